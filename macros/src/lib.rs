@@ -1,0 +1,1 @@
+//! The `#[graphable]` attribute and derives.

@@ -1,0 +1,162 @@
+//! The backends, under one small trait.
+//!
+//! The core above validates everything: addresses, shapes, phases, ownership. A backend carries
+//! out what it is told, in stream order, and reports what only it can know.
+
+use std::{any::Any, fmt, sync::Arc};
+
+use crate::{Error, Result};
+
+pub mod cpu;
+pub mod faulty;
+mod op;
+
+pub use op::{Binary, Compare, Launch, MaskKind, Op, Reduce, RopeStyle, Unary, View};
+
+/// Device memory with one owner; freed when the last clone goes and the stream is done with it.
+pub trait Memory: Send + Sync + fmt::Debug {
+    /// Address of the first byte; aligned to 256 bytes.
+    fn addr(&self) -> u64;
+    /// Bytes.
+    fn len(&self) -> u64;
+    /// Whether there is no byte.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A shared [`Memory`].
+pub type SharedMemory = Arc<dyn Memory>;
+
+/// A range of addresses reserved for an arena. Its bytes exist up to what was committed.
+#[derive(Clone, Debug)]
+pub struct Arena {
+    /// Keeps the range.
+    pub memory: SharedMemory,
+    /// Index for [`Backend::commit`].
+    pub index: usize,
+}
+
+/// Bytes from the host on their way to the device, and where they go.
+///
+/// The bytes are taken at the call: the caller's memory may change right after.
+#[derive(Clone, Debug, Default)]
+pub struct HostBlock {
+    /// All bytes, packed.
+    pub bytes: Vec<u8>,
+    /// `(destination address, offset in bytes, length)`.
+    pub writes: Vec<(u64, usize, usize)>,
+}
+
+/// A captured graph, ready to run.
+pub trait Executable: Send + Sync + fmt::Debug {
+    /// Number of nodes.
+    fn nodes(&self) -> usize;
+    /// Bytes of device and driver memory that it holds, as far as they are known.
+    fn bytes(&self) -> u64;
+    /// For the backend that made it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A host read under way.
+pub trait PendingBytes: Send {
+    /// Waits for the bytes.
+    ///
+    /// # Errors
+    /// What failed on the stream before or at the read.
+    fn wait(self: Box<Self>) -> Result<Vec<u8>>;
+    /// Whether [`wait`](Self::wait) would return at once.
+    fn is_ready(&self) -> bool;
+}
+
+/// What a device must be able to do. One value is one device with one stream.
+///
+/// Calls come from one thread at a time. Everything but [`alloc`](Self::alloc),
+/// [`read`](Self::read) and [`synchronize`](Self::synchronize) is asynchronous; all work runs in
+/// the order of the calls. Between [`begin_capture`](Self::begin_capture) and
+/// [`end_capture`](Self::end_capture), [`launch`](Self::launch) records and executes nothing, and
+/// `read`, `replay`, `host_write`, `alloc` and `synchronize` are refused with
+/// [`Error::RefusedInCapture`].
+pub trait Backend: Send + fmt::Debug {
+    /// `"cpu"`, `"cuda:0"`, …
+    fn name(&self) -> String;
+
+    /// Reserves addresses for an arena, nothing committed. At least `at_least` bytes.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    fn reserve(&mut self, at_least: u64) -> Result<Arena>;
+
+    /// Makes the first `bytes` of an arena usable. Never moves or shrinks.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the arena is as before.
+    fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()>;
+
+    /// Memory of its own, zeroed, for parameters, state and static inputs.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::RefusedInCapture`].
+    fn alloc(&mut self, bytes: u64) -> Result<SharedMemory>;
+
+    /// Runs one operation, or records it during a capture.
+    ///
+    /// # Errors
+    /// What the device says; in a capture the capture is then invalid.
+    fn launch(&mut self, launch: &Launch) -> Result<()>;
+
+    /// Copies host bytes to the device.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    fn host_write(&mut self, block: HostBlock) -> Result<()>;
+
+    /// Starts reading `bytes` bytes at `addr`.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>>;
+
+    /// Starts to record.
+    ///
+    /// # Errors
+    /// What the device says; nothing is being captured then.
+    fn begin_capture(&mut self) -> Result<()>;
+
+    /// Ends the recording. `retain` is memory that the executable keeps alive while it exists and
+    /// while a launch of it runs. `None` when nothing was recorded.
+    ///
+    /// # Errors
+    /// What the device says; the capture is over and nothing of it remains.
+    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>>;
+
+    /// Drops the recording under way; nothing happens if there is none.
+    fn abort_capture(&mut self);
+
+    /// Runs an executable of this backend, after writing `block`.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()>;
+
+    /// Overwrites freed memory with a pattern that shows (only in test mode; in a capture it is
+    /// recorded like a launch).
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()>;
+
+    /// Whether the core should call [`poison`](Self::poison) for what it frees.
+    fn wants_poison(&self) -> bool;
+
+    /// Waits for everything launched so far.
+    ///
+    /// # Errors
+    /// What failed on the stream.
+    fn synchronize(&mut self) -> Result<()>;
+}
+
+/// The error for a call that a capture forbids.
+pub(crate) fn refused_in_capture(call: &'static str) -> Error {
+    Error::RefusedInCapture { call }
+}

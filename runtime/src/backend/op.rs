@@ -1,0 +1,293 @@
+//! Operations as data: what a front end asks of a backend.
+//!
+//! A [`Launch`] names an [`Op`] and the memory it reads and writes. The backend may trust it:
+//! shapes, dtypes and aliasing were checked by `ops`, addresses by the recorder.
+
+use smallvec::SmallVec;
+
+use crate::{DType, layout::Layout};
+
+/// A strided view of device memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View {
+    /// Address of the first element, in bytes.
+    pub addr: u64,
+    /// Element type.
+    pub dtype: DType,
+    /// Shape and strides, in elements.
+    pub layout: Layout,
+}
+
+impl View {
+    /// First and one past the last byte that the view touches.
+    pub fn range(&self) -> (u64, u64) {
+        (self.addr, self.addr + (self.layout.span() * self.dtype.size()) as u64)
+    }
+}
+
+/// Element-wise functions of one argument.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unary {
+    /// `-x`
+    Neg,
+    /// `e^x`
+    Exp,
+    /// Natural logarithm.
+    Log,
+    /// Square root.
+    Sqrt,
+    /// `1/sqrt(x)`
+    Rsqrt,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// `max(x, 0)`
+    Relu,
+    /// `x * Phi(x)`, with the error function.
+    Gelu,
+    /// GELU by the tanh approximation.
+    GeluTanh,
+    /// `x * sigmoid(x)`
+    Silu,
+    /// `x * factor`
+    Scale(f32),
+}
+
+/// Element-wise functions of two arguments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Binary {
+    /// `a + b`
+    Add,
+    /// `a - b`
+    Sub,
+    /// `a * b`
+    Mul,
+    /// `a / b`; integer division by zero gives 0.
+    Div,
+    /// `silu(a) * b`
+    SiluMul,
+}
+
+/// Comparisons; the output is `bool`. Any comparison with NaN is false, but `Ne`, which is true.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Compare {
+    /// `a == b`
+    Eq,
+    /// `a != b`
+    Ne,
+    /// `a < b`
+    Lt,
+    /// `a <= b`
+    Le,
+    /// `a > b`
+    Gt,
+    /// `a >= b`
+    Ge,
+}
+
+/// Reductions over one axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reduce {
+    /// Sum.
+    Sum,
+    /// Arithmetic mean.
+    Mean,
+    /// Maximum; NaN if any element is NaN.
+    Max,
+}
+
+/// How rotary embedding pairs the elements of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RopeStyle {
+    /// Pairs `(0,1), (2,3), …` (GGUF Llama, GPT-J).
+    Interleaved,
+    /// Pairs `(i, i + d/2)` (Hugging Face Llama, GPT-NeoX).
+    HalfSplit,
+}
+
+/// Which keys a query may see. `i` is a query, `j` a key, `T` and `S` their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaskKind {
+    /// All of them.
+    None,
+    /// `j <= i + (S - T)`
+    Causal,
+    /// `j < lengths[b]`; the fourth input holds `lengths`, u32 `[B]`.
+    Lengths,
+    /// `j <= positions[b, i]`; the fourth input holds `positions`, u32 `[B, T]`.
+    Positions,
+}
+
+/// What to compute. Inputs and outputs are listed in the order of the [`Launch`].
+///
+/// Unless said otherwise the output is contiguous, inputs may have any strides (0 included), and
+/// element-wise inputs already have the output's shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// `[x] -> [y]`, same dtype.
+    Unary(Unary),
+    /// `[a, b] -> [y]`, same dtype.
+    Binary(Binary),
+    /// `[a, b] -> [y: bool]`
+    Compare(Compare),
+    /// `[cond: bool, a, b] -> [y]`
+    Where,
+    /// `[x] -> [y]`: converts between dtypes (floats to integers truncate and saturate, NaN is 0).
+    Cast,
+    /// `[x] -> [y]`, same dtype; the output may be strided too.
+    Copy,
+    /// `[x] -> [y]`: `y` is at least as large as `x` in every dimension; the rest is zeroed.
+    Pad,
+    /// `[] -> [y]`: every element is the value.
+    Fill(f64),
+    /// `[] -> [y]`: `y[i] = start + i * step`, computed in f64, then rounded.
+    Arange {
+        /// First value.
+        start: f64,
+        /// Difference of neighbours.
+        step: f64,
+    },
+    /// `[a: .., M, K; b: .., K, N] -> [y: .., M, N]`, accumulated in f32 (integers: wrapping).
+    /// Batch dimensions are already broadcast (stride 0). An optional third input `[N]`, broadcast to
+    /// the output's shape, is added.
+    MatMul,
+    /// `[ids: u32 .., table: V, D] -> [y: .., D]`. Rows out of range fault and read as zeros.
+    Embedding,
+    /// `[x, index: u32 N] -> [y]`: picks slices along `axis`. Out of range faults, reads as zeros.
+    Gather {
+        /// The axis of `x` that `index` counts.
+        axis: usize,
+    },
+    /// `[index: u32 N, src: N, row.., (count: u32 scalar)] -> [state: R, row..]`, in place.
+    /// Row `i` of `src` goes to row `index[i]`; `u32::MAX` is skipped; so are rows `i >= count`.
+    /// Out of range faults and is skipped. Rows given twice: the last wins.
+    ScatterRows,
+    /// `[x: .., D, weight: D, (bias: D)] -> [y]` over the last axis, statistics in f32.
+    LayerNorm {
+        /// Added to the variance.
+        eps: f32,
+    },
+    /// `[x: .., D, weight: D] -> [y]` over the last axis, statistics in f32.
+    RmsNorm {
+        /// Added to the mean square.
+        eps: f32,
+    },
+    /// `[x] -> [y]`: `x / max(norm(x), eps)` over `axis`.
+    L2Normalize {
+        /// Normalised axis.
+        axis: usize,
+        /// Smallest divisor.
+        eps: f32,
+    },
+    /// `[x] -> [y]` over `axis`, in f32. A slice of only `-inf` gives zeros (`log`: `-inf`).
+    Softmax {
+        /// Normalised axis.
+        axis: usize,
+        /// Gives the logarithm.
+        log: bool,
+    },
+    /// `[x] -> [y]`: `axis` is removed. Floats accumulate in f32, integers wrap (mean: f64, truncated).
+    Reduce {
+        /// What to compute.
+        kind: Reduce,
+        /// Removed axis.
+        axis: usize,
+    },
+    /// `[x] -> [y: u32]`: index of the first maximum along `axis`, which is removed. NaN counts as
+    /// larger than every number.
+    ArgMax {
+        /// Removed axis.
+        axis: usize,
+    },
+    /// `[x: .., mask: bool/u8/f32 broadcast to x] -> [y]`: `sum(x*m)/max(sum(m), 1e-9)`; `axis` is removed.
+    MaskedMean {
+        /// Removed axis.
+        axis: usize,
+    },
+    /// `[x: B, T, H, D, positions: u32 B, T] -> [y]`. The first `dim` elements of a head rotate by
+    /// `position * theta^(-2i/dim)`; the rest is copied.
+    Rope {
+        /// Base of the frequencies.
+        theta: f32,
+        /// Pairing.
+        style: RopeStyle,
+        /// Rotated elements of a head, even.
+        dim: usize,
+    },
+    /// `[q: B, T, Hq, D; k: B, S, Hkv, D; v: B, S, Hkv, Dv; (mask input)] -> [y: B, T, Hq, Dv]`.
+    /// Scores are `scale * q.k`, softmax in f32. Query head `h` uses key head `h / (Hq / Hkv)`.
+    /// A query that sees no key gives zeros.
+    Attention {
+        /// Who sees whom.
+        mask: MaskKind,
+        /// Factor of the scores.
+        scale: f32,
+    },
+    /// `[x0, x1, ..] -> [y]` along `axis`.
+    Concat {
+        /// Joined axis.
+        axis: usize,
+    },
+}
+
+impl Op {
+    /// A short name for messages, events and traces.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Unary(u) => match u {
+                Unary::Neg => "neg",
+                Unary::Exp => "exp",
+                Unary::Log => "log",
+                Unary::Sqrt => "sqrt",
+                Unary::Rsqrt => "rsqrt",
+                Unary::Tanh => "tanh",
+                Unary::Relu => "relu",
+                Unary::Gelu => "gelu",
+                Unary::GeluTanh => "gelu_tanh",
+                Unary::Silu => "silu",
+                Unary::Scale(_) => "scale",
+            },
+            Self::Binary(b) => match b {
+                Binary::Add => "add",
+                Binary::Sub => "sub",
+                Binary::Mul => "mul",
+                Binary::Div => "div",
+                Binary::SiluMul => "silu_mul",
+            },
+            Self::Compare(_) => "compare",
+            Self::Where => "where",
+            Self::Cast => "cast",
+            Self::Copy => "copy",
+            Self::Pad => "pad",
+            Self::Fill(_) => "fill",
+            Self::Arange { .. } => "arange",
+            Self::MatMul => "matmul",
+            Self::Embedding => "embedding",
+            Self::Gather { .. } => "gather",
+            Self::ScatterRows => "scatter_rows",
+            Self::LayerNorm { .. } => "layer_norm",
+            Self::RmsNorm { .. } => "rms_norm",
+            Self::L2Normalize { .. } => "l2_normalize",
+            Self::Softmax { log: false, .. } => "softmax",
+            Self::Softmax { log: true, .. } => "log_softmax",
+            Self::Reduce { kind: Reduce::Sum, .. } => "sum",
+            Self::Reduce { kind: Reduce::Mean, .. } => "mean",
+            Self::Reduce { kind: Reduce::Max, .. } => "max",
+            Self::ArgMax { .. } => "argmax",
+            Self::MaskedMean { .. } => "masked_mean",
+            Self::Rope { .. } => "rope",
+            Self::Attention { .. } => "attention",
+            Self::Concat { .. } => "concat",
+        }
+    }
+}
+
+/// One operation with its memory.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// What to compute.
+    pub op: Op,
+    /// What is read.
+    pub inputs: SmallVec<[View; 4]>,
+    /// What is written.
+    pub outputs: SmallVec<[View; 1]>,
+}

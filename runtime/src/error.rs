@@ -1,0 +1,312 @@
+//! The errors of the runtime. Each names its cause and what to do about it.
+
+use crate::{DType, event::FallbackReason};
+
+/// The result of everything that can fail here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong.
+///
+/// No variant leaves the runtime unusable, except [`ContextLost`](Self::ContextLost).
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Too many dimensions.
+    #[error("rank {rank} is above the limit of {}; merge dimensions with `ops::reshape`", crate::layout::MAX_RANK)]
+    Rank {
+        /// What was asked for.
+        rank: usize,
+    },
+
+    /// The number of elements does not fit.
+    #[error("a tensor of shape {shape:?} has more elements than can be addressed")]
+    TooLarge {
+        /// What was asked for.
+        shape: Vec<usize>,
+    },
+
+    /// Operands whose shapes do not fit together.
+    #[error("{op}: {why}; shapes are {shapes:?}")]
+    Shape {
+        /// The operation.
+        op: &'static str,
+        /// All operand shapes, in order.
+        shapes: Vec<Vec<usize>>,
+        /// What does not fit, and what would.
+        why: String,
+    },
+
+    /// An axis outside the tensor's rank.
+    #[error("{op}: axis {axis} of a tensor of rank {rank}; axes count from 0")]
+    Axis {
+        /// The operation.
+        op: &'static str,
+        /// What was given.
+        axis: usize,
+        /// What there is.
+        rank: usize,
+    },
+
+    /// A value argument that makes no sense.
+    #[error("{op}: {why}")]
+    Argument {
+        /// The operation or function.
+        op: &'static str,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+
+    /// Memory of another element type than asked for.
+    #[error("{what} holds {found}, {expected} is needed; cast it with `ops::cast`")]
+    DTypeMismatch {
+        /// What was looked at.
+        what: String,
+        /// What was asked for.
+        expected: DType,
+        /// What it is.
+        found: DType,
+    },
+
+    /// Two runtimes in one operation.
+    #[error("{op}: operands belong to different runtimes; copy through the host (`step.read`, then `step.tensor`)")]
+    DifferentRuntimes {
+        /// The operation.
+        op: &'static str,
+    },
+
+    /// An operation that would mix padding into real values.
+    #[error(
+        "{op}: axis {axis} is padded to a bucket of {symbol}, and this would mix padding into real values; \
+         use a masked form, keep {symbol} as a dimension of its own, or do it in an `#[eager]` region"
+    )]
+    PaddedMix {
+        /// The operation.
+        op: &'static str,
+        /// The padded axis.
+        axis: usize,
+        /// The `#[dims]` symbol.
+        symbol: String,
+    },
+
+    /// A device operation in the driver, between segments.
+    #[error(
+        "{op} runs outside any segment or eager region of `{function}` (a loop header, a condition or a \
+         match head, say); bind its result with `let` on a line of its own, before that expression"
+    )]
+    OutsideSegment {
+        /// The operation.
+        op: &'static str,
+        /// The running function.
+        function: &'static str,
+    },
+
+    /// A capability used while a segment runs.
+    #[error("{call} inside the segment {segment}: reading device data needs an `#[eager(cx)]` region, or the step after the call")]
+    CapabilityInSegment {
+        /// What was called.
+        call: &'static str,
+        /// Where.
+        segment: String,
+    },
+
+    /// A graph called while another call runs.
+    #[error("`{inner}` is called inside `{outer}`; make it a function with boundaries and write `#[piecewise] {inner}(…)`")]
+    NestedCall {
+        /// The running function.
+        outer: &'static str,
+        /// The one called.
+        inner: &'static str,
+    },
+
+    /// A call that a capture forbids.
+    #[error("`{call}` is not possible while a capture is under way")]
+    RefusedInCapture {
+        /// What was called.
+        call: &'static str,
+    },
+
+    /// The body did something else when it was recorded than when it warmed up.
+    #[error(
+        "{segment}: operation {index} was {warm} in warm-up and {recorded} when recorded; the body depends on \
+         something that is not a live-in (a global, a thread-local, a clock): pass it as a parameter, marked `#[key]` or `#[host]`"
+    )]
+    TraceMismatch {
+        /// The segment.
+        segment: String,
+        /// Which operation, from 0.
+        index: usize,
+        /// What warm-up did there.
+        warm: String,
+        /// What the recording did there.
+        recorded: String,
+    },
+
+    /// A recording would bake an address that its key does not hold.
+    #[error(
+        "{segment}: {op} uses memory at {addr:#x} that is no live-in of the segment; a replay would not notice \
+         when it moves: pass the tensor, parameter or state as an argument of the function"
+    )]
+    UnkeyedAddress {
+        /// The segment.
+        segment: String,
+        /// The operation.
+        op: &'static str,
+        /// The address.
+        addr: u64,
+    },
+
+    /// A block allocated in a segment that nobody owns at its end.
+    #[error("{segment}: {bytes} bytes allocated by {op} are still alive at its end and are no output; was a tensor leaked (`mem::forget`, a global)?")]
+    UnownedAllocation {
+        /// The segment.
+        segment: String,
+        /// The operation that allocated.
+        op: &'static str,
+        /// Size of the block.
+        bytes: u64,
+    },
+
+    /// A replay gave other values than the body.
+    #[error("{segment}: audit: {what} of the replay differs from the body run eagerly; {detail}")]
+    AuditMismatch {
+        /// The segment.
+        segment: String,
+        /// Which output or state.
+        what: String,
+        /// The first difference.
+        detail: String,
+    },
+
+    /// A tensor whose values were never computed, because its capture was aborted.
+    #[error("this tensor was made in a capture that failed; its values were never computed")]
+    NeverComputed,
+
+    /// A fallback that the configuration forbids.
+    #[error("{function}: {reason}, and `or_error` forbids falling back")]
+    FallbackForbidden {
+        /// The function.
+        function: &'static str,
+        /// Why it would fall back.
+        reason: FallbackReason,
+    },
+
+    /// A recording after capture was closed.
+    #[error("{segment}: nothing is recorded for this input and capture is closed (`Runtime::close_capture`); capture it at start-up")]
+    CaptureClosed {
+        /// The segment.
+        segment: String,
+    },
+
+    /// Inputs of one call that disagree.
+    #[error("`{function}`: dimension {symbol} is {first} in `{first_input}` and {second} in `{second_input}`")]
+    DimsDisagree {
+        /// The function.
+        function: &'static str,
+        /// The symbol.
+        symbol: String,
+        /// Size it first had.
+        first: usize,
+        /// Where.
+        first_input: &'static str,
+        /// Size it had then.
+        second: usize,
+        /// Where.
+        second_input: &'static str,
+    },
+
+    /// An input that does not fit its `#[dims]`.
+    #[error("`{function}`: input `{input}`: {why}")]
+    Input {
+        /// The function.
+        function: &'static str,
+        /// The parameter.
+        input: &'static str,
+        /// What does not fit, and what would.
+        why: String,
+    },
+
+    /// A configuration that cannot work.
+    #[error("{what}: {why}")]
+    Config {
+        /// What was configured.
+        what: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+
+    /// Loading a model failed; all problems at once.
+    #[error("{source_name} does not fit the model:\n{}", problems.iter().map(|p| format!("  - {p}")).collect::<Vec<_>>().join("\n"))]
+    Load {
+        /// The file or map.
+        source_name: String,
+        /// Every missing, misshapen or mistyped tensor.
+        problems: Vec<String>,
+    },
+
+    /// A file that cannot be read.
+    #[error("{path}: {why}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+
+    /// An index that a kernel found out of range.
+    #[error("{op}: index {index} is out of range (there are {bound} rows); affected rows read as zeros and are not written")]
+    IndexOutOfRange {
+        /// The operation.
+        op: &'static str,
+        /// The first such index.
+        index: u64,
+        /// How many rows there are.
+        bound: u64,
+    },
+
+    /// No memory left.
+    #[error("out of memory on {device}: {bytes} bytes for {what}; free tensors or use smaller buckets")]
+    OutOfMemory {
+        /// The device.
+        device: String,
+        /// What was asked for.
+        bytes: u64,
+        /// What it was for.
+        what: &'static str,
+    },
+
+    /// The device failed; the call had no effect and the runtime is usable.
+    #[error("{device}: {call} failed: {why}")]
+    Device {
+        /// The device.
+        device: String,
+        /// What was called.
+        call: &'static str,
+        /// What it said.
+        why: String,
+    },
+
+    /// The device is gone. Everything of this runtime fails from here on.
+    #[error("{device} is lost: {why}; make a new runtime (its memory cannot be read any more)")]
+    ContextLost {
+        /// The device.
+        device: String,
+        /// What it said.
+        why: String,
+    },
+
+    /// A device that is not there.
+    #[error("{device} cannot be used: {why}")]
+    NoDevice {
+        /// What was asked for.
+        device: String,
+        /// What is missing and how to get it.
+        why: String,
+    },
+}
+
+impl Error {
+    /// A shape error with its operands.
+    pub(crate) fn shape(op: &'static str, shapes: &[&[usize]], why: impl Into<String>) -> Self {
+        Self::Shape { op, shapes: shapes.iter().map(|s| s.to_vec()).collect(), why: why.into() }
+    }
+}

@@ -1,0 +1,198 @@
+//! What the runtime did: typed events, and counters that sum them.
+
+use std::fmt;
+
+/// Why something ran without a graph, or was done again.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FallbackReason {
+    /// A `#[dims]` symbol is above its largest bucket.
+    OverLargestBucket {
+        /// The symbol.
+        symbol: &'static str,
+        /// Its size in this call.
+        size: usize,
+        /// The largest bucket.
+        largest: usize,
+    },
+    /// Full mode was asked for, but a boundary of the function cannot be captured.
+    FullNotSupported {
+        /// The boundary, as `file:line`.
+        boundary: String,
+    },
+    /// One segment was recorded too often for one shape.
+    TooManyRecordings {
+        /// The segment.
+        segment: String,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for FallbackReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OverLargestBucket { symbol, size, largest } => {
+                write!(f, "{symbol} = {size} is above its largest bucket, {largest}")
+            }
+            Self::FullNotSupported { boundary } => {
+                write!(f, "the boundary at {boundary} cannot be captured in full mode")
+            }
+            Self::TooManyRecordings { segment, limit } => {
+                write!(f, "{segment} was recorded {limit} times for one shape")
+            }
+        }
+    }
+}
+
+/// Why a segment that had a recording of this shape was recorded again.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RerecordReason {
+    /// Other blocks were alive in the pool than in every recording.
+    LiveSet,
+    /// A live-in lay elsewhere.
+    InputMoved {
+        /// Index of the live-in.
+        live_in: usize,
+    },
+    /// A parameter or state object was replaced.
+    ParamReplaced {
+        /// Index of the live-in.
+        live_in: usize,
+    },
+    /// The block that a recording gives its result was still held.
+    ResultHeld,
+    /// An output is now placed where it is needed, which saves its copy.
+    Replanned,
+}
+
+impl fmt::Display for RerecordReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LiveSet => f.write_str("other tensors were alive in the pool"),
+            Self::InputMoved { live_in } => write!(f, "live-in {live_in} moved"),
+            Self::ParamReplaced { live_in } => write!(f, "live-in {live_in} holds another parameter object"),
+            Self::ResultHeld => f.write_str("an earlier result was still held"),
+            Self::Replanned => f.write_str("an output was moved to where it is needed"),
+        }
+    }
+}
+
+/// Where a copied tensor went.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopySlot {
+    /// A device input was padded into its static buffer.
+    Input,
+    /// The result of an eager region was moved to its recorded slot.
+    Eager,
+    /// An output of the call was moved to the results arena.
+    Result,
+}
+
+/// One thing that happened.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A segment ran eagerly, in the pool, before its first recording.
+    Warmed {
+        /// The segment.
+        segment: String,
+    },
+    /// A segment was recorded.
+    Recorded {
+        /// The segment.
+        segment: String,
+        /// Its new node.
+        node: usize,
+    },
+    /// A recording ran.
+    Replayed {
+        /// The segment.
+        segment: String,
+        /// Its node.
+        node: usize,
+    },
+    /// A segment is recorded although it has recordings for this shape.
+    Rerecorded {
+        /// The segment.
+        segment: String,
+        /// Why.
+        why: RerecordReason,
+    },
+    /// An eager region ran.
+    RanEager {
+        /// The boundary.
+        boundary: String,
+    },
+    /// A tensor was copied because it lay elsewhere.
+    Copied {
+        /// Where to.
+        slot: CopySlot,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Something ran without a graph.
+    FellBack {
+        /// The function.
+        function: &'static str,
+        /// Why.
+        why: FallbackReason,
+    },
+    /// Recordings went because a parameter that they use was dropped.
+    Evicted {
+        /// How many nodes.
+        nodes: usize,
+    },
+    /// A capture was abandoned because the body failed.
+    Aborted {
+        /// The segment.
+        segment: String,
+    },
+    /// A replay was compared with its body and was right.
+    Audited {
+        /// The segment.
+        segment: String,
+    },
+}
+
+/// Sums of the events, and sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Segments run in warm-up.
+    pub warmups: u64,
+    /// Segments recorded.
+    pub recordings: u64,
+    /// Recordings run.
+    pub replays: u64,
+    /// Recordings made although there was one of that shape.
+    pub rerecordings: u64,
+    /// Eager regions run.
+    pub eager_calls: u64,
+    /// Tensors copied to their slots.
+    pub copies: u64,
+    /// Bytes of those.
+    pub copied_bytes: u64,
+    /// Calls or segments that ran without a graph.
+    pub fallbacks: u64,
+    /// Nodes evicted.
+    pub evicted: u64,
+    /// Captures abandoned.
+    pub aborted: u64,
+    /// Audits made.
+    pub audits: u64,
+    /// Nodes in the tree now.
+    pub nodes: usize,
+    /// Bytes of the segment pool that were ever in use at once.
+    pub pool_bytes: u64,
+    /// The same for the results arena.
+    pub result_bytes: u64,
+    /// The same for the eager arena.
+    pub eager_bytes: u64,
+    /// Bytes of executables, as far as the backend knows.
+    pub executable_bytes: u64,
+    /// Reasons of the fallbacks, each once with its count.
+    pub fallback_reasons: Vec<(FallbackReason, u64)>,
+}

@@ -1,0 +1,215 @@
+//! Shapes and strides, held inline so that a tensor handle never allocates.
+
+use std::fmt;
+
+use crate::{Error, Result};
+
+/// The largest rank of a tensor.
+pub const MAX_RANK: usize = 6;
+
+/// Shape and strides of a view, in elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Layout {
+    rank: u8,
+    shape: [usize; MAX_RANK],
+    strides: [usize; MAX_RANK],
+}
+
+impl Layout {
+    /// Row-major layout of `shape`.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] above [`MAX_RANK`] dimensions; [`Error::TooLarge`] when the number of
+    /// elements does not fit in `usize`.
+    pub fn contiguous(shape: &[usize]) -> Result<Self> {
+        if shape.len() > MAX_RANK {
+            return Err(Error::Rank { rank: shape.len() });
+        }
+        let mut layout = Self { rank: shape.len() as u8, shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
+        layout.shape[..shape.len()].copy_from_slice(shape);
+        let mut stride = 1usize;
+        for axis in (0..shape.len()).rev() {
+            layout.strides[axis] = stride;
+            stride = stride
+                .checked_mul(shape[axis].max(1))
+                .ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
+        }
+        Ok(layout)
+    }
+
+    /// A layout from explicit strides (in elements; 0 repeats one element along the axis).
+    ///
+    /// # Errors
+    /// [`Error::Rank`] above [`MAX_RANK`] dimensions.
+    pub fn strided(shape: &[usize], strides: &[usize]) -> Result<Self> {
+        debug_assert_eq!(shape.len(), strides.len());
+        if shape.len() > MAX_RANK {
+            return Err(Error::Rank { rank: shape.len() });
+        }
+        let mut layout = Self { rank: shape.len() as u8, shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
+        layout.shape[..shape.len()].copy_from_slice(shape);
+        layout.strides[..shape.len()].copy_from_slice(strides);
+        Ok(layout)
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        usize::from(self.rank)
+    }
+
+    /// Sizes, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape[..self.rank()]
+    }
+
+    /// Strides in elements, outermost first.
+    pub fn strides(&self) -> &[usize] {
+        &self.strides[..self.rank()]
+    }
+
+    /// Number of elements the view shows.
+    pub fn count(&self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// Elements between the first and one past the last that the view touches.
+    pub fn span(&self) -> usize {
+        if self.count() == 0 {
+            return 0;
+        }
+        1 + self.shape().iter().zip(self.strides()).map(|(n, s)| (n - 1) * s).sum::<usize>()
+    }
+
+    /// Whether the elements lie in row-major order without gaps. Strides of dimensions of size 1
+    /// do not matter.
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1;
+        for (&n, &stride) in self.shape().iter().zip(self.strides()).rev() {
+            if n != 1 && stride != expected {
+                return false;
+            }
+            expected *= n;
+        }
+        true
+    }
+
+    /// Swaps, repeats or reorders dimensions: dimension `i` of the result is `axes[i]` of `self`.
+    /// `axes` must be a permutation.
+    pub(crate) fn permuted(&self, axes: &[usize]) -> Self {
+        let mut out = *self;
+        for (to, &from) in axes.iter().enumerate() {
+            out.shape[to] = self.shape[from];
+            out.strides[to] = self.strides[from];
+        }
+        out
+    }
+
+    /// The layout that shows `self` as `shape`: missing outer dimensions are added and dimensions
+    /// of size 1 are repeated with stride 0. `None` when the shapes do not broadcast.
+    pub(crate) fn broadcast_to(&self, shape: &[usize]) -> Option<Self> {
+        let lead = shape.len().checked_sub(self.rank())?;
+        let mut strides = [0; MAX_RANK];
+        for (axis, &n) in shape.iter().enumerate() {
+            if axis < lead {
+                continue;
+            }
+            let (have, stride) = (self.shape[axis - lead], self.strides[axis - lead]);
+            strides[axis] = match have {
+                _ if have == n => stride,
+                1 => 0,
+                _ => return None,
+            };
+        }
+        Self::strided(shape, &strides[..shape.len()]).ok()
+    }
+
+    /// Element offset of a multi-index.
+    pub(crate) fn offset_of(&self, index: &[usize]) -> usize {
+        index.iter().zip(self.strides()).map(|(i, s)| i * s).sum()
+    }
+
+    /// The same view narrowed to `len` elements along `axis`; the caller moves the address.
+    pub(crate) fn with_dim(&self, axis: usize, len: usize) -> Self {
+        let mut out = *self;
+        out.shape[axis] = len;
+        out
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.shape())?;
+        if !self.is_contiguous() {
+            write!(f, " strides {:?}", self.strides())?;
+        }
+        Ok(())
+    }
+}
+
+/// Which dimensions of a tensor are padded to a bucket, and by which symbol.
+///
+/// Symbol `k` of the running call (its index in the function's `#[dims]` symbols) is stored as
+/// `k + 1`; 0 means "not padded".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Marks([u8; MAX_RANK]);
+
+impl Marks {
+    /// No dimension is padded.
+    pub const NONE: Self = Self([0; MAX_RANK]);
+
+    /// Whether any dimension is padded.
+    pub fn any(self) -> bool {
+        self != Self::NONE
+    }
+
+    /// The symbol that pads `axis`.
+    pub fn get(self, axis: usize) -> Option<u8> {
+        self.0[axis].checked_sub(1)
+    }
+
+    /// `self` with `axis` padded by `symbol` (or not padded).
+    #[must_use]
+    pub fn with(mut self, axis: usize, symbol: Option<u8>) -> Self {
+        self.0[axis] = symbol.map_or(0, |s| s + 1);
+        self
+    }
+
+    /// The marks as one word, for keys.
+    pub(crate) fn word(self) -> u64 {
+        self.0.iter().fold(0, |w, &m| w << 8 | u64::from(m))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contiguity_ignores_unit_dimensions() {
+        let l = Layout::strided(&[2, 1, 3], &[3, 99, 1]).unwrap();
+        assert!(l.is_contiguous());
+        assert!(!Layout::strided(&[2, 3], &[1, 2]).unwrap().is_contiguous());
+        assert_eq!(Layout::contiguous(&[2, 3]).unwrap().strides(), [3, 1]);
+    }
+
+    #[test]
+    fn broadcasting_repeats_unit_dimensions() {
+        let l = Layout::contiguous(&[3, 1]).unwrap();
+        assert_eq!(l.broadcast_to(&[2, 3, 4]).unwrap().strides(), [0, 1, 0]);
+        assert!(l.broadcast_to(&[2, 2, 4]).is_none());
+        assert!(l.broadcast_to(&[3]).is_none());
+    }
+
+    #[test]
+    fn rank_is_limited() {
+        assert!(matches!(Layout::contiguous(&[1; 7]), Err(Error::Rank { rank: 7 })));
+        assert!(matches!(Layout::contiguous(&[usize::MAX, 2]), Err(Error::TooLarge { .. })));
+    }
+
+    #[test]
+    fn span_counts_what_is_touched() {
+        assert_eq!(Layout::strided(&[2, 3], &[1, 2]).unwrap().span(), 6);
+        assert_eq!(Layout::strided(&[4, 3], &[0, 1]).unwrap().span(), 3);
+        assert_eq!(Layout::contiguous(&[0, 3]).unwrap().span(), 0);
+    }
+}
