@@ -1,0 +1,7 @@
+//! local
+mod attention;
+mod gemm;
+mod matmul;
+mod norm;
+mod real;
+mod rope;
