@@ -1,7 +1,12 @@
 //! Padding marks and views: what only the crate itself can look at.
 
 use super::*;
-use crate::{Device, Error, Runtime, State, Step, ops::shape::viewed};
+use crate::{
+    Device, Error, Mode, Runtime, State, Step,
+    backend::SharedMemory,
+    core::{FrameState, Symbol},
+    ops::shape::viewed,
+};
 
 /// Symbols of the tests.
 const B: Option<u8> = Some(0);
@@ -35,6 +40,73 @@ fn mixes<E>(result: Result<E>, wrong_axis: usize) {
         Err(other) => panic!("another error: {other}"),
         Ok(_) => panic!("not refused"),
     }
+}
+
+/// As [`in_step`], inside a call in which 2 of `B` rows and 3 of `T` are real.
+fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
+    in_step(|step| {
+        let rt = step.scope().rt;
+        let mut counts = vec![0; 32];
+        (counts[0], counts[16]) = (2, 3);
+        let block = rt.allocate_owned(32, Some(counts)).unwrap();
+        let symbol = |name, real| Symbol { name, real, padded: 4, bucketed: true };
+        rt.core.borrow_mut().frame = Some(FrameState {
+            name: "test",
+            mode: Mode::None,
+            symbols: vec![symbol("B", 2), symbol("T", 3)],
+            block: SharedMemory::clone(&block.memory),
+            block_id: block.id,
+            scalars: 0,
+            audit_every: 0,
+            max_recordings: 1,
+            or_error: false,
+            warmups_before: 0,
+        });
+        f(step);
+        rt.core.borrow_mut().frame = None;
+    });
+}
+
+#[test]
+fn only_real_rows_are_scattered() {
+    in_call(|step| {
+        let state = State::<f32>::zeros(step.scope().rt, &[5]).unwrap();
+        let ones = ones_like(&padded::<f32>(step, &[4], &[B])).unwrap();
+        scatter_rows(&state, &arange::<u32>(step.scope(), 4).unwrap(), &ones).unwrap();
+        assert_eq!(step.read(&load(step.scope(), &state).unwrap()).unwrap(), [1.0, 1.0, 0.0, 0.0, 0.0]);
+        // The mark may come with the index just as well.
+        let index = cast::<_, u32>(&padded::<u8>(step, &[4], &[T])).unwrap();
+        let places = add(&index, &arange::<u32>(step.scope(), 4).unwrap()).unwrap();
+        let twos = full(step.scope(), &[4], 2.0f32).unwrap();
+        scatter_rows(&state, &places, &twos).unwrap();
+        assert_eq!(step.read(&load(step.scope(), &state).unwrap()).unwrap(), [2.0, 2.0, 2.0, 0.0, 0.0]);
+    });
+}
+
+#[test]
+fn ragged_results_hold_what_is_real() {
+    in_call(|step| {
+        let x = ones_like(&padded::<u32>(step, &[4, 2], &[B])).unwrap();
+        assert_eq!(step.nonzero(&x).unwrap().read(step).unwrap(), [0, 0, 0, 1, 1, 0, 1, 1]);
+        assert_eq!(step.bincount(&x).unwrap().read(step).unwrap(), [0, 4]);
+        let mask = step.tensor(&[2], &[true, false]).unwrap();
+        assert_eq!(step.masked_select(&x, &mask).unwrap().read(step).unwrap(), [1, 1]);
+        mixes(step.masked_select(&x, &padded::<bool>(step, &[4, 1], &[T])), 0);
+        let repeats = arange::<u32>(step.scope(), 4).unwrap();
+        assert_eq!(step.repeat_interleave(&x, &repeats).unwrap().shape(), [1, 2]);
+        mixes(step.repeat_interleave(&x, &padded::<u32>(step, &[4], &[T])), 0);
+        let (whole, count) = step.unique(&x).unwrap().pad_to(3, 0).unwrap();
+        assert_eq!(step.read(&whole).unwrap(), [1, 0, 0]);
+        assert_eq!(step.item(&count).unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_refusal_names_operation_and_symbol() {
+    in_call(|step| {
+        let text = sum(&padded::<f32>(step, &[4, 2], &[B]), 0).unwrap_err().to_string();
+        assert!(text.starts_with("sum: axis 0 is padded to a bucket of B"), "{text}");
+    });
 }
 
 #[test]
