@@ -144,7 +144,8 @@ impl Transform<'_, '_> {
         if boundary || leaves || depends {
             self.flush(run, from, out, after);
         }
-        let tainted = !key && !host && (boundary && !only_piecewise(&init.expr) || self.is_tainted(&uses));
+        let eager = boundary && !only_piecewise(&init.expr);
+        let tainted = !key && !host && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
         self.in_driver(&uses);
         let live = self.live_after(&from[1..], after);
         let value = self.tail_in_driver(&init.expr, Tail::Value, &live);

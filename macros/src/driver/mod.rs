@@ -240,3 +240,6 @@ fn is_unit_like(expr: &Expr) -> bool {
     matches!(expr, Expr::ForLoop(_) | Expr::While(_) | Expr::Assign(_))
         || matches!(expr, Expr::Binary(b) if free::is_assign(&b.op))
 }
+
+#[cfg(test)]
+mod tests;
