@@ -26,7 +26,7 @@ macro_rules! compare {
         /// Shapes broadcast; padding marks unite.
         ///
         /// # Errors
-        /// [`Error::Shape`] when the shapes do not broadcast; [`Error::PaddedMix`] when one dimension
+        /// [`Error::Shape`](crate::Error::Shape) when the shapes do not broadcast; [`Error::PaddedMix`](crate::Error::PaddedMix) when one dimension
         /// is padded by different symbols.
         pub fn $name<'s, T: $bound>(
             a: &Tensor<'s, T>,
@@ -58,7 +58,7 @@ compare! {
 /// is not picked has no influence (a NaN stays where it is).
 ///
 /// # Errors
-/// [`Error::Shape`] when the shapes do not broadcast; [`Error::PaddedMix`] when one dimension is
+/// [`Error::Shape`](crate::Error::Shape) when the shapes do not broadcast; [`Error::PaddedMix`](crate::Error::PaddedMix) when one dimension is
 /// padded by different symbols.
 pub fn where_<'s, T: Element>(
     cond: &Tensor<'s, bool>,
