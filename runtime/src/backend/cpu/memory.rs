@@ -118,10 +118,6 @@ impl Handle {
         Self { addr, len, stream }
     }
 
-    /// Whether the memory belongs to this stream.
-    pub(super) fn is_of(&self, stream: &Arc<Shared>) -> bool {
-        Arc::ptr_eq(&self.stream, stream)
-    }
 }
 
 impl Memory for Handle {
