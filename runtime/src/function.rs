@@ -493,7 +493,7 @@ impl<'s> Frame<'s> {
             };
             let raw = match given {
                 Given::Missing => None,
-                Given::Scalar(_) => {
+                Given::Scalar => {
                     let slot = function.scalars.iter().position(|&s| s == i).unwrap_or(0) as u64;
                     let layout = Layout::contiguous(&[])?;
                     let mut raw =

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     DType, Element, Error, Result, Step, Tensor,
-    element::{HostSlot, to_bytes},
+    element::to_bytes,
     function::{Frame, Function},
     key::LiveIn,
     tensor::RawTensor,
@@ -101,7 +101,8 @@ pub struct InputSpec {
 pub(crate) enum Given {
     Missing,
     Host { bytes: Vec<u8>, count: usize, shape: Option<Vec<usize>> },
-    Scalar(HostSlot),
+    /// Its value travels in the host block.
+    Scalar,
     Device(RawTensor),
 }
 
@@ -168,8 +169,8 @@ impl<'s, 'f> Inputs<'s, 'f> {
     ///
     /// # Errors
     /// None now.
-    pub fn scalar<T: Element>(&mut self, i: usize, value: T) -> Result<()> {
-        self.given[i] = Given::Scalar(HostSlot::of(value));
+    pub fn scalar<T: Element>(&mut self, i: usize, _value: T) -> Result<()> {
+        self.given[i] = Given::Scalar;
         Ok(())
     }
 

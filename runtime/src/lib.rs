@@ -6,7 +6,8 @@
 
 #![deny(unsafe_code)]
 
-// Generated code names the runtime by its crate name, here too.
+// Generated code names the runtime by its crate name, in this crate's own tests too.
+#[cfg(test)]
 extern crate self as graphable;
 
 #[doc(hidden)]
@@ -24,12 +25,16 @@ mod function;
 mod inputs;
 mod key;
 mod layout;
+pub mod load;
 mod log;
 mod mode;
+pub mod ops;
 mod output;
 mod param;
+mod params;
 mod plan;
 mod pool;
+mod ragged;
 mod runtime;
 mod step;
 mod tensor;
@@ -49,7 +54,17 @@ pub use layout::{Layout, MAX_RANK, Marks};
 pub use mode::{Mode, Support};
 pub use output::LiveOut;
 pub use param::{Param, State};
+pub use params::Params;
+pub use ragged::Ragged;
 pub use plan::{Plan, PlanItem, Site};
 pub use runtime::Runtime;
 pub use step::Step;
 pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
+
+/// What a model file needs: `use graphable::prelude::*;`.
+pub mod prelude {
+    pub use crate::{
+        Device, Eager, Element, Error, Float, HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Runtime,
+        Scalar, Schedule, Scope, State, Step, Tensor, bf16, f16, ops,
+    };
+}

@@ -47,7 +47,7 @@ impl Runtime {
         let id = next_id();
         Ok(Self {
             id,
-            core: RefCell::new(Core::new(id, backend)?),
+            core: RefCell::new(Core::new(backend)?),
             retire: Arc::default(),
             writers: RefCell::default(),
             graphs: Cell::new(false),
@@ -129,6 +129,11 @@ impl Runtime {
 
     pub(crate) fn adopt(&self, owned: &Arc<Owned>, dtype: DType, layout: Layout) -> RawTensor {
         self.core.borrow_mut().adopt(owned.id, &owned.memory, dtype, layout, Marks::NONE)
+    }
+
+    /// As [`adopt`](Self::adopt), for a static input: it is overwritten by the next call.
+    pub(crate) fn adopt_static(&self, owned: &Arc<Owned>, dtype: DType, layout: Layout, marks: Marks) -> RawTensor {
+        self.core.borrow_mut().adopt_static(owned.id, &owned.memory, dtype, layout, marks)
     }
 
     pub(crate) fn allocate_output(&self, op: &'static str, dtype: DType, layout: Layout, marks: Marks) -> Result<RawTensor> {

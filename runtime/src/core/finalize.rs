@@ -22,7 +22,7 @@ impl Core {
         let moves = |core: &Self, raw: &RawTensor| match core.slots[raw.slot as usize].home {
             Home::Pool => true,
             // A static input is overwritten by the next call; parameters are not.
-            Home::Owned => core.slots[raw.slot as usize].made_by == super::super::function::STATIC_INPUT,
+            Home::Owned => core.slots[raw.slot as usize].made_by == crate::function::STATIC_INPUT,
             _ => false,
         };
         let changed = outputs.iter().any(|e| match e {

@@ -138,7 +138,6 @@ struct RegionSlot {
 
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) id: u64,
     pub(crate) backend: Box<dyn Backend>,
     pub(crate) log: Log,
     pub(crate) tree: Tree,
@@ -159,15 +158,16 @@ pub(crate) struct Core {
     step_warmed: bool,
     saver: Option<save::Saver>,
     deferred: Option<Error>,
+    /// Parameters and state that exist, for `capture_all`.
+    pub(crate) owned_memory: Vec<std::sync::Weak<crate::param::Owned>>,
 }
 
 impl Core {
-    pub(crate) fn new(id: u64, mut backend: Box<dyn Backend>) -> Result<Self> {
+    pub(crate) fn new(mut backend: Box<dyn Backend>) -> Result<Self> {
         let pool_zone = Zone::new(&mut *backend)?;
         let results = Zone::new(&mut *backend)?;
         let eager = Zone::new(&mut *backend)?;
         Ok(Self {
-            id,
             pool: Pool::new(pool_zone.base()),
             pool_zone,
             results,
@@ -188,6 +188,7 @@ impl Core {
             step_warmed: false,
             saver: None,
             deferred: None,
+            owned_memory: Vec::new(),
         })
     }
 
@@ -219,10 +220,6 @@ impl Core {
         }
     }
 
-    pub(crate) fn epoch(&self) -> u32 {
-        self.epoch
-    }
-
     /// Sizes that the counters do not hold.
     pub(crate) fn stats(&self) -> crate::Stats {
         let mut stats = self.log.stats.clone();
@@ -232,6 +229,11 @@ impl Core {
         stats.eager_bytes = self.eager.high;
         stats.executable_bytes = self.tree.nodes().filter_map(|n| n.exec.as_ref()).map(|e| e.bytes()).sum();
         stats
+    }
+
+    /// Whether an operation would be recorded now.
+    pub(crate) fn capturing(&self) -> bool {
+        self.run.as_ref().is_some_and(|r| r.kind == RunKind::Record)
     }
 
     // ---- slots
@@ -302,6 +304,12 @@ impl Core {
             made_by: "owned memory",
         });
         RawTensor { slot, epoch: self.epoch, dtype, marks, addr: memory.addr(), owned: id, layout }
+    }
+
+    pub(crate) fn adopt_static(&mut self, id: u64, memory: &SharedMemory, dtype: DType, layout: Layout, marks: Marks) -> RawTensor {
+        let raw = self.adopt(id, memory, dtype, layout, marks);
+        self.slots[raw.slot as usize].made_by = crate::function::STATIC_INPUT;
+        raw
     }
 
     fn place(&mut self, home: Home, bytes: u64) -> Result<Block> {

@@ -60,6 +60,11 @@ impl Run {
         self.own.remove(&base);
     }
 
+    /// What the host code was doing before the run.
+    pub(crate) fn phase_before(&self) -> Phase {
+        self.before
+    }
+
     pub(crate) fn fail(&mut self, why: String) {
         self.failure.get_or_insert(why);
     }

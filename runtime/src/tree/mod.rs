@@ -84,7 +84,7 @@ pub(crate) struct Node {
     /// State that it writes.
     pub(crate) writes: Vec<(u64, SharedMemory)>,
     pub(crate) hits: u64,
-    likely: Option<usize>,
+    pub(crate) likely: Option<usize>,
 }
 
 impl Node {
