@@ -15,8 +15,7 @@ use crate::backend::View;
 
 /// The bytes that one launch touches.
 pub(crate) struct Access<'a> {
-    /// `None` only in tests of kernels, which own the memory themselves.
-    blocks: Option<&'a Blocks>,
+    blocks: &'a Blocks,
     given: RefCell<SmallVec<[Given; 8]>>,
 }
 
@@ -33,16 +32,7 @@ struct Stray(String);
 impl<'a> Access<'a> {
     /// Access to all of `blocks`, which nobody else can look at in the meantime.
     pub(super) fn new(blocks: &'a mut Blocks) -> Self {
-        Self { blocks: Some(blocks), given: RefCell::default() }
-    }
-
-    /// Access to any address.
-    ///
-    /// # Safety
-    /// All memory named by the launch is valid for `'a`, and nothing else looks at it in that time.
-    #[cfg(test)]
-    pub(crate) unsafe fn unchecked() -> Self {
-        Self { blocks: None, given: RefCell::default() }
+        Self { blocks, given: RefCell::default() }
     }
 
     /// The [`span`](crate::layout::Layout::span) elements from the first one of `view`.
@@ -100,11 +90,7 @@ impl<'a> Access<'a> {
         if !addr.is_multiple_of(size as u64) {
             stray(format!("the address {addr:#x} is not aligned to {size} bytes"));
         }
-        let pointer = match self.blocks {
-            Some(blocks) => blocks.pointer(addr, bytes as u64),
-            None => Some(std::ptr::with_exposed_provenance_mut(addr as usize)),
-        };
-        let Some(pointer) = pointer else {
+        let Some(pointer) = self.blocks.pointer(addr, bytes as u64) else {
             stray(format!("{bytes} bytes at {addr:#x} are not (or no longer) memory of this device"));
         };
         let end = addr + bytes as u64;

@@ -32,7 +32,7 @@ impl Block {
 
     /// Addresses for an arena, at least `at_least` bytes; none of them usable yet.
     pub(super) fn reserve(device: &str, at_least: u64) -> Result<Self> {
-        let mut bytes = ARENA_BYTES.max(at_least).next_multiple_of(4096);
+        let mut bytes = ARENA_BYTES.max(at_least);
         loop {
             // Without a reservation of swap, as most of it is never touched.
             let map = usize::try_from(bytes)

@@ -39,16 +39,14 @@ pub struct CpuOptions {
     /// not depend on each other, and memory that is fresh or freed is full of NaNs. The value is
     /// the seed of the orders: equal seeds and equal calls give equal orders.
     pub test_mode: Option<u64>,
-    /// Threads that compute, at least 1. `None` takes rayon's global pool, one thread per core,
-    /// which all such devices share. Results do not depend on it.
+    /// Threads that compute, at least 1; `None` is one per core. Results do not depend on it.
     pub threads: Option<usize>,
 }
 
 /// The CPU as a [`Backend`].
 ///
-/// Dropping it discards what is queued and waits for the launch that runs; reads under way then
-/// answer with [`Error::ContextLost`]. Memory and executables may be dropped before or after it, on
-/// any thread.
+/// Dropping it finishes what is queued, so reads under way get their bytes. Memory and executables
+/// may be dropped before or after it, on any thread.
 pub struct CpuBackend {
     stream: Stream,
     test_mode: bool,
@@ -94,7 +92,6 @@ impl CpuBackend {
     fn submit(&mut self, node: Node) -> Result<()> {
         match &mut self.capture {
             Some(nodes) => {
-                self.stream.check()?;
                 nodes.push(node);
                 Ok(())
             }
@@ -138,6 +135,8 @@ impl Backend for CpuBackend {
     }
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
+        self.stream.check()?;
+        // A kernel holds its inputs and its output at once.
         let overlap = launch.outputs.iter().any(|out| {
             let (start, end) = out.range();
             launch.inputs.iter().map(|input| input.range()).any(|(s, e)| s.max(start) < e.min(end))
@@ -167,8 +166,9 @@ impl Backend for CpuBackend {
     }
 
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        let nodes = self.capture.take().ok_or_else(|| no_capture("end_capture"))?;
+        let nodes = self.capture.take();
         self.stream.check()?;
+        let nodes = nodes.ok_or_else(|| failed("end_capture", "no capture is under way".into()))?;
         if nodes.is_empty() {
             return Ok(None);
         }
@@ -194,6 +194,7 @@ impl Backend for CpuBackend {
     }
 
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
+        self.stream.check()?;
         self.submit(Node::Poison { addr, bytes })
     }
 
@@ -219,10 +220,6 @@ impl fmt::Debug for CpuBackend {
 /// A call that failed and did nothing.
 fn failed(call: &'static str, why: String) -> Error {
     Error::Device { device: NAME.into(), call, why }
-}
-
-fn no_capture(call: &'static str) -> Error {
-    failed(call, "no capture is under way".into())
 }
 
 /// Whether every write of `block` takes bytes that it has.

@@ -76,8 +76,6 @@ pub(super) struct Shared {
     has_retired: AtomicBool,
     /// Why the stream is lost.
     lost: OnceLock<String>,
-    /// The backend is gone: what is queued need not run.
-    closed: AtomicBool,
 }
 
 impl Shared {
@@ -118,7 +116,6 @@ impl Stream {
             retired: Mutex::default(),
             has_retired: AtomicBool::new(false),
             lost: OnceLock::new(),
-            closed: AtomicBool::new(false),
         });
         let worker = Worker {
             shared: shared.clone(),
@@ -131,20 +128,16 @@ impl Stream {
             random: Random(seed.unwrap_or(0)),
             poisons: seed.is_some(),
         };
-        let pool = threads
-            .map(|n| {
-                let name = |i| format!("graphable-cpu-{i}");
-                rayon::ThreadPoolBuilder::new().num_threads(n).thread_name(name).build()
-            })
-            .transpose()
+        // 0 is one per core.
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.unwrap_or(0))
+            .thread_name(|i| format!("graphable-cpu-{i}"))
+            .build()
             .map_err(|e| failed(format!("its threads cannot be started: {e}")))?;
         let worker = thread::Builder::new()
-            .name("graphable-cpu".into())
-            .spawn(move || match pool {
-                // On one of the pool's own threads: parallel kernels start without a hand-over.
-                Some(pool) => pool.install(|| worker.run()),
-                None => worker.run(),
-            })
+            .name("graphable-cpu-stream".into())
+            // On one of the pool's own threads: parallel kernels start without a hand-over.
+            .spawn(move || pool.install(|| worker.run()))
             .map_err(|e| failed(format!("its thread cannot be started: {e}")))?;
         Ok(Self { shared, worker: Some(worker) })
     }
@@ -196,9 +189,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.shared.closed.store(true, Ordering::Release);
-        // Not through `send`: a lost stream has to end too. A full queue empties quickly, as a
-        // closed one is discarded.
+        // Not through `send`: a lost stream has to end too.
         let _ = self.shared.queue.send(Command::Stop);
         if let Some(worker) = self.worker.take() {
             // It ends normally: kernels' panics are caught.
@@ -249,20 +240,17 @@ impl Worker {
         self.commands.recv().ok()
     }
 
-    /// Does what a command says, and drops it. What a lost or closed stream no longer does is
-    /// dropped, which answers who waits for it.
+    /// Does what a command says, and drops it. A lost stream only answers.
     fn carry_out(&mut self, command: Command) {
-        let idle = self.shared.closed.load(Ordering::Acquire);
         match (command, self.shared.lost()) {
             (Command::Insert(block), _) => self.blocks.insert(block),
             (Command::Read { to, .. } | Command::Sync(to), Some(error)) => to.send(Err(error)),
             (_, Some(_)) => {}
-            (_, None) if idle => {}
-            (Command::Commit { addr, bytes }, None) => self.guarded(|w| w.commit(addr, bytes)).unwrap_or(()),
-            (Command::Run(node), None) => self.guarded(|w| w.run_node(&node)).unwrap_or(()),
-            (Command::Write(block), None) => self.guarded(|w| w.write(&block)).unwrap_or(()),
+            (Command::Commit { addr, bytes }, None) => drop(self.guarded(|w| w.commit(addr, bytes))),
+            (Command::Run(node), None) => drop(self.guarded(|w| w.run_node(&node))),
+            (Command::Write(block), None) => drop(self.guarded(|w| w.write(&block))),
             (Command::Replay(graph, block), None) => {
-                self.guarded(|w| w.replay(&graph, block.as_ref())).unwrap_or(());
+                self.guarded(|w| w.replay(&graph, block.as_ref()));
             }
             (Command::Read { addr, bytes, to }, None) => {
                 let data = self.guarded(|w| Access::new(&mut w.blocks).bytes(addr, bytes).to_vec());
