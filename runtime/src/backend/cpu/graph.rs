@@ -10,7 +10,10 @@ use crate::backend::{Executable, Launch, SharedMemory};
 pub(super) enum Node {
     Launch(Launch),
     /// Fills `[addr, addr + bytes)` with 0xFF.
-    Poison { addr: u64, bytes: u64 },
+    Poison {
+        addr: u64,
+        bytes: u64,
+    },
 }
 
 impl Node {

@@ -117,7 +117,6 @@ impl Handle {
     pub(super) fn new(addr: u64, len: u64, stream: Arc<Shared>) -> Self {
         Self { addr, len, stream }
     }
-
 }
 
 impl Memory for Handle {

@@ -24,9 +24,7 @@ use self::{
     memory::{Block, Handle},
     stream::{Command, Kernel, Stream},
 };
-use super::{
-    Arena, Backend, Executable, HostBlock, Launch, PendingBytes, SharedMemory, refused_in_capture,
-};
+use super::{Arena, Backend, Executable, HostBlock, Launch, PendingBytes, SharedMemory, refused_in_capture};
 use crate::{Error, Result};
 
 /// How the device calls itself.

@@ -128,10 +128,7 @@ fn an_index_out_of_range_is_reported_once() {
         |addr, dtype, shape: &[usize]| View { addr, dtype, layout: Layout::contiguous(shape).unwrap() };
     let lookup = Launch {
         op: Op::Embedding,
-        inputs: smallvec![
-            view(ids.addr(), DType::U32, &[1]),
-            view(table.addr(), DType::F32, &[4, 1])
-        ],
+        inputs: smallvec![view(ids.addr(), DType::U32, &[1]), view(table.addr(), DType::F32, &[4, 1])],
         outputs: smallvec![view(out.addr(), DType::F32, &[1, 1])],
     };
     write(&mut b, table.addr(), bytemuck::cast_slice(&[1.0f32, 2.0, 3.0, 4.0]));
