@@ -5,8 +5,12 @@ use std::{any::Any, fmt, sync::Arc};
 use super::{order::Hazards, stream::Shared};
 use crate::backend::{Executable, Launch, SharedMemory};
 
+/// Bytes that a node touches, `[start, end)`.
+pub(super) type Range = (u64, u64);
+
 /// One recorded call.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "almost all nodes are launches, read one after the other")]
 pub(super) enum Node {
     Launch(Launch),
     /// Fills `[addr, addr + bytes)` with 0xFF.
@@ -18,7 +22,7 @@ pub(super) enum Node {
 
 impl Node {
     /// The ranges of bytes that are read, and that are written.
-    pub(super) fn ranges(&self) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+    pub(super) fn ranges(&self) -> (Vec<Range>, Vec<Range>) {
         match self {
             Self::Launch(launch) => (
                 launch.inputs.iter().map(|v| v.range()).collect(),

@@ -1,9 +1,6 @@
 //! Which nodes of a graph must follow which, and random orders that respect it.
 
-use super::graph::Node;
-
-/// Bytes that a node touches, `[start, end)`.
-type Range = (u64, u64);
+use super::graph::{Node, Range};
 
 /// For each node, the later nodes that must wait for it.
 ///

@@ -44,7 +44,7 @@ impl Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        // Of no effect after `send`, as the first answer stays, taken or not only once.
+        // After `send` nobody sees it: the first answer stays, and once it is taken nobody waits.
         self.0.set(Err(Error::ContextLost {
             device: super::NAME.into(),
             why: "its runtime was dropped before this was done".into(),
