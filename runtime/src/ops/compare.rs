@@ -26,8 +26,11 @@ macro_rules! compare {
         /// Shapes broadcast; padding marks unite.
         ///
         /// # Errors
-        /// [`Error::Shape`](crate::Error::Shape) when the shapes do not broadcast; [`Error::PaddedMix`](crate::Error::PaddedMix) when one dimension
+        /// [`Error::Shape`] when the shapes do not broadcast; [`Error::PaddedMix`] when one dimension
         /// is padded by different symbols.
+        ///
+        /// [`Error::Shape`]: crate::Error::Shape
+        /// [`Error::PaddedMix`]: crate::Error::PaddedMix
         pub fn $name<'s, T: $bound>(
             a: &Tensor<'s, T>,
             b: &(impl AsOperand<'s, T> + ?Sized),
@@ -58,8 +61,11 @@ compare! {
 /// is not picked has no influence (a NaN stays where it is).
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) when the shapes do not broadcast; [`Error::PaddedMix`](crate::Error::PaddedMix) when one dimension is
+/// [`Error::Shape`] when the shapes do not broadcast; [`Error::PaddedMix`] when one dimension is
 /// padded by different symbols.
+///
+/// [`Error::Shape`]: crate::Error::Shape
+/// [`Error::PaddedMix`]: crate::Error::PaddedMix
 pub fn where_<'s, T: Element>(
     cond: &Tensor<'s, bool>,
     a: &(impl AsOperand<'s, T> + ?Sized),
