@@ -144,7 +144,6 @@ fn with_boundaries(
         ret: &signature.ret,
         step: &signature.step,
         params: params.collect(),
-        is_method: sig.receiver().is_some(),
     };
     let driver = driver::expand(block, &context, errors);
     let parts = Parts { items: driver.plan_items, host_statement: driver.host_statement };

@@ -1,15 +1,14 @@
-//! Where generated code finds the runtime.
+//! The path of the runtime crate in generated code.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// Path of the runtime crate. The only place that knows its name.
+/// `::graphable`
 pub(crate) fn krate() -> TokenStream {
     quote!(::graphable)
 }
 
-/// Path of what generated code uses.
+/// Where the items for generated code are.
 pub(crate) fn private() -> TokenStream {
-    let krate = krate();
-    quote!(#krate::__private)
+    quote!(::graphable::__private)
 }
