@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use graphable::{
     __private::{
-        Dim, DimsSpec, Driver, EagerOther as _, EagerResult as _, EagerTensors as _, Finish, Function,
+        Dim, DimsSpec, Driver, EagerTensors as _, Finish, Function,
         FunctionSpec, HostSlot, InputKind, InputSpec, Inputs, Options, Plan, PlanItem, Site, StaticInput,
         Support, bytemuck,
     },
