@@ -603,7 +603,7 @@ impl<'s> Frame<'s> {
         let finished = rt.core.borrow_mut().finish_outputs(&encoder.entries)?;
         let out = match finished {
             Some(entries) => {
-                // What was moved must be gone before the call ends, or it counts as left behind.
+                // Its blocks are the pool's, which must be empty when the call ends.
                 drop(out);
                 O::decode(&mut Decoder::new(rt, entries))
             }
