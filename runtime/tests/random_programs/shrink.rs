@@ -82,8 +82,8 @@ fn candidates(p: &Program) -> Vec<Program> {
                 change(&mut q.steps[at].calls[c]);
                 all.push(q);
             };
-            if call.b > 1 {
-                edit(&|c| c.b = 1);
+            if call.b > 2 {
+                edit(&|c| c.b = 2);
             }
             if call.key > 0 {
                 edit(&|c| c.key = 0);
