@@ -602,7 +602,12 @@ impl<'s> Frame<'s> {
         out.encode(&mut encoder);
         let finished = rt.core.borrow_mut().finish_outputs(&encoder.entries)?;
         let out = match finished {
-            Some(entries) => O::decode(&mut Decoder::new(rt, entries)),
+            Some(entries) => {
+                let moved = O::decode(&mut Decoder::new(rt, entries));
+                // What was moved out of the pool leaves it here: whatever is left after that was leaked.
+                drop(out);
+                moved
+            }
             None => out,
         };
         match self.end() {
