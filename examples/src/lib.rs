@@ -1,1 +1,15 @@
-//! Placeholder replaced by the real crate in the same series.
+//! Real models on graphable: a chat model and a sentence embedder.
+//!
+//! The binaries are thin: `generate` chats with SmolLM2 and `embed` compares sentences with MiniLM.
+//! What they do lives in these modules, which are also the documentation of how a model is written.
+
+pub mod chat;
+pub mod cli;
+mod error;
+pub mod fetch;
+pub mod gguf;
+pub mod report;
+pub mod sampling;
+pub mod tokenizer;
+
+pub use error::{Error, Result};

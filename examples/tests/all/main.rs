@@ -1,0 +1,8 @@
+//! Tests of the examples' library, in one binary because linking the tokenizers takes long.
+
+mod fetch;
+mod gguf;
+mod gguf_builder;
+mod reference;
+mod smollm2;
+mod tokenizer;
