@@ -10,6 +10,7 @@ pub mod fetch;
 pub mod gguf;
 pub mod report;
 pub mod sampling;
+pub mod sentence;
 pub mod tokenizer;
 
 pub use error::{Error, Result};

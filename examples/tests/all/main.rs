@@ -3,6 +3,7 @@
 mod fetch;
 mod gguf;
 mod gguf_builder;
+mod minilm;
 mod reference;
 mod smollm2;
 mod tokenizer;
