@@ -3,11 +3,13 @@
 //! The binaries are thin: `generate` chats with SmolLM2 and `embed` compares sentences with MiniLM.
 //! What they do lives in these modules, which are also the documentation of how a model is written.
 
+pub mod bert;
 pub mod chat;
 pub mod cli;
 mod error;
 pub mod fetch;
 pub mod gguf;
+pub mod llama;
 pub mod report;
 pub mod sampling;
 pub mod sentence;

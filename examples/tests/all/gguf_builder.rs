@@ -29,6 +29,12 @@ impl Builder {
         self
     }
 
+    /// Gives a key another value, or adds it.
+    pub(crate) fn replace(mut self, key: &str, value: Meta) -> Self {
+        self.metadata.retain(|(k, _)| k != key);
+        self.meta(key, value)
+    }
+
     /// A tensor with a row-major shape, a type number and stored bytes.
     pub(crate) fn tensor(mut self, name: &str, shape: &[usize], code: u32, stored: Vec<u8>) -> Self {
         self.tensors.push((name.into(), shape.to_vec(), code, stored));

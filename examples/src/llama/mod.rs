@@ -1,0 +1,5 @@
+//! A chat model of the Llama architecture.
+
+mod config;
+
+pub use config::Config;
