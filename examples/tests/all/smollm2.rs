@@ -5,7 +5,7 @@
 use std::{path::PathBuf, sync::OnceLock};
 
 use graphable_examples::{
-    chat::{self, Message},
+    chat::{Message, Template},
     fetch::{Cache, SMOLLM2},
     gguf::Gguf,
     sampling::Sampler,
@@ -29,10 +29,14 @@ pub(crate) fn file() -> &'static Gguf {
     FILE.get_or_init(|| Gguf::open(&path()).unwrap_or_else(|e| panic!("{e}")))
 }
 
+fn prompt(tokenizer: &ChatTokenizer) -> String {
+    Template::from_gguf(file(), tokenizer).unwrap().render(&[Message::user(QUESTION)]).unwrap()
+}
+
 #[test]
 fn the_template_renders_and_the_ids_are_those_of_the_original_tokenizer() {
     let tokenizer = ChatTokenizer::from_gguf(file()).unwrap();
-    let prompt = chat::render(file(), &tokenizer, &[Message::user(QUESTION)]).unwrap();
+    let prompt = prompt(&tokenizer);
     assert_eq!(
         prompt,
         "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n\
@@ -50,7 +54,7 @@ fn the_template_renders_and_the_ids_are_those_of_the_original_tokenizer() {
 #[test]
 fn the_naive_model_gives_the_known_answer() {
     let tokenizer = ChatTokenizer::from_gguf(file()).unwrap();
-    let prompt = chat::render(file(), &tokenizer, &[Message::user(QUESTION)]).unwrap();
+    let prompt = prompt(&tokenizer);
     let mut model = Reference::load(file());
     let mut sampler = Sampler::new(0.0, 0).unwrap();
     let mut logits = Vec::new();
