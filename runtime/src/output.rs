@@ -1,0 +1,334 @@
+//! What leaves a segment: written once when it is recorded, read back on every replay.
+
+use std::{marker::PhantomData, ops::Range, sync::Arc};
+
+use half::{bf16, f16};
+use smallvec::SmallVec;
+
+use crate::{DType, Runtime, Scalar, Scope, Tensor, tensor::RawTensor};
+
+/// One piece of an output.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// A tensor.
+    Tensor(#[doc(hidden)] RawTensor),
+    /// A host value, a length or a discriminant.
+    Word(u64),
+    /// A string.
+    Text(Arc<str>),
+}
+
+/// Collects the pieces of an output. Tensors are listed, not retained.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Encoder {
+    pub(crate) fn raw(&mut self, raw: &RawTensor) {
+        self.entries.push(Entry::Tensor(*raw));
+    }
+
+    /// A tensor.
+    pub fn tensor<T>(&mut self, tensor: &Tensor<'_, T>) {
+        self.raw(&tensor.raw);
+    }
+
+    /// A host value, a length or a discriminant.
+    pub fn word(&mut self, word: u64) {
+        self.entries.push(Entry::Word(word));
+    }
+
+    /// A string.
+    pub fn text(&mut self, text: &str) {
+        self.entries.push(Entry::Text(text.into()));
+    }
+}
+
+/// Gives back the pieces of an output, in the order they were written.
+///
+/// Holds one count of every tensor it has not given out yet, and releases those when dropped.
+pub struct Decoder<'s> {
+    pub(crate) rt: &'s Runtime,
+    entries: SmallVec<[Entry; 4]>,
+    next: usize,
+}
+
+impl<'s> Decoder<'s> {
+    /// Takes over one count of each tensor in `entries`.
+    pub(crate) fn new(rt: &'s Runtime, entries: SmallVec<[Entry; 4]>) -> Self {
+        Self { rt, entries, next: 0 }
+    }
+
+    /// The next piece, a tensor with elements `T`.
+    ///
+    /// # Panics
+    /// When `decode` reads another piece than `encode` wrote there: a wrong hand-written [`LiveOut`].
+    pub fn tensor<T>(&mut self) -> Tensor<'s, T> {
+        match self.entries.get(self.next) {
+            Some(&Entry::Tensor(raw)) => {
+                self.next += 1;
+                Tensor::from_raw(self.rt, raw)
+            }
+            other => disagree("a tensor", other),
+        }
+    }
+
+    /// The next piece, a word.
+    ///
+    /// # Panics
+    /// As [`tensor`](Self::tensor).
+    pub fn word(&mut self) -> u64 {
+        match self.entries.get(self.next) {
+            Some(&Entry::Word(word)) => {
+                self.next += 1;
+                word
+            }
+            other => disagree("a word", other),
+        }
+    }
+
+    /// The next piece, a string.
+    ///
+    /// # Panics
+    /// As [`tensor`](Self::tensor).
+    pub fn text(&mut self) -> Arc<str> {
+        match self.entries.get(self.next) {
+            Some(Entry::Text(text)) => {
+                self.next += 1;
+                Arc::clone(text)
+            }
+            other => disagree("a string", other),
+        }
+    }
+}
+
+impl Drop for Decoder<'_> {
+    fn drop(&mut self) {
+        for entry in &self.entries[self.next..] {
+            if let Entry::Tensor(raw) = entry {
+                self.rt.release(raw.slot, raw.epoch);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Decoder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.entries[self.next..]).finish()
+    }
+}
+
+#[cold]
+fn disagree(expected: &str, found: Option<&Entry>) -> ! {
+    panic!(
+        "`LiveOut::decode` asks for {expected} where `encode` wrote {found:?}; the two must mirror each other"
+    )
+}
+
+/// A value that may leave a segment: a replay gives it back without running the body.
+///
+/// Implemented for tensors, plain host values and containers of these; for structs by
+/// `#[derive(GraphOutput)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot leave a captured segment",
+    label = "made in a segment and used after it",
+    note = "if it is a host value, compute it with `#[host] let`, on every call",
+    note = "if it is your struct of tensors, add `#[derive(GraphOutput)]`",
+    note = "or compute it again where it is used"
+)]
+pub trait LiveOut<'s>: Sized {
+    /// Writes the pieces of the value.
+    #[doc(hidden)]
+    fn encode(&self, e: &mut Encoder);
+    /// Reads them back, in the same order.
+    #[doc(hidden)]
+    fn decode(d: &mut Decoder<'s>) -> Self;
+}
+
+impl<'s, T> LiveOut<'s> for Tensor<'s, T> {
+    fn encode(&self, e: &mut Encoder) {
+        e.tensor(self);
+    }
+    #[inline]
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        d.tensor()
+    }
+}
+
+impl<'s, T> LiveOut<'s> for Scalar<'s, T> {
+    fn encode(&self, e: &mut Encoder) {
+        e.tensor(self.tensor());
+    }
+    #[inline]
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        Self(d.tensor())
+    }
+}
+
+impl<'s> LiveOut<'s> for Scope<'s> {
+    fn encode(&self, _: &mut Encoder) {}
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        Self { rt: d.rt }
+    }
+}
+
+macro_rules! words {
+    ($($t:ty: |$v:ident| $to:expr, |$w:ident| $from:expr;)*) => {$(
+        impl<'s> LiveOut<'s> for $t {
+            fn encode(&self, e: &mut Encoder) {
+                let $v = *self;
+                e.word($to);
+            }
+            #[inline]
+            fn decode(d: &mut Decoder<'s>) -> Self {
+                let $w = d.word();
+                $from
+            }
+        }
+    )*};
+}
+
+words! {
+    u8: |v| u64::from(v), |w| w as u8;
+    u16: |v| u64::from(v), |w| w as u16;
+    u32: |v| u64::from(v), |w| w as u32;
+    u64: |v| v, |w| w;
+    usize: |v| v as u64, |w| w as usize;
+    i8: |v| v as u64, |w| w as i8;
+    i16: |v| v as u64, |w| w as i16;
+    i32: |v| v as u64, |w| w as i32;
+    i64: |v| v as u64, |w| w as i64;
+    isize: |v| v as u64, |w| w as isize;
+    bool: |v| u64::from(v), |w| w != 0;
+    char: |v| u64::from(v), |w| char::from_u32(w as u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+    f32: |v| u64::from(v.to_bits()), |w| f32::from_bits(w as u32);
+    f64: |v| v.to_bits(), |w| f64::from_bits(w);
+    f16: |v| u64::from(v.to_bits()), |w| f16::from_bits(w as u16);
+    bf16: |v| u64::from(v.to_bits()), |w| bf16::from_bits(w as u16);
+    DType: |v| v as u64, |w| dtype(w);
+}
+
+fn dtype(word: u64) -> DType {
+    use DType::*;
+    [F32, F16, Bf16, I32, U32, U8, Bool].into_iter().find(|&d| d as u64 == word).unwrap_or(F32)
+}
+
+impl<'s> LiveOut<'s> for u128 {
+    fn encode(&self, e: &mut Encoder) {
+        e.word(*self as u64);
+        e.word((*self >> 64) as u64);
+    }
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        let low = d.word();
+        u128::from(low) | u128::from(d.word()) << 64
+    }
+}
+
+impl<'s> LiveOut<'s> for i128 {
+    fn encode(&self, e: &mut Encoder) {
+        (*self as u128).encode(e);
+    }
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        u128::decode(d) as i128
+    }
+}
+
+impl<'s> LiveOut<'s> for String {
+    fn encode(&self, e: &mut Encoder) {
+        e.text(self);
+    }
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        (*d.text()).to_owned()
+    }
+}
+
+impl<'s, T: LiveOut<'s>> LiveOut<'s> for Option<T> {
+    fn encode(&self, e: &mut Encoder) {
+        e.word(u64::from(self.is_some()));
+        if let Some(value) = self {
+            value.encode(e);
+        }
+    }
+    #[inline]
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        (d.word() != 0).then(|| T::decode(d))
+    }
+}
+
+impl<'s, T: LiveOut<'s>> LiveOut<'s> for Vec<T> {
+    fn encode(&self, e: &mut Encoder) {
+        e.word(self.len() as u64);
+        for item in self {
+            item.encode(e);
+        }
+    }
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        (0..d.word()).map(|_| T::decode(d)).collect()
+    }
+}
+
+impl<'s, T: LiveOut<'s>, const N: usize> LiveOut<'s> for [T; N] {
+    fn encode(&self, e: &mut Encoder) {
+        for item in self {
+            item.encode(e);
+        }
+    }
+    #[inline]
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        std::array::from_fn(|_| T::decode(d))
+    }
+}
+
+impl<'s, T: LiveOut<'s>> LiveOut<'s> for Box<T> {
+    fn encode(&self, e: &mut Encoder) {
+        (**self).encode(e);
+    }
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        Self::new(T::decode(d))
+    }
+}
+
+impl<'s, T: LiveOut<'s>> LiveOut<'s> for Range<T> {
+    fn encode(&self, e: &mut Encoder) {
+        self.start.encode(e);
+        self.end.encode(e);
+    }
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        let start = T::decode(d);
+        start..T::decode(d)
+    }
+}
+
+impl<'s, T: ?Sized> LiveOut<'s> for PhantomData<T> {
+    fn encode(&self, _: &mut Encoder) {}
+    fn decode(_: &mut Decoder<'s>) -> Self {
+        Self
+    }
+}
+
+impl<'s> LiveOut<'s> for () {
+    fn encode(&self, _: &mut Encoder) {}
+    fn decode(_: &mut Decoder<'s>) -> Self {}
+}
+
+macro_rules! tuples {
+    ($first:ident $($rest:ident)*) => {
+        impl<'s, $first: LiveOut<'s>, $($rest: LiveOut<'s>),*> LiveOut<'s> for ($first, $($rest,)*) {
+            #[allow(non_snake_case, reason = "the type parameters' names serve as bindings")]
+            fn encode(&self, e: &mut Encoder) {
+                let ($first, $($rest,)*) = self;
+                $first.encode(e);
+                $($rest.encode(e);)*
+            }
+            #[inline]
+            fn decode(d: &mut Decoder<'s>) -> Self {
+                // Tuple fields are evaluated left to right.
+                ($first::decode(d), $($rest::decode(d),)*)
+            }
+        }
+        tuples! { $($rest)* }
+    };
+    () => {};
+}
+tuples! { A B C D E F G H I J K L M N O P Q R S T U V W X Y Z A1 B1 C1 D1 E1 F1 }
