@@ -224,7 +224,7 @@ pub struct Operand {
     pub(crate) marks: Marks,
 }
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 

@@ -1,0 +1,100 @@
+//! Kernels that pick or place rows by indices found in device memory.
+
+use super::{
+    scalar::with_word,
+    strided::{Walk, chunks},
+};
+use crate::backend::{
+    Launch, View,
+    cpu::{access::Access, fault::Fault},
+};
+
+/// The row index that [`scatter_rows`] skips.
+const SKIP: u32 = u32::MAX;
+
+pub(super) fn embedding(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+    let (ids, table, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    let ids = values(access, ids);
+    pick(access, &ids, table, 0, y);
+    check(launch, &ids, table.layout.shape()[0])
+}
+
+pub(super) fn gather(access: &Access<'_>, launch: &Launch, axis: usize) -> Result<(), Fault> {
+    let (x, index, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    let index = values(access, index);
+    pick(access, &index, x, axis, y);
+    check(launch, &index, x.layout.shape()[axis])
+}
+
+/// Copies slices of `x` along `axis` to `y`; those out of range are zeros.
+fn pick(access: &Access<'_>, index: &[u32], x: &View, axis: usize, y: &View) {
+    let dims = || x.layout.shape().iter().copied().zip(x.layout.strides().iter().copied());
+    let (outer, inner) = (Walk::of(dims().take(axis)), Walk::of(dims().skip(axis + 1)));
+    let (rows, stride) = (x.layout.shape()[axis], x.layout.strides()[axis]);
+    let len = inner.count();
+    if y.layout.count() == 0 {
+        return;
+    }
+    // Single elements are picked in groups: a call for each would cost more than the element.
+    let group = if outer.count() > 1 { index.len() } else { 1 };
+    with_word!(x.dtype, T => {
+        let src = access.slice::<T>(x);
+        chunks(access.slice_mut::<T>(y), group * len, group * len, |g, out| {
+            for (i, out) in out.chunks_mut(len).enumerate() {
+                let place = g * group + i;
+                match index[place % index.len()] as usize {
+                    row if row < rows => {
+                        let first = outer.offset(place / index.len()) + row * stride;
+                        inner.copy(&src[first..], 0, out);
+                    }
+                    _ => out.fill(T::MIN),
+                }
+            }
+        });
+    });
+}
+
+pub(super) fn scatter_rows(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+    let (index, src, state) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    let mut index = values(access, index);
+    if let Some(count) = launch.inputs.get(2) {
+        let count = values(access, count).first().copied().unwrap_or(0);
+        index.truncate(count as usize);
+    }
+    // Skipped rows look like any that is out of range but are no mistake.
+    let rows = state.layout.shape()[0];
+    let dims = |view: &View| {
+        Walk::of(view.layout.shape().iter().copied().zip(view.layout.strides().iter().copied()).skip(1))
+    };
+    let (from, to) = (dims(src), dims(state));
+    let (from_stride, to_stride) = (src.layout.strides()[0], state.layout.strides()[0]);
+    if to.count() > 0 && rows > 0 && !index.is_empty() {
+        with_word!(state.dtype, T => {
+            let (src, dst) = (access.slice::<T>(src), access.slice_mut::<T>(state));
+            // In order, on one thread: of rows given twice the last wins.
+            for (i, &row) in index.iter().enumerate() {
+                let row = row as usize;
+                if row < rows && row != SKIP as usize {
+                    from.copy_strided(&src[i * from_stride..], 0, &to, &mut dst[row * to_stride..]);
+                }
+            }
+        });
+    }
+    index.retain(|&row| row != SKIP);
+    check(launch, &index, rows)
+}
+
+/// The elements of a u32 view, in order.
+fn values(access: &Access<'_>, view: &View) -> Vec<u32> {
+    let mut values = vec![0; view.layout.count()];
+    Walk::new(&view.layout).copy(access.slice::<u32>(view), 0, &mut values);
+    values
+}
+
+/// The first index that is out of range, as a fault.
+fn check(launch: &Launch, index: &[u32], rows: usize) -> Result<(), Fault> {
+    match index.iter().find(|&&i| i as usize >= rows) {
+        None => Ok(()),
+        Some(&index) => Err(Fault { op: launch.op.name(), index: index.into(), bound: rows as u64 }),
+    }
+}

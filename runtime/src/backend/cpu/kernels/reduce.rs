@@ -1,0 +1,238 @@
+//! Kernels that remove one axis.
+//!
+//! Sums run in several accumulators that are merged per block: they vectorise, and the rounding
+//! error grows with the number of blocks, not of elements.
+
+use bytemuck::Zeroable;
+
+use super::{
+    scalar::{Arith, Scalar, with_scalar},
+    strided::{BLOCK, Scratch, Walk, chunks},
+};
+use crate::{
+    DType,
+    backend::{Launch, Reduce, View, cpu::access::Access},
+};
+
+/// Accumulators of a row.
+const LANES: usize = 16;
+
+/// Rows added up before they are merged into the total.
+const ROWS: usize = 64;
+
+/// A view cut into the slices that become one element each.
+struct Slices {
+    /// First elements of the slices, in output order.
+    starts: Walk,
+    /// One slice.
+    axis: Walk,
+    len: usize,
+    stride: usize,
+}
+
+impl Slices {
+    fn new(view: &View, axis: usize) -> Self {
+        let (len, stride) = (view.layout.shape()[axis], view.layout.strides()[axis]);
+        Self { starts: Walk::without(&view.layout, axis), axis: Walk::of([(len, stride)]), len, stride }
+    }
+
+    /// Whether to go along each slice; else all slices advance together.
+    fn one_by_one(&self) -> bool {
+        self.stride == 1 || self.starts.count() < LANES
+    }
+
+    /// Calls `f(i)` for each output element, with its own scratch memory per group.
+    fn each<T: Send, S>(
+        &self,
+        out: &mut [T],
+        state: impl Fn() -> S + Sync,
+        f: impl Fn(&mut S, usize) -> T + Sync,
+    ) {
+        let group = (BLOCK / self.len.max(1)).max(1);
+        chunks(out, group, group * self.len, |g, out| {
+            let mut state = state();
+            for (i, y) in out.iter_mut().enumerate() {
+                *y = f(&mut state, g * group + i);
+            }
+        });
+    }
+}
+
+pub(super) fn reduce(access: &Access<'_>, launch: &Launch, kind: Reduce, axis: usize) {
+    let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
+    let n = x.layout.shape()[axis];
+    with_scalar!(x.dtype, T => match kind {
+        Reduce::Sum => fold::<T, _>(access, x, y, axis, Zeroable::zeroed(), Arith::add, Arith::add, T::down),
+        Reduce::Max => fold::<T, _>(access, x, y, axis, Arith::LOWEST, Arith::max, Arith::max, T::down),
+        Reduce::Mean if x.dtype.is_float() => {
+            let mean = |sum: <T as Scalar>::Acc| T::down(sum.div(Arith::from_f32(n as f32)));
+            fold::<T, _>(access, x, y, axis, Zeroable::zeroed(), Arith::add, Arith::add, mean);
+        }
+        Reduce::Mean => {
+            let mean = |sum: f64| T::of_f64(sum / n as f64);
+            fold::<T, _>(access, x, y, axis, 0.0, |sum, v| sum + v.to_f64(), |a, b| a + b, mean);
+        }
+    });
+}
+
+/// Folds each slice of `x` along `axis` to one element of `y`. `step` takes in an element, `merge`
+/// joins partial results.
+#[allow(clippy::too_many_arguments, reason = "a fold is its parts, and there is one caller")]
+fn fold<T: Scalar, R: Copy + Send + Sync>(
+    access: &Access<'_>,
+    x: &View,
+    y: &View,
+    axis: usize,
+    init: R,
+    step: impl Fn(R, T::Acc) -> R + Sync,
+    merge: impl Fn(R, R) -> R + Sync,
+    finish: impl Fn(R) -> T + Sync,
+) {
+    let slices = Slices::new(x, axis);
+    let (src, out) = (access.slice::<T>(x), access.slice_mut::<T>(y));
+    if slices.one_by_one() {
+        slices.each(out, Scratch::new, |scratch, i| {
+            let first = if slices.len == 0 { 0 } else { slices.starts.offset(i) };
+            let mut total = init;
+            for start in (0..slices.len).step_by(BLOCK) {
+                let len = BLOCK.min(slices.len - start);
+                let x = slices.axis.read(&src[first..], start, len, scratch);
+                total = merge(total, row(x, init, &step, &merge));
+            }
+            finish(total)
+        });
+    } else {
+        chunks(out, BLOCK, BLOCK.saturating_mul(slices.len), |i, out| {
+            let mut scratch = Scratch::new();
+            let (mut total, mut part) = ([init; BLOCK], [init; BLOCK]);
+            for k in 0..slices.len {
+                let x = slices.starts.read(&src[k * slices.stride..], i * BLOCK, out.len(), &mut scratch);
+                for (part, x) in part.iter_mut().zip(x) {
+                    *part = step(*part, *x);
+                }
+                if k % ROWS == ROWS - 1 || k + 1 == slices.len {
+                    for (total, part) in total.iter_mut().zip(&mut part) {
+                        *total = merge(*total, std::mem::replace(part, init));
+                    }
+                }
+            }
+            for (y, total) in out.iter_mut().zip(total) {
+                *y = finish(total);
+            }
+        });
+    }
+}
+
+#[inline(always)]
+fn row<A: Copy, R: Copy>(x: &[A], init: R, step: impl Fn(R, A) -> R, merge: impl Fn(R, R) -> R) -> R {
+    let mut lanes = [init; LANES];
+    let (whole, rest) = x.as_chunks::<LANES>();
+    for chunk in whole {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *lane = step(*lane, *x);
+        }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = step(*lane, *x);
+    }
+    lanes.into_iter().fold(init, merge)
+}
+
+pub(super) fn arg_max(access: &Access<'_>, launch: &Launch, axis: usize) {
+    let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
+    with_scalar!(x.dtype, T => {
+        let slices = Slices::new(x, axis);
+        let src = access.slice::<T>(x);
+        slices.each(access.slice_mut::<u32>(y), Scratch::<T>::new, |scratch, i| {
+            let first = if slices.len == 0 { 0 } else { slices.starts.offset(i) };
+            let (mut best, mut at) = (Arith::LOWEST, 0);
+            for start in (0..slices.len).step_by(BLOCK) {
+                let len = BLOCK.min(slices.len - start);
+                let x = slices.axis.read(&src[first..], start, len, scratch);
+                let largest = row(x, Arith::LOWEST, Arith::max, Arith::max);
+                if largest > best || (largest.is_nan() && !best.is_nan()) {
+                    let same = |v: &_| *v == largest || Arith::is_nan(*v) && largest.is_nan();
+                    at = start + x.iter().position(same).unwrap_or(0);
+                    best = largest;
+                }
+            }
+            at as u32
+        });
+    });
+}
+
+pub(super) fn masked_mean(access: &Access<'_>, launch: &Launch, axis: usize) {
+    let (x, mask, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    with_scalar!(x.dtype, T => match mask.dtype {
+        DType::F32 => masked_mean_of::<T, f32>(access, x, mask, y, axis, |m| m),
+        DType::Bool => masked_mean_of::<T, u8>(access, x, mask, y, axis, |m| f32::from(u8::from(m != 0))),
+        _ => masked_mean_of::<T, u8>(access, x, mask, y, axis, f32::from),
+    });
+}
+
+fn masked_mean_of<T: Scalar, M: Scalar<Acc = M>>(
+    access: &Access<'_>,
+    x: &View,
+    mask: &View,
+    y: &View,
+    axis: usize,
+    weight: impl Fn(M) -> f32 + Sync,
+) {
+    let (slices, masks) = (Slices::new(x, axis), Slices::new(mask, axis));
+    let (src, mask, out) = (access.slice::<T>(x), access.slice::<M>(mask), access.slice_mut::<T>(y));
+    // A weight of 0 drops the element whatever it holds: padding may be NaN.
+    let step = |(sum, weights): (f32, f32), (x, m): (T::Acc, M)| {
+        let m = weight(m);
+        (sum + if m == 0.0 { 0.0 } else { x.to_f32() * m }, weights + m)
+    };
+    let merge = |a: (f32, f32), b: (f32, f32)| (a.0 + b.0, a.1 + b.1);
+    let finish = |(sum, weights): (f32, f32)| T::of_f32(sum / weights.max(1e-9));
+    let init = (0.0, 0.0);
+    if slices.one_by_one() {
+        slices.each(
+            out,
+            || (Scratch::new(), Scratch::new(), [init; LANES]),
+            |(scratch_x, scratch_m, lanes), i| {
+                let (first_x, first_m) = match slices.len {
+                    0 => (0, 0),
+                    _ => (slices.starts.offset(i), masks.starts.offset(i)),
+                };
+                let mut total = init;
+                for start in (0..slices.len).step_by(BLOCK) {
+                    let len = BLOCK.min(slices.len - start);
+                    let x = slices.axis.read(&src[first_x..], start, len, scratch_x);
+                    let m = masks.axis.read(&mask[first_m..], start, len, scratch_m);
+                    lanes.fill(init);
+                    for (x, m) in x.chunks(LANES).zip(m.chunks(LANES)) {
+                        for ((lane, x), m) in lanes.iter_mut().zip(x).zip(m) {
+                            *lane = step(*lane, (*x, *m));
+                        }
+                    }
+                    total = lanes.iter().copied().fold(total, merge);
+                }
+                finish(total)
+            },
+        );
+    } else {
+        chunks(out, BLOCK, BLOCK.saturating_mul(slices.len), |i, out| {
+            let (mut scratch_x, mut scratch_m) = (Scratch::new(), Scratch::new());
+            let (mut total, mut part) = ([init; BLOCK], [init; BLOCK]);
+            let (first, len) = (i * BLOCK, out.len());
+            for k in 0..slices.len {
+                let x = slices.starts.read(&src[k * slices.stride..], first, len, &mut scratch_x);
+                let m = masks.starts.read(&mask[k * masks.stride..], first, len, &mut scratch_m);
+                for ((part, x), m) in part.iter_mut().zip(x).zip(m) {
+                    *part = step(*part, (*x, *m));
+                }
+                if k % ROWS == ROWS - 1 || k + 1 == slices.len {
+                    for (total, part) in total.iter_mut().zip(&mut part) {
+                        *total = merge(*total, std::mem::replace(part, init));
+                    }
+                }
+            }
+            for (y, total) in out.iter_mut().zip(total) {
+                *y = finish(total);
+            }
+        });
+    }
+}

@@ -1,0 +1,354 @@
+//! How kernels compute with an element type: floats in f32, rounded once; integers as they are.
+
+use bytemuck::Pod;
+use half::{bf16, f16, slice::HalfFloatSliceExt};
+
+use super::strided::BLOCK;
+
+/// An element type as it lies in memory. `bool` is `u8` here.
+pub(super) trait Scalar: Pod + Send + Sync {
+    /// What it is computed in.
+    type Acc: Arith;
+
+    /// `raw` in the computing type; `buf` is used where that differs and must be as long.
+    fn acc<'a>(raw: &'a [Self], buf: &'a mut [Self::Acc]) -> &'a [Self::Acc];
+
+    /// Lets `fill` compute the values of `out` (at most [`BLOCK`] of them).
+    fn write(out: &mut [Self], fill: impl FnOnce(&mut [Self::Acc]));
+
+    /// One value, rounded once: to nearest for floats, truncated and saturated for integers.
+    /// (`half` has a `from_f64` that rounds twice.)
+    fn of_f64(value: f64) -> Self;
+
+    /// One value, rounded once.
+    fn down(value: Self::Acc) -> Self;
+
+    /// One value from an integer: rounded to nearest for floats, wrapped for integers.
+    fn of_i64(value: i64) -> Self;
+
+    /// One value from an f32: rounded to nearest for floats, truncated and saturated for integers.
+    fn of_f32(value: f32) -> Self;
+}
+
+/// A value of any computing type.
+pub(super) enum Number {
+    Float(f32),
+    Integer(i64),
+}
+
+/// Arithmetic of a computing type. Integers wrap.
+pub(super) trait Arith: Pod + PartialOrd + Send + Sync {
+    /// The neutral element of the maximum.
+    const LOWEST: Self;
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    /// Integer division by zero gives 0.
+    fn div(self, other: Self) -> Self;
+    fn neg(self) -> Self;
+    fn scale(self, factor: f32) -> Self;
+    fn to_f32(self) -> f32;
+    fn to_f64(self) -> f64;
+    /// The exact value.
+    fn to_number(self) -> Number;
+    /// Truncates and saturates for integers; NaN is 0.
+    fn from_f32(value: f32) -> Self;
+    fn is_nan(self) -> bool;
+
+    /// The larger of both; NaN if either is.
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        if other > self || other.is_nan() { other } else { self }
+    }
+
+    /// `max(self, 0)`; NaN stays NaN.
+    #[inline(always)]
+    fn relu(self) -> Self {
+        if self < Self::zeroed() { Self::zeroed() } else { self }
+    }
+}
+
+impl Arith for f32 {
+    const LOWEST: Self = f32::NEG_INFINITY;
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self + other
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self - other
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self * other
+    }
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        self / other
+    }
+    #[inline(always)]
+    fn neg(self) -> Self {
+        -self
+    }
+    #[inline(always)]
+    fn scale(self, factor: f32) -> Self {
+        self * factor
+    }
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        self
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+    #[inline(always)]
+    fn to_number(self) -> Number {
+        Number::Float(self)
+    }
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        value
+    }
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        f32::is_nan(self)
+    }
+}
+
+macro_rules! integer {
+    ($($t:ident),*) => {$(
+        impl Arith for $t {
+            const LOWEST: Self = $t::MIN;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self {
+                if other == 0 { 0 } else { self.wrapping_div(other) }
+            }
+            #[inline(always)]
+            fn neg(self) -> Self {
+                self.wrapping_neg()
+            }
+            #[inline(always)]
+            fn scale(self, factor: f32) -> Self {
+                (f64::from(self) * f64::from(factor)) as $t
+            }
+            #[inline(always)]
+            fn to_f32(self) -> f32 {
+                self as f32
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
+            fn to_number(self) -> Number {
+                Number::Integer(i64::from(self))
+            }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                false
+            }
+        }
+        impl Scalar for $t {
+            type Acc = $t;
+            direct!();
+            fn of_f64(value: f64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn of_i64(value: i64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn of_f32(value: f32) -> Self {
+                value as $t
+            }
+        }
+    )*};
+}
+
+/// The methods of a type that is computed in itself.
+macro_rules! direct {
+    () => {
+        #[inline(always)]
+        fn acc<'a>(raw: &'a [Self], _: &'a mut [Self]) -> &'a [Self] {
+            raw
+        }
+        #[inline(always)]
+        fn write(out: &mut [Self], fill: impl FnOnce(&mut [Self])) {
+            fill(out);
+        }
+        #[inline(always)]
+        fn down(value: Self) -> Self {
+            value
+        }
+    };
+}
+
+integer!(i32, u32, u8);
+
+impl Scalar for f32 {
+    type Acc = f32;
+    direct!();
+    fn of_f64(value: f64) -> Self {
+        value as f32
+    }
+    #[inline(always)]
+    fn of_i64(value: i64) -> Self {
+        value as f32
+    }
+    #[inline(always)]
+    fn of_f32(value: f32) -> Self {
+        value
+    }
+}
+
+macro_rules! half_float {
+    ($($t:ident),*) => {$(
+        impl Scalar for $t {
+            type Acc = f32;
+            fn acc<'a>(raw: &'a [Self], buf: &'a mut [f32]) -> &'a [f32] {
+                raw.convert_to_f32_slice(buf);
+                buf
+            }
+            fn write(out: &mut [Self], fill: impl FnOnce(&mut [f32])) {
+                let mut buf = [0.0; BLOCK];
+                let buf = &mut buf[..out.len()];
+                fill(buf);
+                out.convert_from_f32_slice(buf);
+            }
+            fn down(value: f32) -> Self {
+                $t::from_f32(value)
+            }
+            fn of_f64(value: f64) -> Self {
+                $t::from_f32(round_to_odd(value))
+            }
+            fn of_i64(value: i64) -> Self {
+                // Every integer element fits in 33 bits, so the f64 is exact.
+                Self::of_f64(value as f64)
+            }
+            fn of_f32(value: f32) -> Self {
+                $t::from_f32(value)
+            }
+        }
+    )*};
+}
+
+half_float!(f16, bf16);
+
+/// `value` as an f32 whose last bit is set if anything was lost, so that rounding it again to a
+/// narrower type gives the same as rounding `value` once.
+fn round_to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let back = f64::from(near);
+    if back == value || near.is_nan() || near.to_bits() & 1 == 1 {
+        near
+    } else if back.abs() > value.abs() {
+        f32::from_bits(near.to_bits() - 1)
+    } else {
+        f32::from_bits(near.to_bits() + 1)
+    }
+}
+
+/// Runs `$body` with `$t` as the memory form of `$dtype`.
+macro_rules! with_scalar {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype {
+            $crate::DType::F32 => {
+                type $t = f32;
+                $body
+            }
+            $crate::DType::F16 => {
+                type $t = half::f16;
+                $body
+            }
+            $crate::DType::Bf16 => {
+                type $t = half::bf16;
+                $body
+            }
+            $crate::DType::I32 => {
+                type $t = i32;
+                $body
+            }
+            $crate::DType::U32 => {
+                type $t = u32;
+                $body
+            }
+            $crate::DType::U8 | $crate::DType::Bool => {
+                type $t = u8;
+                $body
+            }
+        }
+    };
+}
+
+/// Runs `$body` with `$t` as plain words of the size of `$dtype`, for kernels that only move data.
+macro_rules! with_word {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype.size() {
+            4 => {
+                type $t = u32;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            _ => {
+                type $t = u8;
+                $body
+            }
+        }
+    };
+}
+
+pub(super) use {with_scalar, with_word};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_round_once() {
+        // Just above the tie between 1 and the next bf16: through f32 the excess is lost.
+        let tie = 1.0 + f64::powi(2.0, -8);
+        assert_eq!(bf16::from_f64(tie + 1e-12).to_f32(), 1.0, "`half` itself rounds twice");
+        assert_eq!(<bf16 as Scalar>::of_f64(tie + 1e-12).to_f32(), 1.0 + f32::powi(2.0, -7));
+        assert_eq!(<bf16 as Scalar>::of_f64(tie).to_f32(), 1.0);
+        assert_eq!(<bf16 as Scalar>::of_f64(-tie - 1e-12).to_f32(), -1.0 - f32::powi(2.0, -7));
+        // Just below a tie that goes up.
+        let tie = 1.0 + 3.0 * f64::powi(2.0, -8);
+        assert_eq!(<bf16 as Scalar>::of_f64(tie).to_f32(), 1.0 + f32::powi(2.0, -6));
+        assert_eq!(<bf16 as Scalar>::of_f64(tie - 1e-12).to_f32(), 1.0 + f32::powi(2.0, -7));
+        assert_eq!(<f16 as Scalar>::of_f64(1e300), f16::INFINITY);
+        assert!(<f16 as Scalar>::of_f64(f64::NAN).is_nan());
+        assert_eq!(<f16 as Scalar>::of_f64(0.0).to_bits(), 0);
+        assert_eq!(<f16 as Scalar>::of_f64(-0.0).to_bits(), 0x8000);
+        assert_eq!(<bf16 as Scalar>::of_i64(0x0101_0001).to_f64(), f64::from(0x0102_0000));
+    }
+
+    #[test]
+    fn the_maximum_keeps_nan() {
+        assert!(Arith::max(f32::NAN, 1.0).is_nan() && Arith::max(1.0, f32::NAN).is_nan());
+        assert_eq!(Arith::max(-1.0f32, -2.0), -1.0);
+        assert!(f32::NAN.relu().is_nan());
+        assert_eq!(i32::MIN.div(-1), i32::MIN);
+        assert_eq!(5u8.div(0), 0);
+    }
+}

@@ -1,0 +1,293 @@
+//! Reading strided views in row-major order, and splitting work over threads.
+//!
+//! Kernels compute blocks of [`BLOCK`] elements. What an operand shows in a block is borrowed where
+//! it lies in one piece and gathered into a small buffer elsewhere, so every kernel has one inner
+//! loop, over slices. Blocks do not depend on the number of threads; results do not either.
+
+use bytemuck::Zeroable;
+use rayon::prelude::*;
+
+use super::scalar::Scalar;
+use crate::layout::{Layout, MAX_RANK};
+
+/// Elements computed at once; two f32 operands and a result stay in the first-level cache.
+pub(super) const BLOCK: usize = 512;
+
+/// Elements from which work is split over threads; below, waking them costs more than it saves.
+pub(super) const PARALLEL: usize = 32 * 1024;
+
+/// Elements of one task.
+const TASK: usize = 16 * BLOCK;
+
+/// A layout with unit dimensions dropped and mergeable neighbours merged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk {
+    rank: usize,
+    /// `(size, stride)`, outermost first.
+    dims: [(usize, usize); MAX_RANK],
+    count: usize,
+}
+
+impl Walk {
+    pub(super) fn new(layout: &Layout) -> Self {
+        Self::of(layout.shape().iter().copied().zip(layout.strides().iter().copied()))
+    }
+
+    /// The walk over `(size, stride)` pairs, outermost first; at most [`MAX_RANK`] of them.
+    pub(super) fn of(dims: impl IntoIterator<Item = (usize, usize)>) -> Self {
+        let mut walk = Self { rank: 0, dims: [(1, 0); MAX_RANK], count: 1 };
+        for (size, stride) in dims {
+            walk.count *= size;
+            match walk.dims[..walk.rank].last_mut() {
+                _ if size == 1 => {}
+                Some(outer) if outer.1 == size * stride => *outer = (outer.0 * size, stride),
+                _ => {
+                    walk.dims[walk.rank] = (size, stride);
+                    walk.rank += 1;
+                }
+            }
+        }
+        walk
+    }
+
+    /// The walk over all dimensions of `layout` but `axis`.
+    pub(super) fn without(layout: &Layout, axis: usize) -> Self {
+        let dims = layout.shape().iter().copied().zip(layout.strides().iter().copied());
+        Self::of(dims.enumerate().filter(|&(i, _)| i != axis).map(|(_, dim)| dim))
+    }
+
+    /// Number of elements.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Merged dimensions, outermost first.
+    pub(super) fn dims(&self) -> &[(usize, usize)] {
+        &self.dims[..self.rank]
+    }
+
+    /// Offset of the element with this row-major index.
+    pub(super) fn offset(&self, index: usize) -> usize {
+        if let [(_, stride)] = *self.dims() {
+            return index * stride;
+        }
+        let mut rest = index;
+        let mut offset = 0;
+        for &(size, stride) in self.dims().iter().rev() {
+            offset += rest % size * stride;
+            rest /= size;
+        }
+        offset
+    }
+
+    /// Calls `run(offset, stride, len)` for each evenly spaced piece of the elements
+    /// `start .. start + len`, in order.
+    pub(super) fn runs(&self, start: usize, len: usize, mut run: impl FnMut(usize, usize, usize)) {
+        if len == 0 {
+            return;
+        }
+        let Some((&(inner, stride), outer)) = self.dims().split_last() else {
+            return run(0, 0, len);
+        };
+        let mut index = [0; MAX_RANK];
+        let mut rest = start / inner;
+        let mut base = 0;
+        for (at, &(size, stride)) in index.iter_mut().zip(outer).rev() {
+            *at = rest % size;
+            rest /= size;
+            base += *at * stride;
+        }
+        let (mut first, mut left) = (start % inner, len);
+        loop {
+            let n = left.min(inner - first);
+            run(base + first * stride, stride, n);
+            left -= n;
+            if left == 0 {
+                return;
+            }
+            first = 0;
+            for (at, &(size, stride)) in index.iter_mut().zip(outer).rev() {
+                *at += 1;
+                base += stride;
+                if *at < size {
+                    break;
+                }
+                base -= size * stride;
+                *at = 0;
+            }
+        }
+    }
+
+    /// Copies the elements from `start` on into `dst`.
+    pub(super) fn copy<T: Copy>(&self, src: &[T], start: usize, dst: &mut [T]) {
+        let mut rest = dst;
+        self.runs(start, rest.len(), |offset, stride, n| {
+            let (dst, tail) = std::mem::take(&mut rest).split_at_mut(n);
+            rest = tail;
+            match stride {
+                1 => dst.copy_from_slice(&src[offset..offset + n]),
+                0 => dst.fill(src[offset]),
+                _ => {
+                    for (d, s) in dst.iter_mut().zip(src[offset..].iter().step_by(stride)) {
+                        *d = *s;
+                    }
+                }
+            }
+        });
+    }
+
+    /// The elements `start .. start + len` in their computing type; `len` is at most [`BLOCK`].
+    pub(super) fn read<'a, T: Scalar>(
+        &self,
+        src: &'a [T],
+        start: usize,
+        len: usize,
+        scratch: &'a mut Scratch<T>,
+    ) -> &'a [T::Acc] {
+        let raw = match self.one_run(start, len) {
+            Some(offset) => &src[offset..offset + len],
+            None => {
+                self.copy(src, start, &mut scratch.raw[..len]);
+                &scratch.raw[..len]
+            }
+        };
+        T::acc(raw, &mut scratch.acc[..len])
+    }
+
+    /// Where the elements `start .. start + len` lie, if they are neighbours.
+    fn one_run(&self, start: usize, len: usize) -> Option<usize> {
+        match *self.dims() {
+            _ if len == 0 => Some(0),
+            [] => Some(0),
+            [(_, 1)] => Some(start),
+            [.., (inner, 1)] if start % inner + len <= inner => Some(self.offset(start)),
+            _ => None,
+        }
+    }
+}
+
+/// Where [`Walk::read`] gathers what does not lie in one piece.
+pub(super) struct Scratch<T: Scalar> {
+    raw: [T; BLOCK],
+    acc: [T::Acc; BLOCK],
+}
+
+impl<T: Scalar> Scratch<T> {
+    pub(super) fn new() -> Self {
+        Self { raw: [T::zeroed(); BLOCK], acc: [T::Acc::zeroed(); BLOCK] }
+    }
+}
+
+/// Calls `f(state, start, block)` for each block of `out`; `state` is made once per task.
+pub(super) fn blocks<T: Send, S>(
+    out: &mut [T],
+    state: impl Fn() -> S + Sync,
+    f: impl Fn(&mut S, usize, &mut [T]) + Sync,
+) {
+    let task = |first: usize, out: &mut [T]| {
+        let mut state = state();
+        for (i, block) in out.chunks_mut(BLOCK).enumerate() {
+            f(&mut state, first + i * BLOCK, block);
+        }
+    };
+    if out.len() < PARALLEL {
+        task(0, out);
+    } else {
+        out.par_chunks_mut(TASK).enumerate().for_each(|(i, out)| task(i * TASK, out));
+    }
+}
+
+/// Calls `f(i, chunk)` for each chunk of `len` elements of `out` (the last may be shorter), each
+/// of which costs as much as handling `work` elements.
+pub(super) fn chunks<T: Send>(out: &mut [T], len: usize, work: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+    if out.is_empty() {
+        return;
+    }
+    if out.len().div_ceil(len).saturating_mul(work) < PARALLEL {
+        out.chunks_mut(len).enumerate().for_each(|(i, chunk)| f(i, chunk));
+    } else {
+        let per_task = (TASK / work.max(1)).max(1);
+        out.par_chunks_mut(len * per_task).enumerate().for_each(|(task, out)| {
+            out.chunks_mut(len).enumerate().for_each(|(i, chunk)| f(task * per_task + i, chunk));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(walk: &Walk, start: usize, len: usize) -> Vec<usize> {
+        let mut seen = Vec::new();
+        walk.runs(start, len, |offset, stride, n| seen.extend((0..n).map(|i| offset + i * stride)));
+        seen
+    }
+
+    #[test]
+    fn runs_visit_in_row_major_order_from_anywhere() {
+        for (shape, strides) in [
+            (vec![], vec![]),
+            (vec![2, 3, 4], vec![12, 4, 1]),
+            (vec![2, 3, 4], vec![1, 2, 6]),
+            (vec![3, 2, 4], vec![0, 0, 1]),
+            (vec![3, 1, 4], vec![1, 77, 0]),
+            (vec![2, 2, 2, 2, 2, 2], vec![64, 1, 4, 0, 9, 2]),
+        ] {
+            let layout = Layout::strided(&shape, &strides).unwrap();
+            let walk = Walk::new(&layout);
+            let expected: Vec<usize> = (0..layout.count())
+                .map(|i| {
+                    let mut rest = i;
+                    shape.iter().zip(&strides).rev().fold(0, |sum, (n, s)| {
+                        let at = rest % n;
+                        rest /= n;
+                        sum + at * s
+                    })
+                })
+                .collect();
+            for start in 0..layout.count() {
+                assert_eq!(walk.offset(start), expected[start]);
+                for len in 0..=layout.count() - start {
+                    assert_eq!(all(&walk, start, len), expected[start..start + len], "{layout:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_merge() {
+        let merged = |shape: &[usize], strides: &[usize]| {
+            Walk::new(&Layout::strided(shape, strides).unwrap()).dims().to_vec()
+        };
+        assert_eq!(merged(&[2, 1, 3], &[3, 9, 1]), [(6, 1)]);
+        assert_eq!(merged(&[4, 5], &[0, 0]), [(20, 0)]);
+        assert_eq!(merged(&[4, 5], &[0, 1]), [(4, 0), (5, 1)]);
+        assert_eq!(merged(&[1, 1], &[5, 5]), []);
+    }
+
+    #[test]
+    fn splitting_reaches_every_element_once() {
+        for len in [0, 1, BLOCK, PARALLEL - 1, PARALLEL, 3 * TASK + 7] {
+            let mut out = vec![0usize; len];
+            blocks(
+                &mut out,
+                || (),
+                |(), start, block| {
+                    for (i, o) in block.iter_mut().enumerate() {
+                        *o += start + i + 1;
+                    }
+                },
+            );
+            assert!(out.iter().enumerate().all(|(i, &o)| o == i + 1));
+            for row in [1, 3, 1000] {
+                let mut out = vec![0usize; len];
+                chunks(&mut out, row, 10 * row, |r, chunk| {
+                    for (i, o) in chunk.iter_mut().enumerate() {
+                        *o += r * row + i + 1;
+                    }
+                });
+                assert!(out.iter().enumerate().all(|(i, &o)| o == i + 1));
+            }
+        }
+    }
+}

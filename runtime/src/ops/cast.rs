@@ -1,0 +1,19 @@
+//! Conversion between element types.
+
+use super::compute;
+use crate::{Element, Result, Tensor, backend::Op};
+
+/// `x` with elements `U`: `ops::cast::<_, bf16>(&x)?`.
+///
+/// Floats round to nearest even; floats to integers truncate and saturate, NaN gives 0; anything to
+/// `bool` is `x != 0`. To its own type it is `x` itself, without a copy. Same shape and padding marks
+/// as `x`.
+///
+/// # Errors
+/// Only those of every operation (see [`ops`](crate::ops)).
+pub fn cast<'s, T: Element, U: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, U>> {
+    if T::DTYPE == U::DTYPE {
+        return Ok(Tensor::from_raw(x.rt, x.clone().into_raw()));
+    }
+    compute(x.scope(), Op::Cast, &[x.raw.view()], x.shape(), x.raw.marks)
+}

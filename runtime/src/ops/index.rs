@@ -1,0 +1,135 @@
+//! Reading and writing by index, and state.
+
+use smallvec::SmallVec;
+
+use super::{Shape, check_axis, compute, launch, meet, own, refuse};
+use crate::{
+    AsOperand, Element, Error, Result, Scope, State, Tensor,
+    backend::{Op, View},
+    layout::{Layout, Marks},
+};
+
+/// Rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.
+///
+/// An id that is no row is a fault, reported by the next read; its row reads as zeros. Padding of
+/// `ids` and of `D` propagates; a padded `V` is allowed, since ids name real rows.
+///
+/// # Errors
+/// [`Error::Shape`] when `table` has not two dimensions; [`Error::Rank`]. Later, at a read:
+/// [`Error::IndexOutOfRange`].
+pub fn embedding<'s, T: Element>(
+    ids: &Tensor<'s, u32>,
+    table: &(impl AsOperand<'s, T> + ?Sized),
+) -> Result<Tensor<'s, T>> {
+    const NAME: &str = "embedding";
+    let scope = ids.scope();
+    let table = table.operand(NAME, scope)?;
+    let &[_, d] = table.view.layout.shape() else {
+        let shapes = [ids.shape(), table.view.layout.shape()];
+        return Err(Error::shape(NAME, &shapes, "the table must be `[V, D]`, one row for each id"));
+    };
+    let mut shape: Vec<usize> = ids.shape().to_vec();
+    shape.push(d);
+    Layout::contiguous(&shape)?;
+    let marks = ids.raw.marks.with(ids.rank(), table.marks.get(1));
+    compute(scope, Op::Embedding, &[ids.raw.view(), table.view], &shape, marks)
+}
+
+/// Slices of `x` along `axis` at `index` (`[N]`): the result is `x`'s shape with `N` in place of
+/// that axis.
+///
+/// An index out of range is a fault, reported by the next read; its slice reads as zeros. The axis
+/// takes its padding from `index`; `axis` of `x` may be padded, since the indices name real slices.
+/// Padding of the other dimensions propagates.
+///
+/// # Errors
+/// [`Error::Axis`]; [`Error::Shape`] when `index` has not one dimension. Later, at a read:
+/// [`Error::IndexOutOfRange`].
+pub fn gather<'s, T: Element>(
+    x: &Tensor<'s, T>,
+    axis: usize,
+    index: &(impl AsOperand<'s, u32> + ?Sized),
+) -> Result<Tensor<'s, T>> {
+    const NAME: &str = "gather";
+    let scope = x.scope();
+    check_axis(NAME, axis, x.rank())?;
+    let index = index.operand(NAME, scope)?;
+    let &[n] = index.view.layout.shape() else {
+        let shapes = [x.shape(), index.view.layout.shape()];
+        return Err(Error::shape(NAME, &shapes, "the index must have one dimension, `[N]`"));
+    };
+    let mut shape: Shape = x.shape().into();
+    shape[axis] = n;
+    let marks = x.raw.marks.with(axis, index.marks.get(0));
+    compute(scope, Op::Gather { axis }, &[x.raw.view(), index.view], &shape, marks)
+}
+
+/// Writes row `i` of `src` to row `index[i]` of `state`, in place.
+///
+/// `src` is `[N, row..]`, `index` is `[N]`; a row of `state` is its trailing dimensions that match
+/// `row..`, and the product of its leading ones is the number of rows. An index of `u32::MAX` is
+/// skipped; any other that is no row is a fault, reported by the next read, and is skipped too. Of a
+/// row given twice the last wins. Where `N` is padded, only the real rows are written.
+///
+/// # Errors
+/// [`Error::Shape`]; [`Error::PaddedMix`] when a dimension of the row is padded, or `N` by
+/// different symbols in `index` and `src`. Later, at a read: [`Error::IndexOutOfRange`].
+pub fn scatter_rows<'s, T: Element>(
+    state: &State<T>,
+    index: &Tensor<'s, u32>,
+    src: &Tensor<'s, T>,
+) -> Result<()> {
+    const NAME: &str = "scatter_rows";
+    let scope = index.scope();
+    let (target, src) = (state.operand(NAME, scope)?.view, src.operand(NAME, scope)?);
+    let (all, given) = (target.layout, src.view.layout);
+    let wrong = |why: &str| Err(Error::shape(NAME, &[all.shape(), index.shape(), given.shape()], why));
+    let (&[n], Some((&rows_given, row))) = (index.shape(), given.shape().split_first()) else {
+        return wrong("the index must be `[N]` and the source `[N, row..]`");
+    };
+    if rows_given != n {
+        return wrong("the index and the source must have the same number of rows");
+    }
+    if all.rank() <= row.len() || !all.shape().ends_with(row) {
+        return wrong("the source is `[N, row..]`; the state must end in the same `row..`, after its rows");
+    }
+    refuse(NAME, scope, src.marks, 1..given.rank())?;
+    let padded = meet(NAME, scope, 0, index.raw.marks.get(0), src.marks.get(0))?;
+
+    let rows = all.shape()[..all.rank() - row.len()].iter().product();
+    let flat: Shape = std::iter::once(rows).chain(row.iter().copied()).collect();
+    let mut inputs: SmallVec<[View; 3]> = SmallVec::from_slice(&[index.raw.view(), src.view]);
+    inputs.extend(padded.and_then(|symbol| scope.real_count(symbol)));
+    if n == 0 || given.count() == 0 {
+        return Ok(());
+    }
+    scope.launch(Op::ScatterRows, &inputs, &[View { layout: Layout::contiguous(&flat)?, ..target }])
+}
+
+/// Overwrites all of `state` with `src`, which has the same shape.
+///
+/// # Errors
+/// [`Error::Shape`]; [`Error::PaddedMix`] when `src` is padded (state has one size for all buckets).
+pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()> {
+    const NAME: &str = "store";
+    let scope = src.scope();
+    let target = state.operand(NAME, scope)?.view;
+    if state.shape() != src.shape() {
+        return Err(Error::shape(
+            NAME,
+            &[state.shape(), src.shape()],
+            "state and source must have one shape",
+        ));
+    }
+    refuse(NAME, scope, src.raw.marks, 0..src.rank())?;
+    launch(scope, Op::Copy, &[own(src).view], &[target])
+}
+
+/// A copy of `state` as it is now, in the order of the calls.
+///
+/// # Errors
+/// Only those of every operation (see [`ops`](crate::ops)).
+pub fn load<'s, T: Element>(scope: Scope<'s>, state: &State<T>) -> Result<Tensor<'s, T>> {
+    let source = state.operand("load", scope)?.view;
+    compute(scope, Op::Copy, &[source], state.shape(), Marks::NONE)
+}

@@ -1,0 +1,169 @@
+//! Matrix products.
+
+use super::{Shape, broadcast, compute, launch, meet, own, refuse, shape::viewed, spread};
+use crate::{
+    AsOperand, Error, Number, Result, Scope, Tensor,
+    backend::{Op, View},
+    layout::{Layout, Marks},
+    tensor::Operand,
+};
+
+/// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
+///
+/// Floats accumulate in f32, integers wrap. Padding of the leading dimensions of `x` and of `N`
+/// propagates.
+///
+/// # Errors
+/// [`Error::Shape`]; [`Error::PaddedMix`] when `K` is padded.
+pub fn linear<'s, T: Number>(
+    x: &Tensor<'s, T>,
+    w: &(impl AsOperand<'s, T> + ?Sized),
+) -> Result<Tensor<'s, T>> {
+    let scope = x.scope();
+    let w = w.operand("linear", scope)?;
+    project("linear", scope, own(x), w, None)
+}
+
+/// `x w^T + b`: as [`linear`], with a bias `b` of shape `[N]`.
+///
+/// # Errors
+/// [`Error::Shape`]; [`Error::PaddedMix`] when `K` is padded.
+pub fn linear_bias<'s, T: Number>(
+    x: &Tensor<'s, T>,
+    w: &(impl AsOperand<'s, T> + ?Sized),
+    b: &(impl AsOperand<'s, T> + ?Sized),
+) -> Result<Tensor<'s, T>> {
+    let scope = x.scope();
+    let w = w.operand("linear_bias", scope)?;
+    let b = b.operand("linear_bias", scope)?;
+    project("linear_bias", scope, own(x), w, Some(b))
+}
+
+fn project<'s, T: Number>(
+    name: &'static str,
+    scope: Scope<'s>,
+    x: Operand,
+    w: Operand,
+    bias: Option<Operand>,
+) -> Result<Tensor<'s, T>> {
+    let (xs, ws) = (x.view.layout, w.view.layout);
+    let (&[n, k], Some((&last, lead))) = (ws.shape(), xs.shape().split_last()) else {
+        return Err(Error::shape(
+            name,
+            &[xs.shape(), ws.shape()],
+            "the input needs at least one dimension and the weight two: `[.., K]` and `[N, K]`",
+        ));
+    };
+    if last != k {
+        let why = format!("the last dimension of the input is {last}, of the weight {k}; they must be equal");
+        return Err(Error::shape(name, &[xs.shape(), ws.shape()], why));
+    }
+    refuse(name, scope, x.marks, [lead.len()])?;
+    refuse(name, scope, w.marks, [1])?;
+    let mut n_mark = w.marks.get(0);
+    if let Some(b) = &bias {
+        if b.view.layout.shape() != [n] {
+            let why = format!("the bias must be [{n}], as the weight has {n} rows");
+            return Err(Error::shape(name, &[xs.shape(), ws.shape(), b.view.layout.shape()], why));
+        }
+        n_mark = meet(name, scope, lead.len(), n_mark, b.marks.get(0))?;
+    }
+    let mut shape: Shape = lead.into();
+    shape.push(n);
+    let out = scope.empty::<T>(&Op::MatMul, &shape, x.marks.with(lead.len(), n_mark))?;
+
+    // Rows of all leading dimensions make one tall matrix where the strides allow it: one product
+    // instead of a batch of small ones.
+    let rows = lead.iter().product();
+    let (input, output) = match viewed(&xs, &[rows, k]) {
+        Some(tall) => (tall, Layout::contiguous(&[rows, n])?),
+        None => (xs, out.raw.layout),
+    };
+    let batch = &input.shape()[..input.rank() - 2];
+    let mut weight: Shape = batch.into();
+    weight.extend([k, n]);
+    let mut inputs = smallvec::SmallVec::<[View; 3]>::new();
+    inputs.push(View { layout: input, ..x.view });
+    inputs.push(spread(name, View { layout: ws.permuted(&[1, 0]), ..w.view }, &weight)?);
+    if let Some(b) = bias {
+        inputs.push(spread(name, b.view, output.shape())?);
+    }
+    launch(scope, Op::MatMul, &inputs, &[View { layout: output, ..out.raw.view() }])?;
+    Ok(out)
+}
+
+/// The product of the last two dimensions: `a` is `[.., M, K]`, `b` is `[.., K, N]`, the result
+/// `[.., M, N]`; the dimensions in front broadcast.
+///
+/// Floats accumulate in f32, integers wrap. Padding of `M`, `N` and the dimensions in front
+/// propagates.
+///
+/// # Errors
+/// [`Error::Shape`]; [`Error::PaddedMix`] when `K` is padded, or one dimension in front by
+/// different symbols.
+pub fn matmul<'s, T: Number>(
+    a: &Tensor<'s, T>,
+    b: &(impl AsOperand<'s, T> + ?Sized),
+) -> Result<Tensor<'s, T>> {
+    let scope = a.scope();
+    let b = b.operand("matmul", scope)?;
+    product("matmul", "`[.., M, K]` and `[.., K, N]`", scope, own(a), b)
+}
+
+/// As [`matmul`] with `b` transposed in its last two dimensions: `a` is `[.., M, K]`, `b` is
+/// `[.., N, K]`, the result `[.., M, N]`.
+///
+/// # Errors
+/// As [`matmul`].
+pub fn matmul_nt<'s, T: Number>(
+    a: &Tensor<'s, T>,
+    b: &(impl AsOperand<'s, T> + ?Sized),
+) -> Result<Tensor<'s, T>> {
+    let scope = a.scope();
+    let mut b = b.operand("matmul_nt", scope)?;
+    let rank = b.view.layout.rank();
+    if rank >= 2 {
+        let mut axes: Shape = (0..rank).collect();
+        axes.swap(rank - 2, rank - 1);
+        let (n, k) = (b.marks.get(rank - 2), b.marks.get(rank - 1));
+        b.view.layout = b.view.layout.permuted(&axes);
+        b.marks = b.marks.with(rank - 2, k).with(rank - 1, n);
+    }
+    product("matmul_nt", "`[.., M, K]` and `[.., N, K]` (shown transposed)", scope, own(a), b)
+}
+
+fn product<'s, T: Number>(
+    name: &'static str,
+    expected: &str,
+    scope: Scope<'s>,
+    a: Operand,
+    b: Operand,
+) -> Result<Tensor<'s, T>> {
+    let (la, lb) = (a.view.layout, b.view.layout);
+    let wrong = |why: String| Err(Error::shape(name, &[la.shape(), lb.shape()], why));
+    let (&[ref batch_a @ .., m, k], &[ref batch_b @ .., k_b, n]) = (la.shape(), lb.shape()) else {
+        return wrong(format!("both operands need at least two dimensions: {expected}"));
+    };
+    if k != k_b {
+        return wrong(format!("the contracted dimensions are {k} and {k_b}; {expected} is needed"));
+    }
+    refuse(name, scope, a.marks, [batch_a.len() + 1])?;
+    refuse(name, scope, b.marks, [batch_b.len()])?;
+    let (mut shape, mut marks) = broadcast(name, scope, &[batch_of(a)?, batch_of(b)?])?;
+    let batch = shape.len();
+    marks = marks.with(batch, a.marks.get(batch_a.len())).with(batch + 1, b.marks.get(batch_b.len() + 1));
+
+    let dims = |last: [usize; 2]| -> Shape { shape.iter().copied().chain(last).collect() };
+    let inputs = [spread(name, a.view, &dims([m, k]))?, spread(name, b.view, &dims([k, n]))?];
+    shape.extend([m, n]);
+    compute(scope, Op::MatMul, &inputs, &shape, marks)
+}
+
+/// The dimensions in front of the matrices, alone.
+fn batch_of(x: Operand) -> Result<Operand> {
+    let layout = x.view.layout;
+    let batch = layout.rank() - 2;
+    let marks = (0..batch).fold(Marks::NONE, |m, axis| m.with(axis, x.marks.get(axis)));
+    let layout = Layout::strided(&layout.shape()[..batch], &layout.strides()[..batch])?;
+    Ok(Operand { view: View { layout, ..x.view }, marks })
+}

@@ -1,0 +1,190 @@
+//! Operations on tensors.
+//!
+//! Free functions without side effects (but [`scatter_rows`] and [`store`], which change a
+//! [`State`](crate::State)). All are asynchronous: they check their arguments, allocate the output
+//! and launch. The result is a new tensor, or a view where the function says so.
+//!
+//! **Arguments.** The first tensor decides the runtime and the step; every further operand may be a
+//! [`Tensor`], a [`Scalar`](crate::Scalar), a [`Param`](crate::Param) or a [`State`](crate::State)
+//! with the same elements. Any strides will do. Axes count from 0.
+//!
+//! **Errors.** Every function can return [`Error::DifferentRuntimes`], [`Error::OutOfMemory`],
+//! [`Error::OutsideSegment`] and what the device says; its own documentation lists the rest.
+//!
+//! **Broadcasting** aligns shapes at their last dimensions; a missing dimension, or one of size 1, is
+//! repeated. Anything else that differs is [`Error::Shape`].
+//!
+//! **Padding.** In a bucketed function a dimension remembers that it is padded. Operations that treat
+//! its elements one by one keep the mark; operations that would mix padding into real values return
+//! [`Error::PaddedMix`]. Each function says what it does. Where two operands meet in one dimension,
+//! an unmarked and a marked one give a marked one; two different symbols are an error.
+//!
+//! **Empty tensors** are fine everywhere, except where no value could be given (the maximum or the
+//! mean of nothing).
+
+mod attention;
+mod cache;
+mod cast;
+mod compare;
+mod create;
+mod elementwise;
+mod index;
+mod matmul;
+mod norm;
+mod reduce;
+mod rope;
+mod shape;
+
+pub use crate::backend::RopeStyle;
+pub use attention::{AttentionMask, attention};
+pub use cache::{CacheView, cache_view};
+pub use cast::cast;
+pub use compare::{eq, ge, gt, le, lt, ne, where_};
+pub use create::{arange, arange_step, full, full_like, ones_like, zeros, zeros_like};
+pub use elementwise::{
+    add, div, exp, gelu, gelu_tanh, log, mul, neg, relu, rsqrt, scale, silu, silu_mul, sqrt, sub, tanh,
+};
+pub use index::{embedding, gather, load, scatter_rows, store};
+pub use matmul::{linear, linear_bias, matmul, matmul_nt};
+pub use norm::{l2_normalize, layer_norm, log_softmax, rms_norm, softmax};
+pub use reduce::{argmax, masked_mean, max, mean, sum};
+pub use rope::{RopeConfig, rope};
+pub use shape::{
+    broadcast_to, concat, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose,
+    unsqueeze,
+};
+
+use smallvec::SmallVec;
+
+use crate::{
+    Element, Error, Result, Scope, Tensor,
+    backend::{Op, View},
+    layout::{Layout, MAX_RANK, Marks},
+    tensor::Operand,
+};
+
+/// Sizes, without an allocation.
+type Shape = SmallVec<[usize; MAX_RANK]>;
+
+/// A tensor that the function already knows to belong to `scope`.
+fn own<T>(x: &Tensor<'_, T>) -> Operand {
+    Operand { view: x.raw.view(), marks: x.raw.marks }
+}
+
+fn check_axis(op: &'static str, axis: usize, rank: usize) -> Result<()> {
+    if axis < rank { Ok(()) } else { Err(Error::Axis { op, axis, rank }) }
+}
+
+/// Allocates the output of `op` and launches it.
+fn compute<'s, T: Element>(
+    scope: Scope<'s>,
+    op: Op,
+    inputs: &[View],
+    shape: &[usize],
+    marks: Marks,
+) -> Result<Tensor<'s, T>> {
+    let out = scope.empty::<T>(&op, shape, marks)?;
+    launch(scope, op, inputs, &[out.raw.view()])?;
+    Ok(out)
+}
+
+/// Launches, unless there is nothing to write: devices refuse empty grids.
+fn launch(scope: Scope<'_>, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+    if outputs.iter().all(|v| v.layout.count() == 0) {
+        return Ok(());
+    }
+    scope.launch(op, inputs, outputs)
+}
+
+/// The mark of a dimension in which two operands meet.
+///
+/// Two symbols in one dimension would pair the padding of one with real rows of the other.
+fn meet(op: &'static str, scope: Scope<'_>, axis: usize, a: Option<u8>, b: Option<u8>) -> Result<Option<u8>> {
+    match (a, b) {
+        (Some(x), Some(y)) if x != y => {
+            scope.refuse_padded(op, Marks::NONE.with(axis, a), axis)?;
+            Ok(a)
+        }
+        _ => Ok(a.or(b)),
+    }
+}
+
+/// Refuses padding in any of `axes`.
+fn refuse(
+    op: &'static str,
+    scope: Scope<'_>,
+    marks: Marks,
+    axes: impl IntoIterator<Item = usize>,
+) -> Result<()> {
+    axes.into_iter().try_for_each(|axis| scope.refuse_padded(op, marks, axis))
+}
+
+/// The shape that all operands broadcast to, and its padding.
+fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]) -> Result<(Shape, Marks)> {
+    let shapes: SmallVec<[&[usize]; 4]> = operands.iter().map(|o| o.view.layout.shape()).collect();
+    let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
+    let mut shape = Shape::from_elem(1, rank);
+    let mut marks = Marks::NONE;
+    for axis in 0..rank {
+        // Each operand's own axis, where it has this dimension.
+        let met = || {
+            operands.iter().zip(&shapes).filter_map(move |(operand, dims)| {
+                let own = (axis + dims.len()).checked_sub(rank)?;
+                Some((dims[own], operand.marks.get(own)))
+            })
+        };
+        for (n, _) in met() {
+            if n != 1 && shape[axis] != 1 && n != shape[axis] {
+                return Err(Error::shape(
+                    op,
+                    &shapes,
+                    format!(
+                        "dimension {axis} is {} and {n}; sizes aligned at the last dimension must be equal, or 1",
+                        shape[axis]
+                    ),
+                ));
+            }
+            if n != 1 {
+                shape[axis] = n;
+            }
+        }
+        // A padded dimension of size 1 that is repeated holds one real element, so no padding is left.
+        let mut mark = None;
+        for (_, found) in met().filter(|(n, _)| *n == shape[axis]) {
+            mark = meet(op, scope, axis, mark, found)?;
+        }
+        marks = marks.with(axis, mark);
+    }
+    Ok((shape, marks))
+}
+
+/// `view` repeated to `shape`.
+fn spread(op: &'static str, view: View, shape: &[usize]) -> Result<View> {
+    match view.layout.broadcast_to(shape) {
+        Some(layout) => Ok(View { layout, ..view }),
+        None => Err(Error::shape(
+            op,
+            &[view.layout.shape(), shape],
+            "the first does not broadcast to the second; its sizes, aligned at the last dimension, must be equal or 1",
+        )),
+    }
+}
+
+/// `shape` without `axis`.
+fn without(shape: &[usize], axis: usize) -> Shape {
+    shape.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, &n)| n).collect()
+}
+
+/// `marks` of a tensor that lost `axis`.
+fn marks_without(marks: Marks, axis: usize) -> Marks {
+    (axis..MAX_RANK).fold(marks, |m, i| m.with(i, (i + 1 < MAX_RANK).then(|| marks.get(i + 1)).flatten()))
+}
+
+/// `layout` with a dimension of size 1 in front; the caller knows that there is room for it.
+fn lifted(layout: &Layout) -> Result<Layout> {
+    let mut shape = Shape::from_elem(1, 1);
+    let mut strides = Shape::from_elem(0, 1);
+    shape.extend_from_slice(layout.shape());
+    strides.extend_from_slice(layout.strides());
+    Layout::strided(&shape, &strides)
+}

@@ -1,0 +1,108 @@
+//! Normalisation and softmax.
+
+use super::{check_axis, compute, own, refuse};
+use crate::{AsOperand, Error, Float, Result, Scope, Tensor, backend::Op, tensor::Operand};
+
+/// The last axis of `x`, unpadded and as long as each weight.
+fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operand]) -> Result<()> {
+    let shape = x.view.layout.shape();
+    let Some(&d) = shape.last() else {
+        return Err(Error::shape(name, &[shape], "a scalar has no last dimension to normalise; give it one"));
+    };
+    refuse(name, scope, x.marks, [shape.len() - 1])?;
+    for w in weights {
+        if w.view.layout.shape() != [d] {
+            let why = format!("weight and bias must be [{d}], as the last dimension of the input is {d}");
+            return Err(Error::shape(name, &[shape, w.view.layout.shape()], why));
+        }
+        refuse(name, scope, w.marks, [0])?;
+    }
+    Ok(())
+}
+
+fn check_eps(name: &'static str, eps: f32) -> Result<()> {
+    if eps.is_finite() && eps >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::Argument { op: name, why: format!("eps is {eps}; it must be finite and not negative") })
+}
+
+/// Layer normalisation over the last axis: `(x - mean) / sqrt(variance + eps) * w + b`.
+///
+/// `x` is `[.., D]`, `w` and `b` are `[D]`. The variance is that of the population; statistics are
+/// computed in f32. Padding of the other dimensions propagates.
+///
+/// # Errors
+/// [`Error::Shape`]; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] when the last
+/// axis is padded.
+pub fn layer_norm<'s, T: Float>(
+    x: &Tensor<'s, T>,
+    w: &(impl AsOperand<'s, T> + ?Sized),
+    b: &(impl AsOperand<'s, T> + ?Sized),
+    eps: f32,
+) -> Result<Tensor<'s, T>> {
+    const NAME: &str = "layer_norm";
+    let scope = x.scope();
+    let (w, b) = (w.operand(NAME, scope)?, b.operand(NAME, scope)?);
+    check_eps(NAME, eps)?;
+    last_axis(NAME, scope, own(x), &[w, b])?;
+    compute(scope, Op::LayerNorm { eps }, &[x.raw.view(), w.view, b.view], x.shape(), x.raw.marks)
+}
+
+/// Root-mean-square normalisation over the last axis: `x / sqrt(mean(x^2) + eps) * w`.
+///
+/// `x` is `[.., D]`, `w` is `[D]`. Statistics are computed in f32. Padding of the other dimensions
+/// propagates.
+///
+/// # Errors
+/// As [`layer_norm`].
+pub fn rms_norm<'s, T: Float>(
+    x: &Tensor<'s, T>,
+    w: &(impl AsOperand<'s, T> + ?Sized),
+    eps: f32,
+) -> Result<Tensor<'s, T>> {
+    const NAME: &str = "rms_norm";
+    let scope = x.scope();
+    let w = w.operand(NAME, scope)?;
+    check_eps(NAME, eps)?;
+    last_axis(NAME, scope, own(x), &[w])?;
+    compute(scope, Op::RmsNorm { eps }, &[x.raw.view(), w.view], x.shape(), x.raw.marks)
+}
+
+/// An operation over one unpadded axis that keeps the shape.
+fn along<'s, T: Float>(name: &'static str, op: Op, x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    check_axis(name, axis, x.rank())?;
+    refuse(name, x.scope(), x.raw.marks, [axis])?;
+    compute(x.scope(), op, &[x.raw.view()], x.shape(), x.raw.marks)
+}
+
+/// `x / max(|x|, eps)` with the Euclidean norm over `axis`.
+///
+/// Padding of the other dimensions propagates.
+///
+/// # Errors
+/// [`Error::Axis`]; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] when `axis` is
+/// padded.
+pub fn l2_normalize<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, eps: f32) -> Result<Tensor<'s, T>> {
+    check_eps("l2_normalize", eps)?;
+    along("l2_normalize", Op::L2Normalize { axis, eps }, x, axis)
+}
+
+/// `e^x / sum(e^x)` over `axis`, in f32 and without overflow. A slice of only `-inf` gives zeros.
+///
+/// Padding of the other dimensions propagates.
+///
+/// # Errors
+/// [`Error::Axis`]; [`Error::PaddedMix`] when `axis` is padded.
+pub fn softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    along("softmax", Op::Softmax { axis, log: false }, x, axis)
+}
+
+/// The logarithm of [`softmax`], without the loss of small values. A slice of only `-inf` gives
+/// `-inf`.
+///
+/// # Errors
+/// As [`softmax`].
+pub fn log_softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    along("log_softmax", Op::Softmax { axis, log: true }, x, axis)
+}

@@ -1,0 +1,89 @@
+//! Reductions over one axis.
+
+use super::{broadcast, check_axis, compute, marks_without, own, refuse, spread, without};
+use crate::{
+    AsOperand, Element, Error, Float, Number, Result, Tensor,
+    backend::{Op, Reduce},
+};
+
+fn reduce<'s, T: Number, U: Element>(
+    name: &'static str,
+    op: Op,
+    x: &Tensor<'s, T>,
+    axis: usize,
+    of_nothing: bool,
+) -> Result<Tensor<'s, U>> {
+    check_axis(name, axis, x.rank())?;
+    refuse(name, x.scope(), x.raw.marks, [axis])?;
+    if x.dim(axis) == 0 && !of_nothing {
+        let why = format!("axis {axis} is empty, and there is no {name} of nothing");
+        return Err(Error::shape(name, &[x.shape()], why));
+    }
+    let marks = marks_without(x.raw.marks, axis);
+    compute(x.scope(), op, &[x.raw.view()], &without(x.shape(), axis), marks)
+}
+
+/// Sum over `axis`, which is removed; 0 of an empty axis.
+///
+/// Floats accumulate in f32, integers wrap. Padding of the other dimensions propagates.
+///
+/// # Errors
+/// [`Error::Axis`]; [`Error::PaddedMix`] when `axis` is padded.
+pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    reduce("sum", Op::Reduce { kind: Reduce::Sum, axis }, x, axis, true)
+}
+
+/// Arithmetic mean over `axis`, which is removed. Integers truncate towards zero.
+///
+/// Padding of the other dimensions propagates; over a padded axis see [`masked_mean`].
+///
+/// # Errors
+/// [`Error::Axis`]; [`Error::Shape`] when `axis` is empty; [`Error::PaddedMix`] when it is padded.
+pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    reduce("mean", Op::Reduce { kind: Reduce::Mean, axis }, x, axis, false)
+}
+
+/// Maximum over `axis`, which is removed; NaN if any element is NaN.
+///
+/// Padding of the other dimensions propagates.
+///
+/// # Errors
+/// As [`mean`].
+pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    reduce("max", Op::Reduce { kind: Reduce::Max, axis }, x, axis, false)
+}
+
+/// Index of the first maximum along `axis`, which is removed. NaN counts as larger than every
+/// number.
+///
+/// Padding of the other dimensions propagates.
+///
+/// # Errors
+/// As [`mean`].
+pub fn argmax<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32>> {
+    reduce("argmax", Op::ArgMax { axis }, x, axis, false)
+}
+
+/// Mean over `axis` of the elements whose `mask` is true; zero where none is. `axis` is removed.
+///
+/// `mask` broadcasts to `x`: for `x` of `[B, T, D]` and a mask of `[B, T]`, pass
+/// `unsqueeze(mask, 2)`. `axis` may be padded: what counts is the caller's mask, which must be false
+/// in the padding. Padding of the other dimensions propagates.
+///
+/// # Errors
+/// [`Error::Axis`]; [`Error::Shape`] when `mask` does not broadcast to `x`; [`Error::PaddedMix`]
+/// when one dimension is padded by different symbols.
+pub fn masked_mean<'s, T: Float>(
+    x: &Tensor<'s, T>,
+    mask: &(impl AsOperand<'s, bool> + ?Sized),
+    axis: usize,
+) -> Result<Tensor<'s, T>> {
+    const NAME: &str = "masked_mean";
+    let scope = x.scope();
+    check_axis(NAME, axis, x.rank())?;
+    let mask = mask.operand(NAME, scope)?;
+    let spread_mask = spread(NAME, mask.view, x.shape())?;
+    let (_, marks) = broadcast(NAME, scope, &[own(x), mask])?;
+    let inputs = [x.raw.view(), spread_mask];
+    compute(scope, Op::MaskedMean { axis }, &inputs, &without(x.shape(), axis), marks_without(marks, axis))
+}

@@ -1,0 +1,88 @@
+//! Rotary position embedding.
+
+use super::{launch, lifted, meet, own, refuse, spread};
+use crate::{
+    AsOperand, Error, Float, Result, Tensor,
+    backend::{Op, RopeStyle, View},
+};
+
+/// How [`rope`] rotates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RopeConfig {
+    /// Base of the frequencies: pair `i` turns by `position * theta^(-2i/dim)` radians.
+    pub theta: f32,
+    /// Which elements of a head form a pair.
+    pub style: RopeStyle,
+    /// How many elements of a head rotate, from the first on; `None`: all of them.
+    pub dim: Option<usize>,
+}
+
+impl RopeConfig {
+    /// Rotates whole heads.
+    pub const fn new(theta: f32, style: RopeStyle) -> Self {
+        Self { theta, style, dim: None }
+    }
+}
+
+/// Rotary position embedding: turns pairs of elements of each head by an angle that grows with the
+/// position.
+///
+/// `x` is `[B, T, H, D]` or `[T, H, D]`; `positions` is `[B, T]` or `[T]` (then the same for the
+/// whole batch). Angles are computed in f32. Padding of batch, time and heads propagates.
+///
+/// # Errors
+/// [`Error::Shape`]; [`Error::Argument`] when the rotated part is odd or larger than a head, or
+/// `theta` is not a positive number; [`Error::PaddedMix`] when `D` is padded.
+pub fn rope<'s, T: Float>(
+    x: &Tensor<'s, T>,
+    positions: &(impl AsOperand<'s, u32> + ?Sized),
+    config: RopeConfig,
+) -> Result<Tensor<'s, T>> {
+    const NAME: &str = "rope";
+    let scope = x.scope();
+    let positions = positions.operand(NAME, scope)?;
+    let (x, given) = (own(x), positions.view.layout);
+    let layout = x.view.layout;
+    let shape = layout.shape();
+    let wrong = |why: &str| Err(Error::shape(NAME, &[shape, given.shape()], why));
+    let (time, (t, d)) = match *shape {
+        [t, _, d] => (0, (t, d)),
+        [_, t, _, d] => (1, (t, d)),
+        _ => return wrong("the input must be `[B, T, H, D]` or `[T, H, D]`"),
+    };
+    let batched = time == 1 && given.rank() == 2;
+    if given.shape() != &shape[usize::from(time == 1 && !batched)..=time] {
+        return wrong("positions must be `[T]`, or `[B, T]` for an input of `[B, T, H, D]`");
+    }
+    let dim = config.dim.unwrap_or(d);
+    if !dim.is_multiple_of(2) || dim > d {
+        let why = format!("{dim} elements of a head of {d} cannot rotate; an even number up to {d} can");
+        return Err(Error::Argument { op: NAME, why });
+    }
+    if !(config.theta.is_finite() && config.theta > 0.0) {
+        let why = format!("theta is {}; it must be a positive number", config.theta);
+        return Err(Error::Argument { op: NAME, why });
+    }
+    refuse(NAME, scope, x.marks, [layout.rank() - 1])?;
+    let mut marks = x
+        .marks
+        .with(time, meet(NAME, scope, time, x.marks.get(time), positions.marks.get(usize::from(batched)))?);
+    if batched {
+        marks = marks.with(0, meet(NAME, scope, 0, x.marks.get(0), positions.marks.get(0))?);
+    }
+
+    let op = Op::Rope { theta: config.theta, style: config.style, dim };
+    let out = scope.empty::<T>(&op, shape, marks)?;
+    let (input, output) = match time {
+        0 => (lifted(&layout)?, lifted(&out.raw.layout)?),
+        _ => (layout, out.raw.layout),
+    };
+    let spread_positions = spread(NAME, positions.view, &[input.shape()[0], t])?;
+    launch(
+        scope,
+        op,
+        &[View { layout: input, ..x.view }, spread_positions],
+        &[View { layout: output, ..out.raw.view() }],
+    )?;
+    Ok(out)
+}

@@ -1,0 +1,212 @@
+//! Values whose number depends on values: only outside segments.
+
+use std::fmt;
+
+use crate::{
+    Eager, Element, Error, Result, Scalar, Tensor,
+    backend::{Op, View},
+    layout::Layout,
+    ops,
+};
+
+/// The result of an operation whose size depends on device values.
+///
+/// It cannot enter a segment: a recording has fixed sizes. [`pad_to`](Self::pad_to) makes a tensor of
+/// a fixed size from it, with the real size in device memory.
+pub struct Ragged<'s, T> {
+    values: Tensor<'s, T>,
+}
+
+impl<T> fmt::Debug for Ragged<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ragged({:?})", self.values)
+    }
+}
+
+impl<'s, T: Element> Ragged<'s, T> {
+    /// Number of rows: the size of the first dimension.
+    pub fn len(&self) -> usize {
+        self.values.dim(0)
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sizes, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        self.values.shape()
+    }
+
+    /// The values on the host, row-major.
+    ///
+    /// # Errors
+    /// As [`Eager::read`].
+    pub fn read(&self, cx: &Eager<'s>) -> Result<Vec<T>> {
+        cx.read(&self.values)
+    }
+
+    /// `n` rows, those past the end filled with `fill`, and the number of real ones in device memory.
+    ///
+    /// The tensor has a fixed size and may enter a segment.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when there are more than `n` rows.
+    pub fn pad_to(&self, n: usize, fill: T) -> Result<(Tensor<'s, T>, Scalar<'s, u32>)> {
+        let len = self.len();
+        let count = match u32::try_from(len) {
+            Ok(count) if len <= n => count,
+            _ => {
+                let why = format!("{len} rows do not fit in {n}; pad to at least {len}");
+                return Err(Error::Argument { op: "pad_to", why });
+            }
+        };
+        let scope = self.values.scope();
+        let mut shape = self.values.shape().to_vec();
+        shape[0] = n;
+        let out = ops::full(scope, &shape, fill)?;
+        if self.values.count() > 0 {
+            shape[0] = len;
+            let front = View { layout: Layout::contiguous(&shape)?, ..out.raw.view() };
+            scope.launch(Op::Copy, &[self.values.raw.view()], &[front])?;
+        }
+        Ok((out, Scalar::from_tensor(ops::full(scope, &[], count)?)?))
+    }
+}
+
+/// Bins that [`Eager::bincount`] makes at most.
+const MAX_BINS: u32 = 1 << 28;
+
+impl<'s> Eager<'s> {
+    /// Coordinates of the elements that are not zero (NaN is not zero), in row-major order, as
+    /// `[N, rank]`.
+    ///
+    /// Reads `x` on the host.
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; [`Error::PaddedMix`] when a dimension is padded; what a read
+    /// reports.
+    pub fn nonzero<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, u32>> {
+        let values = self.all_of("nonzero", x)?;
+        let mut coordinates = Vec::new();
+        let mut n = 0;
+        for (place, _) in values.iter().enumerate().filter(|(_, v)| v.to_f64() != 0.0) {
+            n += 1;
+            let start = coordinates.len();
+            let mut rest = place;
+            for &size in x.shape().iter().rev() {
+                coordinates.push((rest % size) as u32);
+                rest /= size;
+            }
+            coordinates[start..].reverse();
+        }
+        self.upload(&[n, x.rank()], &coordinates)
+    }
+
+    /// The elements of `x` whose `mask` is true, in row-major order, as `[N]`. `mask` broadcasts to
+    /// `x`.
+    ///
+    /// Reads both on the host.
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; [`Error::Shape`] when `mask` does not broadcast to `x`;
+    /// [`Error::PaddedMix`] when a dimension is padded; what a read reports.
+    pub fn masked_select<T: Element>(
+        &self,
+        x: &Tensor<'s, T>,
+        mask: &Tensor<'s, bool>,
+    ) -> Result<Ragged<'s, T>> {
+        self.check("masked_select")?;
+        let mask = ops::broadcast_to(mask, x.shape())?;
+        let keep = self.all_of("masked_select", &mask)?;
+        let values = self.all_of("masked_select", x)?;
+        let picked: Vec<T> = values.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(v, _)| v).collect();
+        self.upload(&[picked.len()], &picked)
+    }
+
+    /// The distinct elements of `x`, ascending, as `[N]`. All NaNs count as one, which comes last.
+    ///
+    /// Reads `x` on the host.
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; [`Error::PaddedMix`] when a dimension is padded; what a read
+    /// reports.
+    pub fn unique<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, T>> {
+        let mut values = self.all_of("unique", x)?;
+        let is_nan = |v: &T| v.to_f64().is_nan();
+        values.sort_by(|a, b| is_nan(a).cmp(&is_nan(b)).then(a.to_f64().total_cmp(&b.to_f64())));
+        values.dedup_by(|a, b| a == b || is_nan(a) && is_nan(b));
+        self.upload(&[values.len()], &values)
+    }
+
+    /// Row `i` of `x` (along axis 0) `repeats[i]` times, for each row in order.
+    ///
+    /// Reads both on the host.
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; [`Error::Shape`] when `repeats` has not one number for each
+    /// row; [`Error::TooLarge`]; [`Error::PaddedMix`] when a dimension is padded; what a read reports.
+    pub fn repeat_interleave<T: Element>(
+        &self,
+        x: &Tensor<'s, T>,
+        repeats: &Tensor<'s, u32>,
+    ) -> Result<Ragged<'s, T>> {
+        const NAME: &str = "repeat_interleave";
+        self.check(NAME)?;
+        if x.rank() == 0 || repeats.shape() != &x.shape()[..1] {
+            let why = "there must be one number of repeats for each row of the first: `[N]` for `[N, ..]`";
+            return Err(Error::shape(NAME, &[x.shape(), repeats.shape()], why));
+        }
+        let repeats = self.all_of(NAME, repeats)?;
+        let values = self.all_of(NAME, x)?;
+        let mut shape = x.shape().to_vec();
+        let row: usize = shape[1..].iter().product();
+        shape[0] =
+            repeats.iter().try_fold(0usize, |sum, &n| sum.checked_add(n as usize)).unwrap_or(usize::MAX);
+        let count = Layout::contiguous(&shape)?.count();
+        let mut out = Vec::new();
+        out.try_reserve_exact(count).map_err(|_| Error::TooLarge { shape: shape.clone() })?;
+        for (i, &n) in repeats.iter().enumerate() {
+            for _ in 0..n {
+                out.extend_from_slice(&values[i * row..(i + 1) * row]);
+            }
+        }
+        self.upload(&shape, &out)
+    }
+
+    /// How often each number from 0 to the largest occurs in `x`, as `[largest + 1]` (`[0]` for an
+    /// empty `x`).
+    ///
+    /// Reads `x` on the host.
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; [`Error::Argument`] for a number of 2^28 or above;
+    /// [`Error::PaddedMix`] when a dimension is padded; what a read reports.
+    pub fn bincount(&self, x: &Tensor<'s, u32>) -> Result<Ragged<'s, u32>> {
+        let values = self.all_of("bincount", x)?;
+        let largest = values.iter().max().copied();
+        if let Some(largest) = largest.filter(|&n| n >= MAX_BINS) {
+            let why = format!("{largest} would take as many bins; values must be below {MAX_BINS}");
+            return Err(Error::Argument { op: "bincount", why });
+        }
+        let mut counts = vec![0u32; largest.map_or(0, |n| n as usize + 1)];
+        for &value in &values {
+            counts[value as usize] += 1;
+        }
+        self.upload(&[counts.len()], &counts)
+    }
+
+    /// All elements on the host. Padding has no place in results that only hold what is there.
+    fn all_of<T: Element>(&self, name: &'static str, x: &Tensor<'s, T>) -> Result<Vec<T>> {
+        self.check(name)?;
+        for axis in 0..x.rank() {
+            x.scope().refuse_padded(name, x.raw.marks, axis)?;
+        }
+        self.read(x)
+    }
+
+    fn upload<T: Element>(&self, shape: &[usize], data: &[T]) -> Result<Ragged<'s, T>> {
+        Ok(Ragged { values: self.tensor(shape, data)? })
+    }
+}
