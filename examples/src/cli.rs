@@ -107,6 +107,14 @@ impl From<ModeArg> for graphable::Mode {
     }
 }
 
+/// The device of `--device`; `auto` is the best there is.
+///
+/// # Errors
+/// If there is no such device on this machine, or at all.
+pub fn device(name: &str) -> Result<graphable::Device> {
+    Ok(if name == "auto" { graphable::Device::best() } else { name.parse() }?)
+}
+
 fn positive(s: &str) -> Result<usize, String> {
     match s.parse() {
         Ok(0) => Err("at least one token is needed".into()),
@@ -132,10 +140,24 @@ pub fn run<A: Parser>(main: impl FnOnce(A) -> Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Error::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(e) => {
-            say(format_args!("error: {e}"));
+            say(format_args!("error: {}", one_screen(&e.to_string())));
             ExitCode::FAILURE
         }
     }
+}
+
+/// A message without the middle of a long list. What to do is said at its end.
+fn one_screen(message: &str) -> String {
+    const LINES: usize = 18;
+    let lines: Vec<_> = message.lines().collect();
+    if lines.len() <= LINES {
+        return message.to_owned();
+    }
+    let help = lines.iter().rposition(|l| !l.trim_start().starts_with("help:")).map_or(0, |last| last + 1);
+    let (list, help) = lines.split_at(help);
+    let shown = LINES.saturating_sub(help.len() + 1).min(list.len());
+    let left_out = format!("  … and {} more", list.len() - shown);
+    [&list[..shown], &[left_out.as_str()], help].concat().join("\n")
 }
 
 /// A line on standard error. That nobody reads it is no reason to stop (or, as `eprintln!` does, to
@@ -185,6 +207,15 @@ mod tests {
         refused(&["--sed", "3"], &["--seed"]);
         let e = Embed::try_parse_from(["embed", "alone"]).unwrap_err().to_string();
         assert!(e.contains("SENTENCE"), "{e}");
+    }
+
+    #[test]
+    fn long_messages_keep_their_start_and_their_help() {
+        let long = (0..100).map(|i| format!("problem {i}\n")).collect::<String>() + "  help: start over";
+        let short = one_screen(&long);
+        assert!(short.starts_with("problem 0\n") && short.ends_with("… and 84 more\n  help: start over"), "{short}");
+        assert_eq!(short.lines().count(), 18);
+        assert_eq!(one_screen("a\n  help: b"), "a\n  help: b");
     }
 
     #[test]

@@ -97,6 +97,15 @@ pub enum Error {
         help: String,
     },
 
+    /// Weights that do not fit the model.
+    #[error("{source}\n  help: {help}")]
+    Weights {
+        /// Every missing or misshapen tensor.
+        source: graphable::Error,
+        /// What to do about it.
+        help: &'static str,
+    },
+
     /// Standard output that cannot be written.
     #[error("cannot write to standard output: {0}\n  help: check where it is redirected to")]
     Output(#[source] std::io::Error),

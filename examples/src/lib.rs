@@ -6,10 +6,13 @@
 pub mod bert;
 pub mod chat;
 pub mod cli;
+pub mod embed;
 mod error;
 pub mod fetch;
+pub mod generate;
 pub mod gguf;
 pub mod llama;
+mod progress;
 pub mod report;
 pub mod sampling;
 pub mod sentence;

@@ -20,7 +20,7 @@ pub struct Report {
     /// Segments of the decode function's plan.
     pub segments: usize,
     /// Recordings that exist at the end, prefill and decode together.
-    pub nodes: u64,
+    pub nodes: usize,
     /// Segments that ran to warm up.
     pub warmups: u64,
     /// Segments that were recorded.
@@ -35,6 +35,16 @@ pub struct Report {
     pub prefill_seconds: f64,
     /// Decoded tokens per second, without the first, which is prefill's. 0 if there was only one.
     pub tokens_per_second: f64,
+}
+
+impl Report {
+    /// One JSON object on a line of its own.
+    pub fn to_json(&self) -> String {
+        match serde_json::to_string(self) {
+            Ok(json) => json + "\n",
+            Err(_) => unreachable!("strings and numbers can always be written"),
+        }
+    }
 }
 
 impl fmt::Display for Report {
@@ -80,7 +90,7 @@ mod tests {
 
     #[test]
     fn json_has_exactly_the_promised_keys() {
-        let json = serde_json::to_string(&report()).unwrap();
+        let json = report().to_json();
         let order = [
             "text",
             "tokens",

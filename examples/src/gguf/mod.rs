@@ -18,6 +18,7 @@
 mod cursor;
 mod dequant;
 mod error;
+mod source;
 mod value;
 
 use std::{collections::HashMap, io::Read, path::Path};
@@ -59,6 +60,8 @@ pub struct F32Tensor {
 
 /// A GGUF file in memory.
 pub struct Gguf {
+    /// What messages call it.
+    name: String,
     bytes: Vec<u8>,
     metadata: HashMap<String, Value>,
     tensors: HashMap<String, TensorInfo>,
@@ -78,7 +81,8 @@ impl Gguf {
         (&mut file).take(MAGIC.len() as u64).read_to_end(&mut bytes).map_err(io)?;
         check_magic(&bytes).map_err(gguf)?;
         file.read_to_end(&mut bytes).map_err(io)?;
-        Self::from_bytes(bytes).map_err(gguf)
+        let file = Self::from_bytes(bytes).map_err(gguf)?;
+        Ok(Self { name: path.display().to_string(), ..file })
     }
 
     /// Reads a file that is in memory already.
@@ -125,7 +129,7 @@ impl Gguf {
             }
             order.push(t.name);
         }
-        Ok(Self { bytes, metadata, tensors, order })
+        Ok(Self { name: "the GGUF file".into(), bytes, metadata, tensors, order })
     }
 
     /// A metadata value, if the file has it.
@@ -186,8 +190,12 @@ impl Gguf {
     /// One tensor's values, dequantised to `f32`.
     pub fn tensor(&self, name: &str) -> Result<F32Tensor, GgufError> {
         let info = self.tensors.get(name).ok_or_else(|| GgufError::MissingTensor { name: name.into() })?;
-        let stored = &self.bytes[info.start..info.start + info.size];
-        Ok(F32Tensor { shape: info.shape.clone(), data: info.ty.dequantise(stored) })
+        Ok(F32Tensor { shape: info.shape.clone(), data: info.ty.dequantise(self.stored(info)) })
+    }
+
+    /// The bytes of a tensor; that they are in the file was checked when it was read.
+    fn stored(&self, info: &TensorInfo) -> &[u8] {
+        &self.bytes[info.start..info.start + info.size]
     }
 }
 

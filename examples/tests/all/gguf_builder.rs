@@ -35,6 +35,12 @@ impl Builder {
         self.meta(key, value)
     }
 
+    pub(crate) fn drop_tensor(&mut self, name: &str) {
+        let before = self.tensors.len();
+        self.tensors.retain(|t| t.0 != name);
+        assert_eq!(self.tensors.len() + 1, before, "{name}");
+    }
+
     /// A tensor with a row-major shape, a type number and stored bytes.
     pub(crate) fn tensor(mut self, name: &str, shape: &[usize], code: u32, stored: Vec<u8>) -> Self {
         self.tensors.push((name.into(), shape.to_vec(), code, stored));

@@ -1,6 +1,9 @@
 //! Tests of the examples' library, in one binary because linking the tokenizers takes long.
 
+mod answers;
+mod commands;
 mod configs;
+mod embeddings;
 mod fetch;
 mod gguf;
 mod gguf_builder;

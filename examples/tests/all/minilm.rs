@@ -22,7 +22,7 @@ pub(crate) fn folder() -> PathBuf {
     FOLDER.get_or_init(get).clone()
 }
 
-fn tokenizer() -> SentenceTokenizer {
+pub(crate) fn tokenizer() -> SentenceTokenizer {
     SentenceTokenizer::open(&folder().join("tokenizer.json"), 512).unwrap()
 }
 
