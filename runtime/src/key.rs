@@ -81,6 +81,16 @@ impl KeyWriter {
         }
     }
 
+    /// Writes again what `self` holds.
+    pub(crate) fn copy_to(&self, other: &mut Self) {
+        other.shape.extend_from_slice(&self.shape);
+        other.addrs.extend_from_slice(&self.addrs);
+        other.tensors.extend_from_slice(&self.tensors);
+        if other.collect {
+            other.owned.extend(self.owned.iter().map(|(id, m)| (*id, SharedMemory::clone(m))));
+        }
+    }
+
     /// Forgets everything but the capacity.
     pub fn clear(&mut self) {
         self.shape.clear();

@@ -9,7 +9,7 @@ use crate::{DType, Runtime, Scalar, Scope, Tensor, tensor::RawTensor};
 
 /// One piece of an output.
 #[derive(Clone, Debug)]
-pub enum Entry {
+pub(crate) enum Entry {
     /// A tensor.
     Tensor(#[doc(hidden)] RawTensor),
     /// A host value, a length or a discriminant.

@@ -34,10 +34,10 @@ impl<M: LoadParams> LoadParams for Box<M> {
     }
 }
 
-/// A field that holds one tensor of the source, or memory of its own.
+/// A field that holds one tensor of the source.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not loaded from one tensor",
-    label = "expected `Param<_>` or `State<_>`",
+    label = "expected `Param<_>`",
     note = "`shape = […]` belongs on fields of type `Param`, `Option<Param>` (with `optional`) and `Vec<Param>` (with `len = …`)"
 )]
 pub trait LoadParam: Sized {
@@ -52,8 +52,20 @@ impl<T: Element> LoadParam for Param<T> {
     }
 }
 
-impl<T: Element> LoadParam for State<T> {
-    fn load_param(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self> {
+/// A field that holds zeroed memory.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not state",
+    label = "expected `State<_>`",
+    note = "`#[state(shape = […])]` belongs on fields of type `State`, and `Vec<State>` with `len = …`"
+)]
+pub trait LoadState: Sized {
+    /// State of `shape`; `name` is for errors.
+    #[doc(hidden)]
+    fn load_state(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self>;
+}
+
+impl<T: Element> LoadState for State<T> {
+    fn load_state(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self> {
         loader.state(name, shape)
     }
 }

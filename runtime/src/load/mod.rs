@@ -24,7 +24,7 @@ mod nearest;
 mod safetensors;
 mod source;
 
-pub use loader::{LoadParam, LoadParams, Loader, load};
+pub use loader::{LoadParam, LoadParams, LoadState, Loader, load};
 pub use map::TensorMap;
 pub use safetensors::SafeTensors;
 pub use source::{HostTensor, TensorSource};

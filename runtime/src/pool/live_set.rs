@@ -37,17 +37,8 @@ impl LiveSet {
         &self.blocks
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
-    }
-
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
-    }
-
-    /// One past the last live byte, or `base`.
-    pub(crate) fn end(&self, base: u64) -> u64 {
-        self.blocks.last().map_or(base, |b| b.end())
     }
 
     /// The lowest gap from `base` that holds `len` bytes (first fit).
@@ -80,10 +71,6 @@ impl LiveSet {
     pub(crate) fn is_free(&self, block: Block) -> bool {
         let at = self.blocks.partition_point(|b| b.end() <= block.addr);
         self.blocks.get(at).is_none_or(|b| b.addr >= block.end())
-    }
-
-    pub(crate) fn contains(&self, addr: u64) -> bool {
-        self.blocks.binary_search_by_key(&addr, |b| b.addr).is_ok()
     }
 }
 

@@ -1,0 +1,35 @@
+//! `#[derive(ConfigValue)]`: host values that are compared by value.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+
+use super::{Errors, Item, local, parse, private};
+
+pub(crate) fn derive_config(tokens: TokenStream) -> TokenStream {
+    let input = match parse(tokens) {
+        Ok(input) => input,
+        Err(errors) => return errors,
+    };
+    let mut errors = Errors::default();
+    let Some(item) = Item::new(&input, "ConfigValue", &mut errors) else { return errors.into_tokens() };
+
+    let (p, k) = (private(), local("k"));
+    let body = item.visit(
+        |i| quote!(#k.word(#i);),
+        |field| {
+            let (ty, binding) = (field.ty(), &field.binding);
+            quote_spanned!(field.span()=> <#ty as #p::ConfigValue>::config_key(#binding, #k);)
+        },
+    );
+    let bound = |field: &super::Field<'_>| {
+        let ty = field.ty();
+        Some(quote!(#ty: #p::ConfigValue))
+    };
+    let live_in = item.implement(
+        &quote!(#p::LiveIn),
+        bound,
+        &quote!(#[inline] #[allow(unused_variables)] fn write_key(&self, #k: &mut #p::KeyWriter) { #body }),
+    );
+    let config = item.implement(&quote!(#p::ConfigValue), bound, &TokenStream::new());
+    quote!(#live_in #config)
+}

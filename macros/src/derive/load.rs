@@ -1,0 +1,278 @@
+//! `#[params(config = …)]`: loading a struct by tensor name.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{GenericArgument, Ident, PathArguments, Type};
+
+use super::{
+    Errors, Field, Item,
+    attrs::{Args, ParamsAttr, Role},
+    local, private,
+};
+
+/// How one field is loaded.
+pub(super) struct FieldPlan {
+    /// An expression of type `Option<field type>`.
+    value: TokenStream,
+    /// What it needs where the field's type depends on a type parameter.
+    bound: Option<TokenStream>,
+}
+
+/// Attributes that say how to load a struct which is not loaded.
+pub(super) fn check_unused(roles: &[Role], errors: &mut Errors) {
+    let unused = roles.iter().find_map(|role| match role {
+        Role::Config(attr, Some(_)) | Role::Param(attr, _) | Role::State(attr, _) => Some(attr),
+        Role::Config(_, None) | Role::Plain | Role::Broken => None,
+    });
+    if let Some(attr) = unused {
+        errors.push(
+            attr,
+            "this says how the field is loaded, but the struct is not loaded by name",
+            "add `#[params(config = YourConfig)]` to the struct, or remove this attribute",
+        );
+    }
+}
+
+/// How every field is loaded; `None` when something does not fit.
+pub(super) fn plan(
+    item: &Item<'_>,
+    own: &ParamsAttr,
+    roles: &[Role],
+    errors: &mut Errors,
+) -> Option<Vec<FieldPlan>> {
+    if item.is_enum {
+        errors.push(
+            &own.attr,
+            "an enum is not loaded by name: nothing says which variant to take",
+            "load the structs of its variants, and choose in your code",
+        );
+        return None;
+    }
+    // Every field is looked at before a missing plan ends it.
+    let plans: Vec<_> =
+        item.fields().map(|field| plan_field(field, own, &roles[field.index], errors)).collect();
+    plans.into_iter().collect()
+}
+
+fn plan_field(field: &Field<'_>, own: &ParamsAttr, role: &Role, errors: &mut Errors) -> Option<FieldPlan> {
+    match role {
+        Role::Config(_, Some(value)) => {
+            Some(FieldPlan { value: quote!(::core::option::Option::Some(#value)), bound: None })
+        }
+        Role::Config(attr, None) => {
+            errors.push(
+                attr,
+                "nothing says where the value of this field comes from",
+                format!("write it: `#[config(config.{})]`", field.name()),
+            );
+            None
+        }
+        Role::Broken => None,
+        Role::State(attr, args) => plan_state(field, attr, args, errors),
+        Role::Param(attr, args) => plan_param(field, own, attr.to_token_stream(), args, errors),
+        Role::Plain if last_segment(field.ty()).is_some_and(|s| s.ident == "PhantomData") => {
+            Some(FieldPlan {
+                value: quote!(::core::option::Option::Some(::core::marker::PhantomData)),
+                bound: None,
+            })
+        }
+        Role::Plain => plan_param(field, own, field.ty().to_token_stream(), &Args::default(), errors),
+    }
+}
+
+fn plan_state(field: &Field<'_>, attr: impl ToTokens, args: &Args, errors: &mut Errors) -> Option<FieldPlan> {
+    let Some(shape) = &args.shape else {
+        errors.push(attr, "state needs a shape", "write `#[state(shape = [config.rows, config.width])]`");
+        return None;
+    };
+    let (p, l, n, name) = (private(), local("l"), local("n"), field.name());
+    let one = |ty: &Type, name: TokenStream| quote_spanned!(field.span()=> <#ty as #p::LoadState>::load_state(#l, #name, &(#shape)));
+    let Some(len) = &args.len else {
+        let ty = field.ty();
+        return Some(FieldPlan { value: one(ty, quote!(#name)), bound: Some(quote!(#ty: #p::LoadState)) });
+    };
+    let inner = inner(field, "Vec", "len", errors)?;
+    let (template, value) = (format!("{name}.{{}}"), one(inner, n.to_token_stream()));
+    Some(FieldPlan {
+        value: quote!(#l.list::<#inner>(#template, #len, |#l, #n| #value)),
+        bound: Some(quote!(#inner: #p::LoadState)),
+    })
+}
+
+fn plan_param(
+    field: &Field<'_>,
+    own: &ParamsAttr,
+    at: TokenStream,
+    args: &Args,
+    errors: &mut Errors,
+) -> Option<FieldPlan> {
+    let name = name(field, args, errors)?;
+    check_type(field, &at, args, errors)?;
+    let (p, l, n) = (private(), local("l"), local("n"));
+
+    let (item, is_list) = match (&args.len, &args.optional) {
+        (Some(_), Some(optional)) => {
+            errors.push(
+                optional,
+                "a list is not optional",
+                "a list that may be absent has the length 0: put that into `len = …`",
+            );
+            return None;
+        }
+        (Some(_), None) => (inner(field, "Vec", "len", errors)?, true),
+        (None, Some(_)) => (inner(field, "Option", "optional", errors)?, false),
+        (None, None) => (field.ty(), false),
+    };
+
+    let item_name = if is_list { n.to_token_stream() } else { quote!(#name) };
+    let (one, bound) = match (&args.shape, &args.config) {
+        (Some(_), Some(config)) => {
+            errors.push(
+                config,
+                "`config = …` is for a struct of its own, `shape = …` for one tensor",
+                "remove one of the two",
+            );
+            return None;
+        }
+        (Some(shape), None) => (
+            quote_spanned!(field.span()=> <#item as #p::LoadParam>::load_param(#l, #item_name, &(#shape))),
+            Some(quote!(#item: #p::LoadParam)),
+        ),
+        (None, None) => {
+            let (config, own) = (config(), &own.config);
+            (
+                quote_spanned!(field.span()=> #l.nested::<#item>(#item_name, #config)),
+                Some(quote!(#item: #p::LoadParams<Config = #own>)),
+            )
+        }
+        // The config's type is not known here, so nothing can be asked of a generic field.
+        (None, Some(config)) => {
+            (quote_spanned!(field.span()=> #l.nested::<#item>(#item_name, &(#config))), None)
+        }
+    };
+    let value = match (&args.len, &args.optional) {
+        (Some(len), _) => quote!(#l.list::<#item>(#name, #len, |#l, #n| #one)),
+        (None, Some(_)) => quote!(#l.optional::<#item>(#name, |#l| #one)),
+        (None, None) => one,
+    };
+    Some(FieldPlan { value, bound })
+}
+
+/// The tensor's name, or the prefix of those of a struct: as given, or the field's.
+fn name(field: &Field<'_>, args: &Args, errors: &mut Errors) -> Option<String> {
+    let Some(given) = &args.name else {
+        return match (&field.member, &args.len) {
+            (syn::Member::Named(_), None) => Some(field.name()),
+            (syn::Member::Named(_), Some(_)) => Some(format!("{}.{{}}", field.name())),
+            (syn::Member::Unnamed(_), _) => {
+                errors.push(
+                    field.ty(),
+                    "a tuple field has no name to load it by",
+                    "give one: `#[param(\"name\", …)]`",
+                );
+                None
+            }
+        };
+    };
+    let (value, holes) = (given.value(), given.value().matches("{}").count());
+    match (&args.len, holes) {
+        (None, 0) | (Some(_), 1) => Some(value),
+        (Some(_), _) => {
+            errors.push(
+                given,
+                "the name of a list holds `{}` once, for the index",
+                format!("write `\"{value}.{{}}\"`, for example"),
+            );
+            None
+        }
+        (None, _) => {
+            errors.push(
+                given,
+                "`{}` stands for an index, and this is no list",
+                "add `len = …`, on a field of type `Vec`",
+            );
+            None
+        }
+    }
+}
+
+/// Fields whose type says that an argument is missing.
+fn check_type(field: &Field<'_>, at: &TokenStream, args: &Args, errors: &mut Errors) -> Option<()> {
+    let ty = last_segment(field.ty()).map(|s| s.ident.to_string()).unwrap_or_default();
+    let (message, help) = match ty.as_str() {
+        "Param" if args.shape.is_none() => {
+            ("a parameter needs a shape", "write `#[param(\"name\", shape = [config.rows, config.width])]`")
+        }
+        "State" => (
+            "state is not loaded, it starts at zero",
+            "write `#[state(shape = [config.rows, config.width])]`",
+        ),
+        "Vec" if args.len.is_none() => {
+            ("nothing says how many items there are", "write `#[param(\"layers.{}\", len = config.layers)]`")
+        }
+        "Option" if args.optional.is_none() => {
+            ("nothing says that this may be absent", "write `#[param(\"name\", optional, …)]`")
+        }
+        _ => return Some(()),
+    };
+    errors.push(at, message, help);
+    None
+}
+
+/// The `T` of a field of type `Vec<T>` or `Option<T>`.
+fn inner<'a>(field: &Field<'a>, container: &str, argument: &str, errors: &mut Errors) -> Option<&'a Type> {
+    let ty: &'a Type = &field.ast.ty;
+    let found = last_segment(ty).filter(|s| s.ident == container).and_then(|s| match &s.arguments {
+        PathArguments::AngleBracketed(arguments) => arguments.args.iter().find_map(|a| match a {
+            GenericArgument::Type(inner) => Some(inner),
+            _ => None,
+        }),
+        _ => None,
+    });
+    if found.is_none() {
+        errors.push(
+            ty,
+            format!("`{argument}` belongs on a field of type `{container}<…>`"),
+            format!("make it a `{container}`, spelled out, or remove `{argument}`"),
+        );
+    }
+    found
+}
+
+fn last_segment(ty: &Type) -> Option<&syn::PathSegment> {
+    match ty {
+        Type::Path(path) => path.path.segments.last(),
+        _ => None,
+    }
+}
+
+/// The name under which the user's expressions find the config.
+fn config() -> Ident {
+    Ident::new("config", Span::call_site())
+}
+
+/// The impl; without a plan (after errors) one that loads nothing.
+pub(super) fn expand(item: &Item<'_>, own: &ParamsAttr, plan: Option<Vec<FieldPlan>>) -> TokenStream {
+    let (p, l, config_type, config) = (private(), local("l"), &own.config, config());
+    let body = match &plan {
+        None => quote!(::core::option::Option::None),
+        Some(plan) => {
+            // Every field is tried before any failure ends the function.
+            let lets = item.fields().zip(plan).map(|(Field { binding, ast, .. }, plan)| {
+                let (ty, value) = (&ast.ty, &plan.value);
+                quote!(let #binding: ::core::option::Option<#ty> = #value;)
+            });
+            let values = item.fields().map(|Field { member, binding, .. }| quote!(#member: #binding?));
+            quote!(#(#lets)* ::core::option::Option::Some(Self { #(#values),* }))
+        }
+    };
+    item.implement(
+        &quote!(#p::LoadParams),
+        |field| plan.as_ref().and_then(|plan| plan[field.index].bound.clone()),
+        &quote! {
+            type Config = #config_type;
+            #[allow(unused_variables)]
+            fn load(#l: &mut #p::Loader<'_>, #config: &Self::Config) -> ::core::option::Option<Self> { #body }
+        },
+    )
+}

@@ -1,0 +1,288 @@
+//! Attention with grouped heads.
+//!
+//! A task takes the query heads of one key head, a few queries, and a stretch of keys; it goes over
+//! the keys in tiles with an online softmax, so that scores never leave the cache. Decoding has too
+//! few heads to fill the cores: there long keys are cut into stretches, merged in order at the end.
+//! All cuts depend on shapes alone, so the result does not depend on threads or addresses.
+//!
+//! Every mask shows a query the first so many keys. Keys it does not see never touch its result:
+//! they may hold anything, NaN included.
+
+use half::{bf16, f16};
+use rayon::prelude::*;
+
+use super::{
+    gemm::{Mat, Mode, multiply},
+    norm::{by_float, exp, input, maximum, sum},
+    real::{Real, Strided, gather},
+};
+use crate::{
+    DType,
+    backend::{Launch, MaskKind, Op, cpu::access::Access},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Rows (queries times heads of a group) that one task takes.
+const ROWS: usize = 64;
+/// Keys of a tile.
+const TILE: usize = 128;
+/// Keys of a stretch, where there is one block of queries only.
+const STRETCH: usize = 1024;
+/// Results of one product that `gemm` computes by plain dot products, without packing.
+const DOTS: usize = 256;
+/// Multiplications below which nothing is spread over threads.
+const SERIAL: usize = 1 << 17;
+
+/// [`Op::Attention`].
+pub(super) fn attention(access: &Access<'_>, launch: &Launch) {
+    by_float!(launch.inputs[0].dtype, attention_as(access, launch));
+}
+
+fn attention_as<T: Real>(access: &Access<'_>, launch: &Launch) {
+    let Op::Attention { mask, scale } = launch.op else { return };
+    let limits =
+        launch.inputs.get(3).map(|view| Strided { data: access.slice::<u32>(view), layout: view.layout });
+    let (q, k, v) = (input::<T>(access, launch, 0), input(access, launch, 1), input(access, launch, 2));
+    attend(q, k, v, Mask { kind: mask, limits }, scale, access.slice_mut::<T>(&launch.outputs[0]));
+}
+
+/// Who sees whom, with the data of the masks that have some.
+#[derive(Clone, Copy)]
+struct Mask<'a> {
+    kind: MaskKind,
+    limits: Option<Strided<'a, u32>>,
+}
+
+impl Mask<'_> {
+    /// How many of the `s_len` keys query `(b, t)` of `t_len` sees: the first ones.
+    fn visible(&self, b: usize, t: usize, t_len: usize, s_len: usize) -> usize {
+        let limit =
+            |index: &[usize]| self.limits.map_or(0, |view| view.data[view.layout.offset_of(index)] as usize);
+        match self.kind {
+            MaskKind::None => s_len,
+            MaskKind::Causal => (t + 1 + s_len).saturating_sub(t_len),
+            MaskKind::Lengths => limit(&[b]).min(s_len),
+            MaskKind::Positions => limit(&[b, t]).saturating_add(1).min(s_len),
+        }
+    }
+}
+
+/// One piece of work.
+#[derive(Clone, Copy)]
+struct Task {
+    b: usize,
+    /// Key head.
+    head: usize,
+    /// First query and their number.
+    first: usize,
+    queries: usize,
+    /// First key, and one past the last.
+    keys: (usize, usize),
+}
+
+/// Softmax under way for some rows: row `r` is query `r / group`, head `r % group` of the group.
+struct Partial {
+    /// Largest score so far, `-inf` before the first.
+    max: Vec<f32>,
+    /// `Σ e^(score - max)`
+    total: Vec<f32>,
+    /// `Σ e^(score - max) * v`
+    values: Vec<f32>,
+}
+
+/// `q: B, T, Hq, D; k: B, S, Hkv, D; v: B, S, Hkv, Dv`; `out: B, T, Hq, Dv`, contiguous.
+fn attend<T: Real>(
+    q: Strided<'_, T>,
+    k: Strided<'_, T>,
+    v: Strided<'_, T>,
+    mask: Mask<'_>,
+    scale: f32,
+    out: &mut [T],
+) {
+    let (&[batches, t_len, heads, _], &[_, s_len, key_heads, dv]) = (q.layout.shape(), v.layout.shape())
+    else {
+        return;
+    };
+    if out.is_empty() {
+        return;
+    }
+    let group = heads / key_heads;
+    let block = (ROWS / group).clamp(1, t_len);
+    let blocks = t_len.div_ceil(block);
+    let stretch = if blocks == 1 { STRETCH } else { s_len.max(1) };
+    let stretches = s_len.div_ceil(stretch).max(1);
+    let task = |i: usize| {
+        let (i, part) = (i / stretches, i % stretches);
+        let (i, head) = (i / key_heads, i % key_heads);
+        let (b, first) = (i / blocks, i % blocks * block);
+        let keys = (part * stretch, ((part + 1) * stretch).min(s_len));
+        Task { b, head, first, queries: block.min(t_len - first), keys }
+    };
+    let run = |i: usize| run_task(q, k, v, &mask, scale, group, task(i));
+    let tasks = batches * blocks * key_heads * stretches;
+    let work = batches * t_len * heads * s_len * dv;
+    let partials: Vec<Partial> = if work < SERIAL {
+        (0..tasks).map(run).collect()
+    } else {
+        (0..tasks).into_par_iter().map(run).collect()
+    };
+
+    // Row (b, t) of the output holds all heads; block (b, t / block) of the tasks has them.
+    let write = |(row, out): (usize, &mut [T])| {
+        let (b, t) = (row / t_len, row % t_len);
+        let mut mixed = vec![0.0; dv];
+        for (h, out) in out.chunks_exact_mut(dv).enumerate() {
+            let first = ((b * blocks + t / block) * key_heads + h / group) * stretches;
+            merge(&partials[first..first + stretches], t % block * group + h % group, &mut mixed);
+            T::store(&mixed, out);
+        }
+    };
+    if work < SERIAL {
+        out.chunks_exact_mut(heads * dv).enumerate().for_each(write);
+    } else {
+        out.par_chunks_exact_mut(heads * dv).enumerate().with_min_len(8).for_each(write);
+    }
+}
+
+/// `e^(score - max)`, where `max` may be `-inf`: then `score` is `-inf` too, and counts as nothing,
+/// or NaN, and spreads.
+fn weight(score: f32, max: f32) -> f32 {
+    if score == f32::NEG_INFINITY { 0.0 } else { exp(score - max) }
+}
+
+/// Joins the stretches of one row, in order, and divides by the total.
+fn merge(parts: &[Partial], row: usize, out: &mut [f32]) {
+    let dv = out.len();
+    let max = parts.iter().map(|p| p.max[row]).fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a });
+    out.fill(0.0);
+    let mut total = 0.0;
+    for part in parts {
+        // A stretch with only NaN scores has no maximum, but its total and values are NaN.
+        let factor = if part.max[row] == max { 1.0 } else { weight(part.max[row], max) };
+        total += part.total[row] * factor;
+        for (out, v) in out.iter_mut().zip(&part.values[row * dv..(row + 1) * dv]) {
+            *out += v * factor;
+        }
+    }
+    if total != 0.0 {
+        out.iter_mut().for_each(|v| *v /= total);
+    }
+}
+
+/// Rows `from..to` of head `head` of a `B, S, H, D` tensor as an f32 matrix, copied if needed.
+fn tile<'a, T: Real>(
+    x: &Strided<'a, T>,
+    (b, head): (usize, usize),
+    (from, to): (usize, usize),
+    scratch: &'a mut Vec<f32>,
+) -> Mat<'a> {
+    let (d, strides) = (x.layout.shape()[3], x.layout.strides());
+    let start = x.layout.offset_of(&[b, from, head]);
+    if let Some(data) = T::as_f32(x.data)
+        && strides[3] == 1
+        && d > 0
+    {
+        return Mat { data: &data[start..], rs: strides[1], cs: 1 };
+    }
+    scratch.resize((to - from) * d, 0.0);
+    if d > 0 {
+        for (i, row) in scratch.chunks_exact_mut(d).enumerate() {
+            gather(x.data, start + i * strides[1], strides[3], row);
+        }
+    }
+    Mat { data: scratch, rs: d, cs: 1 }
+}
+
+fn run_task<T: Real>(
+    q: Strided<'_, T>,
+    k: Strided<'_, T>,
+    v: Strided<'_, T>,
+    mask: &Mask<'_>,
+    scale: f32,
+    group: usize,
+    task: Task,
+) -> Partial {
+    let (t_len, d) = (q.layout.shape()[1], q.layout.shape()[3]);
+    let (s_len, dv) = (v.layout.shape()[1], v.layout.shape()[3]);
+    let rows = task.queries * group;
+    let mut partial =
+        Partial { max: vec![f32::NEG_INFINITY; rows], total: vec![0.0; rows], values: vec![0.0; rows * dv] };
+    let visible: Vec<usize> = (task.first..task.first + task.queries)
+        .map(|t| mask.visible(task.b, t, t_len, s_len).min(task.keys.1))
+        .collect();
+    let end = visible.iter().copied().max().unwrap_or(0);
+    if end <= task.keys.0 {
+        return partial;
+    }
+
+    let mut queries = vec![0.0; rows * d];
+    for r in 0..if d > 0 { rows } else { 0 } {
+        let index = [task.b, task.first + r / group, task.head * group + r % group];
+        gather(q.data, q.layout.offset_of(&index), q.layout.strides()[3], &mut queries[r * d..(r + 1) * d]);
+    }
+    let queries = Mat { data: &queries, rs: d, cs: 1 };
+
+    let mut scores = vec![0.0; rows * TILE];
+    let (mut key_scratch, mut value_scratch) = (Vec::new(), Vec::new());
+    let product = Mode { add: false, scale, threads: false };
+    let mixing = Mode { add: true, scale: 1.0, threads: false };
+    for from in (task.keys.0..end).step_by(TILE) {
+        let n = TILE.min(end - from);
+        let keys = tile(&k, (task.b, task.head), (from, from + n), &mut key_scratch);
+        let columns = if rows <= 16 { DOTS / rows } else { TILE };
+        for first in (0..n).step_by(columns) {
+            let some = Mat { data: &keys.data[first * keys.rs..], rs: 1, cs: keys.rs };
+            let width = columns.min(n - first);
+            multiply((rows, d, width), &mut scores[first..], TILE, queries, some, product);
+        }
+
+        for (r, scores) in scores.chunks_exact_mut(TILE).enumerate() {
+            let seen = visible[r / group].saturating_sub(from).min(n);
+            update(&mut partial, r, &mut scores[..seen]);
+        }
+
+        // Values that all rows see, for all rows at once; the others row by row, since weight 0
+        // does not erase a NaN.
+        let values = tile(&v, (task.b, task.head), (from, from + n), &mut value_scratch);
+        let seen = |t: usize| visible[t].saturating_sub(from).min(n);
+        let common = (0..task.queries).map(seen).min().unwrap_or(0);
+        let weights = |r: usize, j: usize| Mat { data: &scores[r * TILE + j..], rs: TILE, cs: 1 };
+        if common > 0 {
+            multiply((rows, common, dv), &mut partial.values, dv, weights(0, 0), values, mixing);
+        }
+        for t in 0..task.queries {
+            let rest = seen(t) - common;
+            if rest > 0 {
+                let to = &mut partial.values[t * group * dv..(t + 1) * group * dv];
+                let values = Mat { data: &values.data[common * values.rs..], ..values };
+                multiply((group, rest, dv), to, dv, weights(t * group, common), values, mixing);
+            }
+        }
+    }
+    partial
+}
+
+/// Takes the scores of a tile into the softmax of a row and makes them weights.
+fn update(partial: &mut Partial, row: usize, scores: &mut [f32]) {
+    if scores.is_empty() {
+        return;
+    }
+    let (before, found) = (partial.max[row], maximum(scores));
+    let max = if found > before { found } else { before };
+    if max > before {
+        let factor = weight(before, max);
+        let dv = partial.values.len() / partial.max.len();
+        partial.total[row] *= factor;
+        partial.values[row * dv..(row + 1) * dv].iter_mut().for_each(|v| *v *= factor);
+        partial.max[row] = max;
+    }
+    if max == f32::NEG_INFINITY {
+        scores.iter_mut().for_each(|s| *s = weight(*s, max));
+    } else {
+        // `exp` gives 0 for -inf: no need to look.
+        scores.iter_mut().for_each(|s| *s = exp(*s - max));
+    }
+    partial.total[row] += sum(scores, |v| v);
+}

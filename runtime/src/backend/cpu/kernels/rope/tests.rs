@@ -1,0 +1,70 @@
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use super::*;
+use crate::backend::cpu::kernels::real::testing::{Owned, floats, near, stable};
+
+fn check<T: Real>() {
+    let mut rng = StdRng::seed_from_u64(6);
+    for shape in [[1, 1, 1, 2], [2, 3, 4, 8], [1, 70, 9, 64], [0, 2, 2, 4], [2, 2, 0, 4]] {
+        for style in [RopeStyle::Interleaved, RopeStyle::HalfSplit] {
+            for dim in [shape[3], shape[3] / 4 * 2, 0] {
+                let x = floats::<T>(&mut rng, &shape, &[]);
+                let repeated: &[usize] = if rng.random() { &[0] } else { &[] };
+                let positions =
+                    Owned::new(&mut rng, &shape[..2], repeated, 0, |rng| rng.random_range(0..100_000u32));
+                let rotation = Rotation { theta: 10_000.0, style, dim };
+                let mut out = vec![T::narrow(f32::NAN); x.layout.count()];
+                rotate(x.view(), positions.view(), &mut out, rotation);
+                for (i, &got) in out.iter().enumerate() {
+                    let [_, tn, hn, d] = shape;
+                    let (b, t, h, e) = (i / (tn * hn * d), i / (hn * d) % tn, i / d % hn, i % d);
+                    let at = |e: usize| f64::from(x.at(&[b, t, h, e]).widen());
+                    let (pair, second, other) = match style {
+                        _ if e >= dim => {
+                            assert_eq!(got.widen(), x.at(&[b, t, h, e]).widen());
+                            continue;
+                        }
+                        RopeStyle::Interleaved => (e / 2, e % 2 == 1, e ^ 1),
+                        RopeStyle::HalfSplit => {
+                            let half = dim / 2;
+                            (e % half, e >= half, if e < half { e + half } else { e - half })
+                        }
+                    };
+                    let position = f64::from(positions.at(&[b, t]));
+                    let angle = position / 10_000f64.powf(2.0 * pair as f64 / dim as f64);
+                    let sign = if second { 1.0 } else { -1.0 };
+                    let want = at(e) * angle.cos() + sign * at(other) * angle.sin();
+                    near(got, want, 4e-7, (shape, style, dim, i));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rotates_f32() {
+    check::<f32>();
+}
+
+#[test]
+fn rotates_f16() {
+    check::<f16>();
+}
+
+#[test]
+fn rotates_bf16() {
+    check::<bf16>();
+}
+
+#[test]
+fn bits_do_not_depend_on_threads_or_addresses() {
+    let mut rng = StdRng::seed_from_u64(7);
+    let x = floats::<bf16>(&mut rng, &[2, 40, 9, 64], &[]);
+    let positions = Owned::new(&mut rng, &[2, 40], &[0], 0, |rng| rng.random_range(0..8192u32));
+    stable(|shift| {
+        let mut out = vec![bf16::ZERO; x.layout.count() + shift];
+        let rotation = Rotation { theta: 1e5, style: RopeStyle::HalfSplit, dim: 64 };
+        rotate(x.moved(shift).view(), positions.moved(shift).view(), &mut out[shift..], rotation);
+        out.split_off(shift)
+    });
+}

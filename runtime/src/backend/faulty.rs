@@ -1,0 +1,194 @@
+//! A backend that fails on command, around any other: for tests of what happens then.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use super::{Arena, Backend, Executable, HostBlock, Launch, PendingBytes, SharedMemory};
+use crate::{Error, Result};
+
+/// The calls that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultCall {
+    /// [`Backend::commit`]
+    Commit,
+    /// [`Backend::alloc`]
+    Alloc,
+    /// [`Backend::launch`]
+    Launch,
+    /// [`Backend::host_write`]
+    HostWrite,
+    /// [`Backend::read`]
+    Read,
+    /// [`Backend::begin_capture`]
+    BeginCapture,
+    /// [`Backend::end_capture`]
+    EndCapture,
+    /// [`Backend::replay`]
+    Replay,
+}
+
+impl FaultCall {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Commit,
+        Self::Alloc,
+        Self::Launch,
+        Self::HostWrite,
+        Self::Read,
+        Self::BeginCapture,
+        Self::EndCapture,
+        Self::Replay,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Alloc => "alloc",
+            Self::Launch => "launch",
+            Self::HostWrite => "host_write",
+            Self::Read => "read",
+            Self::BeginCapture => "begin_capture",
+            Self::EndCapture => "end_capture",
+            Self::Replay => "replay",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    call: Option<FaultCall>,
+    left: u64,
+    lost: bool,
+}
+
+/// When to fail; shared by the test and the backend.
+#[derive(Debug, Default)]
+pub struct FaultPlan {
+    armed: Mutex<Option<Armed>>,
+    counts: [AtomicU64; 8],
+    lost: std::sync::atomic::AtomicBool,
+}
+
+impl FaultPlan {
+    /// The `nth` call from now on (from 0) of that kind, or of any kind, fails. With `lost`, the device
+    /// is lost: that call and everything after it fail with [`Error::ContextLost`].
+    pub fn arm(&self, call: Option<FaultCall>, nth: u64, lost: bool) {
+        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Armed { call, left: nth, lost });
+    }
+
+    /// Nothing fails any more. Says whether the fault was still to come.
+    pub fn disarm(&self) -> bool {
+        self.armed.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
+    }
+
+    /// How often a call was made.
+    pub fn count(&self, call: FaultCall) -> u64 {
+        self.counts[call as usize].load(Ordering::Relaxed)
+    }
+
+    fn pass(&self, call: FaultCall) -> Result<()> {
+        self.counts[call as usize].fetch_add(1, Ordering::Relaxed);
+        let lost = || Error::ContextLost { device: "faulty".into(), why: "the test said so".into() };
+        if self.lost.load(Ordering::Relaxed) {
+            return Err(lost());
+        }
+        let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(fault) = armed.as_mut().filter(|a| a.call.is_none_or(|c| c == call)) else { return Ok(()) };
+        if fault.left > 0 {
+            fault.left -= 1;
+            return Ok(());
+        }
+        let is_lost = fault.lost;
+        *armed = None;
+        if is_lost {
+            self.lost.store(true, Ordering::Relaxed);
+            return Err(lost());
+        }
+        Err(Error::Device { device: "faulty".into(), call: call.name(), why: "the test said so".into() })
+    }
+}
+
+/// Passes calls on to another backend, unless its plan says otherwise.
+#[derive(Debug)]
+pub struct FaultyBackend {
+    inner: Box<dyn Backend>,
+    plan: Arc<FaultPlan>,
+}
+
+impl FaultyBackend {
+    /// Wraps `inner`.
+    pub fn new(inner: Box<dyn Backend>, plan: Arc<FaultPlan>) -> Self {
+        Self { inner, plan }
+    }
+}
+
+impl Backend for FaultyBackend {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+
+    fn reserve(&mut self, at_least: u64) -> Result<Arena> {
+        self.inner.reserve(at_least)
+    }
+
+    fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
+        self.plan.pass(FaultCall::Commit)?;
+        self.inner.commit(arena, bytes)
+    }
+
+    fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
+        self.plan.pass(FaultCall::Alloc)?;
+        self.inner.alloc(bytes)
+    }
+
+    fn launch(&mut self, launch: &Launch) -> Result<()> {
+        self.plan.pass(FaultCall::Launch)?;
+        self.inner.launch(launch)
+    }
+
+    fn host_write(&mut self, block: HostBlock) -> Result<()> {
+        self.plan.pass(FaultCall::HostWrite)?;
+        self.inner.host_write(block)
+    }
+
+    fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
+        self.plan.pass(FaultCall::Read)?;
+        self.inner.read(addr, bytes)
+    }
+
+    fn begin_capture(&mut self) -> Result<()> {
+        self.plan.pass(FaultCall::BeginCapture)?;
+        self.inner.begin_capture()
+    }
+
+    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
+        if let Err(error) = self.plan.pass(FaultCall::EndCapture) {
+            self.inner.abort_capture();
+            return Err(error);
+        }
+        self.inner.end_capture(retain)
+    }
+
+    fn abort_capture(&mut self) {
+        self.inner.abort_capture();
+    }
+
+    fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
+        self.plan.pass(FaultCall::Replay)?;
+        self.inner.replay(exec, block)
+    }
+
+    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
+        self.inner.poison(addr, bytes)
+    }
+
+    fn wants_poison(&self) -> bool {
+        self.inner.wants_poison()
+    }
+
+    fn synchronize(&mut self) -> Result<()> {
+        self.inner.synchronize()
+    }
+}

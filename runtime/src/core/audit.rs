@@ -1,0 +1,122 @@
+//! The last net: a replay against its body.
+
+use super::{Core, Phase, RunKind, decide::Entries};
+use crate::{
+    DType, Error, Result,
+    backend::{Op, SharedMemory, View},
+    key::KeyWriter,
+    layout::Layout,
+    output::{Encoder, Entry},
+    plan::Site,
+    tensor::RawTensor,
+    tree::Identity,
+};
+
+/// What the body gave, read back.
+#[derive(Debug, Default)]
+pub(crate) struct Audit {
+    before: Vec<RawTensor>,
+    outputs: Vec<Entry>,
+    values: Vec<Vec<u8>>,
+    states: Vec<Vec<u8>>,
+}
+
+fn bytes_of(memory: &SharedMemory) -> Result<View> {
+    Ok(View { addr: memory.addr(), dtype: DType::U8, layout: Layout::contiguous(&[memory.len() as usize])? })
+}
+
+impl Core {
+    /// Saves the state that the node writes, and opens the body's run.
+    pub(crate) fn begin_audit(&mut self, at: usize, site: &'static Site, identity: Identity, key: &KeyWriter) -> Result<Audit> {
+        self.flush()?;
+        let mut audit = Audit::default();
+        for (_, memory) in self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default() {
+            let view = bytes_of(&memory)?;
+            let copy = self.eager_tensor("audit", DType::U8, view.layout)?;
+            self.launch_now(Op::Copy, &[view], &[copy.view()])?;
+            audit.before.push(copy);
+        }
+        self.begin_run(RunKind::Audit, site, identity, key)?;
+        Ok(audit)
+    }
+
+    /// Reads what the body gave and puts the state back.
+    pub(crate) fn end_audit_body(&mut self, at: usize, audit: &mut Audit, outputs: &Encoder) -> Result<()> {
+        let back = match self.run.take() {
+            Some(run) => run.phase_before(),
+            None => Phase::Driver,
+        };
+        self.phase = back;
+        for entry in &outputs.entries {
+            if let Entry::Tensor(raw) = entry {
+                audit.values.push(self.read_unchecked(*raw)?.wait()?);
+            }
+        }
+        audit.outputs = outputs.entries.clone();
+        let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
+        for ((_, memory), copy) in writes.iter().zip(std::mem::take(&mut audit.before)) {
+            audit.states.push(self.backend.read(memory.addr(), memory.len())?.wait()?);
+            self.launch_now(Op::Copy, &[copy.view()], &[bytes_of(memory)?])?;
+            self.release(copy.slot, copy.epoch);
+        }
+        Ok(())
+    }
+
+    /// Replays and compares, bit by bit.
+    pub(crate) fn audited_replay(&mut self, at: usize, site: &'static Site, key: &KeyWriter, audit: &Audit) -> Result<Entries> {
+        let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
+        let entries = self.replay(at, key)?;
+        let outcome = self.compare(site, &entries, audit).and_then(|()| {
+            for (index, ((_, memory), expected)) in writes.iter().zip(&audit.states).enumerate() {
+                let got = self.backend.read(memory.addr(), memory.len())?.wait()?;
+                same_bytes(site, &format!("state {index}"), expected, &got)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = outcome {
+            for entry in &entries {
+                if let Entry::Tensor(raw) = entry {
+                    self.release(raw.slot, raw.epoch);
+                }
+            }
+            return Err(error);
+        }
+        self.log.audited(site);
+        Ok(entries)
+    }
+
+    fn compare(&mut self, site: &'static Site, entries: &Entries, audit: &Audit) -> Result<()> {
+        let mut values = audit.values.iter();
+        for (index, (got, expected)) in entries.iter().zip(&audit.outputs).enumerate() {
+            let what = format!("output {index}");
+            match (got, expected) {
+                (Entry::Tensor(got), Entry::Tensor(_)) => {
+                    let bytes = self.read_unchecked(*got)?.wait()?;
+                    same_bytes(site, &what, values.next().map_or(&[], Vec::as_slice), &bytes)?;
+                }
+                (Entry::Word(a), Entry::Word(b)) if a == b => {}
+                (Entry::Text(a), Entry::Text(b)) if a == b => {}
+                _ => {
+                    return Err(Error::AuditMismatch {
+                        segment: site.to_string(),
+                        what,
+                        detail: format!("the replay gave {got:?}, the body {expected:?}"),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn same_bytes(site: &'static Site, what: &str, expected: &[u8], got: &[u8]) -> Result<()> {
+    if expected == got {
+        return Ok(());
+    }
+    let at = expected.iter().zip(got).position(|(a, b)| a != b).unwrap_or(expected.len().min(got.len()));
+    Err(Error::AuditMismatch {
+        segment: site.to_string(),
+        what: what.to_owned(),
+        detail: format!("first at byte {at} of {}", got.len()),
+    })
+}

@@ -1,0 +1,167 @@
+//! What to do with a segment: replay, warm up, record, or fall back.
+
+use smallvec::SmallVec;
+
+use super::{Core, Home, Origin, RunKind, Slot};
+use crate::{
+    Error, Result,
+    event::{FallbackReason, RerecordReason},
+    key::KeyWriter,
+    output::Entry,
+    plan::Site,
+    pool::{Block, rounded},
+    tree::{Identity, Node, Stored},
+};
+
+/// Outputs on their way to being decoded; few segments have more.
+pub(crate) type Entries = SmallVec<[Entry; 4]>;
+
+pub(crate) enum Decision {
+    /// The recording runs; these are its outputs, each tensor with one count.
+    Replayed(Entries),
+    /// The body must run.
+    Run(RunKind),
+    /// The recording of that index must be compared with its body, then run.
+    Audit(usize),
+}
+
+impl Core {
+    /// Adds what a key must hold besides the live-ins: the memory of the counts of padded dimensions.
+    pub(crate) fn frame_key(&self, key: &mut KeyWriter) {
+        if let Some(frame) = &self.frame
+            && key.tensors.iter().any(|t| t.marks.any())
+        {
+            key.addrs.extend([frame.block_id, frame.block.addr()]);
+        }
+    }
+
+    pub(crate) fn decide(&mut self, site: &'static Site, identity: Identity, key: &KeyWriter) -> Result<Decision> {
+        if let Some(error) = self.deferred.take() {
+            return Err(error);
+        }
+        let entry = self.pool.state();
+        let results = &self.results.live;
+        let free = |node: &Node| {
+            node.blocks.iter().all(|b| {
+                b.home != Home::Results || results.is_free(Block { addr: b.addr, len: rounded(b.bytes) })
+            })
+        };
+        if let Some(at) = self.tree.find(identity, entry, &key.shape, &key.addrs, free) {
+            if let Some(frame) = &self.frame
+                && frame.audit_every > 0
+                && self.tree.node(at).is_some_and(|n| (n.hits + 1).is_multiple_of(u64::from(frame.audit_every)))
+            {
+                return Ok(Decision::Audit(at));
+            }
+            return self.replay(at, key).map(Decision::Replayed);
+        }
+        let group = self.tree.group(identity, &key.shape);
+        if !self.tree.group_mut(group).warmed || self.step_warmed {
+            if self.closed {
+                return Err(Error::CaptureClosed { segment: site.to_string() });
+            }
+            self.step_warmed = true;
+            self.log.warmed(site);
+            return Ok(Decision::Run(RunKind::Warm));
+        }
+        if self.closed {
+            return Err(Error::CaptureClosed { segment: site.to_string() });
+        }
+        let (limit, name, or_error) =
+            self.frame.as_ref().map_or((128, "?", false), |f| (f.max_recordings, f.name, f.or_error));
+        if self.tree.spent(group, &key.addrs) >= limit {
+            let reason = FallbackReason::TooManyRecordings { segment: site.to_string(), limit };
+            if or_error {
+                return Err(Error::FallbackForbidden { function: name, reason });
+            }
+            self.log.fell_back(name, reason);
+            return Ok(Decision::Run(RunKind::Warm));
+        }
+        if let Some(why) = self.why_again(group, key) {
+            self.log.rerecorded(site, why);
+        }
+        Ok(Decision::Run(RunKind::Record))
+    }
+
+    /// Why no recording of this edge fits, if it has any.
+    fn why_again(&self, group: usize, key: &KeyWriter) -> Option<RerecordReason> {
+        let siblings = self.tree.siblings(group, &key.addrs);
+        let nearest = siblings.iter().min_by_key(|n| {
+            n.addrs.iter().zip(&key.addrs).filter(|(a, b)| a != b).count()
+        })?;
+        if let Some(word) = nearest.addrs.iter().zip(&key.addrs).position(|(a, b)| a != b) {
+            return Some(RerecordReason::InputMoved { live_in: word / 2 });
+        }
+        if nearest.entry == self.pool.state() { Some(RerecordReason::ResultHeld) } else { Some(RerecordReason::LiveSet) }
+    }
+
+    /// Runs a recording. The pool is in its exit state afterwards.
+    pub(crate) fn replay(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
+        if self.saver.is_some() {
+            let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
+            self.save_memory(&writes)?;
+        }
+        let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed) };
+        if let Some(exec) = &node.exec {
+            self.backend.replay(exec, self.pending.take())?;
+        }
+        self.pool.restore(node.exit);
+        let (site, group) = (node.site, node.group);
+        let mut slots: SmallVec<[u32; 4]> = SmallVec::new();
+        for b in &node.blocks {
+            if b.home == Home::Results {
+                self.results.live.insert(Block { addr: b.addr, len: rounded(b.bytes) });
+            }
+            let slot = Slot {
+                refs: b.refs,
+                home: b.home,
+                base: b.addr,
+                bytes: b.bytes,
+                owner: None,
+                origin: Origin::Segment { group, ordinal: b.ordinal },
+                made_by: b.made_by,
+            };
+            slots.push(match self.free_slots.pop() {
+                Some(free) => {
+                    self.slots[free as usize] = slot;
+                    free
+                }
+                None => {
+                    self.slots.push(slot);
+                    (self.slots.len() - 1) as u32
+                }
+            });
+        }
+        let mut entries = Entries::new();
+        let mut adopted: SmallVec<[(usize, usize); 1]> = SmallVec::new();
+        for (index, stored) in node.outputs.iter().enumerate() {
+            entries.push(match stored {
+                Stored::Own(block, raw) => {
+                    let mut raw = *raw;
+                    (raw.slot, raw.epoch) = (slots[*block as usize], self.epoch);
+                    Entry::Tensor(raw)
+                }
+                Stored::LiveIn(live_in, raw) => {
+                    let mut raw = *raw;
+                    (raw.slot, raw.epoch) = (key.tensors[*live_in as usize].slot, self.epoch);
+                    self.slots[raw.slot as usize].refs += 1;
+                    Entry::Tensor(raw)
+                }
+                Stored::Owned(_, raw) => {
+                    adopted.push((entries.len(), index));
+                    Entry::Tensor(*raw)
+                }
+                Stored::Word(w) => Entry::Word(*w),
+                Stored::Text(t) => Entry::Text(t.clone()),
+            });
+        }
+        for (entry, output) in adopted {
+            let Some(Stored::Owned(memory, raw)) = self.tree.node(at).map(|n| n.outputs[output].clone()) else { continue };
+            let base = self.adopt(raw.owned, &memory, raw.dtype, raw.layout, raw.marks);
+            entries[entry] = Entry::Tensor(crate::tensor::RawTensor { slot: base.slot, epoch: base.epoch, ..raw });
+        }
+        self.tree.follow(at);
+        self.log.replayed(site, at);
+        Ok(entries)
+    }
+}

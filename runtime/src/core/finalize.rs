@@ -1,0 +1,184 @@
+//! Where values go when they leave: results of the call, results of eager regions.
+
+use smallvec::SmallVec;
+
+use super::{Core, Home, Origin, RegionRun, RegionSlot, decide::Entries};
+use crate::{
+    DType, Result,
+    backend::{Op, View},
+    event::CopySlot,
+    layout::{Layout, Marks},
+    output::Entry,
+    plan::Site,
+    pool::rounded,
+    tensor::RawTensor,
+};
+
+impl Core {
+    /// Moves the call's outputs out of memory that the next call uses, and cuts padding off.
+    ///
+    /// Every tensor of the result has one count of its own. `None` when nothing had to change.
+    pub(crate) fn finish_outputs(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+        let moves = |core: &Self, raw: &RawTensor| match core.slots[raw.slot as usize].home {
+            Home::Pool => true,
+            // A static input is overwritten by the next call; parameters are not.
+            Home::Owned => core.slots[raw.slot as usize].made_by == crate::function::STATIC_INPUT,
+            _ => false,
+        };
+        let changed = outputs.iter().any(|e| match e {
+            Entry::Tensor(raw) => raw.marks.any() || moves(self, raw),
+            _ => false,
+        });
+        if !changed {
+            return Ok(None);
+        }
+        let warm = self.frame.as_ref().is_some_and(|f| f.warmups_before != self.log.stats.warmups);
+        let mut moved: SmallVec<[(u32, RawTensor); 2]> = SmallVec::new();
+        let mut entries = Entries::new();
+        for entry in outputs {
+            let Entry::Tensor(raw) = entry else {
+                entries.push(entry.clone());
+                continue;
+            };
+            let mut out = *raw;
+            if moves(self, raw) {
+                self.plan_result(raw.slot);
+                let copy = match moved.iter().find(|(slot, _)| *slot == raw.slot) {
+                    Some(&(_, copy)) => {
+                        self.retain(copy.slot, copy.epoch);
+                        copy
+                    }
+                    None => {
+                        let copy = self.copy_block(raw.slot, Home::Results)?;
+                        if !warm {
+                            self.log.copied(CopySlot::Result, self.slots[copy.slot as usize].bytes);
+                        }
+                        moved.push((raw.slot, copy));
+                        copy
+                    }
+                };
+                let offset = raw.addr - self.slots[raw.slot as usize].base;
+                out = RawTensor { slot: copy.slot, addr: copy.addr + offset, owned: 0, ..*raw };
+            } else {
+                self.retain(out.slot, out.epoch);
+            }
+            entries.push(Entry::Tensor(self.unpadded(out)));
+        }
+        Ok(Some(entries))
+    }
+
+    /// Next time, the allocation behind this slot is placed in the results arena.
+    fn plan_result(&mut self, slot: u32) {
+        match self.slots[slot as usize].origin {
+            Origin::Segment { group, ordinal } => {
+                let results = &mut self.tree.group_mut(group).results;
+                if ordinal != u32::MAX && !results.contains(&ordinal) {
+                    results.push(ordinal);
+                    // Recordings that place it in the pool would need the copy for ever.
+                    let stale = self.tree.evict(|n| n.group == group);
+                    if stale > 0 {
+                        self.log.evicted(stale);
+                    }
+                }
+            }
+            Origin::Region { site, ordinal } => {
+                let len = rounded(self.slots[slot as usize].bytes);
+                let key = RegionSlot { site: std::ptr::from_ref(site) as usize, ordinal, len };
+                self.region_slots.insert(key, Home::Results);
+            }
+            Origin::Other => {}
+        }
+    }
+
+    /// Copies the whole block of a slot, so that all views of it keep their offsets.
+    fn copy_block(&mut self, slot: u32, home: Home) -> Result<RawTensor> {
+        let s = &self.slots[slot as usize];
+        let (base, bytes, origin, made_by) = (s.base, s.bytes, s.origin, s.made_by);
+        let layout = Layout::contiguous(&[bytes as usize])?;
+        let copy = self.new_tensor(home, origin, made_by, DType::U8, layout, Marks::NONE)?;
+        self.launch_now(Op::Copy, &[View { addr: base, dtype: DType::U8, layout }], &[copy.view()])?;
+        Ok(copy)
+    }
+
+    /// The tensor without its padding: padded dimensions are narrowed to their real size.
+    pub(crate) fn unpadded(&self, mut raw: RawTensor) -> RawTensor {
+        for axis in 0..raw.layout.rank() {
+            if let Some(symbol) = raw.marks.get(axis)
+                && let Some(s) = self.frame.as_ref().and_then(|f| f.symbols.get(usize::from(symbol)))
+            {
+                raw.layout = raw.layout.with_dim(axis, s.real.min(raw.layout.shape()[axis]));
+                raw.marks = raw.marks.with(axis, None);
+            }
+        }
+        raw
+    }
+
+    /// Opens an eager region. Regions do not nest: one is the whole expression.
+    pub(crate) fn begin_region(&mut self, site: &'static Site) {
+        self.phase = super::Phase::Eager;
+        if self.run.is_none() {
+            self.region = Some(RegionRun { site, ordinal: 0 });
+            self.log.ran_eager(site);
+        }
+    }
+
+    pub(crate) fn end_region(&mut self) {
+        self.region = None;
+        if self.phase == super::Phase::Eager {
+            self.phase = super::Phase::Driver;
+        }
+    }
+
+    /// Moves the results of an eager region into their recorded slots. As
+    /// [`finish_outputs`](Self::finish_outputs): `None` when they lie there already.
+    pub(crate) fn settle_region(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+        if self.run.is_some() || !self.graphs() {
+            return Ok(None);
+        }
+        let strays = outputs.iter().any(|e| match e {
+            Entry::Tensor(raw) => self.slots[raw.slot as usize].home == Home::Eager,
+            _ => false,
+        });
+        if !strays {
+            return Ok(None);
+        }
+        let warm = self.step_warmed;
+        let mut moved: SmallVec<[(u32, RawTensor); 2]> = SmallVec::new();
+        let mut entries = Entries::new();
+        for entry in outputs {
+            let Entry::Tensor(raw) = entry else {
+                entries.push(entry.clone());
+                continue;
+            };
+            let slot = &self.slots[raw.slot as usize];
+            if slot.home != Home::Eager {
+                self.retain(raw.slot, raw.epoch);
+                entries.push(Entry::Tensor(*raw));
+                continue;
+            }
+            let (base, bytes, origin) = (slot.base, slot.bytes, slot.origin);
+            let copy = match moved.iter().find(|(slot, _)| *slot == raw.slot) {
+                Some(&(_, copy)) => {
+                    self.retain(copy.slot, copy.epoch);
+                    copy
+                }
+                None => {
+                    let mut home = Home::Pool;
+                    if let Origin::Region { site, ordinal } = origin {
+                        let key = RegionSlot { site: std::ptr::from_ref(site) as usize, ordinal, len: rounded(bytes) };
+                        home = *self.region_slots.entry(key).or_insert(Home::Pool);
+                    }
+                    let copy = self.copy_block(raw.slot, home)?;
+                    if !warm {
+                        self.log.copied(CopySlot::Eager, bytes);
+                    }
+                    moved.push((raw.slot, copy));
+                    copy
+                }
+            };
+            let addr = copy.addr + (raw.addr - base);
+            entries.push(Entry::Tensor(RawTensor { slot: copy.slot, addr, ..*raw }));
+        }
+        Ok(Some(entries))
+    }
+}

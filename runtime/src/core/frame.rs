@@ -1,0 +1,81 @@
+//! The running call.
+
+use crate::{
+    DType,
+    backend::{SharedMemory, View},
+    layout::Layout,
+    mode::Mode,
+};
+
+use super::Core;
+
+/// One `#[dims]` symbol in the running call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Symbol {
+    pub(crate) name: &'static str,
+    /// Size of the inputs.
+    pub(crate) real: usize,
+    /// Size in the call; larger when padded.
+    pub(crate) padded: usize,
+    /// Whether the symbol has buckets, and so is marked as padded even when it fits exactly.
+    pub(crate) bucketed: bool,
+}
+
+/// What the core knows of the running call.
+#[derive(Debug)]
+pub(crate) struct FrameState {
+    pub(crate) name: &'static str,
+    pub(crate) mode: Mode,
+    pub(crate) symbols: Vec<Symbol>,
+    /// The static host block; the counts of the symbols stand after `scalars` slots.
+    pub(crate) block: SharedMemory,
+    pub(crate) block_id: u64,
+    pub(crate) scalars: usize,
+    pub(crate) audit_every: u32,
+    pub(crate) max_recordings: usize,
+    pub(crate) or_error: bool,
+    pub(crate) warmups_before: u64,
+}
+
+impl Core {
+    pub(crate) fn symbol_name(&self, symbol: u8) -> String {
+        self.frame
+            .as_ref()
+            .and_then(|f| f.symbols.get(usize::from(symbol)))
+            .map_or_else(|| format!("#{symbol}"), |s| s.name.to_owned())
+    }
+
+    /// The device-side number of real rows along dimensions padded by `symbol`.
+    pub(crate) fn symbol_count(&self, symbol: u8) -> Option<View> {
+        let frame = self.frame.as_ref()?;
+        frame.symbols.get(usize::from(symbol))?;
+        Some(View {
+            addr: frame.block.addr() + 16 * (frame.scalars as u64 + u64::from(symbol)),
+            dtype: DType::U32,
+            layout: Layout::contiguous(&[]).ok()?,
+        })
+    }
+
+    /// Whether graphs are in play: not in mode `None`, not in a fallback.
+    pub(crate) fn graphs(&self) -> bool {
+        self.frame.as_ref().is_some_and(|f| f.mode != Mode::None)
+    }
+
+    /// Leaves the call. Tensors that it left in the pool are void: their memory is the next call's.
+    pub(crate) fn end_frame(&mut self) -> Option<(u64, &'static str)> {
+        let mut left = None;
+        if !self.pool.live().is_empty() {
+            for slot in &mut self.slots {
+                if slot.home == super::Home::Pool && slot.refs > 0 {
+                    left.get_or_insert((slot.bytes, slot.made_by));
+                    slot.home = super::Home::Gone;
+                }
+            }
+            self.pool.reset();
+        }
+        self.frame = None;
+        self.region = None;
+        self.phase = super::Phase::Idle;
+        left
+    }
+}

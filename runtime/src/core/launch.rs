@@ -1,0 +1,96 @@
+//! Launching operations, and the nets under a recording: its trace and its addresses.
+
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use super::{Core, RunKind};
+use crate::{
+    Error, Result,
+    backend::{Launch, Op, View},
+    tree::TraceOp,
+};
+
+/// What an operation was, without its addresses.
+fn trace_op(op: &Op, inputs: &[View], outputs: &[View]) -> TraceOp {
+    let mut h = FxHasher::default();
+    // Operations are plain values: their debug form names every argument, floats to the last bit.
+    h.write(format!("{op:?}").as_bytes());
+    for view in inputs.iter().chain(outputs) {
+        view.dtype.hash(&mut h);
+        view.layout.hash(&mut h);
+    }
+    TraceOp { name: op.name(), fingerprint: h.finish() }
+}
+
+impl Core {
+    /// An operation of user code.
+    pub(crate) fn launch(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+        self.may_operate(op.name())?;
+        if let Some(error) = self.deferred.take() {
+            return Err(error);
+        }
+        if let Op::ScatterRows | Op::Copy = op {
+            self.save_before_write(outputs)?;
+        }
+        if self.run.is_some() {
+            self.check_run(&op, inputs, outputs)?;
+        }
+        let result = self.launch_now(op, inputs, outputs);
+        if let (Err(error), Some(run)) = (&result, &mut self.run) {
+            run.fail(format!("{error}"));
+        }
+        result
+    }
+
+    /// An operation of the runtime itself: no checks, not traced.
+    pub(crate) fn launch_now(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+        self.flush()?;
+        self.backend.launch(&Launch {
+            op,
+            inputs: SmallVec::from_slice(inputs),
+            outputs: SmallVec::from_slice(outputs),
+        })
+    }
+
+    fn check_run(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+        let Some(run) = &mut self.run else { return Ok(()) };
+        if run.kind == RunKind::Audit {
+            return Ok(());
+        }
+        let traced = trace_op(op, inputs, outputs);
+        let index = run.trace.len();
+        run.trace.push(traced);
+        if run.kind != RunKind::Record {
+            return Ok(());
+        }
+        let expected = self.tree.group_mut(run.group).trace.get(index).copied();
+        if expected != Some(traced) {
+            let error = Error::TraceMismatch {
+                segment: run.site.to_string(),
+                index,
+                warm: expected.map_or("nothing".into(), |e| describe(e, traced)),
+                recorded: describe(traced, expected.unwrap_or(traced)),
+            };
+            run.fail(error.to_string());
+            return Err(error);
+        }
+        for view in inputs.iter().chain(outputs) {
+            if !run.knows(view.range()) {
+                let error = Error::UnkeyedAddress { segment: run.site.to_string(), op: op.name(), addr: view.addr };
+                run.fail(error.to_string());
+                return Err(error);
+            }
+        }
+        for view in outputs {
+            run.wrote(view.addr);
+        }
+        Ok(())
+    }
+}
+
+/// Names an operation; two of one name differ in shapes or arguments.
+fn describe(op: TraceOp, other: TraceOp) -> String {
+    if op.name == other.name { format!("`{}` (other shapes or arguments)", op.name) } else { format!("`{}`", op.name) }
+}

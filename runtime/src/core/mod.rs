@@ -1,0 +1,428 @@
+//! The state of a runtime. Everything that a handle, a driver or a capability does ends here.
+//!
+//! No user code runs while the core is borrowed: keys are written before, outputs decoded after.
+
+use crate::{
+    DType, Error, Result,
+    backend::{Arena, Backend, HostBlock, SharedMemory},
+    layout::{Layout, Marks},
+    log::Log,
+    plan::Site,
+    pool::{Block, LiveSet, Pool, rounded},
+    tensor::RawTensor,
+    tree::Tree,
+};
+
+mod audit;
+mod decide;
+mod finalize;
+mod frame;
+mod launch;
+mod run;
+mod save;
+
+pub(crate) use decide::Decision;
+pub(crate) use frame::{FrameState, Symbol};
+pub(crate) use run::RunKind;
+use run::Run;
+
+/// Where a tensor's memory lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// The segment pool.
+    Pool,
+    /// The results arena.
+    Results,
+    /// The eager arena.
+    Eager,
+    /// Memory with an owner: a parameter, a static input.
+    Owned,
+    /// Nowhere: its capture was abandoned, or its call left it behind.
+    Gone,
+}
+
+/// Which allocation made a block: lets the runtime place it better next time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Segment { group: usize, ordinal: u32 },
+    Region { site: &'static Site, ordinal: u32 },
+    Other,
+}
+
+impl PartialEq for Site {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+impl Eq for Site {}
+
+#[derive(Debug)]
+pub(crate) struct Slot {
+    refs: u32,
+    home: Home,
+    base: u64,
+    bytes: u64,
+    owner: Option<SharedMemory>,
+    origin: Origin,
+    made_by: &'static str,
+}
+
+/// What the host code may do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Between calls: everything.
+    Idle,
+    /// In a driver: no device operations.
+    Driver,
+    /// In an eager region: everything.
+    Eager,
+    /// In a segment: operations, no capabilities.
+    Segment(&'static Site),
+}
+
+/// An arena with first-fit blocks outside the pool's state.
+#[derive(Debug)]
+pub(crate) struct Zone {
+    arena: Arena,
+    committed: u64,
+    live: LiveSet,
+    high: u64,
+}
+
+/// Arenas grow by at least this much.
+const COMMIT_STEP: u64 = 2 << 20;
+
+impl Zone {
+    fn new(backend: &mut dyn Backend) -> Result<Self> {
+        let arena = backend.reserve(COMMIT_STEP)?;
+        Ok(Self { arena, committed: 0, live: LiveSet::default(), high: 0 })
+    }
+
+    fn base(&self) -> u64 {
+        self.arena.memory.addr()
+    }
+
+    fn commit(&mut self, backend: &mut dyn Backend, end: u64) -> Result<()> {
+        let need = end - self.base();
+        self.high = self.high.max(need);
+        if need > self.committed {
+            let want = need.div_ceil(COMMIT_STEP) * COMMIT_STEP;
+            backend.commit(&self.arena, want.min(self.arena.memory.len()).max(need))?;
+            self.committed = want;
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<Block> {
+        let len = rounded(bytes);
+        let block = Block { addr: self.live.place(self.base(), len), len };
+        self.commit(backend, block.end())?;
+        self.live.insert(block);
+        Ok(block)
+    }
+}
+
+#[derive(Debug)]
+struct RegionRun {
+    site: &'static Site,
+    ordinal: u32,
+}
+
+/// Where an allocation of an eager region belongs, learnt from earlier passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RegionSlot {
+    site: usize,
+    ordinal: u32,
+    len: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) backend: Box<dyn Backend>,
+    pub(crate) log: Log,
+    pub(crate) tree: Tree,
+    pub(crate) phase: Phase,
+    pub(crate) frame: Option<FrameState>,
+    pub(crate) pending: Option<HostBlock>,
+    pub(crate) closed: bool,
+    pool: Pool,
+    pool_zone: Zone,
+    results: Zone,
+    eager: Zone,
+    slots: Vec<Slot>,
+    free_slots: Vec<u32>,
+    epoch: u32,
+    run: Option<Run>,
+    region: Option<RegionRun>,
+    region_slots: rustc_hash::FxHashMap<RegionSlot, Home>,
+    step_warmed: bool,
+    saver: Option<save::Saver>,
+    deferred: Option<Error>,
+    /// Parameters and state that exist, for `capture_all`.
+    pub(crate) owned_memory: Vec<std::sync::Weak<crate::param::Owned>>,
+}
+
+impl Core {
+    pub(crate) fn new(mut backend: Box<dyn Backend>) -> Result<Self> {
+        let pool_zone = Zone::new(&mut *backend)?;
+        let results = Zone::new(&mut *backend)?;
+        let eager = Zone::new(&mut *backend)?;
+        Ok(Self {
+            pool: Pool::new(pool_zone.base()),
+            pool_zone,
+            results,
+            eager,
+            backend,
+            log: Log::default(),
+            tree: Tree::default(),
+            phase: Phase::Idle,
+            frame: None,
+            pending: None,
+            closed: false,
+            slots: Vec::new(),
+            free_slots: Vec::new(),
+            epoch: 0,
+            run: None,
+            region: None,
+            region_slots: Default::default(),
+            step_warmed: false,
+            saver: None,
+            deferred: None,
+            owned_memory: Vec::new(),
+        })
+    }
+
+    /// Starts a generation: nothing of the last one is reachable any more, whatever was forgotten.
+    pub(crate) fn begin_step(&mut self, retired: &[u64]) -> Result<()> {
+        if self.run.take().is_some() {
+            self.backend.abort_capture();
+        }
+        self.epoch = self.epoch.wrapping_add(1);
+        self.slots.clear();
+        self.free_slots.clear();
+        self.pool.reset();
+        self.results.live.clear();
+        self.eager.live.clear();
+        self.phase = Phase::Idle;
+        self.frame = None;
+        self.pending = None;
+        self.region = None;
+        self.step_warmed = false;
+        if !retired.is_empty() {
+            let gone = self.tree.evict(|n| n.owned.iter().any(|id| retired.contains(id)));
+            if gone > 0 {
+                self.log.evicted(gone);
+            }
+        }
+        match self.deferred.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Sizes that the counters do not hold.
+    pub(crate) fn stats(&self) -> crate::Stats {
+        let mut stats = self.log.stats.clone();
+        stats.nodes = self.tree.len();
+        stats.pool_bytes = self.pool.high_water();
+        stats.result_bytes = self.results.high;
+        stats.eager_bytes = self.eager.high;
+        stats.executable_bytes = self.tree.nodes().filter_map(|n| n.exec.as_ref()).map(|e| e.bytes()).sum();
+        stats
+    }
+
+    /// Whether an operation would be recorded now.
+    pub(crate) fn capturing(&self) -> bool {
+        self.run.as_ref().is_some_and(|r| r.kind == RunKind::Record)
+    }
+
+    // ---- slots
+
+    fn new_slot(&mut self, slot: Slot) -> u32 {
+        match self.free_slots.pop() {
+            Some(at) => {
+                self.slots[at as usize] = slot;
+                at
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        }
+    }
+
+    pub(crate) fn retain(&mut self, slot: u32, epoch: u32) {
+        if epoch == self.epoch {
+            self.slots[slot as usize].refs += 1;
+        }
+    }
+
+    /// Gives back one count; a late one, from an earlier generation, is ignored.
+    pub(crate) fn release(&mut self, slot: u32, epoch: u32) {
+        if epoch != self.epoch {
+            return;
+        }
+        let s = &mut self.slots[slot as usize];
+        s.refs -= 1;
+        if s.refs > 0 {
+            return;
+        }
+        let (home, base, bytes) = (s.home, s.base, s.bytes);
+        s.owner = None;
+        self.free_slots.push(slot);
+        self.free_block(home, base, bytes);
+    }
+
+    fn free_block(&mut self, home: Home, base: u64, bytes: u64) {
+        let freed = match home {
+            Home::Pool => self.pool.free(base).is_some(),
+            Home::Results => self.results.live.remove(base).is_some(),
+            Home::Eager => self.eager.live.remove(base).is_some(),
+            Home::Owned | Home::Gone => return,
+        };
+        debug_assert!(freed, "a block that was not live was freed");
+        if let Some(run) = &mut self.run {
+            run.forget(base);
+        }
+        if self.backend.wants_poison()
+            && let Err(error) = self.backend.poison(base, rounded(bytes))
+        {
+            // Dropping cannot fail: the next call that can reports it.
+            self.deferred.get_or_insert(error);
+        }
+    }
+
+    /// A tensor of owned memory, with one count.
+    pub(crate) fn adopt(&mut self, id: u64, memory: &SharedMemory, dtype: DType, layout: Layout, marks: Marks) -> RawTensor {
+        let slot = self.new_slot(Slot {
+            refs: 1,
+            home: Home::Owned,
+            base: memory.addr(),
+            bytes: memory.len(),
+            owner: Some(memory.clone()),
+            origin: Origin::Other,
+            made_by: "owned memory",
+        });
+        RawTensor { slot, epoch: self.epoch, dtype, marks, addr: memory.addr(), owned: id, layout }
+    }
+
+    pub(crate) fn adopt_static(&mut self, id: u64, memory: &SharedMemory, dtype: DType, layout: Layout, marks: Marks) -> RawTensor {
+        let raw = self.adopt(id, memory, dtype, layout, marks);
+        self.slots[raw.slot as usize].made_by = crate::function::STATIC_INPUT;
+        raw
+    }
+
+    fn place(&mut self, home: Home, bytes: u64) -> Result<Block> {
+        match home {
+            Home::Pool => {
+                let block = self.pool.place(bytes);
+                if let Err(error) = self.pool_zone.commit(&mut *self.backend, block.end()) {
+                    self.pool.free(block.addr);
+                    return Err(error);
+                }
+                Ok(block)
+            }
+            Home::Results => self.results.place(&mut *self.backend, bytes),
+            _ => self.eager.place(&mut *self.backend, bytes),
+        }
+    }
+
+    fn new_tensor(&mut self, home: Home, origin: Origin, op: &'static str, dtype: DType, layout: Layout, marks: Marks) -> Result<RawTensor> {
+        let bytes = (layout.count() * dtype.size()) as u64;
+        let block = self.place(home, bytes)?;
+        let slot = self.new_slot(Slot { refs: 1, home, base: block.addr, bytes, owner: None, origin, made_by: op });
+        Ok(RawTensor { slot, epoch: self.epoch, dtype, marks, addr: block.addr, owned: 0, layout })
+    }
+
+    /// A tensor in the eager arena, whatever runs.
+    pub(crate) fn eager_tensor(&mut self, op: &'static str, dtype: DType, layout: Layout) -> Result<RawTensor> {
+        self.new_tensor(Home::Eager, Origin::Other, op, dtype, layout, Marks::NONE)
+    }
+
+    /// The output of an operation: where it goes depends on what runs.
+    pub(crate) fn allocate_output(&mut self, op: &'static str, dtype: DType, layout: Layout, marks: Marks) -> Result<RawTensor> {
+        self.may_operate(op)?;
+        if let Some(run) = &mut self.run
+            && run.kind != RunKind::Audit
+        {
+            let (group, ordinal) = (run.group, run.next_ordinal());
+            let home = if self.tree.group_mut(group).results.contains(&ordinal) { Home::Results } else { Home::Pool };
+            let raw = self.new_tensor(home, Origin::Segment { group, ordinal }, op, dtype, layout, marks)?;
+            if let Some(run) = &mut self.run {
+                let slot = &self.slots[raw.slot as usize];
+                run.made(raw.slot, slot.base, rounded(slot.bytes));
+            }
+            return Ok(raw);
+        }
+        let mut origin = Origin::Other;
+        let mut home = Home::Eager;
+        if let Some(region) = &mut self.region {
+            let ordinal = region.ordinal;
+            region.ordinal += 1;
+            origin = Origin::Region { site: region.site, ordinal };
+            let key = RegionSlot {
+                site: std::ptr::from_ref(region.site) as usize,
+                ordinal,
+                len: rounded((layout.count() * dtype.size()) as u64),
+            };
+            if let Some(&known) = self.region_slots.get(&key) {
+                home = known;
+            }
+        }
+        self.new_tensor(home, origin, op, dtype, layout, marks)
+    }
+
+    /// Refuses operations where nothing would record or order them.
+    pub(crate) fn may_operate(&self, op: &'static str) -> Result<()> {
+        match self.phase {
+            Phase::Driver => {
+                Err(Error::OutsideSegment { op, function: self.frame.as_ref().map_or("?", |f| f.name) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses capabilities inside a segment, in every mode.
+    pub(crate) fn may_look(&self, call: &'static str) -> Result<()> {
+        match self.phase {
+            Phase::Segment(site) => Err(Error::CapabilityInSegment { call, segment: site.to_string() }),
+            Phase::Driver => Err(Error::OutsideSegment { op: call, function: self.frame.as_ref().map_or("?", |f| f.name) }),
+            Phase::Eager if self.run.is_some() => {
+                Err(Error::CapabilityInSegment { call, segment: "a region that full mode captures".into() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends host bytes that wait for the next replay.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        match self.pending.take() {
+            Some(block) => self.backend.host_write(block),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads a tensor's elements, row-major, as bytes.
+    pub(crate) fn read(&mut self, call: &'static str, raw: RawTensor) -> Result<Box<dyn crate::backend::PendingBytes>> {
+        self.may_look(call)?;
+        self.read_unchecked(raw)
+    }
+
+    fn read_unchecked(&mut self, raw: RawTensor) -> Result<Box<dyn crate::backend::PendingBytes>> {
+        if raw.epoch != self.epoch || self.slots[raw.slot as usize].home == Home::Gone {
+            return Err(Error::NeverComputed);
+        }
+        self.flush()?;
+        let layout = raw.layout;
+        let bytes = (layout.count() * raw.dtype.size()) as u64;
+        if layout.is_contiguous() {
+            return self.backend.read(raw.addr, bytes);
+        }
+        let packed = self.eager_tensor("read", raw.dtype, Layout::contiguous(layout.shape())?)?;
+        let pending = self
+            .launch_now(crate::backend::Op::Copy, &[raw.view()], &[packed.view()])
+            .and_then(|()| self.backend.read(packed.addr, bytes));
+        self.release(packed.slot, packed.epoch);
+        pending
+    }
+}

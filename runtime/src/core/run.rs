@@ -1,0 +1,348 @@
+//! One execution of a segment body: in warm-up, while recording, or for an audit.
+
+use rustc_hash::FxHashMap;
+
+use super::{Core, Home, Phase, Slot};
+use crate::{
+    Error, Result,
+    backend::SharedMemory,
+    key::KeyWriter,
+    output::{Encoder, Entry},
+    plan::Site,
+    pool::StateId,
+    tensor::RawTensor,
+    tree::{Identity, Node, NodeBlock, Stored, TraceOp},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunKind {
+    /// Eagerly, in the pool.
+    Warm,
+    /// Into a capture.
+    Record,
+    /// Eagerly, outside the pool, to compare with a replay.
+    Audit,
+}
+
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) kind: RunKind,
+    pub(crate) site: &'static Site,
+    pub(crate) group: usize,
+    pub(crate) trace: Vec<TraceOp>,
+    identity: Identity,
+    entry: StateId,
+    before: Phase,
+    ordinal: u32,
+    /// Live-in memory: ranges that a recording may bake.
+    known: Vec<(u64, u64)>,
+    /// The run's own blocks that are alive: start, end.
+    own: FxHashMap<u64, u64>,
+    slots: Vec<u32>,
+    owned: Vec<(u64, SharedMemory)>,
+    writes: Vec<u64>,
+    failure: Option<String>,
+}
+
+impl Run {
+    pub(crate) fn next_ordinal(&mut self) -> u32 {
+        self.ordinal += 1;
+        self.ordinal - 1
+    }
+
+    pub(crate) fn made(&mut self, slot: u32, base: u64, len: u64) {
+        self.own.insert(base, base + len);
+        self.slots.push(slot);
+    }
+
+    /// A block was freed; its memory may be used again by this run, not by accident.
+    pub(crate) fn forget(&mut self, base: u64) {
+        self.own.remove(&base);
+    }
+
+    /// What the host code was doing before the run.
+    pub(crate) fn phase_before(&self) -> Phase {
+        self.before
+    }
+
+    pub(crate) fn fail(&mut self, why: String) {
+        self.failure.get_or_insert(why);
+    }
+
+    pub(crate) fn wrote(&mut self, addr: u64) {
+        if !self.writes.contains(&addr) {
+            self.writes.push(addr);
+        }
+    }
+
+    pub(crate) fn knows(&self, (start, end): (u64, u64)) -> bool {
+        self.known.iter().any(|&(s, e)| s <= start && end <= e)
+            || self.own.iter().any(|(&s, &e)| s <= start && end <= e)
+    }
+}
+
+impl Core {
+    /// Starts to run a body. `key` was written with `collect`.
+    pub(crate) fn begin_run(&mut self, kind: RunKind, site: &'static Site, identity: Identity, key: &KeyWriter) -> Result<()> {
+        let group = self.tree.group(identity, &key.shape);
+        let mut known: Vec<(u64, u64)> = Vec::new();
+        let mut owned = key.owned.clone();
+        for raw in &key.tensors {
+            let slot = &self.slots[raw.slot as usize];
+            known.push((slot.base, slot.base + slot.bytes));
+            if let (Some(memory), true) = (&slot.owner, raw.owned != 0) {
+                owned.push((raw.owned, memory.clone()));
+            }
+        }
+        if let Some(frame) = &self.frame {
+            // The counts of padded dimensions are read by masked operations; see `Core::frame_key`.
+            owned.push((frame.block_id, frame.block.clone()));
+        }
+        known.extend(owned.iter().map(|(_, m)| (m.addr(), m.addr() + m.len())));
+        let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.state() };
+        if kind == RunKind::Record {
+            self.flush()?;
+            self.backend.begin_capture()?;
+        }
+        if kind != RunKind::Audit {
+            self.pool.begin_body();
+        }
+        self.run = Some(Run {
+            kind,
+            site,
+            group,
+            trace: Vec::new(),
+            identity,
+            entry,
+            before: self.phase,
+            ordinal: 0,
+            known,
+            own: FxHashMap::default(),
+            slots: Vec::new(),
+            owned,
+            writes: Vec::new(),
+            failure: None,
+        });
+        self.phase = Phase::Segment(site);
+        Ok(())
+    }
+
+    /// Abandons the run: the body failed, or panicked. Stream and pool are as before it.
+    pub(crate) fn abort_run(&mut self) {
+        let Some(run) = self.run.take() else { return };
+        self.phase = run.before;
+        if run.kind == RunKind::Record {
+            self.backend.abort_capture();
+            self.log.aborted(run.site);
+        }
+        if run.kind == RunKind::Audit {
+            return;
+        }
+        // What the error value, or a leak, still holds was never computed.
+        let left: Vec<u32> = run
+            .slots
+            .iter()
+            .copied()
+            .filter(|&s| self.slots[s as usize].refs > 0 && run.own.contains_key(&self.slots[s as usize].base))
+            .collect();
+        for slot in left {
+            let Slot { home, base, .. } = self.slots[slot as usize];
+            match home {
+                Home::Results => drop(self.results.live.remove(base)),
+                Home::Pool => drop(self.pool.free(base)),
+                _ => continue,
+            }
+            self.slots[slot as usize].home = Home::Gone;
+        }
+        self.pool.end_body();
+        self.tree.stray();
+    }
+
+    /// Ends a run whose body succeeded; a recording becomes a node and runs for the first time.
+    ///
+    /// On an error the run is over, as after [`abort_run`](Self::abort_run).
+    pub(crate) fn finish_run(&mut self, key: &KeyWriter, outputs: &Encoder) -> Result<()> {
+        let Some(run) = &self.run else { return Ok(()) };
+        if let Some(why) = &run.failure {
+            let error = Error::Device {
+                device: self.backend.name(),
+                call: "capture",
+                why: format!("{}: an operation failed and the body went on: {why}", run.site),
+            };
+            let failed = run.kind == RunKind::Record;
+            if failed {
+                self.abort_run();
+                return Err(error);
+            }
+        }
+        if let Err(error) = self.check_owners(outputs) {
+            self.abort_run();
+            return Err(error);
+        }
+        let Some(run) = self.run.take() else { return Ok(()) };
+        match run.kind {
+            RunKind::Audit => {
+                self.phase = run.before;
+                Ok(())
+            }
+            RunKind::Warm => {
+                self.phase = run.before;
+                self.pool.end_body();
+                let group = self.tree.group_mut(run.group);
+                if !group.warmed {
+                    group.warmed = true;
+                    group.trace = run.trace;
+                }
+                self.tree.stray();
+                Ok(())
+            }
+            RunKind::Record => self.finish_recording(run, key, outputs),
+        }
+    }
+
+    fn finish_recording(&mut self, mut run: Run, key: &KeyWriter, outputs: &Encoder) -> Result<()> {
+        let expected = self.tree.group_mut(run.group).trace.len();
+        if run.trace.len() != expected {
+            let error = Error::TraceMismatch {
+                segment: run.site.to_string(),
+                index: run.trace.len(),
+                warm: format!("`{}`", self.tree.group_mut(run.group).trace[run.trace.len()].name),
+                recorded: "nothing".into(),
+            };
+            self.run = Some(run);
+            self.abort_run();
+            return Err(error);
+        }
+        let stored = match self.store(&run, key, outputs) {
+            Ok(stored) => stored,
+            Err(error) => {
+                self.run = Some(run);
+                self.abort_run();
+                return Err(error);
+            }
+        };
+        let retain = run.owned.iter().map(|(_, m)| m.clone()).collect();
+        let exec = match self.backend.end_capture(retain) {
+            Ok(exec) => exec,
+            Err(error) => {
+                self.run = Some(run);
+                self.abort_run();
+                return Err(error);
+            }
+        };
+        let (blocks, outputs) = stored;
+        let writes: Vec<(u64, SharedMemory)> = run
+            .owned
+            .iter()
+            .filter(|(_, m)| run.writes.iter().any(|&w| m.addr() <= w && w < m.addr() + m.len()))
+            .cloned()
+            .collect();
+        if let Some(exec) = &exec {
+            let first = self
+                .save_memory(&writes)
+                .and_then(|()| self.backend.replay(exec, self.pending.take()));
+            if let Err(error) = first {
+                self.run = Some(run);
+                self.abort_run();
+                return Err(error);
+            }
+        }
+        self.phase = run.before;
+        let exit = self.pool.end_body();
+        let mut owned: Vec<u64> = run.owned.drain(..).map(|(id, _)| id).collect();
+        if let Identity::Full(function) = run.identity {
+            owned.push(function);
+        }
+        let node = self.tree.insert(Node {
+            site: run.site,
+            identity: run.identity,
+            group: run.group,
+            parent: self.tree.cursor(),
+            entry: run.entry,
+            exit,
+            shape: key.shape.as_slice().into(),
+            addrs: key.addrs.as_slice().into(),
+            exec,
+            blocks,
+            outputs,
+            owned,
+            writes,
+            hits: 0,
+            likely: None,
+        });
+        self.tree.follow(node);
+        self.log.recorded(run.site, node);
+        Ok(())
+    }
+
+    /// Every block that the run made and that lives must belong to an output.
+    fn check_owners(&self, outputs: &Encoder) -> Result<()> {
+        let Some(run) = &self.run else { return Ok(()) };
+        if run.kind == RunKind::Audit {
+            return Ok(());
+        }
+        let shown: Vec<u64> = outputs
+            .entries
+            .iter()
+            .filter_map(|e| match e {
+                Entry::Tensor(raw) => Some(self.slots[raw.slot as usize].base),
+                _ => None,
+            })
+            .collect();
+        for &slot in &run.slots {
+            let s = &self.slots[slot as usize];
+            if s.refs > 0 && run.own.contains_key(&s.base) && !shown.contains(&s.base) {
+                return Err(Error::UnownedAllocation {
+                    segment: run.site.to_string(),
+                    op: s.made_by,
+                    bytes: s.bytes,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The outputs, so that a replay can give them back.
+    fn store(&self, run: &Run, key: &KeyWriter, outputs: &Encoder) -> Result<(Vec<NodeBlock>, Vec<Stored>)> {
+        let mut blocks: Vec<NodeBlock> = Vec::new();
+        let mut stored = Vec::with_capacity(outputs.entries.len());
+        for entry in &outputs.entries {
+            stored.push(match entry {
+                Entry::Word(w) => Stored::Word(*w),
+                Entry::Text(t) => Stored::Text(t.clone()),
+                Entry::Tensor(raw) => self.store_tensor(run, key, raw, &mut blocks)?,
+            });
+        }
+        Ok((blocks, stored))
+    }
+
+    fn store_tensor(&self, run: &Run, key: &KeyWriter, raw: &RawTensor, blocks: &mut Vec<NodeBlock>) -> Result<Stored> {
+        let slot = &self.slots[raw.slot as usize];
+        if run.own.contains_key(&slot.base) && matches!(slot.home, Home::Pool | Home::Results) {
+            let at = blocks.iter().position(|b| b.addr == slot.base).unwrap_or_else(|| {
+                let ordinal = match slot.origin {
+                    super::Origin::Segment { ordinal, .. } => ordinal,
+                    _ => u32::MAX,
+                };
+                blocks.push(NodeBlock {
+                    addr: slot.base,
+                    bytes: slot.bytes,
+                    home: slot.home,
+                    ordinal,
+                    made_by: slot.made_by,
+                    refs: 0,
+                });
+                blocks.len() - 1
+            });
+            blocks[at].refs += 1;
+            return Ok(Stored::Own(at as u32, *raw));
+        }
+        if let Some(index) = key.tensors.iter().position(|t| t.slot == raw.slot) {
+            return Ok(Stored::LiveIn(index as u32, *raw));
+        }
+        if let (Some(memory), true) = (&slot.owner, run.knows((slot.base, slot.base + slot.bytes))) {
+            return Ok(Stored::Owned(memory.clone(), *raw));
+        }
+        Err(Error::UnkeyedAddress { segment: run.site.to_string(), op: "an output", addr: raw.addr })
+    }
+}

@@ -1,0 +1,68 @@
+//! State that `capture_all` would change is saved before its first write, and put back at the end.
+
+use rustc_hash::FxHashMap;
+
+use super::Core;
+use crate::{
+    DType, Result,
+    backend::{Op, SharedMemory, View},
+    layout::Layout,
+};
+
+#[derive(Debug, Default)]
+pub(crate) struct Saver {
+    /// By address of the state's memory: the state, and the copy of what it held.
+    saved: FxHashMap<u64, (SharedMemory, SharedMemory)>,
+}
+
+fn bytes_of(memory: &SharedMemory) -> Result<View> {
+    Ok(View { addr: memory.addr(), dtype: DType::U8, layout: Layout::contiguous(&[memory.len() as usize])? })
+}
+
+impl Core {
+    /// From here on, state is saved before it is written.
+    pub(crate) fn begin_saving(&mut self) {
+        self.saver = Some(Saver::default());
+    }
+
+    /// Puts back everything that was saved.
+    pub(crate) fn end_saving(&mut self) -> Result<()> {
+        let Some(saver) = self.saver.take() else { return Ok(()) };
+        for (state, copy) in saver.saved.values() {
+            let (from, to) = (bytes_of(copy)?, bytes_of(state)?);
+            self.launch_now(Op::Copy, &[from], &[to])?;
+        }
+        // The copies are freed behind the stream, like any owned memory.
+        Ok(())
+    }
+
+    /// Before an eager operation writes.
+    pub(crate) fn save_before_write(&mut self, outputs: &[View]) -> Result<()> {
+        if self.saver.is_none() || self.run.as_ref().is_some_and(|r| r.kind == super::RunKind::Record) {
+            // A recording writes nothing yet; its first replay saves.
+            return Ok(());
+        }
+        let known: Vec<SharedMemory> = self.state_memory(outputs);
+        self.save_memory(&known.into_iter().map(|m| (0, m)).collect::<Vec<_>>())
+    }
+
+    fn state_memory(&self, outputs: &[View]) -> Vec<SharedMemory> {
+        let holds = |m: &SharedMemory, v: &View| m.addr() <= v.addr && v.addr < m.addr() + m.len();
+        self.owned_memory.iter().filter_map(std::sync::Weak::upgrade).map(|o| o.memory.clone())
+            .filter(|m| outputs.iter().any(|v| holds(m, v))).collect()
+    }
+
+    pub(crate) fn save_memory(&mut self, memory: &[(u64, SharedMemory)]) -> Result<()> {
+        for (_, state) in memory {
+            if self.saver.as_ref().is_none_or(|s| s.saved.contains_key(&state.addr())) {
+                continue;
+            }
+            let copy = self.backend.alloc(state.len())?;
+            self.launch_now(Op::Copy, &[bytes_of(state)?], &[bytes_of(&copy)?])?;
+            if let Some(saver) = &mut self.saver {
+                saver.saved.insert(state.addr(), (state.clone(), copy));
+            }
+        }
+        Ok(())
+    }
+}

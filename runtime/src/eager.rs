@@ -1,0 +1,264 @@
+//! The capability to look at device data, and eager regions.
+
+use std::{fmt, ops::Deref};
+
+use crate::{
+    Element, Error, Event, Result, Runtime, Scope, Stats, Tensor,
+    backend::{HostBlock, PendingBytes},
+    element::{from_bytes, to_bytes},
+    layout::Layout,
+    output::{Decoder, Encoder, LiveOut},
+    plan::Site,
+};
+
+/// The right to look at device data: given by a [`Step`](crate::Step) and by `#[eager(cx)]`.
+///
+/// It cannot enter a segment, and every method checks at run time, in every mode, that none runs.
+pub struct Eager<'s> {
+    pub(crate) rt: &'s Runtime,
+}
+
+impl fmt::Debug for Eager<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Eager")
+    }
+}
+
+impl<'s> Eager<'s> {
+    /// Refuses to go on inside a segment.
+    pub(crate) fn check(&self, call: &'static str) -> Result<()> {
+        self.rt.core.borrow().may_look(call)
+    }
+
+    /// Where constructors get their runtime from.
+    pub fn scope(&self) -> Scope<'s> {
+        Scope { rt: self.rt }
+    }
+
+    /// The elements, row-major. Waits for exactly what it reads. Padding is cut off.
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`], [`Error::DifferentRuntimes`], [`Error::NeverComputed`], and what
+    /// went wrong on the stream since the last wait.
+    pub fn read<T: Element>(&self, tensor: &Tensor<'_, T>) -> Result<Vec<T>> {
+        self.start_read("read", tensor)?.wait()
+    }
+
+    /// The one element of a tensor of one element.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); [`Error::Shape`] for any other number of elements.
+    pub fn item<T: Element>(&self, tensor: &Tensor<'_, T>) -> Result<T> {
+        let values = self.start_read("item", tensor)?.wait()?;
+        match values.as_slice() {
+            [value] => Ok(*value),
+            _ => Err(Error::shape("item", &[tensor.shape()], "exactly one element is needed; use `read`")),
+        }
+    }
+
+    /// Starts to read, without waiting. The handle outlives the step.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), but for failures of the stream: those come from the handle.
+    pub fn read_later<T: Element>(&self, tensor: &Tensor<'_, T>) -> Result<PendingRead<T>> {
+        self.start_read("read_later", tensor)
+    }
+
+    fn start_read<T: Element>(&self, call: &'static str, tensor: &Tensor<'_, T>) -> Result<PendingRead<T>> {
+        if !std::ptr::eq(self.rt, tensor.rt) {
+            return Err(Error::DifferentRuntimes { op: call });
+        }
+        let mut core = self.rt.core.borrow_mut();
+        let raw = core.unpadded(tensor.raw);
+        Ok(PendingRead { bytes: core.read(call, raw)?, _type: std::marker::PhantomData })
+    }
+
+    /// Copies host data (row-major) to the device.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when `data` has another length than `shape` says.
+    pub fn tensor<T: Element>(&self, shape: &[usize], data: &[T]) -> Result<Tensor<'s, T>> {
+        self.check("tensor")?;
+        let layout = Layout::contiguous(shape)?;
+        if layout.count() != data.len() {
+            return Err(Error::Argument {
+                op: "tensor",
+                why: format!("shape {shape:?} has {} elements, the data {}", layout.count(), data.len()),
+            });
+        }
+        let mut core = self.rt.core.borrow_mut();
+        let raw = core.allocate_output("tensor", T::DTYPE, layout, crate::layout::Marks::NONE)?;
+        let bytes = to_bytes(data);
+        let len = bytes.len();
+        let written = if len == 0 {
+            Ok(())
+        } else {
+            core.backend.host_write(HostBlock { bytes, writes: vec![(raw.addr, 0, len)] })
+        };
+        drop(core);
+        let tensor = Tensor::from_raw(self.rt, raw);
+        written.map(|()| tensor)
+    }
+
+    /// Counters and sizes of the runtime.
+    pub fn stats(&self) -> Stats {
+        self.rt.stats()
+    }
+
+    /// The events since the last call; see [`Runtime::keep_events`].
+    pub fn take_events(&self) -> Vec<Event> {
+        self.rt.take_events()
+    }
+}
+
+/// A host read under way; outlives its step.
+pub struct PendingRead<T> {
+    bytes: Box<dyn PendingBytes>,
+    _type: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T> fmt::Debug for PendingRead<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingRead").field("ready", &self.bytes.is_ready()).finish()
+    }
+}
+
+impl<T: Element> PendingRead<T> {
+    /// Waits for the elements, row-major.
+    ///
+    /// # Errors
+    /// What went wrong on the stream.
+    pub fn wait(self) -> Result<Vec<T>> {
+        Ok(from_bytes(&self.bytes.wait()?))
+    }
+
+    /// Whether [`wait`](Self::wait) would return at once.
+    pub fn is_ready(&self) -> bool {
+        self.bytes.is_ready()
+    }
+}
+
+/// An open eager region; closes when dropped, also by `?`, `break`, `return` and panics.
+pub struct Region<'s> {
+    eager: Eager<'s>,
+}
+
+impl<'s> Region<'s> {
+    pub(crate) fn open(rt: &'s Runtime, site: &'static Site) -> Self {
+        rt.core.borrow_mut().begin_region(site);
+        Self { eager: Eager { rt } }
+    }
+
+    /// Moves the tensors of the region's result into their recorded slots.
+    fn settle<O: LiveOut<'s>>(&self, value: O) -> Result<O> {
+        let mut encoder = Encoder::default();
+        value.encode(&mut encoder);
+        let settled = self.eager.rt.core.borrow_mut().settle_region(&encoder.entries)?;
+        Ok(match settled {
+            Some(entries) => O::decode(&mut Decoder::new(self.eager.rt, entries)),
+            None => value,
+        })
+    }
+}
+
+impl<'s> Deref for Region<'s> {
+    type Target = Eager<'s>;
+
+    fn deref(&self) -> &Eager<'s> {
+        &self.eager
+    }
+}
+
+impl Drop for Region<'_> {
+    fn drop(&mut self) {
+        self.eager.rt.core.borrow_mut().end_region();
+    }
+}
+
+impl fmt::Debug for Region<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Region")
+    }
+}
+
+/// The value of an eager region, for the three ways it can be finished. Which one applies is found
+/// by method resolution: a result of tensors, tensors, or anything else.
+pub struct Finish<R>(std::cell::Cell<Option<R>>);
+
+impl<R> fmt::Debug for Finish<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Finish")
+    }
+}
+
+impl<R> Finish<R> {
+    /// Holds `value` until `finish`.
+    pub fn new(value: R) -> Self {
+        Self(std::cell::Cell::new(Some(value)))
+    }
+
+    fn take(&self) -> R {
+        match self.0.take() {
+            Some(value) => value,
+            None => unreachable!("generated code finishes a region once"),
+        }
+    }
+}
+
+/// Finishes a region whose value is a `Result` of something that can be output.
+pub trait EagerResult<'s> {
+    /// The value's type.
+    type Value;
+    /// Closes the region.
+    ///
+    /// # Errors
+    /// When a tensor cannot be moved.
+    fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
+}
+
+impl<'s, T: LiveOut<'s>, E> EagerResult<'s> for &&Finish<Result<T, E>> {
+    type Value = Result<T, E>;
+    fn finish(&self, region: Region<'s>) -> Result<Result<T, E>> {
+        Ok(match self.take() {
+            Ok(value) => Ok(region.settle(value)?),
+            Err(error) => Err(error),
+        })
+    }
+}
+
+/// Finishes a region whose value can be output.
+pub trait EagerTensors<'s> {
+    /// The value's type.
+    type Value;
+    /// Closes the region.
+    ///
+    /// # Errors
+    /// When a tensor cannot be moved.
+    fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
+}
+
+impl<'s, T: LiveOut<'s>> EagerTensors<'s> for &Finish<T> {
+    type Value = T;
+    fn finish(&self, region: Region<'s>) -> Result<T> {
+        region.settle(self.take())
+    }
+}
+
+/// Finishes a region with any other value; tensors inside stay where they are.
+pub trait EagerOther<'s> {
+    /// The value's type.
+    type Value;
+    /// Closes the region.
+    ///
+    /// # Errors
+    /// Never.
+    fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
+}
+
+impl<'s, T> EagerOther<'s> for Finish<T> {
+    type Value = T;
+    fn finish(&self, region: Region<'s>) -> Result<T> {
+        drop(region);
+        Ok(self.take())
+    }
+}

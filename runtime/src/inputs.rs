@@ -1,0 +1,334 @@
+//! Inputs of a call: what the generated code collects, and how dimensions are found.
+
+use std::fmt;
+
+use crate::{
+    DType, Element, Error, Result, Step, Tensor,
+    element::to_bytes,
+    function::{Frame, Function},
+    key::LiveIn,
+    tensor::RawTensor,
+};
+
+/// Host data for a `#[host]` tensor parameter: a slice, with a shape where the dimensions do not
+/// follow from its length.
+#[derive(Clone, Copy, Debug)]
+pub struct HostSlice<'a, T> {
+    pub(crate) data: &'a [T],
+    pub(crate) shape: Option<&'a [usize]>,
+}
+
+impl<'a, T> From<&'a [T]> for HostSlice<'a, T> {
+    fn from(data: &'a [T]) -> Self {
+        Self { data, shape: None }
+    }
+}
+
+impl<'a, T> From<&'a Vec<T>> for HostSlice<'a, T> {
+    fn from(data: &'a Vec<T>) -> Self {
+        Self { data, shape: None }
+    }
+}
+
+impl<'a, T, const N: usize> From<&'a [T; N]> for HostSlice<'a, T> {
+    fn from(data: &'a [T; N]) -> Self {
+        Self { data, shape: None }
+    }
+}
+
+impl<'a, T> From<(&'a [T], &'a [usize])> for HostSlice<'a, T> {
+    /// Row-major data and its shape.
+    fn from((data, shape): (&'a [T], &'a [usize])) -> Self {
+        Self { data, shape: Some(shape) }
+    }
+}
+
+impl<'a, T, const R: usize> From<(&'a Vec<T>, &'a [usize; R])> for HostSlice<'a, T> {
+    fn from((data, shape): (&'a Vec<T>, &'a [usize; R])) -> Self {
+        Self { data, shape: Some(shape) }
+    }
+}
+
+impl<'a, T, const R: usize> From<(&'a [T], &'a [usize; R])> for HostSlice<'a, T> {
+    fn from((data, shape): (&'a [T], &'a [usize; R])) -> Self {
+        Self { data, shape: Some(shape) }
+    }
+}
+
+/// One entry of `#[dims(...)]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dim {
+    /// A fixed size.
+    Const(usize),
+    /// Index of a symbol of the function.
+    Symbol(usize),
+}
+
+/// The `#[dims]` of an input.
+#[derive(Clone, Copy, Debug)]
+pub enum DimsSpec {
+    /// None given: any shape; a host slice is one-dimensional.
+    Unspecified,
+    /// One entry per dimension.
+    Some(&'static [Dim]),
+}
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// `#[host] &Tensor<T>`
+    HostTensor,
+    /// `#[host] &Scalar<T>`
+    HostScalar,
+    /// `&Tensor<T>`
+    DeviceTensor,
+}
+
+/// One tensor or scalar parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct InputSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: InputKind,
+    /// Its elements.
+    pub dtype: DType,
+    /// Its dimensions.
+    pub dims: DimsSpec,
+}
+
+#[derive(Debug)]
+pub(crate) enum Given {
+    Missing,
+    Host { bytes: Vec<u8>, count: usize, shape: Option<Vec<usize>> },
+    /// Its value travels in the host block.
+    Scalar,
+    Device(RawTensor),
+}
+
+/// The inputs of one call, before it starts.
+pub struct Inputs<'s, 'f> {
+    pub(crate) step: &'s crate::Runtime,
+    pub(crate) function: &'f Function,
+    pub(crate) given: Vec<Given>,
+    /// Size of each symbol, and the input that said so.
+    pub(crate) sizes: Vec<Option<(usize, &'static str)>>,
+    resolved: bool,
+}
+
+impl fmt::Debug for Inputs<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inputs").field("function", &self.function.spec.name).finish_non_exhaustive()
+    }
+}
+
+impl<'s, 'f> Inputs<'s, 'f> {
+    pub(crate) fn new(step: &Step<'s>, function: &'f Function) -> Result<Self> {
+        let rt = step.rt;
+        if rt.id() != function.runtime {
+            return Err(Error::DifferentRuntimes { op: function.spec.name });
+        }
+        if let Some(frame) = &rt.core.borrow().frame {
+            return Err(Error::NestedCall { outer: frame.name, inner: function.spec.name });
+        }
+        Ok(Self {
+            step: rt,
+            function,
+            given: function.spec.inputs.iter().map(|_| Given::Missing).collect(),
+            sizes: vec![None; function.spec.symbols.len()],
+            resolved: false,
+        })
+    }
+
+    fn spec(&self, i: usize) -> &'f InputSpec {
+        &self.function.spec.inputs[i]
+    }
+
+    /// A `#[host]` tensor.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when data and shape disagree.
+    pub fn host<T: Element>(&mut self, i: usize, slice: HostSlice<'_, T>) -> Result<()> {
+        if let Some(shape) = slice.shape {
+            let count: usize = shape.iter().product();
+            if count != slice.data.len() {
+                let why = format!("shape {shape:?} has {count} elements, the data {}", slice.data.len());
+                return Err(self.wrong(i, why));
+            }
+            self.unify_shape(i, shape)?;
+        }
+        self.given[i] = Given::Host {
+            bytes: to_bytes(slice.data),
+            count: slice.data.len(),
+            shape: slice.shape.map(<[usize]>::to_vec),
+        };
+        Ok(())
+    }
+
+    /// A `#[host]` scalar.
+    ///
+    /// # Errors
+    /// None now.
+    pub fn scalar<T: Element>(&mut self, i: usize, _value: T) -> Result<()> {
+        self.given[i] = Given::Scalar;
+        Ok(())
+    }
+
+    /// A tensor.
+    ///
+    /// # Errors
+    /// [`Error::DifferentRuntimes`], [`Error::Input`], [`Error::DimsDisagree`].
+    pub fn device<T: Element>(&mut self, i: usize, tensor: &Tensor<'s, T>) -> Result<()> {
+        if !std::ptr::eq(tensor.rt, self.step) {
+            return Err(Error::DifferentRuntimes { op: self.function.spec.name });
+        }
+        self.unify_shape(i, tensor.shape())?;
+        self.given[i] = Given::Device(tensor.raw);
+        Ok(())
+    }
+
+    fn wrong(&self, i: usize, why: String) -> Error {
+        Error::Input { function: self.function.spec.name, input: self.spec(i).name, why }
+    }
+
+    fn unify(&mut self, i: usize, symbol: usize, size: usize) -> Result<()> {
+        let input = self.spec(i).name;
+        match self.sizes[symbol] {
+            None => {
+                self.sizes[symbol] = Some((size, input));
+                Ok(())
+            }
+            Some((known, _)) if known == size => Ok(()),
+            Some((first, first_input)) => Err(Error::DimsDisagree {
+                function: self.function.spec.name,
+                symbol: self.function.spec.symbols[symbol].to_owned(),
+                first,
+                first_input,
+                second: size,
+                second_input: input,
+            }),
+        }
+    }
+
+    fn unify_shape(&mut self, i: usize, shape: &[usize]) -> Result<()> {
+        let DimsSpec::Some(dims) = self.spec(i).dims else { return Ok(()) };
+        if dims.len() != shape.len() {
+            let why = format!("it has shape {shape:?}, `#[dims]` has {} entries", dims.len());
+            return Err(self.wrong(i, why));
+        }
+        for (axis, (dim, &size)) in dims.iter().zip(shape).enumerate() {
+            match *dim {
+                Dim::Const(n) if n != size => {
+                    return Err(self.wrong(i, format!("dimension {axis} is {size}, `#[dims]` says {n}")));
+                }
+                Dim::Const(_) => {}
+                Dim::Symbol(s) => self.unify(i, s, size)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the symbols that only host slices without a shape name.
+    fn resolve(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.resolved, true) {
+            return Ok(());
+        }
+        // A slice with one unknown symbol gives it; that may settle the next slice.
+        let mut open: Vec<usize> = (0..self.given.len())
+            .filter(|&i| matches!(self.given[i], Given::Host { shape: None, .. }))
+            .collect();
+        while !open.is_empty() {
+            let before = open.len();
+            let mut left = Vec::new();
+            for i in open {
+                if !self.resolve_slice(i)? {
+                    left.push(i);
+                }
+            }
+            if left.len() == before {
+                let why = "its dimensions do not follow from its length; pass `(&data[..], &[d0, d1])`".to_owned();
+                return Err(self.wrong(left[0], why));
+            }
+            open = left;
+        }
+        Ok(())
+    }
+
+    /// Whether the slice's shape is settled now.
+    fn resolve_slice(&mut self, i: usize) -> Result<bool> {
+        let Given::Host { count, .. } = self.given[i] else { return Ok(true) };
+        let DimsSpec::Some(dims) = self.spec(i).dims else {
+            self.set_shape(i, vec![count]);
+            return Ok(true);
+        };
+        let mut known = 1usize;
+        let mut unknown = None;
+        for dim in dims {
+            match *dim {
+                Dim::Const(n) => known *= n,
+                Dim::Symbol(s) => match (self.sizes[s], unknown) {
+                    (Some((n, _)), _) => known *= n,
+                    (None, None) => unknown = Some(s),
+                    (None, Some(_)) => return Ok(false),
+                },
+            }
+        }
+        if let Some(symbol) = unknown {
+            let name = self.function.spec.symbols[symbol];
+            if known == 0 || count % known != 0 {
+                let why = format!("{count} elements are not a whole number of rows of {known} along {name}");
+                return Err(self.wrong(i, why));
+            }
+            self.unify(i, symbol, count / known)?;
+        } else if known != count {
+            // The disagreement is about a symbol where there is just one.
+            if let [Dim::Symbol(s)] = dims {
+                self.unify(i, *s, count)?;
+            }
+            return Err(self.wrong(i, format!("it has {count} elements, its dimensions say {known}")));
+        }
+        let shape = dims
+            .iter()
+            .map(|d| match *d {
+                Dim::Const(n) => n,
+                Dim::Symbol(s) => self.sizes[s].map_or(0, |(n, _)| n),
+            })
+            .collect();
+        self.set_shape(i, shape);
+        Ok(true)
+    }
+
+    fn set_shape(&mut self, i: usize, resolved: Vec<usize>) {
+        if let Given::Host { shape, .. } = &mut self.given[i] {
+            *shape = Some(resolved);
+        }
+    }
+
+    /// The size of a symbol in this call.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when no input determines it.
+    pub fn symbol(&mut self, symbol: usize) -> Result<usize> {
+        self.resolve()?;
+        match self.sizes[symbol] {
+            Some((size, _)) => Ok(size),
+            None => Err(Error::Config {
+                what: format!("`{}`", self.function.spec.name),
+                why: format!("no input determines dimension {}", self.function.spec.symbols[symbol]),
+            }),
+        }
+    }
+
+    /// Starts the call: buckets, host block, padded copies of device inputs. `block` holds the host
+    /// scalars and the symbols' sizes; `key` what full mode must compare besides the inputs.
+    ///
+    /// # Errors
+    /// [`Error::FallbackForbidden`], [`Error::Input`], and what the device says.
+    pub fn enter(mut self, block: &[u8], key: impl LiveIn) -> Result<Frame<'s>> {
+        self.resolve()?;
+        for symbol in 0..self.sizes.len() {
+            self.symbol(symbol)?;
+        }
+        Frame::enter(self, block, &key)
+    }
+}

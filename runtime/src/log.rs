@@ -1,0 +1,104 @@
+//! Where events go: counters always, the list when asked for, `tracing` when enabled.
+
+use crate::event::{CopySlot, Event, FallbackReason, RerecordReason, Stats};
+use crate::plan::Site;
+
+/// Events are kept up to this many; older ones go first.
+const KEPT: usize = 65_536;
+
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) stats: Stats,
+    keep: bool,
+    events: std::collections::VecDeque<Event>,
+}
+
+impl Log {
+    pub(crate) fn keep(&mut self, on: bool) {
+        self.keep = on;
+        if !on {
+            self.events.clear();
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Event> {
+        self.events.drain(..).collect()
+    }
+
+    fn push(&mut self, event: impl FnOnce() -> Event) {
+        if self.keep {
+            if self.events.len() == KEPT {
+                self.events.pop_front();
+            }
+            self.events.push_back(event());
+        }
+    }
+
+    pub(crate) fn replayed(&mut self, site: &'static Site, node: usize) {
+        self.stats.replays += 1;
+        tracing::trace!(segment = %site, node, "replayed");
+        self.push(|| Event::Replayed { segment: site.to_string(), node });
+    }
+
+    pub(crate) fn warmed(&mut self, site: &'static Site) {
+        self.stats.warmups += 1;
+        tracing::debug!(segment = %site, "warmed up");
+        self.push(|| Event::Warmed { segment: site.to_string() });
+    }
+
+    pub(crate) fn recorded(&mut self, site: &'static Site, node: usize) {
+        self.stats.recordings += 1;
+        tracing::debug!(segment = %site, node, "recorded");
+        self.push(|| Event::Recorded { segment: site.to_string(), node });
+    }
+
+    pub(crate) fn rerecorded(&mut self, site: &'static Site, why: RerecordReason) {
+        self.stats.rerecordings += 1;
+        tracing::info!(segment = %site, %why, "recorded again");
+        self.push(|| Event::Rerecorded { segment: site.to_string(), why });
+    }
+
+    pub(crate) fn ran_eager(&mut self, site: &'static Site) {
+        self.stats.eager_calls += 1;
+        tracing::trace!(boundary = %site, "eager region");
+        self.push(|| Event::RanEager { boundary: site.to_string() });
+    }
+
+    pub(crate) fn copied(&mut self, slot: CopySlot, bytes: u64) {
+        self.stats.copies += 1;
+        self.stats.copied_bytes += bytes;
+        tracing::debug!(?slot, bytes, "copied");
+        self.push(|| Event::Copied { slot, bytes });
+    }
+
+    /// Counts every fallback and warns about each reason once.
+    pub(crate) fn fell_back(&mut self, function: &'static str, why: FallbackReason) {
+        self.stats.fallbacks += 1;
+        match self.stats.fallback_reasons.iter_mut().find(|(r, _)| *r == why) {
+            Some((_, count)) => *count += 1,
+            None => {
+                tracing::warn!(function, %why, "runs without a graph");
+                self.stats.fallback_reasons.push((why.clone(), 1));
+            }
+        }
+        self.push(|| Event::FellBack { function, why });
+    }
+
+    pub(crate) fn evicted(&mut self, nodes: usize) {
+        self.stats.evicted += nodes as u64;
+        tracing::debug!(nodes, "evicted");
+        self.push(|| Event::Evicted { nodes });
+    }
+
+    pub(crate) fn aborted(&mut self, site: &'static Site) {
+        self.stats.aborted += 1;
+        tracing::info!(segment = %site, "capture abandoned");
+        self.push(|| Event::Aborted { segment: site.to_string() });
+    }
+
+    pub(crate) fn audited(&mut self, site: &'static Site) {
+        self.stats.audits += 1;
+        tracing::debug!(segment = %site, "audited");
+        self.push(|| Event::Audited { segment: site.to_string() });
+    }
+}

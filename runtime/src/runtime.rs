@@ -1,0 +1,177 @@
+//! The runtime: one device, one stream, its memory and its recordings.
+
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use crate::{
+    DType, Device, Event, Result, Stats, Step,
+    backend::{Backend, HostBlock, Op, View},
+    core::Core,
+    key::KeyWriter,
+    layout::{Layout, Marks},
+    param::{Owned, RetireQueue, next_id},
+    tensor::RawTensor,
+};
+
+/// Owns a device's stream, the memory pool and the graph tree.
+///
+/// `Send`, not `Sync`: it can move to another thread, with everything that was recorded. Several
+/// runtimes may live side by side; tensors of one are refused by another.
+pub struct Runtime {
+    id: u64,
+    pub(crate) core: RefCell<Core>,
+    pub(crate) retire: Arc<RetireQueue>,
+    /// Key writers are taken out while user code writes keys, and put back.
+    writers: RefCell<Vec<KeyWriter>>,
+    /// Whether segments go through the tree now.
+    pub(crate) graphs: Cell<bool>,
+}
+
+impl Runtime {
+    /// A runtime on `device`.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`](crate::Error::NoDevice) or [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn new(device: Device) -> Result<Self> {
+        Self::with_backend(device.open()?)
+    }
+
+    /// A runtime on a backend of your own making, such as the [`faulty`](crate::backend::faulty) one.
+    ///
+    /// # Errors
+    /// What the backend says when it reserves memory.
+    pub fn with_backend(backend: Box<dyn Backend>) -> Result<Self> {
+        let id = next_id();
+        Ok(Self {
+            id,
+            core: RefCell::new(Core::new(backend)?),
+            retire: Arc::default(),
+            writers: RefCell::default(),
+            graphs: Cell::new(false),
+        })
+    }
+
+    /// Starts a step: a generation of tensors. All tensors of the step before are gone by then.
+    ///
+    /// Recordings that hold a parameter which was dropped meanwhile are evicted here.
+    ///
+    /// # Errors
+    /// A failure that no earlier call could report.
+    pub fn step(&mut self) -> Result<Step<'_>> {
+        let retired = self.retire.take();
+        self.graphs.set(false);
+        self.core.get_mut().begin_step(&retired)?;
+        Ok(Step::new(self))
+    }
+
+    /// Name of the device, such as `cpu`.
+    pub fn device(&self) -> String {
+        self.core.borrow().backend.name()
+    }
+
+    /// Counters and sizes.
+    pub fn stats(&self) -> Stats {
+        self.core.borrow().stats()
+    }
+
+    /// Whether to keep a list of [`Event`]s (off at first; counters always run).
+    pub fn keep_events(&self, on: bool) {
+        self.core.borrow_mut().log.keep(on);
+    }
+
+    /// The events since the last call, oldest first; the list holds at most 65536.
+    pub fn take_events(&self) -> Vec<Event> {
+        self.core.borrow_mut().log.take()
+    }
+
+    /// From now on, anything that is not recorded yet is an error: no capture in the middle of serving.
+    pub fn close_capture(&self) {
+        self.core.borrow_mut().closed = true;
+    }
+
+    /// Undoes [`close_capture`](Self::close_capture).
+    pub fn open_capture(&self) {
+        self.core.borrow_mut().closed = false;
+    }
+
+    /// Waits until the device has done everything.
+    ///
+    /// # Errors
+    /// What failed on the stream since the last wait.
+    pub fn synchronize(&self) -> Result<()> {
+        self.core.borrow_mut().backend.synchronize()
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn take_writer(&self) -> KeyWriter {
+        self.writers.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub(crate) fn put_writer(&self, mut writer: KeyWriter) {
+        writer.clear();
+        writer.collect = false;
+        self.writers.borrow_mut().push(writer);
+    }
+
+    pub(crate) fn retain(&self, slot: u32, epoch: u32) {
+        self.core.borrow_mut().retain(slot, epoch);
+    }
+
+    pub(crate) fn release(&self, slot: u32, epoch: u32) {
+        self.core.borrow_mut().release(slot, epoch);
+    }
+
+    pub(crate) fn adopt(&self, owned: &Arc<Owned>, dtype: DType, layout: Layout) -> RawTensor {
+        self.core.borrow_mut().adopt(owned.id, &owned.memory, dtype, layout, Marks::NONE)
+    }
+
+    /// As [`adopt`](Self::adopt), for a static input: it is overwritten by the next call.
+    pub(crate) fn adopt_static(&self, owned: &Arc<Owned>, dtype: DType, layout: Layout, marks: Marks) -> RawTensor {
+        self.core.borrow_mut().adopt_static(owned.id, &owned.memory, dtype, layout, marks)
+    }
+
+    pub(crate) fn allocate_output(&self, op: &'static str, dtype: DType, layout: Layout, marks: Marks) -> Result<RawTensor> {
+        self.core.borrow_mut().allocate_output(op, dtype, layout, marks)
+    }
+
+    pub(crate) fn launch(&self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+        self.core.borrow_mut().launch(op, inputs, outputs)
+    }
+
+    pub(crate) fn symbol_name(&self, symbol: u8) -> String {
+        self.core.borrow().symbol_name(symbol)
+    }
+
+    pub(crate) fn symbol_count(&self, symbol: u8) -> Option<View> {
+        self.core.borrow().symbol_count(symbol)
+    }
+
+    /// Memory with an owner; zeroed, or filled with `init`.
+    pub(crate) fn allocate_owned(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
+        let mut core = self.core.borrow_mut();
+        core.may_look("an allocation of parameters or state")?;
+        let memory = core.backend.alloc(bytes.max(1))?;
+        if let Some(bytes) = init
+            && !bytes.is_empty()
+        {
+            let len = bytes.len();
+            core.backend.host_write(HostBlock { bytes, writes: vec![(memory.addr(), 0, len)] })?;
+        }
+        let owned = Owned::new(self.id, memory, Arc::clone(&self.retire));
+        core.owned_memory.retain(|weak: &Weak<Owned>| weak.strong_count() > 0);
+        core.owned_memory.push(Arc::downgrade(&owned));
+        Ok(owned)
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("device", &self.device()).finish_non_exhaustive()
+    }
+}
