@@ -53,3 +53,5 @@ pub(crate) fn execute(access: &Access<'_>, launch: &Launch) -> Result<(), Fault>
     Ok(())
 }
 
+#[cfg(test)]
+mod tests;

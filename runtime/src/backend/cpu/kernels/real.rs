@@ -46,7 +46,7 @@ impl Real for f32 {
 }
 
 macro_rules! half_real {
-    ($t:ty) => {
+    ($t:ty, $load:expr) => {
         impl Real for $t {
             fn widen(self) -> f32 {
                 self.to_f32()
@@ -55,7 +55,7 @@ macro_rules! half_real {
                 Self::from_f32(value)
             }
             fn load(src: &[Self], dst: &mut [f32]) {
-                src.convert_to_f32_slice(dst);
+                $load(src, dst);
             }
             fn store(src: &[f32], dst: &mut [Self]) {
                 dst.convert_from_f32_slice(src);
@@ -70,8 +70,13 @@ macro_rules! half_real {
     };
 }
 
-half_real!(f16);
-half_real!(bf16);
+half_real!(f16, |src: &[f16], dst: &mut [f32]| src.convert_to_f32_slice(dst));
+// bf16 is the upper half of f32. `half` looks for NaN first, which costs up to a third of the speed.
+half_real!(bf16, |src: &[bf16], dst: &mut [f32]| {
+    for (to, from) in dst.iter_mut().zip(src) {
+        *to = f32::from_bits(u32::from(from.to_bits()) << 16);
+    }
+});
 
 /// A typed view: the elements it spans, and how they are laid out.
 #[derive(Clone, Copy)]

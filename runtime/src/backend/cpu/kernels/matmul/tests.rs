@@ -1,7 +1,10 @@
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::*;
-use crate::backend::cpu::kernels::real::testing::{Owned, floats, near, stable};
+use crate::{
+    backend::cpu::kernels::real::testing::{Owned, floats, near, stable},
+    layout::Layout,
+};
 
 /// Shapes `(batch, m, k, n)`: each path, its edges, and nothing at all.
 const SHAPES: &[(&[usize], usize, usize, usize)] = &[
@@ -179,5 +182,3 @@ fn decode_bandwidth() {
     }
     measure::<f32>("f32", 1, 1536, 576);
 }
-
-use crate::layout::Layout;

@@ -1,0 +1,178 @@
+//! Our attributes on expressions and statements.
+
+use proc_macro2::Ident;
+use syn::{Attribute, Expr, Stmt, Token, parse::ParseStream, visit_mut::VisitMut};
+
+use crate::diag::{Errors, nearest};
+
+/// What an `#[eager…]` says.
+#[derive(Default)]
+pub(crate) struct EagerArgs {
+    /// `cx` of `#[eager(cx)]`.
+    pub(crate) capability: Option<Ident>,
+    /// `support = …`
+    pub(crate) support: Option<Ident>,
+}
+
+/// A boundary: what kind, and the attribute that made it one.
+pub(crate) enum Boundary<'a> {
+    Eager(&'a Attribute),
+    Piecewise(&'a Attribute),
+}
+
+pub(crate) const SUPPORTS: [&str; 4] = ["Never", "UniformSingleTokenDecode", "UniformBatch", "Always"];
+
+pub(crate) fn is_eager(a: &Attribute) -> bool {
+    a.path().is_ident("eager")
+}
+
+pub(crate) fn is_piecewise(a: &Attribute) -> bool {
+    a.path().is_ident("piecewise")
+}
+
+pub(crate) fn is_ours(a: &Attribute) -> bool {
+    is_eager(a) || is_piecewise(a)
+}
+
+/// The attributes of an expression.
+pub(crate) fn of(expr: &Expr) -> &[Attribute] {
+    macro_rules! each {
+        ($($v:ident),*) => { match expr { $(Expr::$v(e) => &e.attrs,)* _ => &[] } };
+    }
+    each!(
+        Array, Assign, Async, Await, Binary, Block, Break, Call, Cast, Closure, Const, Continue, Field, ForLoop, Group,
+        If, Index, Infer, Let, Lit, Loop, Macro, Match, MethodCall, Paren, Path, Range, RawAddr, Reference, Repeat,
+        Return, Struct, Try, TryBlock, Tuple, Unary, Unsafe, While, Yield
+    )
+}
+
+fn of_mut(expr: &mut Expr) -> Option<&mut Vec<Attribute>> {
+    macro_rules! each {
+        ($($v:ident),*) => { match expr { $(Expr::$v(e) => Some(&mut e.attrs),)* _ => None } };
+    }
+    each!(
+        Array, Assign, Async, Await, Binary, Block, Break, Call, Cast, Closure, Const, Continue, Field, ForLoop, Group,
+        If, Index, Infer, Let, Lit, Loop, Macro, Match, MethodCall, Paren, Path, Range, RawAddr, Reference, Repeat,
+        Return, Struct, Try, TryBlock, Tuple, Unary, Unsafe, While, Yield
+    )
+}
+
+/// The boundary that this expression itself is.
+pub(crate) fn boundary(expr: &Expr) -> Option<Boundary<'_>> {
+    of(expr).iter().find_map(|a| {
+        if is_eager(a) {
+            Some(Boundary::Eager(a))
+        } else if is_piecewise(a) {
+            Some(Boundary::Piecewise(a))
+        } else {
+            None
+        }
+    })
+}
+
+/// The expression without our attributes.
+pub(crate) fn without_ours(expr: &Expr) -> Expr {
+    let mut expr = expr.clone();
+    if let Some(attrs) = of_mut(&mut expr) {
+        attrs.retain(|a| !is_ours(a));
+    }
+    expr
+}
+
+/// `cx` of an `#[eager(cx)]` expression.
+pub(crate) fn eager_capability(expr: &Expr) -> Option<Ident> {
+    match boundary(expr)? {
+        Boundary::Eager(a) => eager_args(a, &mut Errors::default()).capability,
+        Boundary::Piecewise(_) => None,
+    }
+}
+
+/// Parses `#[eager]`, `#[eager(cx)]`, `#[eager(support = Level)]`.
+pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
+    let mut args = EagerArgs::default();
+    if matches!(attr.meta, syn::Meta::Path(_)) {
+        return args;
+    }
+    let parsed = attr.parse_args_with(|input: ParseStream<'_>| {
+        let mut found = Vec::new();
+        while !input.is_empty() {
+            let name: Ident = input.parse()?;
+            let value = if input.peek(Token![=]) {
+                input.parse::<Token![=]>()?;
+                Some(input.parse::<Ident>()?)
+            } else {
+                None
+            };
+            found.push((name, value));
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(found)
+    });
+    let found = match parsed {
+        Ok(found) => found,
+        Err(_) => {
+            errors.push(
+                attr,
+                "these arguments of `#[eager]` cannot be read",
+                "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`",
+            );
+            return args;
+        }
+    };
+    for (name, value) in found {
+        match value {
+            None if args.capability.is_some() => {
+                errors.push(&name, "`#[eager]` takes one capability name", "remove the second name");
+            }
+            None if SUPPORTS.contains(&name.to_string().as_str()) => {
+                errors.push(&name, format!("`{name}` is a support level"), format!("write `support = {name}`"));
+            }
+            None => args.capability = Some(name),
+            Some(level) if name == "support" => {
+                let text = level.to_string();
+                if SUPPORTS.contains(&text.as_str()) {
+                    args.support = Some(level);
+                } else {
+                    let help = match nearest(&text, &SUPPORTS) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("levels are {}", SUPPORTS.join(", ")),
+                    };
+                    errors.push(&level, format!("there is no support level `{text}`"), help);
+                }
+            }
+            Some(_) => {
+                let help = match nearest(&name.to_string(), &["support"]) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`".to_owned(),
+                };
+                errors.push(&name, format!("`#[eager]` has no argument `{name}`"), help);
+            }
+        }
+    }
+    if let (Some(cx), Some(_)) = (&args.capability, &args.support) {
+        errors.push(
+            cx,
+            "a region that reads device data cannot be captured",
+            "use `#[eager(cx)]` without `support`, or `#[eager(support = …)]` without a capability",
+        );
+    }
+    args
+}
+
+/// `#[host]` or `#[key]` on a `let`.
+pub(crate) fn let_flag(attrs: &[Attribute], name: &str) -> bool {
+    attrs.iter().any(|a| a.path().is_ident(name))
+}
+
+/// Removes our attributes everywhere in a statement that was refused.
+pub(crate) fn strip(stmt: &mut Stmt) {
+    struct Strip;
+    impl VisitMut for Strip {
+        fn visit_attributes_mut(&mut self, attrs: &mut Vec<Attribute>) {
+            attrs.retain(|a| !is_ours(a) && !a.path().is_ident("host") && !a.path().is_ident("key"));
+        }
+    }
+    Strip.visit_stmt_mut(stmt);
+}

@@ -1,0 +1,468 @@
+//! Which names a piece of code uses from outside itself, and how.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::{
+    BinOp, Block, Expr, ExprField, Ident, Local, Member, Pat, Stmt, Token, UnOp,
+    parse::Parser,
+    punctuated::Punctuated,
+    visit::{self, Visit},
+};
+
+use super::attrs;
+
+/// How one outer name is used.
+#[derive(Clone)]
+pub(crate) struct Use {
+    pub(crate) ident: Ident,
+    /// Used as a whole, and not only by field paths.
+    pub(crate) whole: bool,
+    /// Field paths, such as `["layers"]` or `["attn", "wq"]`.
+    pub(crate) fields: BTreeSet<Vec<String>>,
+    /// Used where the value itself is wanted: an argument, an element, the right side of an assignment.
+    pub(crate) by_value: bool,
+    /// Assigned as a whole.
+    pub(crate) assigned: bool,
+    /// May be changed in place: `&mut x`, `x.push(…)`, `x.f = …`, `x[i] = …`.
+    pub(crate) touched: bool,
+    /// Assigned through: `*x = …`.
+    pub(crate) through: bool,
+}
+
+/// All outer names of a piece of code, in order of first use.
+#[derive(Clone, Default)]
+pub(crate) struct Uses(pub(crate) Vec<(String, Use)>);
+
+impl Uses {
+    pub(crate) fn get(&self, name: &str) -> Option<&Use> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, u)| u)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(n, _)| n.as_str())
+    }
+
+    fn entry(&mut self, ident: &Ident) -> &mut Use {
+        let name = ident.to_string();
+        let at = self.0.iter().position(|(n, _)| *n == name).unwrap_or_else(|| {
+            let fresh = Use {
+                ident: ident.clone(),
+                whole: false,
+                fields: BTreeSet::new(),
+                by_value: false,
+                assigned: false,
+                touched: false,
+                through: false,
+            };
+            self.0.push((name, fresh));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
+    }
+
+    /// Adds the uses of `other`.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (_, u) in &other.0 {
+            let mine = self.entry(&u.ident);
+            mine.whole |= u.whole;
+            mine.by_value |= u.by_value;
+            mine.assigned |= u.assigned;
+            mine.touched |= u.touched;
+            mine.through |= u.through;
+            mine.fields.extend(u.fields.iter().cloned());
+        }
+    }
+}
+
+/// The outer names of statements that follow each other in one block.
+pub(crate) fn of_stmts<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> Uses {
+    let mut free = Free::default();
+    free.scopes.push(Vec::new());
+    for stmt in stmts {
+        free.visit_stmt(stmt);
+    }
+    free.uses
+}
+
+pub(crate) fn of_expr(expr: &Expr) -> Uses {
+    let mut free = Free::default();
+    free.scopes.push(Vec::new());
+    free.visit_expr(expr);
+    free.uses
+}
+
+/// A name that a pattern binds.
+#[derive(Clone)]
+pub(crate) struct Bound {
+    pub(crate) ident: Ident,
+    pub(crate) mutable: bool,
+    pub(crate) by_ref: bool,
+}
+
+/// The names that a pattern binds. A single capitalised name is a constant or a unit variant.
+pub(crate) fn bound(pat: &Pat) -> Vec<Bound> {
+    struct Names(Vec<Bound>);
+    impl<'a> Visit<'a> for Names {
+        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            let constant = p.subpat.is_none()
+                && p.mutability.is_none()
+                && p.by_ref.is_none()
+                && p.ident.to_string().starts_with(char::is_uppercase);
+            if !constant {
+                self.0.push(Bound {
+                    ident: p.ident.clone(),
+                    mutable: p.mutability.is_some() && p.by_ref.is_none(),
+                    by_ref: p.by_ref.is_some(),
+                });
+            }
+            visit::visit_pat_ident(self, p);
+        }
+        fn visit_expr(&mut self, _: &'a Expr) {}
+    }
+    let mut names = Names(Vec::new());
+    names.visit_pat(pat);
+    names.0
+}
+
+/// `x` of `x`, when the expression is one plain name.
+pub(crate) fn plain_name(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Path(p) if p.qself.is_none() && p.attrs.is_empty() => p.path.get_ident(),
+        Expr::Paren(p) => plain_name(&p.expr),
+        Expr::Group(g) => plain_name(&g.expr),
+        _ => None,
+    }
+}
+
+/// `(x, ["a", "b"])` of `x.a.b`.
+pub(crate) fn field_path(expr: &ExprField) -> Option<(&Ident, Vec<String>)> {
+    let member = match &expr.member {
+        Member::Named(n) => n.to_string(),
+        Member::Unnamed(i) => i.index.to_string(),
+    };
+    match &*expr.base {
+        Expr::Field(inner) => {
+            let (base, mut path) = field_path(inner)?;
+            path.push(member);
+            Some((base, path))
+        }
+        other => Some((plain_name(other)?, vec![member])),
+    }
+}
+
+/// The innermost name of a place such as `x.a[i].b`.
+fn place_base(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Field(f) => place_base(&f.base),
+        Expr::Index(i) => place_base(&i.expr),
+        Expr::Paren(p) => place_base(&p.expr),
+        other => plain_name(other),
+    }
+}
+
+#[derive(Default)]
+struct Free {
+    scopes: Vec<Vec<String>>,
+    uses: Uses,
+}
+
+impl Free {
+    fn is_bound(&self, ident: &Ident) -> bool {
+        let name = ident.to_string();
+        self.scopes.iter().any(|s| s.contains(&name))
+    }
+
+    fn bind(&mut self, pat: &Pat) {
+        let names = bound(pat).into_iter().map(|b| b.ident.to_string());
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.extend(names);
+        }
+    }
+
+    fn bind_ident(&mut self, ident: &Ident) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push(ident.to_string());
+        }
+    }
+
+    fn note(&mut self, ident: &Ident, f: impl FnOnce(&mut Use)) {
+        if !self.is_bound(ident) {
+            f(self.uses.entry(ident));
+        }
+    }
+
+    fn scoped(&mut self, f: impl FnOnce(&mut Self)) {
+        self.scopes.push(Vec::new());
+        f(self);
+        self.scopes.pop();
+    }
+
+    /// An expression whose value is taken.
+    fn value(&mut self, expr: &Expr) {
+        if let Some(name) = plain_name(expr) {
+            self.note(name, |u| {
+                u.whole = true;
+                u.by_value = true;
+            });
+        } else {
+            self.visit_expr(expr);
+        }
+    }
+
+    fn assign_to(&mut self, place: &Expr, reads: bool) {
+        match place {
+            Expr::Tuple(t) => t.elems.iter().for_each(|e| self.assign_to(e, reads)),
+            Expr::Paren(p) => self.assign_to(&p.expr, reads),
+            Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => {
+                if let Some(name) = place_base(&u.expr) {
+                    self.note(name, |u| {
+                        u.whole = true;
+                        u.through = true;
+                    });
+                }
+                self.visit_expr(&u.expr);
+            }
+            other => match plain_name(other) {
+                Some(name) => self.note(name, |u| {
+                    u.assigned = true;
+                    u.whole |= reads;
+                }),
+                None => {
+                    if let Some(base) = place_base(other) {
+                        self.note(base, |u| {
+                            u.touched = true;
+                            u.whole = true;
+                        });
+                    }
+                    self.visit_expr(other);
+                }
+            },
+        }
+    }
+
+    /// Tokens of a macro call: expressions where they parse, else every identifier counts.
+    fn tokens(&mut self, tokens: &TokenStream) {
+        let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens.clone());
+        if let Ok(exprs) = parsed {
+            for expr in &exprs {
+                match expr {
+                    // `name = value` of a format string.
+                    Expr::Assign(a) => self.visit_expr(&a.right),
+                    other => self.visit_expr(other),
+                }
+                self.inline_names(expr);
+            }
+        } else {
+            self.scan(tokens);
+        }
+    }
+
+    fn inline_names(&mut self, expr: &Expr) {
+        if let Expr::Lit(l) = expr
+            && let syn::Lit::Str(s) = &l.lit
+        {
+            self.format_names(&s.value(), s.span());
+        }
+    }
+
+    /// `{name}` in a format string.
+    fn format_names(&mut self, text: &str, span: proc_macro2::Span) {
+        for part in text.split('{').skip(1) {
+            let name: String = part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) {
+                self.note(&Ident::new(&name, span), |u| u.whole = true);
+            }
+        }
+    }
+
+    fn scan(&mut self, tokens: &TokenStream) {
+        for token in tokens.clone() {
+            match token {
+                TokenTree::Ident(i) => self.note(&i, |u| u.whole = true),
+                TokenTree::Group(g) => self.scan(&g.stream()),
+                TokenTree::Literal(l) => {
+                    let text = l.to_string();
+                    if text.starts_with('"') {
+                        self.format_names(&text, l.span());
+                    }
+                }
+                TokenTree::Punct(_) => {}
+            }
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Free {
+    fn visit_block(&mut self, block: &'a Block) {
+        self.scoped(|s| block.stmts.iter().for_each(|stmt| s.visit_stmt(stmt)));
+    }
+
+    fn visit_stmt(&mut self, stmt: &'a Stmt) {
+        match stmt {
+            Stmt::Item(_) => {}
+            Stmt::Macro(m) => self.tokens(&m.mac.tokens),
+            Stmt::Expr(e, _) => self.value(e),
+            Stmt::Local(local) => self.visit_local(local),
+        }
+    }
+
+    fn visit_local(&mut self, local: &'a Local) {
+        if let Some(init) = &local.init {
+            self.value(&init.expr);
+            if let Some((_, diverge)) = &init.diverge {
+                self.visit_expr(diverge);
+            }
+        }
+        self.bind(&local.pat);
+    }
+
+    fn visit_macro(&mut self, mac: &'a syn::Macro) {
+        self.tokens(&mac.tokens);
+    }
+
+    fn visit_arm(&mut self, arm: &'a syn::Arm) {
+        self.scoped(|s| {
+            s.bind(&arm.pat);
+            if let Some((_, guard)) = &arm.guard {
+                s.visit_expr(guard);
+            }
+            s.value(&arm.body);
+        });
+    }
+
+    fn visit_expr(&mut self, expr: &'a Expr) {
+        // `cx` of `#[eager(cx)]` is bound inside.
+        if let Some(cx) = attrs::eager_capability(expr) {
+            let stripped = attrs::without_ours(expr);
+            self.scoped(|s| {
+                s.bind_ident(&cx);
+                // The stripped copy lives only here, so it is walked by a visitor of its own.
+                let mut inner = Free { scopes: s.scopes.clone(), uses: std::mem::take(&mut s.uses) };
+                inner.visit_expr(&stripped);
+                s.uses = inner.uses;
+            });
+            return;
+        }
+        match expr {
+            Expr::Path(_) | Expr::Paren(_) | Expr::Group(_) if plain_name(expr).is_some() => {
+                if let Some(name) = plain_name(expr) {
+                    self.note(name, |u| u.whole = true);
+                }
+            }
+            Expr::Path(_) => {}
+            Expr::Field(f) => match field_path(f) {
+                Some((base, path)) => self.note(base, |u| {
+                    u.fields.insert(path);
+                }),
+                None => visit::visit_expr_field(self, f),
+            },
+            Expr::MethodCall(m) => {
+                if let Some(name) = plain_name(&m.receiver) {
+                    self.note(name, |u| {
+                        u.whole = true;
+                        u.touched = true;
+                    });
+                } else {
+                    if let Some(base) = place_base(&m.receiver) {
+                        self.note(base, |u| u.touched = true);
+                    }
+                    self.visit_expr(&m.receiver);
+                }
+                m.args.iter().for_each(|a| self.value(a));
+            }
+            Expr::Call(c) => {
+                self.visit_expr(&c.func);
+                c.args.iter().for_each(|a| self.value(a));
+            }
+            Expr::Tuple(t) => t.elems.iter().for_each(|e| self.value(e)),
+            Expr::Array(a) => a.elems.iter().for_each(|e| self.value(e)),
+            Expr::Struct(s) => {
+                s.fields.iter().for_each(|f| self.value(&f.expr));
+                if let Some(rest) = &s.rest {
+                    self.visit_expr(rest);
+                }
+            }
+            Expr::Assign(a) => {
+                self.value(&a.right);
+                self.assign_to(&a.left, false);
+            }
+            Expr::Binary(b) => {
+                self.visit_expr(&b.right);
+                if is_assign(&b.op) { self.assign_to(&b.left, true) } else { self.visit_expr(&b.left) }
+            }
+            Expr::Reference(r) if r.mutability.is_some() => {
+                if let Some(base) = place_base(&r.expr) {
+                    self.note(base, |u| {
+                        u.whole = true;
+                        u.touched = true;
+                    });
+                }
+                self.visit_expr(&r.expr);
+            }
+            Expr::Return(r) => {
+                if let Some(e) = &r.expr {
+                    self.value(e);
+                }
+            }
+            Expr::Break(b) => {
+                if let Some(e) = &b.expr {
+                    self.value(e);
+                }
+            }
+            Expr::If(i) => {
+                self.scoped(|s| {
+                    s.visit_expr(&i.cond);
+                    s.visit_block(&i.then_branch);
+                });
+                if let Some((_, other)) = &i.else_branch {
+                    self.value(other);
+                }
+            }
+            Expr::While(w) => self.scoped(|s| {
+                s.visit_expr(&w.cond);
+                s.visit_block(&w.body);
+            }),
+            Expr::Let(l) => {
+                self.visit_expr(&l.expr);
+                self.bind(&l.pat);
+            }
+            Expr::ForLoop(f) => {
+                self.value(&f.expr);
+                self.scoped(|s| {
+                    s.bind(&f.pat);
+                    s.visit_block(&f.body);
+                });
+            }
+            Expr::Closure(c) => self.scoped(|s| {
+                c.inputs.iter().for_each(|p| s.bind(p));
+                s.value(&c.body);
+            }),
+            Expr::Macro(m) => self.tokens(&m.mac.tokens),
+            other => visit::visit_expr(self, other),
+        }
+    }
+
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+/// Whether an operator assigns to its left side.
+pub(crate) fn is_assign(op: &BinOp) -> bool {
+    matches!(
+        op,
+        BinOp::AddAssign(_)
+            | BinOp::SubAssign(_)
+            | BinOp::MulAssign(_)
+            | BinOp::DivAssign(_)
+            | BinOp::RemAssign(_)
+            | BinOp::BitXorAssign(_)
+            | BinOp::BitAndAssign(_)
+            | BinOp::BitOrAssign(_)
+            | BinOp::ShlAssign(_)
+            | BinOp::ShrAssign(_)
+    )
+}
