@@ -602,7 +602,11 @@ impl<'s> Frame<'s> {
         out.encode(&mut encoder);
         let finished = rt.core.borrow_mut().finish_outputs(&encoder.entries)?;
         let out = match finished {
-            Some(entries) => O::decode(&mut Decoder::new(rt, entries)),
+            Some(entries) => {
+                // Its blocks are the pool's, which must be empty when the call ends.
+                drop(out);
+                O::decode(&mut Decoder::new(rt, entries))
+            }
             None => out,
         };
         match self.end() {
