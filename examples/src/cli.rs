@@ -73,7 +73,7 @@ pub struct Common {
     #[arg(long, value_enum, default_value_t = ModeArg::Piecewise)]
     pub mode: ModeArg,
 
-    /// Where to run: auto, cpu, cuda or cuda:N
+    /// Where to run: cpu, or auto for the best device of this machine
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
@@ -213,7 +213,10 @@ mod tests {
     fn long_messages_keep_their_start_and_their_help() {
         let long = (0..100).map(|i| format!("problem {i}\n")).collect::<String>() + "  help: start over";
         let short = one_screen(&long);
-        assert!(short.starts_with("problem 0\n") && short.ends_with("… and 84 more\n  help: start over"), "{short}");
+        assert!(
+            short.starts_with("problem 0\n") && short.ends_with("… and 84 more\n  help: start over"),
+            "{short}"
+        );
         assert_eq!(short.lines().count(), 18);
         assert_eq!(one_screen("a\n  help: b"), "a\n  help: b");
     }

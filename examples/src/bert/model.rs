@@ -12,7 +12,7 @@ use super::Config;
 /// Weights of one layer. Matrices are `[out, in]`.
 #[derive(Params)]
 #[params(config = Config)]
-pub struct Layer {
+struct Layer {
     #[param("attention.self.query.weight", shape = [config.dim, config.dim])]
     q: Param<f32>,
     #[param("attention.self.query.bias", shape = [config.dim])]

@@ -41,7 +41,8 @@ impl Encoder {
         let weights = SafeTensors::open(folder.join("model.safetensors"))?;
         let mut rt = Runtime::new(device)?;
         let help = "use the folder of one complete BERT sentence encoder, such as all-MiniLM-L6-v2";
-        let model = load::load::<Bert>(&rt, &weights, &config).map_err(|source| Error::Weights { source, help })?;
+        let model =
+            load::load::<Bert>(&rt, &weights, &config).map_err(|source| Error::Weights { source, help })?;
         let lengths = LENGTHS.into_iter().map(|n| n.min(largest));
         let graph = EncodeGraph::builder()
             .bucket("B", Schedule::new(BATCHES))

@@ -25,7 +25,7 @@ use super::Config;
 /// replaying what the old value gave.
 #[derive(Params)]
 #[params(config = Config)]
-pub struct Layer {
+struct Layer {
     #[param("attn_norm.weight", shape = [config.dim])]
     attn_norm: Param<f32>,
     #[param("attn_q.weight", shape = [config.heads * config.head_dim, config.dim])]
@@ -73,7 +73,7 @@ pub struct Llama {
 
 /// Keys and values of one layer, `[S, K, E]` each; row `j` belongs to position `j`.
 #[derive(Params)]
-pub struct LayerCache {
+struct LayerCache {
     keys: State<f32>,
     values: State<f32>,
 }

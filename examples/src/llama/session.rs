@@ -100,7 +100,8 @@ impl Session {
         let config = Config::from_gguf(file)?;
         let mut rt = Runtime::new(device)?;
         let help = "use a complete model of the Llama architecture, or download the file again";
-        let model = load::load::<Llama>(&rt, file, &config).map_err(|source| Error::Weights { source, help })?;
+        let model =
+            load::load::<Llama>(&rt, file, &config).map_err(|source| Error::Weights { source, help })?;
         let capacity = capacity.clamp(1, config.context);
         let kv = KvCache::new(&rt, &config, capacity)?;
         let prefill = PrefillGraph::builder().bucket("T", Schedule::new(PIECES)).mode(mode).build(&mut rt)?;

@@ -180,7 +180,14 @@ fn embed_explains_bad_input() {
     let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![2], &data).unwrap();
     let bytes = safetensors::serialize([("embeddings.LayerNorm.weight", view)], None).unwrap();
     folder.file("model.safetensors", &bytes);
-    says(&["embeddings.LayerNorm.weight", "[2]", "[384]", "embeddings.word_embeddings.weight", "more", "help:"]);
+    says(&[
+        "embeddings.LayerNorm.weight",
+        "[2]",
+        "[384]",
+        "embeddings.word_embeddings.weight",
+        "more",
+        "help:",
+    ]);
     folder.file("model.safetensors", &bytes[..20]);
     says(&["model.safetensors"]);
     let err = refused(&embed(&["alone"]));
