@@ -297,6 +297,26 @@ fn a_model_loads_by_name() {
 }
 
 #[test]
+fn loaded_values_are_those_of_the_source() {
+    let mut rt = runtime();
+    let mut map = weights();
+    map.insert("layers.0.norm", &[2], &[1.0f32, 1.0 + 1.0 / 512.0]).unwrap();
+    let mut loader = Loader::new(&rt, &map).cast_floats(true);
+    let model = load::LoadParams::load(&mut loader, &config());
+    let model: Model<half::bf16> = loader.finish(model).unwrap();
+    let step = rt.step().unwrap();
+    let read = |p| step.read(&step.scope().view(p).unwrap()).unwrap();
+    assert_eq!(read(&model.embed), [half::bf16::from_f32(0.5); 8]);
+    // Halfway between two bf16: to even.
+    assert_eq!(read(&model.layers[0].norm), [half::bf16::ONE; 2]);
+    assert_eq!(read(&model.layers[1].norm), [3.0, 4.0].map(half::bf16::from_f32));
+    let proj = step.scope().view(&model.vision.proj).unwrap();
+    assert_eq!(step.read(&proj).unwrap(), [true, false, true]);
+    let extra = step.scope().view(&model.layers[1].extra.as_ref().unwrap().w[1]).unwrap();
+    assert_eq!(step.read(&extra).unwrap(), [8]);
+}
+
+#[test]
 fn every_mismatch_is_reported_at_once() {
     let rt = runtime();
     let mut map = weights();
