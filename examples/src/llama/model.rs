@@ -115,7 +115,8 @@ fn project(h: &Tensor<f32>, positions: &Tensor<u32>, layer: &Layer) -> Result<[T
 /// Puts new keys and values into the cache, then lets each query see all rows up to its own position.
 /// Gives `[T, H * E]`.
 #[graphable]
-fn attend([q, k, v]: &[Tensor<f32>; 3], positions: &Tensor<u32>, cache: &LayerCache) -> Result<Tensor<f32>> {
+fn attend(qkv: &[Tensor<f32>; 3], positions: &Tensor<u32>, cache: &LayerCache) -> Result<Tensor<f32>> {
+    let [q, k, v] = qkv;
     ops::scatter_rows(&cache.keys, positions, k)?;
     ops::scatter_rows(&cache.values, positions, v)?;
     let scale = (q.dim(2) as f32).sqrt().recip();
