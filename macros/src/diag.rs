@@ -21,11 +21,6 @@ impl Errors {
         self.list.push(syn::Error::new(at, format!("{message}\n\nhelp: {help}")));
     }
 
-    /// A parse error of syn's.
-    pub(crate) fn add(&mut self, error: syn::Error) {
-        self.list.push(error);
-    }
-
     /// The errors of another part of the same function.
     pub(crate) fn append(&mut self, other: Self) {
         self.list.extend(other.list);

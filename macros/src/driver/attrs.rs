@@ -1,7 +1,7 @@
 //! Our attributes on expressions and statements.
 
 use proc_macro2::Ident;
-use syn::{Attribute, Expr, Stmt, Token, parse::ParseStream, visit_mut::VisitMut};
+use syn::{Attribute, Expr, Token, parse::ParseStream};
 
 use crate::diag::{Errors, nearest};
 
@@ -166,16 +166,6 @@ pub(crate) fn let_flag(attrs: &[Attribute], name: &str) -> bool {
     attrs.iter().any(|a| a.path().is_ident(name))
 }
 
-/// Removes our attributes everywhere in a statement that was refused.
-pub(crate) fn strip(stmt: &mut Stmt) {
-    struct Strip;
-    impl VisitMut for Strip {
-        fn visit_attributes_mut(&mut self, attrs: &mut Vec<Attribute>) {
-            attrs.retain(|a| !is_ours(a) && !a.path().is_ident("host") && !a.path().is_ident("key"));
-        }
-    }
-    Strip.visit_stmt_mut(stmt);
-}
 
 /// The boundary that a `let`'s value is.
 pub(crate) fn of_init(local: &syn::Local) -> Option<Boundary<'_>> {
