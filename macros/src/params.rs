@@ -2,7 +2,7 @@
 
 use quote::ToTokens;
 use syn::{
-    Attribute, Expr, FnArg, Generics, Lit, Meta, Token,
+    Attribute, Expr, FnArg, Generics, Lit, Meta, Stmt, Token,
     punctuated::Punctuated,
 };
 
@@ -137,6 +137,11 @@ fn dim(entry: Expr, generics: &Generics, symbols: &mut Vec<String>, errors: &mut
             errors.push(&entry, format!("`{text}` is no dimension"), "write a symbol, an integer or `{CONSTANT}`");
             None
         }
+        // The braces only keep a constant's name from being a symbol.
+        Expr::Block(block) => match block.block.stmts.as_slice() {
+            [Stmt::Expr(inner, None)] => Some(Dim::Size(inner.clone())),
+            _ => Some(Dim::Size(entry)),
+        },
         _ => Some(Dim::Size(entry)),
     }
 }
