@@ -134,7 +134,7 @@ fn with_boundaries(
 ) -> (Emitted, Parts, TokenStream) {
     let p = private();
     let cx = local("__cx");
-    let this: Ident = parse_quote!(self);
+    let this = Ident::new("self", proc_macro2::Span::call_site());
     let params = sig.inputs.iter().zip(&signature.params).map(|(argument, param)| match argument {
         FnArg::Receiver(_) => &this,
         FnArg::Typed(_) => &param.ident,
@@ -179,6 +179,10 @@ fn with_boundaries(
         open = quote!(let (#cx, #pattern) = #needs::open(#ident););
     }
     declare(&mut sig, &names, signature);
+    for name in &names {
+        // An `impl Trait` argument does not imply the bounds that its parameters would.
+        sig.generics.make_where_clause().predicates.push(parse_quote!(#step: #name));
+    }
     let run = quote!(#callee(#(#arguments),*));
     let emitted =
         Emitted { sig, body: quote!({ #open #statements }), siblings: needs_piecewise(signature, &needs) };
