@@ -15,7 +15,7 @@ impl Graph<'_> {
         let (k, sig) = (krate(), self.sig);
         let step = &sig.step;
         let (user_lifetimes, ret) = (&sig.lifetimes, &sig.ret);
-        let given = local("step");
+        let given = self.free("step");
         let where_clause = self.call_bounds();
         let body = if self.form == Form::Broken { quote!(::core::unreachable!()) } else { self.call_body() };
         let doc = format!("Calls `{}`: replays what is recorded, and records what is not.", sig.name);
@@ -106,7 +106,8 @@ impl Graph<'_> {
 
     fn call_body(&self) -> TokenStream {
         let (p, output) = (private(), &self.sig.output);
-        let [step, inputs, block, frame, cx] = ["step", "__inputs", "__block", "__frame", "__cx"].map(local);
+        let step = self.free("step");
+        let [inputs, block, frame, cx] = ["__inputs", "__block", "__frame", "__cx"].map(local);
         let checks = self.checks();
         let give = self.sig.inputs().enumerate().map(|(i, param)| {
             let (ident, element) = (&param.ident, element(param));
@@ -130,7 +131,7 @@ impl Graph<'_> {
             .map(|(i, ident)| quote!(#ident: #p::HostSlot::of(#inputs.symbol(#i)? as u32),));
         let keys = self.sig.params.iter().filter(|p| !p.kind.is_input()).map(|param| {
             let ident = &param.ident;
-            quote!(&#ident,)
+            quote_spanned!(ident.span()=> &#ident,)
         });
         let bind = self.sig.inputs().enumerate().map(|(i, param)| {
             let (ident, element) = (&param.ident, element(param));

@@ -18,7 +18,8 @@ impl Graph<'_> {
         }
         let (k, p) = (krate(), private());
         let lifetimes = &sig.lifetimes;
-        let [rt, progress, step, synthetic] = ["rt", "progress", "__step", "__synthetic"].map(local);
+        let [rt, progress] = ["rt", "progress"].map(|name| self.free(name));
+        let [step, synthetic] = ["__step", "__synthetic"].map(local);
         let keys: Vec<_> = sig.params.iter().filter(|p| !p.kind.is_input()).collect();
         let params: Vec<TokenStream> = keys
             .iter()

@@ -60,6 +60,12 @@ impl Graph<'_> {
         quote!(#(#structs)*)
     }
 
+    /// A parameter of a generated method: `name`, unless one of the function's has it.
+    fn free(&self, name: &str) -> Ident {
+        let taken = self.sig.params.iter().any(|p| p.ident == name);
+        local(&if taken { format!("__{name}_of_call") } else { name.to_owned() })
+    }
+
     /// Type and const parameters, as arguments: `<T, N>`.
     fn arguments(&self) -> TokenStream {
         let names = self.sig.generics.params.iter().filter_map(|p| match p {

@@ -22,8 +22,8 @@ mod bare {
     }
 
     #[graphable]
-    pub fn whole(x: &Tensor<f32>, #[key] n: u32) -> Result<Tensor<f32>> {
-        ops::scale(x, n as f32)
+    pub fn whole(step: &Tensor<f32>, #[key] rt: u32, #[key] progress: u32) -> Result<Tensor<f32>> {
+        ops::scale(step, (rt + progress) as f32)
     }
 }
 

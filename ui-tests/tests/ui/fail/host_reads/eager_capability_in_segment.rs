@@ -4,6 +4,7 @@ use graphable::prelude::*;
 
 #[graphable]
 fn decode(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    #[key]
     let n = #[eager(cx)]
     cx.read(x)?.len();
     let v = cx.read(x)?;

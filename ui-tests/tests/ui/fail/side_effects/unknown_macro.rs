@@ -2,6 +2,7 @@
 
 use graphable::prelude::*;
 
+#[allow(unused_macros)]
 macro_rules! twice {
     ($e:expr) => {
         ops::scale($e, 2.0)
