@@ -189,7 +189,8 @@ fn with_boundaries(
         let pattern = argument.pat.clone();
         let ident = &signature.params[carrier].ident;
         *argument.pat = Pat::Verbatim(quote!(#ident));
-        open = quote!(let (#cx, #pattern) = #needs::open(#ident););
+        let attrs = &argument.attrs;
+        open = quote!(#(#attrs)* let (#cx, #pattern) = #needs::open(#ident););
     }
     declare(&mut sig, &names, signature);
     for name in &names {

@@ -245,17 +245,25 @@ impl Transform<'_, '_> {
                 out_patterns.push(quote!(#t));
                 value = Some(quote!(#t));
             }
-            let moved = (!moved.is_empty()).then(|| quote!({ let _moved = (#(#moved,)*); }));
-            let again = &outs.again;
-            quote! {
-                #[allow(unused_mut)]
-                let (#(#out_patterns,)*) = #cx.#method(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
+            let call = quote! {
+                #cx.#method(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
                     #lets
                     #body
                     #value_let
                     ::core::result::Result::Ok((#(#out_values,)*))
-                })?;
-                #moved
+                })?
+            };
+            // Before the outputs are bound: one of them may have the name of what is moved.
+            let call = if moved.is_empty() {
+                call
+            } else {
+                let outputs = self.fresh("outputs");
+                quote!({ let #outputs = #call; { let _moved = (#(#moved,)*); } #outputs })
+            };
+            let again = &outs.again;
+            quote! {
+                #[allow(unused_mut)]
+                let (#(#out_patterns,)*) = #call;
                 #assigns
                 #(#[allow(unused_variables)] #again)*
                 #value

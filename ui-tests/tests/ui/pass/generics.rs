@@ -21,7 +21,7 @@ fn halves<T: Float, const N: usize>(
     #[dims(B, N)] x: &Tensor<T>,
     gain: &Gain<T>,
     #[key] both: bool,
-) -> Result<Halves<T>>
+) -> Result<Halves<'_, T>>
 where
     T: Clone,
 {

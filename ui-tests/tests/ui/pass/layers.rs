@@ -54,7 +54,6 @@ fn activate(h: &Tensor<f32>, activation: Activation) -> Result<Tensor<f32>> {
 /// Shapes that do not fit.
 #[graphable]
 pub fn decode(
-    /// The tokens.
     #[host]
     #[dims(B)]
     tokens: &Tensor<u32>,
