@@ -7,8 +7,8 @@ struct Model {
 }
 
 #[graphable]
-fn decode(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
-    ops::mul(x, &model.w)
+fn decode(x: &Tensor<f32>, #[key] n: usize, model: &Model) -> Result<Tensor<f32>> {
+    ops::mul(&ops::scale(x, n as f32)?, &model.w)
 }
 
 fn main() {}
