@@ -29,7 +29,7 @@ impl Core {
     /// Adds what a key must hold besides the live-ins: the memory of the counts of padded dimensions.
     pub(crate) fn frame_key(&self, key: &mut KeyWriter) {
         if let Some(frame) = &self.frame
-            && key.tensors.iter().any(|t| t.marks.any())
+            && key.tensors.iter().any(|t| t.padded)
         {
             key.addrs.extend([frame.block_id, frame.block.addr()]);
         }
