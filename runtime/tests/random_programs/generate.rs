@@ -47,7 +47,8 @@ pub(crate) fn program(seed: u64) -> Program {
     let funcs: Vec<Func> = (0..rng.random_range(1..4)).map(|_| function(rng, &rules, capturable)).collect();
     let steps = steps(rng, &funcs, &params);
     let capture = rng.random_bool(0.4);
-    Program { seed, params, states, funcs, steps, capturable, capture, approximate }
+    let trip = (states.is_empty() && rng.random_bool(0.7)).then(|| rng.random_range(1..20));
+    Program { seed, params, states, funcs, steps, capturable, capture, trip, approximate }
 }
 
 fn width(rng: &mut StdRng) -> usize {

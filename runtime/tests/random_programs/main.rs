@@ -94,7 +94,7 @@ fn random_programs() {
         panic!("{} of the programs failed; the first:\n{text}", failed.len());
     }
     // A generator that no longer reaches a rule of the tree would pass in silence.
-    if programs >= 500 {
+    if programs >= 1000 {
         for (what, count) in [
             ("warm-ups", sums.warmups),
             ("recordings", sums.recordings),

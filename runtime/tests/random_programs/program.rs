@@ -203,6 +203,9 @@ pub(crate) struct Program {
     pub(crate) capturable: bool,
     /// Whether functions with buckets are captured before the first step.
     pub(crate) capture: bool,
+    /// Which execution of a segment body, counted over the run, fails half-way, once: the call is made
+    /// again then. Only without states, which would be written twice.
+    pub(crate) trip: Option<u64>,
     /// Whether padding may change the last bits: products of other sizes are summed in another order.
     pub(crate) approximate: bool,
 }
@@ -283,7 +286,7 @@ fn write_body(f: &mut fmt::Formatter<'_>, depth: usize, body: &[Stmt]) -> fmt::R
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "params {:?}, states {:?}, captured first: {}", self.params, self.states, self.capture)?;
+        writeln!(f, "params {:?}, states {:?}, captured first: {}, trip {:?}", self.params, self.states, self.capture, self.trip)?;
         for (i, func) in self.funcs.iter().enumerate() {
             writeln!(f, "function {i}, buckets {:?}:", func.buckets)?;
             for (v, input) in func.inputs.iter().enumerate() {

@@ -18,7 +18,7 @@ use graphable::{
 
 use crate::{
     program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Size, Source, Stmt, Ty},
-    value::{ASKED, Live, Val, asked, nonsense},
+    value::{ASKED, Live, Val, arm, asked, nonsense, tripped},
     world::{Data, StepOut, World, data_of, derive, seed_of, shape_of, upload},
 };
 
@@ -137,6 +137,8 @@ fn dims(ty: &Ty) -> &'static [Dim] {
 
 /// Runs a program on a device in test mode, and checks what must hold after each step.
 pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
+    // What the run before on this thread did not use up.
+    arm(None);
     let options = CpuOptions { test_mode: Some(program.seed), threads: Some(1) };
     let mut rt = Runtime::new(Device::cpu_with(options))?;
     let mut world = World::new(&rt, program)?;
@@ -150,6 +152,7 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
             built.function.capture_all(&mut rt, synthetic, |_| {})?;
         }
     }
+    arm(program.trip);
     let mut steps = Vec::new();
     let mut seen: HashMap<String, usize> = HashMap::new();
     for at in 0..program.steps.len() {
@@ -167,14 +170,14 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
         let path = format!("{:?} {:?}", program.steps[at].calls, out.decisions);
         let times = seen.entry(path).or_default();
         *times += 1;
-        // What fails is never recorded.
+        // What fails is recorded later, or never.
         let failed = out.calls.iter().any(Vec::is_empty);
         if *times > SETTLED && !failed && (after.recordings, after.warmups) != (before.recordings, before.warmups) {
             return Err(nonsense(format!(
                 "step {at} was seen {times} times and still records: {before:?} became {after:?}"
             )));
         }
-        let fails = program.funcs.iter().any(|f| f.fails);
+        let fails = program.trip.is_some() || program.funcs.iter().any(|f| f.fails);
         if after.fallbacks != 0 || after.aborted != 0 && !fails {
             return Err(nonsense(format!("step {at} fell back or aborted: {after:?}")));
         }
@@ -191,16 +194,23 @@ fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, built: &[Buil
     for (index, call) in plan.calls.iter().enumerate() {
         let func = &program.funcs[call.func];
         let feed = Feed::Seeded { data: plan.data, index, results: &results };
-        let called = catch_unwind(AssertUnwindSafe(|| {
-            one_call(step, world, &built[call.func], func, call, feed, &mut out.decisions)
-        }));
-        let result = match called {
-            Ok(Err(error)) if asked(&error) => Vec::new(),
-            Ok(result) => result?,
-            Err(panic) if panic.downcast_ref::<&str>() == Some(&ASKED) => Vec::new(),
-            Err(panic) if panic.downcast_ref::<String>().is_some_and(|s| s == ASKED) => Vec::new(),
-            Err(panic) => resume_unwind(panic),
+        let before = out.decisions.len();
+        let attempt = |decisions: &mut Vec<u64>| {
+            let call = || one_call(step, world, &built[call.func], func, call, feed, decisions);
+            match catch_unwind(AssertUnwindSafe(call)) {
+                Ok(Err(error)) if asked(&error) => Ok(None),
+                Ok(result) => result.map(Some),
+                Err(panic) if panic.downcast_ref::<&str>() == Some(&ASKED) => Ok(None),
+                Err(panic) if panic.downcast_ref::<String>().is_some_and(|s| s == ASKED) => Ok(None),
+                Err(panic) => resume_unwind(panic),
+            }
         };
+        let mut result = attempt(&mut out.decisions)?;
+        if result.is_none() && tripped() {
+            out.decisions.truncate(before);
+            result = attempt(&mut out.decisions)?;
+        }
+        let result = result.unwrap_or_default();
         // A result that no later call uses may go as soon as it is read.
         let used = plan.calls.iter().any(|c| {
             c.sources.iter().any(|s| match s {
@@ -375,7 +385,7 @@ impl<'s> Scene<'_, 's> {
         };
         // The host value tells whether words come back right.
         let (outs, words): (Vec<Val<'s>>, u64) =
-            self.cx.segment::<_, _, Error, _>(self.sites[block.site], live, |k| Ok((k.run(None)?, words_of(k))))?;
+            self.cx.segment::<_, _, Error, _>(self.sites[block.site], live, |k| Ok((k.body()?, words_of(k))))?;
         if words != block.code.len() as u64 {
             return Err(nonsense(format!("segment {} gave back {words} as its host value", block.site)));
         }
