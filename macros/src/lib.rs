@@ -3,6 +3,10 @@
 use proc_macro::TokenStream;
 
 mod derive;
+mod diag;
+#[allow(dead_code, reason = "wired by the attribute in the next commit")]
+mod driver;
+mod krate;
 
 /// Makes a struct or enum of parameters usable in segments: every field is part of the key.
 ///

@@ -9,8 +9,10 @@ pub use crate::{
     function::{Frame, Function, FunctionSpec, Options, StaticInput, Synthetic, SyntheticSlice},
     inputs::{Dim, DimsSpec, InputKind, InputSpec, Inputs},
     key::{DeviceValue, FromEager, Key, KeyWriter, LiveIn},
+    load::{LoadParam, LoadParams, LoadState, Loader},
     mode::Support,
     output::{Decoder, Encoder, LiveOut},
+    params::{ConfigValue, ParamField, ParamVisitor, Params},
     plan::{Plan, PlanItem, Site},
 };
 

@@ -235,11 +235,11 @@ pub enum Error {
     },
 
     /// Loading a model failed; all problems at once.
-    #[error("{source_name} does not fit the model:\n{}", problems.iter().map(|p| format!("  - {p}")).collect::<Vec<_>>().join("\n"))]
+    #[error("{source_name} does not fit the model:{}", listed(problems))]
     Load {
         /// The file or map.
         source_name: String,
-        /// Every missing, misshapen or mistyped tensor.
+        /// Every missing, misshapen or mistyped tensor; the message shows the first twenty.
         problems: Vec<String>,
     },
 
@@ -309,4 +309,14 @@ impl Error {
     pub(crate) fn shape(op: &'static str, shapes: &[&[usize]], why: impl Into<String>) -> Self {
         Self::Shape { op, shapes: shapes.iter().map(|s| s.to_vec()).collect(), why: why.into() }
     }
+}
+
+/// One line each, as many as fit on a screen.
+fn listed(problems: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let mut text: String = problems.iter().take(SHOWN).map(|p| format!("\n  - {p}")).collect();
+    if let Some(more) = problems.len().checked_sub(SHOWN).filter(|&n| n > 0) {
+        text += &format!("\n  … and {more} more");
+    }
+    text
 }

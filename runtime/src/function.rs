@@ -409,7 +409,9 @@ impl<'s> Frame<'s> {
                     return Err(Error::Input { function: name, input, why: format!("{symbol} is 0; there is nothing to do") });
                 }
                 match schedule.round_up(real) {
-                    Some(size) => (padded, bucketed) = (size, true),
+                    // A bucket of 1 is never padded, and a mark on a dimension of size 1 could not be
+                    // told from its neighbours by `reshape`.
+                    Some(size) => (padded, bucketed) = (size, size > 1),
                     None => {
                         fall_back(FallbackReason::OverLargestBucket { symbol, size: real, largest: schedule.largest() })?;
                         mode = Mode::None;
@@ -603,10 +605,9 @@ impl<'s> Frame<'s> {
         let finished = rt.core.borrow_mut().finish_outputs(&encoder.entries)?;
         let out = match finished {
             Some(entries) => {
-                let moved = O::decode(&mut Decoder::new(rt, entries));
-                // What was moved out of the pool leaves it here: whatever is left after that was leaked.
+                // Its blocks are the pool's, which must be empty when the call ends.
                 drop(out);
-                moved
+                O::decode(&mut Decoder::new(rt, entries))
             }
             None => out,
         };

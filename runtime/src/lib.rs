@@ -47,6 +47,7 @@ pub use element::{DType, Element, Float, Number};
 pub use error::{Error, Result};
 pub use event::{CopySlot, Event, FallbackReason, RerecordReason, Stats};
 pub use function::CaptureProgress;
+pub use graphable_macros::{ConfigValue, GraphOutput, Params};
 pub use half::{bf16, f16};
 pub use inputs::HostSlice;
 pub use key::{DeviceValue, Key, LiveIn};
@@ -54,7 +55,7 @@ pub use layout::{Layout, MAX_RANK, Marks};
 pub use mode::{Mode, Support};
 pub use output::LiveOut;
 pub use param::{Param, State};
-pub use params::Params;
+pub use params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
 pub use ragged::Ragged;
 pub use plan::{Plan, PlanItem, Site};
 pub use runtime::Runtime;
@@ -64,7 +65,7 @@ pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
 /// What a model file needs: `use graphable::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Device, Eager, Element, Error, Float, HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Runtime,
+        ConfigValue, Device, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Runtime,
         Scalar, Schedule, Scope, State, Step, Tensor, bf16, f16, ops,
     };
 }

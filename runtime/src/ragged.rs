@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     Eager, Element, Error, Result, Scalar, Tensor,
     backend::{Op, View},
-    layout::Layout,
+    layout::{Layout, Marks},
     ops,
 };
 
@@ -75,9 +75,19 @@ impl<'s, T: Element> Ragged<'s, T> {
     }
 }
 
+/// `x` with the padding of the tensor it goes with, whose real part decides what counts.
+fn like<'s, T: Element>(name: &'static str, x: &Tensor<'s, T>, marks: Marks) -> Result<Tensor<'s, T>> {
+    for axis in (0..x.rank()).filter(|&axis| x.raw.marks.get(axis) != marks.get(axis)) {
+        x.scope().refuse_padded(name, x.raw.marks, axis)?;
+    }
+    Ok(x.alias(x.raw.layout, 0, marks))
+}
+
 /// Bins that [`Eager::bincount`] makes at most.
 const MAX_BINS: u32 = 1 << 28;
 
+/// Operations whose result has a size that depends on values. They wait for the device and work on the
+/// host; padding is no part of their result.
 impl<'s> Eager<'s> {
     /// Coordinates of the elements that are not zero (NaN is not zero), in row-major order, as
     /// `[N, rank]`.
@@ -85,17 +95,16 @@ impl<'s> Eager<'s> {
     /// Reads `x` on the host.
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`]; [`Error::PaddedMix`] when a dimension is padded; what a read
-    /// reports.
+    /// [`Error::CapabilityInSegment`]; what a read reports.
     pub fn nonzero<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, u32>> {
-        let values = self.all_of("nonzero", x)?;
+        let (values, real) = self.real_part("nonzero", x)?;
         let mut coordinates = Vec::new();
         let mut n = 0;
         for (place, _) in values.iter().enumerate().filter(|(_, v)| v.to_f64() != 0.0) {
             n += 1;
             let start = coordinates.len();
             let mut rest = place;
-            for &size in x.shape().iter().rev() {
+            for &size in real.shape().iter().rev() {
                 coordinates.push((rest % size) as u32);
                 rest /= size;
             }
@@ -111,16 +120,17 @@ impl<'s> Eager<'s> {
     ///
     /// # Errors
     /// [`Error::CapabilityInSegment`]; [`Error::Shape`] when `mask` does not broadcast to `x`;
-    /// [`Error::PaddedMix`] when a dimension is padded; what a read reports.
+    /// [`Error::PaddedMix`] when `mask` is padded where `x` is not; what a read reports.
     pub fn masked_select<T: Element>(
         &self,
         x: &Tensor<'s, T>,
         mask: &Tensor<'s, bool>,
     ) -> Result<Ragged<'s, T>> {
-        self.check("masked_select")?;
-        let mask = ops::broadcast_to(mask, x.shape())?;
-        let keep = self.all_of("masked_select", &mask)?;
-        let values = self.all_of("masked_select", x)?;
+        const NAME: &str = "masked_select";
+        self.check(NAME)?;
+        let mask = like(NAME, &ops::broadcast_to(mask, x.shape())?, x.raw.marks)?;
+        let (keep, _) = self.real_part(NAME, &mask)?;
+        let (values, _) = self.real_part(NAME, x)?;
         let picked: Vec<T> = values.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(v, _)| v).collect();
         self.upload(&[picked.len()], &picked)
     }
@@ -130,10 +140,9 @@ impl<'s> Eager<'s> {
     /// Reads `x` on the host.
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`]; [`Error::PaddedMix`] when a dimension is padded; what a read
-    /// reports.
+    /// [`Error::CapabilityInSegment`]; what a read reports.
     pub fn unique<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, T>> {
-        let mut values = self.all_of("unique", x)?;
+        let (mut values, _) = self.real_part("unique", x)?;
         let is_nan = |v: &T| v.to_f64().is_nan();
         values.sort_by(|a, b| is_nan(a).cmp(&is_nan(b)).then(a.to_f64().total_cmp(&b.to_f64())));
         values.dedup_by(|a, b| a == b || is_nan(a) && is_nan(b));
@@ -146,7 +155,8 @@ impl<'s> Eager<'s> {
     ///
     /// # Errors
     /// [`Error::CapabilityInSegment`]; [`Error::Shape`] when `repeats` has not one number for each
-    /// row; [`Error::TooLarge`]; [`Error::PaddedMix`] when a dimension is padded; what a read reports.
+    /// row; [`Error::TooLarge`]; [`Error::PaddedMix`] when `repeats` is padded and `x` is not; what a
+    /// read reports.
     pub fn repeat_interleave<T: Element>(
         &self,
         x: &Tensor<'s, T>,
@@ -158,9 +168,10 @@ impl<'s> Eager<'s> {
             let why = "there must be one number of repeats for each row of the first: `[N]` for `[N, ..]`";
             return Err(Error::shape(NAME, &[x.shape(), repeats.shape()], why));
         }
-        let repeats = self.all_of(NAME, repeats)?;
-        let values = self.all_of(NAME, x)?;
-        let mut shape = x.shape().to_vec();
+        let rows = Marks::NONE.with(0, x.raw.marks.get(0));
+        let (repeats, _) = self.real_part(NAME, &like(NAME, repeats, rows)?)?;
+        let (values, real) = self.real_part(NAME, x)?;
+        let mut shape = real.shape().to_vec();
         let row: usize = shape[1..].iter().product();
         shape[0] =
             repeats.iter().try_fold(0usize, |sum, &n| sum.checked_add(n as usize)).unwrap_or(usize::MAX);
@@ -181,10 +192,10 @@ impl<'s> Eager<'s> {
     /// Reads `x` on the host.
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`]; [`Error::Argument`] for a number of 2^28 or above;
-    /// [`Error::PaddedMix`] when a dimension is padded; what a read reports.
+    /// [`Error::CapabilityInSegment`]; [`Error::Argument`] for a number of 2^28 or above; what a read
+    /// reports.
     pub fn bincount(&self, x: &Tensor<'s, u32>) -> Result<Ragged<'s, u32>> {
-        let values = self.all_of("bincount", x)?;
+        let (values, _) = self.real_part("bincount", x)?;
         let largest = values.iter().max().copied();
         if let Some(largest) = largest.filter(|&n| n >= MAX_BINS) {
             let why = format!("{largest} would take as many bins; values must be below {MAX_BINS}");
@@ -197,13 +208,11 @@ impl<'s> Eager<'s> {
         self.upload(&[counts.len()], &counts)
     }
 
-    /// All elements on the host. Padding has no place in results that only hold what is there.
-    fn all_of<T: Element>(&self, name: &'static str, x: &Tensor<'s, T>) -> Result<Vec<T>> {
+    /// The real elements on the host, and their layout.
+    fn real_part<T: Element>(&self, name: &'static str, x: &Tensor<'s, T>) -> Result<(Vec<T>, Layout)> {
         self.check(name)?;
-        for axis in 0..x.rank() {
-            x.scope().refuse_padded(name, x.raw.marks, axis)?;
-        }
-        self.read(x)
+        let layout = self.rt.core.borrow().unpadded(x.raw).layout;
+        Ok((self.read(x)?, Layout::contiguous(layout.shape())?))
     }
 
     fn upload<T: Element>(&self, shape: &[usize], data: &[T]) -> Result<Ragged<'s, T>> {

@@ -176,3 +176,8 @@ pub(crate) fn strip(stmt: &mut Stmt) {
     }
     Strip.visit_stmt_mut(stmt);
 }
+
+/// The boundary that a `let`'s value is.
+pub(crate) fn of_init(local: &syn::Local) -> Option<Boundary<'_>> {
+    boundary(&local.init.as_ref()?.expr)
+}

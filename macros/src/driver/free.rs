@@ -247,6 +247,15 @@ impl Free {
 
     /// Tokens of a macro call: expressions where they parse, else every identifier counts.
     fn tokens(&mut self, tokens: &TokenStream) {
+        let outside = std::mem::take(&mut self.uses);
+        self.tokens_inside(tokens);
+        // Nothing is replaced inside a macro call, so a field path there needs its base as a whole.
+        let mut inside = std::mem::replace(&mut self.uses, outside);
+        inside.0.iter_mut().for_each(|(_, u)| u.whole = true);
+        self.uses.merge(&inside);
+    }
+
+    fn tokens_inside(&mut self, tokens: &TokenStream) {
         let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens.clone());
         if let Ok(exprs) = parsed {
             for expr in &exprs {

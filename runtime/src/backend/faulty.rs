@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use super::{Arena, Backend, Executable, HostBlock, Launch, PendingBytes, SharedMemory};
@@ -68,7 +68,7 @@ struct Armed {
 pub struct FaultPlan {
     armed: Mutex<Option<Armed>>,
     counts: [AtomicU64; 8],
-    lost: std::sync::atomic::AtomicBool,
+    lost: AtomicBool,
 }
 
 impl FaultPlan {
@@ -88,12 +88,17 @@ impl FaultPlan {
         self.counts[call as usize].load(Ordering::Relaxed)
     }
 
+    /// For calls that cannot fail otherwise.
+    fn check_lost(&self) -> Result<()> {
+        match self.lost.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Error::ContextLost { device: "faulty".into(), why: "the test said so".into() }),
+        }
+    }
+
     fn pass(&self, call: FaultCall) -> Result<()> {
         self.counts[call as usize].fetch_add(1, Ordering::Relaxed);
-        let lost = || Error::ContextLost { device: "faulty".into(), why: "the test said so".into() };
-        if self.lost.load(Ordering::Relaxed) {
-            return Err(lost());
-        }
+        self.check_lost()?;
         let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(fault) = armed.as_mut().filter(|a| a.call.is_none_or(|c| c == call)) else { return Ok(()) };
         if fault.left > 0 {
@@ -104,7 +109,7 @@ impl FaultPlan {
         *armed = None;
         if is_lost {
             self.lost.store(true, Ordering::Relaxed);
-            return Err(lost());
+            return self.check_lost();
         }
         Err(Error::Device { device: "faulty".into(), call: call.name(), why: "the test said so".into() })
     }
@@ -130,6 +135,7 @@ impl Backend for FaultyBackend {
     }
 
     fn reserve(&mut self, at_least: u64) -> Result<Arena> {
+        self.plan.check_lost()?;
         self.inner.reserve(at_least)
     }
 
@@ -181,6 +187,7 @@ impl Backend for FaultyBackend {
     }
 
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
+        self.plan.check_lost()?;
         self.inner.poison(addr, bytes)
     }
 
@@ -189,6 +196,108 @@ impl Backend for FaultyBackend {
     }
 
     fn synchronize(&mut self) -> Result<()> {
+        self.plan.check_lost()?;
         self.inner.synchronize()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::{
+        DType,
+        backend::{
+            Op, View,
+            cpu::{CpuBackend, CpuOptions},
+        },
+        layout::Layout,
+    };
+
+    fn faulty() -> (FaultyBackend, Arc<FaultPlan>) {
+        let plan = Arc::<FaultPlan>::default();
+        let cpu = CpuBackend::new(CpuOptions { threads: Some(1), ..CpuOptions::default() }).unwrap();
+        (FaultyBackend::new(Box::new(cpu), plan.clone()), plan)
+    }
+
+    /// Copies the first 8 bytes of `memory` to the next 8.
+    fn copy(memory: &SharedMemory) -> Launch {
+        let layout = Layout::contiguous(&[8]).unwrap();
+        let view = |addr| View { addr, dtype: DType::U8, layout };
+        let (from, to) = (view(memory.addr()), view(memory.addr() + 8));
+        Launch { op: Op::Copy, inputs: smallvec![from], outputs: smallvec![to] }
+    }
+
+    /// One of each call, until one fails; `Ok` has what was copied.
+    fn all_calls(b: &mut FaultyBackend) -> Result<Vec<u8>> {
+        let arena = b.reserve(4096)?;
+        b.commit(&arena, 4096)?;
+        let memory = b.alloc(16)?;
+        b.host_write(HostBlock { bytes: vec![7; 8], writes: vec![(memory.addr(), 0, 8)] })?;
+        b.begin_capture()?;
+        if let Err(error) = b.launch(&copy(&memory)) {
+            b.abort_capture();
+            return Err(error);
+        }
+        let exec = b.end_capture(vec![memory.clone()])?.expect("one node");
+        b.replay(&exec, None)?;
+        b.read(memory.addr() + 8, 8)?.wait()
+    }
+
+    #[test]
+    fn each_call_fails_once_where_it_is_told_to() {
+        for call in FaultCall::ALL {
+            let (mut b, plan) = faulty();
+            for nth in [0, 2] {
+                plan.arm(Some(call), nth, false);
+                (0..nth).for_each(|_| assert_eq!(all_calls(&mut b).unwrap(), [7; 8]));
+                let before = plan.count(call);
+                match all_calls(&mut b) {
+                    Err(Error::Device { call: name, .. }) => assert_eq!(name, call.name()),
+                    other => panic!("{call:?}: {other:?}"),
+                }
+                assert_eq!(plan.count(call), before + 1, "a call that fails counts");
+                assert!(!plan.disarm(), "it fails once");
+                assert_eq!(all_calls(&mut b).unwrap(), [7; 8], "nothing is left of it, no capture either");
+            }
+        }
+    }
+
+    #[test]
+    fn any_call_can_be_the_nth() {
+        for (nth, name) in
+            ["commit", "alloc", "host_write", "begin_capture", "launch", "end_capture", "replay", "read"]
+                .into_iter()
+                .enumerate()
+        {
+            let (mut b, plan) = faulty();
+            plan.arm(None, nth as u64, false);
+            let error = all_calls(&mut b).unwrap_err();
+            assert!(matches!(error, Error::Device { call, .. } if call == name), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_lost_device_stays_lost() {
+        for call in FaultCall::ALL {
+            let (mut b, plan) = faulty();
+            plan.arm(Some(call), 0, true);
+            assert!(matches!(all_calls(&mut b), Err(Error::ContextLost { .. })));
+            assert!(!plan.disarm());
+            assert!(matches!(b.reserve(4096), Err(Error::ContextLost { .. })));
+            assert!(matches!(b.alloc(16), Err(Error::ContextLost { .. })));
+            assert!(matches!(b.poison(0, 0), Err(Error::ContextLost { .. })));
+            assert!(matches!(b.synchronize(), Err(Error::ContextLost { .. })));
+        }
+    }
+
+    #[test]
+    fn disarmed_plans_do_nothing() {
+        let (mut b, plan) = faulty();
+        plan.arm(Some(FaultCall::Read), 0, true);
+        assert!(plan.disarm());
+        assert_eq!(all_calls(&mut b).unwrap(), [7; 8]);
+        assert_eq!(FaultCall::ALL.map(|call| plan.count(call)), [1; 8]);
     }
 }

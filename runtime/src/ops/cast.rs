@@ -5,8 +5,8 @@ use crate::{Element, Result, Tensor, backend::Op};
 
 /// `x` with elements `U`: `ops::cast::<_, bf16>(&x)?`.
 ///
-/// Floats round to nearest even; floats to integers truncate and saturate, NaN gives 0; anything to
-/// `bool` is `x != 0`. To its own type it is `x` itself, without a copy. Same shape and padding marks
+/// To floats rounds to nearest even; floats to integers truncate and saturate, NaN gives 0; between
+/// integers the low bits stay, as with `as`; anything to `bool` is `x != 0`. To its own type it is `x` itself, without a copy. Same shape and padding marks
 /// as `x`.
 ///
 /// # Errors

@@ -28,6 +28,9 @@ macro_rules! compare {
         /// # Errors
         /// [`Error::Shape`] when the shapes do not broadcast; [`Error::PaddedMix`] when one dimension
         /// is padded by different symbols.
+        ///
+        /// [`Error::Shape`]: crate::Error::Shape
+        /// [`Error::PaddedMix`]: crate::Error::PaddedMix
         pub fn $name<'s, T: $bound>(
             a: &Tensor<'s, T>,
             b: &(impl AsOperand<'s, T> + ?Sized),
@@ -60,6 +63,9 @@ compare! {
 /// # Errors
 /// [`Error::Shape`] when the shapes do not broadcast; [`Error::PaddedMix`] when one dimension is
 /// padded by different symbols.
+///
+/// [`Error::Shape`]: crate::Error::Shape
+/// [`Error::PaddedMix`]: crate::Error::PaddedMix
 pub fn where_<'s, T: Element>(
     cond: &Tensor<'s, bool>,
     a: &(impl AsOperand<'s, T> + ?Sized),

@@ -188,3 +188,6 @@ fn lifted(layout: &Layout) -> Result<Layout> {
     strides.extend_from_slice(layout.strides());
     Layout::strided(&shape, &strides)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,89 +1,133 @@
-//! The one place where addresses become slices.
+//! From addresses to slices, checked.
+//!
+//! A kernel gets an [`Access`] for the time of one launch and asks it for what the launch names. It
+//! has no other way to the memory of the device, and every slice given out is one that it may hold:
+//! inside a usable block, aligned, of the size of its type, and disjoint from every exclusive slice
+//! of the same launch. What is not ends the stream with a message, as a stray pointer does on a GPU.
 
-use std::{
-    collections::BTreeMap,
-    marker::PhantomData,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{any::Any, cell::RefCell, panic};
 
 use bytemuck::Pod;
+use smallvec::SmallVec;
 
+use super::memory::Blocks;
 use crate::backend::View;
 
-/// The address ranges that the backend has given out, by start.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges(Arc<RwLock<BTreeMap<u64, u64>>>);
-
-impl Ranges {
-    pub(crate) fn add(&self, start: u64, end: u64) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(start, end);
-    }
-
-    pub(crate) fn remove(&self, start: u64) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&start);
-    }
-
-    fn holds(&self, start: u64, end: u64) -> bool {
-        let ranges = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        ranges.range(..=start).next_back().is_some_and(|(_, &e)| end <= e)
-    }
-}
-
-/// The worker's right to device memory while it carries out one command.
+/// The bytes that one launch touches.
 pub(crate) struct Access<'a> {
-    ranges: &'a Ranges,
-    _memory: PhantomData<&'a mut [u8]>,
+    blocks: &'a Blocks,
+    given: RefCell<SmallVec<[Given; 8]>>,
 }
+
+/// A slice given out.
+struct Given {
+    start: u64,
+    end: u64,
+    exclusive: bool,
+}
+
+/// What ends a kernel that asks for memory that it cannot have.
+struct Stray(String);
 
 impl<'a> Access<'a> {
-    /// # Safety
-    /// Only the stream's worker may call this, once per command: nobody else touches device memory, so
-    /// the slices given out are aliased by nothing outside the command.
-    pub(crate) unsafe fn new(ranges: &'a Ranges) -> Self {
-        Self { ranges, _memory: PhantomData }
+    /// Access to all of `blocks`, which nobody else can look at in the meantime.
+    pub(super) fn new(blocks: &'a mut Blocks) -> Self {
+        Self { blocks, given: RefCell::default() }
     }
 
-    fn check<T>(&self, view: &View) -> usize {
+    /// The [`span`](crate::layout::Layout::span) elements from the first one of `view`.
+    ///
+    /// Unwinds, and so ends the stream, where `T` is not the view's element type by size, where the
+    /// memory is not there, and where it overlaps an exclusive slice of this launch.
+    pub(crate) fn slice<T: Pod>(&self, view: &View) -> &'a [T] {
         let span = view.layout.span();
-        let bytes = (span * size_of::<T>()) as u64;
-        assert!(
-            self.ranges.holds(view.addr, view.addr + bytes) && view.addr.is_multiple_of(align_of::<T>() as u64),
-            "illegal address: {view:?} lies outside all memory of this device"
-        );
-        span
+        match self.give(view.addr, span, elements::<T>(view), false) {
+            // SAFETY: `give` proved that the range lies in one mapping, which `'a` keeps and lets
+            // nobody else touch, is aligned for `T` and overlaps no exclusive slice; bytes of a
+            // mapping are initialised, and `T: Pod` takes any of them.
+            Some(pointer) => unsafe { std::slice::from_raw_parts(pointer.cast(), span) },
+            None => &[],
+        }
     }
 
-    /// The elements from the first to the last that `view` touches.
+    /// As [`slice`](Self::slice), to write. The elements still hold what they held.
     ///
-    /// # Panics
-    /// When they lie outside the device's memory; the stream is then lost.
-    pub(crate) fn slice<T: Pod>(&self, view: &View) -> &[T] {
-        if view.layout.count() == 0 {
-            return &[];
+    /// Unwinds also where it overlaps any other slice of this launch: ask once for each output.
+    pub(crate) fn slice_mut<T: Pod>(&self, view: &View) -> &'a mut [T] {
+        let span = view.layout.span();
+        match self.give(view.addr, span, elements::<T>(view), true) {
+            // SAFETY: as in `slice`; and the range overlaps no slice given out before, nor will it
+            // one given out later, as `give` remembers it.
+            Some(pointer) => unsafe { std::slice::from_raw_parts_mut(pointer.cast(), span) },
+            None => &mut [],
         }
-        let span = self.check::<T>(view);
-        let start = std::ptr::with_exposed_provenance::<T>(view.addr as usize);
-        // SAFETY: `check` found the range inside one live mapping of this backend (its provenance was
-        // exposed when it was made, and mappings are released by this worker only) and aligned for `T`;
-        // `Pod` makes any bytes valid. Mappings are zeroed, so they are initialised. Only this worker
-        // writes device memory, and the outputs of a command do not overlap its inputs (`Launch`).
-        unsafe { std::slice::from_raw_parts(start, span) }
     }
 
-    /// As [`slice`](Self::slice), to write.
-    ///
-    /// # Panics
-    /// As [`slice`](Self::slice).
-    #[expect(clippy::mut_from_ref, reason = "device memory is no part of `self`; outputs are disjoint")]
-    pub(crate) fn slice_mut<T: Pod>(&self, view: &View) -> &mut [T] {
-        if view.layout.count() == 0 {
-            return &mut [];
+    /// `len` bytes at `addr`; unwinds as [`slice`](Self::slice) does.
+    pub(super) fn bytes(&self, addr: u64, len: usize) -> &'a [u8] {
+        match self.give(addr, len, 1, false) {
+            // SAFETY: as in `slice`, with `T = u8`.
+            Some(pointer) => unsafe { std::slice::from_raw_parts(pointer, len) },
+            None => &[],
         }
-        let span = self.check::<T>(view);
-        let start = std::ptr::with_exposed_provenance_mut::<T>(view.addr as usize);
-        // SAFETY: as in `slice`; in addition the core never launches an operation whose output overlaps
-        // an input or another output (outputs are fresh blocks, or state that is only an output), and
-        // kernels ask for each output once.
-        unsafe { std::slice::from_raw_parts_mut(start, span) }
+    }
+
+    /// `len` bytes at `addr`, to write; unwinds as [`slice_mut`](Self::slice_mut) does.
+    pub(super) fn bytes_mut(&self, addr: u64, len: usize) -> &'a mut [u8] {
+        match self.give(addr, len, 1, true) {
+            // SAFETY: as in `slice_mut`, with `T = u8`.
+            Some(pointer) => unsafe { std::slice::from_raw_parts_mut(pointer, len) },
+            None => &mut [],
+        }
+    }
+
+    /// The pointer to `span` elements of `size` bytes, aligned to `size`; `None` for no element.
+    fn give(&self, addr: u64, span: usize, size: usize, exclusive: bool) -> Option<*mut u8> {
+        if span == 0 {
+            return None;
+        }
+        let bytes = span.checked_mul(size).unwrap_or_else(|| stray(format!("{span} elements at {addr:#x}")));
+        if !addr.is_multiple_of(size as u64) {
+            stray(format!("the address {addr:#x} is not aligned to {size} bytes"));
+        }
+        let Some(pointer) = self.blocks.pointer(addr, bytes as u64) else {
+            stray(format!("{bytes} bytes at {addr:#x} are not (or no longer) memory of this device"));
+        };
+        let end = addr + bytes as u64;
+        let mut given = self.given.borrow_mut();
+        if given.iter().any(|g| (exclusive || g.exclusive) && g.start < end && addr < g.end) {
+            stray(format!("{bytes} bytes at {addr:#x} are written and used otherwise by one launch"));
+        }
+        given.push(Given { start: addr, end, exclusive });
+        Some(pointer)
+    }
+}
+
+/// The bytes of an element, which `T` must have; element types are aligned to their size.
+fn elements<T>(view: &View) -> usize {
+    let size = size_of::<T>();
+    if size != view.dtype.size() || align_of::<T>() > size {
+        stray(format!("an element of {size} bytes is asked for, in memory of {}", view.dtype));
+    }
+    size
+}
+
+/// Ends the kernel.
+#[cold]
+fn stray(what: String) -> ! {
+    // No panic hook: the stream reports it, as an error of the calls that follow.
+    panic::resume_unwind(Box::new(Stray(what)))
+}
+
+/// What a kernel unwound with, in words.
+pub(super) fn explain(payload: &(dyn Any + Send)) -> String {
+    if let Some(Stray(what)) = payload.downcast_ref() {
+        format!("a launch went astray: {what}")
+    } else if let Some(what) = payload.downcast_ref::<String>() {
+        format!("a kernel panicked: {what}")
+    } else if let Some(what) = payload.downcast_ref::<&str>() {
+        format!("a kernel panicked: {what}")
+    } else {
+        "a kernel panicked".into()
     }
 }

@@ -1,12 +1,20 @@
-//! What a kernel can find wrong with its inputs' values.
+//! What a kernel can find wrong in the values that it works on.
 
-/// An index outside its table. The kernel goes on: see the operation for what it gives then.
+use crate::Error;
+
+/// The first index that a kernel found out of range. Its output is complete all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// The operation.
+    /// The operation, by [`Op::name`](crate::backend::Op::name).
     pub(crate) op: &'static str,
-    /// The first such index.
+    /// The index.
     pub(crate) index: u64,
     /// How many rows there are.
     pub(crate) bound: u64,
+}
+
+impl From<Fault> for Error {
+    fn from(Fault { op, index, bound }: Fault) -> Self {
+        Self::IndexOutOfRange { op, index, bound }
+    }
 }

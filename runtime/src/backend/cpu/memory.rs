@@ -1,54 +1,125 @@
-//! Host memory that plays device memory.
+//! The memory of a stream: who owns the bytes, and when they are freed.
+//!
+//! The worker of a stream owns every [`Block`]; users hold a [`Handle`], which is an address and a
+//! length. So only the worker can touch the bytes, and it frees a block when it has passed the last
+//! command that was queued before the handle was dropped, whichever thread dropped it.
 
-use std::{
-    fmt,
-    sync::{Arc, mpsc::Sender},
-};
+use std::{fmt, sync::Arc};
 
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::{MmapOptions, MmapRaw};
 
-use super::{access::Ranges, stream::Command};
+use super::stream::Shared;
 use crate::{Error, Result, backend::Memory};
 
-/// A mapping, unmapped behind everything that the stream was told before.
-pub(super) struct CpuMemory {
-    map: Option<Arc<Mapping>>,
+/// Addresses that an arena asks for, unless the machine refuses.
+const ARENA_BYTES: u64 = 64 << 30;
+
+/// A mapping of zeroed pages, which appear when they are first touched.
+pub(super) struct Block {
+    map: MmapRaw,
+    /// Bytes that may be used, from the start.
+    usable: u64,
+}
+
+impl Block {
+    /// `bytes` bytes, all usable.
+    pub(super) fn new(device: &str, bytes: u64) -> Result<Self> {
+        let oom = || Error::OutOfMemory { device: device.into(), bytes, what: "a buffer of its own" };
+        let len = usize::try_from(bytes.max(1)).map_err(|_| oom())?;
+        let map = MmapOptions::new().len(len).map_anon().map_err(|_| oom())?;
+        Ok(Self { map: map.into(), usable: bytes })
+    }
+
+    /// Addresses for an arena, at least `at_least` bytes; none of them usable yet.
+    pub(super) fn reserve(device: &str, at_least: u64) -> Result<Self> {
+        let mut bytes = ARENA_BYTES.max(at_least);
+        loop {
+            // Without a reservation of swap, as most of it is never touched.
+            let map = usize::try_from(bytes)
+                .ok()
+                .and_then(|len| MmapOptions::new().len(len).no_reserve_swap().map_anon().ok());
+            match map {
+                Some(map) => return Ok(Self { map: map.into(), usable: 0 }),
+                None if bytes > at_least => bytes = (bytes / 2).max(at_least),
+                None => {
+                    let device = device.into();
+                    return Err(Error::OutOfMemory { device, bytes, what: "the addresses of an arena" });
+                }
+            }
+        }
+    }
+
+    pub(super) fn addr(&self) -> u64 {
+        self.map.as_ptr().addr() as u64
+    }
+
+    /// Bytes mapped, usable or not.
+    pub(super) fn capacity(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// The bytes' pointer, where `len` bytes at `addr` are usable.
+    fn pointer(&self, addr: u64, len: u64) -> Option<*mut u8> {
+        let offset = addr.checked_sub(self.addr())?;
+        let end = offset.checked_add(len)?;
+        (end <= self.usable).then(|| self.map.as_mut_ptr().wrapping_add(offset as usize))
+    }
+}
+
+/// All blocks of one stream, sorted by address. They never overlap, as all are mapped.
+#[derive(Default)]
+pub(super) struct Blocks(Vec<Block>);
+
+impl Blocks {
+    pub(super) fn insert(&mut self, block: Block) {
+        let at = self.0.partition_point(|b| b.addr() < block.addr());
+        self.0.insert(at, block);
+    }
+
+    /// Frees the block at `addr`.
+    pub(super) fn remove(&mut self, addr: u64) {
+        if let Ok(at) = self.0.binary_search_by_key(&addr, Block::addr) {
+            self.0.remove(at);
+        }
+    }
+
+    /// Makes the first `bytes` of the block at `addr` usable, and says how many were before.
+    pub(super) fn commit(&mut self, addr: u64, bytes: u64) -> Option<u64> {
+        let at = self.0.binary_search_by_key(&addr, Block::addr).ok()?;
+        let block = &mut self.0[at];
+        let before = block.usable;
+        block.usable = before.max(bytes.min(block.capacity()));
+        Some(before)
+    }
+
+    /// The pointer to `len` bytes at `addr`, valid for reads and writes while `self` is borrowed;
+    /// `None` where they are not all usable bytes of one block.
+    pub(super) fn pointer(&self, addr: u64, len: u64) -> Option<*mut u8> {
+        let after = self.0.partition_point(|b| b.addr() <= addr);
+        self.0[after.checked_sub(1)?].pointer(addr, len)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// What users hold of a [`Block`].
+pub(super) struct Handle {
     addr: u64,
     len: u64,
-    queue: Sender<Command>,
+    stream: Arc<Shared>,
 }
 
-/// The pages themselves.
-pub(super) struct Mapping {
-    map: MmapMut,
-    ranges: Ranges,
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        self.ranges.remove(self.map.as_ptr().addr() as u64);
+impl Handle {
+    /// A handle of `len` bytes at `addr`; the block there goes when the handle goes.
+    pub(super) fn new(addr: u64, len: u64, stream: Arc<Shared>) -> Self {
+        Self { addr, len, stream }
     }
 }
 
-impl CpuMemory {
-    /// Zeroed pages; `lazy` ones take memory when they are first touched.
-    pub(super) fn map(bytes: u64, lazy: bool, what: &'static str, ranges: &Ranges, queue: Sender<Command>) -> Result<Self> {
-        let failed = || Error::OutOfMemory { device: "cpu".into(), bytes, what };
-        let len = usize::try_from(bytes.max(1)).map_err(|_| failed())?;
-        let mut options = MmapOptions::new();
-        options.len(len);
-        if lazy {
-            options.no_reserve_swap();
-        }
-        let map = options.map_anon().map_err(|_| failed())?;
-        let addr = map.as_ptr().expose_provenance() as u64;
-        ranges.add(addr, addr + bytes);
-        let map = Arc::new(Mapping { map, ranges: ranges.clone() });
-        Ok(Self { map: Some(map), addr, len: bytes, queue })
-    }
-}
-
-impl Memory for CpuMemory {
+impl Memory for Handle {
     fn addr(&self) -> u64 {
         self.addr
     }
@@ -58,18 +129,14 @@ impl Memory for CpuMemory {
     }
 }
 
-impl Drop for CpuMemory {
+impl Drop for Handle {
     fn drop(&mut self) {
-        if let Some(map) = self.map.take() {
-            // Queued launches may still name these addresses. Without a worker nobody does, and the
-            // mapping goes with the command that could not be sent.
-            let _ = self.queue.send(Command::Release(map));
-        }
+        self.stream.retire(self.addr);
     }
 }
 
-impl fmt::Debug for CpuMemory {
+impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CpuMemory({:#x}, {} bytes)", self.addr, self.len)
+        write!(f, "{} bytes at {:#x}", self.len, self.addr)
     }
 }

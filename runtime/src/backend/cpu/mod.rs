@@ -1,148 +1,177 @@
-//! The CPU as a device: an asynchronous stream with capture.
+//! The CPU as a device: a real asynchronous stream, with capture that executes nothing.
+//!
+//! One thread owns the memory and runs what it is sent, in order (`stream`). Callers hold addresses
+//! (`memory`); kernels turn them into slices through checks (`access`). A capture collects launches
+//! as they are, and a replay is one command that runs them (`graph`), in test mode in a random order
+//! (`order`).
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        mpsc::{Receiver, TryRecvError, channel},
-    },
-};
-
-use super::{Arena, Backend, Executable, HostBlock, Launch, PendingBytes, SharedMemory, refused_in_capture};
-use crate::{Error, Result};
+use std::{fmt, sync::Arc};
 
 mod access;
 mod fault;
 mod graph;
 mod kernels;
 mod memory;
+mod order;
+mod reply;
 mod stream;
 
-use graph::{CpuExecutable, Graph, Node};
-use memory::CpuMemory;
-use stream::{Command, Stream, lost};
+#[cfg(test)]
+mod tests;
 
-/// Addresses reserved for an arena, where the system allows that much.
-const ARENA: u64 = 64 << 30;
+use self::{
+    graph::{CpuExecutable, Node},
+    memory::{Block, Handle},
+    stream::{Command, Kernel, Stream},
+};
+use super::{Arena, Backend, Executable, HostBlock, Launch, PendingBytes, SharedMemory, refused_in_capture};
+use crate::{Error, Result};
 
-/// How the CPU device behaves.
+/// How the device calls itself.
+const NAME: &str = "cpu";
+
+/// How a [`CpuBackend`] works.
 #[derive(Clone, Debug, Default)]
 pub struct CpuOptions {
-    /// For tests, with a seed: independent nodes of a graph run in random order, and freed memory is
-    /// overwritten, so that what depends on luck fails.
+    /// Finds what a GPU would punish: nodes of a replay run in a random order, as far as they do
+    /// not depend on each other, and memory that is fresh or freed is full of NaNs. The value is
+    /// the seed of the orders: equal seeds and equal calls give equal orders.
     pub test_mode: Option<u64>,
-    /// Threads of the kernels; all cores when not given.
+    /// Threads that compute, at least 1; `None` is one per core. Results do not depend on it.
     pub threads: Option<usize>,
 }
 
-/// The CPU device.
+/// The CPU as a [`Backend`].
+///
+/// Dropping it finishes what is queued, so reads under way get their bytes. Memory and executables
+/// may be dropped before or after it, on any thread.
 pub struct CpuBackend {
     stream: Stream,
-    options: CpuOptions,
-    capture: Option<Vec<Node>>,
+    test_mode: bool,
+    /// Arenas made so far.
     arenas: usize,
-}
-
-impl fmt::Debug for CpuBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CpuBackend").field("options", &self.options).finish_non_exhaustive()
-    }
+    /// The nodes of the capture under way.
+    capture: Option<Vec<Node>>,
 }
 
 impl CpuBackend {
     /// Starts the stream.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] when its threads cannot be started.
+    /// [`Error::Config`] for zero threads; [`Error::NoDevice`] when no thread can be started.
     pub fn new(options: CpuOptions) -> Result<Self> {
-        let stream = Stream::start(options.threads, options.test_mode.unwrap_or(0))?;
-        Ok(Self { stream, options, capture: None, arenas: 0 })
+        Self::with_kernel(options, kernels::execute)
     }
 
-    fn refuse_in_capture(&self, call: &'static str) -> Result<()> {
-        if self.capture.is_some() { Err(refused_in_capture(call)) } else { Ok(()) }
+    fn with_kernel(options: CpuOptions, kernel: Kernel) -> Result<Self> {
+        if options.threads == Some(0) {
+            return Err(Error::Config {
+                what: "CpuOptions::threads".into(),
+                why: "0 threads compute nothing; use at least 1, or `None` for one per core".into(),
+            });
+        }
+        Ok(Self {
+            stream: Stream::new(kernel, options.threads, options.test_mode)?,
+            test_mode: options.test_mode.is_some(),
+            arenas: 0,
+            capture: None,
+        })
     }
 
-    fn map(&self, bytes: u64, lazy: bool, what: &'static str) -> Result<SharedMemory> {
-        let memory = CpuMemory::map(bytes, lazy, what, &self.stream.ranges, self.stream.queue.clone())?;
-        Ok(Arc::new(memory))
+    /// Whether `call` may be made now.
+    fn outside_capture(&self, call: &'static str) -> Result<()> {
+        match self.capture {
+            Some(_) => Err(refused_in_capture(call)),
+            None => self.stream.check(),
+        }
+    }
+
+    /// Runs or records.
+    fn submit(&mut self, node: Node) -> Result<()> {
+        match &mut self.capture {
+            Some(nodes) => {
+                nodes.push(node);
+                Ok(())
+            }
+            None => self.stream.send(Command::Run(Box::new(node))),
+        }
+    }
+
+    /// Hands a block to the stream.
+    fn own(&self, block: Block, bytes: u64) -> Result<SharedMemory> {
+        let addr = block.addr();
+        self.stream.send(Command::Insert(block))?;
+        Ok(Arc::new(Handle::new(addr, bytes, self.stream.shared().clone())))
     }
 }
 
 impl Backend for CpuBackend {
     fn name(&self) -> String {
-        "cpu".into()
+        NAME.into()
     }
 
     fn reserve(&mut self, at_least: u64) -> Result<Arena> {
-        let mut bytes = ARENA.max(at_least);
-        loop {
-            match self.map(bytes, true, "an arena") {
-                Ok(memory) => {
-                    self.arenas += 1;
-                    return Ok(Arena { memory, index: self.arenas - 1 });
-                }
-                Err(error) if bytes == at_least => return Err(error),
-                Err(_) => bytes = (bytes / 2).max(at_least),
-            }
-        }
+        self.stream.check()?;
+        let block = Block::reserve(NAME, at_least)?;
+        let bytes = block.capacity();
+        let memory = self.own(block, bytes)?;
+        self.arenas += 1;
+        Ok(Arena { memory, index: self.arenas - 1 })
     }
 
     fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
-        // Pages appear when they are touched.
-        if bytes <= arena.memory.len() {
-            Ok(())
-        } else {
-            Err(Error::OutOfMemory { device: self.name(), bytes, what: "an arena" })
+        self.stream.check()?;
+        if bytes > arena.memory.len() {
+            return Err(Error::OutOfMemory { device: NAME.into(), bytes, what: "an arena" });
         }
+        self.stream.send(Command::Commit { addr: arena.memory.addr(), bytes })
     }
 
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
-        self.refuse_in_capture("alloc")?;
-        self.map(bytes, false, "parameters, state or static inputs")
+        self.outside_capture("alloc")?;
+        self.own(Block::new(NAME, bytes)?, bytes)
     }
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
-        match &mut self.capture {
-            Some(nodes) => {
-                nodes.push(Node::Launch(launch.clone()));
-                Ok(())
-            }
-            None => self.stream.push(Command::Launch(Box::new(launch.clone()))),
+        self.stream.check()?;
+        // A kernel holds its inputs and its output at once.
+        let overlap = launch.outputs.iter().any(|out| {
+            let (start, end) = out.range();
+            launch.inputs.iter().map(|input| input.range()).any(|(s, e)| s.max(start) < e.min(end))
+        });
+        if overlap {
+            let why = format!("{} would write what it reads", launch.op.name());
+            return Err(failed("launch", why));
         }
+        self.submit(Node::Launch(launch.clone()))
     }
 
     fn host_write(&mut self, block: HostBlock) -> Result<()> {
-        self.refuse_in_capture("host_write")?;
-        self.stream.push(Command::Write(block))
+        self.outside_capture("host_write")?;
+        check_block("host_write", &block)?;
+        self.stream.send(Command::Write(block))
     }
 
     fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
-        self.refuse_in_capture("read")?;
-        let (reply, answer) = channel();
-        self.stream.push(Command::Read { addr, bytes, reply })?;
-        Ok(Box::new(CpuRead { answer, ready: std::cell::Cell::new(None) }))
+        self.outside_capture("read")?;
+        self.stream.read(addr, bytes as usize)
     }
 
     fn begin_capture(&mut self) -> Result<()> {
-        self.refuse_in_capture("begin_capture")?;
+        self.outside_capture("begin_capture")?;
         self.capture = Some(Vec::new());
         Ok(())
     }
 
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        let Some(nodes) = self.capture.take() else {
-            return Err(Error::Device {
-                device: self.name(),
-                call: "end_capture",
-                why: "no capture is under way".into(),
-            });
-        };
+        let nodes = self.capture.take();
+        self.stream.check()?;
+        let nodes = nodes.ok_or_else(|| failed("end_capture", "no capture is under way".into()))?;
         if nodes.is_empty() {
             return Ok(None);
         }
-        let graph = Graph::new(nodes, retain, self.options.test_mode.is_some());
-        Ok(Some(Arc::new(CpuExecutable(Arc::new(graph)))))
+        let stream = self.stream.shared().clone();
+        Ok(Some(Arc::new(CpuExecutable::new(nodes, self.test_mode, retain, stream))))
     }
 
     fn abort_capture(&mut self) {
@@ -150,64 +179,54 @@ impl Backend for CpuBackend {
     }
 
     fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
-        self.refuse_in_capture("replay")?;
-        let Some(exec) = exec.as_any().downcast_ref::<CpuExecutable>() else {
-            return Err(Error::Device {
-                device: self.name(),
-                call: "replay",
-                why: "the graph was captured on another device".into(),
-            });
-        };
-        self.stream.push(Command::Replay(Arc::clone(&exec.0), block))
+        self.outside_capture("replay")?;
+        let exec = exec
+            .as_any()
+            .downcast_ref::<CpuExecutable>()
+            .filter(|exec| Arc::ptr_eq(&exec.stream, self.stream.shared()))
+            .ok_or_else(|| failed("replay", "the executable was captured on another device".into()))?;
+        if let Some(block) = &block {
+            check_block("replay", block)?;
+        }
+        self.stream.send(Command::Replay(exec.graph.clone(), block))
     }
 
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
-        match &mut self.capture {
-            Some(nodes) => {
-                nodes.push(Node::Poison { addr, bytes });
-                Ok(())
-            }
-            None => self.stream.push(Command::Poison { addr, bytes }),
-        }
+        self.stream.check()?;
+        self.submit(Node::Poison { addr, bytes })
     }
 
     fn wants_poison(&self) -> bool {
-        self.options.test_mode.is_some()
+        self.test_mode
     }
 
     fn synchronize(&mut self) -> Result<()> {
-        self.read(0, 0)?.wait().map(drop)
+        self.outside_capture("synchronize")?;
+        self.stream.synchronize()
     }
 }
 
-/// An answer that the worker will send.
-struct CpuRead {
-    answer: Receiver<Result<Vec<u8>>>,
-    ready: std::cell::Cell<Option<Result<Vec<u8>>>>,
+impl fmt::Debug for CpuBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CpuBackend")
+            .field("test_mode", &self.test_mode)
+            .field("capturing", &self.capture.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
-impl PendingBytes for CpuRead {
-    fn wait(self: Box<Self>) -> Result<Vec<u8>> {
-        if let Some(result) = self.ready.take() {
-            return result;
+/// A call that failed and did nothing.
+fn failed(call: &'static str, why: String) -> Error {
+    Error::Device { device: NAME.into(), call, why }
+}
+
+/// Whether every write of `block` takes bytes that it has.
+fn check_block(call: &'static str, block: &HostBlock) -> Result<()> {
+    let have = block.bytes.len();
+    match block.writes.iter().find(|(_, offset, len)| offset.checked_add(*len).is_none_or(|end| end > have)) {
+        None => Ok(()),
+        Some((_, offset, len)) => {
+            Err(failed(call, format!("{len} bytes from {offset} are asked of a block of {have}")))
         }
-        self.answer.recv().unwrap_or_else(|_| Err(lost("its stream ended before the read")))
-    }
-
-    fn is_ready(&self) -> bool {
-        let found = match self.ready.take() {
-            Some(result) => Some(result),
-            None => match self.answer.try_recv() {
-                Ok(result) => Some(result),
-                Err(TryRecvError::Empty) => None,
-                Err(TryRecvError::Disconnected) => Some(Err(lost("its stream ended before the read"))),
-            },
-        };
-        let is = found.is_some();
-        self.ready.set(found);
-        is
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,222 +1,346 @@
-//! The stream: a queue of commands, and the worker that carries them out in order.
+//! A stream: a queue of commands, and the thread that carries them out in order.
 
 use std::{
+    collections::VecDeque,
+    hint, mem,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, OnceLock,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{Receiver, Sender, TryRecvError, channel},
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
     },
-    thread::JoinHandle,
-    time::{Duration, Instant},
+    thread::{self, JoinHandle},
 };
 
 use super::{
-    access::{Access, Ranges},
+    access::{self, Access},
     fault::Fault,
     graph::{Graph, Node},
-    kernels,
-    memory::Mapping,
+    memory::{Block, Blocks},
+    order::Random,
+    reply::{Reply, reply},
 };
 use crate::{
-    DType, Error, Result,
-    backend::{HostBlock, Launch, View},
-    layout::Layout,
+    Error, Result,
+    backend::{HostBlock, Launch, PendingBytes},
 };
 
-/// Commands that may wait. A host that runs further ahead than this is held back.
-const QUEUE: usize = 4096;
-/// How long an idle worker looks for the next command before it sleeps: waking it costs more.
-const SPIN: Duration = Duration::from_micros(50);
+/// What runs a launch.
+pub(super) type Kernel = fn(&Access<'_>, &Launch) -> Result<(), Fault>;
 
+/// Commands that may wait. A full queue blocks the caller, so that memory stays bounded.
+const QUEUE: usize = 4096;
+
+/// Looks at an empty queue before the worker sleeps: some microseconds, in which most callers send
+/// their next command and are spared the wake-up.
+const SPINS: u32 = 2000;
+
+/// The pattern of poisoned memory: NaN in every float type, and no plausible index.
+const POISON: u8 = 0xFF;
+
+/// What the worker is told. Small, as it is moved twice.
 pub(super) enum Command {
-    Launch(Box<Launch>),
+    /// A block to own.
+    Insert(Block),
+    /// More of an arena is usable.
+    Commit { addr: u64, bytes: u64 },
+    /// One eager call.
+    Run(Box<Node>),
+    /// Host bytes to write.
     Write(HostBlock),
+    /// A recording to run, after writing the block.
     Replay(Arc<Graph>, Option<HostBlock>),
-    Poison { addr: u64, bytes: u64 },
-    Read { addr: u64, bytes: u64, reply: Sender<Result<Vec<u8>>> },
-    /// Dropped in its turn.
-    Release(#[expect(dead_code, reason = "held to be dropped")] Arc<Mapping>),
+    /// Bytes to read.
+    Read { addr: u64, bytes: usize, to: Reply },
+    /// An answer when all before is done.
+    Sync(Reply),
+    /// Look at the retired memory.
+    Wake,
+    /// End.
     Stop,
 }
 
-/// The host's end.
-#[derive(Debug)]
+/// Memory whose last handle is gone.
+struct Retired {
+    addr: u64,
+    /// Free it when this many commands are done.
+    after: u64,
+}
+
+/// What both sides of a stream, and all handles of its memory, share.
+pub(super) struct Shared {
+    queue: SyncSender<Command>,
+    /// Commands sent so far, but [`Command::Wake`].
+    sent: AtomicU64,
+    retired: Mutex<Vec<Retired>>,
+    has_retired: AtomicBool,
+    /// Why the stream is lost.
+    lost: OnceLock<String>,
+}
+
+impl Shared {
+    /// Has the block at `addr` freed when everything sent so far is done. From any thread; never
+    /// blocks on the stream, as the worker itself calls it when it drops a graph.
+    pub(super) fn retire(&self, addr: u64) {
+        // The last handle's drop comes after the drops of its clones, and a thread that launched
+        // with this memory had one: so its count of commands is seen here.
+        let retired = Retired { addr, after: self.sent.load(Ordering::Acquire) };
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(retired);
+        if !self.has_retired.swap(true, Ordering::AcqRel) {
+            // A full queue has commands to look after, and an ended worker has freed everything.
+            let _ = self.queue.try_send(Command::Wake);
+        }
+    }
+
+    fn lost(&self) -> Option<Error> {
+        let why = self.lost.get()?.clone();
+        Some(Error::ContextLost { device: super::NAME.into(), why })
+    }
+}
+
+/// The caller's side.
 pub(super) struct Stream {
-    pub(super) queue: Sender<Command>,
-    /// Commands that wait. The queue itself has no bound: memory is released from any thread, the worker's
-    /// included, and a worker that waited for itself would wait for ever.
-    depth: Arc<AtomicUsize>,
-    pub(super) ranges: Ranges,
-    lost: Arc<OnceLock<String>>,
+    shared: Arc<Shared>,
     worker: Option<JoinHandle<()>>,
 }
 
 impl Stream {
-    pub(super) fn start(threads: Option<usize>, seed: u64) -> Result<Self> {
-        let (queue, commands) = channel();
-        let depth = Arc::new(AtomicUsize::new(0));
-        let ranges = Ranges::default();
-        let lost = Arc::new(OnceLock::new());
-        let failed = |why: String| Error::NoDevice { device: "cpu".into(), why };
-        let mut builder = rayon::ThreadPoolBuilder::new().thread_name(|i| format!("graphable-cpu-{i}"));
-        if let Some(n) = threads {
-            builder = builder.num_threads(n.max(1));
-        }
-        let pool = builder.build().map_err(|e| failed(format!("its threads cannot be started: {e}")))?;
-        let worker = Worker { commands, ranges: ranges.clone(), lost: Arc::clone(&lost), fault: None, seed, depth: Arc::clone(&depth) };
-        let worker = std::thread::Builder::new()
+    /// Starts a worker that runs launches with `kernel`; `threads` as in
+    /// [`CpuOptions`](super::CpuOptions), `seed` is that of test mode.
+    pub(super) fn new(kernel: Kernel, threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
+        let failed = |why: String| Error::NoDevice { device: super::NAME.into(), why };
+        let (queue, commands) = sync_channel(QUEUE);
+        let shared = Arc::new(Shared {
+            queue,
+            sent: AtomicU64::new(0),
+            retired: Mutex::default(),
+            has_retired: AtomicBool::new(false),
+            lost: OnceLock::new(),
+        });
+        let worker = Worker {
+            shared: shared.clone(),
+            commands,
+            kernel,
+            blocks: Blocks::default(),
+            fault: None,
+            done: 0,
+            retired: VecDeque::new(),
+            random: Random(seed.unwrap_or(0)),
+            poisons: seed.is_some(),
+        };
+        // 0 is one per core.
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.unwrap_or(0))
+            .thread_name(|i| format!("graphable-cpu-{i}"))
+            .build()
+            .map_err(|e| failed(format!("its threads cannot be started: {e}")))?;
+        let worker = thread::Builder::new()
             .name("graphable-cpu-stream".into())
-            // Inside the pool, so that a kernel's parallel parts start without a hand-over.
+            // On one of the pool's own threads: parallel kernels start without a hand-over.
             .spawn(move || pool.install(|| worker.run()))
-            .map_err(|e| failed(format!("its stream cannot be started: {e}")))?;
-        Ok(Self { queue, depth, ranges, lost, worker: Some(worker) })
+            .map_err(|e| failed(format!("its thread cannot be started: {e}")))?;
+        Ok(Self { shared, worker: Some(worker) })
     }
 
-    pub(super) fn push(&self, command: Command) -> Result<()> {
-        if let Some(why) = self.lost.get() {
-            return Err(lost(why));
-        }
-        if self.depth.fetch_add(1, Ordering::Relaxed) >= QUEUE {
-            self.wait_for_room();
-        }
-        self.queue.send(command).map_err(|_| lost("its worker has ended"))
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
-}
 
-impl Stream {
-    #[cold]
-    fn wait_for_room(&self) {
-        while self.depth.load(Ordering::Relaxed) > QUEUE / 2 && self.lost.get().is_none() {
-            std::thread::sleep(SPIN);
-        }
+    /// # Errors
+    /// [`Error::ContextLost`].
+    pub(super) fn check(&self) -> Result<()> {
+        self.shared.lost().map_or(Ok(()), Err)
     }
-}
 
-pub(super) fn lost(why: &str) -> Error {
-    Error::ContextLost { device: "cpu".into(), why: why.to_owned() }
+    /// Queues a command; waits while the queue is full.
+    ///
+    /// # Errors
+    /// [`Error::ContextLost`].
+    pub(super) fn send(&self, command: Command) -> Result<()> {
+        self.check()?;
+        // Before the send: memory dropped in between waits for this command, not for one less.
+        self.shared.sent.fetch_add(1, Ordering::Release);
+        self.shared.queue.send(command).map_err(|_| Error::ContextLost {
+            device: super::NAME.into(),
+            why: "its thread has ended".into(),
+        })
+    }
+
+    /// Queues a read of `bytes` bytes at `addr`.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub(super) fn read(&self, addr: u64, bytes: usize) -> Result<Box<dyn PendingBytes>> {
+        let (to, pending) = reply();
+        self.send(Command::Read { addr, bytes, to })?;
+        Ok(Box::new(pending))
+    }
+
+    /// Waits until everything sent is done.
+    ///
+    /// # Errors
+    /// A fault of a kernel, or [`Error::ContextLost`].
+    pub(super) fn synchronize(&self) -> Result<()> {
+        let (to, pending) = reply();
+        self.send(Command::Sync(to))?;
+        Box::new(pending).wait().map(drop)
+    }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let _ = self.queue.send(Command::Stop);
+        // Not through `send`: a lost stream has to end too.
+        let _ = self.shared.queue.send(Command::Stop);
         if let Some(worker) = self.worker.take() {
-            // The worker catches its kernels' panics, so there is none to pass on.
+            // It ends normally: kernels' panics are caught.
             let _ = worker.join();
         }
     }
 }
 
+/// The side that works.
 struct Worker {
+    shared: Arc<Shared>,
     commands: Receiver<Command>,
-    ranges: Ranges,
-    lost: Arc<OnceLock<String>>,
+    kernel: Kernel,
+    blocks: Blocks,
+    /// The first fault since the last one reported.
     fault: Option<Fault>,
-    seed: u64,
-    depth: Arc<AtomicUsize>,
+    /// Commands done, but [`Command::Wake`].
+    done: u64,
+    /// Memory that commands still queued may use, in about the order in which it may go.
+    retired: VecDeque<Retired>,
+    random: Random,
+    poisons: bool,
 }
 
 impl Worker {
-    fn next(&self) -> Option<Command> {
-        let start = Instant::now();
-        loop {
-            match self.commands.try_recv() {
-                Ok(command) => return Some(command),
-                Err(TryRecvError::Disconnected) => return None,
-                Err(TryRecvError::Empty) if start.elapsed() < SPIN => std::hint::spin_loop(),
-                Err(TryRecvError::Empty) => return self.commands.recv().ok(),
-            }
-        }
-    }
-
     fn run(mut self) {
         while let Some(command) = self.next() {
             match command {
-                Command::Stop => return,
-                Command::Release(_) => continue,
-                Command::Read { addr, bytes, reply } => {
-                    let result = self.read(addr, bytes);
-                    // Nobody waits any more: the answer is not needed.
-                    let _ = reply.send(result);
+                Command::Stop => break,
+                Command::Wake => {}
+                command => {
+                    self.carry_out(command);
+                    self.done += 1;
                 }
-                other if self.lost.get().is_none() => {
-                    let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(other)));
-                    if let Err(panic) = done {
-                        let _ = self.lost.set(message(&*panic));
-                    }
-                }
-                _ => {}
             }
-            self.depth.fetch_sub(1, Ordering::Relaxed);
+            self.free_retired();
         }
     }
 
-    fn access(&self) -> Access<'_> {
-        // SAFETY: this is the stream's worker, and each command makes one `Access`.
-        unsafe { Access::new(&self.ranges) }
+    fn next(&self) -> Option<Command> {
+        for _ in 0..SPINS {
+            match self.commands.try_recv() {
+                Ok(command) => return Some(command),
+                Err(TryRecvError::Empty) => hint::spin_loop(),
+                Err(TryRecvError::Disconnected) => return None,
+            }
+        }
+        self.commands.recv().ok()
     }
 
+    /// Does what a command says, and drops it. A lost stream only answers.
     fn carry_out(&mut self, command: Command) {
-        match command {
-            Command::Launch(launch) => self.launch(&launch),
-            Command::Write(block) => self.write(&block),
-            Command::Poison { addr, bytes } => self.poison(addr, bytes),
-            Command::Replay(graph, block) => {
-                if let Some(block) = block {
-                    self.write(&block);
-                }
-                self.seed = self.seed.wrapping_add(1);
-                for at in graph.order(self.seed) {
-                    match &graph.nodes[at as usize] {
-                        Node::Launch(launch) => self.launch(launch),
-                        Node::Poison { addr, bytes } => self.poison(*addr, *bytes),
-                    }
+        match (command, self.shared.lost()) {
+            (Command::Insert(block), _) => self.blocks.insert(block),
+            (Command::Read { to, .. } | Command::Sync(to), Some(error)) => to.send(Err(error)),
+            (_, Some(_)) => {}
+            (Command::Commit { addr, bytes }, None) => drop(self.guarded(|w| w.commit(addr, bytes))),
+            (Command::Run(node), None) => drop(self.guarded(|w| w.run_node(&node))),
+            (Command::Write(block), None) => drop(self.guarded(|w| w.write(&block))),
+            (Command::Replay(graph, block), None) => {
+                self.guarded(|w| w.replay(&graph, block.as_ref()));
+            }
+            (Command::Read { addr, bytes, to }, None) => {
+                let data = self.guarded(|w| Access::new(&mut w.blocks).bytes(addr, bytes).to_vec());
+                self.answer(data, to);
+            }
+            (Command::Sync(to), None) => self.answer(Some(Vec::new()), to),
+            (Command::Wake | Command::Stop, None) => {}
+        }
+    }
+
+    /// Runs `work`; if it unwinds, the stream is lost.
+    fn guarded<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Option<R> {
+        // A kernel that unwinds leaves half an output, which nobody can read any more.
+        catch_unwind(AssertUnwindSafe(|| work(self)))
+            .map_err(|payload| {
+                let why = access::explain(&*payload);
+                // Nothing that the payload's drop does may end this thread.
+                mem::forget(payload);
+                let _ = self.shared.lost.set(why);
+            })
+            .ok()
+    }
+
+    fn answer(&mut self, data: Option<Vec<u8>>, to: Reply) {
+        to.send(match (data, self.shared.lost(), self.fault.take()) {
+            (_, Some(lost), _) => Err(lost),
+            (_, None, Some(fault)) => Err(fault.into()),
+            (Some(data), None, None) => Ok(data),
+            // A read that fails loses the stream.
+            (None, None, None) => return,
+        });
+    }
+
+    fn commit(&mut self, addr: u64, bytes: u64) {
+        let Some(before) = self.blocks.commit(addr, bytes) else { return };
+        if self.poisons && bytes > before {
+            self.poison(addr + before, bytes - before);
+        }
+    }
+
+    fn run_node(&mut self, node: &Node) {
+        match node {
+            Node::Launch(launch) => {
+                if let Err(fault) = (self.kernel)(&Access::new(&mut self.blocks), launch) {
+                    self.fault.get_or_insert(fault);
                 }
             }
-            Command::Read { .. } | Command::Release(_) | Command::Stop => {}
+            Node::Poison { addr, bytes } => self.poison(*addr, *bytes),
         }
     }
 
-    fn launch(&mut self, launch: &Launch) {
-        if let Err(fault) = kernels::execute(&self.access(), launch) {
-            self.fault.get_or_insert(fault);
+    fn poison(&mut self, addr: u64, bytes: u64) {
+        Access::new(&mut self.blocks).bytes_mut(addr, bytes as usize).fill(POISON);
+    }
+
+    fn write(&mut self, block: &HostBlock) {
+        for &(addr, offset, len) in &block.writes {
+            let bytes = &block.bytes[offset..offset + len];
+            Access::new(&mut self.blocks).bytes_mut(addr, len).copy_from_slice(bytes);
         }
     }
 
-    fn write(&self, block: &HostBlock) {
-        for &(addr, at, len) in &block.writes {
-            let view = byte_view(addr, len as u64);
-            self.access().slice_mut::<u8>(&view).copy_from_slice(&block.bytes[at..at + len]);
+    fn replay(&mut self, graph: &Graph, block: Option<&HostBlock>) {
+        if let Some(block) = block {
+            self.write(block);
+        }
+        match &graph.hazards {
+            None => graph.nodes.iter().for_each(|node| self.run_node(node)),
+            Some(hazards) => {
+                let mut random = mem::replace(&mut self.random, Random(0));
+                hazards.shuffled(&mut random, |node| self.run_node(&graph.nodes[node]));
+                self.random = random;
+            }
         }
     }
 
-    fn poison(&self, addr: u64, bytes: u64) {
-        self.access().slice_mut::<u8>(&byte_view(addr, bytes)).fill(0xff);
-    }
-
-    fn read(&mut self, addr: u64, bytes: u64) -> Result<Vec<u8>> {
-        if let Some(why) = self.lost.get() {
-            return Err(lost(why));
+    fn free_retired(&mut self) {
+        if self.shared.has_retired.load(Ordering::Relaxed) {
+            // Cleared before the list is taken: what comes later sets it again.
+            self.shared.has_retired.swap(false, Ordering::AcqRel);
+            let mut new = self.shared.retired.lock().unwrap_or_else(PoisonError::into_inner);
+            self.retired.extend(new.drain(..));
         }
-        if let Some(Fault { op, index, bound }) = self.fault.take() {
-            return Err(Error::IndexOutOfRange { op, index, bound });
+        // In the order of the drops, which is almost that of `after`: a block out of order goes a
+        // little later than it could.
+        while let Some(first) = self.retired.front()
+            && first.after <= self.done
+        {
+            self.blocks.remove(first.addr);
+            self.retired.pop_front();
         }
-        let copied = catch_unwind(AssertUnwindSafe(|| self.access().slice::<u8>(&byte_view(addr, bytes)).to_vec()));
-        copied.map_err(|panic| {
-            let why = message(&*panic);
-            let error = lost(&why);
-            let _ = self.lost.set(why);
-            error
-        })
     }
-}
-
-fn byte_view(addr: u64, bytes: u64) -> View {
-    let layout = Layout::contiguous(&[bytes as usize]).unwrap_or_else(|_| unreachable!("rank 1"));
-    View { addr, dtype: DType::U8, layout }
-}
-
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    format!("a kernel failed: {}", text.unwrap_or("(no message)"))
 }

@@ -1,0 +1,426 @@
+//! Walks the statements of a block, collects runs of device statements, and leaves the rest to the driver.
+
+use std::collections::HashSet;
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::{Expr, Local, Stmt};
+
+use super::{Binding, Tail, Transform, attrs, classify, free, is_unit_like, span_of};
+
+/// Driver statements, some of which may turn out to be unnecessary.
+enum Piece {
+    Tokens(TokenStream),
+    /// A closure: kept only if driver code uses it.
+    Closure(String, Local),
+}
+
+impl Transform<'_, '_> {
+    /// The driver's form of a block's statements; `after` are the bindings that live on behind it.
+    pub(super) fn block(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> TokenStream {
+        let pieces = self.scoped(|t| t.statements(stmts, tail, after));
+        let mut out = TokenStream::new();
+        for piece in pieces {
+            match piece {
+                Piece::Tokens(t) => out.extend(t),
+                Piece::Closure(name, local) if self.driver_uses.contains(&name) => out.extend(quote!(#local)),
+                Piece::Closure(..) => {}
+            }
+        }
+        out
+    }
+
+    fn statements(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> Vec<Piece> {
+        let mut out = Vec::new();
+        let mut run: Vec<Stmt> = Vec::new();
+        for (at, stmt) in stmts.iter().enumerate() {
+            let rest = &stmts[at + 1..];
+            match stmt {
+                Stmt::Item(item) => out.push(Piece::Tokens(quote!(#item))),
+                Stmt::Local(local) => {
+                    self.guard(local, rest);
+                    self.local(local, &stmts[at..], &mut run, &mut out, after);
+                }
+                Stmt::Macro(m) if rest.is_empty() && m.semi_token.is_none() && tail != Tail::Unit => {
+                    let expr = Expr::Macro(syn::ExprMacro { attrs: m.attrs.clone(), mac: m.mac.clone() });
+                    self.tail(&expr, tail, &mut run, &mut out, after);
+                }
+                Stmt::Macro(_) => run.push(stmt.clone()),
+                Stmt::Expr(expr, semi) => {
+                    let is_tail = rest.is_empty() && semi.is_none() && tail != Tail::Unit && !is_unit_like(expr);
+                    if is_tail {
+                        self.tail(expr, tail, &mut run, &mut out, after);
+                    } else {
+                        self.statement(stmt, expr, &stmts[at..], &mut run, &mut out, after);
+                    }
+                }
+            }
+        }
+        self.flush(&mut run, &[], &mut out, after);
+        out
+    }
+
+    /// Emits the pending run; `rest` are the statements behind it.
+    fn flush(&mut self, run: &mut Vec<Stmt>, rest: &[Stmt], out: &mut Vec<Piece>, after: &HashSet<usize>) {
+        if run.is_empty() {
+            return;
+        }
+        let run = std::mem::take(run);
+        let tokens = self.segment(&run, None, &free::of_stmts(rest), after);
+        out.push(Piece::Tokens(tokens));
+        // A closure of the run can be used by the driver from here on.
+        for stmt in &run {
+            if let Stmt::Local(local) = stmt
+                && let Some(name) = closure_name(local)
+            {
+                out.push(Piece::Closure(name, local.clone()));
+            }
+        }
+    }
+
+    /// Whether evaluating something before the pending run would change what either means.
+    fn depends_on_run(&self, run: &[Stmt], uses: &free::Uses, binds: &[free::Bound]) -> bool {
+        if run.is_empty() {
+            return false;
+        }
+        let theirs = free::of_stmts(run);
+        let bound: HashSet<String> = run.iter().flat_map(bound_by).map(|b| b.ident.to_string()).collect();
+        let changed = |name: &str| {
+            theirs.get(name).is_some_and(|u| {
+                u.assigned || u.through || (u.touched && self.lookup(name).is_some_and(|b| b.mutable))
+            })
+        };
+        uses.0.iter().any(|(name, u)| {
+            bound.contains(name) || changed(name) || (u.assigned || u.touched || u.through) && theirs.has(name)
+        }) || binds.iter().any(|b| {
+            let name = b.ident.to_string();
+            bound.contains(&name) || theirs.has(&name)
+        })
+    }
+
+    fn local(&mut self, local: &Local, from: &[Stmt], run: &mut Vec<Stmt>, out: &mut Vec<Piece>, after: &HashSet<usize>) {
+        let stmt = &from[0];
+        let host = attrs::let_flag(&local.attrs, "host");
+        let key = attrs::let_flag(&local.attrs, "key");
+        let mut plain = local.clone();
+        plain.attrs.retain(|a| !a.path().is_ident("host") && !a.path().is_ident("key") && !attrs::is_ours(a));
+        let binds = free::bound(&local.pat);
+        let Some(init) = &local.init else {
+            if self.depends_on_run(run, &free::Uses::default(), &binds) {
+                self.flush(run, from, out, after);
+            }
+            out.push(Piece::Tokens(quote!(#[allow(unused_mut)] #plain)));
+            for b in binds {
+                let id = self.next_id;
+                self.next_id += 1;
+                let name = b.ident.to_string();
+                self.names.push(Binding { name, id, mutable: b.mutable, closure: None, uninit: true });
+            }
+            return;
+        };
+        let uses = free::of_expr(&init.expr);
+        let boundary = classify::has_boundary(stmt);
+        if host && self.host_statement.is_none() {
+            self.host_statement = Some(self.site_of(0, stmt));
+        }
+        if matches!(&*init.expr, Expr::Closure(_)) && !host && !boundary {
+            // In its place in the run, and again in each later segment that uses it.
+            run.push(Stmt::Local(plain.clone()));
+            for b in binds {
+                let id = self.next_id;
+                self.next_id += 1;
+                let closure = Some(Box::new(plain.clone()));
+                self.names.push(Binding { name: b.ident.to_string(), id, mutable: b.mutable, closure, uninit: false });
+            }
+            return;
+        }
+        let leaves = classify::leaves(stmt);
+        let in_driver = host || key || boundary || leaves || classify::call_free(&init.expr) && init.diverge.is_none();
+        let depends = self.depends_on_run(run, &uses, &binds);
+        if !in_driver || depends && !(host || key || boundary || leaves) {
+            run.push(Stmt::Local(plain));
+            return;
+        }
+        if boundary || leaves || depends {
+            self.flush(run, from, out, after);
+        }
+        let eager = boundary && !only_piecewise(&init.expr);
+        let tainted = !key && !host && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
+        self.in_driver(&uses);
+        let live = self.live_after(&from[1..], after);
+        let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
+        let (own_attrs, pat) = (&plain.attrs, &plain.pat);
+        let diverge = init.diverge.as_ref().map(|(_, e)| {
+            let block = match &**e {
+                Expr::Block(b) => self.block(&b.block.stmts, Tail::Unit, &live),
+                other => quote!(#other;),
+            };
+            quote!(else { #block })
+        });
+        out.push(Piece::Tokens(quote_spanned!(span_of(stmt)=> #(#own_attrs)* let #pat = #value #diverge;)));
+        self.bind_pat(&local.pat, tainted);
+    }
+
+    /// Bindings that code behind this point uses.
+    fn live_after(&self, rest: &[Stmt], after: &HashSet<usize>) -> HashSet<usize> {
+        let mut live = self.ids(&free::of_stmts(rest));
+        live.extend(after);
+        live
+    }
+
+    fn statement(&mut self, stmt: &Stmt, expr: &Expr, from: &[Stmt], run: &mut Vec<Stmt>, out: &mut Vec<Piece>, after: &HashSet<usize>) {
+        let boundary = classify::has_boundary(stmt);
+        let leaves = classify::leaves(stmt);
+        let uses = free::of_expr(expr);
+        if !boundary && !leaves {
+            let assigns = matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if free::is_assign(&b.op));
+            if assigns && classify::call_free(expr) && !self.depends_on_run(run, &uses, &[]) {
+                self.in_driver(&uses);
+                self.note_assigned(&uses);
+                out.push(Piece::Tokens(quote!(#expr;)));
+            } else {
+                run.push(match stmt {
+                    Stmt::Expr(e, _) => Stmt::Expr(e.clone(), Some(Default::default())),
+                    other => other.clone(),
+                });
+            }
+            return;
+        }
+        self.flush(run, from, out, after);
+        self.in_driver(&uses);
+        let live = self.live_after(&from[1..], after);
+        if let Expr::Assign(a) = expr
+            && attrs::boundary(expr).is_none()
+        {
+            let value = self.tail_in_driver(&a.right, Tail::Value, &live);
+            if !only_piecewise(&a.right)
+                && let Some(b) = free::plain_name(&a.left).and_then(|n| self.lookup(&n.to_string()))
+            {
+                let id = b.id;
+                self.tainted.insert(id);
+            }
+            self.note_assigned(&uses);
+            let left = &a.left;
+            out.push(Piece::Tokens(quote!(#left = #value;)));
+            return;
+        }
+        let tokens = self.tail_in_driver(expr, Tail::Unit, &live);
+        self.note_assigned(&uses);
+        out.push(Piece::Tokens(quote!(#tokens;)));
+    }
+
+    fn note_assigned(&mut self, uses: &free::Uses) {
+        for (name, u) in &uses.0 {
+            if u.assigned
+                && let Some(id) = self.lookup(name).map(|b| b.id)
+            {
+                self.assigned.insert(id);
+            }
+        }
+    }
+
+    fn tail(&mut self, expr: &Expr, tail: Tail, run: &mut Vec<Stmt>, out: &mut Vec<Piece>, after: &HashSet<usize>) {
+        let stmt = Stmt::Expr(expr.clone(), None);
+        let in_driver = classify::has_boundary(&stmt) || classify::leaves(&stmt) || classify::call_free(expr);
+        if in_driver {
+            self.flush(run, std::slice::from_ref(&stmt), out, after);
+            let tokens = self.tail_in_driver(expr, tail, after);
+            out.push(Piece::Tokens(tokens));
+        } else {
+            let run = std::mem::take(run);
+            let tokens = self.segment(&run, Some((expr, tail)), &free::Uses::default(), after);
+            out.push(Piece::Tokens(tokens));
+        }
+    }
+
+    /// An expression in value position that may make device calls: those become a segment.
+    pub(super) fn tail_expr(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
+        let stmt = Stmt::Expr(expr.clone(), None);
+        if classify::has_boundary(&stmt) || classify::leaves(&stmt) || classify::call_free(expr) {
+            return self.tail_in_driver(expr, tail, after);
+        }
+        let tokens = if tail == Tail::Unit {
+            let stmt = Stmt::Expr(expr.clone(), Some(Default::default()));
+            self.segment(std::slice::from_ref(&stmt), None, &free::Uses::default(), after)
+        } else {
+            self.segment(&[], Some((expr, tail)), &free::Uses::default(), after)
+        };
+        quote!({ #tokens })
+    }
+
+    /// An expression that the driver evaluates itself.
+    fn tail_in_driver(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
+        if attrs::boundary(expr).is_none() {
+            let stmt = Stmt::Expr(expr.clone(), None);
+            if classify::is_control(expr) && (classify::has_boundary(&stmt) || classify::leaves(&stmt)) {
+                return self.control(expr, tail, after);
+            }
+            if matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_)) {
+                self.in_driver(&free::of_expr(expr));
+                return self.jump(expr);
+            }
+        }
+        self.driver_expr(expr)
+    }
+
+    /// Control flow that stays in the driver.
+    fn control(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
+        let own = attrs::of(expr);
+        match expr {
+            Expr::If(e) => {
+                let (cond, then) = self.scoped(|t| {
+                    let cond = t.driver_expr(&e.cond);
+                    t.bind_conditions(&e.cond);
+                    let tail = if e.else_branch.is_none() { Tail::Unit } else { tail };
+                    (cond, t.block(&e.then_branch.stmts, tail, after))
+                });
+                let other = e.else_branch.as_ref().map(|(_, other)| {
+                    let tokens = match &**other {
+                        Expr::Block(b) if b.attrs.is_empty() && b.label.is_none() => {
+                            let inner = self.block(&b.block.stmts, tail, after);
+                            quote!({ #inner })
+                        }
+                        Expr::If(_) => self.control(other, tail, after),
+                        other => {
+                            let inner = self.tail_expr(other, tail, after);
+                            quote!({ #inner })
+                        }
+                    };
+                    quote!(else #tokens)
+                });
+                quote!(#(#own)* if #cond { #then } #other)
+            }
+            Expr::Match(e) => {
+                let scrutinee = self.driver_expr(&e.expr);
+                let tainted = self.is_tainted(&free::of_expr(&e.expr)) || attrs::boundary(&e.expr).is_some();
+                let arms: Vec<TokenStream> = e
+                    .arms
+                    .iter()
+                    .map(|arm| {
+                        self.scoped(|t| {
+                            t.bind_pat(&arm.pat, tainted);
+                            let (attrs, pat) = (&arm.attrs, &arm.pat);
+                            let guard = arm.guard.as_ref().map(|(_, g)| {
+                                let g = t.driver_expr(g);
+                                quote!(if #g)
+                            });
+                            let body = match &*arm.body {
+                                Expr::Block(b) if b.attrs.is_empty() && b.label.is_none() => {
+                                    let inner = t.block(&b.block.stmts, tail, after);
+                                    quote!({ #inner })
+                                }
+                                other => t.tail_expr(other, tail, after),
+                            };
+                            quote!(#(#attrs)* #pat #guard => #body,)
+                        })
+                    })
+                    .collect();
+                quote!(#(#own)* match #scrutinee { #(#arms)* })
+            }
+            Expr::ForLoop(e) => {
+                let tainted = self.is_tainted(&free::of_expr(&e.expr));
+                let iter = self.driver_expr(&e.expr);
+                let live = self.around_loop(expr, after);
+                let (label, pat) = (&e.label, &e.pat);
+                let body = self.scoped(|t| {
+                    t.bind_pat(pat, tainted);
+                    t.block(&e.body.stmts, Tail::Unit, &live)
+                });
+                quote!(#(#own)* #label for #pat in #iter { #body })
+            }
+            Expr::While(e) => {
+                let live = self.around_loop(expr, after);
+                let label = &e.label;
+                let (cond, body) = self.scoped(|t| {
+                    let cond = t.driver_expr(&e.cond);
+                    t.bind_conditions(&e.cond);
+                    (cond, t.block(&e.body.stmts, Tail::Unit, &live))
+                });
+                quote!(#(#own)* #label while #cond { #body })
+            }
+            Expr::Loop(e) => {
+                let live = self.around_loop(expr, after);
+                let label = &e.label;
+                let body = self.block(&e.body.stmts, Tail::Unit, &live);
+                quote!(#(#own)* #label loop { #body })
+            }
+            Expr::Block(e) => {
+                let label = &e.label;
+                let body = self.block(&e.block.stmts, tail, after);
+                quote!(#(#own)* #label { #body })
+            }
+            Expr::Unsafe(e) => {
+                let body = self.block(&e.block.stmts, tail, after);
+                quote!(#(#own)* unsafe { #body })
+            }
+            other => quote!(#other),
+        }
+    }
+
+    /// What lives on in a loop's body: what the code behind it uses, and what its next turn does.
+    fn around_loop(&self, expr: &Expr, after: &HashSet<usize>) -> HashSet<usize> {
+        let mut live = self.ids(&free::of_expr(expr));
+        live.extend(after);
+        live
+    }
+
+    /// Binds the patterns of `let` conditions.
+    fn bind_conditions(&mut self, cond: &Expr) {
+        match cond {
+            Expr::Let(l) => {
+                let tainted = self.is_tainted(&free::of_expr(&l.expr)) || attrs::boundary(&l.expr).is_some();
+                self.bind_pat(&l.pat, tainted);
+            }
+            Expr::Binary(b) => {
+                self.bind_conditions(&b.left);
+                self.bind_conditions(&b.right);
+            }
+            Expr::Paren(p) => self.bind_conditions(&p.expr),
+            _ => {}
+        }
+    }
+
+    /// Refuses a guard that a later boundary would find still held.
+    fn guard(&mut self, local: &Local, rest: &[Stmt]) {
+        let syn::Pat::Ident(p) = &local.pat else { return };
+        let named_so = p.ident.to_string().strip_prefix('_').is_some_and(|n| !n.is_empty());
+        let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr));
+        if named_so && called && attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
+            self.errors.push_span(
+                p.ident.span(),
+                format!("the guard `{}` would be held across a boundary, and a replay does not take it", p.ident),
+                "end its scope with a block before the boundary, or make it an `#[eager]` value",
+            );
+        }
+    }
+}
+
+/// The names that a top-level statement binds.
+pub(super) fn bound_by(stmt: &Stmt) -> Vec<free::Bound> {
+    match stmt {
+        Stmt::Local(l) => free::bound(&l.pat),
+        _ => Vec::new(),
+    }
+}
+
+/// The name of `let f = |…| …;`.
+pub(super) fn closure_name(local: &Local) -> Option<String> {
+    let init = local.init.as_ref()?;
+    if !matches!(&*init.expr, Expr::Closure(_)) {
+        return None;
+    }
+    free::bound(&local.pat).first().map(|b| b.ident.to_string())
+}
+
+/// Whether all boundaries of the expression are `#[piecewise]` calls: their results come from segments.
+fn only_piecewise(expr: &Expr) -> bool {
+    struct Eager(bool);
+    impl<'a> syn::visit::Visit<'a> for Eager {
+        fn visit_attribute(&mut self, a: &'a syn::Attribute) {
+            self.0 |= attrs::is_eager(a);
+        }
+    }
+    let mut eager = Eager(false);
+    syn::visit::Visit::visit_expr(&mut eager, expr);
+    !eager.0
+}

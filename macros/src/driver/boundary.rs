@@ -1,0 +1,182 @@
+//! Boundaries, and other expressions that the driver evaluates.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{
+    Expr,
+    spanned::Spanned,
+    visit_mut::{self, VisitMut},
+};
+
+use super::{Transform, attrs, classify, cx, free, shortened};
+
+impl Transform<'_, '_> {
+    /// An expression of the driver: boundaries in it are expanded, wherever the whole of it is one.
+    pub(super) fn driver_expr(&mut self, expr: &Expr) -> TokenStream {
+        self.in_driver(&free::of_expr(expr));
+        if let Some(boundary) = attrs::boundary(expr) {
+            return match boundary {
+                attrs::Boundary::Eager(a) => {
+                    let a = a.clone();
+                    self.eager(expr, &a)
+                }
+                attrs::Boundary::Piecewise(a) => {
+                    let a = a.clone();
+                    self.piecewise(expr, &a)
+                }
+            };
+        }
+        if classify::expr_has_boundary(expr) {
+            if let Expr::Let(l) = expr {
+                // `if let P = #[eager] …`
+                let (pat, init) = (&l.pat, self.driver_expr(&l.expr));
+                return quote!(let #pat = #init);
+            }
+            self.refuse_nested(expr);
+        }
+        quote!(#expr)
+    }
+
+    fn refuse_nested(&mut self, expr: &Expr) {
+        struct Marks(Vec<syn::Attribute>);
+        impl<'a> syn::visit::Visit<'a> for Marks {
+            fn visit_attribute(&mut self, a: &'a syn::Attribute) {
+                if attrs::is_ours(a) {
+                    self.0.push(a.clone());
+                }
+            }
+            fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
+        }
+        let mut marks = Marks(Vec::new());
+        syn::visit::Visit::visit_expr(&mut marks, expr);
+        for a in marks.0 {
+            self.errors.push(
+                &a,
+                "a boundary in the middle of an expression",
+                "bind it first: `let v = #[eager] …;`, then use `v`",
+            );
+        }
+    }
+
+    /// Refuses boundaries inside a statement of a segment.
+    pub(super) fn refuse_boundaries(&mut self, stmt: &syn::Stmt) {
+        if let syn::Stmt::Local(l) = stmt {
+            if let Some(init) = &l.init {
+                self.refuse_nested(&init.expr);
+            }
+        } else if let syn::Stmt::Expr(e, _) = stmt {
+            self.refuse_nested(e);
+        }
+    }
+
+    fn eager(&mut self, expr: &Expr, attr: &syn::Attribute) -> TokenStream {
+        let p = crate::krate::private();
+        let krate = crate::krate::krate();
+        let args = attrs::eager_args(attr, self.errors);
+        let inner = attrs::without_ours(expr);
+        let support = match &args.support {
+            Some(level) => quote_spanned!(level.span()=> #p::Support::#level),
+            None => quote!(#p::Support::Never),
+        };
+        let index = self.plan.len();
+        let site = self.site_of(index, &inner);
+        let call = shortened(&inner);
+        self.plan.push(quote!(#p::PlanItem::Boundary { site: #site, call: #call, support: #support }));
+        let cx = cx();
+        let region = Ident::new("__region", Span::mixed_site());
+        let value = Ident::new("__value", Span::mixed_site());
+        let step = self.context.step;
+        let capability = args.capability.map(|name| quote!(let #name: &#krate::Eager<#step> = &#region;));
+        quote! {
+            {
+                #[allow(unused_imports)]
+                use #p::{EagerOther as _, EagerResult as _, EagerTensors as _};
+                let #region = #cx.eager(#site, #support)?;
+                #capability
+                #[allow(unreachable_code, clippy::let_unit_value)]
+                let #value = #inner;
+                (&&&#p::Finish::new(#value)).finish(#region)?
+            }
+        }
+    }
+
+    fn piecewise(&mut self, expr: &Expr, attr: &syn::Attribute) -> TokenStream {
+        let p = crate::krate::private();
+        let cx = cx();
+        let mut inner = attrs::without_ours(expr);
+        let index = self.plan.len();
+        let site = self.site_of(index, &inner);
+        let text = shortened(&inner);
+        self.plan.push(quote!(#p::PlanItem::Piecewise { site: #site, call: #text }));
+        let Some(call) = innermost_call(&mut inner) else {
+            self.errors.push(
+                attr,
+                "`#[piecewise]` marks a call of a function with boundaries",
+                "write `#[piecewise] layer(&x)?`",
+            );
+            return quote!(#inner);
+        };
+        let args = match call {
+            Expr::Call(c) => &mut c.args,
+            Expr::MethodCall(m) => &mut m.args,
+            _ => return quote!(#inner),
+        };
+        for arg in args.iter() {
+            if !classify::call_free(arg) {
+                self.errors.push(
+                    arg,
+                    "an argument of a `#[piecewise]` call makes calls of its own, which no segment would hold",
+                    "bind it first: `let a = …;`, then pass `a`",
+                );
+            }
+        }
+        match args.first_mut() {
+            Some(first) => *first = syn::parse_quote_spanned!(first.span()=> #p::InDriver(#cx, #first)),
+            None => args.push(syn::parse_quote!(#cx)),
+        }
+        quote!(#inner)
+    }
+
+    /// The plain-Rust parts of a driver statement: `return` and `break` values that make calls.
+    pub(super) fn jump(&mut self, expr: &Expr) -> TokenStream {
+        struct Strip;
+        impl VisitMut for Strip {
+            fn visit_attributes_mut(&mut self, attrs: &mut Vec<syn::Attribute>) {
+                attrs.retain(|a| !attrs::is_ours(a));
+            }
+        }
+        match expr {
+            Expr::Return(r) => match r.expr.as_deref() {
+                Some(value) => {
+                    let value = self.tail_expr(value, super::Tail::Function, &Default::default());
+                    quote!(return #value)
+                }
+                None => quote!(#expr),
+            },
+            Expr::Break(b) => match b.expr.as_deref() {
+                Some(value) => {
+                    let value = self.tail_expr(value, super::Tail::Value, &Default::default());
+                    let label = &b.label;
+                    quote!(break #label #value)
+                }
+                None => quote!(#expr),
+            },
+            other => {
+                let mut plain = other.clone();
+                visit_mut::visit_expr_mut(&mut Strip, &mut plain);
+                quote!(#plain)
+            }
+        }
+    }
+}
+
+/// The call that a `#[piecewise]` stands before: below `?` and parentheses.
+fn innermost_call(expr: &mut Expr) -> Option<&mut Expr> {
+    match expr {
+        Expr::Call(_) | Expr::MethodCall(_) => Some(expr),
+        Expr::Try(t) => innermost_call(&mut t.expr),
+        Expr::Paren(p) => innermost_call(&mut p.expr),
+        Expr::Group(g) => innermost_call(&mut g.expr),
+        _ => None,
+    }
+}

@@ -1,0 +1,245 @@
+//! Turns a function body into its driver: statements that become segments, boundaries that run on
+//! every call, and the control flow around them.
+
+use std::collections::HashSet;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Block, Expr, Stmt, spanned::Spanned};
+
+use crate::diag::Errors;
+
+mod attrs;
+mod block;
+mod boundary;
+mod classify;
+mod free;
+mod macros;
+mod misplaced;
+mod replace;
+mod segment;
+
+/// What the driver needs to know of its function.
+pub(crate) struct Context<'a> {
+    /// The function's name.
+    pub(crate) name: String,
+    /// Its return type, lifetimes filled.
+    pub(crate) ret: &'a syn::Type,
+    /// The lifetime of the step.
+    pub(crate) step: &'a syn::Lifetime,
+    /// Names of its parameters (`self` too, for methods).
+    pub(crate) params: Vec<&'a Ident>,
+}
+
+/// A driver.
+pub(crate) struct Driver {
+    /// Its statements, ending in the tail expression. They use `__cx`.
+    pub(crate) body: TokenStream,
+    /// `PlanItem` expressions.
+    pub(crate) plan_items: Vec<TokenStream>,
+    /// `&Site` of the first `#[host] let`.
+    pub(crate) host_statement: Option<TokenStream>,
+}
+
+/// Whether the body has boundaries.
+pub(crate) fn has_boundaries(block: &Block) -> bool {
+    block.stmts.iter().any(classify::has_boundary)
+}
+
+/// The identifier of the driver in generated code.
+pub(crate) fn cx() -> Ident {
+    Ident::new("__cx", Span::mixed_site())
+}
+
+/// Transforms a body.
+pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) -> Driver {
+    misplaced::check(block, errors);
+    let mut t = Transform {
+        context,
+        errors,
+        names: context
+            .params
+            .iter()
+            .enumerate()
+            .map(|(id, p)| Binding { name: p.to_string(), id, mutable: false, closure: None, uninit: false })
+            .collect(),
+        next_id: context.params.len(),
+        tainted: HashSet::new(),
+        assigned: HashSet::new(),
+        plan: Vec::new(),
+        host_statement: None,
+        driver_uses: HashSet::new(),
+        fresh: 0,
+    };
+    let body = t.block(&block.stmts, Tail::Function, &HashSet::new());
+    Driver { body, plan_items: t.plan, host_statement: t.host_statement }
+}
+
+/// `&Site` of a whole block, for functions of one segment.
+pub(crate) fn plain_site(block: &Block, name: &str, index: usize) -> TokenStream {
+    site(name, index, block.brace_token.span.open(), block.brace_token.span.close())
+}
+
+fn site(name: &str, index: usize, first: Span, last: Span) -> TokenStream {
+    let p = crate::krate::private();
+    let first_line = quote_spanned!(first=> ::core::line!());
+    let last_line = quote_spanned!(last=> ::core::line!());
+    quote! {
+        &#p::Site {
+            function: #name,
+            index: #index,
+            file: ::core::file!(),
+            first_line: #first_line,
+            last_line: #last_line,
+        }
+    }
+}
+
+/// First and last span of some tokens.
+fn ends(tokens: &impl ToTokens) -> (Span, Span) {
+    let mut spans = tokens.to_token_stream().into_iter().map(|t| match t {
+        proc_macro2::TokenTree::Group(g) => (g.span_open(), g.span_close()),
+        other => (other.span(), other.span()),
+    });
+    let first = spans.next().unwrap_or((Span::call_site(), Span::call_site()));
+    let last = spans.last().unwrap_or(first);
+    (first.0, last.1)
+}
+
+/// A name in scope.
+#[derive(Clone)]
+struct Binding {
+    name: String,
+    id: usize,
+    mutable: bool,
+    /// A `let` of a closure literal: re-emitted where a segment uses it.
+    closure: Option<Box<syn::Local>>,
+    /// `let x;` that nothing has assigned yet.
+    uninit: bool,
+}
+
+/// What the last expression of a block is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    /// The function's result.
+    Function,
+    /// The block's value.
+    Value,
+    /// Nothing: the block's value is `()`.
+    Unit,
+}
+
+struct Transform<'a, 'e> {
+    context: &'a Context<'a>,
+    errors: &'e mut Errors,
+    /// Names in scope, innermost last.
+    names: Vec<Binding>,
+    next_id: usize,
+    /// Ids of bindings that hold values of eager code.
+    tainted: HashSet<usize>,
+    /// Ids of `let x;` bindings that were assigned.
+    assigned: HashSet<usize>,
+    plan: Vec<TokenStream>,
+    host_statement: Option<TokenStream>,
+    /// Names that driver code uses: closures among them are kept there.
+    driver_uses: HashSet<String>,
+    fresh: usize,
+}
+
+impl Transform<'_, '_> {
+    fn lookup(&self, name: &str) -> Option<&Binding> {
+        self.names.iter().rev().find(|b| b.name == name)
+    }
+
+    fn bind(&mut self, name: String, mutable: bool) -> usize {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.names.push(Binding { name, id, mutable, closure: None, uninit: false });
+        id
+    }
+
+    /// Binds the names of a pattern; tainted ones are values of eager code.
+    fn bind_pat(&mut self, pat: &syn::Pat, tainted: bool) {
+        for b in free::bound(pat) {
+            let id = self.bind(b.ident.to_string(), b.mutable);
+            if tainted {
+                self.tainted.insert(id);
+            }
+        }
+    }
+
+    fn fresh(&mut self, prefix: &str) -> Ident {
+        self.fresh += 1;
+        Ident::new(&format!("__{prefix}{}", self.fresh), Span::mixed_site())
+    }
+
+    /// Ids of names, as they resolve here; closures count as what they capture.
+    fn ids(&self, uses: &free::Uses) -> HashSet<usize> {
+        let mut ids = HashSet::new();
+        for name in uses.names() {
+            self.add_id(name, &mut ids);
+        }
+        ids
+    }
+
+    fn add_id(&self, name: &str, ids: &mut HashSet<usize>) {
+        let Some(b) = self.lookup(name) else { return };
+        if !ids.insert(b.id) {
+            return;
+        }
+        if let Some(local) = b.closure.as_ref().and_then(|l| l.init.as_ref()) {
+            for inner in free::of_expr(&local.expr).names() {
+                self.add_id(inner, ids);
+            }
+        }
+    }
+
+    fn is_tainted(&self, uses: &free::Uses) -> bool {
+        uses.names().any(|n| self.lookup(n).is_some_and(|b| self.tainted.contains(&b.id)))
+    }
+
+    /// Notes what driver code uses.
+    fn in_driver(&mut self, uses: &free::Uses) {
+        self.driver_uses.extend(uses.names().map(str::to_owned));
+    }
+
+    /// Runs with the names of an inner scope.
+    fn scoped<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        let depth = self.names.len();
+        let result = f(self);
+        self.names.truncate(depth);
+        result
+    }
+
+    fn site_of(&self, index: usize, tokens: &impl ToTokens) -> TokenStream {
+        let (first, last) = ends(tokens);
+        site(&self.context.name, index, first, last)
+    }
+}
+
+/// Tokens as one short line, for the plan.
+fn shortened(tokens: &impl ToTokens) -> String {
+    let text = tokens.to_token_stream().to_string();
+    let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (spaced, tight) in
+        [(" (", "("), ("( ", "("), (" )", ")"), (" ,", ","), (" . ", "."), ("& ", "&"), (" ?", "?"), (" :: ", "::")]
+    {
+        text = text.replace(spaced, tight);
+    }
+    if text.chars().count() > 60 {
+        text = text.chars().take(57).chain("...".chars()).collect();
+    }
+    text
+}
+
+fn span_of(stmt: &Stmt) -> Span {
+    stmt.span()
+}
+
+fn is_unit_like(expr: &Expr) -> bool {
+    matches!(expr, Expr::ForLoop(_) | Expr::While(_) | Expr::Assign(_))
+        || matches!(expr, Expr::Binary(b) if free::is_assign(&b.op))
+}
+
+#[cfg(test)]
+mod tests;

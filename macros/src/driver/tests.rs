@@ -1,0 +1,51 @@
+//! Expansions of bodies, as text and by their plan.
+
+use super::*;
+
+fn driver(item: &str) -> (String, usize, String) {
+    let f: syn::ItemFn = syn::parse_str(item).unwrap();
+    let syn::ReturnType::Type(_, ret) = &f.sig.output else { panic!("a return type is needed") };
+    let step: syn::Lifetime = syn::parse_quote!('s);
+    let params = f
+        .sig
+        .inputs
+        .iter()
+        .filter_map(|a| match a {
+            syn::FnArg::Typed(t) => match &*t.pat {
+                syn::Pat::Ident(p) => Some(&p.ident),
+                _ => None,
+            },
+            syn::FnArg::Receiver(_) => None,
+        })
+        .collect();
+    let context = Context { name: f.sig.ident.to_string(), ret, step: &step, params };
+    let mut errors = Errors::default();
+    let d = expand(&f.block, &context, &mut errors);
+    let messages = errors.finish().to_string();
+    let body = d.body;
+    let file: syn::File = syn::parse2(quote!(fn driver() { #body })).expect("the driver is Rust");
+    (prettyplease::unparse(&file), d.plan_items.len(), messages)
+}
+
+/// Without the `Site` expressions, which fill the page.
+fn readable(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("&::graphable::__private::Site {") {
+        out.push_str(&rest[..at]);
+        out.push_str("SITE");
+        let end = rest[at..].find('}').unwrap();
+        rest = &rest[at + end + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[test]
+fn print_one() {
+    if let Ok(path) = std::env::var("GRAPHABLE_EXPAND") {
+        let text = std::fs::read_to_string(path).unwrap();
+        let (body, _, messages) = driver(&text);
+        println!("{}\n{messages}", readable(&body));
+    }
+}

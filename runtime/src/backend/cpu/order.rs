@@ -1,0 +1,67 @@
+//! Which nodes of a graph must follow which, and random orders that respect it.
+
+use super::graph::{Node, Range};
+
+/// For each node, the later nodes that must wait for it.
+///
+/// Node `b` waits for an earlier node `a` where one of them writes a byte that the other reads or
+/// writes. Ranges are those of whole views: strided views that interleave count as overlapping.
+#[derive(Debug)]
+pub(super) struct Hazards {
+    successors: Vec<Vec<u32>>,
+    predecessors: Vec<u32>,
+}
+
+impl Hazards {
+    pub(super) fn of(nodes: &[Node]) -> Self {
+        let touched: Vec<(Vec<Range>, Vec<Range>)> = nodes.iter().map(Node::ranges).collect();
+        let mut hazards =
+            Self { successors: vec![Vec::new(); nodes.len()], predecessors: vec![0; nodes.len()] };
+        for (b, (reads, writes)) in touched.iter().enumerate() {
+            for (a, (earlier_reads, earlier_writes)) in touched[..b].iter().enumerate() {
+                if overlap(earlier_writes, reads)
+                    || overlap(earlier_reads, writes)
+                    || overlap(earlier_writes, writes)
+                {
+                    hazards.successors[a].push(b as u32);
+                    hazards.predecessors[b] += 1;
+                }
+            }
+        }
+        hazards
+    }
+
+    /// Calls `run` for every node, each after all that it waits for, otherwise at random.
+    pub(super) fn shuffled(&self, random: &mut Random, mut run: impl FnMut(usize)) {
+        let mut waiting = self.predecessors.clone();
+        let mut ready: Vec<usize> = (0..waiting.len()).filter(|&n| waiting[n] == 0).collect();
+        while !ready.is_empty() {
+            let node = ready.swap_remove(random.below(ready.len()));
+            run(node);
+            for &next in &self.successors[node] {
+                waiting[next as usize] -= 1;
+                if waiting[next as usize] == 0 {
+                    ready.push(next as usize);
+                }
+            }
+        }
+    }
+}
+
+fn overlap(a: &[Range], b: &[Range]) -> bool {
+    a.iter().any(|a| b.iter().any(|b| a.0.max(b.0) < a.1.min(b.1)))
+}
+
+/// SplitMix64: enough to shuffle, and the same for a seed on every machine.
+#[derive(Debug)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    /// A number below `n`, which is not 0.
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ z >> 31) % n as u64) as usize
+    }
+}

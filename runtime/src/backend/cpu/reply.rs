@@ -1,0 +1,69 @@
+//! An answer from the worker to one caller.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::{Error, Result, backend::PendingBytes};
+
+type Answer = Result<Vec<u8>>;
+
+#[derive(Default)]
+struct Slot {
+    answer: Mutex<Option<Answer>>,
+    changed: Condvar,
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Option<Answer>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, answer: Answer) {
+        self.lock().get_or_insert(answer);
+        self.changed.notify_one();
+    }
+}
+
+/// The side that answers. Dropped without an answer, it says that the device is gone: nobody waits
+/// for ever.
+pub(super) struct Reply(Arc<Slot>);
+
+/// The side that waits.
+pub(super) struct Pending(Arc<Slot>);
+
+/// Both sides of one answer.
+pub(super) fn reply() -> (Reply, Pending) {
+    let slot = Arc::<Slot>::default();
+    (Reply(slot.clone()), Pending(slot))
+}
+
+impl Reply {
+    pub(super) fn send(self, answer: Answer) {
+        self.0.set(answer);
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        // After `send` nobody sees it: the first answer stays, and once it is taken nobody waits.
+        self.0.set(Err(Error::ContextLost {
+            device: super::NAME.into(),
+            why: "its runtime was dropped before this was done".into(),
+        }));
+    }
+}
+
+impl PendingBytes for Pending {
+    fn wait(self: Box<Self>) -> Result<Vec<u8>> {
+        let mut slot = self.0.lock();
+        loop {
+            match slot.take() {
+                Some(answer) => return answer,
+                None => slot = self.0.changed.wait(slot).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.0.lock().is_some()
+    }
+}

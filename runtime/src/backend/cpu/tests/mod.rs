@@ -1,0 +1,212 @@
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use smallvec::smallvec;
+
+use super::{access::Access, fault::Fault, *};
+use crate::{
+    DType,
+    backend::{Op, View},
+    layout::Layout,
+};
+
+mod graphs;
+mod lost;
+mod memory;
+
+fn backend() -> CpuBackend {
+    CpuBackend::new(CpuOptions { threads: Some(1), ..CpuOptions::default() }).unwrap()
+}
+
+fn shuffling(seed: u64) -> CpuBackend {
+    CpuBackend::new(CpuOptions { test_mode: Some(seed), threads: Some(1) }).unwrap()
+}
+
+fn bytes_at(addr: u64, n: usize) -> View {
+    View { addr, dtype: DType::U8, layout: Layout::contiguous(&[n]).unwrap() }
+}
+
+fn copy(from: u64, to: u64, n: usize) -> Launch {
+    Launch { op: Op::Copy, inputs: smallvec![bytes_at(from, n)], outputs: smallvec![bytes_at(to, n)] }
+}
+
+fn block(addr: u64, bytes: &[u8]) -> HostBlock {
+    HostBlock { bytes: bytes.to_vec(), writes: vec![(addr, 0, bytes.len())] }
+}
+
+fn write(b: &mut dyn Backend, addr: u64, bytes: &[u8]) {
+    b.host_write(block(addr, bytes)).unwrap();
+}
+
+fn read(b: &mut dyn Backend, addr: u64, bytes: u64) -> Vec<u8> {
+    b.read(addr, bytes).unwrap().wait().unwrap()
+}
+
+/// Until whoever locks lets go, [`gated`] launches stand still.
+static GATE: Mutex<()> = Mutex::new(());
+
+fn close_gate() -> MutexGuard<'static, ()> {
+    GATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As the real kernels, but `Fill` waits for the gate (and fills nothing) and `Arange` panics.
+fn gated(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+    match launch.op {
+        Op::Fill(_) => drop(close_gate()),
+        Op::Arange { .. } => panic!("the test wants it"),
+        _ => return kernels::execute(access, launch),
+    }
+    Ok(())
+}
+
+fn gated_backend() -> CpuBackend {
+    CpuBackend::with_kernel(CpuOptions { threads: Some(1), ..CpuOptions::default() }, gated).unwrap()
+}
+
+fn output_only(op: Op) -> Launch {
+    Launch { op, inputs: smallvec![], outputs: smallvec![] }
+}
+
+const WAIT_FOR_GATE: Op = Op::Fill(0.0);
+const PANIC: Op = Op::Arange { start: 0.0, step: 0.0 };
+
+#[test]
+fn calls_return_before_the_work_is_done() {
+    let mut b = gated_backend();
+    let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
+    let gate = close_gate();
+    b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
+    write(&mut b, x.addr(), &[7; 64]);
+    b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();
+    write(&mut b, x.addr(), &[8; 64]);
+    let early = b.read(y.addr(), 64).unwrap();
+    let late = b.read(x.addr(), 64).unwrap();
+    assert!(!early.is_ready() && !late.is_ready(), "nothing can have run");
+    drop(gate);
+    assert_eq!(early.wait().unwrap(), [7; 64], "the copy came between the writes");
+    assert_eq!(late.wait().unwrap(), [8; 64]);
+}
+
+#[test]
+fn a_full_queue_holds_the_host_back_and_keeps_the_order() {
+    let mut b = gated_backend();
+    let x = b.alloc(4).unwrap();
+    let gate = close_gate();
+    b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
+    let (sent, progress) = mpsc::channel();
+    let writer = thread::spawn(move || {
+        for i in 0..20_000u32 {
+            write(&mut b, x.addr(), &i.to_ne_bytes());
+            sent.send(i).unwrap();
+        }
+        let pending = b.read(x.addr(), 4).unwrap();
+        while !pending.is_ready() {
+            thread::yield_now();
+        }
+        pending.wait().unwrap()
+    });
+    let mut last = 0;
+    while last < 4000 {
+        last = progress.recv().unwrap();
+    }
+    while let Ok(i) = progress.recv_timeout(Duration::from_millis(300)) {
+        last = i;
+    }
+    assert!(last < 5000, "{last} commands wait, the bound is 4096");
+    drop(gate);
+    assert_eq!(writer.join().unwrap(), 19_999u32.to_ne_bytes());
+}
+
+#[test]
+fn an_index_out_of_range_is_reported_once() {
+    let mut b = backend();
+    let (ids, table, out) = (b.alloc(4).unwrap(), b.alloc(16).unwrap(), b.alloc(4).unwrap());
+    let view =
+        |addr, dtype, shape: &[usize]| View { addr, dtype, layout: Layout::contiguous(shape).unwrap() };
+    let lookup = Launch {
+        op: Op::Embedding,
+        inputs: smallvec![view(ids.addr(), DType::U32, &[1]), view(table.addr(), DType::F32, &[4, 1])],
+        outputs: smallvec![view(out.addr(), DType::F32, &[1, 1])],
+    };
+    write(&mut b, table.addr(), bytemuck::cast_slice(&[1.0f32, 2.0, 3.0, 4.0]));
+    for bad in [9u32, 4] {
+        write(&mut b, ids.addr(), &bad.to_ne_bytes());
+        b.launch(&lookup).unwrap();
+    }
+    let error = b.read(out.addr(), 4).unwrap().wait().unwrap_err();
+    assert!(matches!(error, Error::IndexOutOfRange { op: "embedding", index: 9, bound: 4 }), "{error}");
+    assert_eq!(read(&mut b, out.addr(), 4), 0f32.to_ne_bytes());
+    write(&mut b, ids.addr(), &3u32.to_ne_bytes());
+    b.launch(&lookup).unwrap();
+    b.synchronize().unwrap();
+    assert_eq!(read(&mut b, out.addr(), 4), 4f32.to_ne_bytes(), "the stream goes on");
+
+    write(&mut b, ids.addr(), &5u32.to_ne_bytes());
+    b.launch(&lookup).unwrap();
+    assert!(matches!(b.synchronize(), Err(Error::IndexOutOfRange { index: 5, .. })));
+    b.synchronize().unwrap();
+}
+
+#[test]
+fn wrong_arguments_are_refused_and_change_nothing() {
+    let mut b = backend();
+    let x = b.alloc(64).unwrap();
+    let beyond = HostBlock { bytes: vec![1; 8], writes: vec![(x.addr(), 4, 5)] };
+    assert!(matches!(b.host_write(beyond), Err(Error::Device { call: "host_write", .. })));
+    let overflowing = HostBlock { bytes: vec![1; 8], writes: vec![(x.addr(), usize::MAX, 5)] };
+    assert!(matches!(b.host_write(overflowing), Err(Error::Device { call: "host_write", .. })));
+    let onto_itself = copy(x.addr(), x.addr() + 8, 16);
+    assert!(matches!(b.launch(&onto_itself), Err(Error::Device { call: "launch", .. })));
+    let no_threads = CpuOptions { threads: Some(0), ..CpuOptions::default() };
+    assert!(matches!(CpuBackend::new(no_threads), Err(Error::Config { .. })));
+    assert_eq!(read(&mut b, x.addr(), 64), [0; 64]);
+}
+
+#[test]
+fn dropping_finishes_what_is_queued() {
+    let mut b = gated_backend();
+    let x = b.alloc(64).unwrap();
+    let gate = close_gate();
+    b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
+    for i in 0..1000 {
+        write(&mut b, x.addr(), &[i as u8; 64]);
+    }
+    let pending = b.read(x.addr(), 64).unwrap();
+    let dropping = thread::spawn(move || drop(b));
+    assert!(!pending.is_ready());
+    drop(gate);
+    dropping.join().unwrap();
+    assert!(pending.is_ready());
+    assert_eq!(pending.wait().unwrap(), [999u32 as u8; 64]);
+}
+
+/// The price of a call while the worker is busy; run with `--ignored --nocapture`, optimised.
+#[test]
+#[ignore = "a measurement"]
+fn push_cost() {
+    let mut b = gated_backend();
+    let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
+    b.begin_capture().unwrap();
+    b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();
+    let exec = b.end_capture(vec![x, y]).unwrap().unwrap();
+    for round in 0..5 {
+        let gate = close_gate();
+        b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
+        thread::sleep(Duration::from_millis(5));
+        let start = Instant::now();
+        for _ in 0..4000 {
+            b.replay(&exec, None).unwrap();
+        }
+        let held = start.elapsed() / 4000;
+        drop(gate);
+        b.synchronize().unwrap();
+        let start = Instant::now();
+        for _ in 0..100_000 {
+            b.replay(&exec, None).unwrap();
+        }
+        println!("round {round}: {held:?} behind a busy worker, {:?} streaming", start.elapsed() / 100_000);
+    }
+}

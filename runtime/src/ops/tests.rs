@@ -1,0 +1,302 @@
+//! Padding marks and views: what only the crate itself can look at.
+
+use super::*;
+use crate::{
+    Device, Error, Mode, Runtime, State, Step,
+    backend::SharedMemory,
+    core::{FrameState, Symbol},
+    ops::shape::viewed,
+};
+
+/// Symbols of the tests.
+const B: Option<u8> = Some(0);
+const T: Option<u8> = Some(1);
+
+fn in_step(f: impl for<'s> FnOnce(&Step<'s>)) {
+    let mut rt = Runtime::new(Device::cpu()).unwrap();
+    let step = rt.step().unwrap();
+    f(&step);
+}
+
+fn marks(symbols: &[Option<u8>]) -> Marks {
+    symbols.iter().enumerate().fold(Marks::NONE, |m, (axis, &s)| m.with(axis, s))
+}
+
+/// Zeros of `shape`, with dimensions padded by symbols.
+fn padded<'s, E: Element>(step: &Step<'s>, shape: &[usize], symbols: &[Option<u8>]) -> Tensor<'s, E> {
+    let x = zeros::<E>(step.scope(), shape).unwrap();
+    x.alias(x.raw.layout, 0, marks(symbols))
+}
+
+#[track_caller]
+fn marked<E>(result: Result<Tensor<'_, E>>, symbols: &[Option<u8>]) {
+    assert_eq!(result.unwrap().raw.marks, marks(symbols));
+}
+
+#[track_caller]
+fn mixes<E>(result: Result<E>, wrong_axis: usize) {
+    match result {
+        Err(Error::PaddedMix { axis, .. }) => assert_eq!(axis, wrong_axis),
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("not refused"),
+    }
+}
+
+/// As [`in_step`], inside a call in which 2 of `B` rows and 3 of `T` are real.
+fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
+    in_step(|step| {
+        let rt = step.scope().rt;
+        let mut counts = vec![0; 32];
+        (counts[0], counts[16]) = (2, 3);
+        let block = rt.allocate_owned(32, Some(counts)).unwrap();
+        let symbol = |name, real| Symbol { name, real, padded: 4, bucketed: true };
+        rt.core.borrow_mut().frame = Some(FrameState {
+            name: "test",
+            mode: Mode::None,
+            symbols: vec![symbol("B", 2), symbol("T", 3)],
+            block: SharedMemory::clone(&block.memory),
+            block_id: block.id,
+            scalars: 0,
+            audit_every: 0,
+            max_recordings: 1,
+            or_error: false,
+            warmups_before: 0,
+        });
+        f(step);
+        rt.core.borrow_mut().frame = None;
+    });
+}
+
+#[test]
+fn only_real_rows_are_scattered() {
+    in_call(|step| {
+        let state = State::<f32>::zeros(step.scope().rt, &[5]).unwrap();
+        let ones = ones_like(&padded::<f32>(step, &[4], &[B])).unwrap();
+        scatter_rows(&state, &arange::<u32>(step.scope(), 4).unwrap(), &ones).unwrap();
+        assert_eq!(step.read(&load(step.scope(), &state).unwrap()).unwrap(), [1.0, 1.0, 0.0, 0.0, 0.0]);
+        // The mark may come with the index just as well.
+        let index = cast::<_, u32>(&padded::<u8>(step, &[4], &[T])).unwrap();
+        let places = add(&index, &arange::<u32>(step.scope(), 4).unwrap()).unwrap();
+        let twos = full(step.scope(), &[4], 2.0f32).unwrap();
+        scatter_rows(&state, &places, &twos).unwrap();
+        assert_eq!(step.read(&load(step.scope(), &state).unwrap()).unwrap(), [2.0, 2.0, 2.0, 0.0, 0.0]);
+    });
+}
+
+#[test]
+fn ragged_results_hold_what_is_real() {
+    in_call(|step| {
+        let x = ones_like(&padded::<u32>(step, &[4, 2], &[B])).unwrap();
+        assert_eq!(step.nonzero(&x).unwrap().read(step).unwrap(), [0, 0, 0, 1, 1, 0, 1, 1]);
+        assert_eq!(step.bincount(&x).unwrap().read(step).unwrap(), [0, 4]);
+        let mask = step.tensor(&[2], &[true, false]).unwrap();
+        assert_eq!(step.masked_select(&x, &mask).unwrap().read(step).unwrap(), [1, 1]);
+        mixes(step.masked_select(&x, &padded::<bool>(step, &[4, 1], &[T])), 0);
+        let repeats = arange::<u32>(step.scope(), 4).unwrap();
+        assert_eq!(step.repeat_interleave(&x, &repeats).unwrap().shape(), [1, 2]);
+        mixes(step.repeat_interleave(&x, &padded::<u32>(step, &[4], &[T])), 0);
+        let (whole, count) = step.unique(&x).unwrap().pad_to(3, 0).unwrap();
+        assert_eq!(step.read(&whole).unwrap(), [1, 0, 0]);
+        assert_eq!(step.item(&count).unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_refusal_names_operation_and_symbol() {
+    in_call(|step| {
+        let text = sum(&padded::<f32>(step, &[4, 2], &[B]), 0).unwrap_err().to_string();
+        assert!(text.starts_with("sum: axis 0 is padded to a bucket of B"), "{text}");
+    });
+}
+
+#[test]
+fn element_wise_marks_unite() {
+    in_step(|step| {
+        let x = padded::<f32>(step, &[4, 3], &[B, None]);
+        let y = padded::<f32>(step, &[4, 3], &[None, T]);
+        marked(add(&x, &y), &[B, T]);
+        marked(neg(&x), &[B, None]);
+        marked(lt(&x, &y), &[B, T]);
+        marked(cast::<_, u8>(&x), &[B, None]);
+        marked(cast::<_, f32>(&x), &[B, None]);
+        marked(zeros_like(&x), &[B, None]);
+        marked(where_(&lt(&x, &x).unwrap(), &y, &y), &[B, T]);
+        mixes(add(&x, &padded::<f32>(step, &[4, 3], &[T, None])), 0);
+        // An unmarked dimension of the same size becomes marked; a missing or repeated one, too.
+        marked(mul(&zeros::<f32>(step.scope(), &[2, 4, 3]).unwrap(), &x), &[None, B, None]);
+        marked(sub(&x, &zeros::<f32>(step.scope(), &[1, 1]).unwrap()), &[B, None]);
+        // A marked dimension of size 1 that is repeated has one, real, element.
+        let one = padded::<f32>(step, &[1, 3], &[B, None]);
+        marked(add(&one, &zeros::<f32>(step.scope(), &[4, 3]).unwrap()), &[None, None]);
+        marked(add(&one, &one), &[B, None]);
+    });
+}
+
+#[test]
+fn reductions_refuse_a_padded_axis() {
+    in_step(|step| {
+        let x = padded::<f32>(step, &[4, 5, 3], &[B, T, None]);
+        marked(sum(&x, 2), &[B, T]);
+        mixes(sum(&x, 1), 1);
+        mixes(mean(&x, 0), 0);
+        mixes(max(&x, 0), 0);
+        mixes(argmax(&x, 1), 1);
+        marked(argmax(&x, 2), &[B, T]);
+        mixes(softmax(&x, 1), 1);
+        mixes(log_softmax(&x, 0), 0);
+        mixes(l2_normalize(&x, 0, 0.1), 0);
+        marked(softmax(&x, 2), &[B, T, None]);
+        let w = zeros::<f32>(step.scope(), &[3]).unwrap();
+        marked(rms_norm(&x, &w, 0.1), &[B, T, None]);
+        marked(layer_norm(&x, &w, &w, 0.1), &[B, T, None]);
+        let last = padded::<f32>(step, &[2, 3], &[None, T]);
+        mixes(rms_norm(&last, &w, 0.1), 1);
+        mixes(layer_norm(&last, &w, &w, 0.1), 1);
+        let mask = padded::<bool>(step, &[4, 5, 1], &[B, T]);
+        marked(masked_mean(&x, &mask, 1), &[B, None]);
+        mixes(masked_mean(&x, &padded::<bool>(step, &[4, 5, 1], &[T, T]), 1), 0);
+    });
+}
+
+#[test]
+fn products_contract_only_what_is_real() {
+    in_step(|step| {
+        let x = padded::<f32>(step, &[4, 5, 3], &[B, T, None]);
+        let w = zeros::<f32>(step.scope(), &[7, 3]).unwrap();
+        let b = zeros::<f32>(step.scope(), &[7]).unwrap();
+        marked(linear(&x, &w), &[B, T, None]);
+        marked(linear_bias(&x, &w, &b), &[B, T, None]);
+        marked(matmul_nt(&x, &w), &[B, T, None]);
+        marked(matmul_nt(&x, &x), &[B, T, T]);
+        mixes(matmul(&matmul_nt(&x, &x).unwrap(), &x), 2);
+        mixes(matmul(&transpose(&x, 1, 2).unwrap(), &zeros::<f32>(step.scope(), &[5, 2]).unwrap()), 2);
+        let k = padded::<f32>(step, &[2, 5], &[None, T]);
+        mixes(linear(&k, &zeros::<f32>(step.scope(), &[7, 5]).unwrap()), 1);
+        mixes(linear(&zeros::<f32>(step.scope(), &[7, 5]).unwrap(), &k), 1);
+        mixes(matmul(&x, &padded::<f32>(step, &[4, 3, 2], &[T])), 0);
+    });
+}
+
+#[test]
+fn attention_sees_no_padding_unless_masked() {
+    in_step(|step| {
+        let q = padded::<f32>(step, &[2, 4, 2, 8], &[B, T]);
+        let cache = zeros::<f32>(step.scope(), &[2, 4, 1, 8]).unwrap();
+        let kv = padded::<f32>(step, &[2, 4, 1, 8], &[B, T]);
+        let lengths = padded::<u32>(step, &[2], &[B]);
+        let positions = padded::<u32>(step, &[2, 4], &[B, T]);
+        marked(attention(&q, &cache, &cache, AttentionMask::None, 1.0), &[B, T]);
+        mixes(attention(&q, &kv, &kv, AttentionMask::None, 1.0), 1);
+        mixes(attention(&q, &cache, &kv, AttentionMask::None, 1.0), 1);
+        marked(attention(&q, &kv, &kv, AttentionMask::Causal, 1.0), &[B, T]);
+        mixes(attention(&q, &cache, &cache, AttentionMask::Causal, 1.0), 1);
+        mixes(attention(&cache, &kv, &kv, AttentionMask::Causal, 1.0), 1);
+        marked(attention(&q, &kv, &kv, AttentionMask::Lengths(&lengths), 1.0), &[B, T]);
+        marked(attention(&cache, &kv, &kv, AttentionMask::Positions(&positions), 1.0), &[B, T]);
+        let wrong = padded::<u32>(step, &[2], &[T]);
+        mixes(attention(&q, &kv, &kv, AttentionMask::Lengths(&wrong), 1.0), 0);
+        let heads = padded::<f32>(step, &[2, 4, 2, 8], &[B, T, T]);
+        mixes(attention(&heads, &kv, &kv, AttentionMask::Causal, 1.0), 2);
+
+        let flat = padded::<f32>(step, &[4, 2, 8], &[T]);
+        let keys = padded::<f32>(step, &[4, 1, 8], &[T]);
+        let places = padded::<u32>(step, &[4], &[T]);
+        marked(attention(&flat, &keys, &keys, AttentionMask::Causal, 1.0), &[T]);
+        marked(attention(&flat, &keys, &keys, AttentionMask::Positions(&places), 1.0), &[T]);
+        mixes(attention(&flat, &keys, &keys, AttentionMask::None, 1.0), 0);
+
+        let config = RopeConfig::new(1e4, RopeStyle::HalfSplit);
+        marked(rope(&cache, &positions, config), &[B, T]);
+        marked(rope(&cache, &places, config), &[None, T]);
+        marked(rope(&flat, &places, config), &[T]);
+        mixes(rope(&flat, &padded::<u32>(step, &[4], &[B]), config), 0);
+        mixes(rope(&padded::<f32>(step, &[4, 2, 8], &[None, None, B]), &places, config), 2);
+    });
+}
+
+#[test]
+fn indices_name_real_rows() {
+    let mut rt = Runtime::new(Device::cpu()).unwrap();
+    let state = State::<f32>::zeros(&rt, &[4, 3]).unwrap();
+    let step = rt.step().unwrap();
+    let ids = padded::<u32>(&step, &[4, 2], &[B, T]);
+    marked(embedding(&ids, &padded::<f32>(&step, &[9, 3], &[T])), &[B, T]);
+    let index = padded::<u32>(&step, &[4], &[B]);
+    let x = padded::<f32>(&step, &[2, 5], &[None, T]);
+    marked(gather(&x, 1, &index), &[None, B]);
+    marked(gather(&x, 0, &index), &[B, T]);
+    let src = padded::<f32>(&step, &[4, 3], &[B]);
+    scatter_rows(&state, &index, &src).unwrap();
+    mixes(scatter_rows(&state, &padded::<u32>(&step, &[4], &[T]), &src), 0);
+    mixes(scatter_rows(&state, &index, &padded::<f32>(&step, &[4, 3], &[B, T])), 1);
+    mixes(store(&state, &src), 0);
+}
+
+#[test]
+fn views_keep_padded_dimensions_apart() {
+    in_step(|step| {
+        let x = padded::<f32>(step, &[4, 6], &[B, None]);
+        marked(transpose(&x, 0, 1), &[None, B]);
+        marked(permute(&x, &[1, 0]), &[None, B]);
+        marked(unsqueeze(&x, 0), &[None, B, None]);
+        marked(unsqueeze(&x, 1), &[B, None, None]);
+        marked(broadcast_to(&x, &[2, 4, 6]), &[None, B, None]);
+        marked(reshape(&x, &[4, 2, 3]), &[B, None, None]);
+        marked(reshape(&x, &[1, 4, 6]), &[None, B, None]);
+        mixes(reshape(&x, &[24]), 0);
+        mixes(reshape(&x, &[2, 12]), 0);
+        mixes(reshape(&x, &[6, 4]), 0);
+        marked(reshape(&transpose(&x, 0, 1).unwrap(), &[2, 3, 4]), &[None, None, B]);
+        marked(contiguous(&transpose(&x, 0, 1).unwrap()), &[None, B]);
+
+        marked(narrow(&x, 1, 2, 3), &[B, None]);
+        marked(narrow(&x, 0, 0, 4), &[B, None]);
+        marked(narrow(&x, 0, 0, 1), &[None, None]);
+        mixes(narrow(&x, 0, 0, 3), 0);
+        mixes(narrow(&x, 0, 1, 1), 0);
+        mixes(split(&x, 0, 2), 0);
+        mixes(split_at(&x, 0, &[1, 3]), 0);
+        marked(Ok(split(&x, 1, 2).unwrap().remove(1)), &[B, None]);
+        mixes(concat(&[&x, &x], 0), 0);
+        let y = padded::<f32>(step, &[4, 6], &[None, T]);
+        mixes(concat(&[&y, &x], 0), 0);
+        marked(concat(&[&x, &zeros::<f32>(step.scope(), &[4, 1]).unwrap()], 1), &[B, None]);
+        mixes(concat(&[&x, &padded::<f32>(step, &[4, 1], &[T])], 1), 0);
+
+        // In a bucket of one, the dimension is as much its own as in the others.
+        let one = padded::<f32>(step, &[1, 1, 6], &[None, B, None]);
+        mixes(squeeze(&one, 1), 1);
+        marked(squeeze(&one, 0), &[B, None]);
+        marked(reshape(&one, &[1, 1, 2, 3]), &[None, B, None, None]);
+        marked(reshape(&one, &[1, 6]), &[B, None]);
+        mixes(reshape(&one, &[6]), 1);
+        let both = padded::<f32>(step, &[1, 1, 6], &[B, T, None]);
+        marked(reshape(&both, &[1, 1, 6]), &[B, T, None]);
+        mixes(reshape(&both, &[1, 6]), 1);
+        marked(reshape(&padded::<f32>(step, &[0, 4], &[None, B]), &[0, 4, 1]), &[None, B, None]);
+    });
+}
+
+#[test]
+fn a_view_is_found_exactly_where_the_strides_allow_one() {
+    let wide = Layout::strided(&[2, 3, 4], &[24, 8, 1]).unwrap();
+    assert_eq!(viewed(&wide, &[6, 4]).unwrap().strides(), [8, 1]);
+    assert_eq!(viewed(&wide, &[2, 3, 2, 2]).unwrap().strides(), [24, 8, 2, 1]);
+    assert!(viewed(&wide, &[24]).is_none());
+    assert!(viewed(&wide, &[2, 12]).is_none());
+    let swapped = Layout::strided(&[3, 2], &[1, 3]).unwrap();
+    assert!(viewed(&swapped, &[6]).is_none());
+    assert_eq!(viewed(&swapped, &[3, 1, 2]).unwrap().offset_of(&[2, 0, 1]), 5);
+    let repeated = Layout::strided(&[2, 3], &[0, 0]).unwrap();
+    assert_eq!(viewed(&repeated, &[6]).unwrap().strides(), [0]);
+    let mixed = Layout::strided(&[2, 3], &[0, 1]).unwrap();
+    assert!(viewed(&mixed, &[6]).is_none());
+    assert_eq!(viewed(&mixed, &[2, 3, 1]).unwrap().offset_of(&[1, 2, 0]), 2);
+}
+
+#[test]
+fn marks_move_up_when_an_axis_goes() {
+    assert_eq!(marks_without(marks(&[B, None, T]), 0), marks(&[None, T]));
+    assert_eq!(marks_without(marks(&[B, None, T]), 1), marks(&[B, T]));
+    assert_eq!(marks_without(marks(&[B, None, T, None, None, B]), 2), marks(&[B, None, None, None, B]));
+}

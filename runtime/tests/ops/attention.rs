@@ -1,0 +1,129 @@
+use graphable::{
+    Float, Tensor, bf16, f16,
+    ops::{self, AttentionMask},
+};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use crate::{
+    harness::{assert_close, cases, for_types, in_step, indices, input, state},
+    reference::{Array, softmax},
+};
+
+/// All of `[B, rows, heads, size]`.
+fn attend(q: &Array, k: &Array, v: &Array, scale: f64, sees: impl Fn(usize, usize, usize) -> bool) -> Array {
+    let (b, t, hq) = (q.shape[0], q.shape[1], q.shape[2]);
+    let (s, hk, dv) = (k.shape[1], k.shape[2], v.shape[3]);
+    Array::from_fn(&[b, t, hq, dv], |i| {
+        let head = i[2] / (hq / hk);
+        let scores: Vec<f64> = (0..s)
+            .map(|j| {
+                if !sees(i[0], i[1], j) {
+                    return f64::NEG_INFINITY;
+                }
+                let dot = |d| q.at(&[i[0], i[1], i[2], d]) * k.at(&[i[0], j, head, d]);
+                scale * (0..q.shape[3]).map(dot).sum::<f64>()
+            })
+            .collect();
+        softmax(&scores).iter().enumerate().map(|(j, p)| p * v.at(&[i[0], j, head, i[3]])).sum()
+    })
+}
+
+fn masks<T: Float>() {
+    cases(100, |step, rng| {
+        let batched = rng.random_bool(0.6);
+        let b = if batched { rng.random_range(1..4) } else { 1 };
+        let (t, s) = (rng.random_range(1..6), rng.random_range(0..9));
+        let (hk, group) = (rng.random_range(1..4), rng.random_range(1..4));
+        let (d, dv) = (rng.random_range(1..10), rng.random_range(1..10));
+        let dims = |all: [usize; 4]| all[usize::from(!batched)..].to_vec();
+        let (q, hq) = input::<T>(step, rng, &dims([b, t, hk * group, d]), (-1.5, 1.5));
+        let (k, hk_) = input::<T>(step, rng, &dims([b, s, hk, d]), (-1.5, 1.5));
+        let (v, hv) = input::<T>(step, rng, &dims([b, s, hk, dv]), (-1.5, 1.5));
+        let lift = |x: &Array, all: [usize; 4]| x.reshaped(&all);
+        let (hq, hk_, hv) =
+            (lift(&hq, [b, t, hk * group, d]), lift(&hk_, [b, s, hk, d]), lift(&hv, [b, s, hk, dv]));
+        let scale = rng.random_range(0.2f32..1.5);
+        let (lengths, hl) = indices(step, rng, &[b], s as u32 + 2);
+        let (positions, hp) = indices(step, rng, &[b, t], s as u32 + 2);
+        let positions = if batched { positions } else { ops::reshape(&positions, &[t]).unwrap() };
+
+        let check = |mask: AttentionMask<'_, '_>, sees: &dyn Fn(usize, usize, usize) -> bool| {
+            let want = attend(&hq, &hk_, &hv, f64::from(scale), sees);
+            let got: Tensor<'_, T> = ops::attention(&q, &k, &v, shorter(mask), scale).unwrap();
+            let want = want.reshaped(&dims([b, t, hk * group, dv]));
+            assert_close(step, &got, &want, 6.0);
+        };
+        check(AttentionMask::None, &|_, _, _| true);
+        check(AttentionMask::Causal, &|_, i, j| j + t <= i + s);
+        check(AttentionMask::Lengths(&lengths), &|b, _, j| (j as f64) < hl.data[b]);
+        check(AttentionMask::Positions(&positions), &|b, i, j| j as f64 <= hp.data[b * t + i]);
+    });
+}
+
+/// The mask with the lifetimes of one call.
+fn shorter<'a, 's>(mask: AttentionMask<'a, 's>) -> AttentionMask<'a, 's> {
+    mask
+}
+
+#[test]
+fn all_masks_with_grouped_heads() {
+    for_types!(masks: f32, f16, bf16);
+}
+
+#[test]
+fn long_sequences() {
+    in_step(|step| {
+        let rng = &mut StdRng::seed_from_u64(5);
+        let (t, h, d) = (70, 2, 64);
+        let (q, hq) = input::<f32>(step, rng, &[1, t, h, d], (-1.0, 1.0));
+        let (k, hk) = input::<f32>(step, rng, &[1, t, 1, d], (-1.0, 1.0));
+        let (v, hv) = input::<f32>(step, rng, &[1, t, 1, d], (-1.0, 1.0));
+        let want = attend(&hq, &hk, &hv, 0.125, |_, i, j| j <= i);
+        assert_close(step, &ops::attention(&q, &k, &v, AttentionMask::Causal, 0.125).unwrap(), &want, 4.0);
+    });
+}
+
+#[test]
+fn lengths_may_be_a_scalar_without_a_batch() {
+    in_step(|step| {
+        let q = step.tensor(&[1, 1, 1], &[1.0f32]).unwrap();
+        let k = step.tensor(&[3, 1, 1], &[1.0f32, 1.0, 1.0]).unwrap();
+        let v = step.tensor(&[3, 1, 1], &[1.0f32, 3.0, 100.0]).unwrap();
+        let two = step.tensor(&[], &[2u32]).unwrap();
+        let got = ops::attention(&q, &k, &v, AttentionMask::Lengths(&two), 1.0).unwrap();
+        assert_eq!(step.read(&got).unwrap(), [2.0]);
+        let none = step.tensor(&[1], &[0u32]).unwrap();
+        let got = ops::attention(&q, &k, &v, AttentionMask::Lengths(&none), 1.0).unwrap();
+        assert_eq!(step.read(&got).unwrap(), [0.0]);
+    });
+}
+
+#[test]
+fn a_cache_is_read_in_place_whole_or_in_part() {
+    let mut rt = graphable::Runtime::new(crate::harness::device()).unwrap();
+    let rng = &mut StdRng::seed_from_u64(2);
+    let (layers, rows, h, d) = (3, 6, 2, 4);
+    let (keys, hk) = state::<f32>(&rt, rng, &[layers, rows, h * d]);
+    let (values, hv) = state::<f32>(&rt, rng, &[rows, h, d]);
+    let step = rt.step().unwrap();
+    let (q, hq) = input::<f32>(&step, rng, &[2, h, d], (-1.0, 1.0));
+    let (positions, hp) = indices(&step, rng, &[2], rows as u32);
+    let mask = AttentionMask::Positions(&positions);
+    for layer in 0..layers {
+        let part = ops::cache_view(&keys).narrow(0, layer, 1).unwrap().reshape(&[rows, h, d]).unwrap();
+        assert_eq!(part.shape(), [rows, h, d]);
+        let got = ops::attention(&q, &part, &values, mask, 0.5).unwrap();
+        let host = Array::from_fn(&[1, rows, h, d], |i| hk.at(&[layer, i[1], i[2] * d + i[3]]));
+        let lifted = |x: &Array, n| x.reshaped(&[1, n, h, d]);
+        let want = attend(&lifted(&hq, 2), &host, &lifted(&hv, rows), 0.5, |_, i, j| j as f64 <= hp.data[i]);
+        assert_close(&step, &got, &want.reshaped(&[2, h, d]), 4.0);
+    }
+    // Heads first, in memory; permuted when read.
+    let first_heads = ops::cache_view(&values).permute(&[1, 0, 2]).unwrap();
+    assert_eq!(first_heads.shape(), [h, rows, d]);
+    let x = ops::zeros::<f32>(step.scope(), &[h, rows, d]).unwrap();
+    let want = Array::from_fn(&[h, rows, d], |i| hv.at(&[i[1], i[0], i[2]]));
+    assert_close(&step, &ops::add(&x, &first_heads).unwrap(), &want, 0.0);
+    assert!(first_heads.reshape(&[h * rows * d]).is_err());
+    assert!(ops::cache_view(&values).narrow(0, 5, 2).is_err());
+}

@@ -1,0 +1,152 @@
+use graphable::{DType, Element, Float, Number, Result, Step, Tensor, bf16, f16, ops};
+use rand::Rng;
+
+use crate::{
+    harness::{assert_close, assert_same, cases, for_types, in_step, input, part_of, shape},
+    reference::{Array, broadcast_shape, erf},
+};
+
+fn binary<T: Number>(
+    range: (f64, f64),
+    op: impl for<'s> Fn(&Tensor<'s, T>, &Tensor<'s, T>) -> Result<Tensor<'s, T>>,
+    reference: impl Fn(f64, f64) -> f64,
+) {
+    cases(60, |step, rng| {
+        let all = shape(rng, 0, 4);
+        let (sa, sb) = (part_of(rng, &all), part_of(rng, &all));
+        let (a, ha) = input::<T>(step, rng, &sa, range);
+        let (b, hb) = input::<T>(step, rng, &sb, range);
+        let want = Array::from_fn(&broadcast_shape(&[&sa, &sb]), |i| reference(ha.at(i), hb.at(i)));
+        assert_close(step, &op(&a, &b).unwrap(), &want, 1.0);
+    });
+}
+
+/// An exact integer result as `T` wraps it.
+fn wrapped<T: Element>(value: i128) -> f64 {
+    match T::DTYPE {
+        DType::I32 => f64::from(value as i32),
+        DType::U32 => f64::from(value as u32),
+        DType::U8 => f64::from(value as u8),
+        _ => value as f64,
+    }
+}
+
+fn float_arithmetic<T: Float>() {
+    binary::<T>((-3.0, 3.0), |a, b| ops::add(a, b), |a, b| a + b);
+    binary::<T>((-3.0, 3.0), |a, b| ops::sub(a, b), |a, b| a - b);
+    binary::<T>((-3.0, 3.0), |a, b| ops::mul(a, b), |a, b| a * b);
+    binary::<T>((0.5, 3.0), |a, b| ops::div(a, b), |a, b| a / b);
+    binary::<T>((-3.0, 3.0), |a, b| ops::silu_mul(a, b), |a, b| a / (1.0 + (-a).exp()) * b);
+}
+
+#[test]
+fn floats_add_subtract_multiply_divide() {
+    for_types!(float_arithmetic: f32, f16, bf16);
+}
+
+fn integer_arithmetic<T: Number>() {
+    let range = (-300.0, 300.0);
+    let int = |v: f64| v as i128;
+    binary::<T>(range, |a, b| ops::add(a, b), |a, b| wrapped::<T>(int(a) + int(b)));
+    binary::<T>(range, |a, b| ops::sub(a, b), |a, b| wrapped::<T>(int(a) - int(b)));
+    binary::<T>(range, |a, b| ops::mul(a, b), |a, b| wrapped::<T>(int(a) * int(b)));
+    binary::<T>(
+        (-3.0, 3.0),
+        |a, b| ops::div(a, b),
+        |a, b| {
+            if b == 0.0 { 0.0 } else { wrapped::<T>(int(a) / int(b)) }
+        },
+    );
+}
+
+#[test]
+fn integers_wrap_and_divide_by_zero_to_zero() {
+    for_types!(integer_arithmetic: i32, u32, u8);
+    in_step(|step| {
+        let a = step.tensor(&[3], &[i32::MIN, i32::MAX, 7]).unwrap();
+        let b = step.tensor(&[3], &[-1, 1, 0]).unwrap();
+        assert_eq!(step.read(&ops::div(&a, &b).unwrap()).unwrap(), [i32::MIN, i32::MAX, 0]);
+        assert_eq!(step.read(&ops::add(&a, &b).unwrap()).unwrap(), [i32::MAX, i32::MIN, 7]);
+        assert_eq!(step.read(&ops::neg(&a).unwrap()).unwrap(), [i32::MIN, -i32::MAX, -7]);
+        let large = step.tensor(&[2], &[u32::MAX, 3]).unwrap();
+        assert_eq!(step.read(&ops::mul(&large, &large).unwrap()).unwrap(), [1, 9]);
+    });
+}
+
+fn unary<T: Number>(
+    step: &Step<'_>,
+    rng: &mut rand::rngs::StdRng,
+    range: (f64, f64),
+    op: impl for<'s> Fn(&Tensor<'s, T>) -> Result<Tensor<'s, T>>,
+    reference: impl Fn(f64) -> f64,
+) {
+    let shape = shape(rng, 0, 4);
+    let (x, host) = input::<T>(step, rng, &shape, range);
+    assert_close(step, &op(&x).unwrap(), &host.map(reference), 1.0);
+}
+
+fn functions<T: Float>() {
+    cases(25, |step, rng| {
+        let wide = (-4.0, 4.0);
+        unary::<T>(step, rng, wide, |x| ops::neg(x), |x| -x);
+        unary::<T>(step, rng, wide, |x| ops::exp(x), f64::exp);
+        unary::<T>(step, rng, (0.1, 9.0), |x| ops::log(x), f64::ln);
+        unary::<T>(step, rng, (0.0, 9.0), |x| ops::sqrt(x), f64::sqrt);
+        unary::<T>(step, rng, (0.1, 9.0), |x| ops::rsqrt(x), |x| 1.0 / x.sqrt());
+        unary::<T>(step, rng, wide, |x| ops::tanh(x), f64::tanh);
+        unary::<T>(step, rng, wide, |x| ops::relu(x), |x| x.max(0.0));
+        unary::<T>(step, rng, wide, |x| ops::silu(x), |x| x / (1.0 + (-x).exp()));
+        unary::<T>(step, rng, wide, |x| ops::gelu(x), |x| x * 0.5 * (1.0 + erf(x / 2f64.sqrt())));
+        unary::<T>(
+            step,
+            rng,
+            wide,
+            |x| ops::gelu_tanh(x),
+            |x| {
+                let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
+                0.5 * x * (1.0 + inner.tanh())
+            },
+        );
+        let factor = rng.random_range(-2.0f32..2.0);
+        unary::<T>(step, rng, wide, |x| ops::scale(x, factor), |x| x * f64::from(factor));
+    });
+}
+
+#[test]
+fn functions_of_one_argument() {
+    for_types!(functions: f32, f16, bf16);
+}
+
+#[test]
+fn special_values_are_those_of_ieee_754() {
+    in_step(|step| {
+        let x = step.tensor(&[5], &[0.0f32, -1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN]).unwrap();
+        let all = |op: fn(f64) -> f64| Array {
+            shape: vec![5],
+            data: step.read(&x).unwrap().iter().map(|&v| op(f64::from(v))).collect(),
+        };
+        assert_same(step, &ops::log(&x).unwrap(), &all(f64::ln));
+        assert_same(step, &ops::sqrt(&x).unwrap(), &all(f64::sqrt));
+        assert_same(step, &ops::rsqrt(&x).unwrap(), &all(|v| 1.0 / v.sqrt()));
+        assert_close(step, &ops::exp(&x).unwrap(), &all(f64::exp), 1.0);
+        assert_close(step, &ops::tanh(&x).unwrap(), &all(f64::tanh), 1.0);
+        let zero = ops::zeros_like(&x).unwrap();
+        assert_same(step, &ops::div(&x, &zero).unwrap(), &all(|v| v / 0.0));
+    });
+}
+
+#[test]
+fn parameters_state_and_scalars_are_operands() {
+    let mut rt = graphable::Runtime::new(crate::harness::device()).unwrap();
+    let p = graphable::Param::new(&rt, &[2], &[10.0f32, 20.0]).unwrap();
+    let s = graphable::State::new(&rt, &[2], &[100.0f32, 200.0]).unwrap();
+    let step = rt.step().unwrap();
+    let x = step.tensor(&[2], &[1.0f32, 2.0]).unwrap();
+    let sum = ops::add(&ops::add(&x, &p).unwrap(), &s).unwrap();
+    let one = graphable::Scalar::from_tensor(step.tensor(&[], &[0.5f32]).unwrap()).unwrap();
+    let sum = ops::add(&sum, &one).unwrap();
+    let sum = ops::add(&one, &&sum).unwrap();
+    assert_eq!(step.read(&sum).unwrap(), [112.0, 223.0]);
+    let view = step.scope().view(&p).unwrap();
+    assert_eq!(step.read(&ops::scale(&view, 0.5).unwrap()).unwrap(), [5.0, 10.0]);
+}

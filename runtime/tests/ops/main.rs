@@ -1,0 +1,17 @@
+//! Every operation against an independent reference: naive loops in f64 on the host, over random
+//! shapes, strided views, broadcasting and empty dimensions.
+
+mod attention;
+mod compare;
+mod create;
+mod elementwise;
+mod errors;
+mod harness;
+mod index;
+mod matmul;
+mod norm;
+mod ragged;
+mod reduce;
+mod reference;
+mod rope;
+mod shape;

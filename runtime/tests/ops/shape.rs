@@ -1,0 +1,137 @@
+use graphable::{Element, bf16, f16, ops};
+use rand::{Rng, rngs::StdRng, seq::SliceRandom};
+
+use crate::{
+    harness::{assert_same, cases, for_types, input, shape, size},
+    reference::Array,
+};
+
+/// Another shape with as many elements.
+fn regrouped(rng: &mut StdRng, shape: &[usize]) -> Vec<usize> {
+    let mut out: Vec<usize> = Vec::new();
+    for &n in shape {
+        match rng.random_range(0..4) {
+            0 if !out.is_empty() => *out.last_mut().unwrap() *= n,
+            1 if n > 1 && n.is_multiple_of(2) && out.len() + 2 <= 5 => out.extend([2, n / 2]),
+            _ => out.push(n),
+        }
+    }
+    while out.len() > 6 {
+        let last = out.pop().unwrap();
+        *out.last_mut().unwrap() *= last;
+    }
+    if out.len() < 6 && rng.random_bool(0.3) {
+        out.insert(rng.random_range(0..=out.len()), 1);
+    }
+    out
+}
+
+fn rearrangements<T: Element>() {
+    cases(80, |step, rng| {
+        let dims = shape(rng, 0, 4);
+        let (x, host) = input::<T>(step, rng, &dims, (-9.0, 9.0));
+        let rank = dims.len();
+
+        let other = regrouped(rng, &dims);
+        assert_same(step, &ops::reshape(&x, &other).unwrap(), &host.reshaped(&other));
+        let flat = [host.data.len()];
+        assert_same(step, &ops::reshape(&x, &flat).unwrap(), &host.reshaped(&flat));
+        assert_same(step, &ops::contiguous(&x).unwrap(), &host);
+
+        let mut axes: Vec<usize> = (0..rank).collect();
+        axes.shuffle(rng);
+        let permuted: Vec<usize> = axes.iter().map(|&a| dims[a]).collect();
+        let want = Array::from_fn(&permuted, |i| {
+            let mut source = vec![0; rank];
+            axes.iter().zip(i).for_each(|(&from, &v)| source[from] = v);
+            host.at(&source)
+        });
+        let moved = ops::permute(&x, &axes).unwrap();
+        assert_same(step, &moved, &want);
+        assert_same(step, &ops::reshape(&moved, &flat).unwrap(), &want.reshaped(&flat));
+
+        let at = rng.random_range(0..=rank);
+        let mut wider = dims.clone();
+        wider.insert(at, 1);
+        let unsqueezed = ops::unsqueeze(&x, at).unwrap();
+        assert_same(step, &unsqueezed, &host.reshaped(&wider));
+        assert_same(step, &ops::squeeze(&unsqueezed, at).unwrap(), &host);
+
+        let repeated = [&[2][..], &dims].concat();
+        assert_same(
+            step,
+            &ops::broadcast_to(&x, &repeated).unwrap(),
+            &Array::from_fn(&repeated, |i| host.at(i)),
+        );
+    });
+}
+
+#[test]
+fn reshape_permute_squeeze_broadcast() {
+    for_types!(rearrangements: f32, f16, bf16, i32, u32, u8, bool);
+}
+
+fn parts_and_wholes<T: Element>() {
+    cases(80, |step, rng| {
+        let mut dims = shape(rng, 1, 4);
+        let axis = rng.random_range(0..dims.len());
+        let sizes: Vec<usize> = (0..rng.random_range(1..4)).map(|_| size(rng)).collect();
+        dims[axis] = sizes.iter().sum();
+        let (x, host) = input::<T>(step, rng, &dims, (-9.0, 9.0));
+
+        let mut start = 0;
+        let parts = ops::split_at(&x, axis, &sizes).unwrap();
+        assert_eq!(parts.len(), sizes.len());
+        for (part, &len) in parts.iter().zip(&sizes) {
+            let mut shape = dims.clone();
+            shape[axis] = len;
+            let want = Array::from_fn(&shape, |i| {
+                let mut source = i.to_vec();
+                source[axis] += start;
+                host.at(&source)
+            });
+            assert_same(step, part, &want);
+            assert_same(step, &ops::narrow(&x, axis, start, len).unwrap(), &want);
+            start += len;
+        }
+        assert_same(step, &ops::concat(&parts.iter().collect::<Vec<_>>(), axis).unwrap(), &host);
+
+        let (y, hy) = input::<T>(step, rng, &dims, (-9.0, 9.0));
+        let both = ops::concat(&[&x, &y], axis).unwrap();
+        let n = dims[axis];
+        let mut shape = dims.clone();
+        shape[axis] = 2 * n;
+        let want = Array::from_fn(&shape, |i| {
+            let mut source = i.to_vec();
+            source[axis] %= n;
+            if i[axis] < n { host.at(&source) } else { hy.at(&source) }
+        });
+        assert_same(step, &both, &want);
+        let halves = ops::split(&both, axis, 2).unwrap();
+        assert_same(step, &halves[0], &host);
+        assert_same(step, &halves[1], &hy);
+    });
+}
+
+#[test]
+fn narrow_split_concat() {
+    for_types!(parts_and_wholes: f32, f16, bf16, i32, u32, u8, bool);
+}
+
+#[test]
+fn a_contiguous_tensor_is_reshaped_without_a_copy() {
+    crate::harness::in_step(|step| {
+        let x = step.tensor(&[2, 6], &[0u8; 12]).unwrap();
+        let there = ops::reshape(&x, &[3, 4]).unwrap();
+        let back = ops::reshape(&there, &[2, 6]).unwrap();
+        assert!(back.same_memory(&x));
+        assert!(ops::contiguous(&x).unwrap().same_memory(&x));
+        // Slices of a fused projection split into heads without a copy, too.
+        let part = ops::narrow(&x, 1, 2, 4).unwrap();
+        let heads = ops::reshape(&part, &[2, 2, 2]).unwrap();
+        assert!(ops::reshape(&heads, &[2, 4]).unwrap().same_memory(&part));
+        // But not into one line.
+        let line = ops::reshape(&part, &[8]).unwrap();
+        assert!(!ops::reshape(&line, &[2, 4]).unwrap().same_memory(&part));
+    });
+}

@@ -1,0 +1,10 @@
+//! `#[graphable]` functions against the same functions without the attribute: the programs behind the
+//! design's rules, and the traps it names.
+
+mod carry;
+mod identity;
+mod jumps;
+mod keys;
+mod nested;
+mod support;
+mod values;
