@@ -26,6 +26,11 @@ impl Errors {
         self.list.push(error);
     }
 
+    /// The errors of another part of the same function.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.list.extend(other.list);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

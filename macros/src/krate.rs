@@ -1,14 +1,15 @@
-//! The path of the runtime crate in generated code.
+//! Where generated code finds the runtime.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// `::graphable`
+/// Path of the runtime crate. The only place that knows its name.
 pub(crate) fn krate() -> TokenStream {
     quote!(::graphable)
 }
 
-/// Where the items for generated code are.
+/// Path of what generated code uses.
 pub(crate) fn private() -> TokenStream {
-    quote!(::graphable::__private)
+    let krate = krate();
+    quote!(#krate::__private)
 }

@@ -4,9 +4,42 @@ use proc_macro::TokenStream;
 
 mod derive;
 mod diag;
-#[allow(dead_code, reason = "wired by the attribute in the next commit")]
 mod driver;
+mod fallback;
+mod function;
+mod graph;
+mod helper;
+mod item;
 mod krate;
+mod lifetimes;
+mod methods;
+mod params;
+mod signature;
+
+/// Turns a function over tensors into graphs that are recorded once and replayed.
+///
+/// Beside `fn decode` it makes `DecodeGraph` with `builder()`, `call`, `capture_all` and `PLAN`, its
+/// builder, and the structs of its inputs. Parameters are
+///
+/// - `#[host] t: &Tensor<T>`: a slice at the call, copied to the device on every call;
+/// - `#[host] n: &Scalar<T>`: a plain value at the call, likewise;
+/// - `#[key] n: usize`: a host value, one recording for each;
+/// - `t: &Tensor<T>`: a tensor on the device;
+/// - `model: &Model`: a `#[derive(Params)]` struct, used where it is.
+///
+/// `#[dims(B, 64)]` on a tensor says what its dimensions are: constants are checked, symbols agree
+/// between inputs and can have buckets. A name is a symbol; a constant is written `{WIDTH}`.
+///
+/// In the body, `#[eager]` marks an expression that runs on every call, between graphs, and
+/// `#[piecewise]` a call of another function with such boundaries.
+///
+/// A function without boundaries and attributes stays an ordinary function, whose tensors all get the
+/// lifetime of the step; `#[graphable(helper)]` keeps it at that. On an `impl`, methods are treated in
+/// the same way (`Model::decode` gets `ModelDecodeGraph`); on a `trait`, only lifetimes are filled.
+#[proc_macro_attribute]
+pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
+    item::expand(args.into(), item.into()).into()
+}
 
 /// Makes a struct or enum of parameters usable in segments: every field is part of the key.
 ///

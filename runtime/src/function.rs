@@ -605,9 +605,10 @@ impl<'s> Frame<'s> {
         let finished = rt.core.borrow_mut().finish_outputs(&encoder.entries)?;
         let out = match finished {
             Some(entries) => {
-                // Its blocks are the pool's, which must be empty when the call ends.
+                let moved = O::decode(&mut Decoder::new(rt, entries));
+                // What was moved out of the pool leaves it here: whatever is left after that was leaked.
                 drop(out);
-                O::decode(&mut Decoder::new(rt, entries))
+                moved
             }
             None => out,
         };

@@ -47,7 +47,7 @@ pub use element::{DType, Element, Float, Number};
 pub use error::{Error, Result};
 pub use event::{CopySlot, Event, FallbackReason, RerecordReason, Stats};
 pub use function::CaptureProgress;
-pub use graphable_macros::{ConfigValue, GraphOutput, Params};
+pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
 pub use half::{bf16, f16};
 pub use inputs::HostSlice;
 pub use key::{DeviceValue, Key, LiveIn};
@@ -66,6 +66,6 @@ pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
 pub mod prelude {
     pub use crate::{
         ConfigValue, Device, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Runtime,
-        Scalar, Schedule, Scope, State, Step, Tensor, bf16, f16, ops,
+        Scalar, Schedule, Scope, State, Step, Tensor, bf16, f16, graphable, ops,
     };
 }

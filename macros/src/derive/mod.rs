@@ -7,6 +7,8 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Data, DeriveInput, Ident, Member, Type, parse_quote, spanned::Spanned, visit::Visit};
 
+use crate::krate::{krate, private};
+
 mod attrs;
 mod config;
 mod load;
@@ -16,17 +18,6 @@ mod params;
 pub(crate) use config::derive_config;
 pub(crate) use output::derive_output;
 pub(crate) use params::derive_params;
-
-/// Path of the runtime crate.
-fn krate() -> TokenStream {
-    quote!(::graphable)
-}
-
-/// Path of what generated code uses.
-fn private() -> TokenStream {
-    let krate = krate();
-    quote!(#krate::__private)
-}
 
 /// Mistakes found so far; all are reported together.
 #[derive(Default)]

@@ -139,8 +139,15 @@ impl Transform<'_, '_> {
         for Out { bound } in &outs.carried {
             let ident = &bound.ident;
             let mutability = bound.mutable.then(|| quote!(mut));
+            if out_names.contains(&ident.to_string()) {
+                // It shadows an outer variable that is assigned first.
+                let o = self.fresh("o");
+                out_patterns.push(quote!(#o));
+                assigns.extend(quote!(#[allow(unused_mut)] let #mutability #ident = #o;));
+            } else {
+                out_patterns.push(quote!(#mutability #ident));
+            }
             out_names.push(ident.to_string());
-            out_patterns.push(quote!(#mutability #ident));
             out_values.push(quote!(#ident));
         }
         for (at, stmt) in run.iter().enumerate() {

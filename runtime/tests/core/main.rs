@@ -7,7 +7,10 @@
 mod support;
 
 mod audit;
+mod buckets;
+mod eviction;
 mod lifecycle;
 mod liveness;
+mod modes;
 mod nets;
 mod results;

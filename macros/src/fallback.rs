@@ -1,0 +1,50 @@
+//! What is emitted for a function with errors: its signature, so that callers have none of their own.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{
+    Attribute, Signature, Visibility,
+    parse::{Parse, ParseStream},
+};
+
+use crate::{lifetimes, params};
+
+/// A body of any type.
+pub(crate) fn body() -> TokenStream {
+    quote!({ ::core::unreachable!() })
+}
+
+/// Attributes for a function whose lifetimes were filled; a replaced body uses no parameter.
+pub(crate) fn allow(broken: bool) -> TokenStream {
+    let broken = broken.then(|| quote!(unused_variables, unused_mut, dead_code, clippy::all,));
+    quote!(#[allow(#broken clippy::needless_lifetimes, clippy::extra_unused_lifetimes, single_use_lifetimes)])
+}
+
+/// A function of which only the signature is understood.
+struct Head {
+    attrs: Vec<Attribute>,
+    vis: Visibility,
+    sig: Signature,
+}
+
+impl Parse for Head {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let head =
+            Self { attrs: input.call(Attribute::parse_outer)?, vis: input.parse()?, sig: input.parse()? };
+        input.parse::<TokenStream>()?;
+        Ok(head)
+    }
+}
+
+/// For an item that cannot be parsed: the error, and as much of the item as is understood.
+pub(crate) fn unparsed(item: TokenStream, error: &syn::Error) -> TokenStream {
+    let error = error.to_compile_error();
+    let Ok(Head { attrs, vis, mut sig }) = syn::parse2(item) else { return error };
+    let mut errors = crate::diag::Errors::default();
+    for argument in &mut sig.inputs {
+        params::take(argument, &mut errors);
+    }
+    lifetimes::fill_fn(&mut sig, None, None);
+    let (allow, body, more) = (allow(true), body(), errors.finish());
+    quote!(#(#attrs)* #allow #vis #sig #body #error #more)
+}

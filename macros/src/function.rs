@@ -1,0 +1,240 @@
+//! `#[graphable]` on one function: what it is, the function that is emitted, its siblings.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote};
+use syn::{Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, Type, Visibility, parse_quote};
+
+use crate::{
+    diag::Errors,
+    driver::{self, Context},
+    fallback,
+    graph::{Form, Graph, Parts, local},
+    krate::private,
+    lifetimes,
+    params::{self, Marks},
+    signature::{Owner, Signature},
+};
+
+/// A function or method.
+pub(crate) struct Unit<'a> {
+    pub(crate) attrs: &'a [Attribute],
+    pub(crate) vis: &'a Visibility,
+    pub(crate) sig: syn::Signature,
+    pub(crate) block: Block,
+    pub(crate) owner: Option<&'a Owner>,
+    /// `#[graphable(helper)]`.
+    pub(crate) helper: Option<&'a Ident>,
+}
+
+/// What becomes of it.
+pub(crate) struct Expanded {
+    pub(crate) function: TokenStream,
+    /// Items beside it, and errors.
+    pub(crate) siblings: TokenStream,
+}
+
+pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
+    let Unit { attrs, vis, mut sig, mut block, owner, helper } = unit;
+    let mut errors = Errors::default();
+    let marks: Vec<Marks> = sig.inputs.iter_mut().map(|argument| params::take(argument, &mut errors)).collect();
+    lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
+    let boundaries = driver::has_boundaries(&block);
+    let mark = marks.iter().find_map(Marks::any);
+    if let Some(helper) = helper {
+        check_helper(helper, boundaries, mark, &mut errors);
+    }
+    let declared = boundaries || mark.is_some();
+    let plain = helper.is_some() || !declared && owner.is_some();
+    if plain || !errors.is_empty() && !declared {
+        return finish_helper(attrs, vis, &sig, &block, errors);
+    }
+
+    let mut problems = Errors::default();
+    let signature = Signature::read(&sig, &marks, vis, attrs, owner, &mut problems);
+    if !declared && (!problems.is_empty() || !signature.is_graph()) {
+        return finish_helper(attrs, vis, &sig, &block, errors);
+    }
+    errors.append(problems);
+
+    let (emitted, parts, run) = if boundaries {
+        with_boundaries(&signature, &sig, &block, &mut errors)
+    } else {
+        (Emitted { sig: sig.clone(), body: block.to_token_stream(), siblings: TokenStream::new() }, plain_parts(&signature, &block), plain_run(&signature, &block))
+    };
+    let form = match (errors.is_empty(), declared) {
+        (false, _) => Form::Broken,
+        (true, true) => Form::Declared,
+        (true, false) => Form::Possible,
+    };
+    let Emitted { sig, mut body, siblings } = emitted;
+    if form == Form::Broken {
+        body = fallback::body();
+    }
+    let graph = Graph { sig: &signature, form, parts, run }.emit();
+    let allow = fallback::allow(form == Form::Broken);
+    let errors = errors.finish();
+    Expanded {
+        function: quote!(#(#attrs)* #allow #vis #sig #body),
+        siblings: quote!(#siblings #graph #errors),
+    }
+}
+
+fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, errors: &mut Errors) {
+    if boundaries {
+        let help = "remove `helper`, and call the function with `#[piecewise]`";
+        errors.push(helper, "a function with boundaries is no helper: it needs the driver", help);
+    }
+    if let Some(mark) = mark {
+        let text = mark.to_token_stream();
+        errors.push(mark, format!("a helper's parameter takes no `{text}`"), "remove it, or `helper`");
+    }
+}
+
+/// An ordinary function whose lifetimes are filled.
+fn finish_helper(attrs: &[Attribute], vis: &Visibility, sig: &syn::Signature, block: &Block, errors: Errors) -> Expanded {
+    let broken = !errors.is_empty();
+    let body = if broken { fallback::body() } else { block.to_token_stream() };
+    let allow = fallback::allow(broken);
+    Expanded { function: quote!(#(#attrs)* #allow #vis #sig #body), siblings: errors.finish() }
+}
+
+struct Emitted {
+    sig: syn::Signature,
+    body: TokenStream,
+    siblings: TokenStream,
+}
+
+/// One segment: the whole body.
+fn plain_parts(signature: &Signature, block: &Block) -> Parts {
+    let (p, site) = (private(), driver::plain_site(block, &signature.name, 0));
+    let live_ins = signature.params.iter().map(|p| p.ident.to_string());
+    let item = quote! {
+        #p::PlanItem::Segment { site: #site, live_ins: &[#(#live_ins),*], live_outs: &["the result"] }
+    };
+    Parts { items: vec![item], host_statement: None }
+}
+
+fn plain_run(signature: &Signature, block: &Block) -> TokenStream {
+    let (site, callee) = (driver::plain_site(block, &signature.name, 0), &signature.callee);
+    let [cx, key] = ["__cx", "__k"].map(local);
+    let idents = signature.params.iter().map(|p| &p.ident);
+    let arguments = (0..signature.params.len()).map(|i| {
+        let index = syn::Index::from(i);
+        quote!(::core::clone::Clone::clone(#key.#index))
+    });
+    quote!(#cx.segment(#site, (#(&#idents,)*), |#key| #callee(#(#arguments),*)))
+}
+
+/// The driver, its trait, and how the graph calls it.
+fn with_boundaries(
+    signature: &Signature,
+    sig: &syn::Signature,
+    block: &Block,
+    errors: &mut Errors,
+) -> (Emitted, Parts, TokenStream) {
+    let p = private();
+    let cx = local("__cx");
+    let this = Ident::new("self", proc_macro2::Span::call_site());
+    let params = sig.inputs.iter().zip(&signature.params).map(|(argument, param)| match argument {
+        FnArg::Receiver(_) => &this,
+        FnArg::Typed(_) => &param.ident,
+    });
+    let context = Context {
+        name: signature.name.clone(),
+        ret: &signature.ret,
+        step: &signature.step,
+        params: params.collect(),
+    };
+    let driver = driver::expand(block, &context, errors);
+    let parts = Parts { items: driver.plan_items, host_statement: driver.host_statement };
+
+    let mut sig = sig.clone();
+    declare(&mut sig, &[signature.step.clone()], signature);
+    let statements = driver.body;
+    let idents = signature.params.iter().map(|p| &p.ident);
+    let carrier = sig.inputs.iter().position(|a| matches!(a, FnArg::Typed(_)));
+    let callee = &signature.callee;
+    let arguments = idents.enumerate().map(|(i, ident)| {
+        if Some(i) == carrier { quote!(#p::InDriver(#cx, #ident)) } else { quote!(#ident) }
+    });
+    let arguments: Vec<TokenStream> = arguments.collect();
+    let step = &signature.step;
+    let Some(carrier) = carrier else {
+        // Nothing to carry the driver: it is a parameter of its own.
+        sig.inputs.push(parse_quote!(#cx: #p::Driver<#step>));
+        let run = quote!(#callee(#(#arguments,)* #cx));
+        let emitted = Emitted { sig, body: quote!({ #statements }), siblings: TokenStream::new() };
+        return (emitted, parts, run);
+    };
+    let needs = format_ident!("{}NeedsPiecewise", signature.prefix, span = signature.ident.span());
+    let mut names = Vec::new();
+    let mut open = TokenStream::new();
+    if let FnArg::Typed(argument) = &mut sig.inputs[carrier] {
+        let mut ty = (*argument.ty).clone();
+        names = lifetimes::name_elided(&mut ty);
+        *argument.ty = Type::Verbatim(quote!(impl #needs<#step, #ty>));
+        let pattern = argument.pat.clone();
+        let ident = &signature.params[carrier].ident;
+        *argument.pat = Pat::Verbatim(quote!(#ident));
+        open = quote!(let (#cx, #pattern) = #needs::open(#ident););
+    }
+    declare(&mut sig, &names, signature);
+    for name in &names {
+        // An `impl Trait` argument does not imply the bounds that its parameters would.
+        sig.generics.make_where_clause().predicates.push(parse_quote!(#step: #name));
+    }
+    let run = quote!(#callee(#(#arguments),*));
+    let emitted =
+        Emitted { sig, body: quote!({ #open #statements }), siblings: needs_piecewise(signature, &needs) };
+    (emitted, parts, run)
+}
+
+/// Adds lifetimes that neither the function nor its `impl` declares.
+fn declare(sig: &mut syn::Signature, names: &[Lifetime], signature: &Signature) {
+    for name in names.iter().rev() {
+        let own = sig.generics.lifetimes().any(|p| p.lifetime.ident == name.ident);
+        let outer = signature.outer_step && signature.step.ident == name.ident;
+        if !own && !outer {
+            sig.generics.lt_token.get_or_insert_with(Default::default);
+            sig.generics.gt_token.get_or_insert_with(Default::default);
+            sig.generics.params.insert(0, GenericParam::Lifetime(LifetimeParam::new(name.clone())));
+        }
+    }
+}
+
+/// The trait that makes a call without `#[piecewise]` one clear error.
+fn needs_piecewise(signature: &Signature, needs: &Ident) -> TokenStream {
+    let (p, vis, cfgs) = (private(), &signature.vis, &signature.cfgs);
+    let bare = signature.ident.to_string();
+    let (message, label, note) = if signature.name == bare {
+        (
+            format!("`{bare}` has `#[eager]` boundaries and cannot be called as plain code"),
+            format!("write `#[piecewise] {bare}(…)`"),
+            format!("only a `#[graphable]` function can: elsewhere, build a `{}Graph`", signature.prefix),
+        )
+    } else {
+        (
+            format!("`{}` has `#[eager]` boundaries and cannot be called as plain code", signature.name),
+            format!("write `#[piecewise] ….{bare}(…)`"),
+            format!("only a `#[graphable]` function can: elsewhere, build a `{}Graph`", signature.prefix),
+        )
+    };
+    quote! {
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)]
+        #vis trait #needs<'s, A> {
+            /// The driver, and the argument.
+            fn open(self) -> (#p::Driver<'s>, A);
+        }
+
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[diagnostic::do_not_recommend]
+        impl<'s, A> #needs<'s, A> for #p::InDriver<'s, A> {
+            fn open(self) -> (#p::Driver<'s>, A) {
+                (self.0, self.1)
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `capture_all`: recording for every bucket, before the first real call.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::{Form, Graph, local};
+use crate::{
+    krate::{krate, private},
+    signature::Kind,
+};
+
+impl Graph<'_> {
+    /// Nothing for a function that takes outputs of other functions: they cannot be made up.
+    pub(super) fn capture(&self) -> TokenStream {
+        let sig = self.sig;
+        if sig.params.iter().any(|p| matches!(p.kind, Kind::Output)) || !sig.bounds.is_empty() {
+            return TokenStream::new();
+        }
+        let (k, p) = (krate(), private());
+        let lifetimes = &sig.lifetimes;
+        let [rt, progress, step, synthetic] = ["rt", "progress", "__step", "__synthetic"].map(local);
+        let keys: Vec<_> = sig.params.iter().filter(|p| !p.kind.is_input()).collect();
+        let params: Vec<TokenStream> = keys
+            .iter()
+            .map(|param| {
+                let (ident, ty) = (&param.ident, &param.ty);
+                quote!(#ident: #ty)
+            })
+            .collect();
+        let idents: Vec<_> = keys.iter().map(|p| &p.ident).collect();
+        let where_clause = self.capture_bounds();
+        let with = if self.form == Form::Broken {
+            quote!(::core::unreachable!())
+        } else {
+            let mut indices = 0usize..;
+            let mut index = move || indices.next();
+            let mut made = Vec::new();
+            let arguments: Vec<TokenStream> = sig
+                .params
+                .iter()
+                .map(|param| {
+                    let ident = &param.ident;
+                    match &param.kind {
+                        Kind::HostTensor(element) => {
+                            let i = index();
+                            made.push(quote!(let #ident = #synthetic.host::<#element>(#i)?;));
+                            quote!(&#ident)
+                        }
+                        Kind::HostScalar(element) => {
+                            let i = index();
+                            quote!(#synthetic.scalar::<#element>(#i))
+                        }
+                        Kind::Device(element) => {
+                            let i = index();
+                            made.push(quote!(let #ident = #synthetic.device::<#element>(#step, #i)?;));
+                            quote!(&#ident)
+                        }
+                        Kind::Key => quote!(::core::clone::Clone::clone(&#ident)),
+                        Kind::Params | Kind::Output => quote!(#ident),
+                    }
+                })
+                .collect();
+            quote! {
+                self.function.capture_all(
+                    #rt,
+                    |#step, #synthetic| {
+                        #(#made)*
+                        match self.call(#step, #(#arguments),*) {
+                            ::core::result::Result::Ok(_) => ::core::result::Result::Ok(()),
+                            ::core::result::Result::Err(error) => {
+                                ::core::result::Result::Err(#p::CaptureFailed::from_user(error))
+                            }
+                        }
+                    },
+                    #progress,
+                )
+            }
+        };
+        quote! {
+            /// Records for every combination of bucket sizes, largest first, so that no later call has to.
+            /// State that is written on the way is put back.
+            ///
+            /// # Errors
+            /// Dimensions that have no buckets, and what calls say.
+            pub fn capture_all<#(#lifetimes),*>(&self, #rt: &mut #k::Runtime, #(#params),*) -> #k::Result<()>
+            #where_clause
+            {
+                self.capture_all_with(#rt, #(#idents,)* |_| {})
+            }
+
+            /// As `capture_all`, and tells how far it is.
+            ///
+            /// # Errors
+            /// As `capture_all`.
+            pub fn capture_all_with<#(#lifetimes),*>(
+                &self,
+                #rt: &mut #k::Runtime,
+                #(#params,)*
+                #progress: impl ::core::ops::FnMut(#k::CaptureProgress<'_>),
+            ) -> #k::Result<()>
+            #where_clause
+            {
+                #with
+            }
+        }
+    }
+
+    fn capture_bounds(&self) -> TokenStream {
+        let lazy = self.lazy_bounds(Some(&self.sig.step));
+        let (p, sig) = (private(), self.sig);
+        let (step, output, ret) = (&sig.step, &sig.output, &sig.ret);
+        let more = (self.form == Form::Possible).then(|| {
+            quote! {
+                for<#step> #output: #p::LiveOut<#step>,
+                for<'__t, #step> <#ret as #p::TryError>::Error: ::core::fmt::Debug
+            }
+        });
+        let more = more.iter();
+        quote!(where #(#lazy,)* #(#more),*)
+    }
+}

@@ -1,0 +1,85 @@
+//! What `#[graphable]` stands on, and its arguments.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Ident, Item, Token, parse::Parser, punctuated::Punctuated};
+
+use crate::{
+    diag::{Errors, nearest},
+    fallback,
+    function::{self, Expanded, Unit},
+    helper, methods,
+};
+
+pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let only_lifetimes = arguments(args, &mut errors);
+    let expanded = match syn::parse2::<Item>(tokens.clone()) {
+        Ok(Item::Fn(item)) => {
+            let Expanded { function, siblings } = function::expand(Unit {
+                attrs: &item.attrs,
+                vis: &item.vis,
+                sig: item.sig,
+                block: *item.block,
+                owner: None,
+                helper: only_lifetimes.as_ref(),
+            });
+            quote!(#function #siblings)
+        }
+        Ok(Item::Impl(item)) => {
+            refuse_helper(only_lifetimes, "an `impl`", &mut errors);
+            methods::expand(item)
+        }
+        Ok(Item::Trait(item)) => {
+            refuse_helper(only_lifetimes, "a `trait`", &mut errors);
+            helper::expand_trait(item)
+        }
+        Ok(other) => {
+            let help = "remove it here; a struct of parameters is `#[derive(Params)]`, one of tensors \
+                        `#[derive(GraphOutput)]`";
+            errors.push(&other, "`#[graphable]` goes on a function, an `impl` or a `trait`", help);
+            other.into_token_stream()
+        }
+        Err(error) => fallback::unparsed(tokens, &error),
+    };
+    let errors = errors.finish();
+    quote!(#expanded #errors)
+}
+
+/// The `helper` of `#[graphable(helper)]`.
+fn arguments(args: TokenStream, errors: &mut Errors) -> Option<Ident> {
+    let parsed = match Punctuated::<Ident, Token![,]>::parse_terminated.parse2(args) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            errors.push_span(
+                error.span(),
+                "these are no arguments of `#[graphable]`",
+                "write `#[graphable]`, or `#[graphable(helper)]` to fill lifetimes only",
+            );
+            return None;
+        }
+    };
+    let mut found = None;
+    for argument in parsed {
+        let text = argument.to_string();
+        if text != "helper" {
+            let help = match nearest(&text, &["helper"]) {
+                Some(known) => format!("did you mean `{known}`?"),
+                None => "it takes `helper` (fill lifetimes only), or nothing".to_owned(),
+            };
+            errors.push(&argument, format!("`#[graphable]` has no argument `{text}`"), help);
+        } else if found.is_some() {
+            errors.push(&argument, "`helper` is given twice", "remove one");
+        } else {
+            found = Some(argument);
+        }
+    }
+    found
+}
+
+fn refuse_helper(helper: Option<Ident>, what: &str, errors: &mut Errors) {
+    if let Some(helper) = helper {
+        let help = "write `#[graphable]`: methods without boundaries are helpers anyway";
+        errors.push(&helper, format!("{what} takes no `helper`"), help);
+    }
+}

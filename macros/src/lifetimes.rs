@@ -1,0 +1,256 @@
+//! Elided tensor lifetimes: `Tensor<f32>` becomes `Tensor<'s, f32>`.
+//!
+//! All tensors of a function belong to one step, which elision cannot know.
+
+use proc_macro2::Span;
+use syn::{
+    Block, GenericArgument, GenericParam, Generics, Ident, ItemTrait, Lifetime, LifetimeParam, PathArguments, Receiver,
+    Signature, Token, Type,
+    visit::{self, Visit},
+    visit_mut::{self, VisitMut},
+};
+
+/// Types whose first argument is the step's lifetime.
+const WITH_ELEMENT: [&str; 3] = ["Tensor", "Scalar", "Ragged"];
+
+/// Types whose only argument is the step's lifetime.
+const WITHOUT_ELEMENT: [&str; 3] = ["Scope", "Eager", "Step"];
+
+/// Types of `std` whose `'_` has nothing to do with tensors.
+const FOREIGN: [&str; 13] = [
+    "Cow",
+    "Iter",
+    "IterMut",
+    "Chunks",
+    "ChunksExact",
+    "Chars",
+    "Drain",
+    "Ref",
+    "RefMut",
+    "MutexGuard",
+    "Formatter",
+    "Context",
+    "Arguments",
+];
+
+/// The lifetime that tensors of this signature have: one that its generics or `outer` ones declare as
+/// `'s`, or that its tensors are written with; else a new `'s`.
+pub(crate) fn step(sig: &Signature, outer: Option<&Generics>) -> Lifetime {
+    let declared: Vec<_> =
+        sig.generics.lifetimes().chain(outer.into_iter().flat_map(Generics::lifetimes)).collect();
+    if let Some(own) = declared.iter().find(|p| p.lifetime.ident == "s") {
+        return own.lifetime.clone();
+    }
+    let mut written = Written { found: None, several: false };
+    written.visit_signature(sig);
+    match written.found {
+        Some(lifetime) if !written.several && declared.iter().any(|p| p.lifetime.ident == lifetime.ident) => lifetime,
+        _ => Lifetime::new("'s", Span::call_site()),
+    }
+}
+
+/// Fills the lifetimes of a function, and declares the step's where it is used and not declared.
+pub(crate) fn fill_fn(sig: &mut Signature, body: Option<&mut Block>, outer: Option<&Generics>) -> Lifetime {
+    let step = step(sig, outer);
+    let mut fill = Fill { step: step.clone(), anonymous: true, used: false };
+    for input in &mut sig.inputs {
+        fill.visit_fn_arg_mut(input);
+    }
+    fill.visit_return_type_mut(&mut sig.output);
+    fill.visit_generics_mut(&mut sig.generics);
+    if fill.used
+        && let Some(body) = body
+    {
+        // In a body `'_` is inferred, which is right.
+        Fill { step: step.clone(), anonymous: false, used: false }.visit_block_mut(body);
+    }
+    if fill.used {
+        declare(&mut sig.generics, outer, &step);
+    }
+    step
+}
+
+/// Fills the lifetimes of the header of an `impl`.
+pub(crate) fn fill_impl(item: &mut syn::ItemImpl) {
+    let step = Lifetime::new("'s", Span::call_site());
+    let mut fill = Fill { step: step.clone(), anonymous: true, used: false };
+    if let Some((_, path, _)) = &mut item.trait_ {
+        fill.visit_path_mut(path);
+    }
+    fill.visit_type_mut(&mut item.self_ty);
+    if fill.used {
+        declare(&mut item.generics, None, &step);
+    }
+    if item.generics.lifetimes().any(|p| p.lifetime.ident == "s") {
+        for inner in &mut item.items {
+            if let syn::ImplItem::Type(inner) = inner {
+                fill.visit_type_mut(&mut inner.ty);
+            }
+        }
+    }
+}
+
+/// Fills the lifetimes of the methods of a trait.
+pub(crate) fn fill_trait(item: &mut ItemTrait) {
+    let generics = item.generics.clone();
+    for inner in &mut item.items {
+        if let syn::TraitItem::Fn(method) = inner {
+            fill_fn(&mut method.sig, method.default.as_mut(), Some(&generics));
+        }
+    }
+}
+
+fn declare(generics: &mut Generics, outer: Option<&Generics>, step: &Lifetime) {
+    let known = |g: &Generics| g.lifetimes().any(|p| p.lifetime.ident == step.ident);
+    if known(generics) || outer.is_some_and(known) {
+        return;
+    }
+    generics.lt_token.get_or_insert_with(<Token![<]>::default);
+    generics.gt_token.get_or_insert_with(<Token![>]>::default);
+    generics.params.insert(0, GenericParam::Lifetime(LifetimeParam::new(step.clone())));
+}
+
+struct Fill {
+    step: Lifetime,
+    /// Whether `'_` is replaced, too.
+    anonymous: bool,
+    used: bool,
+}
+
+impl Fill {
+    fn argument(&mut self) -> GenericArgument {
+        self.used = true;
+        GenericArgument::Lifetime(self.step.clone())
+    }
+}
+
+impl VisitMut for Fill {
+    fn visit_path_mut(&mut self, path: &mut syn::Path) {
+        visit_mut::visit_path_mut(self, path);
+        for segment in &mut path.segments {
+            if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
+                let foreign = FOREIGN.iter().any(|f| segment.ident == f);
+                for argument in &mut arguments.args {
+                    let GenericArgument::Lifetime(lifetime) = argument else { continue };
+                    if lifetime.ident == "_" && self.anonymous && !foreign {
+                        lifetime.ident = Ident::new(&self.step.ident.to_string(), lifetime.ident.span());
+                    }
+                    self.used |= lifetime.ident == self.step.ident;
+                }
+            }
+        }
+    }
+
+    fn visit_type_path_mut(&mut self, ty: &mut syn::TypePath) {
+        visit_mut::visit_type_path_mut(self, ty);
+        let Some(last) = ty.path.segments.last_mut() else { return };
+        match &mut last.arguments {
+            PathArguments::AngleBracketed(arguments) if WITH_ELEMENT.iter().any(|t| last.ident == t) => {
+                if !arguments.args.iter().any(|a| matches!(a, GenericArgument::Lifetime(_))) {
+                    let step = self.argument();
+                    arguments.args.insert(0, step);
+                }
+            }
+            none @ PathArguments::None if WITHOUT_ELEMENT.iter().any(|t| last.ident == t) => {
+                let step = self.argument();
+                *none = PathArguments::AngleBracketed(syn::parse_quote!(<#step>));
+            }
+            _ => {}
+        }
+    }
+
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {
+        // An item cannot name the lifetimes of the function around it.
+    }
+}
+
+/// The lifetime that tensors are written with.
+struct Written {
+    found: Option<Lifetime>,
+    several: bool,
+}
+
+impl<'ast> Visit<'ast> for Written {
+    fn visit_path_segment(&mut self, segment: &'ast syn::PathSegment) {
+        if WITH_ELEMENT.iter().chain(&WITHOUT_ELEMENT).any(|t| segment.ident == t)
+            && let PathArguments::AngleBracketed(arguments) = &segment.arguments
+        {
+            for argument in &arguments.args {
+                let GenericArgument::Lifetime(lifetime) = argument else { continue };
+                if lifetime.ident == "_" || lifetime.ident == "static" {
+                    continue;
+                }
+                match &self.found {
+                    Some(found) => self.several |= found.ident != lifetime.ident,
+                    None => self.found = Some(lifetime.clone()),
+                }
+            }
+        }
+        visit::visit_path_segment(self, segment);
+    }
+}
+
+/// Gives names to the elided lifetimes of a type, `'__a0` and so on, for places where eliding is not
+/// allowed. Returns the names.
+pub(crate) fn name_elided(ty: &mut Type) -> Vec<Lifetime> {
+    struct Names(Vec<Lifetime>);
+    impl Names {
+        fn fresh(&mut self) -> Lifetime {
+            let name = Lifetime::new(&format!("'__a{}", self.0.len()), Span::call_site());
+            self.0.push(name.clone());
+            name
+        }
+    }
+    impl VisitMut for Names {
+        fn visit_type_reference_mut(&mut self, reference: &mut syn::TypeReference) {
+            if reference.lifetime.as_ref().is_none_or(|l| l.ident == "_") {
+                reference.lifetime = Some(self.fresh());
+            }
+            visit_mut::visit_type_reference_mut(self, reference);
+        }
+        fn visit_generic_argument_mut(&mut self, argument: &mut GenericArgument) {
+            match argument {
+                GenericArgument::Lifetime(lifetime) if lifetime.ident == "_" => *lifetime = self.fresh(),
+                other => visit_mut::visit_generic_argument_mut(self, other),
+            }
+        }
+        // `Fn(&T)` and `fn(&T)` have lifetimes of their own.
+        fn visit_parenthesized_generic_arguments_mut(&mut self, _: &mut syn::ParenthesizedGenericArguments) {}
+        fn visit_type_bare_fn_mut(&mut self, _: &mut syn::TypeBareFn) {}
+        fn visit_receiver_mut(&mut self, _: &mut Receiver) {}
+    }
+    let mut names = Names(Vec::new());
+    names.visit_type_mut(ty);
+    names.0
+}
+
+/// Whether `lifetime` occurs in the tokens.
+pub(crate) fn mentions(tokens: &impl quote::ToTokens, lifetime: &Lifetime) -> bool {
+    let mut tick = false;
+    flat(tokens.to_token_stream()).into_iter().any(|tree| {
+        let after_tick = std::mem::replace(
+            &mut tick,
+            matches!(&tree, proc_macro2::TokenTree::Punct(p) if p.as_char() == '\''),
+        );
+        after_tick && matches!(&tree, proc_macro2::TokenTree::Ident(i) if *i == lifetime.ident)
+    })
+}
+
+/// Whether any lifetime occurs in the tokens.
+pub(crate) fn mentions_any(tokens: &impl quote::ToTokens) -> bool {
+    flat(tokens.to_token_stream())
+        .iter()
+        .any(|tree| matches!(tree, proc_macro2::TokenTree::Punct(p) if p.as_char() == '\''))
+}
+
+fn flat(tokens: proc_macro2::TokenStream) -> Vec<proc_macro2::TokenTree> {
+    let mut all = Vec::new();
+    for tree in tokens {
+        if let proc_macro2::TokenTree::Group(group) = &tree {
+            all.extend(flat(group.stream()));
+        } else {
+            all.push(tree);
+        }
+    }
+    all
+}

@@ -1,0 +1,500 @@
+//! What a graph function's signature says: parameters and their kinds, dimensions, generics, result.
+
+use proc_macro2::{Ident, Span};
+use quote::{ToTokens, format_ident, quote};
+use syn::{
+    Attribute, FnArg, GenericArgument, GenericParam, Generics, Lifetime, LifetimeParam, Pat, PathArguments, ReturnType,
+    Type, TypeParamBound, Visibility, WherePredicate, parse_quote,
+    visit::Visit,
+    visit_mut::{self, VisitMut},
+};
+
+use crate::{
+    diag::Errors,
+    lifetimes,
+    params::{self, Dim, Marks},
+};
+
+/// The most values that a key can hold.
+const MAX_PARAMS: usize = 32;
+
+/// What a parameter is, with the element type of a tensor or scalar.
+pub(crate) enum Kind {
+    HostTensor(Type),
+    HostScalar(Type),
+    Device(Type),
+    /// A host value, compared on every call.
+    Key,
+    /// A reference to a struct of parameters.
+    Params,
+    /// A reference to something else that is made in a step: an output of another function.
+    Output,
+}
+
+impl Kind {
+    /// Whether it has a static buffer.
+    pub(crate) fn is_input(&self) -> bool {
+        matches!(self, Self::HostTensor(_) | Self::HostScalar(_) | Self::Device(_))
+    }
+}
+
+/// One parameter.
+pub(crate) struct Param {
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    pub(crate) kind: Kind,
+    pub(crate) dims: Option<Vec<Dim>>,
+}
+
+/// The type that a method belongs to.
+pub(crate) struct Owner {
+    pub(crate) ty: Type,
+    pub(crate) name: String,
+    pub(crate) generics: Generics,
+}
+
+/// A graph function, as its siblings need it.
+pub(crate) struct Signature {
+    /// As the user says it: `decode`, `Model::decode`.
+    pub(crate) name: String,
+    /// What the siblings' names begin with.
+    pub(crate) prefix: String,
+    pub(crate) ident: Ident,
+    pub(crate) vis: Visibility,
+    pub(crate) cfgs: Vec<Attribute>,
+    /// Type and const parameters, with those bounds that name no lifetime.
+    pub(crate) generics: Generics,
+    /// The other bounds.
+    pub(crate) bounds: Vec<WherePredicate>,
+    /// Lifetimes that the user declared, without the step's.
+    pub(crate) lifetimes: Vec<LifetimeParam>,
+    pub(crate) step: Lifetime,
+    /// Whether the `impl` around the function declares it.
+    pub(crate) outer_step: bool,
+    pub(crate) params: Vec<Param>,
+    pub(crate) symbols: Vec<String>,
+    pub(crate) ret: Type,
+    /// `T` of `Result<T>`.
+    pub(crate) output: Type,
+    /// Path of the function, with its type arguments.
+    pub(crate) callee: proc_macro2::TokenStream,
+}
+
+impl Signature {
+    /// Reads a signature whose lifetimes are filled. What is wrong with it is told, and read as well as
+    /// possible.
+    pub(crate) fn read(
+        sig: &syn::Signature,
+        marks: &[Marks],
+        vis: &Visibility,
+        attrs: &[Attribute],
+        owner: Option<&Owner>,
+        errors: &mut Errors,
+    ) -> Self {
+        check_qualifiers(sig, errors);
+        let step = lifetimes::step(sig, owner.map(|o| &o.generics));
+        let all = owner.map(|o| &o.generics).into_iter().chain([&sig.generics]);
+        let (generics, bounds, lifetimes) = split_generics(all, &step);
+        let (ret, output) = result(sig, errors);
+        let bare = sig.ident.to_string().trim_start_matches("r#").to_owned();
+        let (name, prefix) = match owner {
+            Some(o) => (format!("{}::{bare}", o.name), o.name.clone() + &pascal(&bare)),
+            None => (bare.clone(), pascal(&bare)),
+        };
+        let outer_step =
+            owner.is_some_and(|o| o.generics.lifetimes().any(|p| p.lifetime.ident == step.ident));
+        let mut symbols = Vec::new();
+        let mut params = Vec::new();
+        for (index, (argument, marks)) in sig.inputs.iter().zip(marks).enumerate() {
+            params.push(match argument {
+                FnArg::Receiver(receiver) => this(receiver, marks, errors),
+                FnArg::Typed(typed) => param(typed, marks, index, &step, &generics, &mut symbols, errors),
+            });
+        }
+        if params.len() > MAX_PARAMS {
+            let help = "group parameters in a `#[derive(Params)]` struct, or tensors in one input";
+            errors.push(&sig.ident, format!("a graph has at most {MAX_PARAMS} parameters"), help);
+        }
+        let types = sig.generics.params.iter().filter_map(|p| match p {
+            GenericParam::Type(t) => Some(&t.ident),
+            GenericParam::Const(c) => Some(&c.ident),
+            GenericParam::Lifetime(_) => None,
+        });
+        let types: Vec<&Ident> = types.collect();
+        let turbofish = (!types.is_empty()).then(|| quote!(::<#(#types),*>));
+        let ident = &sig.ident;
+        let callee = match owner {
+            Some(owner) => {
+                let ty = &owner.ty;
+                quote!(<#ty>::#ident #turbofish)
+            }
+            None => quote!(#ident #turbofish),
+        };
+        let mut signature = Self {
+            name,
+            prefix,
+            ident: ident.clone(),
+            vis: vis.clone(),
+            cfgs: attrs.iter().filter(|a| a.path().is_ident("cfg")).cloned().collect(),
+            generics,
+            bounds,
+            lifetimes,
+            outer_step,
+            step,
+            params,
+            symbols,
+            ret,
+            output,
+            callee,
+        };
+        if let Some(owner) = owner {
+            signature.replace_self(&owner.ty);
+        }
+        signature
+    }
+
+    /// Parameters with a static buffer, in order: their place in this list is their index in the runtime.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Param> {
+        self.params.iter().filter(|p| p.kind.is_input())
+    }
+
+    /// A sibling's name.
+    pub(crate) fn sibling(&self, suffix: &str) -> Ident {
+        format_ident!("{}{suffix}", self.prefix, span = self.ident.span())
+    }
+
+    /// What keeps a function without our attributes from being a graph as well.
+    pub(crate) fn is_graph(&self) -> bool {
+        let unsized_param = self.generics.type_params().any(|p| p.bounds.iter().any(is_relaxed));
+        self.inputs().next().is_some() && self.bounds.is_empty() && !unsized_param
+    }
+
+    /// `Self` means nothing outside the `impl`.
+    fn replace_self(&mut self, ty: &Type) {
+        struct Replace<'a>(&'a Type);
+        impl VisitMut for Replace<'_> {
+            fn visit_type_mut(&mut self, ty: &mut Type) {
+                if let Type::Path(path) = ty
+                    && path.qself.is_none()
+                    && path.path.segments.first().is_some_and(|s| s.ident == "Self")
+                {
+                    let own = self.0;
+                    let rest: Vec<_> = path.path.segments.iter().skip(1).collect();
+                    *ty = if rest.is_empty() { own.clone() } else { parse_quote!(<#own> #(::#rest)*) };
+                    return;
+                }
+                visit_mut::visit_type_mut(self, ty);
+            }
+        }
+        let mut replace = Replace(ty);
+        replace.visit_type_mut(&mut self.ret);
+        replace.visit_type_mut(&mut self.output);
+        replace.visit_generics_mut(&mut self.generics);
+        for bound in &mut self.bounds {
+            replace.visit_where_predicate_mut(bound);
+        }
+        for param in &mut self.params {
+            replace.visit_type_mut(&mut param.ty);
+            if let Kind::HostTensor(element) | Kind::HostScalar(element) | Kind::Device(element) = &mut param.kind {
+                replace.visit_type_mut(element);
+            }
+        }
+    }
+}
+
+fn is_relaxed(bound: &TypeParamBound) -> bool {
+    matches!(bound, TypeParamBound::Trait(t) if !matches!(t.modifier, syn::TraitBoundModifier::None))
+}
+
+fn check_qualifiers(sig: &syn::Signature, errors: &mut Errors) {
+    let mut refuse = |at: &dyn ToTokens, what: &str, why: &str, help: &str| {
+        errors.push(&at.to_token_stream(), format!("a graph function cannot be {what}: {why}"), help);
+    };
+    if let Some(token) = &sig.asyncness {
+        refuse(token, "`async`", "a recording runs to its end", "remove `async`; reads wait by themselves");
+    }
+    if let Some(token) = &sig.constness {
+        refuse(token, "`const`", "tensors exist at run time only", "remove `const`");
+    }
+    if let Some(token) = &sig.unsafety {
+        refuse(token, "`unsafe`", "its graph is called from safe code", "remove `unsafe`");
+    }
+    if let Some(abi) = &sig.abi {
+        refuse(abi, "`extern`", "its parameters are Rust types", "remove the ABI");
+    }
+    if let Some(variadic) = &sig.variadic {
+        refuse(variadic, "variadic", "its parameters are part of the key", "take a slice of parameters");
+    }
+}
+
+type Split = (Generics, Vec<WherePredicate>, Vec<LifetimeParam>);
+
+/// Type and const parameters with the bounds that an `impl` can have; the other bounds; lifetimes.
+fn split_generics<'a>(all: impl Iterator<Item = &'a Generics>, step: &Lifetime) -> Split {
+    let mut generics = Generics::default();
+    let mut bounds: Vec<WherePredicate> = Vec::new();
+    let mut lifetimes = Vec::new();
+    for one in all {
+        for param in &one.params {
+            match param {
+                GenericParam::Lifetime(l) if l.lifetime.ident == step.ident => {}
+                GenericParam::Lifetime(l) => lifetimes.push(l.clone()),
+                GenericParam::Type(t) => {
+                    let mut t = t.clone();
+                    t.default = None;
+                    t.eq_token = None;
+                    if lifetimes::mentions_any(&t.bounds) {
+                        let (ident, inline) = (&t.ident, &t.bounds);
+                        bounds.push(parse_quote!(#ident: #inline));
+                        t.bounds.clear();
+                    }
+                    generics.params.push(GenericParam::Type(t));
+                }
+                GenericParam::Const(c) => {
+                    let mut c = c.clone();
+                    c.default = None;
+                    c.eq_token = None;
+                    generics.params.push(GenericParam::Const(c));
+                }
+            }
+        }
+        for predicate in one.where_clause.iter().flat_map(|w| &w.predicates) {
+            if lifetimes::mentions_any(predicate) {
+                bounds.push(predicate.clone());
+            } else {
+                generics.make_where_clause().predicates.push(predicate.clone());
+            }
+        }
+    }
+    (generics, bounds, lifetimes)
+}
+
+/// The return type, and `T` of its `Result<T>`.
+fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
+    let unit: Type = parse_quote!(());
+    let ReturnType::Type(_, ret) = &sig.output else {
+        let help = "end it with `-> Result<Tensor<f32>>`, or what it computes";
+        errors.push(&sig.ident, "a graph function returns a `Result`: capture and replay can fail", help);
+        let krate = crate::krate::krate();
+        return (parse_quote!(#krate::Result<()>), unit);
+    };
+    let output = match plain(ret) {
+        Type::Path(path) => path.path.segments.last().filter(|s| s.ident == "Result").and_then(first_type),
+        _ => None,
+    };
+    let Some(output) = output else {
+        let text = ret.to_token_stream();
+        errors.push(
+            ret,
+            "a graph function returns a `Result`: capture and replay can fail",
+            format!("write `Result<{text}>`, with any error type that has `From<graphable::Error>`"),
+        );
+        return ((**ret).clone(), unit);
+    };
+    if !lifetimes::name_elided(&mut output.clone()).is_empty() {
+        errors.push(&output, "a graph returns values, not references", "return the tensor; a clone of it is cheap");
+    }
+    ((**ret).clone(), output)
+}
+
+/// `&self` as a parameter of the siblings.
+fn this(receiver: &syn::Receiver, marks: &Marks, errors: &mut Errors) -> Param {
+    if let Some(mark) = marks.any() {
+        errors.push(mark, "`self` takes no attribute", "remove it: `&self` is a struct of parameters");
+    }
+    let shared = receiver.reference.is_some() && receiver.mutability.is_none() && receiver.colon_token.is_none();
+    if !shared {
+        errors.push(
+            receiver,
+            "a graph method takes `&self`: a replay runs no host code that could change or consume it",
+            "write `&self`; what changes on the device is a `State` field",
+        );
+    }
+    let ident = Ident::new("this", Span::mixed_site());
+    Param { ident, ty: parse_quote!(&Self), kind: Kind::Params, dims: None }
+}
+
+fn param(
+    typed: &syn::PatType,
+    marks: &Marks,
+    index: usize,
+    step: &Lifetime,
+    generics: &Generics,
+    symbols: &mut Vec<String>,
+    errors: &mut Errors,
+) -> Param {
+    let ident = match &*typed.pat {
+        Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => p.ident.clone(),
+        other => {
+            errors.push(other, "a graph function's parameters are plain names", "take it apart in the body");
+            format_ident!("__p{index}", span = Span::mixed_site())
+        }
+    };
+    if let Some(cfg) = typed.attrs.iter().find(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
+        errors.push(cfg, "`#[cfg]` on a parameter of a graph function", "write the function twice, each with a `#[cfg]`");
+    }
+    let kind = kind(&ident, &typed.ty, marks, step, errors);
+    let dims = marks.dims.as_ref().and_then(|attr| {
+        if matches!(kind, Some(Kind::HostTensor(_) | Kind::Device(_)) | None) {
+            return params::dims(attr, generics, symbols, errors);
+        }
+        errors.push(attr, "only tensors have `#[dims]`", "remove it");
+        None
+    });
+    Param { ident, ty: (*typed.ty).clone(), kind: kind.unwrap_or(Kind::Key), dims }
+}
+
+/// The kind of a parameter; an error when there is none.
+fn kind(ident: &Ident, ty: &Type, marks: &Marks, step: &Lifetime, errors: &mut Errors) -> Option<Kind> {
+    if let (Some(_), Some(key)) = (&marks.host, &marks.key) {
+        let help = "keep `#[host]` for a value refreshed on every call, `#[key]` for one recording per value";
+        errors.push(key, "a parameter is `#[host]` or `#[key]`", help);
+        return None;
+    }
+    if let Some(token) = impl_trait(ty) {
+        errors.push(&token, "a graph function has no `impl Trait` parameter", "name the type, or a type parameter");
+        return None;
+    }
+    let ty = plain(ty);
+    if let Type::Reference(r) = ty
+        && let Some(token) = &r.mutability
+    {
+        let (message, help) = match named(&r.elem, "Tensor") {
+            Some(_) => ("tensors never change", "take `&Tensor<…>` and return the new tensor".to_owned()),
+            None => (
+                "a replay runs no host code, so nothing changes through `&mut`",
+                "take `&`, and hold what changes on the device in a `State` field".to_owned(),
+            ),
+        };
+        errors.push(token, format!("a graph function has no `&mut` parameter: {message}"), help);
+        return None;
+    }
+    let inner = match ty {
+        Type::Reference(r) => Some(plain(&r.elem)),
+        _ => None,
+    };
+    if let Some(host) = &marks.host {
+        let element = |name| inner.and_then(|t| named(t, name));
+        if let Some(element) = element("Tensor") {
+            return Some(Kind::HostTensor(element));
+        }
+        if let Some(element) = element("Scalar") {
+            return Some(Kind::HostScalar(element));
+        }
+        let help = match scalar(ty) {
+            Some(element) => format!("write `#[host] {ident}: &Scalar<{element}>`; the call takes a plain `{element}`"),
+            None => format!("write `#[host] {ident}: &Tensor<…>`; the call takes a slice"),
+        };
+        errors.push(host, "`#[host]` data arrives in a tensor or scalar on the device", help);
+        return None;
+    }
+    if marks.key.is_some() {
+        if let Some(what) = ["Tensor", "Scalar"].iter().find(|n| named(inner.unwrap_or(ty), n).is_some()) {
+            let help = "remove `#[key]`: a tensor's shape and address are compared anyway";
+            errors.push(ty, format!("a `{what}` is no `#[key]`: what it holds is on the device"), help);
+            return None;
+        }
+        match inner {
+            Some(inner) if !matches!(inner, Type::Path(p) if p.path.is_ident("str")) => {
+                let text = inner.to_token_stream();
+                errors.push(ty, "a `#[key]` is passed by value", format!("write `#[key] {ident}: {text}`"));
+                return None;
+            }
+            _ => return Some(Kind::Key),
+        }
+    }
+    let Some(inner) = inner else {
+        by_value(ident, ty, errors);
+        return None;
+    };
+    if let Some(element) = named(inner, "Tensor") {
+        return Some(Kind::Device(element));
+    }
+    Some(if lifetimes::mentions(inner, step) { Kind::Output } else { Kind::Params })
+}
+
+fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
+    if let Some(element) = scalar(ty) {
+        let text = ty.to_token_stream();
+        errors.push(
+            ty,
+            format!("`{ident}` is a host value: a recording would keep its first value for ever"),
+            format!(
+                "write `#[key] {ident}: {text}` for one recording per value, or `#[host] {ident}: &Scalar<{element}>` \
+                 for a value refreshed on every call"
+            ),
+        );
+        return;
+    }
+    let text = ty.to_token_stream();
+    let (message, help) = if named(ty, "Tensor").is_some() || named(ty, "Scalar").is_some() {
+        (format!("`{ident}` is passed by value"), format!("tensors are passed by reference: `{ident}: &…`"))
+    } else {
+        (
+            format!("`{ident}: {text}` is passed by value, and part of no key"),
+            format!("pass parameters by reference (`{ident}: &…`), host values as `#[key] {ident}: {text}`"),
+        )
+    };
+    errors.push(ty, message, help);
+}
+
+/// The device element nearest to a host scalar type.
+fn scalar(ty: &Type) -> Option<&'static str> {
+    let Type::Path(path) = plain(ty) else { return None };
+    Some(match path.path.get_ident()?.to_string().as_str() {
+        "u8" => "u8",
+        "u16" | "u32" | "u64" | "u128" | "usize" => "u32",
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "i32",
+        "f32" | "f64" => "f32",
+        "f16" => "f16",
+        "bf16" => "bf16",
+        "bool" => "bool",
+        _ => return None,
+    })
+}
+
+/// The element type, where `ty` is `Name<'s, T>`.
+fn named(ty: &Type, name: &str) -> Option<Type> {
+    let Type::Path(path) = plain(ty) else { return None };
+    path.path.segments.last().filter(|s| s.ident == name).and_then(first_type)
+}
+
+fn first_type(segment: &syn::PathSegment) -> Option<Type> {
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    arguments.args.iter().find_map(|a| match a {
+        GenericArgument::Type(ty) => Some(ty.clone()),
+        _ => None,
+    })
+}
+
+/// Without the groups and parentheses around it.
+fn plain(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(g) => plain(&g.elem),
+        Type::Paren(p) => plain(&p.elem),
+        _ => ty,
+    }
+}
+
+fn impl_trait(ty: &Type) -> Option<syn::TypeImplTrait> {
+    struct Search(Option<syn::TypeImplTrait>);
+    impl<'ast> Visit<'ast> for Search {
+        fn visit_type_impl_trait(&mut self, ty: &'ast syn::TypeImplTrait) {
+            self.0.get_or_insert_with(|| ty.clone());
+        }
+    }
+    let mut search = Search(None);
+    search.visit_type(ty);
+    search.0
+}
+
+/// `decode_step` as `DecodeStep`.
+fn pascal(name: &str) -> String {
+    name.split('_')
+        .flat_map(|word| {
+            let mut chars = word.chars();
+            let first = chars.next().into_iter().flat_map(char::to_uppercase);
+            first.chain(chars.as_str().chars()).collect::<Vec<char>>()
+        })
+        .collect()
+}
