@@ -35,7 +35,9 @@ fn right_replays_are_counted() {
         log.retain(|e| !e.starts_with("copied"));
         assert_eq!(log.iter().filter(|e| e.starts_with("audited")).count(), 3, "{mode}: {log:?}");
         // Recorded once, then two replays between audits.
-        assert!(log[2].starts_with("replayed") && log[3].starts_with("replayed") && log[4].starts_with("audited"));
+        assert!(
+            log[2].starts_with("replayed") && log[3].starts_with("replayed") && log[4].starts_with("audited")
+        );
         assert_eq!((rt.stats().audits, rt.stats().replays, rt.stats().nodes), (3, 8, 1), "{mode}");
     }
 }

@@ -9,6 +9,7 @@ mod support;
 mod audit;
 mod buckets;
 mod eviction;
+mod faults;
 mod lifecycle;
 mod liveness;
 mod modes;

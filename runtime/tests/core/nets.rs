@@ -71,7 +71,13 @@ fn a_body_that_changes_between_warm_up_and_recording() {
         assert_eq!(varying(&graph, &mut rt, 0).unwrap(), [-2.0, -4.0]);
         rt.take_events();
         let error = varying(&graph, &mut rt, variant).unwrap_err();
-        let at = if variant == 1 { 0 } else if variant == 4 { 2 } else { 1 };
+        let at = if variant == 1 {
+            0
+        } else if variant == 4 {
+            2
+        } else {
+            1
+        };
         match &error {
             Error::TraceMismatch { segment, index, warm, recorded } => {
                 assert!(segment.contains("`a`"), "{segment}");
@@ -229,7 +235,10 @@ fn a_capability_between_segments() {
                 step.read(&h)?;
                 Ok(h)
             });
-            assert!(matches!(y, Err(Error::OutsideSegment { op: "read", function: "test" })), "{mode}: {y:?}");
+            assert!(
+                matches!(y, Err(Error::OutsideSegment { op: "read", function: "test" })),
+                "{mode}: {y:?}"
+            );
         }
         still_usable(&mut rt);
     }
@@ -303,9 +312,8 @@ fn capture_can_be_closed() {
     let graph = vector(&mut rt, Mode::Piecewise);
     let call = |rt: &mut Runtime, n: u32| {
         let step = rt.step().unwrap();
-        let y = graph.call(&step, &[x()], n, |cx, a| {
-            seg!("a", cx, (&a.t[0], &n), |k| ops::scale(k.0, *k.1 as f32))
-        });
+        let y = graph
+            .call(&step, &[x()], n, |cx, a| seg!("a", cx, (&a.t[0], &n), |k| ops::scale(k.0, *k.1 as f32)));
         y.and_then(|y| step.read(&y))
     };
     for n in [1, 1, 2] {
@@ -351,7 +359,10 @@ fn a_fallback_can_be_forbidden() {
             other => panic!("{other:?}"),
         }
         assert_eq!(call(&lenient, &step).unwrap(), [2.0; 5]);
-        assert_eq!(step.take_events(), [graphable::Event::FellBack { function: "test", why: reason.clone() }]);
+        assert_eq!(
+            step.take_events(),
+            [graphable::Event::FellBack { function: "test", why: reason.clone() }]
+        );
     }
     assert_eq!((rt.stats().fallbacks, rt.stats().fallback_reasons.clone()), (2, vec![(reason, 2)]));
 
@@ -366,7 +377,10 @@ fn a_fallback_can_be_forbidden() {
                 Ok(eager!("e", cx, |_e| ops::scale(&h, 2.0)))
             });
             match y.map(|y| step.read(&y).unwrap()) {
-                Err(Error::FallbackForbidden { reason: FallbackReason::FullNotSupported { boundary }, .. }) => {
+                Err(Error::FallbackForbidden {
+                    reason: FallbackReason::FullNotSupported { boundary },
+                    ..
+                }) => {
                     assert!(or_error && boundary.contains("nets.rs:"), "{boundary}");
                 }
                 Ok(values) => assert_eq!((or_error, values), (false, vec![-2.0, -4.0])),
@@ -423,11 +437,51 @@ fn an_input_that_keeps_moving() {
         // The segments have recordings from before: graph objects of one function share them.
         let (values, _) = moving(&mut rt, &strict, place);
         match values {
-            Err(Error::FallbackForbidden { reason: FallbackReason::TooManyRecordings { limit: 1, .. }, .. }) => {}
+            Err(Error::FallbackForbidden {
+                reason: FallbackReason::TooManyRecordings { limit: 1, .. },
+                ..
+            }) => {}
             other => panic!("{other:?}"),
         }
     }
     still_usable(&mut rt);
+}
+
+/// Counts what is logged at the level of warnings.
+struct Warnings(std::sync::Arc<std::sync::atomic::AtomicU32>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_reason_is_warned_of_once() {
+    let count = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let warnings = || count.load(std::sync::atomic::Ordering::SeqCst);
+    tracing::subscriber::with_default(Warnings(std::sync::Arc::clone(&count)), || {
+        let mut rt = runtime();
+        let graph = Spec::inputs(vec![any_device("x")]).with(|o| o.max_recordings(1)).build(&mut rt);
+        for place in [0, 0, 0] {
+            moving(&mut rt, &graph, place).0.unwrap();
+        }
+        assert_eq!(warnings(), 0);
+        for place in 1..6 {
+            moving(&mut rt, &graph, place).0.unwrap();
+        }
+        assert_eq!((warnings(), rt.stats().fallbacks), (1, 5));
+    });
 }
 
 #[test]

@@ -131,7 +131,8 @@ fn a_static_input_returned_without_any_segment() {
     let graph = vector(&mut rt);
     for i in 0..3 {
         let step = rt.step().unwrap();
-        let y = graph.call(&step, &[In::Host((&[i as f32, 1.0]).into())], (), |_, a| Ok(a.t[0].clone())).unwrap();
+        let y =
+            graph.call(&step, &[In::Host((&[i as f32, 1.0]).into())], (), |_, a| Ok(a.t[0].clone())).unwrap();
         assert_eq!(step.read(&y).unwrap(), [i as f32, 1.0]);
     }
     assert_eq!(rt.stats().nodes, 0);
@@ -291,7 +292,10 @@ fn strided_tensors_are_read_in_row_major_order() {
     assert_eq!(step.read(&ops::transpose(&x, 0, 1).unwrap()).unwrap(), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
     assert_eq!(step.read(&ops::narrow(&x, 1, 1, 2).unwrap()).unwrap(), [1.0, 2.0, 4.0, 5.0]);
     let row = ops::narrow(&x, 0, 1, 1).unwrap();
-    assert_eq!(step.read(&ops::broadcast_to(&row, &[2, 3]).unwrap()).unwrap(), [3.0, 4.0, 5.0, 3.0, 4.0, 5.0]);
+    assert_eq!(
+        step.read(&ops::broadcast_to(&row, &[2, 3]).unwrap()).unwrap(),
+        [3.0, 4.0, 5.0, 3.0, 4.0, 5.0]
+    );
     assert_eq!(step.item(&ops::narrow(&row, 1, 2, 1).unwrap()).unwrap(), 5.0);
     assert!(matches!(step.item(&row), Err(graphable::Error::Shape { .. })));
     let none = step.tensor(&[0, 3], &[] as &[f32]).unwrap();

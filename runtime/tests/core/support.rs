@@ -5,8 +5,8 @@ use std::sync::Arc;
 pub(crate) use graphable::__private::{Dim, Driver};
 use graphable::{
     __private::{
-        DimsSpec, Function, FunctionSpec, HostSlot, InputKind, InputSpec, LiveIn,
-        LiveOut, Options, Plan, PlanItem, Site, StaticInput, Support,
+        DimsSpec, Function, FunctionSpec, HostSlot, InputKind, InputSpec, LiveIn, LiveOut, Options, Plan,
+        PlanItem, Site, StaticInput, Support,
     },
     DType, Device, Eager, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
     backend::{
@@ -109,6 +109,7 @@ pub(crate) fn any_device(name: &'static str) -> InputSpec {
 pub(crate) struct Graph {
     pub(crate) function: Function,
     symbols: usize,
+    mode: Mode,
 }
 
 /// How a graph is made.
@@ -117,11 +118,18 @@ pub(crate) struct Spec {
     pub(crate) symbols: &'static [&'static str],
     pub(crate) inputs: Vec<InputSpec>,
     pub(crate) options: Options,
+    pub(crate) mode: Mode,
 }
 
 impl Default for Spec {
     fn default() -> Self {
-        Self { plan: plan(&[]), symbols: &[], inputs: Vec::new(), options: Options::default() }
+        Self {
+            plan: plan(&[]),
+            symbols: &[],
+            inputs: Vec::new(),
+            options: Options::default(),
+            mode: Mode::default(),
+        }
     }
 }
 
@@ -132,6 +140,7 @@ impl Spec {
 
     pub(crate) fn mode(mut self, mode: Mode) -> Self {
         self.options.mode(mode);
+        self.mode = mode;
         self
     }
 
@@ -141,9 +150,13 @@ impl Spec {
     }
 
     pub(crate) fn build(self, rt: &mut Runtime) -> Graph {
-        let Self { plan, symbols, inputs, options } = self;
+        self.try_build(rt).unwrap()
+    }
+
+    pub(crate) fn try_build(self, rt: &mut Runtime) -> Result<Graph> {
+        let Self { plan, symbols, inputs, options, mode } = self;
         let spec = FunctionSpec { name: "test", plan, symbols, inputs };
-        Graph { function: Function::new(rt, spec, options).unwrap(), symbols: symbols.len() }
+        Ok(Graph { function: Function::new(rt, spec, options)?, symbols: symbols.len(), mode })
     }
 }
 
@@ -164,6 +177,11 @@ pub(crate) struct Args<'s> {
 }
 
 impl Graph {
+    /// Whether it was made in that mode.
+    pub(crate) fn is(&self, mode: Mode) -> bool {
+        self.mode == mode
+    }
+
     /// The body of a generated `call`.
     pub(crate) fn call<'s, O>(
         &self,
@@ -195,9 +213,13 @@ impl Graph {
         let mut args = Args::default();
         for (i, given) in ins.iter().enumerate() {
             match given {
-                In::Host(_) | In::Device(_) => args.t.push(frame.tensor(i, &StaticInput::new(&self.function, i))?),
+                In::Host(_) | In::Device(_) => {
+                    args.t.push(frame.tensor(i, &StaticInput::new(&self.function, i))?)
+                }
                 In::Ids(_) => args.ids.push(frame.tensor(i, &StaticInput::new(&self.function, i))?),
-                In::Scalar(_) => args.scalars.push(frame.host_scalar(i, &StaticInput::new(&self.function, i))?),
+                In::Scalar(_) => {
+                    args.scalars.push(frame.host_scalar(i, &StaticInput::new(&self.function, i))?)
+                }
             }
         }
         frame.run(|cx| driver(cx, &args))
