@@ -6,7 +6,6 @@
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
 use half::{bf16, f16};
-use smallvec::SmallVec;
 
 use crate::{
     DType, Element, Param, Scalar, Scope, State, Tensor,
@@ -15,6 +14,16 @@ use crate::{
     param::Owned,
     tensor::RawTensor,
 };
+
+/// What a recording or a replay must know of a live-in tensor. Small: it is copied on every call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyTensor {
+    pub(crate) slot: u32,
+    /// Identity of owned memory, 0 for arena blocks.
+    pub(crate) owned: u64,
+    /// Whether a dimension is padded.
+    pub(crate) padded: bool,
+}
 
 /// Collects the key of a segment's live-ins. Kept and cleared between calls, so that writing a key
 /// does not allocate.
@@ -26,7 +35,7 @@ pub struct KeyWriter {
     /// Two words for every device operand: identity of owned memory (0 in an arena), and address.
     pub(crate) addrs: Vec<u64>,
     /// Every tensor, in order.
-    pub(crate) tensors: SmallVec<[RawTensor; 8]>,
+    pub(crate) tensors: Vec<KeyTensor>,
     /// Owned memory that a recording must keep alive; filled only while `collect` is set.
     pub(crate) owned: Vec<(u64, SharedMemory)>,
     /// Whether to fill `owned`: when something is recorded, not when it is looked up.
@@ -55,7 +64,7 @@ impl KeyWriter {
     pub(crate) fn tensor(&mut self, raw: &RawTensor) {
         self.layout(raw.dtype, raw.marks, &raw.layout);
         self.addrs.extend_from_slice(&[raw.owned, raw.addr]);
-        self.tensors.push(*raw);
+        self.tensors.push(KeyTensor { slot: raw.slot, owned: raw.owned, padded: raw.marks.any() });
     }
 
     /// A parameter or state: its identity, and its layout.

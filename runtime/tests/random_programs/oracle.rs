@@ -49,8 +49,10 @@ fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, at: usize) ->
         }
         results.push(machine.call(func, call, vars)?);
     }
-    let calls =
-        results.iter().map(|r| r.iter().map(|v| v.read(step)).collect::<Result<_>>()).collect::<Result<_>>()?;
+    let calls = results
+        .iter()
+        .map(|r| r.iter().map(|v| v.read(step)).collect::<Result<_>>())
+        .collect::<Result<_>>()?;
     Ok(StepOut { calls, states: world.states(step)?, decisions: machine.decisions })
 }
 

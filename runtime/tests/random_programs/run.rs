@@ -5,9 +5,8 @@ use std::collections::HashMap;
 
 use graphable::{
     __private::{
-        Dim, DimsSpec, Driver, EagerTensors as _, Finish, Function,
-        FunctionSpec, HostSlot, InputKind, InputSpec, Inputs, Options, Plan, PlanItem, Site, StaticInput,
-        Support, bytemuck,
+        Dim, DimsSpec, Driver, EagerTensors as _, Finish, Function, FunctionSpec, HostSlot, InputKind,
+        InputSpec, Inputs, Options, Plan, PlanItem, Site, StaticInput, Support, bytemuck,
     },
     DType, Device, Error, Mode, Result, Runtime, Scalar, Schedule, Stats, Step,
     backend::cpu::CpuOptions,
@@ -49,7 +48,13 @@ fn build(rt: &mut Runtime, func: &Func, setup: Setup) -> Result<Built> {
     let sites: Vec<&'static Site> = (0..func.sites)
         .map(|index| {
             let line = index as u32 + 1;
-            &*Box::leak(Box::new(Site { function: "random", index, file: "program", first_line: line, last_line: line }))
+            &*Box::leak(Box::new(Site {
+                function: "random",
+                index,
+                file: "program",
+                first_line: line,
+                last_line: line,
+            }))
         })
         .collect();
     let mut items = Vec::new();
@@ -72,7 +77,11 @@ fn build(rt: &mut Runtime, func: &Func, setup: Setup) -> Result<Built> {
                 Kind::Device => InputKind::DeviceTensor,
             },
             dtype: dtype(input.ty.elem),
-            dims: if func.dims || func.buckets.is_some() { DimsSpec::Some(dims(&input.ty)) } else { DimsSpec::Unspecified },
+            dims: if func.dims || func.buckets.is_some() {
+                DimsSpec::Some(dims(&input.ty))
+            } else {
+                DimsSpec::Unspecified
+            },
         })
         .collect();
     let mut options = Options::default();
@@ -168,14 +177,30 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     Ok(Run { steps, stats: rt.stats() })
 }
 
-fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, built: &[Built], at: usize) -> Result<StepOut> {
+fn one_step<'s>(
+    step: &Step<'s>,
+    world: &World,
+    program: &Program,
+    built: &[Built],
+    at: usize,
+) -> Result<StepOut> {
     let plan = &program.steps[at];
     let mut out = StepOut::default();
     let mut results: Vec<Vec<Val<'s>>> = Vec::new();
     let mut flats = Vec::new();
     for (index, call) in plan.calls.iter().enumerate() {
         let func = &program.funcs[call.func];
-        let result = one_call(step, world, &built[call.func], func, call, plan.data, index, &results, &mut out.decisions)?;
+        let result = one_call(
+            step,
+            world,
+            &built[call.func],
+            func,
+            call,
+            plan.data,
+            index,
+            &results,
+            &mut out.decisions,
+        )?;
         // A result that no later call uses may go as soon as it is read.
         let used = plan.calls.iter().any(|c| {
             c.sources.iter().any(|s| match s {
@@ -330,7 +355,9 @@ impl<'s> Scene<'_, 's> {
         };
         // The host value tells whether words come back right.
         let (outs, words): (Vec<Val<'s>>, u64) =
-            self.cx.segment::<_, _, Error, _>(self.sites[block.site], live, |k| Ok((k.run(None)?, words_of(k))))?;
+            self.cx.segment::<_, _, Error, _>(self.sites[block.site], live, |k| {
+                Ok((k.run(None)?, words_of(k)))
+            })?;
         if words != block.code.len() as u64 {
             return Err(nonsense(format!("segment {} gave back {words} as its host value", block.site)));
         }
@@ -400,4 +427,3 @@ impl<'s> Scene<'_, 's> {
 fn words_of(live: &Live<'_, '_>) -> u64 {
     live.block.code.len() as u64
 }
-
