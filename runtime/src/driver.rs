@@ -62,7 +62,10 @@ impl<'s> Driver<'s> {
         {
             let core = self.rt.core.borrow();
             if let Phase::Segment(segment) = core.phase {
-                return Err(Error::CapabilityInSegment { call: "an eager region", segment: segment.to_string() });
+                return Err(Error::CapabilityInSegment {
+                    call: "an eager region",
+                    segment: segment.to_string(),
+                });
             }
             debug_assert!(!core.capturing() || support != Support::Never, "full mode checks the plan first");
         }

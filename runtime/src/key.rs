@@ -86,7 +86,7 @@ impl KeyWriter {
         self.shape.push(marks.word() << 16 | header);
         self.shape.extend(layout.shape().iter().map(|&n| n as u64));
         if !contiguous {
-            self.shape.extend(layout.strides().iter().map(|&n| n as u64));
+            self.shape.extend(layout.meaning().map(|n| n as u64));
         }
     }
 

@@ -81,8 +81,11 @@ impl Layout {
     }
 
     /// Whether the elements lie in row-major order without gaps. Strides of dimensions of size 1
-    /// do not matter.
+    /// do not matter, and no strides do where there is no element.
     pub fn is_contiguous(&self) -> bool {
+        if self.shape().contains(&0) {
+            return true;
+        }
         let mut expected = 1;
         for (&n, &stride) in self.shape().iter().zip(self.strides()).rev() {
             if n != 1 && stride != expected {
@@ -91,6 +94,12 @@ impl Layout {
             expected *= n;
         }
         true
+    }
+
+    /// The strides that matter: those of dimensions of size 1 are given as 0, whatever view they are
+    /// left over from.
+    pub(crate) fn meaning(&self) -> impl Iterator<Item = usize> {
+        self.shape().iter().zip(self.strides()).map(|(&n, &stride)| if n == 1 { 0 } else { stride })
     }
 
     /// Swaps, repeats or reorders dimensions: dimension `i` of the result is `axes[i]` of `self`.
@@ -190,6 +199,20 @@ mod tests {
         assert!(l.is_contiguous());
         assert!(!Layout::strided(&[2, 3], &[1, 2]).unwrap().is_contiguous());
         assert_eq!(Layout::contiguous(&[2, 3]).unwrap().strides(), [3, 1]);
+    }
+
+    #[test]
+    fn empty_layouts_are_contiguous() {
+        assert!(Layout::contiguous(&[2, 0]).unwrap().is_contiguous());
+        assert!(Layout::strided(&[0, 3], &[1, 7]).unwrap().is_contiguous());
+    }
+
+    #[test]
+    fn strides_of_unit_dimensions_mean_nothing() {
+        let a = Layout::strided(&[2, 1, 3], &[6, 99, 2]).unwrap();
+        let b = Layout::strided(&[2, 1, 3], &[6, 1, 2]).unwrap();
+        assert!(a.meaning().eq(b.meaning()));
+        assert!(!a.meaning().eq(Layout::strided(&[2, 1, 3], &[5, 1, 2]).unwrap().meaning()));
     }
 
     #[test]

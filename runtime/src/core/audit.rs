@@ -27,7 +27,13 @@ fn bytes_of(memory: &SharedMemory) -> Result<View> {
 
 impl Core {
     /// Saves the state that the node writes, and opens the body's run.
-    pub(crate) fn begin_audit(&mut self, at: usize, site: &'static Site, identity: Identity, key: &KeyWriter) -> Result<Audit> {
+    pub(crate) fn begin_audit(
+        &mut self,
+        at: usize,
+        site: &'static Site,
+        identity: Identity,
+        key: &KeyWriter,
+    ) -> Result<Audit> {
         self.flush()?;
         let mut audit = Audit::default();
         for (_, memory) in self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default() {
@@ -63,7 +69,13 @@ impl Core {
     }
 
     /// Replays and compares, bit by bit.
-    pub(crate) fn audited_replay(&mut self, at: usize, site: &'static Site, key: &KeyWriter, audit: &Audit) -> Result<Entries> {
+    pub(crate) fn audited_replay(
+        &mut self,
+        at: usize,
+        site: &'static Site,
+        key: &KeyWriter,
+        audit: &Audit,
+    ) -> Result<Entries> {
         let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
         let entries = self.replay(at, key)?;
         let outcome = self.compare(site, &entries, audit).and_then(|()| {

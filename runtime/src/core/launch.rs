@@ -19,7 +19,9 @@ fn trace_op(op: &Op, inputs: &[View], outputs: &[View]) -> TraceOp {
     h.write(format!("{op:?}").as_bytes());
     for view in inputs.iter().chain(outputs) {
         view.dtype.hash(&mut h);
-        view.layout.hash(&mut h);
+        view.layout.shape().hash(&mut h);
+        // As in keys: recordings of one key may differ in strides that mean nothing.
+        view.layout.meaning().for_each(|n| h.write_usize(n));
     }
     TraceOp { name: op.name(), fingerprint: h.finish() }
 }
@@ -78,7 +80,8 @@ impl Core {
         }
         for view in inputs.iter().chain(outputs) {
             if !run.knows(view.range()) {
-                let error = Error::UnkeyedAddress { segment: run.site.to_string(), op: op.name(), addr: view.addr };
+                let error =
+                    Error::UnkeyedAddress { segment: run.site.to_string(), op: op.name(), addr: view.addr };
                 run.fail(error.to_string());
                 return Err(error);
             }
@@ -92,5 +95,9 @@ impl Core {
 
 /// Names an operation; two of one name differ in shapes or arguments.
 fn describe(op: TraceOp, other: TraceOp) -> String {
-    if op.name == other.name { format!("`{}` (other shapes or arguments)", op.name) } else { format!("`{}`", op.name) }
+    if op.name == other.name {
+        format!("`{}` (other shapes or arguments)", op.name)
+    } else {
+        format!("`{}`", op.name)
+    }
 }

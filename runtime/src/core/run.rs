@@ -83,7 +83,13 @@ impl Run {
 
 impl Core {
     /// Starts to run a body. `key` was written with `collect`.
-    pub(crate) fn begin_run(&mut self, kind: RunKind, site: &'static Site, identity: Identity, key: &KeyWriter) -> Result<()> {
+    pub(crate) fn begin_run(
+        &mut self,
+        kind: RunKind,
+        site: &'static Site,
+        identity: Identity,
+        key: &KeyWriter,
+    ) -> Result<()> {
         let group = self.tree.group(identity, &key.shape);
         let mut known: Vec<(u64, u64)> = Vec::new();
         let mut owned = key.owned.clone();
@@ -143,7 +149,9 @@ impl Core {
             .slots
             .iter()
             .copied()
-            .filter(|&s| self.slots[s as usize].refs > 0 && run.own.contains_key(&self.slots[s as usize].base))
+            .filter(|&s| {
+                self.slots[s as usize].refs > 0 && run.own.contains_key(&self.slots[s as usize].base)
+            })
             .collect();
         for slot in left {
             let Slot { home, base, .. } = self.slots[slot as usize];
@@ -238,9 +246,8 @@ impl Core {
             .cloned()
             .collect();
         if let Some(exec) = &exec {
-            let first = self
-                .save_memory(&writes)
-                .and_then(|()| self.backend.replay(exec, self.pending.take()));
+            let first =
+                self.save_memory(&writes).and_then(|()| self.backend.replay(exec, self.pending.take()));
             if let Err(error) = first {
                 self.run = Some(run);
                 self.abort_run();
@@ -316,7 +323,13 @@ impl Core {
         Ok((blocks, stored))
     }
 
-    fn store_tensor(&self, run: &Run, key: &KeyWriter, raw: &RawTensor, blocks: &mut Vec<NodeBlock>) -> Result<Stored> {
+    fn store_tensor(
+        &self,
+        run: &Run,
+        key: &KeyWriter,
+        raw: &RawTensor,
+        blocks: &mut Vec<NodeBlock>,
+    ) -> Result<Stored> {
         let slot = &self.slots[raw.slot as usize];
         if run.own.contains_key(&slot.base) && matches!(slot.home, Home::Pool | Home::Results) {
             let at = blocks.iter().position(|b| b.addr == slot.base).unwrap_or_else(|| {

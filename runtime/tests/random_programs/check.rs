@@ -1,0 +1,125 @@
+//! A program in every mode, against its plain meaning.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use graphable::{Error, Mode, Result, Stats};
+
+use crate::{
+    oracle,
+    program::{Elem, Program},
+    run::{self, Setup},
+    value::Flat,
+    world::StepOut,
+};
+
+/// What went wrong. Shrinking keeps the class.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) class: String,
+    pub(crate) text: String,
+}
+
+/// The modes that a program is run in.
+fn setups(program: &Program) -> Vec<Setup> {
+    let setup = |mode, audit_every| Setup { mode, audit_every };
+    let mut all = vec![setup(Mode::None, 0), setup(Mode::Piecewise, 0)];
+    if program.capturable {
+        all.push(setup(Mode::Full, 0));
+    }
+    if program.seed.is_multiple_of(4) {
+        all.push(setup(Mode::Piecewise, 2));
+    }
+    if program.seed.is_multiple_of(8) && program.capturable {
+        all.push(setup(Mode::Full, 2));
+    }
+    all
+}
+
+/// Runs `f`; a panic becomes a failure.
+fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T>) -> Result<T, Failure> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => {
+            Err(Failure { class: format!("{what}: {}", kind(&error)), text: format!("{what}: {error}") })
+        }
+        Err(panic) => {
+            let text =
+                panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            let text = text.unwrap_or("(no message)");
+            let class = text.chars().take_while(|c| !c.is_ascii_digit()).collect::<String>();
+            Err(Failure { class: format!("{what}: panic {class}"), text: format!("{what}: panic: {text}") })
+        }
+    }
+}
+
+/// The variant, and the operation that it is about.
+fn kind(error: &Error) -> String {
+    format!("{error:?}").chars().take_while(|c| !c.is_ascii_digit()).take(40).collect()
+}
+
+/// What the runs counted, one for each setup.
+pub(crate) fn check(program: &Program) -> Result<Vec<Stats>, Failure> {
+    let expected = guarded("the program itself", || oracle::run(program))?;
+    let mut stats = Vec::new();
+    for setup in setups(program) {
+        let what = match setup.audit_every {
+            0 => format!("mode {}", setup.mode),
+            _ => format!("mode {}, audited", setup.mode),
+        };
+        let run = guarded(&what, || run::run(program, setup))?;
+        for (at, (got, expected)) in run.steps.iter().zip(&expected).enumerate() {
+            if let Some(text) = difference(got, expected, program.approximate) {
+                return Err(Failure {
+                    class: format!("{what}: values"),
+                    text: format!("{what}: step {at}: {text}"),
+                });
+            }
+        }
+        stats.push(run.stats);
+    }
+    Ok(stats)
+}
+
+fn difference(got: &StepOut, expected: &StepOut, approximate: bool) -> Option<String> {
+    for (c, (got, expected)) in got.calls.iter().zip(&expected.calls).enumerate() {
+        for (o, (got, expected)) in got.iter().zip(expected).enumerate() {
+            if let Some(text) = unlike(got, expected, approximate) {
+                return Some(format!("call {c}, output {o}: {text}"));
+            }
+        }
+        if got.len() != expected.len() {
+            return Some(format!("call {c} gave {} outputs, not {}", got.len(), expected.len()));
+        }
+    }
+    if got.decisions != expected.decisions {
+        return Some(format!("the driver read {:?}, not {:?}", got.decisions, expected.decisions));
+    }
+    got.states
+        .iter()
+        .zip(&expected.states)
+        .enumerate()
+        .find_map(|(s, (got, expected))| Some(format!("state {s}: {}", unlike(got, expected, approximate)?)))
+}
+
+fn unlike(got: &Flat, expected: &Flat, approximate: bool) -> Option<String> {
+    if (got.elem, &got.shape) != (expected.elem, &expected.shape) {
+        return Some(format!("{:?}{:?}, not {:?}{:?}", got.elem, got.shape, expected.elem, expected.shape));
+    }
+    let near = |a: u32, b: u32| {
+        let (a, b) = (f32::from_bits(a), f32::from_bits(b));
+        (a - b).abs() <= 1e-4 * (1.0 + b.abs()) || a.is_nan() && b.is_nan() || a == b
+    };
+    let close = approximate && got.elem == Elem::F32;
+    let at = (0..got.bits.len().max(expected.bits.len())).find(|&i| {
+        match (got.bits.get(i), expected.bits.get(i)) {
+            (Some(a), Some(b)) => a != b && !(close && near(*a, *b)),
+            _ => true,
+        }
+    })?;
+    let show = |f: &Flat| match (f.bits.get(at), f.elem) {
+        (Some(&b), Elem::F32) => format!("{:e} ({b:#010x})", f32::from_bits(b)),
+        (Some(&b), _) => format!("{b:#x}"),
+        (None, _) => "nothing".to_owned(),
+    };
+    Some(format!("element {at} of {:?} is {}, not {}", got.shape, show(got), show(expected)))
+}

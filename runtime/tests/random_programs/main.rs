@@ -1,0 +1,126 @@
+//! Random programs: generated from a seed, run in every mode for several steps on a device in test mode,
+//! and compared value by value with the same program run eagerly, operation by operation, on memory that
+//! is used once.
+
+mod check;
+mod generate;
+mod instr;
+mod oracle;
+mod program;
+mod run;
+mod shrink;
+mod value;
+mod world;
+
+use std::{
+    fmt::Write as _,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use graphable::Stats;
+
+/// Programs by default.
+const PROGRAMS: u64 = 2000;
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} must be a number, it is `{text}`")))
+}
+
+/// The report of a failing seed, shrunk.
+fn report(seed: u64, failure: &check::Failure) -> String {
+    let program = generate::program(seed);
+    let (small, last) = shrink::shrink(&program, failure);
+    let mut text = String::new();
+    let _ = writeln!(text, "seed {seed} fails: {}", failure.text);
+    let _ = writeln!(
+        text,
+        "again with GRAPHABLE_RANDOM_SEED={seed}; shrunk, it fails with: {}\n{small}",
+        last.text
+    );
+    text
+}
+
+#[test]
+fn random_programs() {
+    if let Some(seed) = number("GRAPHABLE_RANDOM_SEED") {
+        println!("{}", generate::program(seed));
+        if let Err(failure) = check::check(&generate::program(seed)) {
+            panic!("{}", report(seed, &failure));
+        }
+        return;
+    }
+    let programs = number("GRAPHABLE_RANDOM_PROGRAMS").unwrap_or(PROGRAMS);
+    // Panics are caught and reported with their seed.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (failed, sums) = (Mutex::new(Vec::new()), Mutex::new(Stats::default()));
+    let keep_going = std::env::var_os("GRAPHABLE_RANDOM_ALL").is_some();
+    let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(8));
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= programs {
+                        break;
+                    }
+                    match check::check(&generate::program(seed)) {
+                        Ok(stats) => {
+                            let mut sums = sums.lock().unwrap();
+                            stats.iter().for_each(|s| add(&mut sums, s));
+                        }
+                        Err(failure) => {
+                            failed.lock().unwrap().push((seed, failure));
+                            stop.store(!keep_going, Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let mut failed = failed.into_inner().unwrap();
+    failed.sort_by_key(|(seed, _)| *seed);
+    if keep_going {
+        for (seed, failure) in &failed {
+            println!("seed {seed}: {}", failure.text);
+        }
+    }
+    let text = failed.first().map(|(seed, failure)| report(*seed, failure));
+    std::panic::set_hook(hook);
+    let sums = sums.into_inner().unwrap();
+    println!("{programs} programs: {sums:?}");
+    if let Some(text) = text {
+        panic!("{} of the programs failed; the first:\n{text}", failed.len());
+    }
+    // A generator that no longer reaches a rule of the tree would pass in silence.
+    if programs >= 500 {
+        for (what, count) in [
+            ("warm-ups", sums.warmups),
+            ("recordings", sums.recordings),
+            ("replays", sums.replays),
+            ("re-recordings", sums.rerecordings),
+            ("eager calls", sums.eager_calls),
+            ("copies", sums.copies),
+            ("evictions", sums.evicted),
+            ("audits", sums.audits),
+        ] {
+            assert!(count >= 100, "only {count} {what} in {programs} programs");
+        }
+    }
+}
+
+fn add(sums: &mut Stats, s: &Stats) {
+    sums.warmups += s.warmups;
+    sums.recordings += s.recordings;
+    sums.replays += s.replays;
+    sums.rerecordings += s.rerecordings;
+    sums.eager_calls += s.eager_calls;
+    sums.copies += s.copies;
+    sums.evicted += s.evicted;
+    sums.audits += s.audits;
+}

@@ -1,0 +1,327 @@
+//! A program as data: what the generator makes, the two interpreters run and the shrinker cuts.
+
+use std::fmt;
+
+/// One dimension: the symbol `B` of the call, or a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Size {
+    /// The call's own size.
+    B,
+    /// The same in every call.
+    N(usize),
+}
+
+/// Element types that programs use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Elem {
+    F32,
+    Bf16,
+    U32,
+    Bool,
+}
+
+/// What the generator knows of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ty {
+    pub(crate) elem: Elem,
+    pub(crate) dims: Vec<Size>,
+    /// Integers are below this (0: not known); only such values index.
+    pub(crate) bound: usize,
+}
+
+/// A driver variable.
+pub(crate) type Var = usize;
+/// A host variable of the driver; 0 is the call's `#[key]`.
+pub(crate) type Host = usize;
+
+/// An argument of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Arg {
+    /// A value of the segment: a live-in, or the result of an instruction.
+    Local(usize),
+    /// A parameter of the program.
+    Param(usize),
+    /// A state of the program.
+    State(usize),
+}
+
+macro_rules! codes {
+    ($($code:ident),* $(,)?) => {
+        /// Operations. `nums` of the instruction are axes, sizes and factors, in the order of the operation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Code { $($code),* }
+        /// How many there are.
+        pub(crate) const CODES: usize = [$(Code::$code),*].len();
+    };
+}
+codes! {
+    Add, Sub, Mul, Div, SiluMul, Tanh, Relu, Silu, Gelu, Neg, Scale, ScaleKey,
+    MatMul, MatMulNt, Linear, Softmax, LogSoftmax, RmsNorm, LayerNorm, L2,
+    Sum, Mean, Max, ArgMax, MaskedMean,
+    Transpose, Merge, Split, Narrow, Contiguous, Unsqueeze, Squeeze, Broadcast,
+    Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
+    Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop,
+}
+
+/// One operation: `dst = op(args; nums)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Instr {
+    pub(crate) op: Code,
+    /// The local that it defines; ignored by operations without a result.
+    pub(crate) dst: usize,
+    pub(crate) args: Vec<Arg>,
+    pub(crate) nums: Vec<usize>,
+}
+
+/// Straight-line code: a segment, or the inside of an eager region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// Index of the source site, unique in the function.
+    pub(crate) site: usize,
+    /// Live-ins; they are the first locals.
+    pub(crate) ins: Vec<Var>,
+    /// Host values that are part of the key.
+    pub(crate) keys: Vec<Host>,
+    pub(crate) code: Vec<Instr>,
+    /// Which locals leave, and to which variables.
+    pub(crate) outs: Vec<(usize, Var)>,
+}
+
+impl Block {
+    /// Parameters and states that the code names, each once, in order.
+    pub(crate) fn owned(&self) -> Vec<Arg> {
+        let mut found: Vec<Arg> = Vec::new();
+        for arg in self.code.iter().flat_map(|i| &i.args) {
+            if !matches!(arg, Arg::Local(_)) && !found.contains(arg) {
+                found.push(*arg);
+            }
+        }
+        found
+    }
+}
+
+/// How often a loop runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Count {
+    Times(usize),
+    Host(Host),
+}
+
+/// A statement of the driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stmt {
+    Segment(Block),
+    /// An `#[eager]` boundary; `capturable` ones say `support = Always`.
+    Eager {
+        block: Block,
+        capturable: bool,
+    },
+    /// `#[eager(cx)]`: reads a value and makes a small number of it.
+    Read {
+        site: usize,
+        var: Var,
+        host: Host,
+    },
+    Loop {
+        count: Count,
+        body: Vec<Stmt>,
+    },
+    /// Takes `then` if the host value is odd.
+    If {
+        cond: Host,
+        then: Vec<Stmt>,
+        other: Vec<Stmt>,
+    },
+    Drop(Var),
+    /// `to = from.clone()`
+    Copy {
+        from: Var,
+        to: Var,
+    },
+}
+
+/// How an input of a function is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Host,
+    Scalar,
+    Device,
+}
+
+/// An input; input `i` is variable `i` of the driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Input {
+    pub(crate) kind: Kind,
+    pub(crate) ty: Ty,
+}
+
+/// A function with boundaries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Func {
+    pub(crate) inputs: Vec<Input>,
+    /// Bucket sizes of `B`, or none.
+    pub(crate) buckets: Option<Vec<usize>>,
+    /// Whether the inputs have `#[dims]`; a function with buckets does.
+    pub(crate) dims: bool,
+    pub(crate) body: Vec<Stmt>,
+    pub(crate) outputs: Vec<Var>,
+    pub(crate) out_types: Vec<Ty>,
+    pub(crate) vars: usize,
+    pub(crate) hosts: usize,
+    pub(crate) sites: usize,
+}
+
+/// Where a device input comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Uploaded, behind blocks of these sizes that make it move.
+    Upload { behind: Vec<usize> },
+    /// Output `out` of the step's call `call`.
+    Result { call: usize, out: usize },
+    /// The same, through an operation between the calls.
+    Derived { call: usize, out: usize },
+}
+
+/// One call within a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) func: usize,
+    /// The size `B`.
+    pub(crate) b: usize,
+    /// The `#[key]`.
+    pub(crate) key: u64,
+    /// One for each device input, in order.
+    pub(crate) sources: Vec<Source>,
+    /// Whether the result is read and dropped at once, or held to the end of the step.
+    pub(crate) hold: bool,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StepPlan {
+    /// Parameters that are dropped and made anew before it.
+    pub(crate) replace: Vec<usize>,
+    pub(crate) calls: Vec<Call>,
+    /// Seed of the data.
+    pub(crate) data: u64,
+}
+
+/// A whole program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) seed: u64,
+    pub(crate) params: Vec<Vec<usize>>,
+    pub(crate) states: Vec<Vec<usize>>,
+    pub(crate) funcs: Vec<Func>,
+    pub(crate) steps: Vec<StepPlan>,
+    /// Whether every function can be captured whole: nothing depends on values.
+    pub(crate) capturable: bool,
+    /// Whether padding may change the last bits: products of other sizes are summed in another order.
+    pub(crate) approximate: bool,
+}
+
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}[", self.elem)?;
+        for (i, d) in self.dims.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            match d {
+                Size::B => write!(f, "{comma}B")?,
+                Size::N(n) => write!(f, "{comma}{n}")?,
+            }
+        }
+        f.write_str("]")?;
+        if self.bound > 0 { write!(f, " below {}", self.bound) } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for Instr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let args: Vec<String> = self
+            .args
+            .iter()
+            .map(|a| match a {
+                Arg::Local(i) => format!("t{i}"),
+                Arg::Param(i) => format!("param{i}"),
+                Arg::State(i) => format!("state{i}"),
+            })
+            .collect();
+        match self.op {
+            Code::Drop | Code::Store | Code::Scatter => {}
+            _ => write!(f, "t{} = ", self.dst)?,
+        }
+        write!(f, "{:?}({})", self.op, args.join(", "))?;
+        if self.nums.is_empty() { Ok(()) } else { write!(f, " {:?}", self.nums) }
+    }
+}
+
+fn write_block(f: &mut fmt::Formatter<'_>, pad: &str, head: &str, block: &Block) -> fmt::Result {
+    let ins: Vec<String> = block.ins.iter().enumerate().map(|(t, v)| format!("t{t} = v{v}")).collect();
+    let keys: Vec<String> = block.keys.iter().map(|h| format!("h{h}")).collect();
+    let outs: Vec<String> = block.outs.iter().map(|(t, v)| format!("v{v} = t{t}")).collect();
+    writeln!(f, "{pad}{head} #{} ({}; keys {})", block.site, ins.join(", "), keys.join(", "))?;
+    for i in &block.code {
+        writeln!(f, "{pad}    {i}")?;
+    }
+    writeln!(f, "{pad}  -> {}", outs.join(", "))
+}
+
+fn write_body(f: &mut fmt::Formatter<'_>, depth: usize, body: &[Stmt]) -> fmt::Result {
+    let pad = "  ".repeat(depth);
+    for stmt in body {
+        match stmt {
+            Stmt::Segment(block) => write_block(f, &pad, "segment", block)?,
+            Stmt::Eager { block, capturable: true } => {
+                write_block(f, &pad, "eager(support = Always)", block)?
+            }
+            Stmt::Eager { block, capturable: false } => write_block(f, &pad, "eager", block)?,
+            Stmt::Read { site, var, host } => writeln!(f, "{pad}eager(cx) #{site} h{host} = read(v{var})")?,
+            Stmt::Loop { count, body } => {
+                match count {
+                    Count::Times(n) => writeln!(f, "{pad}repeat {n} times")?,
+                    Count::Host(h) => writeln!(f, "{pad}repeat h{h} times")?,
+                }
+                write_body(f, depth + 1, body)?;
+            }
+            Stmt::If { cond, then, other } => {
+                writeln!(f, "{pad}if h{cond} is odd")?;
+                write_body(f, depth + 1, then)?;
+                writeln!(f, "{pad}else")?;
+                write_body(f, depth + 1, other)?;
+            }
+            Stmt::Drop(v) => writeln!(f, "{pad}drop v{v}")?,
+            Stmt::Copy { from, to } => writeln!(f, "{pad}v{to} = v{from}.clone()")?,
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "params {:?}, states {:?}", self.params, self.states)?;
+        for (i, func) in self.funcs.iter().enumerate() {
+            writeln!(f, "function {i}, buckets {:?}:", func.buckets)?;
+            for (v, input) in func.inputs.iter().enumerate() {
+                writeln!(f, "  v{v}: {:?} {}", input.kind, input.ty)?;
+            }
+            write_body(f, 1, &func.body)?;
+            let outs: Vec<String> = func.outputs.iter().map(|v| format!("v{v}")).collect();
+            writeln!(f, "  return {}", outs.join(", "))?;
+        }
+        for (i, step) in self.steps.iter().enumerate() {
+            writeln!(f, "step {i}: replaces params {:?}, data {}", step.replace, step.data)?;
+            for (c, call) in step.calls.iter().enumerate() {
+                writeln!(
+                    f,
+                    "  call {c}: function {} B={} key={} from {:?}{}",
+                    call.func,
+                    call.b,
+                    call.key,
+                    call.sources,
+                    if call.hold { ", held" } else { "" }
+                )?;
+            }
+        }
+        Ok(())
+    }
+}

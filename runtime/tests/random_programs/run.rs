@@ -1,0 +1,429 @@
+//! The real thing: a program through functions, frames, segments and regions, as generated code would
+//! drive them.
+
+use std::collections::HashMap;
+
+use graphable::{
+    __private::{
+        Dim, DimsSpec, Driver, EagerTensors as _, Finish, Function, FunctionSpec, HostSlot, InputKind,
+        InputSpec, Inputs, Options, Plan, PlanItem, Site, StaticInput, Support, bytemuck,
+    },
+    DType, Device, Error, Mode, Result, Runtime, Scalar, Schedule, Stats, Step,
+    backend::cpu::CpuOptions,
+};
+
+use crate::{
+    program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Size, Source, Stmt, Ty},
+    value::{Live, Val, nonsense},
+    world::{Data, StepOut, World, data_of, derive, seed_of, shape_of, upload},
+};
+
+/// How a program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setup {
+    pub(crate) mode: Mode,
+    pub(crate) audit_every: u32,
+}
+
+/// What a run gave, and what the runtime counted.
+pub(crate) struct Run {
+    pub(crate) steps: Vec<StepOut>,
+    pub(crate) stats: Stats,
+}
+
+/// How often a step must have been seen before it must not record any more: one warm-up, one recording,
+/// and one more for each round of better placement.
+const SETTLED: usize = 5;
+
+static SYMBOLS: [&str; 1] = ["B"];
+static NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+struct Built {
+    function: Function,
+    sites: Vec<&'static Site>,
+}
+
+/// The specification that a macro would have written; it lives as long as the test.
+fn build(rt: &mut Runtime, func: &Func, setup: Setup) -> Result<Built> {
+    let sites: Vec<&'static Site> = (0..func.sites)
+        .map(|index| {
+            let line = index as u32 + 1;
+            &*Box::leak(Box::new(Site {
+                function: "random",
+                index,
+                file: "program",
+                first_line: line,
+                last_line: line,
+            }))
+        })
+        .collect();
+    let mut items = Vec::new();
+    plan_items(&func.body, &sites, &mut items);
+    let plan: &'static Plan = Box::leak(Box::new(Plan {
+        function: "random",
+        file: "program",
+        items: Vec::leak(items),
+        host_statement: None,
+    }));
+    let inputs = func
+        .inputs
+        .iter()
+        .enumerate()
+        .map(|(i, input)| InputSpec {
+            name: NAMES[i],
+            kind: match input.kind {
+                Kind::Host => InputKind::HostTensor,
+                Kind::Scalar => InputKind::HostScalar,
+                Kind::Device => InputKind::DeviceTensor,
+            },
+            dtype: dtype(input.ty.elem),
+            dims: if func.dims || func.buckets.is_some() {
+                DimsSpec::Some(dims(&input.ty))
+            } else {
+                DimsSpec::Unspecified
+            },
+        })
+        .collect();
+    let mut options = Options::default();
+    options.mode(setup.mode);
+    options.audit_every(setup.audit_every);
+    options.or_error(true);
+    if let Some(sizes) = &func.buckets {
+        options.bucket("B", Schedule::new(sizes.iter().copied()));
+    }
+    let symbols: &[&str] = if func.dims || func.buckets.is_some() { &SYMBOLS } else { &[] };
+    let spec = FunctionSpec { name: "random", plan, symbols, inputs };
+    Ok(Built { function: Function::new(rt, spec, options)?, sites })
+}
+
+fn plan_items(body: &[Stmt], sites: &[&'static Site], items: &mut Vec<PlanItem>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Segment(b) => {
+                items.push(PlanItem::Segment { site: sites[b.site], live_ins: &[], live_outs: &[] });
+            }
+            Stmt::Eager { block, capturable } => items.push(PlanItem::Boundary {
+                site: sites[block.site],
+                call: "eager",
+                support: if *capturable { Support::Always } else { Support::Never },
+            }),
+            Stmt::Read { site, .. } => {
+                items.push(PlanItem::Boundary { site: sites[*site], call: "read", support: Support::Never });
+            }
+            Stmt::Loop { body, .. } => plan_items(body, sites, items),
+            Stmt::If { then, other, .. } => {
+                plan_items(then, sites, items);
+                plan_items(other, sites, items);
+            }
+            Stmt::Drop(_) | Stmt::Copy { .. } => {}
+        }
+    }
+}
+
+fn dtype(elem: Elem) -> DType {
+    match elem {
+        Elem::F32 => DType::F32,
+        Elem::Bf16 => DType::Bf16,
+        Elem::U32 => DType::U32,
+        Elem::Bool => DType::Bool,
+    }
+}
+
+fn dims(ty: &Ty) -> &'static [Dim] {
+    let dims: Vec<Dim> = ty
+        .dims
+        .iter()
+        .map(|d| match d {
+            Size::B => Dim::Symbol(0),
+            Size::N(n) => Dim::Const(*n),
+        })
+        .collect();
+    Vec::leak(dims)
+}
+
+/// Runs a program on a device in test mode, and checks what must hold after each step.
+pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
+    let options = CpuOptions { test_mode: Some(program.seed), threads: Some(1) };
+    let mut rt = Runtime::new(Device::cpu_with(options))?;
+    let mut world = World::new(&rt, program)?;
+    let built: Vec<Built> = program.funcs.iter().map(|f| build(&mut rt, f, setup)).collect::<Result<_>>()?;
+    let mut steps = Vec::new();
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for at in 0..program.steps.len() {
+        if !program.steps[at].replace.is_empty() {
+            world.replace(&rt, program, at)?;
+            seen.clear();
+        }
+        let before = rt.stats();
+        let out = {
+            let step = rt.step()?;
+            one_step(&step, &world, program, &built, at)?
+        };
+        let after = rt.stats();
+        // The same calls on the same path, from the same memory, again and again.
+        let path = format!("{:?} {:?}", program.steps[at].calls, out.decisions);
+        let times = seen.entry(path).or_default();
+        *times += 1;
+        if *times > SETTLED && (after.recordings, after.warmups) != (before.recordings, before.warmups) {
+            return Err(nonsense(format!(
+                "step {at} was seen {times} times and still records: {before:?} became {after:?}"
+            )));
+        }
+        if after.fallbacks != 0 || after.aborted != 0 {
+            return Err(nonsense(format!("step {at} fell back or aborted: {after:?}")));
+        }
+        steps.push(out);
+    }
+    Ok(Run { steps, stats: rt.stats() })
+}
+
+fn one_step<'s>(
+    step: &Step<'s>,
+    world: &World,
+    program: &Program,
+    built: &[Built],
+    at: usize,
+) -> Result<StepOut> {
+    let plan = &program.steps[at];
+    let mut out = StepOut::default();
+    let mut results: Vec<Vec<Val<'s>>> = Vec::new();
+    let mut flats = Vec::new();
+    for (index, call) in plan.calls.iter().enumerate() {
+        let func = &program.funcs[call.func];
+        let result = one_call(
+            step,
+            world,
+            &built[call.func],
+            func,
+            call,
+            plan.data,
+            index,
+            &results,
+            &mut out.decisions,
+        )?;
+        // A result that no later call uses may go as soon as it is read.
+        let used = plan.calls.iter().any(|c| {
+            c.sources.iter().any(|s| match s {
+                Source::Result { call, .. } | Source::Derived { call, .. } => *call == index,
+                Source::Upload { .. } => false,
+            })
+        });
+        if call.hold || used {
+            flats.push(None);
+            results.push(result);
+        } else {
+            flats.push(Some(result.iter().map(|v| v.read(step)).collect::<Result<Vec<_>>>()?));
+            results.push(Vec::new());
+        }
+    }
+    for (result, flat) in results.iter().zip(flats) {
+        let read = match flat {
+            Some(read) => read,
+            None => result.iter().map(|v| v.read(step)).collect::<Result<_>>()?,
+        };
+        out.calls.push(read);
+    }
+    out.states = world.states(step)?;
+    Ok(out)
+}
+
+#[expect(clippy::too_many_arguments, reason = "what a generated call has in its scope")]
+fn one_call<'s>(
+    step: &Step<'s>,
+    world: &World,
+    built: &Built,
+    func: &Func,
+    call: &Call,
+    data: u64,
+    index: usize,
+    results: &[Vec<Val<'s>>],
+    decisions: &mut Vec<u64>,
+) -> Result<Vec<Val<'s>>> {
+    let given = |i: usize| data_of(&func.inputs[i], call.b, seed_of(data, index, i));
+    let mut inputs = built.function.inputs(step)?;
+    let mut block: Vec<HostSlot> = Vec::new();
+    let mut sources = call.sources.iter();
+    // What the caller's own tensors do: blocks that shift the next upload, and the uploads themselves.
+    let mut held: Vec<Val<'s>> = Vec::new();
+    for (i, input) in func.inputs.iter().enumerate() {
+        let shape = shape_of(&input.ty, call.b);
+        match input.kind {
+            Kind::Host => host(&mut inputs, i, &given(i), &shape)?,
+            Kind::Scalar => match given(i) {
+                Data::F(d) => {
+                    inputs.scalar(i, d[0])?;
+                    block.push(HostSlot::of(d[0]));
+                }
+                Data::U(d) => {
+                    inputs.scalar(i, d[0])?;
+                    block.push(HostSlot::of(d[0]));
+                }
+            },
+            Kind::Device => {
+                let val = source(step, sources.next(), &shape, || given(i), results, &mut held)?;
+                match &val {
+                    Val::F(t) => inputs.device(i, t)?,
+                    Val::H(t) => inputs.device(i, t)?,
+                    Val::U(t) => inputs.device(i, t)?,
+                    Val::B(t) => inputs.device(i, t)?,
+                }
+                held.push(val);
+            }
+        }
+    }
+    if func.dims || func.buckets.is_some() {
+        block.push(HostSlot::of(inputs.symbol(0)? as u32));
+    }
+    let frame = inputs.enter(bytemuck::cast_slice(&block), (&call.key, &world.all()))?;
+    let mut vars: Vec<Option<Val<'s>>> = vec![None; func.vars];
+    for (i, Input { kind, ty }) in func.inputs.iter().enumerate() {
+        vars[i] = Some(match (kind, ty.elem) {
+            (Kind::Scalar, Elem::U32) => {
+                let s: Scalar<'s, u32> = frame.host_scalar(i, &StaticInput::new(&built.function, i))?;
+                Val::U(s.tensor().clone())
+            }
+            (Kind::Scalar, _) => {
+                let s: Scalar<'s, f32> = frame.host_scalar(i, &StaticInput::new(&built.function, i))?;
+                Val::F(s.tensor().clone())
+            }
+            (_, Elem::F32) => Val::F(frame.tensor(i, &StaticInput::new(&built.function, i))?),
+            (_, Elem::Bf16) => Val::H(frame.tensor(i, &StaticInput::new(&built.function, i))?),
+            (_, Elem::U32) => Val::U(frame.tensor(i, &StaticInput::new(&built.function, i))?),
+            (_, Elem::Bool) => Val::B(frame.tensor(i, &StaticInput::new(&built.function, i))?),
+        });
+    }
+    let mut hosts = vec![0; func.hosts.max(1)];
+    hosts[0] = call.key;
+    frame.run::<_, Error, _>(|cx| {
+        let mut scene = Scene { cx, world, sites: &built.sites, vars, hosts, decisions };
+        scene.body(&func.body)?;
+        func.outputs.iter().map(|&v| scene.var(v)).collect()
+    })
+}
+
+fn host(inputs: &mut Inputs<'_, '_>, i: usize, data: &Data, shape: &[usize]) -> Result<()> {
+    // A vector's shape follows from its length.
+    match (data, shape.len()) {
+        (Data::F(d), 1) => inputs.host::<f32>(i, d.into()),
+        (Data::U(d), 1) => inputs.host::<u32>(i, d.into()),
+        (Data::F(d), _) => inputs.host::<f32>(i, (&d[..], shape).into()),
+        (Data::U(d), _) => inputs.host::<u32>(i, (&d[..], shape).into()),
+    }
+}
+
+fn source<'s>(
+    step: &Step<'s>,
+    source: Option<&Source>,
+    shape: &[usize],
+    given: impl Fn() -> Data,
+    results: &[Vec<Val<'s>>],
+    held: &mut Vec<Val<'s>>,
+) -> Result<Val<'s>> {
+    match source {
+        Some(Source::Result { call, out }) => Ok(results[*call][*out].clone()),
+        Some(Source::Derived { call, out }) => derive(&results[*call][*out]),
+        Some(Source::Upload { behind }) => {
+            for &n in behind {
+                held.push(upload(step, &[n], &Data::U(vec![7; n]))?);
+            }
+            upload(step, shape, &given())
+        }
+        None => upload(step, shape, &given()),
+    }
+}
+
+struct Scene<'a, 's> {
+    cx: Driver<'s>,
+    world: &'a World,
+    sites: &'a [&'static Site],
+    vars: Vec<Option<Val<'s>>>,
+    hosts: Vec<u64>,
+    decisions: &'a mut Vec<u64>,
+}
+
+impl<'s> Scene<'_, 's> {
+    fn var(&self, v: usize) -> Result<Val<'s>> {
+        self.vars.get(v).cloned().flatten().ok_or_else(|| nonsense(format!("v{v} is not there")))
+    }
+
+    fn segment(&mut self, block: &Block) -> Result<()> {
+        let live = Live {
+            block,
+            vals: block.ins.iter().map(|&v| self.var(v)).collect::<Result<_>>()?,
+            keys: block.keys.iter().map(|&h| self.hosts[h]).collect(),
+            owned: self.world.owned(block)?,
+        };
+        // The host value tells whether words come back right.
+        let (outs, words): (Vec<Val<'s>>, u64) =
+            self.cx.segment::<_, _, Error, _>(self.sites[block.site], live, |k| {
+                Ok((k.run(None)?, words_of(k)))
+            })?;
+        if words != block.code.len() as u64 {
+            return Err(nonsense(format!("segment {} gave back {words} as its host value", block.site)));
+        }
+        for (&(_, v), val) in block.outs.iter().zip(outs) {
+            self.vars[v] = Some(val);
+        }
+        Ok(())
+    }
+
+    fn eager(&mut self, block: &Block, capturable: bool) -> Result<()> {
+        let live = Live {
+            block,
+            vals: block.ins.iter().map(|&v| self.var(v)).collect::<Result<_>>()?,
+            keys: block.keys.iter().map(|&h| self.hosts[h]).collect(),
+            owned: self.world.owned(block)?,
+        };
+        let support = if capturable { Support::Always } else { Support::Never };
+        let outs: Vec<Val<'s>> = {
+            let region = self.cx.eager(self.sites[block.site], support)?;
+            let value = live.run(None)?;
+            (&&&Finish::new(value)).finish(region)?
+        };
+        for (&(_, v), val) in block.outs.iter().zip(outs) {
+            self.vars[v] = Some(val);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, site: usize, var: usize, host: usize) -> Result<()> {
+        let digest: u64 = {
+            let region = self.cx.eager(self.sites[site], Support::Never)?;
+            let value = self.var(var)?.read(&region)?.digest();
+            (&&&Finish::new(value)).finish(region)?
+        };
+        self.decisions.push(digest);
+        self.hosts[host] = digest;
+        Ok(())
+    }
+
+    fn body(&mut self, body: &[Stmt]) -> Result<()> {
+        for stmt in body {
+            match stmt {
+                Stmt::Segment(block) => self.segment(block)?,
+                Stmt::Eager { block, capturable } => self.eager(block, *capturable)?,
+                Stmt::Read { site, var, host } => self.read(*site, *var, *host)?,
+                Stmt::Loop { count, body } => {
+                    let times = match count {
+                        Count::Times(n) => *n as u64,
+                        Count::Host(h) => self.hosts[*h],
+                    };
+                    for _ in 0..times {
+                        self.body(body)?;
+                    }
+                }
+                Stmt::If { cond, then, other } => {
+                    let odd = self.hosts[*cond] % 2 == 1;
+                    self.body(if odd { then } else { other })?;
+                }
+                Stmt::Drop(v) => self.vars[*v] = None,
+                Stmt::Copy { from, to } => self.vars[*to] = Some(self.var(*from)?),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn words_of(live: &Live<'_, '_>) -> u64 {
+    live.block.code.len() as u64
+}

@@ -1,0 +1,399 @@
+//! Values of a program, and its operations by name.
+
+use graphable::{
+    __private::{Decoder, Encoder, KeyWriter},
+    AsOperand, Eager, Element, Error, LiveIn, LiveOut, Param, Result, Scope, State, Tensor, bf16,
+    ops::{self, AttentionMask, RopeConfig},
+};
+
+use crate::program::{Arg, Block, Code, Elem, Instr};
+
+/// A tensor of any of the element types.
+#[derive(Clone, Debug)]
+pub(crate) enum Val<'s> {
+    F(Tensor<'s, f32>),
+    H(Tensor<'s, bf16>),
+    U(Tensor<'s, u32>),
+    B(Tensor<'s, bool>),
+}
+
+/// A value on the host: its shape, and the bits of every element.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Flat {
+    pub(crate) elem: Elem,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) bits: Vec<u32>,
+}
+
+/// A parameter or state of the program.
+#[derive(Clone, Copy)]
+pub(crate) enum OwnedRef<'a> {
+    Param(&'a Param<f32>),
+    State(&'a State<f32>),
+}
+
+macro_rules! each {
+    ($v:expr, $t:ident => $e:expr) => {
+        match $v {
+            Val::F($t) => $e,
+            Val::H($t) => $e,
+            Val::U($t) => $e,
+            Val::B($t) => $e,
+        }
+    };
+}
+
+impl<'s> Val<'s> {
+    pub(crate) fn shape(&self) -> &[usize] {
+        each!(self, t => t.shape())
+    }
+
+    pub(crate) fn scope(&self) -> Scope<'s> {
+        each!(self, t => t.scope())
+    }
+
+    pub(crate) fn elem(&self) -> Elem {
+        match self {
+            Self::F(_) => Elem::F32,
+            Self::H(_) => Elem::Bf16,
+            Self::U(_) => Elem::U32,
+            Self::B(_) => Elem::Bool,
+        }
+    }
+
+    /// The elements on the host. The shape is that of what is read: `real` where padding was cut off.
+    pub(crate) fn read(&self, cx: &Eager<'s>) -> Result<Flat> {
+        let bits = match self {
+            Self::F(t) => cx.read(t)?.into_iter().map(f32::to_bits).collect(),
+            Self::H(t) => cx.read(t)?.into_iter().map(|v| u32::from(v.to_bits())).collect(),
+            Self::U(t) => cx.read(t)?,
+            Self::B(t) => cx.read(t)?.into_iter().map(u32::from).collect(),
+        };
+        Ok(Flat { elem: self.elem(), shape: self.shape().to_vec(), bits })
+    }
+}
+
+impl Flat {
+    /// A small number that depends on every element.
+    pub(crate) fn digest(&self) -> u64 {
+        let hash = self
+            .bits
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        (hash >> 40) % 3
+    }
+}
+
+impl LiveIn for Val<'_> {
+    fn write_key(&self, k: &mut KeyWriter) {
+        k.word(self.elem() as u64);
+        each!(self, t => t.write_key(k));
+    }
+}
+
+impl<'s> LiveOut<'s> for Val<'s> {
+    fn encode(&self, e: &mut Encoder) {
+        e.word(self.elem() as u64);
+        each!(self, t => e.tensor(t));
+    }
+
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        match d.word() {
+            0 => Self::F(d.tensor()),
+            1 => Self::H(d.tensor()),
+            2 => Self::U(d.tensor()),
+            _ => Self::B(d.tensor()),
+        }
+    }
+}
+
+impl LiveIn for OwnedRef<'_> {
+    fn write_key(&self, k: &mut KeyWriter) {
+        match self {
+            Self::Param(p) => p.write_key(k),
+            Self::State(s) => s.write_key(k),
+        }
+    }
+}
+
+/// The live-ins of a block: what generated code would list in a tuple.
+pub(crate) struct Live<'a, 's> {
+    pub(crate) block: &'a Block,
+    pub(crate) vals: Vec<Val<'s>>,
+    pub(crate) keys: Vec<u64>,
+    pub(crate) owned: Vec<(Arg, OwnedRef<'a>)>,
+}
+
+impl LiveIn for Live<'_, '_> {
+    fn write_key(&self, k: &mut KeyWriter) {
+        // In generated code the body's type says which code it is; here its text does.
+        k.word(self.block.site as u64);
+        k.word(self.block.code.len() as u64);
+        for i in &self.block.code {
+            k.word(i.op as u64);
+            k.word(i.dst as u64);
+            k.word(i.args.len() as u64);
+            for a in &i.args {
+                k.word(match a {
+                    Arg::Local(n) => *n as u64,
+                    Arg::Param(n) => 1 << 32 | *n as u64,
+                    Arg::State(n) => 2 << 32 | *n as u64,
+                });
+            }
+            i.nums.write_key(k);
+        }
+        k.word(self.block.outs.len() as u64);
+        for (local, _) in &self.block.outs {
+            k.word(*local as u64);
+        }
+        self.keys.write_key(k);
+        self.vals.write_key(k);
+        for (_, owned) in &self.owned {
+            owned.write_key(k);
+        }
+    }
+}
+
+impl<'s> Live<'_, 's> {
+    /// Runs the code. With `keep`, nothing is dropped before the end.
+    pub(crate) fn run(&self, keep: Option<&mut Vec<Val<'s>>>) -> Result<Vec<Val<'s>>> {
+        let mut env = Env { live: self, locals: self.vals.iter().cloned().map(Some).collect(), keep };
+        for i in &self.block.code {
+            env.step(i)?;
+        }
+        self.block.outs.iter().map(|&(t, _)| env.local(t).cloned()).collect()
+    }
+}
+
+struct Env<'a, 's, 'k> {
+    live: &'a Live<'a, 's>,
+    locals: Vec<Option<Val<'s>>>,
+    keep: Option<&'k mut Vec<Val<'s>>>,
+}
+
+/// A program that makes no sense: only the shrinker makes those.
+pub(crate) fn nonsense(why: String) -> Error {
+    Error::Config { what: "the program".into(), why }
+}
+
+/// A factor for scaling.
+fn factor(n: usize) -> f32 {
+    0.25 + 0.375 * n as f32
+}
+
+impl<'s> Env<'_, 's, '_> {
+    fn local(&self, t: usize) -> Result<&Val<'s>> {
+        self.locals.get(t).and_then(Option::as_ref).ok_or_else(|| nonsense(format!("t{t} is not there")))
+    }
+
+    fn val(&self, i: &Instr, at: usize) -> Result<&Val<'s>> {
+        match i.args.get(at) {
+            Some(Arg::Local(t)) => self.local(*t),
+            other => Err(nonsense(format!("argument {other:?} is no local"))),
+        }
+    }
+
+    fn f(&self, i: &Instr, at: usize) -> Result<&Tensor<'s, f32>> {
+        match self.val(i, at)? {
+            Val::F(t) => Ok(t),
+            other => Err(nonsense(format!("{other:?} is not f32"))),
+        }
+    }
+
+    fn h(&self, i: &Instr, at: usize) -> Result<&Tensor<'s, bf16>> {
+        match self.val(i, at)? {
+            Val::H(t) => Ok(t),
+            other => Err(nonsense(format!("{other:?} is not bf16"))),
+        }
+    }
+
+    fn u(&self, i: &Instr, at: usize) -> Result<&Tensor<'s, u32>> {
+        match self.val(i, at)? {
+            Val::U(t) => Ok(t),
+            other => Err(nonsense(format!("{other:?} is not u32"))),
+        }
+    }
+
+    fn b(&self, i: &Instr, at: usize) -> Result<&Tensor<'s, bool>> {
+        match self.val(i, at)? {
+            Val::B(t) => Ok(t),
+            other => Err(nonsense(format!("{other:?} is not bool"))),
+        }
+    }
+
+    fn owned(&self, arg: Arg) -> Result<OwnedRef<'_>> {
+        let found = self.live.owned.iter().find(|(a, _)| *a == arg);
+        found.map(|(_, o)| *o).ok_or_else(|| nonsense(format!("{arg:?} is not there")))
+    }
+
+    fn state(&self, i: &Instr, at: usize) -> Result<&State<f32>> {
+        match self.owned(i.args[at])? {
+            OwnedRef::State(s) => Ok(s),
+            OwnedRef::Param(_) => Err(nonsense("a parameter is no state".into())),
+        }
+    }
+
+    /// Anything with f32 elements.
+    fn o(&self, i: &Instr, at: usize) -> Result<&dyn AsOperand<'s, f32>> {
+        match i.args.get(at) {
+            Some(Arg::Local(_)) => Ok(self.f(i, at)?),
+            Some(&arg) => Ok(match self.owned(arg)? {
+                OwnedRef::Param(p) => p,
+                OwnedRef::State(s) => s,
+            }),
+            None => Err(nonsense(format!("no argument {at}"))),
+        }
+    }
+
+    fn step(&mut self, i: &Instr) -> Result<()> {
+        let value = self.compute(i)?;
+        match (i.op, value) {
+            (Code::Drop, _) => {
+                if let (Some(Arg::Local(t)), None) = (i.args.first(), &self.keep) {
+                    self.locals[*t] = None;
+                }
+            }
+            (_, Some(value)) => {
+                if let Some(keep) = &mut self.keep {
+                    keep.push(value.clone());
+                }
+                if self.locals.len() <= i.dst {
+                    self.locals.resize(i.dst + 1, None);
+                }
+                self.locals[i.dst] = Some(value);
+            }
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
+    fn compute(&self, i: &Instr) -> Result<Option<Val<'s>>> {
+        let n = |at: usize| i.nums.get(at).copied().unwrap_or(0);
+        let f = |at| self.f(i, at);
+        let o = |at| self.o(i, at);
+        let value = match i.op {
+            Code::Add => ops::add(f(0)?, o(1)?)?,
+            Code::Sub => ops::sub(f(0)?, o(1)?)?,
+            Code::Mul => ops::mul(f(0)?, o(1)?)?,
+            Code::Div => ops::div(f(0)?, o(1)?)?,
+            Code::SiluMul => ops::silu_mul(f(0)?, o(1)?)?,
+            Code::Tanh => ops::tanh(f(0)?)?,
+            Code::Relu => ops::relu(f(0)?)?,
+            Code::Silu => ops::silu(f(0)?)?,
+            Code::Gelu => ops::gelu(f(0)?)?,
+            Code::Neg => ops::neg(f(0)?)?,
+            Code::Scale => ops::scale(f(0)?, factor(n(0)))?,
+            Code::ScaleKey => {
+                let key = self.live.keys.get(n(0)).ok_or_else(|| nonsense("no such key".into()))?;
+                ops::scale(f(0)?, factor(*key as usize))?
+            }
+            Code::MatMul => ops::matmul(f(0)?, o(1)?)?,
+            Code::MatMulNt => ops::matmul_nt(f(0)?, o(1)?)?,
+            Code::Linear => ops::linear(f(0)?, o(1)?)?,
+            Code::Softmax => ops::softmax(f(0)?, n(0))?,
+            Code::LogSoftmax => ops::log_softmax(f(0)?, n(0))?,
+            Code::RmsNorm => ops::rms_norm(f(0)?, o(1)?, 1e-3)?,
+            Code::LayerNorm => ops::layer_norm(f(0)?, o(1)?, o(2)?, 1e-3)?,
+            Code::L2 => ops::l2_normalize(f(0)?, n(0), 1e-3)?,
+            Code::Sum => ops::sum(f(0)?, n(0))?,
+            Code::Mean => ops::mean(f(0)?, n(0))?,
+            Code::Max => ops::max(f(0)?, n(0))?,
+            Code::MaskedMean => ops::masked_mean(f(0)?, self.b(i, 1)?, n(0))?,
+            Code::Load => {
+                let scope = self.val(i, 0)?.scope();
+                ops::load(scope, self.state(i, 1)?)?
+            }
+            Code::Full => {
+                let scope = self.val(i, 0)?.scope();
+                ops::full(scope, &i.nums[1..], factor(n(0)))?
+            }
+            Code::OnesLike => ops::ones_like(f(0)?)?,
+            Code::Embedding => ops::embedding(self.u(i, 0)?, o(1)?)?,
+            Code::Where => ops::where_(self.b(i, 0)?, o(1)?, o(2)?)?,
+            Code::ToF32 => match self.val(i, 0)? {
+                Val::F(t) => ops::cast::<_, f32>(t)?,
+                Val::H(t) => ops::cast::<_, f32>(t)?,
+                Val::U(t) => ops::cast::<_, f32>(t)?,
+                Val::B(t) => ops::cast::<_, f32>(t)?,
+            },
+            Code::Rope => ops::rope(f(0)?, self.u(i, 1)?, RopeConfig::new(100.0, ops::RopeStyle::HalfSplit))?,
+            Code::Attention => ops::attention(f(0)?, o(1)?, o(2)?, AttentionMask::None, 0.5)?,
+            Code::ArgMax => return Ok(Some(Val::U(ops::argmax(f(0)?, n(0))?))),
+            Code::Gt => return Ok(Some(Val::B(ops::gt(f(0)?, o(1)?)?))),
+            Code::ToBf16 => return Ok(Some(Val::H(ops::cast(f(0)?)?))),
+            Code::AddBf16 => return Ok(Some(Val::H(ops::add(self.h(i, 0)?, self.h(i, 1)?)?))),
+            Code::Arange => {
+                let scope = self.val(i, 0)?.scope();
+                return Ok(Some(Val::U(ops::arange(scope, n(0))?)));
+            }
+            Code::Scatter => {
+                ops::scatter_rows(self.state(i, 0)?, self.u(i, 1)?, f(2)?)?;
+                return Ok(None);
+            }
+            Code::Store => {
+                ops::store(self.state(i, 0)?, f(1)?)?;
+                return Ok(None);
+            }
+            Code::Drop => return Ok(None),
+            Code::Concat => {
+                let all: Vec<&Tensor<'s, f32>> = (0..i.args.len()).map(f).collect::<Result<_>>()?;
+                ops::concat(&all, n(0))?
+            }
+            Code::Gather => return self.gather(i).map(Some),
+            Code::Transpose
+            | Code::Merge
+            | Code::Split
+            | Code::Narrow
+            | Code::Contiguous
+            | Code::Unsqueeze
+            | Code::Squeeze
+            | Code::Broadcast => {
+                return Ok(Some(match self.val(i, 0)? {
+                    Val::F(t) => Val::F(view(i, t)?),
+                    Val::H(t) => Val::H(view(i, t)?),
+                    Val::U(t) => Val::U(view(i, t)?),
+                    Val::B(t) => Val::B(view(i, t)?),
+                }));
+            }
+        };
+        Ok(Some(Val::F(value)))
+    }
+
+    fn gather(&self, i: &Instr) -> Result<Val<'s>> {
+        let (index, axis) = (self.u(i, 1)?, i.nums[0]);
+        Ok(match self.val(i, 0)? {
+            Val::F(t) => Val::F(ops::gather(t, axis, index)?),
+            Val::H(t) => Val::H(ops::gather(t, axis, index)?),
+            Val::U(t) => Val::U(ops::gather(t, axis, index)?),
+            Val::B(t) => Val::B(ops::gather(t, axis, index)?),
+        })
+    }
+}
+
+/// Operations that move elements, of any type.
+fn view<'s, T: Element>(i: &Instr, t: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
+    let n = |at: usize| i.nums.get(at).copied().unwrap_or(0);
+    let mut shape = t.shape().to_vec();
+    match i.op {
+        Code::Transpose => ops::transpose(t, n(0), n(1)),
+        Code::Narrow => ops::narrow(t, n(0), n(1), n(2)),
+        Code::Contiguous => ops::contiguous(t),
+        Code::Unsqueeze => ops::unsqueeze(t, n(0)),
+        Code::Squeeze => ops::squeeze(t, n(0)),
+        Code::Merge if n(0) + 1 < shape.len() => {
+            let inner = shape.remove(n(0) + 1);
+            shape[n(0)] *= inner;
+            ops::reshape(t, &shape)
+        }
+        Code::Split if n(0) < shape.len() && n(1) > 0 => {
+            shape[n(0)] /= n(1);
+            shape.insert(n(0) + 1, n(1));
+            ops::reshape(t, &shape)
+        }
+        Code::Broadcast if n(0) < shape.len() => {
+            shape[n(0)] = n(1);
+            ops::broadcast_to(t, &shape)
+        }
+        _ => Err(nonsense(format!("{i} of {shape:?}"))),
+    }
+}

@@ -1,0 +1,135 @@
+//! What a program works on: parameters, state, and the data of its inputs. Made from seeds, so that
+//! every run sees the same.
+
+use graphable::{Param, Result, Runtime, State, Step, ops};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use crate::{
+    program::{Arg, Block, Elem, Input, Program, Size, Ty},
+    value::{Flat, OwnedRef, Val, nonsense},
+};
+
+/// Parameters and state on one runtime.
+pub(crate) struct World {
+    params: Vec<Param<f32>>,
+    states: Vec<State<f32>>,
+}
+
+fn floats(seed: u64, count: usize) -> Vec<f32> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    (0..count).map(|_| rng.random_range(-1.0..1.0)).collect()
+}
+
+impl World {
+    pub(crate) fn new(rt: &Runtime, program: &Program) -> Result<Self> {
+        let params = (0..program.params.len()).map(|i| param(rt, program, i, 0)).collect::<Result<_>>()?;
+        let states = program
+            .states
+            .iter()
+            .enumerate()
+            .map(|(i, shape)| {
+                State::new(rt, shape, &floats(program.seed ^ (1000 + i as u64), shape.iter().product()))
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { params, states })
+    }
+
+    /// Drops the parameters that step `at` replaces, and makes new ones.
+    pub(crate) fn replace(&mut self, rt: &Runtime, program: &Program, at: usize) -> Result<()> {
+        for &i in &program.steps[at].replace {
+            if i < self.params.len() {
+                self.params[i] = param(rt, program, i, at as u64 + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn owned(&self, block: &Block) -> Result<Vec<(Arg, OwnedRef<'_>)>> {
+        let find = |arg: Arg| match arg {
+            Arg::Param(i) => self.params.get(i).map(OwnedRef::Param),
+            Arg::State(i) => self.states.get(i).map(OwnedRef::State),
+            Arg::Local(_) => None,
+        };
+        let missing = |arg| nonsense(format!("{arg:?} is not there"));
+        block.owned().into_iter().map(|arg| Ok((arg, find(arg).ok_or_else(|| missing(arg))?))).collect()
+    }
+
+    /// Everything, for the key of full mode.
+    pub(crate) fn all(&self) -> Vec<OwnedRef<'_>> {
+        self.params.iter().map(OwnedRef::Param).chain(self.states.iter().map(OwnedRef::State)).collect()
+    }
+
+    /// What every state holds now.
+    pub(crate) fn states<'s>(&self, step: &Step<'s>) -> Result<Vec<Flat>> {
+        self.states.iter().map(|s| Val::F(ops::load(step.scope(), s)?).read(step)).collect()
+    }
+}
+
+fn param(rt: &Runtime, program: &Program, i: usize, version: u64) -> Result<Param<f32>> {
+    let shape = &program.params[i];
+    let seed = program.seed ^ (version << 32) ^ (i as u64 + 1);
+    Param::new(rt, shape, &floats(seed, shape.iter().product()))
+}
+
+/// Sizes of an input in a call with this `B`.
+pub(crate) fn shape_of(ty: &Ty, b: usize) -> Vec<usize> {
+    ty.dims
+        .iter()
+        .map(|d| match d {
+            Size::B => b,
+            Size::N(n) => *n,
+        })
+        .collect()
+}
+
+/// Data of an input.
+pub(crate) enum Data {
+    F(Vec<f32>),
+    U(Vec<u32>),
+}
+
+pub(crate) fn data_of(input: &Input, b: usize, seed: u64) -> Data {
+    let count = shape_of(&input.ty, b).iter().product();
+    match input.ty.elem {
+        Elem::U32 => {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let bound = input.ty.bound.max(1) as u32;
+            Data::U((0..count).map(|_| rng.random_range(0..bound)).collect())
+        }
+        _ => Data::F(floats(seed, count)),
+    }
+}
+
+/// The seed of input `input` of call `call` in a step.
+pub(crate) fn seed_of(data: u64, call: usize, input: usize) -> u64 {
+    data.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ ((call as u64) << 8 | input as u64)
+}
+
+/// Uploads data as a tensor.
+pub(crate) fn upload<'s>(step: &Step<'s>, shape: &[usize], data: &Data) -> Result<Val<'s>> {
+    Ok(match data {
+        Data::F(d) => Val::F(step.tensor(shape, d)?),
+        Data::U(d) => Val::U(step.tensor(shape, d)?),
+    })
+}
+
+/// What happens to a result that is used by a later call, between the calls.
+pub(crate) fn derive<'s>(val: &Val<'s>) -> Result<Val<'s>> {
+    Ok(match val {
+        Val::F(t) => Val::F(ops::tanh(t)?),
+        Val::H(t) => Val::H(ops::tanh(t)?),
+        Val::U(t) => Val::U(t.clone()),
+        Val::B(t) => Val::B(t.clone()),
+    })
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct StepOut {
+    /// Outputs of each call.
+    pub(crate) calls: Vec<Vec<Flat>>,
+    /// State at the end.
+    pub(crate) states: Vec<Flat>,
+    /// What the driver decided by values.
+    pub(crate) decisions: Vec<u64>,
+}
