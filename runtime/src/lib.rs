@@ -56,8 +56,8 @@ pub use mode::{Mode, Support};
 pub use output::LiveOut;
 pub use param::{Param, State};
 pub use params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
-pub use ragged::Ragged;
 pub use plan::{Plan, PlanItem, Site};
+pub use ragged::Ragged;
 pub use runtime::Runtime;
 pub use step::Step;
 pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
@@ -65,7 +65,8 @@ pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
 /// What a model file needs: `use graphable::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        ConfigValue, Device, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Runtime,
-        Scalar, Schedule, Scope, State, Step, Tensor, bf16, f16, graphable, ops,
+        ConfigValue, Device, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number, Param,
+        Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, State, Step, Tensor, bf16, f16, graphable,
+        ops,
     };
 }

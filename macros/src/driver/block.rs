@@ -47,7 +47,8 @@ impl Transform<'_, '_> {
                 }
                 Stmt::Macro(_) => run.push(stmt.clone()),
                 Stmt::Expr(expr, semi) => {
-                    let is_tail = rest.is_empty() && semi.is_none() && tail != Tail::Unit && !is_unit_like(expr);
+                    let is_tail =
+                        rest.is_empty() && semi.is_none() && tail != Tail::Unit && !is_unit_like(expr);
                     if is_tail {
                         self.tail(expr, tail, &mut run, &mut out, after);
                     } else {
@@ -91,14 +92,23 @@ impl Transform<'_, '_> {
             })
         };
         uses.0.iter().any(|(name, u)| {
-            bound.contains(name) || changed(name) || (u.assigned || u.touched || u.through) && theirs.has(name)
+            bound.contains(name)
+                || changed(name)
+                || (u.assigned || u.touched || u.through) && theirs.has(name)
         }) || binds.iter().any(|b| {
             let name = b.ident.to_string();
             bound.contains(&name) || theirs.has(&name)
         })
     }
 
-    fn local(&mut self, local: &Local, from: &[Stmt], run: &mut Vec<Stmt>, out: &mut Vec<Piece>, after: &HashSet<usize>) {
+    fn local(
+        &mut self,
+        local: &Local,
+        from: &[Stmt],
+        run: &mut Vec<Stmt>,
+        out: &mut Vec<Piece>,
+        after: &HashSet<usize>,
+    ) {
         let stmt = &from[0];
         let host = attrs::let_flag(&local.attrs, "host");
         let key = attrs::let_flag(&local.attrs, "key");
@@ -130,12 +140,19 @@ impl Transform<'_, '_> {
                 let id = self.next_id;
                 self.next_id += 1;
                 let closure = Some(Box::new(plain.clone()));
-                self.names.push(Binding { name: b.ident.to_string(), id, mutable: b.mutable, closure, uninit: false });
+                self.names.push(Binding {
+                    name: b.ident.to_string(),
+                    id,
+                    mutable: b.mutable,
+                    closure,
+                    uninit: false,
+                });
             }
             return;
         }
         let leaves = classify::leaves(stmt);
-        let in_driver = host || key || boundary || leaves || classify::call_free(&init.expr) && init.diverge.is_none();
+        let in_driver =
+            host || key || boundary || leaves || classify::call_free(&init.expr) && init.diverge.is_none();
         let depends = self.depends_on_run(run, &uses, &binds);
         if !in_driver || depends && !(host || key || boundary || leaves) {
             run.push(Stmt::Local(plain));
@@ -145,7 +162,9 @@ impl Transform<'_, '_> {
             self.flush(run, from, out, after);
         }
         let eager = boundary && !only_piecewise(&init.expr);
-        let tainted = !key && !host && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
+        let tainted = !key
+            && !host
+            && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
         self.in_driver(&uses);
         let live = self.live_after(&from[1..], after);
         let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
@@ -168,12 +187,21 @@ impl Transform<'_, '_> {
         live
     }
 
-    fn statement(&mut self, stmt: &Stmt, expr: &Expr, from: &[Stmt], run: &mut Vec<Stmt>, out: &mut Vec<Piece>, after: &HashSet<usize>) {
+    fn statement(
+        &mut self,
+        stmt: &Stmt,
+        expr: &Expr,
+        from: &[Stmt],
+        run: &mut Vec<Stmt>,
+        out: &mut Vec<Piece>,
+        after: &HashSet<usize>,
+    ) {
         let boundary = classify::has_boundary(stmt);
         let leaves = classify::leaves(stmt);
         let uses = free::of_expr(expr);
         if !boundary && !leaves {
-            let assigns = matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if free::is_assign(&b.op));
+            let assigns =
+                matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if free::is_assign(&b.op));
             if assigns && classify::call_free(expr) && !self.depends_on_run(run, &uses, &[]) {
                 self.in_driver(&uses);
                 self.note_assigned(&uses);
@@ -219,7 +247,14 @@ impl Transform<'_, '_> {
         }
     }
 
-    fn tail(&mut self, expr: &Expr, tail: Tail, run: &mut Vec<Stmt>, out: &mut Vec<Piece>, after: &HashSet<usize>) {
+    fn tail(
+        &mut self,
+        expr: &Expr,
+        tail: Tail,
+        run: &mut Vec<Stmt>,
+        out: &mut Vec<Piece>,
+        after: &HashSet<usize>,
+    ) {
         let stmt = Stmt::Expr(expr.clone(), None);
         let in_driver = classify::has_boundary(&stmt) || classify::leaves(&stmt) || classify::call_free(expr);
         if in_driver {
@@ -388,7 +423,10 @@ impl Transform<'_, '_> {
         if named_so && called && attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
             self.errors.push_span(
                 p.ident.span(),
-                format!("the guard `{}` would be held across a boundary, and a replay does not take it", p.ident),
+                format!(
+                    "the guard `{}` would be held across a boundary, and a replay does not take it",
+                    p.ident
+                ),
                 "end its scope with a block before the boundary, or make it an `#[eager]` value",
             );
         }

@@ -29,13 +29,20 @@ struct Outs {
 
 impl Transform<'_, '_> {
     /// A run, and the tail behind it, as statements of the driver.
-    pub(super) fn segment(&mut self, run: &[Stmt], tail: Option<(&Expr, Tail)>, rest: &Uses, after: &HashSet<usize>) -> TokenStream {
+    pub(super) fn segment(
+        &mut self,
+        run: &[Stmt],
+        tail: Option<(&Expr, Tail)>,
+        rest: &Uses,
+        after: &HashSet<usize>,
+    ) -> TokenStream {
         macros::check(run, self.errors);
         let tail_stmt = tail.map(|(e, _)| Stmt::Expr(e.clone(), None));
         if let Some(stmt) = &tail_stmt {
             macros::check(std::slice::from_ref(stmt), self.errors);
         }
-        let only_closures = tail.is_none() && run.iter().all(|s| matches!(s, Stmt::Local(l) if block::closure_name(l).is_some()));
+        let only_closures = tail.is_none()
+            && run.iter().all(|s| matches!(s, Stmt::Local(l) if block::closure_name(l).is_some()));
         if only_closures {
             // Their names are bound already.
             return TokenStream::new();
@@ -94,7 +101,9 @@ impl Transform<'_, '_> {
                 } else {
                     let mutability = change.then(|| quote!(mut));
                     let allow = change.then(|| quote!(#[allow(unused_mut, unused_assignments)]));
-                    lets.extend(quote!(#allow let #mutability #ident = ::core::clone::Clone::clone(#source);));
+                    lets.extend(
+                        quote!(#allow let #mutability #ident = ::core::clone::Clone::clone(#source);),
+                    );
                     if u.by_value {
                         moved.push(ident.clone());
                     }
@@ -170,7 +179,10 @@ impl Transform<'_, '_> {
         {
             self.errors.push(
                 stmt,
-                format!("the segment that starts here uses {} values from outside; 32 is the limit", keys.len()),
+                format!(
+                    "the segment that starts here uses {} values from outside; 32 is the limit",
+                    keys.len()
+                ),
                 "put related values into a struct with `#[derive(Params)]` or `#[derive(GraphOutput)]`",
             );
         }
@@ -269,7 +281,9 @@ impl Transform<'_, '_> {
             if run_closures.contains(&name) {
                 continue;
             }
-            if let Some(init) = self.lookup(&name).and_then(|b| b.closure.as_ref()).and_then(|l| l.init.as_ref()) {
+            if let Some(init) =
+                self.lookup(&name).and_then(|b| b.closure.as_ref()).and_then(|l| l.init.as_ref())
+            {
                 needed.extend(free::of_expr(&init.expr).names().map(str::to_owned));
             }
         }
@@ -298,7 +312,9 @@ impl Transform<'_, '_> {
                     if seen.contains(name) {
                         self.errors.push(
                             &u.ident,
-                            format!("`{name}` is shadowed later in this segment, but is needed again after it"),
+                            format!(
+                                "`{name}` is shadowed later in this segment, but is needed again after it"
+                            ),
                             "give one of the two another name",
                         );
                     }
@@ -317,7 +333,13 @@ impl Transform<'_, '_> {
     }
 
     /// Outer variables that the run changes and later code sees, with the statement that shadows them.
-    fn changed(&self, run: &[Stmt], uses: &Uses, live: &HashSet<usize>, run_closures: &HashSet<String>) -> Vec<(Ident, Option<usize>)> {
+    fn changed(
+        &self,
+        run: &[Stmt],
+        uses: &Uses,
+        live: &HashSet<usize>,
+        run_closures: &HashSet<String>,
+    ) -> Vec<(Ident, Option<usize>)> {
         let mut changed = Vec::new();
         for (name, u) in &uses.0 {
             let Some(b) = self.lookup(name) else { continue };
@@ -389,11 +411,7 @@ fn bound_anywhere(run: &[Stmt], tail: Option<&Stmt>) -> HashSet<String> {
 
 /// Field paths without those that lie inside another.
 fn pruned(paths: &BTreeSet<Vec<String>>) -> Vec<Vec<String>> {
-    paths
-        .iter()
-        .filter(|p| !paths.iter().any(|q| q.len() < p.len() && p.starts_with(q)))
-        .cloned()
-        .collect()
+    paths.iter().filter(|p| !paths.iter().any(|q| q.len() < p.len() && p.starts_with(q))).cloned().collect()
 }
 
 fn place(base: &Ident, path: &[String]) -> TokenStream {

@@ -99,7 +99,8 @@ impl Graph<'_> {
             quote!(for<'__t, #(#names),*> #ty: #p::LiveIn)
         });
         let step = step.iter();
-        let error = quote!(for<'__t, #(#step),*> <#ret as #p::TryError>::Error: ::core::convert::From<#k::Error>);
+        let error =
+            quote!(for<'__t, #(#step),*> <#ret as #p::TryError>::Error: ::core::convert::From<#k::Error>);
         keys.chain([error]).collect()
     }
 
@@ -123,9 +124,10 @@ impl Graph<'_> {
             let ident = &param.ident;
             quote!(#ident: #p::HostSlot::of(#ident),)
         });
-        let lengths = lengths.iter().enumerate().map(|(i, ident)| {
-            quote!(#ident: #p::HostSlot::of(#inputs.symbol(#i)? as u32),)
-        });
+        let lengths = lengths
+            .iter()
+            .enumerate()
+            .map(|(i, ident)| quote!(#ident: #p::HostSlot::of(#inputs.symbol(#i)? as u32),));
         let keys = self.sig.params.iter().filter(|p| !p.kind.is_input()).map(|param| {
             let ident = &param.ident;
             quote!(&#ident,)
