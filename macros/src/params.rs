@@ -1,7 +1,7 @@
 //! Our attributes on parameters: `#[host]`, `#[key]` and `#[dims(…)]`.
 
 use quote::ToTokens;
-use syn::{Attribute, Expr, FnArg, Generics, Lit, Meta, Token, punctuated::Punctuated};
+use syn::{Attribute, Expr, FnArg, Generics, Lit, Meta, Stmt, Token, punctuated::Punctuated};
 
 use crate::diag::{Errors, nearest};
 
@@ -142,6 +142,11 @@ fn dim(entry: Expr, generics: &Generics, symbols: &mut Vec<String>, errors: &mut
             );
             None
         }
+        // The braces only keep a constant's name from being a symbol.
+        Expr::Block(block) => match block.block.stmts.as_slice() {
+            [Stmt::Expr(inner, None)] => Some(Dim::Size(inner.clone())),
+            _ => Some(Dim::Size(entry)),
+        },
         _ => Some(Dim::Size(entry)),
     }
 }

@@ -98,7 +98,7 @@ fn random_programs() {
         panic!("{} of the programs failed; the first:\n{text}", failed.len());
     }
     // A generator that no longer reaches a rule of the tree would pass in silence.
-    if programs >= 500 {
+    if programs >= 1000 {
         for (what, count) in [
             ("warm-ups", sums.warmups),
             ("recordings", sums.recordings),
@@ -108,8 +108,9 @@ fn random_programs() {
             ("copies", sums.copies),
             ("evictions", sums.evicted),
             ("audits", sums.audits),
+            ("abandoned captures", sums.aborted),
         ] {
-            assert!(count >= 100, "only {count} {what} in {programs} programs");
+            assert!(count >= 20, "only {count} {what} in {programs} programs");
         }
     }
 }
@@ -123,4 +124,5 @@ fn add(sums: &mut Stats, s: &Stats) {
     sums.copies += s.copies;
     sums.evicted += s.evicted;
     sums.audits += s.audits;
+    sums.aborted += s.aborted;
 }
