@@ -1,5 +1,6 @@
 //! What README.md shows is what there is.
 
+#[allow(unreachable_pub, reason = "an example's items are public where it stands")]
 #[path = "../../runtime/examples/quickstart.rs"]
 mod quickstart;
 
@@ -25,7 +26,10 @@ fn the_plan_is_the_quickstarts() {
     let (head, items) = plan.split_once('\n').unwrap();
     let counts = head.rsplit_once("): ").unwrap().1;
     let shown = blocks("text").find(|b| b.contains("quickstart.rs): ")).expect("a plan in README.md");
-    assert!(shown.contains(counts) && shown.contains(items.trim_end()), "README.md shows\n{shown}\nit is\n{plan}");
+    assert!(
+        shown.contains(counts) && shown.contains(items.trim_end()),
+        "README.md shows\n{shown}\nit is\n{plan}"
+    );
 }
 
 #[test]
