@@ -39,9 +39,12 @@ fn setups(program: &Program) -> Vec<Setup> {
 fn guarded<T>(what: &str, f: impl FnOnce() -> Result<T>) -> Result<T, Failure> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Failure { class: format!("{what}: {}", kind(&error)), text: format!("{what}: {error}") }),
+        Ok(Err(error)) => {
+            Err(Failure { class: format!("{what}: {}", kind(&error)), text: format!("{what}: {error}") })
+        }
         Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            let text =
+                panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
             let text = text.unwrap_or("(no message)");
             let class = text.chars().take_while(|c| !c.is_ascii_digit()).collect::<String>();
             Err(Failure { class: format!("{what}: panic {class}"), text: format!("{what}: panic: {text}") })
@@ -66,7 +69,10 @@ pub(crate) fn check(program: &Program) -> Result<Vec<Stats>, Failure> {
         let run = guarded(&what, || run::run(program, setup))?;
         for (at, (got, expected)) in run.steps.iter().zip(&expected).enumerate() {
             if let Some(text) = difference(got, expected, program.approximate) {
-                return Err(Failure { class: format!("{what}: values"), text: format!("{what}: step {at}: {text}") });
+                return Err(Failure {
+                    class: format!("{what}: values"),
+                    text: format!("{what}: step {at}: {text}"),
+                });
             }
         }
         stats.push(run.stats);
@@ -104,9 +110,11 @@ fn unlike(got: &Flat, expected: &Flat, approximate: bool) -> Option<String> {
         (a - b).abs() <= 1e-4 * (1.0 + b.abs()) || a.is_nan() && b.is_nan() || a == b
     };
     let close = approximate && got.elem == Elem::F32;
-    let at = (0..got.bits.len().max(expected.bits.len())).find(|&i| match (got.bits.get(i), expected.bits.get(i)) {
-        (Some(a), Some(b)) => a != b && !(close && near(*a, *b)),
-        _ => true,
+    let at = (0..got.bits.len().max(expected.bits.len())).find(|&i| {
+        match (got.bits.get(i), expected.bits.get(i)) {
+            (Some(a), Some(b)) => a != b && !(close && near(*a, *b)),
+            _ => true,
+        }
     })?;
     let show = |f: &Flat| match (f.bits.get(at), f.elem) {
         (Some(&b), Elem::F32) => format!("{:e} ({b:#010x})", f32::from_bits(b)),

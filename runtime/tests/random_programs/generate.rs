@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use crate::{
     instr::Locals,
     program::{
-        Block, Call, Count, Elem, Func, Host, Input, Kind, Program, Size, Source, Stmt, StepPlan, Ty, Var,
+        Block, Call, Count, Elem, Func, Host, Input, Kind, Program, Size, Source, StepPlan, Stmt, Ty, Var,
     },
 };
 
@@ -88,7 +88,8 @@ fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
     let dims = rng.random_bool(0.7);
     let vars = inputs.len();
     let fails = rng.random_bool(0.12) && !(capturable && !rules.states.is_empty());
-    let mut g = Gen { rng, rules, capturable, live, hosts: vec![0], vars, host_count: 1, sites: 0, budget, fails };
+    let mut g =
+        Gen { rng, rules, capturable, live, hosts: vec![0], vars, host_count: 1, sites: 0, budget, fails };
     let mut body = g.body(0);
     if g.sites == 0 {
         let block = g.block();
@@ -222,7 +223,8 @@ impl Gen<'_> {
             }
             keep(&mut body, &outer);
         }
-        let inner: Vec<Var> = self.live.iter().map(|(v, _)| *v).filter(|v| !outer.iter().any(|(o, _)| o == v)).collect();
+        let inner: Vec<Var> =
+            self.live.iter().map(|(v, _)| *v).filter(|v| !outer.iter().any(|(o, _)| o == v)).collect();
         body.extend(inner.into_iter().map(Stmt::Drop));
         let gone = outer.iter().map(|(v, _)| *v).filter(|v| !self.live.iter().any(|(l, _)| l == v)).collect();
         self.live = outer;
@@ -288,8 +290,10 @@ fn steps(rng: &mut StdRng, funcs: &[Func], params: &[Vec<usize>]) -> Vec<StepPla
     let steady = rng.random_bool(0.5);
     (0..count)
         .map(|at| {
-            let template = if steady { at * templates.len() / count } else { rng.random_range(0..templates.len()) };
-            let replace = if rng.random_bool(0.12) { vec![rng.random_range(0..params.len())] } else { Vec::new() };
+            let template =
+                if steady { at * templates.len() / count } else { rng.random_range(0..templates.len()) };
+            let replace =
+                if rng.random_bool(0.12) { vec![rng.random_range(0..params.len())] } else { Vec::new() };
             StepPlan { replace, calls: templates[template].clone(), data: rng.random() }
         })
         .collect()
@@ -314,7 +318,10 @@ fn calls(rng: &mut StdRng, funcs: &[Func]) -> Vec<Call> {
                 let mut fits = Vec::new();
                 for (c, call) in calls.iter().enumerate().filter(|(_, c)| c.b == b && !funcs[c.func].fails) {
                     for (o, ty) in funcs[call.func].out_types.iter().enumerate() {
-                        if ty.elem == i.ty.elem && ty.dims == i.ty.dims && (i.ty.bound == 0 || (1..=i.ty.bound).contains(&ty.bound)) {
+                        if ty.elem == i.ty.elem
+                            && ty.dims == i.ty.dims
+                            && (i.ty.bound == 0 || (1..=i.ty.bound).contains(&ty.bound))
+                        {
                             fits.push((c, o));
                         }
                     }

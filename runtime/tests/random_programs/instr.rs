@@ -163,7 +163,9 @@ impl<'a> Locals<'a> {
         };
         // Products of products would leave the range of floats.
         let a = match op {
-            Code::Mul | Code::SiluMul | Code::Div => self.emit(Code::Tanh, vec![Arg::Local(a)], Vec::new(), ty.clone())?,
+            Code::Mul | Code::SiluMul | Code::Div => {
+                self.emit(Code::Tanh, vec![Arg::Local(a)], Vec::new(), ty.clone())?
+            }
             _ => a,
         };
         // A quotient jumps where its divisor is near zero.
@@ -250,7 +252,9 @@ impl<'a> Locals<'a> {
                 self.emit(Code::Transpose, args, vec![axis, other], to)
             }
             2 => {
-                let (Size::N(a), Some(Size::N(b))) = (ty.dims[axis], ty.dims.get(axis + 1)) else { return None };
+                let (Size::N(a), Some(Size::N(b))) = (ty.dims[axis], ty.dims.get(axis + 1)) else {
+                    return None;
+                };
                 to.dims[axis] = Size::N(a * b);
                 to.dims.remove(axis + 1);
                 self.emit(Code::Merge, args, vec![axis], to)
@@ -361,7 +365,12 @@ impl<'a> Locals<'a> {
                 let (c, ty) = self.pick(rng, |ty| ty.elem == Elem::Bool)?;
                 let (a, _) = self.pick(rng, |o| o.elem == Elem::F32 && within(&ty.dims, &o.dims))?;
                 let (b, _) = self.pick(rng, |o| o.elem == Elem::F32 && within(&ty.dims, &o.dims))?;
-                self.emit(Code::Where, vec![Arg::Local(c), Arg::Local(a), Arg::Local(b)], Vec::new(), f32s(ty.dims))
+                self.emit(
+                    Code::Where,
+                    vec![Arg::Local(c), Arg::Local(a), Arg::Local(b)],
+                    Vec::new(),
+                    f32s(ty.dims),
+                )
             }
             5 if !self.rules.approximate => {
                 let (a, ty) = self.floats(rng, 0)?;

@@ -42,7 +42,11 @@ fn report(seed: u64, failure: &check::Failure) -> String {
     let (small, last) = shrink::shrink(&program, failure);
     let mut text = String::new();
     let _ = writeln!(text, "seed {seed} fails: {}", failure.text);
-    let _ = writeln!(text, "again with GRAPHABLE_RANDOM_SEED={seed}; shrunk, it fails with: {}\n{small}", last.text);
+    let _ = writeln!(
+        text,
+        "again with GRAPHABLE_RANDOM_SEED={seed}; shrunk, it fails with: {}\n{small}",
+        last.text
+    );
     text
 }
 

@@ -52,8 +52,10 @@ fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, at: usize) ->
             result => result?,
         });
     }
-    let calls =
-        results.iter().map(|r| r.iter().map(|v| v.read(step)).collect::<Result<_>>()).collect::<Result<_>>()?;
+    let calls = results
+        .iter()
+        .map(|r| r.iter().map(|v| v.read(step)).collect::<Result<_>>())
+        .collect::<Result<_>>()?;
     Ok(StepOut { calls, states: world.states(step)?, decisions: machine.decisions })
 }
 

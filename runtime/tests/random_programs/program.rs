@@ -112,15 +112,32 @@ pub(crate) enum Count {
 pub(crate) enum Stmt {
     Segment(Block),
     /// An `#[eager]` boundary; `capturable` ones say `support = Always`.
-    Eager { block: Block, capturable: bool },
+    Eager {
+        block: Block,
+        capturable: bool,
+    },
     /// `#[eager(cx)]`: reads a value and makes a small number of it.
-    Read { site: usize, var: Var, host: Host },
-    Loop { count: Count, body: Vec<Stmt> },
+    Read {
+        site: usize,
+        var: Var,
+        host: Host,
+    },
+    Loop {
+        count: Count,
+        body: Vec<Stmt>,
+    },
     /// Takes `then` if the host value is odd.
-    If { cond: Host, then: Vec<Stmt>, other: Vec<Stmt> },
+    If {
+        cond: Host,
+        then: Vec<Stmt>,
+        other: Vec<Stmt>,
+    },
     Drop(Var),
     /// `to = from.clone()`
-    Copy { from: Var, to: Var },
+    Copy {
+        from: Var,
+        to: Var,
+    },
 }
 
 /// How an input of a function is given.
@@ -261,7 +278,9 @@ fn write_body(f: &mut fmt::Formatter<'_>, depth: usize, body: &[Stmt]) -> fmt::R
     for stmt in body {
         match stmt {
             Stmt::Segment(block) => write_block(f, &pad, "segment", block)?,
-            Stmt::Eager { block, capturable: true } => write_block(f, &pad, "eager(support = Always)", block)?,
+            Stmt::Eager { block, capturable: true } => {
+                write_block(f, &pad, "eager(support = Always)", block)?
+            }
             Stmt::Eager { block, capturable: false } => write_block(f, &pad, "eager", block)?,
             Stmt::Read { site, var, host } => writeln!(f, "{pad}eager(cx) #{site} h{host} = read(v{var})")?,
             Stmt::Loop { count, body } => {
@@ -286,7 +305,11 @@ fn write_body(f: &mut fmt::Formatter<'_>, depth: usize, body: &[Stmt]) -> fmt::R
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "params {:?}, states {:?}, captured first: {}, trip {:?}", self.params, self.states, self.capture, self.trip)?;
+        writeln!(
+            f,
+            "params {:?}, states {:?}, captured first: {}, trip {:?}",
+            self.params, self.states, self.capture, self.trip
+        )?;
         for (i, func) in self.funcs.iter().enumerate() {
             writeln!(f, "function {i}, buckets {:?}:", func.buckets)?;
             for (v, input) in func.inputs.iter().enumerate() {

@@ -3,9 +3,8 @@
 use std::cell::Cell;
 
 use graphable::{
-    AsOperand, Eager, Element, Error, LiveIn, LiveOut, Param, Result, Scope, State, Tensor,
     __private::{Decoder, Encoder, KeyWriter},
-    bf16,
+    AsOperand, Eager, Element, Error, LiveIn, LiveOut, Param, Result, Scope, State, Tensor, bf16,
     ops::{self, AttentionMask, RopeConfig},
 };
 
@@ -367,9 +366,7 @@ impl<'s> Env<'_, 's, '_> {
                 Val::U(t) => ops::cast::<_, f32>(t)?,
                 Val::B(t) => ops::cast::<_, f32>(t)?,
             },
-            Code::Rope => {
-                ops::rope(f(0)?, self.u(i, 1)?, RopeConfig::new(100.0, ops::RopeStyle::HalfSplit))?
-            }
+            Code::Rope => ops::rope(f(0)?, self.u(i, 1)?, RopeConfig::new(100.0, ops::RopeStyle::HalfSplit))?,
             Code::Attention => ops::attention(f(0)?, o(1)?, o(2)?, AttentionMask::None, 0.5)?,
             Code::ArgMax => return Ok(Some(Val::U(ops::argmax(f(0)?, n(0))?))),
             Code::Gt => return Ok(Some(Val::B(ops::gt(f(0)?, o(1)?)?))),
