@@ -208,7 +208,7 @@ impl Transform<'_, '_> {
                 out.push(Piece::Tokens(quote!(#expr;)));
             } else {
                 run.push(match stmt {
-                    Stmt::Expr(e, _) => Stmt::Expr(e.clone(), Some(Default::default())),
+                    Stmt::Expr(e, _) => terminated(e),
                     other => other.clone(),
                 });
             }
@@ -275,7 +275,7 @@ impl Transform<'_, '_> {
             return self.tail_in_driver(expr, tail, after);
         }
         let tokens = if tail == Tail::Unit {
-            let stmt = Stmt::Expr(expr.clone(), Some(Default::default()));
+            let stmt = terminated(expr);
             self.segment(std::slice::from_ref(&stmt), None, &free::Uses::default(), after)
         } else {
             self.segment(&[], Some((expr, tail)), &free::Uses::default(), after)
@@ -461,4 +461,9 @@ fn only_piecewise(expr: &Expr) -> bool {
     let mut eager = Eager(false);
     syn::visit::Visit::visit_expr(&mut eager, expr);
     !eager.0
+}
+
+/// The expression as a statement. Its semicolon stands at its end, where the plan says that a segment ends.
+fn terminated(expr: &Expr) -> Stmt {
+    Stmt::Expr(expr.clone(), Some(syn::token::Semi(super::ends(expr).1)))
 }
