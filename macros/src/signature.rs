@@ -111,6 +111,10 @@ impl Signature {
                 FnArg::Typed(typed) => param(typed, marks, index, &step, &generics, &mut symbols, errors),
             });
         }
+        for param in params.iter_mut().filter(|p| p.ident == sig.ident) {
+            // Generated code calls the function where its parameters are in scope.
+            param.ident.set_span(Span::mixed_site().located_at(param.ident.span()));
+        }
         if params.len() > MAX_PARAMS {
             let help = "group parameters in a `#[derive(Params)]` struct, or tensors in one input";
             errors.push(&sig.ident, format!("a graph has at most {MAX_PARAMS} parameters"), help);
@@ -331,12 +335,7 @@ fn param(
     errors: &mut Errors,
 ) -> Param {
     let ident = match &*typed.pat {
-        Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
-            // Hygienic, so that a parameter named like its function does not hide it in generated code.
-            let mut ident = p.ident.clone();
-            ident.set_span(Span::mixed_site().located_at(p.ident.span()));
-            ident
-        }
+        Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => p.ident.clone(),
         other => {
             errors.push(other, "a graph function's parameters are plain names", "take it apart in the body");
             format_ident!("__p{index}", span = Span::mixed_site())

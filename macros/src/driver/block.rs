@@ -12,7 +12,7 @@ use super::{Binding, Tail, Transform, attrs, classify, ends, free, is_unit_like,
 enum Piece {
     Tokens(TokenStream),
     /// A closure: kept only if driver code uses it.
-    Closure(String, Local),
+    Closure(String, Box<Local>),
 }
 
 impl Transform<'_, '_> {
@@ -74,7 +74,7 @@ impl Transform<'_, '_> {
             if let Stmt::Local(local) = stmt
                 && let Some(name) = closure_name(local)
             {
-                out.push(Piece::Closure(name, local.clone()));
+                out.push(Piece::Closure(name, Box::new(local.clone())));
             }
         }
     }
@@ -119,7 +119,7 @@ impl Transform<'_, '_> {
             if self.depends_on_run(run, &free::Uses::default(), &binds) {
                 self.flush(run, from, out, after);
             }
-            out.push(Piece::Tokens(quote!(#[allow(unused_mut)] #plain)));
+            out.push(Piece::Tokens(quote!(#[allow(unused_mut, clippy::needless_late_init)] #plain)));
             for b in binds {
                 let id = self.next_id;
                 self.next_id += 1;
@@ -165,7 +165,6 @@ impl Transform<'_, '_> {
         let tainted = !key
             && !host
             && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
-        self.in_driver(&uses);
         let live = self.live_after(&from[1..], after);
         let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
         let (own_attrs, pat) = (&plain.attrs, &plain.pat);
@@ -207,14 +206,15 @@ impl Transform<'_, '_> {
                 out.push(Piece::Tokens(quote!(#expr;)));
             } else {
                 run.push(match stmt {
-                    Stmt::Expr(e, semi) => Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ends(e).1)))),
+                    Stmt::Expr(e, semi) => {
+                        Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ends(e).1))))
+                    }
                     other => other.clone(),
                 });
             }
             return;
         }
         self.flush(run, from, out, after);
-        self.in_driver(&uses);
         let live = self.live_after(&from[1..], after);
         if let Expr::Assign(a) = expr
             && attrs::boundary(expr).is_none()
@@ -309,7 +309,6 @@ impl Transform<'_, '_> {
                 return self.control(expr, tail, after);
             }
             if matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_)) {
-                self.in_driver(&free::of_expr(expr));
                 return self.jump(expr);
             }
             if self.is_split(expr) {
@@ -458,8 +457,11 @@ impl Transform<'_, '_> {
     /// Refuses a guard that a later boundary would find still held.
     fn guard(&mut self, local: &Local, rest: &[Stmt]) {
         let syn::Pat::Ident(p) = &local.pat else { return };
-        let named_so =
-            p.ident.to_string().strip_prefix('_').is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
+        let named_so = p
+            .ident
+            .to_string()
+            .strip_prefix('_')
+            .is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
         let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr));
         if named_so && called && attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
             self.errors.push_span(

@@ -4,6 +4,8 @@
 //! overwritten, so that what depends on luck fails. The tests look at events and counters as well as at
 //! values: a runtime that ran everything eagerly would give the right values too.
 
+#![allow(clippy::drop_non_drop, reason = "dropping a step says where it ends")]
+
 mod support;
 
 mod audit;

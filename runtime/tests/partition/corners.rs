@@ -17,11 +17,16 @@ fn reference_to_shadowed(x: &Tensor<f32>) -> Result<Tensor<f32>> {
 
 #[test]
 fn a_reference_to_what_is_shadowed() {
-    check!(ReferenceToShadowedGraph, |rt| (), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        let _ = (&m, n);
-        g.call(&step, &x)
-    }, vec![22.0]);
+    check!(
+        ReferenceToShadowedGraph,
+        |rt| (),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let _ = (&m, n);
+            g.call(&step, &x)
+        },
+        vec![22.0]
+    );
 }
 
 /// A host counter is no part of the key: every turn replays the same segment.
@@ -40,11 +45,16 @@ fn counted(x: &Tensor<f32>, #[key] turns: usize) -> Result<Tensor<f32>> {
 
 #[test]
 fn counters_stay_in_the_driver() {
-    check!(CountedGraph, |rt| (), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        let _ = (&m, n);
-        g.call(&step, &x, 5)
-    }, vec![32.0]);
+    check!(
+        CountedGraph,
+        |rt| (),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let _ = (&m, n);
+            g.call(&step, &x, 5)
+        },
+        vec![32.0]
+    );
 }
 
 /// Assigned in one branch only, and late.
@@ -64,11 +74,16 @@ fn maybe_assigned(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
 #[test]
 fn assigned_in_one_branch() {
     for (n, expected) in [(0, 2.0), (2, 8.0)] {
-        check!(MaybeAssignedGraph, |rt| (), |g, step, m, i| {
-            let x = step.tensor(&[1], &[1.0]).unwrap();
-            let _ = (&m, i);
-            g.call(&step, &x, n)
-        }, vec![expected]);
+        check!(
+            MaybeAssignedGraph,
+            |rt| (),
+            |g, step, m, i| {
+                let x = step.tensor(&[1], &[1.0]).unwrap();
+                let _ = (&m, i);
+                g.call(&step, &x, n)
+            },
+            vec![expected]
+        );
     }
 }
 
@@ -99,11 +114,16 @@ fn fields(x: &Tensor<f32>) -> Result<Tensor<f32>> {
 
 #[test]
 fn fields_of_outputs() {
-    check!(FieldsGraph, |rt| (), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        let _ = (&m, n);
-        g.call(&step, &x)
-    }, vec![10.0]);
+    check!(
+        FieldsGraph,
+        |rt| (),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let _ = (&m, n);
+            g.call(&step, &x)
+        },
+        vec![10.0]
+    );
 }
 
 /// Match arms, `if let`, labelled blocks, `while let`, tuples, in value position.
@@ -139,11 +159,16 @@ fn shapes(x: &Tensor<f32>, model: &Model, #[key] n: usize) -> Result<Tensor<f32>
 #[test]
 fn blocks_as_values() {
     for (n, expected) in [(0, 2.0 + 16.0), (1, 2.0 + 30.0), (2, 4.0)] {
-        check!(ShapesGraph, |rt| model(&rt), |g, step, m, i| {
-            let x = step.tensor(&[1], &[1.0]).unwrap();
-            let _ = i;
-            g.call(&step, &x, &m, n)
-        }, vec![expected]);
+        check!(
+            ShapesGraph,
+            |rt| model(&rt),
+            |g, step, m, i| {
+                let x = step.tensor(&[1], &[1.0]).unwrap();
+                let _ = i;
+                g.call(&step, &x, &m, n)
+            },
+            vec![expected]
+        );
     }
 }
 
@@ -167,11 +192,16 @@ fn chains(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
 #[test]
 fn chains_of_branches() {
     for (n, expected) in [(0, 1.0), (1, 20.0), (2, 1.0)] {
-        check!(ChainsGraph, |rt| (), |g, step, m, i| {
-            let x = step.tensor(&[1], &[1.0]).unwrap();
-            let _ = (&m, i);
-            g.call(&step, &x, n)
-        }, vec![expected]);
+        check!(
+            ChainsGraph,
+            |rt| (),
+            |g, step, m, i| {
+                let x = step.tensor(&[1], &[1.0]).unwrap();
+                let _ = (&m, i);
+                g.call(&step, &x, n)
+            },
+            vec![expected]
+        );
     }
 }
 
@@ -193,17 +223,25 @@ fn closures(x: &Tensor<f32>, layer: &Layer) -> Result<Tensor<f32>> {
 
 #[test]
 fn closures_in_driver_and_segments() {
-    check!(ClosuresGraph, |rt| model(&rt), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        let _ = n;
-        g.call(&step, &x, &m.layers[0])
-    }, vec![32.0]);
+    check!(
+        ClosuresGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let _ = n;
+            g.call(&step, &x, &m.layers[0])
+        },
+        vec![32.0]
+    );
 }
 
 /// Names of the user's that look like generated ones, raw names, and prelude names taken.
 mod hygiene {
     #![allow(non_camel_case_types, dead_code)]
-    use graphable::{graphable, prelude::{Param, Params, Result, Tensor, ops}};
+    use graphable::{
+        graphable,
+        prelude::{Param, Params, Result, Tensor, ops},
+    };
 
     use crate::support::attention;
 
@@ -233,31 +271,44 @@ mod hygiene {
 #[test]
 fn odd_names() {
     use hygiene::{OddNamesGraph, W};
-    check!(OddNamesGraph, |rt| W { r#type: Param::new(&rt, &[1], &[3.0]).unwrap() }, |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        let _ = n;
-        g.call(&step, &x, &m)
-    }, vec![9.0]);
+    check!(
+        OddNamesGraph,
+        |rt| W { r#type: Param::new(&rt, &[1], &[3.0]).unwrap() },
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let _ = n;
+            g.call(&step, &x, &m)
+        },
+        vec![9.0]
+    );
 }
 
 /// Many live-ins: more than one tuple holds.
 #[graphable]
 fn wide(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     let a0 = ops::scale(x, 1.0)?;
-    let (a1, a2, a3, a4) = (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
-    let (b1, b2, b3, b4) = (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
-    let (c1, c2, c3, c4) = (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
-    let (d1, d2, d3, d4) = (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
-    let (e1, e2, e3, e4) = (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
-    let (f1, f2, f3, f4) = (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
-    let (g1, g2, g3, g4) = (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
-    let (h1, h2, h3, h4) = (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
+    let (a1, a2, a3, a4) =
+        (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
+    let (b1, b2, b3, b4) =
+        (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
+    let (c1, c2, c3, c4) =
+        (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
+    let (d1, d2, d3, d4) =
+        (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
+    let (e1, e2, e3, e4) =
+        (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
+    let (f1, f2, f3, f4) =
+        (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
+    let (g1, g2, g3, g4) =
+        (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
+    let (h1, h2, h3, h4) =
+        (ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?, ops::scale(x, 1.0)?);
     let t = #[eager]
     attention(x)?;
     let mut sum = ops::add(&a0, &t)?;
     for v in [
-        a1, a2, a3, a4, b1, b2, b3, b4, c1, c2, c3, c4, d1, d2, d3, d4, e1, e2, e3, e4, f1, f2, f3, f4, g1, g2, g3, g4,
-        h1, h2, h3, h4,
+        a1, a2, a3, a4, b1, b2, b3, b4, c1, c2, c3, c4, d1, d2, d3, d4, e1, e2, e3, e4, f1, f2, f3, f4, g1,
+        g2, g3, g4, h1, h2, h3, h4,
     ] {
         sum = ops::add(&sum, &v)?;
     }
@@ -266,9 +317,14 @@ fn wide(x: &Tensor<f32>) -> Result<Tensor<f32>> {
 
 #[test]
 fn more_live_ins_than_a_tuple_has() {
-    check!(WideGraph, |rt| (), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        let _ = (&m, n);
-        g.call(&step, &x)
-    }, vec![34.0]);
+    check!(
+        WideGraph,
+        |rt| (),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let _ = (&m, n);
+            g.call(&step, &x)
+        },
+        vec![34.0]
+    );
 }

@@ -1,6 +1,8 @@
 //! The real thing: a program through functions, frames, segments and regions, as generated code would
 //! drive them.
 
+#![allow(clippy::needless_borrow, reason = "as generated code writes it")]
+
 use std::{
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
