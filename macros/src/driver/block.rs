@@ -119,7 +119,7 @@ impl Transform<'_, '_> {
             if self.depends_on_run(run, &free::Uses::default(), &binds) {
                 self.flush(run, from, out, after);
             }
-            out.push(Piece::Tokens(quote!(#[allow(unused_mut, clippy::needless_late_init)] #plain)));
+            out.push(Piece::Tokens(quote!(#[allow(unused_mut)] #plain)));
             for b in binds {
                 let id = self.next_id;
                 self.next_id += 1;
