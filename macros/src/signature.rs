@@ -107,7 +107,7 @@ impl Signature {
         let mut params = Vec::new();
         for (index, (argument, marks)) in sig.inputs.iter().zip(marks).enumerate() {
             params.push(match argument {
-                FnArg::Receiver(receiver) => this(receiver, marks, errors),
+                FnArg::Receiver(receiver) => this(receiver, marks, owner, &step, errors),
                 FnArg::Typed(typed) => param(typed, marks, index, &step, &generics, &mut symbols, errors),
             });
         }
@@ -304,7 +304,13 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
 }
 
 /// `&self` as a parameter of the siblings.
-fn this(receiver: &syn::Receiver, marks: &Marks, errors: &mut Errors) -> Param {
+fn this(
+    receiver: &syn::Receiver,
+    marks: &Marks,
+    owner: Option<&Owner>,
+    step: &Lifetime,
+    errors: &mut Errors,
+) -> Param {
     if let Some(mark) = marks.any() {
         errors.push(mark, "`self` takes no attribute", "remove it: `&self` is a struct of parameters");
     }
@@ -318,7 +324,9 @@ fn this(receiver: &syn::Receiver, marks: &Marks, errors: &mut Errors) -> Param {
         );
     }
     let ident = Ident::new("this", Span::mixed_site());
-    Param { ident, ty: parse_quote!(&Self), kind: Kind::Params, dims: None }
+    let in_step = owner.is_some_and(|o| lifetimes::mentions(&o.ty, step));
+    let kind = if in_step { Kind::Output } else { Kind::Params };
+    Param { ident, ty: parse_quote!(&Self), kind, dims: None }
 }
 
 fn param(

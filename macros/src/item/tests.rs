@@ -14,8 +14,8 @@ fn expansion(args: &str, item: &str) -> String {
 fn errors(args: &str, item: &str) -> Vec<String> {
     let tokens = expand(args.parse().unwrap(), item.parse().unwrap());
     let file: syn::File = syn::parse2(tokens).expect("the expansion is Rust");
-    let message = |item: &syn::Item| match item {
-        syn::Item::Macro(m) if m.mac.path.segments.last().is_some_and(|s| s.ident == "compile_error") => {
+    let message = |item: &Item| match item {
+        Item::Macro(m) if m.mac.path.segments.last().is_some_and(|s| s.ident == "compile_error") => {
             Some(m.mac.parse_body::<syn::LitStr>().unwrap().value())
         }
         _ => None,
@@ -100,7 +100,11 @@ fn functions_that_are_no_graphs() {
     refused(&f("unsafe fn"), "`unsafe`", "remove");
     refused(&f("extern \"C\" fn"), "`extern`", "remove");
     refused("fn f(#[host] x: &Tensor<f32>) { g(x) }", "returns a `Result`", "-> Result<Tensor<f32>>");
-    refused("fn f(#[host] x: &Tensor<f32>) -> Tensor<f32> { g(x) }", "returns a `Result`", "Result<Tensor < 's , f32 >>");
+    refused(
+        "fn f(#[host] x: &Tensor<f32>) -> Tensor<f32> { g(x) }",
+        "returns a `Result`",
+        "Result<Tensor < 's , f32 >>",
+    );
     refused("fn f(#[host] x: &Tensor<f32>) -> Result<&Tensor<f32>> { g(x) }", "not references", "clone");
     refused("struct S;", "goes on a function", "derive(Params)");
     let many: Vec<String> = (0..33).map(|i| format!("#[key] k{i}: u32")).collect();
@@ -111,7 +115,10 @@ fn functions_that_are_no_graphs() {
 fn arguments_of_the_attribute() {
     let f = "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> { g(x) }";
     assert_eq!(errors("helper", f), [""; 0]);
-    assert_eq!(errors("helpr", f), ["`#[graphable]` has no argument `helpr`\n\nhelp: did you mean `helper`?"]);
+    assert_eq!(
+        errors("helpr", f),
+        ["`#[graphable]` has no argument `helpr`\n\nhelp: did you mean `helper`?"]
+    );
     assert!(errors("full", f)[0].ends_with("help: it takes `helper` (fill lifetimes only), or nothing"));
     assert_eq!(errors("a = 1", f).len(), 1);
     assert_eq!(errors("helper, helper", f).len(), 1);
@@ -127,7 +134,11 @@ fn methods_and_traits() {
         "takes `&self`",
         "`State` field",
     );
-    refused("impl A { fn f(self, #[host] x: &Tensor<f32>) -> Result<()> { g(x) } }", "takes `&self`", "`&self`");
+    refused(
+        "impl A { fn f(self, #[host] x: &Tensor<f32>) -> Result<()> { g(x) } }",
+        "takes `&self`",
+        "`&self`",
+    );
     refused(
         "impl T for A { fn f(&self, x: &Tensor<f32>) -> Result<()> { #[eager] g(x)?; Ok(()) } }",
         "cannot carry the driver",
@@ -139,11 +150,14 @@ fn methods_and_traits() {
 
 #[test]
 fn all_errors_at_once_and_no_cascade() {
-    let item = "pub fn f(#[host] x: Tensor<f32>, n: usize, m: &mut Model, #[hots] y: &Tensor<f32>) -> u32 { g(x) }";
+    let item =
+        "pub fn f(#[host] x: Tensor<f32>, n: usize, m: &mut Model, #[hots] y: &Tensor<f32>) -> u32 { g(x) }";
     assert_eq!(errors("", item).len(), 5);
     let text = expansion("", item);
     assert!(text.contains("pub fn f<'s>("), "{text}");
-    for sibling in ["struct FGraph", "struct FBuffers", "struct FHostBlock", "struct FGraphBuilder", "pub fn call"] {
+    for sibling in
+        ["struct FGraph", "struct FBuffers", "struct FHostBlock", "struct FGraphBuilder", "pub fn call"]
+    {
         assert!(text.contains(sibling), "{sibling} is missing:\n{text}");
     }
     assert!(!text.contains("g(x)"), "the body of a wrong function is not compiled:\n{text}");
@@ -158,16 +172,32 @@ fn lifetimes() {
             fn inner(t: &Tensor<f32>) {}
         }",
     );
-    for part in ["fn f<'s>(", "a: &Tensor<'s, f32>", "Pair<'s>", "Scope<'s>", "Ragged<'s, u32>", "Cow<'_, str>", "Scalar<'s, f32>", "|t: &Tensor<'s, f32>|", "inner(t: &Tensor<f32>)"] {
+    for part in [
+        "fn f<'s>(",
+        "a: &Tensor<'s, f32>",
+        "Pair<'s>",
+        "Scope<'s>",
+        "Ragged<'s, u32>",
+        "Cow<'_, str>",
+        "Scalar<'s, f32>",
+        "|t: &Tensor<'s, f32>|",
+        "inner(t: &Tensor<f32>)",
+    ] {
         assert!(all.contains(part), "{part}:\n{all}");
     }
     // The user's own lifetime is the step's.
     let own = text("fn f<'a>(a: &Tensor<'a, f32>, b: &Tensor<f32>) -> Result<Tensor<f32>> {}");
-    assert!(own.contains("fn f<'a>(a: &Tensor<'a, f32>, b: &Tensor<'a, f32>) -> Result<Tensor<'a, f32>>"), "{own}");
+    assert!(
+        own.contains("fn f<'a>(a: &Tensor<'a, f32>, b: &Tensor<'a, f32>) -> Result<Tensor<'a, f32>>"),
+        "{own}"
+    );
     // Nothing to fill, nothing declared; a step of the body's own is not the function's.
     let none = text("fn f(n: usize) -> usize { let t: Tensor<f32> = g(); n }");
     assert!(none.contains("fn f(n: usize)") && none.contains("let t: Tensor<f32>"), "{none}");
-    let header = expansion("", "impl Layer for Wrapper<Tensor<f32>> { fn f(&self, x: &Tensor<f32>) -> Tensor<f32> {} }");
+    let header = expansion(
+        "",
+        "impl Layer for Wrapper<Tensor<f32>> { fn f(&self, x: &Tensor<f32>) -> Tensor<f32> {} }",
+    );
     assert!(header.contains("impl<'s> Layer for Wrapper<Tensor<'s, f32>>"), "{header}");
     assert!(header.contains("fn f(&self, x: &Tensor<'s, f32>) -> Tensor<'s, f32>"), "{header}");
 }
