@@ -2,7 +2,7 @@
 
 use graphable::prelude::*;
 
-/// Weights. Every field is part of a recording's key; `#[config]` values are compared.
+/// Weights of a layer. Every field is part of a recording's key; `#[config]` values are compared.
 #[derive(Params)]
 struct Layer {
     up: Param<f32>,
@@ -11,8 +11,9 @@ struct Layer {
     eps: f32,
 }
 
+/// All weights.
 #[derive(Params)]
-struct Model {
+pub struct Model {
     embed: Param<f32>,
     layers: Vec<Layer>,
 }
@@ -31,8 +32,9 @@ fn mix(h: &Tensor<f32>) -> Result<Tensor<f32>> {
     ops::scale(h, 0.5)
 }
 
+/// Scores of the next token for each of `B` tokens, `[B, 10]`.
 #[graphable]
-fn score(
+pub fn score(
     #[host]
     #[dims(B)]
     tokens: &Tensor<u32>, // a slice at the call, copied to the device each time
@@ -47,13 +49,15 @@ fn score(
     ops::linear(&h, &model.embed)
 }
 
+/// Records the graphs of every bucket, then replays them.
 pub fn main() -> Result<()> {
     let mut rt = Runtime::new(Device::best()?)?;
     let weights = |shape: [usize; 2]| {
         let data: Vec<f32> = (0..shape[0] * shape[1]).map(|i| (i as f32).sin()).collect();
         Param::new(&rt, &shape, &data)
     };
-    let layer = || Ok(Layer { up: weights([16, 8])?, down: weights([8, 16])?, eps: 1e-6 });
+    let layer =
+        || -> Result<Layer> { Ok(Layer { up: weights([16, 8])?, down: weights([8, 16])?, eps: 1e-6 }) };
     let model = Model { embed: weights([10, 8])?, layers: vec![layer()?, layer()?] };
 
     print!("{}", ScoreGraph::PLAN);

@@ -13,6 +13,7 @@ mod value;
 mod world;
 
 use std::{
+    cell::Cell,
     fmt::Write as _,
     sync::{
         Mutex,
@@ -21,6 +22,11 @@ use std::{
 };
 
 use graphable::Stats;
+
+thread_local! {
+    /// What this thread is at.
+    static SEED: Cell<u64> = const { Cell::new(0) };
+}
 
 /// Programs by default.
 const PROGRAMS: u64 = 2000;
@@ -54,9 +60,13 @@ fn random_programs() {
         return;
     }
     let programs = number("GRAPHABLE_RANDOM_PROGRAMS").unwrap_or(PROGRAMS);
-    // Panics are caught and reported with their seed.
+    // Panics are caught and reported with their seed; those that end the process name it here.
     let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
+    std::panic::set_hook(Box::new(|info| {
+        if info.payload_as_str() != Some(value::ASKED) {
+            eprintln!("seed {}: {info}", SEED.get());
+        }
+    }));
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (failed, sums) = (Mutex::new(Vec::new()), Mutex::new(Stats::default()));
     let keep_going = std::env::var_os("GRAPHABLE_RANDOM_ALL").is_some();
@@ -69,6 +79,7 @@ fn random_programs() {
                     if seed >= programs {
                         break;
                     }
+                    SEED.set(seed);
                     match check::check(&generate::program(seed)) {
                         Ok(stats) => {
                             let mut sums = sums.lock().unwrap();
