@@ -1,1 +1,21 @@
-//! Placeholder replaced by the real crate in the same series.
+//! Real models on graphable: a chat model and a sentence embedder.
+//!
+//! The binaries are thin: `generate` chats with SmolLM2 and `embed` compares sentences with MiniLM.
+//! What they do lives in these modules, which are also the documentation of how a model is written.
+
+pub mod bert;
+pub mod chat;
+pub mod cli;
+pub mod embed;
+mod error;
+pub mod fetch;
+pub mod generate;
+pub mod gguf;
+pub mod llama;
+mod progress;
+pub mod report;
+pub mod sampling;
+pub mod sentence;
+pub mod tokenizer;
+
+pub use error::{Error, Result};

@@ -12,18 +12,23 @@ pub(crate) struct Errors {
 
 impl Errors {
     /// An error on `at`: what is wrong, and what to write instead.
-    pub(crate) fn push(&mut self, at: &impl ToTokens, message: impl std::fmt::Display, help: impl std::fmt::Display) {
+    pub(crate) fn push(
+        &mut self,
+        at: &impl ToTokens,
+        message: impl std::fmt::Display,
+        help: impl std::fmt::Display,
+    ) {
         self.push_span(at.span(), message, help);
     }
 
     /// As [`push`](Self::push), on a span.
-    pub(crate) fn push_span(&mut self, at: Span, message: impl std::fmt::Display, help: impl std::fmt::Display) {
+    pub(crate) fn push_span(
+        &mut self,
+        at: Span,
+        message: impl std::fmt::Display,
+        help: impl std::fmt::Display,
+    ) {
         self.list.push(syn::Error::new(at, format!("{message}\n\nhelp: {help}")));
-    }
-
-    /// A parse error of syn's.
-    pub(crate) fn add(&mut self, error: syn::Error) {
-        self.list.push(error);
     }
 
     /// The errors of another part of the same function.

@@ -2,7 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, Type, Visibility, parse_quote};
+use syn::{
+    Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, Type, Visibility, parse_quote,
+};
 
 use crate::{
     diag::Errors,
@@ -36,7 +38,8 @@ pub(crate) struct Expanded {
 pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
     let Unit { attrs, vis, mut sig, mut block, owner, helper } = unit;
     let mut errors = Errors::default();
-    let marks: Vec<Marks> = sig.inputs.iter_mut().map(|argument| params::take(argument, &mut errors)).collect();
+    let marks: Vec<Marks> =
+        sig.inputs.iter_mut().map(|argument| params::take(argument, &mut errors)).collect();
     lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
     let boundaries = driver::has_boundaries(&block);
     let mark = marks.iter().find_map(Marks::any);
@@ -59,7 +62,11 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
     let (emitted, parts, run) = if boundaries {
         with_boundaries(&signature, &sig, &block, &mut errors)
     } else {
-        (Emitted { sig: sig.clone(), body: block.to_token_stream(), siblings: TokenStream::new() }, plain_parts(&signature, &block), plain_run(&signature, &block))
+        (
+            Emitted { sig: sig.clone(), body: block.to_token_stream(), siblings: TokenStream::new() },
+            plain_parts(&signature, &block),
+            plain_run(&signature, &block),
+        )
     };
     let form = match (errors.is_empty(), declared) {
         (false, _) => Form::Broken,
@@ -91,7 +98,13 @@ fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, erro
 }
 
 /// An ordinary function whose lifetimes are filled.
-fn finish_helper(attrs: &[Attribute], vis: &Visibility, sig: &syn::Signature, block: &Block, errors: Errors) -> Expanded {
+fn finish_helper(
+    attrs: &[Attribute],
+    vis: &Visibility,
+    sig: &syn::Signature,
+    block: &Block,
+    errors: Errors,
+) -> Expanded {
     let broken = !errors.is_empty();
     let body = if broken { fallback::body() } else { block.to_token_stream() };
     let allow = fallback::allow(broken);

@@ -6,8 +6,7 @@ use syn::{ItemTrait, TraitItem};
 
 use crate::{
     diag::Errors,
-    driver, fallback, lifetimes,
-    methods,
+    driver, fallback, lifetimes, methods,
     params::{self, Marks},
 };
 

@@ -4,8 +4,8 @@
 
 use proc_macro2::Span;
 use syn::{
-    Block, GenericArgument, GenericParam, Generics, Ident, ItemTrait, Lifetime, LifetimeParam, PathArguments, Receiver,
-    Signature, Token, Type,
+    Block, GenericArgument, GenericParam, Generics, Ident, ItemTrait, Lifetime, LifetimeParam, PathArguments,
+    Receiver, Signature, Token, Type,
     visit::{self, Visit},
     visit_mut::{self, VisitMut},
 };
@@ -44,7 +44,9 @@ pub(crate) fn step(sig: &Signature, outer: Option<&Generics>) -> Lifetime {
     let mut written = Written { found: None, several: false };
     written.visit_signature(sig);
     match written.found {
-        Some(lifetime) if !written.several && declared.iter().any(|p| p.lifetime.ident == lifetime.ident) => lifetime,
+        Some(lifetime) if !written.several && declared.iter().any(|p| p.lifetime.ident == lifetime.ident) => {
+            lifetime
+        }
         _ => Lifetime::new("'s", Span::call_site()),
     }
 }

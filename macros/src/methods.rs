@@ -21,7 +21,8 @@ pub(crate) fn expand(mut item: ItemImpl) -> TokenStream {
     let mut siblings = TokenStream::new();
     for inner in &mut item.items {
         if let ImplItem::Fn(method) = inner {
-            let (function, more) = if is_trait { trait_method(method, &owner) } else { inherent(method, &owner) };
+            let (function, more) =
+                if is_trait { trait_method(method, &owner) } else { inherent(method, &owner) };
             siblings.extend(more);
             *inner = ImplItem::Verbatim(function);
         }
@@ -85,4 +86,3 @@ fn name(ty: &Type) -> String {
         _ => String::new(),
     }
 }
-

@@ -1,10 +1,7 @@
 //! Our attributes on parameters: `#[host]`, `#[key]` and `#[dims(…)]`.
 
 use quote::ToTokens;
-use syn::{
-    Attribute, Expr, FnArg, Generics, Lit, Meta, Token,
-    punctuated::Punctuated,
-};
+use syn::{Attribute, Expr, FnArg, Generics, Lit, Meta, Stmt, Token, punctuated::Punctuated};
 
 use crate::diag::{Errors, nearest};
 
@@ -129,14 +126,27 @@ fn dim(entry: Expr, generics: &Generics, symbols: &mut Vec<String>, errors: &mut
             }
         },
         Expr::Infer(_) => {
-            errors.push(&entry, "`_` is no dimension", "name it with a symbol, such as `N`: any size matches");
+            errors.push(
+                &entry,
+                "`_` is no dimension",
+                "name it with a symbol, such as `N`: any size matches",
+            );
             None
         }
         Expr::Closure(_) | Expr::Assign(_) | Expr::Range(_) | Expr::Tuple(_) | Expr::Array(_) => {
             let text = entry.to_token_stream();
-            errors.push(&entry, format!("`{text}` is no dimension"), "write a symbol, an integer or `{CONSTANT}`");
+            errors.push(
+                &entry,
+                format!("`{text}` is no dimension"),
+                "write a symbol, an integer or `{CONSTANT}`",
+            );
             None
         }
+        // The braces only keep a constant's name from being a symbol.
+        Expr::Block(block) => match block.block.stmts.as_slice() {
+            [Stmt::Expr(inner, None)] => Some(Dim::Size(inner.clone())),
+            _ => Some(Dim::Size(entry)),
+        },
         _ => Some(Dim::Size(entry)),
     }
 }

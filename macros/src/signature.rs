@@ -3,8 +3,8 @@
 use proc_macro2::{Ident, Span};
 use quote::{ToTokens, format_ident, quote};
 use syn::{
-    Attribute, FnArg, GenericArgument, GenericParam, Generics, Lifetime, LifetimeParam, Pat, PathArguments, ReturnType,
-    Type, TypeParamBound, Visibility, WherePredicate, parse_quote,
+    Attribute, FnArg, GenericArgument, GenericParam, Generics, Lifetime, LifetimeParam, Pat, PathArguments,
+    ReturnType, Type, TypeParamBound, Visibility, WherePredicate, parse_quote,
     visit::Visit,
     visit_mut::{self, VisitMut},
 };
@@ -195,7 +195,9 @@ impl Signature {
         }
         for param in &mut self.params {
             replace.visit_type_mut(&mut param.ty);
-            if let Kind::HostTensor(element) | Kind::HostScalar(element) | Kind::Device(element) = &mut param.kind {
+            if let Kind::HostTensor(element) | Kind::HostScalar(element) | Kind::Device(element) =
+                &mut param.kind
+            {
                 replace.visit_type_mut(element);
             }
         }
@@ -292,7 +294,11 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
         return ((**ret).clone(), unit);
     };
     if !lifetimes::name_elided(&mut output.clone()).is_empty() {
-        errors.push(&output, "a graph returns values, not references", "return the tensor; a clone of it is cheap");
+        errors.push(
+            &output,
+            "a graph returns values, not references",
+            "return the tensor; a clone of it is cheap",
+        );
     }
     ((**ret).clone(), output)
 }
@@ -302,7 +308,8 @@ fn this(receiver: &syn::Receiver, marks: &Marks, errors: &mut Errors) -> Param {
     if let Some(mark) = marks.any() {
         errors.push(mark, "`self` takes no attribute", "remove it: `&self` is a struct of parameters");
     }
-    let shared = receiver.reference.is_some() && receiver.mutability.is_none() && receiver.colon_token.is_none();
+    let shared =
+        receiver.reference.is_some() && receiver.mutability.is_none() && receiver.colon_token.is_none();
     if !shared {
         errors.push(
             receiver,
@@ -324,14 +331,24 @@ fn param(
     errors: &mut Errors,
 ) -> Param {
     let ident = match &*typed.pat {
-        Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => p.ident.clone(),
+        Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
+            // Hygienic, so that a parameter named like its function does not hide it in generated code.
+            let mut ident = p.ident.clone();
+            ident.set_span(Span::mixed_site().located_at(p.ident.span()));
+            ident
+        }
         other => {
             errors.push(other, "a graph function's parameters are plain names", "take it apart in the body");
             format_ident!("__p{index}", span = Span::mixed_site())
         }
     };
-    if let Some(cfg) = typed.attrs.iter().find(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
-        errors.push(cfg, "`#[cfg]` on a parameter of a graph function", "write the function twice, each with a `#[cfg]`");
+    if let Some(cfg) = typed.attrs.iter().find(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr"))
+    {
+        errors.push(
+            cfg,
+            "`#[cfg]` on a parameter of a graph function",
+            "write the function twice, each with a `#[cfg]`",
+        );
     }
     let kind = kind(&ident, &typed.ty, marks, step, errors);
     let dims = marks.dims.as_ref().and_then(|attr| {
@@ -352,7 +369,11 @@ fn kind(ident: &Ident, ty: &Type, marks: &Marks, step: &Lifetime, errors: &mut E
         return None;
     }
     if let Some(token) = impl_trait(ty) {
-        errors.push(&token, "a graph function has no `impl Trait` parameter", "name the type, or a type parameter");
+        errors.push(
+            &token,
+            "a graph function has no `impl Trait` parameter",
+            "name the type, or a type parameter",
+        );
         return None;
     }
     let ty = plain(ty);
@@ -382,7 +403,9 @@ fn kind(ident: &Ident, ty: &Type, marks: &Marks, step: &Lifetime, errors: &mut E
             return Some(Kind::HostScalar(element));
         }
         let help = match scalar(ty) {
-            Some(element) => format!("write `#[host] {ident}: &Scalar<{element}>`; the call takes a plain `{element}`"),
+            Some(element) => {
+                format!("write `#[host] {ident}: &Scalar<{element}>`; the call takes a plain `{element}`")
+            }
             None => format!("write `#[host] {ident}: &Tensor<…>`; the call takes a slice"),
         };
         errors.push(host, "`#[host]` data arrives in a tensor or scalar on the device", help);

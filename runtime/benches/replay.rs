@@ -23,7 +23,8 @@ use graphable::{
 const BATCH: u64 = 500;
 const ELEMENTS: usize = 16;
 
-static SITE: Site = Site { function: "bench", index: 0, file: file!(), first_line: line!(), last_line: line!() };
+static SITE: Site =
+    Site { function: "bench", index: 0, file: file!(), first_line: line!(), last_line: line!() };
 static ITEMS: [PlanItem; 1] = [PlanItem::Segment {
     site: &SITE,
     live_ins: &["a", "b", "c", "d", "e", "f", "g", "h"],
@@ -151,8 +152,10 @@ fn measure(
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("eight live-ins");
-    let replayed = |cx: Driver<'_>, v: &Values<'_>| cx.segment(&SITE, key(v), sum).map(|out| drop(black_box(out)));
-    let views = |cx: Driver<'_>, v: &Values<'_>| cx.segment(&SITE, key(v), view).map(|out| drop(black_box(out)));
+    let replayed =
+        |cx: Driver<'_>, v: &Values<'_>| cx.segment(&SITE, key(v), sum).map(|out| drop(black_box(out)));
+    let views =
+        |cx: Driver<'_>, v: &Values<'_>| cx.segment(&SITE, key(v), view).map(|out| drop(black_box(out)));
     measure(&mut group, "replay, no kernel", Mode::Piecewise, Until::Returned, views);
     measure(&mut group, "replay, 7 kernels", Mode::Piecewise, Until::Returned, replayed);
     measure(&mut group, "eager, 7 kernels", Mode::None, Until::Returned, replayed);

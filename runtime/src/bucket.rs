@@ -33,7 +33,9 @@ impl Schedule {
 
     /// Powers of two up to `max`, which is included.
     pub fn powers_of_two(max: usize) -> Self {
-        Self::new(std::iter::successors(Some(1usize), |s| s.checked_mul(2)).take_while(|&s| s <= max).chain([max]))
+        Self::new(
+            std::iter::successors(Some(1usize), |s| s.checked_mul(2)).take_while(|&s| s <= max).chain([max]),
+        )
     }
 
     /// The sizes, ascending.

@@ -62,7 +62,10 @@ impl<'s> Driver<'s> {
         {
             let core = self.rt.core.borrow();
             if let Phase::Segment(segment) = core.phase {
-                return Err(Error::CapabilityInSegment { call: "an eager region", segment: segment.to_string() });
+                return Err(Error::CapabilityInSegment {
+                    call: "an eager region",
+                    segment: segment.to_string(),
+                });
             }
             debug_assert!(!core.capturing() || support != Support::Never, "full mode checks the plan first");
         }
@@ -195,7 +198,7 @@ impl Runtime {
         out.encode(&mut encoder);
         guard.armed = false;
         drop(guard);
-        self.core.borrow_mut().end_audit_body(node, &mut audit, &encoder)?;
+        self.core.borrow_mut().end_audit_body(&mut audit, &encoder)?;
         drop(out);
         let entries = self.core.borrow_mut().audited_replay(node, site, key, &audit)?;
         Ok(O::decode(&mut Decoder::new(self, entries)))

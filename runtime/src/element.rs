@@ -159,10 +159,7 @@ pub(crate) fn to_bytes<T: Element>(values: &[T]) -> Vec<u8> {
 /// Bytes of device memory as values. `bytes` must be a whole number of elements.
 pub(crate) fn from_bytes<T: Element>(bytes: &[u8]) -> Vec<T> {
     let size = T::DTYPE.size();
-    bytes
-        .chunks_exact(size)
-        .map(|chunk| T::from_repr(bytemuck::pod_read_unaligned(chunk)))
-        .collect()
+    bytes.chunks_exact(size).map(|chunk| T::from_repr(bytemuck::pod_read_unaligned(chunk))).collect()
 }
 
 /// One scalar of the packed host block: sixteen bytes, the value first, zeros after it.

@@ -12,7 +12,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Too many dimensions.
-    #[error("rank {rank} is above the limit of {}; merge dimensions with `ops::reshape`", crate::layout::MAX_RANK)]
+    #[error(
+        "rank {rank} is above the limit of {}; merge dimensions with `ops::reshape`",
+        crate::layout::MAX_RANK
+    )]
     Rank {
         /// What was asked for.
         rank: usize,
@@ -68,7 +71,9 @@ pub enum Error {
     },
 
     /// Two runtimes in one operation.
-    #[error("{op}: operands belong to different runtimes; copy through the host (`step.read`, then `step.tensor`)")]
+    #[error(
+        "{op}: operands belong to different runtimes; copy through the host (`step.read`, then `step.tensor`)"
+    )]
     DifferentRuntimes {
         /// The operation.
         op: &'static str,
@@ -101,7 +106,9 @@ pub enum Error {
     },
 
     /// A capability used while a segment runs.
-    #[error("{call} inside the segment {segment}: reading device data needs an `#[eager(cx)]` region, or the step after the call")]
+    #[error(
+        "{call} inside the segment {segment}: reading device data needs an `#[eager(cx)]` region, or the step after the call"
+    )]
     CapabilityInSegment {
         /// What was called.
         call: &'static str,
@@ -110,7 +117,9 @@ pub enum Error {
     },
 
     /// A graph called while another call runs.
-    #[error("`{inner}` is called inside `{outer}`; make it a function with boundaries and write `#[piecewise] {inner}(…)`")]
+    #[error(
+        "`{inner}` is called inside `{outer}`; make it a function with boundaries and write `#[piecewise] {inner}(…)`"
+    )]
     NestedCall {
         /// The running function.
         outer: &'static str,
@@ -156,7 +165,9 @@ pub enum Error {
     },
 
     /// A block allocated in a segment that nobody owns at its end.
-    #[error("{segment}: {bytes} bytes allocated by {op} are still alive at its end and are no output; was a tensor leaked (`mem::forget`, a global)?")]
+    #[error(
+        "{segment}: {bytes} bytes allocated by {op} are still alive at its end and are no output; was a tensor leaked (`mem::forget`, a global)?"
+    )]
     UnownedAllocation {
         /// The segment.
         segment: String,
@@ -191,14 +202,18 @@ pub enum Error {
     },
 
     /// A recording after capture was closed.
-    #[error("{segment}: nothing is recorded for this input and capture is closed (`Runtime::close_capture`); capture it at start-up")]
+    #[error(
+        "{segment}: nothing is recorded for this input and capture is closed (`Runtime::close_capture`); capture it at start-up"
+    )]
     CaptureClosed {
         /// The segment.
         segment: String,
     },
 
     /// Inputs of one call that disagree.
-    #[error("`{function}`: dimension {symbol} is {first} in `{first_input}` and {second} in `{second_input}`")]
+    #[error(
+        "`{function}`: dimension {symbol} is {first} in `{first_input}` and {second} in `{second_input}`"
+    )]
     DimsDisagree {
         /// The function.
         function: &'static str,
@@ -253,7 +268,9 @@ pub enum Error {
     },
 
     /// An index that a kernel found out of range.
-    #[error("{op}: index {index} is out of range (there are {bound} rows); affected rows read as zeros and are not written")]
+    #[error(
+        "{op}: index {index} is out of range (there are {bound} rows); affected rows read as zeros and are not written"
+    )]
     IndexOutOfRange {
         /// The operation.
         op: &'static str,

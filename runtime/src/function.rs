@@ -1,11 +1,6 @@
 //! A graph object's runtime side: its specification, static inputs, and calls.
 
-use std::{
-    cell::RefCell,
-    fmt,
-    marker::PhantomData,
-    sync::Arc,
-};
+use std::{cell::RefCell, fmt, marker::PhantomData, sync::Arc};
 
 use crate::{
     Element, Error, Result, Runtime, Scalar, Step, Tensor,
@@ -53,7 +48,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { mode: Mode::default(), schedules: Vec::new(), audit_every: 0, or_error: false, max_recordings: 128 }
+        Self {
+            mode: Mode::default(),
+            schedules: Vec::new(),
+            audit_every: 0,
+            or_error: false,
+            max_recordings: 128,
+        }
     }
 }
 
@@ -103,7 +104,10 @@ pub struct Function {
 
 impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Function").field("name", &self.spec.name).field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Function")
+            .field("name", &self.spec.name)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -245,7 +249,9 @@ impl Function {
             let Some(schedule) = schedule else {
                 return Err(Error::Config {
                     what: format!("`{}`", self.spec.name),
-                    why: format!("`capture_all` needs sizes of {symbol}: `.bucket(\"{symbol}\", Schedule::default())`"),
+                    why: format!(
+                        "`capture_all` needs sizes of {symbol}: `.bucket(\"{symbol}\", Schedule::default())`"
+                    ),
                 });
             };
             all = schedule
@@ -395,7 +401,9 @@ impl<'s> Frame<'s> {
         if mode == Mode::Full
             && let Some(site) = function.not_full
         {
-            fall_back(FallbackReason::FullNotSupported { boundary: format!("{}:{}", site.file, site.first_line) })?;
+            fall_back(FallbackReason::FullNotSupported {
+                boundary: format!("{}:{}", site.file, site.first_line),
+            })?;
             mode = Mode::Piecewise;
         }
         let mut symbols = Vec::with_capacity(sizes.len());
@@ -406,14 +414,22 @@ impl<'s> Frame<'s> {
             let mut bucketed = false;
             if let (Some(schedule), true) = (&function.schedules[index], mode != Mode::None) {
                 if real == 0 {
-                    return Err(Error::Input { function: name, input, why: format!("{symbol} is 0; there is nothing to do") });
+                    return Err(Error::Input {
+                        function: name,
+                        input,
+                        why: format!("{symbol} is 0; there is nothing to do"),
+                    });
                 }
                 match schedule.round_up(real) {
                     // A bucket of 1 is never padded, and a mark on a dimension of size 1 could not be
                     // told from its neighbours by `reshape`.
                     Some(size) => (padded, bucketed) = (size, size > 1),
                     None => {
-                        fall_back(FallbackReason::OverLargestBucket { symbol, size: real, largest: schedule.largest() })?;
+                        fall_back(FallbackReason::OverLargestBucket {
+                            symbol,
+                            size: real,
+                            largest: schedule.largest(),
+                        })?;
                         mode = Mode::None;
                     }
                 }
@@ -426,8 +442,14 @@ impl<'s> Frame<'s> {
                 (s.padded, s.bucketed) = (s.real, false);
             }
         }
-        let mut frame =
-            Self { rt, name, function: function.id, plan: function.spec.plan, inputs: Vec::new(), full_key: None };
+        let mut frame = Self {
+            rt,
+            name,
+            function: function.id,
+            plan: function.spec.plan,
+            inputs: Vec::new(),
+            full_key: None,
+        };
         {
             let mut core = rt.core.borrow_mut();
             core.flush()?;
@@ -498,8 +520,7 @@ impl<'s> Frame<'s> {
                 Given::Scalar => {
                     let slot = function.scalars.iter().position(|&s| s == i).unwrap_or(0) as u64;
                     let layout = Layout::contiguous(&[])?;
-                    let mut raw =
-                        rt.adopt_static(&function.block, spec.dtype, layout, Marks::NONE);
+                    let mut raw = rt.adopt_static(&function.block, spec.dtype, layout, Marks::NONE);
                     raw.addr += 16 * slot;
                     Some(raw)
                 }
@@ -510,7 +531,11 @@ impl<'s> Frame<'s> {
                     let size = (layout.count() * spec.dtype.size()) as u64;
                     let owned = function.static_memory(rt, i, size)?;
                     if padded.len() > 1 && padded[1..] != shape[1..] {
-                        put(owned.memory.addr(), &pad_rows(bytes, spec.dtype.size(), &shape, &padded), size as usize);
+                        put(
+                            owned.memory.addr(),
+                            &pad_rows(bytes, spec.dtype.size(), &shape, &padded),
+                            size as usize,
+                        );
                     } else {
                         put(owned.memory.addr(), bytes, size as usize);
                     }

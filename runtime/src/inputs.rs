@@ -100,7 +100,11 @@ pub struct InputSpec {
 #[derive(Debug)]
 pub(crate) enum Given {
     Missing,
-    Host { bytes: Vec<u8>, count: usize, shape: Option<Vec<usize>> },
+    Host {
+        bytes: Vec<u8>,
+        count: usize,
+        shape: Option<Vec<usize>>,
+    },
     /// Its value travels in the host block.
     Scalar,
     Device(RawTensor),
@@ -246,7 +250,8 @@ impl<'s, 'f> Inputs<'s, 'f> {
                 }
             }
             if left.len() == before {
-                let why = "its dimensions do not follow from its length; pass `(&data[..], &[d0, d1])`".to_owned();
+                let why =
+                    "its dimensions do not follow from its length; pass `(&data[..], &[d0, d1])`".to_owned();
                 return Err(self.wrong(left[0], why));
             }
             open = left;

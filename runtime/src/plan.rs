@@ -113,7 +113,13 @@ impl fmt::Display for Plan {
             };
             match item {
                 PlanItem::Segment { live_ins, live_outs, .. } => {
-                    writeln!(f, "  #{} segment   {lines}: {} -> {}", site.index, list(live_ins), list(live_outs))?;
+                    writeln!(
+                        f,
+                        "  #{} segment   {lines}: {} -> {}",
+                        site.index,
+                        list(live_ins),
+                        list(live_outs)
+                    )?;
                 }
                 PlanItem::Boundary { call, support, .. } => {
                     writeln!(f, "  #{} eager     {lines}: {call} [support: {support}]", site.index)?;

@@ -132,11 +132,23 @@ impl Runtime {
     }
 
     /// As [`adopt`](Self::adopt), for a static input: it is overwritten by the next call.
-    pub(crate) fn adopt_static(&self, owned: &Arc<Owned>, dtype: DType, layout: Layout, marks: Marks) -> RawTensor {
+    pub(crate) fn adopt_static(
+        &self,
+        owned: &Arc<Owned>,
+        dtype: DType,
+        layout: Layout,
+        marks: Marks,
+    ) -> RawTensor {
         self.core.borrow_mut().adopt_static(owned.id, &owned.memory, dtype, layout, marks)
     }
 
-    pub(crate) fn allocate_output(&self, op: &'static str, dtype: DType, layout: Layout, marks: Marks) -> Result<RawTensor> {
+    pub(crate) fn allocate_output(
+        &self,
+        op: &'static str,
+        dtype: DType,
+        layout: Layout,
+        marks: Marks,
+    ) -> Result<RawTensor> {
         self.core.borrow_mut().allocate_output(op, dtype, layout, marks)
     }
 

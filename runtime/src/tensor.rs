@@ -85,7 +85,9 @@ impl<'s, T> Tensor<'s, T> {
 
     /// Whether both show the same memory with the same layout.
     pub fn same_memory<U>(&self, other: &Tensor<'s, U>) -> bool {
-        std::ptr::eq(self.rt, other.rt) && self.raw.addr == other.raw.addr && self.raw.layout == other.raw.layout
+        std::ptr::eq(self.rt, other.rt)
+            && self.raw.addr == other.raw.addr
+            && self.raw.layout == other.raw.layout
     }
 
     /// The same memory under another layout, `offset` elements further on.

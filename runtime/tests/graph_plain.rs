@@ -76,7 +76,14 @@ fn events(rt: &Runtime) -> Vec<&'static str> {
         .collect()
 }
 
-fn stacked(rt: &mut Runtime, graph: &StackGraph, rows: &[f32], offset: f32, times: usize, model: &Model) -> Vec<f32> {
+fn stacked(
+    rt: &mut Runtime,
+    graph: &StackGraph,
+    rows: &[f32],
+    offset: f32,
+    times: usize,
+    model: &Model,
+) -> Vec<f32> {
     let step = rt.step().unwrap();
     let out = graph.call(&step, rows, offset, times, model).unwrap();
     assert_eq!(out.shape(), [rows.len() / 2, 2]);
@@ -127,7 +134,10 @@ fn a_key_selects_its_recording() {
     let graph = StackGraph::builder().build(&mut rt).unwrap();
     for _ in 0..3 {
         for (times, factor) in [(0, 1.0), (1, 1.5), (2, 2.25)] {
-            assert_eq!(stacked(&mut rt, &graph, &[2.0, 4.0], 1.0, times, &model), [2.0 * factor + 1.0, 4.0 * factor + 1.0]);
+            assert_eq!(
+                stacked(&mut rt, &graph, &[2.0, 4.0], 1.0, times, &model),
+                [2.0 * factor + 1.0, 4.0 * factor + 1.0]
+            );
         }
     }
     let recordings = rt.stats().recordings;
@@ -156,7 +166,9 @@ fn buckets_pad_and_slice_back() {
         let graph =
             StackGraph::builder().mode(mode).bucket("B", Schedule::new([2, 4])).build(&mut rt).unwrap();
         let mut seen = Vec::new();
-        graph.capture_all_with(&mut rt, 1, &model, |p| seen.push((p.done, p.total, p.sizes.to_vec()))).unwrap();
+        graph
+            .capture_all_with(&mut rt, 1, &model, |p| seen.push((p.done, p.total, p.sizes.to_vec())))
+            .unwrap();
         assert_eq!(seen, [(0, 2, vec![4]), (1, 2, vec![2]), (2, 2, vec![])], "{mode}");
         let recordings = rt.stats().recordings;
         assert!(recordings >= 2);
@@ -357,7 +369,11 @@ pub fn with_settings(x: &Tensor<f32>, settings: &Settings) -> Result<Tensor<f32>
 
 /// Not a graph: a plain host value and a closure.
 #[graphable]
-pub fn repeated(x: &Tensor<f32>, n: usize, each: impl Fn(&Tensor<f32>) -> Result<Tensor<f32>>) -> Result<Tensor<f32>> {
+pub fn repeated(
+    x: &Tensor<f32>,
+    n: usize,
+    each: impl Fn(&Tensor<f32>) -> Result<Tensor<f32>>,
+) -> Result<Tensor<f32>> {
     let again = |t: &Tensor<f32>| -> Result<Tensor<f32>> { each(t) };
     let mut x = x.clone();
     for _ in 0..n {
@@ -407,7 +423,13 @@ impl Model {
     }
 
     /// A graph.
-    pub fn run(&self, #[host] #[dims(B, 2)] x: &Tensor<f32>, #[key] again: bool) -> Result<Tensor<f32>> {
+    pub fn run(
+        &self,
+        #[host]
+        #[dims(B, 2)]
+        x: &Tensor<f32>,
+        #[key] again: bool,
+    ) -> Result<Tensor<f32>> {
         let x = self.all(x)?;
         if again { self.first().twice(&x) } else { Ok(x) }
     }
@@ -437,7 +459,12 @@ fn helpers_traits_and_methods() {
 
 /// A const parameter is a dimension.
 #[graphable]
-pub fn sized<const N: usize>(#[host] #[dims(B, N)] x: &Tensor<f32>, #[host] by: &Scalar<f32>) -> Result<[Tensor<f32>; 2]> {
+pub fn sized<const N: usize>(
+    #[host]
+    #[dims(B, N)]
+    x: &Tensor<f32>,
+    #[host] by: &Scalar<f32>,
+) -> Result<[Tensor<f32>; 2]> {
     let x = ops::mul(x, by)?;
     Ok([ops::scale(&x, N as f32)?, x])
 }

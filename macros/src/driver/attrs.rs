@@ -1,7 +1,7 @@
 //! Our attributes on expressions and statements.
 
 use proc_macro2::Ident;
-use syn::{Attribute, Expr, Stmt, Token, parse::ParseStream, visit_mut::VisitMut};
+use syn::{Attribute, Expr, Token, parse::ParseStream};
 
 use crate::diag::{Errors, nearest};
 
@@ -40,9 +40,9 @@ pub(crate) fn of(expr: &Expr) -> &[Attribute] {
         ($($v:ident),*) => { match expr { $(Expr::$v(e) => &e.attrs,)* _ => &[] } };
     }
     each!(
-        Array, Assign, Async, Await, Binary, Block, Break, Call, Cast, Closure, Const, Continue, Field, ForLoop, Group,
-        If, Index, Infer, Let, Lit, Loop, Macro, Match, MethodCall, Paren, Path, Range, RawAddr, Reference, Repeat,
-        Return, Struct, Try, TryBlock, Tuple, Unary, Unsafe, While, Yield
+        Array, Assign, Async, Await, Binary, Block, Break, Call, Cast, Closure, Const, Continue, Field,
+        ForLoop, Group, If, Index, Infer, Let, Lit, Loop, Macro, Match, MethodCall, Paren, Path, Range,
+        RawAddr, Reference, Repeat, Return, Struct, Try, TryBlock, Tuple, Unary, Unsafe, While, Yield
     )
 }
 
@@ -51,9 +51,9 @@ fn of_mut(expr: &mut Expr) -> Option<&mut Vec<Attribute>> {
         ($($v:ident),*) => { match expr { $(Expr::$v(e) => Some(&mut e.attrs),)* _ => None } };
     }
     each!(
-        Array, Assign, Async, Await, Binary, Block, Break, Call, Cast, Closure, Const, Continue, Field, ForLoop, Group,
-        If, Index, Infer, Let, Lit, Loop, Macro, Match, MethodCall, Paren, Path, Range, RawAddr, Reference, Repeat,
-        Return, Struct, Try, TryBlock, Tuple, Unary, Unsafe, While, Yield
+        Array, Assign, Async, Await, Binary, Block, Break, Call, Cast, Closure, Const, Continue, Field,
+        ForLoop, Group, If, Index, Infer, Let, Lit, Loop, Macro, Match, MethodCall, Paren, Path, Range,
+        RawAddr, Reference, Repeat, Return, Struct, Try, TryBlock, Tuple, Unary, Unsafe, While, Yield
     )
 }
 
@@ -127,7 +127,11 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
                 errors.push(&name, "`#[eager]` takes one capability name", "remove the second name");
             }
             None if SUPPORTS.contains(&name.to_string().as_str()) => {
-                errors.push(&name, format!("`{name}` is a support level"), format!("write `support = {name}`"));
+                errors.push(
+                    &name,
+                    format!("`{name}` is a support level"),
+                    format!("write `support = {name}`"),
+                );
             }
             None => args.capability = Some(name),
             Some(level) if name == "support" => {
@@ -145,7 +149,9 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
             Some(_) => {
                 let help = match nearest(&name.to_string(), &["support"]) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`".to_owned(),
+                    None => {
+                        "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`".to_owned()
+                    }
                 };
                 errors.push(&name, format!("`#[eager]` has no argument `{name}`"), help);
             }
@@ -164,17 +170,6 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
 /// `#[host]` or `#[key]` on a `let`.
 pub(crate) fn let_flag(attrs: &[Attribute], name: &str) -> bool {
     attrs.iter().any(|a| a.path().is_ident(name))
-}
-
-/// Removes our attributes everywhere in a statement that was refused.
-pub(crate) fn strip(stmt: &mut Stmt) {
-    struct Strip;
-    impl VisitMut for Strip {
-        fn visit_attributes_mut(&mut self, attrs: &mut Vec<Attribute>) {
-            attrs.retain(|a| !is_ours(a) && !a.path().is_ident("host") && !a.path().is_ident("key"));
-        }
-    }
-    Strip.visit_stmt_mut(stmt);
 }
 
 /// The boundary that a `let`'s value is.

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Expr, Local, Stmt};
 
-use super::{Binding, Tail, Transform, attrs, classify, free, is_unit_like, span_of};
+use super::{Binding, Tail, Transform, attrs, classify, ends, free, is_unit_like, span_of};
 
 /// Driver statements, some of which may turn out to be unnecessary.
 enum Piece {
@@ -47,7 +47,8 @@ impl Transform<'_, '_> {
                 }
                 Stmt::Macro(_) => run.push(stmt.clone()),
                 Stmt::Expr(expr, semi) => {
-                    let is_tail = rest.is_empty() && semi.is_none() && tail != Tail::Unit && !is_unit_like(expr);
+                    let is_tail =
+                        rest.is_empty() && semi.is_none() && tail != Tail::Unit && !is_unit_like(expr);
                     if is_tail {
                         self.tail(expr, tail, &mut run, &mut out, after);
                     } else {
@@ -91,14 +92,23 @@ impl Transform<'_, '_> {
             })
         };
         uses.0.iter().any(|(name, u)| {
-            bound.contains(name) || changed(name) || (u.assigned || u.touched || u.through) && theirs.has(name)
+            bound.contains(name)
+                || changed(name)
+                || (u.assigned || u.touched || u.through) && theirs.has(name)
         }) || binds.iter().any(|b| {
             let name = b.ident.to_string();
             bound.contains(&name) || theirs.has(&name)
         })
     }
 
-    fn local(&mut self, local: &Local, from: &[Stmt], run: &mut Vec<Stmt>, out: &mut Vec<Piece>, after: &HashSet<usize>) {
+    fn local(
+        &mut self,
+        local: &Local,
+        from: &[Stmt],
+        run: &mut Vec<Stmt>,
+        out: &mut Vec<Piece>,
+        after: &HashSet<usize>,
+    ) {
         let stmt = &from[0];
         let host = attrs::let_flag(&local.attrs, "host");
         let key = attrs::let_flag(&local.attrs, "key");
@@ -130,12 +140,19 @@ impl Transform<'_, '_> {
                 let id = self.next_id;
                 self.next_id += 1;
                 let closure = Some(Box::new(plain.clone()));
-                self.names.push(Binding { name: b.ident.to_string(), id, mutable: b.mutable, closure, uninit: false });
+                self.names.push(Binding {
+                    name: b.ident.to_string(),
+                    id,
+                    mutable: b.mutable,
+                    closure,
+                    uninit: false,
+                });
             }
             return;
         }
-        let leaves = classify::leaves(stmt);
-        let in_driver = host || key || boundary || leaves || classify::call_free(&init.expr) && init.diverge.is_none();
+        let leaves = classify::leaves(stmt) || self.steered(&init.expr);
+        let in_driver =
+            host || key || boundary || leaves || classify::call_free(&init.expr) && init.diverge.is_none();
         let depends = self.depends_on_run(run, &uses, &binds);
         if !in_driver || depends && !(host || key || boundary || leaves) {
             run.push(Stmt::Local(plain));
@@ -145,7 +162,9 @@ impl Transform<'_, '_> {
             self.flush(run, from, out, after);
         }
         let eager = boundary && !only_piecewise(&init.expr);
-        let tainted = !key && !host && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
+        let tainted = !key
+            && !host
+            && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
         self.in_driver(&uses);
         let live = self.live_after(&from[1..], after);
         let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
@@ -168,19 +187,27 @@ impl Transform<'_, '_> {
         live
     }
 
-    fn statement(&mut self, stmt: &Stmt, expr: &Expr, from: &[Stmt], run: &mut Vec<Stmt>, out: &mut Vec<Piece>, after: &HashSet<usize>) {
-        let boundary = classify::has_boundary(stmt);
-        let leaves = classify::leaves(stmt);
+    fn statement(
+        &mut self,
+        stmt: &Stmt,
+        expr: &Expr,
+        from: &[Stmt],
+        run: &mut Vec<Stmt>,
+        out: &mut Vec<Piece>,
+        after: &HashSet<usize>,
+    ) {
         let uses = free::of_expr(expr);
-        if !boundary && !leaves {
-            let assigns = matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if free::is_assign(&b.op));
+        let value = if let Expr::Assign(a) = expr { &a.right } else { expr };
+        if !classify::has_boundary(stmt) && !classify::leaves(stmt) && !self.steered(value) {
+            let assigns =
+                matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if free::is_assign(&b.op));
             if assigns && classify::call_free(expr) && !self.depends_on_run(run, &uses, &[]) {
                 self.in_driver(&uses);
                 self.note_assigned(&uses);
                 out.push(Piece::Tokens(quote!(#expr;)));
             } else {
                 run.push(match stmt {
-                    Stmt::Expr(e, _) => Stmt::Expr(e.clone(), Some(Default::default())),
+                    Stmt::Expr(e, semi) => Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ends(e).1)))),
                     other => other.clone(),
                 });
             }
@@ -219,10 +246,16 @@ impl Transform<'_, '_> {
         }
     }
 
-    fn tail(&mut self, expr: &Expr, tail: Tail, run: &mut Vec<Stmt>, out: &mut Vec<Piece>, after: &HashSet<usize>) {
+    fn tail(
+        &mut self,
+        expr: &Expr,
+        tail: Tail,
+        run: &mut Vec<Stmt>,
+        out: &mut Vec<Piece>,
+        after: &HashSet<usize>,
+    ) {
         let stmt = Stmt::Expr(expr.clone(), None);
-        let in_driver = classify::has_boundary(&stmt) || classify::leaves(&stmt) || classify::call_free(expr);
-        if in_driver {
+        if self.is_split(expr) || classify::call_free(expr) {
             self.flush(run, std::slice::from_ref(&stmt), out, after);
             let tokens = self.tail_in_driver(expr, tail, after);
             out.push(Piece::Tokens(tokens));
@@ -235,12 +268,11 @@ impl Transform<'_, '_> {
 
     /// An expression in value position that may make device calls: those become a segment.
     pub(super) fn tail_expr(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
-        let stmt = Stmt::Expr(expr.clone(), None);
-        if classify::has_boundary(&stmt) || classify::leaves(&stmt) || classify::call_free(expr) {
+        if self.is_split(expr) || classify::call_free(expr) {
             return self.tail_in_driver(expr, tail, after);
         }
         let tokens = if tail == Tail::Unit {
-            let stmt = Stmt::Expr(expr.clone(), Some(Default::default()));
+            let stmt = Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1)));
             self.segment(std::slice::from_ref(&stmt), None, &free::Uses::default(), after)
         } else {
             self.segment(&[], Some((expr, tail)), &free::Uses::default(), after)
@@ -248,16 +280,59 @@ impl Transform<'_, '_> {
         quote!({ #tokens })
     }
 
+    /// Whether a value of eager code decides which part of the expression runs: the driver then does.
+    fn steered(&self, expr: &Expr) -> bool {
+        let tainted = |e: &Expr| self.is_tainted(&free::of_expr(e));
+        match expr {
+            Expr::If(e) => tainted(&e.cond) || e.else_branch.as_ref().is_some_and(|(_, e)| self.steered(e)),
+            Expr::Match(e) => {
+                tainted(&e.expr) || e.arms.iter().any(|a| a.guard.as_ref().is_some_and(|(_, g)| tainted(g)))
+            }
+            Expr::While(e) => tainted(&e.cond),
+            Expr::ForLoop(e) => tainted(&e.expr),
+            Expr::Try(e) => self.steered(&e.expr),
+            Expr::Paren(e) => self.steered(&e.expr),
+            _ => false,
+        }
+    }
+
+    /// Whether the expression is split by the driver rather than left to a segment.
+    fn is_split(&self, expr: &Expr) -> bool {
+        let stmt = Stmt::Expr(expr.clone(), None);
+        classify::has_boundary(&stmt) || classify::leaves(&stmt) || self.steered(expr)
+    }
+
     /// An expression that the driver evaluates itself.
     fn tail_in_driver(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
         if attrs::boundary(expr).is_none() {
-            let stmt = Stmt::Expr(expr.clone(), None);
-            if classify::is_control(expr) && (classify::has_boundary(&stmt) || classify::leaves(&stmt)) {
+            if classify::is_control(expr) && self.is_split(expr) {
                 return self.control(expr, tail, after);
             }
             if matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_)) {
                 self.in_driver(&free::of_expr(expr));
                 return self.jump(expr);
+            }
+            if self.is_split(expr) {
+                match expr {
+                    // `if … { … } else { … }?`: the branches give results, as the function does.
+                    Expr::Try(e) => {
+                        let inner = self.tail_in_driver(&e.expr, Tail::Function, after);
+                        return quote!((#inner)?);
+                    }
+                    Expr::Paren(e) => {
+                        let inner = self.tail_in_driver(&e.expr, tail, after);
+                        return quote!((#inner));
+                    }
+                    Expr::Cast(e) => {
+                        let (inner, ty) = (self.tail_in_driver(&e.expr, Tail::Value, after), &e.ty);
+                        return quote!((#inner) as #ty);
+                    }
+                    Expr::Unary(e) => {
+                        let (op, inner) = (&e.op, self.tail_in_driver(&e.expr, Tail::Value, after));
+                        return quote!(#op (#inner));
+                    }
+                    _ => {}
+                }
             }
         }
         self.driver_expr(expr)
@@ -383,12 +458,16 @@ impl Transform<'_, '_> {
     /// Refuses a guard that a later boundary would find still held.
     fn guard(&mut self, local: &Local, rest: &[Stmt]) {
         let syn::Pat::Ident(p) = &local.pat else { return };
-        let named_so = p.ident.to_string().strip_prefix('_').is_some_and(|n| !n.is_empty());
+        let named_so =
+            p.ident.to_string().strip_prefix('_').is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
         let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr));
         if named_so && called && attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
             self.errors.push_span(
                 p.ident.span(),
-                format!("the guard `{}` would be held across a boundary, and a replay does not take it", p.ident),
+                format!(
+                    "the guard `{}` would be held across a boundary, and a replay does not take it",
+                    p.ident
+                ),
                 "end its scope with a block before the boundary, or make it an `#[eager]` value",
             );
         }

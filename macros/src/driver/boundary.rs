@@ -58,17 +58,6 @@ impl Transform<'_, '_> {
         }
     }
 
-    /// Refuses boundaries inside a statement of a segment.
-    pub(super) fn refuse_boundaries(&mut self, stmt: &syn::Stmt) {
-        if let syn::Stmt::Local(l) = stmt {
-            if let Some(init) = &l.init {
-                self.refuse_nested(&init.expr);
-            }
-        } else if let syn::Stmt::Expr(e, _) = stmt {
-            self.refuse_nested(e);
-        }
-    }
-
     fn eager(&mut self, expr: &Expr, attr: &syn::Attribute) -> TokenStream {
         let p = crate::krate::private();
         let krate = crate::krate::krate();

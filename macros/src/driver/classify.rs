@@ -157,9 +157,13 @@ pub(crate) fn borrows(expr: &Expr) -> bool {
         Expr::Array(a) => a.elems.iter().any(borrows),
         Expr::Call(c) => c.args.iter().any(borrows),
         Expr::Struct(s) => s.fields.iter().any(|f| borrows(&f.expr)),
-        Expr::Block(b) => b.block.stmts.last().is_some_and(|s| matches!(s, Stmt::Expr(e, None) if borrows(e))),
+        Expr::Block(b) => {
+            b.block.stmts.last().is_some_and(|s| matches!(s, Stmt::Expr(e, None) if borrows(e)))
+        }
         Expr::If(i) => {
-            let tail = |b: &syn::Block| b.stmts.last().is_some_and(|s| matches!(s, Stmt::Expr(e, None) if borrows(e)));
+            let tail = |b: &syn::Block| {
+                b.stmts.last().is_some_and(|s| matches!(s, Stmt::Expr(e, None) if borrows(e)))
+            };
             tail(&i.then_branch) || i.else_branch.as_ref().is_some_and(|(_, e)| borrows(e))
         }
         Expr::Match(m) => m.arms.iter().any(|a| borrows(&a.body)),
@@ -171,6 +175,12 @@ pub(crate) fn borrows(expr: &Expr) -> bool {
 pub(crate) fn is_control(expr: &Expr) -> bool {
     matches!(
         expr,
-        Expr::If(_) | Expr::Match(_) | Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_) | Expr::Block(_) | Expr::Unsafe(_)
+        Expr::If(_)
+            | Expr::Match(_)
+            | Expr::ForLoop(_)
+            | Expr::While(_)
+            | Expr::Loop(_)
+            | Expr::Block(_)
+            | Expr::Unsafe(_)
     )
 }

@@ -5,14 +5,35 @@ use syn::visit::{self, Visit};
 use crate::diag::Errors;
 
 const ALLOWED: [&str; 24] = [
-    "vec", "matches", "assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "debug_assert_ne",
-    "format", "format_args", "concat", "stringify", "panic", "unreachable", "todo", "unimplemented", "bail",
-    "ensure", "anyhow", "env", "cfg", "line", "file", "column",
+    "vec",
+    "matches",
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "debug_assert",
+    "debug_assert_eq",
+    "debug_assert_ne",
+    "format",
+    "format_args",
+    "concat",
+    "stringify",
+    "panic",
+    "unreachable",
+    "todo",
+    "unimplemented",
+    "bail",
+    "ensure",
+    "anyhow",
+    "env",
+    "cfg",
+    "line",
+    "file",
+    "column",
 ];
 
 const PRINTS: [&str; 13] = [
-    "println", "eprintln", "print", "eprint", "dbg", "info", "debug", "trace", "warn", "error", "write", "writeln",
-    "log",
+    "println", "eprintln", "print", "eprint", "dbg", "info", "debug", "trace", "warn", "error", "write",
+    "writeln", "log",
 ];
 
 /// Refuses macro calls that a segment must not make: their tokens cannot be judged, or what they do
@@ -26,7 +47,9 @@ pub(super) fn check(stmts: &[syn::Stmt], errors: &mut Errors) {
             if PRINTS.contains(&name.as_str()) {
                 self.0.push(
                     &mac.path,
-                    format!("`{name}!` in a segment runs when the segment is recorded, and never in a replay"),
+                    format!(
+                        "`{name}!` in a segment runs when the segment is recorded, and never in a replay"
+                    ),
                     "move it into an `#[eager] { … }` region, which runs on every call",
                 );
             } else if !ALLOWED.contains(&name.as_str()) {

@@ -30,7 +30,11 @@ impl Check<'_> {
             return;
         }
         if let Some(near) = nearest(&name, &KNOWN) {
-            self.errors.push(a, format!("there is no attribute `{name}` here"), format!("did you mean `#[{near}]`?"));
+            self.errors.push(
+                a,
+                format!("there is no attribute `{name}` here"),
+                format!("did you mean `#[{near}]`?"),
+            );
         }
     }
 
@@ -48,7 +52,10 @@ impl Check<'_> {
 }
 
 fn is_builtin(name: &str) -> bool {
-    matches!(name, "allow" | "warn" | "deny" | "expect" | "forbid" | "cfg" | "cfg_attr" | "doc" | "rustfmt" | "inline")
+    matches!(
+        name,
+        "allow" | "warn" | "deny" | "expect" | "forbid" | "cfg" | "cfg_attr" | "doc" | "rustfmt" | "inline"
+    )
 }
 
 impl<'a> Visit<'a> for Check<'_> {

@@ -221,9 +221,16 @@ impl Transform<'_, '_> {
 fn shortened(tokens: &impl ToTokens) -> String {
     let text = tokens.to_token_stream().to_string();
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (spaced, tight) in
-        [(" (", "("), ("( ", "("), (" )", ")"), (" ,", ","), (" . ", "."), ("& ", "&"), (" ?", "?"), (" :: ", "::")]
-    {
+    for (spaced, tight) in [
+        (" (", "("),
+        ("( ", "("),
+        (" )", ")"),
+        (" ,", ","),
+        (" . ", "."),
+        ("& ", "&"),
+        (" ?", "?"),
+        (" :: ", "::"),
+    ] {
         text = text.replace(spaced, tight);
     }
     if text.chars().count() > 60 {

@@ -13,6 +13,24 @@ use super::{
     replace::Replace,
 };
 
+/// Live-ins are listed in rows of this many: tuples have no more elements than 32, and rows fit 32 times.
+const ROW: usize = 32;
+
+/// A tuple, or a tuple of tuples where one would be too long.
+fn rows(items: &[TokenStream]) -> TokenStream {
+    if items.len() <= ROW {
+        return quote!((#(#items,)*));
+    }
+    let rows = items.chunks(ROW).map(|row| quote!((#(#row,)*)));
+    quote!((#(#rows,)*))
+}
+
+/// Where live-in `at` is found in the key.
+fn element(k: &Ident, at: usize, tainted: bool) -> TokenStream {
+    let (row, column) = (syn::Index::from(at / ROW), syn::Index::from(at % ROW));
+    if tainted { quote!(#k.#row.#column.0) } else { quote!(#k.#row.#column) }
+}
+
 /// A name that a run binds at its top level and later code needs.
 struct Out {
     bound: Bound,
@@ -25,17 +43,27 @@ struct Outs {
     carried: Vec<Out>,
     /// Call-free borrows, evaluated again in the driver, in order.
     again: Vec<Local>,
+    /// Bindings that are shadowed later in the run, but borrowed by one of `again`: the name, what it is
+    /// called in the driver, and the statement that shadows it.
+    shadowed: Vec<(Ident, Ident, usize)>,
 }
 
 impl Transform<'_, '_> {
     /// A run, and the tail behind it, as statements of the driver.
-    pub(super) fn segment(&mut self, run: &[Stmt], tail: Option<(&Expr, Tail)>, rest: &Uses, after: &HashSet<usize>) -> TokenStream {
+    pub(super) fn segment(
+        &mut self,
+        run: &[Stmt],
+        tail: Option<(&Expr, Tail)>,
+        rest: &Uses,
+        after: &HashSet<usize>,
+    ) -> TokenStream {
         macros::check(run, self.errors);
         let tail_stmt = tail.map(|(e, _)| Stmt::Expr(e.clone(), None));
         if let Some(stmt) = &tail_stmt {
             macros::check(std::slice::from_ref(stmt), self.errors);
         }
-        let only_closures = tail.is_none() && run.iter().all(|s| matches!(s, Stmt::Local(l) if block::closure_name(l).is_some()));
+        let only_closures = tail.is_none()
+            && run.iter().all(|s| matches!(s, Stmt::Local(l) if block::closure_name(l).is_some()));
         if only_closures {
             // Their names are bound already.
             return TokenStream::new();
@@ -83,8 +111,7 @@ impl Transform<'_, '_> {
             }
             let change = u.assigned || u.touched && mutable;
             if u.whole || change || bound_inside.contains(name) || u.fields.is_empty() {
-                let at = syn::Index::from(keys.len());
-                let source = if tainted { quote!(#k.#at.0) } else { quote!(#k.#at) };
+                let source = element(&k, keys.len(), tainted);
                 keys.push(if tainted { quote!(#p::FromEager(&#ident)) } else { quote!(&#ident) });
                 names.push(name.clone());
                 if name == "self" {
@@ -94,15 +121,16 @@ impl Transform<'_, '_> {
                 } else {
                     let mutability = change.then(|| quote!(mut));
                     let allow = change.then(|| quote!(#[allow(unused_mut, unused_assignments)]));
-                    lets.extend(quote!(#allow let #mutability #ident = ::core::clone::Clone::clone(#source);));
+                    lets.extend(
+                        quote!(#allow let #mutability #ident = ::core::clone::Clone::clone(#source);),
+                    );
                     if u.by_value {
                         moved.push(ident.clone());
                     }
                 }
             } else {
                 for path in pruned(&u.fields) {
-                    let at = syn::Index::from(keys.len());
-                    let source = if tainted { quote!(#k.#at.0) } else { quote!(#k.#at) };
+                    let source = element(&k, keys.len(), tainted);
                     let place = place(ident, &path);
                     keys.push(if tainted { quote!(#p::FromEager(&#place)) } else { quote!(&#place) });
                     names.push(format!("{name}.{}", path.join(".")));
@@ -150,29 +178,28 @@ impl Transform<'_, '_> {
             out_names.push(ident.to_string());
             out_values.push(quote!(#ident));
         }
+        for (ident, alias, at) in &outs.shadowed {
+            out_names.push(ident.to_string());
+            out_patterns.push(quote!(#alias));
+            out_values.push(quote!(#alias));
+            captures.push((*at, quote!(let #alias = ::core::clone::Clone::clone(&#ident);)));
+        }
         for (at, stmt) in run.iter().enumerate() {
             for (_, tokens) in captures.iter().filter(|(c, _)| *c == at) {
                 body.extend(tokens.clone());
             }
             let mut stmt = stmt.clone();
             replace.visit_stmt_mut(&mut stmt);
-            body.extend(quote!(#stmt));
+            let closure = matches!(&stmt, Stmt::Local(l) if block::closure_name(l).is_some());
+            // It may be used only by a later segment, which has its own copy.
+            let allow = closure.then(|| quote!(#[allow(unused_variables)]));
+            body.extend(quote!(#allow #stmt));
         }
         let mut tail_tokens = None;
         if let Some((expr, _)) = tail {
             let mut expr = expr.clone();
             replace.visit_expr_mut(&mut expr);
             tail_tokens = Some(quote!(#expr));
-        }
-
-        if keys.len() > 32
-            && let Some(stmt) = run.first().or(tail_stmt.as_ref())
-        {
-            self.errors.push(
-                stmt,
-                format!("the segment that starts here uses {} values from outside; 32 is the limit", keys.len()),
-                "put related values into a struct with `#[derive(Params)]` or `#[derive(GraphOutput)]`",
-            );
         }
 
         let all = {
@@ -196,7 +223,8 @@ impl Transform<'_, '_> {
         let cx = cx();
         let ret = self.context.ret;
         let error = quote!(<#ret as #p::TryError>::Error);
-        let key = quote!((#(#keys,)*));
+        let key_rows = keys.chunks(ROW).map(|row| quote!((#(#row,)*)));
+        let key = quote!((#(#key_rows,)*));
         let tokens = if function_tail {
             quote! {
                 #cx.segment(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
@@ -215,15 +243,16 @@ impl Transform<'_, '_> {
                 out_patterns.push(quote!(#t));
                 value = Some(quote!(#t));
             }
+            let (out_patterns, out_values) = (rows(&out_patterns), rows(&out_values));
             let moved = (!moved.is_empty()).then(|| quote!({ let _moved = (#(#moved,)*); }));
             let again = &outs.again;
             quote! {
                 #[allow(unused_mut)]
-                let (#(#out_patterns,)*) = #cx.segment(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
+                let #out_patterns = #cx.segment(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
                     #lets
                     #body
                     #value_let
-                    ::core::result::Result::Ok((#(#out_values,)*))
+                    ::core::result::Result::Ok(#out_values)
                 })?;
                 #moved
                 #assigns
@@ -269,13 +298,15 @@ impl Transform<'_, '_> {
             if run_closures.contains(&name) {
                 continue;
             }
-            if let Some(init) = self.lookup(&name).and_then(|b| b.closure.as_ref()).and_then(|l| l.init.as_ref()) {
+            if let Some(init) =
+                self.lookup(&name).and_then(|b| b.closure.as_ref()).and_then(|l| l.init.as_ref())
+            {
                 needed.extend(free::of_expr(&init.expr).names().map(str::to_owned));
             }
         }
         let mut outs = Outs::default();
         let mut seen: HashSet<String> = HashSet::new();
-        for stmt in run.iter().rev() {
+        for (at, stmt) in run.iter().enumerate().rev() {
             let Stmt::Local(local) = stmt else { continue };
             let bound = free::bound(&local.pat);
             let wanted: Vec<&Bound> = bound
@@ -293,19 +324,21 @@ impl Transform<'_, '_> {
                     && (classify::borrows(&i.expr) || bound.iter().any(|b| b.by_ref))
             });
             if let (true, Some(init)) = (again || block::closure_name(local).is_some(), init) {
-                let captured = free::of_expr(&init.expr);
-                for (name, u) in &captured.0 {
-                    if seen.contains(name) {
-                        self.errors.push(
-                            &u.ident,
-                            format!("`{name}` is shadowed later in this segment, but is needed again after it"),
-                            "give one of the two another name",
-                        );
+                let mut local = local.clone();
+                for (name, u) in &free::of_expr(&init.expr).0 {
+                    if !seen.contains(name) {
+                        needed.insert(name.clone());
+                        continue;
                     }
-                    needed.insert(name.clone());
+                    // Shadowed further down: it leaves under a name of its own.
+                    let later = |s: &Stmt| block::bound_by(s).iter().any(|b| b.ident == name);
+                    let shadow = (at + 1..run.len()).find(|&i| later(&run[i])).unwrap_or(run.len());
+                    let alias = self.fresh("o");
+                    Rename { from: name, to: &alias }.visit_local_mut(&mut local);
+                    outs.shadowed.push((u.ident.clone(), alias, shadow));
                 }
                 if again {
-                    outs.again.insert(0, local.clone());
+                    outs.again.insert(0, local);
                 }
             } else {
                 outs.carried.extend(wanted.into_iter().map(|b| Out { bound: b.clone() }));
@@ -317,7 +350,13 @@ impl Transform<'_, '_> {
     }
 
     /// Outer variables that the run changes and later code sees, with the statement that shadows them.
-    fn changed(&self, run: &[Stmt], uses: &Uses, live: &HashSet<usize>, run_closures: &HashSet<String>) -> Vec<(Ident, Option<usize>)> {
+    fn changed(
+        &self,
+        run: &[Stmt],
+        uses: &Uses,
+        live: &HashSet<usize>,
+        run_closures: &HashSet<String>,
+    ) -> Vec<(Ident, Option<usize>)> {
         let mut changed = Vec::new();
         for (name, u) in &uses.0 {
             let Some(b) = self.lookup(name) else { continue };
@@ -360,6 +399,21 @@ impl Transform<'_, '_> {
     }
 }
 
+/// Renames one variable in an expression without inner bindings of that name.
+struct Rename<'a> {
+    from: &'a str,
+    to: &'a Ident,
+}
+
+impl VisitMut for Rename<'_> {
+    fn visit_expr_path_mut(&mut self, path: &mut syn::ExprPath) {
+        if path.path.is_ident(self.from) {
+            let to = self.to;
+            *path = syn::parse_quote!(#to);
+        }
+    }
+}
+
 /// Whether the run's first mention of `name` is a plain assignment at its top level.
 fn assigned_first(run: &[Stmt], name: &str) -> bool {
     for stmt in run {
@@ -389,11 +443,7 @@ fn bound_anywhere(run: &[Stmt], tail: Option<&Stmt>) -> HashSet<String> {
 
 /// Field paths without those that lie inside another.
 fn pruned(paths: &BTreeSet<Vec<String>>) -> Vec<Vec<String>> {
-    paths
-        .iter()
-        .filter(|p| !paths.iter().any(|q| q.len() < p.len() && p.starts_with(q)))
-        .cloned()
-        .collect()
+    paths.iter().filter(|p| !paths.iter().any(|q| q.len() < p.len() && p.starts_with(q))).cloned().collect()
 }
 
 fn place(base: &Ident, path: &[String]) -> TokenStream {

@@ -15,38 +15,63 @@ impl Graph<'_> {
         let (k, sig) = (krate(), self.sig);
         let step = &sig.step;
         let (user_lifetimes, ret) = (&sig.lifetimes, &sig.ret);
-        let mut host_lifetimes = Vec::new();
-        let params = sig.params.iter().enumerate().map(|(i, param)| {
-            let (ident, ty) = (&param.ident, &param.ty);
-            match &param.kind {
-                Kind::HostTensor(element) => {
-                    let lifetime = Lifetime::new(&format!("'__h{i}"), proc_macro2::Span::call_site());
-                    host_lifetimes.push(lifetime.clone());
-                    quote!(#ident: impl ::core::convert::Into<#k::HostSlice<#lifetime, #element>>)
-                }
-                Kind::HostScalar(element) => quote!(#ident: #element),
-                _ => quote!(#ident: #ty),
-            }
-        });
-        let params: Vec<TokenStream> = params.collect();
+        let given = local("step");
         let where_clause = self.call_bounds();
         let body = if self.form == Form::Broken { quote!(::core::unreachable!()) } else { self.call_body() };
         let doc = format!("Calls `{}`: replays what is recorded, and records what is not.", sig.name);
-        let given = local("step");
+        let hosts: Vec<Lifetime> = (0..sig.params.len())
+            .filter(|&i| matches!(sig.params[i].kind, Kind::HostTensor(_)))
+            .map(|i| Lifetime::new(&format!("'__h{i}"), proc_macro2::Span::call_site()))
+            .collect();
+        let params = |host: &dyn Fn(TokenStream) -> TokenStream| -> Vec<TokenStream> {
+            let mut hosts = hosts.iter();
+            let param = |param: &Param| {
+                let (ident, ty) = (&param.ident, &param.ty);
+                match &param.kind {
+                    Kind::HostTensor(element) => {
+                        let lifetime = hosts.next();
+                        let slice = host(quote!(#k::HostSlice<#lifetime, #element>));
+                        quote!(#ident: #slice)
+                    }
+                    Kind::HostScalar(element) => quote!(#ident: #element),
+                    _ => quote!(#ident: #ty),
+                }
+            };
+            sig.params.iter().map(param).collect()
+        };
+        let generics = quote!(<#step, #(#user_lifetimes,)* #(#hosts),*>);
+        let public = params(&|slice| quote!(impl ::core::convert::Into<#slice>));
+        let (outer, inner) = if hosts.is_empty() {
+            (body, TokenStream::new())
+        } else {
+            // The body stands where it is compiled once: a segment's identity is a type, and must not
+            // depend on whether the caller has an array or a slice.
+            let given_params = params(&|slice| slice);
+            let arguments = sig.params.iter().map(|param| {
+                let ident = &param.ident;
+                match &param.kind {
+                    Kind::HostTensor(_) => quote!(::core::convert::Into::into(#ident)),
+                    _ => quote!(#ident),
+                }
+            });
+            (
+                quote!(self.__call(#given, #(#arguments),*)),
+                quote! {
+                    fn __call #generics (&self, #given: &#k::Step<#step>, #(#given_params),*) -> #ret #where_clause {
+                        #body
+                    }
+                },
+            )
+        };
         quote! {
             #[doc = #doc]
             ///
             /// # Errors
             /// Those of the function, and what goes wrong on the device.
-            pub fn call<#step, #(#user_lifetimes,)* #(#host_lifetimes),*>(
-                &self,
-                #given: &#k::Step<#step>,
-                #(#params),*
-            ) -> #ret
-            #where_clause
-            {
-                #body
+            pub fn call #generics (&self, #given: &#k::Step<#step>, #(#public),*) -> #ret #where_clause {
+                #outer
             }
+            #inner
         }
     }
 
@@ -74,7 +99,8 @@ impl Graph<'_> {
             quote!(for<'__t, #(#names),*> #ty: #p::LiveIn)
         });
         let step = step.iter();
-        let error = quote!(for<'__t, #(#step),*> <#ret as #p::TryError>::Error: ::core::convert::From<#k::Error>);
+        let error =
+            quote!(for<'__t, #(#step),*> <#ret as #p::TryError>::Error: ::core::convert::From<#k::Error>);
         keys.chain([error]).collect()
     }
 
@@ -86,7 +112,7 @@ impl Graph<'_> {
             let (ident, element) = (&param.ident, element(param));
             match &param.kind {
                 Kind::HostTensor(_) => {
-                    quote!(#inputs.host::<#element>(#i, ::core::convert::Into::into(#ident))?;)
+                    quote!(#inputs.host::<#element>(#i, #ident)?;)
                 }
                 Kind::HostScalar(_) => quote!(#inputs.scalar::<#element>(#i, #ident)?;),
                 _ => quote!(#inputs.device::<#element>(#i, #ident)?;),
@@ -98,9 +124,10 @@ impl Graph<'_> {
             let ident = &param.ident;
             quote!(#ident: #p::HostSlot::of(#ident),)
         });
-        let lengths = lengths.iter().enumerate().map(|(i, ident)| {
-            quote!(#ident: #p::HostSlot::of(#inputs.symbol(#i)? as u32),)
-        });
+        let lengths = lengths
+            .iter()
+            .enumerate()
+            .map(|(i, ident)| quote!(#ident: #p::HostSlot::of(#inputs.symbol(#i)? as u32),));
         let keys = self.sig.params.iter().filter(|p| !p.kind.is_input()).map(|param| {
             let ident = &param.ident;
             quote!(&#ident,)

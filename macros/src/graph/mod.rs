@@ -106,7 +106,10 @@ impl Graph<'_> {
 
     fn is_generic(&self, ty: &Type) -> bool {
         let Type::Path(path) = ty else { return true };
-        path.path.segments.first().is_some_and(|s| self.sig.generics.type_params().any(|p| p.ident == s.ident))
+        path.path
+            .segments
+            .first()
+            .is_some_and(|s| self.sig.generics.type_params().any(|p| p.ident == s.ident))
     }
 
     /// A field type that holds no value and uses every type parameter.
@@ -380,7 +383,12 @@ fn dims(param: &Param) -> TokenStream {
     quote!(#p::DimsSpec::Some(const { &[#(#dims),*] }))
 }
 
-fn debug(name: &Ident, parameters: &TokenStream, arguments: &TokenStream, cfgs: &[syn::Attribute]) -> TokenStream {
+fn debug(
+    name: &Ident,
+    parameters: &TokenStream,
+    arguments: &TokenStream,
+    cfgs: &[syn::Attribute],
+) -> TokenStream {
     let text = name.to_string();
     quote! {
         #(#cfgs)*

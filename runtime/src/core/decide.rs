@@ -35,7 +35,12 @@ impl Core {
         }
     }
 
-    pub(crate) fn decide(&mut self, site: &'static Site, identity: Identity, key: &KeyWriter) -> Result<Decision> {
+    pub(crate) fn decide(
+        &mut self,
+        site: &'static Site,
+        identity: Identity,
+        key: &KeyWriter,
+    ) -> Result<Decision> {
         if let Some(error) = self.deferred.take() {
             return Err(error);
         }
@@ -49,7 +54,10 @@ impl Core {
         if let Some(at) = self.tree.find(identity, entry, &key.shape, &key.addrs, free) {
             if let Some(frame) = &self.frame
                 && frame.audit_every > 0
-                && self.tree.node(at).is_some_and(|n| (n.hits + 1).is_multiple_of(u64::from(frame.audit_every)))
+                && self
+                    .tree
+                    .node(at)
+                    .is_some_and(|n| (n.hits + 1).is_multiple_of(u64::from(frame.audit_every)))
             {
                 return Ok(Decision::Audit(at));
             }
@@ -86,13 +94,16 @@ impl Core {
     /// Why no recording of this edge fits, if it has any.
     fn why_again(&self, group: usize, key: &KeyWriter) -> Option<RerecordReason> {
         let siblings = self.tree.siblings(group, &key.addrs);
-        let nearest = siblings.iter().min_by_key(|n| {
-            n.addrs.iter().zip(&key.addrs).filter(|(a, b)| a != b).count()
-        })?;
+        let nearest =
+            siblings.iter().min_by_key(|n| n.addrs.iter().zip(&key.addrs).filter(|(a, b)| a != b).count())?;
         if let Some(word) = nearest.addrs.iter().zip(&key.addrs).position(|(a, b)| a != b) {
             return Some(RerecordReason::InputMoved { live_in: word / 2 });
         }
-        if nearest.entry == self.pool.state() { Some(RerecordReason::ResultHeld) } else { Some(RerecordReason::LiveSet) }
+        if nearest.entry == self.pool.state() {
+            Some(RerecordReason::ResultHeld)
+        } else {
+            Some(RerecordReason::LiveSet)
+        }
     }
 
     /// Runs a recording. The pool is in its exit state afterwards.
@@ -156,9 +167,13 @@ impl Core {
             });
         }
         for (entry, output) in adopted {
-            let Some(Stored::Owned(memory, raw)) = self.tree.node(at).map(|n| n.outputs[output].clone()) else { continue };
+            let Some(Stored::Owned(memory, raw)) = self.tree.node(at).map(|n| n.outputs[output].clone())
+            else {
+                continue;
+            };
             let base = self.adopt(raw.owned, &memory, raw.dtype, raw.layout, raw.marks);
-            entries[entry] = Entry::Tensor(crate::tensor::RawTensor { slot: base.slot, epoch: base.epoch, ..raw });
+            entries[entry] =
+                Entry::Tensor(crate::tensor::RawTensor { slot: base.slot, epoch: base.epoch, ..raw });
         }
         self.tree.follow(at);
         self.log.replayed(site, at);

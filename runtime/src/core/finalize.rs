@@ -165,7 +165,11 @@ impl Core {
                 None => {
                     let mut home = Home::Pool;
                     if let Origin::Region { site, ordinal } = origin {
-                        let key = RegionSlot { site: std::ptr::from_ref(site) as usize, ordinal, len: rounded(bytes) };
+                        let key = RegionSlot {
+                            site: std::ptr::from_ref(site) as usize,
+                            ordinal,
+                            len: rounded(bytes),
+                        };
                         home = *self.region_slots.entry(key).or_insert(Home::Pool);
                     }
                     let copy = self.copy_block(raw.slot, home)?;

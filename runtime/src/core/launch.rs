@@ -76,11 +76,14 @@ impl Core {
                 recorded: describe(traced, expected.unwrap_or(traced)),
             };
             run.fail(error.to_string());
+            // The change may have been the last one: the next step warms up again, and compares with that.
+            self.tree.group_mut(run.group).warmed = false;
             return Err(error);
         }
         for view in inputs.iter().chain(outputs) {
             if !run.knows(view.range()) {
-                let error = Error::UnkeyedAddress { segment: run.site.to_string(), op: op.name(), addr: view.addr };
+                let error =
+                    Error::UnkeyedAddress { segment: run.site.to_string(), op: op.name(), addr: view.addr };
                 run.fail(error.to_string());
                 return Err(error);
             }
@@ -94,5 +97,9 @@ impl Core {
 
 /// Names an operation; two of one name differ in shapes or arguments.
 fn describe(op: TraceOp, other: TraceOp) -> String {
-    if op.name == other.name { format!("`{}` (other shapes or arguments)", op.name) } else { format!("`{}`", op.name) }
+    if op.name == other.name {
+        format!("`{}` (other shapes or arguments)", op.name)
+    } else {
+        format!("`{}`", op.name)
+    }
 }

@@ -23,8 +23,8 @@ mod save;
 
 pub(crate) use decide::Decision;
 pub(crate) use frame::{FrameState, Symbol};
-pub(crate) use run::RunKind;
 use run::Run;
+pub(crate) use run::RunKind;
 
 /// Where a tensor's memory lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,7 +293,14 @@ impl Core {
     }
 
     /// A tensor of owned memory, with one count.
-    pub(crate) fn adopt(&mut self, id: u64, memory: &SharedMemory, dtype: DType, layout: Layout, marks: Marks) -> RawTensor {
+    pub(crate) fn adopt(
+        &mut self,
+        id: u64,
+        memory: &SharedMemory,
+        dtype: DType,
+        layout: Layout,
+        marks: Marks,
+    ) -> RawTensor {
         let slot = self.new_slot(Slot {
             refs: 1,
             home: Home::Owned,
@@ -306,7 +313,14 @@ impl Core {
         RawTensor { slot, epoch: self.epoch, dtype, marks, addr: memory.addr(), owned: id, layout }
     }
 
-    pub(crate) fn adopt_static(&mut self, id: u64, memory: &SharedMemory, dtype: DType, layout: Layout, marks: Marks) -> RawTensor {
+    pub(crate) fn adopt_static(
+        &mut self,
+        id: u64,
+        memory: &SharedMemory,
+        dtype: DType,
+        layout: Layout,
+        marks: Marks,
+    ) -> RawTensor {
         let raw = self.adopt(id, memory, dtype, layout, marks);
         self.slots[raw.slot as usize].made_by = crate::function::STATIC_INPUT;
         raw
@@ -327,26 +341,50 @@ impl Core {
         }
     }
 
-    fn new_tensor(&mut self, home: Home, origin: Origin, op: &'static str, dtype: DType, layout: Layout, marks: Marks) -> Result<RawTensor> {
+    fn new_tensor(
+        &mut self,
+        home: Home,
+        origin: Origin,
+        op: &'static str,
+        dtype: DType,
+        layout: Layout,
+        marks: Marks,
+    ) -> Result<RawTensor> {
         let bytes = (layout.count() * dtype.size()) as u64;
         let block = self.place(home, bytes)?;
-        let slot = self.new_slot(Slot { refs: 1, home, base: block.addr, bytes, owner: None, origin, made_by: op });
+        let slot =
+            self.new_slot(Slot { refs: 1, home, base: block.addr, bytes, owner: None, origin, made_by: op });
         Ok(RawTensor { slot, epoch: self.epoch, dtype, marks, addr: block.addr, owned: 0, layout })
     }
 
     /// A tensor in the eager arena, whatever runs.
-    pub(crate) fn eager_tensor(&mut self, op: &'static str, dtype: DType, layout: Layout) -> Result<RawTensor> {
+    pub(crate) fn eager_tensor(
+        &mut self,
+        op: &'static str,
+        dtype: DType,
+        layout: Layout,
+    ) -> Result<RawTensor> {
         self.new_tensor(Home::Eager, Origin::Other, op, dtype, layout, Marks::NONE)
     }
 
     /// The output of an operation: where it goes depends on what runs.
-    pub(crate) fn allocate_output(&mut self, op: &'static str, dtype: DType, layout: Layout, marks: Marks) -> Result<RawTensor> {
+    pub(crate) fn allocate_output(
+        &mut self,
+        op: &'static str,
+        dtype: DType,
+        layout: Layout,
+        marks: Marks,
+    ) -> Result<RawTensor> {
         self.may_operate(op)?;
         if let Some(run) = &mut self.run
             && run.kind != RunKind::Audit
         {
             let (group, ordinal) = (run.group, run.next_ordinal());
-            let home = if self.tree.group_mut(group).results.contains(&ordinal) { Home::Results } else { Home::Pool };
+            let home = if self.tree.group_mut(group).results.contains(&ordinal) {
+                Home::Results
+            } else {
+                Home::Pool
+            };
             let raw = self.new_tensor(home, Origin::Segment { group, ordinal }, op, dtype, layout, marks)?;
             if let Some(run) = &mut self.run {
                 let slot = &self.slots[raw.slot as usize];
@@ -386,7 +424,9 @@ impl Core {
     pub(crate) fn may_look(&self, call: &'static str) -> Result<()> {
         match self.phase {
             Phase::Segment(site) => Err(Error::CapabilityInSegment { call, segment: site.to_string() }),
-            Phase::Driver => Err(Error::OutsideSegment { op: call, function: self.frame.as_ref().map_or("?", |f| f.name) }),
+            Phase::Driver => {
+                Err(Error::OutsideSegment { op: call, function: self.frame.as_ref().map_or("?", |f| f.name) })
+            }
             Phase::Eager if self.run.is_some() => {
                 Err(Error::CapabilityInSegment { call, segment: "a region that full mode captures".into() })
             }
@@ -403,7 +443,11 @@ impl Core {
     }
 
     /// Reads a tensor's elements, row-major, as bytes.
-    pub(crate) fn read(&mut self, call: &'static str, raw: RawTensor) -> Result<Box<dyn crate::backend::PendingBytes>> {
+    pub(crate) fn read(
+        &mut self,
+        call: &'static str,
+        raw: RawTensor,
+    ) -> Result<Box<dyn crate::backend::PendingBytes>> {
         self.may_look(call)?;
         self.read_unchecked(raw)
     }

@@ -42,6 +42,8 @@ pub(crate) struct Run {
     owned: Vec<(u64, SharedMemory)>,
     writes: Vec<u64>,
     failure: Option<String>,
+    /// State as it was before an audited body wrote it, with the copy's tensor.
+    pub(crate) undo: Vec<(SharedMemory, RawTensor)>,
 }
 
 impl Run {
@@ -83,7 +85,13 @@ impl Run {
 
 impl Core {
     /// Starts to run a body. `key` was written with `collect`.
-    pub(crate) fn begin_run(&mut self, kind: RunKind, site: &'static Site, identity: Identity, key: &KeyWriter) -> Result<()> {
+    pub(crate) fn begin_run(
+        &mut self,
+        kind: RunKind,
+        site: &'static Site,
+        identity: Identity,
+        key: &KeyWriter,
+    ) -> Result<()> {
         let group = self.tree.group(identity, &key.shape);
         let mut known: Vec<(u64, u64)> = Vec::new();
         let mut owned = key.owned.clone();
@@ -122,6 +130,7 @@ impl Core {
             owned,
             writes: Vec::new(),
             failure: None,
+            undo: Vec::new(),
         });
         self.phase = Phase::Segment(site);
         Ok(())
@@ -136,6 +145,10 @@ impl Core {
             self.log.aborted(run.site);
         }
         if run.kind == RunKind::Audit {
+            if let Err(error) = self.undo_writes(run.undo) {
+                // The caller has an error of its own already; this one is as bad, and must not get lost.
+                self.deferred.get_or_insert(error);
+            }
             return;
         }
         // What the error value, or a leak, still holds was never computed.
@@ -143,7 +156,9 @@ impl Core {
             .slots
             .iter()
             .copied()
-            .filter(|&s| self.slots[s as usize].refs > 0 && run.own.contains_key(&self.slots[s as usize].base))
+            .filter(|&s| {
+                self.slots[s as usize].refs > 0 && run.own.contains_key(&self.slots[s as usize].base)
+            })
             .collect();
         for slot in left {
             let Slot { home, base, .. } = self.slots[slot as usize];
@@ -189,7 +204,8 @@ impl Core {
                 self.phase = run.before;
                 self.pool.end_body();
                 let group = self.tree.group_mut(run.group);
-                if !group.warmed {
+                // After a failed operation the body may have taken another way than it usually does.
+                if !group.warmed && run.failure.is_none() {
                     group.warmed = true;
                     group.trace = run.trace;
                 }
@@ -209,6 +225,7 @@ impl Core {
                 warm: format!("`{}`", self.tree.group_mut(run.group).trace[run.trace.len()].name),
                 recorded: "nothing".into(),
             };
+            self.tree.group_mut(run.group).warmed = false;
             self.run = Some(run);
             self.abort_run();
             return Err(error);
@@ -238,9 +255,8 @@ impl Core {
             .cloned()
             .collect();
         if let Some(exec) = &exec {
-            let first = self
-                .save_memory(&writes)
-                .and_then(|()| self.backend.replay(exec, self.pending.take()));
+            let first =
+                self.save_memory(&writes).and_then(|()| self.backend.replay(exec, self.pending.take()));
             if let Err(error) = first {
                 self.run = Some(run);
                 self.abort_run();
@@ -316,7 +332,13 @@ impl Core {
         Ok((blocks, stored))
     }
 
-    fn store_tensor(&self, run: &Run, key: &KeyWriter, raw: &RawTensor, blocks: &mut Vec<NodeBlock>) -> Result<Stored> {
+    fn store_tensor(
+        &self,
+        run: &Run,
+        key: &KeyWriter,
+        raw: &RawTensor,
+        blocks: &mut Vec<NodeBlock>,
+    ) -> Result<Stored> {
         let slot = &self.slots[raw.slot as usize];
         if run.own.contains_key(&slot.base) && matches!(slot.home, Home::Pool | Home::Results) {
             let at = blocks.iter().position(|b| b.addr == slot.base).unwrap_or_else(|| {

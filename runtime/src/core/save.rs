@@ -48,8 +48,12 @@ impl Core {
 
     fn state_memory(&self, outputs: &[View]) -> Vec<SharedMemory> {
         let holds = |m: &SharedMemory, v: &View| m.addr() <= v.addr && v.addr < m.addr() + m.len();
-        self.owned_memory.iter().filter_map(std::sync::Weak::upgrade).map(|o| o.memory.clone())
-            .filter(|m| outputs.iter().any(|v| holds(m, v))).collect()
+        self.owned_memory
+            .iter()
+            .filter_map(std::sync::Weak::upgrade)
+            .map(|o| o.memory.clone())
+            .filter(|m| outputs.iter().any(|v| holds(m, v)))
+            .collect()
     }
 
     pub(crate) fn save_memory(&mut self, memory: &[(u64, SharedMemory)]) -> Result<()> {

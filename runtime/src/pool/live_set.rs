@@ -57,7 +57,10 @@ impl LiveSet {
     pub(crate) fn insert(&mut self, block: Block) {
         let at = self.blocks.partition_point(|b| b.addr < block.addr);
         debug_assert!(at == 0 || self.blocks[at - 1].end() <= block.addr, "overlap below {block:?}");
-        debug_assert!(at == self.blocks.len() || block.end() <= self.blocks[at].addr, "overlap above {block:?}");
+        debug_assert!(
+            at == self.blocks.len() || block.end() <= self.blocks[at].addr,
+            "overlap above {block:?}"
+        );
         self.blocks.insert(at, block);
     }
 

@@ -198,7 +198,11 @@ mod tests {
             let bytes = [10, 300, 1024, 4000][rng.random_range(0..4)];
             let victim = live.get(rng.random_range(0..live.len().max(1))).copied();
             let mut act = |pool: &mut Pool| {
-                if free_one { pool.free(victim.unwrap().addr).map(|b| b.addr) } else { Some(pool.place(bytes).addr) }
+                if free_one {
+                    pool.free(victim.unwrap().addr).map(|b| b.addr)
+                } else {
+                    Some(pool.place(bytes).addr)
+                }
             };
             let first = act(&mut pool);
             let after = pool.state();

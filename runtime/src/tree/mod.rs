@@ -211,9 +211,10 @@ impl Tree {
         let hash = hash_words(identity, 0, shape, &[]);
         let groups = &self.groups;
         let candidates = self.group_index.entry(hash).or_default();
-        let known = candidates.iter().map(|&g| g as usize).find(|&g| {
-            groups[g].identity == identity && *groups[g].shape == *shape
-        });
+        let known = candidates
+            .iter()
+            .map(|&g| g as usize)
+            .find(|&g| groups[g].identity == identity && *groups[g].shape == *shape);
         known.unwrap_or_else(|| {
             candidates.push(self.groups.len() as u32);
             self.groups.push(Group {

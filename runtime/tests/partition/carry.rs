@@ -22,10 +22,15 @@ fn shadowed(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
 #[test]
 fn two_live_outs_of_one_name() {
     // h: 1 -> 2 -> 8; outs: 20, then 80.
-    check!(ShadowedGraph, |rt| model(&rt), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &x, &m)
-    }, vec![88.0]);
+    check!(
+        ShadowedGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x, &m)
+        },
+        vec![88.0]
+    );
 }
 
 /// Borrows, destructuring, closures, late initialisation: the driver's own `let`s.
@@ -56,10 +61,15 @@ fn driver_lets(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
 #[test]
 fn lets_of_the_driver() {
     // h: 2 -> 2 + 2*2*3 = 14 -> 14 + 14*4*5 = 294; y = 588.
-    check!(DriverLetsGraph, |rt| model(&rt), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &x, &m)
-    }, vec![588.0]);
+    check!(
+        DriverLetsGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x, &m)
+        },
+        vec![588.0]
+    );
 }
 
 fn consume<'s>(t: Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
@@ -88,10 +98,15 @@ fn moves(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
 #[test]
 fn moves_and_collections() {
     // h: 2 -> 6*2 = 12 -> 36*4 = 144; (12 + 144) * 2
-    check!(MovesGraph, |rt| model(&rt), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &x, &m)
-    }, vec![312.0]);
+    check!(
+        MovesGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x, &m)
+        },
+        vec![312.0]
+    );
 }
 
 /// Iterators, closures, recursion, labelled loops and slice patterns inside one segment.
@@ -139,10 +154,15 @@ fn rich(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
 #[test]
 fn rich_bodies() {
     // y = 1 + 2 + 8 = 11, times 2 twice = 44; + 4 * 44
-    check!(RichGraph, |rt| model(&rt), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &x, &m)
-    }, vec![220.0]);
+    check!(
+        RichGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x, &m)
+        },
+        vec![220.0]
+    );
 }
 
 /// Branches in value position with a boundary in one of them.
@@ -158,8 +178,11 @@ fn value_branch(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     let z = match n {
         0 => ops::scale(&y, 1.0)?,
         1 => ops::scale(&y, 10.0)?,
-        _ => #[eager]
-        attention(&ops::scale(&y, 100.0)?)?,
+        _ =>
+        {
+            #[eager]
+            attention(&ops::scale(&y, 100.0)?)?
+        }
     };
     Ok(z)
 }
@@ -167,9 +190,14 @@ fn value_branch(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
 #[test]
 fn branches_as_values() {
     for (n, expected) in [(0, 5.0), (1, 50.0), (2, 200.0)] {
-        check!(ValueBranchGraph, |rt| (), |g, step, m, i| {
-            let x = step.tensor(&[1], &[1.0]).unwrap();
-            g.call(&step, &x, n)
-        }, vec![expected]);
+        check!(
+            ValueBranchGraph,
+            |rt| (),
+            |g, step, m, i| {
+                let x = step.tensor(&[1], &[1.0]).unwrap();
+                g.call(&step, &x, n)
+            },
+            vec![expected]
+        );
     }
 }

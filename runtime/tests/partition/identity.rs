@@ -82,9 +82,14 @@ fn called_twice(x: &Tensor<f32>) -> Result<Tensor<f32>> {
 
 #[test]
 fn one_function_twice_in_a_chain() {
-    check!(CalledTwiceGraph, |rt| (), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        let y = g.call(&step, &x).unwrap();
-        g.call(&step, &y)
-    }, vec![4.0]);
+    check!(
+        CalledTwiceGraph,
+        |rt| (),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let y = g.call(&step, &x).unwrap();
+            g.call(&step, &y)
+        },
+        vec![4.0]
+    );
 }

@@ -30,14 +30,24 @@ fn outer(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
 
 #[test]
 fn piecewise_calls() {
-    check!(OuterGraph, |rt| model(&rt), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &x, &m)
-    }, vec![120.0]);
-    check!(LayerGraph, |rt| model(&rt), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &x, &m.layers[1])
-    }, vec![20.0]);
+    check!(
+        OuterGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x, &m)
+        },
+        vec![120.0]
+    );
+    check!(
+        LayerGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x, &m.layers[1])
+        },
+        vec![20.0]
+    );
 }
 
 #[graphable]
@@ -69,14 +79,24 @@ fn with_methods(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
 
 #[test]
 fn methods() {
-    check!(WithMethodsGraph, |rt| model(&rt), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &x, &m)
-    }, vec![240.0]);
-    check!(LayerAttendGraph, |rt| model(&rt), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &m.layers[1], &x)
-    }, vec![40.0]);
+    check!(
+        WithMethodsGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x, &m)
+        },
+        vec![240.0]
+    );
+    check!(
+        LayerAttendGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &m.layers[1], &x)
+        },
+        vec![40.0]
+    );
 }
 
 mod inner {
@@ -98,14 +118,24 @@ fn reexported(x: &Tensor<f32>) -> Result<Tensor<f32>> {
 
 #[test]
 fn re_exports_and_functions_in_functions() {
-    check!(ReexportedGraph, |rt| (), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &x)
-    }, vec![-1.0]);
-    check!(InnerGraph, |rt| (), |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &x)
-    }, vec![-1.0]);
+    check!(
+        ReexportedGraph,
+        |rt| (),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x)
+        },
+        vec![-1.0]
+    );
+    check!(
+        InnerGraph,
+        |rt| (),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x)
+        },
+        vec![-1.0]
+    );
 
     #[derive(Params)]
     struct Local {
@@ -115,8 +145,13 @@ fn re_exports_and_functions_in_functions() {
     fn local(x: &Tensor<f32>, m: &Local) -> Result<Tensor<f32>> {
         ops::mul(x, &m.w)
     }
-    check!(LocalGraph, |rt| Local { w: Param::new(&rt, &[1], &[7.0]).unwrap() }, |g, step, m, n| {
-        let x = step.tensor(&[1], &[1.0]).unwrap();
-        g.call(&step, &x, &m)
-    }, vec![7.0]);
+    check!(
+        LocalGraph,
+        |rt| Local { w: Param::new(&rt, &[1], &[7.0]).unwrap() },
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x, &m)
+        },
+        vec![7.0]
+    );
 }

@@ -88,7 +88,10 @@ fn inputs_that_do_not_fit() {
         ManyGraph::builder().bucket("B", Schedule::new([0, 4])).build(&mut rt),
         Err(Error::Config { .. })
     ));
-    assert!(matches!(ManyGraph::builder().bucket("Q", Schedule::default()).build(&mut rt), Err(Error::Config { .. })));
+    assert!(matches!(
+        ManyGraph::builder().bucket("Q", Schedule::default()).build(&mut rt),
+        Err(Error::Config { .. })
+    ));
     let g = ManyGraph::builder().build(&mut rt).unwrap();
     let step = rt.step().unwrap();
     let error = g.call(&step, &[1.0, 2.0, 3.0], 1.0).map(drop).unwrap_err();

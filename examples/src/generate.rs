@@ -1,0 +1,52 @@
+//! The chat program: from the command line to the answer.
+
+use crate::{
+    Result,
+    cli::{Generate, device, print, say},
+    fetch::{Cache, SMOLLM2},
+    gguf::Gguf,
+    llama::{DecodeGraph, Language, Session},
+    progress::CaptureBar,
+    sampling::Sampler,
+};
+
+/// Answers one prompt as the options say.
+///
+/// # Errors
+/// Everything that can go wrong with options, model, device and output.
+pub fn run(args: Generate) -> Result<()> {
+    let common = &args.common;
+    let loud = !common.quiet;
+    // What needs no model is checked before one is fetched.
+    let mut sampler = Sampler::new(args.temperature, args.seed)?;
+    let device = device(&common.device)?;
+    let path = match &args.model {
+        Some(path) => path.clone(),
+        None => Cache::of_user(common.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].1),
+    };
+
+    let file = Gguf::open(&path)?;
+    let language = Language::from_gguf(&file)?;
+    let prompt = language.prompt(&args.prompt)?;
+    let capacity = prompt.len().saturating_add(args.max_new_tokens);
+    let mut session = Session::load(&file, language, device, common.mode.into(), capacity)?;
+    // The weights are on the device now.
+    drop(file);
+
+    if loud {
+        say(format_args!("{}", DecodeGraph::PLAN));
+    }
+    let bar = CaptureBar::new(loud);
+    session.capture(|function, p| bar.show(function, &p))?;
+    drop(bar);
+
+    let answer = session.answer(&prompt, args.max_new_tokens, &mut sampler, |text| {
+        if common.json { Ok(()) } else { print(text) }
+    })?;
+    let report = session.report(answer);
+    print(&if common.json { report.to_json() } else { "\n".into() })?;
+    if loud {
+        say(format_args!("\n{report}"));
+    }
+    Ok(())
+}

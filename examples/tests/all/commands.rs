@@ -1,0 +1,195 @@
+//! The binaries, as a user runs them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use crate::{
+    gguf_builder::Builder,
+    minilm::{self, SENTENCES},
+    smollm2, tiny,
+};
+
+fn run(binary: &str, args: &[&str]) -> Output {
+    Command::new(binary).args(args).output().unwrap()
+}
+
+fn generate(args: &[&str]) -> Output {
+    run(env!("CARGO_BIN_EXE_generate"), args)
+}
+
+fn embed(args: &[&str]) -> Output {
+    run(env!("CARGO_BIN_EXE_embed"), args)
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{err}");
+    assert_eq!(out.lines().count(), 1, "{out}");
+    serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}"))
+}
+
+/// The message of a run that must fail: on standard error, one screen, without a panic.
+fn refused(output: &Output) -> String {
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && output.status.code().is_some_and(|c| c != 101), "{err}");
+    assert!(output.stdout.is_empty(), "{:?}", String::from_utf8_lossy(&output.stdout));
+    assert!(!err.contains("panicked") && err.lines().count() < 24, "{err}");
+    err
+}
+
+/// A folder of one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("graphable-commands-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+fn tiny_model(folder: &Folder) -> String {
+    folder.file("tiny.gguf", &tiny::llama(0).build())
+}
+
+#[test]
+fn generate_answers_in_json() {
+    let output = generate(&["--prompt", smollm2::QUESTION, "--json", "--quiet"]);
+    let v = json(&output);
+    assert_eq!(v["text"], "The capital of France is Paris.");
+    assert_eq!(v["tokens"], serde_json::json!(smollm2::ANSWER));
+    assert_eq!((&v["mode"], &v["device"]), (&"piecewise".into(), &"cpu".into()));
+    assert_eq!(v["fallbacks"], serde_json::json!([]));
+    assert!(v["replays"].as_u64() > Some(0) && v["tokens_per_second"].as_f64() > Some(0.0), "{v}");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn generate_prints_the_answer_and_keeps_the_rest_apart() {
+    let folder = Folder::new("plain");
+    let model = tiny_model(&folder);
+    let args = ["--prompt", "hello", "--model", &model, "--max-new-tokens", "8"];
+    let output = generate(&args);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{err}");
+    for wanted in ["decode (", "segment", "eager", "attend", "recordings", "tokens per second"] {
+        assert!(err.contains(wanted), "{wanted} in {err}");
+    }
+    let quiet = generate(&[&args[..], &["--quiet"]].concat());
+    assert_eq!(quiet.stdout, output.stdout);
+    assert!(quiet.stderr.is_empty());
+}
+
+#[test]
+fn every_mode_and_seed_does_what_it_says() {
+    let folder = Folder::new("modes");
+    let model = tiny_model(&folder);
+    let tokens = |more: &[&str]| {
+        let args = ["--prompt", "hello", "--model", &model, "--max-new-tokens", "12", "--json"];
+        let v = json(&generate(&[&args[..], more].concat()));
+        assert_eq!(v.as_object().unwrap().len(), 14, "{v}");
+        v["tokens"].clone()
+    };
+    let greedy = tokens(&["--mode", "none"]);
+    assert_eq!(tokens(&["--mode", "piecewise"]), greedy);
+    assert_eq!(tokens(&["--mode", "full"]), greedy);
+    let warm = |seed| tokens(&["--temperature", "5", "--seed", seed]);
+    assert_eq!(warm("1"), warm("1"));
+    assert_ne!(warm("1"), warm("2"));
+}
+
+#[test]
+fn generate_explains_bad_input() {
+    let folder = Folder::new("bad");
+    let model = tiny_model(&folder);
+    let says = |args: &[&str], wanted: &[&str]| {
+        let err = refused(&generate(args));
+        wanted.iter().for_each(|w| assert!(err.contains(w), "{w} in {err}"));
+    };
+    let whole = std::fs::read(&model).unwrap();
+    let cut = folder.file("cut.gguf", &whole[..whole.len() / 2]);
+    says(&["--prompt", "hi", "--model", &cut], &["cut.gguf", "truncated", "help: download"]);
+    let wheel = folder.file("model.whl", b"PK\x03\x04");
+    says(&["--prompt", "hi", "--model", &wheel], &["no GGUF file", "help:"]);
+    says(&["--prompt", "hi", "--model", "none.gguf"], &["none.gguf", "help: check the path"]);
+    let empty = folder.file("empty.gguf", &Builder::default().build());
+    says(&["--prompt", "hi", "--model", &empty], &["general.architecture", "help:"]);
+    says(&["--prompt", &"hello ".repeat(100), "--model", &model], &["context is 64", "help: shorten"]);
+    says(&["--prompt", "hi", "--mode", "fast"], &["fast", "none, piecewise, full"]);
+    says(&["--prompt", "hi", "--device", "tpu"], &["tpu", "cpu"]);
+    says(&["--prompt", "hi", "--temperature", "-1"], &["--temperature", "help:"]);
+    says(&["--prompt", "hi", "--max-new-tokens", "0"], &["at least one"]);
+    says(&[], &["--prompt"]);
+}
+
+#[test]
+fn without_a_network_the_alternative_is_named() {
+    let folder = Folder::new("offline");
+    let args = ["--prompt", "hi", "--quiet"];
+    let output = Command::new(env!("CARGO_BIN_EXE_generate"))
+        .args(args)
+        .env("GRAPHABLE_CACHE", &folder.0)
+        .env("PATH", "")
+        .output()
+        .unwrap();
+    let err = refused(&output);
+    assert!(err.contains("python3") && err.contains("--model FILE.gguf"), "{err}");
+}
+
+#[test]
+fn embed_prints_the_cosines() {
+    let v = json(&embed(&[&SENTENCES[..], &["--json", "--quiet"]].concat()));
+    assert_eq!(v.as_object().unwrap().len(), 1);
+    for (found, expected) in v["cosines"].as_array().unwrap().iter().zip(minilm::COSINES) {
+        assert!((found.as_f64().unwrap() as f32 - expected).abs() < 0.002, "{v}");
+    }
+    let plain = embed(&SENTENCES);
+    let out = String::from_utf8_lossy(&plain.stdout);
+    assert!(out.starts_with("0.94") && out.contains("Today is a sunny day"), "{out}");
+}
+
+#[test]
+fn embed_explains_bad_input() {
+    let folder = Folder::new("embed");
+    let real = minilm::folder();
+    for name in ["config.json", "tokenizer.json"] {
+        std::fs::copy(real.join(name), folder.0.join(name)).unwrap();
+    }
+    let at = |path: &Path| path.display().to_string();
+    let says = |wanted: &[&str]| {
+        let err = refused(&embed(&["a", "b", "--model", &at(&folder.0)]));
+        wanted.iter().for_each(|w| assert!(err.contains(w), "{w} in {err}"));
+    };
+    says(&["model.safetensors"]);
+    // One tensor is there, and of another shape; all others are missing.
+    let data = [0u8; 8];
+    let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![2], &data).unwrap();
+    let bytes = safetensors::serialize([("embeddings.LayerNorm.weight", view)], None).unwrap();
+    folder.file("model.safetensors", &bytes);
+    says(&[
+        "embeddings.LayerNorm.weight",
+        "[2]",
+        "[384]",
+        "embeddings.word_embeddings.weight",
+        "more",
+        "help:",
+    ]);
+    folder.file("model.safetensors", &bytes[..20]);
+    says(&["model.safetensors"]);
+    let err = refused(&embed(&["alone"]));
+    assert!(err.contains("SENTENCE"), "{err}");
+}

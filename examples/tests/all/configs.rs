@@ -1,0 +1,57 @@
+//! Sizes of models: read, and refused when they make no sense.
+
+use graphable_examples::{bert, gguf::Gguf, llama};
+
+use crate::{
+    gguf_builder::{Builder, Meta},
+    minilm, smollm2, tiny,
+};
+
+#[test]
+fn the_real_models_have_their_known_sizes() {
+    let c = llama::Config::from_gguf(smollm2::file()).unwrap();
+    assert_eq!((c.layers, c.dim, c.heads, c.kv_heads, c.head_dim), (30, 576, 9, 3, 64));
+    assert_eq!((c.rope_dim, c.theta, c.ffn, c.eps, c.context, c.vocab), (64, 1e5, 1536, 1e-5, 8192, 49152));
+    let c = bert::Config::open(&minilm::folder().join("config.json")).unwrap();
+    assert_eq!((c.layers, c.dim, c.heads, c.ffn, c.positions, c.vocab), (6, 384, 12, 1536, 512, 30522));
+    assert_eq!((c.kinds, c.eps), (2, 1e-12));
+}
+
+#[test]
+fn llama_files_that_make_no_sense_are_refused() {
+    let refused = |b: Builder, wanted: &str| {
+        let e = llama::Config::from_gguf(&Gguf::from_bytes(b.build()).unwrap()).unwrap_err().to_string();
+        assert!(e.contains(wanted) && e.contains("help:"), "{e}");
+    };
+    let with = |key: &str, value: Meta| tiny::llama(0).replace(key, value);
+    refused(Builder::default(), "`general.architecture` is missing");
+    refused(with("general.architecture", Meta::Str("mamba".into())), "architecture is `mamba`");
+    refused(with("llama.block_count", Meta::U32(0)), "`llama.block_count` is 0");
+    refused(with("llama.block_count", Meta::U32(u32::MAX)), "4294967295 layers cannot be made of 20 tensors");
+    refused(with("llama.attention.head_count", Meta::U32(64)), "elements of a head cannot rotate");
+    refused(with("llama.attention.head_count_kv", Meta::U32(3)), "4 query heads cannot share 3 key heads");
+    refused(with("llama.rope.dimension_count", Meta::U32(7)), "7 of 8 elements");
+    refused(with("llama.rope.freq_base", Meta::F32(f32::NAN)), "base NaN");
+    refused(with("llama.vocab_size", Meta::U32(5)), "263 tokens and 5 embeddings");
+    refused(with("llama.rope.scaling.type", Meta::Str("yarn".into())), "scaled rotary embeddings");
+    refused(with("llama.attention.value_length", Meta::U32(4)), "keys are 8 wide and values 4");
+    refused(with("llama.feed_forward_length", Meta::Bool(true)), "should be a whole number");
+}
+
+#[test]
+fn bert_files_that_make_no_sense_are_refused() {
+    let good = std::fs::read_to_string(minilm::folder().join("config.json")).unwrap();
+    let path = std::env::temp_dir().join(format!("graphable-config-{}.json", std::process::id()));
+    let refused = |from: &str, to: &str, wanted: &str| {
+        assert!(good.contains(from), "{from}");
+        std::fs::write(&path, good.replace(from, to)).unwrap();
+        let e = bert::Config::open(&path).unwrap_err().to_string();
+        assert!(e.contains(wanted) && e.contains("help:"), "{e}");
+    };
+    refused("\"hidden_size\": 384", "\"hidden_size\": 0", "a size is 0");
+    refused("\"hidden_size\": 384", "\"hidden_size\": 385", "cannot be split into 12 heads");
+    refused("\"gelu\"", "\"relu\"", "activation is `relu`");
+    refused("hidden_size", "hidden", "missing field `hidden_size`");
+    refused("{", "[", "");
+    std::fs::remove_file(&path).unwrap();
+}

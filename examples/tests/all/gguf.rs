@@ -1,0 +1,202 @@
+//! The GGUF reader: values, block formats, and files that lie.
+
+use graphable_examples::gguf::{Gguf, GgufError, TensorType, Value};
+use half::f16;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use crate::gguf_builder::{Builder, Meta};
+
+fn small() -> Builder {
+    let bytes = |n: usize| (0..n).map(|i| (i * 37 % 251) as u8).collect::<Vec<_>>();
+    Builder::default()
+        .meta("general.architecture", "llama")
+        .meta("llama.block_count", Meta::U32(2))
+        .meta("llama.eps", Meta::F32(1e-5))
+        .meta("flag", Meta::Bool(true))
+        .meta("tokens", Meta::Strs(vec!["a".into(), "Ġb".into(), String::new()]))
+        .meta("types", Meta::I32s(vec![1, -1, 3]))
+        .f32("vector", &[3], &[1.0, -2.5, f32::MAX])
+        .f32("matrix", &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+        .tensor("q4", &[2, 32], 3, bytes(40))
+        .tensor("q6", &[1, 256], 14, bytes(210))
+}
+
+#[test]
+fn reads_back_what_was_written() {
+    let file = Gguf::from_bytes(small().build()).unwrap();
+    assert_eq!(file.str("general.architecture").unwrap(), "llama");
+    assert_eq!(file.u32("llama.block_count").unwrap(), 2);
+    assert_eq!(file.f32("llama.eps").unwrap(), 1e-5);
+    assert_eq!(file.get("flag").and_then(Value::as_bool), Some(true));
+    assert_eq!(file.strings("tokens").unwrap(), ["a", "Ġb", ""]);
+    assert_eq!(file.tensor_names().collect::<Vec<_>>(), ["vector", "matrix", "q4", "q6"]);
+    let matrix = file.tensor("matrix").unwrap();
+    assert_eq!((matrix.shape, matrix.data), (vec![2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    assert_eq!(file.tensor("vector").unwrap().data, [1.0, -2.5, f32::MAX]);
+    assert_eq!(file.tensor_info("q4").unwrap().ty, TensorType::Q4_1);
+    assert_eq!(file.tensor("q4").unwrap().data.len(), 64);
+}
+
+#[test]
+fn names_what_is_missing_or_of_another_type() {
+    let file = Gguf::from_bytes(small().build()).unwrap();
+    let is = |e: GgufError, wanted: &str| assert!(e.to_string().contains(wanted), "{e}");
+    is(file.u32("nothing").unwrap_err(), "metadata `nothing` is missing");
+    is(
+        file.u32("tokens").unwrap_err(),
+        "metadata `tokens` should be a whole number below 2^32 and is an array",
+    );
+    is(file.integers("types").unwrap_err(), "should be an array of whole numbers");
+    is(file.tensor("nothing").unwrap_err(), "tensor `nothing` is missing");
+}
+
+/// Values by the definition of each format, with the bits written out one weight at a time.
+#[test]
+fn block_formats_by_their_definition() {
+    let mut random = StdRng::seed_from_u64(3);
+    let (d, m) = (f16::from_f32(0.0625), f16::from_f32(-1.5));
+    for _ in 0..20 {
+        let five: Vec<u8> = (0..32).map(|_| random.random_range(0..32)).collect();
+        let four: Vec<u8> = five.iter().map(|q| q & 0xF).collect();
+        let low: Vec<u8> = (0..16).map(|i| four[i] | four[i + 16] << 4).collect();
+        let high = five.iter().enumerate().fold(0u32, |h, (i, q)| h | u32::from(q >> 4) << i);
+        let (d, m, high) = (d.to_le_bytes(), m.to_le_bytes(), high.to_le_bytes());
+        let check = |ty: TensorType, stored: &[&[u8]], expected: Vec<f32>| {
+            assert_eq!(ty.dequantise(&stored.concat()), expected, "{ty}");
+        };
+        let of = |q: &[u8], f: fn(f32) -> f32| q.iter().map(|&q| f(f32::from(q))).collect::<Vec<_>>();
+        check(TensorType::Q4_0, &[&d, &low], of(&four, |q| 0.0625 * (q - 8.0)));
+        check(TensorType::Q4_1, &[&d, &m, &low], of(&four, |q| 0.0625 * q - 1.5));
+        check(TensorType::Q5_0, &[&d, &high, &low], of(&five, |q| 0.0625 * (q - 16.0)));
+        check(TensorType::Q5_1, &[&d, &m, &high, &low], of(&five, |q| 0.0625 * q - 1.5));
+        let eight: Vec<u8> = (0..32).map(|_| random.random()).collect();
+        let signed = eight.iter().map(|&q| 0.0625 * f32::from(q as i8)).collect();
+        check(TensorType::Q8_0, &[&d, &eight], signed);
+
+        // Weight i of a half: byte i%64 of `low`, upper bits if i >= 64; bits 2*(i/32) of high[i%32].
+        let six: Vec<u8> = (0..256).map(|_| random.random_range(0..64)).collect();
+        let scales: Vec<i8> = (0..16).map(|_| random.random()).collect();
+        let (mut low, mut high) = ([0u8; 128], [0u8; 64]);
+        for (i, q) in six.iter().enumerate() {
+            let (half, i) = (i / 128, i % 128);
+            low[half * 64 + i % 64] |= (q & 0xF) << (i / 64 * 4);
+            high[half * 32 + i % 32] |= (q >> 4) << (i / 32 * 2);
+        }
+        let stored_scales: Vec<u8> = scales.iter().map(|s| *s as u8).collect();
+        let value = |(i, q): (usize, &u8)| 0.0625 * f32::from(scales[i / 16]) * (f32::from(*q) - 32.0);
+        let expected = six.iter().enumerate().map(value).collect();
+        check(TensorType::Q6_K, &[&low, &high, &stored_scales, &d], expected);
+    }
+    let half: Vec<u8> = [0.5f32, -3.0].iter().flat_map(|v| f16::from_f32(*v).to_le_bytes()).collect();
+    assert_eq!(TensorType::F16.dequantise(&half), [0.5, -3.0]);
+    assert_eq!(TensorType::BF16.dequantise(&[0x80, 0x3F, 0x00, 0xC0]), [1.0, -2.0]);
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    let whole = small().build();
+    for len in 0..whole.len() {
+        let e =
+            Gguf::from_bytes(whole[..len].to_vec()).expect_err(&format!("{len} of {} bytes", whole.len()));
+        assert!(!e.help().is_empty());
+        if len < 4 {
+            assert!(matches!(e, GgufError::BadMagic { .. }), "{e}");
+        }
+    }
+}
+
+/// Whatever the bytes are, reading ends, in an error or in a file whose tensors can be read.
+#[test]
+fn damaged_files_never_panic() {
+    let whole = small().build();
+    let mut random = StdRng::seed_from_u64(11);
+    let mut refused = 0;
+    for round in 0..20_000 {
+        let mut bytes = whole.clone();
+        for _ in 0..=round % 4 {
+            let at = random.random_range(0..bytes.len());
+            match random.random_range(0..3) {
+                0 => bytes[at] ^= 1 << random.random_range(0..8),
+                1 => bytes[at] = random.random(),
+                _ => {
+                    let end = (at + 8).min(bytes.len());
+                    bytes[at..end].fill(*[0x00, 0x7F, 0xFF].get(at % 3).unwrap());
+                }
+            }
+        }
+        match Gguf::from_bytes(bytes) {
+            Err(_) => refused += 1,
+            Ok(file) => {
+                for name in file.tensor_names() {
+                    let t = file.tensor(name).unwrap();
+                    assert_eq!(t.data.len(), t.shape.iter().product::<usize>());
+                }
+            }
+        }
+    }
+    assert!(refused > 2_000, "only {refused} of 20000 damaged files were refused");
+}
+
+#[test]
+fn lies_about_sizes_are_refused_before_memory_is_taken() {
+    let header = |tensors: u64, entries: u64| {
+        [&b"GGUF\x03\0\0\0"[..], &tensors.to_le_bytes(), &entries.to_le_bytes()].concat()
+    };
+    assert!(matches!(Gguf::from_bytes(header(u64::MAX, 0)), Err(GgufError::TooLarge { .. })));
+    assert!(matches!(Gguf::from_bytes(header(1 << 40, 0)), Err(GgufError::Truncated { .. })));
+    assert!(matches!(Gguf::from_bytes(header(0, 1 << 50)), Err(GgufError::Truncated { .. })));
+    let huge = Builder::default().tensor("w", &[1 << 40, 1 << 40], 0, vec![0; 4]).build();
+    assert!(matches!(Gguf::from_bytes(huge), Err(GgufError::TooLarge { .. })));
+    let empty = Builder::default().tensor("w", &[0, 1 << 40], 0, vec![]).build();
+    assert!(Gguf::from_bytes(empty).unwrap().tensor("w").unwrap().data.is_empty());
+}
+
+#[test]
+fn each_defect_has_its_error() {
+    let read = |b: Builder| Gguf::from_bytes(b.build()).unwrap_err();
+    let one = || Builder::default();
+    assert!(matches!(
+        read(one().tensor("w", &[1], 99, vec![0; 4])),
+        GgufError::UnknownTensorType { code: 99, .. }
+    ));
+    assert!(matches!(
+        read(one().tensor("w", &[33], 8, vec![0; 68])),
+        GgufError::PartialBlock { row: 33, .. }
+    ));
+    assert!(matches!(read(one().tensor("w", &[1; 5], 0, vec![0; 4])), GgufError::Rank { rank: 5, .. }));
+    let twice = one().f32("w", &[1], &[0.0]).f32("w", &[1], &[0.0]);
+    assert!(matches!(read(twice), GgufError::Duplicate { what: "tensor", .. }));
+    let twice = one().meta("k", "a").meta("k", "b");
+    assert!(matches!(read(twice), GgufError::Duplicate { what: "metadata key", .. }));
+    assert!(matches!(read(one().meta("general.alignment", Meta::U32(48))), GgufError::Alignment));
+    let mut version = one().build();
+    version[4] = 1;
+    assert!(matches!(Gguf::from_bytes(version), Err(GgufError::Version { found: 1 })));
+    // An array of arrays of arrays …
+    let mut deep = [&b"GGUF\x03\0\0\0"[..], &0u64.to_le_bytes(), &1u64.to_le_bytes()].concat();
+    deep.extend(1u64.to_le_bytes());
+    deep.push(b'k');
+    deep.extend(9u32.to_le_bytes());
+    for _ in 0..50 {
+        deep.extend(9u32.to_le_bytes());
+        deep.extend(1u64.to_le_bytes());
+    }
+    assert!(matches!(Gguf::from_bytes(deep), Err(GgufError::TooDeep { .. })));
+}
+
+#[test]
+fn opening_names_the_file_and_the_remedy() {
+    let folder = std::env::temp_dir().join(format!("graphable-gguf-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("cut.gguf");
+    let whole = small().build();
+    std::fs::write(&path, &whole[..whole.len() - 5]).unwrap();
+    let e = Gguf::open(&path).unwrap_err().to_string();
+    assert!(e.contains("cut.gguf") && e.contains("truncated") && e.contains("help: download"), "{e}");
+    std::fs::write(&path, b"PK\x03\x04 a wheel").unwrap();
+    let e = Gguf::open(&path).unwrap_err().to_string();
+    assert!(e.contains("no GGUF file") && e.contains("help: pass a file"), "{e}");
+    let e = Gguf::open(&folder.join("none.gguf")).unwrap_err().to_string();
+    assert!(e.contains("none.gguf") && e.contains("help: check the path"), "{e}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

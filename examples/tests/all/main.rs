@@ -1,0 +1,14 @@
+//! Tests of the examples' library, in one binary because linking the tokenizers takes long.
+
+mod answers;
+mod commands;
+mod configs;
+mod embeddings;
+mod fetch;
+mod gguf;
+mod gguf_builder;
+mod minilm;
+mod reference;
+mod smollm2;
+mod tiny;
+mod tokenizer;
