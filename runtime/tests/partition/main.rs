@@ -2,6 +2,7 @@
 //! design's rules, and the traps it names.
 
 mod carry;
+mod corners;
 mod identity;
 mod jumps;
 mod keys;

@@ -305,7 +305,11 @@ fn write_body(f: &mut fmt::Formatter<'_>, depth: usize, body: &[Stmt]) -> fmt::R
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "params {:?}, states {:?}, captured first: {}, trip {:?}", self.params, self.states, self.capture, self.trip)?;
+        writeln!(
+            f,
+            "params {:?}, states {:?}, captured first: {}, trip {:?}",
+            self.params, self.states, self.capture, self.trip
+        )?;
         for (i, func) in self.funcs.iter().enumerate() {
             writeln!(f, "function {i}, buckets {:?}:", func.buckets)?;
             for (v, input) in func.inputs.iter().enumerate() {

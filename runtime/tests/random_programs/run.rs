@@ -8,9 +8,8 @@ use std::{
 
 use graphable::{
     __private::{
-        Dim, DimsSpec, Driver, EagerTensors as _, Finish, Function,
-        FunctionSpec, HostSlot, InputKind, InputSpec, Inputs, Options, Plan, PlanItem, Site, StaticInput,
-        Support, Synthetic, bytemuck,
+        Dim, DimsSpec, Driver, EagerTensors as _, Finish, Function, FunctionSpec, HostSlot, InputKind,
+        InputSpec, Inputs, Options, Plan, PlanItem, Site, StaticInput, Support, Synthetic, bytemuck,
     },
     DType, Device, Error, Mode, Result, Runtime, Scalar, Schedule, Stats, Step,
     backend::cpu::CpuOptions,
@@ -52,7 +51,13 @@ fn build(rt: &mut Runtime, func: &Func, setup: Setup) -> Result<Built> {
     let sites: Vec<&'static Site> = (0..func.sites)
         .map(|index| {
             let line = index as u32 + 1;
-            &*Box::leak(Box::new(Site { function: "random", index, file: "program", first_line: line, last_line: line }))
+            &*Box::leak(Box::new(Site {
+                function: "random",
+                index,
+                file: "program",
+                first_line: line,
+                last_line: line,
+            }))
         })
         .collect();
     let mut items = Vec::new();
@@ -75,7 +80,11 @@ fn build(rt: &mut Runtime, func: &Func, setup: Setup) -> Result<Built> {
                 Kind::Device => InputKind::DeviceTensor,
             },
             dtype: dtype(input.ty.elem),
-            dims: if func.dims || func.buckets.is_some() { DimsSpec::Some(dims(&input.ty)) } else { DimsSpec::Unspecified },
+            dims: if func.dims || func.buckets.is_some() {
+                DimsSpec::Some(dims(&input.ty))
+            } else {
+                DimsSpec::Unspecified
+            },
         })
         .collect();
     let mut options = Options::default();
@@ -172,7 +181,10 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
         *times += 1;
         // What fails is recorded later, or never.
         let failed = out.calls.iter().any(Vec::is_empty);
-        if *times > SETTLED && !failed && (after.recordings, after.warmups) != (before.recordings, before.warmups) {
+        if *times > SETTLED
+            && !failed
+            && (after.recordings, after.warmups) != (before.recordings, before.warmups)
+        {
             return Err(nonsense(format!(
                 "step {at} was seen {times} times and still records: {before:?} became {after:?}"
             )));
@@ -186,7 +198,13 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     Ok(Run { steps, stats: rt.stats() })
 }
 
-fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, built: &[Built], at: usize) -> Result<StepOut> {
+fn one_step<'s>(
+    step: &Step<'s>,
+    world: &World,
+    program: &Program,
+    built: &[Built],
+    at: usize,
+) -> Result<StepOut> {
     let plan = &program.steps[at];
     let mut out = StepOut::default();
     let mut results: Vec<Vec<Val<'s>>> = Vec::new();
@@ -385,7 +403,8 @@ impl<'s> Scene<'_, 's> {
         };
         // The host value tells whether words come back right.
         let (outs, words): (Vec<Val<'s>>, u64) =
-            self.cx.segment::<_, _, Error, _>(self.sites[block.site], live, |k| Ok((k.body()?, words_of(k))))?;
+            self.cx
+                .segment::<_, _, Error, _>(self.sites[block.site], live, |k| Ok((k.body()?, words_of(k))))?;
         if words != block.code.len() as u64 {
             return Err(nonsense(format!("segment {} gave back {words} as its host value", block.site)));
         }
@@ -455,4 +474,3 @@ impl<'s> Scene<'_, 's> {
 fn words_of(live: &Live<'_, '_>) -> u64 {
     live.block.code.len() as u64
 }
-
