@@ -12,7 +12,7 @@ use super::{Binding, Tail, Transform, attrs, classify, free, is_unit_like, span_
 enum Piece {
     Tokens(TokenStream),
     /// A closure: kept only if driver code uses it.
-    Closure(String, Local),
+    Closure(String, Box<Local>),
 }
 
 impl Transform<'_, '_> {
@@ -74,7 +74,7 @@ impl Transform<'_, '_> {
             if let Stmt::Local(local) = stmt
                 && let Some(name) = closure_name(local)
             {
-                out.push(Piece::Closure(name, local.clone()));
+                out.push(Piece::Closure(name, Box::new(local.clone())));
             }
         }
     }

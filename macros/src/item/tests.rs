@@ -14,8 +14,8 @@ fn expansion(args: &str, item: &str) -> String {
 fn errors(args: &str, item: &str) -> Vec<String> {
     let tokens = expand(args.parse().unwrap(), item.parse().unwrap());
     let file: syn::File = syn::parse2(tokens).expect("the expansion is Rust");
-    let message = |item: &syn::Item| match item {
-        syn::Item::Macro(m) if m.mac.path.segments.last().is_some_and(|s| s.ident == "compile_error") => {
+    let message = |item: &Item| match item {
+        Item::Macro(m) if m.mac.path.segments.last().is_some_and(|s| s.ident == "compile_error") => {
             Some(m.mac.parse_body::<syn::LitStr>().unwrap().value())
         }
         _ => None,

@@ -16,6 +16,7 @@ use crate::{
 /// Outputs on their way to being decoded; few segments have more.
 pub(crate) type Entries = SmallVec<[Entry; 4]>;
 
+#[allow(clippy::large_enum_variant, reason = "made on every replay: a box would be an allocation there")]
 pub(crate) enum Decision {
     /// The recording runs; these are its outputs, each tensor with one count.
     Replayed(Entries),

@@ -87,7 +87,7 @@ fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
     let budget = rng.random_range(2..12);
     let dims = rng.random_bool(0.7);
     let vars = inputs.len();
-    let fails = rng.random_bool(0.12) && !(capturable && !rules.states.is_empty());
+    let fails = rng.random_bool(0.12) && (!capturable || rules.states.is_empty());
     let mut g =
         Gen { rng, rules, capturable, live, hosts: vec![0], vars, host_count: 1, sites: 0, budget, fails };
     let mut body = g.body(0);
