@@ -23,7 +23,9 @@ impl Transform<'_, '_> {
         for piece in pieces {
             match piece {
                 Piece::Tokens(t) => out.extend(t),
-                Piece::Closure(name, local) if self.driver_uses.contains(&name) => out.extend(quote!(#local)),
+                Piece::Closure(name, local) if self.driver_uses.contains(&name) => {
+                    out.extend(quote!(#[allow(unused_variables)] #local))
+                }
                 Piece::Closure(..) => {}
             }
         }
@@ -207,7 +209,9 @@ impl Transform<'_, '_> {
                 out.push(Piece::Tokens(quote!(#expr;)));
             } else {
                 run.push(match stmt {
-                    Stmt::Expr(e, semi) => Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ends(e).1)))),
+                    Stmt::Expr(e, semi) => {
+                        Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ends(e).1))))
+                    }
                     other => other.clone(),
                 });
             }
@@ -458,8 +462,11 @@ impl Transform<'_, '_> {
     /// Refuses a guard that a later boundary would find still held.
     fn guard(&mut self, local: &Local, rest: &[Stmt]) {
         let syn::Pat::Ident(p) = &local.pat else { return };
-        let named_so =
-            p.ident.to_string().strip_prefix('_').is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
+        let named_so = p
+            .ident
+            .to_string()
+            .strip_prefix('_')
+            .is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
         let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr));
         if named_so && called && attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
             self.errors.push_span(
