@@ -23,7 +23,9 @@ impl Transform<'_, '_> {
         for piece in pieces {
             match piece {
                 Piece::Tokens(t) => out.extend(t),
-                Piece::Closure(name, local) if self.driver_uses.contains(&name) => out.extend(quote!(#local)),
+                Piece::Closure(name, local) if self.driver_uses.contains(&name) => {
+                    out.extend(quote!(#[allow(unused_variables)] #local))
+                }
                 Piece::Closure(..) => {}
             }
         }

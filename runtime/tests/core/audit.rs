@@ -179,6 +179,5 @@ fn a_body_that_fails_in_an_audit() {
     let step = rt.step().unwrap();
     let now = step.read(&ops::load(step.scope(), &state).unwrap()).unwrap();
     assert_eq!(now, [3.0, 6.0], "what the audited body wrote is taken back");
-    drop(step);
     assert_eq!(call(&mut rt).unwrap(), [4.0, 8.0]);
 }

@@ -50,7 +50,7 @@ fn a_dropped_parameter() {
     rt.take_events();
     drop(w);
     assert_eq!(rt.stats().nodes, 3, "nothing happens before the next step");
-    drop(rt.step().unwrap());
+    rt.step().unwrap();
     assert_eq!(list(&rt.take_events()), ["evicted 1"]);
     assert_eq!((rt.stats().nodes, rt.stats().evicted), (2, 1));
     assert_eq!(run(&mut rt, &graph, &other), [-21.0, -22.0]);
@@ -70,7 +70,7 @@ fn on_another_thread() {
     assert_eq!(run(&mut rt, &graph, &clone), [-11.0, -12.0], "a clone keeps it");
     assert_eq!(rt.stats().evicted, 0);
     std::thread::spawn(move || drop(clone)).join().unwrap();
-    drop(rt.step().unwrap());
+    rt.step().unwrap();
     assert_eq!((rt.stats().evicted, rt.stats().nodes), (1, 1));
 }
 
@@ -93,7 +93,7 @@ fn in_the_middle_of_a_step() {
             assert_eq!(step.read(&view).unwrap(), [10.0, 10.0], "round {round}");
         }
     }
-    drop(rt.step().unwrap());
+    rt.step().unwrap();
     assert_eq!((rt.stats().evicted, rt.stats().nodes), (3, 1));
 }
 
@@ -108,7 +108,7 @@ fn a_replaced_parameter_never_replays_the_old_one() {
             assert_eq!(run(&mut rt, &graph, &w), [-1.0 - i as f32, -2.0 - i as f32]);
         }
     }
-    drop(rt.step().unwrap());
+    rt.step().unwrap();
     let stats = rt.stats();
     assert_eq!(stats.nodes, 1, "only `b` is left");
     assert_eq!(stats.evicted, stats.recordings - 1);
@@ -207,13 +207,13 @@ fn memory_is_given_back() {
         }
         drop(w);
         assert!(live.load(Ordering::SeqCst) > before, "a recording keeps what it uses");
-        drop(rt.step().unwrap());
+        rt.step().unwrap();
         rt.synchronize().unwrap();
         assert_eq!(live.load(Ordering::SeqCst), before, "round {i}");
     }
     // The static input and the host block go with the graph object, and the rest with its owner.
     drop((graph, other));
-    drop(rt.step().unwrap());
+    rt.step().unwrap();
     rt.synchronize().unwrap();
     assert_eq!((live.load(Ordering::SeqCst), rt.stats().nodes), (0, 0));
 }
@@ -230,7 +230,7 @@ fn a_dropped_graph_object() {
     let before = rt.stats().nodes;
     rt.take_events();
     drop(one);
-    drop(rt.step().unwrap());
+    rt.step().unwrap();
     let log = list(&rt.take_events());
     assert!(log.len() == 1 && log[0].starts_with("evicted"), "{log:?}");
     assert!(rt.stats().nodes < before);
@@ -238,7 +238,7 @@ fn a_dropped_graph_object() {
         assert_eq!(run(&mut rt, &two, &w), [-11.0, -12.0]);
     }
     drop(two);
-    drop(rt.step().unwrap());
+    rt.step().unwrap();
     assert_eq!(rt.stats().nodes, 0);
     let three = vector(&mut rt);
     for _ in 0..3 {

@@ -143,7 +143,7 @@ fn one_fault(mode: Mode, call: FaultCall, nth: u64, outcome: &mut Outcome) -> bo
     assert_eq!(stats.nodes, nodes, "{mode} {call:?} {nth}: {stats:?}");
     assert_eq!(stats.fallbacks, 0);
     drop(program);
-    drop(rt.step().unwrap());
+    rt.step().unwrap();
     assert_eq!(rt.stats().nodes, 0, "{mode} {call:?} {nth}: everything is evicted");
     true
 }
@@ -201,7 +201,6 @@ fn several_faults_in_a_row() {
         if i % 40 == 39 {
             let step = rt.step().unwrap();
             program.reset(&step, 0.0).unwrap();
-            drop(step);
             run(&mut rt, &program).unwrap();
         }
     }

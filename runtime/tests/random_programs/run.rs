@@ -427,7 +427,7 @@ impl<'s> Scene<'_, 's> {
         let outs: Vec<Val<'s>> = {
             let region = self.cx.eager(self.sites[block.site], support)?;
             let value = live.run(None)?;
-            (&&&Finish::new(value)).finish(region)?
+            (&&Finish::new(value)).finish(region)?
         };
         for (&(_, v), val) in block.outs.iter().zip(outs) {
             self.vars[v] = Some(val);
@@ -439,7 +439,7 @@ impl<'s> Scene<'_, 's> {
         let digest: u64 = {
             let region = self.cx.eager(self.sites[site], Support::Never)?;
             let value = self.var(var)?.read(&region)?.digest();
-            (&&&Finish::new(value)).finish(region)?
+            (&&Finish::new(value)).finish(region)?
         };
         self.decisions.push(digest);
         self.hosts[host] = digest;
