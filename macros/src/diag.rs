@@ -2,7 +2,6 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
-use syn::spanned::Spanned;
 
 /// Collects errors. Must be drained with [`Errors::finish`].
 #[derive(Default)]
@@ -18,7 +17,8 @@ impl Errors {
         message: impl std::fmt::Display,
         help: impl std::fmt::Display,
     ) {
-        self.push_span(at.span(), message, help);
+        // Not only the first token: all of `at` is underlined.
+        self.list.push(syn::Error::new_spanned(at, format!("{message}\n\nhelp: {help}")));
     }
 
     /// As [`push`](Self::push), on a span.

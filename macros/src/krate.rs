@@ -1,6 +1,6 @@
 //! Where generated code finds the runtime.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::quote;
 
 /// Path of the runtime crate. The only place that knows its name.
@@ -12,4 +12,18 @@ pub(crate) fn krate() -> TokenStream {
 pub(crate) fn private() -> TokenStream {
     let krate = krate();
     quote!(#krate::__private)
+}
+
+/// Where `span` is, for generated code: errors about it are shown there.
+pub(crate) fn generated_at(span: Span) -> Span {
+    Span::mixed_site().located_at(span)
+}
+
+/// As [`private`], for code that is shown at `span`.
+pub(crate) fn private_at(span: Span) -> TokenStream {
+    let shown = private().into_iter().map(|mut token| {
+        token.set_span(span);
+        token
+    });
+    shown.collect()
 }

@@ -289,7 +289,7 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
         _ => None,
     };
     let Some(output) = output else {
-        let text = ret.to_token_stream();
+        let text = written(ret);
         errors.push(
             ret,
             "a graph function returns a `Result`: capture and replay can fail",
@@ -365,7 +365,9 @@ fn param(
         errors.push(attr, "only tensors have `#[dims]`", "remove it");
         None
     });
-    Param { ident, ty: (*typed.ty).clone(), kind: kind.unwrap_or(Kind::Key), dims }
+    // For the signatures that a function with errors still gets.
+    let unknown = if lifetimes::mentions(&*typed.ty, step) { Kind::Output } else { Kind::Key };
+    Param { ident, ty: (*typed.ty).clone(), kind: kind.unwrap_or(unknown), dims }
 }
 
 /// The kind of a parameter; an error when there is none.
@@ -426,7 +428,7 @@ fn kind(ident: &Ident, ty: &Type, marks: &Marks, step: &Lifetime, errors: &mut E
         }
         match inner {
             Some(inner) if !matches!(inner, Type::Path(p) if p.path.is_ident("str")) => {
-                let text = inner.to_token_stream();
+                let text = written(inner);
                 errors.push(ty, "a `#[key]` is passed by value", format!("write `#[key] {ident}: {text}`"));
                 return None;
             }
@@ -445,7 +447,7 @@ fn kind(ident: &Ident, ty: &Type, marks: &Marks, step: &Lifetime, errors: &mut E
 
 fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
     if let Some(element) = scalar(ty) {
-        let text = ty.to_token_stream();
+        let text = written(ty);
         errors.push(
             ty,
             format!("`{ident}` is a host value: a recording would keep its first value for ever"),
@@ -456,7 +458,7 @@ fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
         );
         return;
     }
-    let text = ty.to_token_stream();
+    let text = written(ty);
     let (message, help) = if named(ty, "Tensor").is_some() || named(ty, "Scalar").is_some() {
         (format!("`{ident}` is passed by value"), format!("tensors are passed by reference: `{ident}: &…`"))
     } else {

@@ -129,10 +129,10 @@ pub trait LiveIn {
 
 /// A value of which eager code can only have made the handle: what it holds is on the device.
 #[diagnostic::on_unimplemented(
-    message = "a host value from eager code enters a segment: `{Self}`",
+    message = "a value of eager code enters a segment: `{Self}`",
     label = "came from an `#[eager]` expression",
     note = "mark its `let` with `#[key]`: one recording is made per value",
-    note = "or keep it on the device, as a tensor"
+    note = "or keep it on the device, as a tensor; `Ragged::pad_to` makes one of a fixed size"
 )]
 pub trait DeviceValue: LiveIn {}
 

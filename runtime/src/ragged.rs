@@ -17,6 +17,12 @@ pub struct Ragged<'s, T> {
     values: Tensor<'s, T>,
 }
 
+impl<T> Clone for Ragged<'_, T> {
+    fn clone(&self) -> Self {
+        Self { values: self.values.clone() }
+    }
+}
+
 impl<T> fmt::Debug for Ragged<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Ragged({:?})", self.values)

@@ -120,7 +120,11 @@ impl Transform<'_, '_> {
             }
         }
         match args.first_mut() {
-            Some(first) => *first = syn::parse_quote_spanned!(first.span()=> #p::InDriver(#cx, #first)),
+            Some(first) => {
+                let shown = crate::krate::generated_at(first.span());
+                let p = crate::krate::private_at(shown);
+                *first = syn::parse_quote_spanned!(shown=> #p::InDriver(#cx, #first));
+            }
             None => args.push(syn::parse_quote!(#cx)),
         }
         quote!(#inner)

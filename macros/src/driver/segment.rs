@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::{Expr, Local, Member, Stmt, visit_mut::VisitMut};
 
 use super::{
@@ -103,6 +103,9 @@ impl Transform<'_, '_> {
             let (id, mutable, uninit) = (b.id, b.mutable, b.uninit);
             let tainted = self.tainted.contains(&id);
             let ident = &u.ident;
+            // What is wrong with a live-in is shown where it is used.
+            let shown = crate::krate::generated_at(ident.span());
+            let p_shown = crate::krate::private_at(shown);
             self.check_through(u, mutable);
             if u.assigned && (uninit && !self.assigned.contains(&id) || assigned_first(run, name)) {
                 let mutability = (mutable || u.touched).then(|| quote!(mut));
@@ -116,13 +119,13 @@ impl Transform<'_, '_> {
                 names.push(name.clone());
                 if name == "self" {
                     let this = Ident::new("__self", Span::mixed_site());
-                    lets.extend(quote!(let #this = ::core::clone::Clone::clone(#source);));
+                    lets.extend(quote_spanned!(shown=> let #this = ::core::clone::Clone::clone(#source);));
                     replace.this = Some(this);
                 } else {
                     let mutability = change.then(|| quote!(mut));
                     let allow = change.then(|| quote!(#[allow(unused_mut, unused_assignments)]));
                     lets.extend(
-                        quote!(#allow let #mutability #ident = ::core::clone::Clone::clone(#source);),
+                        quote_spanned!(shown=> #allow let #mutability #ident = ::core::clone::Clone::clone(#source);),
                     );
                     if u.by_value {
                         moved.push(ident.clone());
@@ -132,7 +135,11 @@ impl Transform<'_, '_> {
                 for path in pruned(&u.fields) {
                     let source = element(&k, keys.len(), tainted);
                     let place = place(ident, &path);
-                    keys.push(if tainted { quote!(#p::FromEager(&#place)) } else { quote!(&#place) });
+                    keys.push(if tainted {
+                        quote_spanned!(shown=> #p_shown::FromEager(&#place))
+                    } else {
+                        quote_spanned!(shown=> &#place)
+                    });
                     names.push(format!("{name}.{}", path.join(".")));
                     let field = self.fresh("f");
                     lets.extend(quote!(let #field = #source;));
@@ -221,13 +228,20 @@ impl Transform<'_, '_> {
         self.plan.push(quote!(#p::PlanItem::Segment { site: #site, live_ins: &[#(#names),*], live_outs: &[#(#shown),*] }));
 
         let cx = cx();
+        // What cannot leave the segment is shown where it is bound, or at the segment's beginning.
+        let shown = match (outs.carried.as_slice(), run.first().or(tail_stmt.as_ref())) {
+            ([only], _) => only.bound.ident.span(),
+            (_, Some(first)) => syn::spanned::Spanned::span(first),
+            (_, None) => Span::call_site(),
+        };
+        let method = Ident::new("segment", crate::krate::generated_at(shown));
         let ret = self.context.ret;
         let error = quote!(<#ret as #p::TryError>::Error);
         let key_rows = keys.chunks(ROW).map(|row| quote!((#(#row,)*)));
         let key = quote!((#(#key_rows,)*));
         let tokens = if function_tail {
             quote! {
-                #cx.segment(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
+                #cx.#method(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
                     #lets
                     #body
                     #tail_tokens

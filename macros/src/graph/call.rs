@@ -101,7 +101,7 @@ impl Graph<'_> {
             .map(|(i, ident)| quote!(#ident: #p::HostSlot::of(#inputs.symbol(#i)? as u32),));
         let keys = self.sig.params.iter().filter(|p| !p.kind.is_input()).map(|param| {
             let ident = &param.ident;
-            quote!(&#ident,)
+            quote_spanned!(ident.span()=> &#ident,)
         });
         let bind = self.sig.inputs().enumerate().map(|(i, param)| {
             let (ident, element) = (&param.ident, element(param));

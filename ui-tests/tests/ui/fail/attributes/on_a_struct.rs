@@ -1,0 +1,10 @@
+//! `#[graphable]` is for code.
+
+use graphable::prelude::*;
+
+#[graphable]
+struct Model {
+    w: Param<f32>,
+}
+
+fn main() {}

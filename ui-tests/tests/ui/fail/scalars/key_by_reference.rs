@@ -1,0 +1,10 @@
+//! Keys are values.
+
+use graphable::prelude::*;
+
+#[graphable]
+fn decode(x: &Tensor<f32>, #[key] sizes: &Vec<usize>) -> Result<Tensor<f32>> {
+    ops::scale(x, sizes.len() as f32)
+}
+
+fn main() {}
