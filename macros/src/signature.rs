@@ -12,7 +12,7 @@ use crate::{
     diag::Errors,
     lifetimes,
     params::{self, Dim, Marks},
-    types::{first_type, impl_trait, named, plain, scalar},
+    types::{first_type, impl_trait, named, plain, scalar, written},
 };
 
 /// The most values that a key can hold.

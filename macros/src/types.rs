@@ -1,5 +1,6 @@
 //! What types say by how they are written.
 
+use quote::ToTokens;
 use syn::{GenericArgument, PathArguments, Type, visit::Visit};
 
 /// The device element nearest to a host scalar type.
@@ -50,4 +51,20 @@ pub(crate) fn impl_trait(ty: &Type) -> Option<syn::TypeImplTrait> {
     let mut search = Search(None);
     search.visit_type(ty);
     search.0
+}
+
+/// A type as a user would write it, without the lifetimes that were filled.
+pub(crate) fn written(ty: &Type) -> String {
+    let text = ty.to_token_stream().to_string().replace("' ", "'");
+    let tight = [
+        (" < ", "<"),
+        ("'s, ", ""),
+        ("<'s >", "<'_>"),
+        (" >", ">"),
+        (" ,", ","),
+        (" :: ", "::"),
+        ("& ", "&"),
+    ];
+    let tidy = tight.iter().fold(text, |text, (spaced, tight)| text.replace(spaced, tight));
+    tidy.replace("'s , ", "")
 }

@@ -7,7 +7,7 @@ mod quickstart;
 const README: &str = include_str!("../../README.md");
 
 /// The blocks of one language.
-fn blocks<'a>(language: &'a str) -> impl Iterator<Item = &'a str> {
+fn blocks(language: &str) -> impl Iterator<Item = &str> {
     README.split("\n```").skip(1).step_by(2).filter_map(move |b| b.strip_prefix(language)?.strip_prefix('\n'))
 }
 

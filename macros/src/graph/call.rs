@@ -1,7 +1,7 @@
 //! `call`: one call of a graph.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::Lifetime;
 
 use super::{Form, Graph, element, local};
