@@ -162,7 +162,7 @@ fn with_boundaries(
     let parts = Parts { items: driver.plan_items, host_statement: driver.host_statement };
 
     let mut sig = sig.clone();
-    declare(&mut sig, &[signature.step.clone()], signature);
+    declare(&mut sig, std::slice::from_ref(&signature.step), signature);
     let statements = driver.body;
     let idents = signature.params.iter().map(|p| &p.ident);
     let carrier = sig.inputs.iter().position(|a| matches!(a, FnArg::Typed(_)));

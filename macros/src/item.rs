@@ -83,3 +83,6 @@ fn refuse_helper(helper: Option<Ident>, what: &str, errors: &mut Errors) {
         errors.push(&helper, format!("{what} takes no `helper`"), help);
     }
 }
+
+#[cfg(test)]
+mod tests;

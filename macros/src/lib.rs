@@ -15,6 +15,7 @@ mod lifetimes;
 mod methods;
 mod params;
 mod signature;
+mod types;
 
 /// Turns a function over tensors into graphs that are recorded once and replayed.
 ///

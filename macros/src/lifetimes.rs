@@ -147,11 +147,12 @@ impl VisitMut for Fill {
         visit_mut::visit_type_path_mut(self, ty);
         let Some(last) = ty.path.segments.last_mut() else { return };
         match &mut last.arguments {
-            PathArguments::AngleBracketed(arguments) if WITH_ELEMENT.iter().any(|t| last.ident == t) => {
-                if !arguments.args.iter().any(|a| matches!(a, GenericArgument::Lifetime(_))) {
-                    let step = self.argument();
-                    arguments.args.insert(0, step);
-                }
+            PathArguments::AngleBracketed(arguments)
+                if WITH_ELEMENT.iter().any(|t| last.ident == t)
+                    && !arguments.args.iter().any(|a| matches!(a, GenericArgument::Lifetime(_))) =>
+            {
+                let step = self.argument();
+                arguments.args.insert(0, step);
             }
             none @ PathArguments::None if WITHOUT_ELEMENT.iter().any(|t| last.ident == t) => {
                 let step = self.argument();

@@ -3,9 +3,8 @@
 use proc_macro2::{Ident, Span};
 use quote::{ToTokens, format_ident, quote};
 use syn::{
-    Attribute, FnArg, GenericArgument, GenericParam, Generics, Lifetime, LifetimeParam, Pat, PathArguments,
-    ReturnType, Type, TypeParamBound, Visibility, WherePredicate, parse_quote,
-    visit::Visit,
+    Attribute, FnArg, GenericParam, Generics, Lifetime, LifetimeParam, Pat, ReturnType, Type, TypeParamBound,
+    Visibility, WherePredicate, parse_quote,
     visit_mut::{self, VisitMut},
 };
 
@@ -13,6 +12,7 @@ use crate::{
     diag::Errors,
     lifetimes,
     params::{self, Dim, Marks},
+    types::{first_type, impl_trait, named, plain, scalar, written},
 };
 
 /// The most values that a key can hold.
@@ -107,9 +107,13 @@ impl Signature {
         let mut params = Vec::new();
         for (index, (argument, marks)) in sig.inputs.iter().zip(marks).enumerate() {
             params.push(match argument {
-                FnArg::Receiver(receiver) => this(receiver, marks, errors),
+                FnArg::Receiver(receiver) => this(receiver, marks, owner, &step, errors),
                 FnArg::Typed(typed) => param(typed, marks, index, &step, &generics, &mut symbols, errors),
             });
+        }
+        for param in params.iter_mut().filter(|p| p.ident == sig.ident) {
+            // Generated code calls the function where its parameters are in scope.
+            param.ident.set_span(Span::mixed_site().located_at(param.ident.span()));
         }
         if params.len() > MAX_PARAMS {
             let help = "group parameters in a `#[derive(Params)]` struct, or tensors in one input";
@@ -304,7 +308,13 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
 }
 
 /// `&self` as a parameter of the siblings.
-fn this(receiver: &syn::Receiver, marks: &Marks, errors: &mut Errors) -> Param {
+fn this(
+    receiver: &syn::Receiver,
+    marks: &Marks,
+    owner: Option<&Owner>,
+    step: &Lifetime,
+    errors: &mut Errors,
+) -> Param {
     if let Some(mark) = marks.any() {
         errors.push(mark, "`self` takes no attribute", "remove it: `&self` is a struct of parameters");
     }
@@ -318,7 +328,9 @@ fn this(receiver: &syn::Receiver, marks: &Marks, errors: &mut Errors) -> Param {
         );
     }
     let ident = Ident::new("this", Span::mixed_site());
-    Param { ident, ty: parse_quote!(&Self), kind: Kind::Params, dims: None }
+    let in_step = owner.is_some_and(|o| lifetimes::mentions(&o.ty, step));
+    let kind = if in_step { Kind::Output } else { Kind::Params };
+    Param { ident, ty: parse_quote!(&Self), kind, dims: None }
 }
 
 fn param(
@@ -331,12 +343,7 @@ fn param(
     errors: &mut Errors,
 ) -> Param {
     let ident = match &*typed.pat {
-        Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
-            // Hygienic, so that a parameter named like its function does not hide it in generated code.
-            let mut ident = p.ident.clone();
-            ident.set_span(Span::mixed_site().located_at(p.ident.span()));
-            ident
-        }
+        Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => p.ident.clone(),
         other => {
             errors.push(other, "a graph function's parameters are plain names", "take it apart in the body");
             format_ident!("__p{index}", span = Span::mixed_site())
@@ -461,72 +468,6 @@ fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
         )
     };
     errors.push(ty, message, help);
-}
-
-/// The device element nearest to a host scalar type.
-fn scalar(ty: &Type) -> Option<&'static str> {
-    let Type::Path(path) = plain(ty) else { return None };
-    Some(match path.path.get_ident()?.to_string().as_str() {
-        "u8" => "u8",
-        "u16" | "u32" | "u64" | "u128" | "usize" => "u32",
-        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "i32",
-        "f32" | "f64" => "f32",
-        "f16" => "f16",
-        "bf16" => "bf16",
-        "bool" => "bool",
-        _ => return None,
-    })
-}
-
-/// The element type, where `ty` is `Name<'s, T>`.
-fn named(ty: &Type, name: &str) -> Option<Type> {
-    let Type::Path(path) = plain(ty) else { return None };
-    path.path.segments.last().filter(|s| s.ident == name).and_then(first_type)
-}
-
-fn first_type(segment: &syn::PathSegment) -> Option<Type> {
-    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
-    arguments.args.iter().find_map(|a| match a {
-        GenericArgument::Type(ty) => Some(ty.clone()),
-        _ => None,
-    })
-}
-
-/// A type as a user would write it, without the lifetimes that were filled.
-fn written(ty: &Type) -> String {
-    let text = ty.to_token_stream().to_string().replace("' ", "'");
-    let tight = [
-        (" < ", "<"),
-        ("'s, ", ""),
-        ("<'s >", "<'_>"),
-        (" >", ">"),
-        (" ,", ","),
-        (" :: ", "::"),
-        ("& ", "&"),
-    ];
-    let tidy = tight.iter().fold(text, |text, (spaced, tight)| text.replace(spaced, tight));
-    tidy.replace("'s , ", "")
-}
-
-/// Without the groups and parentheses around it.
-fn plain(ty: &Type) -> &Type {
-    match ty {
-        Type::Group(g) => plain(&g.elem),
-        Type::Paren(p) => plain(&p.elem),
-        _ => ty,
-    }
-}
-
-fn impl_trait(ty: &Type) -> Option<syn::TypeImplTrait> {
-    struct Search(Option<syn::TypeImplTrait>);
-    impl<'ast> Visit<'ast> for Search {
-        fn visit_type_impl_trait(&mut self, ty: &'ast syn::TypeImplTrait) {
-            self.0.get_or_insert_with(|| ty.clone());
-        }
-    }
-    let mut search = Search(None);
-    search.visit_type(ty);
-    search.0
 }
 
 /// `decode_step` as `DecodeStep`.

@@ -15,7 +15,7 @@ use std::{
 use criterion::{BenchmarkGroup, Criterion, measurement::WallTime};
 use graphable::{
     __private::{Driver, Function, FunctionSpec, Options, Plan, PlanItem, Site},
-    Device, Mode, Result, Runtime, Tensor, ops,
+    Device, Mode, Result, Runtime, Tensor, graphable, ops,
 };
 
 /// Calls of the segment in one call of the function. The stream's queue holds 4096 commands, and an eager
@@ -149,6 +149,57 @@ fn measure(
     });
 }
 
+/// The same through the attribute: a whole call, with its frame, inputs and outputs.
+#[graphable]
+#[allow(clippy::too_many_arguments, reason = "eight live-ins are what is measured")]
+fn whole(
+    a: &Tensor<f32>,
+    b: &Tensor<f32>,
+    c: &Tensor<f32>,
+    d: &Tensor<f32>,
+    e: &Tensor<f32>,
+    f: &Tensor<f32>,
+    g: &Tensor<f32>,
+    h: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    sum(&(a, b, c, d, e, f, g, h))
+}
+
+fn measure_call(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, mode: Mode) {
+    let mut rt = Runtime::new(Device::cpu()).expect("the CPU is always there");
+    let graph = WholeGraph::builder().mode(mode).build(&mut rt).expect("no options");
+    let batch = |rt: &mut Runtime, n: u64| -> Result<Duration> {
+        let step = rt.step()?;
+        let x = step.tensor(&[ELEMENTS], &[1.0; ELEMENTS])?;
+        step.read(&x)?;
+        let start = Instant::now();
+        for _ in 0..n {
+            drop(black_box(graph.call(&step, &x, &x, &x, &x, &x, &x, &x, &x)?));
+        }
+        let taken = start.elapsed();
+        step.read(&x)?;
+        Ok(taken)
+    };
+    group.bench_function(name, |b| {
+        b.iter_custom(|iterations| {
+            for _ in 0..4 {
+                batch(&mut rt, 2).expect("warm-up");
+            }
+            let before = rt.stats();
+            let mut taken = Duration::ZERO;
+            let mut left = iterations;
+            while left > 0 {
+                let n = left.min(BATCH);
+                taken += batch(&mut rt, n).expect("a batch");
+                left -= n;
+            }
+            let after = rt.stats();
+            assert_eq!((before.warmups, before.recordings), (after.warmups, after.recordings));
+            taken
+        });
+    });
+}
+
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("eight live-ins");
@@ -161,6 +212,8 @@ fn main() {
     measure(&mut group, "eager, 7 kernels", Mode::None, Until::Returned, replayed);
     measure(&mut group, "replay, 7 kernels/with kernels", Mode::Piecewise, Until::Done, replayed);
     measure(&mut group, "eager, 7 kernels/with kernels", Mode::None, Until::Done, replayed);
+    measure_call(&mut group, "call of a function, replayed", Mode::Piecewise);
+    measure_call(&mut group, "call of a function, eager", Mode::None);
     group.finish();
     criterion.final_summary();
 }

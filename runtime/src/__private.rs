@@ -31,8 +31,25 @@ impl<T, E> TryError for Result<T, E> {
 pub struct CaptureFailed;
 
 impl CaptureFailed {
-    /// Keeps the message.
-    pub fn from_user<E: std::fmt::Debug>(error: E) -> crate::Error {
-        crate::Error::Config { what: "a call of `capture_all`".into(), why: format!("{error:?}") }
+    /// Ours as it is; of any other, the message.
+    pub fn from_user<E: std::fmt::Debug + 'static>(error: E) -> crate::Error {
+        let mut slot = Some(error);
+        let any: &mut dyn std::any::Any = &mut slot;
+        if let Some(ours) = any.downcast_mut::<Option<crate::Error>>().and_then(Option::take) {
+            return ours;
+        }
+        let why = slot.map(|error| format!("{error:?}")).unwrap_or_default();
+        crate::Error::Config { what: "a call of `capture_all`".into(), why }
     }
 }
+
+/// An error type of graph functions; checked where the function stands.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of a graph function: it has no `From<graphable::Error>`",
+    label = "capture and replay can fail, and this must hold their errors",
+    note = "add `impl From<graphable::Error> for {Self}`, or return `graphable::Result<_>`"
+)]
+pub trait UserError {}
+
+#[diagnostic::do_not_recommend]
+impl<E: From<crate::Error>> UserError for E {}

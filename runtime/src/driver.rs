@@ -198,7 +198,7 @@ impl Runtime {
         out.encode(&mut encoder);
         guard.armed = false;
         drop(guard);
-        self.core.borrow_mut().end_audit_body(node, &mut audit, &encoder)?;
+        self.core.borrow_mut().end_audit_body(&mut audit, &encoder)?;
         drop(out);
         let entries = self.core.borrow_mut().audited_replay(node, site, key, &audit)?;
         Ok(O::decode(&mut Decoder::new(self, entries)))

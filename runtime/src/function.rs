@@ -86,6 +86,9 @@ impl Options {
     }
 }
 
+/// The static buffers of one input: capacity in bytes, memory.
+type Capacities = Vec<(u64, Arc<Owned>)>;
+
 /// The runtime side of a generated graph object. Dropping it evicts what was recorded with it.
 pub struct Function {
     pub(crate) runtime: u64,
@@ -96,7 +99,7 @@ pub struct Function {
     schedules: Vec<Option<Schedule>>,
     scalars: Vec<usize>,
     block: Arc<Owned>,
-    statics: RefCell<Vec<Vec<(u64, Arc<Owned>)>>>,
+    statics: RefCell<Vec<Capacities>>,
     /// The first boundary or host statement that full mode cannot capture.
     not_full: Option<&'static Site>,
     retire: Arc<RetireQueue>,

@@ -1,8 +1,64 @@
-//! Graph-capturable kernels in Rust.
+//! Models as ordinary functions, replayed as graphs.
 //!
-//! `#[graphable]` turns an ordinary model function into one that replays as graphs: what cannot be
-//! captured does not compile, `#[eager]` calls are partition boundaries, and the buffers that must keep
-//! their address are managed for you.
+//! [`#[graphable]`](macro@graphable) cuts a function at its `#[eager]` expressions. What lies between them
+//! becomes *segments*: each is recorded once per set of shapes and addresses, and from then on replayed, without
+//! running its Rust code. What a recording would get wrong does not compile.
+//!
+//! ```
+//! use graphable::prelude::*;
+//!
+//! #[derive(Params)]
+//! struct Model {
+//!     up: Param<f32>,
+//!     down: Param<f32>,
+//! }
+//!
+//! #[graphable]
+//! fn mlp(
+//!     #[host] #[dims(B, 2)] x: &Tensor<f32>, // a slice at the call
+//!     model: &Model,
+//! ) -> Result<Tensor<f32>> {
+//!     let h = ops::linear(x, &model.up)?;
+//!     let h = #[eager]
+//!     ops::relu(&h)?; // runs on every call, between two graphs
+//!     ops::linear(&h, &model.down)
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! let mut rt = Runtime::new(Device::best()?)?;
+//! let model = Model {
+//!     up: Param::new(&rt, &[3, 2], &[1.0, 0.0, 0.0, 1.0, -1.0, -1.0])?,
+//!     down: Param::new(&rt, &[1, 3], &[1.0, 1.0, 5.0])?,
+//! };
+//! let mlp = MlpGraph::builder().bucket("B", Schedule::new([1, 4])).build(&mut rt)?;
+//! mlp.capture_all(&mut rt, &model)?;
+//! let recorded = rt.stats().recordings;
+//!
+//! let step = rt.step()?;
+//! let y = mlp.call(&step, &[1.0, 2.0, -3.0, 1.0], &model)?;
+//! assert_eq!(step.read(&y)?, [3.0, 11.0]);
+//! drop((y, step));
+//! assert_eq!(rt.stats().recordings, recorded); // both segments were replays
+//! assert_eq!(MlpGraph::PLAN.segments(), 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The parts
+//!
+//! - [`Runtime`] owns a device, its memory and the recordings; [`Runtime::step`] starts a generation of tensors,
+//!   none of which outlives the [`Step`].
+//! - [`Tensor`] and [`Scalar`] are values on the device. Only a [`Step`], or the [`Eager`] that `#[eager(cx)]`
+//!   gives, can look at them.
+//! - [`Param`] and [`State`] are memory with a stable address; [`derive(Params)`](derive@Params) makes models of
+//!   them, and [`load`] fills those from files.
+//! - [`ops`] are the operations, [`Mode`] and [`Schedule`] what a graph's builder takes, [`Stats`] and [`Event`]
+//!   what happened.
+//!
+//! # Limits
+//!
+//! The CPU is the only device of this version. That device values cannot steer a segment is guaranteed by types;
+//! that host values from eager code need `#[key]` is a lint of the macro. README.md lists all limits.
 
 #![deny(unsafe_code)]
 

@@ -44,7 +44,7 @@ fn one_layer(x: &Tensor<f32>, layer: &Layer) -> Result<Tensor<f32>> {
     ops::scale(&ops::linear(x, &layer.weight)?, layer.factor)
 }
 
-/// Multiplies by 1.5 * 2 * 0.5 * 0.5 per two layers, and adds the offset.
+/// Goes through all layers `times` times, and adds the offset.
 #[graphable]
 pub fn stack(
     #[host]
@@ -339,6 +339,36 @@ fn user_errors_come_back() {
     let shape: &[usize] = &[3];
     let error = graph.call(&step, (&[1.0f32][..], shape), 1).unwrap_err();
     assert!(matches!(error, Failure::Graph(_)), "{error:?}");
+    let error = graph.capture_all(&mut rt, 1).unwrap_err().to_string();
+    assert!(error.contains("`x`") && error.contains("#[dims(...)]"), "{error}");
+}
+
+/// Fails for all inputs, with an error of the runtime or with its own.
+#[graphable]
+pub fn failing(
+    #[host]
+    #[dims(B, 2)]
+    a: &Tensor<f32>,
+    #[key] own: bool,
+) -> Result<Tensor<f32>, Failure> {
+    if own {
+        return Err(Failure::Negative);
+    }
+    Ok(ops::reshape(a, &[7, 7])?)
+}
+
+#[test]
+fn capture_all_says_what_failed() {
+    let mut rt = runtime();
+    let graph = FailingGraph::builder().bucket("B", Schedule::new([2])).build(&mut rt).unwrap();
+    let error = graph.capture_all(&mut rt, true).unwrap_err().to_string();
+    assert!(error.contains("Negative"), "{error}");
+    let error = graph.capture_all(&mut rt, false).unwrap_err().to_string();
+    assert!(error.contains("reshape"), "{error}");
+    // Nothing is left half done.
+    let model = model(&rt);
+    let stack = StackGraph::builder().build(&mut rt).unwrap();
+    assert_eq!(stacked(&mut rt, &stack, &[2.0, 4.0], 0.0, 1, &model), [3.0, 6.0]);
 }
 
 #[test]

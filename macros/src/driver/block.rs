@@ -6,13 +6,13 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Expr, Local, Stmt};
 
-use super::{Binding, Tail, Transform, attrs, classify, free, is_unit_like, span_of};
+use super::{Binding, Tail, Transform, attrs, classify, ends, free, is_unit_like, span_of};
 
 /// Driver statements, some of which may turn out to be unnecessary.
 enum Piece {
     Tokens(TokenStream),
     /// A closure: kept only if driver code uses it.
-    Closure(String, Local),
+    Closure(String, Box<Local>),
 }
 
 impl Transform<'_, '_> {
@@ -23,7 +23,9 @@ impl Transform<'_, '_> {
         for piece in pieces {
             match piece {
                 Piece::Tokens(t) => out.extend(t),
-                Piece::Closure(name, local) if self.driver_uses.contains(&name) => out.extend(quote!(#local)),
+                Piece::Closure(name, local) if self.driver_uses.contains(&name) => {
+                    out.extend(quote!(#[allow(unused_variables)] #local))
+                }
                 Piece::Closure(..) => {}
             }
         }
@@ -74,7 +76,7 @@ impl Transform<'_, '_> {
             if let Stmt::Local(local) = stmt
                 && let Some(name) = closure_name(local)
             {
-                out.push(Piece::Closure(name, local.clone()));
+                out.push(Piece::Closure(name, Box::new(local.clone())));
             }
         }
     }
@@ -150,7 +152,7 @@ impl Transform<'_, '_> {
             }
             return;
         }
-        let leaves = classify::leaves(stmt);
+        let leaves = classify::leaves(stmt) || self.steered(&init.expr);
         let in_driver =
             host || key || boundary || leaves || classify::call_free(&init.expr) && init.diverge.is_none();
         let depends = self.depends_on_run(run, &uses, &binds);
@@ -165,7 +167,6 @@ impl Transform<'_, '_> {
         let tainted = !key
             && !host
             && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
-        self.in_driver(&uses);
         let live = self.live_after(&from[1..], after);
         let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
         let (own_attrs, pat) = (&plain.attrs, &plain.pat);
@@ -196,10 +197,9 @@ impl Transform<'_, '_> {
         out: &mut Vec<Piece>,
         after: &HashSet<usize>,
     ) {
-        let boundary = classify::has_boundary(stmt);
-        let leaves = classify::leaves(stmt);
         let uses = free::of_expr(expr);
-        if !boundary && !leaves {
+        let value = if let Expr::Assign(a) = expr { &a.right } else { expr };
+        if !classify::has_boundary(stmt) && !classify::leaves(stmt) && !self.steered(value) {
             let assigns =
                 matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if free::is_assign(&b.op));
             if assigns && classify::call_free(expr) && !self.depends_on_run(run, &uses, &[]) {
@@ -208,14 +208,15 @@ impl Transform<'_, '_> {
                 out.push(Piece::Tokens(quote!(#expr;)));
             } else {
                 run.push(match stmt {
-                    Stmt::Expr(e, _) => Stmt::Expr(e.clone(), Some(Default::default())),
+                    Stmt::Expr(e, semi) => {
+                        Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ends(e).1))))
+                    }
                     other => other.clone(),
                 });
             }
             return;
         }
         self.flush(run, from, out, after);
-        self.in_driver(&uses);
         let live = self.live_after(&from[1..], after);
         if let Expr::Assign(a) = expr
             && attrs::boundary(expr).is_none()
@@ -256,8 +257,7 @@ impl Transform<'_, '_> {
         after: &HashSet<usize>,
     ) {
         let stmt = Stmt::Expr(expr.clone(), None);
-        let in_driver = classify::has_boundary(&stmt) || classify::leaves(&stmt) || classify::call_free(expr);
-        if in_driver {
+        if self.is_split(expr) || classify::call_free(expr) {
             self.flush(run, std::slice::from_ref(&stmt), out, after);
             let tokens = self.tail_in_driver(expr, tail, after);
             out.push(Piece::Tokens(tokens));
@@ -270,12 +270,11 @@ impl Transform<'_, '_> {
 
     /// An expression in value position that may make device calls: those become a segment.
     pub(super) fn tail_expr(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
-        let stmt = Stmt::Expr(expr.clone(), None);
-        if classify::has_boundary(&stmt) || classify::leaves(&stmt) || classify::call_free(expr) {
+        if self.is_split(expr) || classify::call_free(expr) {
             return self.tail_in_driver(expr, tail, after);
         }
         let tokens = if tail == Tail::Unit {
-            let stmt = Stmt::Expr(expr.clone(), Some(Default::default()));
+            let stmt = Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1)));
             self.segment(std::slice::from_ref(&stmt), None, &free::Uses::default(), after)
         } else {
             self.segment(&[], Some((expr, tail)), &free::Uses::default(), after)
@@ -283,16 +282,58 @@ impl Transform<'_, '_> {
         quote!({ #tokens })
     }
 
+    /// Whether a value of eager code decides which part of the expression runs: the driver then does.
+    fn steered(&self, expr: &Expr) -> bool {
+        let tainted = |e: &Expr| self.is_tainted(&free::of_expr(e));
+        match expr {
+            Expr::If(e) => tainted(&e.cond) || e.else_branch.as_ref().is_some_and(|(_, e)| self.steered(e)),
+            Expr::Match(e) => {
+                tainted(&e.expr) || e.arms.iter().any(|a| a.guard.as_ref().is_some_and(|(_, g)| tainted(g)))
+            }
+            Expr::While(e) => tainted(&e.cond),
+            Expr::ForLoop(e) => tainted(&e.expr),
+            Expr::Try(e) => self.steered(&e.expr),
+            Expr::Paren(e) => self.steered(&e.expr),
+            _ => false,
+        }
+    }
+
+    /// Whether the expression is split by the driver rather than left to a segment.
+    fn is_split(&self, expr: &Expr) -> bool {
+        let stmt = Stmt::Expr(expr.clone(), None);
+        classify::has_boundary(&stmt) || classify::leaves(&stmt) || self.steered(expr)
+    }
+
     /// An expression that the driver evaluates itself.
     fn tail_in_driver(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
         if attrs::boundary(expr).is_none() {
-            let stmt = Stmt::Expr(expr.clone(), None);
-            if classify::is_control(expr) && (classify::has_boundary(&stmt) || classify::leaves(&stmt)) {
+            if classify::is_control(expr) && self.is_split(expr) {
                 return self.control(expr, tail, after);
             }
             if matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_)) {
-                self.in_driver(&free::of_expr(expr));
                 return self.jump(expr);
+            }
+            if self.is_split(expr) {
+                match expr {
+                    // `if … { … } else { … }?`: the branches give results, as the function does.
+                    Expr::Try(e) => {
+                        let inner = self.tail_in_driver(&e.expr, Tail::Function, after);
+                        return quote!((#inner)?);
+                    }
+                    Expr::Paren(e) => {
+                        let inner = self.tail_in_driver(&e.expr, tail, after);
+                        return quote!((#inner));
+                    }
+                    Expr::Cast(e) => {
+                        let (inner, ty) = (self.tail_in_driver(&e.expr, Tail::Value, after), &e.ty);
+                        return quote!((#inner) as #ty);
+                    }
+                    Expr::Unary(e) => {
+                        let (op, inner) = (&e.op, self.tail_in_driver(&e.expr, Tail::Value, after));
+                        return quote!(#op (#inner));
+                    }
+                    _ => {}
+                }
             }
         }
         self.driver_expr(expr)
@@ -418,7 +459,11 @@ impl Transform<'_, '_> {
     /// Refuses a guard that a later boundary would find still held.
     fn guard(&mut self, local: &Local, rest: &[Stmt]) {
         let syn::Pat::Ident(p) = &local.pat else { return };
-        let named_so = p.ident.to_string().strip_prefix('_').is_some_and(|n| !n.is_empty());
+        let named_so = p
+            .ident
+            .to_string()
+            .strip_prefix('_')
+            .is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
         let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr));
         if named_so && called && attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
             self.errors.push_span(

@@ -13,6 +13,24 @@ use super::{
     replace::Replace,
 };
 
+/// Live-ins are listed in rows of this many: tuples have no more elements than 32, and rows fit 32 times.
+const ROW: usize = 32;
+
+/// A tuple, or a tuple of tuples where one would be too long.
+fn rows(items: &[TokenStream]) -> TokenStream {
+    if items.len() <= ROW {
+        return quote!((#(#items,)*));
+    }
+    let rows = items.chunks(ROW).map(|row| quote!((#(#row,)*)));
+    quote!((#(#rows,)*))
+}
+
+/// Where live-in `at` is found in the key.
+fn element(k: &Ident, at: usize, tainted: bool) -> TokenStream {
+    let (row, column) = (syn::Index::from(at / ROW), syn::Index::from(at % ROW));
+    if tainted { quote!(#k.#row.#column.0) } else { quote!(#k.#row.#column) }
+}
+
 /// A name that a run binds at its top level and later code needs.
 struct Out {
     bound: Bound,
@@ -25,6 +43,9 @@ struct Outs {
     carried: Vec<Out>,
     /// Call-free borrows, evaluated again in the driver, in order.
     again: Vec<Local>,
+    /// Bindings that are shadowed later in the run, but borrowed by one of `again`: the name, what it is
+    /// called in the driver, and the statement that shadows it.
+    shadowed: Vec<(Ident, Ident, usize)>,
 }
 
 impl Transform<'_, '_> {
@@ -93,8 +114,7 @@ impl Transform<'_, '_> {
             }
             let change = u.assigned || u.touched && mutable;
             if u.whole || change || bound_inside.contains(name) || u.fields.is_empty() {
-                let at = syn::Index::from(keys.len());
-                let source = if tainted { quote!(#k.#at.0) } else { quote!(#k.#at) };
+                let source = element(&k, keys.len(), tainted);
                 keys.push(if tainted {
                     quote_spanned!(shown=> #p_shown::FromEager(&#ident))
                 } else {
@@ -117,8 +137,7 @@ impl Transform<'_, '_> {
                 }
             } else {
                 for path in pruned(&u.fields) {
-                    let at = syn::Index::from(keys.len());
-                    let source = if tainted { quote!(#k.#at.0) } else { quote!(#k.#at) };
+                    let source = element(&k, keys.len(), tainted);
                     let place = place(ident, &path);
                     keys.push(if tainted {
                         quote_spanned!(shown=> #p_shown::FromEager(&#place))
@@ -170,32 +189,28 @@ impl Transform<'_, '_> {
             out_names.push(ident.to_string());
             out_values.push(quote!(#ident));
         }
+        for (ident, alias, at) in &outs.shadowed {
+            out_names.push(ident.to_string());
+            out_patterns.push(quote!(#alias));
+            out_values.push(quote!(#alias));
+            captures.push((*at, quote!(let #alias = ::core::clone::Clone::clone(&#ident);)));
+        }
         for (at, stmt) in run.iter().enumerate() {
             for (_, tokens) in captures.iter().filter(|(c, _)| *c == at) {
                 body.extend(tokens.clone());
             }
             let mut stmt = stmt.clone();
             replace.visit_stmt_mut(&mut stmt);
-            body.extend(quote!(#stmt));
+            let closure = matches!(&stmt, Stmt::Local(l) if block::closure_name(l).is_some());
+            // It may be used only by a later segment, which has its own copy.
+            let allow = closure.then(|| quote!(#[allow(unused_variables)]));
+            body.extend(quote!(#allow #stmt));
         }
         let mut tail_tokens = None;
         if let Some((expr, _)) = tail {
             let mut expr = expr.clone();
             replace.visit_expr_mut(&mut expr);
             tail_tokens = Some(quote!(#expr));
-        }
-
-        if keys.len() > 32
-            && let Some(stmt) = run.first().or(tail_stmt.as_ref())
-        {
-            self.errors.push(
-                stmt,
-                format!(
-                    "the segment that starts here uses {} values from outside; 32 is the limit",
-                    keys.len()
-                ),
-                "put related values into a struct with `#[derive(Params)]` or `#[derive(GraphOutput)]`",
-            );
         }
 
         let all = {
@@ -226,7 +241,8 @@ impl Transform<'_, '_> {
         let method = Ident::new("segment", crate::krate::generated_at(shown));
         let ret = self.context.ret;
         let error = quote!(<#ret as #p::TryError>::Error);
-        let key = quote!((#(#keys,)*));
+        let key_rows = keys.chunks(ROW).map(|row| quote!((#(#row,)*)));
+        let key = quote!((#(#key_rows,)*));
         let tokens = if function_tail {
             quote! {
                 #cx.#method(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
@@ -245,12 +261,13 @@ impl Transform<'_, '_> {
                 out_patterns.push(quote!(#t));
                 value = Some(quote!(#t));
             }
+            let (out_patterns, out_values) = (rows(&out_patterns), rows(&out_values));
             let call = quote! {
                 #cx.#method(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
                     #lets
                     #body
                     #value_let
-                    ::core::result::Result::Ok((#(#out_values,)*))
+                    ::core::result::Result::Ok(#out_values)
                 })?
             };
             // Before the outputs are bound: one of them may have the name of what is moved.
@@ -263,7 +280,7 @@ impl Transform<'_, '_> {
             let again = &outs.again;
             quote! {
                 #[allow(unused_mut)]
-                let (#(#out_patterns,)*) = #call;
+                let #out_patterns = #call;
                 #assigns
                 #(#[allow(unused_variables)] #again)*
                 #value
@@ -315,7 +332,7 @@ impl Transform<'_, '_> {
         }
         let mut outs = Outs::default();
         let mut seen: HashSet<String> = HashSet::new();
-        for stmt in run.iter().rev() {
+        for (at, stmt) in run.iter().enumerate().rev() {
             let Stmt::Local(local) = stmt else { continue };
             let bound = free::bound(&local.pat);
             let wanted: Vec<&Bound> = bound
@@ -333,21 +350,21 @@ impl Transform<'_, '_> {
                     && (classify::borrows(&i.expr) || bound.iter().any(|b| b.by_ref))
             });
             if let (true, Some(init)) = (again || block::closure_name(local).is_some(), init) {
-                let captured = free::of_expr(&init.expr);
-                for (name, u) in &captured.0 {
-                    if seen.contains(name) {
-                        self.errors.push(
-                            &u.ident,
-                            format!(
-                                "`{name}` is shadowed later in this segment, but is needed again after it"
-                            ),
-                            "give one of the two another name",
-                        );
+                let mut local = local.clone();
+                for (name, u) in &free::of_expr(&init.expr).0 {
+                    if !seen.contains(name) {
+                        needed.insert(name.clone());
+                        continue;
                     }
-                    needed.insert(name.clone());
+                    // Shadowed further down: it leaves under a name of its own.
+                    let later = |s: &Stmt| block::bound_by(s).iter().any(|b| b.ident == name);
+                    let shadow = (at + 1..run.len()).find(|&i| later(&run[i])).unwrap_or(run.len());
+                    let alias = self.fresh("o");
+                    Rename { from: name, to: &alias }.visit_local_mut(&mut local);
+                    outs.shadowed.push((u.ident.clone(), alias, shadow));
                 }
                 if again {
-                    outs.again.insert(0, local.clone());
+                    outs.again.insert(0, local);
                 }
             } else {
                 outs.carried.extend(wanted.into_iter().map(|b| Out { bound: b.clone() }));
@@ -404,6 +421,21 @@ impl Transform<'_, '_> {
                     self.bind(name, b.mutable);
                 }
             }
+        }
+    }
+}
+
+/// Renames one variable in an expression without inner bindings of that name.
+struct Rename<'a> {
+    from: &'a str,
+    to: &'a Ident,
+}
+
+impl VisitMut for Rename<'_> {
+    fn visit_expr_path_mut(&mut self, path: &mut syn::ExprPath) {
+        if path.path.is_ident(self.from) {
+            let to = self.to;
+            *path = syn::parse_quote!(#to);
         }
     }
 }

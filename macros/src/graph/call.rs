@@ -1,10 +1,10 @@
 //! `call`: one call of a graph.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Lifetime, spanned::Spanned};
+use quote::{format_ident, quote, quote_spanned};
+use syn::Lifetime;
 
-use super::{Form, Graph, element, local, referent, without_reference};
+use super::{Form, Graph, element, local};
 use crate::{
     krate::{krate, private},
     signature::{Kind, Param},
@@ -15,7 +15,7 @@ impl Graph<'_> {
         let (k, sig) = (krate(), self.sig);
         let step = &sig.step;
         let (user_lifetimes, ret) = (&sig.lifetimes, &sig.ret);
-        let given = self.free("step");
+        let given = self.own("step");
         let where_clause = self.call_bounds();
         let body = if self.form == Form::Broken { quote!(::core::unreachable!()) } else { self.call_body() };
         let doc = format!("Calls `{}`: replays what is recorded, and records what is not.", sig.name);
@@ -75,40 +75,10 @@ impl Graph<'_> {
         }
     }
 
-    /// Bounds of `call` that its `impl` cannot have, or that are only due when it is used.
-    ///
-    /// `for<'__t>` keeps a bound without type parameters from being checked where it stands.
-    fn call_bounds(&self) -> TokenStream {
-        let bounds = self.sig.bounds.iter();
-        let (output, step, p) = (&self.sig.output, &self.sig.step, private());
-        let lazy = self.lazy_bounds(None);
-        let output = (self.form == Form::Possible).then(|| quote!(for<'__t> #output: #p::LiveOut<#step>));
-        let output = output.iter();
-        quote!(where #(#bounds,)* #(#lazy,)* #(#output),*)
-    }
-
-    /// What a function that may be a helper only needs as a graph. `step` is given where it is not
-    /// declared.
-    pub(super) fn lazy_bounds(&self, step: Option<&Lifetime>) -> Vec<TokenStream> {
-        if self.form != Form::Possible {
-            return Vec::new();
-        }
-        let (k, p, ret) = (krate(), private(), &self.sig.ret);
-        let keys = self.sig.params.iter().filter(|p| !p.kind.is_input()).map(|param| {
-            let (ty, names) = referent(&param.ty);
-            quote!(for<'__t, #(#names),*> #ty: #p::LiveIn)
-        });
-        let step = step.iter();
-        let error =
-            quote!(for<'__t, #(#step),*> <#ret as #p::TryError>::Error: ::core::convert::From<#k::Error>);
-        keys.chain([error]).collect()
-    }
-
     fn call_body(&self) -> TokenStream {
         let (p, output) = (private(), &self.sig.output);
-        let step = self.free("step");
+        let step = self.own("step");
         let [inputs, block, frame, cx] = ["__inputs", "__block", "__frame", "__cx"].map(local);
-        let checks = self.checks();
         let give = self.sig.inputs().enumerate().map(|(i, param)| {
             let (ident, element) = (&param.ident, element(param));
             match &param.kind {
@@ -143,7 +113,6 @@ impl Graph<'_> {
         });
         let run = &self.run;
         quote! {
-            #checks
             let mut #inputs = self.function.inputs(#step)?;
             #(#give)*
             let #block = #name { #(#scalars)* #(#lengths)* };
@@ -152,37 +121,4 @@ impl Graph<'_> {
             #frame.run::<#output, _, _>(|#cx| #run)
         }
     }
-
-    /// What a declared graph needs, checked on the user's types.
-    fn checks(&self) -> TokenStream {
-        if self.form != Form::Declared {
-            return TokenStream::new();
-        }
-        let (k, p) = (krate(), private());
-        let check = |param: &Param| {
-            let ident = &param.ident;
-            let ty = &param.ty;
-            match &param.kind {
-                Kind::Params => {
-                    let inner = without_reference(ty);
-                    Some(quote_spanned!(span(ty)=> __params::<#inner>(#ident);))
-                }
-                Kind::Key => Some(quote_spanned!(span(ty)=> __key::<#ty>(&#ident);)),
-                _ => None,
-            }
-        };
-        let checks: Vec<TokenStream> = self.sig.params.iter().filter_map(check).collect();
-        if checks.is_empty() {
-            return TokenStream::new();
-        }
-        quote! {
-            fn __params<T: #k::Params + ?::core::marker::Sized>(_: &T) {}
-            fn __key<T: #p::Key>(_: &T) {}
-            #(#checks)*
-        }
-    }
-}
-
-fn span(tokens: &impl ToTokens) -> proc_macro2::Span {
-    proc_macro2::Span::mixed_site().located_at(tokens.span())
 }

@@ -18,8 +18,8 @@ impl Graph<'_> {
         }
         let (k, p) = (krate(), private());
         let lifetimes = &sig.lifetimes;
-        let [rt, progress] = ["rt", "progress"].map(|name| self.free(name));
-        let [step, synthetic] = ["__step", "__synthetic"].map(local);
+        let [rt, progress] = ["rt", "progress"].map(|name| self.own(name));
+        let [step, synthetic] = ["__given", "__synthetic"].map(local);
         let keys: Vec<_> = sig.params.iter().filter(|p| !p.kind.is_input()).collect();
         let params: Vec<TokenStream> = keys
             .iter()
@@ -104,19 +104,5 @@ impl Graph<'_> {
                 #with
             }
         }
-    }
-
-    fn capture_bounds(&self) -> TokenStream {
-        let lazy = self.lazy_bounds(Some(&self.sig.step));
-        let (p, sig) = (private(), self.sig);
-        let (step, output, ret) = (&sig.step, &sig.output, &sig.ret);
-        let more = (self.form == Form::Possible).then(|| {
-            quote! {
-                for<#step> #output: #p::LiveOut<#step>,
-                for<'__t, #step> <#ret as #p::TryError>::Error: ::core::fmt::Debug
-            }
-        });
-        let more = more.iter();
-        quote!(where #(#lazy,)* #(#more),*)
     }
 }

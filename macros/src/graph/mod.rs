@@ -6,11 +6,11 @@ use syn::{GenericParam, Type, spanned::Spanned};
 
 use crate::{
     krate::{krate, private},
-    lifetimes,
     params::Dim,
     signature::{Kind, Param, Signature},
 };
 
+mod bounds;
 mod call;
 mod capture;
 
@@ -56,14 +56,14 @@ fn quiet() -> TokenStream {
 impl Graph<'_> {
     /// All sibling items.
     pub(crate) fn emit(&self) -> TokenStream {
-        let structs = [self.graph(), self.buffers(), self.host_block(), self.builder()];
+        let structs = [self.graph(), self.buffers(), self.host_block(), self.builder(), self.checks()];
         quote!(#(#structs)*)
     }
 
-    /// A parameter of a generated method: `name`, unless one of the function's has it.
-    fn free(&self, name: &str) -> Ident {
+    /// A parameter of a generated method beside the user's, whose names are locals of the same kind.
+    fn own(&self, name: &str) -> Ident {
         let taken = self.sig.params.iter().any(|p| p.ident == name);
-        local(&if taken { format!("__{name}_of_call") } else { name.to_owned() })
+        if taken { local(&format!("__{name}")) } else { local(name) }
     }
 
     /// Type and const parameters, as arguments: `<T, N>`.
@@ -96,26 +96,6 @@ impl Graph<'_> {
     fn bounded(&self) -> TokenStream {
         let params = &self.sig.generics.params;
         quote!(<#params>)
-    }
-
-    fn where_clause(&self) -> TokenStream {
-        let given = self.sig.generics.where_clause.iter().flat_map(|w| &w.predicates);
-        let krate = krate();
-        let elements = self.sig.inputs().filter_map(|p| match &p.kind {
-            Kind::Device(element) if self.form == Form::Possible && self.is_generic(element) => {
-                Some(quote!(#element: #krate::Element))
-            }
-            _ => None,
-        });
-        quote!(where #(#given,)* #(#elements),*)
-    }
-
-    fn is_generic(&self, ty: &Type) -> bool {
-        let Type::Path(path) = ty else { return true };
-        path.path
-            .segments
-            .first()
-            .is_some_and(|s| self.sig.generics.type_params().any(|p| p.ident == s.ident))
     }
 
     /// A field type that holds no value and uses every type parameter.
@@ -404,20 +384,4 @@ fn debug(
             }
         }
     }
-}
-
-fn without_reference(ty: &Type) -> &Type {
-    match ty {
-        Type::Reference(r) => &r.elem,
-        Type::Group(g) => without_reference(&g.elem),
-        Type::Paren(p) => without_reference(&p.elem),
-        other => other,
-    }
-}
-
-/// `ty` without its reference, its elided lifetimes named, and their names.
-fn referent(ty: &Type) -> (Type, Vec<syn::Lifetime>) {
-    let mut inner = without_reference(ty).clone();
-    let names = lifetimes::name_elided(&mut inner);
-    (inner, names)
 }

@@ -1,6 +1,6 @@
 //! The last net: a replay against its body.
 
-use super::{Core, Phase, RunKind, decide::Entries};
+use super::{Core, RunKind, decide::Entries};
 use crate::{
     DType, Error, Result,
     backend::{Op, SharedMemory, View},
@@ -15,7 +15,6 @@ use crate::{
 /// What the body gave, read back.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
-    before: Vec<RawTensor>,
     outputs: Vec<Entry>,
     values: Vec<Vec<u8>>,
     states: Vec<Vec<u8>>,
@@ -35,37 +34,45 @@ impl Core {
         key: &KeyWriter,
     ) -> Result<Audit> {
         self.flush()?;
-        let mut audit = Audit::default();
+        let mut undo = Vec::new();
         for (_, memory) in self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default() {
             let view = bytes_of(&memory)?;
             let copy = self.eager_tensor("audit", DType::U8, view.layout)?;
             self.launch_now(Op::Copy, &[view], &[copy.view()])?;
-            audit.before.push(copy);
+            undo.push((memory, copy));
         }
         self.begin_run(RunKind::Audit, site, identity, key)?;
-        Ok(audit)
+        if let Some(run) = &mut self.run {
+            run.undo = undo;
+        }
+        Ok(Audit::default())
     }
 
     /// Reads what the body gave and puts the state back.
-    pub(crate) fn end_audit_body(&mut self, at: usize, audit: &mut Audit, outputs: &Encoder) -> Result<()> {
-        let back = match self.run.take() {
-            Some(run) => run.phase_before(),
-            None => Phase::Driver,
-        };
-        self.phase = back;
+    pub(crate) fn end_audit_body(&mut self, audit: &mut Audit, outputs: &Encoder) -> Result<()> {
+        let Some(run) = self.run.take() else { return Ok(()) };
+        self.phase = run.phase_before();
         for entry in &outputs.entries {
             if let Entry::Tensor(raw) = entry {
                 audit.values.push(self.read_unchecked(*raw)?.wait()?);
             }
         }
         audit.outputs = outputs.entries.clone();
-        let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
-        for ((_, memory), copy) in writes.iter().zip(std::mem::take(&mut audit.before)) {
+        for (memory, _) in &run.undo {
             audit.states.push(self.backend.read(memory.addr(), memory.len())?.wait()?);
-            self.launch_now(Op::Copy, &[copy.view()], &[bytes_of(memory)?])?;
-            self.release(copy.slot, copy.epoch);
         }
-        Ok(())
+        self.undo_writes(run.undo)
+    }
+
+    /// Puts state back that an audited body wrote.
+    pub(crate) fn undo_writes(&mut self, undo: Vec<(SharedMemory, RawTensor)>) -> Result<()> {
+        let mut outcome = Ok(());
+        for (memory, copy) in undo {
+            let back = bytes_of(&memory).and_then(|to| self.launch_now(Op::Copy, &[copy.view()], &[to]));
+            self.release(copy.slot, copy.epoch);
+            outcome = outcome.and(back);
+        }
+        outcome
     }
 
     /// Replays and compares, bit by bit.

@@ -16,6 +16,7 @@ use crate::{
 /// Outputs on their way to being decoded; few segments have more.
 pub(crate) type Entries = SmallVec<[Entry; 4]>;
 
+#[allow(clippy::large_enum_variant, reason = "on the replay path, where a box would be an allocation a call")]
 pub(crate) enum Decision {
     /// The recording runs; these are its outputs, each tensor with one count.
     Replayed(Entries),

@@ -76,6 +76,8 @@ impl Core {
                 recorded: describe(traced, expected.unwrap_or(traced)),
             };
             run.fail(error.to_string());
+            // The change may have been the last one: the next step warms up again, and compares with that.
+            self.tree.group_mut(run.group).warmed = false;
             return Err(error);
         }
         for view in inputs.iter().chain(outputs) {

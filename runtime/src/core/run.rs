@@ -42,6 +42,8 @@ pub(crate) struct Run {
     owned: Vec<(u64, SharedMemory)>,
     writes: Vec<u64>,
     failure: Option<String>,
+    /// State as it was before an audited body wrote it, with the copy's tensor.
+    pub(crate) undo: Vec<(SharedMemory, RawTensor)>,
 }
 
 impl Run {
@@ -128,6 +130,7 @@ impl Core {
             owned,
             writes: Vec::new(),
             failure: None,
+            undo: Vec::new(),
         });
         self.phase = Phase::Segment(site);
         Ok(())
@@ -142,6 +145,10 @@ impl Core {
             self.log.aborted(run.site);
         }
         if run.kind == RunKind::Audit {
+            if let Err(error) = self.undo_writes(run.undo) {
+                // The caller has an error of its own already; this one is as bad, and must not get lost.
+                self.deferred.get_or_insert(error);
+            }
             return;
         }
         // What the error value, or a leak, still holds was never computed.
@@ -197,7 +204,8 @@ impl Core {
                 self.phase = run.before;
                 self.pool.end_body();
                 let group = self.tree.group_mut(run.group);
-                if !group.warmed {
+                // After a failed operation the body may have taken another way than it usually does.
+                if !group.warmed && run.failure.is_none() {
                     group.warmed = true;
                     group.trace = run.trace;
                 }
@@ -217,6 +225,7 @@ impl Core {
                 warm: format!("`{}`", self.tree.group_mut(run.group).trace[run.trace.len()].name),
                 recorded: "nothing".into(),
             };
+            self.tree.group_mut(run.group).warmed = false;
             self.run = Some(run);
             self.abort_run();
             return Err(error);

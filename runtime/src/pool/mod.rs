@@ -197,7 +197,7 @@ mod tests {
             let free_one = !live.is_empty() && (live.len() > 12 || rng.random());
             let bytes = [10, 300, 1024, 4000][rng.random_range(0..4)];
             let victim = live.get(rng.random_range(0..live.len().max(1))).copied();
-            let mut act = |pool: &mut Pool| {
+            let act = |pool: &mut Pool| {
                 if free_one {
                     pool.free(victim.unwrap().addr).map(|b| b.addr)
                 } else {

@@ -35,6 +35,7 @@ fn two_live_outs_of_one_name() {
 
 /// Borrows, destructuring, closures, late initialisation: the driver's own `let`s.
 #[graphable]
+#[allow(clippy::needless_late_init, reason = "late initialisation is what is tested")]
 fn driver_lets(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
     let mut h = ops::add(x, x)?;
     for i in 0..model.layers.len() {

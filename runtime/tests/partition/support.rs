@@ -47,6 +47,7 @@ macro_rules! check {
         for mode in [graphable::Mode::None, graphable::Mode::Piecewise, graphable::Mode::Full] {
             let mut $rt = crate::support::runtime();
             let $m = $setup;
+            let _ = &$m;
             let $g = $graph::builder().mode(mode).build(&mut $rt).unwrap();
             let expected: Vec<f32> = $expected;
             for $n in 0..6usize {

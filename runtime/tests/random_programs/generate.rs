@@ -46,7 +46,9 @@ pub(crate) fn program(seed: u64) -> Program {
     let rules = Rules { padded, approximate, params: params.clone(), states: states.clone() };
     let funcs: Vec<Func> = (0..rng.random_range(1..4)).map(|_| function(rng, &rules, capturable)).collect();
     let steps = steps(rng, &funcs, &params);
-    Program { seed, params, states, funcs, steps, capturable, approximate }
+    let capture = rng.random_bool(0.4);
+    let trip = (states.is_empty() && rng.random_bool(0.7)).then(|| rng.random_range(1..20));
+    Program { seed, params, states, funcs, steps, capturable, capture, trip, approximate }
 }
 
 fn width(rng: &mut StdRng) -> usize {
@@ -67,6 +69,7 @@ struct Gen<'a> {
     sites: usize,
     /// Statements that may still be made.
     budget: usize,
+    fails: bool,
 }
 
 fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
@@ -84,7 +87,9 @@ fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
     let budget = rng.random_range(2..12);
     let dims = rng.random_bool(0.7);
     let vars = inputs.len();
-    let mut g = Gen { rng, rules, capturable, live, hosts: vec![0], vars, host_count: 1, sites: 0, budget };
+    let fails = rng.random_bool(0.12) && (!capturable || rules.states.is_empty());
+    let mut g =
+        Gen { rng, rules, capturable, live, hosts: vec![0], vars, host_count: 1, sites: 0, budget, fails };
     let mut body = g.body(0);
     if g.sites == 0 {
         let block = g.block();
@@ -102,7 +107,7 @@ fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
         }
     }
     let (vars, hosts, sites) = (g.vars, g.host_count, g.sites);
-    Func { inputs, buckets, dims, body, outputs, out_types, vars, hosts, sites }
+    Func { inputs, buckets, dims, body, outputs, out_types, vars, hosts, sites, fails }
 }
 
 fn input(rng: &mut StdRng, with_b: bool, rules: &Rules) -> Input {
@@ -259,6 +264,9 @@ impl Gen<'_> {
         };
         locals.keys = keys.len();
         for _ in 0..self.rng.random_range(1..9) {
+            if self.fails && !keys.is_empty() && self.rng.random_bool(0.2) {
+                locals.fail(self.rng);
+            }
             locals.grow(self.rng);
         }
         let mut outs = Vec::new();
@@ -308,7 +316,7 @@ fn calls(rng: &mut StdRng, funcs: &[Func]) -> Vec<Call> {
             .filter(|i| i.kind == Kind::Device)
             .map(|i| {
                 let mut fits = Vec::new();
-                for (c, call) in calls.iter().enumerate().filter(|(_, c)| c.b == b) {
+                for (c, call) in calls.iter().enumerate().filter(|(_, c)| c.b == b && !funcs[c.func].fails) {
                     for (o, ty) in funcs[call.func].out_types.iter().enumerate() {
                         if ty.elem == i.ty.elem
                             && ty.dims == i.ty.dims

@@ -79,6 +79,15 @@ impl<'a> Locals<'a> {
         self.code.push(Instr { op, dst: 0, args, nums: Vec::new() });
     }
 
+    /// An instruction that fails for one value of the key. What was stored before it would be stored by
+    /// plain code and not by a capture, so nothing is.
+    pub(crate) fn fail(&mut self, rng: &mut StdRng) {
+        if !self.code.iter().any(|i| matches!(i.op, Code::Store | Code::Scatter)) {
+            let nums = vec![rng.random_range(0..3), rng.random_range(0..2)];
+            self.code.push(Instr { op: Code::Fail, dst: 0, args: Vec::new(), nums });
+        }
+    }
+
     /// An axis whose elements an operation may mix.
     fn axis(&self, rng: &mut StdRng, ty: &Ty) -> Option<usize> {
         let all: Vec<usize> =

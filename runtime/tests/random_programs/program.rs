@@ -60,7 +60,7 @@ codes! {
     Sum, Mean, Max, ArgMax, MaskedMean,
     Transpose, Merge, Split, Narrow, Contiguous, Unsqueeze, Squeeze, Broadcast,
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
-    Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop,
+    Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
 }
 
 /// One operation: `dst = op(args; nums)`.
@@ -169,6 +169,8 @@ pub(crate) struct Func {
     pub(crate) vars: usize,
     pub(crate) hosts: usize,
     pub(crate) sites: usize,
+    /// Whether some calls of it fail.
+    pub(crate) fails: bool,
 }
 
 /// Where a device input comes from.
@@ -216,6 +218,11 @@ pub(crate) struct Program {
     pub(crate) steps: Vec<StepPlan>,
     /// Whether every function can be captured whole: nothing depends on values.
     pub(crate) capturable: bool,
+    /// Whether functions with buckets are captured before the first step.
+    pub(crate) capture: bool,
+    /// Which execution of a segment body, counted over the run, fails half-way, once: the call is made
+    /// again then. Only without states, which would be written twice.
+    pub(crate) trip: Option<u64>,
     /// Whether padding may change the last bits: products of other sizes are summed in another order.
     pub(crate) approximate: bool,
 }
@@ -247,7 +254,7 @@ impl fmt::Display for Instr {
             })
             .collect();
         match self.op {
-            Code::Drop | Code::Store | Code::Scatter => {}
+            Code::Drop | Code::Store | Code::Scatter | Code::Fail => {}
             _ => write!(f, "t{} = ", self.dst)?,
         }
         write!(f, "{:?}({})", self.op, args.join(", "))?;
@@ -298,7 +305,11 @@ fn write_body(f: &mut fmt::Formatter<'_>, depth: usize, body: &[Stmt]) -> fmt::R
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "params {:?}, states {:?}", self.params, self.states)?;
+        writeln!(
+            f,
+            "params {:?}, states {:?}, captured first: {}, trip {:?}",
+            self.params, self.states, self.capture, self.trip
+        )?;
         for (i, func) in self.funcs.iter().enumerate() {
             writeln!(f, "function {i}, buckets {:?}:", func.buckets)?;
             for (v, input) in func.inputs.iter().enumerate() {

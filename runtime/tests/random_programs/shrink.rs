@@ -69,6 +69,9 @@ fn candidates(p: &Program) -> Vec<Program> {
                 all.push(q);
             }
         }
+        if p.capture {
+            all.push(Program { capture: false, ..p.clone() });
+        }
         if func.buckets.is_some() {
             let mut q = p.clone();
             q.funcs[f].buckets = None;

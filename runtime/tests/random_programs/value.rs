@@ -1,5 +1,7 @@
 //! Values of a program, and its operations by name.
 
+use std::cell::Cell;
+
 use graphable::{
     __private::{Decoder, Encoder, KeyWriter},
     AsOperand, Eager, Element, Error, LiveIn, LiveOut, Param, Result, Scope, State, Tensor, bf16,
@@ -155,6 +157,18 @@ impl LiveIn for Live<'_, '_> {
 }
 
 impl<'s> Live<'_, 's> {
+    /// Runs the code as the body of a segment, which may trip.
+    pub(crate) fn body(&self) -> Result<Vec<Val<'s>>> {
+        let mut env = Env { live: self, locals: self.vals.iter().cloned().map(Some).collect(), keep: None };
+        for (at, i) in self.block.code.iter().enumerate() {
+            if at == self.block.code.len() / 2 {
+                trip()?;
+            }
+            env.step(i)?;
+        }
+        self.block.outs.iter().map(|&(t, _)| env.local(t).cloned()).collect()
+    }
+
     /// Runs the code. With `keep`, nothing is dropped before the end.
     pub(crate) fn run(&self, keep: Option<&mut Vec<Val<'s>>>) -> Result<Vec<Val<'s>>> {
         let mut env = Env { live: self, locals: self.vals.iter().cloned().map(Some).collect(), keep };
@@ -174,6 +188,42 @@ struct Env<'a, 's, 'k> {
 /// A program that makes no sense: only the shrinker makes those.
 pub(crate) fn nonsense(why: String) -> Error {
     Error::Config { what: "the program".into(), why }
+}
+
+/// What calls that are made to fail say.
+pub(crate) const ASKED: &str = "asked to fail";
+
+thread_local! {
+    /// Bodies until one trips, and whether it panics: what a body must not depend on, and a failure always does.
+    static UNTIL: Cell<Option<(u64, bool)>> = const { Cell::new(None) };
+    static TRIPPED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The `at`-th body from now on fails, every other time with a panic.
+pub(crate) fn arm(at: Option<u64>) {
+    UNTIL.set(at.map(|at| (at, at % 2 == 1)));
+    TRIPPED.set(false);
+}
+
+/// Whether a body has failed since this was asked last.
+pub(crate) fn tripped() -> bool {
+    TRIPPED.replace(false)
+}
+
+fn trip() -> Result<()> {
+    let Some((left, panics)) = UNTIL.get() else { return Ok(()) };
+    UNTIL.set(left.checked_sub(1).map(|left| (left, panics)));
+    if left > 0 {
+        return Ok(());
+    }
+    TRIPPED.set(true);
+    assert!(!panics, "{ASKED}");
+    Err(Error::Argument { op: ASKED, why: String::new() })
+}
+
+/// Whether a call failed because its program says so.
+pub(crate) fn asked(error: &Error) -> bool {
+    matches!(error, Error::Argument { op: ASKED, .. })
 }
 
 /// A factor for scaling.
@@ -335,6 +385,14 @@ impl<'s> Env<'_, 's, '_> {
                 return Ok(None);
             }
             Code::Drop => return Ok(None),
+            Code::Fail => {
+                if self.live.keys.first() == Some(&(n(0) as u64)) {
+                    // Plain code returns; the real body panics half of the time.
+                    assert!(self.keep.is_some() || n(1) == 0, "{ASKED}");
+                    return Err(Error::Argument { op: ASKED, why: String::new() });
+                }
+                return Ok(None);
+            }
             Code::Concat => {
                 let all: Vec<&Tensor<'s, f32>> = (0..i.args.len()).map(f).collect::<Result<_>>()?;
                 ops::concat(&all, n(0))?

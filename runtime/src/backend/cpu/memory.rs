@@ -98,11 +98,6 @@ impl Blocks {
         let after = self.0.partition_point(|b| b.addr() <= addr);
         self.0[after.checked_sub(1)?].pointer(addr, len)
     }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
 }
 
 /// What users hold of a [`Block`].

@@ -1,0 +1,70 @@
+//! What types say by how they are written.
+
+use quote::ToTokens;
+use syn::{GenericArgument, PathArguments, Type, visit::Visit};
+
+/// The device element nearest to a host scalar type.
+pub(crate) fn scalar(ty: &Type) -> Option<&'static str> {
+    let Type::Path(path) = plain(ty) else { return None };
+    Some(match path.path.get_ident()?.to_string().as_str() {
+        "u8" => "u8",
+        "u16" | "u32" | "u64" | "u128" | "usize" => "u32",
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "i32",
+        "f32" | "f64" => "f32",
+        "f16" => "f16",
+        "bf16" => "bf16",
+        "bool" => "bool",
+        _ => return None,
+    })
+}
+
+/// The element type, where `ty` is `Name<'s, T>`.
+pub(crate) fn named(ty: &Type, name: &str) -> Option<Type> {
+    let Type::Path(path) = plain(ty) else { return None };
+    path.path.segments.last().filter(|s| s.ident == name).and_then(first_type)
+}
+
+pub(crate) fn first_type(segment: &syn::PathSegment) -> Option<Type> {
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    arguments.args.iter().find_map(|a| match a {
+        GenericArgument::Type(ty) => Some(ty.clone()),
+        _ => None,
+    })
+}
+
+/// Without the groups and parentheses around it.
+pub(crate) fn plain(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(g) => plain(&g.elem),
+        Type::Paren(p) => plain(&p.elem),
+        _ => ty,
+    }
+}
+
+pub(crate) fn impl_trait(ty: &Type) -> Option<syn::TypeImplTrait> {
+    struct Search(Option<syn::TypeImplTrait>);
+    impl<'ast> Visit<'ast> for Search {
+        fn visit_type_impl_trait(&mut self, ty: &'ast syn::TypeImplTrait) {
+            self.0.get_or_insert_with(|| ty.clone());
+        }
+    }
+    let mut search = Search(None);
+    search.visit_type(ty);
+    search.0
+}
+
+/// A type as a user would write it, without the lifetimes that were filled.
+pub(crate) fn written(ty: &Type) -> String {
+    let text = ty.to_token_stream().to_string().replace("' ", "'");
+    let tight = [
+        (" < ", "<"),
+        ("'s, ", ""),
+        ("<'s >", "<'_>"),
+        (" >", ">"),
+        (" ,", ","),
+        (" :: ", "::"),
+        ("& ", "&"),
+    ];
+    let tidy = tight.iter().fold(text, |text, (spaced, tight)| text.replace(spaced, tight));
+    tidy.replace("'s , ", "")
+}

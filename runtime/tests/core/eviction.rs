@@ -1,0 +1,274 @@
+//! Parameters and graph objects that go away take their recordings with them.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use graphable::{
+    Param, Result, Runtime, Step,
+    backend::{
+        Arena, Backend, Executable, HostBlock, Launch, Memory, PendingBytes, SharedMemory, cpu::CpuBackend,
+    },
+    ops,
+};
+
+use crate::support::*;
+
+fn vector(rt: &mut Runtime) -> Graph {
+    Spec::inputs(vec![host("x", &[Dim::Const(2)])]).build(rt)
+}
+
+/// One segment that uses the parameter, one that does not.
+fn call<'s>(graph: &Graph, step: &Step<'s>, w: &Param<f32>) -> Result<T<'s>> {
+    graph.call(step, &[In::Host((&[1.0, 2.0]).into())], w, |cx, a| {
+        let (h,) = seg!("a", cx, (&a.t[0], w), |k| Ok((ops::add(k.0, k.1)?,)))?;
+        seg!("b", cx, (&h,), |k| ops::neg(k.0))
+    })
+}
+
+fn run(rt: &mut Runtime, graph: &Graph, w: &Param<f32>) -> Vec<f32> {
+    let step = rt.step().unwrap();
+    let y = call(graph, &step, w).unwrap();
+    step.read(&y).unwrap()
+}
+
+fn weight(rt: &Runtime, w: f32) -> Param<f32> {
+    Param::new(rt, &[2], &[w, w]).unwrap()
+}
+
+#[test]
+fn a_dropped_parameter() {
+    let mut rt = runtime();
+    let graph = vector(&mut rt);
+    let (w, other) = (weight(&rt, 10.0), weight(&rt, 20.0));
+    for _ in 0..3 {
+        assert_eq!(run(&mut rt, &graph, &w), [-11.0, -12.0]);
+        assert_eq!(run(&mut rt, &graph, &other), [-21.0, -22.0]);
+    }
+    assert_eq!(rt.stats().nodes, 3);
+    rt.take_events();
+    drop(w);
+    assert_eq!(rt.stats().nodes, 3, "nothing happens before the next step");
+    rt.step().unwrap();
+    assert_eq!(list(&rt.take_events()), ["evicted 1"]);
+    assert_eq!((rt.stats().nodes, rt.stats().evicted), (2, 1));
+    assert_eq!(run(&mut rt, &graph, &other), [-21.0, -22.0]);
+    assert_eq!(list(&rt.take_events()), ["replayed a", "replayed b"], "the others are untouched");
+}
+
+#[test]
+fn on_another_thread() {
+    let mut rt = runtime();
+    let graph = vector(&mut rt);
+    let w = weight(&rt, 10.0);
+    for _ in 0..3 {
+        run(&mut rt, &graph, &w);
+    }
+    let clone = w.clone();
+    std::thread::spawn(move || drop(w)).join().unwrap();
+    assert_eq!(run(&mut rt, &graph, &clone), [-11.0, -12.0], "a clone keeps it");
+    assert_eq!(rt.stats().evicted, 0);
+    std::thread::spawn(move || drop(clone)).join().unwrap();
+    rt.step().unwrap();
+    assert_eq!((rt.stats().evicted, rt.stats().nodes), (1, 1));
+}
+
+#[test]
+fn in_the_middle_of_a_step() {
+    let mut rt = runtime();
+    let graph = vector(&mut rt);
+    for round in 0..3 {
+        let mut w = Some(weight(&rt, 10.0));
+        for i in 0..4 {
+            let step = rt.step().unwrap();
+            let Some(p) = &w else { break };
+            let y = call(&graph, &step, p).unwrap();
+            let view = step.scope().view(p).unwrap();
+            if i == 3 {
+                w = None;
+            }
+            // Work under way, and a view in this step, still use it.
+            assert_eq!(step.read(&y).unwrap(), [-11.0, -12.0], "round {round}");
+            assert_eq!(step.read(&view).unwrap(), [10.0, 10.0], "round {round}");
+        }
+    }
+    rt.step().unwrap();
+    assert_eq!((rt.stats().evicted, rt.stats().nodes), (3, 1));
+}
+
+/// The allocator gives a new parameter the address of the old one: it must not pass for it.
+#[test]
+fn a_replaced_parameter_never_replays_the_old_one() {
+    let mut rt = runtime();
+    let graph = vector(&mut rt);
+    for i in 0..20 {
+        let w = weight(&rt, i as f32);
+        for _ in 0..2 {
+            assert_eq!(run(&mut rt, &graph, &w), [-1.0 - i as f32, -2.0 - i as f32]);
+        }
+    }
+    rt.step().unwrap();
+    let stats = rt.stats();
+    assert_eq!(stats.nodes, 1, "only `b` is left");
+    assert_eq!(stats.evicted, stats.recordings - 1);
+}
+
+/// A backend that counts the memory that exists outside the arenas.
+#[derive(Debug)]
+struct Counting {
+    inner: Box<dyn Backend>,
+    live: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    inner: SharedMemory,
+    live: Arc<AtomicU64>,
+}
+
+impl Memory for Counted {
+    fn addr(&self) -> u64 {
+        self.inner.addr()
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.live.fetch_sub(self.inner.len(), Ordering::SeqCst);
+    }
+}
+
+impl Backend for Counting {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn reserve(&mut self, at_least: u64) -> Result<Arena> {
+        self.inner.reserve(at_least)
+    }
+    fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
+        self.inner.commit(arena, bytes)
+    }
+    fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
+        let inner = self.inner.alloc(bytes)?;
+        self.live.fetch_add(inner.len(), Ordering::SeqCst);
+        Ok(Arc::new(Counted { inner, live: Arc::clone(&self.live) }))
+    }
+    fn launch(&mut self, launch: &Launch) -> Result<()> {
+        self.inner.launch(launch)
+    }
+    fn host_write(&mut self, block: HostBlock) -> Result<()> {
+        self.inner.host_write(block)
+    }
+    fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
+        self.inner.read(addr, bytes)
+    }
+    fn begin_capture(&mut self) -> Result<()> {
+        self.inner.begin_capture()
+    }
+    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
+        self.inner.end_capture(retain)
+    }
+    fn abort_capture(&mut self) {
+        self.inner.abort_capture();
+    }
+    fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
+        self.inner.replay(exec, block)
+    }
+    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
+        self.inner.poison(addr, bytes)
+    }
+    fn wants_poison(&self) -> bool {
+        self.inner.wants_poison()
+    }
+    fn synchronize(&mut self) -> Result<()> {
+        self.inner.synchronize()
+    }
+}
+
+#[test]
+fn memory_is_given_back() {
+    let live = Arc::new(AtomicU64::new(0));
+    let inner = Box::new(CpuBackend::new(options()).unwrap());
+    let mut rt = Runtime::with_backend(Box::new(Counting { inner, live: Arc::clone(&live) })).unwrap();
+    let graph = vector(&mut rt);
+    let other = weight(&rt, 5.0);
+    for _ in 0..3 {
+        run(&mut rt, &graph, &other);
+    }
+    let before = live.load(Ordering::SeqCst);
+    for i in 0..8 {
+        let w = weight(&rt, i as f32);
+        for _ in 0..3 {
+            assert_eq!(run(&mut rt, &graph, &w), [-1.0 - i as f32, -2.0 - i as f32]);
+        }
+        drop(w);
+        assert!(live.load(Ordering::SeqCst) > before, "a recording keeps what it uses");
+        rt.step().unwrap();
+        rt.synchronize().unwrap();
+        assert_eq!(live.load(Ordering::SeqCst), before, "round {i}");
+    }
+    // The static input and the host block go with the graph object, and the rest with its owner.
+    drop((graph, other));
+    rt.step().unwrap();
+    rt.synchronize().unwrap();
+    assert_eq!((live.load(Ordering::SeqCst), rt.stats().nodes), (0, 0));
+}
+
+#[test]
+fn a_dropped_graph_object() {
+    let mut rt = runtime();
+    let w = weight(&rt, 10.0);
+    let (one, two) = (vector(&mut rt), vector(&mut rt));
+    for _ in 0..3 {
+        run(&mut rt, &one, &w);
+        run(&mut rt, &two, &w);
+    }
+    let before = rt.stats().nodes;
+    rt.take_events();
+    drop(one);
+    rt.step().unwrap();
+    let log = list(&rt.take_events());
+    assert!(log.len() == 1 && log[0].starts_with("evicted"), "{log:?}");
+    assert!(rt.stats().nodes < before);
+    for _ in 0..3 {
+        assert_eq!(run(&mut rt, &two, &w), [-11.0, -12.0]);
+    }
+    drop(two);
+    rt.step().unwrap();
+    assert_eq!(rt.stats().nodes, 0);
+    let three = vector(&mut rt);
+    for _ in 0..3 {
+        assert_eq!(run(&mut rt, &three, &w), [-11.0, -12.0]);
+    }
+}
+
+#[test]
+fn handles_may_go_in_any_order() {
+    for order in 0..4 {
+        let mut rt = runtime();
+        let graph = vector(&mut rt);
+        let w = weight(&rt, 10.0);
+        for _ in 0..3 {
+            run(&mut rt, &graph, &w);
+        }
+        match order {
+            0 => drop((rt, graph, w)),
+            1 => drop((w, graph, rt)),
+            2 => drop((graph, rt, w)),
+            _ => {
+                // To another thread, with everything that was recorded.
+                let values = std::thread::spawn(move || {
+                    let mut rt = rt;
+                    let values = run(&mut rt, &graph, &w);
+                    assert_eq!(rt.stats().replays, 4);
+                    values
+                });
+                assert_eq!(values.join().unwrap(), [-11.0, -12.0]);
+            }
+        }
+    }
+}

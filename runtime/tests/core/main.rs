@@ -1,0 +1,19 @@
+//! Behaviour of the runtime core, driven exactly as generated code drives it.
+//!
+//! Everything runs on the CPU in test mode: independent nodes run in random order and freed memory is
+//! overwritten, so that what depends on luck fails. The tests look at events and counters as well as at
+//! values: a runtime that ran everything eagerly would give the right values too.
+
+#![allow(clippy::drop_non_drop, reason = "dropping a step says where it ends")]
+
+mod support;
+
+mod audit;
+mod buckets;
+mod eviction;
+mod faults;
+mod lifecycle;
+mod liveness;
+mod modes;
+mod nets;
+mod results;

@@ -1,0 +1,264 @@
+//! What the macro would generate, as plain functions; and a short form of the events.
+
+use std::sync::Arc;
+
+pub(crate) use graphable::__private::{Dim, Driver};
+use graphable::{
+    __private::{
+        DimsSpec, Function, FunctionSpec, HostSlot, InputKind, InputSpec, LiveIn, LiveOut, Options, Plan,
+        PlanItem, Site, StaticInput, Support,
+    },
+    DType, Device, Eager, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
+    backend::{
+        cpu::{CpuBackend, CpuOptions},
+        faulty::{FaultPlan, FaultyBackend},
+    },
+};
+
+pub(crate) type T<'s> = Tensor<'s, f32>;
+
+pub(crate) fn options() -> CpuOptions {
+    CpuOptions { test_mode: Some(1), threads: Some(1) }
+}
+
+pub(crate) fn runtime() -> Runtime {
+    let rt = Runtime::new(Device::cpu_with(options())).unwrap();
+    rt.keep_events(true);
+    rt
+}
+
+pub(crate) fn faulty() -> (Runtime, Arc<FaultPlan>) {
+    let plan = Arc::new(FaultPlan::default());
+    let inner = Box::new(CpuBackend::new(options()).unwrap());
+    let rt = Runtime::with_backend(Box::new(FaultyBackend::new(inner, Arc::clone(&plan)))).unwrap();
+    rt.keep_events(true);
+    (rt, plan)
+}
+
+/// A site that is named in events.
+macro_rules! site {
+    ($name:literal) => {{
+        const SITE: &graphable::__private::Site = &graphable::__private::Site {
+            function: $name,
+            index: 0,
+            file: file!(),
+            first_line: line!(),
+            last_line: line!(),
+        };
+        SITE
+    }};
+}
+
+/// A segment as generated code writes it: `seg!("name", cx, (&a, &b), |k| body)`.
+macro_rules! seg {
+    ($name:literal, $cx:expr, $key:expr, |$k:ident| $body:expr) => {
+        $cx.segment($crate::support::site!($name), $key, |$k| -> graphable::Result<_> { $body })
+    };
+}
+
+/// An eager region as generated code writes it, of an expression that gives a `Result`; `|e|` is the
+/// capability.
+macro_rules! eager {
+    ($name:literal, $cx:expr, |$e:ident| $body:expr) => {
+        $crate::support::eager!($name, Never, $cx, |$e| $body)
+    };
+    ($name:literal, $support:ident, $cx:expr, |$e:ident| $body:expr) => {{
+        #[allow(unused_imports)]
+        use graphable::__private::{EagerOther as _, EagerResult as _, EagerTensors as _};
+        let region = $cx.eager($crate::support::site!($name), graphable::Support::$support)?;
+        #[allow(unused_variables)]
+        let $e: &graphable::Eager<'_> = &region;
+        let value = $body?;
+        (&&&graphable::__private::Finish::new(value)).finish(region)?
+    }};
+}
+
+pub(crate) use {eager, seg, site};
+
+pub(crate) fn plan(items: &'static [PlanItem]) -> &'static Plan {
+    Box::leak(Box::new(Plan { function: "test", file: file!(), items, host_statement: None }))
+}
+
+/// A plan with one boundary of that support.
+pub(crate) fn boundary(site: &'static Site, support: Support) -> &'static Plan {
+    plan(vec![PlanItem::Boundary { site, call: "test", support }].leak())
+}
+
+/// Inputs of a function, in order.
+pub(crate) fn host(name: &'static str, dims: &'static [Dim]) -> InputSpec {
+    InputSpec { name, kind: InputKind::HostTensor, dtype: DType::F32, dims: DimsSpec::Some(dims) }
+}
+
+pub(crate) fn ids(name: &'static str, dims: &'static [Dim]) -> InputSpec {
+    InputSpec { dtype: DType::U32, ..host(name, dims) }
+}
+
+pub(crate) fn scalar(name: &'static str) -> InputSpec {
+    InputSpec { name, kind: InputKind::HostScalar, dtype: DType::F32, dims: DimsSpec::Unspecified }
+}
+
+pub(crate) fn device(name: &'static str, dims: &'static [Dim]) -> InputSpec {
+    InputSpec { kind: InputKind::DeviceTensor, ..host(name, dims) }
+}
+
+pub(crate) fn any_device(name: &'static str) -> InputSpec {
+    InputSpec { dims: DimsSpec::Unspecified, ..device(name, &[]) }
+}
+
+/// The graph object.
+pub(crate) struct Graph {
+    pub(crate) function: Function,
+    symbols: usize,
+    mode: Mode,
+}
+
+/// How a graph is made.
+pub(crate) struct Spec {
+    pub(crate) plan: &'static Plan,
+    pub(crate) symbols: &'static [&'static str],
+    pub(crate) inputs: Vec<InputSpec>,
+    pub(crate) options: Options,
+    pub(crate) mode: Mode,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            plan: plan(&[]),
+            symbols: &[],
+            inputs: Vec::new(),
+            options: Options::default(),
+            mode: Mode::default(),
+        }
+    }
+}
+
+impl Spec {
+    pub(crate) fn inputs(inputs: Vec<InputSpec>) -> Self {
+        Self { inputs, ..Self::default() }
+    }
+
+    pub(crate) fn mode(mut self, mode: Mode) -> Self {
+        self.options.mode(mode);
+        self.mode = mode;
+        self
+    }
+
+    pub(crate) fn with(mut self, set: impl FnOnce(&mut Options)) -> Self {
+        set(&mut self.options);
+        self
+    }
+
+    pub(crate) fn build(self, rt: &mut Runtime) -> Graph {
+        self.try_build(rt).unwrap()
+    }
+
+    pub(crate) fn try_build(self, rt: &mut Runtime) -> Result<Graph> {
+        let Self { plan, symbols, inputs, options, mode } = self;
+        let spec = FunctionSpec { name: "test", plan, symbols, inputs };
+        Ok(Graph { function: Function::new(rt, spec, options)?, symbols: symbols.len(), mode })
+    }
+}
+
+/// An argument of a call.
+pub(crate) enum In<'a, 's> {
+    Host(HostSlice<'a, f32>),
+    Ids(HostSlice<'a, u32>),
+    Scalar(f32),
+    Device(&'a T<'s>),
+}
+
+/// What the driver gets, by kind and in order.
+#[derive(Default)]
+pub(crate) struct Args<'s> {
+    pub(crate) t: Vec<T<'s>>,
+    pub(crate) ids: Vec<Tensor<'s, u32>>,
+    pub(crate) scalars: Vec<Scalar<'s, f32>>,
+}
+
+impl Graph {
+    /// Whether it was made in that mode.
+    pub(crate) fn is(&self, mode: Mode) -> bool {
+        self.mode == mode
+    }
+
+    /// The body of a generated `call`.
+    pub(crate) fn call<'s, O>(
+        &self,
+        step: &Step<'s>,
+        ins: &[In<'_, 's>],
+        key: impl LiveIn,
+        driver: impl FnOnce(Driver<'s>, &Args<'s>) -> Result<O>,
+    ) -> Result<O>
+    where
+        O: LiveOut<'s>,
+    {
+        let mut inputs = self.function.inputs(step)?;
+        let mut block = Vec::new();
+        for (i, given) in ins.iter().enumerate() {
+            match given {
+                In::Host(data) => inputs.host(i, *data)?,
+                In::Ids(data) => inputs.host(i, *data)?,
+                In::Scalar(value) => {
+                    inputs.scalar(i, *value)?;
+                    block.push(HostSlot::of(*value));
+                }
+                In::Device(t) => inputs.device(i, *t)?,
+            }
+        }
+        for symbol in 0..self.symbols {
+            block.push(HostSlot::of(inputs.symbol(symbol)? as u32));
+        }
+        let frame = inputs.enter(bytemuck::cast_slice(&block), key)?;
+        let mut args = Args::default();
+        for (i, given) in ins.iter().enumerate() {
+            match given {
+                In::Host(_) | In::Device(_) => {
+                    args.t.push(frame.tensor(i, &StaticInput::new(&self.function, i))?)
+                }
+                In::Ids(_) => args.ids.push(frame.tensor(i, &StaticInput::new(&self.function, i))?),
+                In::Scalar(_) => {
+                    args.scalars.push(frame.host_scalar(i, &StaticInput::new(&self.function, i))?)
+                }
+            }
+        }
+        frame.run(|cx| driver(cx, &args))
+    }
+}
+
+/// The events since the last call, without file names: `warmed a`, `recorded a`, `replayed a`, …
+pub(crate) fn events(step: &Eager<'_>) -> Vec<String> {
+    list(&step.take_events())
+}
+
+pub(crate) fn list(events: &[Event]) -> Vec<String> {
+    events.iter().map(short).collect()
+}
+
+fn short(event: &Event) -> String {
+    let name = |segment: &str| segment.split('`').nth(1).unwrap_or(segment).to_owned();
+    match event {
+        Event::Warmed { segment } => format!("warmed {}", name(segment)),
+        Event::Recorded { segment, .. } => format!("recorded {}", name(segment)),
+        Event::Replayed { segment, .. } => format!("replayed {}", name(segment)),
+        Event::Rerecorded { segment, why } => format!("again {}: {why:?}", name(segment)),
+        Event::RanEager { boundary } => format!("eager {}", name(boundary)),
+        Event::Copied { slot, bytes } => format!("copied {slot:?} {bytes}"),
+        Event::FellBack { why, .. } => format!("fell back: {why}"),
+        Event::Evicted { nodes } => format!("evicted {nodes}"),
+        Event::Aborted { segment } => format!("aborted {}", name(segment)),
+        Event::Audited { segment } => format!("audited {}", name(segment)),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The node of each recording and replay among `events`, with its segment.
+pub(crate) fn nodes(events: &[Event]) -> Vec<usize> {
+    events
+        .iter()
+        .filter_map(|e| match e {
+            Event::Recorded { node, .. } | Event::Replayed { node, .. } => Some(*node),
+            _ => None,
+        })
+        .collect()
+}

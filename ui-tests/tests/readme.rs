@@ -1,0 +1,45 @@
+//! What README.md shows is what there is.
+
+#[allow(unreachable_pub, reason = "an example's items are public where it stands")]
+#[path = "../../runtime/examples/quickstart.rs"]
+mod quickstart;
+
+const README: &str = include_str!("../../README.md");
+
+/// The blocks of one language.
+fn blocks(language: &str) -> impl Iterator<Item = &str> {
+    README.split("\n```").skip(1).step_by(2).filter_map(move |b| b.strip_prefix(language)?.strip_prefix('\n'))
+}
+
+#[test]
+fn the_model_is_the_quickstart() {
+    let file = include_str!("../../runtime/examples/quickstart.rs");
+    let code = blocks("rust").next().unwrap();
+    assert_eq!(file.split_once("\n\n").unwrap().1.trim_end(), code.trim_end());
+    quickstart::main().unwrap();
+}
+
+#[test]
+fn the_plan_is_the_quickstarts() {
+    // Compiled from here, the file has another path.
+    let plan = quickstart::ScoreGraph::PLAN.to_string();
+    let (head, items) = plan.split_once('\n').unwrap();
+    let counts = head.rsplit_once("): ").unwrap().1;
+    let shown = blocks("text").find(|b| b.contains("quickstart.rs): ")).expect("a plan in README.md");
+    assert!(
+        shown.contains(counts) && shown.contains(items.trim_end()),
+        "README.md shows\n{shown}\nit is\n{plan}"
+    );
+}
+
+#[test]
+fn every_file_it_links_is_there() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let links = README.split("](").skip(1).map(|l| l.split(')').next().unwrap());
+    let mut count = 0;
+    for link in links {
+        assert!(root.join(link).is_file(), "README.md links {link}");
+        count += 1;
+    }
+    assert!(count >= 4, "{count} links");
+}
