@@ -103,6 +103,23 @@ impl Transform<'_, '_> {
         })
     }
 
+    /// A closure is made anew in each segment, when a `mut` variable may hold another value.
+    fn check_move_closure(&mut self, closure: &Expr, uses: &free::Uses, run: &[Stmt]) {
+        let Expr::Closure(syn::ExprClosure { capture: Some(token), .. }) = closure else { return };
+        let in_run: Vec<free::Bound> = run.iter().flat_map(bound_by).collect();
+        let changing = uses.names().find(|name| match in_run.iter().rev().find(|b| b.ident == *name) {
+            Some(bound) => bound.mutable,
+            None => self.lookup(name).is_some_and(|b| b.mutable && b.closure.is_none()),
+        });
+        if let Some(name) = changing.map(str::to_owned) {
+            self.errors.push(
+                token,
+                format!("a `move` closure keeps the value that the `mut` variable `{name}` has here, and each segment makes its closures anew"),
+                format!("copy it first: `let fixed = {name};`, and use `fixed` in the closure"),
+            );
+        }
+    }
+
     fn local(
         &mut self,
         local: &Local,
@@ -136,6 +153,7 @@ impl Transform<'_, '_> {
             self.host_statement = Some(self.site_of(0, stmt));
         }
         if matches!(&*init.expr, Expr::Closure(_)) && !host && !boundary {
+            self.check_move_closure(&init.expr, &uses, run);
             // In its place in the run, and again in each later segment that uses it.
             run.push(Stmt::Local(plain.clone()));
             for b in binds {

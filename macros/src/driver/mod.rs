@@ -1,7 +1,7 @@
 //! Turns a function body into its driver: statements that become segments, boundaries that run on
 //! every call, and the control flow around them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -66,6 +66,7 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
         next_id: context.params.len(),
         tainted: HashSet::new(),
         assigned: HashSet::new(),
+        captured: HashMap::new(),
         plan: Vec::new(),
         host_statement: None,
         driver_uses: HashSet::new(),
@@ -139,6 +140,8 @@ struct Transform<'a, 'e> {
     tainted: HashSet<usize>,
     /// Ids of `let x;` bindings that were assigned.
     assigned: HashSet<usize>,
+    /// Of each closure, by id: the names that it captures, and what they meant.
+    captured: HashMap<usize, Vec<(String, usize)>>,
     plan: Vec<TokenStream>,
     host_statement: Option<TokenStream>,
     /// Names that driver code uses: closures among them are kept there.

@@ -54,19 +54,37 @@ impl Replace {
     }
 }
 
+impl Replace {
+    /// An expression in front of `.` or `[`, where a dereference needs parentheses.
+    fn base(&mut self, expr: &mut Expr) {
+        if let Some(name) = self.field(expr) {
+            *expr = parse_quote_spanned!(expr.span()=> (*#name));
+        } else {
+            self.visit_expr_mut(expr);
+        }
+    }
+}
+
 impl VisitMut for Replace {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
         if let Some(name) = self.field(expr) {
-            *expr = parse_quote_spanned!(expr.span()=> (*#name));
+            // Without parentheses: rustc would call them unnecessary, in the user's code.
+            *expr = parse_quote_spanned!(expr.span()=> *#name);
             return;
         }
         match expr {
+            Expr::Field(f) => self.base(&mut f.base),
+            Expr::Index(i) => {
+                self.base(&mut i.expr);
+                self.visit_expr_mut(&mut i.index);
+            }
+            Expr::Try(t) => self.value(&mut t.expr),
             Expr::Call(c) => {
                 self.visit_expr_mut(&mut c.func);
                 c.args.iter_mut().for_each(|a| self.value(a));
             }
             Expr::MethodCall(m) => {
-                self.visit_expr_mut(&mut m.receiver);
+                self.base(&mut m.receiver);
                 m.args.iter_mut().for_each(|a| self.value(a));
             }
             Expr::Tuple(t) => t.elems.iter_mut().for_each(|e| self.value(e)),

@@ -66,6 +66,7 @@ impl Transform<'_, '_> {
             && run.iter().all(|s| matches!(s, Stmt::Local(l) if block::closure_name(l).is_some()));
         if only_closures {
             // Their names are bound already.
+            self.note_captures(run);
             return TokenStream::new();
         }
         let run_closures: HashSet<String> = run
@@ -291,7 +292,7 @@ impl Transform<'_, '_> {
     }
 
     /// Closures of outer scopes that the run uses, in order of need; what they capture is used too.
-    fn outer_closures(&self, uses: &mut Uses, inside: &HashSet<String>) -> Vec<Local> {
+    fn outer_closures(&mut self, uses: &mut Uses, inside: &HashSet<String>) -> Vec<Local> {
         let mut found: Vec<(String, Local)> = Vec::new();
         let mut at = 0;
         while at < uses.0.len() {
@@ -300,14 +301,17 @@ impl Transform<'_, '_> {
             if inside.contains(&name) && !uses.has(&name) || found.iter().any(|(n, _)| *n == name) {
                 continue;
             }
-            if let Some(local) = self.lookup(&name).and_then(|b| b.closure.as_deref()) {
+            let closure = self.lookup(&name).and_then(|b| b.closure.as_deref().cloned());
+            if let Some(local) = closure {
+                let used = uses.0[at - 1].1.ident.clone();
+                self.check_captures(&used);
                 if let Some(init) = &local.init {
                     let mut captured = free::of_expr(&init.expr);
                     // A closure's captures are not replaced by fields: it is emitted as written.
                     captured.0.iter_mut().for_each(|(_, u)| u.whole = true);
                     uses.merge(&captured);
                 }
-                found.push((name, local.clone()));
+                found.push((name, local));
             }
         }
         // What is found later was captured by what was found earlier.
@@ -405,6 +409,36 @@ impl Transform<'_, '_> {
         }
     }
 
+    /// Notes which variables the closures of a run mean.
+    fn note_captures(&mut self, run: &[Stmt]) {
+        run.iter().for_each(|stmt| self.note_capture(stmt));
+    }
+
+    fn note_capture(&mut self, stmt: &Stmt) {
+        let Stmt::Local(local) = stmt else { return };
+        let (Some(name), Some(init)) = (block::closure_name(local), &local.init) else { return };
+        let Some(id) = self.lookup(&name).map(|b| b.id) else { return };
+        let captured = free::of_expr(&init.expr)
+            .names()
+            .filter_map(|n| Some((n.to_owned(), self.lookup(n)?.id)))
+            .collect();
+        self.captured.insert(id, captured);
+    }
+
+    /// A closure that is made anew in a segment must find the variables that it meant.
+    fn check_captures(&mut self, used: &Ident) {
+        let Some(id) = self.lookup(&used.to_string()).map(|b| b.id) else { return };
+        let Some(captured) = self.captured.get(&id) else { return };
+        let shadowed = captured.iter().find(|(n, id)| self.lookup(n).is_none_or(|b| b.id != *id));
+        if let Some((name, _)) = shadowed {
+            self.errors.push(
+                used,
+                format!("the closure `{used}` captures `{name}`, which is shadowed here; each segment makes its closures anew"),
+                format!("give one of the two `{name}` another name"),
+            );
+        }
+    }
+
     /// The run's names are in scope from here on.
     fn bind_run(&mut self, run: &[Stmt], uses: &Uses, run_closures: &HashSet<String>) {
         for (name, u) in &uses.0 {
@@ -415,6 +449,7 @@ impl Transform<'_, '_> {
             }
         }
         for stmt in run {
+            self.note_capture(stmt);
             for b in block::bound_by(stmt) {
                 let name = b.ident.to_string();
                 if !run_closures.contains(&name) {

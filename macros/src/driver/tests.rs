@@ -49,3 +49,40 @@ fn print_one() {
         println!("{}\n{messages}", readable(&body));
     }
 }
+
+#[test]
+fn a_move_closure_over_a_changing_variable_is_refused() {
+    let (_, _, messages) = driver(
+        "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let mut n = 1.0;
+            let by_n = move |t: &Tensor<f32>| ops::scale(t, n);
+            n += 1.0;
+            let a = #[eager] g(x)?;
+            ops::scale(&by_n(&a)?, n)
+        }",
+    );
+    assert!(
+        messages.contains("a `move` closure keeps the value that the `mut` variable `n` has here"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn a_closure_whose_captures_are_shadowed_is_refused() {
+    let closure = |between: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>, l: &Layer) -> Result<Tensor<f32>> {{
+                let by = &l.a;
+                let project = |t: &Tensor<f32>| ops::mul(t, by);
+                let a = #[eager] g(x)?;
+                {between}
+                let b = project(&a)?;
+                ops::mul(&b, by)
+            }}"
+        ))
+        .2
+    };
+    assert_eq!(closure(""), "");
+    let messages = closure("let by = &l.b;");
+    assert!(messages.contains("the closure `project` captures `by`, which is shadowed here"), "{messages}");
+}

@@ -8,6 +8,7 @@ mod corners;
 mod identity;
 mod jumps;
 mod keys;
+mod names;
 mod nested;
 mod support;
 mod values;
