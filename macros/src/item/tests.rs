@@ -100,11 +100,7 @@ fn functions_that_are_no_graphs() {
     refused(&f("unsafe fn"), "`unsafe`", "remove");
     refused(&f("extern \"C\" fn"), "`extern`", "remove");
     refused("fn f(#[host] x: &Tensor<f32>) { g(x) }", "returns a `Result`", "-> Result<Tensor<f32>>");
-    refused(
-        "fn f(#[host] x: &Tensor<f32>) -> Tensor<f32> { g(x) }",
-        "returns a `Result`",
-        "Result<Tensor<",
-    );
+    refused("fn f(#[host] x: &Tensor<f32>) -> Tensor<f32> { g(x) }", "returns a `Result`", "Result<Tensor<");
     refused("fn f(#[host] x: &Tensor<f32>) -> Result<&Tensor<f32>> { g(x) }", "not references", "clone");
     refused("struct S;", "goes on a function", "derive(Params)");
     let many: Vec<String> = (0..33).map(|i| format!("#[key] k{i}: u32")).collect();
