@@ -186,6 +186,12 @@ pub(crate) struct Settings {
     pub(crate) dims: (usize, usize),
 }
 
+#[allow(
+    clippy::single_match,
+    clippy::match_bool,
+    clippy::match_like_matches_macro,
+    reason = "a match on a field is what is tested"
+)]
 #[graphable]
 fn settings(x: &Tensor<f32>, s: &Settings) -> Result<Tensor<f32>> {
     let a = #[eager]
