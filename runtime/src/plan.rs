@@ -96,13 +96,14 @@ impl Plan {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |names: &[&str]| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        let (segments, boundaries) = (self.segments(), self.boundaries());
         writeln!(
             f,
-            "{} ({}): {} segments, {} boundaries",
+            "{} ({}): {segments} segment{}, {boundaries} boundar{}",
             self.function,
             self.file,
-            self.segments(),
-            self.boundaries()
+            if segments == 1 { "" } else { "s" },
+            if boundaries == 1 { "y" } else { "ies" }
         )?;
         for item in self.items {
             let site = item.site();

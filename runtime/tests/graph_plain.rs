@@ -188,7 +188,7 @@ fn buckets_pad_and_slice_back() {
 #[test]
 fn the_plan_is_printed() {
     let plan = StackGraph::PLAN.to_string();
-    assert!(plan.starts_with("stack (runtime/tests/graph_plain.rs): 1 segments, 0 boundaries"), "{plan}");
+    assert!(plan.starts_with("stack (runtime/tests/graph_plain.rs): 1 segment, 0 boundaries"), "{plan}");
     assert!(plan.contains("#0 segment   lines "), "{plan}");
     assert!(plan.contains("rows, offset, times, model -> the result"), "{plan}");
     let site = StackGraph::PLAN.items[0].site();
