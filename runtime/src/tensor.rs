@@ -29,7 +29,7 @@ impl RawTensor {
 
 /// An immutable value on the device, alive within one step.
 ///
-/// There is no way to look at its elements but [`Step::read`](crate::Step::read) and the
+/// There is no way to look at its elements but [`Step::read`](crate::Eager::read) and the
 /// capability of an `#[eager(cx)]` region, so a segment cannot depend on them. Cloning shares the
 /// memory; the last clone frees it.
 ///
