@@ -56,15 +56,8 @@ pub enum RerecordReason {
         /// Index of the live-in.
         live_in: usize,
     },
-    /// A parameter or state object was replaced.
-    ParamReplaced {
-        /// Index of the live-in.
-        live_in: usize,
-    },
     /// The block that a recording gives its result was still held.
     ResultHeld,
-    /// An output is now placed where it is needed, which saves its copy.
-    Replanned,
 }
 
 impl fmt::Display for RerecordReason {
@@ -72,9 +65,7 @@ impl fmt::Display for RerecordReason {
         match self {
             Self::LiveSet => f.write_str("other tensors were alive in the pool"),
             Self::InputMoved { live_in } => write!(f, "live-in {live_in} moved"),
-            Self::ParamReplaced { live_in } => write!(f, "live-in {live_in} holds another parameter object"),
             Self::ResultHeld => f.write_str("an earlier result was still held"),
-            Self::Replanned => f.write_str("an output was moved to where it is needed"),
         }
     }
 }
