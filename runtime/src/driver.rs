@@ -148,8 +148,17 @@ impl Runtime {
         self.core.borrow().frame_key(key);
     }
 
-    fn guard(&self) -> Aborting<'_> {
-        Aborting { rt: self, armed: true, graphs: self.graphs.replace(false) }
+    /// Runs a body, and lists what it gave. The run is aborted when the body fails or panics.
+    fn guarded<'s, O: LiveOut<'s>, E>(
+        &'s self,
+        body: impl FnOnce() -> Result<O, E>,
+    ) -> Result<(O, Encoder), E> {
+        let mut guard = Aborting { rt: self, armed: true, graphs: self.graphs.replace(false) };
+        let out = body()?;
+        let mut encoder = Encoder::default();
+        out.encode(&mut encoder);
+        guard.armed = false;
+        Ok((out, encoder))
     }
 
     fn run_body<'s, O, E>(
@@ -167,12 +176,7 @@ impl Runtime {
     {
         self.collect(key, write);
         self.core.borrow_mut().begin_run(kind, site, identity, key)?;
-        let mut guard = self.guard();
-        let out = body()?;
-        let mut encoder = Encoder::default();
-        out.encode(&mut encoder);
-        guard.armed = false;
-        drop(guard);
+        let (out, encoder) = self.guarded(body)?;
         self.core.borrow_mut().finish_run(key, &encoder)?;
         Ok(out)
     }
@@ -192,12 +196,7 @@ impl Runtime {
     {
         self.collect(key, write);
         let mut audit = self.core.borrow_mut().begin_audit(node, site, identity, key)?;
-        let mut guard = self.guard();
-        let out = body()?;
-        let mut encoder = Encoder::default();
-        out.encode(&mut encoder);
-        guard.armed = false;
-        drop(guard);
+        let (out, encoder) = self.guarded(body)?;
         self.core.borrow_mut().end_audit_body(&mut audit, &encoder)?;
         drop(out);
         let entries = self.core.borrow_mut().audited_replay(node, site, key, &audit)?;

@@ -1,11 +1,10 @@
 //! The last net: a replay against its body.
 
-use super::{Core, RunKind, decide::Entries};
+use super::{Core, RunKind, decide::Entries, save::bytes_of};
 use crate::{
     DType, Error, Result,
-    backend::{Op, SharedMemory, View},
+    backend::{Op, SharedMemory},
     key::KeyWriter,
-    layout::Layout,
     output::{Encoder, Entry},
     plan::Site,
     tensor::RawTensor,
@@ -18,10 +17,6 @@ pub(crate) struct Audit {
     outputs: Vec<Entry>,
     values: Vec<Vec<u8>>,
     states: Vec<Vec<u8>>,
-}
-
-fn bytes_of(memory: &SharedMemory) -> Result<View> {
-    Ok(View { addr: memory.addr(), dtype: DType::U8, layout: Layout::contiguous(&[memory.len() as usize])? })
 }
 
 impl Core {

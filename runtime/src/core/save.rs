@@ -15,7 +15,8 @@ pub(crate) struct Saver {
     saved: FxHashMap<u64, (SharedMemory, SharedMemory)>,
 }
 
-fn bytes_of(memory: &SharedMemory) -> Result<View> {
+/// All of owned memory, as bytes.
+pub(super) fn bytes_of(memory: &SharedMemory) -> Result<View> {
     Ok(View { addr: memory.addr(), dtype: DType::U8, layout: Layout::contiguous(&[memory.len() as usize])? })
 }
 
