@@ -47,16 +47,28 @@ impl Core {
     pub(crate) fn end_audit_body(&mut self, audit: &mut Audit, outputs: &Encoder) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         self.phase = run.phase_before();
+        // The state is put back whether or not everything could be read.
+        let read = self.read_audited(audit, outputs, &run.undo);
+        let undone = self.undo_writes(run.undo);
+        read.and(undone)
+    }
+
+    fn read_audited(
+        &mut self,
+        audit: &mut Audit,
+        outputs: &Encoder,
+        states: &[(SharedMemory, RawTensor)],
+    ) -> Result<()> {
         for entry in &outputs.entries {
             if let Entry::Tensor(raw) = entry {
                 audit.values.push(self.read_unchecked(*raw)?.wait()?);
             }
         }
         audit.outputs = outputs.entries.clone();
-        for (memory, _) in &run.undo {
+        for (memory, _) in states {
             audit.states.push(self.backend.read(memory.addr(), memory.len())?.wait()?);
         }
-        self.undo_writes(run.undo)
+        Ok(())
     }
 
     /// Puts state back that an audited body wrote.

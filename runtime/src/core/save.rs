@@ -29,12 +29,15 @@ impl Core {
     /// Puts back everything that was saved.
     pub(crate) fn end_saving(&mut self) -> Result<()> {
         let Some(saver) = self.saver.take() else { return Ok(()) };
+        let mut outcome = Ok(());
         for (state, copy) in saver.saved.values() {
-            let (from, to) = (bytes_of(copy)?, bytes_of(state)?);
-            self.launch_now(Op::Copy, &[from], &[to])?;
+            // One that cannot be put back must not keep the others from it.
+            let back = bytes_of(copy)
+                .and_then(|from| bytes_of(state).and_then(|to| self.launch_now(Op::Copy, &[from], &[to])));
+            outcome = outcome.and(back);
         }
         // The copies are freed behind the stream, like any owned memory.
-        Ok(())
+        outcome
     }
 
     /// Before an eager operation writes.
