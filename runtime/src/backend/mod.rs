@@ -9,6 +9,8 @@ use crate::{Error, Result};
 
 #[allow(unsafe_code)] // Addresses become slices, and `gemm` takes pointers: each block has its proof.
 pub mod cpu;
+#[allow(unsafe_code)] // The driver is called here: each block has its proof.
+pub mod cuda;
 pub mod faulty;
 mod op;
 

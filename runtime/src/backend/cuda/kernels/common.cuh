@@ -1,0 +1,114 @@
+// What every kernel file shares: element types without any toolkit header, so that NVRTC alone
+// compiles them, strided views, and the fault word.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int i32;
+typedef long long i64;
+typedef float f32;
+
+static_assert(sizeof(u64) == 8, "the host writes 64-bit words");
+
+struct f16 { u16 bits; };
+struct bf16 { u16 bits; };
+// Stored as 0 or 1.
+struct boolean { u8 bits; };
+
+#define MAX_RANK 6
+#define DEVICE __device__ __forceinline__
+#define WARP 32u
+#define FULL 0xffffffffu
+
+// ---- conversions: everything computes in f32 (integers in their own type)
+
+DEVICE f32 to_f32(f32 x) { return x; }
+DEVICE f32 to_f32(f16 x) { f32 r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits)); return r; }
+DEVICE f32 to_f32(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
+DEVICE f32 to_f32(i32 x) { return (f32)x; }
+DEVICE f32 to_f32(u32 x) { return (f32)x; }
+DEVICE f32 to_f32(u8 x) { return (f32)x; }
+DEVICE f32 to_f32(boolean x) { return (f32)x.bits; }
+
+template <typename T> struct From;
+template <> struct From<f32> { static DEVICE f32 f(f32 x) { return x; } };
+template <> struct From<f16> {
+    static DEVICE f16 f(f32 x) { f16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x)); return r; }
+};
+template <> struct From<bf16> {
+    static DEVICE bf16 f(f32 x) { bf16 r; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x)); return r; }
+};
+// Rounded to nearest even.
+template <typename T> DEVICE T from_f32(f32 x) { return From<T>::f(x); }
+
+// ---- views
+
+// A strided view; sizes and strides in elements, outermost first.
+struct View {
+    u64 addr;
+    u32 rank;
+    u32 pad;
+    u64 shape[MAX_RANK];
+    u64 strides[MAX_RANK];
+};
+
+// Offset in elements of the element with row-major number `i`.
+DEVICE u64 offset_of(const View& v, u64 i) {
+    u64 at = 0;
+#pragma unroll
+    for (int axis = MAX_RANK - 1; axis >= 0; --axis) {
+        if (axis < (int)v.rank) {
+            u64 n = v.shape[axis];
+            u64 q = i / n;
+            at += (i - q * n) * v.strides[axis];
+            i = q;
+        }
+    }
+    return at;
+}
+
+// ---- faults
+
+// What the host finds when a kernel met an index that is out of range. The first one wins.
+struct Fault {
+    u32 op;     // 0: none; else the number that the launch gave itself
+    u32 pad;
+    u64 index;
+    u64 bound;
+};
+
+// Mapped host memory; `claim` is device memory that only one thread wins.
+struct FaultSink {
+    u64 fault;  // Fault*
+    u64 claim;  // u32*
+};
+
+DEVICE void report(const FaultSink& sink, u32 op, u64 index, u64 bound) {
+    if (atomicCAS((u32*)sink.claim, 0u, 1u) != 0u) return;
+    volatile Fault* fault = (volatile Fault*)sink.fault;
+    fault->index = index;
+    fault->bound = bound;
+    __threadfence_system();
+    fault->op = op;
+    __threadfence_system();
+}
+
+// ---- warps and blocks
+
+DEVICE f32 warp_sum(f32 x) {
+#pragma unroll
+    for (int d = 16; d; d >>= 1) x += __shfl_xor_sync(FULL, x, d);
+    return x;
+}
+// NaN wins, as in `max` of the operations.
+DEVICE f32 max_nan(f32 a, f32 b) { return (a != a) ? a : ((b != b) ? b : (a > b ? a : b)); }
+DEVICE f32 warp_max(f32 x) {
+#pragma unroll
+    for (int d = 16; d; d >>= 1) x = max_nan(x, __shfl_xor_sync(FULL, x, d));
+    return x;
+}
+
+// 16 bytes at once.
+struct alignas(16) Words { u32 w[4]; };

@@ -1,0 +1,90 @@
+//! The operations as kernels: one file of CUDA C++ per family, and beside it how it is launched.
+//!
+//! Every kernel takes one parameter, a plain struct: its Rust mirror stands in the file that
+//! launches it. Sources need no toolkit header.
+
+use bytemuck::Pod;
+
+mod attention;
+mod copy;
+mod elementwise;
+mod index;
+mod matmul;
+mod norm;
+mod put;
+mod reduce;
+mod rope;
+mod unit;
+mod view;
+
+pub(crate) use put::{PutPlan, Puts};
+pub(crate) use unit::{Family, Grid, Kernel, Unit};
+pub(crate) use view::{DeviceView, FaultSink};
+
+use super::Props;
+use crate::{
+    Result,
+    backend::{Launch, Op, View},
+};
+
+/// Shared by every source.
+pub(crate) const COMMON: &str = include_str!("common.cuh");
+
+/// What launching needs: implemented by the backend's stream.
+pub(crate) trait Submit {
+    /// What the device is.
+    fn props(&self) -> &Props;
+    /// Puts one kernel on the stream, or into the capture under way.
+    ///
+    /// # Errors
+    /// What compiling, loading or the driver says.
+    fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()>;
+    /// Where kernels report; `op` of a report is [`Submit::fault_op`] of the operation's name.
+    fn faults(&self) -> FaultSink;
+    /// The number under which an operation reports.
+    fn fault_op(&mut self, name: &'static str) -> u32;
+}
+
+/// Submits a kernel with its parameters.
+pub(crate) fn submit<P: Pod>(gpu: &mut dyn Submit, kernel: Kernel, grid: Grid, params: &P) -> Result<()> {
+    gpu.submit_bytes(kernel, grid, bytemuck::bytes_of(params))
+}
+
+/// Scratch that a launch of one of our kernels wants, in bytes: 0 for most.
+pub(crate) fn scratch_bytes(props: &Props, op: &Op, inputs: &[View], outputs: &[View]) -> u64 {
+    match op {
+        Op::Attention { .. } => attention::scratch_bytes(props, inputs, outputs),
+        Op::ArgMax { .. } | Op::Reduce { .. } | Op::Softmax { .. } => {
+            reduce::scratch_bytes(props, op, inputs, outputs)
+        }
+        _ => 0,
+    }
+}
+
+/// Launches an operation. `scratch` is the address of what [`scratch_bytes`] asked for, aligned to
+/// 256 bytes, its contents unknown.
+///
+/// # Errors
+/// What [`Submit::submit_bytes`] says.
+pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
+    // Nothing to write: a grid of zero blocks is an error in CUDA.
+    if launch.outputs.iter().all(|v| v.layout.count() == 0) {
+        return Ok(());
+    }
+    match launch.op {
+        Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Where | Op::Cast => {
+            elementwise::launch(gpu, launch)
+        }
+        Op::Copy | Op::Pad | Op::Fill(_) | Op::Arange { .. } | Op::Concat { .. } => copy::launch(gpu, launch),
+        Op::Embedding | Op::Gather { .. } | Op::ScatterRows => index::launch(gpu, launch),
+        Op::LayerNorm { .. } | Op::RmsNorm { .. } => norm::launch(gpu, launch),
+        Op::L2Normalize { .. }
+        | Op::Softmax { .. }
+        | Op::Reduce { .. }
+        | Op::ArgMax { .. }
+        | Op::MaskedMean { .. } => reduce::launch(gpu, launch, scratch),
+        Op::Rope { .. } => rope::launch(gpu, launch),
+        Op::Attention { .. } => attention::launch(gpu, launch, scratch),
+        Op::MatMul => matmul::launch(gpu, launch),
+    }
+}

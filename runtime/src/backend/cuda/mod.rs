@@ -1,0 +1,7 @@
+//! NVIDIA GPUs, through CUDA graphs.
+#![allow(dead_code)] // While it is being built.
+
+mod kernels;
+mod props;
+
+pub(crate) use props::Props;

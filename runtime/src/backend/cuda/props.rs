@@ -1,0 +1,29 @@
+//! What a device is.
+
+/// Facts about a device that decide how kernels are launched.
+#[derive(Clone, Debug)]
+pub(crate) struct Props {
+    /// As the driver names it.
+    pub(crate) name: String,
+    /// Compute capability, such as `(9, 0)`.
+    pub(crate) capability: (u32, u32),
+    /// Streaming multiprocessors.
+    pub(crate) multiprocessors: u32,
+    /// Shared memory that a block may have after opting in, in bytes.
+    pub(crate) shared_optin: u32,
+}
+
+impl Props {
+    /// What to compile for: the accelerated target where there is one.
+    pub(crate) fn arch(&self) -> String {
+        let (major, minor) = self.capability;
+        let suffix = if major >= 9 { "a" } else { "" };
+        format!("sm_{major}{minor}{suffix}")
+    }
+
+    /// Blocks of `threads` that cover `items`, at most as many as run at once; the kernel loops.
+    pub(crate) fn blocks_for(&self, items: u64, threads: u32) -> u32 {
+        let most = u64::from(self.multiprocessors) * u64::from(2048 / threads).max(1);
+        items.div_ceil(u64::from(threads)).clamp(1, most) as u32
+    }
+}
