@@ -93,7 +93,7 @@ impl<'s> Eager<'s> {
         let written = if len == 0 {
             Ok(())
         } else {
-            core.backend.host_write(HostBlock { bytes, writes: vec![(raw.addr, 0, len)] })
+            core.backend.host_write(HostBlock { bytes, writes: vec![(raw.addr, 0, len)], ..HostBlock::default() })
         };
         drop(core);
         let tensor = Tensor::from_raw(self.rt, raw);

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::{Core, RunKind};
+use super::{Core, Home, RunKind};
 use crate::{
     Error, Result,
     backend::{Launch, Op, View},
@@ -49,11 +49,25 @@ impl Core {
     /// An operation of the runtime itself: no checks, not traced.
     pub(crate) fn launch_now(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         self.flush()?;
-        self.backend.launch(&Launch {
+        let mut launch = Launch {
             op,
             inputs: SmallVec::from_slice(inputs),
             outputs: SmallVec::from_slice(outputs),
-        })
+            scratch: 0,
+        };
+        let bytes = self.backend.scratch(&op, inputs, outputs)?;
+        if bytes == 0 {
+            return self.backend.launch(&launch);
+        }
+        // In a body it comes from the pool, as ordinary memory of the operation: branches that run side
+        // by side share none, and the next operation may have it.
+        let pooled = self.run.as_ref().is_some_and(|run| run.kind != RunKind::Audit);
+        let home = if pooled { Home::Pool } else { Home::Eager };
+        let block = self.place(home, bytes)?;
+        launch.scratch = block.addr;
+        let launched = self.backend.launch(&launch);
+        self.free_block(home, block.addr, bytes);
+        launched
     }
 
     fn check_run(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<()> {

@@ -434,8 +434,11 @@ impl Core {
         }
     }
 
-    /// Sends host bytes that wait for the next replay.
+    /// Sends host bytes that wait for the next replay. In a capture they wait for its first replay.
     pub(crate) fn flush(&mut self) -> Result<()> {
+        if self.pending.is_none() || self.capturing() {
+            return Ok(());
+        }
         match self.pending.take() {
             Some(block) => self.backend.host_write(block),
             None => Ok(()),

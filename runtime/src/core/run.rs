@@ -109,8 +109,7 @@ impl Core {
         known.extend(owned.iter().map(|(_, m)| (m.addr(), m.addr() + m.len())));
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.state() };
         if kind == RunKind::Record {
-            self.flush()?;
-            self.backend.begin_capture()?;
+            self.backend.begin_capture(self.pending.as_ref())?;
         }
         if kind != RunKind::Audit {
             self.pool.begin_body();

@@ -17,7 +17,7 @@ mod rope;
 mod unit;
 mod view;
 
-pub(crate) use put::{PutPlan, Puts};
+pub(crate) use put::PutClass;
 pub(crate) use unit::{Family, Grid, Kernel, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
 
