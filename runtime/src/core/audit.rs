@@ -61,7 +61,10 @@ impl Core {
     ) -> Result<()> {
         for entry in &outputs.entries {
             if let Entry::Tensor(raw) = entry {
-                audit.values.push(self.read_unchecked(*raw)?.wait()?);
+                audit.values.push({
+                    self.check_live("an output of an audited segment", raw)?;
+                    self.read(*raw)?.wait()?
+                });
             }
         }
         audit.outputs = outputs.entries.clone();
@@ -117,7 +120,7 @@ impl Core {
             let what = format!("output {index}");
             match (got, expected) {
                 (Entry::Tensor(got), Entry::Tensor(_)) => {
-                    let bytes = self.read_unchecked(*got)?.wait()?;
+                    let bytes = self.read(*got)?.wait()?;
                     same_bytes(site, &what, values.next().map_or(&[], Vec::as_slice), &bytes)?;
                 }
                 (Entry::Word(a), Entry::Word(b)) if a == b => {}

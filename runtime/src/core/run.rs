@@ -297,6 +297,7 @@ impl Core {
         if run.kind == RunKind::Audit {
             return Ok(());
         }
+        self.check_outputs("an output of a segment", &outputs.entries)?;
         let shown: Vec<u64> = outputs
             .entries
             .iter()

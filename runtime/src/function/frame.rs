@@ -102,7 +102,7 @@ impl<'s> Frame<'s> {
             let mut core = rt.core.borrow_mut();
             core.flush()?;
             let warmups_before = core.log.stats.warmups;
-            core.frame = Some(FrameState {
+            core.begin_frame(FrameState {
                 name,
                 mode,
                 symbols: symbols.clone(),
@@ -211,7 +211,7 @@ impl<'s> Frame<'s> {
     /// Ends the call; tells what was left in the pool.
     fn end(&mut self) -> Option<(u64, &'static str)> {
         for raw in self.inputs.drain(..).flatten() {
-            self.rt.release(raw.slot, raw.epoch);
+            self.rt.core.borrow_mut().end_input(&raw);
         }
         self.rt.graphs.set(false);
         self.rt.core.borrow_mut().end_frame()
