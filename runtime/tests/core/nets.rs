@@ -66,6 +66,36 @@ fn a_body_that_changes_between_warm_up_and_recording() {
     }
 }
 
+/// A body that changed for good: what was recorded of it before does not come back.
+#[test]
+fn recordings_from_before_a_change() {
+    let mut rt = runtime();
+    let graph = Spec::inputs(vec![any_device("x")]).build(&mut rt);
+    let call = |rt: &mut Runtime, variant: u32, moved: bool| {
+        VARIANT.set(variant);
+        let step = rt.step().unwrap();
+        let _below = moved.then(|| step.tensor(&[2], &X).unwrap());
+        let t = step.tensor(&[2], &X).unwrap();
+        let y = graph.call(&step, &[In::Device(&t)], (), |cx, a| {
+            seg!("a", cx, (&a.t[0],), |k| if VARIANT.get() == 0 {
+                ops::neg(k.0)
+            } else {
+                ops::scale(k.0, 2.0)
+            })
+        });
+        y.and_then(|y| step.read(&y))
+    };
+    for _ in 0..4 {
+        assert_eq!(call(&mut rt, 0, false).unwrap(), [-1.0, -2.0]);
+    }
+    assert!(matches!(call(&mut rt, 1, true), Err(Error::TraceMismatch { .. })));
+    // It was told; from the next warm-up on, the old recording is known to be wrong.
+    assert_eq!(call(&mut rt, 1, true).unwrap(), [2.0, 4.0]);
+    for moved in [false, true, false, true] {
+        assert_eq!(call(&mut rt, 1, moved).unwrap(), [2.0, 4.0], "moved: {moved}");
+    }
+}
+
 #[test]
 fn memory_that_is_no_live_in() {
     let mut rt = runtime();
