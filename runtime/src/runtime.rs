@@ -156,6 +156,10 @@ impl Runtime {
         self.core.borrow_mut().launch(op, inputs, outputs)
     }
 
+    pub(crate) fn check_live(&self, op: &'static str, raw: &RawTensor) -> Result<()> {
+        self.core.borrow().check_live(op, raw)
+    }
+
     pub(crate) fn symbol_name(&self, symbol: u8) -> String {
         self.core.borrow().symbol_name(symbol)
     }
