@@ -107,7 +107,11 @@ impl<'s> Eager<'s> {
         let written = if len == 0 {
             Ok(())
         } else {
-            core.backend.host_write(HostBlock { bytes, writes: vec![(raw.addr, 0, len)], ..HostBlock::default() })
+            core.backend.host_write(HostBlock {
+                bytes,
+                writes: vec![(raw.addr, 0, len)],
+                ..HostBlock::default()
+            })
         };
         drop(core);
         let tensor = Tensor::from_raw(self.rt, raw);

@@ -177,7 +177,11 @@ impl Runtime {
             && !bytes.is_empty()
         {
             let len = bytes.len();
-            core.backend.host_write(HostBlock { bytes, writes: vec![(memory.addr(), 0, len)], ..HostBlock::default() })?;
+            core.backend.host_write(HostBlock {
+                bytes,
+                writes: vec![(memory.addr(), 0, len)],
+                ..HostBlock::default()
+            })?;
         }
         let owned = Owned::new(self.id, memory, Arc::clone(&self.retire));
         core.owned_memory.retain(|weak: &Weak<Owned>| weak.strong_count() > 0);

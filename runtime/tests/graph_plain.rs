@@ -2,10 +2,13 @@
 
 #![deny(warnings, missing_docs)]
 
+#[path = "common/device.rs"]
+mod device;
+
 use graphable::{Event, backend::cpu::CpuOptions, prelude::*};
 
 fn runtime() -> Runtime {
-    Runtime::new(Device::cpu_with(CpuOptions { test_mode: Some(1), threads: Some(1) })).unwrap()
+    Runtime::new(device::device(CpuOptions { test_mode: Some(1), threads: Some(1) })).unwrap()
 }
 
 /// Weights of one layer.

@@ -243,7 +243,11 @@ mod tests {
         let arena = b.reserve(4096)?;
         b.commit(&arena, 4096)?;
         let memory = b.alloc(16)?;
-        b.host_write(HostBlock { bytes: vec![7; 8], writes: vec![(memory.addr(), 0, 8)], ..HostBlock::default() })?;
+        b.host_write(HostBlock {
+            bytes: vec![7; 8],
+            writes: vec![(memory.addr(), 0, 8)],
+            ..HostBlock::default()
+        })?;
         b.begin_capture(None)?;
         if let Err(error) = b.launch(&copy(&memory)) {
             b.abort_capture();

@@ -175,12 +175,15 @@ impl<'s> Frame<'s> {
             None => driver(cx)?,
             Some(key) => {
                 let site = self.plan.items.first().map_or(&NO_SITE, PlanItem::site);
+                let mut driver = Some(driver);
                 let out = rt.run_segment(
                     site,
                     Identity::Full(self.function),
                     |k| key.copy_to(k),
                     || {
                         rt.core.borrow_mut().phase = Phase::Driver;
+                        // `run_segment` tries no driver twice: it may consume what it was given.
+                        let Some(driver) = driver.take() else { unreachable!("a driver runs once") };
                         driver(cx)
                     },
                 );

@@ -10,6 +10,8 @@ mod support;
 
 mod audit;
 mod buckets;
+#[path = "../common/device.rs"]
+mod device;
 mod eviction;
 mod faults;
 mod lifecycle;

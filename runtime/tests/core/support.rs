@@ -8,9 +8,9 @@ use graphable::{
         DimsSpec, Function, FunctionSpec, HostSlot, InputKind, InputSpec, LiveIn, LiveOut, Options, Plan,
         PlanItem, Site, StaticInput, Support,
     },
-    DType, Device, Eager, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
+    DType, Eager, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
     backend::{
-        cpu::{CpuBackend, CpuOptions},
+        cpu::CpuOptions,
         faulty::{FaultPlan, FaultyBackend},
     },
     ops,
@@ -23,14 +23,14 @@ pub(crate) fn options() -> CpuOptions {
 }
 
 pub(crate) fn runtime() -> Runtime {
-    let rt = Runtime::new(Device::cpu_with(options())).unwrap();
+    let rt = Runtime::new(crate::device::device(options())).unwrap();
     rt.keep_events(true);
     rt
 }
 
 pub(crate) fn faulty() -> (Runtime, Arc<FaultPlan>) {
     let plan = Arc::new(FaultPlan::default());
-    let inner = Box::new(CpuBackend::new(options()).unwrap());
+    let inner = crate::device::backend(options());
     let rt = Runtime::with_backend(Box::new(FaultyBackend::new(inner, Arc::clone(&plan)))).unwrap();
     rt.keep_events(true);
     (rt, plan)

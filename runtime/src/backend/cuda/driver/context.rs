@@ -9,11 +9,15 @@ use std::{
 use rustc_hash::FxHashMap;
 
 use super::{
-    error, module::Module,
+    error,
+    module::Module,
     table::{Table, name_of, table},
     types::{CUresult, Handle},
 };
-use crate::{Error, Result, backend::cuda::{Props, kernels::Unit}};
+use crate::{
+    Error, Result,
+    backend::cuda::{Props, kernels::Unit},
+};
 
 /// A device's primary context.
 pub(crate) struct Context {
@@ -97,15 +101,7 @@ impl Context {
         let mut raw = std::ptr::null_mut();
         // SAFETY: `device` is a device; one handle is written. Released in `drop`.
         said(unsafe { (table.primary_retain)(&mut raw, device) })?;
-        Ok(Self {
-            table,
-            device,
-            raw,
-            name,
-            props,
-            lost: OnceLock::new(),
-            modules: Mutex::default(),
-        })
+        Ok(Self { table, device, raw, name, props, lost: OnceLock::new(), modules: Mutex::default() })
     }
 
     fn read_props(table: &Table, device: c_int) -> Result<Props, CUresult> {

@@ -15,7 +15,9 @@ pub(super) fn lost(code: CUresult) -> Option<&'static str> {
              memory that was freed while a launch needed it; `compute-sanitizer` names the kernel"
         }
         716 => "a kernel used a misaligned address: a vector load from memory that is not aligned to it",
-        717 | 718 => "a kernel jumped to, or used, an address of the wrong kind; its code or stack was overwritten",
+        717 | 718 => {
+            "a kernel jumped to, or used, an address of the wrong kind; its code or stack was overwritten"
+        }
         719 | 714 | 715 => "a kernel crashed; `compute-sanitizer` names the kernel",
         710 => "an assertion in a kernel failed; its message is on standard error",
         702 => "a kernel ran longer than the display driver allows on this GPU",

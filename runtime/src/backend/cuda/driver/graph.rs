@@ -40,8 +40,7 @@ impl Graph {
     fn nodes(&self) -> Result<Vec<Handle>> {
         let mut count = 0;
         // SAFETY: with a null list only the number is written.
-        let code =
-            unsafe { (self.context.table.graph_nodes)(self.raw, std::ptr::null_mut(), &mut count) };
+        let code = unsafe { (self.context.table.graph_nodes)(self.raw, std::ptr::null_mut(), &mut count) };
         self.context.check("cuGraphGetNodes", code)?;
         let mut nodes = vec![std::ptr::null_mut(); count];
         if count > 0 {
@@ -122,7 +121,11 @@ impl Graph {
         self.context.check("cuGraphInstantiate", code).map_err(|error| match error {
             Error::Device { device, call, why } => {
                 let more = FAILED.get(params.result as usize).copied().unwrap_or_default();
-                Error::Device { device, call, why: if more.is_empty() { why } else { format!("{why}: {more}") } }
+                Error::Device {
+                    device,
+                    call,
+                    why: if more.is_empty() { why } else { format!("{why}: {more}") },
+                }
             }
             Error::OutOfMemory { device, .. } => {
                 Error::OutOfMemory { device, bytes: 0, what: "instantiating a graph" }
@@ -169,7 +172,8 @@ impl Exec {
     /// As [`Context::check`].
     pub(crate) fn set_params(&self, node: &KernelNode, params: &[u8]) -> Result<()> {
         let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
-        let described = CUkernelNode { params: list.as_mut_ptr(), extra: std::ptr::null_mut(), ..node.params };
+        let described =
+            CUkernelNode { params: list.as_mut_ptr(), extra: std::ptr::null_mut(), ..node.params };
         // SAFETY: the node is of the graph that this was made from, which its owner keeps; the kernel
         // takes one parameter of this size, copied during the call.
         let code = unsafe { (self.context.table.exec_set_kernel)(self.raw, node.node, &described) };

@@ -46,7 +46,9 @@ impl VirtualRange {
         let mut base = 0;
         // SAFETY: one address is written; freed in `drop`.
         let code = unsafe { (context.table.address_reserve)(&mut base, reserved as usize, 0, 0, 0) };
-        context.check("cuMemAddressReserve", code).map_err(|e| sized(e, reserved, "addresses of an arena"))?;
+        context
+            .check("cuMemAddressReserve", code)
+            .map_err(|e| sized(e, reserved, "addresses of an arena"))?;
         Ok(Self { context: Arc::clone(context), base, reserved, granularity, pieces: Vec::new(), mapped: 0 })
     }
 

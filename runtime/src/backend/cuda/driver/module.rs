@@ -69,8 +69,9 @@ impl Module {
         if shared > allowed {
             const MAX_DYNAMIC_SHARED: i32 = 8;
             // SAFETY: a function of this module.
-            let code =
-                unsafe { (context.table.func_set_attribute)(function.raw, MAX_DYNAMIC_SHARED, shared as i32) };
+            let code = unsafe {
+                (context.table.func_set_attribute)(function.raw, MAX_DYNAMIC_SHARED, shared as i32)
+            };
             context.check("cuFuncSetAttribute", code)?;
         }
         functions.insert(name, (function, allowed.max(shared)));

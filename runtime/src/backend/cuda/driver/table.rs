@@ -121,7 +121,10 @@ const NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 /// [`Error::NoDevice`] when there is no driver, when it is too old, and when it finds no GPU.
 pub(super) fn table() -> Result<&'static Table> {
     static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
-    TABLE.get_or_init(open).as_ref().map_err(|why| Error::NoDevice { device: "cuda".into(), why: why.clone() })
+    TABLE
+        .get_or_init(open)
+        .as_ref()
+        .map_err(|why| Error::NoDevice { device: "cuda".into(), why: why.clone() })
 }
 
 fn open() -> Result<Table, String> {
