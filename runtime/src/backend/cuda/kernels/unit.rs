@@ -89,9 +89,8 @@ impl Family {
         use DType::{Bf16, Bool, F16, F32, I32, U8, U32};
         const ALL: [DType; 7] = [F32, F16, Bf16, I32, U32, U8, Bool];
         match self {
-            Self::Put | Self::PutLarge => vec![(None, None)],
-            // Moved by size, not by type: 1, 2 or 4 bytes.
-            Self::Copy | Self::Index => [U8, F16, F32].map(|t| (Some(t), None)).to_vec(),
+            // The last two move words of 1 to 16 bytes, whatever they mean.
+            Self::Put | Self::Copy | Self::Index => vec![(None, None)],
             Self::Cast => ALL.iter().flat_map(|&t| ALL.map(|u| (Some(t), Some(u)))).collect(),
             Self::Elementwise | Self::Reduce | Self::MatMul => ALL.map(|t| (Some(t), None)).to_vec(),
             Self::Norm | Self::Rope | Self::AttentionDecode | Self::AttentionPrefill => {
