@@ -54,9 +54,11 @@ pub(crate) fn submit<P: Pod>(gpu: &mut dyn Submit, kernel: Kernel, grid: Grid, p
 pub(crate) fn scratch_bytes(props: &Props, op: &Op, inputs: &[View], outputs: &[View]) -> u64 {
     match op {
         Op::Attention { .. } => attention::scratch_bytes(props, inputs, outputs),
-        Op::ArgMax { .. } | Op::Reduce { .. } | Op::Softmax { .. } => {
-            reduce::scratch_bytes(props, op, inputs, outputs)
-        }
+        Op::ArgMax { .. }
+        | Op::Reduce { .. }
+        | Op::Softmax { .. }
+        | Op::L2Normalize { .. }
+        | Op::MaskedMean { .. } => reduce::scratch_bytes(props, op, inputs, outputs),
         _ => 0,
     }
 }
