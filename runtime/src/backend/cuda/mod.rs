@@ -10,11 +10,13 @@ use std::{fmt, sync::Arc};
 use rustc_hash::FxHashMap;
 
 mod arena;
+mod blas;
 mod compile;
 mod driver;
 mod executable;
 mod fault;
 mod kernels;
+mod product;
 mod props;
 mod read;
 mod shared;
@@ -25,6 +27,7 @@ pub(crate) use props::Props;
 
 use self::{
     arena::ArenaMemory,
+    blas::Blas,
     driver::{Context, Function, Stream},
     executable::{CudaExecutable, Head},
     fault::Faults,
@@ -84,6 +87,8 @@ pub struct CudaBackend {
     large_params: Option<bool>,
     /// Memory for a kernel's parameter, used again.
     params: Vec<u8>,
+    /// The library for matrix products; opened by the first product. `None` inside: it is missing.
+    blas: Option<Option<Blas>>,
 }
 
 impl CudaBackend {
@@ -119,6 +124,7 @@ impl CudaBackend {
             spoilt: false,
             large_params: None,
             params: Vec::new(),
+            blas: None,
         })
     }
 
@@ -289,12 +295,18 @@ impl Backend for CudaBackend {
     }
 
     fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
-        Ok(kernels::scratch_bytes(self.shared.context.props(), op, inputs, outputs))
+        match (op, outputs) {
+            (Op::MatMul, [output]) => self.product_scratch(inputs, output),
+            _ => Ok(kernels::scratch_bytes(self.shared.context.props(), op, inputs, outputs)),
+        }
     }
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         self.shared.context.bind()?;
-        kernels::launch(self, launch, launch.scratch)
+        match launch.op {
+            Op::MatMul => self.launch_product(launch),
+            _ => kernels::launch(self, launch, launch.scratch),
+        }
     }
 
     fn host_write(&mut self, block: HostBlock) -> Result<()> {

@@ -90,7 +90,7 @@ impl Family {
         const ALL: [DType; 7] = [F32, F16, Bf16, I32, U32, U8, Bool];
         match self {
             // The last two move words of 1 to 16 bytes, whatever they mean.
-            Self::Put | Self::Copy | Self::Index => vec![(None, None)],
+            Self::Put | Self::PutLarge | Self::Copy | Self::Index => vec![(None, None)],
             Self::Cast => ALL.iter().flat_map(|&t| ALL.map(|u| (Some(t), Some(u)))).collect(),
             Self::Elementwise | Self::Reduce | Self::MatMul => ALL.map(|t| (Some(t), None)).to_vec(),
             Self::Norm | Self::Rope | Self::AttentionDecode | Self::AttentionPrefill => {
