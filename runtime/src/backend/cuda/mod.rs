@@ -295,6 +295,7 @@ impl Backend for CudaBackend {
     }
 
     fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
+        self.shared.context.bind()?;
         match (op, outputs) {
             (Op::MatMul, [output]) => self.product_scratch(inputs, output),
             _ => Ok(kernels::scratch_bytes(self.shared.context.props(), op, inputs, outputs)),

@@ -18,6 +18,19 @@ pub(crate) struct Props {
 }
 
 impl Props {
+    /// An H200, for tests without one.
+    #[cfg(test)]
+    pub(crate) fn h200() -> Self {
+        Self {
+            name: "an H200 of a test".into(),
+            capability: (9, 0),
+            multiprocessors: 132,
+            shared_optin: 227 << 10,
+            virtual_memory: true,
+            pools: true,
+        }
+    }
+
     /// What to compile for: the accelerated target where there is one.
     pub(crate) fn arch(&self) -> String {
         let (major, minor) = self.capability;

@@ -31,7 +31,7 @@ impl Submit for Recorder {
 }
 
 fn props() -> Props {
-    Props { name: "test".into(), capability: (9, 0), multiprocessors: 132, shared_optin: 227 << 10 }
+    Props::h200()
 }
 
 const SCRATCH: u64 = 0x7000;
@@ -46,7 +46,7 @@ fn dense(addr: u64, dtype: DType, shape: &[usize]) -> View {
 
 fn submitted(inputs: &[View], output: View) -> Vec<(Kernel, Grid, Params)> {
     let mut gpu = Recorder { props: props(), kernels: Vec::new() };
-    let launched = Launch { op: Op::MatMul, inputs: inputs.into(), outputs: smallvec![output] };
+    let launched = Launch { op: Op::MatMul, inputs: inputs.into(), outputs: smallvec![output], scratch: 0 };
     launch(&mut gpu, &launched, SCRATCH).unwrap();
     gpu.kernels
 }
