@@ -14,8 +14,11 @@ mod norm;
 mod put;
 mod reduce;
 mod rope;
+#[cfg(test)]
+mod testing;
 mod unit;
 mod view;
+mod walk;
 
 pub(crate) use put::{PutPlan, Puts};
 pub(crate) use unit::{Family, Grid, Kernel, Unit};
