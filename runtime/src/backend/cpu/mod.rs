@@ -19,6 +19,9 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+/// Rounds to an f32 from which narrower floats are rounded as if at once.
+pub(super) use kernels::round_to_odd;
+
 use self::{
     graph::{CpuExecutable, Node},
     memory::{Block, Handle},

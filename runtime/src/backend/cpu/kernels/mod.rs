@@ -19,6 +19,8 @@ mod rope;
 mod scalar;
 mod strided;
 
+pub(in crate::backend) use scalar::round_to_odd;
+
 /// Runs one operation to its end.
 ///
 /// # Errors

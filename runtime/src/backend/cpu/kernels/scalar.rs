@@ -254,7 +254,7 @@ half_float!(f16, bf16);
 
 /// `value` as an f32 whose last bit is set if anything was lost, so that rounding it again to a
 /// narrower type gives the same as rounding `value` once.
-fn round_to_odd(value: f64) -> f32 {
+pub(in crate::backend) fn round_to_odd(value: f64) -> f32 {
     let near = value as f32;
     let back = f64::from(near);
     if back == value || near.is_nan() || near.to_bits() & 1 == 1 {

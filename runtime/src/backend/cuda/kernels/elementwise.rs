@@ -1,8 +1,152 @@
-//! Being written.
+//! One element from the elements at the same place of up to three inputs: `elementwise.cu`, `cast.cu`.
 
-use super::Submit;
-use crate::{Result, backend::Launch};
+use bytemuck::{Pod, Zeroable};
 
-pub(super) fn launch(_gpu: &mut dyn Submit, _launch: &Launch) -> Result<()> {
-    unreachable!("being written")
+use super::{
+    Family, Grid, Kernel, Submit, submit,
+    walk::{Dims, THREADS, Walk},
+};
+use crate::{
+    DType, Result,
+    backend::{Binary, Compare, Launch, Op, Unary, View},
+    layout::MAX_RANK,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Mirrors `ElementParams`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct ElementParams {
+    x: [u64; 3],
+    y: u64,
+    count: u64,
+    packs: u64,
+    factor: f32,
+    vec: u32,
+    dims: Dims,
+    strides: [[u64; MAX_RANK]; 3],
+}
+const _: () = assert!(size_of::<ElementParams>() == 256);
+
+/// Mirrors `CastParams`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct CastParams {
+    x: u64,
+    y: u64,
+    count: u64,
+    packs: u64,
+    vec: u32,
+    pad: u32,
+    dims: Dims,
+    strides: [[u64; MAX_RANK]; 1],
+}
+const _: () = assert!(size_of::<CastParams>() == 144);
+
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+    let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
+    match launch.op {
+        Op::Unary(kind) => {
+            let factor = if let Unary::Scale(factor) = kind { factor } else { 0.0 };
+            elements(gpu, y.dtype, unary(kind), [&x[0]], y, factor)
+        }
+        Op::Binary(kind) => elements(gpu, y.dtype, binary(kind), [&x[0], &x[1]], y, 0.0),
+        Op::Compare(kind) => elements(gpu, x[0].dtype, compare(kind), [&x[0], &x[1]], y, 0.0),
+        Op::Where => elements(gpu, y.dtype, "where_pick", [&x[0], &x[1], &x[2]], y, 0.0),
+        Op::Cast => cast(gpu, &x[0], y),
+        _ => unreachable!("another family's operation"),
+    }
+}
+
+fn unary(kind: Unary) -> &'static str {
+    match kind {
+        Unary::Neg => "unary_neg",
+        Unary::Exp => "unary_exp",
+        Unary::Log => "unary_log",
+        Unary::Sqrt => "unary_sqrt",
+        Unary::Rsqrt => "unary_rsqrt",
+        Unary::Tanh => "unary_tanh",
+        Unary::Relu => "unary_relu",
+        Unary::Gelu => "unary_gelu",
+        Unary::GeluTanh => "unary_gelu_tanh",
+        Unary::Silu => "unary_silu",
+        Unary::Scale(_) => "unary_scale",
+    }
+}
+
+fn binary(kind: Binary) -> &'static str {
+    match kind {
+        Binary::Add => "binary_add",
+        Binary::Sub => "binary_sub",
+        Binary::Mul => "binary_mul",
+        Binary::Div => "binary_div",
+        Binary::SiluMul => "binary_silu_mul",
+    }
+}
+
+fn compare(kind: Compare) -> &'static str {
+    match kind {
+        Compare::Eq => "compare_eq",
+        Compare::Ne => "compare_ne",
+        Compare::Lt => "compare_lt",
+        Compare::Le => "compare_le",
+        Compare::Gt => "compare_gt",
+        Compare::Ge => "compare_ge",
+    }
+}
+
+/// How a walk is launched: by packs of `lanes` elements if all operands and the output allow it.
+fn steps<const N: usize>(x: [&View; N], y: &View, lanes: u64) -> (Walk<N>, bool) {
+    let walk = Walk::of(x);
+    let operands = x.map(|v| (v.addr, v.dtype.size() as u64));
+    let aligned = y.addr.is_multiple_of(lanes * y.dtype.size() as u64);
+    match walk.in_packs(lanes, operands).filter(|_| aligned) {
+        Some(packs) => (packs, true),
+        None => (walk, false),
+    }
+}
+
+fn elements<const N: usize>(
+    gpu: &mut dyn Submit,
+    t: DType,
+    name: &'static str,
+    x: [&View; N],
+    y: &View,
+    factor: f32,
+) -> Result<()> {
+    let (walk, vec) = steps(x, y, 16 / t.size() as u64);
+    let mut params = ElementParams {
+        x: [0; 3],
+        y: y.addr,
+        count: y.layout.count() as u64,
+        packs: walk.count(),
+        factor,
+        vec: vec.into(),
+        dims: walk.dims(),
+        strides: [[0; MAX_RANK]; 3],
+    };
+    params.strides[..N].copy_from_slice(&walk.strides());
+    for (to, view) in params.x.iter_mut().zip(x) {
+        *to = view.addr;
+    }
+    let grid = Grid::line(gpu.props().blocks_for(params.packs, THREADS), THREADS);
+    submit(gpu, Kernel::of(Family::Elementwise, t, name), grid, &params)
+}
+
+fn cast(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
+    let (walk, vec) = steps([x], y, 16 / x.dtype.size().max(y.dtype.size()) as u64);
+    let params = CastParams {
+        x: x.addr,
+        y: y.addr,
+        count: y.layout.count() as u64,
+        packs: walk.count(),
+        vec: vec.into(),
+        pad: 0,
+        dims: walk.dims(),
+        strides: walk.strides(),
+    };
+    let grid = Grid::line(gpu.props().blocks_for(params.packs, THREADS), THREADS);
+    submit(gpu, Kernel::of2(Family::Cast, x.dtype, y.dtype, "cast"), grid, &params)
 }

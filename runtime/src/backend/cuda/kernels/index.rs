@@ -1,8 +1,157 @@
-//! Being written.
+//! Rows picked and placed by indices found in device memory: `index.cu`.
 
-use super::Submit;
-use crate::{Result, backend::Launch};
+use bytemuck::{Pod, Zeroable};
 
-pub(super) fn launch(_gpu: &mut dyn Submit, _launch: &Launch) -> Result<()> {
-    unreachable!("being written")
+use super::{
+    Family, FaultSink, Grid, Kernel, Submit,
+    copy::for_word,
+    submit,
+    walk::{Dims, THREADS, Walk},
+};
+use crate::{
+    Result,
+    backend::{Launch, Op, View},
+    layout::MAX_RANK,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Mirrors `PickParams`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct PickParams {
+    x: u64,
+    y: u64,
+    index: u64,
+    sink: FaultSink,
+    op: u32,
+    wide: u32,
+    count: u64,
+    len: u64,
+    n: u64,
+    rows: u64,
+    stride: u64,
+    ids: Dims,
+    ids_strides: [[u64; MAX_RANK]; 1],
+    outer: Dims,
+    outer_strides: [[u64; MAX_RANK]; 1],
+    inner: Dims,
+    inner_strides: [[u64; MAX_RANK]; 1],
+}
+const _: () = assert!(size_of::<PickParams>() == 400);
+
+/// Mirrors `ScatterParams`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct ScatterParams {
+    x: u64,
+    y: u64,
+    index: u64,
+    real: u64,
+    sink: FaultSink,
+    op: u32,
+    pad: u32,
+    n: u64,
+    index_stride: u64,
+    rows: u64,
+    len: u64,
+    strides: [u64; 2],
+    inner: Dims,
+    inner_strides: [[u64; MAX_RANK]; 2],
+}
+const _: () = assert!(size_of::<ScatterParams>() == 256);
+
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+    let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
+    let op = gpu.fault_op(launch.op.name());
+    match launch.op {
+        Op::Embedding => pick(gpu, op, &x[0], &x[1], 0, y),
+        Op::Gather { axis } => pick(gpu, op, &x[1], &x[0], axis, y),
+        Op::ScatterRows => scatter(gpu, op, &x[0], &x[1], x.get(2), y),
+        _ => unreachable!("another family's operation"),
+    }
+}
+
+fn pick(gpu: &mut dyn Submit, op: u32, index: &View, x: &View, axis: usize, y: &View) -> Result<()> {
+    const NAMES: [&str; 5] = ["pick_1", "pick_2", "pick_4", "pick_8", "pick_16"];
+    let (shape, strides, size) = (x.layout.shape(), x.layout.strides(), x.dtype.size() as u64);
+    let mut outer = Walk::new(&shape[..axis], [&strides[..axis]]);
+    let inner = Walk::new(&shape[axis + 1..], [&strides[axis + 1..]]);
+    let stride = strides[axis] as u64 * size;
+    let others = outer.0.iter().fold(x.addr | y.addr | stride, |all, dim| all | dim.strides[0] * size);
+    let word = inner.word(size, &[others]);
+    let inner = inner.in_words(size, word);
+    // Not the outer sizes: those count slices.
+    for dim in &mut outer.0 {
+        dim.strides[0] = dim.strides[0] * size / word;
+    }
+    let ids = Walk::of([index]);
+    let (len, n) = (inner.count(), ids.count());
+    let count = outer.count() * n * len;
+    let params = PickParams {
+        x: x.addr,
+        y: y.addr,
+        index: index.addr,
+        sink: gpu.faults(),
+        op,
+        wide: (count >= 1 << 31).into(),
+        count,
+        len,
+        n,
+        rows: shape[axis] as u64,
+        stride: stride / word,
+        ids: ids.dims(),
+        ids_strides: ids.strides(),
+        outer: outer.dims(),
+        outer_strides: outer.strides(),
+        inner: inner.dims(),
+        inner_strides: inner.strides(),
+    };
+    let grid = Grid::line(gpu.props().blocks_for(count, THREADS), THREADS);
+    submit(gpu, Kernel::plain(Family::Index, for_word(NAMES, word)), grid, &params)
+}
+
+fn scatter(
+    gpu: &mut dyn Submit,
+    op: u32,
+    index: &View,
+    x: &View,
+    real: Option<&View>,
+    y: &View,
+) -> Result<()> {
+    const NAMES: [&str; 5] = ["scatter_1", "scatter_2", "scatter_4", "scatter_8", "scatter_16"];
+    let n = index.layout.count() as u64;
+    if n == 0 {
+        return Ok(());
+    }
+    let size = y.dtype.size() as u64;
+    let inner = Walk::new(&y.layout.shape()[1..], [&x.layout.strides()[1..], &y.layout.strides()[1..]]);
+    let strides = [x, y].map(|v| v.layout.strides()[0] as u64 * size);
+    // The only row has a stride that nothing needs.
+    let strides = [if n == 1 { 0 } else { strides[0] }, strides[1]];
+    let word = inner.word(size, &[x.addr, y.addr, strides[0], strides[1]]);
+    let inner = inner.in_words(size, word);
+    let params = ScatterParams {
+        x: x.addr,
+        y: y.addr,
+        index: index.addr,
+        real: real.map_or(0, |view| view.addr),
+        sink: gpu.faults(),
+        op,
+        pad: 0,
+        n,
+        index_stride: index.layout.strides()[0] as u64,
+        rows: y.layout.shape()[0] as u64,
+        len: inner.count(),
+        strides: strides.map(|s| s / word),
+        inner: inner.dims(),
+        inner_strides: inner.strides(),
+    };
+    // Few rows share the device: several blocks for each.
+    let most = gpu.props().blocks_for(u64::MAX, THREADS);
+    let rows = n.min(u64::from(most)) as u32;
+    let split = params.len.div_ceil(u64::from(THREADS) * 4).clamp(1, u64::from((most / rows).max(1)));
+    let grid = Grid { blocks: [rows, split as u32, 1], threads: THREADS, shared: 0 };
+    submit(gpu, Kernel::plain(Family::Index, for_word(NAMES, word)), grid, &params)
 }

@@ -14,8 +14,11 @@ mod norm;
 mod put;
 mod reduce;
 mod rope;
+#[cfg(test)]
+mod testing;
 mod unit;
 mod view;
+mod walk;
 
 pub(crate) use matmul::{is_thin as product_is_thin, scratch_bytes as product_scratch};
 pub(crate) use put::PutClass;

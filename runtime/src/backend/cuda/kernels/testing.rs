@@ -1,0 +1,118 @@
+//! A stream that writes down what is launched, and the kernels' arithmetic of places on the host.
+
+use bytemuck::Pod;
+use proptest::prelude::*;
+
+use super::{FaultSink, Grid, Kernel, Props, Submit};
+use crate::{
+    DType, Result,
+    backend::{Launch, Op, View},
+    layout::{Layout, MAX_RANK},
+};
+
+/// What a launch asked for.
+pub(super) struct Recorder {
+    props: Props,
+    pub(super) calls: Vec<(Kernel, Grid, Vec<u8>)>,
+}
+
+impl Submit for Recorder {
+    fn props(&self) -> &Props {
+        &self.props
+    }
+    fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
+        assert!(grid.blocks.iter().all(|&n| n > 0) && grid.threads == 256 && params.len() <= 4096);
+        self.calls.push((kernel, grid, params.to_vec()));
+        Ok(())
+    }
+    fn faults(&self) -> FaultSink {
+        FaultSink { fault: 64, claim: 128 }
+    }
+    fn fault_op(&mut self, name: &'static str) -> u32 {
+        name.len() as u32
+    }
+}
+
+impl Recorder {
+    /// What launching `op` does.
+    pub(super) fn of(op: Op, inputs: &[View], outputs: &[View]) -> Self {
+        let props = Props { name: "none".into(), capability: (9, 0), multiprocessors: 3, shared_optin: 0 };
+        let mut gpu = Self { props, calls: Vec::new() };
+        let launch = Launch { op, inputs: inputs.into(), outputs: outputs.into() };
+        super::launch(&mut gpu, &launch).unwrap();
+        gpu
+    }
+
+    /// The parameters of call `i`.
+    pub(super) fn params<P: Pod>(&self, i: usize) -> P {
+        bytemuck::pod_read_unaligned(&self.calls[i].2)
+    }
+}
+
+/// A view at an address.
+pub(super) fn view(addr: u64, dtype: DType, shape: &[usize], strides: &[usize]) -> View {
+    View { addr, dtype, layout: Layout::strided(shape, strides).unwrap() }
+}
+
+/// A contiguous view at an address.
+pub(super) fn whole(addr: u64, dtype: DType, shape: &[usize]) -> View {
+    View { addr, dtype, layout: Layout::contiguous(shape).unwrap() }
+}
+
+/// Element offset of the `i`-th element of a view, in row-major order.
+pub(super) fn offset(view: &View, mut i: u64) -> u64 {
+    let mut at = 0;
+    for (&n, &stride) in view.layout.shape().iter().zip(view.layout.strides()).rev() {
+        at += i % n as u64 * stride as u64;
+        i /= n as u64;
+    }
+    at
+}
+
+/// As `locate` of `common.cuh`.
+pub(super) fn locate(dims: super::walk::Dims, strides: &[u64; MAX_RANK], mut i: u64) -> u64 {
+    let mut at = 0;
+    for axis in 0..MAX_RANK {
+        let mut part = i;
+        if axis + 1 < dims.rank as usize {
+            i = part / dims.shape[axis];
+            part -= i * dims.shape[axis];
+        }
+        at += part * strides[axis];
+        if axis + 1 >= dims.rank as usize {
+            break;
+        }
+    }
+    at
+}
+
+/// Shapes of up to five dimensions without an empty one, often with sizes that vectors like.
+pub(super) fn shapes() -> impl Strategy<Value = Vec<usize>> {
+    proptest::collection::vec(prop_oneof![Just(1), Just(2), Just(3), Just(8), Just(16)], 0..=4)
+}
+
+/// Strides for `shape`: contiguous, permuted, broadcast or with gaps, as `kinds` say.
+pub(super) fn strides(shape: &[usize], kinds: &[u8]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..shape.len()).collect();
+    if kinds[0] % 4 == 0 {
+        order.reverse();
+    }
+    let (mut strides, mut next) = (vec![0; shape.len()], 1);
+    for &axis in order.iter().rev() {
+        let kind = kinds[axis + 1] % 8;
+        if kind == 0 {
+            continue;
+        }
+        strides[axis] = next;
+        next *= shape[axis];
+        if kind == 1 {
+            next += 8;
+        }
+    }
+    strides
+}
+
+/// Kinds for [`strides`].
+pub(super) fn kinds() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(0u8..16, 7)
+}
