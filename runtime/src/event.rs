@@ -98,6 +98,11 @@ pub enum Event {
         /// Its new node.
         node: usize,
     },
+    /// A capture was spoilt from outside this runtime, and is tried again.
+    Spoilt {
+        /// The segment.
+        segment: String,
+    },
     /// A recording ran.
     Replayed {
         /// The segment.
@@ -172,6 +177,8 @@ pub struct Stats {
     pub evicted: u64,
     /// Captures abandoned.
     pub aborted: u64,
+    /// Captures spoilt from outside this runtime, such as by a device-wide wait on another thread.
+    pub spoilt: u64,
     /// Audits made.
     pub audits: u64,
     /// Nodes in the tree now.

@@ -186,6 +186,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
         if !std::ptr::eq(tensor.rt, self.step) {
             return Err(Error::DifferentRuntimes { op: self.function.spec.name });
         }
+        self.step.core.borrow().check_live(self.function.spec.name, &tensor.raw)?;
         self.unify_shape(i, tensor.shape())?;
         self.given[i] = Given::Device(tensor.raw);
         Ok(())

@@ -96,6 +96,13 @@ impl Log {
         self.push(|| Event::Aborted { segment: site.to_string() });
     }
 
+    /// A capture was spoilt from outside and is tried again.
+    pub(crate) fn spoilt(&mut self, site: &'static Site) {
+        self.stats.spoilt += 1;
+        tracing::warn!(segment = %site, "another thread of this process disturbed a capture; recording again");
+        self.push(|| Event::Spoilt { segment: site.to_string() });
+    }
+
     pub(crate) fn audited(&mut self, site: &'static Site) {
         self.stats.audits += 1;
         tracing::debug!(segment = %site, "audited");

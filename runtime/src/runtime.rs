@@ -156,6 +156,10 @@ impl Runtime {
         self.core.borrow_mut().launch(op, inputs, outputs)
     }
 
+    pub(crate) fn check_live(&self, op: &'static str, raw: &RawTensor) -> Result<()> {
+        self.core.borrow().check_live(op, raw)
+    }
+
     pub(crate) fn symbol_name(&self, symbol: u8) -> String {
         self.core.borrow().symbol_name(symbol)
     }
@@ -173,7 +177,11 @@ impl Runtime {
             && !bytes.is_empty()
         {
             let len = bytes.len();
-            core.backend.host_write(HostBlock { bytes, writes: vec![(memory.addr(), 0, len)] })?;
+            core.backend.host_write(HostBlock {
+                bytes,
+                writes: vec![(memory.addr(), 0, len)],
+                ..HostBlock::default()
+            })?;
         }
         let owned = Owned::new(self.id, memory, Arc::clone(&self.retire));
         core.owned_memory.retain(|weak: &Weak<Owned>| weak.strong_count() > 0);

@@ -19,6 +19,7 @@ impl Core {
     ///
     /// Every tensor of the result has one count of its own. `None` when nothing had to change.
     pub(crate) fn finish_outputs(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+        self.check_outputs("an output of a call", outputs)?;
         let moves = |core: &Self, raw: &RawTensor| match core.slots[raw.slot as usize].home {
             Home::Pool => true,
             // A static input is overwritten by the next call; parameters are not.
@@ -65,6 +66,14 @@ impl Core {
             entries.push(Entry::Tensor(self.unpadded(out)));
         }
         Ok(Some(entries))
+    }
+
+    /// Refuses outputs whose memory is not theirs any more.
+    pub(super) fn check_outputs(&self, what: &'static str, outputs: &[Entry]) -> Result<()> {
+        outputs.iter().try_for_each(|entry| match entry {
+            Entry::Tensor(raw) => self.check_live(what, raw),
+            _ => Ok(()),
+        })
     }
 
     /// Next time, the allocation behind this slot is placed in the results arena.
@@ -132,6 +141,7 @@ impl Core {
     /// Moves the results of an eager region into their recorded slots. As
     /// [`finish_outputs`](Self::finish_outputs): `None` when they lie there already.
     pub(crate) fn settle_region(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+        self.check_outputs("the result of an eager region", outputs)?;
         if self.run.is_some() || !self.graphs() {
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Core;
+use super::{Core, RunKind};
 use crate::{
     DType, Result,
     backend::{Op, SharedMemory, View},
@@ -42,12 +42,19 @@ impl Core {
 
     /// Before an eager operation writes.
     pub(crate) fn save_before_write(&mut self, outputs: &[View]) -> Result<()> {
-        if self.saver.is_none() || self.run.as_ref().is_some_and(|r| r.kind == super::RunKind::Record) {
-            // A recording writes nothing yet; its first replay saves.
+        let kind = self.run.as_ref().map(|r| r.kind);
+        let audited = kind == Some(RunKind::Audit);
+        // A recording writes nothing yet; its first replay saves.
+        if kind == Some(RunKind::Record) || self.saver.is_none() && !audited {
             return Ok(());
         }
-        let known: Vec<SharedMemory> = self.state_memory(outputs);
-        self.save_memory(&known.into_iter().map(|m| (0, m)).collect::<Vec<_>>())
+        for memory in self.state_memory(outputs) {
+            if audited {
+                self.save_audited(&memory)?;
+            }
+            self.save_memory(&[(0, memory)])?;
+        }
+        Ok(())
     }
 
     fn state_memory(&self, outputs: &[View]) -> Vec<SharedMemory> {

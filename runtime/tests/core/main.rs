@@ -10,10 +10,15 @@ mod support;
 
 mod audit;
 mod buckets;
+#[path = "../common/device.rs"]
+mod device;
 mod eviction;
 mod faults;
 mod lifecycle;
+mod limits;
 mod liveness;
 mod modes;
 mod nets;
+mod panics;
 mod results;
+mod stale;

@@ -11,6 +11,10 @@ pub(crate) struct Props {
     pub(crate) multiprocessors: u32,
     /// Shared memory that a block may have after opting in, in bytes.
     pub(crate) shared_optin: u32,
+    /// Whether address ranges can be reserved and mapped as they grow.
+    pub(crate) virtual_memory: bool,
+    /// Whether memory can be allocated in stream order.
+    pub(crate) pools: bool,
 }
 
 impl Props {

@@ -32,7 +32,7 @@ DEVICE f32 to_f32(u32 x) { return (f32)x; }
 DEVICE f32 to_f32(u8 x) { return (f32)x; }
 DEVICE f32 to_f32(boolean x) { return (f32)x.bits; }
 
-template <typename T> struct From;
+template <typename E> struct From;  // `T` and `U` are macros
 template <> struct From<f32> { static DEVICE f32 f(f32 x) { return x; } };
 template <> struct From<f16> {
     static DEVICE f16 f(f32 x) { f16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x)); return r; }
@@ -41,7 +41,7 @@ template <> struct From<bf16> {
     static DEVICE bf16 f(f32 x) { bf16 r; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x)); return r; }
 };
 // Rounded to nearest even.
-template <typename T> DEVICE T from_f32(f32 x) { return From<T>::f(x); }
+template <typename E> DEVICE E from_f32(f32 x) { return From<E>::f(x); }
 
 // ---- views
 
@@ -112,3 +112,132 @@ DEVICE f32 warp_max(f32 x) {
 
 // 16 bytes at once.
 struct alignas(16) Words { u32 w[4]; };
+
+// ---- what the first kernel of a graph writes
+
+// One destination. `from` is an offset into the payload (kind 0) or a device address (kind 1).
+struct Put {
+    u64 to;
+    u64 from;
+    u32 bytes;
+    u32 kind;
+};
+
+// The payload starts with `count` puts; what they copy from follows.
+DEVICE void put_all(u32 count, const u8* payload) {
+    for (u32 n = blockIdx.x; n < count; n += gridDim.x) {
+        const Put put = ((const Put*)payload)[n];
+        const u8* from = put.kind ? (const u8*)put.from : payload + put.from;
+        u8* to = (u8*)put.to;
+        if (((put.to | (u64)from | put.bytes) & 15u) == 0) {
+            for (u32 i = threadIdx.x; i < put.bytes / 16; i += blockDim.x) {
+                ((Words*)to)[i] = ((const Words*)from)[i];
+            }
+        } else {
+            for (u32 i = threadIdx.x; i < put.bytes; i += blockDim.x) to[i] = from[i];
+        }
+    }
+}
+
+#define PUT(NAME, PAYLOAD)                                                            \
+    struct NAME##Params {                                                             \
+        u32 count;                                                                    \
+        u32 pad[3];                                                                   \
+        alignas(16) u8 payload[PAYLOAD];                                              \
+    };                                                                                \
+    extern "C" __global__ void __launch_bounds__(256)                                 \
+        NAME(const __grid_constant__ NAME##Params p) {                                \
+        put_all(p.count, (const u8*)p.payload);                                           \
+    }
+
+// ---- conversions that are not to f32
+
+// Truncated, saturated; NaN is 0.
+template <typename I> struct Saturate;
+template <> struct Saturate<i32> {
+    template <typename F> static DEVICE i32 of(F v) {
+        return v != v ? 0 : v >= (F)2147483648.0 ? 2147483647 : v <= (F)-2147483648.0 ? -2147483647 - 1 : (i32)v;
+    }
+};
+template <> struct Saturate<u32> {
+    template <typename F> static DEVICE u32 of(F v) {
+        return !(v > (F)0) ? 0u : v >= (F)4294967296.0 ? 0xffffffffu : (u32)v;
+    }
+};
+template <> struct Saturate<u8> {
+    template <typename F> static DEVICE u8 of(F v) {
+        return !(v > (F)0) ? (u8)0 : v >= (F)256 ? (u8)255 : (u8)(u32)v;
+    }
+};
+
+// Rounded so that rounding again to a narrower float gives the same as rounding once.
+DEVICE f32 odd_f32(double v) {
+    f32 near = __double2float_rz(v);
+    return (double)near == v || near != near ? near : __uint_as_float(__float_as_uint(near) | 1u);
+}
+DEVICE f32 odd_f32(i32 v) {
+    f32 near = __int2float_rz(v);
+    return (i64)near == (i64)v ? near : __uint_as_float(__float_as_uint(near) | 1u);
+}
+DEVICE f32 odd_f32(u32 v) {
+    f32 near = __uint2float_rz(v);
+    return (i64)near == (i64)v ? near : __uint_as_float(__float_as_uint(near) | 1u);
+}
+
+// ---- several views walked together: dimensions innermost first, so that the last needs no division
+
+struct Dims {
+    u32 rank;
+    u32 wide;  // whether a number or an offset may not fit in 31 bits
+    u64 shape[MAX_RANK];
+};
+
+template <int N> DEVICE void locate(const Dims& d, const u64 (*strides)[MAX_RANK], u64 i, u64* at) {
+    if (d.rank <= 1 || d.wide) {
+#pragma unroll
+        for (int k = 0; k < N; ++k) at[k] = 0;
+#pragma unroll
+        for (int axis = 0; axis < MAX_RANK; ++axis) {
+            u64 part = i;
+            if (axis + 1 < (int)d.rank) {
+                i = part / d.shape[axis];
+                part -= i * d.shape[axis];
+            }
+#pragma unroll
+            for (int k = 0; k < N; ++k) at[k] += part * strides[k][axis];
+            if (axis + 1 >= (int)d.rank) break;
+        }
+    } else {
+        u32 rest = (u32)i, near[N];
+#pragma unroll
+        for (int k = 0; k < N; ++k) near[k] = 0;
+#pragma unroll
+        for (int axis = 0; axis < MAX_RANK; ++axis) {
+            u32 part = rest;
+            if (axis + 1 < (int)d.rank) {
+                u32 n = (u32)d.shape[axis];
+                rest = part / n;
+                part -= rest * n;
+            }
+#pragma unroll
+            for (int k = 0; k < N; ++k) near[k] += part * (u32)strides[k][axis];
+            if (axis + 1 >= (int)d.rank) break;
+        }
+#pragma unroll
+        for (int k = 0; k < N; ++k) at[k] = near[k];
+    }
+}
+
+// ---- packs: several elements in one load
+
+template <int BYTES> struct Raw;
+template <> struct Raw<1> { u8 w; };
+template <> struct Raw<2> { u16 w; };
+template <> struct Raw<4> { u32 w; };
+template <> struct alignas(8) Raw<8> { u32 w[2]; };
+template <> struct alignas(16) Raw<16> { u32 w[4]; };
+
+template <typename E, int V> union Pack {
+    Raw<sizeof(E) * V> raw;
+    E v[V];
+};

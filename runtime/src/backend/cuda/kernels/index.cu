@@ -1,1 +1,134 @@
+// Rows picked and placed by indices found in device memory. Rows are counted in words of 1 to 16
+// bytes.
 #include "common.cuh"
+
+// `y[o, n, e] = x[o, index[n], e]`, or zeros; `y` is contiguous.
+struct PickParams {
+    u64 x;
+    u64 y;
+    u64 index;      // u32
+    FaultSink sink;
+    u32 op;
+    u32 wide;       // whether a number may not fit in 31 bits
+    u64 count;      // words of the output
+    u64 len;        // words of a slice
+    u64 n;          // indices
+    u64 rows;       // slices of `x` along the axis
+    u64 stride;     // between them, in words
+    Dims ids;
+    u64 ids_strides[1][MAX_RANK];
+    Dims outer;
+    u64 outer_strides[1][MAX_RANK];
+    Dims inner;
+    u64 inner_strides[1][MAX_RANK];
+};
+static_assert(sizeof(PickParams) == 400, "mirrored in index.rs");
+
+DEVICE u32 id_at(const PickParams& p, u64 k) {
+    u64 at[1];
+    locate<1>(p.ids, p.ids_strides, k, at);
+    return ((const u32*)p.index)[at[0]];
+}
+
+// Only the first index in the order of the list is reported: looking back is slow, but a fault is
+// rare, and a reported one ends the search.
+template <typename Bad> DEVICE bool is_first(const FaultSink& sink, u64 k, Bad bad) {
+    for (u64 j = 0; j < k; ++j) {
+        if (*(volatile u32*)sink.claim != 0u || bad(j)) return false;
+    }
+    return true;
+}
+
+template <int W, typename I> DEVICE void pick(const PickParams& p) {
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < p.count; i += (u64)gridDim.x * blockDim.x) {
+        I slice = (I)i / (I)p.len, e = (I)i - slice * (I)p.len;
+        I o = slice / (I)p.n, k = slice - o * (I)p.n;
+        u32 row = id_at(p, k);
+        Raw<W> word = {};
+        if (row < p.rows) {
+            u64 outer[1], inner[1];
+            locate<1>(p.outer, p.outer_strides, o, outer);
+            locate<1>(p.inner, p.inner_strides, e, inner);
+            word = ((const Raw<W>*)p.x)[outer[0] + row * p.stride + inner[0]];
+        } else if (o == 0 && e == 0) {
+            if (is_first(p.sink, k, [&](u64 j) { return id_at(p, j) >= p.rows; })) {
+                report(p.sink, p.op, row, p.rows);
+            }
+        }
+        ((Raw<W>*)p.y)[i] = word;
+    }
+}
+
+#define PICK(W)                                                                      \
+    extern "C" __global__ void __launch_bounds__(256)                                \
+        pick_##W(const __grid_constant__ PickParams p) {                             \
+        if (p.wide) pick<W, u64>(p);                                                 \
+        else pick<W, u32>(p);                                                        \
+    }
+PICK(1) PICK(2) PICK(4) PICK(8) PICK(16)
+
+// `y[index[i], ..] = x[i, ..]` for the last `i` of each row.
+struct ScatterParams {
+    u64 x;
+    u64 y;
+    u64 index;         // u32
+    u64 real;          // u32*: how many indices count; 0: all
+    FaultSink sink;
+    u32 op;
+    u32 pad;
+    u64 n;
+    u64 index_stride;  // in elements
+    u64 rows;
+    u64 len;           // words of a row
+    u64 strides[2];    // between rows, in words: of `x`, of `y`
+    Dims inner;
+    u64 inner_strides[2][MAX_RANK];
+};
+static_assert(sizeof(ScatterParams) == 256, "mirrored in index.rs");
+
+#define SKIP 0xffffffffu
+
+// A block takes one index at a time; blocks along y share the words of its row. A row that a later
+// index names again is left to that one, so each row is written once.
+template <int W> DEVICE void scatter(const ScatterParams& p) {
+    const u32* index = (const u32*)p.index;
+    u64 n = p.n;
+    if (p.real) {
+        u64 real = *(const u32*)p.real;
+        n = real < n ? real : n;
+    }
+    for (u64 i = blockIdx.x; i < n; i += gridDim.x) {
+        u32 row = index[i * p.index_stride];
+        if (row == SKIP) continue;
+        if (row >= p.rows) {
+            if (threadIdx.x == 0 && blockIdx.y == 0) {
+                auto bad = [&](u64 j) {
+                    u32 other = index[j * p.index_stride];
+                    return other >= p.rows && other != SKIP;
+                };
+                if (is_first(p.sink, i, bad)) report(p.sink, p.op, row, p.rows);
+            }
+            continue;
+        }
+        int again = 0;
+        for (u64 j = i + 1 + threadIdx.x; j < n; j += blockDim.x) {
+            if (index[j * p.index_stride] == row) {
+                again = 1;
+                break;
+            }
+        }
+        if (__syncthreads_or(again)) continue;
+        const Raw<W>* from = (const Raw<W>*)p.x + i * p.strides[0];
+        Raw<W>* to = (Raw<W>*)p.y + row * p.strides[1];
+        for (u64 e = (u64)blockIdx.y * blockDim.x + threadIdx.x; e < p.len; e += (u64)gridDim.y * blockDim.x) {
+            u64 at[2];
+            locate<2>(p.inner, p.inner_strides, e, at);
+            to[at[1]] = from[at[0]];
+        }
+    }
+}
+
+#define SCATTER(W)                                                                   \
+    extern "C" __global__ void __launch_bounds__(256)                                \
+        scatter_##W(const __grid_constant__ ScatterParams p) { scatter<W>(p); }
+SCATTER(1) SCATTER(2) SCATTER(4) SCATTER(8) SCATTER(16)
