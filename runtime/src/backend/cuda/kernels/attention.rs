@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::{Family, Grid, Kernel, Props, Submit, submit};
 use crate::{
-    Error, Result,
+    DType, Error, Result,
     backend::{Launch, MaskKind, Op, View},
 };
 
@@ -18,6 +18,13 @@ const MAX_SIZE: usize = 256;
 const KEYS: usize = 64;
 /// Most parts of the keys.
 const SPLITS: usize = 64;
+
+/// Queries up to which the decode kernel takes a call.
+const DECODE_TIMES: usize = 8;
+/// Queries of a block on tensor cores.
+const QUERIES: usize = 64;
+/// The largest head on tensor cores.
+const TILED_SIZE: usize = 128;
 
 /// Mirrors `Params` of `attention_decode.cu` and `attention_prefill.cu`.
 #[repr(C)]
@@ -90,13 +97,15 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(props: &Props, z: &Sizes) -> Self {
+    fn new(props: &Props, dtype: DType, z: &Sizes) -> Self {
         let rows = z.rows().next_power_of_two().clamp(1, 8);
         let chunks = z.rows().div_ceil(rows);
         let blocks = (z.batches * z.key_heads * chunks).max(1);
         // About three blocks run at once on a multiprocessor.
         let wanted = props.multiprocessors as usize * 3 / blocks;
         let splits = wanted.min(z.keys.div_ceil(KEYS)).clamp(1, SPLITS);
+        // Tiles are not split: what they do not take for the strides' sake goes without, too.
+        let splits = if suits_tiles(dtype, z) { 1 } else { splits };
         let lanes = z.size.max(z.size_v).div_ceil(EACH).next_power_of_two();
         Self { rows, chunks, splits, lanes }
     }
@@ -114,7 +123,7 @@ fn vector(view: &View) -> bool {
 
 pub(super) fn scratch_bytes(props: &Props, inputs: &[View], _outputs: &[View]) -> u64 {
     let Some(z) = Sizes::of(inputs) else { return 0 };
-    let plan = Plan::new(props, &z);
+    let plan = Plan::new(props, inputs[0].dtype, &z);
     if plan.splits == 1 {
         return 0;
     }
@@ -131,7 +140,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
     }
     let (q, k, v, y) = (&launch.inputs[0], &launch.inputs[1], &launch.inputs[2], &launch.outputs[0]);
     let limits = launch.inputs.get(3);
-    let plan = Plan::new(gpu.props(), &z);
+    let plan = Plan::new(gpu.props(), q.dtype, &z);
     let strides = |view: &View| -> [u64; 4] {
         let mut out = [0; 4];
         for (out, &stride) in out.iter_mut().zip(view.layout.strides()) {
@@ -169,7 +178,29 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
         vector: (vector(k) && vector(v)).into(),
         scale,
     };
+    let in_tiles = [q, k, v].into_iter().all(vector) && y.addr.is_multiple_of(16);
+    if plan.splits == 1 && in_tiles && suits_tiles(q.dtype, &z) {
+        return prefill(gpu, q, &z, &params);
+    }
     decode(gpu, q, &z, plan, &params)
+}
+
+/// Whether tensor cores pay, and take such heads.
+fn suits_tiles(dtype: DType, z: &Sizes) -> bool {
+    let fits = |size: usize| (16..=TILED_SIZE).contains(&size) && size.is_multiple_of(16);
+    dtype != DType::F32 && z.times > DECODE_TIMES && fits(z.size) && fits(z.size_v)
+}
+
+fn prefill(gpu: &mut dyn Submit, q: &View, z: &Sizes, params: &Params) -> Result<()> {
+    let (name, room, keys) =
+        if z.size.max(z.size_v) <= 64 { ("prefill_64", 64, 64) } else { ("prefill_128", 128, 32) };
+    let chunks = z.times.div_ceil(QUERIES);
+    let blocks = z.batches * z.key_heads * z.group * chunks;
+    // Queries, and two tiles each of keys and values: at most 48 KiB, which no block must ask for.
+    let shared = (QUERIES + 4 * keys) * room * q.dtype.size();
+    let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
+    let params = Params { chunks: chunks as u32, ..*params };
+    submit(gpu, Kernel::of(Family::AttentionPrefill, q.dtype, name), grid, &params)
 }
 
 fn decode(gpu: &mut dyn Submit, q: &View, z: &Sizes, plan: Plan, params: &Params) -> Result<()> {

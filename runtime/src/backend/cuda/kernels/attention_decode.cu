@@ -235,7 +235,7 @@ template <int R> DEVICE void attend(const Params& p) {
 }
 
 #define ATTEND(R)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS) attend_##R(const __grid_constant__ Params p) { \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2) attend_##R(const __grid_constant__ Params p) { \
         attend<R>(p);                                                                                      \
     }
 ATTEND(1)
