@@ -208,6 +208,22 @@ pub enum Error {
         reason: FallbackReason,
     },
 
+    /// A call that records something new however often it is repeated, where `or_error` is set.
+    #[error(
+        "`{function}`: for sizes {sizes:?}, every pass of `capture_all` records something new in {}; something \
+         in their keys changes from call to call (a `#[key]`, a shape, an address): pass it as `#[host]`, or \
+         keep it the same",
+        segments.join(", ")
+    )]
+    Unsettled {
+        /// The function.
+        function: &'static str,
+        /// The sizes of its `#[dims]` symbols.
+        sizes: Vec<usize>,
+        /// The segments that were warmed up or recorded in the last pass.
+        segments: Vec<String>,
+    },
+
     /// A recording after capture was closed.
     #[error(
         "{segment}: nothing is recorded for this input and capture is closed (`Runtime::close_capture`); capture it at start-up"

@@ -136,7 +136,18 @@ pub enum Event {
         /// Why.
         why: FallbackReason,
     },
-    /// Recordings went because a parameter that they use was dropped.
+    /// `capture_all` repeated a call as often as it does, and it still recorded something new: calls in
+    /// service will, too.
+    Unsettled {
+        /// The function.
+        function: &'static str,
+        /// The sizes of its `#[dims]` symbols.
+        sizes: Vec<usize>,
+        /// The segments that were warmed up or recorded in the last pass.
+        segments: Vec<String>,
+    },
+    /// Recordings went because what they use was dropped, because a result is placed better now, or
+    /// because their body does something else now.
     Evicted {
         /// How many nodes.
         nodes: usize,
@@ -173,6 +184,8 @@ pub struct Stats {
     pub copied_bytes: u64,
     /// Calls or segments that ran without a graph.
     pub fallbacks: u64,
+    /// Combinations of sizes that `capture_all` could not settle.
+    pub unsettled: u64,
     /// Nodes evicted.
     pub evicted: u64,
     /// Captures abandoned.

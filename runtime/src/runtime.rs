@@ -61,6 +61,13 @@ impl Runtime {
     /// # Errors
     /// A failure that no earlier call could report.
     pub fn step(&mut self) -> Result<Step<'_>> {
+        // Saving belongs to one `capture_all`, which is over, however it ended.
+        self.core.get_mut().end_saving_later();
+        self.saving_step()
+    }
+
+    /// A step of `capture_all`, which goes on saving.
+    pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
         let retired = self.retire.take();
         self.graphs.set(false);
         self.core.get_mut().begin_step(&retired)?;

@@ -142,11 +142,7 @@ impl Core {
             Ok(())
         });
         if let Err(error) = outcome {
-            for entry in &entries {
-                if let Entry::Tensor(raw) = entry {
-                    self.release(raw.slot, raw.epoch);
-                }
-            }
+            self.release_all(&entries);
             return Err(error);
         }
         self.log.audited(site);

@@ -199,9 +199,7 @@ impl Core {
 
     /// Starts a generation: nothing of the last one is reachable any more, whatever was forgotten.
     pub(crate) fn begin_step(&mut self, retired: &[u64]) -> Result<()> {
-        if self.run.take().is_some() {
-            self.backend.abort_capture();
-        }
+        self.abort_run();
         self.epoch = self.epoch.wrapping_add(1);
         self.slots.clear();
         self.free_slots.clear();

@@ -3,13 +3,43 @@
 use super::{Function, Synthetic};
 use crate::{Error, Result, Runtime, Step, mode::Mode};
 
+/// How often a call is repeated until nothing new is recorded. Three passes warm up, record, and record
+/// again where results were placed better meanwhile; the fourth finds nothing. A chain of such moves
+/// takes more, a body that is never the same takes them all.
+const PASSES: usize = 8;
+
+/// Saves state from its making on, and puts it back when it goes, also by a panic.
+struct Saving<'r>(&'r mut Runtime);
+
+impl<'r> Saving<'r> {
+    fn begin(rt: &'r mut Runtime) -> Self {
+        rt.core.get_mut().begin_saving();
+        Self(rt)
+    }
+
+    fn end(self) -> Result<()> {
+        self.0.core.get_mut().end_saving()
+    }
+}
+
+impl Drop for Saving<'_> {
+    fn drop(&mut self) {
+        let core = self.0.core.get_mut();
+        core.log.watch(false);
+        core.end_saving_later();
+    }
+}
+
 impl Function {
     /// Runs `call` for every combination of bucket sizes, largest first, until nothing new is recorded.
-    /// State that the calls write is put back at the end.
+    /// State that the calls write is put back at the end, also when they fail or panic.
+    ///
+    /// A call that still records something new after eight passes is told by
+    /// [`Event::Unsettled`](crate::Event::Unsettled).
     ///
     /// # Errors
-    /// [`Error::Config`] when the function has inputs whose size is not known from buckets; what the
-    /// calls say.
+    /// [`Error::Config`] when the function has inputs whose size is not known from buckets;
+    /// [`Error::Unsettled`] under `or_error`; what the calls say.
     pub fn capture_all(
         &self,
         rt: &mut Runtime,
@@ -21,28 +51,41 @@ impl Function {
         }
         let combinations = self.combinations()?;
         let total = combinations.len();
-        rt.core.get_mut().begin_saving();
-        let mut outcome = Ok(());
-        'all: for (done, sizes) in combinations.iter().enumerate() {
+        let saving = Saving::begin(rt);
+        for (done, sizes) in combinations.iter().enumerate() {
             progress(CaptureProgress { done, total, sizes, symbols: self.spec.symbols });
             let synthetic = Synthetic { function: self, sizes };
-            // Warm up, record, and once more when results were placed better meanwhile.
-            for _pass in 0..4 {
-                let before = rt.stats();
-                outcome = rt.step().and_then(|step| call(&step, &synthetic));
-                if outcome.is_err() {
-                    break 'all;
-                }
-                let after = rt.stats();
-                if (after.warmups, after.recordings) == (before.warmups, before.recordings) {
-                    break;
-                }
-            }
+            self.settle(saving.0, sizes, |step| call(step, &synthetic))?;
         }
-        let restored = rt.core.get_mut().end_saving();
-        outcome.and(restored)?;
+        saving.end()?;
         progress(CaptureProgress { done: total, total, sizes: &[], symbols: self.spec.symbols });
         rt.synchronize()
+    }
+
+    /// Repeats a call until a pass records nothing new.
+    fn settle(
+        &self,
+        rt: &mut Runtime,
+        sizes: &[usize],
+        mut call: impl FnMut(&Step<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut fresh = Vec::new();
+        for _pass in 0..PASSES {
+            rt.core.get_mut().log.watch(true);
+            rt.saving_step().and_then(|step| call(&step))?;
+            fresh = rt.core.get_mut().log.watch(false);
+            if fresh.is_empty() {
+                return Ok(());
+            }
+        }
+        let function = self.spec.name;
+        let segments: Vec<String> = fresh.iter().map(ToString::to_string).collect();
+        let sizes = sizes.to_vec();
+        if self.options.or_error {
+            return Err(Error::Unsettled { function, sizes, segments });
+        }
+        rt.core.get_mut().log.unsettled(function, sizes, segments);
+        Ok(())
     }
 
     fn combinations(&self) -> Result<Vec<Vec<usize>>> {
@@ -68,7 +111,9 @@ impl Function {
                 })
                 .collect();
         }
-        all.sort_by_key(|sizes| std::cmp::Reverse(sizes.iter().product::<usize>()));
+        all.sort_by_key(|sizes| {
+            std::cmp::Reverse(sizes.iter().fold(1usize, |n, &size| n.saturating_mul(size)))
+        });
         Ok(all)
     }
 }

@@ -5,7 +5,6 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use super::Function;
 use crate::{
     Element, Result, Runtime,
-    bucket::Schedule,
     inputs::{Dim, DimsSpec},
     param::Owned,
 };
@@ -24,18 +23,15 @@ impl Function {
         if let Some((_, owned)) = fitting {
             return Ok(Arc::clone(owned));
         }
-        let largest: usize = match self.spec.inputs[i].dims {
-            DimsSpec::Some(dims) => dims
-                .iter()
-                .map(|d| match *d {
-                    Dim::Const(n) => Some(n),
-                    Dim::Symbol(s) => self.schedules[s].as_ref().map(Schedule::largest),
-                })
-                .product::<Option<usize>>()
-                .unwrap_or(0),
-            DimsSpec::Unspecified => 0,
+        let spec = &self.spec.inputs[i];
+        let largest = match spec.dims {
+            DimsSpec::Some(dims) => dims.iter().try_fold(spec.dtype.size(), |bytes, d| match *d {
+                Dim::Const(n) => bytes.checked_mul(n),
+                Dim::Symbol(s) => bytes.checked_mul(self.schedules[s].as_ref()?.largest()),
+            }),
+            DimsSpec::Unspecified => None,
         };
-        let planned = (largest * self.spec.inputs[i].dtype.size()) as u64;
+        let planned = largest.unwrap_or(0) as u64;
         let capacity = if planned >= bytes { planned } else { bytes.next_power_of_two() };
         let owned = rt.allocate_owned(capacity, None)?;
         statics[i].push((capacity, Arc::clone(&owned)));

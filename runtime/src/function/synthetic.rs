@@ -4,6 +4,7 @@ use super::Function;
 use crate::{
     Element, Error, Result, Step, Tensor,
     inputs::{Dim, DimsSpec},
+    layout::Layout,
 };
 
 /// Inputs of zeros, for `capture_all`.
@@ -34,10 +35,10 @@ impl Synthetic<'_> {
     /// Zeros for a `#[host]` tensor, with their shape.
     ///
     /// # Errors
-    /// [`Error::Config`] without `#[dims]`.
+    /// [`Error::Config`] without `#[dims]`; [`Error::TooLarge`].
     pub fn host<T: Element>(&self, i: usize) -> Result<SyntheticSlice<T>> {
         let shape = self.shape(i)?;
-        Ok(SyntheticSlice { data: vec![T::from_f64(0.0); shape.iter().product()], shape })
+        Ok(SyntheticSlice { data: zeros(&shape)?, shape })
     }
 
     /// Zero, for a `#[host]` scalar.
@@ -48,11 +49,19 @@ impl Synthetic<'_> {
     /// Zeros for a device tensor.
     ///
     /// # Errors
-    /// [`Error::Config`] without `#[dims]`.
+    /// [`Error::Config`] without `#[dims]`; [`Error::TooLarge`].
     pub fn device<'s, T: Element>(&self, step: &Step<'s>, i: usize) -> Result<Tensor<'s, T>> {
         let shape = self.shape(i)?;
-        step.tensor(&shape, &vec![T::from_f64(0.0); shape.iter().product()])
+        step.tensor(&shape, &zeros::<T>(&shape)?)
     }
+}
+
+fn zeros<T: Element>(shape: &[usize]) -> Result<Vec<T>> {
+    let count = Layout::contiguous(shape)?.count();
+    let mut data = Vec::new();
+    data.try_reserve_exact(count).map_err(|_| Error::TooLarge { shape: shape.to_vec() })?;
+    data.resize(count, T::from_f64(0.0));
+    Ok(data)
 }
 
 /// Owned zeros with a shape.

@@ -8,6 +8,7 @@
 
 mod support;
 
+mod ahead;
 mod audit;
 mod buckets;
 #[path = "../common/device.rs"]
