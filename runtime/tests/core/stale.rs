@@ -1,5 +1,7 @@
 //! Tensors whose memory is not theirs any more: using one is a typed error, never another's values.
 
+#![allow(clippy::result_large_err, reason = "an error that holds a tensor is what these tests are about")]
+
 use std::cell::{Cell, RefCell};
 
 use graphable::{Error, Mode, Result, Runtime, Schedule, State, Step, ops};
