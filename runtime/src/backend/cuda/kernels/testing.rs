@@ -39,7 +39,7 @@ impl Recorder {
         let props = Props { name: "none".into(), capability: (9, 0), multiprocessors: 3, shared_optin: 0 };
         let mut gpu = Self { props, calls: Vec::new() };
         let launch = Launch { op, inputs: inputs.into(), outputs: outputs.into() };
-        super::launch(&mut gpu, &launch).unwrap();
+        super::launch(&mut gpu, &launch, 0).unwrap();
         gpu
     }
 
