@@ -1,5 +1,7 @@
 //! Matrix products: by the library or by our own kernels, whichever was measured to be faster.
 
+use std::sync::Arc;
+
 use super::{
     CudaBackend,
     blas::{Addresses, Blas, Plan},
@@ -59,14 +61,17 @@ impl CudaBackend {
     }
 
     fn run_plan(&mut self, plan: &Plan, inputs: &[View], output: &View, scratch: u64) -> Result<()> {
-        let stream = self.shared.stream.raw();
+        let (stream, context) = (self.shared.stream.raw(), Arc::clone(&self.shared.context));
         let at = Addresses::of(inputs, output);
         let Some(blas) = self.blas() else {
             return Err(self.failed("launch", "a plan without the library".into()));
         };
-        // SAFETY: the stream is of the bound context, in which the library was opened; the plan was
-        // made for these operands; the core keeps them and the scratch until the product has run.
-        unsafe { blas.run(plan, stream, at, scratch) }
+        // The library may load a kernel now, which would spoil a capture.
+        context.unordered(|| {
+            // SAFETY: the stream is of the bound context, in which the library was opened; the plan was
+            // made for these operands; the core keeps them and the scratch until the product has run.
+            unsafe { blas.run(plan, stream, at, scratch) }
+        })
     }
 
     fn tune(&mut self, plan: &Plan, inputs: &[View], output: &View) -> Result<Plan> {

@@ -88,6 +88,13 @@ impl Module {
         // SAFETY: the module is loaded, the name terminated; one handle is written.
         let code = unsafe { (context.table.module_function)(&mut raw, self.raw, symbol.as_ptr()) };
         context.check("cuModuleGetFunction", code)?;
+        // The driver loads a function when it is first used, and a capture may be the first use: asking
+        // for an attribute loads it now.
+        const REGISTERS: i32 = 4;
+        let mut registers = 0;
+        // SAFETY: the function was just found; one integer is written.
+        let code = unsafe { (context.table.func_attribute)(&mut registers, REGISTERS, raw) };
+        context.check("cuFuncGetAttribute", code)?;
         Ok(Function { raw })
     }
 }

@@ -75,6 +75,7 @@ table! {
     event_elapsed: c"cuEventElapsedTime"(*mut f32, Handle, Handle);
     module_load: c"cuModuleLoadData"(*mut Handle, *const c_void);
     module_function: c"cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
+    func_attribute: c"cuFuncGetAttribute"(*mut c_int, c_int, Handle);
     func_set_attribute: c"cuFuncSetAttribute"(Handle, c_int, c_int);
     launch: c"cuLaunchKernel"(
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void

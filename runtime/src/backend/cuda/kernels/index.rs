@@ -79,7 +79,7 @@ fn pick(gpu: &mut dyn Submit, op: u32, index: &View, x: &View, axis: usize, y: &
     let mut outer = Walk::new(&shape[..axis], [&strides[..axis]]);
     let inner = Walk::new(&shape[axis + 1..], [&strides[axis + 1..]]);
     let stride = strides[axis] as u64 * size;
-    let others = outer.0.iter().fold(x.addr | y.addr | stride, |all, dim| all | dim.strides[0] * size);
+    let others = outer.0.iter().fold(x.addr | y.addr | stride, |all, dim| all | (dim.strides[0] * size));
     let word = inner.word(size, &[others]);
     let inner = inner.in_words(size, word);
     // Not the outer sizes: those count slices.
