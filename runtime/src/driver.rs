@@ -95,6 +95,9 @@ impl Drop for Direct<'_> {
     }
 }
 
+/// How often a capture is tried again that was spoilt from outside.
+const RETRIES: u32 = 3;
+
 /// Ends a body that failed or panicked.
 struct Aborting<'s> {
     rt: &'s Runtime,
@@ -118,7 +121,7 @@ impl Runtime {
         site: &'static Site,
         identity: Identity,
         write: impl Fn(&mut KeyWriter),
-        body: impl FnOnce() -> Result<O, E>,
+        body: impl FnMut() -> Result<O, E>,
     ) -> Result<O, E>
     where
         O: LiveOut<'s>,
@@ -168,17 +171,29 @@ impl Runtime {
         identity: Identity,
         key: &mut KeyWriter,
         write: impl Fn(&mut KeyWriter),
-        body: impl FnOnce() -> Result<O, E>,
+        mut body: impl FnMut() -> Result<O, E>,
     ) -> Result<O, E>
     where
         O: LiveOut<'s>,
         E: From<Error>,
     {
-        self.collect(key, write);
-        self.core.borrow_mut().begin_run(kind, site, identity, key)?;
-        let (out, encoder) = self.guarded(body)?;
-        self.core.borrow_mut().finish_run(key, &encoder)?;
-        Ok(out)
+        for tries in 0.. {
+            self.collect(key, &write);
+            self.core.borrow_mut().begin_run(kind, site, identity, key)?;
+            let done = self.guarded(&mut body).and_then(|(out, encoder)| {
+                self.core.borrow_mut().finish_run(key, &encoder)?;
+                Ok(out)
+            });
+            // A driver consumes its inputs, so full mode's body runs once; the next call records.
+            let again = matches!(identity, Identity::Segment(_)) && tries < RETRIES;
+            let mut core = self.core.borrow_mut();
+            if done.is_err() && again && kind == RunKind::Record && core.backend.capture_was_spoilt() {
+                core.log.spoilt(site);
+                continue;
+            }
+            return done;
+        }
+        unreachable!("the loop returns")
     }
 
     fn audit<'s, O, E>(

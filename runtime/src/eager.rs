@@ -6,9 +6,10 @@ use crate::{
     Element, Error, Event, Result, Runtime, Scope, Stats, Tensor,
     backend::{HostBlock, PendingBytes},
     element::{from_bytes, to_bytes},
-    layout::Layout,
+    layout::{Layout, Marks},
     output::{Decoder, Encoder, LiveOut},
     plan::Site,
+    tensor::RawTensor,
 };
 
 /// The right to look at device data: given by a [`Step`](crate::Step) and by `#[eager(cx)]`.
@@ -65,12 +66,25 @@ impl<'s> Eager<'s> {
     }
 
     fn start_read<T: Element>(&self, call: &'static str, tensor: &Tensor<'_, T>) -> Result<PendingRead<T>> {
+        self.start_read_as(call, tensor, tensor.raw.marks).map(|(pending, _)| pending)
+    }
+
+    /// Reads the real part of a tensor that is padded as `marks` says; also gives the layout read.
+    pub(crate) fn start_read_as<T: Element>(
+        &self,
+        call: &'static str,
+        tensor: &Tensor<'_, T>,
+        marks: Marks,
+    ) -> Result<(PendingRead<T>, Layout)> {
         if !std::ptr::eq(self.rt, tensor.rt) {
             return Err(Error::DifferentRuntimes { op: call });
         }
         let mut core = self.rt.core.borrow_mut();
-        let raw = core.unpadded(tensor.raw);
-        Ok(PendingRead { bytes: core.read(call, raw)?, _type: std::marker::PhantomData })
+        core.may_look(call)?;
+        core.check_live(call, &tensor.raw)?;
+        let raw = core.unpadded(RawTensor { marks, ..tensor.raw });
+        let bytes = core.read(raw)?;
+        Ok((PendingRead { bytes, _type: std::marker::PhantomData }, Layout::contiguous(raw.layout.shape())?))
     }
 
     /// Copies host data (row-major) to the device.
@@ -87,13 +101,17 @@ impl<'s> Eager<'s> {
             });
         }
         let mut core = self.rt.core.borrow_mut();
-        let raw = core.allocate_output("tensor", T::DTYPE, layout, crate::layout::Marks::NONE)?;
+        let raw = core.allocate_output("tensor", T::DTYPE, layout, Marks::NONE)?;
         let bytes = to_bytes(data);
         let len = bytes.len();
         let written = if len == 0 {
             Ok(())
         } else {
-            core.backend.host_write(HostBlock { bytes, writes: vec![(raw.addr, 0, len)] })
+            core.backend.host_write(HostBlock {
+                bytes,
+                writes: vec![(raw.addr, 0, len)],
+                ..HostBlock::default()
+            })
         };
         drop(core);
         let tensor = Tensor::from_raw(self.rt, raw);

@@ -78,7 +78,8 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq 
     fn from_repr(repr: Self::Repr) -> Self;
     /// The value as `f64`; exact for every element type.
     fn to_f64(self) -> f64;
-    /// The nearest value to `value` (rounded to nearest even; integers saturate; `bool` is `value != 0`).
+    /// The nearest value to `value`, rounded once, ties to even. Integers saturate, and NaN is 0; `bool` is
+    /// `value != 0`.
     fn from_f64(value: f64) -> Self;
 }
 
@@ -122,11 +123,27 @@ macro_rules! element {
 }
 
 element!(f32, F32, |v: f32| f64::from(v), |v: f64| v as f32);
-element!(f16, F16, |v: f16| v.to_f64(), |v: f64| f16::from_f64(v));
-element!(bf16, Bf16, |v: bf16| v.to_f64(), |v: f64| bf16::from_f64(v));
-element!(i32, I32, |v: i32| f64::from(v), |v: f64| v as i32);
-element!(u32, U32, |v: u32| f64::from(v), |v: f64| v as u32);
-element!(u8, U8, |v: u8| f64::from(v), |v: f64| v as u8);
+element!(f16, F16, |v: f16| v.to_f64(), |v: f64| f16::from_f32(to_odd(v)));
+element!(bf16, Bf16, |v: bf16| v.to_f64(), |v: f64| bf16::from_f32(to_odd(v)));
+element!(i32, I32, |v: i32| f64::from(v), |v: f64| v.round_ties_even() as i32);
+element!(u32, U32, |v: u32| f64::from(v), |v: f64| v.round_ties_even() as u32);
+element!(u8, U8, |v: u8| f64::from(v), |v: f64| v.round_ties_even() as u8);
+
+/// `value` as an `f32` from which a narrower type can be rounded as if from `value` itself.
+///
+/// Rounded to odd: what is not exact goes to the neighbour whose last bit is set, so that it can neither
+/// become a tie of the narrower type nor leave one. (`half` goes through the nearest `f32`, which does.)
+fn to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let exact = f64::from(nearest) == value || nearest.is_nan();
+    if exact || nearest.to_bits() & 1 == 1 {
+        return nearest;
+    }
+    // The neighbour on the other side of `value`; also from infinity, whose last bit is 0.
+    let away_from_zero = value.abs() > f64::from(nearest).abs();
+    let bits = nearest.to_bits();
+    f32::from_bits(if away_from_zero { bits + 1 } else { bits - 1 })
+}
 
 impl Float for f32 {}
 impl Float for f16 {}
@@ -194,6 +211,58 @@ mod tests {
         assert_eq!(HostSlot::of(-3i32).get::<i32>(), -3);
         assert!(HostSlot::of(true).get::<bool>());
         assert_eq!(HostSlot::of(bf16::from_f32(1.5)).get::<bf16>(), bf16::from_f32(1.5));
+    }
+
+    #[test]
+    fn halves_round_once() {
+        // Just above, at and just below ties: through the nearest f32 the rest is lost.
+        let bits = |p: i32| f64::powi(2.0, p);
+        for (tie, down, up) in
+            [(1.0 + bits(-8), 1.0, 1.0 + bits(-7)), (1.0 + 3.0 * bits(-8), 1.0 + bits(-7), 1.0 + bits(-6))]
+        {
+            let even = if down == 1.0 { down } else { up };
+            for sign in [1.0, -1.0] {
+                let of = |v: f64| <bf16 as Element>::from_f64(sign * v).to_f64() * sign;
+                assert_eq!([of(tie - 1e-12), of(tie), of(tie + 1e-12)], [down, even, up]);
+            }
+        }
+        for (tie, down, up) in [(1.0 + bits(-11), 1.0, 1.0 + bits(-10)), (65520.0, 65504.0, f64::INFINITY)] {
+            let even = if down == 1.0 { down } else { up };
+            let of = |v: f64| <f16 as Element>::from_f64(v).to_f64();
+            assert_eq!([of(tie - 1e-10), of(tie), of(tie + 1e-10)], [down, even, up]);
+        }
+        assert_eq!(<f16 as Element>::from_f64(bits(-25)).to_f64(), 0.0, "a tie with the smallest");
+        assert_eq!(<f16 as Element>::from_f64(bits(-25) + bits(-70)).to_f64(), bits(-24));
+        assert_eq!(<f16 as Element>::from_f64(-0.0).to_bits(), 0x8000);
+        assert_eq!(<f16 as Element>::from_f64(1e-320).to_bits(), 0);
+        assert_eq!(<f16 as Element>::from_f64(-1e-320).to_bits(), 0x8000);
+        assert_eq!(<bf16 as Element>::from_f64(1e300), bf16::INFINITY);
+        assert_eq!(<bf16 as Element>::from_f64(f64::NEG_INFINITY), bf16::NEG_INFINITY);
+        assert!(<f16 as Element>::from_f64(f64::NAN).is_nan());
+    }
+
+    /// Every value of both types is its own nearest, and halfway points between neighbours go to even.
+    #[test]
+    fn halves_are_exact_everywhere() {
+        fn check<T: Element>(values: impl Iterator<Item = (T, T)>) {
+            for (a, b) in values {
+                let (x, y) = (a.to_f64(), b.to_f64());
+                assert_eq!(T::from_f64(x).to_f64().to_bits(), x.to_bits());
+                let mid = (x + y) / 2.0;
+                let near = |v: f64| T::from_f64(v).to_f64();
+                assert_eq!((near(mid.next_down()), near(mid.next_up())), (x, y), "{x} {y}");
+                assert!(near(mid) == x || near(mid) == y);
+            }
+        }
+        check((0..0x7bff).map(|b| (f16::from_bits(b), f16::from_bits(b + 1))));
+        check((0..0x7f7f).map(|b| (bf16::from_bits(b), bf16::from_bits(b + 1))));
+    }
+
+    #[test]
+    fn integers_round_to_nearest() {
+        assert_eq!([0.5, 1.5, 2.5, -0.5, -1.5, 1.9, -1.9].map(i32::from_f64), [0, 2, 2, 0, -2, 2, -2]);
+        assert_eq!([0.5, 1.5, 254.6, 300.0, -3.0].map(u8::from_f64), [0, 2, 255, 255, 0]);
+        assert_eq!([4294967294.5, 1e300, f64::NAN, -0.7].map(u32::from_f64), [u32::MAX - 1, u32::MAX, 0, 0]);
     }
 
     #[test]

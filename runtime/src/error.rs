@@ -188,9 +188,16 @@ pub enum Error {
         detail: String,
     },
 
-    /// A tensor whose values were never computed, because its capture was aborted.
-    #[error("this tensor was made in a capture that failed; its values were never computed")]
-    NeverComputed,
+    /// A tensor without memory of its own: its capture was abandoned, or its call ended without it as
+    /// an output.
+    #[error(
+        "{op}: this tensor was made in a segment that failed, or was left behind by the call that it belongs to; \
+         its memory may hold other values by now: compute it again, or return it from the call"
+    )]
+    NeverComputed {
+        /// Where it was used.
+        op: &'static str,
+    },
 
     /// A fallback that the configuration forbids.
     #[error("{function}: {reason}, and `or_error` forbids falling back")]
@@ -199,6 +206,22 @@ pub enum Error {
         function: &'static str,
         /// Why it would fall back.
         reason: FallbackReason,
+    },
+
+    /// A call that records something new however often it is repeated, where `or_error` is set.
+    #[error(
+        "`{function}`: for sizes {sizes:?}, every pass of `capture_all` records something new in {}; something \
+         in their keys changes from call to call (a `#[key]`, a shape, an address): pass it as `#[host]`, or \
+         keep it the same",
+        segments.join(", ")
+    )]
+    Unsettled {
+        /// The function.
+        function: &'static str,
+        /// The sizes of its `#[dims]` symbols.
+        sizes: Vec<usize>,
+        /// The segments that were warmed up or recorded in the last pass.
+        segments: Vec<String>,
     },
 
     /// A recording after capture was closed.

@@ -98,6 +98,11 @@ pub enum Event {
         /// Its new node.
         node: usize,
     },
+    /// A capture was spoilt from outside this runtime, and is tried again.
+    Spoilt {
+        /// The segment.
+        segment: String,
+    },
     /// A recording ran.
     Replayed {
         /// The segment.
@@ -131,7 +136,18 @@ pub enum Event {
         /// Why.
         why: FallbackReason,
     },
-    /// Recordings went because a parameter that they use was dropped.
+    /// `capture_all` repeated a call as often as it does, and it still recorded something new: calls in
+    /// service will, too.
+    Unsettled {
+        /// The function.
+        function: &'static str,
+        /// The sizes of its `#[dims]` symbols.
+        sizes: Vec<usize>,
+        /// The segments that were warmed up or recorded in the last pass.
+        segments: Vec<String>,
+    },
+    /// Recordings went because what they use was dropped, because a result is placed better now, or
+    /// because their body does something else now.
     Evicted {
         /// How many nodes.
         nodes: usize,
@@ -168,10 +184,14 @@ pub struct Stats {
     pub copied_bytes: u64,
     /// Calls or segments that ran without a graph.
     pub fallbacks: u64,
+    /// Combinations of sizes that `capture_all` could not settle.
+    pub unsettled: u64,
     /// Nodes evicted.
     pub evicted: u64,
     /// Captures abandoned.
     pub aborted: u64,
+    /// Captures spoilt from outside this runtime, such as by a device-wide wait on another thread.
+    pub spoilt: u64,
     /// Audits made.
     pub audits: u64,
     /// Nodes in the tree now.

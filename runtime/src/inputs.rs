@@ -7,6 +7,7 @@ use crate::{
     element::to_bytes,
     function::{Frame, Function},
     key::LiveIn,
+    layout::Layout,
     tensor::RawTensor,
 };
 
@@ -151,10 +152,10 @@ impl<'s, 'f> Inputs<'s, 'f> {
     /// A `#[host]` tensor.
     ///
     /// # Errors
-    /// [`Error::Input`] when data and shape disagree.
+    /// [`Error::Input`] when data and shape disagree; [`Error::Rank`], [`Error::TooLarge`].
     pub fn host<T: Element>(&mut self, i: usize, slice: HostSlice<'_, T>) -> Result<()> {
         if let Some(shape) = slice.shape {
-            let count: usize = shape.iter().product();
+            let count = Layout::contiguous(shape)?.count();
             if count != slice.data.len() {
                 let why = format!("shape {shape:?} has {count} elements, the data {}", slice.data.len());
                 return Err(self.wrong(i, why));
@@ -186,6 +187,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
         if !std::ptr::eq(tensor.rt, self.step) {
             return Err(Error::DifferentRuntimes { op: self.function.spec.name });
         }
+        self.step.core.borrow().check_live(self.function.spec.name, &tensor.raw)?;
         self.unify_shape(i, tensor.shape())?;
         self.given[i] = Given::Device(tensor.raw);
         Ok(())
@@ -270,9 +272,9 @@ impl<'s, 'f> Inputs<'s, 'f> {
         let mut unknown = None;
         for dim in dims {
             match *dim {
-                Dim::Const(n) => known *= n,
+                Dim::Const(n) => known = known.saturating_mul(n),
                 Dim::Symbol(s) => match (self.sizes[s], unknown) {
-                    (Some((n, _)), _) => known *= n,
+                    (Some((n, _)), _) => known = known.saturating_mul(n),
                     (None, None) => unknown = Some(s),
                     (None, Some(_)) => return Ok(false),
                 },
@@ -333,6 +335,9 @@ impl<'s, 'f> Inputs<'s, 'f> {
         self.resolve()?;
         for symbol in 0..self.sizes.len() {
             self.symbol(symbol)?;
+        }
+        if let Some(frame) = &self.step.core.borrow().frame {
+            return Err(Error::NestedCall { outer: frame.name, inner: self.function.spec.name });
         }
         Frame::enter(self, block, &key)
     }

@@ -7,6 +7,10 @@ use crate::{Error, Result};
 /// The largest rank of a tensor.
 pub const MAX_RANK: usize = 6;
 
+/// The most elements that a tensor may have: of every type they fit in an address range, so that sizes
+/// in bytes do not overflow.
+const MAX_COUNT: usize = isize::MAX as usize / 8;
+
 /// Shape and strides of a view, in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout {
@@ -19,8 +23,8 @@ impl Layout {
     /// Row-major layout of `shape`.
     ///
     /// # Errors
-    /// [`Error::Rank`] above [`MAX_RANK`] dimensions; [`Error::TooLarge`] when the number of
-    /// elements does not fit in `usize`.
+    /// [`Error::Rank`] above [`MAX_RANK`] dimensions; [`Error::TooLarge`] when the elements would take
+    /// more bytes than there are addresses, whatever their type.
     pub fn contiguous(shape: &[usize]) -> Result<Self> {
         if shape.len() > MAX_RANK {
             return Err(Error::Rank { rank: shape.len() });
@@ -32,6 +36,7 @@ impl Layout {
             layout.strides[axis] = stride;
             stride = stride
                 .checked_mul(shape[axis].max(1))
+                .filter(|&count| count <= MAX_COUNT)
                 .ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
         }
         Ok(layout)

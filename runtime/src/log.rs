@@ -11,6 +11,8 @@ pub(crate) struct Log {
     pub(crate) stats: Stats,
     keep: bool,
     events: std::collections::VecDeque<Event>,
+    /// The segments that were warmed up or recorded, while somebody watches.
+    fresh: Option<Vec<&'static Site>>,
 }
 
 impl Log {
@@ -23,6 +25,19 @@ impl Log {
 
     pub(crate) fn take(&mut self) -> Vec<Event> {
         self.events.drain(..).collect()
+    }
+
+    /// Starts or ends the watch for what is new; gives what there was since the last call.
+    pub(crate) fn watch(&mut self, on: bool) -> Vec<&'static Site> {
+        std::mem::replace(&mut self.fresh, on.then(Vec::new)).unwrap_or_default()
+    }
+
+    fn is_new(&mut self, site: &'static Site) {
+        if let Some(fresh) = &mut self.fresh
+            && !fresh.contains(&site)
+        {
+            fresh.push(site);
+        }
     }
 
     fn push(&mut self, event: impl FnOnce() -> Event) {
@@ -42,12 +57,14 @@ impl Log {
 
     pub(crate) fn warmed(&mut self, site: &'static Site) {
         self.stats.warmups += 1;
+        self.is_new(site);
         tracing::debug!(segment = %site, "warmed up");
         self.push(|| Event::Warmed { segment: site.to_string() });
     }
 
     pub(crate) fn recorded(&mut self, site: &'static Site, node: usize) {
         self.stats.recordings += 1;
+        self.is_new(site);
         tracing::debug!(segment = %site, node, "recorded");
         self.push(|| Event::Recorded { segment: site.to_string(), node });
     }
@@ -84,6 +101,12 @@ impl Log {
         self.push(|| Event::FellBack { function, why });
     }
 
+    pub(crate) fn unsettled(&mut self, function: &'static str, sizes: Vec<usize>, segments: Vec<String>) {
+        self.stats.unsettled += 1;
+        tracing::warn!(function, ?sizes, ?segments, "still records something new");
+        self.push(|| Event::Unsettled { function, sizes, segments });
+    }
+
     pub(crate) fn evicted(&mut self, nodes: usize) {
         self.stats.evicted += nodes as u64;
         tracing::debug!(nodes, "evicted");
@@ -94,6 +117,13 @@ impl Log {
         self.stats.aborted += 1;
         tracing::info!(segment = %site, "capture abandoned");
         self.push(|| Event::Aborted { segment: site.to_string() });
+    }
+
+    /// A capture was spoilt from outside and is tried again.
+    pub(crate) fn spoilt(&mut self, site: &'static Site) {
+        self.stats.spoilt += 1;
+        tracing::warn!(segment = %site, "another thread of this process disturbed a capture; recording again");
+        self.push(|| Event::Spoilt { segment: site.to_string() });
     }
 
     pub(crate) fn audited(&mut self, site: &'static Site) {

@@ -75,18 +75,17 @@ impl<'s, T: Element> Ragged<'s, T> {
         if self.values.count() > 0 {
             shape[0] = len;
             let front = View { layout: Layout::contiguous(&shape)?, ..out.raw.view() };
-            scope.launch(Op::Copy, &[self.values.raw.view()], &[front])?;
+            scope.launch(Op::Copy, &[self.values.view("pad_to")?], &[front])?;
         }
         Ok((out, Scalar::from_tensor(ops::full(scope, &[], count)?)?))
     }
 }
 
-/// `x` with the padding of the tensor it goes with, whose real part decides what counts.
-fn like<'s, T: Element>(name: &'static str, x: &Tensor<'s, T>, marks: Marks) -> Result<Tensor<'s, T>> {
-    for axis in (0..x.rank()).filter(|&axis| x.raw.marks.get(axis) != marks.get(axis)) {
-        x.scope().refuse_padded(name, x.raw.marks, axis)?;
-    }
-    Ok(x.alias(x.raw.layout, 0, marks))
+/// Refuses padding of `x` that the tensor it goes with, which has `marks`, does not have.
+fn check_like<T: Element>(name: &'static str, x: &Tensor<'_, T>, marks: Marks) -> Result<()> {
+    (0..x.rank())
+        .filter(|&axis| x.raw.marks.get(axis) != marks.get(axis))
+        .try_for_each(|axis| x.scope().refuse_padded(name, x.raw.marks, axis))
 }
 
 /// Bins that [`Eager::bincount`] makes at most.
@@ -134,8 +133,9 @@ impl<'s> Eager<'s> {
     ) -> Result<Ragged<'s, T>> {
         const NAME: &str = "masked_select";
         self.check(NAME)?;
-        let mask = like(NAME, &ops::broadcast_to(mask, x.shape())?, x.raw.marks)?;
-        let (keep, _) = self.real_part(NAME, &mask)?;
+        let mask = ops::broadcast_to(mask, x.shape())?;
+        check_like(NAME, &mask, x.raw.marks)?;
+        let (keep, _) = self.real_part_as(NAME, &mask, x.raw.marks)?;
         let (values, _) = self.real_part(NAME, x)?;
         let picked: Vec<T> = values.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(v, _)| v).collect();
         self.upload(&[picked.len()], &picked)
@@ -175,7 +175,8 @@ impl<'s> Eager<'s> {
             return Err(Error::shape(NAME, &[x.shape(), repeats.shape()], why));
         }
         let rows = Marks::NONE.with(0, x.raw.marks.get(0));
-        let (repeats, _) = self.real_part(NAME, &like(NAME, repeats, rows)?)?;
+        check_like(NAME, repeats, rows)?;
+        let (repeats, _) = self.real_part_as(NAME, repeats, rows)?;
         let (values, real) = self.real_part(NAME, x)?;
         let mut shape = real.shape().to_vec();
         let row: usize = shape[1..].iter().product();
@@ -216,9 +217,18 @@ impl<'s> Eager<'s> {
 
     /// The real elements on the host, and their layout.
     fn real_part<T: Element>(&self, name: &'static str, x: &Tensor<'s, T>) -> Result<(Vec<T>, Layout)> {
-        self.check(name)?;
-        let layout = self.rt.core.borrow().unpadded(x.raw).layout;
-        Ok((self.read(x)?, Layout::contiguous(layout.shape())?))
+        self.real_part_as(name, x, x.raw.marks)
+    }
+
+    /// As [`real_part`](Self::real_part), for a tensor that is padded as `marks` says.
+    fn real_part_as<T: Element>(
+        &self,
+        name: &'static str,
+        x: &Tensor<'s, T>,
+        marks: Marks,
+    ) -> Result<(Vec<T>, Layout)> {
+        let (pending, shape) = self.start_read_as(name, x, marks)?;
+        Ok((pending.wait()?, shape))
     }
 
     fn upload<T: Element>(&self, shape: &[usize], data: &[T]) -> Result<Ragged<'s, T>> {

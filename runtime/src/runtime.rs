@@ -61,6 +61,13 @@ impl Runtime {
     /// # Errors
     /// A failure that no earlier call could report.
     pub fn step(&mut self) -> Result<Step<'_>> {
+        // Saving belongs to one `capture_all`, which is over, however it ended.
+        self.core.get_mut().end_saving_later();
+        self.saving_step()
+    }
+
+    /// A step of `capture_all`, which goes on saving.
+    pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
         let retired = self.retire.take();
         self.graphs.set(false);
         self.core.get_mut().begin_step(&retired)?;
@@ -156,6 +163,10 @@ impl Runtime {
         self.core.borrow_mut().launch(op, inputs, outputs)
     }
 
+    pub(crate) fn check_live(&self, op: &'static str, raw: &RawTensor) -> Result<()> {
+        self.core.borrow().check_live(op, raw)
+    }
+
     pub(crate) fn symbol_name(&self, symbol: u8) -> String {
         self.core.borrow().symbol_name(symbol)
     }
@@ -173,7 +184,11 @@ impl Runtime {
             && !bytes.is_empty()
         {
             let len = bytes.len();
-            core.backend.host_write(HostBlock { bytes, writes: vec![(memory.addr(), 0, len)] })?;
+            core.backend.host_write(HostBlock {
+                bytes,
+                writes: vec![(memory.addr(), 0, len)],
+                ..HostBlock::default()
+            })?;
         }
         let owned = Owned::new(self.id, memory, Arc::clone(&self.retire));
         core.owned_memory.retain(|weak: &Weak<Owned>| weak.strong_count() > 0);

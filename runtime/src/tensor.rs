@@ -90,6 +90,12 @@ impl<'s, T> Tensor<'s, T> {
             && self.raw.layout == other.raw.layout
     }
 
+    /// What the operation `op` reads.
+    pub(crate) fn view(&self, op: &'static str) -> Result<View> {
+        self.rt.check_live(op, &self.raw)?;
+        Ok(self.raw.view())
+    }
+
     /// The same memory under another layout, `offset` elements further on.
     pub(crate) fn alias(&self, layout: Layout, offset: usize, marks: Marks) -> Self {
         let raw = RawTensor {
@@ -248,7 +254,7 @@ impl<'s, T: Element> AsOperand<'s, T> for Tensor<'s, T> {
         if !std::ptr::eq(self.rt, scope.rt) {
             return Err(Error::DifferentRuntimes { op });
         }
-        Ok(Operand { view: self.raw.view(), marks: self.raw.marks })
+        Ok(Operand { view: self.view(op)?, marks: self.raw.marks })
     }
 }
 

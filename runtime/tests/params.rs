@@ -1,16 +1,19 @@
 //! Derived keys, and loading by tensor name.
 
+#[path = "common/device.rs"]
+mod device;
+
 use std::{collections::HashSet, fmt::Debug, marker::PhantomData, sync::Arc};
 
 use graphable::{
     __private::{DeviceValue, KeyWriter, LiveIn, LiveOut},
-    ConfigValue, DType, Device, Element, Error, GraphOutput, Param, ParamVisitor, Params, Runtime, State,
-    Tensor,
+    ConfigValue, DType, Element, Error, GraphOutput, Param, ParamVisitor, Params, Runtime, State, Tensor,
+    backend::cpu::CpuOptions,
     load::{self, Loader, SafeTensors, TensorMap},
 };
 
 fn runtime() -> Runtime {
-    Runtime::new(Device::cpu()).unwrap()
+    Runtime::new(device::device(CpuOptions::default())).unwrap()
 }
 
 /// Everything that a recording of `value` would be looked up by.

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use super::{Arena, Backend, Executable, HostBlock, Launch, PendingBytes, SharedMemory};
+use super::{Arena, Backend, Executable, HostBlock, Launch, Op, PendingBytes, SharedMemory, View};
 use crate::{Error, Result};
 
 /// The calls that can fail.
@@ -149,6 +149,11 @@ impl Backend for FaultyBackend {
         self.inner.alloc(bytes)
     }
 
+    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
+        self.plan.check_lost()?;
+        self.inner.scratch(op, inputs, outputs)
+    }
+
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         self.plan.pass(FaultCall::Launch)?;
         self.inner.launch(launch)
@@ -164,9 +169,9 @@ impl Backend for FaultyBackend {
         self.inner.read(addr, bytes)
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
+    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
         self.plan.pass(FaultCall::BeginCapture)?;
-        self.inner.begin_capture()
+        self.inner.begin_capture(host)
     }
 
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
@@ -179,6 +184,10 @@ impl Backend for FaultyBackend {
 
     fn abort_capture(&mut self) {
         self.inner.abort_capture();
+    }
+
+    fn capture_was_spoilt(&self) -> bool {
+        self.inner.capture_was_spoilt()
     }
 
     fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
@@ -226,7 +235,7 @@ mod tests {
         let layout = Layout::contiguous(&[8]).unwrap();
         let view = |addr| View { addr, dtype: DType::U8, layout };
         let (from, to) = (view(memory.addr()), view(memory.addr() + 8));
-        Launch { op: Op::Copy, inputs: smallvec![from], outputs: smallvec![to] }
+        Launch { op: Op::Copy, inputs: smallvec![from], outputs: smallvec![to], scratch: 0 }
     }
 
     /// One of each call, until one fails; `Ok` has what was copied.
@@ -234,8 +243,12 @@ mod tests {
         let arena = b.reserve(4096)?;
         b.commit(&arena, 4096)?;
         let memory = b.alloc(16)?;
-        b.host_write(HostBlock { bytes: vec![7; 8], writes: vec![(memory.addr(), 0, 8)] })?;
-        b.begin_capture()?;
+        b.host_write(HostBlock {
+            bytes: vec![7; 8],
+            writes: vec![(memory.addr(), 0, 8)],
+            ..HostBlock::default()
+        })?;
+        b.begin_capture(None)?;
         if let Err(error) = b.launch(&copy(&memory)) {
             b.abort_capture();
             return Err(error);

@@ -49,6 +49,19 @@ pub struct HostBlock {
     pub bytes: Vec<u8>,
     /// `(destination address, offset in bytes, length)`.
     pub writes: Vec<(u64, usize, usize)>,
+    /// Device memory that is copied along.
+    pub copies: Vec<DeviceCopy>,
+}
+
+/// A copy of a device input to where a graph reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceCopy {
+    /// Destination address.
+    pub to: u64,
+    /// Source address.
+    pub from: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// A captured graph, ready to run.
@@ -102,6 +115,16 @@ pub trait Backend: Send + fmt::Debug {
     /// [`Error::OutOfMemory`], [`Error::RefusedInCapture`].
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory>;
 
+    /// Bytes of scratch memory that a launch of this operation wants; 0 for most. Outside a capture
+    /// the backend may try out here how to do it best, writing the outputs.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
+        let _ = (op, inputs, outputs);
+        Ok(0)
+    }
+
     /// Runs one operation, or records it during a capture.
     ///
     /// # Errors
@@ -120,11 +143,12 @@ pub trait Backend: Send + fmt::Debug {
     /// As [`launch`](Self::launch).
     fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>>;
 
-    /// Starts to record.
+    /// Starts to record. `host` is what the first replay will bring: a device may record a place for
+    /// it. It is not written now.
     ///
     /// # Errors
     /// What the device says; nothing is being captured then.
-    fn begin_capture(&mut self) -> Result<()>;
+    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()>;
 
     /// Ends the recording. `retain` is memory that the executable keeps alive while it exists and
     /// while a launch of it runs. `None` when nothing was recorded.
@@ -135,6 +159,12 @@ pub trait Backend: Send + fmt::Debug {
 
     /// Drops the recording under way; nothing happens if there is none.
     fn abort_capture(&mut self);
+
+    /// Whether the last capture ended in failure because of something outside this runtime, such as
+    /// a device-wide wait on another thread: trying again is then worth it.
+    fn capture_was_spoilt(&self) -> bool {
+        false
+    }
 
     /// Runs an executable of this backend, after writing `block`.
     ///

@@ -290,4 +290,7 @@ pub struct Launch {
     pub inputs: SmallVec<[View; 4]>,
     /// What is written.
     pub outputs: SmallVec<[View; 1]>,
+    /// Address of the bytes that [`Backend::scratch`](super::Backend::scratch) asked for, if any;
+    /// aligned to 256 bytes, contents unknown, free again when the operation is done.
+    pub scratch: u64,
 }

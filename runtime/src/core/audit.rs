@@ -1,6 +1,6 @@
 //! The last net: a replay against its body.
 
-use super::{Core, RunKind, decide::Entries, save::bytes_of};
+use super::{Core, Run, RunKind, decide::Entries, launch::same_operation, save::bytes_of};
 use crate::{
     DType, Error, Result,
     backend::{Op, SharedMemory},
@@ -17,6 +17,8 @@ pub(crate) struct Audit {
     outputs: Vec<Entry>,
     values: Vec<Vec<u8>>,
     states: Vec<Vec<u8>>,
+    /// How many states the recording writes: the first of those that are saved.
+    recorded_writes: usize,
 }
 
 impl Core {
@@ -29,28 +31,65 @@ impl Core {
         key: &KeyWriter,
     ) -> Result<Audit> {
         self.flush()?;
-        let mut undo = Vec::new();
-        for (_, memory) in self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default() {
-            let view = bytes_of(&memory)?;
-            let copy = self.eager_tensor("audit", DType::U8, view.layout)?;
-            self.launch_now(Op::Copy, &[view], &[copy.view()])?;
-            undo.push((memory, copy));
-        }
         self.begin_run(RunKind::Audit, site, identity, key)?;
-        if let Some(run) = &mut self.run {
-            run.undo = undo;
+        let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
+        if let Err(error) = writes.iter().try_for_each(|(_, memory)| self.save_audited(memory)) {
+            self.abort_run();
+            return Err(error);
         }
-        Ok(Audit::default())
+        Ok(Audit { recorded_writes: writes.len(), ..Audit::default() })
     }
 
-    /// Reads what the body gave and puts the state back.
+    /// Before the audited body writes `memory`, or may.
+    pub(super) fn save_audited(&mut self, memory: &SharedMemory) -> Result<()> {
+        let saved = |run: &Run| run.undo.iter().any(|(m, _)| m.addr() == memory.addr());
+        if self.run.as_ref().is_none_or(saved) {
+            return Ok(());
+        }
+        let view = bytes_of(memory)?;
+        let copy = self.eager_tensor("audit", DType::U8, view.layout)?;
+        if let Err(error) = self.launch_now(Op::Copy, &[view], &[copy.view()]) {
+            self.release(copy.slot, copy.epoch);
+            return Err(error);
+        }
+        if let Some(run) = &mut self.run {
+            run.undo.push((memory.clone(), copy));
+        }
+        Ok(())
+    }
+
+    /// Checks what the body did, reads what it gave and puts the state back.
     pub(crate) fn end_audit_body(&mut self, audit: &mut Audit, outputs: &Encoder) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         self.phase = run.phase_before();
-        // The state is put back whether or not everything could be read.
-        let read = self.read_audited(audit, outputs, &run.undo);
+        // The state is put back whatever the body did, and whether or not everything could be read.
+        let checked =
+            self.check_audited(&run, audit).and_then(|()| self.read_audited(audit, outputs, &run.undo));
         let undone = self.undo_writes(run.undo);
-        read.and(undone)
+        match (checked, undone) {
+            (Err(error), Err(lost)) => {
+                // As in `abort_run`: one error is given now, the other must not get lost.
+                self.deferred.get_or_insert(lost);
+                Err(error)
+            }
+            (checked, undone) => checked.and(undone),
+        }
+    }
+
+    /// The body must do what the recording does, to the same state.
+    fn check_audited(&mut self, run: &Run, audit: &Audit) -> Result<()> {
+        let recorded = &self.tree.group_mut(run.group).trace;
+        for index in 0..recorded.len().max(run.trace.len()) {
+            same_operation(run.site, index, recorded.get(index).copied(), run.trace.get(index).copied())?;
+        }
+        if run.undo.len() > audit.recorded_writes {
+            return Err(Error::AuditMismatch {
+                segment: run.site.to_string(),
+                what: "the state that is written".into(),
+                detail: "the body writes one that the recording does not".into(),
+            });
+        }
+        self.check_went_well(run)
     }
 
     fn read_audited(
@@ -61,7 +100,10 @@ impl Core {
     ) -> Result<()> {
         for entry in &outputs.entries {
             if let Entry::Tensor(raw) = entry {
-                audit.values.push(self.read_unchecked(*raw)?.wait()?);
+                audit.values.push({
+                    self.check_live("an output of an audited segment", raw)?;
+                    self.read(*raw)?.wait()?
+                });
             }
         }
         audit.outputs = outputs.entries.clone();
@@ -100,11 +142,7 @@ impl Core {
             Ok(())
         });
         if let Err(error) = outcome {
-            for entry in &entries {
-                if let Entry::Tensor(raw) = entry {
-                    self.release(raw.slot, raw.epoch);
-                }
-            }
+            self.release_all(&entries);
             return Err(error);
         }
         self.log.audited(site);
@@ -112,12 +150,19 @@ impl Core {
     }
 
     fn compare(&mut self, site: &'static Site, entries: &Entries, audit: &Audit) -> Result<()> {
+        if entries.len() != audit.outputs.len() {
+            return Err(Error::AuditMismatch {
+                segment: site.to_string(),
+                what: "the number of outputs".into(),
+                detail: format!("the replay gave {}, the body {}", entries.len(), audit.outputs.len()),
+            });
+        }
         let mut values = audit.values.iter();
         for (index, (got, expected)) in entries.iter().zip(&audit.outputs).enumerate() {
             let what = format!("output {index}");
             match (got, expected) {
-                (Entry::Tensor(got), Entry::Tensor(_)) => {
-                    let bytes = self.read_unchecked(*got)?.wait()?;
+                (Entry::Tensor(got), Entry::Tensor(expected)) if alike(got, expected) => {
+                    let bytes = self.read(*got)?.wait()?;
                     same_bytes(site, &what, values.next().map_or(&[], Vec::as_slice), &bytes)?;
                 }
                 (Entry::Word(a), Entry::Word(b)) if a == b => {}
@@ -133,6 +178,11 @@ impl Core {
         }
         Ok(())
     }
+}
+
+/// Whether two tensors look the same from outside, whatever they hold.
+fn alike(a: &RawTensor, b: &RawTensor) -> bool {
+    a.dtype == b.dtype && a.marks.word() == b.marks.word() && a.layout.shape() == b.layout.shape()
 }
 
 fn same_bytes(site: &'static Site, what: &str, expected: &[u8], got: &[u8]) -> Result<()> {

@@ -45,6 +45,9 @@ impl Core {
         if let Some(error) = self.deferred.take() {
             return Err(error);
         }
+        if !key.tensors.iter().all(|t| self.slot_is_live(t.slot, t.padded)) {
+            return Err(Error::NeverComputed { op: "a live-in of a segment" });
+        }
         let entry = self.pool.state();
         let results = &self.results.live;
         let free = |node: &Node| {
@@ -113,7 +116,7 @@ impl Core {
             let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
             self.save_memory(&writes)?;
         }
-        let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed) };
+        let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
         if let Some(exec) = &node.exec {
             self.backend.replay(exec, self.pending.take())?;
         }
@@ -132,6 +135,7 @@ impl Core {
                 owner: None,
                 origin: Origin::Segment { group, ordinal: b.ordinal },
                 made_by: b.made_by,
+                call: self.calls,
             };
             slots.push(match self.free_slots.pop() {
                 Some(free) => {

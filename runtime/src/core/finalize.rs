@@ -19,6 +19,7 @@ impl Core {
     ///
     /// Every tensor of the result has one count of its own. `None` when nothing had to change.
     pub(crate) fn finish_outputs(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+        self.check_outputs("an output of a call", outputs)?;
         let moves = |core: &Self, raw: &RawTensor| match core.slots[raw.slot as usize].home {
             Home::Pool => true,
             // A static input is overwritten by the next call; parameters are not.
@@ -33,38 +34,81 @@ impl Core {
             return Ok(None);
         }
         let warm = self.frame.as_ref().is_some_and(|f| f.warmups_before != self.log.stats.warmups);
-        let mut moved: SmallVec<[(u32, RawTensor); 2]> = SmallVec::new();
+        let mut entries = self.moved(outputs, moves, |core, slot| {
+            core.plan_result(slot);
+            (Home::Results, (!warm).then_some(CopySlot::Result))
+        })?;
+        for entry in &mut entries {
+            if let Entry::Tensor(raw) = entry {
+                *raw = self.unpadded(*raw);
+            }
+        }
+        Ok(Some(entries))
+    }
+
+    /// The outputs, those that `moves` picks in memory of their own: one copy a block, so that views of it
+    /// keep their offsets. `place` says where a block goes, and as what the copy counts, if it does. Every
+    /// tensor of the result has one count; on an error there is none.
+    fn moved(
+        &mut self,
+        outputs: &[Entry],
+        moves: impl Fn(&Self, &RawTensor) -> bool,
+        mut place: impl FnMut(&mut Self, u32) -> (Home, Option<CopySlot>),
+    ) -> Result<Entries> {
+        let mut blocks: SmallVec<[(u32, RawTensor); 2]> = SmallVec::new();
         let mut entries = Entries::new();
         for entry in outputs {
             let Entry::Tensor(raw) = entry else {
                 entries.push(entry.clone());
                 continue;
             };
-            let mut out = *raw;
-            if moves(self, raw) {
-                self.plan_result(raw.slot);
-                let copy = match moved.iter().find(|(slot, _)| *slot == raw.slot) {
-                    Some(&(_, copy)) => {
-                        self.retain(copy.slot, copy.epoch);
-                        copy
-                    }
-                    None => {
-                        let copy = self.copy_block(raw.slot, Home::Results)?;
-                        if !warm {
-                            self.log.copied(CopySlot::Result, self.slots[copy.slot as usize].bytes);
-                        }
-                        moved.push((raw.slot, copy));
-                        copy
-                    }
-                };
-                let offset = raw.addr - self.slots[raw.slot as usize].base;
-                out = RawTensor { slot: copy.slot, addr: copy.addr + offset, owned: 0, ..*raw };
-            } else {
-                self.retain(out.slot, out.epoch);
+            if !moves(self, raw) {
+                self.retain(raw.slot, raw.epoch);
+                entries.push(entry.clone());
+                continue;
             }
-            entries.push(Entry::Tensor(self.unpadded(out)));
+            let copy = match blocks.iter().find(|(slot, _)| *slot == raw.slot) {
+                Some(&(_, copy)) => {
+                    self.retain(copy.slot, copy.epoch);
+                    copy
+                }
+                None => {
+                    let (home, counted) = place(self, raw.slot);
+                    let copy = match self.copy_block(raw.slot, home) {
+                        Ok(copy) => copy,
+                        Err(error) => {
+                            self.release_all(&entries);
+                            return Err(error);
+                        }
+                    };
+                    if let Some(kind) = counted {
+                        self.log.copied(kind, self.slots[copy.slot as usize].bytes);
+                    }
+                    blocks.push((raw.slot, copy));
+                    copy
+                }
+            };
+            let addr = copy.addr + (raw.addr - self.slots[raw.slot as usize].base);
+            entries.push(Entry::Tensor(RawTensor { slot: copy.slot, addr, owned: 0, ..*raw }));
         }
-        Ok(Some(entries))
+        Ok(entries)
+    }
+
+    /// Gives back one count of each tensor.
+    pub(super) fn release_all(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            if let Entry::Tensor(raw) = entry {
+                self.release(raw.slot, raw.epoch);
+            }
+        }
+    }
+
+    /// Refuses outputs whose memory is not theirs any more.
+    pub(super) fn check_outputs(&self, what: &'static str, outputs: &[Entry]) -> Result<()> {
+        outputs.iter().try_for_each(|entry| match entry {
+            Entry::Tensor(raw) => self.check_live(what, raw),
+            _ => Ok(()),
+        })
     }
 
     /// Next time, the allocation behind this slot is placed in the results arena.
@@ -96,7 +140,11 @@ impl Core {
         let (base, bytes, origin, made_by) = (s.base, s.bytes, s.origin, s.made_by);
         let layout = Layout::contiguous(&[bytes as usize])?;
         let copy = self.new_tensor(home, origin, made_by, DType::U8, layout, Marks::NONE)?;
-        self.launch_now(Op::Copy, &[View { addr: base, dtype: DType::U8, layout }], &[copy.view()])?;
+        let from = View { addr: base, dtype: DType::U8, layout };
+        if let Err(error) = self.launch_now(Op::Copy, &[from], &[copy.view()]) {
+            self.release(copy.slot, copy.epoch);
+            return Err(error);
+        }
         Ok(copy)
     }
 
@@ -132,57 +180,23 @@ impl Core {
     /// Moves the results of an eager region into their recorded slots. As
     /// [`finish_outputs`](Self::finish_outputs): `None` when they lie there already.
     pub(crate) fn settle_region(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+        self.check_outputs("the result of an eager region", outputs)?;
         if self.run.is_some() || !self.graphs() {
             return Ok(None);
         }
-        let strays = outputs.iter().any(|e| match e {
-            Entry::Tensor(raw) => self.slots[raw.slot as usize].home == Home::Eager,
-            _ => false,
-        });
-        if !strays {
+        let strays = |core: &Self, raw: &RawTensor| core.slots[raw.slot as usize].home == Home::Eager;
+        if !outputs.iter().any(|e| matches!(e, Entry::Tensor(raw) if strays(self, raw))) {
             return Ok(None);
         }
-        let warm = self.step_warmed;
-        let mut moved: SmallVec<[(u32, RawTensor); 2]> = SmallVec::new();
-        let mut entries = Entries::new();
-        for entry in outputs {
-            let Entry::Tensor(raw) = entry else {
-                entries.push(entry.clone());
-                continue;
-            };
-            let slot = &self.slots[raw.slot as usize];
-            if slot.home != Home::Eager {
-                self.retain(raw.slot, raw.epoch);
-                entries.push(Entry::Tensor(*raw));
-                continue;
-            }
-            let (base, bytes, origin) = (slot.base, slot.bytes, slot.origin);
-            let copy = match moved.iter().find(|(slot, _)| *slot == raw.slot) {
-                Some(&(_, copy)) => {
-                    self.retain(copy.slot, copy.epoch);
-                    copy
-                }
-                None => {
-                    let mut home = Home::Pool;
-                    if let Origin::Region { site, ordinal } = origin {
-                        let key = RegionSlot {
-                            site: std::ptr::from_ref(site) as usize,
-                            ordinal,
-                            len: rounded(bytes),
-                        };
-                        home = *self.region_slots.entry(key).or_insert(Home::Pool);
-                    }
-                    let copy = self.copy_block(raw.slot, home)?;
-                    if !warm {
-                        self.log.copied(CopySlot::Eager, bytes);
-                    }
-                    moved.push((raw.slot, copy));
-                    copy
-                }
-            };
-            let addr = copy.addr + (raw.addr - base);
-            entries.push(Entry::Tensor(RawTensor { slot: copy.slot, addr, ..*raw }));
-        }
-        Ok(Some(entries))
+        let counted = (!self.step_warmed).then_some(CopySlot::Eager);
+        self.moved(outputs, strays, |core, slot| (core.region_home(slot), counted)).map(Some)
+    }
+
+    /// Where the block of an eager region's result goes: to the pool, until it is seen to leave the call.
+    fn region_home(&mut self, slot: u32) -> Home {
+        let slot = &self.slots[slot as usize];
+        let Origin::Region { site, ordinal } = slot.origin else { return Home::Pool };
+        let key = RegionSlot { site: std::ptr::from_ref(site) as usize, ordinal, len: rounded(slot.bytes) };
+        *self.region_slots.entry(key).or_insert(Home::Pool)
     }
 }

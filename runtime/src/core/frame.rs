@@ -5,6 +5,7 @@ use crate::{
     backend::{SharedMemory, View},
     layout::Layout,
     mode::Mode,
+    tensor::RawTensor,
 };
 
 use super::Core;
@@ -61,8 +62,29 @@ impl Core {
         self.frame.as_ref().is_some_and(|f| f.mode != Mode::None)
     }
 
+    /// Starts a call.
+    pub(crate) fn begin_frame(&mut self, frame: FrameState) {
+        self.calls = self.calls.wrapping_add(1);
+        self.frame = Some(frame);
+    }
+
+    /// Gives back the count that a call holds of one of its inputs. Static inputs are void from here on:
+    /// the next call writes over them.
+    pub(crate) fn end_input(&mut self, raw: &RawTensor) {
+        if raw.epoch == self.epoch {
+            let slot = &mut self.slots[raw.slot as usize];
+            if slot.made_by == crate::function::STATIC_INPUT {
+                slot.home = super::Home::Gone;
+            }
+        }
+        self.release(raw.slot, raw.epoch);
+    }
+
     /// Leaves the call. Tensors that it left in the pool are void: their memory is the next call's.
     pub(crate) fn end_frame(&mut self) -> Option<(u64, &'static str)> {
+        self.calls = self.calls.wrapping_add(1);
+        // Host data that nothing used goes nowhere: its buffers may be freed before the next launch.
+        self.pending = None;
         let mut left = None;
         if !self.pool.live().is_empty() {
             for slot in &mut self.slots {

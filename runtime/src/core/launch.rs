@@ -5,10 +5,11 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::{Core, RunKind};
+use super::{Core, Home, RunKind};
 use crate::{
     Error, Result,
     backend::{Launch, Op, View},
+    plan::Site,
     tree::TraceOp,
 };
 
@@ -30,62 +31,81 @@ impl Core {
     /// An operation of user code.
     pub(crate) fn launch(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         self.may_operate(op.name())?;
-        if let Some(error) = self.deferred.take() {
-            return Err(error);
-        }
-        if let Op::ScatterRows | Op::Copy = op {
-            self.save_before_write(outputs)?;
-        }
-        if self.run.is_some() {
-            self.check_run(&op, inputs, outputs)?;
-        }
-        let result = self.launch_now(op, inputs, outputs);
+        let result = self.launch_checked(op, inputs, outputs);
+        // Whatever failed, a body that swallows it may go another way than it usually does.
         if let (Err(error), Some(run)) = (&result, &mut self.run) {
             run.fail(format!("{error}"));
         }
         result
     }
 
+    fn launch_checked(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+        if let Some(error) = self.deferred.take() {
+            return Err(error);
+        }
+        if self.run.is_some() {
+            self.check_run(&op, inputs, outputs)?;
+        }
+        if let Op::ScatterRows | Op::Copy = op {
+            self.save_before_write(outputs)?;
+        }
+        self.launch_now(op, inputs, outputs)
+    }
+
     /// An operation of the runtime itself: no checks, not traced.
     pub(crate) fn launch_now(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         self.flush()?;
-        self.backend.launch(&Launch {
+        let mut launch = Launch {
             op,
             inputs: SmallVec::from_slice(inputs),
             outputs: SmallVec::from_slice(outputs),
-        })
+            scratch: 0,
+        };
+        let bytes = self.backend.scratch(&op, inputs, outputs)?;
+        if bytes == 0 {
+            return self.backend.launch(&launch);
+        }
+        // In a body it comes from the pool, as ordinary memory of the operation: branches that run side
+        // by side share none, and the next operation may have it.
+        let pooled = self.run.as_ref().is_some_and(|run| run.kind != RunKind::Audit);
+        let home = if pooled { Home::Pool } else { Home::Eager };
+        let block = self.place(home, bytes)?;
+        launch.scratch = block.addr;
+        let launched = self.backend.launch(&launch);
+        self.free_block(home, block.addr, bytes);
+        launched
     }
 
     fn check_run(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         let Some(run) = &mut self.run else { return Ok(()) };
-        if run.kind == RunKind::Audit {
-            return Ok(());
-        }
         let traced = trace_op(op, inputs, outputs);
         let index = run.trace.len();
         run.trace.push(traced);
-        if run.kind != RunKind::Record {
+        if run.kind == RunKind::Warm {
             return Ok(());
         }
         let expected = self.tree.group_mut(run.group).trace.get(index).copied();
+        if run.kind == RunKind::Audit {
+            return same_operation(run.site, index, expected, Some(traced));
+        }
         if expected != Some(traced) {
             let error = Error::TraceMismatch {
                 segment: run.site.to_string(),
                 index,
-                warm: expected.map_or("nothing".into(), |e| describe(e, traced)),
-                recorded: describe(traced, expected.unwrap_or(traced)),
+                warm: describe(expected, Some(traced)),
+                recorded: describe(Some(traced), expected),
             };
-            run.fail(error.to_string());
             // The change may have been the last one: the next step warms up again, and compares with that.
             self.tree.group_mut(run.group).warmed = false;
             return Err(error);
         }
         for view in inputs.iter().chain(outputs) {
             if !run.knows(view.range()) {
-                let error =
-                    Error::UnkeyedAddress { segment: run.site.to_string(), op: op.name(), addr: view.addr };
-                run.fail(error.to_string());
-                return Err(error);
+                return Err(Error::UnkeyedAddress {
+                    segment: run.site.to_string(),
+                    op: op.name(),
+                    addr: view.addr,
+                });
             }
         }
         for view in outputs {
@@ -95,11 +115,34 @@ impl Core {
     }
 }
 
-/// Names an operation; two of one name differ in shapes or arguments.
-fn describe(op: TraceOp, other: TraceOp) -> String {
-    if op.name == other.name {
-        format!("`{}` (other shapes or arguments)", op.name)
-    } else {
-        format!("`{}`", op.name)
+/// An operation of an audited body against the recording's.
+pub(super) fn same_operation(
+    site: &'static Site,
+    index: usize,
+    recorded: Option<TraceOp>,
+    body: Option<TraceOp>,
+) -> Result<()> {
+    if recorded == body {
+        return Ok(());
+    }
+    Err(Error::AuditMismatch {
+        segment: site.to_string(),
+        what: format!("operation {index}"),
+        detail: format!(
+            "the recording has {}, the body {}",
+            describe(recorded, body),
+            describe(body, recorded)
+        ),
+    })
+}
+
+/// Names an operation, if there is one; two of one name differ in shapes or arguments.
+fn describe(op: Option<TraceOp>, other: Option<TraceOp>) -> String {
+    match (op, other) {
+        (None, _) => "nothing".into(),
+        (Some(op), Some(other)) if op.name == other.name => {
+            format!("`{}` (other shapes or arguments)", op.name)
+        }
+        (Some(op), _) => format!("`{}`", op.name),
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Slot {
     owner: Option<SharedMemory>,
     origin: Origin,
     made_by: &'static str,
+    /// The call in which it was made; see [`Core::check_live`].
+    call: u32,
 }
 
 /// What the host code may do now.
@@ -156,6 +158,8 @@ pub(crate) struct Core {
     region: Option<RegionRun>,
     region_slots: rustc_hash::FxHashMap<RegionSlot, Home>,
     step_warmed: bool,
+    /// Counts where calls begin and end, so that what lies between them has a number.
+    calls: u32,
     saver: Option<save::Saver>,
     deferred: Option<Error>,
     /// Parameters and state that exist, for `capture_all`.
@@ -186,6 +190,7 @@ impl Core {
             region: None,
             region_slots: Default::default(),
             step_warmed: false,
+            calls: 0,
             saver: None,
             deferred: None,
             owned_memory: Vec::new(),
@@ -194,9 +199,7 @@ impl Core {
 
     /// Starts a generation: nothing of the last one is reachable any more, whatever was forgotten.
     pub(crate) fn begin_step(&mut self, retired: &[u64]) -> Result<()> {
-        if self.run.take().is_some() {
-            self.backend.abort_capture();
-        }
+        self.abort_run();
         self.epoch = self.epoch.wrapping_add(1);
         self.slots.clear();
         self.free_slots.clear();
@@ -309,6 +312,7 @@ impl Core {
             owner: Some(memory.clone()),
             origin: Origin::Other,
             made_by: "owned memory",
+            call: self.calls,
         });
         RawTensor { slot, epoch: self.epoch, dtype, marks, addr: memory.addr(), owned: id, layout }
     }
@@ -352,8 +356,16 @@ impl Core {
     ) -> Result<RawTensor> {
         let bytes = (layout.count() * dtype.size()) as u64;
         let block = self.place(home, bytes)?;
-        let slot =
-            self.new_slot(Slot { refs: 1, home, base: block.addr, bytes, owner: None, origin, made_by: op });
+        let slot = self.new_slot(Slot {
+            refs: 1,
+            home,
+            base: block.addr,
+            bytes,
+            owner: None,
+            origin,
+            made_by: op,
+            call: self.calls,
+        });
         Ok(RawTensor { slot, epoch: self.epoch, dtype, marks, addr: block.addr, owned: 0, layout })
     }
 
@@ -434,8 +446,11 @@ impl Core {
         }
     }
 
-    /// Sends host bytes that wait for the next replay.
+    /// Sends host bytes that wait for the next replay. In a capture they wait for its first replay.
     pub(crate) fn flush(&mut self) -> Result<()> {
+        if self.pending.is_none() || self.capturing() {
+            return Ok(());
+        }
         match self.pending.take() {
             Some(block) => self.backend.host_write(block),
             None => Ok(()),
@@ -443,19 +458,9 @@ impl Core {
     }
 
     /// Reads a tensor's elements, row-major, as bytes.
-    pub(crate) fn read(
-        &mut self,
-        call: &'static str,
-        raw: RawTensor,
-    ) -> Result<Box<dyn crate::backend::PendingBytes>> {
-        self.may_look(call)?;
-        self.read_unchecked(raw)
-    }
-
-    fn read_unchecked(&mut self, raw: RawTensor) -> Result<Box<dyn crate::backend::PendingBytes>> {
-        if raw.epoch != self.epoch || self.slots[raw.slot as usize].home == Home::Gone {
-            return Err(Error::NeverComputed);
-        }
+    ///
+    /// The caller has checked that it may look, and that the tensor is [live](Self::check_live).
+    pub(crate) fn read(&mut self, raw: RawTensor) -> Result<Box<dyn crate::backend::PendingBytes>> {
         self.flush()?;
         let layout = raw.layout;
         let bytes = (layout.count() * raw.dtype.size()) as u64;
@@ -468,5 +473,19 @@ impl Core {
             .and_then(|()| self.backend.read(packed.addr, bytes));
         self.release(packed.slot, packed.epoch);
         pending
+    }
+    /// Refuses a tensor whose memory may be another's by now. Its padding is that of its call, too: the
+    /// symbols that it names mean something else in the next one.
+    pub(crate) fn check_live(&self, op: &'static str, raw: &RawTensor) -> Result<()> {
+        if raw.epoch == self.epoch && self.slot_is_live(raw.slot, raw.marks.any()) {
+            Ok(())
+        } else {
+            Err(Error::NeverComputed { op })
+        }
+    }
+
+    fn slot_is_live(&self, slot: u32, padded: bool) -> bool {
+        let slot = &self.slots[slot as usize];
+        slot.home != Home::Gone && (!padded || slot.call == self.calls)
     }
 }

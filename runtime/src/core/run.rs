@@ -109,8 +109,7 @@ impl Core {
         known.extend(owned.iter().map(|(_, m)| (m.addr(), m.addr() + m.len())));
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.state() };
         if kind == RunKind::Record {
-            self.flush()?;
-            self.backend.begin_capture()?;
+            self.backend.begin_capture(self.pending.as_ref())?;
         }
         if kind != RunKind::Audit {
             self.pool.begin_body();
@@ -178,19 +177,11 @@ impl Core {
     /// On an error the run is over, as after [`abort_run`](Self::abort_run).
     pub(crate) fn finish_run(&mut self, key: &KeyWriter, outputs: &Encoder) -> Result<()> {
         let Some(run) = &self.run else { return Ok(()) };
-        if let Some(why) = &run.failure {
-            let error = Error::Device {
-                device: self.backend.name(),
-                call: "capture",
-                why: format!("{}: an operation failed and the body went on: {why}", run.site),
-            };
-            let failed = run.kind == RunKind::Record;
-            if failed {
-                self.abort_run();
-                return Err(error);
-            }
-        }
-        if let Err(error) = self.check_owners(outputs) {
+        let checked = match run.kind {
+            RunKind::Record => self.check_went_well(run).and_then(|()| self.check_owners(outputs)),
+            _ => self.check_owners(outputs),
+        };
+        if let Err(error) = checked {
             self.abort_run();
             return Err(error);
         }
@@ -203,17 +194,39 @@ impl Core {
             RunKind::Warm => {
                 self.phase = run.before;
                 self.pool.end_body();
-                let group = self.tree.group_mut(run.group);
                 // After a failed operation the body may have taken another way than it usually does.
-                if !group.warmed && run.failure.is_none() {
-                    group.warmed = true;
-                    group.trace = run.trace;
+                if !self.tree.group_mut(run.group).warmed && run.failure.is_none() {
+                    self.warmed_up(run.group, run.trace);
                 }
                 self.tree.stray();
                 Ok(())
             }
             RunKind::Record => self.finish_recording(run, key, outputs),
         }
+    }
+
+    /// A group has its trace, which all its recordings share.
+    fn warmed_up(&mut self, at: usize, trace: Vec<TraceOp>) {
+        let group = self.tree.group_mut(at);
+        group.warmed = true;
+        if group.trace != trace {
+            group.trace = trace;
+            // The body does something else now: recordings of what it did before are wrong.
+            let stale = self.tree.evict(|n| n.group == at);
+            if stale > 0 {
+                self.log.evicted(stale);
+            }
+        }
+    }
+
+    /// A recording, or an audit, of a body that swallowed an error would be one of something else.
+    pub(super) fn check_went_well(&self, run: &Run) -> Result<()> {
+        let Some(why) = &run.failure else { return Ok(()) };
+        Err(Error::Device {
+            device: self.backend.name(),
+            call: "capture",
+            why: format!("{}: an operation failed and the body went on: {why}", run.site),
+        })
     }
 
     fn finish_recording(&mut self, mut run: Run, key: &KeyWriter, outputs: &Encoder) -> Result<()> {
@@ -297,6 +310,7 @@ impl Core {
         if run.kind == RunKind::Audit {
             return Ok(());
         }
+        self.check_outputs("an output of a segment", &outputs.entries)?;
         let shown: Vec<u64> = outputs
             .entries
             .iter()

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Core;
+use super::{Core, RunKind};
 use crate::{
     DType, Result,
     backend::{Op, SharedMemory, View},
@@ -40,14 +40,29 @@ impl Core {
         outcome
     }
 
+    /// As [`end_saving`](Self::end_saving), where nobody can be told of a failure: the next call that can
+    /// be told is.
+    pub(crate) fn end_saving_later(&mut self) {
+        if let Err(error) = self.end_saving() {
+            self.deferred.get_or_insert(error);
+        }
+    }
+
     /// Before an eager operation writes.
     pub(crate) fn save_before_write(&mut self, outputs: &[View]) -> Result<()> {
-        if self.saver.is_none() || self.run.as_ref().is_some_and(|r| r.kind == super::RunKind::Record) {
-            // A recording writes nothing yet; its first replay saves.
+        let kind = self.run.as_ref().map(|r| r.kind);
+        let audited = kind == Some(RunKind::Audit);
+        // A recording writes nothing yet; its first replay saves.
+        if kind == Some(RunKind::Record) || self.saver.is_none() && !audited {
             return Ok(());
         }
-        let known: Vec<SharedMemory> = self.state_memory(outputs);
-        self.save_memory(&known.into_iter().map(|m| (0, m)).collect::<Vec<_>>())
+        for memory in self.state_memory(outputs) {
+            if audited {
+                self.save_audited(&memory)?;
+            }
+            self.save_memory(&[(0, memory)])?;
+        }
+        Ok(())
     }
 
     fn state_memory(&self, outputs: &[View]) -> Vec<SharedMemory> {
@@ -72,5 +87,26 @@ impl Core {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Device, Runtime, State, ops};
+
+    #[test]
+    fn a_step_does_not_go_on_saving() {
+        let mut rt = Runtime::new(Device::cpu()).unwrap();
+        let state = State::new(&rt, &[1], &[1.0f32]).unwrap();
+        rt.core.get_mut().begin_saving();
+        for written in [2.0, 3.0] {
+            let step = rt.saving_step().unwrap();
+            ops::store(&state, &step.tensor(&[1], &[written]).unwrap()).unwrap();
+        }
+        let step = rt.step().unwrap();
+        assert_eq!(step.item(&ops::load(step.scope(), &state).unwrap()).unwrap(), 1.0, "put back");
+        ops::store(&state, &step.tensor(&[1], &[4.0]).unwrap()).unwrap();
+        let step = rt.step().unwrap();
+        assert_eq!(step.item(&ops::load(step.scope(), &state).unwrap()).unwrap(), 4.0, "and not again");
     }
 }

@@ -74,7 +74,7 @@ pub fn attention<'s, T: Float>(
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "attention";
     let scope = q.scope();
-    let (q, k, v) = (own(q), k.operand(NAME, scope)?, v.operand(NAME, scope)?);
+    let (q, k, v) = (own(NAME, q)?, k.operand(NAME, scope)?, v.operand(NAME, scope)?);
     if !scale.is_finite() {
         return Err(Error::Argument { op: NAME, why: format!("scale {scale}; it must be finite") });
     }

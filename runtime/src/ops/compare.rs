@@ -13,7 +13,7 @@ fn compare<'s, T: Element>(
     b: &(impl AsOperand<'s, T> + ?Sized),
 ) -> Result<Tensor<'s, bool>> {
     let scope = a.scope();
-    let (a, b) = (own(a), b.operand(name, scope)?);
+    let (a, b) = (own(name, a)?, b.operand(name, scope)?);
     let (shape, marks) = broadcast(name, scope, &[a, b])?;
     let inputs = [spread(name, a.view, &shape)?, spread(name, b.view, &shape)?];
     compute(scope, Op::Compare(kind), &inputs, &shape, marks)
@@ -73,7 +73,7 @@ pub fn where_<'s, T: Element>(
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "where";
     let scope = cond.scope();
-    let operands = [own(cond), a.operand(NAME, scope)?, b.operand(NAME, scope)?];
+    let operands = [own(NAME, cond)?, a.operand(NAME, scope)?, b.operand(NAME, scope)?];
     let (shape, marks) = broadcast(NAME, scope, &operands)?;
     let [cond, a, b] = operands;
     let inputs =

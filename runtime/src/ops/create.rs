@@ -43,8 +43,8 @@ pub fn ones_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     full_like(x, T::from_f64(1.0))
 }
 
-/// `0, 1, .., n - 1`, of shape `[n]`. Element types that cannot hold a number round or saturate as
-/// [`Element::from_f64`] says.
+/// `0, 1, .., n - 1`, of shape `[n]`. Element types that cannot hold a number round or saturate, as in
+/// [`arange_step`].
 ///
 /// # Errors
 /// Only those of every operation (see [`ops`](crate::ops)).
@@ -52,8 +52,8 @@ pub fn arange<'s, T: Number>(scope: Scope<'s>, n: usize) -> Result<Tensor<'s, T>
     arange_step(scope, n, 0.0, 1.0)
 }
 
-/// `start + i * step` for `i` in `0..n`, of shape `[n]`, computed in `f64` and then converted as
-/// [`Element::from_f64`] says.
+/// `start + i * step` for `i` in `0..n`, of shape `[n]`, computed in `f64` and then converted: rounded
+/// to the nearest of a float type, truncated and saturated to integers, as [`cast`](super::cast) does.
 ///
 /// # Errors
 /// [`Error::Argument`] when `start` or `step` is not finite.

@@ -13,14 +13,16 @@ fn binary<'s, T: Number>(
     b: &(impl AsOperand<'s, T> + ?Sized),
 ) -> Result<Tensor<'s, T>> {
     let scope = a.scope();
-    let (a, b) = (own(a), b.operand(name, scope)?);
+    let (a, b) = (own(name, a)?, b.operand(name, scope)?);
     let (shape, marks) = broadcast(name, scope, &[a, b])?;
     let inputs = [spread(name, a.view, &shape)?, spread(name, b.view, &shape)?];
     compute(scope, Op::Binary(kind), &inputs, &shape, marks)
 }
 
 fn unary<'s, T: Number>(kind: Unary, x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
-    compute(x.scope(), Op::Unary(kind), &[x.raw.view()], x.shape(), x.raw.marks)
+    let op = Op::Unary(kind);
+    let view = x.view(op.name())?;
+    compute(x.scope(), op, &[view], x.shape(), x.raw.marks)
 }
 
 macro_rules! binary {

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Shape, check_axis, compute, launch, meet, own, refuse};
+use super::{Shape, check_axis, compute, launch, meet, refuse};
 use crate::{
     AsOperand, Element, Error, Result, Scope, State, Tensor,
     backend::{Op, View},
@@ -32,7 +32,7 @@ pub fn embedding<'s, T: Element>(
     shape.push(d);
     Layout::contiguous(&shape)?;
     let marks = ids.raw.marks.with(ids.rank(), table.marks.get(1));
-    compute(scope, Op::Embedding, &[ids.raw.view(), table.view], &shape, marks)
+    compute(scope, Op::Embedding, &[ids.view(NAME)?, table.view], &shape, marks)
 }
 
 /// Slices of `x` along `axis` at `index` (`[N]`): the result is `x`'s shape with `N` in place of
@@ -61,7 +61,7 @@ pub fn gather<'s, T: Element>(
     let mut shape: Shape = x.shape().into();
     shape[axis] = n;
     let marks = x.raw.marks.with(axis, index.marks.get(0));
-    compute(scope, Op::Gather { axis }, &[x.raw.view(), index.view], &shape, marks)
+    compute(scope, Op::Gather { axis }, &[x.view(NAME)?, index.view], &shape, marks)
 }
 
 /// Writes row `i` of `src` to row `index[i]` of `state`, in place.
@@ -98,7 +98,7 @@ pub fn scatter_rows<'s, T: Element>(
 
     let rows = all.shape()[..all.rank() - row.len()].iter().product();
     let flat: Shape = std::iter::once(rows).chain(row.iter().copied()).collect();
-    let mut inputs: SmallVec<[View; 3]> = SmallVec::from_slice(&[index.raw.view(), src.view]);
+    let mut inputs: SmallVec<[View; 3]> = SmallVec::from_slice(&[index.view(NAME)?, src.view]);
     inputs.extend(padded.and_then(|symbol| scope.real_count(symbol)));
     if n == 0 || given.count() == 0 {
         return Ok(());
@@ -122,7 +122,7 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
         ));
     }
     refuse(NAME, scope, src.raw.marks, 0..src.rank())?;
-    launch(scope, Op::Copy, &[own(src).view], &[target])
+    launch(scope, Op::Copy, &[src.view(NAME)?], &[target])
 }
 
 /// A copy of `state` as it is now, in the order of the calls.

@@ -21,7 +21,7 @@ pub fn linear<'s, T: Number>(
 ) -> Result<Tensor<'s, T>> {
     let scope = x.scope();
     let w = w.operand("linear", scope)?;
-    project("linear", scope, own(x), w, None)
+    project("linear", scope, own("linear", x)?, w, None)
 }
 
 /// `x w^T + b`: as [`linear`], with a bias `b` of shape `[N]`.
@@ -36,7 +36,7 @@ pub fn linear_bias<'s, T: Number>(
     let scope = x.scope();
     let w = w.operand("linear_bias", scope)?;
     let b = b.operand("linear_bias", scope)?;
-    project("linear_bias", scope, own(x), w, Some(b))
+    project("linear_bias", scope, own("linear_bias", x)?, w, Some(b))
 }
 
 fn project<'s, T: Number>(
@@ -107,7 +107,7 @@ pub fn matmul<'s, T: Number>(
 ) -> Result<Tensor<'s, T>> {
     let scope = a.scope();
     let b = b.operand("matmul", scope)?;
-    product("matmul", "`[.., M, K]` and `[.., K, N]`", scope, own(a), b)
+    product("matmul", "`[.., M, K]` and `[.., K, N]`", scope, own("matmul", a)?, b)
 }
 
 /// As [`matmul`] with `b` transposed in its last two dimensions: `a` is `[.., M, K]`, `b` is
@@ -129,7 +129,7 @@ pub fn matmul_nt<'s, T: Number>(
         b.view.layout = b.view.layout.permuted(&axes);
         b.marks = b.marks.with(rank - 2, k).with(rank - 1, n);
     }
-    product("matmul_nt", "`[.., M, K]` and `[.., N, K]` (shown transposed)", scope, own(a), b)
+    product("matmul_nt", "`[.., M, K]` and `[.., N, K]` (shown transposed)", scope, own("matmul_nt", a)?, b)
 }
 
 fn product<'s, T: Number>(

@@ -67,8 +67,8 @@ use crate::{
 type Shape = SmallVec<[usize; MAX_RANK]>;
 
 /// A tensor that the function already knows to belong to `scope`.
-fn own<T>(x: &Tensor<'_, T>) -> Operand {
-    Operand { view: x.raw.view(), marks: x.raw.marks }
+fn own<T>(op: &'static str, x: &Tensor<'_, T>) -> Result<Operand> {
+    Ok(Operand { view: x.view(op)?, marks: x.raw.marks })
 }
 
 fn check_axis(op: &'static str, axis: usize, rank: usize) -> Result<()> {

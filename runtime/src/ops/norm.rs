@@ -45,7 +45,7 @@ pub fn layer_norm<'s, T: Float>(
     let scope = x.scope();
     let (w, b) = (w.operand(NAME, scope)?, b.operand(NAME, scope)?);
     check_eps(NAME, eps)?;
-    last_axis(NAME, scope, own(x), &[w, b])?;
+    last_axis(NAME, scope, own(NAME, x)?, &[w, b])?;
     compute(scope, Op::LayerNorm { eps }, &[x.raw.view(), w.view, b.view], x.shape(), x.raw.marks)
 }
 
@@ -65,7 +65,7 @@ pub fn rms_norm<'s, T: Float>(
     let scope = x.scope();
     let w = w.operand(NAME, scope)?;
     check_eps(NAME, eps)?;
-    last_axis(NAME, scope, own(x), &[w])?;
+    last_axis(NAME, scope, own(NAME, x)?, &[w])?;
     compute(scope, Op::RmsNorm { eps }, &[x.raw.view(), w.view], x.shape(), x.raw.marks)
 }
 
@@ -73,7 +73,7 @@ pub fn rms_norm<'s, T: Float>(
 fn along<'s, T: Float>(name: &'static str, op: Op, x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     check_axis(name, axis, x.rank())?;
     refuse(name, x.scope(), x.raw.marks, [axis])?;
-    compute(x.scope(), op, &[x.raw.view()], x.shape(), x.raw.marks)
+    compute(x.scope(), op, &[x.view(name)?], x.shape(), x.raw.marks)
 }
 
 /// `x / max(|x|, eps)` with the Euclidean norm over `axis`.

@@ -20,7 +20,7 @@ fn reduce<'s, T: Number, U: Element>(
         return Err(Error::shape(name, &[x.shape()], why));
     }
     let marks = marks_without(x.raw.marks, axis);
-    compute(x.scope(), op, &[x.raw.view()], &without(x.shape(), axis), marks)
+    compute(x.scope(), op, &[x.view(name)?], &without(x.shape(), axis), marks)
 }
 
 /// Sum over `axis`, which is removed; 0 of an empty axis.
@@ -83,7 +83,7 @@ pub fn masked_mean<'s, T: Float>(
     check_axis(NAME, axis, x.rank())?;
     let mask = mask.operand(NAME, scope)?;
     let spread_mask = spread(NAME, mask.view, x.shape())?;
-    let (_, marks) = broadcast(NAME, scope, &[own(x), mask])?;
+    let (_, marks) = broadcast(NAME, scope, &[own(NAME, x)?, mask])?;
     let inputs = [x.raw.view(), spread_mask];
     compute(scope, Op::MaskedMean { axis }, &inputs, &without(x.shape(), axis), marks_without(marks, axis))
 }

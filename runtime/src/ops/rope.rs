@@ -41,7 +41,7 @@ pub fn rope<'s, T: Float>(
     const NAME: &str = "rope";
     let scope = x.scope();
     let positions = positions.operand(NAME, scope)?;
-    let (x, given) = (own(x), positions.view.layout);
+    let (x, given) = (own(NAME, x)?, positions.view.layout);
     let layout = x.view.layout;
     let shape = layout.shape();
     let wrong = |why: &str| Err(Error::shape(NAME, &[shape, given.shape()], why));

@@ -91,9 +91,10 @@ pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: &[usize]) -> Result<Ten
     if let Some(layout) = viewed(&x.raw.layout, shape) {
         return Ok(x.alias(layout, 0, marks));
     }
+    let source = x.view(NAME)?;
     let out = x.scope().empty::<T>(&Op::Copy, shape, marks)?;
     let as_source = View { layout: Layout::contiguous(x.shape())?, ..out.raw.view() };
-    launch(x.scope(), Op::Copy, &[x.raw.view()], &[as_source])?;
+    launch(x.scope(), Op::Copy, &[source], &[as_source])?;
     Ok(out)
 }
 
@@ -105,7 +106,7 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     if x.raw.layout.is_contiguous() {
         return Ok(x.clone());
     }
-    compute(x.scope(), Op::Copy, &[x.raw.view()], x.shape(), x.raw.marks)
+    compute(x.scope(), Op::Copy, &[x.view("contiguous")?], x.shape(), x.raw.marks)
 }
 
 /// Elements `start .. start + len` along `axis`, as a view.
@@ -267,7 +268,7 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
     refuse(NAME, scope, first.raw.marks, [axis])?;
     let mut shape: Shape = first.shape().into();
     let mut marks = first.raw.marks;
-    let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[first.raw.view()]);
+    let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[first.view(NAME)?]);
     for x in rest {
         if !std::ptr::eq(x.rt, scope.rt) {
             return Err(Error::DifferentRuntimes { op: NAME });
@@ -286,7 +287,7 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
         }
         shape[axis] =
             shape[axis].checked_add(x.dim(axis)).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
-        inputs.push(x.raw.view());
+        inputs.push(x.view(NAME)?);
     }
     // A part without elements has no address worth baking.
     inputs.retain(|v| v.layout.count() > 0);

@@ -7,9 +7,7 @@ use std::sync::{
 
 use graphable::{
     Param, Result, Runtime, Step,
-    backend::{
-        Arena, Backend, Executable, HostBlock, Launch, Memory, PendingBytes, SharedMemory, cpu::CpuBackend,
-    },
+    backend::{Arena, Backend, Executable, HostBlock, Launch, Memory, PendingBytes, SharedMemory},
     ops,
 };
 
@@ -166,8 +164,8 @@ impl Backend for Counting {
     fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
         self.inner.read(addr, bytes)
     }
-    fn begin_capture(&mut self) -> Result<()> {
-        self.inner.begin_capture()
+    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
+        self.inner.begin_capture(host)
     }
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
         self.inner.end_capture(retain)
@@ -192,7 +190,7 @@ impl Backend for Counting {
 #[test]
 fn memory_is_given_back() {
     let live = Arc::new(AtomicU64::new(0));
-    let inner = Box::new(CpuBackend::new(options()).unwrap());
+    let inner = crate::device::backend(options());
     let mut rt = Runtime::with_backend(Box::new(Counting { inner, live: Arc::clone(&live) })).unwrap();
     let graph = vector(&mut rt);
     let other = weight(&rt, 5.0);

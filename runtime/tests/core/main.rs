@@ -8,12 +8,18 @@
 
 mod support;
 
+mod ahead;
 mod audit;
 mod buckets;
+#[path = "../common/device.rs"]
+mod device;
 mod eviction;
 mod faults;
 mod lifecycle;
+mod limits;
 mod liveness;
 mod modes;
 mod nets;
+mod panics;
 mod results;
+mod stale;

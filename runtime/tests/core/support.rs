@@ -8,11 +8,12 @@ use graphable::{
         DimsSpec, Function, FunctionSpec, HostSlot, InputKind, InputSpec, LiveIn, LiveOut, Options, Plan,
         PlanItem, Site, StaticInput, Support,
     },
-    DType, Device, Eager, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
+    DType, Eager, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
     backend::{
-        cpu::{CpuBackend, CpuOptions},
+        cpu::CpuOptions,
         faulty::{FaultPlan, FaultyBackend},
     },
+    ops,
 };
 
 pub(crate) type T<'s> = Tensor<'s, f32>;
@@ -22,14 +23,14 @@ pub(crate) fn options() -> CpuOptions {
 }
 
 pub(crate) fn runtime() -> Runtime {
-    let rt = Runtime::new(Device::cpu_with(options())).unwrap();
+    let rt = Runtime::new(crate::device::device(options())).unwrap();
     rt.keep_events(true);
     rt
 }
 
 pub(crate) fn faulty() -> (Runtime, Arc<FaultPlan>) {
     let plan = Arc::new(FaultPlan::default());
-    let inner = Box::new(CpuBackend::new(options()).unwrap());
+    let inner = crate::device::backend(options());
     let rt = Runtime::with_backend(Box::new(FaultyBackend::new(inner, Arc::clone(&plan)))).unwrap();
     rt.keep_events(true);
     (rt, plan)
@@ -261,4 +262,37 @@ pub(crate) fn nodes(events: &[Event]) -> Vec<usize> {
             _ => None,
         })
         .collect()
+}
+
+/// What most tests put in.
+pub(crate) const X: [f32; 2] = [1.0, 2.0];
+pub(crate) const MODES: [Mode; 3] = [Mode::None, Mode::Piecewise, Mode::Full];
+
+/// A graph of one host input of two elements.
+pub(crate) fn vector(rt: &mut Runtime, mode: Mode) -> Graph {
+    Spec::inputs(vec![host("x", &[Dim::Const(2)])]).mode(mode).build(rt)
+}
+
+pub(crate) fn x() -> In<'static, 'static> {
+    In::Host((&X).into())
+}
+
+/// A graph that nothing went wrong with: works in every state of the runtime.
+pub(crate) fn still_usable(rt: &mut Runtime) {
+    let graph = vector(rt, Mode::Piecewise);
+    rt.take_events();
+    for i in 0..4 {
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &[x()], (), |cx, a| {
+            let (h,) = seg!("p", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+            let e = eager!("q", cx, |_e| ops::scale(&h, 3.0));
+            seg!("r", cx, (&e,), |k| ops::neg(k.0))
+        });
+        assert_eq!(step.read(&y.unwrap()).unwrap(), [-6.0, -12.0]);
+        let log = events(&step);
+        assert!(!log.iter().any(|e| e.starts_with("aborted") || e.starts_with("fell back")), "{log:?}");
+        if i > 1 {
+            assert_eq!(log, ["replayed p", "eager q", "replayed r"]);
+        }
+    }
 }

@@ -35,7 +35,7 @@ fn ranges<T: Number>() {
         for n in [0, 1, 7, 200] {
             let want = Array::from_fn(&[n], |i| T::from_f64(i[0] as f64).to_f64());
             assert_same(step, &ops::arange::<T>(step.scope(), n).unwrap(), &want);
-            let want = Array::from_fn(&[n], |i| T::from_f64(100.0 - 0.75 * i[0] as f64).to_f64());
+            let want = Array::from_fn(&[n], |i| converted::<T>(100.0 - 0.75 * i[0] as f64));
             let got = ops::arange_step::<T>(step.scope(), n, 100.0, -0.75).unwrap();
             assert_same(step, &got, &want);
         }
@@ -45,6 +45,12 @@ fn ranges<T: Number>() {
 #[test]
 fn aranges_round_and_saturate() {
     for_types!(ranges: f32, f16, bf16, i32, u32, u8);
+}
+
+/// `value` as an operation converts it: once to the nearest float, truncated to integers.
+fn converted<U: Element>(value: f64) -> f64 {
+    let truncates = !U::DTYPE.is_float() && U::DTYPE != DType::Bool;
+    U::from_f64(if truncates { value.trunc() } else { value }).to_f64()
 }
 
 /// An integer as `U`, by Rust's `as`.
@@ -63,7 +69,7 @@ fn casts_to<T: Element, U: Element>() {
         let shape = shape(rng, 0, 4);
         let (x, host) = input::<T>(step, rng, &shape, (-400.0, 400.0));
         let integers = !T::DTYPE.is_float() && !U::DTYPE.is_float();
-        let want = host.map(|v| if integers { low_bits::<U>(v) } else { U::from_f64(v).to_f64() });
+        let want = host.map(|v| if integers { low_bits::<U>(v) } else { converted::<U>(v) });
         assert_same(step, &ops::cast::<T, U>(&x).unwrap(), &want);
     });
 }

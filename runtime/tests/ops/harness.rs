@@ -7,9 +7,9 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
 
 use crate::reference::Array;
 
-/// The CPU in its test mode: what was freed holds no plausible values.
+/// The device in its test mode: what was freed holds no plausible values.
 pub(crate) fn device() -> Device {
-    Device::cpu_with(CpuOptions { test_mode: Some(1), ..CpuOptions::default() })
+    crate::device::device(CpuOptions { test_mode: Some(1), ..CpuOptions::default() })
 }
 
 /// Runs `f` in one step of a fresh runtime.

@@ -4,6 +4,8 @@
 mod attention;
 mod compare;
 mod create;
+#[path = "../common/device.rs"]
+mod device;
 mod elementwise;
 mod errors;
 mod harness;

@@ -5,6 +5,8 @@
 
 mod carry;
 mod corners;
+#[path = "../common/device.rs"]
+mod device;
 mod identity;
 mod jumps;
 mod keys;

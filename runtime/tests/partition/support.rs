@@ -2,10 +2,10 @@
 
 use graphable::{backend::cpu::CpuOptions, prelude::*};
 
-/// A runtime on the CPU in test mode.
+/// A runtime in test mode.
 pub(crate) fn runtime() -> Runtime {
     let options = CpuOptions { test_mode: Some(11), threads: Some(1) };
-    Runtime::new(Device::cpu_with(options)).unwrap()
+    Runtime::new(crate::device::device(options)).unwrap()
 }
 
 #[derive(Params)]

@@ -42,6 +42,8 @@
 //! check of baked addresses (no program here hides one).
 
 mod check;
+#[path = "../common/device.rs"]
+mod device;
 mod generate;
 mod instr;
 mod oracle;

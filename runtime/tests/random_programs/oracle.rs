@@ -1,7 +1,7 @@
 //! The plain meaning of a program: every operation launched on its own, outside any call, on a fresh
 //! runtime, and every value of a step kept to its end, so that no memory is used twice.
 
-use graphable::{Device, Result, Runtime, Step, backend::cpu::CpuOptions};
+use graphable::{Result, Runtime, Step, backend::cpu::CpuOptions};
 
 use crate::{
     program::{Block, Call, Count, Func, Kind, Program, Source, Stmt},
@@ -11,7 +11,8 @@ use crate::{
 
 /// Outputs, state and decisions of every step.
 pub(crate) fn run(program: &Program) -> Result<Vec<StepOut>> {
-    let mut rt = Runtime::new(Device::cpu_with(CpuOptions { threads: Some(1), ..CpuOptions::default() }))?;
+    let mut rt =
+        Runtime::new(crate::device::device(CpuOptions { threads: Some(1), ..CpuOptions::default() }))?;
     let mut world = World::new(&rt, program)?;
     let mut out = Vec::new();
     for at in 0..program.steps.len() {

@@ -13,7 +13,7 @@ use graphable::{
         Dim, DimsSpec, Driver, EagerTensors as _, Finish, Function, FunctionSpec, HostSlot, InputKind,
         InputSpec, Inputs, Options, Plan, PlanItem, Site, StaticInput, Support, Synthetic, bytemuck,
     },
-    DType, Device, Error, Mode, Result, Runtime, Scalar, Schedule, Stats, Step,
+    DType, Error, Mode, Result, Runtime, Scalar, Schedule, Stats, Step,
     backend::cpu::CpuOptions,
 };
 
@@ -151,7 +151,7 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     // What the run before on this thread did not use up.
     arm(None);
     let options = CpuOptions { test_mode: Some(program.seed), threads: Some(1) };
-    let mut rt = Runtime::new(Device::cpu_with(options))?;
+    let mut rt = Runtime::new(crate::device::device(options))?;
     let mut world = World::new(&rt, program)?;
     let built: Vec<Built> = program.funcs.iter().map(|f| build(&mut rt, f, setup)).collect::<Result<_>>()?;
     for (func, built) in program.funcs.iter().zip(&built) {

@@ -160,7 +160,7 @@ impl Backend for CpuBackend {
         self.stream.read(addr, bytes as usize)
     }
 
-    fn begin_capture(&mut self) -> Result<()> {
+    fn begin_capture(&mut self, _host: Option<&HostBlock>) -> Result<()> {
         self.outside_capture("begin_capture")?;
         self.capture = Some(Vec::new());
         Ok(())

@@ -311,6 +311,10 @@ impl Worker {
             let bytes = &block.bytes[offset..offset + len];
             Access::new(&mut self.blocks).bytes_mut(addr, len).copy_from_slice(bytes);
         }
+        for copy in &block.copies {
+            let bytes = Access::new(&mut self.blocks).bytes(copy.from, copy.bytes as usize).to_vec();
+            Access::new(&mut self.blocks).bytes_mut(copy.to, bytes.len()).copy_from_slice(&bytes);
+        }
     }
 
     fn replay(&mut self, graph: &Graph, block: Option<&HostBlock>) {

@@ -1,7 +1,426 @@
-//! NVIDIA GPUs, through CUDA graphs.
-#![allow(dead_code)] // While it is being built.
+//! NVIDIA GPUs: a stream of our own, CUDA graphs, and kernels compiled on the machine.
+//!
+//! `driver` holds the driver's objects behind owners; `compile` turns sources into code on the
+//! device; `kernels` launches the operations; `shared` frees what handles let go of. Nothing here
+//! waits for the whole device or context: a capture of another runtime, or of another library, is
+//! not disturbed.
 
+use std::{fmt, sync::Arc};
+
+use rustc_hash::FxHashMap;
+
+mod arena;
+mod blas;
+mod compile;
+mod driver;
+mod executable;
+mod fault;
 mod kernels;
+mod product;
 mod props;
+mod read;
+mod shared;
+mod staging;
 
+pub use compile::compile_all;
 pub(crate) use props::Props;
+
+use self::{
+    arena::ArenaMemory,
+    blas::Blas,
+    driver::{Context, Function, Stream},
+    executable::{CudaExecutable, Head},
+    fault::Faults,
+    kernels::{FaultSink, Grid, Kernel, PutClass, Submit},
+    read::CudaRead,
+    shared::{Owned, Shared},
+};
+use super::{
+    Arena, Backend, Executable, HostBlock, Launch, Op, PendingBytes, SharedMemory, View, refused_in_capture,
+};
+use crate::{Error, Result};
+
+/// How a [`CudaBackend`] works.
+#[derive(Clone, Debug, Default)]
+pub struct CudaOptions {
+    /// Fills fresh and freed memory with NaNs, so that a use of it shows.
+    pub test_mode: bool,
+}
+
+/// How many GPUs the driver shows.
+///
+/// # Errors
+/// [`Error::NoDevice`] without a driver, or with one that is too old.
+pub fn device_count() -> Result<usize> {
+    driver::device_count()
+}
+
+/// Whether GPU number `ordinal` can be used.
+///
+/// # Errors
+/// [`Error::NoDevice`] with what is missing.
+pub fn check(ordinal: usize) -> Result<()> {
+    Context::open(ordinal).map(drop)
+}
+
+/// The pattern of poisoned memory: NaN in every float type, and no plausible index.
+const POISON: u8 = 0xFF;
+
+/// What is known of the capture under way.
+#[derive(Debug)]
+struct Capture {
+    head: Option<PutClass>,
+    spoilt: bool,
+}
+
+/// A GPU as a [`Backend`].
+pub struct CudaBackend {
+    shared: Arc<Shared>,
+    faults: Arc<Faults>,
+    options: CudaOptions,
+    arenas: Vec<Arc<ArenaMemory>>,
+    functions: FxHashMap<Kernel, (Function, u32)>,
+    capture: Option<Capture>,
+    /// The last capture was spoilt by another thread.
+    spoilt: bool,
+    /// Whether kernels may have more than 4 KB of parameters; found out when one is first wanted.
+    large_params: Option<bool>,
+    /// Memory for a kernel's parameter, used again.
+    params: Vec<u8>,
+    /// The library for matrix products; opened by the first product. `None` inside: it is missing.
+    blas: Option<Option<Blas>>,
+}
+
+impl CudaBackend {
+    /// GPU number `ordinal`, with a stream of its own.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] without driver or GPU; [`Error::OutOfMemory`].
+    pub fn new(ordinal: usize, options: CudaOptions) -> Result<Self> {
+        let context = Context::open(ordinal)?;
+        let stream = Stream::new(&context)?;
+        Self::with_stream(stream, options)
+    }
+
+    /// On a stream of the user's.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a stream that cannot be captured; as [`new`](Self::new).
+    pub fn on(stream: Arc<cudarc::driver::CudaStream>, options: CudaOptions) -> Result<Self> {
+        let context = Context::open(stream.context().ordinal())?;
+        Self::with_stream(Stream::borrow(&context, stream)?, options)
+    }
+
+    fn with_stream(stream: Stream, options: CudaOptions) -> Result<Self> {
+        let shared = Arc::new(Shared::new(stream)?);
+        let faults = Arc::new(Faults::new(&shared)?);
+        Ok(Self {
+            shared,
+            faults,
+            options,
+            arenas: Vec::new(),
+            functions: FxHashMap::default(),
+            capture: None,
+            spoilt: false,
+            large_params: None,
+            params: Vec::new(),
+            blas: None,
+        })
+    }
+
+    /// Whether `call` may be made now.
+    fn outside_capture(&self, call: &'static str) -> Result<()> {
+        match self.capture {
+            Some(_) => Err(refused_in_capture(call)),
+            None => self.shared.context.bind(),
+        }
+    }
+
+    fn failed(&self, call: &'static str, why: String) -> Error {
+        Error::Device { device: self.shared.context.name().to_owned(), call, why }
+    }
+
+    /// A kernel, compiled and loaded if it is new. Loading is outside any capture's order.
+    fn function(&mut self, kernel: Kernel, shared: u32) -> Result<Function> {
+        if let Some(&(function, allowed)) = self.functions.get(&kernel)
+            && shared <= allowed
+        {
+            return Ok(function);
+        }
+        let function =
+            self.shared.context.unordered(|| compile::function(&self.shared.context, kernel, shared))?;
+        let allowed = shared.max(48 << 10);
+        self.functions.insert(kernel, (function, allowed));
+        Ok(function)
+    }
+
+    /// Whether the 32 KB kernel can be had: finding out compiles it.
+    fn large_params(&mut self, block: &HostBlock) -> bool {
+        if PutClass::of(block, false).is_some() {
+            // Not needed.
+            return self.large_params.unwrap_or(false);
+        }
+        if let Some(known) = self.large_params {
+            return known;
+        }
+        let known = match PutClass::of(block, true).map(|class| self.function(class.kernel(), 0)) {
+            // Too large even so: nothing was learnt.
+            None => return false,
+            Some(Ok(_)) => true,
+            Some(Err(error)) => {
+                tracing::info!(%error, "host inputs above 4 KB go through pinned memory");
+                false
+            }
+        };
+        self.large_params = Some(known);
+        known
+    }
+
+    /// Puts `block` on the stream as a kernel of its own, or through pinned memory.
+    fn put(&mut self, block: &HostBlock) -> Result<()> {
+        let large = self.large_params(block);
+        match PutClass::of(block, large) {
+            Some(class) => self.put_kernel(class, block),
+            None => {
+                staging::write(&self.shared, block)?;
+                let copies = HostBlock { copies: block.copies.clone(), ..HostBlock::default() };
+                // Each fits many times; more than that goes in several launches.
+                for part in copies.copies.chunks(128) {
+                    let part = HostBlock { copies: part.to_vec(), ..HostBlock::default() };
+                    if let Some(class) = PutClass::of(&part, false) {
+                        self.put_kernel(class, &part)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn put_kernel(&mut self, class: PutClass, block: &HostBlock) -> Result<()> {
+        let function = self.function(class.kernel(), 0)?;
+        let mut params = std::mem::take(&mut self.params);
+        class.pack(block, &mut params);
+        let launched = self.shared.stream.launch(function, class.grid(block), &params);
+        self.params = params;
+        launched
+    }
+
+    /// Ends the capture under way and makes it an executable.
+    fn finish_capture(
+        &mut self,
+        capture: &Capture,
+        retain: Vec<SharedMemory>,
+    ) -> Result<Option<Arc<dyn Executable>>> {
+        let graph = self.shared.stream.end_capture()?;
+        let nodes = graph.len()?;
+        if nodes == 0 {
+            return Ok(None);
+        }
+        let head = match capture.head {
+            None => None,
+            Some(class) => {
+                let function = self.function(class.kernel(), 0)?;
+                graph.find(function)?.map(|node| Head { class, node })
+            }
+        };
+        let context = Arc::clone(&self.shared.context);
+        let (before, _) = context.memory()?;
+        let exec = match graph.instantiate(&self.shared.stream) {
+            Err(Error::OutOfMemory { .. }) => {
+                // What was let go of may still hold memory: give it back, and try once more.
+                self.shared.stream.synchronize()?;
+                self.shared.drain()?;
+                self.shared.stream.synchronize()?;
+                self.shared.pool.trim()?;
+                graph.instantiate(&self.shared.stream)?
+            }
+            other => other?,
+        };
+        let (after, _) = context.memory()?;
+        let size = (nodes, before.saturating_sub(after));
+        Ok(Some(Arc::new(CudaExecutable::new(&self.shared, exec, graph, head, size, retain))))
+    }
+}
+
+impl Submit for CudaBackend {
+    fn props(&self) -> &Props {
+        self.shared.context.props()
+    }
+
+    fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
+        let function = self.function(kernel, grid.shared)?;
+        self.shared.stream.launch(function, grid, params)
+    }
+
+    fn faults(&self) -> FaultSink {
+        self.faults.sink()
+    }
+
+    fn fault_op(&mut self, name: &'static str) -> u32 {
+        self.faults.number(name)
+    }
+}
+
+impl Backend for CudaBackend {
+    fn name(&self) -> String {
+        self.shared.context.name().to_owned()
+    }
+
+    fn reserve(&mut self, at_least: u64) -> Result<Arena> {
+        self.outside_capture("reserve")?;
+        let memory = Arc::new(ArenaMemory::reserve(&self.shared, at_least)?);
+        self.arenas.push(Arc::clone(&memory));
+        Ok(Arena { memory, index: self.arenas.len() - 1 })
+    }
+
+    fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
+        self.shared.context.bind()?;
+        let Some(memory) = self.arenas.get(arena.index) else {
+            return Err(self.failed("commit", "the arena is of another device".into()));
+        };
+        let (before, now) = memory.commit(bytes)?;
+        if self.options.test_mode && now > before && self.capture.is_none() {
+            self.shared.stream.fill(arena.memory.addr() + before, POISON, now - before)?;
+        }
+        Ok(())
+    }
+
+    fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
+        self.outside_capture("alloc")?;
+        self.shared.drain()?;
+        let addr = self.shared.pool.alloc(&self.shared.stream, bytes.max(1), "parameters or state")?;
+        let owned = Arc::new(Owned { addr, bytes, shared: Arc::clone(&self.shared) });
+        self.shared.stream.fill(addr, 0, bytes.max(1))?;
+        Ok(owned)
+    }
+
+    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
+        self.shared.context.bind()?;
+        match (op, outputs) {
+            (Op::MatMul, [output]) => self.product_scratch(inputs, output),
+            _ => Ok(kernels::scratch_bytes(self.shared.context.props(), op, inputs, outputs)),
+        }
+    }
+
+    fn launch(&mut self, launch: &Launch) -> Result<()> {
+        self.shared.context.bind()?;
+        match launch.op {
+            Op::MatMul => self.launch_product(launch),
+            _ => kernels::launch(self, launch, launch.scratch),
+        }
+    }
+
+    fn host_write(&mut self, block: HostBlock) -> Result<()> {
+        self.outside_capture("host_write")?;
+        self.shared.drain()?;
+        self.put(&block)
+    }
+
+    fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
+        self.outside_capture("read")?;
+        self.shared.drain()?;
+        Ok(Box::new(CudaRead::start(&self.shared, &self.faults, addr, bytes)?))
+    }
+
+    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
+        self.outside_capture("begin_capture")?;
+        self.shared.drain()?;
+        let mut head = None;
+        if let Some(block) = host {
+            let large = self.large_params(block);
+            head = PutClass::of(block, large);
+            if let Some(class) = head {
+                // Compiled and loaded before the capture starts.
+                self.function(class.kernel(), 0)?;
+            }
+        }
+        self.shared.stream.begin_capture()?;
+        self.spoilt = false;
+        self.capture = Some(Capture { head, spoilt: false });
+        if let (Some(class), Some(block)) = (head, host)
+            && let Err(error) = self.put_kernel(class, block)
+        {
+            self.abort_capture();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
+        self.shared.context.bind()?;
+        let Some(mut capture) = self.capture.take() else {
+            return Err(self.failed("end_capture", "no capture is under way".into()));
+        };
+        capture.spoilt = self.shared.stream.capture_is_spoilt();
+        self.spoilt = capture.spoilt;
+        self.finish_capture(&capture, retain)
+    }
+
+    fn abort_capture(&mut self) {
+        if self.capture.take().is_some() {
+            self.spoilt = self.shared.stream.capture_is_spoilt();
+            // Its error is the capture's own failure, which is known already.
+            drop(self.shared.stream.end_capture());
+        }
+    }
+
+    fn capture_was_spoilt(&self) -> bool {
+        self.spoilt
+    }
+
+    fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
+        self.outside_capture("replay")?;
+        let exec = exec
+            .as_any()
+            .downcast_ref::<CudaExecutable>()
+            .filter(|exec| Arc::ptr_eq(&exec.shared, &self.shared))
+            .ok_or_else(|| self.failed("replay", "the executable was captured on another device".into()))?;
+        let large = self.large_params.unwrap_or(false);
+        let mut params = std::mem::take(&mut self.params);
+        let launched = match block {
+            Some(block) if exec.takes(&block, large) => exec.launch(Some(&block), &mut params),
+            Some(block) => {
+                self.params = params;
+                self.put(&block)?;
+                params = std::mem::take(&mut self.params);
+                exec.launch(None, &mut params)
+            }
+            None => exec.launch(None, &mut params),
+        };
+        self.params = params;
+        launched
+    }
+
+    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
+        self.shared.context.bind()?;
+        self.shared.stream.fill(addr, POISON, bytes)
+    }
+
+    fn wants_poison(&self) -> bool {
+        self.options.test_mode
+    }
+
+    fn synchronize(&mut self) -> Result<()> {
+        self.outside_capture("synchronize")?;
+        self.shared.stream.synchronize()?;
+        self.shared.drain()?;
+        self.faults.check()
+    }
+}
+
+impl Drop for CudaBackend {
+    fn drop(&mut self) {
+        self.abort_capture();
+        self.shared.close();
+    }
+}
+
+impl fmt::Debug for CudaBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CudaBackend")
+            .field("device", &self.shared.context.name())
+            .field("test_mode", &self.options.test_mode)
+            .field("capturing", &self.capture.is_some())
+            .finish_non_exhaustive()
+    }
+}

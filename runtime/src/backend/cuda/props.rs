@@ -11,9 +11,26 @@ pub(crate) struct Props {
     pub(crate) multiprocessors: u32,
     /// Shared memory that a block may have after opting in, in bytes.
     pub(crate) shared_optin: u32,
+    /// Whether address ranges can be reserved and mapped as they grow.
+    pub(crate) virtual_memory: bool,
+    /// Whether memory can be allocated in stream order.
+    pub(crate) pools: bool,
 }
 
 impl Props {
+    /// An H200, for tests without one.
+    #[cfg(test)]
+    pub(crate) fn h200() -> Self {
+        Self {
+            name: "an H200 of a test".into(),
+            capability: (9, 0),
+            multiprocessors: 132,
+            shared_optin: 227 << 10,
+            virtual_memory: true,
+            pools: true,
+        }
+    }
+
     /// What to compile for: the accelerated target where there is one.
     pub(crate) fn arch(&self) -> String {
         let (major, minor) = self.capability;

@@ -17,7 +17,7 @@ fn a_capture_executes_nothing_and_replays_repeat() {
     let mut b = backend();
     let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
     write(&mut b, x.addr(), &[7; 64]);
-    b.begin_capture().unwrap();
+    b.begin_capture(None).unwrap();
     b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();
     b.poison(x.addr(), 64).unwrap();
     let exec = b.end_capture(vec![x.clone(), y.clone()]).unwrap().unwrap();
@@ -43,11 +43,11 @@ fn a_capture_executes_nothing_and_replays_repeat() {
 fn a_capture_refuses_what_cuda_refuses_and_survives_it() {
     let mut b = backend();
     let (x, y) = (b.alloc(16).unwrap(), b.alloc(16).unwrap());
-    b.begin_capture().unwrap();
+    b.begin_capture(None).unwrap();
     b.launch(&copy(x.addr(), y.addr(), 16)).unwrap();
     let exec = b.end_capture(Vec::new()).unwrap().unwrap();
     let arena = b.reserve(4096).unwrap();
-    b.begin_capture().unwrap();
+    b.begin_capture(None).unwrap();
     b.launch(&copy(x.addr(), y.addr(), 16)).unwrap();
     let refused = |result: Result<()>, name| match result {
         Err(Error::RefusedInCapture { call }) => assert_eq!(call, name),
@@ -57,7 +57,7 @@ fn a_capture_refuses_what_cuda_refuses_and_survives_it() {
     refused(b.read(x.addr(), 4).map(drop), "read");
     refused(b.host_write(block(x.addr(), &[1])), "host_write");
     refused(b.replay(&exec, None), "replay");
-    refused(b.begin_capture(), "begin_capture");
+    refused(b.begin_capture(None), "begin_capture");
     refused(b.synchronize(), "synchronize");
     b.commit(&arena, 4096).unwrap();
     assert_eq!(b.end_capture(Vec::new()).unwrap().unwrap().nodes(), 1);
@@ -69,9 +69,9 @@ fn captures_end_once_empty_or_not() {
     let mut b = backend();
     let (x, y) = (b.alloc(16).unwrap(), b.alloc(16).unwrap());
     assert!(matches!(b.end_capture(Vec::new()), Err(Error::Device { call: "end_capture", .. })));
-    b.begin_capture().unwrap();
+    b.begin_capture(None).unwrap();
     assert!(b.end_capture(Vec::new()).unwrap().is_none(), "nothing was recorded");
-    b.begin_capture().unwrap();
+    b.begin_capture(None).unwrap();
     b.launch(&copy(x.addr(), y.addr(), 16)).unwrap();
     b.abort_capture();
     write(&mut b, x.addr(), &[3; 16]);
@@ -84,7 +84,7 @@ fn captures_end_once_empty_or_not() {
 fn executables_run_on_their_own_device_only() {
     let (mut b, mut other) = (backend(), backend());
     let (x, y) = (b.alloc(16).unwrap(), b.alloc(16).unwrap());
-    b.begin_capture().unwrap();
+    b.begin_capture(None).unwrap();
     b.launch(&copy(x.addr(), y.addr(), 16)).unwrap();
     let exec = b.end_capture(Vec::new()).unwrap().unwrap();
     assert!(matches!(other.replay(&exec, None), Err(Error::Device { call: "replay", .. })));
@@ -147,7 +147,7 @@ proptest! {
         let mut expected = start;
         let mut b = shuffling(seed);
         let x = b.alloc(32).unwrap();
-        b.begin_capture().unwrap();
+        b.begin_capture(None).unwrap();
         for (from, to, n, poison) in copies {
             let n = n.min(32 - from).min(32 - to);
             if poison {

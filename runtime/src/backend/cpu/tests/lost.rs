@@ -21,7 +21,7 @@ fn assert_all_lost(b: &mut CpuBackend, exec: &Arc<dyn Executable>, arena: &Arena
     assert_lost(b.alloc(64), why);
     assert_lost(b.reserve(64), why);
     assert_lost(b.commit(arena, 64), why);
-    assert_lost(b.begin_capture(), why);
+    assert_lost(b.begin_capture(None), why);
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_panic_in_a_kernel_loses_the_stream() {
     let mut b = gated_backend();
     let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
     let arena = b.reserve(4096).unwrap();
-    b.begin_capture().unwrap();
+    b.begin_capture(None).unwrap();
     b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();
     let exec = b.end_capture(vec![x.clone(), y]).unwrap().unwrap();
 
@@ -51,7 +51,7 @@ fn a_panic_during_a_capture_ends_it() {
     let gate = close_gate();
     b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
     b.launch(&output_only(PANIC)).unwrap();
-    b.begin_capture().unwrap();
+    b.begin_capture(None).unwrap();
     b.launch(&copy(0, 64, 64)).unwrap();
     drop(gate);
     while b.launch(&copy(0, 64, 64)).is_ok() {
@@ -59,7 +59,7 @@ fn a_panic_during_a_capture_ends_it() {
     }
     assert_lost(b.end_capture(Vec::new()), "the test wants it");
     assert_lost(b.end_capture(Vec::new()), "the test wants it");
-    assert_lost(b.begin_capture(), "the test wants it");
+    assert_lost(b.begin_capture(None), "the test wants it");
 }
 
 #[test]
@@ -76,7 +76,12 @@ fn stray_launches_lose_the_stream_instead_of_touching_memory() {
     stray(&|x, y| copy(y, x, 65), "not (or no longer) memory");
     let f32s = |addr| View { addr, dtype: DType::F32, layout: Layout::contiguous(&[4]).unwrap() };
     stray(
-        &|x, y| Launch { op: Op::Copy, inputs: smallvec![f32s(x + 2)], outputs: smallvec![f32s(y)] },
+        &|x, y| Launch {
+            op: Op::Copy,
+            inputs: smallvec![f32s(x + 2)],
+            outputs: smallvec![f32s(y)],
+            scratch: 0,
+        },
         "not aligned",
     );
 }

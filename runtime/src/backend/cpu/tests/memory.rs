@@ -68,7 +68,7 @@ fn a_queued_replay_keeps_its_graph_and_the_graph_its_memory() {
     let mut b = gated_backend();
     let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
     write(&mut b, x.addr(), &[5; 64]);
-    b.begin_capture().unwrap();
+    b.begin_capture(None).unwrap();
     b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();
     let weak: Weak<dyn Memory> = Arc::downgrade(&x);
     let exec = b.end_capture(vec![x]).unwrap().unwrap();
@@ -91,7 +91,7 @@ fn a_graph_dropped_by_a_worker_whose_queue_is_full_does_not_block_it() {
     b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
     for _ in 0..20 {
         let many: Vec<_> = (0..50).map(|_| b.alloc(64).unwrap()).collect();
-        b.begin_capture().unwrap();
+        b.begin_capture(None).unwrap();
         b.launch(&copy(many[0].addr(), y.addr(), 64)).unwrap();
         let exec = b.end_capture(many).unwrap().unwrap();
         b.replay(&exec, None).unwrap();
@@ -112,7 +112,7 @@ fn handles_drop_in_any_order_on_any_thread() {
     for order in 0..6 {
         let mut b = shuffling(order);
         let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
-        b.begin_capture().unwrap();
+        b.begin_capture(None).unwrap();
         b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();
         let exec = b.end_capture(vec![x.clone(), y.clone()]).unwrap().unwrap();
         (0..100).for_each(|_| b.replay(&exec, None).unwrap());
@@ -139,7 +139,7 @@ fn everything_at_once() {
     for round in 0..2000u32 {
         let value = round as u8;
         let x = b.alloc(64).unwrap();
-        b.begin_capture().unwrap();
+        b.begin_capture(None).unwrap();
         b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();
         let exec = b.end_capture(vec![x.clone()]).unwrap().unwrap();
         b.replay(&exec, Some(block(x.addr(), &[value; 64]))).unwrap();

@@ -30,11 +30,16 @@ fn bytes_at(addr: u64, n: usize) -> View {
 }
 
 fn copy(from: u64, to: u64, n: usize) -> Launch {
-    Launch { op: Op::Copy, inputs: smallvec![bytes_at(from, n)], outputs: smallvec![bytes_at(to, n)] }
+    Launch {
+        op: Op::Copy,
+        inputs: smallvec![bytes_at(from, n)],
+        outputs: smallvec![bytes_at(to, n)],
+        scratch: 0,
+    }
 }
 
 fn block(addr: u64, bytes: &[u8]) -> HostBlock {
-    HostBlock { bytes: bytes.to_vec(), writes: vec![(addr, 0, bytes.len())] }
+    HostBlock { bytes: bytes.to_vec(), writes: vec![(addr, 0, bytes.len())], ..HostBlock::default() }
 }
 
 fn write(b: &mut dyn Backend, addr: u64, bytes: &[u8]) {
@@ -67,7 +72,7 @@ fn gated_backend() -> CpuBackend {
 }
 
 fn output_only(op: Op) -> Launch {
-    Launch { op, inputs: smallvec![], outputs: smallvec![] }
+    Launch { op, inputs: smallvec![], outputs: smallvec![], scratch: 0 }
 }
 
 const WAIT_FOR_GATE: Op = Op::Fill(0.0);
@@ -130,6 +135,7 @@ fn an_index_out_of_range_is_reported_once() {
         op: Op::Embedding,
         inputs: smallvec![view(ids.addr(), DType::U32, &[1]), view(table.addr(), DType::F32, &[4, 1])],
         outputs: smallvec![view(out.addr(), DType::F32, &[1, 1])],
+        scratch: 0,
     };
     write(&mut b, table.addr(), bytemuck::cast_slice(&[1.0f32, 2.0, 3.0, 4.0]));
     for bad in [9u32, 4] {
@@ -154,9 +160,10 @@ fn an_index_out_of_range_is_reported_once() {
 fn wrong_arguments_are_refused_and_change_nothing() {
     let mut b = backend();
     let x = b.alloc(64).unwrap();
-    let beyond = HostBlock { bytes: vec![1; 8], writes: vec![(x.addr(), 4, 5)] };
+    let beyond = HostBlock { bytes: vec![1; 8], writes: vec![(x.addr(), 4, 5)], ..HostBlock::default() };
     assert!(matches!(b.host_write(beyond), Err(Error::Device { call: "host_write", .. })));
-    let overflowing = HostBlock { bytes: vec![1; 8], writes: vec![(x.addr(), usize::MAX, 5)] };
+    let overflowing =
+        HostBlock { bytes: vec![1; 8], writes: vec![(x.addr(), usize::MAX, 5)], ..HostBlock::default() };
     assert!(matches!(b.host_write(overflowing), Err(Error::Device { call: "host_write", .. })));
     let onto_itself = copy(x.addr(), x.addr() + 8, 16);
     assert!(matches!(b.launch(&onto_itself), Err(Error::Device { call: "launch", .. })));
@@ -189,7 +196,7 @@ fn dropping_finishes_what_is_queued() {
 fn push_cost() {
     let mut b = gated_backend();
     let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
-    b.begin_capture().unwrap();
+    b.begin_capture(None).unwrap();
     b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();
     let exec = b.end_capture(vec![x, y]).unwrap().unwrap();
     for round in 0..5 {

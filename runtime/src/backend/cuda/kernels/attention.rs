@@ -1,14 +1,225 @@
-//! Being written.
+//! Attention: which kernel takes it, and over how many blocks.
 
-use super::Submit;
+use bytemuck::{Pod, Zeroable};
+
+use super::{Family, Grid, Kernel, Props, Submit, submit};
 use crate::{
-    Result,
-    backend::{Launch, View},
+    DType, Error, Result,
+    backend::{Launch, MaskKind, Op, View},
 };
 
-pub(super) fn launch(_gpu: &mut dyn Submit, _launch: &Launch, _scratch: u64) -> Result<()> {
-    unreachable!("being written")
+/// Threads of a block of the decode kernels.
+const THREADS: u32 = 128;
+/// Elements of a head that a lane holds.
+const EACH: usize = 8;
+/// The largest head.
+const MAX_SIZE: usize = 256;
+/// Keys that are worth a block of their own.
+const KEYS: usize = 64;
+/// Most parts of the keys.
+const SPLITS: usize = 64;
+
+/// Queries up to which the decode kernel takes a call.
+const DECODE_TIMES: usize = 8;
+/// Queries of a block on tensor cores.
+const QUERIES: usize = 64;
+/// The largest head on tensor cores.
+const TILED_SIZE: usize = 128;
+
+/// Mirrors `Params` of `attention_decode.cu` and `attention_prefill.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Params {
+    q: u64,
+    k: u64,
+    v: u64,
+    y: u64,
+    limits: u64,
+    partials: u64,
+    q_strides: [u64; 4],
+    k_strides: [u64; 4],
+    v_strides: [u64; 4],
+    limit_strides: [u64; 2],
+    times: u32,
+    keys: u32,
+    key_heads: u32,
+    group: u32,
+    size: u32,
+    size_v: u32,
+    mask: u32,
+    splits: u32,
+    chunks: u32,
+    lanes: u32,
+    vector: u32,
+    scale: f32,
 }
-pub(super) fn scratch_bytes(_p: &super::Props, _i: &[View], _o: &[View]) -> u64 {
-    0
+const _: () = assert!(size_of::<Params>() == 208);
+
+/// `[B, T, Hq, D]` and so on, by name.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    batches: usize,
+    times: usize,
+    keys: usize,
+    key_heads: usize,
+    group: usize,
+    size: usize,
+    size_v: usize,
+}
+
+impl Sizes {
+    fn of(inputs: &[View]) -> Option<Self> {
+        let (&[batches, times, heads, size], &[_, keys, key_heads, size_v]) =
+            (inputs.first()?.layout.shape(), inputs.get(2)?.layout.shape())
+        else {
+            return None;
+        };
+        let group = heads.checked_div(key_heads)?;
+        Some(Self { batches, times, keys, key_heads, group, size, size_v })
+    }
+
+    fn rows(&self) -> usize {
+        self.times * self.group
+    }
+}
+
+/// How the rows and keys are cut: a function of shapes alone.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// Rows that a block takes.
+    rows: usize,
+    /// Blocks that share the rows of a key head.
+    chunks: usize,
+    /// Parts of the keys.
+    splits: usize,
+    /// Lanes that share a key.
+    lanes: usize,
+}
+
+impl Plan {
+    fn new(props: &Props, dtype: DType, z: &Sizes) -> Self {
+        let rows = z.rows().next_power_of_two().clamp(1, 8);
+        let chunks = z.rows().div_ceil(rows);
+        let blocks = (z.batches * z.key_heads * chunks).max(1);
+        // About three blocks run at once on a multiprocessor.
+        let wanted = props.multiprocessors as usize * 3 / blocks;
+        let splits = wanted.min(z.keys.div_ceil(KEYS)).clamp(1, SPLITS);
+        // Tiles are not split: what they do not take for the strides' sake goes without, too.
+        let splits = if suits_tiles(dtype, z) { 1 } else { splits };
+        let lanes = z.size.max(z.size_v).div_ceil(EACH).next_power_of_two();
+        Self { rows, chunks, splits, lanes }
+    }
+}
+
+/// Whether heads can be read 16 bytes at a time, in multiples of 8 elements.
+fn vector(view: &View) -> bool {
+    let (shape, strides) = (view.layout.shape(), view.layout.strides());
+    let wide = 16 / view.dtype.size();
+    view.addr.is_multiple_of(16)
+        && shape[3].is_multiple_of(EACH)
+        && strides[3] == 1
+        && (0..3).all(|a| shape[a] <= 1 || strides[a].is_multiple_of(wide))
+}
+
+pub(super) fn scratch_bytes(props: &Props, inputs: &[View], _outputs: &[View]) -> u64 {
+    let Some(z) = Sizes::of(inputs) else { return 0 };
+    let plan = Plan::new(props, inputs[0].dtype, &z);
+    if plan.splits == 1 {
+        return 0;
+    }
+    (z.batches * z.key_heads * z.rows() * plan.splits * (z.size_v + 2) * size_of::<f32>()) as u64
+}
+
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
+    let Op::Attention { mask, scale } = launch.op else { return Ok(()) };
+    let Some(z) = Sizes::of(&launch.inputs) else { return Ok(()) };
+    if z.size.max(z.size_v) > MAX_SIZE {
+        let why =
+            format!("heads of {} and {} elements; on a GPU they may have up to {MAX_SIZE}", z.size, z.size_v);
+        return Err(Error::Argument { op: launch.op.name(), why });
+    }
+    let (q, k, v, y) = (&launch.inputs[0], &launch.inputs[1], &launch.inputs[2], &launch.outputs[0]);
+    let limits = launch.inputs.get(3);
+    let plan = Plan::new(gpu.props(), q.dtype, &z);
+    let strides = |view: &View| -> [u64; 4] {
+        let mut out = [0; 4];
+        for (out, &stride) in out.iter_mut().zip(view.layout.strides()) {
+            *out = stride as u64;
+        }
+        out
+    };
+    let limit_strides = limits.map_or([0; 4], strides);
+    let params = Params {
+        q: q.addr,
+        k: k.addr,
+        v: v.addr,
+        y: y.addr,
+        limits: limits.map_or(0, |l| l.addr),
+        partials: scratch,
+        q_strides: strides(q),
+        k_strides: strides(k),
+        v_strides: strides(v),
+        limit_strides: [limit_strides[0], limit_strides[1]],
+        times: z.times as u32,
+        keys: z.keys as u32,
+        key_heads: z.key_heads as u32,
+        group: z.group as u32,
+        size: z.size as u32,
+        size_v: z.size_v as u32,
+        mask: match mask {
+            MaskKind::None => 0,
+            MaskKind::Causal => 1,
+            MaskKind::Lengths => 2,
+            MaskKind::Positions => 3,
+        },
+        splits: plan.splits as u32,
+        chunks: plan.chunks as u32,
+        lanes: plan.lanes as u32,
+        vector: (vector(k) && vector(v)).into(),
+        scale,
+    };
+    let in_tiles = [q, k, v].into_iter().all(vector) && y.addr.is_multiple_of(16);
+    if plan.splits == 1 && in_tiles && suits_tiles(q.dtype, &z) {
+        return prefill(gpu, q, &z, &params);
+    }
+    decode(gpu, q, &z, plan, &params)
+}
+
+/// Whether tensor cores pay, and take such heads.
+fn suits_tiles(dtype: DType, z: &Sizes) -> bool {
+    let fits = |size: usize| (16..=TILED_SIZE).contains(&size) && size.is_multiple_of(16);
+    dtype != DType::F32 && z.times > DECODE_TIMES && fits(z.size) && fits(z.size_v)
+}
+
+fn prefill(gpu: &mut dyn Submit, q: &View, z: &Sizes, params: &Params) -> Result<()> {
+    let (name, room, keys) =
+        if z.size.max(z.size_v) <= 64 { ("prefill_64", 64, 64) } else { ("prefill_128", 128, 32) };
+    let chunks = z.times.div_ceil(QUERIES);
+    let blocks = z.batches * z.key_heads * z.group * chunks;
+    // Queries, and two tiles each of keys and values: at most 48 KiB, which no block must ask for.
+    let shared = (QUERIES + 4 * keys) * room * q.dtype.size();
+    let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
+    let params = Params { chunks: chunks as u32, ..*params };
+    submit(gpu, Kernel::of(Family::AttentionPrefill, q.dtype, name), grid, &params)
+}
+
+fn decode(gpu: &mut dyn Submit, q: &View, z: &Sizes, plan: Plan, params: &Params) -> Result<()> {
+    let name = match plan.rows {
+        1 => "attend_1",
+        2 => "attend_2",
+        4 => "attend_4",
+        _ => "attend_8",
+    };
+    let width = plan.lanes * EACH;
+    let warps = THREADS as usize / 32;
+    let shared = plan.rows * (width + warps * (width + 2)) * size_of::<f32>();
+    let blocks = z.batches * z.key_heads * plan.chunks * plan.splits;
+    let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
+    submit(gpu, Kernel::of(Family::AttentionDecode, q.dtype, name), grid, params)?;
+    if plan.splits == 1 {
+        return Ok(());
+    }
+    let rows = z.batches * z.key_heads * z.rows();
+    let join = Kernel::of(Family::AttentionDecode, q.dtype, "attend_join");
+    submit(gpu, join, Grid::line(rows as u32, THREADS), params)
 }

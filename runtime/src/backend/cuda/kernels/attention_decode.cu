@@ -1,1 +1,270 @@
+// Attention on plain cores, for few queries against many keys: a block takes up to R rows (queries
+// times the heads of a group) of one key head, and a part of the keys. Some lanes share a key, 8
+// elements each; every such slot of lanes runs its own online softmax, joined at the end.
+//
+// Also what takes f32 and head sizes that tensor cores do not.
 #include "common.cuh"
+
+#define THREADS 128
+#define WARPS (THREADS / WARP)
+#define EACH 8  // elements of a head that a lane holds
+
+#define INF __int_as_float(0x7f800000)
+#if defined(T_f32)
+#define EXP expf
+#else
+#define EXP __expf
+#endif
+
+struct Params {
+    u64 q, k, v, y;
+    u64 limits;    // lengths or positions
+    u64 partials;  // of each row and split: maximum, total, values
+    u64 q_strides[4], k_strides[4], v_strides[4];
+    u64 limit_strides[2];
+    u32 times, keys;
+    u32 key_heads, group;
+    u32 size, size_v;
+    u32 mask;    // none, causal, lengths, positions
+    u32 splits;  // parts of the keys
+    u32 chunks;  // blocks that share the rows of a key head
+    u32 lanes;   // of a key, a power of two
+    u32 vector;  // heads are contiguous, aligned to 16 bytes, of a multiple of 8 elements
+    f32 scale;
+};
+static_assert(sizeof(Params) == 208, "mirrored by attention.rs");
+
+// Keys that query (b, t) sees: the first so many.
+DEVICE u32 visible(const Params& p, u32 b, u32 t) {
+    u64 n = p.keys;
+    if (p.mask == 1) {
+        const u64 end = (u64)t + 1 + p.keys;
+        n = end > p.times ? end - p.times : 0;
+    } else if (p.mask == 2) {
+        n = ((const u32*)p.limits)[b * p.limit_strides[0]];
+    } else if (p.mask == 3) {
+        n = (u64)((const u32*)p.limits)[b * p.limit_strides[0] + t * p.limit_strides[1]] + 1;
+    }
+    return n < p.keys ? (u32)n : p.keys;
+}
+
+struct alignas(16) Part {
+    T at[EACH];
+};
+
+// Elements `first ..` of a head of `size`; beyond it, zeros.
+DEVICE Part load(const T* head, u64 stride, u32 first, u32 size, u32 vector) {
+    Part part;
+    if (vector && first < size) {
+#pragma unroll
+        for (u32 i = 0; i < sizeof(Part) / 16; ++i) ((Words*)&part)[i] = ((const Words*)(head + first))[i];
+    } else {
+#pragma unroll
+        for (u32 e = 0; e < EACH; ++e) part.at[e] = first + e < size ? head[(first + e) * stride] : from_f32<T>(0.f);
+    }
+    return part;
+}
+
+DEVICE f32 factor(f32 max, f32 of) { return max == of ? 1.f : EXP(max - of); }
+
+template <int R> DEVICE void attend(const Params& p) {
+    extern __shared__ __align__(16) f32 room[];
+    const u32 width = p.lanes * EACH;
+    f32* queries = room;              // R * width
+    f32* merged = room + R * width;   // WARPS * R * (width + 2)
+
+    u32 at = blockIdx.x;
+    const u32 split = at % p.splits;
+    at /= p.splits;
+    const u32 chunk = at % p.chunks;
+    at /= p.chunks;
+    const u32 head = at % p.key_heads, b = at / p.key_heads;
+    const u32 rows = p.times * p.group;
+    const u32 first = chunk * R;
+
+    for (u32 i = threadIdx.x; i < R * width; i += THREADS) {
+        const u32 r = first + i / width, e = i % width;
+        f32 x = 0.f;
+        if (r < rows && e < p.size) {
+            const u64 h = head * p.group + r % p.group;
+            x = to_f32(((const T*)p.q)[b * p.q_strides[0] + (r / p.group) * p.q_strides[1] + h * p.q_strides[2] +
+                                       e * p.q_strides[3]]);
+        }
+        // The first four elements of every lane, then the other four: no two lanes of a load share a bank.
+        queries[i / width * width + e % EACH / 4 * p.lanes * 4 + e / EACH * 4 + e % 4] = x * p.scale;
+    }
+    u32 limit[R];
+    u32 top = 0;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        limit[r] = first + r < rows ? visible(p, b, (first + r) / p.group) : 0;
+        top = limit[r] > top ? limit[r] : top;
+    }
+    __syncthreads();
+
+    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const u32 sub = lane % p.lanes;
+    const u32 slots = THREADS / p.lanes;
+    const u32 slot = threadIdx.x / p.lanes;
+    // What is seen is shared out evenly, however much memory the cache has.
+    const u32 per = ((top + p.splits - 1) / p.splits + slots - 1) / slots * slots;
+    const u64 start = (u64)split * per;
+    const u32 from = start < top ? (u32)start : top;
+    const u32 to = top - from < per ? top : from + per;
+
+    f32 max[R], total[R], values[R][EACH];
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        max[r] = -INF;
+        total[r] = 0.f;
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) values[r][e] = 0.f;
+    }
+
+    const T* k = (const T*)p.k + b * p.k_strides[0] + head * p.k_strides[2];
+    const T* v = (const T*)p.v + b * p.v_strides[0] + head * p.v_strides[2];
+    Part next_k, next_v;
+    if (from + slot < to) {
+        next_k = load(k + (from + slot) * p.k_strides[1], p.k_strides[3], sub * EACH, p.size, p.vector);
+        next_v = load(v + (from + slot) * p.v_strides[1], p.v_strides[3], sub * EACH, p.size_v, p.vector);
+    }
+    // All lanes of a warp go round equally often: they shuffle.
+    for (u32 base = from; base < to; base += slots) {
+        const u32 j = base + slot;
+        const bool real = j < to;
+        const Part key = next_k, value = next_v;
+        if (to - base > slots && j + slots < to) {
+            next_k = load(k + (j + slots) * p.k_strides[1], p.k_strides[3], sub * EACH, p.size, p.vector);
+            next_v = load(v + (j + slots) * p.v_strides[1], p.v_strides[3], sub * EACH, p.size_v, p.vector);
+        }
+        f32 score[R];
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            const float4* q = (const float4*)(queries + r * width);
+            const float4 a = q[sub], z = q[p.lanes + sub];
+            f32 dot = a.x * to_f32(key.at[0]);
+            dot += a.y * to_f32(key.at[1]);
+            dot += a.z * to_f32(key.at[2]);
+            dot += a.w * to_f32(key.at[3]);
+            dot += z.x * to_f32(key.at[4]);
+            dot += z.y * to_f32(key.at[5]);
+            dot += z.z * to_f32(key.at[6]);
+            dot += z.w * to_f32(key.at[7]);
+            score[r] = dot;
+        }
+        for (u32 d = p.lanes / 2; d; d /= 2) {
+#pragma unroll
+            for (int r = 0; r < R; ++r) score[r] += __shfl_xor_sync(FULL, score[r], d);
+        }
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            // What a row does not see may hold anything, NaN included: it is not multiplied by 0.
+            if (!real || j >= limit[r]) continue;
+            f32 weight = 0.f;
+            if (score[r] > max[r]) {
+                const f32 fade = EXP(max[r] - score[r]);
+                total[r] *= fade;
+#pragma unroll
+                for (int e = 0; e < EACH; ++e) values[r][e] *= fade;
+                max[r] = score[r];
+            }
+            if (score[r] != -INF) weight = EXP(score[r] - max[r]);
+            total[r] += weight;
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) values[r][e] += weight * to_f32(value.at[e]);
+        }
+    }
+
+    // Slots of a warp.
+    for (u32 d = p.lanes; d < WARP; d *= 2) {
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            const f32 other = __shfl_xor_sync(FULL, max[r], d);
+            const f32 most = other > max[r] ? other : max[r];
+            const f32 mine = factor(max[r], most), its = factor(other, most);
+            max[r] = most;
+            total[r] = total[r] * mine + __shfl_xor_sync(FULL, total[r], d) * its;
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                values[r][e] = values[r][e] * mine + __shfl_xor_sync(FULL, values[r][e], d) * its;
+            }
+        }
+    }
+    // Warps.
+    if (lane < p.lanes) {
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            f32* to_row = merged + (warp * R + r) * (width + 2);
+            if (sub == 0) {
+                to_row[0] = max[r];
+                to_row[1] = total[r];
+            }
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) to_row[2 + sub * EACH + e] = values[r][e];
+        }
+    }
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < R * p.size_v; i += THREADS) {
+        const u32 r = i / p.size_v, e = i % p.size_v, row = first + r;
+        if (row >= rows) continue;
+        f32 most = -INF;
+#pragma unroll
+        for (u32 w = 0; w < WARPS; ++w) most = fmaxf(most, merged[(w * R + r) * (width + 2)]);
+        f32 sum = 0.f, value = 0.f;
+#pragma unroll
+        for (u32 w = 0; w < WARPS; ++w) {
+            const f32* part = merged + (w * R + r) * (width + 2);
+            const f32 weight = factor(part[0], most);
+            sum += part[1] * weight;
+            value += part[2 + e] * weight;
+        }
+        if (p.splits > 1) {
+            const u64 record = (((u64)b * p.key_heads + head) * rows + row) * p.splits + split;
+            f32* out = (f32*)p.partials + record * (p.size_v + 2);
+            if (e == 0) {
+                out[0] = most;
+                out[1] = sum;
+            }
+            out[2 + e] = value;
+        } else {
+            const u64 query = (u64)b * p.times + row / p.group;
+            const u64 h = head * p.group + row % p.group;
+            ((T*)p.y)[(query * p.key_heads * p.group + h) * p.size_v + e] = from_f32<T>(sum != 0.f ? value / sum : value);
+        }
+    }
+}
+
+#define ATTEND(R)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2) attend_##R(const __grid_constant__ Params p) { \
+        attend<R>(p);                                                                                      \
+    }
+ATTEND(1)
+ATTEND(2)
+ATTEND(4)
+ATTEND(8)
+
+// The splits of a row, joined: a block per row.
+extern "C" __global__ void __launch_bounds__(THREADS) attend_join(const __grid_constant__ Params p) {
+    const u32 rows = p.times * p.group;
+    const u32 row = blockIdx.x % rows;
+    const u32 head = blockIdx.x / rows % p.key_heads;
+    const u32 b = blockIdx.x / rows / p.key_heads;
+    const u64 record = p.size_v + 2;
+    const f32* parts = (const f32*)p.partials + (u64)blockIdx.x * p.splits * record;
+    f32 most = -INF;
+    for (u32 s = 0; s < p.splits; ++s) most = fmaxf(most, parts[s * record]);
+    const u64 query = (u64)b * p.times + row / p.group;
+    const u64 h = head * p.group + row % p.group;
+    T* y = (T*)p.y + (query * p.key_heads * p.group + h) * p.size_v;
+    for (u32 e = threadIdx.x; e < p.size_v; e += THREADS) {
+        f32 sum = 0.f, value = 0.f;
+        for (u32 s = 0; s < p.splits; ++s) {
+            const f32* part = parts + s * record;
+            if (part[0] == -INF && part[1] == 0.f) continue;  // saw nothing
+            const f32 weight = factor(part[0], most);
+            sum += part[1] * weight;
+            value += part[2 + e] * weight;
+        }
+        y[e] = from_f32<T>(sum != 0.f ? value / sum : value);
+    }
+}

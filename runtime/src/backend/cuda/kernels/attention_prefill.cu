@@ -1,1 +1,308 @@
+// Attention on tensor cores, for many queries: a block takes 64 queries of one head and goes over
+// the keys in tiles, the next tile on its way while one is computed; online softmax, so that scores
+// never leave registers. f16 and bf16, heads of up to 128 elements in multiples of 16.
 #include "common.cuh"
+
+#define THREADS 128
+#define ROWS 64  // queries of a block, 16 to a warp
+
+struct Params {
+    u64 q, k, v, y;
+    u64 limits;
+    u64 partials;
+    u64 q_strides[4], k_strides[4], v_strides[4];
+    u64 limit_strides[2];
+    u32 times, keys;
+    u32 key_heads, group;
+    u32 size, size_v;
+    u32 mask;  // none, causal, lengths, positions
+    u32 splits;
+    u32 chunks;  // tiles of queries
+    u32 lanes;
+    u32 vector;
+    f32 scale;
+};
+static_assert(sizeof(Params) == 208, "mirrored by attention.rs");
+
+#if !defined(T_f32)
+#define INF __int_as_float(0x7f800000)
+
+// Keys that query (b, t) sees: the first so many.
+DEVICE u32 visible(const Params& p, u32 b, u32 t) {
+    u64 n = p.keys;
+    if (p.mask == 1) {
+        const u64 end = (u64)t + 1 + p.keys;
+        n = end > p.times ? end - p.times : 0;
+    } else if (p.mask == 2) {
+        n = ((const u32*)p.limits)[b * p.limit_strides[0]];
+    } else if (p.mask == 3) {
+        n = (u64)((const u32*)p.limits)[b * p.limit_strides[0] + t * p.limit_strides[1]] + 1;
+    }
+    return n < p.keys ? (u32)n : p.keys;
+}
+
+DEVICE u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
+
+// 16 bytes, or zeros.
+DEVICE void copy_async(u32 to, const void* from, bool real) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
+}
+DEVICE void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> DEVICE void wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+DEVICE void matrices(u32 (&r)[4], u32 at) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+}
+DEVICE void matrices_transposed(u32 (&r)[4], u32 at) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+}
+
+#if defined(T_f16)
+#define HALF "f16"
+#else
+#define HALF "bf16"
+#endif
+DEVICE void multiply(f32 (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." HALF "." HALF ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+DEVICE u32 pack(f32 low, f32 high) { return (u32)from_f32<T>(low).bits | (u32)from_f32<T>(high).bits << 16; }
+
+// Byte offset of 8 elements of a tile. Rows are twisted so that `ldmatrix` meets no bank twice.
+template <int DT> DEVICE u32 twisted(u32 row, u32 eight) { return row * (DT * 2) + ((eight ^ (row & 7)) * 16); }
+
+// Rows `first ..` of a head; those from `end` on, and elements from `size` on, become zeros.
+template <int DT, int N>
+DEVICE void load(u32 to, const T* head, u64 stride, u32 first, u32 end, u32 size) {
+    for (u32 i = threadIdx.x; i < N * (DT / 8); i += THREADS) {
+        const u32 row = i / (DT / 8), eight = i % (DT / 8);
+        const bool real = first + row < end && eight * 8 < size;
+        copy_async(to + twisted<DT>(row, eight), real ? head + (first + row) * stride + eight * 8 : head, real);
+    }
+}
+
+// Whether the tile holds infinities or NaN in rows `from .. to`.
+template <int DT> DEVICE bool unsound(const u8* tile, u32 from, u32 to) {
+    bool bad = false;
+    for (u32 i = from * (DT / 2) + threadIdx.x; i < to * (DT / 2); i += THREADS) {
+        const u32 two = ((const u32*)tile)[i];
+#if defined(T_f16)
+        const u32 exponent = 0x7c00u;
+#else
+        const u32 exponent = 0x7f80u;
+#endif
+        bad |= (two & exponent) == exponent || (two >> 16 & exponent) == exponent;
+    }
+    return bad;
+}
+
+// DT: room for a head. BN: keys of a tile.
+template <int DT, int BN> DEVICE void attend(const Params& p) {
+    extern __shared__ __align__(128) u8 room[];
+    u8* queries = room;
+    u8* keys = room + ROWS * DT * 2;
+    u8* values = keys + 2 * BN * DT * 2;
+    const u32 tile_bytes = BN * DT * 2;
+
+    const u32 heads = p.key_heads * p.group;
+    u32 at = blockIdx.x;
+    const u32 head = at % heads;
+    at /= heads;
+    // The last queries see most in a causal mask: they start first.
+    const u32 first = (p.chunks - 1 - at % p.chunks) * ROWS;
+    const u32 b = at / p.chunks;
+    const u32 key_head = head / p.group;
+    const T* q = (const T*)p.q + b * p.q_strides[0] + head * p.q_strides[2];
+    const T* k = (const T*)p.k + b * p.k_strides[0] + key_head * p.k_strides[2];
+    const T* v = (const T*)p.v + b * p.v_strides[0] + key_head * p.v_strides[2];
+
+    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const u32 quad = lane % 4;
+    // The rows of this thread: `mine` and `mine + 8`.
+    const u32 mine = warp * 16 + lane / 4;
+
+    // What each row sees; `top`: the most, `low`: the least.
+    u32* seen = (u32*)room;
+    if (threadIdx.x < ROWS) {
+        seen[threadIdx.x] = first + threadIdx.x < p.times ? visible(p, b, first + threadIdx.x) : 0;
+    }
+    __syncthreads();
+    const u32 limit0 = seen[mine], limit1 = seen[mine + 8];
+    u32 top = 0, low = 0xffffffffu;
+    for (u32 r = 0; r < ROWS && first + r < p.times; ++r) {
+        top = seen[r] > top ? seen[r] : top;
+        low = seen[r] < low ? seen[r] : low;
+    }
+    __syncthreads();
+    const u32 tiles = (top + BN - 1) / BN;
+
+    load<DT, ROWS>(shared_address(queries), q, p.q_strides[1], first, p.times, p.size);
+    load<DT, BN>(shared_address(keys), k, p.k_strides[1], 0, top, p.size);
+    load<DT, BN>(shared_address(values), v, p.v_strides[1], 0, top, p.size_v);
+    commit();
+
+    u32 qf[DT / 16][4];
+    f32 out[DT / 8][4];
+#pragma unroll
+    for (int i = 0; i < DT / 8; ++i) out[i][0] = out[i][1] = out[i][2] = out[i][3] = 0.f;
+    f32 max0 = -INF, max1 = -INF, total0 = 0.f, total1 = 0.f;
+
+    for (u32 n = 0; n < tiles; ++n) {
+        const u32 now = n % 2, then = now ^ 1;
+        if (n + 1 < tiles) {
+            load<DT, BN>(shared_address(keys) + then * tile_bytes, k, p.k_strides[1], (n + 1) * BN, top, p.size);
+            load<DT, BN>(shared_address(values) + then * tile_bytes, v, p.v_strides[1], (n + 1) * BN, top, p.size_v);
+            commit();
+            wait<1>();
+        } else {
+            wait<0>();
+        }
+        __syncthreads();
+        if (n == 0) {
+#pragma unroll
+            for (int i = 0; i < DT / 16; ++i) {
+                const u32 row = warp * 16 + lane % 16;
+                matrices(qf[i], shared_address(queries) + twisted<DT>(row, i * 2 + lane / 16));
+            }
+        }
+
+        // Scores.
+        f32 s[BN / 8][4];
+#pragma unroll
+        for (int i = 0; i < BN / 8; ++i) s[i][0] = s[i][1] = s[i][2] = s[i][3] = 0.f;
+        const u32 tile_k = shared_address(keys) + now * tile_bytes;
+#pragma unroll
+        for (int d = 0; d < DT / 16; ++d) {
+            if (d * 16 < p.size) {
+#pragma unroll
+                for (int i = 0; i < BN / 16; ++i) {
+                    u32 kf[4];
+                    const u32 row = i * 16 + lane / 16 * 8 + lane % 8;
+                    matrices(kf, tile_k + twisted<DT>(row, d * 2 + lane / 8 % 2));
+                    multiply(s[2 * i], qf[d], kf[0], kf[1]);
+                    multiply(s[2 * i + 1], qf[d], kf[2], kf[3]);
+                }
+            }
+        }
+
+        // Softmax. NaN never is the maximum, but spreads through the weights.
+        f32 most0 = max0, most1 = max1;
+#pragma unroll
+        for (int i = 0; i < BN / 8; ++i) {
+#pragma unroll
+            for (int c = 0; c < 2; ++c) {
+                const u32 j = n * BN + i * 8 + quad * 2 + c;
+                s[i][c] = j < limit0 ? s[i][c] * p.scale : -INF;
+                s[i][2 + c] = j < limit1 ? s[i][2 + c] * p.scale : -INF;
+                most0 = s[i][c] > most0 ? s[i][c] : most0;
+                most1 = s[i][2 + c] > most1 ? s[i][2 + c] : most1;
+            }
+        }
+#pragma unroll
+        for (int d = 1; d < 4; d *= 2) {
+            most0 = fmaxf(most0, __shfl_xor_sync(FULL, most0, d));
+            most1 = fmaxf(most1, __shfl_xor_sync(FULL, most1, d));
+        }
+        const f32 fade0 = max0 == most0 ? 1.f : __expf(max0 - most0);
+        const f32 fade1 = max1 == most1 ? 1.f : __expf(max1 - most1);
+        max0 = most0;
+        max1 = most1;
+        total0 *= fade0;
+        total1 *= fade1;
+#pragma unroll
+        for (int i = 0; i < BN / 8; ++i) {
+#pragma unroll
+            for (int c = 0; c < 2; ++c) {
+                s[i][c] = s[i][c] == -INF ? 0.f : __expf(s[i][c] - max0);
+                s[i][2 + c] = s[i][2 + c] == -INF ? 0.f : __expf(s[i][2 + c] - max1);
+                total0 += s[i][c];
+                total1 += s[i][2 + c];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < DT / 8; ++i) {
+            out[i][0] *= fade0;
+            out[i][1] *= fade0;
+            out[i][2] *= fade1;
+            out[i][3] *= fade1;
+        }
+
+        // Values. Weight 0 does not erase a NaN, and what a row does not see may hold one: where rows
+        // differ in what they see, look first.
+        const u8* tile_v = values + now * tile_bytes;
+        bool bad = false;
+        if (low < top && (n + 1) * BN > low) {
+            const u32 from = low > n * BN ? low - n * BN : 0;
+            bad = __syncthreads_or(unsound<DT>(tile_v, from, BN));
+        }
+        if (!bad) {
+#pragma unroll
+            for (int j = 0; j < BN / 16; ++j) {
+                const u32 pf[4] = {pack(s[2 * j][0], s[2 * j][1]), pack(s[2 * j][2], s[2 * j][3]),
+                                   pack(s[2 * j + 1][0], s[2 * j + 1][1]), pack(s[2 * j + 1][2], s[2 * j + 1][3])};
+#pragma unroll
+                for (int d = 0; d < DT / 16; ++d) {
+                    if (d * 16 < p.size_v) {
+                        u32 vf[4];
+                        const u32 row = j * 16 + lane / 8 % 2 * 8 + lane % 8;
+                        matrices_transposed(vf, shared_address(tile_v) + twisted<DT>(row, d * 2 + lane / 16));
+                        multiply(out[2 * d], pf, vf[0], vf[1]);
+                        multiply(out[2 * d + 1], pf, vf[2], vf[3]);
+                    }
+                }
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < BN / 8; ++i) {
+                for (u32 other = 0; other < 4; ++other) {
+#pragma unroll
+                    for (int c = 0; c < 2; ++c) {
+                        const f32 w0 = __shfl_sync(FULL, s[i][c], (lane & ~3u) | other);
+                        const f32 w1 = __shfl_sync(FULL, s[i][2 + c], (lane & ~3u) | other);
+                        const u32 row = i * 8 + other * 2 + c;
+                        const u32 j = n * BN + row;
+#pragma unroll
+                        for (int d = 0; d < DT / 8; ++d) {
+                            const T* two = (const T*)(tile_v + twisted<DT>(row, d)) + quad * 2;
+                            const f32 a = to_f32(two[0]), z = to_f32(two[1]);
+                            if (j < limit0) {
+                                out[d][0] += w0 * a;
+                                out[d][1] += w0 * z;
+                            }
+                            if (j < limit1) {
+                                out[d][2] += w1 * a;
+                                out[d][3] += w1 * z;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        __syncthreads();
+    }
+    wait<0>();
+
+#pragma unroll
+    for (int d = 1; d < 4; d *= 2) {
+        total0 += __shfl_xor_sync(FULL, total0, d);
+        total1 += __shfl_xor_sync(FULL, total1, d);
+    }
+    const f32 factor0 = total0 != 0.f ? 1.f / total0 : 1.f, factor1 = total1 != 0.f ? 1.f / total1 : 1.f;
+    const u32 t0 = first + mine, t1 = t0 + 8;
+    T* y = (T*)p.y + (((u64)b * p.times + first + mine) * heads + head) * p.size_v + quad * 2;
+    const u64 below = 8ull * heads * p.size_v;
+#pragma unroll
+    for (int i = 0; i < DT / 8; ++i) {
+        if (i * 8 < p.size_v) {
+            if (t0 < p.times) *(u32*)(y + i * 8) = pack(out[i][0] * factor0, out[i][1] * factor0);
+            if (t1 < p.times) *(u32*)(y + below + i * 8) = pack(out[i][2] * factor1, out[i][3] * factor1);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2) prefill_64(const __grid_constant__ Params p) { attend<64, 64>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) prefill_128(const __grid_constant__ Params p) { attend<128, 32>(p); }
+#endif

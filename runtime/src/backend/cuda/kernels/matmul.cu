@@ -1,1 +1,357 @@
+// Products of matrices that the library does not take, or takes slower: any strides and types in
+// tiles, and few rows against a large right side, bound by the reading of that side.
 #include "common.cuh"
+
+#define BATCH_RANK 4
+
+// y[b, m, n] = sum over k of a[b, m, k] * w[b, k, n], plus bias[b, m, n]. Strides in elements.
+struct Params {
+    u64 a, w, bias, y;
+    u64 partial;             // f32 [slices, batches, m, n], where K is cut between blocks
+    u64 m, n, k, batches;
+    u64 a_row, a_col;
+    u64 w_row, w_col;
+    u64 bias_row, bias_col;
+    u64 y_row, y_col;
+    u64 shape[BATCH_RANK];   // of the batch, innermost last
+    u64 a_batch[BATCH_RANK];
+    u64 w_batch[BATCH_RANK];
+    u64 bias_batch[BATCH_RANK];
+    u64 y_batch[BATCH_RANK];
+    u32 batch_rank;
+    u32 split;               // warps that share a group of columns, or blocks that share K
+};
+
+// Offsets of one product of the batch.
+struct At {
+    u64 a, w, bias, y;
+};
+
+DEVICE At at_batch(const Params& p, u64 i) {
+    At at = {0, 0, 0, 0};
+#pragma unroll
+    for (int axis = BATCH_RANK - 1; axis >= 0; --axis) {
+        if (axis < (int)p.batch_rank) {
+            u64 q = i / p.shape[axis];
+            u64 r = i - q * p.shape[axis];
+            at.a += r * p.a_batch[axis];
+            at.w += r * p.w_batch[axis];
+            at.bias += r * p.bias_batch[axis];
+            at.y += r * p.y_batch[axis];
+            i = q;
+        }
+    }
+    return at;
+}
+
+// What sums are kept in: f32, or 32 bits that wrap.
+template <typename X> struct Sum {
+    typedef f32 Acc;
+    static DEVICE f32 widen(X x) { return to_f32(x); }
+    static DEVICE X narrow(f32 x) { return from_f32<X>(x); }
+};
+template <typename X> struct WholeSum {
+    typedef u32 Acc;
+    static DEVICE u32 widen(X x) { return (u32)x; }
+    static DEVICE X narrow(u32 x) { return (X)x; }
+};
+template <> struct Sum<i32> : WholeSum<i32> {};
+template <> struct Sum<u32> : WholeSum<u32> {};
+template <> struct Sum<u8> : WholeSum<u8> {};
+template <> struct Sum<boolean> {
+    typedef u32 Acc;
+    static DEVICE u32 widen(boolean x) { return x.bits; }
+    static DEVICE boolean narrow(u32 x) { boolean r; r.bits = x != 0; return r; }
+};
+typedef Sum<T>::Acc Acc;
+
+DEVICE void store(const Params& p, const At& at, u64 row, u64 col, Acc sum) {
+    if (p.bias) sum += Sum<T>::widen(((const T*)p.bias)[at.bias + row * p.bias_row + col * p.bias_col]);
+    ((T*)p.y)[at.y + row * p.y_row + col * p.y_col] = Sum<T>::narrow(sum);
+}
+
+// ---- any strides
+
+#define TILE 64u
+#define DEPTH 16u
+#define SIDE 4u
+
+// 256 threads compute tiles of 64 x 64, 4 x 4 each.
+extern "C" __global__ void __launch_bounds__(256) matmul_tiled(const __grid_constant__ Params p) {
+    __shared__ Acc left[DEPTH][TILE + 1];
+    __shared__ Acc right[DEPTH][TILE + 1];
+    const u32 tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+    const T* a = (const T*)p.a;
+    const T* w = (const T*)p.w;
+    const u64 down = (p.m + TILE - 1) / TILE, across = (p.n + TILE - 1) / TILE;
+    for (u64 tile = blockIdx.x; tile < down * across * p.batches; tile += gridDim.x) {
+        const At at = at_batch(p, tile / (down * across));
+        const u64 row0 = tile / across % down * TILE, col0 = tile % across * TILE;
+        Acc sums[SIDE][SIDE] = {};
+        for (u64 k0 = 0; k0 < p.k; k0 += DEPTH) {
+#pragma unroll
+            for (u32 step = 0; step < TILE * DEPTH / 256; ++step) {
+                // Neighbouring threads read along the dimension that is contiguous.
+                const u32 i = step * 256 + threadIdx.x;
+                u32 r = p.a_col == 1 ? i / DEPTH : i % TILE;
+                u32 d = p.a_col == 1 ? i % DEPTH : i / TILE;
+                Acc x = 0;
+                if (row0 + r < p.m && k0 + d < p.k) {
+                    x = Sum<T>::widen(a[at.a + (row0 + r) * p.a_row + (k0 + d) * p.a_col]);
+                }
+                left[d][r] = x;
+                r = p.w_row == 1 ? i / DEPTH : i % TILE;
+                d = p.w_row == 1 ? i % DEPTH : i / TILE;
+                x = 0;
+                if (col0 + r < p.n && k0 + d < p.k) {
+                    x = Sum<T>::widen(w[at.w + (k0 + d) * p.w_row + (col0 + r) * p.w_col]);
+                }
+                right[d][r] = x;
+            }
+            __syncthreads();
+#pragma unroll
+            for (u32 d = 0; d < DEPTH; ++d) {
+                Acc x[SIDE], y[SIDE];
+#pragma unroll
+                for (u32 i = 0; i < SIDE; ++i) {
+                    x[i] = left[d][ty + i * 16];
+                    y[i] = right[d][tx + i * 16];
+                }
+#pragma unroll
+                for (u32 i = 0; i < SIDE; ++i) {
+#pragma unroll
+                    for (u32 j = 0; j < SIDE; ++j) sums[i][j] += x[i] * y[j];
+                }
+            }
+            __syncthreads();
+        }
+#pragma unroll
+        for (u32 i = 0; i < SIDE; ++i) {
+#pragma unroll
+            for (u32 j = 0; j < SIDE; ++j) {
+                const u64 row = row0 + ty + i * 16, col = col0 + tx + j * 16;
+                if (row < p.m && col < p.n) store(p, at, row, col, sums[i][j]);
+            }
+        }
+    }
+}
+
+// ---- few rows
+
+#if defined(T_f32) || defined(T_f16) || defined(T_bf16)
+
+#define WARPS 8u
+// Elements of 16 bytes.
+#define LANE_ELEMENTS ((u32)(16 / sizeof(T)))
+
+DEVICE Words load(const T* from) { return *(const Words*)from; }
+
+// Read once: not worth a place in L1.
+DEVICE Words stream(const T* from) {
+    Words r;
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(r.w[0]), "=r"(r.w[1]), "=r"(r.w[2]), "=r"(r.w[3]) : "l"(from));
+    return r;
+}
+
+DEVICE void unpack(const Words& words, f32 (&out)[LANE_ELEMENTS]) {
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) {
+#if defined(T_f32)
+        out[i] = __uint_as_float(words.w[i]);
+#else
+        T low, high;
+        low.bits = (u16)words.w[i];
+        high.bits = (u16)(words.w[i] >> 16);
+        out[2 * i] = to_f32(low);
+        out[2 * i + 1] = to_f32(high);
+#endif
+    }
+}
+
+// K lies contiguous on both sides. A warp has COLS columns, reads 16 bytes of each per lane, and
+// shares K with `split` - 1 neighbours; the sums of the neighbours are added in order.
+template <u32 ROWS, u32 COLS> DEVICE void gemv_nk(const Params& p) {
+    constexpr u32 AHEAD = ROWS * COLS > 8 ? 2 : 4;  // loads under way per lane and column
+    __shared__ f32 part[WARPS][ROWS * COLS];
+    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const u32 slice = warp % p.split;
+    const u64 col0 = ((u64)blockIdx.x * (WARPS / p.split) + warp / p.split) * COLS;
+    const At at = at_batch(p, blockIdx.y);
+    const T* w[COLS];
+    const T* a[ROWS];
+#pragma unroll
+    for (u32 c = 0; c < COLS; ++c) {
+        // Past the end the last one is computed again, and dropped.
+        const u64 col = col0 + c < p.n ? col0 + c : p.n - 1;
+        w[c] = (const T*)p.w + at.w + col * p.w_col;
+    }
+#pragma unroll
+    for (u32 r = 0; r < ROWS; ++r) {
+        const u64 row = r < p.m ? r : p.m - 1;
+        a[r] = (const T*)p.a + at.a + row * p.a_row;
+    }
+    f32 sums[COLS][ROWS] = {};
+    auto multiply = [&](u64 chunk, const Words (&weights)[COLS]) {
+        f32 x[COLS][LANE_ELEMENTS];
+#pragma unroll
+        for (u32 c = 0; c < COLS; ++c) unpack(weights[c], x[c]);
+#pragma unroll
+        for (u32 r = 0; r < ROWS; ++r) {
+            f32 y[LANE_ELEMENTS];
+            unpack(load(a[r] + chunk * LANE_ELEMENTS), y);
+#pragma unroll
+            for (u32 c = 0; c < COLS; ++c) {
+#pragma unroll
+                for (u32 i = 0; i < LANE_ELEMENTS; ++i) sums[c][r] += x[c][i] * y[i];
+            }
+        }
+    };
+    const u64 chunks = p.k / LANE_ELEMENTS, step = (u64)p.split * WARP;
+    u64 chunk = slice * WARP + lane;
+    for (; chunk + (AHEAD - 1) * step < chunks; chunk += AHEAD * step) {
+        Words weights[AHEAD][COLS];
+#pragma unroll
+        for (u32 i = 0; i < AHEAD; ++i) {
+#pragma unroll
+            for (u32 c = 0; c < COLS; ++c) weights[i][c] = stream(w[c] + (chunk + i * step) * LANE_ELEMENTS);
+        }
+#pragma unroll
+        for (u32 i = 0; i < AHEAD; ++i) multiply(chunk + i * step, weights[i]);
+    }
+    for (; chunk < chunks; chunk += step) {
+        Words weights[COLS];
+#pragma unroll
+        for (u32 c = 0; c < COLS; ++c) weights[c] = stream(w[c] + chunk * LANE_ELEMENTS);
+        multiply(chunk, weights);
+    }
+    const u64 rest = chunks * LANE_ELEMENTS + lane;
+    if (slice == 0 && rest < p.k) {
+#pragma unroll
+        for (u32 c = 0; c < COLS; ++c) {
+#pragma unroll
+            for (u32 r = 0; r < ROWS; ++r) sums[c][r] += to_f32(w[c][rest]) * to_f32(a[r][rest]);
+        }
+    }
+#pragma unroll
+    for (u32 c = 0; c < COLS; ++c) {
+#pragma unroll
+        for (u32 r = 0; r < ROWS; ++r) {
+            const f32 sum = warp_sum(sums[c][r]);
+            if (lane == 0) part[warp][c * ROWS + r] = sum;
+        }
+    }
+    __syncthreads();
+    if (slice == 0 && lane < COLS * ROWS) {
+        f32 sum = 0;
+        for (u32 i = 0; i < p.split; ++i) sum += part[warp + i][lane];
+        const u64 row = lane % ROWS, col = col0 + lane / ROWS;
+        if (row < p.m && col < p.n) store(p, at, row, col, sum);
+    }
+}
+
+#define ACROSS 8u  // threads side by side along N: one line of 128 bytes
+
+// N lies contiguous on the right side; the left side may lie as it likes. A thread has the columns
+// of 16 bytes; K is cut between the threads of a block and between blocks (`split`), and the parts
+// are added in order.
+template <u32 ROWS> DEVICE void gemv_kn(const Params& p) {
+    constexpr u32 COLS = LANE_ELEMENTS;
+    constexpr u32 WIDTH = ACROSS * COLS;
+    __shared__ f32 part[WARPS][WIDTH];
+    const u32 tx = threadIdx.x % ACROSS, ty = threadIdx.x / ACROSS;
+    const u32 warp = threadIdx.x / WARP;
+    const u64 col0 = (u64)blockIdx.x * WIDTH, col = col0 + tx * COLS;
+    const At at = at_batch(p, blockIdx.y);
+    const T* a = (const T*)p.a + at.a;
+    const T* w = (const T*)p.w + at.w;
+    f32 sums[ROWS][COLS] = {};
+    auto multiply = [&](u64 k, const f32 (&x)[COLS]) {
+#pragma unroll
+        for (u32 r = 0; r < ROWS; ++r) {
+            const u64 row = r < p.m ? r : p.m - 1;
+            const f32 y = to_f32(a[row * p.a_row + k * p.a_col]);
+#pragma unroll
+            for (u32 c = 0; c < COLS; ++c) sums[r][c] += x[c] * y;
+        }
+    };
+    const u64 share = (p.k + p.split - 1) / p.split, first = blockIdx.z * share;
+    const u64 end = first + share < p.k ? first + share : p.k;
+    constexpr u32 DOWN = WARPS * WARP / ACROSS;
+    constexpr u32 AHEAD = ROWS > 4 ? 2 : 4;
+    if (col + COLS <= p.n) {
+        u64 k = first + ty;
+        for (; k + (AHEAD - 1) * DOWN < end; k += AHEAD * DOWN) {
+            Words words[AHEAD];
+#pragma unroll
+            for (u32 i = 0; i < AHEAD; ++i) words[i] = stream(w + (k + i * DOWN) * p.w_row + col);
+#pragma unroll
+            for (u32 i = 0; i < AHEAD; ++i) {
+                f32 x[COLS];
+                unpack(words[i], x);
+                multiply(k + i * DOWN, x);
+            }
+        }
+        for (; k < end; k += DOWN) {
+            f32 x[COLS];
+            unpack(stream(w + k * p.w_row + col), x);
+            multiply(k, x);
+        }
+    } else if (col < p.n) {
+        for (u64 k = first + ty; k < end; k += DOWN) {
+            f32 x[COLS];
+#pragma unroll
+            for (u32 c = 0; c < COLS; ++c) x[c] = col + c < p.n ? to_f32(w[k * p.w_row + col + c]) : 0.0f;
+            multiply(k, x);
+        }
+    }
+#pragma unroll
+    for (u32 r = 0; r < ROWS; ++r) {
+#pragma unroll
+        for (u32 c = 0; c < COLS; ++c) {
+            f32 sum = sums[r][c];
+            sum += __shfl_xor_sync(FULL, sum, 8);
+            sum += __shfl_xor_sync(FULL, sum, 16);
+            if (threadIdx.x % WARP < ACROSS) part[warp][tx * COLS + c] = sum;
+        }
+        __syncthreads();
+        const u64 to = col0 + threadIdx.x;
+        if (threadIdx.x < WIDTH && r < p.m && to < p.n) {
+            f32 sum = 0;
+#pragma unroll
+            for (u32 i = 0; i < WARPS; ++i) sum += part[i][threadIdx.x];
+            if (p.split == 1) {
+                store(p, at, r, to, sum);
+            } else {
+                const u64 row = ((u64)blockIdx.z * p.batches + blockIdx.y) * p.m + r;
+                ((f32*)p.partial)[row * p.n + to] = sum;
+            }
+        }
+        __syncthreads();
+    }
+}
+
+// Adds what the blocks of `gemv_kn` left.
+extern "C" __global__ void __launch_bounds__(256) gemv_sum(const __grid_constant__ Params p) {
+    const u64 count = p.batches * p.m * p.n;
+    for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < count; i += (u64)gridDim.x * 256) {
+        f32 sum = 0;
+        for (u32 slice = 0; slice < p.split; ++slice) sum += ((const f32*)p.partial)[slice * count + i];
+        store(p, at_batch(p, i / (p.m * p.n)), i / p.n % p.m, i % p.n, sum);
+    }
+}
+
+#define GEMV(ROWS, COLS)                                                                                      \
+    extern "C" __global__ void __launch_bounds__(256, 1) gemv_nk_##ROWS(const __grid_constant__ Params p) {      \
+        gemv_nk<ROWS, COLS>(p);                                                                               \
+    }                                                                                                         \
+    extern "C" __global__ void __launch_bounds__(256, 1) gemv_kn_##ROWS(const __grid_constant__ Params p) {      \
+        gemv_kn<ROWS>(p);                                                                                     \
+    }
+
+GEMV(1, 2)
+GEMV(2, 2)
+GEMV(4, 4)
+GEMV(8, 4)
+
+#endif

@@ -1,8 +1,228 @@
-//! Being written.
+//! Products of matrices on our own kernels: those that the library does not take, and those of few
+//! rows, where reading the right side is all the work and the library is not always the fastest.
 
-use super::Submit;
-use crate::{Result, backend::Launch};
+use bytemuck::{Pod, Zeroable};
 
-pub(super) fn launch(_gpu: &mut dyn Submit, _launch: &Launch) -> Result<()> {
-    unreachable!("being written")
+use super::{Family, Grid, Kernel, Submit, submit};
+use crate::{
+    DType, Error, Result,
+    backend::{
+        Launch, View,
+        cuda::{
+            Props,
+            blas::{A, B, BIAS, Problem, Y},
+        },
+    },
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Mirrors `BATCH_RANK` of `matmul.cu`.
+const BATCH_RANK: usize = 4;
+
+/// Mirrors `Params` of `matmul.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Params {
+    a: u64,
+    w: u64,
+    bias: u64,
+    y: u64,
+    partial: u64,
+    m: u64,
+    n: u64,
+    k: u64,
+    batches: u64,
+    a_row: u64,
+    a_col: u64,
+    w_row: u64,
+    w_col: u64,
+    bias_row: u64,
+    bias_col: u64,
+    y_row: u64,
+    y_col: u64,
+    shape: [u64; BATCH_RANK],
+    a_batch: [u64; BATCH_RANK],
+    w_batch: [u64; BATCH_RANK],
+    bias_batch: [u64; BATCH_RANK],
+    y_batch: [u64; BATCH_RANK],
+    batch_rank: u32,
+    split: u32,
+}
+
+/// Most rows of the kernels for few rows.
+const THIN: usize = 8;
+/// Rows and columns of a tile.
+const TILE: usize = 64;
+/// Threads of a block, in all kernels.
+const THREADS: u32 = 256;
+/// Warps of a block.
+const WARPS: usize = 8;
+/// Bytes of one load.
+const LOAD: usize = 16;
+/// Threads side by side along N in `gemv_kn`.
+const ACROSS: usize = 8;
+/// Most blocks along y and z.
+const MOST_BLOCKS: usize = 65_535;
+
+/// Which kernel, and how its work is cut: it depends on shapes, strides, alignment and the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Any strides.
+    Tiled,
+    /// Few rows, K contiguous on both sides; a group of columns is shared by `split` warps.
+    Rows { split: usize },
+    /// Few rows, N contiguous on the right side; K is shared by `split` blocks.
+    Columns { split: usize },
+}
+
+/// Columns of one warp in `gemv_nk`, by rows.
+fn columns(m: usize) -> usize {
+    if m <= 2 { 2 } else { 4 }
+}
+
+impl Form {
+    fn of(props: &Props, p: &Problem) -> Self {
+        let (batches, size) = (p.batches(), p.dtype.size());
+        if !p.dtype.is_float() || p.m > THIN || p.k == 0 || p.is_empty() || batches > MOST_BLOCKS {
+            return Self::Tiled;
+        }
+        // Whether every line of an operand starts where a vector load may; `across` is the stride
+        // between `lines` lines.
+        let lines_up = |i: usize, lines: usize, across: usize| {
+            let whole = |stride: usize| (stride * size).is_multiple_of(LOAD);
+            p.addrs[i].is_multiple_of(LOAD as u64)
+                && (lines == 1 || whole(across))
+                && p.batch.iter().all(|dim| whole(dim.strides[i]))
+        };
+        let (a, b) = (p.strides[A], p.strides[B]);
+        let blocks = |work: usize| i32::try_from(work).is_ok();
+        let sms = props.multiprocessors as usize;
+        let unit = |stride: usize, len: usize| stride == 1 || len == 1;
+        if unit(b.row, p.k) && unit(a.col, p.k) && lines_up(A, p.m, a.row) && lines_up(B, p.n, b.col) {
+            let groups = p.n.div_ceil(columns(p.m));
+            // Enough warps to fill the device, as long as each has a full load per lane.
+            let chunks = p.k * size / LOAD;
+            let mut split = 1;
+            while split < WARPS && groups * batches * split < sms * 16 && chunks >= 2 * split * 32 {
+                split *= 2;
+            }
+            if blocks(groups) {
+                return Self::Rows { split };
+            }
+        }
+        if unit(b.col, p.n) && lines_up(B, p.k, b.row) {
+            let width = ACROSS * LOAD / size;
+            let across = p.n.div_ceil(width);
+            // Two blocks per multiprocessor, each with some work for all its threads.
+            let wanted = (sms * 2).div_ceil(across * batches);
+            let split = wanted.min(p.k / 128).clamp(1, 64);
+            if blocks(across) {
+                return Self::Columns { split };
+            }
+        }
+        Self::Tiled
+    }
+}
+
+/// Whether a kernel for few rows takes this product.
+pub(crate) fn is_thin(props: &Props, inputs: &[View], output: &View) -> bool {
+    Problem::new(inputs, output).is_some_and(|p| Form::of(props, &p) != Form::Tiled)
+}
+
+/// Scratch of [`launch`], in bytes.
+pub(crate) fn scratch_bytes(props: &Props, inputs: &[View], output: &View) -> u64 {
+    let Some(p) = Problem::new(inputs, output) else { return 0 };
+    match Form::of(props, &p) {
+        Form::Columns { split } if split > 1 => (split * p.batches() * p.m * p.n * size_of::<f32>()) as u64,
+        _ => 0,
+    }
+}
+
+/// [`Op::MatMul`](crate::backend::Op::MatMul).
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
+    let problem = launch.outputs.first().and_then(|y| Problem::new(&launch.inputs, y));
+    let Some(p) = problem.filter(|p| p.batch.len() <= BATCH_RANK) else {
+        return Err(Error::Argument {
+            op: "matmul",
+            why: "the operands are not two matrices (or batches of them) of the result's rank".into(),
+        });
+    };
+    if p.is_empty() {
+        return Ok(());
+    }
+    let form = Form::of(gpu.props(), &p);
+    let mut params = params(&p, scratch);
+    let batches = p.batches() as u32;
+    match form {
+        Form::Tiled => {
+            let tiles = p.m.div_ceil(TILE) * p.n.div_ceil(TILE) * p.batches();
+            let kernel = Kernel::of(Family::MatMul, p.dtype, "matmul_tiled");
+            submit(gpu, kernel, Grid::line(tiles.min(i32::MAX as usize) as u32, THREADS), &params)
+        }
+        Form::Rows { split } => {
+            params.split = split as u32;
+            let blocks = p.n.div_ceil(columns(p.m) * WARPS / split) as u32;
+            let kernel = thin(p.dtype, p.m, ["gemv_nk_1", "gemv_nk_2", "gemv_nk_4", "gemv_nk_8"]);
+            submit(gpu, kernel, Grid { blocks: [blocks, batches, 1], threads: THREADS, shared: 0 }, &params)
+        }
+        Form::Columns { split } => {
+            params.split = split as u32;
+            let blocks = p.n.div_ceil(ACROSS * LOAD / p.dtype.size()) as u32;
+            let kernel = thin(p.dtype, p.m, ["gemv_kn_1", "gemv_kn_2", "gemv_kn_4", "gemv_kn_8"]);
+            let grid = Grid { blocks: [blocks, batches, split as u32], threads: THREADS, shared: 0 };
+            submit(gpu, kernel, grid, &params)?;
+            if split == 1 {
+                return Ok(());
+            }
+            let results = (p.batches() * p.m * p.n) as u64;
+            let grid = Grid::line(gpu.props().blocks_for(results, THREADS), THREADS);
+            submit(gpu, Kernel::of(Family::MatMul, p.dtype, "gemv_sum"), grid, &params)
+        }
+    }
+}
+
+/// The smallest of the kernels for 1, 2, 4 and 8 rows that has enough.
+fn thin(dtype: DType, m: usize, names: [&'static str; 4]) -> Kernel {
+    let step = m.next_power_of_two().trailing_zeros() as usize;
+    Kernel::of(Family::MatMul, dtype, names[step.min(3)])
+}
+
+fn params(p: &Problem, scratch: u64) -> Params {
+    let [a, b, bias, y] = p.strides;
+    let mut out = Params {
+        a: p.addrs[A],
+        w: p.addrs[B],
+        bias: p.addrs[BIAS],
+        y: p.addrs[Y],
+        partial: scratch,
+        m: p.m as u64,
+        n: p.n as u64,
+        k: p.k as u64,
+        batches: p.batches() as u64,
+        a_row: a.row as u64,
+        a_col: a.col as u64,
+        w_row: b.row as u64,
+        w_col: b.col as u64,
+        bias_row: bias.row as u64,
+        bias_col: bias.col as u64,
+        y_row: y.row as u64,
+        y_col: y.col as u64,
+        shape: [1; BATCH_RANK],
+        a_batch: [0; BATCH_RANK],
+        w_batch: [0; BATCH_RANK],
+        bias_batch: [0; BATCH_RANK],
+        y_batch: [0; BATCH_RANK],
+        batch_rank: p.batch.len() as u32,
+        split: 1,
+    };
+    for (i, dim) in p.batch.iter().enumerate() {
+        out.shape[i] = dim.size as u64;
+        out.a_batch[i] = dim.strides[A] as u64;
+        out.w_batch[i] = dim.strides[B] as u64;
+        out.bias_batch[i] = dim.strides[BIAS] as u64;
+        out.y_batch[i] = dim.strides[Y] as u64;
+    }
+    out
 }

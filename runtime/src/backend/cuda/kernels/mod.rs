@@ -20,7 +20,8 @@ mod unit;
 mod view;
 mod walk;
 
-pub(crate) use put::{PutPlan, Puts};
+pub(crate) use matmul::{is_thin as product_is_thin, scratch_bytes as product_scratch};
+pub(crate) use put::PutClass;
 pub(crate) use unit::{Family, Grid, Kernel, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
 
@@ -57,9 +58,12 @@ pub(crate) fn submit<P: Pod>(gpu: &mut dyn Submit, kernel: Kernel, grid: Grid, p
 pub(crate) fn scratch_bytes(props: &Props, op: &Op, inputs: &[View], outputs: &[View]) -> u64 {
     match op {
         Op::Attention { .. } => attention::scratch_bytes(props, inputs, outputs),
-        Op::ArgMax { .. } | Op::Reduce { .. } | Op::Softmax { .. } => {
-            reduce::scratch_bytes(props, op, inputs, outputs)
-        }
+        Op::MatMul => outputs.first().map_or(0, |y| matmul::scratch_bytes(props, inputs, y)),
+        Op::ArgMax { .. }
+        | Op::Reduce { .. }
+        | Op::Softmax { .. }
+        | Op::L2Normalize { .. }
+        | Op::MaskedMean { .. } => reduce::scratch_bytes(props, op, inputs, outputs),
         _ => 0,
     }
 }
@@ -88,6 +92,6 @@ pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
         | Op::MaskedMean { .. } => reduce::launch(gpu, launch, scratch),
         Op::Rope { .. } => rope::launch(gpu, launch),
         Op::Attention { .. } => attention::launch(gpu, launch, scratch),
-        Op::MatMul => matmul::launch(gpu, launch),
+        Op::MatMul => matmul::launch(gpu, launch, scratch),
     }
 }

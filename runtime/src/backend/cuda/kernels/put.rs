@@ -1,6 +1,157 @@
-//! Host values and device inputs on their way into a graph.
+//! Host values and device inputs on their way into a graph, as parameters of its first kernel.
 
-/// Being written.
-pub(crate) struct PutPlan;
-/// Being written.
-pub(crate) struct Puts;
+use bytemuck::{Pod, Zeroable};
+
+use super::{Family, Grid, Kernel};
+use crate::backend::HostBlock;
+
+/// Mirrors `Put` of `put.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Put {
+    to: u64,
+    from: u64,
+    bytes: u32,
+    kind: u32,
+}
+
+/// Bytes before the payload.
+const HEADER: usize = 16;
+
+/// One of the kernels, by how many bytes its parameter has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PutClass {
+    /// Size of the parameter, in bytes.
+    pub(crate) bytes: usize,
+    name: &'static str,
+    family: Family,
+}
+
+impl PutClass {
+    const SMALL: [Self; 3] = [
+        Self { bytes: 256, name: "put_240", family: Family::Put },
+        Self { bytes: 1024, name: "put_1k", family: Family::Put },
+        Self { bytes: 4080, name: "put_4k", family: Family::Put },
+    ];
+    /// Needs CUDA 12.1: parameters beyond 4 KB.
+    const LARGE: Self = Self { bytes: 32_752, name: "put_32k", family: Family::PutLarge };
+
+    /// The smallest that holds `block`; `None` when it has to be staged.
+    pub(crate) fn of(block: &HostBlock, large: bool) -> Option<Self> {
+        let need = size(block);
+        Self::SMALL.into_iter().chain(large.then_some(Self::LARGE)).find(|c| need <= c.bytes)
+    }
+
+    /// Its function.
+    pub(crate) fn kernel(self) -> Kernel {
+        Kernel::plain(self.family, self.name)
+    }
+
+    /// Blocks of the launch: one a write, up to a few.
+    pub(crate) fn grid(self, block: &HostBlock) -> Grid {
+        let writes = block.writes.len() + block.copies.len();
+        Grid::line((writes as u32).clamp(1, 32), 256)
+    }
+
+    /// The parameter, into `out`, whose memory is used again.
+    pub(crate) fn pack(self, block: &HostBlock, out: &mut Vec<u8>) {
+        out.clear();
+        out.resize(self.bytes, 0);
+        let count = block.writes.len() + block.copies.len();
+        out[..4].copy_from_slice(&(count as u32).to_le_bytes());
+        let mut at = (count * size_of::<Put>()).next_multiple_of(16);
+        let mut entry = HEADER;
+        let mut push = |out: &mut Vec<u8>, put: Put| {
+            out[entry..entry + size_of::<Put>()].copy_from_slice(bytemuck::bytes_of(&put));
+            entry += size_of::<Put>();
+        };
+        for &(to, offset, bytes) in &block.writes {
+            push(out, Put { to, from: at as u64, bytes: bytes as u32, kind: 0 });
+            out[HEADER + at..HEADER + at + bytes].copy_from_slice(&block.bytes[offset..offset + bytes]);
+            at = (at + bytes).next_multiple_of(16);
+        }
+        for copy in &block.copies {
+            push(out, Put { to: copy.to, from: copy.from, bytes: copy.bytes as u32, kind: 1 });
+        }
+    }
+
+    /// The parameter that writes nothing.
+    pub(crate) fn empty(self, out: &mut Vec<u8>) {
+        out.clear();
+        out.resize(self.bytes, 0);
+    }
+}
+
+/// Bytes of the parameter that `block` needs.
+fn size(block: &HostBlock) -> usize {
+    let entries = ((block.writes.len() + block.copies.len()) * size_of::<Put>()).next_multiple_of(16);
+    let data: usize = block.writes.iter().map(|&(_, _, bytes)| bytes.next_multiple_of(16)).sum();
+    HEADER + entries + data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::DeviceCopy;
+
+    fn block(lengths: &[usize]) -> HostBlock {
+        let mut out = HostBlock::default();
+        for (i, &n) in lengths.iter().enumerate() {
+            let at = out.bytes.len();
+            out.bytes.extend((0..n).map(|b| (b * 7 + i) as u8));
+            out.writes.push((0x1000 * (i as u64 + 1), at, n));
+        }
+        out
+    }
+
+    /// What the kernel does, in a loop.
+    fn interpret(params: &[u8]) -> Vec<(u64, Vec<u8>)> {
+        let count: u32 = bytemuck::pod_read_unaligned(&params[..4]);
+        let payload = &params[HEADER..];
+        (0..count as usize)
+            .map(|n| {
+                let put: Put = bytemuck::pod_read_unaligned(&payload[n * 24..n * 24 + 24]);
+                let from = put.from as usize;
+                assert_eq!(put.kind, 0);
+                assert_eq!(from % 16, 0, "the vector path needs it");
+                (put.to, payload[from..from + put.bytes as usize].to_vec())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_byte_arrives() {
+        for lengths in [&[4][..], &[4, 4, 4], &[1, 15, 16, 17, 33], &[200, 300], &[3000, 1]] {
+            let block = block(lengths);
+            let class = PutClass::of(&block, false).unwrap();
+            let mut params = Vec::new();
+            class.pack(&block, &mut params);
+            assert_eq!(params.len(), class.bytes);
+            let expected: Vec<(u64, Vec<u8>)> =
+                block.writes.iter().map(|&(to, at, n)| (to, block.bytes[at..at + n].to_vec())).collect();
+            assert_eq!(interpret(&params), expected);
+        }
+    }
+
+    #[test]
+    fn classes_are_chosen_by_size() {
+        let class = |lengths: &[usize], large| PutClass::of(&block(lengths), large).map(|c| c.bytes);
+        assert_eq!(class(&[4], false), Some(256));
+        assert_eq!(class(&[208], false), Some(256));
+        assert_eq!(class(&[209], false), Some(1024));
+        assert_eq!(class(&[4032], false), Some(4080));
+        assert_eq!(class(&[4048], false), None);
+        assert_eq!(class(&[4048], true), Some(32_752));
+        assert_eq!(class(&[40_000], true), None);
+    }
+
+    #[test]
+    fn device_copies_travel_as_addresses() {
+        let mut block = block(&[4]);
+        block.copies.push(DeviceCopy { to: 1, from: 2, bytes: 3 });
+        let mut params = Vec::new();
+        PutClass::of(&block, false).unwrap().pack(&block, &mut params);
+        let put: Put = bytemuck::pod_read_unaligned(&params[HEADER + 24..HEADER + 48]);
+        assert_eq!((put.to, put.from, put.bytes, put.kind), (1, 2, 3, 1));
+    }
+}

@@ -1,14 +1,185 @@
-//! Being written.
+//! Reductions over one axis, and slices normalised by one.
 
-use super::Submit;
+use bytemuck::{Pod, Zeroable};
+
+use super::{DeviceView, Family, Grid, Kernel, Props, Submit, submit};
 use crate::{
-    Result,
-    backend::{Launch, Op, View},
+    DType, Result,
+    backend::{Launch, Op, Reduce, View},
+    layout::Layout,
 };
 
-pub(super) fn launch(_gpu: &mut dyn Submit, _launch: &Launch, _scratch: u64) -> Result<()> {
-    unreachable!("being written")
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Bytes of the largest accumulator.
+const ACCUMULATOR: u64 = 16;
+/// Most pieces of a slice.
+const SPLITS: u64 = 128;
+/// Blocks along x; the kernel loops over the rest.
+const BLOCKS: u64 = 1 << 20;
+
+/// Mirrors `Params` of `reduce.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Params {
+    starts: DeviceView,
+    mask: DeviceView,
+    mask_stride: u64,
+    y: u64,
+    partials: u64,
+    count: u64,
+    len: u64,
+    stride: u64,
+    inner: u64,
+    chunk: u64,
+    lanes: u32,
+    splits: u32,
+    along: u32,
+    vector: u32,
+    vector_out: u32,
+    eps: f32,
 }
-pub(super) fn scratch_bytes(_p: &super::Props, _op: &Op, _i: &[View], _o: &[View]) -> u64 {
-    0
+const _: () = assert!(size_of::<Params>() == 312);
+
+/// How the slices of a view along an axis are dealt out: a function of shapes, strides and addresses.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    count: u64,
+    len: u64,
+    stride: u64,
+    lanes: u32,
+    along: bool,
+    vector: bool,
+    splits: u64,
+    chunk: u64,
+}
+
+impl Plan {
+    /// For [`scratch_bytes`] and the launch alike. Alignment decides nothing but `vector`.
+    fn new(props: &Props, x: &View, axis: usize) -> Self {
+        let (len, stride) = (x.layout.shape()[axis] as u64, x.layout.strides()[axis] as u64);
+        let starts = without(x, axis);
+        let count = x.layout.shape().iter().enumerate().filter(|&(a, _)| a != axis).map(|(_, &n)| n as u64);
+        let count: u64 = count.product();
+        let neighbour = (0..starts.rank as usize).next_back().map_or(u64::MAX, |last| starts.strides[last]);
+        let along = stride <= neighbour || count < 8;
+
+        let width = 16 / x.dtype.size() as u64;
+        let whole = |v: u64| v.is_multiple_of(width);
+        let rows = &starts.strides[..starts.rank as usize];
+        let vector = stride == 1 && x.addr.is_multiple_of(16) && rows.iter().all(|&s| whole(s));
+
+        // What one thread takes at once. It does not depend on alignment, so scratch does not either.
+        let unit = if stride == 1 { width } else { 1 };
+        let lanes = if along {
+            len.div_ceil(unit).next_power_of_two().clamp(1, u64::from(THREADS))
+        } else {
+            let least = if count >= 64 { 4 } else { 8 };
+            len.next_power_of_two().clamp(1, least)
+        };
+        let blocks = count.div_ceil(u64::from(THREADS) / lanes).max(1);
+        // Enough blocks for the device, where a slice is long enough to be worth a second launch.
+        let wanted = u64::from(props.multiprocessors) * 2 / blocks;
+        let turns = len / (lanes * unit);
+        let most = if turns < 16 { 1 } else { turns.min(SPLITS) };
+        let splits = wanted.min(most).max(1);
+        let chunk = len.div_ceil(splits).next_multiple_of(width).max(1);
+        let splits = len.div_ceil(chunk).max(1);
+        Self { count, len, stride, lanes: lanes as u32, along, vector, splits, chunk }
+    }
+
+    fn grid(&self, splits: u64) -> Grid {
+        let slices = u64::from(THREADS / self.lanes);
+        let blocks = self.count.div_ceil(slices).clamp(1, BLOCKS) as u32;
+        Grid { blocks: [blocks, splits as u32, 1], threads: THREADS, shared: 0 }
+    }
+}
+
+/// The first elements of the slices along `axis`.
+fn without(view: &View, axis: usize) -> DeviceView {
+    let keep = |all: &[usize]| {
+        all.iter()
+            .enumerate()
+            .filter(|&(a, _)| a != axis)
+            .map(|(_, &n)| n)
+            .collect::<smallvec::SmallVec<[_; 6]>>()
+    };
+    let layout = Layout::strided(&keep(view.layout.shape()), &keep(view.layout.strides()));
+    // One dimension less than a layout that exists.
+    layout.map_or_else(|_| DeviceView::from(view), |layout| DeviceView::from(&View { layout, ..*view }))
+}
+
+/// The axis and the kernels of an operation: all at once, or pieces and what joins them.
+fn kernels(op: &Op, mask: Option<DType>) -> Option<(usize, [&'static str; 3])> {
+    Some(match *op {
+        Op::Reduce { kind: Reduce::Sum, axis } => (axis, ["reduce_sum", "reduce_sum", "reduce_sum_join"]),
+        Op::Reduce { kind: Reduce::Mean, axis } => (axis, ["reduce_mean", "reduce_mean", "reduce_mean_join"]),
+        Op::Reduce { kind: Reduce::Max, axis } => (axis, ["reduce_max", "reduce_max", "reduce_max_join"]),
+        Op::ArgMax { axis } => (axis, ["reduce_argmax", "reduce_argmax", "reduce_argmax_join"]),
+        Op::MaskedMean { axis } => {
+            let name = match mask {
+                Some(DType::F32) => "masked_mean_f32",
+                Some(DType::Bool) => "masked_mean_bool",
+                _ => "masked_mean_u8",
+            };
+            (axis, [name, name, "masked_mean_join"])
+        }
+        Op::Softmax { axis, log: false } => (axis, ["softmax", "softmax_piece", "softmax_spread"]),
+        Op::Softmax { axis, log: true } => (axis, ["log_softmax", "log_softmax_piece", "log_softmax_spread"]),
+        Op::L2Normalize { axis, .. } => (axis, ["l2_normalize", "l2_normalize_piece", "l2_normalize_spread"]),
+        _ => return None,
+    })
+}
+
+/// Whether the output keeps the axis.
+fn keeps_axis(op: &Op) -> bool {
+    matches!(op, Op::Softmax { .. } | Op::L2Normalize { .. })
+}
+
+pub(super) fn scratch_bytes(props: &Props, op: &Op, inputs: &[View], _outputs: &[View]) -> u64 {
+    let Some((axis, _)) = kernels(op, None) else { return 0 };
+    let plan = Plan::new(props, &inputs[0], axis);
+    if plan.splits > 1 { plan.count * plan.splits * ACCUMULATOR } else { 0 }
+}
+
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
+    let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
+    let mask = launch.inputs.get(1);
+    let Some((axis, [whole, piece, finish])) = kernels(&launch.op, mask.map(|m| m.dtype)) else {
+        return Ok(());
+    };
+    let plan = Plan::new(gpu.props(), x, axis);
+    let inner: usize = x.layout.shape()[axis + 1..].iter().product();
+    let width = 16 / x.dtype.size() as u64;
+    let vector_out = plan.vector && inner == 1 && plan.len.is_multiple_of(width) && y.addr.is_multiple_of(16);
+    let mut params = Params {
+        starts: without(x, axis),
+        mask: mask.map_or_else(DeviceView::zeroed, |m| without(m, axis)),
+        mask_stride: mask.map_or(0, |m| m.layout.strides()[axis] as u64),
+        y: y.addr,
+        partials: scratch,
+        count: plan.count,
+        len: plan.len,
+        stride: plan.stride,
+        inner: inner as u64,
+        chunk: plan.chunk,
+        lanes: plan.lanes,
+        splits: plan.splits as u32,
+        along: plan.along.into(),
+        vector: plan.vector.into(),
+        vector_out: vector_out.into(),
+        eps: if let Op::L2Normalize { eps, .. } = launch.op { eps } else { 0.0 },
+    };
+    let kernel = |name| Kernel::of(Family::Reduce, x.dtype, name);
+    if plan.splits == 1 {
+        return submit(gpu, kernel(whole), plan.grid(1), &params);
+    }
+    submit(gpu, kernel(piece), plan.grid(plan.splits), &params)?;
+    if keeps_axis(&launch.op) {
+        return submit(gpu, kernel(finish), plan.grid(plan.splits), &params);
+    }
+    // Pieces are joined by neighbours, whatever the slices were.
+    let joining = Plan { lanes: plan.splits.next_power_of_two().min(32) as u32, ..plan };
+    (params.lanes, params.along) = (joining.lanes, 1);
+    submit(gpu, kernel(finish), joining.grid(1), &params)
 }

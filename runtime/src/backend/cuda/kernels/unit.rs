@@ -7,6 +7,8 @@ use crate::DType;
 pub(crate) enum Family {
     /// Host values and device inputs, scattered to static buffers.
     Put,
+    /// The same, with more than 4 KB of them.
+    PutLarge,
     /// Unary, binary, comparisons, where.
     Elementwise,
     /// Between dtypes.
@@ -31,8 +33,9 @@ pub(crate) enum Family {
 
 impl Family {
     /// All of them.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Put,
+        Self::PutLarge,
         Self::Elementwise,
         Self::Cast,
         Self::Copy,
@@ -49,6 +52,7 @@ impl Family {
     pub(crate) fn file(self) -> &'static str {
         match self {
             Self::Put => "put.cu",
+            Self::PutLarge => "put_large.cu",
             Self::Elementwise => "elementwise.cu",
             Self::Cast => "cast.cu",
             Self::Copy => "copy.cu",
@@ -66,6 +70,7 @@ impl Family {
     pub(crate) fn source(self) -> &'static str {
         match self {
             Self::Put => include_str!("put.cu"),
+            Self::PutLarge => include_str!("put_large.cu"),
             Self::Elementwise => include_str!("elementwise.cu"),
             Self::Cast => include_str!("cast.cu"),
             Self::Copy => include_str!("copy.cu"),
@@ -85,7 +90,7 @@ impl Family {
         const ALL: [DType; 7] = [F32, F16, Bf16, I32, U32, U8, Bool];
         match self {
             // The last two move words of 1 to 16 bytes, whatever they mean.
-            Self::Put | Self::Copy | Self::Index => vec![(None, None)],
+            Self::Put | Self::PutLarge | Self::Copy | Self::Index => vec![(None, None)],
             Self::Cast => ALL.iter().flat_map(|&t| ALL.map(|u| (Some(t), Some(u)))).collect(),
             Self::Elementwise | Self::Reduce | Self::MatMul => ALL.map(|t| (Some(t), None)).to_vec(),
             Self::Norm | Self::Rope | Self::AttentionDecode | Self::AttentionPrefill => {

@@ -253,14 +253,14 @@ fn launch(device: &mut CpuBackend, op: Op, inputs: &[&Array], y: &mut Array) -> 
     let mut upload = |array: &Array| {
         let block = device.alloc(array.bytes.len() as u64).unwrap();
         let writes = vec![(block.addr(), 0, array.bytes.len())];
-        device.host_write(HostBlock { bytes: array.bytes.clone(), writes }).unwrap();
+        device.host_write(HostBlock { bytes: array.bytes.clone(), writes, ..HostBlock::default() }).unwrap();
         let addr = block.addr() + (array.before * array.dtype.size()) as u64;
         memory.push(block);
         View { addr, dtype: array.dtype, layout: array.layout }
     };
     let inputs = inputs.iter().map(|array| upload(array)).collect();
     let outputs = smallvec![upload(y)];
-    device.launch(&Launch { op, inputs, outputs }).unwrap();
+    device.launch(&Launch { op, inputs, outputs, scratch: 0 }).unwrap();
     let fault = match device.synchronize() {
         Ok(()) => Ok(()),
         Err(Error::IndexOutOfRange { op, index, bound }) => Err(Fault { op, index, bound }),

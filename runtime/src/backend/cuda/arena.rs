@@ -1,0 +1,84 @@
+//! Arenas: addresses reserved once, memory behind them as it is needed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{driver::VirtualRange, shared::Shared};
+use crate::{Error, Result, backend::Memory};
+
+/// Where the driver has no virtual memory, an arena is one allocation of this size.
+const PLAIN_BYTES: u64 = 1 << 30;
+
+/// An arena's memory.
+#[derive(Debug)]
+pub(super) struct ArenaMemory {
+    base: u64,
+    bytes: u64,
+    /// `None` where it is one plain allocation.
+    range: Option<Mutex<VirtualRange>>,
+    shared: Arc<Shared>,
+}
+
+impl ArenaMemory {
+    /// Reserves as many addresses as the device has memory, or `at_least`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn reserve(shared: &Arc<Shared>, at_least: u64) -> Result<Self> {
+        let (_, total) = shared.context.memory()?;
+        if !shared.context.props().virtual_memory {
+            let bytes = at_least.max(PLAIN_BYTES);
+            tracing::warn!(
+                bytes,
+                "this driver cannot map memory as an arena grows; each arena is one allocation that cannot grow"
+            );
+            let base = shared.pool.alloc(&shared.stream, bytes, "an arena")?;
+            return Ok(Self { base, bytes, range: None, shared: Arc::clone(shared) });
+        }
+        let range = VirtualRange::reserve(&shared.context, total.max(at_least))?;
+        Ok(Self {
+            base: range.base(),
+            bytes: range.reserved(),
+            range: Some(Mutex::new(range)),
+            shared: Arc::clone(shared),
+        })
+    }
+
+    /// Makes the first `bytes` usable; returns how many were before and are now.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn commit(&self, bytes: u64) -> Result<(u64, u64)> {
+        match &self.range {
+            Some(range) => range.lock().unwrap_or_else(PoisonError::into_inner).map(bytes),
+            None if bytes <= self.bytes => Ok((self.bytes, self.bytes)),
+            None => Err(Error::OutOfMemory {
+                device: self.shared.context.name().to_owned(),
+                bytes,
+                what: "an arena, which cannot grow with this driver",
+            }),
+        }
+    }
+}
+
+impl Memory for ArenaMemory {
+    fn addr(&self) -> u64 {
+        self.base
+    }
+
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for ArenaMemory {
+    fn drop(&mut self) {
+        if self.shared.context.is_lost() {
+            return;
+        }
+        // Memory is unmapped at once: nothing may run on it. What fails here loses the context.
+        let _ = self.shared.stream.synchronize();
+        if self.range.is_none() {
+            let _ = self.shared.pool.free(&self.shared.stream, self.base);
+        }
+    }
+}

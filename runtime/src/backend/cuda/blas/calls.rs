@@ -1,0 +1,295 @@
+//! The library's handle and descriptors, each with its owner.
+
+use std::ffi::{c_int, c_void};
+
+use super::{
+    key::{Key, Side},
+    library::{Algo, Heuristic, Raw, Status, Table, name_of, table},
+};
+use crate::{DType, Error, Result, backend::View};
+
+/// Most bytes of workspace that an algorithm may ask for.
+pub(crate) const WORKSPACE: u64 = 32 << 20;
+
+// Numbers of cublasLt.h, cublas_api.h and library_types.h.
+const COMPUTE_32F: c_int = 68; // Not 77: that one rounds f32 to TF32.
+const R_32F: c_int = 0;
+const R_16F: c_int = 2;
+const R_16BF: c_int = 14;
+const OP_T: c_int = 1;
+const EPILOGUE_BIAS: u32 = 4;
+const DESC_TRANSA: c_int = 3;
+const DESC_TRANSB: c_int = 4;
+const DESC_EPILOGUE: c_int = 7;
+const DESC_BIAS_POINTER: c_int = 8;
+const LAYOUT_BATCH_COUNT: c_int = 5;
+const LAYOUT_BATCH_STRIDE: c_int = 6;
+const PREF_WORKSPACE: c_int = 1;
+const PREF_REDUCTION_MASK: c_int = 3;
+const PREF_ALIGN: [c_int; 4] = [5, 6, 7, 8]; // Of A, B, C, D.
+// Partial sums in f32, added in a fixed order: neither in the result's own type, nor in place,
+// where the order is not fixed.
+const REDUCTION_COMPUTE_TYPE: u32 = 2;
+
+fn check(table: &Table, call: &'static str, status: Status) -> Result<()> {
+    if status == 0 {
+        return Ok(());
+    }
+    Err(Error::Device { device: "cuBLASLt".into(), call, why: name_of(table, status) })
+}
+
+fn data_type(dtype: DType) -> c_int {
+    match dtype {
+        DType::F16 => R_16F,
+        DType::Bf16 => R_16BF,
+        // `Key::of` lets no other through.
+        _ => R_32F,
+    }
+}
+
+/// A handle or descriptor, destroyed with its owner.
+#[derive(Debug)]
+struct Owned {
+    raw: Raw,
+    destroy: unsafe extern "C" fn(Raw) -> Status,
+}
+
+// SAFETY: the library keeps no thread-local state for its objects: its handle may be used from any
+// thread, and descriptors are plain memory. There is one owner, so no two threads at once.
+unsafe impl Send for Owned {}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: `raw` came from the matching create function and is destroyed once, here.
+        let _ = unsafe { (self.destroy)(self.raw) };
+    }
+}
+
+type Set = unsafe extern "C" fn(Raw, c_int, *const c_void, usize) -> Status;
+
+impl Owned {
+    fn set<T: bytemuck::Pod>(&self, table: &Table, set: Set, attribute: c_int, value: T) -> Result<()> {
+        let at = std::ptr::from_ref(&value).cast();
+        // SAFETY: `raw` is alive and of the kind that `set` takes (each caller pairs them); `at` shows
+        // `size_of::<T>()` bytes, which the library compares with the attribute's size and copies.
+        let status = unsafe { set(self.raw, attribute, at, size_of::<T>()) };
+        check(table, "setting an attribute", status)
+    }
+}
+
+/// The descriptors of one product.
+#[derive(Debug)]
+pub(super) struct Descriptors {
+    desc: Owned,
+    a: Owned,
+    b: Owned,
+    y: Owned,
+    bias: bool,
+}
+
+/// Addresses of a product's operands on the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addresses {
+    /// The left side.
+    pub(crate) a: u64,
+    /// The right side.
+    pub(crate) b: u64,
+    /// The bias; 0 without one.
+    pub(crate) bias: u64,
+    /// The result.
+    pub(crate) y: u64,
+}
+
+impl Addresses {
+    /// Those of a launch.
+    pub(crate) fn of(inputs: &[View], output: &View) -> Self {
+        let at = |i: usize| inputs.get(i).map_or(0, |view| view.addr);
+        Self { a: at(0), b: at(1), bias: at(2), y: output.addr }
+    }
+}
+
+/// The library with its handle, for the context that was current when it was made.
+#[derive(Debug)]
+pub(super) struct Lt {
+    table: &'static Table,
+    handle: Owned,
+}
+
+impl Lt {
+    /// Loads the library and makes a handle in the current context.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] without the library; [`Error::Device`] when it refuses the device.
+    pub(super) fn new() -> Result<Self> {
+        let table = table()?;
+        let mut raw: Raw = std::ptr::null_mut();
+        // SAFETY: writes one handle to `raw`.
+        let status = unsafe { (table.create)(&mut raw) };
+        check(table, "cublasLtCreate", status)?;
+        Ok(Self { table, handle: Owned { raw, destroy: table.destroy } })
+    }
+
+    /// The library's version, such as 130002, and where it was found.
+    pub(super) fn version(&self) -> (usize, &str) {
+        // SAFETY: takes nothing.
+        let version = unsafe { (self.table.version)() };
+        (version, &self.table.path)
+    }
+
+    fn layout(&self, key: &Key, rows: u64, cols: u64, side: Side) -> Result<Owned> {
+        let mut raw: Raw = std::ptr::null_mut();
+        let (rows, cols) = if side.transposed { (cols, rows) } else { (rows, cols) };
+        // SAFETY: writes one descriptor to `raw`.
+        let status =
+            unsafe { (self.table.layout_create)(&mut raw, data_type(key.dtype), rows, cols, side.ld) };
+        check(self.table, "cublasLtMatrixLayoutCreate", status)?;
+        let layout = Owned { raw, destroy: self.table.layout_destroy };
+        if key.batch != 1 {
+            layout.set(self.table, self.table.layout_set, LAYOUT_BATCH_COUNT, key.batch)?;
+            layout.set(self.table, self.table.layout_set, LAYOUT_BATCH_STRIDE, side.stride)?;
+        }
+        Ok(layout)
+    }
+
+    /// # Errors
+    /// [`Error::Device`].
+    pub(super) fn describe(&self, key: &Key) -> Result<Descriptors> {
+        let table = self.table;
+        let mut raw: Raw = std::ptr::null_mut();
+        // SAFETY: writes one descriptor to `raw`.
+        let status = unsafe { (table.desc_create)(&mut raw, COMPUTE_32F, R_32F) };
+        check(table, "cublasLtMatmulDescCreate", status)?;
+        let desc = Owned { raw, destroy: table.desc_destroy };
+        // Its A is our right side.
+        if key.b.transposed {
+            desc.set(table, table.desc_set, DESC_TRANSA, OP_T)?;
+        }
+        if key.a.transposed {
+            desc.set(table, table.desc_set, DESC_TRANSB, OP_T)?;
+        }
+        if key.bias {
+            desc.set(table, table.desc_set, DESC_EPILOGUE, EPILOGUE_BIAS)?;
+            // The heuristics read its alignment from it; `run` replaces it.
+            desc.set(table, table.desc_set, DESC_BIAS_POINTER, u64::from(key.align[2]))?;
+        }
+        Ok(Descriptors {
+            desc,
+            b: self.layout(key, key.n, key.k, key.b)?,
+            a: self.layout(key, key.k, key.m, key.a)?,
+            y: self.layout(key, key.n, key.m, key.y)?,
+            bias: key.bias,
+        })
+    }
+
+    /// Up to `most` algorithms with the bytes of workspace they need, the likely fastest first.
+    /// None when the library has no algorithm for this.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(super) fn candidates(&self, key: &Key, on: &Descriptors, most: usize) -> Result<Vec<(Algo, u64)>> {
+        let table = self.table;
+        let mut raw: Raw = std::ptr::null_mut();
+        // SAFETY: writes one descriptor to `raw`.
+        let status = unsafe { (table.preference_create)(&mut raw) };
+        check(table, "cublasLtMatmulPreferenceCreate", status)?;
+        let preference = Owned { raw, destroy: table.preference_destroy };
+        preference.set(table, table.preference_set, PREF_WORKSPACE, WORKSPACE)?;
+        preference.set(table, table.preference_set, PREF_REDUCTION_MASK, REDUCTION_COMPUTE_TYPE)?;
+        let [a, b, _, y] = key.align;
+        for (attribute, align) in PREF_ALIGN.into_iter().zip([b, a, y, y]) {
+            preference.set(table, table.preference_set, attribute, align)?;
+        }
+        let mut found = vec![Heuristic::default(); most];
+        let mut count: c_int = 0;
+        // SAFETY: handle and descriptors are alive; `found` has room for `most` results, of which
+        // the library writes `count`.
+        let status = unsafe {
+            (table.heuristic)(
+                self.handle.raw,
+                on.desc.raw,
+                on.b.raw,
+                on.a.raw,
+                on.y.raw,
+                on.y.raw,
+                preference.raw,
+                most as c_int,
+                found.as_mut_ptr(),
+                &mut count,
+            )
+        };
+        // CUBLAS_STATUS_NOT_SUPPORTED: "if no heuristic available for current configuration".
+        if status == 15 {
+            return Ok(Vec::new());
+        }
+        check(table, "cublasLtMatmulAlgoGetHeuristic", status)?;
+        found.truncate(usize::try_from(count).unwrap_or(0));
+        Ok(found.iter().filter(|h| h.state == 0).map(|h| (h.algo, h.workspace as u64)).collect())
+    }
+
+    /// The bytes of workspace that an algorithm needs here; `None` when it cannot do this.
+    pub(super) fn accepts(&self, on: &Descriptors, algo: &Algo) -> Option<u64> {
+        let mut result = Heuristic::default();
+        // SAFETY: handle and descriptors are alive; the library reads `algo` and writes `result`.
+        let status = unsafe {
+            (self.table.check)(
+                self.handle.raw,
+                on.desc.raw,
+                on.b.raw,
+                on.a.raw,
+                on.y.raw,
+                on.y.raw,
+                algo,
+                &mut result,
+            )
+        };
+        (status == 0 && result.state == 0 && result.workspace as u64 <= WORKSPACE)
+            .then_some(result.workspace as u64)
+    }
+
+    /// Puts the product on a stream, or into the capture under way on it.
+    ///
+    /// # Safety
+    /// `stream` is a stream of the handle's context; the addresses show the operands that `on`
+    /// describes, on that device, aligned as its key says; `workspace` shows `bytes` bytes, aligned
+    /// to 256; all of it until the product has run.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(super) unsafe fn matmul(
+        &self,
+        on: &mut Descriptors,
+        algo: &Algo,
+        at: Addresses,
+        workspace: (u64, u64),
+        stream: Raw,
+    ) -> Result<()> {
+        if on.bias {
+            on.desc.set(self.table, self.table.desc_set, DESC_BIAS_POINTER, at.bias)?;
+        }
+        let (one, zero) = (1.0f32, 0.0f32);
+        let pointer = |addr: u64| addr as usize as *mut c_void;
+        // SAFETY: handle and descriptors are alive, the scalars are read during the call, and the
+        // caller vouches for the addresses and the stream. C is D, which beta 0 leaves unread.
+        let status = unsafe {
+            (self.table.matmul)(
+                self.handle.raw,
+                on.desc.raw,
+                std::ptr::from_ref(&one).cast(),
+                pointer(at.b),
+                on.b.raw,
+                pointer(at.a),
+                on.a.raw,
+                std::ptr::from_ref(&zero).cast(),
+                pointer(at.y),
+                on.y.raw,
+                pointer(at.y),
+                on.y.raw,
+                algo,
+                pointer(workspace.0),
+                workspace.1 as usize,
+                stream,
+            )
+        };
+        check(self.table, "cublasLtMatmul", status)
+    }
+}

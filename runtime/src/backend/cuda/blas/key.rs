@@ -1,0 +1,127 @@
+//! What a choice of algorithm depends on.
+
+use super::problem::{A, B, BIAS, Problem, Y};
+use crate::DType;
+
+/// One operand as the library sees it: column-major.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Side {
+    /// Whether it is used transposed.
+    pub(crate) transposed: bool,
+    /// Elements between its columns.
+    pub(crate) ld: i64,
+    /// Elements between the matrices of a batch.
+    pub(crate) stride: i64,
+}
+
+/// Everything that decides which algorithms fit, and how fast they are.
+///
+/// The library counts columns first, we count rows first: it computes `y^T = b^T a^T`. Its first
+/// matrix is our right side, and its result has `n` rows and `m` columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    /// Element type; sums are f32.
+    pub(crate) dtype: DType,
+    /// Rows of our result.
+    pub(crate) m: u64,
+    /// Columns of our result.
+    pub(crate) n: u64,
+    /// What is summed over.
+    pub(crate) k: u64,
+    /// Number of products.
+    pub(crate) batch: i32,
+    /// Our left side.
+    pub(crate) a: Side,
+    /// Our right side.
+    pub(crate) b: Side,
+    /// Our result; never transposed.
+    pub(crate) y: Side,
+    /// Whether a row is added to all rows.
+    pub(crate) bias: bool,
+    /// What the addresses of left side, right side, bias and result are multiples of, in bytes.
+    pub(crate) align: [u32; 4],
+}
+
+impl Key {
+    /// `None` when the library cannot compute this: integers, strides that are not those of a
+    /// matrix, a batch of more than one stride, a bias that is not one row, nothing to compute.
+    pub(crate) fn of(problem: &Problem) -> Option<Self> {
+        let p = problem;
+        let most = i32::MAX as usize;
+        if !matches!(p.dtype, DType::F32 | DType::F16 | DType::Bf16)
+            || p.is_empty()
+            || p.k == 0
+            || [p.m, p.n, p.k].iter().any(|&x| x > most)
+        {
+            return None;
+        }
+        let (size, strides) = match p.batch.as_slice() {
+            [] => (1, [0; 4]),
+            [dim] if dim.size <= most => (dim.size as i32, dim.strides),
+            _ => return None,
+        };
+        if p.has_bias() {
+            let row = p.strides[BIAS];
+            if (p.n != 1 && row.col != 1) || (p.m != 1 && row.row != 0) || strides[BIAS] != 0 {
+                return None;
+            }
+        }
+        let side = |i: usize, transposed: bool, ld: i64| Side { transposed, ld, stride: strides[i] as i64 };
+        let either = |i: usize, rows: usize, cols: usize| {
+            let s = p.strides[i];
+            leading(cols, rows, s.col, s.row)
+                .map(|ld| side(i, false, ld))
+                .or_else(|| leading(rows, cols, s.row, s.col).map(|ld| side(i, true, ld)))
+        };
+        Some(Self {
+            dtype: p.dtype,
+            m: p.m as u64,
+            n: p.n as u64,
+            k: p.k as u64,
+            batch: size,
+            a: either(A, p.m, p.k)?,
+            b: either(B, p.k, p.n)?,
+            y: side(Y, false, leading(p.n, p.m, p.strides[Y].col, p.strides[Y].row)?),
+            bias: p.has_bias(),
+            align: p.addrs.map(alignment),
+        })
+    }
+
+    /// The key as text: what names an entry on disk.
+    pub(crate) fn text(&self) -> String {
+        let side = |s: Side| format!("{}{}+{}", if s.transposed { 't' } else { 'n' }, s.ld, s.stride);
+        let [a, b, bias, y] = self.align;
+        format!(
+            "{} m{} n{} k{} x{} a:{} b:{} y:{} bias:{} align:{a},{b},{bias},{y}",
+            self.dtype,
+            self.m,
+            self.n,
+            self.k,
+            self.batch,
+            side(self.a),
+            side(self.b),
+            side(self.y),
+            self.bias
+        )
+    }
+}
+
+/// The leading dimension of a column-major matrix, if these strides are those of one.
+fn leading(rows: usize, cols: usize, down: usize, across: usize) -> Option<i64> {
+    if rows != 1 && down != 1 {
+        return None;
+    }
+    // Of a single column any leading dimension will do.
+    let ld = if cols == 1 { rows } else { across };
+    if ld < rows { None } else { i64::try_from(ld).ok() }
+}
+
+/// The alignment class of an address: 256 bytes (what allocations have), 16 bytes (what vector
+/// loads need), else exactly what it has. No address counts as fully aligned.
+fn alignment(addr: u64) -> u32 {
+    match addr.trailing_zeros() {
+        8.. => 256,
+        4..8 => 16,
+        bits => 1 << bits,
+    }
+}

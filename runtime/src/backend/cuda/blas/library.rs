@@ -1,0 +1,188 @@
+//! The library's entry points, looked up at run time.
+
+use std::{
+    env,
+    ffi::{CStr, c_char, c_int, c_void},
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use libloading::Library;
+
+use crate::{Error, Result};
+
+/// `cublasStatus_t`; 0 is success.
+pub(super) type Status = c_int;
+/// Handles and descriptors.
+pub(super) type Raw = *mut c_void;
+
+/// `cublasLtMatmulAlgo_t`: opaque, and valid for one version of the library. "This structure can
+/// be trivially serialized and later restored for use with the same version of cuBLAS library".
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Algo(pub(crate) [u64; 8]);
+
+/// `cublasLtMatmulHeuristicResult_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heuristic {
+    /// The algorithm.
+    pub(super) algo: Algo,
+    /// Bytes that it needs.
+    pub(super) workspace: usize,
+    /// Success, or the rest is not valid.
+    pub(super) state: Status,
+    /// How full the device is.
+    pub(super) waves: f32,
+    reserved: [c_int; 4],
+}
+
+const _: () = assert!(size_of::<Heuristic>() == 96);
+
+macro_rules! table {
+    ($($(#[$doc:meta])* $name:ident: $symbol:literal ($($arg:ty),*) -> $out:ty;)*) => {
+        /// The functions that we call; all are in every version since 11.4.
+        #[derive(Debug)]
+        pub(super) struct Table {
+            $($(#[$doc])* pub(super) $name: unsafe extern "C" fn($($arg),*) -> $out,)*
+            /// Where they come from.
+            pub(super) path: String,
+            /// Keeps the functions loaded.
+            _library: Library,
+        }
+
+        impl Table {
+            fn new(library: Library, path: String) -> Result<Self, String> {
+                Ok(Self {
+                    $($name: {
+                        // SAFETY: the symbol, if present, is the function of this name in cublasLt.h,
+                        // whose signature is the same in CUDA 11, 12 and 13.
+                        let symbol = unsafe {
+                            library.get::<unsafe extern "C" fn($($arg),*) -> $out>($symbol.to_bytes_with_nul())
+                        };
+                        *symbol.map_err(|_| {
+                            format!(
+                                "{path} lacks `{}`; install cuBLASLt of CUDA 12 or 13, or name one by {VARIABLE}",
+                                $symbol.to_string_lossy()
+                            )
+                        })?
+                    },)*
+                    path,
+                    _library: library,
+                })
+            }
+        }
+    };
+}
+
+table! {
+    create: c"cublasLtCreate"(*mut Raw) -> Status;
+    destroy: c"cublasLtDestroy"(Raw) -> Status;
+    version: c"cublasLtGetVersion"() -> usize;
+    status_name: c"cublasLtGetStatusName"(Status) -> *const c_char;
+    desc_create: c"cublasLtMatmulDescCreate"(*mut Raw, c_int, c_int) -> Status;
+    desc_destroy: c"cublasLtMatmulDescDestroy"(Raw) -> Status;
+    desc_set: c"cublasLtMatmulDescSetAttribute"(Raw, c_int, *const c_void, usize) -> Status;
+    layout_create: c"cublasLtMatrixLayoutCreate"(*mut Raw, c_int, u64, u64, i64) -> Status;
+    layout_destroy: c"cublasLtMatrixLayoutDestroy"(Raw) -> Status;
+    layout_set: c"cublasLtMatrixLayoutSetAttribute"(Raw, c_int, *const c_void, usize) -> Status;
+    preference_create: c"cublasLtMatmulPreferenceCreate"(*mut Raw) -> Status;
+    preference_destroy: c"cublasLtMatmulPreferenceDestroy"(Raw) -> Status;
+    preference_set: c"cublasLtMatmulPreferenceSetAttribute"(Raw, c_int, *const c_void, usize) -> Status;
+    heuristic: c"cublasLtMatmulAlgoGetHeuristic"(
+        Raw, Raw, Raw, Raw, Raw, Raw, Raw, c_int, *mut Heuristic, *mut c_int
+    ) -> Status;
+    check: c"cublasLtMatmulAlgoCheck"(
+        Raw, Raw, Raw, Raw, Raw, Raw, *const Algo, *mut Heuristic
+    ) -> Status;
+    matmul: c"cublasLtMatmul"(
+        Raw, Raw, *const c_void, *const c_void, Raw, *const c_void, Raw, *const c_void, *const c_void, Raw,
+        *mut c_void, Raw, *const Algo, *mut c_void, usize, Raw
+    ) -> Status;
+}
+
+/// Names a library file, or a folder that holds one.
+const VARIABLE: &str = "GRAPHABLE_CUBLASLT";
+
+/// Names under which the library is installed, newest first.
+const NAMES: [&str; 5] =
+    ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so", "cublasLt64_13.dll", "cublasLt64_12.dll"];
+
+/// Where to look, in order: files by path, and bare names for the loader to find.
+///
+/// [`VARIABLE`] alone counts when it is set: another version than the one asked for would be a
+/// surprise.
+pub(super) fn places(variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let inside = |folder: &Path| NAMES.map(|name| folder.join(name));
+    if let Some(named) = variable(VARIABLE) {
+        return if named.is_dir() { inside(&named).to_vec() } else { vec![named] };
+    }
+    let mut out: Vec<PathBuf> = NAMES.map(PathBuf::from).to_vec();
+    for home in ["CUDA_HOME", "CUDA_PATH"] {
+        if let Some(home) = variable(home) {
+            out.extend(inside(&home.join("lib64")));
+        }
+    }
+    out.extend(inside(Path::new("/usr/local/cuda/lib64")));
+    // The wheels of the active Python environment, one folder per major version.
+    for environment in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+        let Some(lib) = variable(environment).map(|root| root.join("lib")) else { continue };
+        let Ok(entries) = std::fs::read_dir(&lib) else { continue };
+        let mut pythons: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python3")))
+            .collect();
+        pythons.sort();
+        for python in pythons {
+            let nvidia = python.join("site-packages/nvidia");
+            out.extend(inside(&nvidia.join("cu13/lib")));
+            out.extend(inside(&nvidia.join("cublas/lib")));
+        }
+    }
+    out
+}
+
+/// The library, loaded once per process.
+///
+/// # Errors
+/// [`Error::NoDevice`] when there is none, or it lacks a function.
+pub(super) fn table() -> Result<&'static Table> {
+    static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
+    let found = TABLE.get_or_init(|| open(&places(|name| env::var_os(name).map(PathBuf::from))));
+    found.as_ref().map_err(|why| Error::NoDevice { device: "cuBLASLt".into(), why: why.clone() })
+}
+
+/// Loads the first library of `places` that there is.
+pub(super) fn open(places: &[PathBuf]) -> Result<Table, String> {
+    let mut tried = Vec::new();
+    for place in places {
+        let is_path = place.components().count() > 1;
+        if is_path && !place.exists() {
+            tried.push(place.display().to_string());
+            continue;
+        }
+        // SAFETY: loading cuBLASLt runs its initialisers, which are made for being loaded so.
+        match unsafe { Library::new(place) } {
+            Ok(library) => return Table::new(library, place.display().to_string()),
+            Err(why) if is_path => tried.push(format!("{} ({why})", place.display())),
+            Err(_) => tried.push(place.display().to_string()),
+        }
+    }
+    Err(format!(
+        "none of these could be loaded: {}; install cuBLAS of CUDA 12 or 13, or set {VARIABLE} to \
+         libcublasLt.so or its folder",
+        tried.join(", ")
+    ))
+}
+
+/// `CUBLAS_STATUS_…`.
+pub(super) fn name_of(table: &Table, status: Status) -> String {
+    // SAFETY: takes any number and returns a static string, or null.
+    let at = unsafe { (table.status_name)(status) };
+    if at.is_null() {
+        return format!("status {status}");
+    }
+    // SAFETY: not null, so it is one of the library's static, terminated strings.
+    let text = unsafe { CStr::from_ptr(at) };
+    text.to_string_lossy().into_owned()
+}

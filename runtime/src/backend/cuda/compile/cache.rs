@@ -1,0 +1,173 @@
+//! Compiled kernels on disk, shared by the processes of a user.
+
+use std::{
+    env, fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use sha2::{Digest as _, Sha256};
+
+/// First bytes of an entry: what it is, and in which version of this format.
+const MAGIC: &[u8; 16] = b"graphable-cubin1";
+
+/// A folder of entries. Every failure to read or write only means that it is not used: said once
+/// through `tracing`, never an error.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    folder: Option<PathBuf>,
+}
+
+impl Cache {
+    /// The user's: `GRAPHABLE_CACHE`, else `graphable` in `XDG_CACHE_HOME` or `~/.cache`; none when
+    /// there is no home.
+    pub(crate) fn of_user(kind: &str) -> Self {
+        let named = |variable: &str| env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let root = named("GRAPHABLE_CACHE")
+            .or_else(|| named("XDG_CACHE_HOME").map(|d| d.join("graphable")))
+            .or_else(|| named("HOME").map(|d| d.join(".cache").join("graphable")));
+        Self { folder: root.map(|root| root.join(kind)) }
+    }
+
+    /// In a folder of the caller's.
+    #[cfg(test)]
+    pub(crate) fn at(folder: &Path) -> Self {
+        Self { folder: Some(folder.to_owned()) }
+    }
+
+    /// Where entries lie.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// The name of an entry: a hash of everything that its contents depend on.
+    pub(crate) fn key(parts: &[&[u8]]) -> String {
+        let mut hash = Sha256::new();
+        for part in parts {
+            // Lengths keep `ab, c` and `a, bc` apart.
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hex(&hash.finalize())
+    }
+
+    /// An entry, if it is there and whole.
+    pub(crate) fn load(&self, key: &str) -> Option<Vec<u8>> {
+        let path = self.folder.as_ref()?.join(key);
+        let bytes = fs::read(&path).ok()?;
+        let whole = bytes
+            .strip_prefix(MAGIC)
+            .and_then(|rest| rest.split_at_checked(32))
+            .filter(|(sum, data)| Sha256::digest(data)[..] == **sum);
+        match whole {
+            Some((_, data)) => Some(data.to_vec()),
+            None => {
+                tracing::warn!(path = %path.display(), "a damaged entry of the kernel cache is compiled again");
+                None
+            }
+        }
+    }
+
+    /// Writes an entry in one step: readers see all of it or nothing.
+    pub(crate) fn store(&self, key: &str, data: &[u8]) {
+        let Some(folder) = &self.folder else { return };
+        if let Err(error) = Self::try_store(folder, key, data) {
+            tracing::warn!(folder = %folder.display(), %error, "compiled kernels cannot be kept; every start compiles");
+        }
+    }
+
+    fn try_store(folder: &Path, key: &str, data: &[u8]) -> std::io::Result<()> {
+        static SERIAL: AtomicU64 = AtomicU64::new(0);
+        fs::create_dir_all(folder)?;
+        // A name of our own, then renamed: concurrent writers of one entry write the same bytes.
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let temporary = folder.join(format!(".{key}.{}.{serial}", process::id()));
+        let written = fs::File::create(&temporary).and_then(|mut file| {
+            file.write_all(MAGIC)?;
+            file.write_all(&Sha256::digest(data))?;
+            file.write_all(data)?;
+            file.sync_all()
+        });
+        let moved = written.and_then(|()| fs::rename(&temporary, folder.join(key)));
+        if moved.is_err() {
+            // Nothing more can be done about it, and the first error says more.
+            let _ = fs::remove_file(&temporary);
+        }
+        moved
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = env::temp_dir().join(format!("graphable-cache-{name}-{}", process::id()));
+        let _ = fs::remove_dir_all(&path);
+        path
+    }
+
+    #[test]
+    fn keeps_what_it_is_given() {
+        let cache = Cache::at(&folder("keeps"));
+        let key = Cache::key(&[b"source", b"sm_90a"]);
+        assert_eq!(cache.load(&key), None);
+        cache.store(&key, b"machine code");
+        assert_eq!(cache.load(&key).as_deref(), Some(&b"machine code"[..]));
+        assert_ne!(Cache::key(&[b"ab", b"c"]), Cache::key(&[b"a", b"bc"]));
+    }
+
+    #[test]
+    fn damaged_entries_are_not_used() {
+        let cache = Cache::at(&folder("damaged"));
+        let key = Cache::key(&[b"x"]);
+        cache.store(&key, &[7; 1000]);
+        let path = cache.folder().unwrap().join(&key);
+        let good = fs::read(&path).unwrap();
+        for cut in [0, 10, 47, 48, 500, good.len() - 1] {
+            fs::write(&path, &good[..cut]).unwrap();
+            assert_eq!(cache.load(&key), None, "{cut} bytes");
+        }
+        for at in [0, 20, 60, good.len() - 1] {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            fs::write(&path, &bad).unwrap();
+            assert_eq!(cache.load(&key), None, "byte {at} changed");
+        }
+        cache.store(&key, &[7; 1000]);
+        assert_eq!(cache.load(&key), Some(vec![7; 1000]));
+    }
+
+    #[test]
+    fn writers_and_readers_at_once() {
+        let cache = Cache::at(&folder("at-once"));
+        let key = Cache::key(&[b"y"]);
+        let data: Vec<u8> = (0..100_000u32).map(|i| i as u8).collect();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..20).for_each(|_| cache.store(&key, &data)));
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        assert!(cache.load(&key).is_none_or(|found| found == data));
+                    }
+                });
+            }
+        });
+        assert_eq!(cache.load(&key).as_ref(), Some(&data));
+        let left = fs::read_dir(cache.folder().unwrap()).unwrap().count();
+        assert_eq!(left, 1, "temporary files are left");
+    }
+}

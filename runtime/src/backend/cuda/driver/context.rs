@@ -1,0 +1,269 @@
+//! One device of this process: its primary context, shared by all our runtimes and with cudarc.
+
+use std::{
+    collections::HashMap,
+    ffi::{CStr, c_int},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+};
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    error,
+    module::Module,
+    table::{Table, name_of, table},
+    types::{CUresult, Handle},
+};
+use crate::{
+    Error, Result,
+    backend::cuda::{Props, kernels::Unit},
+};
+
+/// A device's primary context.
+pub(crate) struct Context {
+    pub(super) table: &'static Table,
+    device: c_int,
+    raw: Handle,
+    name: String,
+    props: Props,
+    lost: OnceLock<String>,
+    modules: Mutex<FxHashMap<Unit, Arc<Module>>>,
+}
+
+// SAFETY: the handle may be used on every thread that binds it; the driver locks inside.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+/// Compute capabilities below this lack what the kernels use (bf16 arithmetic, `cp.async`).
+const OLDEST: (u32, u32) = (8, 0);
+
+/// How many GPUs the driver shows.
+///
+/// # Errors
+/// [`Error::NoDevice`] without a driver.
+pub(crate) fn device_count() -> Result<usize> {
+    let table = table()?;
+    let mut count = 0;
+    // SAFETY: the driver is initialised; it writes one integer.
+    let code = unsafe { (table.device_count)(&mut count) };
+    if code != 0 {
+        return Err(Error::NoDevice { device: "cuda".into(), why: name_of(table, code) });
+    }
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+impl Context {
+    /// The context of device `ordinal`: one per device and process, kept while somebody uses it.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`].
+    pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
+        static OPEN: Mutex<Option<HashMap<usize, Weak<Context>>>> = Mutex::new(None);
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = open.get_or_insert_default();
+        if let Some(context) = known.get(&ordinal).and_then(Weak::upgrade)
+            && context.lost.get().is_none()
+        {
+            return Ok(context);
+        }
+        let context = Arc::new(Self::new(ordinal)?);
+        known.insert(ordinal, Arc::downgrade(&context));
+        Ok(context)
+    }
+
+    fn new(ordinal: usize) -> Result<Self> {
+        let name = format!("cuda:{ordinal}");
+        let missing = |why: String| Error::NoDevice { device: name.clone(), why };
+        let count = device_count().map_err(|error| match error {
+            Error::NoDevice { why, .. } => missing(why),
+            other => other,
+        })?;
+        if ordinal >= count {
+            return Err(missing(match count {
+                0 => "the driver shows no GPU; check `nvidia-smi` and CUDA_VISIBLE_DEVICES".into(),
+                1 => "there is one GPU; use `cuda:0`".into(),
+                n => format!("there are {n} GPUs, cuda:0 to cuda:{}", n - 1),
+            }));
+        }
+        let table = table()?;
+        let said = |code: CUresult| if code == 0 { Ok(()) } else { Err(missing(name_of(table, code))) };
+        let mut device = 0;
+        // SAFETY: the ordinal is below the count; one integer is written.
+        said(unsafe { (table.device_get)(&mut device, ordinal as c_int) })?;
+        let props = Self::read_props(table, device).map_err(|code| missing(name_of(table, code)))?;
+        if props.capability < OLDEST {
+            return Err(missing(format!(
+                "{} has compute capability {}.{}; {}.{} (Ampere) or newer is needed",
+                props.name, props.capability.0, props.capability.1, OLDEST.0, OLDEST.1
+            )));
+        }
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: `device` is a device; one handle is written. Released in `drop`.
+        said(unsafe { (table.primary_retain)(&mut raw, device) })?;
+        Ok(Self { table, device, raw, name, props, lost: OnceLock::new(), modules: Mutex::default() })
+    }
+
+    fn read_props(table: &Table, device: c_int) -> Result<Props, CUresult> {
+        const MULTIPROCESSORS: c_int = 16;
+        const MAJOR: c_int = 75;
+        const MINOR: c_int = 76;
+        const SHARED_OPTIN: c_int = 97;
+        const VIRTUAL_MEMORY: c_int = 102;
+        const POOLS: c_int = 115;
+        let attribute = |which: c_int| {
+            let mut value = 0;
+            // SAFETY: `device` is a device; one integer is written.
+            let code = unsafe { (table.device_attribute)(&mut value, which, device) };
+            if code == 0 { Ok(u32::try_from(value).unwrap_or(0)) } else { Err(code) }
+        };
+        let mut text = [0; 128];
+        // SAFETY: at most 128 bytes are written, with a terminator.
+        let code = unsafe { (table.device_name)(text.as_mut_ptr(), 128, device) };
+        if code != 0 {
+            return Err(code);
+        }
+        text[127] = 0;
+        // SAFETY: the array is terminated, just above.
+        let name = unsafe { CStr::from_ptr(text.as_ptr()) };
+        Ok(Props {
+            name: name.to_string_lossy().into_owned(),
+            capability: (attribute(MAJOR)?, attribute(MINOR)?),
+            multiprocessors: attribute(MULTIPROCESSORS)?,
+            shared_optin: attribute(SHARED_OPTIN)?,
+            virtual_memory: attribute(VIRTUAL_MEMORY)? != 0,
+            pools: attribute(POOLS)? != 0,
+        })
+    }
+
+    /// `cuda:0`, …
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the device is.
+    pub(crate) fn props(&self) -> &Props {
+        &self.props
+    }
+
+    /// For CUDA's own structs.
+    pub(super) fn device(&self) -> c_int {
+        self.device
+    }
+
+    /// The driver's handle.
+    pub(crate) fn raw(&self) -> Handle {
+        self.raw
+    }
+
+    /// Whether no call can succeed any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
+    /// Makes this context current on the calling thread; cheap where it is already.
+    ///
+    /// # Errors
+    /// [`Error::ContextLost`].
+    pub(crate) fn bind(&self) -> Result<()> {
+        if let Some(why) = self.lost.get() {
+            return Err(Error::ContextLost { device: self.name.clone(), why: why.clone() });
+        }
+        let mut current = std::ptr::null_mut();
+        // SAFETY: one handle is written.
+        let code = unsafe { (self.table.ctx_get)(&mut current) };
+        if code == 0 && current == self.raw {
+            return Ok(());
+        }
+        // SAFETY: the context is retained while `self` lives.
+        self.check("cuCtxSetCurrent", unsafe { (self.table.ctx_set)(self.raw) })
+    }
+
+    /// Turns a code into an error, and remembers when the context is lost.
+    ///
+    /// # Errors
+    /// [`Error::ContextLost`], [`Error::OutOfMemory`] (bytes unknown), [`Error::Device`].
+    pub(crate) fn check(&self, call: &'static str, code: CUresult) -> Result<()> {
+        if code == 0 {
+            return Ok(());
+        }
+        Err(self.failed(call, code))
+    }
+
+    #[cold]
+    fn failed(&self, call: &'static str, code: CUresult) -> Error {
+        let said = name_of(self.table, code);
+        if let Some(cause) = error::lost(code) {
+            let why = self.lost.get_or_init(|| format!("{call} said {said}: {cause}"));
+            return Error::ContextLost { device: self.name.clone(), why: why.clone() };
+        }
+        if code == error::OUT_OF_MEMORY {
+            return Error::OutOfMemory { device: self.name.clone(), bytes: 0, what: call };
+        }
+        Error::Device { device: self.name.clone(), call, why: said }
+    }
+
+    /// Free and total bytes of the device.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(crate) fn memory(&self) -> Result<(u64, u64)> {
+        self.bind()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: two integers are written.
+        self.check("cuMemGetInfo", unsafe { (self.table.mem_info)(&mut free, &mut total) })?;
+        Ok((free as u64, total as u64))
+    }
+
+    /// Runs `work` as if no capture were under way on this thread: what it does is not recorded and
+    /// does not spoil the capture.
+    ///
+    /// # Errors
+    /// What `work` says.
+    pub(crate) fn unordered<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        const RELAXED: c_int = 2;
+        let mut mode = RELAXED;
+        self.bind()?;
+        // SAFETY: one integer is read and written.
+        let code = unsafe { (self.table.exchange_capture_mode)(&mut mode) };
+        self.check("cuThreadExchangeStreamCaptureMode", code)?;
+        let done = work();
+        // SAFETY: as above; `mode` holds what it was.
+        let code = unsafe { (self.table.exchange_capture_mode)(&mut mode) };
+        done.and_then(|done| self.check("cuThreadExchangeStreamCaptureMode", code).map(|()| done))
+    }
+
+    /// A loaded module, made by `load` the first time. Modules stay loaded while the context lives:
+    /// unloading waits for the device.
+    ///
+    /// # Errors
+    /// What `load` says.
+    pub(crate) fn module(
+        self: &Arc<Self>,
+        unit: Unit,
+        load: impl FnOnce() -> Result<Module>,
+    ) -> Result<Arc<Module>> {
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = modules.get(&unit) {
+            return Ok(Arc::clone(module));
+        }
+        let module = Arc::new(load()?);
+        modules.insert(unit, Arc::clone(&module));
+        Ok(module)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if !self.is_lost() {
+            // SAFETY: retained in `new`; nothing of ours uses it any more.
+            unsafe { (self.table.primary_release)(self.device) };
+        }
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,96 @@
+//! Points in a stream.
+
+use std::sync::Arc;
+
+use super::{Context, error, stream::Stream, types::Handle};
+use crate::Result;
+
+/// A point in a stream that the host can ask for.
+#[derive(Debug)]
+pub(crate) struct Event {
+    context: Arc<Context>,
+    raw: Handle,
+}
+
+// SAFETY: an event handle is valid on every thread of its context.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// `timed` events can be compared with [`elapsed`](Self::elapsed), and cost a little more.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn new(context: &Arc<Context>, timed: bool) -> Result<Self> {
+        const DISABLE_TIMING: u32 = 2;
+        context.bind()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: one handle is written; destroyed in `drop`.
+        let code = unsafe { (context.table.event_create)(&mut raw, if timed { 0 } else { DISABLE_TIMING }) };
+        context.check("cuEventCreate", code)?;
+        Ok(Self { context: Arc::clone(context), raw })
+    }
+
+    /// Marks the end of what the stream has now.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn record(&self, stream: &Stream) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: both handles live.
+        let code = unsafe { (self.context.table.event_record)(self.raw, stream.raw()) };
+        self.context.check("cuEventRecord", code)
+    }
+
+    /// Whether the point was reached.
+    ///
+    /// # Errors
+    /// What failed on the device before it.
+    pub(crate) fn is_done(&self) -> Result<bool> {
+        self.context.bind()?;
+        // SAFETY: the handle lives.
+        match unsafe { (self.context.table.event_query)(self.raw) } {
+            0 => Ok(true),
+            error::NOT_READY => Ok(false),
+            code => self.context.check("cuEventQuery", code).map(|()| false),
+        }
+    }
+
+    /// Waits for the point.
+    ///
+    /// # Errors
+    /// What failed on the device before it.
+    pub(crate) fn wait(&self) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the handle lives.
+        let code = unsafe { (self.context.table.event_synchronize)(self.raw) };
+        self.context.check("cuEventSynchronize", code)
+    }
+
+    /// Milliseconds from `self` to `end`; both timed and done.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn elapsed(&self, end: &Self) -> Result<f32> {
+        let mut ms = 0.0;
+        // SAFETY: both handles live; one float is written.
+        let code = unsafe { (self.context.table.event_elapsed)(&mut ms, self.raw, end.raw) };
+        self.context.check("cuEventElapsedTime", code)?;
+        Ok(ms)
+    }
+
+    /// The driver's handle.
+    pub(super) fn raw(&self) -> Handle {
+        self.raw
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if !self.context.is_lost() {
+            // SAFETY: created in `new`; the driver keeps what is still being waited for.
+            unsafe { (self.context.table.event_destroy)(self.raw) };
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Captured graphs and their executables.
+
+use std::{ffi::c_void, sync::Arc};
+
+use super::{
+    Context, Function, Stream,
+    types::{CUinstantiate, CUkernelNode, Handle},
+};
+use crate::{Error, Result};
+
+/// A captured graph.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    context: Arc<Context>,
+    raw: Handle,
+}
+
+// SAFETY: used by one owner at a time; the driver ties graphs to no thread.
+unsafe impl Send for Graph {}
+// SAFETY: shared references only read.
+unsafe impl Sync for Graph {}
+
+/// A kernel node whose parameters are replaced between launches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KernelNode {
+    node: Handle,
+    params: CUkernelNode,
+}
+
+// SAFETY: handles of a graph, used by its one owner.
+unsafe impl Send for KernelNode {}
+// SAFETY: shared references only read.
+unsafe impl Sync for KernelNode {}
+
+impl Graph {
+    pub(super) fn adopt(context: &Arc<Context>, raw: Handle) -> Self {
+        Self { context: Arc::clone(context), raw }
+    }
+
+    fn nodes(&self) -> Result<Vec<Handle>> {
+        let mut count = 0;
+        // SAFETY: with a null list only the number is written.
+        let code = unsafe { (self.context.table.graph_nodes)(self.raw, std::ptr::null_mut(), &mut count) };
+        self.context.check("cuGraphGetNodes", code)?;
+        let mut nodes = vec![std::ptr::null_mut(); count];
+        if count > 0 {
+            // SAFETY: the list has room for `count` handles.
+            let code = unsafe { (self.context.table.graph_nodes)(self.raw, nodes.as_mut_ptr(), &mut count) };
+            self.context.check("cuGraphGetNodes", code)?;
+        }
+        Ok(nodes)
+    }
+
+    /// Number of nodes.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn len(&self) -> Result<usize> {
+        Ok(self.nodes()?.len())
+    }
+
+    /// The first node that launches `function`.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn find(&self, function: Function) -> Result<Option<KernelNode>> {
+        const KERNEL: i32 = 0;
+        for node in self.nodes()? {
+            let mut kind = -1;
+            // SAFETY: a node of this graph; one integer is written.
+            let code = unsafe { (self.context.table.node_type)(node, &mut kind) };
+            self.context.check("cuGraphNodeGetType", code)?;
+            if kind != KERNEL {
+                continue;
+            }
+            let mut params = CUkernelNode {
+                function: std::ptr::null_mut(),
+                grid: [0; 3],
+                block: [0; 3],
+                shared: 0,
+                params: std::ptr::null_mut(),
+                extra: std::ptr::null_mut(),
+                kernel: std::ptr::null_mut(),
+                context: std::ptr::null_mut(),
+            };
+            // SAFETY: a kernel node of this graph; its description is written.
+            let code = unsafe { (self.context.table.node_kernel)(node, &mut params) };
+            self.context.check("cuGraphKernelNodeGetParams", code)?;
+            if params.function == function.raw() {
+                return Ok(Some(KernelNode { node, params }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes it ready to run, its device memory uploaded on `stream`.
+    ///
+    /// # Errors
+    /// As [`Context::check`]; [`Error::OutOfMemory`].
+    pub(crate) fn instantiate(&self, stream: &Stream) -> Result<Exec> {
+        const UPLOAD: u64 = 2;
+        const FAILED: [&str; 7] = [
+            "",
+            "an error (1)",
+            "invalid structure: a capture with a cycle or a foreign node",
+            "an operation that graphs do not support",
+            "it spans more than one context",
+            "a conditional node is wrong",
+            "another graph",
+        ];
+        self.context.bind()?;
+        let mut raw = std::ptr::null_mut();
+        let mut params = CUinstantiate {
+            flags: UPLOAD,
+            upload_stream: stream.raw(),
+            error_node: std::ptr::null_mut(),
+            result: 0,
+        };
+        // SAFETY: one handle and the outcome are written; the graph and the stream live.
+        let code = unsafe { (self.context.table.graph_instantiate)(&mut raw, self.raw, &mut params) };
+        self.context.check("cuGraphInstantiate", code).map_err(|error| match error {
+            Error::Device { device, call, why } => {
+                let more = FAILED.get(params.result as usize).copied().unwrap_or_default();
+                Error::Device {
+                    device,
+                    call,
+                    why: if more.is_empty() { why } else { format!("{why}: {more}") },
+                }
+            }
+            Error::OutOfMemory { device, .. } => {
+                Error::OutOfMemory { device, bytes: 0, what: "instantiating a graph" }
+            }
+            other => other,
+        })?;
+        Ok(Exec { context: Arc::clone(&self.context), raw })
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: adopted from a capture; executables do not need it.
+        unsafe { (self.context.table.graph_destroy)(self.raw) };
+    }
+}
+
+/// A graph that can be launched.
+#[derive(Debug)]
+pub(crate) struct Exec {
+    context: Arc<Context>,
+    raw: Handle,
+}
+
+// SAFETY: launched by one owner at a time; the driver ties executables to no thread.
+unsafe impl Send for Exec {}
+// SAFETY: launches go through the backend, one at a time.
+unsafe impl Sync for Exec {}
+
+impl Exec {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: both handles live, and what the nodes use is kept by the owner of the executable.
+        let code = unsafe { (self.context.table.exec_launch)(self.raw, stream.raw()) };
+        self.context.check("cuGraphLaunch", code)
+    }
+
+    /// Replaces the one parameter of a kernel node for later launches; earlier ones keep theirs.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn set_params(&self, node: &KernelNode, params: &[u8]) -> Result<()> {
+        let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
+        let described =
+            CUkernelNode { params: list.as_mut_ptr(), extra: std::ptr::null_mut(), ..node.params };
+        // SAFETY: the node is of the graph that this was made from, which its owner keeps; the kernel
+        // takes one parameter of this size, copied during the call.
+        let code = unsafe { (self.context.table.exec_set_kernel)(self.raw, node.node, &described) };
+        self.context.check("cuGraphExecKernelNodeSetParams", code)
+    }
+}
+
+impl Drop for Exec {
+    /// The owner has waited for launches under way.
+    fn drop(&mut self) {
+        if !self.context.is_lost() {
+            // SAFETY: made by `instantiate`; nothing launches it any more.
+            unsafe { (self.context.table.exec_destroy)(self.raw) };
+        }
+    }
+}

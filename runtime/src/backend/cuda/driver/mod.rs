@@ -1,0 +1,20 @@
+//! The driver, behind owners that cannot be used wrongly: nothing above this module is unsafe but
+//! launching, where addresses are trusted.
+
+mod context;
+mod error;
+mod event;
+mod graph;
+mod memory;
+mod module;
+mod stream;
+mod table;
+mod types;
+
+pub(crate) use context::{Context, device_count};
+pub(crate) use event::Event;
+pub(crate) use graph::{Exec, Graph, KernelNode};
+pub(crate) use memory::{Pinned, Pool, VirtualRange};
+pub(crate) use module::{Function, Module};
+pub(crate) use stream::Stream;
+pub(crate) use types::Handle;

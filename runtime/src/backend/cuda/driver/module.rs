@@ -1,0 +1,93 @@
+//! Loaded machine code.
+
+use std::{
+    ffi::CString,
+    sync::{Mutex, PoisonError},
+};
+
+use rustc_hash::FxHashMap;
+
+use super::{Context, types::Handle};
+use crate::{Error, Result};
+
+/// Code on the device. Stays loaded: unloading would wait for the device.
+#[derive(Debug)]
+pub(crate) struct Module {
+    raw: Handle,
+    functions: Mutex<FxHashMap<&'static str, (Function, u32)>>,
+}
+
+// SAFETY: a module handle is valid on every thread of its context.
+unsafe impl Send for Module {}
+// SAFETY: as above; our map has its lock.
+unsafe impl Sync for Module {}
+
+/// A kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    raw: Handle,
+}
+
+// SAFETY: a function handle is valid on every thread of its context.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Function {
+    /// The driver's handle.
+    pub(super) fn raw(self) -> Handle {
+        self.raw
+    }
+}
+
+impl Module {
+    /// Loads a cubin. Not to be called in a capture of ours: the caller holds no capture open.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the driver refuses the code.
+    pub(crate) fn load(context: &Context, cubin: &[u8]) -> Result<Self> {
+        context.bind()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: a cubin says its own size; it is only read during the call.
+        let code = unsafe { (context.table.module_load)(&mut raw, cubin.as_ptr().cast()) };
+        context.check("cuModuleLoadData", code)?;
+        Ok(Self { raw, functions: Mutex::default() })
+    }
+
+    /// A kernel by name, with at least `shared` bytes of dynamic shared memory allowed.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when there is none of that name, or the device has less shared memory.
+    pub(crate) fn function(&self, context: &Context, name: &'static str, shared: u32) -> Result<Function> {
+        /// What every kernel may use without asking.
+        const ALWAYS: u32 = 48 << 10;
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let (function, allowed) = match functions.get(name) {
+            Some(known) => *known,
+            None => (self.find(context, name)?, ALWAYS),
+        };
+        if shared > allowed {
+            const MAX_DYNAMIC_SHARED: i32 = 8;
+            // SAFETY: a function of this module.
+            let code = unsafe {
+                (context.table.func_set_attribute)(function.raw, MAX_DYNAMIC_SHARED, shared as i32)
+            };
+            context.check("cuFuncSetAttribute", code)?;
+        }
+        functions.insert(name, (function, allowed.max(shared)));
+        Ok(function)
+    }
+
+    fn find(&self, context: &Context, name: &'static str) -> Result<Function> {
+        let symbol = CString::new(name).map_err(|_| Error::Config {
+            what: format!("kernel name {name:?}"),
+            why: "it holds a zero byte".into(),
+        })?;
+        context.bind()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the module is loaded, the name terminated; one handle is written.
+        let code = unsafe { (context.table.module_function)(&mut raw, self.raw, symbol.as_ptr()) };
+        context.check("cuModuleGetFunction", code)?;
+        Ok(Function { raw })
+    }
+}

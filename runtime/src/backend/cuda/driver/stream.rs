@@ -1,0 +1,200 @@
+//! Streams: ours, or the user's.
+
+use std::{ffi::c_void, fmt, sync::Arc};
+
+use super::{Context, Event, Function, Graph, types::Handle};
+use crate::{Error, Result, backend::cuda::kernels::Grid};
+
+/// A stream that work goes to, in order.
+pub(crate) struct Stream {
+    context: Arc<Context>,
+    raw: Handle,
+    /// The user's, which destroys it; ours where there is none.
+    owner: Option<Arc<cudarc::driver::CudaStream>>,
+}
+
+// SAFETY: a stream handle is valid on every thread of its context.
+unsafe impl Send for Stream {}
+// SAFETY: as above; the driver locks inside.
+unsafe impl Sync for Stream {}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("raw", &self.raw).field("borrowed", &self.owner.is_some()).finish()
+    }
+}
+
+impl Stream {
+    /// A stream of its own, which does not wait for the legacy default stream.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
+        const NON_BLOCKING: u32 = 1;
+        context.bind()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: one handle is written; destroyed in `drop`.
+        let code = unsafe { (context.table.stream_create)(&mut raw, NON_BLOCKING) };
+        context.check("cuStreamCreate", code)?;
+        Ok(Self { context: Arc::clone(context), raw, owner: None })
+    }
+
+    /// The user's stream.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a stream that cannot be captured: the legacy default stream, one that
+    /// waits for it, or one of another context.
+    pub(crate) fn borrow(context: &Arc<Context>, stream: Arc<cudarc::driver::CudaStream>) -> Result<Self> {
+        let refuse = |why: &str| Err(Error::Config { what: "the stream".into(), why: why.into() });
+        context.bind()?;
+        let raw: Handle = stream.cu_stream().cast();
+        const LEGACY: usize = 1;
+        const PER_THREAD: usize = 2;
+        if raw.is_null() || raw as usize == LEGACY {
+            return refuse(
+                "it is the legacy default stream, which cannot be captured; use `context.new_stream()`",
+            );
+        }
+        if raw as usize == PER_THREAD {
+            return refuse(
+                "it is the per-thread default stream, another one on each thread; use `context.new_stream()`",
+            );
+        }
+        let mut of = std::ptr::null_mut();
+        // SAFETY: the stream lives, since `stream` does; one handle is written.
+        let code = unsafe { (context.table.stream_context)(raw, &mut of) };
+        context.check("cuStreamGetCtx", code)?;
+        if of != context.raw() {
+            return refuse(
+                "it belongs to another context than the device's primary one; make it with `CudaContext::new`",
+            );
+        }
+        let mut flags = 0;
+        // SAFETY: the stream lives; one integer is written.
+        let code = unsafe { (context.table.stream_flags)(raw, &mut flags) };
+        context.check("cuStreamGetFlags", code)?;
+        if flags & 1 == 0 {
+            return refuse(
+                "it waits for the legacy default stream (a blocking stream), which a capture forbids; create it \
+                 as non-blocking, as `context.new_stream()` does",
+            );
+        }
+        Ok(Self { context: Arc::clone(context), raw, owner: Some(stream) })
+    }
+
+    /// The driver's handle.
+    pub(crate) fn raw(&self) -> Handle {
+        self.raw
+    }
+
+    /// Its context.
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Launches, or records, a kernel with one parameter of plain bytes.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn launch(&self, function: Function, grid: Grid, params: &[u8]) -> Result<()> {
+        let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
+        let [x, y, z] = grid.blocks;
+        // SAFETY: the kernel takes one parameter of this size (asserted where the kernels are listed),
+        // which the driver copies during the call. Addresses in it were checked by the core.
+        let code = unsafe {
+            (self.context.table.launch)(
+                function.raw(),
+                x,
+                y,
+                z,
+                grid.threads,
+                1,
+                1,
+                grid.shared,
+                self.raw,
+                list.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        self.context.check("cuLaunchKernel", code)
+    }
+
+    /// Sets bytes.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn fill(&self, addr: u64, value: u8, bytes: u64) -> Result<()> {
+        // SAFETY: the caller owns the range; the core checked it.
+        let code = unsafe { (self.context.table.fill)(addr, value, bytes as usize, self.raw) };
+        self.context.check("cuMemsetD8Async", code)
+    }
+
+    /// Later work waits for the event.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
+        // SAFETY: both handles live.
+        let code = unsafe { (self.context.table.stream_wait)(self.raw, event.raw(), 0) };
+        self.context.check("cuStreamWaitEvent", code)
+    }
+
+    /// Waits for everything on this stream, and only for that.
+    ///
+    /// # Errors
+    /// What failed on the device.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the handle lives.
+        let code = unsafe { (self.context.table.stream_synchronize)(self.raw) };
+        self.context.check("cuStreamSynchronize", code)
+    }
+
+    /// Starts to record what this thread does on the stream.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn begin_capture(&self) -> Result<()> {
+        const THREAD_LOCAL: i32 = 1;
+        self.context.bind()?;
+        // SAFETY: the handle lives; the stream is not capturing.
+        let code = unsafe { (self.context.table.stream_begin_capture)(self.raw, THREAD_LOCAL) };
+        self.context.check("cuStreamBeginCapture", code)
+    }
+
+    /// Ends the recording. The stream is usable again whatever comes out.
+    ///
+    /// # Errors
+    /// Why the capture is invalid.
+    pub(crate) fn end_capture(&self) -> Result<Graph> {
+        self.context.bind()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the handle lives; one handle is written.
+        let code = unsafe { (self.context.table.stream_end_capture)(self.raw, &mut raw) };
+        let graph = (!raw.is_null()).then(|| Graph::adopt(&self.context, raw));
+        self.context.check("cuStreamEndCapture", code)?;
+        graph.ok_or_else(|| Error::Device {
+            device: self.context.name().to_owned(),
+            call: "cuStreamEndCapture",
+            why: "the capture was invalidated and gave no graph".into(),
+        })
+    }
+
+    /// Whether the capture under way has been spoilt.
+    pub(crate) fn capture_is_spoilt(&self) -> bool {
+        const INVALIDATED: i32 = 2;
+        let mut status = 0;
+        // SAFETY: the handle lives; one integer is written.
+        let code = unsafe { (self.context.table.stream_capturing)(self.raw, &mut status) };
+        code == super::error::CAPTURE_INVALIDATED || (code == 0 && status == INVALIDATED)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.owner.is_none() && !self.context.is_lost() {
+            // SAFETY: created in `new`; the driver lets queued work finish.
+            unsafe { (self.context.table.stream_destroy)(self.raw) };
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The driver's entry points, looked up at run time.
+//!
+//! Our own table instead of bindings that abort when a symbol is missing: a machine without a
+//! driver, or with one that is too old, gets a typed error, and newer entry points are optional.
+
+use std::{
+    ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void},
+    sync::OnceLock,
+};
+
+use libloading::Library;
+
+use super::types::{
+    CUaccess, CUallocation, CUdeviceptr, CUinstantiate, CUkernelNode, CUpool, CUresult, Handle,
+};
+use crate::{Error, Result};
+
+macro_rules! table {
+    ($($(#[$doc:meta])* $name:ident: $symbol:literal ($($arg:ty),*);)*) => {
+        /// Functions of `libcuda` that every supported driver has (CUDA 12.0, driver 525).
+        #[derive(Debug)]
+        pub(super) struct Table {
+            $($(#[$doc])* pub(super) $name: unsafe extern "C" fn($($arg),*) -> CUresult,)*
+            /// Keeps the functions loaded.
+            _library: Library,
+        }
+
+        impl Table {
+            fn new(library: Library) -> Result<Self, String> {
+                Ok(Self {
+                    $($name: {
+                        // SAFETY: the symbol, if present, is the driver function of this name, whose
+                        // signature NVIDIA keeps for good: changed ones get a suffix such as `_v2`.
+                        let symbol = unsafe {
+                            library.get::<unsafe extern "C" fn($($arg),*) -> CUresult>($symbol.to_bytes_with_nul())
+                        };
+                        *symbol.map_err(|_| format!("`{}`", $symbol.to_string_lossy()))?
+                    },)*
+                    _library: library,
+                })
+            }
+        }
+    };
+}
+
+table! {
+    init: c"cuInit"(c_uint);
+    driver_version: c"cuDriverGetVersion"(*mut c_int);
+    error_name: c"cuGetErrorName"(CUresult, *mut *const c_char);
+    error_string: c"cuGetErrorString"(CUresult, *mut *const c_char);
+    device_count: c"cuDeviceGetCount"(*mut c_int);
+    device_get: c"cuDeviceGet"(*mut c_int, c_int);
+    device_name: c"cuDeviceGetName"(*mut c_char, c_int, c_int);
+    device_attribute: c"cuDeviceGetAttribute"(*mut c_int, c_int, c_int);
+    primary_retain: c"cuDevicePrimaryCtxRetain"(*mut Handle, c_int);
+    primary_release: c"cuDevicePrimaryCtxRelease_v2"(c_int);
+    ctx_get: c"cuCtxGetCurrent"(*mut Handle);
+    ctx_set: c"cuCtxSetCurrent"(Handle);
+    mem_info: c"cuMemGetInfo_v2"(*mut usize, *mut usize);
+    stream_create: c"cuStreamCreate"(*mut Handle, c_uint);
+    stream_destroy: c"cuStreamDestroy_v2"(Handle);
+    stream_synchronize: c"cuStreamSynchronize"(Handle);
+    stream_flags: c"cuStreamGetFlags"(Handle, *mut c_uint);
+    stream_context: c"cuStreamGetCtx"(Handle, *mut Handle);
+    stream_wait: c"cuStreamWaitEvent"(Handle, Handle, c_uint);
+    stream_begin_capture: c"cuStreamBeginCapture_v2"(Handle, c_int);
+    stream_end_capture: c"cuStreamEndCapture"(Handle, *mut Handle);
+    stream_capturing: c"cuStreamIsCapturing"(Handle, *mut c_int);
+    exchange_capture_mode: c"cuThreadExchangeStreamCaptureMode"(*mut c_int);
+    event_create: c"cuEventCreate"(*mut Handle, c_uint);
+    event_destroy: c"cuEventDestroy_v2"(Handle);
+    event_record: c"cuEventRecord"(Handle, Handle);
+    event_query: c"cuEventQuery"(Handle);
+    event_synchronize: c"cuEventSynchronize"(Handle);
+    event_elapsed: c"cuEventElapsedTime"(*mut f32, Handle, Handle);
+    module_load: c"cuModuleLoadData"(*mut Handle, *const c_void);
+    module_function: c"cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
+    func_set_attribute: c"cuFuncSetAttribute"(Handle, c_int, c_int);
+    launch: c"cuLaunchKernel"(
+        Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
+    );
+    mem_alloc: c"cuMemAlloc_v2"(*mut CUdeviceptr, usize);
+    mem_free: c"cuMemFree_v2"(CUdeviceptr);
+    pool_create: c"cuMemPoolCreate"(*mut Handle, *const CUpool);
+    pool_destroy: c"cuMemPoolDestroy"(Handle);
+    pool_trim: c"cuMemPoolTrimTo"(Handle, usize);
+    pool_set_attribute: c"cuMemPoolSetAttribute"(Handle, c_int, *mut c_void);
+    pool_alloc: c"cuMemAllocFromPoolAsync"(*mut CUdeviceptr, usize, Handle, Handle);
+    pool_free: c"cuMemFreeAsync"(CUdeviceptr, Handle);
+    host_alloc: c"cuMemHostAlloc"(*mut *mut c_void, usize, c_uint);
+    host_free: c"cuMemFreeHost"(*mut c_void);
+    host_device_pointer: c"cuMemHostGetDevicePointer_v2"(*mut CUdeviceptr, *mut c_void, c_uint);
+    copy_to_device: c"cuMemcpyHtoDAsync_v2"(CUdeviceptr, *const c_void, usize, Handle);
+    copy_to_host: c"cuMemcpyDtoHAsync_v2"(*mut c_void, CUdeviceptr, usize, Handle);
+    fill: c"cuMemsetD8Async"(CUdeviceptr, u8, usize, Handle);
+    address_reserve: c"cuMemAddressReserve"(*mut CUdeviceptr, usize, usize, CUdeviceptr, c_ulonglong);
+    address_free: c"cuMemAddressFree"(CUdeviceptr, usize);
+    granularity: c"cuMemGetAllocationGranularity"(*mut usize, *const CUallocation, c_int);
+    physical_create: c"cuMemCreate"(*mut c_ulonglong, usize, *const CUallocation, c_ulonglong);
+    physical_release: c"cuMemRelease"(c_ulonglong);
+    map: c"cuMemMap"(CUdeviceptr, usize, usize, c_ulonglong, c_ulonglong);
+    unmap: c"cuMemUnmap"(CUdeviceptr, usize);
+    set_access: c"cuMemSetAccess"(CUdeviceptr, usize, *const CUaccess, usize);
+    graph_nodes: c"cuGraphGetNodes"(Handle, *mut Handle, *mut usize);
+    graph_destroy: c"cuGraphDestroy"(Handle);
+    graph_instantiate: c"cuGraphInstantiateWithParams"(*mut Handle, Handle, *mut CUinstantiate);
+    exec_upload: c"cuGraphUpload"(Handle, Handle);
+    exec_launch: c"cuGraphLaunch"(Handle, Handle);
+    exec_destroy: c"cuGraphExecDestroy"(Handle);
+    node_type: c"cuGraphNodeGetType"(Handle, *mut c_int);
+    node_kernel: c"cuGraphKernelNodeGetParams_v2"(Handle, *mut CUkernelNode);
+    exec_set_kernel: c"cuGraphExecKernelNodeSetParams_v2"(Handle, Handle, *const CUkernelNode);
+}
+
+/// Names under which the driver is installed.
+const NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
+
+/// The driver, loaded and initialised once per process.
+///
+/// # Errors
+/// [`Error::NoDevice`] when there is no driver, when it is too old, and when it finds no GPU.
+pub(super) fn table() -> Result<&'static Table> {
+    static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
+    TABLE
+        .get_or_init(open)
+        .as_ref()
+        .map_err(|why| Error::NoDevice { device: "cuda".into(), why: why.clone() })
+}
+
+fn open() -> Result<Table, String> {
+    let library = NAMES.iter().find_map(|name| {
+        // SAFETY: loading the driver runs its initialisers, which are made for being loaded so.
+        unsafe { Library::new(*name) }.ok()
+    });
+    let library = library.ok_or_else(|| {
+        format!(
+            "no NVIDIA driver: none of {} could be loaded; install the driver, or use `Device::cpu()`",
+            NAMES.join(", ")
+        )
+    })?;
+    let table = Table::new(library).map_err(|symbol| {
+        format!("the NVIDIA driver is too old: it lacks {symbol}; version 525 (CUDA 12.0) or newer is needed")
+    })?;
+    // SAFETY: takes no pointer; may be called any number of times.
+    let code = unsafe { (table.init)(0) };
+    if code != 0 {
+        let name = name_of(&table, code);
+        return Err(format!(
+            "cuInit said {name}; check `nvidia-smi`, the device files in /dev, and CUDA_VISIBLE_DEVICES"
+        ));
+    }
+    Ok(table)
+}
+
+/// `CUDA_ERROR_…` with the driver's explanation.
+pub(super) fn name_of(table: &Table, code: CUresult) -> String {
+    let text = |call: unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult| {
+        let mut at: *const c_char = std::ptr::null();
+        // SAFETY: the driver stores the address of a static string, or null for unknown codes.
+        let said = unsafe { call(code, &mut at) };
+        if said != 0 || at.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so it is one of the driver's static, terminated strings.
+        let text = unsafe { CStr::from_ptr(at) };
+        Some(text.to_string_lossy().into_owned())
+    };
+    match (text(table.error_name), text(table.error_string)) {
+        (Some(name), Some(why)) => format!("{name} ({why})"),
+        (Some(name), None) => name,
+        _ => format!("error {code}"),
+    }
+}

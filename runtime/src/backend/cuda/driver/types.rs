@@ -1,0 +1,107 @@
+//! The driver's plain types, as its C headers lay them out on 64-bit systems.
+
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+
+/// 0 is success.
+pub(super) type CUresult = c_int;
+/// A device address.
+pub(super) type CUdeviceptr = c_ulonglong;
+/// Contexts, streams, events, modules, functions, graphs: all are opaque pointers.
+pub(crate) type Handle = *mut c_void;
+
+/// `CUmemLocation`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CUlocation {
+    /// 1: a device.
+    pub(super) kind: c_int,
+    pub(super) id: c_int,
+}
+
+/// `CUmemAllocationProp`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CUallocation {
+    /// 1: pinned.
+    pub(super) kind: c_int,
+    pub(super) handle_types: c_int,
+    pub(super) location: CUlocation,
+    pub(super) metadata: *mut c_void,
+    pub(super) flags: [u8; 8],
+}
+
+/// `CUmemPoolProps`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CUpool {
+    /// 1: pinned.
+    pub(super) kind: c_int,
+    pub(super) handle_types: c_int,
+    pub(super) location: CUlocation,
+    pub(super) security: *mut c_void,
+    pub(super) max_size: usize,
+    pub(super) reserved: [u8; 56],
+}
+
+/// `CUmemAccessDesc`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CUaccess {
+    pub(super) location: CUlocation,
+    /// 3: read and write.
+    pub(super) flags: c_int,
+}
+
+/// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CUinstantiate {
+    pub(super) flags: c_ulonglong,
+    pub(super) upload_stream: Handle,
+    pub(super) error_node: Handle,
+    pub(super) result: c_int,
+}
+
+/// `CUDA_KERNEL_NODE_PARAMS_v2`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CUkernelNode {
+    pub(super) function: Handle,
+    pub(super) grid: [c_uint; 3],
+    pub(super) block: [c_uint; 3],
+    pub(super) shared: c_uint,
+    pub(super) params: *mut *mut c_void,
+    pub(super) extra: *mut *mut c_void,
+    pub(super) kernel: Handle,
+    pub(super) context: Handle,
+}
+
+#[cfg(test)]
+mod tests {
+    use cudarc::driver::sys;
+
+    use super::*;
+
+    /// Ours against the bindings of cudarc, which are generated from the headers.
+    #[test]
+    fn layouts_are_those_of_the_headers() {
+        assert_eq!(size_of::<CUlocation>(), size_of::<sys::CUmemLocation>());
+        assert_eq!(size_of::<CUallocation>(), size_of::<sys::CUmemAllocationProp>());
+        assert_eq!(size_of::<CUaccess>(), size_of::<sys::CUmemAccessDesc>());
+        assert_eq!(size_of::<CUinstantiate>(), size_of::<sys::CUDA_GRAPH_INSTANTIATE_PARAMS>());
+        assert_eq!(size_of::<CUkernelNode>(), size_of::<sys::CUDA_KERNEL_NODE_PARAMS>());
+        assert_eq!(size_of::<CUpool>(), size_of::<sys::CUmemPoolProps>());
+        assert_eq!(
+            std::mem::offset_of!(CUpool, max_size),
+            std::mem::offset_of!(sys::CUmemPoolProps, maxSize)
+        );
+        assert_eq!(
+            std::mem::offset_of!(CUkernelNode, params),
+            std::mem::offset_of!(sys::CUDA_KERNEL_NODE_PARAMS, kernelParams)
+        );
+        assert_eq!(
+            std::mem::offset_of!(CUallocation, location),
+            std::mem::offset_of!(sys::CUmemAllocationProp, location)
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! What kernels report: the first index out of range.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{driver::Pinned, kernels::FaultSink, shared::Shared};
+use crate::{Error, Result};
+
+/// Words of `Fault` in `common.cuh`.
+const OP: usize = 0;
+const INDEX: usize = 1;
+const BOUND: usize = 2;
+
+/// The place where kernels report, and the names of who reports.
+#[derive(Debug)]
+pub(super) struct Faults {
+    shared: Arc<Shared>,
+    sink: Mutex<Pinned>,
+    addr: u64,
+    claim: u64,
+    names: Mutex<Vec<&'static str>>,
+}
+
+impl Faults {
+    pub(super) fn new(shared: &Arc<Shared>) -> Result<Self> {
+        let sink = Pinned::new(&shared.context, 64)?;
+        let claim = shared.pool.alloc(&shared.stream, 256, "the fault word")?;
+        shared.stream.fill(claim, 0, 256)?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            addr: sink.device_addr(),
+            sink: Mutex::new(sink),
+            claim,
+            names: Mutex::default(),
+        })
+    }
+
+    pub(super) fn sink(&self) -> FaultSink {
+        FaultSink { fault: self.addr, claim: self.claim }
+    }
+
+    /// The number under which an operation reports: one more than its place in the list.
+    pub(super) fn number(&self, name: &'static str) -> u32 {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = names.iter().position(|n| *n == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        });
+        at as u32 + 1
+    }
+
+    /// The first fault since the last one that was told. The caller waited for the work that it
+    /// asks about.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`].
+    pub(super) fn check(&self) -> Result<()> {
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let op = sink.peek(OP) as u32;
+        if op == 0 {
+            return Ok(());
+        }
+        let (index, bound) = (sink.peek(INDEX), sink.peek(BOUND));
+        sink.poke(OP, 0);
+        // Kernels that run now find the place taken, and their faults are not told: one is enough.
+        self.shared.stream.fill(self.claim, 0, 4)?;
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let op = names.get(op as usize - 1).copied().unwrap_or("a kernel");
+        Err(Error::IndexOutOfRange { op, index, bound })
+    }
+}
+
+impl Drop for Faults {
+    fn drop(&mut self) {
+        if !self.shared.context.is_lost() {
+            // Behind the kernels that may still report; the pinned word goes after them too.
+            let _ = self.shared.pool.free(&self.shared.stream, self.claim);
+            let _ = self.shared.stream.synchronize();
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Matrix products: by the library or by our own kernels, whichever was measured to be faster.
+
+use super::{
+    CudaBackend,
+    blas::{Addresses, Blas, Plan},
+    compile::Cache,
+    driver::Event,
+    kernels,
+};
+use crate::{
+    Error, Result,
+    backend::{Launch, Op, View},
+};
+
+/// Runs of a candidate that are timed, after one that is not.
+const RUNS: u32 = 5;
+
+impl CudaBackend {
+    fn blas(&mut self) -> Option<&mut Blas> {
+        let props = self.shared.context.props();
+        let opened = &mut self.blas;
+        opened
+            .get_or_insert_with(|| {
+                Blas::open(props, Cache::of_user("products").folder().map(std::path::Path::to_owned))
+            })
+            .as_mut()
+    }
+
+    /// How to compute a product; `None`: our own kernel, as the library cannot or is not there.
+    fn plan(&mut self, inputs: &[View], output: &View) -> Result<Option<Plan>> {
+        if output.layout.count() == 0 {
+            return Ok(None);
+        }
+        self.blas().map_or(Ok(None), |blas| blas.plan(inputs, output))
+    }
+
+    /// Scratch of a product. Outside a capture a product that is new is measured first, on its own
+    /// operands: the output is overwritten anyway.
+    pub(super) fn product_scratch(&mut self, inputs: &[View], output: &View) -> Result<u64> {
+        let Some(mut plan) = self.plan(inputs, output)? else {
+            let outputs = std::slice::from_ref(output);
+            return Ok(kernels::scratch_bytes(self.shared.context.props(), &Op::MatMul, inputs, outputs));
+        };
+        if !plan.tuned && self.capture.is_none() {
+            plan = self.tune(&plan, inputs, output)?;
+        }
+        Ok(plan.workspace)
+    }
+
+    /// Launches a product with the scratch that [`product_scratch`](Self::product_scratch) asked for.
+    pub(super) fn launch_product(&mut self, launch: &Launch) -> Result<()> {
+        let [output] = launch.outputs.as_slice() else {
+            return Err(self.failed("launch", "a product has one output".into()));
+        };
+        match self.plan(&launch.inputs, output)? {
+            Some(plan) if !plan.is_own() => self.run_plan(&plan, &launch.inputs, output, launch.scratch),
+            _ => kernels::launch(self, launch, launch.scratch),
+        }
+    }
+
+    fn run_plan(&mut self, plan: &Plan, inputs: &[View], output: &View, scratch: u64) -> Result<()> {
+        let stream = self.shared.stream.raw();
+        let at = Addresses::of(inputs, output);
+        let Some(blas) = self.blas() else {
+            return Err(self.failed("launch", "a plan without the library".into()));
+        };
+        // SAFETY: the stream is of the bound context, in which the library was opened; the plan was
+        // made for these operands; the core keeps them and the scratch until the product has run.
+        unsafe { blas.run(plan, stream, at, scratch) }
+    }
+
+    fn tune(&mut self, plan: &Plan, inputs: &[View], output: &View) -> Result<Plan> {
+        // Taken out while its candidates run: timing needs the whole backend.
+        let Some(Some(mut blas)) = self.blas.take() else { return Ok(*plan) };
+        let largest = blas.candidates(&plan.key)?.iter().map(|c| c.workspace).max().unwrap_or(0);
+        let props = self.shared.context.props();
+        let largest = largest.max(kernels::product_scratch(props, inputs, output)).max(256);
+        let scratch = self.shared.pool.alloc(&self.shared.stream, largest, "measuring products");
+        let tuned = scratch.and_then(|scratch| {
+            let tuned = blas.tune(plan, inputs, output, &mut |blas, candidate| {
+                self.time(blas, candidate, inputs, output, scratch)
+            });
+            // Freed in stream order, behind the last candidate.
+            self.shared.pool.free(&self.shared.stream, scratch).and(tuned)
+        });
+        self.blas = Some(Some(blas));
+        match tuned {
+            Ok(tuned) => Ok(tuned),
+            Err(lost @ Error::ContextLost { .. }) => Err(lost),
+            Err(error) => {
+                // The heuristics' guess still works.
+                tracing::warn!(%error, "a product could not be measured");
+                Ok(*plan)
+            }
+        }
+    }
+
+    /// Microseconds of one run.
+    fn time(
+        &mut self,
+        blas: &mut Blas,
+        plan: &Plan,
+        inputs: &[View],
+        output: &View,
+        scratch: u64,
+    ) -> Result<f32> {
+        let (start, end) = (Event::new(&self.shared.context, true)?, Event::new(&self.shared.context, true)?);
+        for run in 0..=RUNS {
+            if run == 1 {
+                start.record(&self.shared.stream)?;
+            }
+            if plan.is_own() {
+                let launch = Launch {
+                    op: Op::MatMul,
+                    inputs: inputs.into(),
+                    outputs: std::slice::from_ref(output).into(),
+                    scratch,
+                };
+                kernels::launch(self, &launch, scratch)?;
+            } else {
+                let stream = self.shared.stream.raw();
+                // SAFETY: as in `run_plan`; `scratch` has room for the largest candidate.
+                unsafe { blas.run(plan, stream, Addresses::of(inputs, output), scratch)? };
+            }
+        }
+        end.record(&self.shared.stream)?;
+        end.wait()?;
+        Ok(start.elapsed(&end)? * 1000.0 / RUNS as f32)
+    }
+}

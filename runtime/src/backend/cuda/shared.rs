@@ -1,0 +1,211 @@
+//! What the backend and every handle of its memory share: what they let go of is freed here, in
+//! the order of the stream and never inside a capture.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::driver::{Context, Event, Exec, Graph, Pinned, Pool, Stream};
+use crate::{
+    Result,
+    backend::{Memory, SharedMemory},
+};
+
+/// Something whose last handle is gone.
+pub(super) enum Retired {
+    /// Memory of the pool.
+    Memory(u64),
+    /// An executable, and what its launches under way use.
+    Graph { exec: Option<Exec>, graph: Option<Graph>, retain: Vec<SharedMemory> },
+}
+
+/// One stream's common state.
+pub(super) struct Shared {
+    pub(super) context: Arc<Context>,
+    pub(super) stream: Stream,
+    pub(super) pool: Pool,
+    retired: Mutex<Vec<Retired>>,
+    waiting: AtomicBool,
+    /// Executables whose launches may still run, each batch behind an event.
+    graveyard: Mutex<VecDeque<(Event, Vec<Retired>)>>,
+    /// The backend is gone: nothing captures on the stream any more.
+    closed: AtomicBool,
+    pinned: Mutex<Vec<(Pinned, Event)>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("context", &self.context).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(stream: Stream) -> Result<Self> {
+        let context = Arc::clone(stream.context());
+        Ok(Self {
+            pool: Pool::new(&context)?,
+            context,
+            stream,
+            retired: Mutex::default(),
+            waiting: AtomicBool::new(false),
+            graveyard: Mutex::default(),
+            closed: AtomicBool::new(false),
+            pinned: Mutex::default(),
+        })
+    }
+
+    /// Lets go of something, on any thread: only enqueues while the backend lives.
+    fn retire(&self, what: Retired) {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+        self.waiting.store(true, Ordering::Release);
+        if self.closed.load(Ordering::Acquire) {
+            self.bury_all();
+        }
+    }
+
+    /// Frees what was let go of. Outside captures, by the backend.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(super) fn drain(&self) -> Result<()> {
+        if self.waiting.load(Ordering::Acquire) {
+            self.waiting.store(false, Ordering::Release);
+            self.bury()?;
+        }
+        let mut graveyard = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((event, _)) = graveyard.front() {
+            if !event.is_done()? {
+                break;
+            }
+            let gone = graveyard.pop_front();
+            // What an executable kept comes back to `retire`, which takes the other lock only.
+            drop(gone);
+        }
+        Ok(())
+    }
+
+    fn bury(&self) -> Result<()> {
+        loop {
+            let batch = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
+            if batch.is_empty() {
+                return Ok(());
+            }
+            let mut graphs = Vec::new();
+            for one in batch {
+                match one {
+                    // Freed behind everything that the stream has now.
+                    Retired::Memory(addr) => self.pool.free(&self.stream, addr)?,
+                    graph @ Retired::Graph { .. } => graphs.push(graph),
+                }
+            }
+            if !graphs.is_empty() {
+                let event = Event::new(&self.context, false)?;
+                event.record(&self.stream)?;
+                self.graveyard.lock().unwrap_or_else(PoisonError::into_inner).push_back((event, graphs));
+            }
+        }
+    }
+
+    /// Waits, and frees everything: the backend is gone.
+    fn bury_all(&self) {
+        if self.context.is_lost() {
+            // Nothing can be freed any more: what the driver held went with the context.
+            return;
+        }
+        if self.stream.synchronize().is_err() {
+            return;
+        }
+        loop {
+            let old = std::mem::take(&mut *self.graveyard.lock().unwrap_or_else(PoisonError::into_inner));
+            let had = !old.is_empty();
+            drop(old);
+            // An error here loses the context: reported by whoever uses it next.
+            if self.bury().is_err() {
+                return;
+            }
+            let empty = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+            if !had && empty {
+                return;
+            }
+        }
+    }
+
+    /// The backend is being dropped.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.bury_all();
+    }
+
+    /// Pinned memory of at least `bytes` that nothing uses any more, with an event to mark its use.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`].
+    pub(super) fn take_pinned(&self, bytes: usize) -> Result<(Pinned, Event)> {
+        let mut cached = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut best: Option<usize> = None;
+        for (at, (pinned, event)) in cached.iter().enumerate() {
+            let fits = pinned.len() >= bytes && pinned.len() <= bytes.max(4096) * 4;
+            let better = best.is_none_or(|b| pinned.len() < cached[b].0.len());
+            if fits && better && event.is_done()? {
+                best = Some(at);
+            }
+        }
+        if let Some(at) = best {
+            return Ok(cached.swap_remove(at));
+        }
+        drop(cached);
+        let pinned = Pinned::new(&self.context, bytes.max(4096).next_power_of_two())?;
+        Ok((pinned, Event::new(&self.context, false)?))
+    }
+
+    /// Gives it back; `event` marks the end of its use on the stream.
+    pub(super) fn put_pinned(&self, pinned: Pinned, event: Event) {
+        const KEPT: usize = 64;
+        let mut cached = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.len() >= KEPT
+            && let Some(at) = cached.iter().position(|(_, event)| event.is_done().unwrap_or(false))
+        {
+            cached.swap_remove(at);
+        }
+        cached.push((pinned, event));
+    }
+}
+
+/// Memory of the pool with one owner.
+#[derive(Debug)]
+pub(super) struct Owned {
+    pub(super) addr: u64,
+    pub(super) bytes: u64,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Memory for Owned {
+    fn addr(&self) -> u64 {
+        self.addr
+    }
+
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.shared.retire(Retired::Memory(self.addr));
+    }
+}
+
+/// What an executable lets go of.
+pub(super) fn retire_graph(
+    shared: &Shared,
+    exec: Option<Exec>,
+    graph: Option<Graph>,
+    retain: Vec<SharedMemory>,
+) {
+    shared.retire(Retired::Graph { exec, graph, retain });
+}

@@ -1,0 +1,127 @@
+//! Every input of a call gets its memory, and host data its way there.
+
+use super::{Frame, Function};
+use crate::{
+    Result,
+    backend::{HostBlock, Op, View},
+    core::Symbol,
+    event::CopySlot,
+    inputs::{Dim, DimsSpec, Given},
+    layout::{Layout, Marks},
+};
+
+impl Frame<'_> {
+    /// Gives every input its memory, and gets the host data under way.
+    pub(super) fn bind(
+        &mut self,
+        function: &Function,
+        given: &[Given],
+        symbols: &[Symbol],
+        block: &[u8],
+    ) -> Result<()> {
+        let rt = self.rt;
+        let mut host = HostBlock::default();
+        let mut put = |addr: u64, bytes: &[u8], padded: usize| {
+            let at = host.bytes.len();
+            host.bytes.extend_from_slice(bytes);
+            host.bytes.resize(at + padded.max(bytes.len()), 0);
+            let len = host.bytes.len() - at;
+            if len > 0 {
+                host.writes.push((addr, at, len));
+            }
+        };
+        put(function.block.memory.addr(), block, 0);
+        let mut pads: Vec<(View, View)> = Vec::new();
+        for (i, given) in given.iter().enumerate() {
+            let spec = &function.spec.inputs[i];
+            let padded_shape = |shape: &[usize]| -> (Vec<usize>, Marks) {
+                let mut marks = Marks::NONE;
+                let mut padded = shape.to_vec();
+                if let DimsSpec::Some(dims) = spec.dims {
+                    for (axis, dim) in dims.iter().enumerate() {
+                        if let Dim::Symbol(s) = *dim {
+                            padded[axis] = symbols[s].padded;
+                            if symbols[s].bucketed {
+                                marks = marks.with(axis, Some(s as u8));
+                            }
+                        }
+                    }
+                }
+                (padded, marks)
+            };
+            let raw = match given {
+                Given::Missing => None,
+                Given::Scalar => {
+                    let slot = function.scalars.iter().position(|&s| s == i).unwrap_or(0) as u64;
+                    let layout = Layout::contiguous(&[])?;
+                    let mut raw = rt.adopt_static(&function.block, spec.dtype, layout, Marks::NONE);
+                    raw.addr += 16 * slot;
+                    Some(raw)
+                }
+                Given::Host { bytes, shape, .. } => {
+                    let shape = shape.clone().unwrap_or_default();
+                    let (padded, marks) = padded_shape(&shape);
+                    let layout = Layout::contiguous(&padded)?;
+                    let size = (layout.count() * spec.dtype.size()) as u64;
+                    let owned = function.static_memory(rt, i, size)?;
+                    if padded.len() > 1 && padded[1..] != shape[1..] {
+                        put(
+                            owned.memory.addr(),
+                            &pad_rows(bytes, spec.dtype.size(), &shape, &padded),
+                            size as usize,
+                        );
+                    } else {
+                        put(owned.memory.addr(), bytes, size as usize);
+                    }
+                    Some(rt.adopt_static(&owned, spec.dtype, layout, marks))
+                }
+                Given::Device(raw) => {
+                    let (padded, marks) = padded_shape(raw.layout.shape());
+                    if marks.any() {
+                        let layout = Layout::contiguous(&padded)?;
+                        let size = (layout.count() * spec.dtype.size()) as u64;
+                        let owned = function.static_memory(rt, i, size)?;
+                        let input = rt.adopt_static(&owned, spec.dtype, layout, marks);
+                        pads.push((raw.view(), input.view()));
+                        Some(input)
+                    } else {
+                        rt.retain(raw.slot, raw.epoch);
+                        Some(*raw)
+                    }
+                }
+            };
+            self.inputs.push(raw);
+        }
+        let mut core = rt.core.borrow_mut();
+        core.pending = (!host.writes.is_empty()).then_some(host);
+        for (from, to) in pads {
+            core.launch_now(Op::Pad, &[from], &[to])?;
+            let (_, end) = to.range();
+            core.log.copied(CopySlot::Input, end - to.addr);
+        }
+        Ok(())
+    }
+}
+
+/// Host rows spread out to a larger inner shape, zeros between.
+fn pad_rows(bytes: &[u8], element: usize, shape: &[usize], padded: &[usize]) -> Vec<u8> {
+    let mut out = vec![0; padded.iter().product::<usize>() * element];
+    let row = shape[shape.len() - 1] * element;
+    if row == 0 {
+        return out;
+    }
+    let layout = Layout::contiguous(padded).unwrap_or_else(|_| unreachable!("checked by the caller"));
+    let mut index = vec![0; shape.len()];
+    for chunk in bytes.chunks_exact(row) {
+        let at = layout.offset_of(&index) * element;
+        out[at..at + row].copy_from_slice(chunk);
+        for axis in (0..shape.len() - 1).rev() {
+            index[axis] += 1;
+            if index[axis] < shape[axis] {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+    out
+}

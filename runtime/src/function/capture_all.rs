@@ -1,0 +1,132 @@
+//! Everything is recorded before serving: one call for every combination of bucket sizes.
+
+use super::{Function, Synthetic};
+use crate::{Error, Result, Runtime, Step, mode::Mode};
+
+/// How often a call is repeated until nothing new is recorded. Three passes warm up, record, and record
+/// again where results were placed better meanwhile; the fourth finds nothing. A chain of such moves
+/// takes more, a body that is never the same takes them all.
+const PASSES: usize = 8;
+
+/// Saves state from its making on, and puts it back when it goes, also by a panic.
+struct Saving<'r>(&'r mut Runtime);
+
+impl<'r> Saving<'r> {
+    fn begin(rt: &'r mut Runtime) -> Self {
+        rt.core.get_mut().begin_saving();
+        Self(rt)
+    }
+
+    fn end(self) -> Result<()> {
+        self.0.core.get_mut().end_saving()
+    }
+}
+
+impl Drop for Saving<'_> {
+    fn drop(&mut self) {
+        let core = self.0.core.get_mut();
+        core.log.watch(false);
+        core.end_saving_later();
+    }
+}
+
+impl Function {
+    /// Runs `call` for every combination of bucket sizes, largest first, until nothing new is recorded.
+    /// State that the calls write is put back at the end, also when they fail or panic.
+    ///
+    /// A call that still records something new after eight passes is told by
+    /// [`Event::Unsettled`](crate::Event::Unsettled).
+    ///
+    /// # Errors
+    /// [`Error::Config`] when the function has inputs whose size is not known from buckets;
+    /// [`Error::Unsettled`] under `or_error`; what the calls say.
+    pub fn capture_all(
+        &self,
+        rt: &mut Runtime,
+        mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
+        mut progress: impl FnMut(CaptureProgress<'_>),
+    ) -> Result<()> {
+        if self.options.mode == Mode::None {
+            return Ok(());
+        }
+        let combinations = self.combinations()?;
+        let total = combinations.len();
+        let saving = Saving::begin(rt);
+        for (done, sizes) in combinations.iter().enumerate() {
+            progress(CaptureProgress { done, total, sizes, symbols: self.spec.symbols });
+            let synthetic = Synthetic { function: self, sizes };
+            self.settle(saving.0, sizes, |step| call(step, &synthetic))?;
+        }
+        saving.end()?;
+        progress(CaptureProgress { done: total, total, sizes: &[], symbols: self.spec.symbols });
+        rt.synchronize()
+    }
+
+    /// Repeats a call until a pass records nothing new.
+    fn settle(
+        &self,
+        rt: &mut Runtime,
+        sizes: &[usize],
+        mut call: impl FnMut(&Step<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut fresh = Vec::new();
+        for _pass in 0..PASSES {
+            rt.core.get_mut().log.watch(true);
+            rt.saving_step().and_then(|step| call(&step))?;
+            fresh = rt.core.get_mut().log.watch(false);
+            if fresh.is_empty() {
+                return Ok(());
+            }
+        }
+        let function = self.spec.name;
+        let segments: Vec<String> = fresh.iter().map(ToString::to_string).collect();
+        let sizes = sizes.to_vec();
+        if self.options.or_error {
+            return Err(Error::Unsettled { function, sizes, segments });
+        }
+        rt.core.get_mut().log.unsettled(function, sizes, segments);
+        Ok(())
+    }
+
+    fn combinations(&self) -> Result<Vec<Vec<usize>>> {
+        let mut all: Vec<Vec<usize>> = vec![Vec::new()];
+        for (symbol, schedule) in self.spec.symbols.iter().zip(&self.schedules) {
+            let Some(schedule) = schedule else {
+                return Err(Error::Config {
+                    what: format!("`{}`", self.spec.name),
+                    why: format!(
+                        "`capture_all` needs sizes of {symbol}: `.bucket(\"{symbol}\", Schedule::default())`"
+                    ),
+                });
+            };
+            all = schedule
+                .sizes()
+                .iter()
+                .flat_map(|&size| {
+                    all.iter().map(move |rest| {
+                        let mut one = rest.clone();
+                        one.push(size);
+                        one
+                    })
+                })
+                .collect();
+        }
+        all.sort_by_key(|sizes| {
+            std::cmp::Reverse(sizes.iter().fold(1usize, |n, &size| n.saturating_mul(size)))
+        });
+        Ok(all)
+    }
+}
+
+/// How far `capture_all` is.
+#[derive(Clone, Copy, Debug)]
+pub struct CaptureProgress<'a> {
+    /// Combinations of sizes that are captured.
+    pub done: usize,
+    /// All of them.
+    pub total: usize,
+    /// The sizes now at work, one per symbol; empty at the end.
+    pub sizes: &'a [usize],
+    /// Names of the symbols.
+    pub symbols: &'static [&'static str],
+}

@@ -1,0 +1,233 @@
+//! One call of a graph object: how it is entered, run and left.
+
+use std::fmt;
+
+use super::StaticInput;
+use crate::{
+    Element, Error, Result, Runtime, Scalar, Tensor,
+    backend::SharedMemory,
+    core::{FrameState, Phase, Symbol},
+    driver::Driver,
+    event::FallbackReason,
+    inputs::Inputs,
+    key::{KeyWriter, LiveIn},
+    mode::Mode,
+    output::{Decoder, Encoder, LiveOut},
+    plan::{Plan, PlanItem, Site},
+    tensor::RawTensor,
+    tree::Identity,
+};
+
+/// A running call. Dropping it ends the call.
+pub struct Frame<'s> {
+    pub(super) rt: &'s Runtime,
+    name: &'static str,
+    function: u64,
+    plan: &'static Plan,
+    pub(super) inputs: Vec<Option<RawTensor>>,
+    full_key: Option<KeyWriter>,
+}
+
+impl fmt::Debug for Frame<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frame").field("function", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<'s> Frame<'s> {
+    pub(crate) fn enter(inputs: Inputs<'s, '_>, block: &[u8], key: &dyn LiveIn) -> Result<Self> {
+        let Inputs { step: rt, function, given, sizes, .. } = inputs;
+        let name = function.spec.name;
+        let mut mode = function.options.mode;
+        let fall_back = |reason: FallbackReason| {
+            if function.options.or_error {
+                return Err(Error::FallbackForbidden { function: name, reason });
+            }
+            rt.core.borrow_mut().log.fell_back(name, reason);
+            Ok(())
+        };
+        if mode == Mode::Full
+            && let Some(site) = function.not_full
+        {
+            fall_back(FallbackReason::FullNotSupported {
+                boundary: format!("{}:{}", site.file, site.first_line),
+            })?;
+            mode = Mode::Piecewise;
+        }
+        let mut symbols = Vec::with_capacity(sizes.len());
+        for (index, size) in sizes.iter().enumerate() {
+            let (real, input) = size.unwrap_or((0, ""));
+            let symbol = function.spec.symbols[index];
+            let mut padded = real;
+            let mut bucketed = false;
+            if let (Some(schedule), true) = (&function.schedules[index], mode != Mode::None) {
+                if real == 0 {
+                    return Err(Error::Input {
+                        function: name,
+                        input,
+                        why: format!("{symbol} is 0; there is nothing to do"),
+                    });
+                }
+                match schedule.round_up(real) {
+                    // A bucket of 1 is never padded, and a mark on a dimension of size 1 could not be
+                    // told from its neighbours by `reshape`.
+                    Some(size) => (padded, bucketed) = (size, size > 1),
+                    None => {
+                        fall_back(FallbackReason::OverLargestBucket {
+                            symbol,
+                            size: real,
+                            largest: schedule.largest(),
+                        })?;
+                        mode = Mode::None;
+                    }
+                }
+            }
+            symbols.push(Symbol { name: symbol, real, padded, bucketed });
+        }
+        if mode == Mode::None {
+            // A fallback found at a later symbol takes the padding of the earlier ones back.
+            for s in &mut symbols {
+                (s.padded, s.bucketed) = (s.real, false);
+            }
+        }
+        let mut frame = Self {
+            rt,
+            name,
+            function: function.id,
+            plan: function.spec.plan,
+            inputs: Vec::new(),
+            full_key: None,
+        };
+        {
+            let mut core = rt.core.borrow_mut();
+            core.flush()?;
+            let warmups_before = core.log.stats.warmups;
+            core.begin_frame(FrameState {
+                name,
+                mode,
+                symbols: symbols.clone(),
+                block: SharedMemory::clone(&function.block.memory),
+                block_id: function.block.id,
+                scalars: function.scalars.len(),
+                audit_every: function.options.audit_every,
+                max_recordings: function.options.max_recordings,
+                or_error: function.options.or_error,
+                warmups_before,
+            });
+            core.tree.enter(function.id);
+        }
+        // From here on, dropping `frame` ends the call.
+        frame.bind(function, &given, &symbols, block)?;
+        if mode == Mode::Full {
+            let mut writer = rt.take_writer();
+            writer.collect = true;
+            for raw in frame.inputs.iter().flatten() {
+                writer.tensor(raw);
+            }
+            key.write_key(&mut writer);
+            frame.full_key = Some(writer);
+        }
+        rt.core.borrow_mut().phase = Phase::Driver;
+        Ok(frame)
+    }
+
+    fn input(&self, i: usize) -> Result<RawTensor> {
+        self.inputs.get(i).copied().flatten().ok_or_else(|| Error::Config {
+            what: format!("`{}`", self.name),
+            why: format!("input {i} was not given; this is a bug of generated code"),
+        })
+    }
+
+    /// An input as the body sees it.
+    ///
+    /// # Errors
+    /// When the input was not given: a bug of generated code.
+    pub fn tensor<T: Element>(&self, i: usize, buffer: &StaticInput<T>) -> Result<Tensor<'s, T>> {
+        debug_assert_eq!(buffer.index, i);
+        let raw = self.input(i)?;
+        self.rt.retain(raw.slot, raw.epoch);
+        Ok(Tensor::from_raw(self.rt, raw))
+    }
+
+    /// A host scalar as the body sees it.
+    ///
+    /// # Errors
+    /// As [`tensor`](Self::tensor).
+    pub fn host_scalar<T: Element>(&self, i: usize, buffer: &StaticInput<T>) -> Result<Scalar<'s, T>> {
+        self.tensor(i, buffer).and_then(Scalar::from_tensor)
+    }
+
+    /// Runs the driver, in the call's mode.
+    ///
+    /// # Errors
+    /// The driver's; those of the runtime, converted.
+    pub fn run<O, E, F>(mut self, driver: F) -> Result<O, E>
+    where
+        O: LiveOut<'s>,
+        E: From<Error>,
+        F: FnOnce(Driver<'s>) -> Result<O, E>,
+    {
+        let rt = self.rt;
+        let cx = Driver { rt };
+        let full_key = self.full_key.take();
+        rt.graphs.set(rt.core.borrow().graphs());
+        let out = match full_key {
+            None => driver(cx)?,
+            Some(key) => {
+                let site = self.plan.items.first().map_or(&NO_SITE, PlanItem::site);
+                let mut driver = Some(driver);
+                let out = rt.run_segment(
+                    site,
+                    Identity::Full(self.function),
+                    |k| key.copy_to(k),
+                    || {
+                        rt.core.borrow_mut().phase = Phase::Driver;
+                        // `run_segment` tries no driver twice: it may consume what it was given.
+                        let Some(driver) = driver.take() else { unreachable!("a driver runs once") };
+                        driver(cx)
+                    },
+                );
+                rt.put_writer(key);
+                out?
+            }
+        };
+        let mut encoder = Encoder::default();
+        out.encode(&mut encoder);
+        let finished = rt.core.borrow_mut().finish_outputs(&encoder.entries)?;
+        let out = match finished {
+            Some(entries) => {
+                let moved = O::decode(&mut Decoder::new(rt, entries));
+                // What was moved out of the pool leaves it here: whatever is left after that was leaked.
+                drop(out);
+                moved
+            }
+            None => out,
+        };
+        match self.end() {
+            None => Ok(out),
+            Some((bytes, op)) => {
+                Err(Error::UnownedAllocation { segment: format!("`{}`", self.name), op, bytes }.into())
+            }
+        }
+    }
+
+    /// Ends the call; tells what was left in the pool.
+    fn end(&mut self) -> Option<(u64, &'static str)> {
+        for raw in self.inputs.drain(..).flatten() {
+            self.rt.core.borrow_mut().end_input(&raw);
+        }
+        self.rt.graphs.set(false);
+        self.rt.core.borrow_mut().end_frame()
+    }
+}
+
+/// A function without any part, such as one that returns its input.
+static NO_SITE: Site = Site { function: "", index: 0, file: "", first_line: 0, last_line: 0 };
+
+impl Drop for Frame<'_> {
+    fn drop(&mut self) {
+        if self.rt.core.borrow().frame.is_some() {
+            self.end();
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! A graph object's runtime side: its specification, static inputs, and calls.
+
+use std::{cell::RefCell, fmt, sync::Arc};
+
+use crate::{
+    Error, Result, Runtime, Step,
+    bucket::Schedule,
+    inputs::{InputKind, InputSpec, Inputs},
+    mode::Support,
+    param::{Owned, RetireQueue, next_id},
+    plan::{Plan, PlanItem, Site},
+};
+
+mod bind;
+mod capture_all;
+mod frame;
+mod options;
+mod statics;
+mod synthetic;
+
+pub use capture_all::CaptureProgress;
+pub use frame::Frame;
+pub use options::Options;
+use statics::Capacities;
+pub(crate) use statics::STATIC_INPUT;
+pub use statics::StaticInput;
+pub use synthetic::{Synthetic, SyntheticSlice};
+
+/// What the macro knows of a function.
+#[derive(Debug)]
+pub struct FunctionSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// Its partition.
+    pub plan: &'static Plan,
+    /// `#[dims]` symbols.
+    pub symbols: &'static [&'static str],
+    /// Tensor and scalar parameters, in order.
+    pub inputs: Vec<InputSpec>,
+}
+
+/// The runtime side of a generated graph object. Dropping it evicts what was recorded with it.
+pub struct Function {
+    pub(crate) runtime: u64,
+    pub(crate) spec: FunctionSpec,
+    id: u64,
+    options: Options,
+    /// One schedule per symbol.
+    schedules: Vec<Option<Schedule>>,
+    scalars: Vec<usize>,
+    block: Arc<Owned>,
+    statics: RefCell<Vec<Capacities>>,
+    /// The first boundary or host statement that full mode cannot capture.
+    not_full: Option<&'static Site>,
+    retire: Arc<RetireQueue>,
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Function")
+            .field("name", &self.spec.name)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        self.retire.push(self.id);
+    }
+}
+
+impl Function {
+    /// Checks the options and allocates the host block.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for buckets of unknown symbols or impossible sizes.
+    pub fn new(rt: &mut Runtime, spec: FunctionSpec, options: Options) -> Result<Self> {
+        for (symbol, schedule) in &options.schedules {
+            if !spec.symbols.contains(symbol) {
+                let known = if spec.symbols.is_empty() { "none".to_owned() } else { spec.symbols.join(", ") };
+                return Err(Error::Config {
+                    what: format!("buckets of `{symbol}`"),
+                    why: format!("`{}` has no such `#[dims]` symbol; it has {known}", spec.name),
+                });
+            }
+            schedule.check(symbol)?;
+        }
+        if options.max_recordings == 0 {
+            return Err(Error::Config {
+                what: "max_recordings".into(),
+                why: "0 would never record; use `Mode::None` for that".into(),
+            });
+        }
+        let schedules = spec
+            .symbols
+            .iter()
+            .map(|s| options.schedules.iter().find(|(n, _)| n == s).map(|(_, schedule)| schedule.clone()))
+            .collect();
+        let scalars: Vec<usize> =
+            (0..spec.inputs.len()).filter(|&i| spec.inputs[i].kind == InputKind::HostScalar).collect();
+        let block = rt.allocate_owned(16 * (scalars.len() + spec.symbols.len()) as u64, None)?;
+        let not_full = spec.plan.host_statement.or_else(|| {
+            spec.plan.items.iter().find_map(|item| match item {
+                PlanItem::Boundary { site, support: Support::Never, .. } => Some(*site),
+                // What the inner function's boundaries support is not known here.
+                PlanItem::Piecewise { site, .. } => Some(*site),
+                _ => None,
+            })
+        });
+        Ok(Self {
+            runtime: rt.id(),
+            id: next_id(),
+            statics: RefCell::new(spec.inputs.iter().map(|_| Vec::new()).collect()),
+            retire: Arc::clone(&rt.retire),
+            spec,
+            options,
+            schedules,
+            scalars,
+            block,
+            not_full,
+        })
+    }
+
+    /// Starts to collect the inputs of a call.
+    ///
+    /// # Errors
+    /// [`Error::DifferentRuntimes`], [`Error::NestedCall`].
+    pub fn inputs<'s>(&self, step: &Step<'s>) -> Result<Inputs<'s, '_>> {
+        Inputs::new(step, self)
+    }
+}

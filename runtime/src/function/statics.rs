@@ -1,0 +1,64 @@
+//! The static buffers of a function's inputs: memory that keeps its address from call to call.
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use super::Function;
+use crate::{
+    Element, Result, Runtime,
+    inputs::{Dim, DimsSpec},
+    param::Owned,
+};
+
+/// How slots of static inputs are marked.
+pub(crate) const STATIC_INPUT: &str = "a static input";
+
+/// The static buffers of one input: capacity in bytes, memory.
+pub(super) type Capacities = Vec<(u64, Arc<Owned>)>;
+
+impl Function {
+    /// The static buffer of an input for `bytes` bytes: one per capacity, kept.
+    pub(super) fn static_memory(&self, rt: &Runtime, i: usize, bytes: u64) -> Result<Arc<Owned>> {
+        let mut statics = self.statics.borrow_mut();
+        let fitting = statics[i].iter().filter(|(cap, _)| *cap >= bytes).min_by_key(|(cap, _)| *cap);
+        if let Some((_, owned)) = fitting {
+            return Ok(Arc::clone(owned));
+        }
+        let spec = &self.spec.inputs[i];
+        let largest = match spec.dims {
+            DimsSpec::Some(dims) => dims.iter().try_fold(spec.dtype.size(), |bytes, d| match *d {
+                Dim::Const(n) => bytes.checked_mul(n),
+                Dim::Symbol(s) => bytes.checked_mul(self.schedules[s].as_ref()?.largest()),
+            }),
+            DimsSpec::Unspecified => None,
+        };
+        let planned = largest.unwrap_or(0) as u64;
+        let capacity = if planned >= bytes { planned } else { bytes.next_power_of_two() };
+        let owned = rt.allocate_owned(capacity, None)?;
+        statics[i].push((capacity, Arc::clone(&owned)));
+        Ok(owned)
+    }
+}
+
+/// The static buffers of one input: memory that keeps its address from call to call.
+pub struct StaticInput<T> {
+    pub(super) index: usize,
+    _type: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> StaticInput<T> {
+    /// The buffers of input `index`.
+    pub fn new(_function: &Function, index: usize) -> Self {
+        Self { index, _type: PhantomData }
+    }
+
+    /// Index among the tensor and scalar inputs of the function.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+}
+
+impl<T> fmt::Debug for StaticInput<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticInput").field("index", &self.index).finish()
+    }
+}
