@@ -8,6 +8,9 @@ use crate::{
     backend::{Launch, MaskKind, Op, View},
 };
 
+#[cfg(test)]
+mod tests;
+
 /// Threads of a block of the decode kernels.
 const THREADS: u32 = 128;
 /// Elements of a head that a lane holds.

@@ -12,6 +12,8 @@ mod index;
 mod matmul;
 mod norm;
 mod put;
+#[cfg(test)]
+mod recording;
 mod reduce;
 mod rope;
 #[cfg(test)]

@@ -9,6 +9,9 @@ use crate::{
     layout::Layout,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// Threads of a block.
 const THREADS: u32 = 256;
 /// Bytes of the largest accumulator.
@@ -83,7 +86,7 @@ impl Plan {
         let turns = len / (lanes * unit);
         let most = if turns < 16 { 1 } else { turns.min(SPLITS) };
         let splits = wanted.min(most).max(1);
-        let chunk = len.div_ceil(splits).next_multiple_of(width).max(1);
+        let chunk = len.div_ceil(splits).max(1).next_multiple_of(width);
         let splits = len.div_ceil(chunk).max(1);
         Self { count, len, stride, lanes: lanes as u32, along, vector, splits, chunk }
     }

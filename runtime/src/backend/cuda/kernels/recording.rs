@@ -1,0 +1,40 @@
+//! A stream of an H200 that writes down what is launched.
+
+use super::{FaultSink, Grid, Kernel, Props, Submit};
+use crate::{DType, Result, backend::View, layout::Layout};
+
+pub(super) struct Recorder {
+    props: Props,
+    pub(super) launches: Vec<(&'static str, Grid, Vec<u8>)>,
+}
+
+impl Recorder {
+    pub(super) fn new() -> Self {
+        Self { props: Props::h200(), launches: Vec::new() }
+    }
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        self.launches.iter().map(|l| l.0).collect()
+    }
+}
+
+impl Submit for Recorder {
+    fn props(&self) -> &Props {
+        &self.props
+    }
+    fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
+        assert!(grid.blocks.iter().all(|&b| b > 0) && grid.blocks[1] < 65_536, "{grid:?}");
+        assert!(grid.threads <= 1024 && grid.shared <= 48 << 10, "{grid:?}");
+        self.launches.push((kernel.name, grid, params.to_vec()));
+        Ok(())
+    }
+    fn faults(&self) -> FaultSink {
+        FaultSink { fault: 0, claim: 0 }
+    }
+    fn fault_op(&mut self, _: &'static str) -> u32 {
+        1
+    }
+}
+
+pub(super) fn view(dtype: DType, shape: &[usize]) -> View {
+    View { addr: 1 << 20, dtype, layout: Layout::contiguous(shape).unwrap() }
+}

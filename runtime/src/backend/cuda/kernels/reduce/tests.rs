@@ -1,0 +1,58 @@
+use super::{super::recording::*, *};
+
+fn run(op: Op, x: View, out: &[usize]) -> Recorder {
+    let mut gpu = Recorder::new();
+    let y = view(x.dtype, out);
+    launch(
+        &mut gpu,
+        &Launch { op, inputs: [x].into_iter().collect(), outputs: [y].into_iter().collect(), scratch: 0 },
+        64,
+    )
+    .unwrap();
+    gpu
+}
+
+#[test]
+fn pieces_cover_a_slice_and_blocks_cover_the_slices() {
+    for dtype in [DType::F32, DType::Bf16, DType::U8] {
+        for (shape, axis) in [
+            (vec![1, 128_256], 1),
+            (vec![512, 128_256], 1),
+            (vec![100_000, 3], 0),
+            (vec![7], 0),
+            (vec![4, 0], 1),
+            (vec![9, 5, 70], 1),
+        ] {
+            let x = view(dtype, &shape);
+            let plan = Plan::new(&Props::h200(), &x, axis);
+            let n = shape[axis] as u64;
+            assert!(plan.lanes.is_power_of_two() && plan.lanes <= THREADS);
+            assert!(plan.splits * plan.chunk >= n && (plan.splits - 1) * plan.chunk < n.max(1), "{plan:?}");
+            assert!((plan.chunk * dtype.size() as u64).is_multiple_of(16));
+            let blocks = u64::from(plan.grid(1).blocks[0]) * u64::from(THREADS / plan.lanes);
+            assert!(blocks >= plan.count, "{plan:?}");
+            let scratch = scratch_bytes(&Props::h200(), &Op::ArgMax { axis }, &[x], &[]);
+            assert_eq!(scratch, if plan.splits > 1 { plan.count * plan.splits * 16 } else { 0 });
+        }
+    }
+}
+
+#[test]
+fn few_long_slices_take_two_launches() {
+    let gpu = run(Op::ArgMax { axis: 1 }, view(DType::Bf16, &[1, 128_256]), &[1]);
+    assert_eq!(gpu.names(), ["reduce_argmax", "reduce_argmax_join"]);
+    assert!(gpu.launches[0].1.blocks[1] >= 32);
+    let gpu = run(Op::ArgMax { axis: 1 }, view(DType::Bf16, &[512, 128_256]), &[512]);
+    assert_eq!(gpu.names(), ["reduce_argmax"]);
+    let gpu = run(Op::Softmax { axis: 0, log: true }, view(DType::F32, &[100_000]), &[100_000]);
+    assert_eq!(gpu.names(), ["log_softmax_piece", "log_softmax_spread"]);
+}
+
+#[test]
+fn rows_that_are_not_aligned_are_read_by_elements() {
+    let aligned = view(DType::F16, &[3, 64]);
+    assert!(Plan::new(&Props::h200(), &aligned, 1).vector);
+    assert!(!Plan::new(&Props::h200(), &View { addr: aligned.addr + 2, ..aligned }, 1).vector);
+    assert!(!Plan::new(&Props::h200(), &view(DType::F16, &[3, 63]), 1).vector);
+    assert!(!Plan::new(&Props::h200(), &aligned, 0).vector);
+}
