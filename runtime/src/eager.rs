@@ -118,6 +118,17 @@ impl<'s> Eager<'s> {
         written.map(|()| tensor)
     }
 
+    /// Waits until the device has done everything that it was given.
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment), and what failed on the device.
+    pub fn synchronize(&self) -> Result<()> {
+        let mut core = self.rt.core.borrow_mut();
+        core.may_look("a wait for the device")?;
+        core.flush()?;
+        core.backend.synchronize()
+    }
+
     /// Counters and sizes of the runtime.
     pub fn stats(&self) -> Stats {
         self.rt.stats()

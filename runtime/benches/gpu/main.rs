@@ -1,0 +1,42 @@
+//! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
+//! the ratios; this prints one JSON object a line.
+//!
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches]`, all when none is named.
+
+use std::process::ExitCode;
+
+use graphable::{Error, Result};
+
+mod batches;
+mod calls;
+mod partition;
+mod small;
+mod timing;
+
+type Bench = fn() -> Result<(), Error>;
+
+const ALL: [(&str, Bench); 4] =
+    [("calls", calls::run), ("partition", partition::run), ("small", small::run), ("batches", batches::run)];
+
+fn main() -> ExitCode {
+    // `cargo bench` passes `--bench`.
+    let named: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
+        eprintln!("no figure `{unknown}`; there are calls, partition, small, batches");
+        return ExitCode::from(2);
+    }
+    if let Err(error) = graphable::backend::cuda::check(0) {
+        println!("skipped: {error}");
+        return ExitCode::SUCCESS;
+    }
+    for (name, bench) in ALL {
+        if !named.is_empty() && !named.iter().any(|n| n == name) {
+            continue;
+        }
+        if let Err(error) = bench() {
+            eprintln!("{name}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,212 @@
+"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches]`."""
+
+import gc
+import json
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+DEVICE = "cuda"
+
+
+def per_call(rounds, n, call, wait):
+    """Microseconds of host time and of total time per call, medians over rounds; nothing waits inside."""
+    host, total = [], []
+    for _ in range(rounds):
+        wait()
+        start = time.perf_counter()
+        for i in range(n):
+            call(i)
+        host.append((time.perf_counter() - start) * 1e6 / n)
+        wait()
+        total.append((time.perf_counter() - start) * 1e6 / n)
+    return statistics.median(host), statistics.median(total)
+
+
+def say(**fields):
+    print(json.dumps(fields), flush=True)
+
+
+def calls():
+    def product(a, b, shift):
+        return torch.relu(a @ b) + shift
+
+    inputs = [torch.full((64, 64), 0.5, device=DEVICE) for _ in range(4)]
+    shifts = [torch.tensor(float(i), device="cpu") for i in range(8)]
+    compiled = torch.compile(product, mode="reduce-overhead")
+    with torch.no_grad():
+        def call(i):
+            compiled(inputs[i % 2], inputs[i % 2 + 2], shifts[i % 8])
+
+        for i in range(50):
+            call(i)
+        host, total = per_call(10, 200, call, torch.cuda.synchronize)
+        say(figure="calls", what="torch.compile reduce-overhead", host_us=host, total_us=total)
+        static = [t.clone() for t in inputs[:2]] + [torch.zeros((), device=DEVICE)]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            product(*static)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            kept = product(*static)
+        host, total = per_call(20, 500, lambda i: graph.replay(), torch.cuda.synchronize)
+        say(figure="calls", what="CUDAGraph.replay, inputs not refreshed", host_us=host, total_us=total)
+        del kept
+
+
+def partition():
+    @torch.library.custom_op("graphable_bench::tiny", mutates_args=(), tags=(torch._C.Tag.cudagraph_unsafe,))
+    def tiny(x: torch.Tensor) -> torch.Tensor:
+        return -x
+
+    @tiny.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    one = torch.ones(1024, device=DEVICE)
+
+    def body(x):
+        y = x + one
+        for _ in range(32):
+            y = torch.ops.graphable_bench.tiny(y) + one
+        return y
+
+    def plain(x):
+        y = x + one
+        for _ in range(32):
+            y = -y + one
+        return y
+
+    x = torch.zeros(1024, device=DEVICE)
+    torch._inductor.config.graph_partition = True
+    compiled = torch.compile(body, mode="reduce-overhead")
+    with torch.no_grad():
+        for _ in range(30):
+            compiled(x)
+        host, total = per_call(10, 50, lambda i: compiled(x), torch.cuda.synchronize)
+        say(figure="partition", what="torch.compile with graph partition", host_us=host, total_us=total)
+        host, total = per_call(10, 50, lambda i: body(x), torch.cuda.synchronize)
+        say(figure="partition", what="PyTorch eager, the custom op", host_us=host, total_us=total)
+        host, total = per_call(10, 50, lambda i: plain(x), torch.cuda.synchronize)
+        say(figure="partition", what="PyTorch eager, plain", host_us=host, total_us=total)
+
+
+def small():
+    x = torch.zeros(1024, device=DEVICE)
+    one = torch.ones(1024, device=DEVICE)
+    graph = torch.cuda.CUDAGraph()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        y = x + one
+    torch.cuda.current_stream().wait_stream(side)
+    with torch.cuda.graph(graph):
+        y = x + one
+        for _ in range(999):
+            y = y + one
+    host, total = per_call(20, 50, lambda i: graph.replay(), torch.cuda.synchronize)
+    say(figure="small", what="CUDAGraph.replay of 1000 additions", host_us=host, total_us=total)
+
+
+DIM, LAYERS, HEADS, KV, HEAD, FFN, VOCABULARY, CONTEXT, MOST = 2048, 16, 32, 8, 64, 8192, 128256, 256, 512
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.ffn_norm = nn.RMSNorm(DIM), nn.RMSNorm(DIM)
+        self.qkv = nn.Linear(DIM, (HEADS + 2 * KV) * HEAD, bias=False)
+        self.out = nn.Linear(HEADS * HEAD, DIM, bias=False)
+        self.gate_up = nn.Linear(DIM, 2 * FFN, bias=False)
+        self.down = nn.Linear(FFN, DIM, bias=False)
+        self.register_buffer("keys", torch.zeros(MOST, KV, CONTEXT, HEAD))
+        self.register_buffer("values", torch.zeros(MOST, KV, CONTEXT, HEAD))
+
+    def forward(self, x, cos, sin, at, mask):
+        b = x.shape[0]
+        q, k, v = self.qkv(self.norm(x)).split([HEADS * HEAD, KV * HEAD, KV * HEAD], -1)
+        q, k, v = (t.view(b, -1, 1, HEAD) for t in (q, k, v))
+
+        def rotate(t):
+            first, second = t.chunk(2, -1)
+            return t * cos + torch.cat((-second, first), -1) * sin
+
+        keys, values = self.keys[:b], self.values[:b]
+        keys.index_copy_(2, at, rotate(k))
+        values.index_copy_(2, at, v)
+        a = F.scaled_dot_product_attention(rotate(q), keys, values, attn_mask=mask, enable_gqa=True)
+        x = x + self.out(a.reshape(b, 1, -1))
+        gate, up = self.gate_up(self.ffn_norm(x)).split(FFN, -1)
+        return x + self.down(F.silu(gate) * up)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.norm = nn.Embedding(VOCABULARY, DIM), nn.RMSNorm(DIM)
+        self.layers = nn.ModuleList([Layer() for _ in range(LAYERS)])
+        angles = torch.outer(torch.arange(CONTEXT).float(), 5e5 ** -(torch.arange(0, HEAD, 2).float() / HEAD))
+        angles = torch.cat((angles, angles), -1)
+        self.register_buffer("cos", angles.cos())
+        self.register_buffer("sin", angles.sin())
+        self.register_buffer("all", torch.arange(CONTEXT))
+
+    def forward(self, tokens, at):
+        x, cos, sin = self.embed(tokens), self.cos[at], self.sin[at]
+        mask = self.all[None, None, None, :] <= at
+        for layer in self.layers:
+            x = layer(x, cos, sin, at, mask)
+        return F.linear(self.norm(x), self.embed.weight).argmax(-1)
+
+
+def batches():
+    sizes = [1, 2, 4] + list(range(8, 257, 8)) + list(range(272, 513, 16))
+    with torch.no_grad(), torch.device(DEVICE):
+        model = Model().to(torch.bfloat16).eval()
+        at, tokens = torch.tensor([100]), torch.randint(0, 1000, (MOST, 1))
+        for order, shared in (("descending", True), ("ascending", True), ("descending, unshared", False)):
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                model(tokens, at)
+            torch.cuda.current_stream().wait_stream(side)
+            torch.cuda.synchronize()
+            gc.collect()
+            torch.cuda.empty_cache()
+            free = torch.cuda.mem_get_info()[0]
+            pool = torch.cuda.graph_pool_handle() if shared else None
+            graphs, outputs = {}, []
+            gc.disable()
+            start = time.perf_counter()
+            for b in sorted(sizes, reverse=order.startswith("desc")):
+                with torch.cuda.stream(side):
+                    model(tokens[:b], at)
+                torch.cuda.synchronize()
+                graphs[b] = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graphs[b], pool=pool):
+                    outputs.append(model(tokens[:b], at))
+            torch.cuda.synchronize()
+            seconds = time.perf_counter() - start
+            gc.enable()
+            taken = (free - torch.cuda.mem_get_info()[0]) / 2**20
+            host, total = per_call(5, 20, lambda i: graphs[1].replay(), torch.cuda.synchronize)
+            say(figure="batches", what=order, device_mib=taken, seconds=seconds, token_host_us=host,
+                token_total_us=total)
+            del graphs, outputs
+            gc.collect()
+            torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    known = {"calls": calls, "partition": partition, "small": small, "batches": batches}
+    chosen = sys.argv[1:] or list(known)
+    if not torch.cuda.is_available():
+        sys.exit("skipped: PyTorch sees no GPU")
+    for name in chosen:
+        known[name]()
