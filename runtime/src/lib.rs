@@ -71,6 +71,7 @@ pub mod __private;
 pub mod backend;
 mod bucket;
 mod core;
+mod cuda;
 mod device;
 mod driver;
 mod eager;
@@ -97,6 +98,7 @@ mod tensor;
 mod tree;
 
 pub use bucket::Schedule;
+pub use cuda::CudaTensor;
 pub use device::Device;
 pub use eager::{Eager, PendingRead};
 pub use element::{DType, Element, Float, Number};

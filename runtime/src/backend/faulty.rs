@@ -200,6 +200,10 @@ impl Backend for FaultyBackend {
         self.inner.poison(addr, bytes)
     }
 
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        self.inner.as_any()
+    }
+
     fn wants_poison(&self) -> bool {
         self.inner.wants_poison()
     }

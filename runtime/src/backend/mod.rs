@@ -179,6 +179,11 @@ pub trait Backend: Send + fmt::Debug {
     /// As [`launch`](Self::launch).
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()>;
 
+    /// For what only one backend can do.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+
     /// Whether the core should call [`poison`](Self::poison) for what it frees.
     fn wants_poison(&self) -> bool;
 

@@ -5,7 +5,7 @@
 //! waits for the whole device or context: a capture of another runtime, or of another library, is
 //! not disturbed.
 
-use std::{fmt, sync::Arc};
+use std::{any::Any, fmt, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
@@ -15,6 +15,7 @@ mod compile;
 mod driver;
 mod executable;
 mod fault;
+mod interop;
 mod kernels;
 mod product;
 mod props;
@@ -23,6 +24,7 @@ mod shared;
 mod staging;
 
 pub use compile::compile_all;
+pub use interop::CudaRef;
 pub(crate) use props::Props;
 
 use self::{
@@ -134,6 +136,10 @@ impl CudaBackend {
             Some(_) => Err(refused_in_capture(call)),
             None => self.shared.context.bind(),
         }
+    }
+
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.shared.stream
     }
 
     fn failed(&self, call: &'static str, why: String) -> Error {
@@ -394,6 +400,10 @@ impl Backend for CudaBackend {
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
         self.shared.context.bind()?;
         self.shared.stream.fill(addr, POISON, bytes)
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 
     fn wants_poison(&self) -> bool {

@@ -2,6 +2,7 @@
 //! the order of the stream and never inside a capture.
 
 use std::{
+    any::Any,
     collections::VecDeque,
     fmt,
     sync::{
@@ -21,7 +22,11 @@ pub(super) enum Retired {
     /// Memory of the pool.
     Memory(u64),
     /// An executable, and what its launches under way use.
+    #[expect(dead_code, reason = "they are kept until the launches under way have ended, not read")]
     Graph { exec: Option<Exec>, graph: Option<Graph>, retain: Vec<SharedMemory> },
+    /// Memory of the user's, which knows how to free itself.
+    #[expect(dead_code, reason = "kept until the work that uses it has ended, not read")]
+    Foreign(Box<dyn Any + Send + Sync>),
 }
 
 /// One stream's common state.
@@ -100,7 +105,7 @@ impl Shared {
                 match one {
                     // Freed behind everything that the stream has now.
                     Retired::Memory(addr) => self.pool.free(&self.stream, addr)?,
-                    graph @ Retired::Graph { .. } => graphs.push(graph),
+                    other => graphs.push(other),
                 }
             }
             if !graphs.is_empty() {
@@ -197,6 +202,43 @@ impl Memory for Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         self.shared.retire(Retired::Memory(self.addr));
+    }
+}
+
+/// Memory of the user's that a tensor shows.
+pub(super) struct Foreign {
+    pub(super) addr: u64,
+    pub(super) bytes: u64,
+    /// Taken when the last tensor is gone.
+    pub(super) owner: Option<Box<dyn Any + Send + Sync>>,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Foreign")
+            .field("addr", &self.addr)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Memory for Foreign {
+    fn addr(&self) -> u64 {
+        self.addr
+    }
+
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            // Our stream may still read it, and its owner frees on another stream.
+            self.shared.retire(Retired::Foreign(owner));
+        }
     }
 }
 

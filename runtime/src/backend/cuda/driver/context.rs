@@ -22,6 +22,7 @@ use crate::{
 /// A device's primary context.
 pub(crate) struct Context {
     pub(super) table: &'static Table,
+    ordinal: usize,
     device: c_int,
     raw: Handle,
     name: String,
@@ -101,7 +102,16 @@ impl Context {
         let mut raw = std::ptr::null_mut();
         // SAFETY: `device` is a device; one handle is written. Released in `drop`.
         said(unsafe { (table.primary_retain)(&mut raw, device) })?;
-        Ok(Self { table, device, raw, name, props, lost: OnceLock::new(), modules: Mutex::default() })
+        Ok(Self {
+            table,
+            ordinal,
+            device,
+            raw,
+            name,
+            props,
+            lost: OnceLock::new(),
+            modules: Mutex::default(),
+        })
     }
 
     fn read_props(table: &Table, device: c_int) -> Result<Props, CUresult> {
@@ -144,6 +154,11 @@ impl Context {
     /// What the device is.
     pub(crate) fn props(&self) -> &Props {
         &self.props
+    }
+
+    /// Its number, from 0.
+    pub(crate) fn ordinal(&self) -> usize {
+        self.ordinal
     }
 
     /// For CUDA's own structs.

@@ -37,9 +37,14 @@ impl Event {
     /// # Errors
     /// As [`Context::check`].
     pub(crate) fn record(&self, stream: &Stream) -> Result<()> {
+        self.record_raw(stream.raw())
+    }
+
+    /// The same on a stream that the caller keeps alive.
+    pub(super) fn record_raw(&self, stream: Handle) -> Result<()> {
         self.context.bind()?;
         // SAFETY: both handles live.
-        let code = unsafe { (self.context.table.event_record)(self.raw, stream.raw()) };
+        let code = unsafe { (self.context.table.event_record)(self.raw, stream) };
         self.context.check("cuEventRecord", code)
     }
 

@@ -17,4 +17,3 @@ pub(crate) use graph::{Exec, Graph, KernelNode};
 pub(crate) use memory::{Pinned, Pool, VirtualRange};
 pub(crate) use module::{Function, Module};
 pub(crate) use stream::Stream;
-pub(crate) use types::Handle;

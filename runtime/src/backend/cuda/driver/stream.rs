@@ -9,8 +9,8 @@ use crate::{Error, Result, backend::cuda::kernels::Grid};
 pub(crate) struct Stream {
     context: Arc<Context>,
     raw: Handle,
-    /// The user's, which destroys it; ours where there is none.
-    owner: Option<Arc<cudarc::driver::CudaStream>>,
+    /// Destroys it when the last clone goes.
+    owner: Arc<cudarc::driver::CudaStream>,
 }
 
 // SAFETY: a stream handle is valid on every thread of its context.
@@ -20,23 +20,26 @@ unsafe impl Sync for Stream {}
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").field("raw", &self.raw).field("borrowed", &self.owner.is_some()).finish()
+        f.debug_struct("Stream").field("raw", &self.raw).finish()
     }
 }
 
 impl Stream {
-    /// A stream of its own, which does not wait for the legacy default stream.
+    /// A stream of its own, which does not wait for the legacy default stream. It is one of cudarc's, so
+    /// that code of the user's can launch on it.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// [`Error::NoDevice`].
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
-        const NON_BLOCKING: u32 = 1;
-        context.bind()?;
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: one handle is written; destroyed in `drop`.
-        let code = unsafe { (context.table.stream_create)(&mut raw, NON_BLOCKING) };
-        context.check("cuStreamCreate", code)?;
-        Ok(Self { context: Arc::clone(context), raw, owner: None })
+        let failed = |error: cudarc::driver::DriverError| Error::NoDevice {
+            device: context.name().to_owned(),
+            why: format!("no stream could be made: {error}"),
+        };
+        // Our context is open, so the driver is there and cudarc finds it too.
+        let cuda = cudarc::driver::CudaContext::new(context.ordinal()).map_err(failed)?;
+        // SAFETY: all work of this context object goes to the one stream made here, in order.
+        unsafe { cuda.disable_event_tracking() };
+        Self::borrow(context, cuda.new_stream().map_err(failed)?)
     }
 
     /// The user's stream.
@@ -79,12 +82,31 @@ impl Stream {
                  as non-blocking, as `context.new_stream()` does",
             );
         }
-        Ok(Self { context: Arc::clone(context), raw, owner: Some(stream) })
+        Ok(Self { context: Arc::clone(context), raw, owner: stream })
     }
 
     /// The driver's handle.
     pub(crate) fn raw(&self) -> Handle {
         self.raw
+    }
+
+    /// As cudarc knows it.
+    pub(crate) fn cudarc(&self) -> &Arc<cudarc::driver::CudaStream> {
+        &self.owner
+    }
+
+    /// Later work waits for what `other` has now.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn wait_for_stream(&self, other: &cudarc::driver::CudaStream) -> Result<()> {
+        let raw: Handle = other.cu_stream().cast();
+        if raw == self.raw {
+            return Ok(());
+        }
+        let event = Event::new(&self.context, false)?;
+        event.record_raw(raw)?;
+        self.wait_for(&event)
     }
 
     /// Its context.
@@ -187,14 +209,5 @@ impl Stream {
         // SAFETY: the handle lives; one integer is written.
         let code = unsafe { (self.context.table.stream_capturing)(self.raw, &mut status) };
         code == super::error::CAPTURE_INVALIDATED || (code == 0 && status == INVALIDATED)
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        if self.owner.is_none() && !self.context.is_lost() {
-            // SAFETY: created in `new`; the driver lets queued work finish.
-            unsafe { (self.context.table.stream_destroy)(self.raw) };
-        }
     }
 }

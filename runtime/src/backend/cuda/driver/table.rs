@@ -45,7 +45,6 @@ macro_rules! table {
 
 table! {
     init: c"cuInit"(c_uint);
-    driver_version: c"cuDriverGetVersion"(*mut c_int);
     error_name: c"cuGetErrorName"(CUresult, *mut *const c_char);
     error_string: c"cuGetErrorString"(CUresult, *mut *const c_char);
     device_count: c"cuDeviceGetCount"(*mut c_int);
@@ -57,8 +56,6 @@ table! {
     ctx_get: c"cuCtxGetCurrent"(*mut Handle);
     ctx_set: c"cuCtxSetCurrent"(Handle);
     mem_info: c"cuMemGetInfo_v2"(*mut usize, *mut usize);
-    stream_create: c"cuStreamCreate"(*mut Handle, c_uint);
-    stream_destroy: c"cuStreamDestroy_v2"(Handle);
     stream_synchronize: c"cuStreamSynchronize"(Handle);
     stream_flags: c"cuStreamGetFlags"(Handle, *mut c_uint);
     stream_context: c"cuStreamGetCtx"(Handle, *mut Handle);
@@ -85,7 +82,6 @@ table! {
     pool_create: c"cuMemPoolCreate"(*mut Handle, *const CUpool);
     pool_destroy: c"cuMemPoolDestroy"(Handle);
     pool_trim: c"cuMemPoolTrimTo"(Handle, usize);
-    pool_set_attribute: c"cuMemPoolSetAttribute"(Handle, c_int, *mut c_void);
     pool_alloc: c"cuMemAllocFromPoolAsync"(*mut CUdeviceptr, usize, Handle, Handle);
     pool_free: c"cuMemFreeAsync"(CUdeviceptr, Handle);
     host_alloc: c"cuMemHostAlloc"(*mut *mut c_void, usize, c_uint);
@@ -105,7 +101,6 @@ table! {
     graph_nodes: c"cuGraphGetNodes"(Handle, *mut Handle, *mut usize);
     graph_destroy: c"cuGraphDestroy"(Handle);
     graph_instantiate: c"cuGraphInstantiateWithParams"(*mut Handle, Handle, *mut CUinstantiate);
-    exec_upload: c"cuGraphUpload"(Handle, Handle);
     exec_launch: c"cuGraphLaunch"(Handle, Handle);
     exec_destroy: c"cuGraphExecDestroy"(Handle);
     node_type: c"cuGraphNodeGetType"(Handle, *mut c_int);

@@ -1,0 +1,65 @@
+//! Memory that is cudarc's, shown as tensors; tensors, shown to cudarc.
+
+use std::{mem::ManuallyDrop, ops::Deref, sync::Arc};
+
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr as _};
+
+use super::{CudaBackend, shared::Foreign};
+use crate::{Error, Result, backend::SharedMemory};
+
+impl CudaBackend {
+    /// The user's memory, to be shown as a tensor: our stream waits for what the slice's stream has now.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for memory of another device; what the driver says.
+    pub(crate) fn adopt_slice<T: Send + Sync + 'static>(
+        &self,
+        slice: Arc<CudaSlice<T>>,
+    ) -> Result<SharedMemory> {
+        let theirs = slice.stream().context();
+        if theirs.cu_ctx().cast() != self.shared.context.raw() {
+            return Err(Error::Config {
+                what: "the memory".into(),
+                why: format!(
+                    "it is of cuda:{}, or of a context that is not that device's primary one; the runtime works on {}",
+                    theirs.ordinal(),
+                    self.shared.context.name()
+                ),
+            });
+        }
+        self.shared.drain()?;
+        self.shared.stream.wait_for_stream(slice.stream())?;
+        let addr = {
+            let (addr, _order) = slice.device_ptr(self.shared.stream.cudarc());
+            addr
+        };
+        let bytes = (slice.len() * size_of::<T>()) as u64;
+        let owner: Option<Box<dyn std::any::Any + Send + Sync>> = Some(Box::new(slice));
+        Ok(Arc::new(Foreign { addr, bytes, owner, shared: Arc::clone(&self.shared) }))
+    }
+
+    /// `len` elements at `addr`, as cudarc sees memory.
+    pub(crate) fn show<T>(&self, addr: u64, len: usize) -> CudaRef<T> {
+        let stream: &Arc<CudaStream> = self.shared.stream.cudarc();
+        // SAFETY: the caller shows memory of a live tensor of that many elements; the slice is never
+        // dropped, so it frees nothing, and the reference does not outlive the tensor.
+        CudaRef(ManuallyDrop::new(unsafe { stream.upgrade_device_ptr(addr, len) }))
+    }
+}
+
+/// A tensor's memory as a `CudaSlice`, to be read by launches on the runtime's stream. Frees nothing.
+pub struct CudaRef<T>(ManuallyDrop<CudaSlice<T>>);
+
+impl<T> Deref for CudaRef<T> {
+    type Target = CudaSlice<T>;
+
+    fn deref(&self) -> &CudaSlice<T> {
+        &self.0
+    }
+}
+
+impl<T> std::fmt::Debug for CudaRef<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CudaRef").field("len", &self.0.len()).finish()
+    }
+}

@@ -1,0 +1,136 @@
+//! Other threads of the process while we capture.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use cudarc::{
+    driver::{CudaContext, LaunchConfig, PushKernelArg, sys},
+    nvrtc::Ptx,
+};
+use graphable::{graphable, prelude::*};
+
+use crate::support::{PTX, runtime, skipped};
+
+#[graphable]
+fn chain(x: &Tensor<f32>, #[key] length: usize) -> Result<Tensor<f32>> {
+    let mut y = ops::neg(x)?;
+    for _ in 0..length {
+        y = ops::neg(&y)?;
+    }
+    Ok(y)
+}
+
+/// What a disturber does, over and over.
+type Disturb = fn(&Arc<CudaContext>);
+
+fn synchronize(context: &Arc<CudaContext>) {
+    // It may be told of a capture that it meets: that is what the test is about.
+    let _ = context.synchronize();
+}
+
+fn allocate(context: &Arc<CudaContext>) {
+    context.bind_to_thread().unwrap();
+    // SAFETY: an allocation, freed right after, that nothing uses.
+    if let Ok(addr) = unsafe { cudarc::driver::result::malloc_sync(1 << 20) } {
+        // SAFETY: allocated just above.
+        let _ = unsafe { cudarc::driver::result::free_sync(addr) };
+    }
+}
+
+fn load(context: &Arc<CudaContext>) {
+    let _ = context.load_module(Ptx::from_src(PTX));
+}
+
+const DISTURBERS: [(&str, Disturb); 3] =
+    [("a device-wide wait", synchronize), ("an allocation", allocate), ("a module load", load)];
+
+/// Runs `work` while another thread disturbs; returns how often it did.
+fn disturbed(disturb: Disturb, work: impl FnOnce()) -> u64 {
+    let (stop, count) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let context = CudaContext::new(0).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                disturb(&context);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        while count.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        work();
+        stop.store(true, Ordering::Relaxed);
+    });
+    count.into_inner()
+}
+
+/// What happens to a capture that is made by hand: printed, as the driver decides it.
+#[test]
+fn captures_by_hand() {
+    if skipped("captures_by_hand") {
+        return;
+    }
+    for (name, disturb) in DISTURBERS {
+        let (mut spoilt, all) = (0, 200);
+        let times = disturbed(disturb, || {
+            let context = CudaContext::new(0).unwrap();
+            // SAFETY: one stream, in order.
+            unsafe { context.disable_event_tracking() };
+            let stream = context.new_stream().unwrap();
+            let kernel = context.load_module(Ptx::from_src(PTX)).unwrap().load_function("add_one").unwrap();
+            let (x, mut y) = (stream.alloc_zeros::<f32>(64).unwrap(), stream.alloc_zeros::<f32>(64).unwrap());
+            stream.synchronize().unwrap();
+            let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (64, 1, 1), shared_mem_bytes: 0 };
+            for _ in 0..all {
+                let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+                if stream.begin_capture(mode).is_err() {
+                    spoilt += 1;
+                    continue;
+                }
+                let mut failed = false;
+                for _ in 0..20 {
+                    // SAFETY: both have as many elements as the launch has threads.
+                    let launched =
+                        unsafe { stream.launch_builder(&kernel).arg(&x).arg(&mut y).launch(shape) };
+                    failed |= launched.is_err();
+                }
+                let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+                if stream.end_capture(flags).is_err() || failed {
+                    spoilt += 1;
+                }
+            }
+        });
+        println!("captures by hand, {name} on another thread ({times} times): {spoilt} of {all} spoilt");
+    }
+}
+
+#[test]
+fn our_captures_survive() {
+    if skipped("our_captures_survive") {
+        return;
+    }
+    for (name, disturb) in DISTURBERS {
+        let mut rt = runtime();
+        let graph = ChainGraph::builder().build(&mut rt).unwrap();
+        let times = disturbed(disturb, || {
+            for length in 0..40 {
+                for _ in 0..3 {
+                    let step = rt.step().unwrap();
+                    let x = step.tensor(&[8], &[1.5; 8]).unwrap();
+                    let y = graph.call(&step, &x, length).unwrap();
+                    let want = if length % 2 == 0 { -1.5 } else { 1.5 };
+                    assert_eq!(step.read(&y).unwrap(), [want; 8]);
+                }
+            }
+        });
+        let stats = rt.stats();
+        println!(
+            "our captures, {name} on another thread ({times} times): {} recorded, {} tried again",
+            stats.recordings, stats.spoilt
+        );
+        assert_eq!(stats.fallbacks, 0);
+        assert!(stats.recordings >= 40, "{stats:?}");
+    }
+}
