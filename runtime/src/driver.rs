@@ -158,7 +158,7 @@ impl Runtime {
     ) -> Result<(O, Encoder), E> {
         let mut guard = Aborting { rt: self, armed: true, graphs: self.graphs.replace(false) };
         let out = body()?;
-        let mut encoder = Encoder::default();
+        let mut encoder = Encoder::of(self);
         out.encode(&mut encoder);
         guard.armed = false;
         Ok((out, encoder))

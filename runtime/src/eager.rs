@@ -180,8 +180,9 @@ impl<'s> Region<'s> {
 
     /// Moves the tensors of the region's result into their recorded slots.
     fn settle<O: LiveOut<'s>>(&self, value: O) -> Result<O> {
-        let mut encoder = Encoder::default();
+        let mut encoder = Encoder::of(self.eager.rt);
         value.encode(&mut encoder);
+        encoder.check("the result of an eager region")?;
         let settled = self.eager.rt.core.borrow_mut().settle_region(&encoder.entries)?;
         Ok(match settled {
             Some(entries) => O::decode(&mut Decoder::new(self.eager.rt, entries)),

@@ -40,6 +40,10 @@ pub struct KeyWriter {
     pub(crate) owned: Vec<(u64, SharedMemory)>,
     /// Whether to fill `owned`: when something is recorded, not when it is looked up.
     pub(crate) collect: bool,
+    /// Id of the runtime whose key this is.
+    pub(crate) runtime: u64,
+    /// Whether anything in it belongs to another runtime: its slots and ids mean something else there.
+    pub(crate) foreign: bool,
 }
 
 impl KeyWriter {
@@ -67,9 +71,17 @@ impl KeyWriter {
         self.tensors.push(KeyTensor { slot: raw.slot, owned: raw.owned, padded: raw.marks.any() });
     }
 
+    /// A tensor of user code.
+    #[inline]
+    fn live_in<T>(&mut self, tensor: &Tensor<'_, T>) {
+        self.foreign |= tensor.rt.id() != self.runtime;
+        self.tensor(&tensor.raw);
+    }
+
     /// A parameter or state: its identity, and its layout.
     #[inline]
     pub(crate) fn owned(&mut self, owned: &Arc<Owned>, dtype: DType, layout: &Layout) {
+        self.foreign |= owned.runtime != self.runtime;
         self.layout(dtype, Marks::NONE, layout);
         self.addrs.extend_from_slice(&[owned.id, owned.memory.addr()]);
         if self.collect {
@@ -95,6 +107,7 @@ impl KeyWriter {
         other.shape.extend_from_slice(&self.shape);
         other.addrs.extend_from_slice(&self.addrs);
         other.tensors.extend_from_slice(&self.tensors);
+        other.foreign |= self.foreign;
         if other.collect {
             other.owned.extend(self.owned.iter().map(|(id, m)| (*id, SharedMemory::clone(m))));
         }
@@ -106,6 +119,7 @@ impl KeyWriter {
         self.addrs.clear();
         self.tensors.clear();
         self.owned.clear();
+        self.foreign = false;
     }
 }
 
@@ -172,8 +186,8 @@ macro_rules! device {
 }
 
 device! {
-    Tensor => |t, k| k.tensor(&t.raw);
-    Scalar => |s, k| k.tensor(&s.tensor().raw);
+    Tensor => |t, k| k.live_in(t);
+    Scalar => |s, k| k.live_in(s.tensor());
 }
 
 impl<T: Element> LiveIn for Param<T> {

@@ -5,7 +5,7 @@ use std::{marker::PhantomData, ops::Range, sync::Arc};
 use half::{bf16, f16};
 use smallvec::SmallVec;
 
-use crate::{DType, Runtime, Scalar, Scope, Tensor, tensor::RawTensor};
+use crate::{DType, Error, Result, Runtime, Scalar, Scope, Tensor, tensor::RawTensor};
 
 /// One piece of an output.
 #[derive(Clone, Debug)]
@@ -22,15 +22,29 @@ pub(crate) enum Entry {
 #[derive(Debug, Default)]
 pub struct Encoder {
     pub(crate) entries: Vec<Entry>,
+    /// Id of the runtime whose output this is.
+    runtime: u64,
+    /// Whether a tensor in it belongs to another runtime: its slot means something else there.
+    foreign: bool,
 }
 
 impl Encoder {
+    pub(crate) fn of(rt: &Runtime) -> Self {
+        Self { runtime: rt.id(), ..Self::default() }
+    }
+
+    /// Refuses tensors of another runtime in `what`.
+    pub(crate) fn check(&self, what: &'static str) -> Result<()> {
+        if self.foreign { Err(Error::DifferentRuntimes { op: what }) } else { Ok(()) }
+    }
+
     pub(crate) fn raw(&mut self, raw: &RawTensor) {
         self.entries.push(Entry::Tensor(*raw));
     }
 
     /// A tensor.
     pub fn tensor<T>(&mut self, tensor: &Tensor<'_, T>) {
+        self.foreign |= tensor.rt.id() != self.runtime;
         self.raw(&tensor.raw);
     }
 

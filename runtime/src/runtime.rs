@@ -117,7 +117,8 @@ impl Runtime {
     }
 
     pub(crate) fn take_writer(&self) -> KeyWriter {
-        self.writers.borrow_mut().pop().unwrap_or_default()
+        let writer = self.writers.borrow_mut().pop().unwrap_or_default();
+        KeyWriter { runtime: self.id, ..writer }
     }
 
     pub(crate) fn put_writer(&self, mut writer: KeyWriter) {

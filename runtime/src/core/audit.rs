@@ -98,6 +98,7 @@ impl Core {
         outputs: &Encoder,
         states: &[(SharedMemory, RawTensor)],
     ) -> Result<()> {
+        outputs.check("an output of an audited segment")?;
         for entry in &outputs.entries {
             if let Entry::Tensor(raw) = entry {
                 audit.values.push({

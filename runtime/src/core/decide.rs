@@ -45,6 +45,9 @@ impl Core {
         if let Some(error) = self.deferred.take() {
             return Err(error);
         }
+        if key.foreign {
+            return Err(Error::DifferentRuntimes { op: "a live-in of a segment" });
+        }
         if !key.tensors.iter().all(|t| self.slot_is_live(t.slot, t.padded)) {
             return Err(Error::NeverComputed { op: "a live-in of a segment" });
         }

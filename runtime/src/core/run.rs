@@ -310,6 +310,7 @@ impl Core {
         if run.kind == RunKind::Audit {
             return Ok(());
         }
+        outputs.check("an output of a segment")?;
         self.check_outputs("an output of a segment", &outputs.entries)?;
         let shown: Vec<u64> = outputs
             .entries

@@ -191,8 +191,9 @@ impl<'s> Frame<'s> {
                 out?
             }
         };
-        let mut encoder = Encoder::default();
+        let mut encoder = Encoder::of(rt);
         out.encode(&mut encoder);
+        encoder.check("an output of a call")?;
         let finished = rt.core.borrow_mut().finish_outputs(&encoder.entries)?;
         let out = match finished {
             Some(entries) => {

@@ -278,6 +278,42 @@ fn a_call_in_a_call() {
     }
 }
 
+/// Tensors of another runtime where only slots are looked at: live-ins, outputs, results of regions.
+#[test]
+fn tensors_of_another_runtime() {
+    for mode in MODES {
+        let (mut one, mut two) = (runtime(), runtime());
+        let graph = vector(&mut one, mode);
+        let foreign = Param::new(&two, &[2], &X).unwrap();
+        for _ in 0..3 {
+            let (s1, s2) = (one.step().unwrap(), two.step().unwrap());
+            // Slots that the other runtime does not have.
+            let many: Vec<_> = (0..40).map(|_| s2.tensor(&[2], &X).unwrap()).collect();
+            let t = &many[39];
+            let different = |what: &str, r: Result<()>| {
+                assert!(matches!(r, Err(Error::DifferentRuntimes { .. })), "{mode}, {what}: {r:?}");
+            };
+            let out = graph.call(&s1, &[x()], (), |_, _| Ok(t.clone()));
+            different("an output", out.map(drop));
+            let out = graph.call(&s1, &[x()], (), |cx, _| seg!("a", cx, (t,), |k| Ok(k.0.clone())));
+            different("a live-in that goes through", out.map(drop));
+            let out = graph.call(&s1, &[x()], (), |cx, _| seg!("b", cx, (t,), |k| ops::neg(k.0)));
+            different("a live-in", out.map(drop));
+            let out = graph.call(&s1, &[x()], (), |cx, a| {
+                let _ = a;
+                Ok(eager!("e", cx, |_e| std::result::Result::<_, Error>::Ok(t.clone())))
+            });
+            different("a region", out.map(drop));
+            let out = graph
+                .call(&s1, &[x()], (), |cx, a| seg!("c", cx, (&a.t[0], &foreign), |k| ops::add(k.0, k.1)));
+            different("a parameter", out.map(drop));
+            assert_eq!(s2.read(t).unwrap(), X);
+        }
+        still_usable(&mut one);
+        still_usable(&mut two);
+    }
+}
+
 #[test]
 fn two_runtimes() {
     let (mut one, mut two) = (runtime(), runtime());
