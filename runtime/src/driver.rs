@@ -96,7 +96,7 @@ impl Drop for Direct<'_> {
 }
 
 /// How often a capture is tried again that was spoilt from outside.
-const RETRIES: u32 = 3;
+const RETRIES: u32 = 8;
 
 /// Ends a body that failed or panicked.
 struct Aborting<'s> {
@@ -177,6 +177,7 @@ impl Runtime {
         O: LiveOut<'s>,
         E: From<Error>,
     {
+        let mut kind = kind;
         for tries in 0.. {
             self.collect(key, &write);
             self.core.borrow_mut().begin_run(kind, site, identity, key)?;
@@ -185,13 +186,17 @@ impl Runtime {
                 Ok(out)
             });
             // A driver consumes its inputs, so full mode's body runs once; the next call records.
-            let again = matches!(identity, Identity::Segment(_)) && tries < RETRIES;
+            let again = matches!(identity, Identity::Segment(_)) && kind == RunKind::Record;
             let mut core = self.core.borrow_mut();
-            if done.is_err() && again && kind == RunKind::Record && core.backend.capture_was_spoilt() {
-                core.log.spoilt(site);
-                continue;
+            if done.is_ok() || !again || !core.backend.capture_was_spoilt() {
+                return done;
             }
-            return done;
+            core.log.spoilt(site);
+            if tries == RETRIES {
+                // Somebody disturbs all the time: the call goes on without a graph, and the next one tries.
+                core.fall_back_spoilt(site)?;
+                kind = RunKind::Warm;
+            }
         }
         unreachable!("the loop returns")
     }

@@ -27,6 +27,11 @@ pub enum FallbackReason {
         /// The limit.
         limit: usize,
     },
+    /// Other threads of the process spoilt the capture again and again.
+    CaptureSpoilt {
+        /// The segment.
+        segment: String,
+    },
 }
 
 impl fmt::Display for FallbackReason {
@@ -37,6 +42,13 @@ impl fmt::Display for FallbackReason {
             }
             Self::FullNotSupported { boundary } => {
                 write!(f, "the boundary at {boundary} cannot be captured in full mode")
+            }
+            Self::CaptureSpoilt { segment } => {
+                write!(
+                    f,
+                    "another thread spoilt each capture of {segment}; device-wide waits (`cuCtxSynchronize`, \
+                     `cudaDeviceSynchronize`) do that, stream or event waits do not"
+                )
             }
             Self::TooManyRecordings { segment, limit } => {
                 write!(f, "{segment} was recorded {limit} times for one shape")

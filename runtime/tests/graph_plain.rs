@@ -458,3 +458,25 @@ fn the_host_block_is_plain_data() {
     assert_eq!(size_of::<ProductsHostBlock>(), 16);
     assert_eq!(size_of::<PairHostBlock>(), 0);
 }
+
+#[graphable]
+fn first_of(#[host] x: &Tensor<f32>, y: &Tensor<f32>) -> Result<(Tensor<f32>, Tensor<f32>)> {
+    Ok((x.clone(), ops::neg(y)?))
+}
+
+/// A host input that is returned is a tensor like any other: another call may read it, and it stays.
+#[test]
+fn a_returned_input_passed_on() {
+    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+        let mut rt = runtime();
+        let graph = FirstOfGraph::builder().mode(mode).build(&mut rt).unwrap();
+        for _ in 0..4 {
+            let step = rt.step().unwrap();
+            let y = step.tensor(&[2], &[5.0, 6.0]).unwrap();
+            let (x, _) = graph.call(&step, &[1.0f32, 2.0], &y).unwrap();
+            let (_, minus) = graph.call(&step, &[3.0f32, 4.0], &x).unwrap();
+            assert_eq!(step.read(&minus).unwrap(), [-1.0, -2.0]);
+            assert_eq!(step.read(&x).unwrap(), [1.0, 2.0], "{mode:?}");
+        }
+    }
+}

@@ -98,6 +98,17 @@ impl Core {
         Ok(Decision::Run(RunKind::Record))
     }
 
+    /// A segment runs without a graph because its captures were spoilt.
+    pub(crate) fn fall_back_spoilt(&mut self, site: &'static Site) -> Result<()> {
+        let (name, or_error) = self.frame.as_ref().map_or(("?", false), |f| (f.name, f.or_error));
+        let reason = FallbackReason::CaptureSpoilt { segment: site.to_string() };
+        if or_error {
+            return Err(Error::FallbackForbidden { function: name, reason });
+        }
+        self.log.fell_back(name, reason);
+        Ok(())
+    }
+
     /// Why no recording of this edge fits, if it has any.
     fn why_again(&self, group: usize, key: &KeyWriter) -> Option<RerecordReason> {
         let siblings = self.tree.siblings(group, &key.addrs);

@@ -290,8 +290,12 @@ impl Core {
         if self.backend.wants_poison()
             && let Err(error) = self.backend.poison(base, rounded(bytes))
         {
-            // Dropping cannot fail: the next call that can reports it.
-            self.deferred.get_or_insert(error);
+            match &mut self.run {
+                // The capture is spoilt, which its end will say.
+                Some(run) if run.kind == RunKind::Record => run.fail(error.to_string()),
+                // Dropping cannot fail: the next call that can reports it.
+                _ => drop(self.deferred.get_or_insert(error)),
+            }
         }
     }
 
