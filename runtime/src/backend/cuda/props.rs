@@ -9,12 +9,12 @@ pub(crate) struct Props {
     pub(crate) capability: (u32, u32),
     /// Streaming multiprocessors.
     pub(crate) multiprocessors: u32,
-    /// Shared memory that a block may have after opting in, in bytes.
-    pub(crate) shared_optin: u32,
     /// Whether address ranges can be reserved and mapped as they grow.
     pub(crate) virtual_memory: bool,
     /// Whether memory can be allocated in stream order.
     pub(crate) pools: bool,
+    /// Whether a kernel may be brought up while the one before it ends.
+    pub(crate) overlaps: bool,
 }
 
 impl Props {
@@ -25,9 +25,9 @@ impl Props {
             name: "an H200 of a test".into(),
             capability: (9, 0),
             multiprocessors: 132,
-            shared_optin: 227 << 10,
             virtual_memory: true,
             pools: true,
+            overlaps: true,
         }
     }
 

@@ -118,7 +118,6 @@ impl Context {
         const MULTIPROCESSORS: c_int = 16;
         const MAJOR: c_int = 75;
         const MINOR: c_int = 76;
-        const SHARED_OPTIN: c_int = 97;
         const VIRTUAL_MEMORY: c_int = 102;
         const POOLS: c_int = 115;
         let attribute = |which: c_int| {
@@ -127,6 +126,12 @@ impl Context {
             let code = unsafe { (table.device_attribute)(&mut value, which, device) };
             if code == 0 { Ok(u32::try_from(value).unwrap_or(0)) } else { Err(code) }
         };
+        let mut version = 0;
+        // SAFETY: one integer is written.
+        let code = unsafe { (table.driver_version)(&mut version) };
+        if code != 0 {
+            return Err(code);
+        }
         let mut text = [0; 128];
         // SAFETY: at most 128 bytes are written, with a terminator.
         let code = unsafe { (table.device_name)(text.as_mut_ptr(), 128, device) };
@@ -140,9 +145,10 @@ impl Context {
             name: name.to_string_lossy().into_owned(),
             capability: (attribute(MAJOR)?, attribute(MINOR)?),
             multiprocessors: attribute(MULTIPROCESSORS)?,
-            shared_optin: attribute(SHARED_OPTIN)?,
             virtual_memory: attribute(VIRTUAL_MEMORY)? != 0,
             pools: attribute(POOLS)? != 0,
+            // In graphs since CUDA 12.3.
+            overlaps: attribute(MAJOR)? >= 9 && version >= 12_040,
         })
     }
 

@@ -2,7 +2,10 @@
 
 use std::{ffi::c_void, fmt, sync::Arc};
 
-use super::{Context, Event, Function, Graph, types::Handle};
+use super::{
+    Context, Event, Function, Graph,
+    types::{CUattribute, CUlaunch, Handle},
+};
 use crate::{Error, Result, backend::cuda::kernels::Grid};
 
 /// A stream that work goes to, in order.
@@ -119,26 +122,24 @@ impl Stream {
     /// # Errors
     /// As [`Context::check`].
     pub(crate) fn launch(&self, function: Function, grid: Grid, params: &[u8]) -> Result<()> {
+        const PROGRAMMATIC_ORDER: i32 = 6;
         let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
-        let [x, y, z] = grid.blocks;
-        // SAFETY: the kernel takes one parameter of this size (asserted where the kernels are listed),
-        // which the driver copies during the call. Addresses in it were checked by the core.
-        let code = unsafe {
-            (self.context.table.launch)(
-                function.raw(),
-                x,
-                y,
-                z,
-                grid.threads,
-                1,
-                1,
-                grid.shared,
-                self.raw,
-                list.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
+        let attribute = CUattribute { id: PROGRAMMATIC_ORDER, pad: 0, value: 1, rest: [0; 15] };
+        let launch = CUlaunch {
+            grid: grid.blocks,
+            block: [grid.threads, 1, 1],
+            shared: grid.shared,
+            stream: self.raw,
+            attributes: &attribute,
+            count: u32::from(self.context.props().overlaps),
         };
-        self.context.check("cuLaunchKernel", code)
+        // SAFETY: the kernel takes one parameter of this size (asserted where the kernels are listed),
+        // which the driver copies during the call, as it does the description. Addresses in it were
+        // checked by the core. Every kernel waits for the one before it (`in_order` in `common.cuh`).
+        let code = unsafe {
+            (self.context.table.launch)(&launch, function.raw(), list.as_mut_ptr(), std::ptr::null_mut())
+        };
+        self.context.check("cuLaunchKernelEx", code)
     }
 
     /// Sets bytes.

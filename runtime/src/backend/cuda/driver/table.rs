@@ -11,7 +11,7 @@ use std::{
 use libloading::Library;
 
 use super::types::{
-    CUaccess, CUallocation, CUdeviceptr, CUinstantiate, CUkernelNode, CUpool, CUresult, Handle,
+    CUaccess, CUallocation, CUdeviceptr, CUinstantiate, CUkernelNode, CUlaunch, CUpool, CUresult, Handle,
 };
 use crate::{Error, Result};
 
@@ -74,9 +74,8 @@ table! {
     module_function: c"cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
     func_attribute: c"cuFuncGetAttribute"(*mut c_int, c_int, Handle);
     func_set_attribute: c"cuFuncSetAttribute"(Handle, c_int, c_int);
-    launch: c"cuLaunchKernel"(
-        Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
-    );
+    launch: c"cuLaunchKernelEx"(*const CUlaunch, Handle, *mut *mut c_void, *mut *mut c_void);
+    driver_version: c"cuDriverGetVersion"(*mut c_int);
     mem_alloc: c"cuMemAlloc_v2"(*mut CUdeviceptr, usize);
     mem_free: c"cuMemFree_v2"(CUdeviceptr);
     pool_create: c"cuMemPoolCreate"(*mut Handle, *const CUpool);

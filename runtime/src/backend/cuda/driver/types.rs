@@ -62,6 +62,29 @@ pub(super) struct CUinstantiate {
     pub(super) result: c_int,
 }
 
+/// `CUlaunchAttribute`, of which one kind is used.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CUattribute {
+    /// 6: whether the kernel may start while the one before it ends.
+    pub(super) id: c_int,
+    pub(super) pad: c_int,
+    pub(super) value: c_int,
+    pub(super) rest: [c_int; 15],
+}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CUlaunch {
+    pub(super) grid: [c_uint; 3],
+    pub(super) block: [c_uint; 3],
+    pub(super) shared: c_uint,
+    pub(super) stream: Handle,
+    pub(super) attributes: *const CUattribute,
+    pub(super) count: c_uint,
+}
+
 /// `CUDA_KERNEL_NODE_PARAMS_v2`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +113,16 @@ mod tests {
         assert_eq!(size_of::<CUaccess>(), size_of::<sys::CUmemAccessDesc>());
         assert_eq!(size_of::<CUinstantiate>(), size_of::<sys::CUDA_GRAPH_INSTANTIATE_PARAMS>());
         assert_eq!(size_of::<CUkernelNode>(), size_of::<sys::CUDA_KERNEL_NODE_PARAMS>());
+        assert_eq!(size_of::<CUattribute>(), size_of::<sys::CUlaunchAttribute>());
+        assert_eq!(size_of::<CUlaunch>(), size_of::<sys::CUlaunchConfig>());
+        assert_eq!(
+            std::mem::offset_of!(CUlaunch, attributes),
+            std::mem::offset_of!(sys::CUlaunchConfig, attrs)
+        );
+        assert_eq!(
+            std::mem::offset_of!(CUattribute, value),
+            std::mem::offset_of!(sys::CUlaunchAttribute, value)
+        );
         assert_eq!(size_of::<CUpool>(), size_of::<sys::CUmemPoolProps>());
         assert_eq!(
             std::mem::offset_of!(CUpool, max_size),

@@ -235,7 +235,7 @@ template <int R> DEVICE void attend(const Params& p) {
 }
 
 #define ATTEND(R)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2) attend_##R(const __grid_constant__ Params p) { \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2) attend_##R(const __grid_constant__ Params p) { in_order(); \
         attend<R>(p);                                                                                      \
     }
 ATTEND(1)
@@ -244,7 +244,7 @@ ATTEND(4)
 ATTEND(8)
 
 // The splits of a row, joined: a block per row.
-extern "C" __global__ void __launch_bounds__(THREADS) attend_join(const __grid_constant__ Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) attend_join(const __grid_constant__ Params p) { in_order();
     const u32 rows = p.times * p.group;
     const u32 row = blockIdx.x % rows;
     const u32 head = blockIdx.x / rows % p.key_heads;

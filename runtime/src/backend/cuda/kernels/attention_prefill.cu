@@ -303,6 +303,6 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) prefill_64(const __grid_constant__ Params p) { attend<64, 64>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) prefill_128(const __grid_constant__ Params p) { attend<128, 32>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) prefill_64(const __grid_constant__ Params p) { in_order(); attend<64, 64>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) prefill_128(const __grid_constant__ Params p) { in_order(); attend<128, 32>(p); }
 #endif

@@ -96,7 +96,7 @@ template <int V> DEVICE void run(const CastParams& p) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) cast(const __grid_constant__ CastParams p) {
+extern "C" __global__ void __launch_bounds__(256) cast(const __grid_constant__ CastParams p) { in_order();
     if (p.vec) run<V_MOST>(p);
     else run<1>(p);
 }

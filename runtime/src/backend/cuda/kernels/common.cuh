@@ -22,6 +22,18 @@ struct boolean { u8 bits; };
 #define WARP 32u
 #define FULL 0xffffffffu
 
+// ---- order
+
+// The first statement of every kernel. Where the device can, a kernel is launched while the one before it
+// still runs, and waits here until that one is done and its writes are seen; the one after may be brought
+// up meanwhile. A thread that went on without waiting could end its kernel before an earlier one.
+DEVICE void in_order() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // ---- conversions: everything computes in f32 (integers in their own type)
 
 DEVICE f32 to_f32(f32 x) { return x; }
@@ -146,7 +158,7 @@ DEVICE void put_all(u32 count, const u8* payload) {
         alignas(16) u8 payload[PAYLOAD];                                              \
     };                                                                                \
     extern "C" __global__ void __launch_bounds__(256)                                 \
-        NAME(const __grid_constant__ NAME##Params p) {                                \
+        NAME(const __grid_constant__ NAME##Params p) { in_order();                                \
         put_all(p.count, (const u8*)p.payload);                                           \
     }
 

@@ -22,7 +22,7 @@ template <int W> DEVICE void run(const Move& m) {
 
 #define COPY(W)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                \
-        copy_##W(const __grid_constant__ CopyParams p) { run<W>(p.move); }
+        copy_##W(const __grid_constant__ CopyParams p) { in_order(); run<W>(p.move); }
 COPY(1) COPY(2) COPY(4) COPY(8) COPY(16)
 
 // Up to eight of them, one per row of the grid.
@@ -32,14 +32,14 @@ static_assert(sizeof(JoinParams) == 1408, "mirrored in copy.rs");
 
 #define JOIN(W)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                \
-        join_##W(const __grid_constant__ JoinParams p) { run<W>(p.part[blockIdx.y]); }
+        join_##W(const __grid_constant__ JoinParams p) { in_order(); run<W>(p.part[blockIdx.y]); }
 JOIN(1) JOIN(2) JOIN(4) JOIN(8) JOIN(16)
 
 // Bytes that lie end to end, from and to addresses that 16 divides.
 struct FlatParams { u64 from; u64 to; u64 bytes; };
 static_assert(sizeof(FlatParams) == 24, "mirrored in copy.rs");
 
-extern "C" __global__ void __launch_bounds__(256) copy_flat(const __grid_constant__ FlatParams p) {
+extern "C" __global__ void __launch_bounds__(256) copy_flat(const __grid_constant__ FlatParams p) { in_order();
     u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, all = (u64)gridDim.x * blockDim.x;
     u64 words = p.bytes / 16;
     for (u64 n = first; n < words; n += all) ((Raw<16>*)p.to)[n] = ((const Raw<16>*)p.from)[n];
@@ -83,7 +83,7 @@ template <int W, typename I> DEVICE void pad(const PadParams& p) {
 
 #define PAD(W)                                                                       \
     extern "C" __global__ void __launch_bounds__(256)                                \
-        pad_##W(const __grid_constant__ PadParams p) {                               \
+        pad_##W(const __grid_constant__ PadParams p) { in_order();                               \
         if (p.dims.wide) pad<W, u64>(p);                                             \
         else pad<W, u32>(p);                                                         \
     }
@@ -93,7 +93,7 @@ PAD(1) PAD(2) PAD(4) PAD(8) PAD(16)
 struct FillParams { u64 to; u64 bytes; u32 pattern; u32 pad; };
 static_assert(sizeof(FillParams) == 24, "mirrored in copy.rs");
 
-extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ FillParams p) {
+extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ FillParams p) { in_order();
     u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, all = (u64)gridDim.x * blockDim.x;
     u64 words = (p.to & 15) == 0 ? p.bytes / 16 : 0;
     Raw<16> word = {{p.pattern, p.pattern, p.pattern, p.pattern}};
@@ -109,7 +109,7 @@ static_assert(sizeof(ArangeParams) == 32, "mirrored in copy.rs");
 // Two roundings, as on the host: no fused multiply and add.
 #define ARANGE(NAME, E, VALUE)                                                       \
     extern "C" __global__ void __launch_bounds__(256)                                \
-        arange_##NAME(const __grid_constant__ ArangeParams p) {                      \
+        arange_##NAME(const __grid_constant__ ArangeParams p) { in_order();                      \
         u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;                      \
         for (u64 n = first; n < p.count; n += (u64)gridDim.x * blockDim.x) {         \
             double v = __dadd_rn(p.start, __dmul_rn((double)n, p.step));             \

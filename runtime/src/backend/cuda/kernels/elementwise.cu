@@ -107,7 +107,7 @@ template <int V, typename F> DEVICE void unary(const ElementParams& p, F f) {
 
 #define UNARY(NAME, VALUE)                                                           \
     extern "C" __global__ void __launch_bounds__(256)                                \
-        unary_##NAME(const __grid_constant__ ElementParams p) {                      \
+        unary_##NAME(const __grid_constant__ ElementParams p) { in_order();                      \
         f32 factor = p.factor;                                                       \
         auto f = [factor](A x) -> A { return VALUE; };                               \
         if (p.vec) unary<V_MOST>(p, f);                                              \
@@ -145,7 +145,7 @@ template <typename Y, int V, typename F> DEVICE void binary(const ElementParams&
 
 #define BINARY(NAME, VALUE)                                                          \
     extern "C" __global__ void __launch_bounds__(256)                                \
-        binary_##NAME(const __grid_constant__ ElementParams p) {                     \
+        binary_##NAME(const __grid_constant__ ElementParams p) { in_order();                     \
         auto f = [](A a, A b) -> T { return down(VALUE); };                          \
         if (p.vec) binary<T, V_MOST>(p, f);                                          \
         else binary<T, 1>(p, f);                                                     \
@@ -160,7 +160,7 @@ BINARY(silu_mul, real(silu_of((f32)a) * (f32)b))
 // A bool is written as its byte.
 #define COMPARE(NAME, SIGN)                                                          \
     extern "C" __global__ void __launch_bounds__(256)                                \
-        compare_##NAME(const __grid_constant__ ElementParams p) {                    \
+        compare_##NAME(const __grid_constant__ ElementParams p) { in_order();                    \
         auto f = [](A a, A b) -> u8 { return a SIGN b ? 1 : 0; };                    \
         if (p.vec) binary<u8, V_MOST>(p, f);                                         \
         else binary<u8, 1>(p, f);                                                    \
@@ -191,7 +191,7 @@ template <int V> DEVICE void where(const ElementParams& p) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) where_pick(const __grid_constant__ ElementParams p) {
+extern "C" __global__ void __launch_bounds__(256) where_pick(const __grid_constant__ ElementParams p) { in_order();
     if (p.vec) where<V_MOST>(p);
     else where<1>(p);
 }

@@ -61,7 +61,7 @@ template <int W, typename I> DEVICE void pick(const PickParams& p) {
 
 #define PICK(W)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                \
-        pick_##W(const __grid_constant__ PickParams p) {                             \
+        pick_##W(const __grid_constant__ PickParams p) { in_order();                             \
         if (p.wide) pick<W, u64>(p);                                                 \
         else pick<W, u32>(p);                                                        \
     }
@@ -130,5 +130,5 @@ template <int W> DEVICE void scatter(const ScatterParams& p) {
 
 #define SCATTER(W)                                                                   \
     extern "C" __global__ void __launch_bounds__(256)                                \
-        scatter_##W(const __grid_constant__ ScatterParams p) { scatter<W>(p); }
+        scatter_##W(const __grid_constant__ ScatterParams p) { in_order(); scatter<W>(p); }
 SCATTER(1) SCATTER(2) SCATTER(4) SCATTER(8) SCATTER(16)

@@ -144,5 +144,5 @@ template <bool LAYER> DEVICE void rows(const Params& p) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) layer_norm(const __grid_constant__ Params p) { rows<true>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) rms_norm(const __grid_constant__ Params p) { rows<false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) layer_norm(const __grid_constant__ Params p) { in_order(); rows<true>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) rms_norm(const __grid_constant__ Params p) { in_order(); rows<false>(p); }

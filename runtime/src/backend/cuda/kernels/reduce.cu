@@ -316,7 +316,7 @@ template <class A> DEVICE void join(const Params& p) {
 }
 
 #define KERNEL(NAME, BODY)                                                                      \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2) NAME(const __grid_constant__ Params p) { \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2) NAME(const __grid_constant__ Params p) { in_order(); \
         BODY;                                                                                   \
     }
 #define FOLD(NAME, A) KERNEL(NAME, fold<A>(p)) KERNEL(NAME##_join, join<A>(p))

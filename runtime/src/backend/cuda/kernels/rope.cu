@@ -21,7 +21,7 @@ struct Params {
 };
 static_assert(sizeof(Params) == 120, "mirrored by rope.rs");
 
-extern "C" __global__ void __launch_bounds__(THREADS) rope(const __grid_constant__ Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) rope(const __grid_constant__ Params p) { in_order();
     __shared__ f32 sines[PAIRS], cosines[PAIRS];
     // Heads are dealt out over grid.y.
     const u64 first = p.heads * blockIdx.y / gridDim.y;

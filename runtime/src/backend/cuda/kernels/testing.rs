@@ -36,7 +36,7 @@ impl Submit for Recorder {
 impl Recorder {
     /// What launching `op` does.
     pub(super) fn of(op: Op, inputs: &[View], outputs: &[View]) -> Self {
-        let props = Props { name: "none".into(), multiprocessors: 3, shared_optin: 0, ..Props::h200() };
+        let props = Props { name: "none".into(), multiprocessors: 3, ..Props::h200() };
         let mut gpu = Self { props, calls: Vec::new() };
         let launch = Launch { op, inputs: inputs.into(), outputs: outputs.into(), scratch: 0 };
         super::launch(&mut gpu, &launch, 0).unwrap();
