@@ -17,10 +17,27 @@ type Bench = fn() -> Result<(), Error>;
 
 const ALL: [(&str, Bench); 4] =
     [("calls", calls::run), ("partition", partition::run), ("small", small::run), ("batches", batches::run)];
+/// What `batches` starts.
+const PARTS: [(&str, Bench); 3] = [
+    ("descending-first", batches::descending_first),
+    ("descending", batches::descending),
+    ("ascending", batches::ascending),
+];
 
 fn main() -> ExitCode {
     // `cargo bench` passes `--bench`.
     let named: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [part] = named.as_slice()
+        && let Some((_, bench)) = PARTS.iter().find(|(name, _)| name == part)
+    {
+        return match bench() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{part}: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!("no figure `{unknown}`; there are calls, partition, small, batches");
         return ExitCode::from(2);
