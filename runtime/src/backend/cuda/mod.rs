@@ -7,7 +7,7 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 mod arena;
 mod blas;
@@ -206,7 +206,8 @@ impl CudaBackend {
         let function = self.function(class.kernel(), 0)?;
         let mut params = std::mem::take(&mut self.params);
         class.pack(block, &mut params);
-        let launched = self.shared.stream.launch(function, class.grid(block), &params);
+        let launched =
+            self.shared.stream.launch(function, class.grid(block), &params, self.capture.is_none());
         self.params = params;
         launched
     }
@@ -229,6 +230,8 @@ impl CudaBackend {
                 graph.find(function)?.map(|node| Head { class, node })
             }
         };
+        let ours: FxHashSet<Function> = self.functions.values().map(|&(function, _)| function).collect();
+        graph.overlap(|function| ours.contains(&function))?;
         let context = Arc::clone(&self.shared.context);
         let (before, _) = context.memory()?;
         let exec = match graph.instantiate(&self.shared.stream) {
@@ -255,7 +258,7 @@ impl Submit for CudaBackend {
 
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
         let function = self.function(kernel, grid.shared)?;
-        self.shared.stream.launch(function, grid, params)
+        self.shared.stream.launch(function, grid, params, self.capture.is_none())
     }
 
     fn faults(&self) -> FaultSink {

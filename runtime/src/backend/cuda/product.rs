@@ -33,7 +33,9 @@ impl CudaBackend {
         if output.layout.count() == 0 {
             return Ok(None);
         }
-        self.blas().map_or(Ok(None), |blas| blas.plan(inputs, output))
+        let context = Arc::clone(&self.shared.context);
+        // The library may load code when it is asked, which would spoil a capture.
+        self.blas().map_or(Ok(None), |blas| context.unordered(|| blas.plan(inputs, output)))
     }
 
     /// Scratch of a product. Outside a capture a product that is new is measured first, on its own

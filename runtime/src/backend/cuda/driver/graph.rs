@@ -2,9 +2,11 @@
 
 use std::{ffi::c_void, sync::Arc};
 
+use rustc_hash::FxHashMap;
+
 use super::{
     Context, Function, Stream,
-    types::{CUinstantiate, CUkernelNode, Handle},
+    types::{CUedge, CUinstantiate, CUkernelNode, Handle},
 };
 use crate::{Error, Result};
 
@@ -64,33 +66,85 @@ impl Graph {
     /// # Errors
     /// As [`Context::check`].
     pub(crate) fn find(&self, function: Function) -> Result<Option<KernelNode>> {
-        const KERNEL: i32 = 0;
         for node in self.nodes()? {
-            let mut kind = -1;
-            // SAFETY: a node of this graph; one integer is written.
-            let code = unsafe { (self.context.table.node_type)(node, &mut kind) };
-            self.context.check("cuGraphNodeGetType", code)?;
-            if kind != KERNEL {
-                continue;
-            }
-            let mut params = CUkernelNode {
-                function: std::ptr::null_mut(),
-                grid: [0; 3],
-                block: [0; 3],
-                shared: 0,
-                params: std::ptr::null_mut(),
-                extra: std::ptr::null_mut(),
-                kernel: std::ptr::null_mut(),
-                context: std::ptr::null_mut(),
-            };
-            // SAFETY: a kernel node of this graph; its description is written.
-            let code = unsafe { (self.context.table.node_kernel)(node, &mut params) };
-            self.context.check("cuGraphKernelNodeGetParams", code)?;
-            if params.function == function.raw() {
+            if let Some(params) = self.kernel(node)?
+                && params.function == function.raw()
+            {
                 return Ok(Some(KernelNode { node, params }));
             }
         }
         Ok(None)
+    }
+
+    /// Lets each of `ours`, kernels that wait by themselves, be brought up while the one kernel before it
+    /// ends. Does nothing where the device or the driver cannot.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn overlap(&self, ours: impl Fn(Function) -> bool) -> Result<()> {
+        const PROGRAMMATIC: CUedge = CUedge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
+        let table = self.context.table;
+        let Some(api) = table.edges.as_ref().filter(|_| self.context.props().overlaps) else { return Ok(()) };
+        let mut count = 0;
+        let none = std::ptr::null_mut();
+        // SAFETY: with null lists only the number is written.
+        let code = unsafe { (api.get)(self.raw, none, none.cast(), std::ptr::null_mut(), &mut count) };
+        self.context.check("cuGraphGetEdges", code)?;
+        let mut from = vec![std::ptr::null_mut(); count];
+        let (mut to, mut data) = (from.clone(), vec![CUedge::default(); count]);
+        // SAFETY: the lists have room for `count` edges.
+        let code =
+            unsafe { (api.get)(self.raw, from.as_mut_ptr(), to.as_mut_ptr(), data.as_mut_ptr(), &mut count) };
+        self.context.check("cuGraphGetEdges", code)?;
+        let mut into: FxHashMap<Handle, usize> = FxHashMap::default();
+        to.iter().for_each(|node| *into.entry(*node).or_default() += 1);
+        let mut kernels: FxHashMap<Handle, Option<Function>> = FxHashMap::default();
+        for node in self.nodes()? {
+            kernels.insert(node, self.kernel(node)?.map(|params| Function::of(params.function)));
+        }
+        let kernel = |node: &Handle| kernels.get(node).copied().flatten();
+        let chosen: Vec<usize> = (0..count)
+            .filter(|&i| data[i] == CUedge::default() && into.get(&to[i]) == Some(&1))
+            .filter(|&i| kernel(&from[i]).is_some() && kernel(&to[i]).is_some_and(&ours))
+            .collect();
+        let pick = |all: &[Handle]| chosen.iter().map(|&i| all[i]).collect::<Vec<_>>();
+        let (from, to) = (pick(&from), pick(&to));
+        let (plain, early) = (vec![CUedge::default(); from.len()], vec![PROGRAMMATIC; from.len()]);
+        if from.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: edges of this graph, as many as the lists hold.
+        let code = unsafe { (api.remove)(self.raw, from.as_ptr(), to.as_ptr(), plain.as_ptr(), from.len()) };
+        self.context.check("cuGraphRemoveDependencies", code)?;
+        // SAFETY: nodes of this graph that are not connected now, as many as the lists hold.
+        let code = unsafe { (api.add)(self.raw, from.as_ptr(), to.as_ptr(), early.as_ptr(), from.len()) };
+        self.context.check("cuGraphAddDependencies", code)
+    }
+
+    /// What a node launches, if it is a kernel.
+    fn kernel(&self, node: Handle) -> Result<Option<CUkernelNode>> {
+        const KERNEL: i32 = 0;
+        let mut kind = -1;
+        // SAFETY: a node of this graph; one integer is written.
+        let code = unsafe { (self.context.table.node_type)(node, &mut kind) };
+        self.context.check("cuGraphNodeGetType", code)?;
+        if kind != KERNEL {
+            return Ok(None);
+        }
+        let mut params = CUkernelNode {
+            function: std::ptr::null_mut(),
+            grid: [0; 3],
+            block: [0; 3],
+            shared: 0,
+            params: std::ptr::null_mut(),
+            extra: std::ptr::null_mut(),
+            kernel: std::ptr::null_mut(),
+            context: std::ptr::null_mut(),
+        };
+        // SAFETY: a kernel node of this graph; its description is written.
+        let code = unsafe { (self.context.table.node_kernel)(node, &mut params) };
+        self.context.check("cuGraphKernelNodeGetParams", code)?;
+        Ok(Some(params))
     }
 
     /// Makes it ready to run, its device memory uploaded on `stream`.

@@ -23,7 +23,7 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 /// A kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Function {
     raw: Handle,
 }
@@ -34,6 +34,11 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
+    /// A kernel that the driver names.
+    pub(super) fn of(raw: Handle) -> Self {
+        Self { raw }
+    }
+
     /// The driver's handle.
     pub(super) fn raw(self) -> Handle {
         self.raw

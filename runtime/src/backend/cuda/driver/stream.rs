@@ -117,11 +117,13 @@ impl Stream {
         &self.context
     }
 
-    /// Launches, or records, a kernel with one parameter of plain bytes.
+    /// Launches, or records, a kernel with one parameter of plain bytes. With `overlap` it may be brought
+    /// up while the one before it ends; not in captures, whose edges [`Graph::overlap`] changes instead: in a
+    /// capture that another thread spoils, the driver crashes on such a launch (580.159).
     ///
     /// # Errors
     /// As [`Context::check`].
-    pub(crate) fn launch(&self, function: Function, grid: Grid, params: &[u8]) -> Result<()> {
+    pub(crate) fn launch(&self, function: Function, grid: Grid, params: &[u8], overlap: bool) -> Result<()> {
         const PROGRAMMATIC_ORDER: i32 = 6;
         let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
         let attribute = CUattribute { id: PROGRAMMATIC_ORDER, pad: 0, value: 1, rest: [0; 15] };
@@ -131,7 +133,7 @@ impl Stream {
             shared: grid.shared,
             stream: self.raw,
             attributes: &attribute,
-            count: u32::from(self.context.props().overlaps),
+            count: u32::from(overlap && self.context.props().overlaps),
         };
         // SAFETY: the kernel takes one parameter of this size (asserted where the kernels are listed),
         // which the driver copies during the call, as it does the description. Addresses in it were

@@ -11,7 +11,8 @@ use std::{
 use libloading::Library;
 
 use super::types::{
-    CUaccess, CUallocation, CUdeviceptr, CUinstantiate, CUkernelNode, CUlaunch, CUpool, CUresult, Handle,
+    CUaccess, CUallocation, CUdeviceptr, CUedge, CUinstantiate, CUkernelNode, CUlaunch, CUpool, CUresult,
+    Handle,
 };
 use crate::{Error, Result};
 
@@ -21,6 +22,8 @@ macro_rules! table {
         #[derive(Debug)]
         pub(super) struct Table {
             $($(#[$doc])* pub(super) $name: unsafe extern "C" fn($($arg),*) -> CUresult,)*
+            /// Since CUDA 12.3.
+            pub(super) edges: Option<Edges>,
             /// Keeps the functions loaded.
             _library: Library,
         }
@@ -36,6 +39,7 @@ macro_rules! table {
                         };
                         *symbol.map_err(|_| format!("`{}`", $symbol.to_string_lossy()))?
                     },)*
+                    edges: Edges::new(&library),
                     _library: library,
                 })
             }
@@ -105,6 +109,31 @@ table! {
     node_type: c"cuGraphNodeGetType"(Handle, *mut c_int);
     node_kernel: c"cuGraphKernelNodeGetParams_v2"(Handle, *mut CUkernelNode);
     exec_set_kernel: c"cuGraphExecKernelNodeSetParams_v2"(Handle, Handle, *const CUkernelNode);
+}
+
+type GetEdges = unsafe extern "C" fn(Handle, *mut Handle, *mut Handle, *mut CUedge, *mut usize) -> CUresult;
+type ChangeEdges =
+    unsafe extern "C" fn(Handle, *const Handle, *const Handle, *const CUedge, usize) -> CUresult;
+
+/// Edges of graphs that say how they order.
+#[derive(Debug)]
+pub(super) struct Edges {
+    pub(super) get: GetEdges,
+    pub(super) add: ChangeEdges,
+    pub(super) remove: ChangeEdges,
+}
+
+impl Edges {
+    /// `None` with a driver that lacks one of them.
+    fn new(library: &Library) -> Option<Self> {
+        // SAFETY: the driver's function of this name, with the signature that its version suffix fixes.
+        let get = unsafe { library.get::<GetEdges>(b"cuGraphGetEdges_v2\0") };
+        // SAFETY: as above.
+        let add = unsafe { library.get::<ChangeEdges>(b"cuGraphAddDependencies_v2\0") };
+        // SAFETY: as above.
+        let remove = unsafe { library.get::<ChangeEdges>(b"cuGraphRemoveDependencies_v2\0") };
+        Some(Self { get: *get.ok()?, add: *add.ok()?, remove: *remove.ok()? })
+    }
 }
 
 /// Names under which the driver is installed.

@@ -73,6 +73,16 @@ pub(super) struct CUattribute {
     pub(super) rest: [c_int; 15],
 }
 
+/// `CUgraphEdgeData`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CUedge {
+    pub(super) from_port: u8,
+    pub(super) to_port: u8,
+    pub(super) kind: u8,
+    pub(super) reserved: [u8; 5],
+}
+
 /// `CUlaunchConfig`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +133,7 @@ mod tests {
             std::mem::offset_of!(CUattribute, value),
             std::mem::offset_of!(sys::CUlaunchAttribute, value)
         );
+        assert_eq!(size_of::<CUedge>(), size_of::<sys::CUgraphEdgeData>());
         assert_eq!(size_of::<CUpool>(), size_of::<sys::CUmemPoolProps>());
         assert_eq!(
             std::mem::offset_of!(CUpool, max_size),
