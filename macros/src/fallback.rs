@@ -38,13 +38,14 @@ impl Parse for Head {
 
 /// For an item that cannot be parsed: the error, and as much of the item as is understood.
 pub(crate) fn unparsed(item: TokenStream, error: &syn::Error) -> TokenStream {
-    let error = error.to_compile_error();
-    let Ok(Head { attrs, vis, mut sig }) = syn::parse2(item) else { return error };
     let mut errors = crate::diag::Errors::default();
+    let help = "complete the function; until then its callers see its signature";
+    errors.push_syntax(crate::diag::Code::Unparsable, error.clone(), help);
+    let Ok(Head { attrs, vis, mut sig }) = syn::parse2(item) else { return errors.finish() };
     for argument in &mut sig.inputs {
         params::take(argument, &mut errors);
     }
     lifetimes::fill_fn(&mut sig, None, None);
     let (allow, body, more) = (allow(true), body(), errors.finish());
-    quote!(#(#attrs)* #allow #vis #sig #body #error #more)
+    quote!(#(#attrs)* #allow #vis #sig #body #more)
 }

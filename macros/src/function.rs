@@ -1,13 +1,13 @@
 //! `#[graphable]` on one function: what it is, the function that is emitted, its siblings.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, quote};
 use syn::{
     Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, Type, Visibility, parse_quote,
 };
 
 use crate::{
-    diag::Errors,
+    diag::{Code, Errors},
     driver::{self, Context},
     fallback,
     graph::{Form, Graph, Parts, local},
@@ -63,7 +63,7 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
         with_boundaries(&signature, &sig, &block, &mut errors)
     } else {
         (
-            Emitted { sig: sig.clone(), body: block.to_token_stream(), siblings: TokenStream::new() },
+            Emitted { sig: sig.clone(), body: block.to_token_stream() },
             plain_parts(&signature, &block),
             plain_run(&signature, &block),
         )
@@ -73,27 +73,34 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
         (true, true) => Form::Declared,
         (true, false) => Form::Possible,
     };
-    let Emitted { sig, mut body, siblings } = emitted;
+    let Emitted { sig, mut body } = emitted;
     if form == Form::Broken {
         body = fallback::body();
     }
     let graph = Graph { sig: &signature, form, parts, run }.emit();
     let allow = fallback::allow(form == Form::Broken);
     let errors = errors.finish();
-    Expanded {
-        function: quote!(#(#attrs)* #allow #vis #sig #body),
-        siblings: quote!(#siblings #graph #errors),
-    }
+    Expanded { function: quote!(#(#attrs)* #allow #vis #sig #body), siblings: quote!(#graph #errors) }
 }
 
 fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, errors: &mut Errors) {
     if boundaries {
         let help = "remove `helper`, and call the function with `#[piecewise]`";
-        errors.push(helper, "a function with boundaries is no helper: it needs the driver", help);
+        errors.push(
+            Code::Helper,
+            helper,
+            "a function with boundaries is no helper: it needs the driver",
+            help,
+        );
     }
     if let Some(mark) = mark {
         let text = mark.to_token_stream();
-        errors.push(mark, format!("a helper's parameter takes no `{text}`"), "remove it, or `helper`");
+        errors.push(
+            Code::Helper,
+            mark,
+            format!("a helper's parameter takes no `{text}`"),
+            "remove it, or `helper`",
+        );
     }
 }
 
@@ -114,7 +121,6 @@ fn finish_helper(
 struct Emitted {
     sig: syn::Signature,
     body: TokenStream,
-    siblings: TokenStream,
 }
 
 /// One segment: the whole body.
@@ -138,7 +144,7 @@ fn plain_run(signature: &Signature, block: &Block) -> TokenStream {
     quote!(#cx.segment(#site, (#(&#idents,)*), |#key| #callee(#(#arguments),*)))
 }
 
-/// The driver, its trait, and how the graph calls it.
+/// The driver, and how the graph calls it.
 fn with_boundaries(
     signature: &Signature,
     sig: &syn::Signature,
@@ -176,21 +182,21 @@ fn with_boundaries(
         // Nothing to carry the driver: it is a parameter of its own.
         sig.inputs.push(parse_quote!(#cx: #p::Driver<#step>));
         let run = quote!(#callee(#(#arguments,)* #cx));
-        let emitted = Emitted { sig, body: quote!({ #statements }), siblings: TokenStream::new() };
-        return (emitted, parts, run);
+        return (Emitted { sig, body: quote!({ #statements }) }, parts, run);
     };
-    let needs = format_ident!("{}NeedsPiecewise", signature.prefix, span = signature.ident.span());
     let mut names = Vec::new();
     let mut open = TokenStream::new();
     if let FnArg::Typed(argument) = &mut sig.inputs[carrier] {
         let mut ty = (*argument.ty).clone();
         names = lifetimes::name_elided(&mut ty);
-        *argument.ty = Type::Verbatim(quote!(impl #needs<#step, #ty>));
+        let graph = signature.sibling("Graph");
+        let arguments = signature.type_arguments();
+        *argument.ty = Type::Verbatim(quote!(impl #p::NeedsPiecewise<#step, #graph #arguments, #ty>));
         let pattern = argument.pat.clone();
         let ident = &signature.params[carrier].ident;
         *argument.pat = Pat::Verbatim(quote!(#ident));
         let attrs = &argument.attrs;
-        open = quote!(#(#attrs)* let (#cx, #pattern) = #needs::open(#ident););
+        open = quote!(#(#attrs)* let (#cx, #pattern) = #p::NeedsPiecewise::open(#ident););
     }
     declare(&mut sig, &names, signature);
     for name in &names {
@@ -198,9 +204,7 @@ fn with_boundaries(
         sig.generics.make_where_clause().predicates.push(parse_quote!(#step: #name));
     }
     let run = quote!(#callee(#(#arguments),*));
-    let emitted =
-        Emitted { sig, body: quote!({ #open #statements }), siblings: needs_piecewise(signature, &needs) };
-    (emitted, parts, run)
+    (Emitted { sig, body: quote!({ #open #statements }) }, parts, run)
 }
 
 /// Adds lifetimes that neither the function nor its `impl` declares.
@@ -212,43 +216,6 @@ fn declare(sig: &mut syn::Signature, names: &[Lifetime], signature: &Signature) 
             sig.generics.lt_token.get_or_insert_with(Default::default);
             sig.generics.gt_token.get_or_insert_with(Default::default);
             sig.generics.params.insert(0, GenericParam::Lifetime(LifetimeParam::new(name.clone())));
-        }
-    }
-}
-
-/// The trait that makes a call without `#[piecewise]` one clear error.
-fn needs_piecewise(signature: &Signature, needs: &Ident) -> TokenStream {
-    let (p, vis, cfgs) = (private(), &signature.vis, &signature.cfgs);
-    let bare = signature.ident.to_string();
-    let (message, label, note) = if signature.name == bare {
-        (
-            format!("`{bare}` has `#[eager]` boundaries and cannot be called as plain code"),
-            format!("write `#[piecewise] {bare}(…)`"),
-            format!("only a `#[graphable]` function can: elsewhere, build a `{}Graph`", signature.prefix),
-        )
-    } else {
-        (
-            format!("`{}` has `#[eager]` boundaries and cannot be called as plain code", signature.name),
-            format!("write `#[piecewise] ….{bare}(…)`"),
-            format!("only a `#[graphable]` function can: elsewhere, build a `{}Graph`", signature.prefix),
-        )
-    };
-    quote! {
-        #(#cfgs)*
-        #[doc(hidden)]
-        #[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)]
-        #vis trait #needs<'s, A> {
-            /// The driver, and the argument.
-            fn open(self) -> (#p::Driver<'s>, A);
-        }
-
-        #(#cfgs)*
-        #[doc(hidden)]
-        #[diagnostic::do_not_recommend]
-        impl<'s, A> #needs<'s, A> for #p::InDriver<'s, A> {
-            fn open(self) -> (#p::Driver<'s>, A) {
-                (self.0, self.1)
-            }
         }
     }
 }

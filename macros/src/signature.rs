@@ -9,7 +9,7 @@ use syn::{
 };
 
 use crate::{
-    diag::Errors,
+    diag::{Code, Errors},
     lifetimes,
     params::{self, Dim, Marks},
     types::{first_type, impl_trait, named, plain, scalar, written},
@@ -117,7 +117,12 @@ impl Signature {
         }
         if params.len() > MAX_PARAMS {
             let help = "group parameters in a `#[derive(Params)]` struct, or tensors in one input";
-            errors.push(&sig.ident, format!("a graph has at most {MAX_PARAMS} parameters"), help);
+            errors.push(
+                Code::TooManyParameters,
+                &sig.ident,
+                format!("a graph has at most {MAX_PARAMS} parameters"),
+                help,
+            );
         }
         let types = sig.generics.params.iter().filter_map(|p| match p {
             GenericParam::Type(t) => Some(&t.ident),
@@ -167,6 +172,16 @@ impl Signature {
         format_ident!("{}{suffix}", self.prefix, span = self.ident.span())
     }
 
+    /// Type and const parameters, as arguments: `<T, N>`.
+    pub(crate) fn type_arguments(&self) -> proc_macro2::TokenStream {
+        let names = self.generics.params.iter().filter_map(|p| match p {
+            GenericParam::Type(t) => Some(&t.ident),
+            GenericParam::Const(c) => Some(&c.ident),
+            GenericParam::Lifetime(_) => None,
+        });
+        quote!(<#(#names),*>)
+    }
+
     /// What keeps a function without our attributes from being a graph as well.
     pub(crate) fn is_graph(&self) -> bool {
         let unsized_param = self.generics.type_params().any(|p| p.bounds.iter().any(is_relaxed));
@@ -214,7 +229,12 @@ fn is_relaxed(bound: &TypeParamBound) -> bool {
 
 fn check_qualifiers(sig: &syn::Signature, errors: &mut Errors) {
     let mut refuse = |at: &dyn ToTokens, what: &str, why: &str, help: &str| {
-        errors.push(&at.to_token_stream(), format!("a graph function cannot be {what}: {why}"), help);
+        errors.push(
+            Code::Qualifier,
+            &at.to_token_stream(),
+            format!("a graph function cannot be {what}: {why}"),
+            help,
+        );
     };
     if let Some(token) = &sig.asyncness {
         refuse(token, "`async`", "a recording runs to its end", "remove `async`; reads wait by themselves");
@@ -280,7 +300,12 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
     let unit: Type = parse_quote!(());
     let ReturnType::Type(_, ret) = &sig.output else {
         let help = "end it with `-> Result<Tensor<f32>>`, or what it computes";
-        errors.push(&sig.ident, "a graph function returns a `Result`: capture and replay can fail", help);
+        errors.push(
+            Code::ReturnType,
+            &sig.ident,
+            "a graph function returns a `Result`: capture and replay can fail",
+            help,
+        );
         let krate = crate::krate::krate();
         return (parse_quote!(#krate::Result<()>), unit);
     };
@@ -291,6 +316,7 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
     let Some(output) = output else {
         let text = written(ret);
         errors.push(
+            Code::ReturnType,
             ret,
             "a graph function returns a `Result`: capture and replay can fail",
             format!("write `Result<{text}>`, with any error type that has `From<graphable::Error>`"),
@@ -299,6 +325,7 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
     };
     if !lifetimes::name_elided(&mut output.clone()).is_empty() {
         errors.push(
+            Code::ReturnedReference,
             &output,
             "a graph returns values, not references",
             "return the tensor; a clone of it is cheap",
@@ -316,12 +343,18 @@ fn this(
     errors: &mut Errors,
 ) -> Param {
     if let Some(mark) = marks.any() {
-        errors.push(mark, "`self` takes no attribute", "remove it: `&self` is a struct of parameters");
+        errors.push(
+            Code::MisplacedAttribute,
+            mark,
+            "`self` takes no attribute",
+            "remove it: `&self` is a struct of parameters",
+        );
     }
     let shared =
         receiver.reference.is_some() && receiver.mutability.is_none() && receiver.colon_token.is_none();
     if !shared {
         errors.push(
+            Code::Receiver,
             receiver,
             "a graph method takes `&self`: a replay runs no host code that could change or consume it",
             "write `&self`; what changes on the device is a `State` field",
@@ -345,13 +378,19 @@ fn param(
     let ident = match &*typed.pat {
         Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => p.ident.clone(),
         other => {
-            errors.push(other, "a graph function's parameters are plain names", "take it apart in the body");
+            errors.push(
+                Code::Pattern,
+                other,
+                "a graph function's parameters are plain names",
+                "take it apart in the body",
+            );
             format_ident!("__p{index}", span = Span::mixed_site())
         }
     };
     if let Some(cfg) = typed.attrs.iter().find(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr"))
     {
         errors.push(
+            Code::ConditionalParameter,
             cfg,
             "`#[cfg]` on a parameter of a graph function",
             "write the function twice, each with a `#[cfg]`",
@@ -362,7 +401,7 @@ fn param(
         if matches!(kind, Some(Kind::HostTensor(_) | Kind::Device(_)) | None) {
             return params::dims(attr, generics, symbols, errors);
         }
-        errors.push(attr, "only tensors have `#[dims]`", "remove it");
+        errors.push(Code::DimsTarget, attr, "only tensors have `#[dims]`", "remove it");
         None
     });
     // For the signatures that a function with errors still gets.
@@ -374,11 +413,12 @@ fn param(
 fn kind(ident: &Ident, ty: &Type, marks: &Marks, step: &Lifetime, errors: &mut Errors) -> Option<Kind> {
     if let (Some(_), Some(key)) = (&marks.host, &marks.key) {
         let help = "keep `#[host]` for a value refreshed on every call, `#[key]` for one recording per value";
-        errors.push(key, "a parameter is `#[host]` or `#[key]`", help);
+        errors.push(Code::RepeatedAttribute, key, "a parameter is `#[host]` or `#[key]`", help);
         return None;
     }
     if let Some(token) = impl_trait(ty) {
         errors.push(
+            Code::ImplTrait,
             &token,
             "a graph function has no `impl Trait` parameter",
             "name the type, or a type parameter",
@@ -396,7 +436,12 @@ fn kind(ident: &Ident, ty: &Type, marks: &Marks, step: &Lifetime, errors: &mut E
                 "take `&`, and hold what changes on the device in a `State` field".to_owned(),
             ),
         };
-        errors.push(token, format!("a graph function has no `&mut` parameter: {message}"), help);
+        errors.push(
+            Code::MutParameter,
+            token,
+            format!("a graph function has no `&mut` parameter: {message}"),
+            help,
+        );
         return None;
     }
     let inner = match ty {
@@ -417,19 +462,34 @@ fn kind(ident: &Ident, ty: &Type, marks: &Marks, step: &Lifetime, errors: &mut E
             }
             None => format!("write `#[host] {ident}: &Tensor<…>`; the call takes a slice"),
         };
-        errors.push(host, "`#[host]` data arrives in a tensor or scalar on the device", help);
+        errors.push(
+            Code::HostParameter,
+            host,
+            "`#[host]` data arrives in a tensor or scalar on the device",
+            help,
+        );
         return None;
     }
     if marks.key.is_some() {
         if let Some(what) = ["Tensor", "Scalar"].iter().find(|n| named(inner.unwrap_or(ty), n).is_some()) {
             let help = "remove `#[key]`: a tensor's shape and address are compared anyway";
-            errors.push(ty, format!("a `{what}` is no `#[key]`: what it holds is on the device"), help);
+            errors.push(
+                Code::KeyMisuse,
+                ty,
+                format!("a `{what}` is no `#[key]`: what it holds is on the device"),
+                help,
+            );
             return None;
         }
         match inner {
             Some(inner) if !matches!(inner, Type::Path(p) if p.path.is_ident("str")) => {
                 let text = written(inner);
-                errors.push(ty, "a `#[key]` is passed by value", format!("write `#[key] {ident}: {text}`"));
+                errors.push(
+                    Code::KeyMisuse,
+                    ty,
+                    "a `#[key]` is passed by value",
+                    format!("write `#[key] {ident}: {text}`"),
+                );
                 return None;
             }
             _ => return Some(Kind::Key),
@@ -449,7 +509,7 @@ fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
     if let Some(element) = scalar(ty) {
         let text = written(ty);
         errors.push(
-            ty,
+            Code::BareScalar, ty,
             format!("`{ident}` is a host value: a recording would keep its first value for ever"),
             format!(
                 "write `#[key] {ident}: {text}` for one recording per value, or `#[host] {ident}: &Scalar<{element}>` \
@@ -467,7 +527,7 @@ fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
             format!("pass parameters by reference (`{ident}: &…`), host values as `#[key] {ident}: {text}`"),
         )
     };
-    errors.push(ty, message, help);
+    errors.push(Code::ByValue, ty, message, help);
 }
 
 /// `decode_step` as `DecodeStep`.

@@ -7,6 +7,7 @@ use quote::{quote, quote_spanned};
 use syn::{Expr, Local, Stmt};
 
 use super::{Binding, Tail, Transform, attrs, classify, ends, free, is_unit_like, span_of};
+use crate::diag::Code;
 
 /// Driver statements, some of which may turn out to be unnecessary.
 enum Piece {
@@ -113,7 +114,7 @@ impl Transform<'_, '_> {
         });
         if let Some(name) = changing.map(str::to_owned) {
             self.errors.push(
-                token,
+                Code::MoveClosure, token,
                 format!("a `move` closure keeps the value that the `mut` variable `{name}` has here, and each segment makes its closures anew"),
                 format!("copy it first: `let fixed = {name};`, and use `fixed` in the closure"),
             );
@@ -485,6 +486,7 @@ impl Transform<'_, '_> {
         let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr));
         if named_so && called && attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
             self.errors.push_span(
+                Code::Guard,
                 p.ident.span(),
                 format!(
                     "the guard `{}` would be held across a boundary, and a replay does not take it",

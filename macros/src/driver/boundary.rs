@@ -9,6 +9,7 @@ use syn::{
 };
 
 use super::{Transform, attrs, classify, cx, free, shortened};
+use crate::diag::Code;
 
 impl Transform<'_, '_> {
     /// An expression of the driver: boundaries in it are expanded, wherever the whole of it is one.
@@ -51,6 +52,7 @@ impl Transform<'_, '_> {
         syn::visit::Visit::visit_expr(&mut marks, expr);
         for a in marks.0 {
             self.errors.push(
+                Code::BoundaryPosition,
                 &a,
                 "a boundary in the middle of an expression",
                 "bind it first: `let v = #[eager] …;`, then use `v`",
@@ -99,6 +101,7 @@ impl Transform<'_, '_> {
         self.plan.push(quote!(#p::PlanItem::Piecewise { site: #site, call: #text }));
         let Some(call) = innermost_call(&mut inner) else {
             self.errors.push(
+                Code::PiecewiseTarget,
                 attr,
                 "`#[piecewise]` marks a call of a function with boundaries",
                 "write `#[piecewise] layer(&x)?`",
@@ -113,7 +116,7 @@ impl Transform<'_, '_> {
         for arg in args.iter() {
             if !classify::call_free(arg) {
                 self.errors.push(
-                    arg,
+                    Code::PiecewiseArgument, arg,
                     "an argument of a `#[piecewise]` call makes calls of its own, which no segment would hold",
                     "bind it first: `let a = …;`, then pass `a`",
                 );

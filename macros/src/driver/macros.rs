@@ -2,7 +2,7 @@
 
 use syn::visit::{self, Visit};
 
-use crate::diag::Errors;
+use crate::diag::{Code, Errors};
 
 const ALLOWED: [&str; 24] = [
     "vec",
@@ -46,6 +46,7 @@ pub(super) fn check(stmts: &[syn::Stmt], errors: &mut Errors) {
             let name = last.ident.to_string();
             if PRINTS.contains(&name.as_str()) {
                 self.0.push(
+                    Code::Prints,
                     &mac.path,
                     format!(
                         "`{name}!` in a segment runs when the segment is recorded, and never in a replay"
@@ -54,6 +55,7 @@ pub(super) fn check(stmts: &[syn::Stmt], errors: &mut Errors) {
                 );
             } else if !ALLOWED.contains(&name.as_str()) {
                 self.0.push(
+                    Code::UnknownMacro,
                     &mac.path,
                     format!("`{name}!` is not known to be harmless in a segment: a replay does not run it"),
                     "call a function instead, or move it into an `#[eager] { … }` region or a `#[host] let`",

@@ -7,7 +7,7 @@ use syn::{
 };
 
 use super::{attrs, free};
-use crate::diag::{Errors, nearest};
+use crate::diag::{Code, Errors, nearest};
 
 const KNOWN: [&str; 4] = ["eager", "piecewise", "host", "key"];
 
@@ -31,6 +31,7 @@ impl Check<'_> {
         }
         if let Some(near) = nearest(&name, &KNOWN) {
             self.errors.push(
+                Code::UnknownAttribute,
                 a,
                 format!("there is no attribute `{name}` here"),
                 format!("did you mean `#[{near}]`?"),
@@ -42,6 +43,7 @@ impl Check<'_> {
         for a in attrs::of(operand) {
             if attrs::is_ours(a) {
                 self.errors.push(
+                    Code::BoundaryPosition,
                     a,
                     format!("this attribute belongs to the left operand of the {whole}, not to all of it"),
                     format!("write `{example}`"),
@@ -63,7 +65,7 @@ impl<'a> Visit<'a> for Check<'_> {
         self.unknown(a);
         if self.depth > 0 && attrs::is_ours(a) {
             self.errors.push(
-                a,
+                Code::NestedBoundary, a,
                 "a boundary inside a closure, an async block or another eager region",
                 "a boundary must stand in the function's own statements; make the closure a loop, or a function of its own",
             );
@@ -79,6 +81,7 @@ impl<'a> Visit<'a> for Check<'_> {
                     None => "x".to_owned(),
                 };
                 self.errors.push(
+                    Code::MisplacedAttribute,
                     a,
                     format!("`#[{name}]` marks an expression, not a `let`"),
                     format!("write `let {text} = #[{name}] …;`"),
@@ -103,6 +106,7 @@ impl<'a> Visit<'a> for Check<'_> {
             for wrong in ["host", "key"] {
                 if a.path().is_ident(wrong) {
                     self.errors.push(
+                        Code::MisplacedAttribute,
                         a,
                         format!("`#[{wrong}]` marks a parameter or a `let`, not an expression"),
                         format!("write `#[{wrong}] let x = …;`"),
@@ -116,7 +120,7 @@ impl<'a> Visit<'a> for Check<'_> {
             let own = attrs::boundary(expr).is_some();
             if own && self.depth > 0 {
                 self.errors.push_span(
-                    attrs::of(expr).first().map_or(expr.span(), Spanned::span),
+                    Code::NestedBoundary, attrs::of(expr).first().map_or(expr.span(), Spanned::span),
                     "a boundary inside a closure, an async block or another eager region",
                     "a boundary must stand in the function's own statements; make the closure a loop, or a function of its own",
                 );

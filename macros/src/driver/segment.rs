@@ -12,6 +12,7 @@ use super::{
     macros,
     replace::Replace,
 };
+use crate::diag::Code;
 
 /// Live-ins are listed in rows of this many: tuples have no more elements than 32, and rows fit 32 times.
 const ROW: usize = 32;
@@ -26,9 +27,24 @@ fn rows(items: &[TokenStream]) -> TokenStream {
 }
 
 /// Where live-in `at` is found in the key.
-fn element(k: &Ident, at: usize, tainted: bool) -> TokenStream {
+fn element(k: &Ident, at: usize) -> TokenStream {
     let (row, column) = (syn::Index::from(at / ROW), syn::Index::from(at % ROW));
-    if tainted { quote!(#k.#row.#column.0) } else { quote!(#k.#row.#column) }
+    quote!(#k.#row.#column)
+}
+
+/// A live-in of the key. What is wrong with it is shown at `shown`.
+fn entering(shown: Span, place: &TokenStream, tainted: bool, field: bool) -> TokenStream {
+    let p = crate::krate::private_at(shown);
+    let facade = Ident::new(
+        match (tainted, field) {
+            (false, false) => "EntersSegment",
+            (false, true) => "FieldEntersSegment",
+            (true, false) => "EagerEntersSegment",
+            (true, true) => "EagerFieldEntersSegment",
+        },
+        shown,
+    );
+    quote_spanned!(shown=> #p::#facade::enter(&#place))
 }
 
 /// A name that a run binds at its top level and later code needs.
@@ -106,7 +122,6 @@ impl Transform<'_, '_> {
             let ident = &u.ident;
             // What is wrong with a live-in is shown where it is used.
             let shown = crate::krate::generated_at(ident.span());
-            let p_shown = crate::krate::private_at(shown);
             self.check_through(u, mutable);
             if u.assigned && (uninit && !self.assigned.contains(&id) || assigned_first(run, name)) {
                 let mutability = (mutable || u.touched).then(|| quote!(mut));
@@ -115,39 +130,28 @@ impl Transform<'_, '_> {
             }
             let change = u.assigned || u.touched && mutable;
             if u.whole || change || bound_inside.contains(name) || u.fields.is_empty() {
-                let source = element(&k, keys.len(), tainted);
-                keys.push(if tainted {
-                    quote_spanned!(shown=> #p_shown::FromEager(&#ident))
-                } else {
-                    quote_spanned!(shown=> &#ident)
-                });
+                let source = element(&k, keys.len());
+                keys.push(entering(shown, &quote!(#ident), tainted, false));
                 names.push(name.clone());
                 if name == "self" {
                     let this = Ident::new("__self", Span::mixed_site());
-                    lets.extend(quote_spanned!(shown=> let #this = ::core::clone::Clone::clone(#source);));
+                    lets.extend(quote_spanned!(shown=> let #this = #source.copy();));
                     replace.this = Some(this);
                 } else {
                     let mutability = change.then(|| quote!(mut));
                     let allow = change.then(|| quote!(#[allow(unused_mut, unused_assignments)]));
-                    lets.extend(
-                        quote_spanned!(shown=> #allow let #mutability #ident = ::core::clone::Clone::clone(#source);),
-                    );
+                    lets.extend(quote_spanned!(shown=> #allow let #mutability #ident = #source.copy();));
                     if u.by_value {
                         moved.push(ident.clone());
                     }
                 }
             } else {
                 for path in pruned(&u.fields) {
-                    let source = element(&k, keys.len(), tainted);
-                    let place = place(ident, &path);
-                    keys.push(if tainted {
-                        quote_spanned!(shown=> #p_shown::FromEager(&#place))
-                    } else {
-                        quote_spanned!(shown=> &#place)
-                    });
+                    let source = element(&k, keys.len());
+                    keys.push(entering(shown, &place(ident, &path), tainted, true));
                     names.push(format!("{name}.{}", path.join(".")));
                     let field = self.fresh("f");
-                    lets.extend(quote!(let #field = #source;));
+                    lets.extend(quote!(let #field = #source.get();));
                     replace.fields.push((name.clone(), path, field));
                 }
             }
@@ -263,8 +267,10 @@ impl Transform<'_, '_> {
                 value = Some(quote!(#t));
             }
             let (out_patterns, out_values) = (rows(&out_patterns), rows(&out_values));
+            let p = crate::krate::private_at(method.span());
+            let outputs = Ident::new("SegmentOutputs", method.span());
             let call = quote! {
-                #cx.#method(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
+                #p::#outputs::#method(#cx, #site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
                     #lets
                     #body
                     #value_let
@@ -402,6 +408,7 @@ impl Transform<'_, '_> {
     fn check_through(&mut self, u: &Use, mutable: bool) {
         if u.through && !mutable {
             self.errors.push(
+                Code::WritesThrough,
                 &u.ident,
                 format!("a segment writes through `{}`: a replay would not do it again", u.ident),
                 "write in an `#[eager]` region, or make the value an output of the segment",
@@ -432,7 +439,7 @@ impl Transform<'_, '_> {
         let shadowed = captured.iter().find(|(n, id)| self.lookup(n).is_none_or(|b| b.id != *id));
         if let Some((name, _)) = shadowed {
             self.errors.push(
-                used,
+                Code::ShadowedCapture, used,
                 format!("the closure `{used}` captures `{name}`, which is shadowed here; each segment makes its closures anew"),
                 format!("give one of the two `{name}` another name"),
             );

@@ -113,7 +113,7 @@ fn arguments_of_the_attribute() {
     assert_eq!(errors("helper", f), [""; 0]);
     assert_eq!(
         errors("helpr", f),
-        ["`#[graphable]` has no argument `helpr`\n\nhelp: did you mean `helper`?"]
+        ["[G001] `#[graphable]` has no argument `helpr`\n\nhelp: did you mean `helper`?"]
     );
     assert!(errors("full", f)[0].ends_with("help: it takes `helper` (fill lifetimes only), or nothing"));
     assert_eq!(errors("a = 1", f).len(), 1);
