@@ -3,7 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, Type, Visibility, parse_quote,
+    Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, Type, Visibility,
+    parse_quote, visit_mut::VisitMut,
 };
 
 use crate::{
@@ -11,8 +12,9 @@ use crate::{
     driver::{self, Context},
     fallback,
     graph::{Form, Graph, Parts, local},
+    kinds::Kind,
     krate::private,
-    lifetimes,
+    lifetimes, lints,
     params::{self, Marks},
     signature::{Owner, Signature},
 };
@@ -26,6 +28,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) owner: Option<&'a Owner>,
     /// `#[graphable(helper)]`.
     pub(crate) helper: Option<&'a Ident>,
+    /// For a body that cannot be parsed: why. The block then stands for nothing.
+    pub(crate) broken: Option<Errors>,
 }
 
 /// What becomes of it.
@@ -36,19 +40,26 @@ pub(crate) struct Expanded {
 }
 
 pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
-    let Unit { attrs, vis, mut sig, mut block, owner, helper } = unit;
-    let mut errors = Errors::default();
+    let Unit { attrs, vis, mut sig, mut block, owner, helper, broken } = unit;
+    let unparsed = broken.is_some();
+    let mut errors = broken.unwrap_or_default();
     let marks: Vec<Marks> =
         sig.inputs.iter_mut().map(|argument| params::take(argument, &mut errors)).collect();
     lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
     let boundaries = driver::has_boundaries(&block);
+    if !boundaries {
+        driver::attrs::Keys.visit_block_mut(&mut block);
+    }
     let mark = marks.iter().find_map(Marks::any);
     if let Some(helper) = helper {
         check_helper(helper, boundaries, mark, &mut errors);
     }
     let declared = boundaries || mark.is_some();
     let plain = helper.is_some() || !declared && owner.is_some();
-    if plain || !errors.is_empty() && !declared {
+    if plain && !unparsed {
+        lints::check(&block, &lint_context(&sig, None), &mut errors);
+    }
+    if plain || !errors.is_empty() && !declared && !unparsed {
         return finish_helper(attrs, vis, &sig, &block, errors);
     }
 
@@ -58,6 +69,14 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
         return finish_helper(attrs, vis, &sig, &block, errors);
     }
     errors.append(problems);
+    if !unparsed {
+        let context = lint_context(&sig, Some(&signature));
+        lints::check(&block, &context, &mut errors);
+        if declared && !boundaries {
+            lints::macros::check_whole(&block.stmts, &mut errors);
+            lints::effects::check(&block.stmts, &context.params, &mut errors);
+        }
+    }
 
     let (emitted, parts, run) = if boundaries {
         with_boundaries(&signature, &sig, &block, &mut errors)
@@ -68,14 +87,16 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
             plain_run(&signature, &block),
         )
     };
-    let form = match (errors.is_empty(), declared) {
-        (false, _) => Form::Broken,
-        (true, true) => Form::Declared,
-        (true, false) => Form::Possible,
+    let form = match (errors.is_breaking(), declared) {
+        (true, _) => Form::Broken,
+        (false, true) => Form::Declared,
+        (false, false) => Form::Possible,
     };
-    let Emitted { sig, mut body } = emitted;
+    let Emitted { mut sig, mut body } = emitted;
     if form == Form::Broken {
         body = fallback::body();
+        let ret = &signature.ret;
+        sig.output = parse_quote!(-> #ret);
     }
     let graph = Graph { sig: &signature, form, parts, run }.emit();
     let allow = fallback::allow(form == Form::Broken);
@@ -112,10 +133,39 @@ fn finish_helper(
     block: &Block,
     errors: Errors,
 ) -> Expanded {
-    let broken = !errors.is_empty();
+    let broken = errors.is_breaking();
     let body = if broken { fallback::body() } else { block.to_token_stream() };
     let allow = fallback::allow(broken);
     Expanded { function: quote!(#(#attrs)* #allow #vis #sig #body), siblings: errors.finish() }
+}
+
+/// Names and types of the parameters, and what `#[dims]` says of them in a graph.
+fn lint_context<'a>(sig: &'a syn::Signature, graph: Option<&'a Signature>) -> lints::Context<'a> {
+    let named = sig.inputs.iter().filter_map(|argument| match argument {
+        FnArg::Typed(typed) => match &*typed.pat {
+            Pat::Ident(p) => Some((&p.ident, Some(&*typed.ty))),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    });
+    let named: Vec<(&Ident, Option<&Type>)> = named.collect();
+    let dims = |ident: &Ident| {
+        let param = graph?.params.iter().find(|p| p.ident == *ident)?;
+        match (&param.dims, &param.kind) {
+            (Some(dims), _) => Some(dims.iter().map(params::Dim::number).collect()),
+            (None, Kind::HostScalar(_)) => Some(Vec::new()),
+            _ => None,
+        }
+    };
+    let tensors = named
+        .iter()
+        .filter(|(_, ty)| ty.is_some_and(lints::is_tensor_type))
+        .map(|(ident, _)| lints::TensorParam { name: ident.to_string(), dims: dims(ident) });
+    lints::Context {
+        tensors: tensors.collect(),
+        symbols: graph.map_or(&[], |g| &g.symbols),
+        params: named.iter().map(|(ident, _)| *ident).collect(),
+    }
 }
 
 struct Emitted {
@@ -174,7 +224,7 @@ fn with_boundaries(
     let carrier = sig.inputs.iter().position(|a| matches!(a, FnArg::Typed(_)));
     let callee = &signature.callee;
     let arguments = idents.enumerate().map(|(i, ident)| {
-        if Some(i) == carrier { quote!(#p::InDriver(#cx, #ident)) } else { quote!(#ident) }
+        if Some(i) == carrier { quote!(#p::PiecewiseArgument(#cx, #ident)) } else { quote!(#ident) }
     });
     let arguments: Vec<TokenStream> = arguments.collect();
     let step = &signature.step;

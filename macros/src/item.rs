@@ -23,6 +23,7 @@ pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
                 block: *item.block,
                 owner: None,
                 helper: only_lifetimes.as_ref(),
+                broken: None,
             });
             quote!(#function #siblings)
         }

@@ -38,6 +38,7 @@ fn inherent(method: &ImplItemFn, owner: &Owner) -> (TokenStream, TokenStream) {
         block: method.block.clone(),
         owner: Some(owner),
         helper: None,
+        broken: None,
     });
     (expanded.function, expanded.siblings)
 }

@@ -33,6 +33,19 @@ pub(crate) enum Dim {
     Size(Expr),
 }
 
+impl Dim {
+    /// The size, where it is a number.
+    pub(crate) fn number(&self) -> Option<usize> {
+        match self {
+            Self::Size(Expr::Lit(lit)) => match &lit.lit {
+                Lit::Int(int) => int.base10_parse().ok(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// Takes our attributes off a parameter.
 pub(crate) fn take(argument: &mut FnArg, errors: &mut Errors) -> Marks {
     let attrs = match argument {

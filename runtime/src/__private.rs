@@ -5,9 +5,9 @@ pub use bytemuck;
 pub use crate::{
     crossing::{
         EagerEntersSegment, EagerFieldEntersSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey,
-        GraphParams, GraphResult, Held, LeavesSegment, NeedsPiecewise, SegmentOutputs,
+        GraphParams, GraphResult, Held, LeavesSegment, NeedsPiecewise, PiecewiseArgument, SegmentOutputs,
     },
-    driver::{Driver, InDriver},
+    driver::Driver,
     eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
     element::HostSlot,
     function::{Frame, Function, FunctionSpec, Options, StaticInput, Synthetic, SyntheticSlice},

@@ -8,7 +8,7 @@
 
 use crate::{
     Error, Result,
-    driver::{Driver, InDriver},
+    driver::Driver,
     key::{DeviceValue, Key, KeyWriter, LiveIn},
     output::LiveOut,
     params::Params,
@@ -238,9 +238,13 @@ pub trait GraphKey {
 #[diagnostic::do_not_recommend]
 impl<T: Key> GraphKey for T {}
 
+/// The first argument of a `#[piecewise]` call, with the driver that it runs in.
+#[derive(Debug)]
+pub struct PiecewiseArgument<'s, A>(pub Driver<'s>, pub A);
+
 /// What the first argument of a function with boundaries must be; `G` is the function's graph.
 #[diagnostic::on_unimplemented(
-    message = "[G060] a function with `#[eager]` boundaries is called as plain code: it is that of `{G}`",
+    message = "[G060] the function of `{G}` has `#[eager]` boundaries and cannot be called as plain code",
     label = "write `#[piecewise]` before the call",
     note = "only a `#[graphable]` function can make such a call; elsewhere, build a `{G}`"
 )]
@@ -250,7 +254,7 @@ pub trait NeedsPiecewise<'s, G, A> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<'s, G, A> NeedsPiecewise<'s, G, A> for InDriver<'s, A> {
+impl<'s, G, A> NeedsPiecewise<'s, G, A> for PiecewiseArgument<'s, A> {
     fn open(self) -> (Driver<'s>, A) {
         (self.0, self.1)
     }

@@ -153,5 +153,4 @@ catalogue! {
     G101 OverlappingSteps Type "Two steps at once" "tensors of two runtimes have one type: `Error::DifferentRuntimes`, at the first operation";
     G102 HiddenRead Type "Reading device data behind an alias, a generic or a helper" "";
     G103 NotState Type "Writing to what is no `State`" "";
-    G104 NotSend Type "A tensor on another thread" "";
 }

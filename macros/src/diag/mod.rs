@@ -13,6 +13,8 @@ pub(crate) use nearest::nearest;
 #[derive(Default)]
 pub(crate) struct Errors {
     list: Vec<syn::Error>,
+    /// Whether the function cannot be emitted: rustc would find more that is wrong with it.
+    breaking: bool,
 }
 
 impl Errors {
@@ -25,6 +27,7 @@ impl Errors {
         help: impl std::fmt::Display,
     ) {
         // Not only the first token: all of `at` is underlined.
+        self.breaking |= !code.harmless();
         self.list.push(syn::Error::new_spanned(at, rendered(code, message, help)));
     }
 
@@ -36,6 +39,7 @@ impl Errors {
         message: impl std::fmt::Display,
         help: impl std::fmt::Display,
     ) {
+        self.breaking |= !code.harmless();
         self.list.push(syn::Error::new(at, rendered(code, message, help)));
     }
 
@@ -49,6 +53,16 @@ impl Errors {
     /// The errors of another part of the same function.
     pub(crate) fn append(&mut self, other: Self) {
         self.list.extend(other.list);
+        self.breaking |= other.breaking;
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether a function with these errors is emitted without its body.
+    pub(crate) fn is_breaking(&self) -> bool {
+        self.breaking
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -58,6 +72,28 @@ impl Errors {
     /// All errors as `compile_error!` calls; nothing when there are none.
     pub(crate) fn finish(self) -> TokenStream {
         self.list.iter().map(syn::Error::to_compile_error).collect()
+    }
+}
+
+impl Code {
+    /// Whether the code is sound Rust all the same: it is emitted, so that what it uses is not called unused.
+    fn harmless(self) -> bool {
+        use Code::*;
+        matches!(
+            self,
+            Prints
+                | InputOutput
+                | Clock
+                | Randomness
+                | Threads
+                | Environment
+                | Ambient
+                | Synchronises
+                | DriverOperation
+                | DimsContradiction
+                | Guard
+                | Recursion
+        )
     }
 }
 

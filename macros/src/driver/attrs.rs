@@ -1,7 +1,11 @@
 //! Our attributes on expressions and statements.
 
 use proc_macro2::Ident;
-use syn::{Attribute, Expr, Token, parse::ParseStream};
+use syn::{
+    Attribute, Expr, Token,
+    parse::ParseStream,
+    visit_mut::{self, VisitMut},
+};
 
 use crate::diag::{Code, Errors, nearest};
 
@@ -188,6 +192,17 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
 /// `#[host]` or `#[key]` on a `let`.
 pub(crate) fn let_flag(attrs: &[Attribute], name: &str) -> bool {
     attrs.iter().any(|a| a.path().is_ident(name))
+}
+
+/// Takes the `#[key]`s off `let`s that no driver sees: what they hold is keyed there anyway.
+pub(crate) struct Keys;
+
+impl VisitMut for Keys {
+    fn visit_local_mut(&mut self, local: &mut syn::Local) {
+        local.attrs.retain(|a| !a.path().is_ident("key"));
+        visit_mut::visit_local_mut(self, local);
+    }
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
 /// The boundary that a `let`'s value is.

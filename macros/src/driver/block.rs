@@ -187,7 +187,9 @@ impl Transform<'_, '_> {
             && !host
             && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
         let live = self.live_after(&from[1..], after);
+        self.hint = hint(local);
         let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
+        self.hint = None;
         let (own_attrs, pat) = (&plain.attrs, &plain.pat);
         let diverge = init.diverge.as_ref().map(|(_, e)| {
             let block = match &**e {
@@ -513,6 +515,14 @@ pub(super) fn closure_name(local: &Local) -> Option<String> {
         return None;
     }
     free::bound(&local.pat).first().map(|b| b.ident.to_string())
+}
+
+/// The type of a `let` whose value is a region: generic values, as of `collect`, are found by it.
+fn hint(local: &Local) -> Option<syn::Type> {
+    match (&local.pat, attrs::of_init(local)) {
+        (syn::Pat::Type(t), Some(attrs::Boundary::Eager(_))) => Some((*t.ty).clone()),
+        _ => None,
+    }
 }
 
 /// Whether all boundaries of the expression are `#[piecewise]` calls: their results come from segments.

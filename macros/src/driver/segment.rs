@@ -7,12 +7,14 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{Expr, Local, Member, Stmt, visit_mut::VisitMut};
 
 use super::{
-    Tail, Transform, block, classify, cx, free,
+    Tail, Transform, attrs, block, classify, cx, free,
     free::{Bound, Use, Uses},
-    macros,
     replace::Replace,
 };
-use crate::diag::Code;
+use crate::{
+    diag::Code,
+    lints::{effects, macros},
+};
 
 /// Live-ins are listed in rows of this many: tuples have no more elements than 32, and rows fit 32 times.
 const ROW: usize = 32;
@@ -73,11 +75,9 @@ impl Transform<'_, '_> {
         rest: &Uses,
         after: &HashSet<usize>,
     ) -> TokenStream {
-        macros::check(run, self.errors);
         let tail_stmt = tail.map(|(e, _)| Stmt::Expr(e.clone(), None));
-        if let Some(stmt) = &tail_stmt {
-            macros::check(std::slice::from_ref(stmt), self.errors);
-        }
+        macros::check(run.iter().chain(&tail_stmt), self.errors);
+        effects::check(run.iter().chain(&tail_stmt), &self.context.params, self.errors);
         let only_closures = tail.is_none()
             && run.iter().all(|s| matches!(s, Stmt::Local(l) if block::closure_name(l).is_some()));
         if only_closures {
@@ -206,6 +206,7 @@ impl Transform<'_, '_> {
             }
             let mut stmt = stmt.clone();
             replace.visit_stmt_mut(&mut stmt);
+            attrs::Keys.visit_stmt_mut(&mut stmt);
             let closure = matches!(&stmt, Stmt::Local(l) if block::closure_name(l).is_some());
             // It may be used only by a later segment, which has its own copy.
             let allow = closure.then(|| quote!(#[allow(unused_variables)]));
@@ -215,6 +216,7 @@ impl Transform<'_, '_> {
         if let Some((expr, _)) = tail {
             let mut expr = expr.clone();
             replace.visit_expr_mut(&mut expr);
+            attrs::Keys.visit_expr_mut(&mut expr);
             tail_tokens = Some(quote!(#expr));
         }
 

@@ -11,9 +11,9 @@ use syn::{Lifetime, PathArguments, Type, spanned::Spanned};
 
 use super::{Form, Graph, element};
 use crate::{
+    kinds::Kind,
     krate::{krate, private},
     lifetimes,
-    signature::Kind,
 };
 
 /// Types that need no bound as elements.

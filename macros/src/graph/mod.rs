@@ -5,9 +5,10 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{GenericParam, Type, spanned::Spanned};
 
 use crate::{
+    kinds::Kind,
     krate::{krate, private},
     params::Dim,
-    signature::{Kind, Param, Signature},
+    signature::{Param, Signature},
 };
 
 mod bounds;
