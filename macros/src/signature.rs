@@ -212,7 +212,7 @@ fn check_qualifiers(sig: &syn::Signature, errors: &mut Errors) {
     let mut refuse = |at: &dyn ToTokens, what: &str, why: &str, help: &str| {
         errors.push(
             Code::Qualifier,
-            &at.to_token_stream(),
+            at.to_token_stream(),
             format!("a graph function cannot be {what}: {why}"),
             help,
         );

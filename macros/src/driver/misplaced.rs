@@ -74,7 +74,7 @@ impl Check<'_> {
     /// A capability that hides a value: it was meant as an argument, most likely.
     fn capability(&mut self, expr: &Expr) {
         let Some(cx) = attrs::eager_capability(expr) else { return };
-        if self.params.iter().any(|p| *p == &cx) {
+        if self.params.contains(&&cx) {
             self.errors.push(
                 Code::ConfusingName,
                 &cx,

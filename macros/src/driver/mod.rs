@@ -12,9 +12,12 @@ use crate::diag::Errors;
 pub(crate) mod attrs;
 mod block;
 mod boundary;
+mod captures;
 mod classify;
+mod control;
 pub(crate) mod free;
 mod misplaced;
+mod outs;
 mod replace;
 mod segment;
 

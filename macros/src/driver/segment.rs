@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, HashSet};
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Expr, Local, Member, Stmt, visit_mut::VisitMut};
+use syn::{Expr, Member, Stmt, visit_mut::VisitMut};
 
 use super::{
-    Tail, Transform, attrs, block, classify, cx, free,
-    free::{Bound, Use, Uses},
+    Tail, Transform, attrs, block, cx, free,
+    free::{Use, Uses},
+    outs::Out,
     replace::Replace,
 };
 use crate::{
@@ -47,23 +48,6 @@ fn entering(shown: Span, place: &TokenStream, tainted: bool, field: bool) -> Tok
         shown,
     );
     quote_spanned!(shown=> #p::#facade::enter(&#place))
-}
-
-/// A name that a run binds at its top level and later code needs.
-struct Out {
-    bound: Bound,
-}
-
-/// What happens with the `let`s of a run that later code needs.
-#[derive(Default)]
-struct Outs {
-    /// Values that leave the segment.
-    carried: Vec<Out>,
-    /// Call-free borrows, evaluated again in the driver, in order.
-    again: Vec<Local>,
-    /// Bindings that are shadowed later in the run, but borrowed by one of `again`: the name, what it is
-    /// called in the driver, and the statement that shadows it.
-    shadowed: Vec<(Ident, Ident, usize)>,
 }
 
 impl Transform<'_, '_> {
@@ -299,114 +283,6 @@ impl Transform<'_, '_> {
         tokens
     }
 
-    /// Closures of outer scopes that the run uses, in order of need; what they capture is used too.
-    fn outer_closures(&mut self, uses: &mut Uses, inside: &HashSet<String>) -> Vec<Local> {
-        let mut found: Vec<(String, Local)> = Vec::new();
-        let mut at = 0;
-        while at < uses.0.len() {
-            let name = uses.0[at].0.clone();
-            at += 1;
-            if inside.contains(&name) && !uses.has(&name) || found.iter().any(|(n, _)| *n == name) {
-                continue;
-            }
-            let closure = self.lookup(&name).and_then(|b| b.closure.as_deref().cloned());
-            if let Some(local) = closure {
-                let used = uses.0[at - 1].1.ident.clone();
-                self.check_captures(&used);
-                if let Some(init) = &local.init {
-                    let mut captured = free::of_expr(&init.expr);
-                    // A closure's captures are not replaced by fields: it is emitted as written.
-                    captured.0.iter_mut().for_each(|(_, u)| u.whole = true);
-                    uses.merge(&captured);
-                }
-                found.push((name, local));
-            }
-        }
-        // What is found later was captured by what was found earlier.
-        found.reverse();
-        found.into_iter().map(|(_, l)| l).collect()
-    }
-
-    /// Which of the run's own bindings later code needs, and how they get there.
-    fn outs(&mut self, run: &[Stmt], rest: &Uses, run_closures: &HashSet<String>) -> Outs {
-        let mut needed: BTreeSet<String> = rest.names().map(str::to_owned).collect();
-        // A closure of an outer scope that is used later needs what it captures.
-        let outer: Vec<String> = needed.iter().cloned().collect();
-        for name in outer {
-            if run_closures.contains(&name) {
-                continue;
-            }
-            if let Some(init) =
-                self.lookup(&name).and_then(|b| b.closure.as_ref()).and_then(|l| l.init.as_ref())
-            {
-                needed.extend(free::of_expr(&init.expr).names().map(str::to_owned));
-            }
-        }
-        let mut outs = Outs::default();
-        let mut seen: HashSet<String> = HashSet::new();
-        for (at, stmt) in run.iter().enumerate().rev() {
-            let Stmt::Local(local) = stmt else { continue };
-            let bound = free::bound(&local.pat);
-            let wanted: Vec<&Bound> = bound
-                .iter()
-                .filter(|b| needed.contains(&b.ident.to_string()) && !seen.contains(&b.ident.to_string()))
-                .collect();
-            if wanted.is_empty() {
-                seen.extend(bound.iter().map(|b| b.ident.to_string()));
-                continue;
-            }
-            let init = local.init.as_ref();
-            let again = init.is_some_and(|i| {
-                i.diverge.is_none()
-                    && classify::call_free(&i.expr)
-                    && (classify::borrows(&i.expr) || bound.iter().any(|b| b.by_ref))
-            });
-            if let (true, Some(init)) = (again || block::closure_name(local).is_some(), init) {
-                let mut local = local.clone();
-                for (name, u) in &free::of_expr(&init.expr).0 {
-                    if !seen.contains(name) {
-                        needed.insert(name.clone());
-                        continue;
-                    }
-                    // Shadowed further down: it leaves under a name of its own.
-                    let later = |s: &Stmt| block::bound_by(s).iter().any(|b| b.ident == name);
-                    let shadow = (at + 1..run.len()).find(|&i| later(&run[i])).unwrap_or(run.len());
-                    let alias = self.fresh("o");
-                    Rename { from: name, to: &alias }.visit_local_mut(&mut local);
-                    outs.shadowed.push((u.ident.clone(), alias, shadow));
-                }
-                if again {
-                    outs.again.insert(0, local);
-                }
-            } else {
-                outs.carried.extend(wanted.into_iter().map(|b| Out { bound: b.clone() }));
-            }
-            seen.extend(bound.iter().map(|b| b.ident.to_string()));
-        }
-        outs.carried.reverse();
-        outs
-    }
-
-    /// Outer variables that the run changes and later code sees, with the statement that shadows them.
-    fn changed(
-        &self,
-        run: &[Stmt],
-        uses: &Uses,
-        live: &HashSet<usize>,
-        run_closures: &HashSet<String>,
-    ) -> Vec<(Ident, Option<usize>)> {
-        let mut changed = Vec::new();
-        for (name, u) in &uses.0 {
-            let Some(b) = self.lookup(name) else { continue };
-            let changes = u.assigned || u.touched && b.mutable;
-            if changes && live.contains(&b.id) && b.closure.is_none() && !run_closures.contains(name) {
-                let shadowed = run.iter().position(|s| block::bound_by(s).iter().any(|x| x.ident == name));
-                changed.push((u.ident.clone(), shadowed));
-            }
-        }
-        changed
-    }
-
     fn check_through(&mut self, u: &Use, mutable: bool) {
         if u.through && !mutable {
             self.errors.push(
@@ -414,36 +290,6 @@ impl Transform<'_, '_> {
                 &u.ident,
                 format!("a segment writes through `{}`: a replay would not do it again", u.ident),
                 "write in an `#[eager]` region, or make the value an output of the segment",
-            );
-        }
-    }
-
-    /// Notes which variables the closures of a run mean.
-    fn note_captures(&mut self, run: &[Stmt]) {
-        run.iter().for_each(|stmt| self.note_capture(stmt));
-    }
-
-    fn note_capture(&mut self, stmt: &Stmt) {
-        let Stmt::Local(local) = stmt else { return };
-        let (Some(name), Some(init)) = (block::closure_name(local), &local.init) else { return };
-        let Some(id) = self.lookup(&name).map(|b| b.id) else { return };
-        let captured = free::of_expr(&init.expr)
-            .names()
-            .filter_map(|n| Some((n.to_owned(), self.lookup(n)?.id)))
-            .collect();
-        self.captured.insert(id, captured);
-    }
-
-    /// A closure that is made anew in a segment must find the variables that it meant.
-    fn check_captures(&mut self, used: &Ident) {
-        let Some(id) = self.lookup(&used.to_string()).map(|b| b.id) else { return };
-        let Some(captured) = self.captured.get(&id) else { return };
-        let shadowed = captured.iter().find(|(n, id)| self.lookup(n).is_none_or(|b| b.id != *id));
-        if let Some((name, _)) = shadowed {
-            self.errors.push(
-                Code::ShadowedCapture, used,
-                format!("the closure `{used}` captures `{name}`, which is shadowed here; each segment makes its closures anew"),
-                format!("give one of the two `{name}` another name"),
             );
         }
     }
@@ -465,21 +311,6 @@ impl Transform<'_, '_> {
                     self.bind(name, b.mutable);
                 }
             }
-        }
-    }
-}
-
-/// Renames one variable in an expression without inner bindings of that name.
-struct Rename<'a> {
-    from: &'a str,
-    to: &'a Ident,
-}
-
-impl VisitMut for Rename<'_> {
-    fn visit_expr_path_mut(&mut self, path: &mut syn::ExprPath) {
-        if path.path.is_ident(self.from) {
-            let to = self.to;
-            *path = syn::parse_quote!(#to);
         }
     }
 }

@@ -142,7 +142,7 @@ impl Device<'_, '_> {
             return false;
         }
         let Some((op, function)) = function_of(&e.op) else { return false };
-        if !(left && right) && !compares(&e.op) {
+        if left != right && !compares(&e.op) {
             // One side is a host number, most likely.
             let tensor = if left { &e.left } else { &e.right };
             let name = name_of(tensor);
