@@ -15,8 +15,8 @@ use crate::{
     plan::Site,
 };
 
-// Derived code asks for it on every field, so its name is in messages, too.
-pub use crate::params::ParamField;
+// Generated code asks for these, too, so their names are in messages.
+pub use crate::{__private::UserError, params::ParamField};
 
 /// A live-in: a reference to it, and what a segment does with it. It says itself how it is keyed and copied, so
 /// that a value which cannot be is one error, where it enters.

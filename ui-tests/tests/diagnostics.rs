@@ -97,7 +97,7 @@ fn caught_by(entry: &Entry) -> String {
         Kind::Lint => "the macro: a lint on tokens, which an alias or a helper hides.",
         Kind::Type => "the types, behind aliases, generics and helpers as well.",
     };
-    if entry.net.is_empty() { who.to_owned() } else { format!("{who} Behind it: {}.", entry.net) }
+    if entry.net.is_empty() { who.to_owned() } else { format!("{who} What stands behind it: {}.", entry.net) }
 }
 
 /// A program without what all programs have.

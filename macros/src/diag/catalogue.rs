@@ -57,10 +57,8 @@ macro_rules! catalogue {
 }
 
 /// What the types say where a lint was evaded.
-const NO_READS: &str =
-    "the types: `Tensor` has no such method, conversion or operator (rustc's E0599, E0608, E0369, E0277)";
-const TRACE: &str =
-    "the trace of warm-up and recording must be equal; `audit_every(n)` runs the body again and compares";
+const NO_READS: &str = "the types, since `Tensor` has no such method, conversion or operator (rustc's E0599, E0608, E0369, E0277)";
+const TRACE: &str = "the trace of warm-up and recording, and `audit_every(n)`, which runs the body again: both see it only where operations or results differ";
 const KEYED: &str =
     "host live-ins are part of the key: the value stays right, and what one pays is a recording per value";
 
@@ -86,12 +84,12 @@ catalogue! {
 
     G020 BareScalar Rule "A host value that a recording would freeze" "";
     G021 ByValue Rule "A tensor or a struct passed by value" "";
-    G022 HostCollection Lint "Slices, strings and collections of the host, captured from outside" "the types: G054 for whatever has another name";
-    G023 FloatKey Lint "A float as a key" "the types: G056 for an alias; `max_recordings` for a float made into an integer";
+    G022 HostCollection Lint "Slices, strings and collections of the host, captured from outside" "the types, by G054, for whatever has another name";
+    G023 FloatKey Lint "A float as a key" "the types, by G056, for an alias; `max_recordings` for a float made into an integer";
     G024 KeyMisuse Rule "`#[key]` on a reference or on device data" "";
     G025 HostParameter Rule "`#[host]` on something else than `&Tensor` or `&Scalar`" "";
     G026 MutParameter Rule "A `&mut` parameter" "";
-    G027 Handle Lint "A step, a runtime, a stream or another handle as a parameter" "the types: no handle implements `LiveIn` (G050, G055)";
+    G027 Handle Lint "A step, a runtime, a stream or another handle as a parameter" "the types, since no handle implements `LiveIn` (G050, G055)";
 
     G030 DimsEntry Rule "An entry of `#[dims]` that is no dimension" "";
     G031 DimsTarget Rule "`#[dims]` on something else than a tensor" "";
@@ -104,9 +102,9 @@ catalogue! {
     G043 Operator Lint "Operators and comparisons on tensors" NO_READS;
     G044 Indexing Lint "Indexing, slicing and masking a tensor" NO_READS;
     G045 DeviceControlFlow Lint "Branching, looping and matching on device data" NO_READS;
-    G046 DataDependentShape Lint "An operation whose result's size depends on values" "the types: these operations live on `Eager` alone and return `Ragged`, which is no live-in (G051)";
-    G047 MutatesTensor Lint "Changing a tensor in place" "the types: operations that write take `State` only (rustc's E0308, E0599)";
-    G048 Synchronises Lint "Waiting for the device inside a segment" "the types: what can wait is no live-in (G050); `Error::CapabilityInSegment` in every mode";
+    G046 DataDependentShape Lint "An operation whose result's size depends on values" "the types, since these operations live on `Eager` alone and return `Ragged`, which is no live-in (G051)";
+    G047 MutatesTensor Lint "Changing a tensor in place" "the types, since operations that write take `State` only (rustc's E0308, E0599)";
+    G048 Synchronises Lint "Waiting for the device inside a segment" "the types, since what can wait is no live-in (G050), and `Error::CapabilityInSegment` in every mode";
 
     G050 EntersSegment Type "A value that cannot be part of a segment's key" "";
     G051 EagerEntersSegment Lint "A value of eager code that enters a segment without `#[key]`" KEYED;
@@ -129,7 +127,7 @@ catalogue! {
     G067 Guard Lint "A guard held across a boundary" TRACE;
     G068 PiecewisePlain Type "`#[piecewise]` on a call of a plain function" "";
 
-    G070 Prints Lint "Printing and logging in a segment" TRACE;
+    G070 Prints Lint "Printing and logging in a segment" "nothing, since the results are right: the line appears once";
     G071 UnknownMacro Rule "A macro that is not known to be harmless" "";
     G072 InputOutput Lint "Files, network and processes in a segment" TRACE;
     G073 Clock Lint "Clocks in a segment" TRACE;

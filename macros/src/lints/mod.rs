@@ -67,3 +67,6 @@ fn name_of(expr: &Expr) -> String {
         _ => "t".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;
