@@ -40,8 +40,7 @@ pub(crate) fn check(input: &Input) -> Result<(), String> {
     if !is_item(input) {
         return if expansion.is_empty() { Err("nothing is said".to_owned()) } else { Ok(()) };
     }
-    let file: syn::File = syn::parse2(expansion.clone())
-        .map_err(|e| format!("the expansion is no Rust: {e}\n{expansion}"))?;
+    let file: syn::File = syn::parse2(expansion).map_err(|e| format!("the expansion is no Rust: {e}"))?;
     for item in &file.items {
         let Item::Macro(m) = item else { continue };
         if !m.mac.path.segments.last().is_some_and(|s| s.ident == "compile_error") {

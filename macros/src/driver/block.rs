@@ -188,6 +188,8 @@ impl Transform<'_, '_> {
         let live = self.live_after(&from[1..], after);
         let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
         let (own_attrs, pat) = (&plain.attrs, &plain.pat);
+        // No `}` may stand before `else`.
+        let value = if init.diverge.is_some() && ends_in_brace(&value) { quote!((#value)) } else { value };
         let diverge = init.diverge.as_ref().map(|(_, e)| {
             let block = match &**e {
                 Expr::Block(b) => self.block(&b.block.stmts, Tail::Unit, &live),
@@ -524,4 +526,11 @@ fn only_piecewise(expr: &Expr) -> bool {
     let mut eager = Eager(false);
     syn::visit::Visit::visit_expr(&mut eager, expr);
     !eager.0
+}
+
+/// Whether `tokens` end in a `}`, or in what it could come from.
+fn ends_in_brace(tokens: &TokenStream) -> bool {
+    use proc_macro2::{Delimiter, TokenTree};
+    let last = tokens.clone().into_iter().last();
+    matches!(last, Some(TokenTree::Group(g)) if matches!(g.delimiter(), Delimiter::Brace | Delimiter::None))
 }

@@ -86,3 +86,16 @@ fn a_closure_whose_captures_are_shadowed_is_refused() {
     let messages = closure("let by = &l.b;");
     assert!(messages.contains("the closure `project` captures `by`, which is shadowed here"), "{messages}");
 }
+
+#[test]
+fn a_boundary_before_else_is_no_bare_block() {
+    // rustc: "right curly brace `}` before `else` in a `let...else` statement not allowed".
+    let (body, _, messages) = driver(
+        "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let Some(y) = #[eager] g(x)? else { return Err(e) };
+            ops::neg(&y)
+        }",
+    );
+    assert_eq!(messages, "");
+    assert!(body.contains("else {"), "{body}");
+}

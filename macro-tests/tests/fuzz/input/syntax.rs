@@ -206,16 +206,8 @@ fn count(item: &mut Item, kind: Kind) -> usize {
 
 /// One change somewhere in `item`; parts of `other` may come in.
 pub(crate) fn mutate(item: &mut Item, other: &Item, c: &mut Choices<'_>) {
-    const KINDS: [Kind; 8] = [
-        Kind::Expr,
-        Kind::Block,
-        Kind::Expr,
-        Kind::Block,
-        Kind::Expr,
-        Kind::Pat,
-        Kind::Type,
-        Kind::Argument,
-    ];
+    const KINDS: [Kind; 8] =
+        [Kind::Expr, Kind::Block, Kind::Expr, Kind::Block, Kind::Expr, Kind::Pat, Kind::Type, Kind::Argument];
     let kind = c.of(&KINDS).copied().unwrap_or(Kind::Expr);
     let left = c.below(count(item, kind));
     Walk { kind, left, seen: 0, change: Some((c, other)) }.visit_item_mut(item);
