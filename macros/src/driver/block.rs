@@ -192,6 +192,12 @@ impl Transform<'_, '_> {
         let value = if init.diverge.is_some() && ends_in_brace(&value) { quote!((#value)) } else { value };
         let diverge = init.diverge.as_ref().map(|(_, e)| {
             let block = match &**e {
+                // As written: in a segment, rustc would not know that it never ends.
+                Expr::Block(b) if only_fails(&b.block.stmts) => {
+                    self.in_driver(&free::of_stmts(&b.block.stmts));
+                    let stmts = &b.block.stmts;
+                    quote!(#(#stmts)*)
+                }
                 Expr::Block(b) => self.block(&b.block.stmts, Tail::Unit, &live),
                 other => quote!(#other;),
             };
@@ -533,4 +539,19 @@ fn ends_in_brace(tokens: &TokenStream) -> bool {
     use proc_macro2::{Delimiter, TokenTree};
     let last = tokens.clone().into_iter().last();
     matches!(last, Some(TokenTree::Group(g)) if matches!(g.delimiter(), Delimiter::Brace | Delimiter::None))
+}
+
+/// Whether statements without boundaries end in an error or a panic, and nothing else leaves.
+fn only_fails(stmts: &[Stmt]) -> bool {
+    let panics = |m: &syn::Macro| {
+        let name = m.path.segments.last().map(|s| s.ident.to_string());
+        name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))
+    };
+    let fails = match stmts.last() {
+        Some(Stmt::Expr(Expr::Return(_), _)) => true,
+        Some(Stmt::Expr(Expr::Macro(m), _)) => panics(&m.mac),
+        Some(Stmt::Macro(m)) => panics(&m.mac),
+        _ => false,
+    };
+    fails && !stmts.iter().any(|s| classify::leaves(s) || classify::has_boundary(s))
 }
