@@ -4,6 +4,8 @@
 //! functions over tokens of `proc_macro2`, for the fuzzer, pinned expansions and benchmarks, which cannot
 //! link a proc-macro crate.
 
+#![cfg_attr(graphable_library, allow(clippy::useless_conversion, reason = "they convert in the macro crate"))]
+
 #[cfg(not(graphable_library))]
 use proc_macro::TokenStream;
 #[cfg(graphable_library)]

@@ -60,6 +60,29 @@ const BORROW: &str = "rustc's borrow error";
 
 /// File, rule, and why it is broken.
 const NOT_YET: &[(&str, Rule, &str)] = &[
+    ("fail/capture/mutable_static_cell.stderr", OwnWords, BOUND),
+    ("fail/capture/outside_value.stderr", OwnWords, BOUND),
+    ("fail/eager_values/derived.stderr", OwnWords, BOUND),
+    ("fail/eager_values/without_key.stderr", OwnWords, BOUND),
+    ("fail/host_reads/comparison.stderr", Help, RUSTC),
+    ("fail/host_reads/comparison.stderr", OwnWords, RUSTC),
+    ("fail/host_reads/display.stderr", Help, RUSTC),
+    ("fail/host_reads/index.stderr", Help, RUSTC),
+    ("fail/host_reads/method.stderr", Help, RUSTC),
+    ("fail/host_reads/operator.stderr", Help, RUSTC),
+    ("fail/lifetimes/after_its_step.stderr", Help, BORROW),
+    ("fail/lifetimes/kept_across_steps.stderr", Help, BORROW),
+    ("fail/lifetimes/two_steps.stderr", Help, BORROW),
+    ("fail/outputs/derive_missing.stderr", OwnWords, BOUND),
+    ("fail/outputs/host_type.stderr", OwnWords, BOUND),
+    ("fail/params/host_field.stderr", OwnWords, BOUND),
+    (
+        "fail/piecewise/plain_function.stderr",
+        OwnWords,
+        "the driver travels in the first argument, and rustc names its type",
+    ),
+    ("fail/ragged/into_a_segment.stderr", OwnWords, BOUND),
+    ("fail/scalars/reference_to_host.stderr", OwnWords, BOUND),
 ];
 
 /// What is wrong with the errors of one file, rule by rule.
@@ -100,7 +123,9 @@ fn errors(text: &str) -> Vec<String> {
 fn helps(line: &str) -> bool {
     let line = line.trim_start().trim_start_matches(['=', '|', ' ']);
     let said = line.strip_prefix("help: ").or_else(|| line.strip_prefix("note: "));
-    said.is_some_and(|said| !TRAIL.iter().any(|trail| said.starts_with(trail)))
+    said.is_some_and(|said| {
+        !TRAIL.iter().any(|trail| said.starts_with(trail)) && !said.contains("` does not implement `")
+    })
 }
 
 fn messages(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -144,12 +169,16 @@ fn every_message_is_one_to_show() {
 #[test]
 fn the_rules_see_what_they_are_for() {
     let rules = |text: &str| -> Vec<Rule> { faults(text).into_iter().map(|(rule, _)| rule).collect() };
-    let good = "error: `n` is a host value\n\n  help: write `#[key] n: usize`\n --> tests/ui/fail/a/b.rs:1:1\n";
+    let good =
+        "error: `n` is a host value\n\n  help: write `#[key] n: usize`\n --> tests/ui/fail/a/b.rs:1:1\n";
     assert_eq!(rules(good), []);
     assert_eq!(rules(&format!("{good}\nerror: another\n")), [Help]);
     assert_eq!(rules(&good.replace("`n`", "`__n`")), [OwnWords]);
     assert_eq!(rules(&good.replace("tests/ui", "/work/ui-tests/tests/ui")), [OwnWords]);
     assert_eq!(rules(&format!("{good}{}", "   |\n".repeat(MOST_LINES))), [Screen]);
-    assert_eq!(rules("error[E0277]: no\n   = help: the trait `LiveIn` is not implemented for `u8`\n"), [Help]);
+    assert_eq!(
+        rules("error[E0277]: no\n   = help: the trait `LiveIn` is not implemented for `u8`\n"),
+        [Help]
+    );
     assert_eq!(rules("error[E0277]: no\n   = note: mark its `let` with `#[key]`\n"), []);
 }

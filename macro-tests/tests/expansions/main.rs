@@ -45,7 +45,9 @@ impl VisitMut for Fold {
             if let Expr::Struct(site) = &*reference.expr {
                 if site.path.segments.last().is_some_and(|s| s.ident == "Site") {
                     let index = site.fields.iter().find_map(|field| match &field.expr {
-                        Expr::Lit(lit) if field.member == syn::Member::Named(quote::format_ident!("index")) => {
+                        Expr::Lit(lit)
+                            if field.member == syn::Member::Named(quote::format_ident!("index")) =>
+                        {
                             Some(lit.clone())
                         }
                         _ => None,

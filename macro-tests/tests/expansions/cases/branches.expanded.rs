@@ -69,25 +69,9 @@ where
         #[allow(unreachable_code, clippy::let_unit_value)]
         let __value = pick(n);
         (&&&p::Finish::new(__value)).finish(__region)?
-    }) else {
-        #[allow(unused_mut)]
-        let () = __cx
-            .segment(
-                site!(4usize),
-                (),
-                |
-                    __k: &_,
-                | -> ::core::result::Result<
-                    _,
-                    <Result<Tensor<'s, u32>> as p::TryError>::Error,
-                > {
-                    return Err(Error::Empty);
-                    ::core::result::Result::Ok(())
-                },
-            )?;
-    };
+    }) else { return Err(Error::Empty) };
     __cx.segment(
-        site!(5usize),
+        site!(4usize),
         ((&greedy, &y, p::FromEager(&k)),),
         |
             __k: &_,

@@ -53,7 +53,7 @@ impl Model {
                 let h = ::core::clone::Clone::clone(__k.0.0);
                 let __self = ::core::clone::Clone::clone(__k.0.1);
                 #[allow(unused_variables)]
-                let norm = |t: &Tensor<'s, f32>| ops::rms_norm(t, &self.norm, 1e-5);
+                let norm = |t: &Tensor<'s, f32>| ops::rms_norm(t, &__self.norm, 1e-5);
                 ops::linear(&norm(&h)?, &__self.head)
             },
         )
