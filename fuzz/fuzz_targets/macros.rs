@@ -28,7 +28,7 @@ fuzz_target!(
         }));
     },
     |bytes: &[u8]| -> Corpus {
-        let Some(input) = INPUTS.with(|inputs| inputs.from_bytes(bytes)) else {
+        let Some(input) = INPUTS.with(|inputs| inputs.make(bytes)) else {
             return Corpus::Reject;
         };
         CURRENT.with_borrow_mut(|what| *what = input.to_string());

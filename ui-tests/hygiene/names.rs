@@ -1,7 +1,7 @@
 // A function between items, parameters and locals that are named like what generated code uses.
 
 /// Names that generated code must not pick up.
-#[allow(dead_code, missing_docs, clippy::missing_docs_in_private_items, reason = "they are only in the way")]
+#[allow(dead_code, missing_docs, reason = "they are only in the way")]
 mod taken {
     pub(super) struct Result;
     pub(super) struct Option;

@@ -16,6 +16,9 @@ macro_rules! graph {
 macro_rules! driven_graph {
     ($name:ident, $x:ident, $y:ident, $eager:expr, $rest:expr) => {
         /// Made by a macro.
+        ///
+        /// # Errors
+        /// Shapes that do not fit.
         #[graphable]
         pub fn $name(#[host] $x: &Tensor<f32>) -> Result<Tensor<f32>> {
             let $y = ops::scale($x, 2.0)?;

@@ -41,21 +41,15 @@ struct Fold;
 
 impl VisitMut for Fold {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        if let Expr::Reference(reference) = &*expr {
-            if let Expr::Struct(site) = &*reference.expr {
-                if site.path.segments.last().is_some_and(|s| s.ident == "Site") {
-                    let index = site.fields.iter().find_map(|field| match &field.expr {
-                        Expr::Lit(lit)
-                            if field.member == syn::Member::Named(quote::format_ident!("index")) =>
-                        {
-                            Some(lit.clone())
-                        }
-                        _ => None,
-                    });
-                    *expr = syn::parse2(quote!(site!(#index))).expect("a macro call");
-                    return;
-                }
-            }
+        if let Expr::Reference(reference) = &*expr
+            && let Expr::Struct(site) = &*reference.expr
+            && site.path.segments.last().is_some_and(|s| s.ident == "Site")
+        {
+            let index = quote::format_ident!("index");
+            let index = site.fields.iter().find(|f| f.member == syn::Member::Named(index.clone()));
+            let index = index.map(|f| &f.expr);
+            *expr = syn::parse2(quote!(site!(#index))).expect("a macro call");
+            return;
         }
         visit_mut::visit_expr_mut(self, expr);
     }

@@ -43,7 +43,7 @@ pub(crate) fn check(input: &Input) -> Result<(), String> {
     let file: syn::File = syn::parse2(expansion).map_err(|e| format!("the expansion is no Rust: {e}"))?;
     for item in &file.items {
         let Item::Macro(m) = item else { continue };
-        if !m.mac.path.segments.last().is_some_and(|s| s.ident == "compile_error") {
+        if m.mac.path.segments.last().is_none_or(|s| s.ident != "compile_error") {
             continue;
         }
         let message = m.mac.parse_body::<syn::LitStr>().map_err(|e| e.to_string())?.value();

@@ -115,7 +115,7 @@ fn random_inputs() {
         let inputs = Inputs::of(&root());
         let name = |n| format!("GRAPHABLE_FUZZ_ONE={n}");
         if let Some(n) = number("GRAPHABLE_FUZZ_ONE") {
-            let input = inputs.from_bytes(&bytes(n)).expect("an input");
+            let input = inputs.make(&bytes(n)).expect("an input");
             println!("{input}");
             return run(&name(n), &input, current);
         }
@@ -124,7 +124,7 @@ fn random_inputs() {
         let start = Instant::now();
         let (mut n, mut expanded) = (from, 0);
         while seconds.map_or(n < from + SHORT, |seconds| start.elapsed() < seconds) {
-            if let Some(input) = inputs.from_bytes(&bytes(n)) {
+            if let Some(input) = inputs.make(&bytes(n)) {
                 run(&name(n), &input, current);
                 expanded += 1;
             }

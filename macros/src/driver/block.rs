@@ -235,7 +235,9 @@ impl Transform<'_, '_> {
             } else {
                 run.push(match stmt {
                     Stmt::Expr(e, semi) => {
-                        Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ends(e).1))))
+                        // Ours is no user's: lints of theirs do not mean it.
+                        let ours = crate::krate::generated_at(ends(e).1);
+                        Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ours))))
                     }
                     other => other.clone(),
                 });

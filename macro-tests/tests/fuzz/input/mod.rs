@@ -61,7 +61,7 @@ impl Inputs {
     }
 
     /// The input that `bytes` stand for. None where they are no tokens, or too many.
-    pub(crate) fn from_bytes(&self, bytes: &[u8]) -> Option<Input> {
+    pub(crate) fn make(&self, bytes: &[u8]) -> Option<Input> {
         let mut c = Choices::new(bytes);
         let input = match c.below(8) {
             0 => return text(&c),

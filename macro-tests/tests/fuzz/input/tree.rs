@@ -52,10 +52,10 @@ fn list<'t>(trees: &'t mut Vec<Tree>, n: &mut usize) -> Option<&'t mut Vec<Tree>
     }
     *n -= 1;
     for tree in trees {
-        if let Tree::Group(_, inner) = tree {
-            if let Some(found) = list(inner, n) {
-                return Some(found);
-            }
+        if let Tree::Group(_, inner) = tree
+            && let Some(found) = list(inner, n)
+        {
+            return Some(found);
         }
     }
     None
