@@ -174,8 +174,16 @@ impl Transform<'_, '_> {
         let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
         self.hint = None;
         let (own_attrs, pat) = (&plain.attrs, &plain.pat);
+        // No `}` may stand before `else`.
+        let value = if init.diverge.is_some() && ends_in_brace(&value) { quote!((#value)) } else { value };
         let diverge = init.diverge.as_ref().map(|(_, e)| {
             let block = match &**e {
+                // As written: in a segment, rustc would not know that it never ends.
+                Expr::Block(b) if only_fails(&b.block.stmts) => {
+                    self.in_driver(&free::of_stmts(&b.block.stmts));
+                    let stmts = &b.block.stmts;
+                    quote!(#(#stmts)*)
+                }
                 Expr::Block(b) => self.block(&b.block.stmts, Tail::Unit, &live),
                 other => quote!(#other;),
             };
@@ -213,7 +221,9 @@ impl Transform<'_, '_> {
             } else {
                 run.push(match stmt {
                     Stmt::Expr(e, semi) => {
-                        Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ends(e).1))))
+                        // Ours is no user's: lints of theirs do not mean it.
+                        let ours = crate::krate::generated_at(ends(e).1);
+                        Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ours))))
                     }
                     other => other.clone(),
                 });
@@ -331,4 +341,26 @@ fn only_piecewise(expr: &Expr) -> bool {
     let mut eager = Eager(false);
     syn::visit::Visit::visit_expr(&mut eager, expr);
     !eager.0
+}
+
+/// Whether `tokens` end in a `}`, or in what it could come from.
+fn ends_in_brace(tokens: &TokenStream) -> bool {
+    use proc_macro2::{Delimiter, TokenTree};
+    let last = tokens.clone().into_iter().last();
+    matches!(last, Some(TokenTree::Group(g)) if matches!(g.delimiter(), Delimiter::Brace | Delimiter::None))
+}
+
+/// Whether statements without boundaries end in an error or a panic, and nothing else leaves.
+fn only_fails(stmts: &[Stmt]) -> bool {
+    let panics = |m: &syn::Macro| {
+        let name = m.path.segments.last().map(|s| s.ident.to_string());
+        name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))
+    };
+    let fails = match stmts.last() {
+        Some(Stmt::Expr(Expr::Return(_), _)) => true,
+        Some(Stmt::Expr(Expr::Macro(m), _)) => panics(&m.mac),
+        Some(Stmt::Macro(m)) => panics(&m.mac),
+        _ => false,
+    };
+    fails && !stmts.iter().any(|s| classify::leaves(s) || classify::has_boundary(s))
 }

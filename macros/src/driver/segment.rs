@@ -140,7 +140,9 @@ impl Transform<'_, '_> {
                 }
             }
         }
-        for local in closures {
+        for mut local in closures {
+            // Only `self`: what a closure captures comes in whole.
+            replace.visit_local_mut(&mut local);
             lets.extend(quote!(#[allow(unused_variables)] #local));
         }
 

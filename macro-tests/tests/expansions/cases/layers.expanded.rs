@@ -1,0 +1,107 @@
+// Pinned by macro-tests/tests/expansions. `p::` stands for `::graphable::__private::`, `site!(n)` for the
+// place of the n-th segment or boundary in the source.
+
+#[allow(
+    clippy::needless_lifetimes,
+    clippy::extra_unused_lifetimes,
+    single_use_lifetimes
+)]
+fn decode<'__a0, 's>(
+    tokens: impl DecodeNeedsPiecewise<'s, &'__a0 Tensor<'s, u32>>,
+    limit: usize,
+    model: &Model,
+) -> Result<Tensor<'s, f32>>
+where
+    's: '__a0,
+{
+    let (__cx, tokens) = DecodeNeedsPiecewise::open(tokens);
+    #[allow(unused_mut)]
+    let (mut h,) = {
+        let __outputs2 = __cx
+            .segment(
+                site!(0usize),
+                ((&tokens, &model.embed),),
+                |
+                    __k: &_,
+                | -> ::core::result::Result<
+                    _,
+                    <Result<Tensor<'s, f32>> as p::TryError>::Error,
+                > {
+                    let tokens = ::core::clone::Clone::clone(__k.0.0);
+                    let __f1 = __k.0.1;
+                    let mut h = ops::embedding(tokens, &*__f1)?;
+                    ::core::result::Result::Ok((h,))
+                },
+            )?;
+        {
+            let _moved = (tokens,);
+        }
+        __outputs2
+    };
+    for (i, layer) in model.layers.iter().enumerate() {
+        if i == limit {
+            break;
+        }
+        #[allow(unused_mut)]
+        let (q,) = __cx
+            .segment(
+                site!(1usize),
+                ((&h, &layer.eps, &layer.norm, &layer.wqkv),),
+                |
+                    __k: &_,
+                | -> ::core::result::Result<
+                    _,
+                    <Result<Tensor<'s, f32>> as p::TryError>::Error,
+                > {
+                    let h = ::core::clone::Clone::clone(__k.0.0);
+                    let __f3 = __k.0.1;
+                    let __f4 = __k.0.2;
+                    let __f5 = __k.0.3;
+                    let q = ops::linear(
+                        &ops::rms_norm(&h, &*__f4, ::core::clone::Clone::clone(__f3))?,
+                        &*__f5,
+                    )?;
+                    ::core::result::Result::Ok((q,))
+                },
+            )?;
+        let a = {
+            #[allow(unused_imports)]
+            use p::{EagerOther as _, EagerResult as _, EagerTensors as _};
+            let __region = __cx.eager(site!(2usize), p::Support::UniformBatch)?;
+            #[allow(unreachable_code, clippy::let_unit_value)]
+            let __value = attention(&q, layer)?;
+            (&&&p::Finish::new(__value)).finish(__region)?
+        };
+        #[allow(unused_mut)]
+        let (__o7,) = __cx
+            .segment(
+                site!(3usize),
+                ((&h, p::FromEager(&a), &layer.wo),),
+                |
+                    __k: &_,
+                | -> ::core::result::Result<
+                    _,
+                    <Result<Tensor<'s, f32>> as p::TryError>::Error,
+                > {
+                    #[allow(unused_mut, unused_assignments)]
+                    let mut h = ::core::clone::Clone::clone(__k.0.0);
+                    let a = ::core::clone::Clone::clone(__k.0.1.0);
+                    let __f6 = __k.0.2;
+                    h = ops::add(&h, &ops::linear(&a, &*__f6)?)?;
+                    ::core::result::Result::Ok((h,))
+                },
+            )?;
+        h = __o7;
+    }
+    __cx.segment(
+        site!(4usize),
+        ((&h, &model.head),),
+        |
+            __k: &_,
+        | -> ::core::result::Result<_, <Result<Tensor<'s, f32>> as p::TryError>::Error> {
+            let h = ::core::clone::Clone::clone(__k.0.0);
+            let __f8 = __k.0.1;
+            ops::linear(&h, &*__f8)
+        },
+    )
+}
