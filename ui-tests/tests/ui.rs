@@ -1,9 +1,11 @@
 //! What `#[graphable]` refuses, with its messages, and what it accepts.
 //!
-//! What the messages must be like is in `messages.rs`.
 //! `TRYBUILD=overwrite cargo test -p ui-tests` pins the messages anew; read what it wrote.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 #[test]
 fn programs() {
