@@ -20,10 +20,11 @@ const RUNS: u32 = 5;
 impl CudaBackend {
     fn blas(&mut self) -> Option<&mut Blas> {
         let props = self.shared.context.props();
+        let context = self.shared.context.raw() as usize;
         let opened = &mut self.blas;
         opened
             .get_or_insert_with(|| {
-                Blas::open(props, Cache::of_user("products").folder().map(std::path::Path::to_owned))
+                Blas::open(context, props, Cache::of_user("products").folder().map(std::path::Path::to_owned))
             })
             .as_mut()
     }

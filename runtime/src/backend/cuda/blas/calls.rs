@@ -1,6 +1,9 @@
 //! The library's handle and descriptors, each with its owner.
 
-use std::ffi::{c_int, c_void};
+use std::{
+    ffi::{c_int, c_void},
+    sync::{Mutex, PoisonError},
+};
 
 use super::{
     key::{Key, Side},
@@ -112,21 +115,42 @@ impl Addresses {
 #[derive(Debug)]
 pub(super) struct Lt {
     table: &'static Table,
-    handle: Owned,
+    handle: Handle,
 }
 
+/// The library's handle, one for each context and process. It is never destroyed: that, as making one,
+/// waits for the whole device, which would spoil captures on other threads.
+#[derive(Clone, Copy, Debug)]
+struct Handle {
+    raw: Raw,
+}
+
+// SAFETY: the library allows a handle on several threads at once; it holds no mutable state of ours.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+/// By the address of the context.
+static HANDLES: Mutex<Vec<(usize, Handle)>> = Mutex::new(Vec::new());
+
 impl Lt {
-    /// Loads the library and makes a handle in the current context.
+    /// Loads the library and makes a handle in `context`, which is current, unless there is one.
     ///
     /// # Errors
     /// [`Error::NoDevice`] without the library; [`Error::Device`] when it refuses the device.
-    pub(super) fn new() -> Result<Self> {
+    pub(super) fn new(context: usize) -> Result<Self> {
         let table = table()?;
+        let mut handles = HANDLES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&(_, handle)) = handles.iter().find(|(of, _)| *of == context) {
+            return Ok(Self { table, handle });
+        }
         let mut raw: Raw = std::ptr::null_mut();
         // SAFETY: writes one handle to `raw`.
         let status = unsafe { (table.create)(&mut raw) };
         check(table, "cublasLtCreate", status)?;
-        Ok(Self { table, handle: Owned { raw, destroy: table.destroy } })
+        let handle = Handle { raw };
+        handles.push((context, handle));
+        Ok(Self { table, handle })
     }
 
     /// The library's version, such as 130002, and where it was found.

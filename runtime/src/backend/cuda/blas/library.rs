@@ -77,7 +77,6 @@ macro_rules! table {
 
 table! {
     create: c"cublasLtCreate"(*mut Raw) -> Status;
-    destroy: c"cublasLtDestroy"(Raw) -> Status;
     version: c"cublasLtGetVersion"() -> usize;
     status_name: c"cublasLtGetStatusName"(Status) -> *const c_char;
     desc_create: c"cublasLtMatmulDescCreate"(*mut Raw, c_int, c_int) -> Status;

@@ -3,7 +3,7 @@
 //! How the backend uses it, per [`Op::MatMul`](crate::backend::Op::MatMul):
 //!
 //! ```text
-//! let mut blas = Blas::open(&props, folder);            // once, the context being current
+//! let mut blas = Blas::open(context, &props, folder);   // once, the context being current
 //!
 //! match blas.plan(&inputs, &output)? {                  // at warm-up and at capture
 //!     None => own kernel: kernels::scratch_bytes, kernels::launch
@@ -95,8 +95,8 @@ impl Blas {
     /// # Errors
     /// [`Error::NoDevice`], which names what was tried, without the library or a function of it;
     /// [`Error::Device`] when the library refuses the device.
-    pub(crate) fn new(props: &Props, folder: Option<PathBuf>) -> Result<Self> {
-        let lt = Lt::new()?;
+    pub(crate) fn new(context: usize, props: &Props, folder: Option<PathBuf>) -> Result<Self> {
+        let lt = Lt::new(context)?;
         let (version, path) = lt.version();
         tracing::debug!(version, path, "cuBLASLt loaded");
         let cache = folder.map(|folder| Cache::new(folder, &props.name, version));
@@ -111,9 +111,9 @@ impl Blas {
 
     /// As [`new`](Self::new); where it fails all products are left to our own kernels, and the first
     /// time in a process a warning says so.
-    pub(crate) fn open(props: &Props, folder: Option<PathBuf>) -> Option<Self> {
+    pub(crate) fn open(context: usize, props: &Props, folder: Option<PathBuf>) -> Option<Self> {
         static WARNED: Once = Once::new();
-        match Self::new(props, folder) {
+        match Self::new(context, props, folder) {
             Ok(blas) => Some(blas),
             Err(why) => {
                 WARNED.call_once(|| {

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     ffi::{CStr, c_int},
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use rustc_hash::FxHashMap;
@@ -55,21 +55,22 @@ pub(crate) fn device_count() -> Result<usize> {
 }
 
 impl Context {
-    /// The context of device `ordinal`: one per device and process, kept while somebody uses it.
+    /// The context of device `ordinal`: one per device and process, kept until the
+    /// process ends: libraries hold on to it, and code that was loaded need not be loaded again.
     ///
     /// # Errors
     /// [`Error::NoDevice`].
     pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
-        static OPEN: Mutex<Option<HashMap<usize, Weak<Context>>>> = Mutex::new(None);
+        static OPEN: Mutex<Option<HashMap<usize, Arc<Context>>>> = Mutex::new(None);
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = open.get_or_insert_default();
-        if let Some(context) = known.get(&ordinal).and_then(Weak::upgrade)
+        if let Some(context) = known.get(&ordinal)
             && context.lost.get().is_none()
         {
-            return Ok(context);
+            return Ok(Arc::clone(context));
         }
         let context = Arc::new(Self::new(ordinal)?);
-        known.insert(ordinal, Arc::downgrade(&context));
+        known.insert(ordinal, Arc::clone(&context));
         Ok(context)
     }
 

@@ -90,6 +90,10 @@ impl Graph {
         // SAFETY: with null lists only the number is written.
         let code = unsafe { (api.get)(self.raw, none, none.cast(), std::ptr::null_mut(), &mut count) };
         self.context.check("cuGraphGetEdges", code)?;
+        if count == 0 {
+            // One node; the driver takes no empty lists.
+            return Ok(());
+        }
         let mut from = vec![std::ptr::null_mut(); count];
         let (mut to, mut data) = (from.clone(), vec![CUedge::default(); count]);
         // SAFETY: the lists have room for `count` edges.
