@@ -54,35 +54,17 @@ enum Rule {
 }
 use Rule::{Help, OwnWords, Screen};
 
-const BOUND: &str = "rustc shows the bound of generated code that fails";
 const RUSTC: &str = "rustc's own error, on a type without a trait of ours that could say more";
 const BORROW: &str = "rustc's borrow error";
 
 /// File, rule, and why it is broken.
 const NOT_YET: &[(&str, Rule, &str)] = &[
-    ("fail/capture/mutable_static_cell.stderr", OwnWords, BOUND),
-    ("fail/capture/outside_value.stderr", OwnWords, BOUND),
-    ("fail/eager_values/derived.stderr", OwnWords, BOUND),
-    ("fail/eager_values/without_key.stderr", OwnWords, BOUND),
-    ("fail/host_reads/comparison.stderr", Help, RUSTC),
-    ("fail/host_reads/comparison.stderr", OwnWords, RUSTC),
-    ("fail/host_reads/display.stderr", Help, RUSTC),
-    ("fail/host_reads/index.stderr", Help, RUSTC),
-    ("fail/host_reads/method.stderr", Help, RUSTC),
-    ("fail/host_reads/operator.stderr", Help, RUSTC),
+    ("fail/host_reads/in_a_helper.stderr", Help, RUSTC),
     ("fail/lifetimes/after_its_step.stderr", Help, BORROW),
     ("fail/lifetimes/kept_across_steps.stderr", Help, BORROW),
     ("fail/lifetimes/two_steps.stderr", Help, BORROW),
-    ("fail/outputs/derive_missing.stderr", OwnWords, BOUND),
-    ("fail/outputs/host_type.stderr", OwnWords, BOUND),
-    ("fail/params/host_field.stderr", OwnWords, BOUND),
-    (
-        "fail/piecewise/plain_function.stderr",
-        OwnWords,
-        "the driver travels in the first argument, and rustc names its type",
-    ),
-    ("fail/ragged/into_a_segment.stderr", OwnWords, BOUND),
-    ("fail/scalars/reference_to_host.stderr", OwnWords, BOUND),
+    ("fail/mutation/no_state.stderr", OwnWords, "rustc shows the signature that asks for `State`"),
+    ("fail/signatures/half_typed.stderr", Help, "rustc's own syntax error, at the place of ours"),
 ];
 
 /// What is wrong with the errors of one file, rule by rule.

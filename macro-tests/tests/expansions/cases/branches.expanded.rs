@@ -7,30 +7,30 @@
     single_use_lifetimes
 )]
 fn sample<'__a0, 's>(
-    x: impl SampleNeedsPiecewise<'s, &'__a0 Tensor<'s, f32>>,
+    x: impl p::NeedsPiecewise<'s, SampleGraph, &'__a0 Tensor<'s, f32>>,
     greedy: bool,
 ) -> Result<Tensor<'s, u32>>
 where
     's: '__a0,
 {
-    let (__cx, x) = SampleNeedsPiecewise::open(x);
+    let (__cx, x) = p::NeedsPiecewise::open(x);
     #[allow(unused_mut)]
     let (y,) = {
-        let __outputs1 = __cx
-            .segment(
-                site!(0usize),
-                ((&x,),),
-                |
-                    __k: &_,
-                | -> ::core::result::Result<
-                    _,
-                    <Result<Tensor<'s, u32>> as p::TryError>::Error,
-                > {
-                    let x = ::core::clone::Clone::clone(__k.0.0);
-                    let y = ops::softmax(x, 1)?;
-                    ::core::result::Result::Ok((y,))
-                },
-            )?;
+        let __outputs1 = p::SegmentOutputs::segment(
+            __cx,
+            site!(0usize),
+            ((p::EntersSegment::enter(&x),),),
+            |
+                __k: &_,
+            | -> ::core::result::Result<
+                _,
+                <Result<Tensor<'s, u32>> as p::TryError>::Error,
+            > {
+                let x = __k.0.0.copy();
+                let y = ops::softmax(x, 1)?;
+                ::core::result::Result::Ok((y,))
+            },
+        )?;
         {
             let _moved = (x,);
         }
@@ -49,14 +49,14 @@ where
         return {
             __cx.segment(
                 site!(2usize),
-                ((&y,),),
+                ((p::EntersSegment::enter(&y),),),
                 |
                     __k: &_,
                 | -> ::core::result::Result<
                     _,
                     <Result<Tensor<'s, u32>> as p::TryError>::Error,
                 > {
-                    let y = ::core::clone::Clone::clone(__k.0.0);
+                    let y = __k.0.0.copy();
                     ops::argmax(&y, 1)
                 },
             )
@@ -72,13 +72,19 @@ where
     }) else { return Err(Error::Empty) };
     __cx.segment(
         site!(4usize),
-        ((&greedy, &y, p::FromEager(&k)),),
+        (
+            (
+                p::EntersSegment::enter(&greedy),
+                p::EntersSegment::enter(&y),
+                p::EagerEntersSegment::enter(&k),
+            ),
+        ),
         |
             __k: &_,
         | -> ::core::result::Result<_, <Result<Tensor<'s, u32>> as p::TryError>::Error> {
-            let greedy = ::core::clone::Clone::clone(__k.0.0);
-            let y = ::core::clone::Clone::clone(__k.0.1);
-            let k = ::core::clone::Clone::clone(__k.0.2.0);
+            let greedy = __k.0.0.copy();
+            let y = __k.0.1.copy();
+            let k = __k.0.2.copy();
             let top = if greedy { ops::argmax(&y, 1)? } else { ops::top(&y, k)? };
             ops::copy(&top)
         },

@@ -7,32 +7,37 @@
     single_use_lifetimes
 )]
 fn decode<'__a0, 's>(
-    tokens: impl DecodeNeedsPiecewise<'s, &'__a0 Tensor<'s, u32>>,
+    tokens: impl p::NeedsPiecewise<'s, DecodeGraph, &'__a0 Tensor<'s, u32>>,
     limit: usize,
     model: &Model,
 ) -> Result<Tensor<'s, f32>>
 where
     's: '__a0,
 {
-    let (__cx, tokens) = DecodeNeedsPiecewise::open(tokens);
+    let (__cx, tokens) = p::NeedsPiecewise::open(tokens);
     #[allow(unused_mut)]
     let (mut h,) = {
-        let __outputs2 = __cx
-            .segment(
-                site!(0usize),
-                ((&tokens, &model.embed),),
-                |
-                    __k: &_,
-                | -> ::core::result::Result<
-                    _,
-                    <Result<Tensor<'s, f32>> as p::TryError>::Error,
-                > {
-                    let tokens = ::core::clone::Clone::clone(__k.0.0);
-                    let __f1 = __k.0.1;
-                    let mut h = ops::embedding(tokens, &*__f1)?;
-                    ::core::result::Result::Ok((h,))
-                },
-            )?;
+        let __outputs2 = p::SegmentOutputs::segment(
+            __cx,
+            site!(0usize),
+            (
+                (
+                    p::EntersSegment::enter(&tokens),
+                    p::FieldEntersSegment::enter(&model.embed),
+                ),
+            ),
+            |
+                __k: &_,
+            | -> ::core::result::Result<
+                _,
+                <Result<Tensor<'s, f32>> as p::TryError>::Error,
+            > {
+                let tokens = __k.0.0.copy();
+                let __f1 = __k.0.1.get();
+                let mut h = ops::embedding(tokens, &*__f1)?;
+                ::core::result::Result::Ok((h,))
+            },
+        )?;
         {
             let _moved = (tokens,);
         }
@@ -43,27 +48,34 @@ where
             break;
         }
         #[allow(unused_mut)]
-        let (q,) = __cx
-            .segment(
-                site!(1usize),
-                ((&h, &layer.eps, &layer.norm, &layer.wqkv),),
-                |
-                    __k: &_,
-                | -> ::core::result::Result<
-                    _,
-                    <Result<Tensor<'s, f32>> as p::TryError>::Error,
-                > {
-                    let h = ::core::clone::Clone::clone(__k.0.0);
-                    let __f3 = __k.0.1;
-                    let __f4 = __k.0.2;
-                    let __f5 = __k.0.3;
-                    let q = ops::linear(
-                        &ops::rms_norm(&h, &*__f4, ::core::clone::Clone::clone(__f3))?,
-                        &*__f5,
-                    )?;
-                    ::core::result::Result::Ok((q,))
-                },
-            )?;
+        let (q,) = p::SegmentOutputs::segment(
+            __cx,
+            site!(1usize),
+            (
+                (
+                    p::EntersSegment::enter(&h),
+                    p::FieldEntersSegment::enter(&layer.eps),
+                    p::FieldEntersSegment::enter(&layer.norm),
+                    p::FieldEntersSegment::enter(&layer.wqkv),
+                ),
+            ),
+            |
+                __k: &_,
+            | -> ::core::result::Result<
+                _,
+                <Result<Tensor<'s, f32>> as p::TryError>::Error,
+            > {
+                let h = __k.0.0.copy();
+                let __f3 = __k.0.1.get();
+                let __f4 = __k.0.2.get();
+                let __f5 = __k.0.3.get();
+                let q = ops::linear(
+                    &ops::rms_norm(&h, &*__f4, ::core::clone::Clone::clone(__f3))?,
+                    &*__f5,
+                )?;
+                ::core::result::Result::Ok((q,))
+            },
+        )?;
         let a = {
             #[allow(unused_imports)]
             use p::{EagerOther as _, EagerResult as _, EagerTensors as _};
@@ -73,34 +85,40 @@ where
             (&&&p::Finish::new(__value)).finish(__region)?
         };
         #[allow(unused_mut)]
-        let (__o7,) = __cx
-            .segment(
-                site!(3usize),
-                ((&h, p::FromEager(&a), &layer.wo),),
-                |
-                    __k: &_,
-                | -> ::core::result::Result<
-                    _,
-                    <Result<Tensor<'s, f32>> as p::TryError>::Error,
-                > {
-                    #[allow(unused_mut, unused_assignments)]
-                    let mut h = ::core::clone::Clone::clone(__k.0.0);
-                    let a = ::core::clone::Clone::clone(__k.0.1.0);
-                    let __f6 = __k.0.2;
-                    h = ops::add(&h, &ops::linear(&a, &*__f6)?)?;
-                    ::core::result::Result::Ok((h,))
-                },
-            )?;
+        let (__o7,) = p::SegmentOutputs::segment(
+            __cx,
+            site!(3usize),
+            (
+                (
+                    p::EntersSegment::enter(&h),
+                    p::EagerEntersSegment::enter(&a),
+                    p::FieldEntersSegment::enter(&layer.wo),
+                ),
+            ),
+            |
+                __k: &_,
+            | -> ::core::result::Result<
+                _,
+                <Result<Tensor<'s, f32>> as p::TryError>::Error,
+            > {
+                #[allow(unused_mut, unused_assignments)]
+                let mut h = __k.0.0.copy();
+                let a = __k.0.1.copy();
+                let __f6 = __k.0.2.get();
+                h = ops::add(&h, &ops::linear(&a, &*__f6)?)?;
+                ::core::result::Result::Ok((h,))
+            },
+        )?;
         h = __o7;
     }
     __cx.segment(
         site!(4usize),
-        ((&h, &model.head),),
+        ((p::EntersSegment::enter(&h), p::FieldEntersSegment::enter(&model.head)),),
         |
             __k: &_,
         | -> ::core::result::Result<_, <Result<Tensor<'s, f32>> as p::TryError>::Error> {
-            let h = ::core::clone::Clone::clone(__k.0.0);
-            let __f8 = __k.0.1;
+            let h = __k.0.0.copy();
+            let __f8 = __k.0.1.get();
             ops::linear(&h, &*__f8)
         },
     )
