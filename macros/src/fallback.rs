@@ -7,7 +7,7 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use crate::{lifetimes, params};
+use crate::function::{self, Expanded, Unit};
 
 /// A body of any type.
 pub(crate) fn body() -> TokenStream {
@@ -36,15 +36,15 @@ impl Parse for Head {
     }
 }
 
-/// For an item that cannot be parsed: the error, and as much of the item as is understood.
+/// For an item that cannot be parsed: the error, and as much of the item as is understood. A function keeps its
+/// siblings, so that whoever uses its graph has no error.
 pub(crate) fn unparsed(item: TokenStream, error: &syn::Error) -> TokenStream {
-    let error = error.to_compile_error();
-    let Ok(Head { attrs, vis, mut sig }) = syn::parse2(item) else { return error };
     let mut errors = crate::diag::Errors::default();
-    for argument in &mut sig.inputs {
-        params::take(argument, &mut errors);
-    }
-    lifetimes::fill_fn(&mut sig, None, None);
-    let (allow, body, more) = (allow(true), body(), errors.finish());
-    quote!(#(#attrs)* #allow #vis #sig #body #error #more)
+    let help = "complete the function; until then its callers see its signature";
+    errors.push_syntax(crate::diag::Code::Unparsable, error.clone(), help);
+    let Ok(Head { attrs, vis, sig }) = syn::parse2(item) else { return errors.finish() };
+    let block = syn::parse_quote!({});
+    let unit = Unit { attrs: &attrs, vis: &vis, sig, block, owner: None, helper: None, broken: Some(errors) };
+    let Expanded { function, siblings } = function::expand(unit);
+    quote!(#function #siblings)
 }

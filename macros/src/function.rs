@@ -1,18 +1,20 @@
 //! `#[graphable]` on one function: what it is, the function that is emitted, its siblings.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, Type, Visibility, parse_quote,
+    Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, Type, Visibility,
+    parse_quote, visit_mut::VisitMut,
 };
 
 use crate::{
-    diag::Errors,
+    diag::{Code, Errors},
     driver::{self, Context},
     fallback,
     graph::{Form, Graph, Parts, local},
+    kinds::Kind,
     krate::private,
-    lifetimes,
+    lifetimes, lints,
     params::{self, Marks},
     signature::{Owner, Signature},
 };
@@ -26,6 +28,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) owner: Option<&'a Owner>,
     /// `#[graphable(helper)]`.
     pub(crate) helper: Option<&'a Ident>,
+    /// For a body that cannot be parsed: why. The block then stands for nothing.
+    pub(crate) broken: Option<Errors>,
 }
 
 /// What becomes of it.
@@ -36,19 +40,26 @@ pub(crate) struct Expanded {
 }
 
 pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
-    let Unit { attrs, vis, mut sig, mut block, owner, helper } = unit;
-    let mut errors = Errors::default();
+    let Unit { attrs, vis, mut sig, mut block, owner, helper, broken } = unit;
+    let unparsed = broken.is_some();
+    let mut errors = broken.unwrap_or_default();
     let marks: Vec<Marks> =
         sig.inputs.iter_mut().map(|argument| params::take(argument, &mut errors)).collect();
     lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
     let boundaries = driver::has_boundaries(&block);
+    if !boundaries {
+        driver::attrs::Keys.visit_block_mut(&mut block);
+    }
     let mark = marks.iter().find_map(Marks::any);
     if let Some(helper) = helper {
         check_helper(helper, boundaries, mark, &mut errors);
     }
     let declared = boundaries || mark.is_some();
     let plain = helper.is_some() || !declared && owner.is_some();
-    if plain || !errors.is_empty() && !declared {
+    if plain && !unparsed {
+        lints::check(&block, &lint_context(&sig, None), &mut errors);
+    }
+    if plain || !errors.is_empty() && !declared && !unparsed {
         return finish_helper(attrs, vis, &sig, &block, errors);
     }
 
@@ -58,42 +69,59 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
         return finish_helper(attrs, vis, &sig, &block, errors);
     }
     errors.append(problems);
+    if !unparsed {
+        let context = lint_context(&sig, Some(&signature));
+        lints::check(&block, &context, &mut errors);
+        if declared && !boundaries {
+            lints::macros::check_whole(&block.stmts, &mut errors);
+            lints::effects::check(&block.stmts, &context.params, &mut errors);
+        }
+    }
 
     let (emitted, parts, run) = if boundaries {
         with_boundaries(&signature, &sig, &block, &mut errors)
     } else {
         (
-            Emitted { sig: sig.clone(), body: block.to_token_stream(), siblings: TokenStream::new() },
+            Emitted { sig: sig.clone(), body: block.to_token_stream() },
             plain_parts(&signature, &block),
             plain_run(&signature, &block),
         )
     };
-    let form = match (errors.is_empty(), declared) {
-        (false, _) => Form::Broken,
-        (true, true) => Form::Declared,
-        (true, false) => Form::Possible,
+    let form = match (errors.is_breaking(), declared) {
+        (true, _) => Form::Broken,
+        (false, true) => Form::Declared,
+        (false, false) => Form::Possible,
     };
-    let Emitted { sig, mut body, siblings } = emitted;
+    let Emitted { mut sig, mut body } = emitted;
     if form == Form::Broken {
         body = fallback::body();
+        let ret = &signature.ret;
+        sig.output = parse_quote!(-> #ret);
     }
     let graph = Graph { sig: &signature, form, parts, run }.emit();
     let allow = fallback::allow(form == Form::Broken);
     let errors = errors.finish();
-    Expanded {
-        function: quote!(#(#attrs)* #allow #vis #sig #body),
-        siblings: quote!(#siblings #graph #errors),
-    }
+    Expanded { function: quote!(#(#attrs)* #allow #vis #sig #body), siblings: quote!(#graph #errors) }
 }
 
 fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, errors: &mut Errors) {
     if boundaries {
         let help = "remove `helper`, and call the function with `#[piecewise]`";
-        errors.push(helper, "a function with boundaries is no helper: it needs the driver", help);
+        errors.push(
+            Code::Helper,
+            helper,
+            "a function with boundaries is no helper: it needs the driver",
+            help,
+        );
     }
     if let Some(mark) = mark {
         let text = mark.to_token_stream();
-        errors.push(mark, format!("a helper's parameter takes no `{text}`"), "remove it, or `helper`");
+        errors.push(
+            Code::Helper,
+            mark,
+            format!("a helper's parameter takes no `{text}`"),
+            "remove it, or `helper`",
+        );
     }
 }
 
@@ -105,16 +133,44 @@ fn finish_helper(
     block: &Block,
     errors: Errors,
 ) -> Expanded {
-    let broken = !errors.is_empty();
+    let broken = errors.is_breaking();
     let body = if broken { fallback::body() } else { block.to_token_stream() };
     let allow = fallback::allow(broken);
     Expanded { function: quote!(#(#attrs)* #allow #vis #sig #body), siblings: errors.finish() }
 }
 
+/// Names and types of the parameters, and what `#[dims]` says of them in a graph.
+fn lint_context<'a>(sig: &'a syn::Signature, graph: Option<&'a Signature>) -> lints::Context<'a> {
+    let named = sig.inputs.iter().filter_map(|argument| match argument {
+        FnArg::Typed(typed) => match &*typed.pat {
+            Pat::Ident(p) => Some((&p.ident, Some(&*typed.ty))),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    });
+    let named: Vec<(&Ident, Option<&Type>)> = named.collect();
+    let dims = |ident: &Ident| {
+        let param = graph?.params.iter().find(|p| p.ident == *ident)?;
+        match (&param.dims, &param.kind) {
+            (Some(dims), _) => Some(dims.iter().map(params::Dim::number).collect()),
+            (None, Kind::HostScalar(_)) => Some(Vec::new()),
+            _ => None,
+        }
+    };
+    let tensors = named
+        .iter()
+        .filter(|(_, ty)| ty.is_some_and(lints::is_tensor_type))
+        .map(|(ident, _)| lints::TensorParam { name: ident.to_string(), dims: dims(ident) });
+    lints::Context {
+        tensors: tensors.collect(),
+        symbols: graph.map_or(&[], |g| &g.symbols),
+        params: named.iter().map(|(ident, _)| *ident).collect(),
+    }
+}
+
 struct Emitted {
     sig: syn::Signature,
     body: TokenStream,
-    siblings: TokenStream,
 }
 
 /// One segment: the whole body.
@@ -138,7 +194,7 @@ fn plain_run(signature: &Signature, block: &Block) -> TokenStream {
     quote!(#cx.segment(#site, (#(&#idents,)*), |#key| #callee(#(#arguments),*)))
 }
 
-/// The driver, its trait, and how the graph calls it.
+/// The driver, and how the graph calls it.
 fn with_boundaries(
     signature: &Signature,
     sig: &syn::Signature,
@@ -168,7 +224,7 @@ fn with_boundaries(
     let carrier = sig.inputs.iter().position(|a| matches!(a, FnArg::Typed(_)));
     let callee = &signature.callee;
     let arguments = idents.enumerate().map(|(i, ident)| {
-        if Some(i) == carrier { quote!(#p::InDriver(#cx, #ident)) } else { quote!(#ident) }
+        if Some(i) == carrier { quote!(#p::PiecewiseArgument(#cx, #ident)) } else { quote!(#ident) }
     });
     let arguments: Vec<TokenStream> = arguments.collect();
     let step = &signature.step;
@@ -176,21 +232,21 @@ fn with_boundaries(
         // Nothing to carry the driver: it is a parameter of its own.
         sig.inputs.push(parse_quote!(#cx: #p::Driver<#step>));
         let run = quote!(#callee(#(#arguments,)* #cx));
-        let emitted = Emitted { sig, body: quote!({ #statements }), siblings: TokenStream::new() };
-        return (emitted, parts, run);
+        return (Emitted { sig, body: quote!({ #statements }) }, parts, run);
     };
-    let needs = format_ident!("{}NeedsPiecewise", signature.prefix, span = signature.ident.span());
     let mut names = Vec::new();
     let mut open = TokenStream::new();
     if let FnArg::Typed(argument) = &mut sig.inputs[carrier] {
         let mut ty = (*argument.ty).clone();
         names = lifetimes::name_elided(&mut ty);
-        *argument.ty = Type::Verbatim(quote!(impl #needs<#step, #ty>));
+        let graph = signature.sibling("Graph");
+        let arguments = signature.type_arguments();
+        *argument.ty = Type::Verbatim(quote!(impl #p::NeedsPiecewise<#step, #graph #arguments, #ty>));
         let pattern = argument.pat.clone();
         let ident = &signature.params[carrier].ident;
         *argument.pat = Pat::Verbatim(quote!(#ident));
         let attrs = &argument.attrs;
-        open = quote!(#(#attrs)* let (#cx, #pattern) = #needs::open(#ident););
+        open = quote!(#(#attrs)* let (#cx, #pattern) = #p::NeedsPiecewise::open(#ident););
     }
     declare(&mut sig, &names, signature);
     for name in &names {
@@ -198,9 +254,7 @@ fn with_boundaries(
         sig.generics.make_where_clause().predicates.push(parse_quote!(#step: #name));
     }
     let run = quote!(#callee(#(#arguments),*));
-    let emitted =
-        Emitted { sig, body: quote!({ #open #statements }), siblings: needs_piecewise(signature, &needs) };
-    (emitted, parts, run)
+    (Emitted { sig, body: quote!({ #open #statements }) }, parts, run)
 }
 
 /// Adds lifetimes that neither the function nor its `impl` declares.
@@ -212,43 +266,6 @@ fn declare(sig: &mut syn::Signature, names: &[Lifetime], signature: &Signature) 
             sig.generics.lt_token.get_or_insert_with(Default::default);
             sig.generics.gt_token.get_or_insert_with(Default::default);
             sig.generics.params.insert(0, GenericParam::Lifetime(LifetimeParam::new(name.clone())));
-        }
-    }
-}
-
-/// The trait that makes a call without `#[piecewise]` one clear error.
-fn needs_piecewise(signature: &Signature, needs: &Ident) -> TokenStream {
-    let (p, vis, cfgs) = (private(), &signature.vis, &signature.cfgs);
-    let bare = signature.ident.to_string();
-    let (message, label, note) = if signature.name == bare {
-        (
-            format!("`{bare}` has `#[eager]` boundaries and cannot be called as plain code"),
-            format!("write `#[piecewise] {bare}(…)`"),
-            format!("only a `#[graphable]` function can: elsewhere, build a `{}Graph`", signature.prefix),
-        )
-    } else {
-        (
-            format!("`{}` has `#[eager]` boundaries and cannot be called as plain code", signature.name),
-            format!("write `#[piecewise] ….{bare}(…)`"),
-            format!("only a `#[graphable]` function can: elsewhere, build a `{}Graph`", signature.prefix),
-        )
-    };
-    quote! {
-        #(#cfgs)*
-        #[doc(hidden)]
-        #[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)]
-        #vis trait #needs<'s, A> {
-            /// The driver, and the argument.
-            fn open(self) -> (#p::Driver<'s>, A);
-        }
-
-        #(#cfgs)*
-        #[doc(hidden)]
-        #[diagnostic::do_not_recommend]
-        impl<'s, A> #needs<'s, A> for #p::InDriver<'s, A> {
-            fn open(self) -> (#p::Driver<'s>, A) {
-                (self.0, self.1)
-            }
         }
     }
 }

@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::{Ident, Item, Token, parse::Parser, punctuated::Punctuated};
 
 use crate::{
-    diag::{Errors, nearest},
+    diag::{Code, Errors, nearest},
     fallback,
     function::{self, Expanded, Unit},
     helper, methods,
@@ -23,6 +23,7 @@ pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
                 block: *item.block,
                 owner: None,
                 helper: only_lifetimes.as_ref(),
+                broken: None,
             });
             quote!(#function #siblings)
         }
@@ -37,7 +38,12 @@ pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
         Ok(other) => {
             let help = "remove it here; a struct of parameters is `#[derive(Params)]`, one of tensors \
                         `#[derive(GraphOutput)]`";
-            errors.push(&other, "`#[graphable]` goes on a function, an `impl` or a `trait`", help);
+            errors.push(
+                Code::MisplacedAttribute,
+                &other,
+                "`#[graphable]` goes on a function, an `impl` or a `trait`",
+                help,
+            );
             other.into_token_stream()
         }
         Err(error) => fallback::unparsed(tokens, &error),
@@ -52,6 +58,7 @@ fn arguments(args: TokenStream, errors: &mut Errors) -> Option<Ident> {
         Ok(parsed) => parsed,
         Err(error) => {
             errors.push_span(
+                Code::AttributeArguments,
                 error.span(),
                 "these are no arguments of `#[graphable]`",
                 "write `#[graphable]`, or `#[graphable(helper)]` to fill lifetimes only",
@@ -67,9 +74,14 @@ fn arguments(args: TokenStream, errors: &mut Errors) -> Option<Ident> {
                 Some(known) => format!("did you mean `{known}`?"),
                 None => "it takes `helper` (fill lifetimes only), or nothing".to_owned(),
             };
-            errors.push(&argument, format!("`#[graphable]` has no argument `{text}`"), help);
+            errors.push(
+                Code::UnknownArgument,
+                &argument,
+                format!("`#[graphable]` has no argument `{text}`"),
+                help,
+            );
         } else if found.is_some() {
-            errors.push(&argument, "`helper` is given twice", "remove one");
+            errors.push(Code::RepeatedAttribute, &argument, "`helper` is given twice", "remove one");
         } else {
             found = Some(argument);
         }
@@ -80,7 +92,7 @@ fn arguments(args: TokenStream, errors: &mut Errors) -> Option<Ident> {
 fn refuse_helper(helper: Option<Ident>, what: &str, errors: &mut Errors) {
     if let Some(helper) = helper {
         let help = "write `#[graphable]`: methods without boundaries are helpers anyway";
-        errors.push(&helper, format!("{what} takes no `helper`"), help);
+        errors.push(Code::Helper, &helper, format!("{what} takes no `helper`"), help);
     }
 }
 

@@ -1,6 +1,15 @@
 //! The `#[graphable]` attribute and derives.
+//!
+//! Built with `cfg(graphable_library)`, by the package `macro-tests`, this is an ordinary library: the same
+//! functions over tokens of `proc_macro2`, for the fuzzer, pinned expansions and benchmarks, which cannot
+//! link a proc-macro crate.
 
+#![cfg_attr(graphable_library, allow(clippy::useless_conversion, reason = "they convert in the macro crate"))]
+
+#[cfg(not(graphable_library))]
 use proc_macro::TokenStream;
+#[cfg(graphable_library)]
+use proc_macro2::TokenStream;
 
 mod derive;
 mod diag;
@@ -10,8 +19,10 @@ mod function;
 mod graph;
 mod helper;
 mod item;
+mod kinds;
 mod krate;
 mod lifetimes;
+mod lints;
 mod methods;
 mod params;
 mod signature;
@@ -37,7 +48,7 @@ mod types;
 /// A function without boundaries and attributes stays an ordinary function, whose tensors all get the
 /// lifetime of the step; `#[graphable(helper)]` keeps it at that. On an `impl`, methods are treated in
 /// the same way (`Model::decode` gets `ModelDecodeGraph`); on a `trait`, only lifetimes are filled.
-#[proc_macro_attribute]
+#[cfg_attr(not(graphable_library), proc_macro_attribute)]
 pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(args.into(), item.into()).into()
 }
@@ -56,21 +67,21 @@ pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
 /// - `#[param("layers.{}", len = config.layers)]` on a `Vec`;
 /// - `#[state(shape = […])]` on a `State`, which starts at zero, or with `len = …` on a `Vec` of them;
 /// - `#[config(expr)]` on a host field.
-#[proc_macro_derive(Params, attributes(params, param, state, config))]
+#[cfg_attr(not(graphable_library), proc_macro_derive(Params, attributes(params, param, state, config)))]
 pub fn derive_params(input: TokenStream) -> TokenStream {
     derive::derive_params(input.into()).into()
 }
 
 /// Makes a struct or enum of tensors and host values an output: it can leave a segment and enter the
 /// next one. It has at most one lifetime, that of its tensors.
-#[proc_macro_derive(GraphOutput)]
+#[cfg_attr(not(graphable_library), proc_macro_derive(GraphOutput))]
 pub fn derive_graph_output(input: TokenStream) -> TokenStream {
     derive::derive_output(input.into()).into()
 }
 
 /// Makes a struct or enum of plain host values usable as a `#[config]` field: compared by value, floats
 /// by their bits.
-#[proc_macro_derive(ConfigValue)]
+#[cfg_attr(not(graphable_library), proc_macro_derive(ConfigValue))]
 pub fn derive_config_value(input: TokenStream) -> TokenStream {
     derive::derive_config(input.into()).into()
 }

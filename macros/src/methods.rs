@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::{ImplItem, ImplItemFn, ItemImpl, Type};
 
 use crate::{
-    diag::Errors,
+    diag::{Code, Errors},
     driver, fallback,
     function::{self, Unit},
     lifetimes,
@@ -38,6 +38,7 @@ fn inherent(method: &ImplItemFn, owner: &Owner) -> (TokenStream, TokenStream) {
         block: method.block.clone(),
         owner: Some(owner),
         helper: None,
+        broken: None,
     });
     (expanded.function, expanded.siblings)
 }
@@ -61,6 +62,7 @@ fn trait_method(method: &ImplItemFn, owner: &Owner) -> (TokenStream, TokenStream
 pub(crate) fn refuse(sig: &syn::Signature, marks: &[Marks], boundaries: bool, errors: &mut Errors) {
     if boundaries {
         errors.push(
+            Code::TraitMethod,
             &sig.ident,
             "a trait's method has no boundaries: its signature cannot carry the driver",
             "move the body to a function or an inherent method, and call that with `#[piecewise]`",
@@ -69,6 +71,7 @@ pub(crate) fn refuse(sig: &syn::Signature, marks: &[Marks], boundaries: bool, er
     for mark in marks.iter().filter_map(Marks::any) {
         let text = mark.to_token_stream();
         errors.push(
+            Code::TraitMethod,
             mark,
             format!("a trait's method is no graph, and takes no `{text}`"),
             "remove it, or move the body to a function or an inherent method",

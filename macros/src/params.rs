@@ -3,7 +3,7 @@
 use quote::ToTokens;
 use syn::{Attribute, Expr, FnArg, Generics, Lit, Meta, Stmt, Token, punctuated::Punctuated};
 
-use crate::diag::{Errors, nearest};
+use crate::diag::{Code, Errors, nearest};
 
 const OURS: [&str; 3] = ["host", "key", "dims"];
 
@@ -33,6 +33,19 @@ pub(crate) enum Dim {
     Size(Expr),
 }
 
+impl Dim {
+    /// The size, where it is a number.
+    pub(crate) fn number(&self) -> Option<usize> {
+        match self {
+            Self::Size(Expr::Lit(lit)) => match &lit.lit {
+                Lit::Int(int) => int.base10_parse().ok(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// Takes our attributes off a parameter.
 pub(crate) fn take(argument: &mut FnArg, errors: &mut Errors) -> Marks {
     let attrs = match argument {
@@ -48,6 +61,7 @@ pub(crate) fn take(argument: &mut FnArg, errors: &mut Errors) -> Marks {
             "dims" => &mut marks.dims,
             "eager" | "piecewise" => {
                 errors.push(
+                    Code::MisplacedAttribute,
                     attr,
                     format!("`#[{name}]` belongs on an expression"),
                     "a parameter takes `#[host]`, `#[key]` and `#[dims(…)]`",
@@ -59,16 +73,26 @@ pub(crate) fn take(argument: &mut FnArg, errors: &mut Errors) -> Marks {
                     && let Some(known) = nearest(other, &OURS)
                 {
                     let help = format!("did you mean `#[{known}]`?");
-                    errors.push(attr, format!("a parameter has no attribute `#[{other}]`"), help);
+                    errors.push(
+                        Code::UnknownAttribute,
+                        attr,
+                        format!("a parameter has no attribute `#[{other}]`"),
+                        help,
+                    );
                     return false;
                 }
                 return true;
             }
         };
         if slot.is_some() {
-            errors.push(attr, format!("`#[{name}]` is given twice"), "remove one");
+            errors.push(Code::RepeatedAttribute, attr, format!("`#[{name}]` is given twice"), "remove one");
         } else if name != "dims" && !matches!(attr.meta, Meta::Path(_)) {
-            errors.push(attr, format!("`#[{name}]` takes no arguments"), format!("write `#[{name}]`"));
+            errors.push(
+                Code::AttributeArguments,
+                attr,
+                format!("`#[{name}]` takes no arguments"),
+                format!("write `#[{name}]`"),
+            );
             *slot = Some(attr.clone());
         } else {
             *slot = Some(attr.clone());
@@ -87,13 +111,13 @@ pub(crate) fn dims(
 ) -> Option<Vec<Dim>> {
     let help = "write one entry per dimension: a symbol such as `B`, or a constant such as `64` or `{WIDTH}`";
     let Meta::List(list) = &attr.meta else {
-        errors.push(attr, "`#[dims]` names the dimensions", help);
+        errors.push(Code::DimsEntry, attr, "`#[dims]` names the dimensions", help);
         return None;
     };
     let entries = match list.parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated) {
         Ok(entries) => entries,
         Err(error) => {
-            errors.push_span(error.span(), format!("`#[dims]`: {error}"), help);
+            errors.push_span(Code::DimsEntry, error.span(), format!("`#[dims]`: {error}"), help);
             return None;
         }
     };
@@ -121,12 +145,18 @@ fn dim(entry: Expr, generics: &Generics, symbols: &mut Vec<String>, errors: &mut
         Expr::Lit(lit) => match &lit.lit {
             Lit::Int(int) if matches!(int.suffix(), "" | "usize") => Some(Dim::Size(entry)),
             _ => {
-                errors.push(&entry, "a dimension is a number of elements", "write an integer, such as `64`");
+                errors.push(
+                    Code::DimsEntry,
+                    &entry,
+                    "a dimension is a number of elements",
+                    "write an integer, such as `64`",
+                );
                 None
             }
         },
         Expr::Infer(_) => {
             errors.push(
+                Code::DimsEntry,
                 &entry,
                 "`_` is no dimension",
                 "name it with a symbol, such as `N`: any size matches",
@@ -136,6 +166,7 @@ fn dim(entry: Expr, generics: &Generics, symbols: &mut Vec<String>, errors: &mut
         Expr::Closure(_) | Expr::Assign(_) | Expr::Range(_) | Expr::Tuple(_) | Expr::Array(_) => {
             let text = entry.to_token_stream();
             errors.push(
+                Code::DimsEntry,
                 &entry,
                 format!("`{text}` is no dimension"),
                 "write a symbol, an integer or `{CONSTANT}`",

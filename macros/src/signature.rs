@@ -9,34 +9,15 @@ use syn::{
 };
 
 use crate::{
-    diag::Errors,
+    diag::{Code, Errors},
+    kinds::{Kind, kind},
     lifetimes,
     params::{self, Dim, Marks},
-    types::{first_type, impl_trait, named, plain, scalar, written},
+    types::{first_type, impl_trait, plain, written},
 };
 
 /// The most values that a key can hold.
 const MAX_PARAMS: usize = 32;
-
-/// What a parameter is, with the element type of a tensor or scalar.
-pub(crate) enum Kind {
-    HostTensor(Type),
-    HostScalar(Type),
-    Device(Type),
-    /// A host value, compared on every call.
-    Key,
-    /// A reference to a struct of parameters.
-    Params,
-    /// A reference to something else that is made in a step: an output of another function.
-    Output,
-}
-
-impl Kind {
-    /// Whether it has a static buffer.
-    pub(crate) fn is_input(&self) -> bool {
-        matches!(self, Self::HostTensor(_) | Self::HostScalar(_) | Self::Device(_))
-    }
-}
 
 /// One parameter.
 pub(crate) struct Param {
@@ -117,7 +98,12 @@ impl Signature {
         }
         if params.len() > MAX_PARAMS {
             let help = "group parameters in a `#[derive(Params)]` struct, or tensors in one input";
-            errors.push(&sig.ident, format!("a graph has at most {MAX_PARAMS} parameters"), help);
+            errors.push(
+                Code::TooManyParameters,
+                &sig.ident,
+                format!("a graph has at most {MAX_PARAMS} parameters"),
+                help,
+            );
         }
         let types = sig.generics.params.iter().filter_map(|p| match p {
             GenericParam::Type(t) => Some(&t.ident),
@@ -167,6 +153,16 @@ impl Signature {
         format_ident!("{}{suffix}", self.prefix, span = self.ident.span())
     }
 
+    /// Type and const parameters, as arguments: `<T, N>`.
+    pub(crate) fn type_arguments(&self) -> proc_macro2::TokenStream {
+        let names = self.generics.params.iter().filter_map(|p| match p {
+            GenericParam::Type(t) => Some(&t.ident),
+            GenericParam::Const(c) => Some(&c.ident),
+            GenericParam::Lifetime(_) => None,
+        });
+        quote!(<#(#names),*>)
+    }
+
     /// What keeps a function without our attributes from being a graph as well.
     pub(crate) fn is_graph(&self) -> bool {
         let unsized_param = self.generics.type_params().any(|p| p.bounds.iter().any(is_relaxed));
@@ -214,7 +210,12 @@ fn is_relaxed(bound: &TypeParamBound) -> bool {
 
 fn check_qualifiers(sig: &syn::Signature, errors: &mut Errors) {
     let mut refuse = |at: &dyn ToTokens, what: &str, why: &str, help: &str| {
-        errors.push(&at.to_token_stream(), format!("a graph function cannot be {what}: {why}"), help);
+        errors.push(
+            Code::Qualifier,
+            at.to_token_stream(),
+            format!("a graph function cannot be {what}: {why}"),
+            help,
+        );
     };
     if let Some(token) = &sig.asyncness {
         refuse(token, "`async`", "a recording runs to its end", "remove `async`; reads wait by themselves");
@@ -280,7 +281,12 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
     let unit: Type = parse_quote!(());
     let ReturnType::Type(_, ret) = &sig.output else {
         let help = "end it with `-> Result<Tensor<f32>>`, or what it computes";
-        errors.push(&sig.ident, "a graph function returns a `Result`: capture and replay can fail", help);
+        errors.push(
+            Code::ReturnType,
+            &sig.ident,
+            "a graph function returns a `Result<…>`: capture and replay can fail",
+            help,
+        );
         let krate = crate::krate::krate();
         return (parse_quote!(#krate::Result<()>), unit);
     };
@@ -290,21 +296,48 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
     };
     let Some(output) = output else {
         let text = written(ret);
+        let alias =
+            matches!(plain(ret), Type::Path(p) if p.path.segments.last().is_some_and(|s| is_alias(&s.ident)));
+        let help = if alias {
+            format!("spell it out: an alias such as `{text}` hides from the macro what the graph gives back")
+        } else {
+            format!("write `Result<{text}>`, with any error type that has `From<graphable::Error>`")
+        };
         errors.push(
+            Code::ReturnType,
             ret,
-            "a graph function returns a `Result`: capture and replay can fail",
-            format!("write `Result<{text}>`, with any error type that has `From<graphable::Error>`"),
+            "a graph function returns a `Result<…>`, spelt like that: capture and replay can fail",
+            help,
         );
         return ((**ret).clone(), unit);
     };
+    if let Some(token) = impl_trait(&output) {
+        errors.push(
+            Code::ImplTrait,
+            &token,
+            "a graph function has no `impl Trait` result: a replay must know what to make",
+            "name the type",
+        );
+        let krate = crate::krate::krate();
+        return (parse_quote!(#krate::Result<()>), unit);
+    }
     if !lifetimes::name_elided(&mut output.clone()).is_empty() {
         errors.push(
+            Code::ReturnedReference,
             &output,
             "a graph returns values, not references",
             "return the tensor; a clone of it is cheap",
         );
+        let krate = crate::krate::krate();
+        return (parse_quote!(#krate::Result<()>), unit);
     }
     ((**ret).clone(), output)
+}
+
+/// Whether a type's name says that it is somebody's `Result`.
+fn is_alias(name: &Ident) -> bool {
+    let name = name.to_string();
+    name.ends_with("Result") || name.starts_with("Result")
 }
 
 /// `&self` as a parameter of the siblings.
@@ -316,12 +349,18 @@ fn this(
     errors: &mut Errors,
 ) -> Param {
     if let Some(mark) = marks.any() {
-        errors.push(mark, "`self` takes no attribute", "remove it: `&self` is a struct of parameters");
+        errors.push(
+            Code::MisplacedAttribute,
+            mark,
+            "`self` takes no attribute",
+            "remove it: `&self` is a struct of parameters",
+        );
     }
     let shared =
         receiver.reference.is_some() && receiver.mutability.is_none() && receiver.colon_token.is_none();
     if !shared {
         errors.push(
+            Code::Receiver,
             receiver,
             "a graph method takes `&self`: a replay runs no host code that could change or consume it",
             "write `&self`; what changes on the device is a `State` field",
@@ -345,129 +384,41 @@ fn param(
     let ident = match &*typed.pat {
         Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => p.ident.clone(),
         other => {
-            errors.push(other, "a graph function's parameters are plain names", "take it apart in the body");
+            errors.push(
+                Code::Pattern,
+                other,
+                "a graph function's parameters are plain names",
+                "take it apart in the body",
+            );
             format_ident!("__p{index}", span = Span::mixed_site())
         }
     };
     if let Some(cfg) = typed.attrs.iter().find(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr"))
     {
         errors.push(
+            Code::ConditionalParameter,
             cfg,
             "`#[cfg]` on a parameter of a graph function",
             "write the function twice, each with a `#[cfg]`",
         );
     }
-    let kind = kind(&ident, &typed.ty, marks, step, errors);
+    let plain_name = matches!(&*typed.pat, Pat::Ident(_));
+    let kind = if plain_name {
+        kind(&ident, &typed.ty, marks, step, errors)
+    } else {
+        // One error is enough; what it is shows when it has a name.
+        kind(&ident, &typed.ty, marks, step, &mut Errors::default())
+    };
     let dims = marks.dims.as_ref().and_then(|attr| {
         if matches!(kind, Some(Kind::HostTensor(_) | Kind::Device(_)) | None) {
             return params::dims(attr, generics, symbols, errors);
         }
-        errors.push(attr, "only tensors have `#[dims]`", "remove it");
+        errors.push(Code::DimsTarget, attr, "only tensors have `#[dims]`", "remove it");
         None
     });
     // For the signatures that a function with errors still gets.
     let unknown = if lifetimes::mentions(&*typed.ty, step) { Kind::Output } else { Kind::Key };
     Param { ident, ty: (*typed.ty).clone(), kind: kind.unwrap_or(unknown), dims }
-}
-
-/// The kind of a parameter; an error when there is none.
-fn kind(ident: &Ident, ty: &Type, marks: &Marks, step: &Lifetime, errors: &mut Errors) -> Option<Kind> {
-    if let (Some(_), Some(key)) = (&marks.host, &marks.key) {
-        let help = "keep `#[host]` for a value refreshed on every call, `#[key]` for one recording per value";
-        errors.push(key, "a parameter is `#[host]` or `#[key]`", help);
-        return None;
-    }
-    if let Some(token) = impl_trait(ty) {
-        errors.push(
-            &token,
-            "a graph function has no `impl Trait` parameter",
-            "name the type, or a type parameter",
-        );
-        return None;
-    }
-    let ty = plain(ty);
-    if let Type::Reference(r) = ty
-        && let Some(token) = &r.mutability
-    {
-        let (message, help) = match named(&r.elem, "Tensor") {
-            Some(_) => ("tensors never change", "take `&Tensor<…>` and return the new tensor".to_owned()),
-            None => (
-                "a replay runs no host code, so nothing changes through `&mut`",
-                "take `&`, and hold what changes on the device in a `State` field".to_owned(),
-            ),
-        };
-        errors.push(token, format!("a graph function has no `&mut` parameter: {message}"), help);
-        return None;
-    }
-    let inner = match ty {
-        Type::Reference(r) => Some(plain(&r.elem)),
-        _ => None,
-    };
-    if let Some(host) = &marks.host {
-        let element = |name| inner.and_then(|t| named(t, name));
-        if let Some(element) = element("Tensor") {
-            return Some(Kind::HostTensor(element));
-        }
-        if let Some(element) = element("Scalar") {
-            return Some(Kind::HostScalar(element));
-        }
-        let help = match scalar(ty) {
-            Some(element) => {
-                format!("write `#[host] {ident}: &Scalar<{element}>`; the call takes a plain `{element}`")
-            }
-            None => format!("write `#[host] {ident}: &Tensor<…>`; the call takes a slice"),
-        };
-        errors.push(host, "`#[host]` data arrives in a tensor or scalar on the device", help);
-        return None;
-    }
-    if marks.key.is_some() {
-        if let Some(what) = ["Tensor", "Scalar"].iter().find(|n| named(inner.unwrap_or(ty), n).is_some()) {
-            let help = "remove `#[key]`: a tensor's shape and address are compared anyway";
-            errors.push(ty, format!("a `{what}` is no `#[key]`: what it holds is on the device"), help);
-            return None;
-        }
-        match inner {
-            Some(inner) if !matches!(inner, Type::Path(p) if p.path.is_ident("str")) => {
-                let text = written(inner);
-                errors.push(ty, "a `#[key]` is passed by value", format!("write `#[key] {ident}: {text}`"));
-                return None;
-            }
-            _ => return Some(Kind::Key),
-        }
-    }
-    let Some(inner) = inner else {
-        by_value(ident, ty, errors);
-        return None;
-    };
-    if let Some(element) = named(inner, "Tensor") {
-        return Some(Kind::Device(element));
-    }
-    Some(if lifetimes::mentions(inner, step) { Kind::Output } else { Kind::Params })
-}
-
-fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
-    if let Some(element) = scalar(ty) {
-        let text = written(ty);
-        errors.push(
-            ty,
-            format!("`{ident}` is a host value: a recording would keep its first value for ever"),
-            format!(
-                "write `#[key] {ident}: {text}` for one recording per value, or `#[host] {ident}: &Scalar<{element}>` \
-                 for a value refreshed on every call"
-            ),
-        );
-        return;
-    }
-    let text = written(ty);
-    let (message, help) = if named(ty, "Tensor").is_some() || named(ty, "Scalar").is_some() {
-        (format!("`{ident}` is passed by value"), format!("tensors are passed by reference: `{ident}: &…`"))
-    } else {
-        (
-            format!("`{ident}: {text}` is passed by value, and part of no key"),
-            format!("pass parameters by reference (`{ident}: &…`), host values as `#[key] {ident}: {text}`"),
-        )
-    };
-    errors.push(ty, message, help);
 }
 
 /// `decode_step` as `DecodeStep`.

@@ -1,7 +1,11 @@
 //! What types say by how they are written.
 
 use quote::ToTokens;
-use syn::{GenericArgument, PathArguments, Type, visit::Visit};
+use syn::{
+    GenericArgument, PathArguments, Type,
+    visit::Visit,
+    visit_mut::{self, VisitMut},
+};
 
 /// The device element nearest to a host scalar type.
 pub(crate) fn scalar(ty: &Type) -> Option<&'static str> {
@@ -55,16 +59,38 @@ pub(crate) fn impl_trait(ty: &Type) -> Option<syn::TypeImplTrait> {
 
 /// A type as a user would write it, without the lifetimes that were filled.
 pub(crate) fn written(ty: &Type) -> String {
-    let text = ty.to_token_stream().to_string().replace("' ", "'");
+    struct Plain;
+    impl VisitMut for Plain {
+        fn visit_angle_bracketed_generic_arguments_mut(
+            &mut self,
+            arguments: &mut syn::AngleBracketedGenericArguments,
+        ) {
+            visit_mut::visit_angle_bracketed_generic_arguments_mut(self, arguments);
+            let kept = arguments.args.iter().filter(|a| !matches!(a, GenericArgument::Lifetime(_)));
+            arguments.args = kept.cloned().collect();
+        }
+        fn visit_path_segment_mut(&mut self, segment: &mut syn::PathSegment) {
+            visit_mut::visit_path_segment_mut(self, segment);
+            if matches!(&segment.arguments, PathArguments::AngleBracketed(a) if a.args.is_empty()) {
+                segment.arguments = PathArguments::None;
+            }
+        }
+        fn visit_type_reference_mut(&mut self, reference: &mut syn::TypeReference) {
+            reference.lifetime = None;
+            visit_mut::visit_type_reference_mut(self, reference);
+        }
+    }
+    let mut ty = ty.clone();
+    Plain.visit_type_mut(&mut ty);
     let tight = [
         (" < ", "<"),
-        ("'s, ", ""),
-        ("<'s >", "<'_>"),
         (" >", ">"),
         (" ,", ","),
         (" :: ", "::"),
         ("& ", "&"),
+        (" ;", ";"),
+        ("[ ", "["),
+        (" ]", "]"),
     ];
-    let tidy = tight.iter().fold(text, |text, (spaced, tight)| text.replace(spaced, tight));
-    tidy.replace("'s , ", "")
+    tight.iter().fold(ty.to_token_stream().to_string(), |text, (spaced, tight)| text.replace(spaced, tight))
 }

@@ -3,12 +3,16 @@
 pub use bytemuck;
 
 pub use crate::{
-    driver::{Driver, InDriver},
+    crossing::{
+        EagerEntersSegment, EagerFieldEntersSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey,
+        GraphParams, GraphResult, Held, LeavesSegment, NeedsPiecewise, PiecewiseArgument, SegmentOutputs,
+    },
+    driver::Driver,
     eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
     element::HostSlot,
     function::{Frame, Function, FunctionSpec, Options, StaticInput, Synthetic, SyntheticSlice},
     inputs::{Dim, DimsSpec, InputKind, InputSpec, Inputs},
-    key::{DeviceValue, FromEager, Key, KeyWriter, LiveIn},
+    key::{DeviceValue, Key, KeyWriter, LiveIn},
     load::{LoadParam, LoadParams, LoadState, Loader},
     mode::Support,
     output::{Decoder, Encoder, LiveOut},
@@ -45,11 +49,14 @@ impl CaptureFailed {
 
 /// An error type of graph functions; checked where the function stands.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the error of a graph function: it has no `From<graphable::Error>`",
+    message = "[G057] `{Self}` cannot be the error of a graph function: it has no `From<graphable::Error>`",
     label = "capture and replay can fail, and this must hold their errors",
     note = "add `impl From<graphable::Error> for {Self}`, or return `graphable::Result<_>`"
 )]
-pub trait UserError {}
+pub trait UserError {
+    /// Asks for the trait.
+    fn is_one() {}
+}
 
 #[diagnostic::do_not_recommend]
 impl<E: From<crate::Error>> UserError for E {}

@@ -25,10 +25,6 @@ impl std::fmt::Debug for Driver<'_> {
     }
 }
 
-/// The first argument of a `#[piecewise]` call, with the driver that it runs in.
-#[derive(Debug)]
-pub struct InDriver<'s, A>(pub Driver<'s>, pub A);
-
 impl<'s> Driver<'s> {
     /// Replays, records or runs a segment.
     ///

@@ -150,17 +150,6 @@ pub trait LiveIn {
 )]
 pub trait DeviceValue: LiveIn {}
 
-/// A live-in that comes from an `#[eager]` expression without `#[key]`.
-#[derive(Debug)]
-pub struct FromEager<'a, T: ?Sized>(pub &'a T);
-
-impl<T: DeviceValue + ?Sized> LiveIn for FromEager<'_, T> {
-    #[inline]
-    fn write_key(&self, k: &mut KeyWriter) {
-        self.0.write_key(k);
-    }
-}
-
 /// A host value that selects a recording: the type of a `#[key]` parameter.
 ///
 /// Integers, `bool`, `char`, strings, and options, tuples, arrays and vectors of them.

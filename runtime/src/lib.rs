@@ -71,6 +71,7 @@ pub mod __private;
 pub mod backend;
 mod bucket;
 mod core;
+pub mod crossing;
 mod cuda;
 mod device;
 mod driver;

@@ -148,7 +148,7 @@ impl<T: ?Sized> Params for PhantomData<T> {
 /// What a field of a `#[derive(Params)]` struct without `#[config]` must be. The same as [`Params`],
 /// with the message that fits a field.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is a host value; mark the field `#[config]`",
+    message = "[G058] `{Self}` is a host value; mark the field `#[config]`",
     label = "not a parameter, state or `#[derive(Params)]` struct",
     note = "`#[config]` fields are part of the key and compared by value: numbers, strings, containers of them, and `#[derive(ConfigValue)]` types",
     note = "a struct of weights needs `#[derive(Params)]` itself; tensors live within one step and belong in a `#[derive(GraphOutput)]` struct"
@@ -177,7 +177,7 @@ impl<T: Params + ?Sized> ParamField for T {
 ///
 /// Derive it for structs and enums of such values.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a `#[config]` field",
+    message = "[G059] `{Self}` cannot be a `#[config]` field",
     label = "not comparable by value",
     note = "numbers, `bool`, `char`, strings, and options, vectors, arrays and tuples of them can; add `#[derive(ConfigValue)]` to a struct or enum of them",
     note = "what changes behind a shared reference (`Cell`, `RefCell`, atomics, locks) cannot: a replay would not see it; make it a `State`, or a `#[host]` parameter"

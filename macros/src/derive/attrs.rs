@@ -1,12 +1,14 @@
 //! The helper attributes: `#[params]` on a struct; `#[param]`, `#[state]` and `#[config]` on fields.
 
+use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{
     Attribute, DeriveInput, Expr, Ident, LitStr, Meta, Token, Type,
     parse::{ParseStream, Parser},
 };
 
-use super::Errors;
+use super::{Code, Errors};
+use crate::diag::nearest;
 
 /// Where a field's value comes from, and what it is in the key.
 pub(super) enum Role {
@@ -44,16 +46,17 @@ pub(super) fn item(input: &DeriveInput, errors: &mut Errors) -> Option<ParamsAtt
     for attr in &input.attrs {
         if attr.path().is_ident("params") {
             if found.is_some() {
-                errors.push(attr, "`#[params]` is given twice", "merge the two");
+                errors.push(Code::RepeatedAttribute, attr, "`#[params]` is given twice", "merge the two");
                 continue;
             }
-            match attr.parse_args_with(params_args) {
-                Ok(config) => found = Some(ParamsAttr { attr: attr.clone(), config }),
-                Err(e) => errors.combine(e),
+            let parsed = attr.parse_args_with(|input: ParseStream<'_>| params_args(input, errors));
+            if let Some(config) = told(parsed, "write `#[params(config = YourConfig)]`", errors) {
+                found = Some(ParamsAttr { attr: attr.clone(), config });
             }
         } else if ["param", "state", "config"].iter().any(|name| attr.path().is_ident(name)) {
             let name = attr.path().to_token_stream();
             errors.push(
+                Code::MisplacedAttribute,
                 attr,
                 format!("`#[{name}]` belongs on a field"),
                 "the struct takes `#[params(config = …)]`",
@@ -63,15 +66,30 @@ pub(super) fn item(input: &DeriveInput, errors: &mut Errors) -> Option<ParamsAtt
     found
 }
 
-fn params_args(input: ParseStream<'_>) -> syn::Result<Type> {
+/// What a parser gave; a syntax error is told. `None` is told already.
+fn told<T>(parsed: syn::Result<Option<T>>, help: &str, errors: &mut Errors) -> Option<T> {
+    parsed.unwrap_or_else(|error| {
+        errors.push_syntax(Code::AttributeArguments, error, help);
+        None
+    })
+}
+
+/// Skips the rest of arguments of which one is refused.
+fn skip<T>(input: ParseStream<'_>) -> syn::Result<Option<T>> {
+    input.parse::<TokenStream>()?;
+    Ok(None)
+}
+
+fn params_args(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Option<Type>> {
     let key: Ident = input.parse()?;
     if key != "config" {
-        return Err(unknown(&key, "params", &["config"]));
+        unknown(&key, "params", &["config"], errors);
+        return skip(input);
     }
     input.parse::<Token![=]>()?;
     let config = input.parse()?;
     input.parse::<Option<Token![,]>>()?;
-    Ok(config)
+    Ok(Some(config))
 }
 
 /// The attributes of a field.
@@ -86,13 +104,19 @@ pub(super) fn field(field: &syn::Field, errors: &mut Errors) -> Role {
         } else if attr.path().is_ident("state") {
             args(attr, "state", &["shape", "len"], errors).map(|a| Role::State(attr.clone(), a))
         } else if attr.path().is_ident("params") {
-            errors.push(attr, "`#[params]` belongs on the struct", "a field takes `#[param(\"name\", …)]`");
+            errors.push(
+                Code::MisplacedAttribute,
+                attr,
+                "`#[params]` belongs on the struct",
+                "a field takes `#[param(\"name\", …)]`",
+            );
             None
         } else {
             continue;
         };
         if !matches!(role, Role::Plain) {
             errors.push(
+                Code::FieldRole,
                 attr,
                 "a field has one of `#[param]`, `#[state]` and `#[config]`, once",
                 "remove one",
@@ -106,15 +130,10 @@ pub(super) fn field(field: &syn::Field, errors: &mut Errors) -> Role {
 fn config(attr: &Attribute, errors: &mut Errors) -> Option<Role> {
     let value = match &attr.meta {
         Meta::Path(_) => None,
-        Meta::List(list) => match list.parse_args() {
-            Ok(value) => Some(value),
-            Err(e) => {
-                errors.combine(e);
-                return None;
-            }
-        },
+        Meta::List(list) => Some(told(list.parse_args().map(Some), "write `#[config(expression)]`", errors)?),
         Meta::NameValue(_) => {
             errors.push(
+                Code::AttributeArguments,
                 attr,
                 "`#[config = …]` is not a form of this attribute",
                 "write `#[config(expression)]`",
@@ -126,36 +145,47 @@ fn config(attr: &Attribute, errors: &mut Errors) -> Option<Role> {
 }
 
 fn args(attr: &Attribute, name: &str, allowed: &[&str], errors: &mut Errors) -> Option<Args> {
-    let parser = |input: ParseStream<'_>| parse_args(input, name, allowed);
-    let parsed = match &attr.meta {
-        Meta::Path(_) => Ok(Args::default()),
-        Meta::List(list) => parser.parse2(list.tokens.clone()),
+    match &attr.meta {
+        Meta::Path(_) => Some(Args::default()),
+        Meta::List(list) => {
+            let parser = |input: ParseStream<'_>| parse_args(input, name, allowed, errors);
+            let parsed = parser.parse2(list.tokens.clone());
+            let forms: Vec<String> = allowed.iter().map(|a| format!("`{a}`")).collect();
+            told(parsed, &format!("`#[{name}(…)]` takes {}", forms.join(", ")), errors)
+        }
         Meta::NameValue(_) => {
             errors.push(
+                Code::AttributeArguments,
                 attr,
                 format!("`#[{name} = …]` is not a form of this attribute"),
                 format!("write `#[{name}(…)]`"),
             );
-            return None;
+            None
         }
-    };
-    parsed.map_err(|e| errors.combine(e)).ok()
+    }
 }
 
-fn parse_args(input: ParseStream<'_>, attribute: &str, allowed: &[&str]) -> syn::Result<Args> {
+fn parse_args(
+    input: ParseStream<'_>,
+    attribute: &str,
+    allowed: &[&str],
+    errors: &mut Errors,
+) -> syn::Result<Option<Args>> {
     let mut args = Args::default();
     while !input.is_empty() {
         if input.peek(LitStr) {
             let name: LitStr = input.parse()?;
             if attribute != "param" || args.name.is_some() {
-                let message = format!("`#[{attribute}]` takes no name here\nhelp: remove it");
-                return Err(syn::Error::new_spanned(name, message));
+                let message = format!("`#[{attribute}]` takes no name here");
+                errors.push(Code::AttributeArguments, name, message, "remove it");
+                return skip(input);
             }
             args.name = Some(name);
         } else {
             let key: Ident = input.parse()?;
             if !allowed.iter().any(|a| key == a) {
-                return Err(unknown(&key, attribute, allowed));
+                unknown(&key, attribute, allowed, errors);
+                return skip(input);
             }
             if key == "optional" {
                 args.optional = Some(key);
@@ -168,10 +198,13 @@ fn parse_args(input: ParseStream<'_>, attribute: &str, allowed: &[&str]) -> syn:
                     _ => &mut args.config,
                 };
                 if slot.replace(value).is_some() {
-                    return Err(syn::Error::new_spanned(
+                    errors.push(
+                        Code::RepeatedAttribute,
                         &key,
-                        format!("`{key}` is given twice\nhelp: remove one"),
-                    ));
+                        format!("`{key}` is given twice"),
+                        "remove one",
+                    );
+                    return skip(input);
                 }
             }
         }
@@ -179,30 +212,17 @@ fn parse_args(input: ParseStream<'_>, attribute: &str, allowed: &[&str]) -> syn:
             input.parse::<Token![,]>()?;
         }
     }
-    Ok(args)
+    Ok(Some(args))
 }
 
-fn unknown(key: &Ident, attribute: &str, allowed: &[&str]) -> syn::Error {
+fn unknown(key: &Ident, attribute: &str, allowed: &[&str], errors: &mut Errors) {
     let text = key.to_string();
-    let list = allowed.iter().map(|a| format!("`{a}`")).collect::<Vec<_>>().join(", ");
-    let help = match allowed.iter().min_by_key(|a| distance(&text, a)) {
-        Some(near) if distance(&text, near) <= 2 => format!("did you mean `{near}`?"),
-        _ => format!("it takes {list}"),
-    };
-    syn::Error::new_spanned(key, format!("`#[{attribute}]` has no argument `{text}`\nhelp: {help}"))
-}
-
-/// Edit distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, &y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+    let help = match nearest(&text, allowed) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let list: Vec<String> = allowed.iter().map(|a| format!("`{a}`")).collect();
+            format!("it takes {}", list.join(", "))
         }
-    }
-    row[b.len()]
+    };
+    errors.push(Code::UnknownArgument, key, format!("`#[{attribute}]` has no argument `{text}`"), help);
 }

@@ -11,7 +11,7 @@ pub(crate) fn derive_config(tokens: TokenStream) -> TokenStream {
         Err(errors) => return errors,
     };
     let mut errors = Errors::default();
-    let Some(item) = Item::new(&input, "ConfigValue", &mut errors) else { return errors.into_tokens() };
+    let Some(item) = Item::new(&input, "ConfigValue", &mut errors) else { return errors.finish() };
 
     let (p, k) = (private(), local("k"));
     let body = item.visit(

@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericArgument, Ident, PathArguments, Type};
 
 use super::{
-    Errors, Field, Item,
+    Code, Errors, Field, Item,
     attrs::{Args, ParamsAttr, Role},
     local, private,
 };
@@ -26,6 +26,7 @@ pub(super) fn check_unused(roles: &[Role], errors: &mut Errors) {
     });
     if let Some(attr) = unused {
         errors.push(
+            Code::FieldRole,
             attr,
             "this says how the field is loaded, but the struct is not loaded by name",
             "add `#[params(config = YourConfig)]` to the struct, or remove this attribute",
@@ -42,6 +43,7 @@ pub(super) fn plan(
 ) -> Option<Vec<FieldPlan>> {
     if item.is_enum {
         errors.push(
+            Code::FieldRole,
             &own.attr,
             "an enum is not loaded by name: nothing says which variant to take",
             "load the structs of its variants, and choose in your code",
@@ -61,6 +63,7 @@ fn plan_field(field: &Field<'_>, own: &ParamsAttr, role: &Role, errors: &mut Err
         }
         Role::Config(attr, None) => {
             errors.push(
+                Code::LoadIncomplete,
                 attr,
                 "nothing says where the value of this field comes from",
                 format!("write it: `#[config(config.{})]`", field.name()),
@@ -82,7 +85,12 @@ fn plan_field(field: &Field<'_>, own: &ParamsAttr, role: &Role, errors: &mut Err
 
 fn plan_state(field: &Field<'_>, attr: impl ToTokens, args: &Args, errors: &mut Errors) -> Option<FieldPlan> {
     let Some(shape) = &args.shape else {
-        errors.push(attr, "state needs a shape", "write `#[state(shape = [config.rows, config.width])]`");
+        errors.push(
+            Code::LoadIncomplete,
+            attr,
+            "state needs a shape",
+            "write `#[state(shape = [config.rows, config.width])]`",
+        );
         return None;
     };
     let (p, l, n, name) = (private(), local("l"), local("n"), field.name());
@@ -113,6 +121,7 @@ fn plan_param(
     let (item, is_list) = match (&args.len, &args.optional) {
         (Some(_), Some(optional)) => {
             errors.push(
+                Code::LoadContradiction,
                 optional,
                 "a list is not optional",
                 "a list that may be absent has the length 0: put that into `len = …`",
@@ -128,6 +137,7 @@ fn plan_param(
     let (one, bound) = match (&args.shape, &args.config) {
         (Some(_), Some(config)) => {
             errors.push(
+                Code::LoadContradiction,
                 config,
                 "`config = …` is for a struct of its own, `shape = …` for one tensor",
                 "remove one of the two",
@@ -166,6 +176,7 @@ fn name(field: &Field<'_>, args: &Args, errors: &mut Errors) -> Option<String> {
             (syn::Member::Named(_), Some(_)) => Some(format!("{}.{{}}", field.name())),
             (syn::Member::Unnamed(_), _) => {
                 errors.push(
+                    Code::LoadIncomplete,
                     field.ty(),
                     "a tuple field has no name to load it by",
                     "give one: `#[param(\"name\", …)]`",
@@ -179,6 +190,7 @@ fn name(field: &Field<'_>, args: &Args, errors: &mut Errors) -> Option<String> {
         (None, 0) | (Some(_), 1) => Some(value),
         (Some(_), _) => {
             errors.push(
+                Code::LoadContradiction,
                 given,
                 "the name of a list holds `{}` once, for the index",
                 format!("write `\"{value}.{{}}\"`, for example"),
@@ -187,6 +199,7 @@ fn name(field: &Field<'_>, args: &Args, errors: &mut Errors) -> Option<String> {
         }
         (None, _) => {
             errors.push(
+                Code::LoadContradiction,
                 given,
                 "`{}` stands for an index, and this is no list",
                 "add `len = …`, on a field of type `Vec`",
@@ -215,7 +228,7 @@ fn check_type(field: &Field<'_>, at: &TokenStream, args: &Args, errors: &mut Err
         }
         _ => return Some(()),
     };
-    errors.push(at, message, help);
+    errors.push(Code::LoadIncomplete, at, message, help);
     None
 }
 
@@ -231,6 +244,7 @@ fn inner<'a>(field: &Field<'a>, container: &str, argument: &str, errors: &mut Er
     });
     if found.is_none() {
         errors.push(
+            Code::LoadContradiction,
             ty,
             format!("`{argument}` belongs on a field of type `{container}<…>`"),
             format!("make it a `{container}`, spelled out, or remove `{argument}`"),

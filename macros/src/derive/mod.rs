@@ -4,10 +4,13 @@
 //! is one model of the input ([`Item`]) and one way to write a method that matches on it.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, format_ident, quote};
+use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Ident, Member, Type, parse_quote, spanned::Spanned, visit::Visit};
 
-use crate::krate::{krate, private};
+use crate::{
+    diag::{Code, Errors},
+    krate::{krate, private},
+};
 
 mod attrs;
 mod config;
@@ -18,32 +21,6 @@ mod params;
 pub(crate) use config::derive_config;
 pub(crate) use output::derive_output;
 pub(crate) use params::derive_params;
-
-/// Mistakes found so far; all are reported together.
-#[derive(Default)]
-struct Errors(Option<syn::Error>);
-
-impl Errors {
-    /// `message` says what is wrong, `help` what to write instead.
-    fn push(&mut self, at: impl ToTokens, message: impl std::fmt::Display, help: impl std::fmt::Display) {
-        self.combine(syn::Error::new_spanned(at, format!("{message}\nhelp: {help}")));
-    }
-
-    fn combine(&mut self, error: syn::Error) {
-        match &mut self.0 {
-            Some(all) => all.combine(error),
-            none => *none = Some(error),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn into_tokens(self) -> TokenStream {
-        self.0.map(|e| e.into_compile_error()).unwrap_or_default()
-    }
-}
 
 /// A field: how to name it, and the binding that a generated method has for it.
 struct Field<'a> {
@@ -114,6 +91,7 @@ impl<'a> Item<'a> {
                 .collect(),
             Data::Union(data) => {
                 errors.push(
+                    Code::DeriveTarget,
                     data.union_token,
                     format!("`{derive}` cannot be derived for a union"),
                     "use an enum",
@@ -220,7 +198,11 @@ fn local(name: &str) -> Ident {
 
 /// The parsed input, or its syntax errors as tokens.
 fn parse(tokens: TokenStream) -> Result<DeriveInput, TokenStream> {
-    syn::parse2(tokens).map_err(|e| e.into_compile_error())
+    syn::parse2(tokens).map_err(|error| {
+        let mut errors = Errors::default();
+        errors.push_syntax(Code::Unparsable, error, "a derive stands on a struct or an enum");
+        errors.finish()
+    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{DeriveInput, GenericParam, Lifetime, LifetimeParam, parse_quote};
 
-use super::{Errors, Field, Item, local, parse, private};
+use super::{Code, Errors, Field, Item, local, parse, private};
 
 pub(crate) fn derive_output(tokens: TokenStream) -> TokenStream {
     let input = match parse(tokens) {
@@ -12,10 +12,10 @@ pub(crate) fn derive_output(tokens: TokenStream) -> TokenStream {
         Err(errors) => return errors,
     };
     let mut errors = Errors::default();
-    let Some(item) = Item::new(&input, "GraphOutput", &mut errors) else { return errors.into_tokens() };
+    let Some(item) = Item::new(&input, "GraphOutput", &mut errors) else { return errors.finish() };
     check(&input, &item, &mut errors);
     if !errors.is_empty() {
-        return errors.into_tokens();
+        return errors.finish();
     }
 
     let p = private();
@@ -27,13 +27,19 @@ pub(crate) fn derive_output(tokens: TokenStream) -> TokenStream {
 fn check(input: &DeriveInput, item: &Item<'_>, errors: &mut Errors) {
     if let Some(second) = input.generics.lifetimes().nth(1) {
         errors.push(
+            Code::DeriveTarget,
             second,
             "an output has one lifetime, that of its tensors",
             "use one lifetime for all tensors; what the output borrows otherwise cannot leave a segment",
         );
     }
     if item.variants.is_empty() {
-        errors.push(&input.ident, "an output needs a variant", "an enum without variants has no value");
+        errors.push(
+            Code::DeriveTarget,
+            &input.ident,
+            "an output needs a variant",
+            "an enum without variants has no value",
+        );
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn derive_params(tokens: TokenStream) -> TokenStream {
         Err(errors) => return errors,
     };
     let mut errors = Errors::default();
-    let Some(item) = Item::new(&input, "Params", &mut errors) else { return errors.into_tokens() };
+    let Some(item) = Item::new(&input, "Params", &mut errors) else { return errors.finish() };
     let own = attrs::item(&input, &mut errors);
     let roles: Vec<Role> = item.fields().map(|f| attrs::field(f.ast, &mut errors)).collect();
     let load = match &own {
@@ -36,7 +36,7 @@ pub(crate) fn derive_params(tokens: TokenStream) -> TokenStream {
         (Some(own), plan) => load::expand(&item, own, plan.filter(|_| checked)),
         (None, _) => TokenStream::new(),
     };
-    let errors = errors.into_tokens();
+    let errors = errors.finish();
     quote!(#errors #key #visit #load)
 }
 

@@ -11,7 +11,10 @@ fn errors(expansion: TokenStream) -> Vec<String> {
     file.items
         .iter()
         .filter_map(|item| match item {
-            syn::Item::Macro(m) => Some(m.mac.parse_body::<syn::LitStr>().expect("a message").value()),
+            syn::Item::Macro(m) => {
+                let text = m.mac.parse_body::<syn::LitStr>().expect("a message").value();
+                Some(text.split_once("] ").expect("a code").1.to_owned())
+            }
             _ => None,
         })
         .collect()
@@ -46,10 +49,10 @@ fn all_mistakes_are_reported_at_once() {
     });
     let errors = errors(out.clone());
     let expected = [
-        "`#[param]` has no argument `shpae`\nhelp: did you mean `shape`?",
+        "`#[param]` has no argument `shpae`\n\nhelp: did you mean `shape`?",
         "a parameter needs a shape",
         "the name of a list holds `{}` once",
-        "nothing says where the value of this field comes from\nhelp: write it: `#[config(config.d)]`",
+        "nothing says where the value of this field comes from\n\nhelp: write it: `#[config(config.d)]`",
         "state needs a shape",
         "nothing says that this may be absent",
         "`optional` belongs on a field of type `Option<…>`",

@@ -1,9 +1,13 @@
 //! Our attributes on expressions and statements.
 
 use proc_macro2::Ident;
-use syn::{Attribute, Expr, Token, parse::ParseStream};
+use syn::{
+    Attribute, Expr, Token,
+    parse::ParseStream,
+    visit_mut::{self, VisitMut},
+};
 
-use crate::diag::{Errors, nearest};
+use crate::diag::{Code, Errors, nearest};
 
 /// What an `#[eager…]` says.
 #[derive(Default)]
@@ -114,6 +118,7 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
         Ok(found) => found,
         Err(_) => {
             errors.push(
+                Code::AttributeArguments,
                 attr,
                 "these arguments of `#[eager]` cannot be read",
                 "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`",
@@ -124,10 +129,16 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
     for (name, value) in found {
         match value {
             None if args.capability.is_some() => {
-                errors.push(&name, "`#[eager]` takes one capability name", "remove the second name");
+                errors.push(
+                    Code::RepeatedAttribute,
+                    &name,
+                    "`#[eager]` takes one capability name",
+                    "remove the second name",
+                );
             }
             None if SUPPORTS.contains(&name.to_string().as_str()) => {
                 errors.push(
+                    Code::AttributeArguments,
                     &name,
                     format!("`{name}` is a support level"),
                     format!("write `support = {name}`"),
@@ -143,7 +154,12 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("levels are {}", SUPPORTS.join(", ")),
                     };
-                    errors.push(&level, format!("there is no support level `{text}`"), help);
+                    errors.push(
+                        Code::UnknownArgument,
+                        &level,
+                        format!("there is no support level `{text}`"),
+                        help,
+                    );
                 }
             }
             Some(_) => {
@@ -153,12 +169,18 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
                         "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`".to_owned()
                     }
                 };
-                errors.push(&name, format!("`#[eager]` has no argument `{name}`"), help);
+                errors.push(
+                    Code::UnknownArgument,
+                    &name,
+                    format!("`#[eager]` has no argument `{name}`"),
+                    help,
+                );
             }
         }
     }
     if let (Some(cx), Some(_)) = (&args.capability, &args.support) {
         errors.push(
+            Code::CapturableReader,
             cx,
             "a region that reads device data cannot be captured",
             "use `#[eager(cx)]` without `support`, or `#[eager(support = …)]` without a capability",
@@ -170,6 +192,17 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
 /// `#[host]` or `#[key]` on a `let`.
 pub(crate) fn let_flag(attrs: &[Attribute], name: &str) -> bool {
     attrs.iter().any(|a| a.path().is_ident(name))
+}
+
+/// Takes the `#[key]`s off `let`s that no driver sees: what they hold is keyed there anyway.
+pub(crate) struct Keys;
+
+impl VisitMut for Keys {
+    fn visit_local_mut(&mut self, local: &mut syn::Local) {
+        local.attrs.retain(|a| !a.path().is_ident("key"));
+        visit_mut::visit_local_mut(self, local);
+    }
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
 /// The boundary that a `let`'s value is.

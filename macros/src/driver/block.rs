@@ -7,6 +7,7 @@ use quote::{quote, quote_spanned};
 use syn::{Expr, Local, Stmt};
 
 use super::{Binding, Tail, Transform, attrs, classify, ends, free, is_unit_like, span_of};
+use crate::diag::Code;
 
 /// Driver statements, some of which may turn out to be unnecessary.
 enum Piece {
@@ -103,23 +104,6 @@ impl Transform<'_, '_> {
         })
     }
 
-    /// A closure is made anew in each segment, when a `mut` variable may hold another value.
-    fn check_move_closure(&mut self, closure: &Expr, uses: &free::Uses, run: &[Stmt]) {
-        let Expr::Closure(syn::ExprClosure { capture: Some(token), .. }) = closure else { return };
-        let in_run: Vec<free::Bound> = run.iter().flat_map(bound_by).collect();
-        let changing = uses.names().find(|name| match in_run.iter().rev().find(|b| b.ident == *name) {
-            Some(bound) => bound.mutable,
-            None => self.lookup(name).is_some_and(|b| b.mutable && b.closure.is_none()),
-        });
-        if let Some(name) = changing.map(str::to_owned) {
-            self.errors.push(
-                token,
-                format!("a `move` closure keeps the value that the `mut` variable `{name}` has here, and each segment makes its closures anew"),
-                format!("copy it first: `let fixed = {name};`, and use `fixed` in the closure"),
-            );
-        }
-    }
-
     fn local(
         &mut self,
         local: &Local,
@@ -186,10 +170,20 @@ impl Transform<'_, '_> {
             && !host
             && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
         let live = self.live_after(&from[1..], after);
+        self.hint = hint(local);
         let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
+        self.hint = None;
         let (own_attrs, pat) = (&plain.attrs, &plain.pat);
+        // No `}` may stand before `else`.
+        let value = if init.diverge.is_some() && ends_in_brace(&value) { quote!((#value)) } else { value };
         let diverge = init.diverge.as_ref().map(|(_, e)| {
             let block = match &**e {
+                // As written: in a segment, rustc would not know that it never ends.
+                Expr::Block(b) if only_fails(&b.block.stmts) => {
+                    self.in_driver(&free::of_stmts(&b.block.stmts));
+                    let stmts = &b.block.stmts;
+                    quote!(#(#stmts)*)
+                }
                 Expr::Block(b) => self.block(&b.block.stmts, Tail::Unit, &live),
                 other => quote!(#other;),
             };
@@ -227,7 +221,9 @@ impl Transform<'_, '_> {
             } else {
                 run.push(match stmt {
                     Stmt::Expr(e, semi) => {
-                        Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ends(e).1))))
+                        // Ours is no user's: lints of theirs do not mean it.
+                        let ours = crate::krate::generated_at(ends(e).1);
+                        Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ours))))
                     }
                     other => other.clone(),
                 });
@@ -286,194 +282,6 @@ impl Transform<'_, '_> {
         }
     }
 
-    /// An expression in value position that may make device calls: those become a segment.
-    pub(super) fn tail_expr(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
-        if self.is_split(expr) || classify::call_free(expr) {
-            return self.tail_in_driver(expr, tail, after);
-        }
-        let tokens = if tail == Tail::Unit {
-            let stmt = Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1)));
-            self.segment(std::slice::from_ref(&stmt), None, &free::Uses::default(), after)
-        } else {
-            self.segment(&[], Some((expr, tail)), &free::Uses::default(), after)
-        };
-        quote!({ #tokens })
-    }
-
-    /// Whether a value of eager code decides which part of the expression runs: the driver then does.
-    fn steered(&self, expr: &Expr) -> bool {
-        let tainted = |e: &Expr| self.is_tainted(&free::of_expr(e));
-        match expr {
-            Expr::If(e) => tainted(&e.cond) || e.else_branch.as_ref().is_some_and(|(_, e)| self.steered(e)),
-            Expr::Match(e) => {
-                tainted(&e.expr) || e.arms.iter().any(|a| a.guard.as_ref().is_some_and(|(_, g)| tainted(g)))
-            }
-            Expr::While(e) => tainted(&e.cond),
-            Expr::ForLoop(e) => tainted(&e.expr),
-            Expr::Try(e) => self.steered(&e.expr),
-            Expr::Paren(e) => self.steered(&e.expr),
-            _ => false,
-        }
-    }
-
-    /// Whether the expression is split by the driver rather than left to a segment.
-    fn is_split(&self, expr: &Expr) -> bool {
-        let stmt = Stmt::Expr(expr.clone(), None);
-        classify::has_boundary(&stmt) || classify::leaves(&stmt) || self.steered(expr)
-    }
-
-    /// An expression that the driver evaluates itself.
-    fn tail_in_driver(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
-        if attrs::boundary(expr).is_none() {
-            if classify::is_control(expr) && self.is_split(expr) {
-                return self.control(expr, tail, after);
-            }
-            if matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_)) {
-                return self.jump(expr);
-            }
-            if self.is_split(expr) {
-                match expr {
-                    // `if … { … } else { … }?`: the branches give results, as the function does.
-                    Expr::Try(e) => {
-                        let inner = self.tail_in_driver(&e.expr, Tail::Function, after);
-                        return quote!((#inner)?);
-                    }
-                    Expr::Paren(e) => {
-                        let inner = self.tail_in_driver(&e.expr, tail, after);
-                        return quote!((#inner));
-                    }
-                    Expr::Cast(e) => {
-                        let (inner, ty) = (self.tail_in_driver(&e.expr, Tail::Value, after), &e.ty);
-                        return quote!((#inner) as #ty);
-                    }
-                    Expr::Unary(e) => {
-                        let (op, inner) = (&e.op, self.tail_in_driver(&e.expr, Tail::Value, after));
-                        return quote!(#op (#inner));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        self.driver_expr(expr)
-    }
-
-    /// Control flow that stays in the driver.
-    fn control(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
-        let own = attrs::of(expr);
-        match expr {
-            Expr::If(e) => {
-                let (cond, then) = self.scoped(|t| {
-                    let cond = t.driver_expr(&e.cond);
-                    t.bind_conditions(&e.cond);
-                    let tail = if e.else_branch.is_none() { Tail::Unit } else { tail };
-                    (cond, t.block(&e.then_branch.stmts, tail, after))
-                });
-                let other = e.else_branch.as_ref().map(|(_, other)| {
-                    let tokens = match &**other {
-                        Expr::Block(b) if b.attrs.is_empty() && b.label.is_none() => {
-                            let inner = self.block(&b.block.stmts, tail, after);
-                            quote!({ #inner })
-                        }
-                        Expr::If(_) => self.control(other, tail, after),
-                        other => {
-                            let inner = self.tail_expr(other, tail, after);
-                            quote!({ #inner })
-                        }
-                    };
-                    quote!(else #tokens)
-                });
-                quote!(#(#own)* if #cond { #then } #other)
-            }
-            Expr::Match(e) => {
-                let scrutinee = self.driver_expr(&e.expr);
-                let tainted = self.is_tainted(&free::of_expr(&e.expr)) || attrs::boundary(&e.expr).is_some();
-                let arms: Vec<TokenStream> = e
-                    .arms
-                    .iter()
-                    .map(|arm| {
-                        self.scoped(|t| {
-                            t.bind_pat(&arm.pat, tainted);
-                            let (attrs, pat) = (&arm.attrs, &arm.pat);
-                            let guard = arm.guard.as_ref().map(|(_, g)| {
-                                let g = t.driver_expr(g);
-                                quote!(if #g)
-                            });
-                            let body = match &*arm.body {
-                                Expr::Block(b) if b.attrs.is_empty() && b.label.is_none() => {
-                                    let inner = t.block(&b.block.stmts, tail, after);
-                                    quote!({ #inner })
-                                }
-                                other => t.tail_expr(other, tail, after),
-                            };
-                            quote!(#(#attrs)* #pat #guard => #body,)
-                        })
-                    })
-                    .collect();
-                quote!(#(#own)* match #scrutinee { #(#arms)* })
-            }
-            Expr::ForLoop(e) => {
-                let tainted = self.is_tainted(&free::of_expr(&e.expr));
-                let iter = self.driver_expr(&e.expr);
-                let live = self.around_loop(expr, after);
-                let (label, pat) = (&e.label, &e.pat);
-                let body = self.scoped(|t| {
-                    t.bind_pat(pat, tainted);
-                    t.block(&e.body.stmts, Tail::Unit, &live)
-                });
-                quote!(#(#own)* #label for #pat in #iter { #body })
-            }
-            Expr::While(e) => {
-                let live = self.around_loop(expr, after);
-                let label = &e.label;
-                let (cond, body) = self.scoped(|t| {
-                    let cond = t.driver_expr(&e.cond);
-                    t.bind_conditions(&e.cond);
-                    (cond, t.block(&e.body.stmts, Tail::Unit, &live))
-                });
-                quote!(#(#own)* #label while #cond { #body })
-            }
-            Expr::Loop(e) => {
-                let live = self.around_loop(expr, after);
-                let label = &e.label;
-                let body = self.block(&e.body.stmts, Tail::Unit, &live);
-                quote!(#(#own)* #label loop { #body })
-            }
-            Expr::Block(e) => {
-                let label = &e.label;
-                let body = self.block(&e.block.stmts, tail, after);
-                quote!(#(#own)* #label { #body })
-            }
-            Expr::Unsafe(e) => {
-                let body = self.block(&e.block.stmts, tail, after);
-                quote!(#(#own)* unsafe { #body })
-            }
-            other => quote!(#other),
-        }
-    }
-
-    /// What lives on in a loop's body: what the code behind it uses, and what its next turn does.
-    fn around_loop(&self, expr: &Expr, after: &HashSet<usize>) -> HashSet<usize> {
-        let mut live = self.ids(&free::of_expr(expr));
-        live.extend(after);
-        live
-    }
-
-    /// Binds the patterns of `let` conditions.
-    fn bind_conditions(&mut self, cond: &Expr) {
-        match cond {
-            Expr::Let(l) => {
-                let tainted = self.is_tainted(&free::of_expr(&l.expr)) || attrs::boundary(&l.expr).is_some();
-                self.bind_pat(&l.pat, tainted);
-            }
-            Expr::Binary(b) => {
-                self.bind_conditions(&b.left);
-                self.bind_conditions(&b.right);
-            }
-            Expr::Paren(p) => self.bind_conditions(&p.expr),
-            _ => {}
-        }
-    }
-
     /// Refuses a guard that a later boundary would find still held.
     fn guard(&mut self, local: &Local, rest: &[Stmt]) {
         let syn::Pat::Ident(p) = &local.pat else { return };
@@ -485,6 +293,7 @@ impl Transform<'_, '_> {
         let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr));
         if named_so && called && attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
             self.errors.push_span(
+                Code::Guard,
                 p.ident.span(),
                 format!(
                     "the guard `{}` would be held across a boundary, and a replay does not take it",
@@ -513,6 +322,14 @@ pub(super) fn closure_name(local: &Local) -> Option<String> {
     free::bound(&local.pat).first().map(|b| b.ident.to_string())
 }
 
+/// The type of a `let` whose value is a region: generic values, as of `collect`, are found by it.
+fn hint(local: &Local) -> Option<syn::Type> {
+    match (&local.pat, attrs::of_init(local)) {
+        (syn::Pat::Type(t), Some(attrs::Boundary::Eager(_))) => Some((*t.ty).clone()),
+        _ => None,
+    }
+}
+
 /// Whether all boundaries of the expression are `#[piecewise]` calls: their results come from segments.
 fn only_piecewise(expr: &Expr) -> bool {
     struct Eager(bool);
@@ -524,4 +341,26 @@ fn only_piecewise(expr: &Expr) -> bool {
     let mut eager = Eager(false);
     syn::visit::Visit::visit_expr(&mut eager, expr);
     !eager.0
+}
+
+/// Whether `tokens` end in a `}`, or in what it could come from.
+fn ends_in_brace(tokens: &TokenStream) -> bool {
+    use proc_macro2::{Delimiter, TokenTree};
+    let last = tokens.clone().into_iter().last();
+    matches!(last, Some(TokenTree::Group(g)) if matches!(g.delimiter(), Delimiter::Brace | Delimiter::None))
+}
+
+/// Whether statements without boundaries end in an error or a panic, and nothing else leaves.
+fn only_fails(stmts: &[Stmt]) -> bool {
+    let panics = |m: &syn::Macro| {
+        let name = m.path.segments.last().map(|s| s.ident.to_string());
+        name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))
+    };
+    let fails = match stmts.last() {
+        Some(Stmt::Expr(Expr::Return(_), _)) => true,
+        Some(Stmt::Expr(Expr::Macro(m), _)) => panics(&m.mac),
+        Some(Stmt::Macro(m)) => panics(&m.mac),
+        _ => false,
+    };
+    fails && !stmts.iter().any(|s| classify::leaves(s) || classify::has_boundary(s))
 }

@@ -1,7 +1,7 @@
 //! Boundaries, and other expressions that the driver evaluates.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{
     Expr,
     spanned::Spanned,
@@ -9,6 +9,7 @@ use syn::{
 };
 
 use super::{Transform, attrs, classify, cx, free, shortened};
+use crate::{diag::Code, lints};
 
 impl Transform<'_, '_> {
     /// An expression of the driver: boundaries in it are expanded, wherever the whole of it is one.
@@ -33,6 +34,14 @@ impl Transform<'_, '_> {
                 return quote!(let #pat = #init);
             }
             self.refuse_nested(expr);
+        } else if let Some(call) = lints::device_call(expr).filter(|_| !self.misplaced) {
+            let text = shortened(&call.func);
+            self.errors.push(
+                Code::DriverOperation,
+                call,
+                format!("`{text}` stands where host code runs on every call, in no segment and no region"),
+                "compute it in a statement before, `let v = …;`, and use `v` here",
+            );
         }
         quote!(#expr)
     }
@@ -45,12 +54,18 @@ impl Transform<'_, '_> {
                     self.0.push(a.clone());
                 }
             }
+            fn visit_local(&mut self, local: &'a syn::Local) {
+                self.0.extend(local.attrs.iter().filter(|a| a.path().is_ident("host")).cloned());
+                syn::visit::visit_local(self, local);
+            }
             fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
+            fn visit_expr_async(&mut self, _: &'a syn::ExprAsync) {}
         }
         let mut marks = Marks(Vec::new());
         syn::visit::Visit::visit_expr(&mut marks, expr);
         for a in marks.0 {
             self.errors.push(
+                Code::BoundaryPosition,
                 &a,
                 "a boundary in the middle of an expression",
                 "bind it first: `let v = #[eager] …;`, then use `v`",
@@ -75,6 +90,7 @@ impl Transform<'_, '_> {
         let region = Ident::new("__region", Span::mixed_site());
         let value = Ident::new("__value", Span::mixed_site());
         let step = self.context.step;
+        let hint = self.hint.take().map(|ty| quote!(: #ty));
         let capability = args.capability.map(|name| quote!(let #name: &#krate::Eager<#step> = &#region;));
         quote! {
             {
@@ -83,7 +99,7 @@ impl Transform<'_, '_> {
                 let #region = #cx.eager(#site, #support)?;
                 #capability
                 #[allow(unreachable_code, clippy::let_unit_value)]
-                let #value = #inner;
+                let #value #hint = #inner;
                 (&&&#p::Finish::new(#value)).finish(#region)?
             }
         }
@@ -99,12 +115,22 @@ impl Transform<'_, '_> {
         self.plan.push(quote!(#p::PlanItem::Piecewise { site: #site, call: #text }));
         let Some(call) = innermost_call(&mut inner) else {
             self.errors.push(
+                Code::PiecewiseTarget,
                 attr,
                 "`#[piecewise]` marks a call of a function with boundaries",
                 "write `#[piecewise] layer(&x)?`",
             );
             return quote!(#inner);
         };
+        if let Some(at) = calls_itself(call, &self.context.name) {
+            let text = at.to_token_stream().to_string();
+            self.errors.push(
+                Code::Recursion,
+                at,
+                format!("`{text}` calls itself through its own segments: its plan would have no end"),
+                "write a loop, or give the repeated part a function of its own and call that with `#[piecewise]`",
+            );
+        }
         let args = match call {
             Expr::Call(c) => &mut c.args,
             Expr::MethodCall(m) => &mut m.args,
@@ -113,7 +139,7 @@ impl Transform<'_, '_> {
         for arg in args.iter() {
             if !classify::call_free(arg) {
                 self.errors.push(
-                    arg,
+                    Code::PiecewiseArgument, arg,
                     "an argument of a `#[piecewise]` call makes calls of its own, which no segment would hold",
                     "bind it first: `let a = …;`, then pass `a`",
                 );
@@ -123,7 +149,7 @@ impl Transform<'_, '_> {
             Some(first) => {
                 let shown = crate::krate::generated_at(first.span());
                 let p = crate::krate::private_at(shown);
-                *first = syn::parse_quote_spanned!(shown=> #p::InDriver(#cx, #first));
+                *first = syn::parse_quote_spanned!(shown=> #p::PiecewiseArgument(#cx, #first));
             }
             None => args.push(syn::parse_quote!(#cx)),
         }
@@ -160,6 +186,30 @@ impl Transform<'_, '_> {
                 quote!(#plain)
             }
         }
+    }
+}
+
+/// The name under which a function calls itself, if it does.
+fn calls_itself<'a>(call: &'a Expr, name: &str) -> Option<&'a Ident> {
+    let (owner, own) = name.rsplit_once("::").map_or((None, name), |(owner, own)| (Some(owner), own));
+    match call {
+        Expr::Call(c) => {
+            let Expr::Path(path) = &*c.func else { return None };
+            let mut segments = path.path.segments.iter().rev();
+            let last = &segments.next()?.ident;
+            let before = segments.next().map(|s| s.ident.to_string());
+            let same = match (owner, before.as_deref()) {
+                (None, None | Some("self")) => true,
+                (Some(owner), Some(before)) => before == "Self" || before == owner,
+                _ => false,
+            };
+            (same && last == own).then_some(last)
+        }
+        Expr::MethodCall(m) => {
+            let on_self = free::plain_name(&m.receiver).is_some_and(|r| r == "self");
+            (on_self && owner.is_some() && m.method == own).then_some(&m.method)
+        }
+        _ => None,
     }
 }
 

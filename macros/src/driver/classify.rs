@@ -7,7 +7,7 @@ use syn::{
 
 use super::attrs;
 
-/// Finds boundaries, outside closures and items.
+/// Finds boundaries and `#[host] let`s, outside closures and items.
 pub(crate) fn has_boundary(stmt: &Stmt) -> bool {
     let mut find = Find::default();
     find.visit_stmt(stmt);
@@ -28,6 +28,11 @@ struct Find {
 impl<'a> Visit<'a> for Find {
     fn visit_attribute(&mut self, a: &'a syn::Attribute) {
         self.found |= attrs::is_ours(a);
+    }
+    fn visit_local(&mut self, local: &'a syn::Local) {
+        // It runs on every call, so the control flow around it does.
+        self.found |= attrs::let_flag(&local.attrs, "host");
+        visit::visit_local(self, local);
     }
     fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
     fn visit_item(&mut self, _: &'a syn::Item) {}

@@ -1,24 +1,30 @@
 //! Attributes of ours where they mean nothing, or something else than they seem to.
 
 use syn::{
-    Attribute, Block, Expr, Local,
-    spanned::Spanned,
+    Attribute, Block, Expr, Ident, Local,
     visit::{self, Visit},
 };
 
 use super::{attrs, free};
-use crate::diag::{Errors, nearest};
+use crate::{
+    diag::{Code, Errors, nearest},
+    kinds,
+};
 
 const KNOWN: [&str; 4] = ["eager", "piecewise", "host", "key"];
 
-/// Checks every attribute of a body.
-pub(super) fn check(block: &Block, errors: &mut Errors) {
-    let mut check = Check { errors, depth: 0 };
+/// Checks every attribute of a body; whether one is wrong.
+pub(super) fn check(block: &Block, params: &[&Ident], errors: &mut Errors) -> bool {
+    let before = errors.count();
+    let mut check = Check { errors, params, depth: 0 };
     check.visit_block(block);
+    errors.count() > before
 }
 
 struct Check<'e> {
     errors: &'e mut Errors,
+    /// Names of the function's parameters.
+    params: &'e [&'e Ident],
     /// Inside closures, async blocks and eager regions.
     depth: usize,
 }
@@ -31,9 +37,51 @@ impl Check<'_> {
         }
         if let Some(near) = nearest(&name, &KNOWN) {
             self.errors.push(
+                Code::UnknownAttribute,
                 a,
                 format!("there is no attribute `{name}` here"),
                 format!("did you mean `#[{near}]`?"),
+            );
+        }
+    }
+
+    fn nested(&mut self, a: &Attribute) {
+        self.errors.push(
+            Code::NestedBoundary,
+            a,
+            "a boundary inside a closure, an async block or another eager region",
+            "a boundary must stand in the function's own statements; make the closure a loop, or a function of its own",
+        );
+    }
+
+    /// Attributes that say one thing between them.
+    fn repeated(&mut self, all: &[Attribute], names: &[&str]) {
+        let mut first: Option<&Attribute> = None;
+        for a in all.iter().filter(|a| names.iter().any(|n| a.path().is_ident(n))) {
+            if let Some(first) = first {
+                let [one, two] = [first, a].map(|a| a.path().segments[0].ident.to_string());
+                let message = if one == two {
+                    format!("`#[{two}]` is given twice")
+                } else {
+                    format!("this is `#[{one}]` already, and cannot be `#[{two}]` as well")
+                };
+                self.errors.push(Code::RepeatedAttribute, a, message, "remove one");
+            }
+            first.get_or_insert(a);
+        }
+    }
+
+    /// A capability that hides a value: it was meant as an argument, most likely.
+    fn capability(&mut self, expr: &Expr) {
+        let Some(cx) = attrs::eager_capability(expr) else { return };
+        if self.params.contains(&&cx) {
+            self.errors.push(
+                Code::ConfusingName,
+                &cx,
+                format!(
+                    "`{cx}` names the capability to read device data here, and hides the parameter `{cx}`"
+                ),
+                "write `#[eager(cx)]`: the name is new, and a region sees every variable anyway",
             );
         }
     }
@@ -42,6 +90,7 @@ impl Check<'_> {
         for a in attrs::of(operand) {
             if attrs::is_ours(a) {
                 self.errors.push(
+                    Code::BoundaryPosition,
                     a,
                     format!("this attribute belongs to the left operand of the {whole}, not to all of it"),
                     format!("write `{example}`"),
@@ -62,15 +111,23 @@ impl<'a> Visit<'a> for Check<'_> {
     fn visit_attribute(&mut self, a: &'a Attribute) {
         self.unknown(a);
         if self.depth > 0 && attrs::is_ours(a) {
-            self.errors.push(
-                a,
-                "a boundary inside a closure, an async block or another eager region",
-                "a boundary must stand in the function's own statements; make the closure a loop, or a function of its own",
-            );
+            self.nested(a);
         }
     }
 
     fn visit_local(&mut self, local: &'a Local) {
+        self.repeated(&local.attrs, &["host", "key"]);
+        if let (Some(key), syn::Pat::Type(typed)) =
+            (local.attrs.iter().find(|a| a.path().is_ident("key")), &local.pat)
+            && let Some(float) = kinds::float(&typed.ty)
+        {
+            self.errors.push(
+                Code::FloatKey,
+                key,
+                format!("a `{float}` is no `#[key]`: every value would be recorded anew"),
+                "keep it on the device as a tensor, or make an integer or a `bool` of it in the region",
+            );
+        }
         for a in &local.attrs {
             if attrs::is_ours(a) {
                 let name = &a.path().segments[0].ident;
@@ -79,6 +136,7 @@ impl<'a> Visit<'a> for Check<'_> {
                     None => "x".to_owned(),
                 };
                 self.errors.push(
+                    Code::MisplacedAttribute,
                     a,
                     format!("`#[{name}]` marks an expression, not a `let`"),
                     format!("write `let {text} = #[{name}] …;`"),
@@ -99,10 +157,13 @@ impl<'a> Visit<'a> for Check<'_> {
             }
             _ => {}
         }
+        self.repeated(attrs::of(expr), &["eager", "piecewise"]);
+        self.capability(expr);
         for a in attrs::of(expr) {
             for wrong in ["host", "key"] {
                 if a.path().is_ident(wrong) {
                     self.errors.push(
+                        Code::MisplacedAttribute,
                         a,
                         format!("`#[{wrong}]` marks a parameter or a `let`, not an expression"),
                         format!("write `#[{wrong}] let x = …;`"),
@@ -115,15 +176,13 @@ impl<'a> Visit<'a> for Check<'_> {
             // The expression's own attribute is in place; those inside are not.
             let own = attrs::boundary(expr).is_some();
             if own && self.depth > 0 {
-                self.errors.push_span(
-                    attrs::of(expr).first().map_or(expr.span(), Spanned::span),
-                    "a boundary inside a closure, an async block or another eager region",
-                    "a boundary must stand in the function's own statements; make the closure a loop, or a function of its own",
-                );
+                if let Some(a) = attrs::of(expr).iter().find(|a| attrs::is_ours(a)) {
+                    self.nested(a);
+                }
                 return;
             }
             let stripped = attrs::without_ours(expr);
-            let mut inner = Check { errors: &mut *self.errors, depth: self.depth + 1 };
+            let mut inner = Check { errors: &mut *self.errors, params: self.params, depth: self.depth + 1 };
             visit::visit_expr(&mut inner, &stripped);
         } else {
             visit::visit_expr(self, expr);

@@ -9,13 +9,15 @@ use syn::{Block, Expr, Stmt, spanned::Spanned};
 
 use crate::diag::Errors;
 
-mod attrs;
+pub(crate) mod attrs;
 mod block;
 mod boundary;
+mod captures;
 mod classify;
-mod free;
-mod macros;
+mod control;
+pub(crate) mod free;
 mod misplaced;
+mod outs;
 mod replace;
 mod segment;
 
@@ -53,7 +55,7 @@ pub(crate) fn cx() -> Ident {
 
 /// Transforms a body.
 pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) -> Driver {
-    misplaced::check(block, errors);
+    let misplaced = misplaced::check(block, &context.params, errors);
     let mut t = Transform {
         context,
         errors,
@@ -71,6 +73,8 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
         host_statement: None,
         driver_uses: HashSet::new(),
         fresh: 0,
+        misplaced,
+        hint: None,
     };
     let body = t.block(&block.stmts, Tail::Function, &HashSet::new());
     Driver { body, plan_items: t.plan, host_statement: t.host_statement }
@@ -147,6 +151,10 @@ struct Transform<'a, 'e> {
     /// Names that driver code uses: closures among them are kept there.
     driver_uses: HashSet<String>,
     fresh: usize,
+    /// Whether an attribute is wrong: what it would have meant is then unknown.
+    misplaced: bool,
+    /// The type of the region that is written next, where the user says it.
+    hint: Option<syn::Type>,
 }
 
 impl Transform<'_, '_> {

@@ -4,13 +4,17 @@ use std::collections::{BTreeSet, HashSet};
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Expr, Local, Member, Stmt, visit_mut::VisitMut};
+use syn::{Expr, Member, Stmt, visit_mut::VisitMut};
 
 use super::{
-    Tail, Transform, block, classify, cx, free,
-    free::{Bound, Use, Uses},
-    macros,
+    Tail, Transform, attrs, block, cx, free,
+    free::{Use, Uses},
+    outs::Out,
     replace::Replace,
+};
+use crate::{
+    diag::Code,
+    lints::{effects, macros},
 };
 
 /// Live-ins are listed in rows of this many: tuples have no more elements than 32, and rows fit 32 times.
@@ -26,26 +30,24 @@ fn rows(items: &[TokenStream]) -> TokenStream {
 }
 
 /// Where live-in `at` is found in the key.
-fn element(k: &Ident, at: usize, tainted: bool) -> TokenStream {
+fn element(k: &Ident, at: usize) -> TokenStream {
     let (row, column) = (syn::Index::from(at / ROW), syn::Index::from(at % ROW));
-    if tainted { quote!(#k.#row.#column.0) } else { quote!(#k.#row.#column) }
+    quote!(#k.#row.#column)
 }
 
-/// A name that a run binds at its top level and later code needs.
-struct Out {
-    bound: Bound,
-}
-
-/// What happens with the `let`s of a run that later code needs.
-#[derive(Default)]
-struct Outs {
-    /// Values that leave the segment.
-    carried: Vec<Out>,
-    /// Call-free borrows, evaluated again in the driver, in order.
-    again: Vec<Local>,
-    /// Bindings that are shadowed later in the run, but borrowed by one of `again`: the name, what it is
-    /// called in the driver, and the statement that shadows it.
-    shadowed: Vec<(Ident, Ident, usize)>,
+/// A live-in of the key. What is wrong with it is shown at `shown`.
+fn entering(shown: Span, place: &TokenStream, tainted: bool, field: bool) -> TokenStream {
+    let p = crate::krate::private_at(shown);
+    let facade = Ident::new(
+        match (tainted, field) {
+            (false, false) => "EntersSegment",
+            (false, true) => "FieldEntersSegment",
+            (true, false) => "EagerEntersSegment",
+            (true, true) => "EagerFieldEntersSegment",
+        },
+        shown,
+    );
+    quote_spanned!(shown=> #p::#facade::enter(&#place))
 }
 
 impl Transform<'_, '_> {
@@ -57,11 +59,9 @@ impl Transform<'_, '_> {
         rest: &Uses,
         after: &HashSet<usize>,
     ) -> TokenStream {
-        macros::check(run, self.errors);
         let tail_stmt = tail.map(|(e, _)| Stmt::Expr(e.clone(), None));
-        if let Some(stmt) = &tail_stmt {
-            macros::check(std::slice::from_ref(stmt), self.errors);
-        }
+        macros::check(run.iter().chain(&tail_stmt), self.errors);
+        effects::check(run.iter().chain(&tail_stmt), &self.context.params, self.errors);
         let only_closures = tail.is_none()
             && run.iter().all(|s| matches!(s, Stmt::Local(l) if block::closure_name(l).is_some()));
         if only_closures {
@@ -106,7 +106,6 @@ impl Transform<'_, '_> {
             let ident = &u.ident;
             // What is wrong with a live-in is shown where it is used.
             let shown = crate::krate::generated_at(ident.span());
-            let p_shown = crate::krate::private_at(shown);
             self.check_through(u, mutable);
             if u.assigned && (uninit && !self.assigned.contains(&id) || assigned_first(run, name)) {
                 let mutability = (mutable || u.touched).then(|| quote!(mut));
@@ -115,44 +114,35 @@ impl Transform<'_, '_> {
             }
             let change = u.assigned || u.touched && mutable;
             if u.whole || change || bound_inside.contains(name) || u.fields.is_empty() {
-                let source = element(&k, keys.len(), tainted);
-                keys.push(if tainted {
-                    quote_spanned!(shown=> #p_shown::FromEager(&#ident))
-                } else {
-                    quote_spanned!(shown=> &#ident)
-                });
+                let source = element(&k, keys.len());
+                keys.push(entering(shown, &quote!(#ident), tainted, false));
                 names.push(name.clone());
                 if name == "self" {
                     let this = Ident::new("__self", Span::mixed_site());
-                    lets.extend(quote_spanned!(shown=> let #this = ::core::clone::Clone::clone(#source);));
+                    lets.extend(quote_spanned!(shown=> let #this = #source.copy();));
                     replace.this = Some(this);
                 } else {
                     let mutability = change.then(|| quote!(mut));
                     let allow = change.then(|| quote!(#[allow(unused_mut, unused_assignments)]));
-                    lets.extend(
-                        quote_spanned!(shown=> #allow let #mutability #ident = ::core::clone::Clone::clone(#source);),
-                    );
+                    lets.extend(quote_spanned!(shown=> #allow let #mutability #ident = #source.copy();));
                     if u.by_value {
                         moved.push(ident.clone());
                     }
                 }
             } else {
                 for path in pruned(&u.fields) {
-                    let source = element(&k, keys.len(), tainted);
-                    let place = place(ident, &path);
-                    keys.push(if tainted {
-                        quote_spanned!(shown=> #p_shown::FromEager(&#place))
-                    } else {
-                        quote_spanned!(shown=> &#place)
-                    });
+                    let source = element(&k, keys.len());
+                    keys.push(entering(shown, &place(ident, &path), tainted, true));
                     names.push(format!("{name}.{}", path.join(".")));
                     let field = self.fresh("f");
-                    lets.extend(quote!(let #field = #source;));
+                    lets.extend(quote!(let #field = #source.get();));
                     replace.fields.push((name.clone(), path, field));
                 }
             }
         }
-        for local in closures {
+        for mut local in closures {
+            // Only `self`: what a closure captures comes in whole.
+            replace.visit_local_mut(&mut local);
             lets.extend(quote!(#[allow(unused_variables)] #local));
         }
 
@@ -202,6 +192,7 @@ impl Transform<'_, '_> {
             }
             let mut stmt = stmt.clone();
             replace.visit_stmt_mut(&mut stmt);
+            attrs::Keys.visit_stmt_mut(&mut stmt);
             let closure = matches!(&stmt, Stmt::Local(l) if block::closure_name(l).is_some());
             // It may be used only by a later segment, which has its own copy.
             let allow = closure.then(|| quote!(#[allow(unused_variables)]));
@@ -211,6 +202,7 @@ impl Transform<'_, '_> {
         if let Some((expr, _)) = tail {
             let mut expr = expr.clone();
             replace.visit_expr_mut(&mut expr);
+            attrs::Keys.visit_expr_mut(&mut expr);
             tail_tokens = Some(quote!(#expr));
         }
 
@@ -263,8 +255,10 @@ impl Transform<'_, '_> {
                 value = Some(quote!(#t));
             }
             let (out_patterns, out_values) = (rows(&out_patterns), rows(&out_values));
+            let p = crate::krate::private_at(method.span());
+            let outputs = Ident::new("SegmentOutputs", method.span());
             let call = quote! {
-                #cx.#method(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
+                #p::#outputs::#method(#cx, #site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
                     #lets
                     #body
                     #value_let
@@ -291,150 +285,13 @@ impl Transform<'_, '_> {
         tokens
     }
 
-    /// Closures of outer scopes that the run uses, in order of need; what they capture is used too.
-    fn outer_closures(&mut self, uses: &mut Uses, inside: &HashSet<String>) -> Vec<Local> {
-        let mut found: Vec<(String, Local)> = Vec::new();
-        let mut at = 0;
-        while at < uses.0.len() {
-            let name = uses.0[at].0.clone();
-            at += 1;
-            if inside.contains(&name) && !uses.has(&name) || found.iter().any(|(n, _)| *n == name) {
-                continue;
-            }
-            let closure = self.lookup(&name).and_then(|b| b.closure.as_deref().cloned());
-            if let Some(local) = closure {
-                let used = uses.0[at - 1].1.ident.clone();
-                self.check_captures(&used);
-                if let Some(init) = &local.init {
-                    let mut captured = free::of_expr(&init.expr);
-                    // A closure's captures are not replaced by fields: it is emitted as written.
-                    captured.0.iter_mut().for_each(|(_, u)| u.whole = true);
-                    uses.merge(&captured);
-                }
-                found.push((name, local));
-            }
-        }
-        // What is found later was captured by what was found earlier.
-        found.reverse();
-        found.into_iter().map(|(_, l)| l).collect()
-    }
-
-    /// Which of the run's own bindings later code needs, and how they get there.
-    fn outs(&mut self, run: &[Stmt], rest: &Uses, run_closures: &HashSet<String>) -> Outs {
-        let mut needed: BTreeSet<String> = rest.names().map(str::to_owned).collect();
-        // A closure of an outer scope that is used later needs what it captures.
-        let outer: Vec<String> = needed.iter().cloned().collect();
-        for name in outer {
-            if run_closures.contains(&name) {
-                continue;
-            }
-            if let Some(init) =
-                self.lookup(&name).and_then(|b| b.closure.as_ref()).and_then(|l| l.init.as_ref())
-            {
-                needed.extend(free::of_expr(&init.expr).names().map(str::to_owned));
-            }
-        }
-        let mut outs = Outs::default();
-        let mut seen: HashSet<String> = HashSet::new();
-        for (at, stmt) in run.iter().enumerate().rev() {
-            let Stmt::Local(local) = stmt else { continue };
-            let bound = free::bound(&local.pat);
-            let wanted: Vec<&Bound> = bound
-                .iter()
-                .filter(|b| needed.contains(&b.ident.to_string()) && !seen.contains(&b.ident.to_string()))
-                .collect();
-            if wanted.is_empty() {
-                seen.extend(bound.iter().map(|b| b.ident.to_string()));
-                continue;
-            }
-            let init = local.init.as_ref();
-            let again = init.is_some_and(|i| {
-                i.diverge.is_none()
-                    && classify::call_free(&i.expr)
-                    && (classify::borrows(&i.expr) || bound.iter().any(|b| b.by_ref))
-            });
-            if let (true, Some(init)) = (again || block::closure_name(local).is_some(), init) {
-                let mut local = local.clone();
-                for (name, u) in &free::of_expr(&init.expr).0 {
-                    if !seen.contains(name) {
-                        needed.insert(name.clone());
-                        continue;
-                    }
-                    // Shadowed further down: it leaves under a name of its own.
-                    let later = |s: &Stmt| block::bound_by(s).iter().any(|b| b.ident == name);
-                    let shadow = (at + 1..run.len()).find(|&i| later(&run[i])).unwrap_or(run.len());
-                    let alias = self.fresh("o");
-                    Rename { from: name, to: &alias }.visit_local_mut(&mut local);
-                    outs.shadowed.push((u.ident.clone(), alias, shadow));
-                }
-                if again {
-                    outs.again.insert(0, local);
-                }
-            } else {
-                outs.carried.extend(wanted.into_iter().map(|b| Out { bound: b.clone() }));
-            }
-            seen.extend(bound.iter().map(|b| b.ident.to_string()));
-        }
-        outs.carried.reverse();
-        outs
-    }
-
-    /// Outer variables that the run changes and later code sees, with the statement that shadows them.
-    fn changed(
-        &self,
-        run: &[Stmt],
-        uses: &Uses,
-        live: &HashSet<usize>,
-        run_closures: &HashSet<String>,
-    ) -> Vec<(Ident, Option<usize>)> {
-        let mut changed = Vec::new();
-        for (name, u) in &uses.0 {
-            let Some(b) = self.lookup(name) else { continue };
-            let changes = u.assigned || u.touched && b.mutable;
-            if changes && live.contains(&b.id) && b.closure.is_none() && !run_closures.contains(name) {
-                let shadowed = run.iter().position(|s| block::bound_by(s).iter().any(|x| x.ident == name));
-                changed.push((u.ident.clone(), shadowed));
-            }
-        }
-        changed
-    }
-
     fn check_through(&mut self, u: &Use, mutable: bool) {
         if u.through && !mutable {
             self.errors.push(
+                Code::WritesThrough,
                 &u.ident,
                 format!("a segment writes through `{}`: a replay would not do it again", u.ident),
                 "write in an `#[eager]` region, or make the value an output of the segment",
-            );
-        }
-    }
-
-    /// Notes which variables the closures of a run mean.
-    fn note_captures(&mut self, run: &[Stmt]) {
-        run.iter().for_each(|stmt| self.note_capture(stmt));
-    }
-
-    fn note_capture(&mut self, stmt: &Stmt) {
-        let Stmt::Local(local) = stmt else { return };
-        let (Some(name), Some(init)) = (block::closure_name(local), &local.init) else { return };
-        let Some(id) = self.lookup(&name).map(|b| b.id) else { return };
-        let captured = free::of_expr(&init.expr)
-            .names()
-            .filter_map(|n| Some((n.to_owned(), self.lookup(n)?.id)))
-            .collect();
-        self.captured.insert(id, captured);
-    }
-
-    /// A closure that is made anew in a segment must find the variables that it meant.
-    fn check_captures(&mut self, used: &Ident) {
-        let Some(id) = self.lookup(&used.to_string()).map(|b| b.id) else { return };
-        let Some(captured) = self.captured.get(&id) else { return };
-        let shadowed = captured.iter().find(|(n, id)| self.lookup(n).is_none_or(|b| b.id != *id));
-        if let Some((name, _)) = shadowed {
-            self.errors.push(
-                used,
-                format!("the closure `{used}` captures `{name}`, which is shadowed here; each segment makes its closures anew"),
-                format!("give one of the two `{name}` another name"),
             );
         }
     }
@@ -456,21 +313,6 @@ impl Transform<'_, '_> {
                     self.bind(name, b.mutable);
                 }
             }
-        }
-    }
-}
-
-/// Renames one variable in an expression without inner bindings of that name.
-struct Rename<'a> {
-    from: &'a str,
-    to: &'a Ident,
-}
-
-impl VisitMut for Rename<'_> {
-    fn visit_expr_path_mut(&mut self, path: &mut syn::ExprPath) {
-        if path.path.is_ident(self.from) {
-            let to = self.to;
-            *path = syn::parse_quote!(#to);
         }
     }
 }

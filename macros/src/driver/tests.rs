@@ -6,6 +6,7 @@ fn driver(item: &str) -> (String, usize, String) {
     let f: syn::ItemFn = syn::parse_str(item).unwrap();
     let syn::ReturnType::Type(_, ret) = &f.sig.output else { panic!("a return type is needed") };
     let step: syn::Lifetime = syn::parse_quote!('s);
+    let this = Ident::new("self", Span::call_site());
     let params = f
         .sig
         .inputs
@@ -15,7 +16,7 @@ fn driver(item: &str) -> (String, usize, String) {
                 syn::Pat::Ident(p) => Some(&p.ident),
                 _ => None,
             },
-            syn::FnArg::Receiver(_) => None,
+            syn::FnArg::Receiver(_) => Some(&this),
         })
         .collect();
     let context = Context { name: f.sig.ident.to_string(), ret, step: &step, params };
@@ -85,4 +86,34 @@ fn a_closure_whose_captures_are_shadowed_is_refused() {
     assert_eq!(closure(""), "");
     let messages = closure("let by = &l.b;");
     assert!(messages.contains("the closure `project` captures `by`, which is shadowed here"), "{messages}");
+}
+
+#[test]
+fn a_boundary_before_else_is_no_bare_block() {
+    // rustc: "right curly brace `}` before `else` in a `let...else` statement not allowed".
+    let (body, _, messages) = driver(
+        "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let Some(y) = #[eager] g(x)? else { return Err(e) };
+            ops::neg(&y)
+        }",
+    );
+    assert_eq!(messages, "");
+    assert!(body.contains("else {"), "{body}");
+    // In a segment, rustc would not know that the `return` leaves.
+    assert!(!body.contains("return Err(e);\n            ::core"), "{body}");
+    assert_eq!(body.matches(".segment(").count(), 1, "{body}");
+}
+
+#[test]
+fn a_closure_over_self_is_made_again_with_the_segments_own() {
+    let (body, _, messages) = driver(
+        "fn f(&self, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let norm = |t: &Tensor<f32>| ops::mul(t, &self.w);
+            let h = #[eager] g(&norm(x)?)?;
+            ops::mul(&norm(&h)?, &self.head)
+        }",
+    );
+    assert_eq!(messages, "");
+    let again = body.rsplit_once("let norm").map(|(_, rest)| rest).unwrap_or_default();
+    assert!(again.contains("&__self.w") && !again.contains("self.w, "), "{body}");
 }

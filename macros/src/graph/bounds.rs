@@ -11,9 +11,9 @@ use syn::{Lifetime, PathArguments, Type, spanned::Spanned};
 
 use super::{Form, Graph, element};
 use crate::{
+    kinds::Kind,
     krate::{krate, private},
     lifetimes,
-    signature::Kind,
 };
 
 /// Types that need no bound as elements.
@@ -101,30 +101,25 @@ impl Graph<'_> {
             let ty = &param.ty;
             let inner = without_reference(ty);
             match param.kind {
-                Kind::Params => Some(quote_spanned!(span(inner)=> params::<#inner>();)),
-                Kind::Output => Some(quote_spanned!(span(inner)=> live_in::<#inner>();)),
-                Kind::Key => Some(quote_spanned!(span(ty)=> key::<#ty>();)),
+                Kind::Params => Some(quote_spanned!(span(inner)=> <#inner as #p::GraphParams>::is_one();)),
+                Kind::Output => Some(quote_spanned!(span(inner)=> <#inner as #p::GraphInput>::is_one();)),
+                Kind::Key => Some(quote_spanned!(span(ty)=> <#ty as #p::GraphKey>::is_one();)),
                 _ => None,
             }
         });
-        let (output, ret) = (&sig.output, &sig.ret);
-        let output = quote_spanned!(span(output)=> output::<#output>(););
+        let (output, ret, step) = (&sig.output, &sig.ret, &sig.step);
+        let output = quote_spanned!(span(output)=> <#output as #p::GraphResult<#step>>::is_one(););
         let error = self
             .has_own_error()
-            .then(|| quote_spanned!(span(ret)=> error::<<#ret as #p::TryError>::Error>();));
+            .then(|| quote_spanned!(span(ret)=> <<#ret as #p::TryError>::Error as #p::UserError>::is_one();));
         let (cfgs, generics, bounds) = (&sig.cfgs, &sig.generics.params, &sig.bounds);
         let given = sig.generics.where_clause.iter().flat_map(|w| &w.predicates);
-        let (step, user_lifetimes) = (&sig.step, &sig.lifetimes);
+        let user_lifetimes = &sig.lifetimes;
         quote! {
             #(#cfgs)*
             #[allow(dead_code, clippy::all, clippy::pedantic)]
             const _: () = {
                 fn element<T: #k::Element>() {}
-                fn params<T: #k::Params + ?::core::marker::Sized>() {}
-                fn live_in<T: #p::LiveIn + ?::core::marker::Sized>() {}
-                fn key<T: #p::Key>() {}
-                fn output<'s, T: #p::LiveOut<'s>>() {}
-                fn error<T: #p::UserError>() {}
                 fn check<#step, #(#user_lifetimes,)* #generics>() where #(#given,)* #(#bounds),* {
                     #(#inputs)*
                     #(#keys)*

@@ -6,8 +6,9 @@ use syn::Lifetime;
 
 use super::{Form, Graph, element, local};
 use crate::{
+    kinds::Kind,
     krate::{krate, private},
-    signature::{Kind, Param},
+    signature::Param,
 };
 
 impl Graph<'_> {

@@ -5,8 +5,8 @@ use quote::quote;
 
 use super::{Form, Graph, local};
 use crate::{
+    kinds::Kind,
     krate::{krate, private},
-    signature::Kind,
 };
 
 impl Graph<'_> {

@@ -5,9 +5,10 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{GenericParam, Type, spanned::Spanned};
 
 use crate::{
+    kinds::Kind,
     krate::{krate, private},
     params::Dim,
-    signature::{Kind, Param, Signature},
+    signature::{Param, Signature},
 };
 
 mod bounds;
@@ -66,16 +67,6 @@ impl Graph<'_> {
         if taken { local(&format!("__{name}")) } else { local(name) }
     }
 
-    /// Type and const parameters, as arguments: `<T, N>`.
-    fn arguments(&self) -> TokenStream {
-        let names = self.sig.generics.params.iter().filter_map(|p| match p {
-            GenericParam::Type(t) => Some(&t.ident),
-            GenericParam::Const(c) => Some(&c.ident),
-            GenericParam::Lifetime(_) => None,
-        });
-        quote!(<#(#names),*>)
-    }
-
     /// As parameters of a struct, without bounds: `<T, const N: usize>`.
     fn parameters(&self) -> TokenStream {
         let params = self.sig.generics.params.iter().filter_map(|p| match p {
@@ -107,7 +98,7 @@ impl Graph<'_> {
     fn graph(&self) -> TokenStream {
         let (vis, cfgs, p, quiet) = (&self.sig.vis, &self.sig.cfgs, private(), quiet());
         let [graph, buffers, builder] = ["Graph", "Buffers", "GraphBuilder"].map(|s| self.sig.sibling(s));
-        let (parameters, bounded, arguments) = (self.parameters(), self.bounded(), self.arguments());
+        let (parameters, bounded, arguments) = (self.parameters(), self.bounded(), self.sig.type_arguments());
         let (where_clause, phantom) = (self.where_clause(), self.phantom());
         let name = &self.sig.name;
         let plan = self.plan();
@@ -171,7 +162,7 @@ impl Graph<'_> {
     fn buffers(&self) -> TokenStream {
         let (vis, cfgs, p, quiet) = (&self.sig.vis, &self.sig.cfgs, private(), quiet());
         let buffers = self.sig.sibling("Buffers");
-        let (parameters, arguments, phantom) = (self.parameters(), self.arguments(), self.phantom());
+        let (parameters, arguments, phantom) = (self.parameters(), self.sig.type_arguments(), self.phantom());
         let doc = format!("Memory of the inputs of `{}`.", self.sig.name);
         let fields = self.sig.inputs().map(|param| {
             let (ident, element) = (&param.ident, element(param));
@@ -247,7 +238,7 @@ impl Graph<'_> {
         let (vis, cfgs, quiet) = (&self.sig.vis, &self.sig.cfgs, quiet());
         let (k, p) = (krate(), private());
         let [graph, builder] = ["Graph", "GraphBuilder"].map(|s| self.sig.sibling(s));
-        let (parameters, bounded, arguments) = (self.parameters(), self.bounded(), self.arguments());
+        let (parameters, bounded, arguments) = (self.parameters(), self.bounded(), self.sig.type_arguments());
         let (where_clause, phantom) = (self.where_clause(), self.phantom());
         let name = &self.sig.name;
         let doc = format!("Options of a graph of `{name}`; made by [`{graph}::builder`].");
@@ -313,7 +304,7 @@ impl Graph<'_> {
         }
         let (k, p) = (krate(), private());
         let [graph, buffers] = ["Graph", "Buffers"].map(|s| self.sig.sibling(s));
-        let arguments = self.arguments();
+        let arguments = self.sig.type_arguments();
         let (name, symbols) = (&self.sig.name, &self.sig.symbols);
         let specs = self.sig.inputs().map(|param| {
             let element = element(param);

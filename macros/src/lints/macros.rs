@@ -2,9 +2,9 @@
 
 use syn::visit::{self, Visit};
 
-use crate::diag::Errors;
+use crate::diag::{Code, Errors};
 
-const ALLOWED: [&str; 24] = [
+const ALLOWED: [&str; 34] = [
     "vec",
     "matches",
     "assert",
@@ -29,6 +29,16 @@ const ALLOWED: [&str; 24] = [
     "line",
     "file",
     "column",
+    "module_path",
+    "option_env",
+    "include_str",
+    "include_bytes",
+    "compile_error",
+    "assert_matches",
+    "debug_assert_matches",
+    "smallvec",
+    "eyre",
+    "const_format",
 ];
 
 const PRINTS: [&str; 13] = [
@@ -38,22 +48,36 @@ const PRINTS: [&str; 13] = [
 
 /// Refuses macro calls that a segment must not make: their tokens cannot be judged, or what they do
 /// would happen once and never in a replay.
-pub(super) fn check(stmts: &[syn::Stmt], errors: &mut Errors) {
-    struct Macros<'e>(&'e mut Errors);
+pub(crate) fn check<'a>(stmts: impl IntoIterator<Item = &'a syn::Stmt>, errors: &mut Errors) {
+    look(stmts, false, errors);
+}
+
+/// The same for a function that is one segment: its macros are not taken apart, so only printing is refused.
+pub(crate) fn check_whole<'a>(stmts: impl IntoIterator<Item = &'a syn::Stmt>, errors: &mut Errors) {
+    look(stmts, true, errors);
+}
+
+fn look<'a>(stmts: impl IntoIterator<Item = &'a syn::Stmt>, any: bool, errors: &mut Errors) {
+    struct Macros<'e> {
+        errors: &'e mut Errors,
+        any: bool,
+    }
     impl<'a> Visit<'a> for Macros<'_> {
         fn visit_macro(&mut self, mac: &'a syn::Macro) {
             let Some(last) = mac.path.segments.last() else { return };
             let name = last.ident.to_string();
             if PRINTS.contains(&name.as_str()) {
-                self.0.push(
+                self.errors.push(
+                    Code::Prints,
                     &mac.path,
                     format!(
                         "`{name}!` in a segment runs when the segment is recorded, and never in a replay"
                     ),
                     "move it into an `#[eager] { … }` region, which runs on every call",
                 );
-            } else if !ALLOWED.contains(&name.as_str()) {
-                self.0.push(
+            } else if !self.any && !ALLOWED.contains(&name.as_str()) {
+                self.errors.push(
+                    Code::UnknownMacro,
                     &mac.path,
                     format!("`{name}!` is not known to be harmless in a segment: a replay does not run it"),
                     "call a function instead, or move it into an `#[eager] { … }` region or a `#[host] let`",
@@ -63,6 +87,6 @@ pub(super) fn check(stmts: &[syn::Stmt], errors: &mut Errors) {
         }
         fn visit_item(&mut self, _: &'a syn::Item) {}
     }
-    let mut macros = Macros(errors);
-    stmts.iter().for_each(|s| macros.visit_stmt(s));
+    let mut macros = Macros { errors, any };
+    stmts.into_iter().for_each(|s| macros.visit_stmt(s));
 }

@@ -1,0 +1,182 @@
+//! What the macros cost the compiler.
+//!
+//! `cargo bench -p macro-tests --bench compile_time --profile dev -- expansion` expands a model of 2000
+//! lines; `-- crates N` has cargo check and build a crate of N functions, with the macro and without.
+//! Figures are in docs/BENCHMARKS.md.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::{Item, ItemFn};
+
+/// One function, of 20 lines: two segments, a boundary in a loop, a closure, an early error.
+fn function(n: usize, attribute: &str, eager: &str) -> String {
+    format!(
+        "\
+{attribute}
+pub fn layer{n}(x: &Tensor<f32>, weights: &Weights) -> Result<Tensor<f32>> {{
+    if weights.blocks.is_empty() {{
+        return Err(Error::Argument {{ op: \"layer{n}\", why: \"no blocks\".into() }});
+    }}
+    let scaled = |t: &Tensor<f32>| ops::mul(t, &weights.scale);
+    let mut h = ops::add(x, &weights.bias)?;
+    for block in &weights.blocks {{
+        let q = ops::mul(&h, &block.q)?;
+        let k = ops::mul(&h, &block.k)?;
+        let scores = ops::softmax(&ops::add(&q, &k)?, 1)?;
+        let mixed = {eager} mix(&scores, block)?;
+        let gated = ops::mul(&ops::silu(&mixed)?, &q)?;
+        h = ops::add(&h, &gated)?;
+        h = scaled(&h)?;
+    }}
+    let normed = ops::scale(&h, 0.5)?;
+    let out = ops::relu(&normed)?;
+    ops::add(&out, x)
+}}
+"
+    )
+}
+
+/// A model of `functions` functions, as the text of a crate.
+fn model(functions: usize, with_macro: bool) -> String {
+    let (attribute, eager) = if with_macro { ("#[graphable]", "#[eager]") } else { ("", "") };
+    // Without the macro, lifetimes are filled by hand.
+    let mut text = "\
+#![allow(missing_docs)]
+use graphable::prelude::*;
+#[derive(Params)]
+pub struct Block { q: Param<f32>, k: Param<f32> }
+#[derive(Params)]
+pub struct Weights { scale: Param<f32>, bias: Param<f32>, blocks: Vec<Block> }
+fn mix<'s>(x: &Tensor<'s, f32>, block: &Block) -> Result<Tensor<'s, f32>> { ops::mul(x, &block.q) }
+"
+    .to_owned();
+    for n in 0..functions {
+        let mut one = function(n, attribute, eager);
+        if !with_macro {
+            let plain =
+                format!("layer{n}<'s>(x: &Tensor<'s, f32>, weights: &Weights) -> Result<Tensor<'s, f32>>");
+            one = one.replace(
+                &format!("layer{n}(x: &Tensor<f32>, weights: &Weights) -> Result<Tensor<f32>>"),
+                &plain,
+            );
+            one = one.replace("|t: &Tensor<f32>|", "|t: &Tensor<'s, f32>|");
+        }
+        text += &one;
+    }
+    text
+}
+
+/// Expands every function of a model of 2000 lines, a few times.
+fn expansion() {
+    let text = model(100, true);
+    let file = syn::parse_file(&text).expect("the model is Rust");
+    let functions: Vec<TokenStream> = file
+        .items
+        .into_iter()
+        .filter_map(|item| match item {
+            Item::Fn(f) if f.attrs.iter().any(|a| a.path().is_ident("graphable")) => {
+                Some(ItemFn { attrs: Vec::new(), ..f }.into_token_stream())
+            }
+            _ => None,
+        })
+        .collect();
+    let mut times: Vec<Duration> = Vec::new();
+    let mut tokens = 0;
+    for _ in 0..21 {
+        let start = Instant::now();
+        let expanded: Vec<TokenStream> =
+            functions.iter().map(|f| macro_tests::graphable(TokenStream::new(), f.clone())).collect();
+        times.push(start.elapsed());
+        tokens = expanded.into_iter().map(size).sum();
+    }
+    times.sort();
+    let (median, least) = (times[times.len() / 2], times[0]);
+    println!("{} functions, {} lines, {tokens} tokens out", functions.len(), text.lines().count());
+    println!("median {median:.2?}, least {least:.2?}; a function {:.2?}", median / functions.len() as u32);
+}
+
+fn size(tokens: TokenStream) -> usize {
+    let one = |token| match token {
+        proc_macro2::TokenTree::Group(g) => 1 + size(g.stream()),
+        _ => 1,
+    };
+    tokens.into_iter().map(one).sum()
+}
+
+/// Has cargo check and build crates of `functions` functions.
+fn crates(functions: usize) {
+    let folder = env::temp_dir().join(format!("graphable-compile-time-{}", std::process::id()));
+    let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime");
+    for (name, functions, with_macro) in
+        [("empty", 0, true), ("plain", functions, false), ("graphable", functions, true)]
+    {
+        let root = folder.join(name);
+        write(&root, name, &runtime, &model(functions, with_macro));
+        for command in ["check", "build"] {
+            cargo(command, &root, &folder);
+            // All but this crate is built now; only it is built again.
+            let mut spent: Vec<(f64, Duration)> = Vec::new();
+            for _ in 0..3 {
+                let touched = fs::read_to_string(root.join("src/lib.rs")).expect("the crate is there");
+                fs::write(root.join("src/lib.rs"), touched + "\n").expect("the folder is writable");
+                let (start, before) = (Instant::now(), children());
+                cargo(command, &root, &folder);
+                spent.push((children() - before, start.elapsed()));
+            }
+            spent.sort_by(|a, b| a.0.total_cmp(&b.0));
+            println!(
+                "{command} {name}, {functions} functions: {:.2} s of processor, {:.2?}",
+                spent[0].0, spent[0].1
+            );
+        }
+    }
+    fs::remove_dir_all(&folder).ok();
+}
+
+fn write(root: &Path, name: &str, runtime: &Path, text: &str) {
+    fs::create_dir_all(root.join("src")).expect("the temporary folder is writable");
+    let manifest = format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n\
+         [dependencies]\ngraphable = {{ path = {:?} }}\n",
+        runtime.display()
+    );
+    fs::write(root.join("Cargo.toml"), manifest).expect("the temporary folder is writable");
+    fs::write(root.join("src/lib.rs"), text).expect("the temporary folder is writable");
+}
+
+fn cargo(command: &str, root: &Path, folder: &Path) {
+    let target: PathBuf = folder.join("target");
+    let status = Command::new(env!("CARGO"))
+        .args([command, "--quiet", "--offline", "--manifest-path"])
+        .arg(root.join("Cargo.toml"))
+        .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_INCREMENTAL", "0")
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "cargo {command} of {}", root.display());
+}
+
+/// Processor time of all children so far, in seconds (Linux: 100 ticks are one).
+fn children() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
+    // Fields 16 and 17 of proc(5), counted from the third.
+    after_name.split(' ').skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+fn main() {
+    let args: Vec<String> = env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] | ["expansion"] => expansion(),
+        ["crates"] => crates(100),
+        ["crates", n] => crates(n.parse().expect("a number of functions")),
+        _ => panic!("`expansion`, or `crates N`"),
+    }
+}

@@ -1,0 +1,66 @@
+// Pinned by macro-tests/tests/expansions. `p::` stands for `::graphable::__private::`, `site!(n)` for the
+// place of the n-th segment or boundary in the source.
+
+impl Model {
+    #[allow(
+        clippy::needless_lifetimes,
+        clippy::extra_unused_lifetimes,
+        single_use_lifetimes
+    )]
+    fn forward<'__a0, 's>(
+        &self,
+        h: impl p::NeedsPiecewise<'s, ModelForwardGraph, &'__a0 Tensor<'s, f32>>,
+    ) -> Result<Tensor<'s, f32>>
+    where
+        's: '__a0,
+    {
+        let (__cx, h) = p::NeedsPiecewise::open(h);
+        #[allow(unused_mut)]
+        let (h,) = {
+            let __outputs2 = p::SegmentOutputs::segment(
+                __cx,
+                site!(0usize),
+                (
+                    (
+                        p::FieldEntersSegment::enter(&self.norm),
+                        p::EntersSegment::enter(&h),
+                    ),
+                ),
+                |
+                    __k: &_,
+                | -> ::core::result::Result<
+                    _,
+                    <Result<Tensor<'s, f32>> as p::TryError>::Error,
+                > {
+                    let __f1 = __k.0.0.get();
+                    let h = __k.0.1.copy();
+                    #[allow(unused_variables)]
+                    let norm = |t: &Tensor<'s, f32>| ops::rms_norm(t, &*__f1, 1e-5);
+                    let h = norm(h)?;
+                    ::core::result::Result::Ok((h,))
+                },
+            )?;
+            {
+                let _moved = (h,);
+            }
+            __outputs2
+        };
+        let h = self.block.forward(p::PiecewiseArgument(__cx, &h))?;
+        __cx.segment(
+            site!(2usize),
+            ((p::EntersSegment::enter(&h), p::EntersSegment::enter(&self)),),
+            |
+                __k: &_,
+            | -> ::core::result::Result<
+                _,
+                <Result<Tensor<'s, f32>> as p::TryError>::Error,
+            > {
+                let h = __k.0.0.copy();
+                let __self = __k.0.1.copy();
+                #[allow(unused_variables)]
+                let norm = |t: &Tensor<'s, f32>| ops::rms_norm(t, &__self.norm, 1e-5);
+                ops::linear(&norm(&h)?, &__self.head)
+            },
+        )
+    }
+}

@@ -1,0 +1,13 @@
+//! Inputs that an expansion once failed on.
+
+use crate::input::Entry;
+
+/// Entry, arguments and item of each.
+pub(crate) const FOUND: &[(Entry, &str, &str)] = &[(
+    Entry::Graphable,
+    "",
+    "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let Some(y) = #[eager] f(x)? else { break };
+        scaled(&y, 2.0)
+    }",
+)];

@@ -1,0 +1,86 @@
+//! Closures: they are made anew in each segment that uses them, so what they capture must mean the same there.
+
+use std::collections::HashSet;
+
+use proc_macro2::Ident;
+use syn::{Expr, Local, Stmt};
+
+use super::{Transform, block, free, free::Uses};
+use crate::diag::Code;
+
+impl Transform<'_, '_> {
+    /// A closure is made anew in each segment, when a `mut` variable may hold another value.
+    pub(super) fn check_move_closure(&mut self, closure: &Expr, uses: &Uses, run: &[Stmt]) {
+        let Expr::Closure(syn::ExprClosure { capture: Some(token), .. }) = closure else { return };
+        let in_run: Vec<free::Bound> = run.iter().flat_map(block::bound_by).collect();
+        let changing = uses.names().find(|name| match in_run.iter().rev().find(|b| b.ident == *name) {
+            Some(bound) => bound.mutable,
+            None => self.lookup(name).is_some_and(|b| b.mutable && b.closure.is_none()),
+        });
+        if let Some(name) = changing.map(str::to_owned) {
+            self.errors.push(
+                Code::MoveClosure, token,
+                format!("a `move` closure keeps the value that the `mut` variable `{name}` has here, and each segment makes its closures anew"),
+                format!("copy it first: `let fixed = {name};`, and use `fixed` in the closure"),
+            );
+        }
+    }
+
+    /// Closures of outer scopes that the run uses, in order of need; what they capture is used too.
+    pub(super) fn outer_closures(&mut self, uses: &mut Uses, inside: &HashSet<String>) -> Vec<Local> {
+        let mut found: Vec<(String, Local)> = Vec::new();
+        let mut at = 0;
+        while at < uses.0.len() {
+            let name = uses.0[at].0.clone();
+            at += 1;
+            if inside.contains(&name) && !uses.has(&name) || found.iter().any(|(n, _)| *n == name) {
+                continue;
+            }
+            let closure = self.lookup(&name).and_then(|b| b.closure.as_deref().cloned());
+            if let Some(local) = closure {
+                let used = uses.0[at - 1].1.ident.clone();
+                self.check_captures(&used);
+                if let Some(init) = &local.init {
+                    let mut captured = free::of_expr(&init.expr);
+                    // A closure's captures are not replaced by fields: it is emitted as written.
+                    captured.0.iter_mut().for_each(|(_, u)| u.whole = true);
+                    uses.merge(&captured);
+                }
+                found.push((name, local));
+            }
+        }
+        // What is found later was captured by what was found earlier.
+        found.reverse();
+        found.into_iter().map(|(_, l)| l).collect()
+    }
+
+    /// Notes which variables the closures of a run mean.
+    pub(super) fn note_captures(&mut self, run: &[Stmt]) {
+        run.iter().for_each(|stmt| self.note_capture(stmt));
+    }
+
+    pub(super) fn note_capture(&mut self, stmt: &Stmt) {
+        let Stmt::Local(local) = stmt else { return };
+        let (Some(name), Some(init)) = (block::closure_name(local), &local.init) else { return };
+        let Some(id) = self.lookup(&name).map(|b| b.id) else { return };
+        let captured = free::of_expr(&init.expr)
+            .names()
+            .filter_map(|n| Some((n.to_owned(), self.lookup(n)?.id)))
+            .collect();
+        self.captured.insert(id, captured);
+    }
+
+    /// A closure that is made anew in a segment must find the variables that it meant.
+    fn check_captures(&mut self, used: &Ident) {
+        let Some(id) = self.lookup(&used.to_string()).map(|b| b.id) else { return };
+        let Some(captured) = self.captured.get(&id) else { return };
+        let shadowed = captured.iter().find(|(n, id)| self.lookup(n).is_none_or(|b| b.id != *id));
+        if let Some((name, _)) = shadowed {
+            self.errors.push(
+                Code::ShadowedCapture, used,
+                format!("the closure `{used}` captures `{name}`, which is shadowed here; each segment makes its closures anew"),
+                format!("give one of the two `{name}` another name"),
+            );
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Expressions that the driver evaluates itself: control flow that holds a boundary or a jump out of it.
+
+use std::collections::HashSet;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Expr, Stmt};
+
+use super::{Tail, Transform, attrs, classify, ends, free};
+
+impl Transform<'_, '_> {
+    /// An expression in value position that may make device calls: those become a segment.
+    pub(super) fn tail_expr(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
+        if self.is_split(expr) || classify::call_free(expr) {
+            return self.tail_in_driver(expr, tail, after);
+        }
+        let tokens = if tail == Tail::Unit {
+            let stmt = Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1)));
+            self.segment(std::slice::from_ref(&stmt), None, &free::Uses::default(), after)
+        } else {
+            self.segment(&[], Some((expr, tail)), &free::Uses::default(), after)
+        };
+        quote!({ #tokens })
+    }
+
+    /// Whether a value of eager code decides which part of the expression runs: the driver then does.
+    pub(super) fn steered(&self, expr: &Expr) -> bool {
+        let tainted = |e: &Expr| self.is_tainted(&free::of_expr(e));
+        match expr {
+            Expr::If(e) => tainted(&e.cond) || e.else_branch.as_ref().is_some_and(|(_, e)| self.steered(e)),
+            Expr::Match(e) => {
+                tainted(&e.expr) || e.arms.iter().any(|a| a.guard.as_ref().is_some_and(|(_, g)| tainted(g)))
+            }
+            Expr::While(e) => tainted(&e.cond),
+            Expr::ForLoop(e) => tainted(&e.expr),
+            Expr::Try(e) => self.steered(&e.expr),
+            Expr::Paren(e) => self.steered(&e.expr),
+            _ => false,
+        }
+    }
+
+    /// Whether the expression is split by the driver rather than left to a segment.
+    pub(super) fn is_split(&self, expr: &Expr) -> bool {
+        let stmt = Stmt::Expr(expr.clone(), None);
+        classify::has_boundary(&stmt) || classify::leaves(&stmt) || self.steered(expr)
+    }
+
+    /// An expression that the driver evaluates itself.
+    pub(super) fn tail_in_driver(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
+        if attrs::boundary(expr).is_none() {
+            if classify::is_control(expr) && self.is_split(expr) {
+                return self.control(expr, tail, after);
+            }
+            if matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_)) {
+                return self.jump(expr);
+            }
+            if self.is_split(expr) {
+                match expr {
+                    // `if … { … } else { … }?`: the branches give results, as the function does.
+                    Expr::Try(e) => {
+                        let inner = self.tail_in_driver(&e.expr, Tail::Function, after);
+                        return quote!((#inner)?);
+                    }
+                    Expr::Paren(e) => {
+                        let inner = self.tail_in_driver(&e.expr, tail, after);
+                        return quote!((#inner));
+                    }
+                    Expr::Cast(e) => {
+                        let (inner, ty) = (self.tail_in_driver(&e.expr, Tail::Value, after), &e.ty);
+                        return quote!((#inner) as #ty);
+                    }
+                    Expr::Unary(e) => {
+                        let (op, inner) = (&e.op, self.tail_in_driver(&e.expr, Tail::Value, after));
+                        return quote!(#op (#inner));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.driver_expr(expr)
+    }
+
+    /// Control flow that stays in the driver.
+    fn control(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
+        let own = attrs::of(expr);
+        match expr {
+            Expr::If(e) => {
+                let (cond, then) = self.scoped(|t| {
+                    let cond = t.driver_expr(&e.cond);
+                    t.bind_conditions(&e.cond);
+                    let tail = if e.else_branch.is_none() { Tail::Unit } else { tail };
+                    (cond, t.block(&e.then_branch.stmts, tail, after))
+                });
+                let other = e.else_branch.as_ref().map(|(_, other)| {
+                    let tokens = match &**other {
+                        Expr::Block(b) if b.attrs.is_empty() && b.label.is_none() => {
+                            let inner = self.block(&b.block.stmts, tail, after);
+                            quote!({ #inner })
+                        }
+                        Expr::If(_) => self.control(other, tail, after),
+                        other => {
+                            let inner = self.tail_expr(other, tail, after);
+                            quote!({ #inner })
+                        }
+                    };
+                    quote!(else #tokens)
+                });
+                quote!(#(#own)* if #cond { #then } #other)
+            }
+            Expr::Match(e) => {
+                let scrutinee = self.driver_expr(&e.expr);
+                let tainted = self.is_tainted(&free::of_expr(&e.expr)) || attrs::boundary(&e.expr).is_some();
+                let arms: Vec<TokenStream> = e
+                    .arms
+                    .iter()
+                    .map(|arm| {
+                        self.scoped(|t| {
+                            t.bind_pat(&arm.pat, tainted);
+                            let (attrs, pat) = (&arm.attrs, &arm.pat);
+                            let guard = arm.guard.as_ref().map(|(_, g)| {
+                                let g = t.driver_expr(g);
+                                quote!(if #g)
+                            });
+                            let body = match &*arm.body {
+                                Expr::Block(b) if b.attrs.is_empty() && b.label.is_none() => {
+                                    let inner = t.block(&b.block.stmts, tail, after);
+                                    quote!({ #inner })
+                                }
+                                other => t.tail_expr(other, tail, after),
+                            };
+                            quote!(#(#attrs)* #pat #guard => #body,)
+                        })
+                    })
+                    .collect();
+                quote!(#(#own)* match #scrutinee { #(#arms)* })
+            }
+            Expr::ForLoop(e) => {
+                let tainted = self.is_tainted(&free::of_expr(&e.expr));
+                let iter = self.driver_expr(&e.expr);
+                let live = self.around_loop(expr, after);
+                let (label, pat) = (&e.label, &e.pat);
+                let body = self.scoped(|t| {
+                    t.bind_pat(pat, tainted);
+                    t.block(&e.body.stmts, Tail::Unit, &live)
+                });
+                quote!(#(#own)* #label for #pat in #iter { #body })
+            }
+            Expr::While(e) => {
+                let live = self.around_loop(expr, after);
+                let label = &e.label;
+                let (cond, body) = self.scoped(|t| {
+                    let cond = t.driver_expr(&e.cond);
+                    t.bind_conditions(&e.cond);
+                    (cond, t.block(&e.body.stmts, Tail::Unit, &live))
+                });
+                quote!(#(#own)* #label while #cond { #body })
+            }
+            Expr::Loop(e) => {
+                let live = self.around_loop(expr, after);
+                let label = &e.label;
+                let body = self.block(&e.body.stmts, Tail::Unit, &live);
+                quote!(#(#own)* #label loop { #body })
+            }
+            Expr::Block(e) => {
+                let label = &e.label;
+                let body = self.block(&e.block.stmts, tail, after);
+                quote!(#(#own)* #label { #body })
+            }
+            Expr::Unsafe(e) => {
+                let body = self.block(&e.block.stmts, tail, after);
+                quote!(#(#own)* unsafe { #body })
+            }
+            other => quote!(#other),
+        }
+    }
+
+    /// What lives on in a loop's body: what the code behind it uses, and what its next turn does.
+    pub(super) fn around_loop(&self, expr: &Expr, after: &HashSet<usize>) -> HashSet<usize> {
+        let mut live = self.ids(&free::of_expr(expr));
+        live.extend(after);
+        live
+    }
+
+    /// Binds the patterns of `let` conditions.
+    fn bind_conditions(&mut self, cond: &Expr) {
+        match cond {
+            Expr::Let(l) => {
+                let tainted = self.is_tainted(&free::of_expr(&l.expr)) || attrs::boundary(&l.expr).is_some();
+                self.bind_pat(&l.pat, tainted);
+            }
+            Expr::Binary(b) => {
+                self.bind_conditions(&b.left);
+                self.bind_conditions(&b.right);
+            }
+            Expr::Paren(p) => self.bind_conditions(&p.expr),
+            _ => {}
+        }
+    }
+}

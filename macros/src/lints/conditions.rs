@@ -1,0 +1,91 @@
+//! Control flow on device data.
+
+use quote::ToTokens;
+use syn::{Arm, BinOp, Expr, Pat, UnOp};
+
+use super::{bare, device::Device, name_of, the};
+use crate::diag::Code;
+
+impl Device<'_, '_> {
+    /// A condition of `if`, `while` or `assert!`. What it says is looked at here and not again.
+    pub(super) fn condition(&mut self, expr: &Expr, word: &str) {
+        match bare(expr) {
+            Expr::Binary(b) if matches!(b.op, BinOp::And(_) | BinOp::Or(_)) => {
+                self.condition(&b.left, word);
+                self.condition(&b.right, word);
+            }
+            Expr::Unary(u) if matches!(u.op, UnOp::Not(_)) => self.condition(&u.expr, word),
+            Expr::Binary(b) if compares(&b.op) && (self.is_tensor(&b.left) || self.is_tensor(&b.right)) => {
+                let tensor = if self.is_tensor(&b.left) { &b.left } else { &b.right };
+                self.steers(expr, &name_of(tensor), word);
+            }
+            Expr::Let(l) => {
+                if self.is_tensor(&l.expr) && looks_inside(&l.pat) {
+                    self.steers(&l.expr, &name_of(&l.expr), word);
+                } else {
+                    self.expr(&l.expr);
+                }
+            }
+            other if self.is_tensor(other) => self.steers(other, &name_of(other), word),
+            _ => self.expr(expr),
+        }
+    }
+
+    /// A `match` whose arms look at elements.
+    pub(super) fn matched(&mut self, expr: &Expr, arms: &[Arm]) {
+        if self.is_tensor(expr) && arms.iter().any(|a| looks_inside(&a.pat)) {
+            self.steers(expr, &name_of(expr), "match");
+        } else {
+            self.expr(expr);
+        }
+    }
+
+    /// What a `for` goes over.
+    pub(super) fn iterated(&mut self, expr: &Expr) {
+        let over = match bare(expr) {
+            Expr::MethodCall(m) if ["iter", "into_iter"].iter().any(|n| m.method == n) => &m.receiver,
+            other => other,
+        };
+        if self.is_tensor(over) {
+            let name = name_of(over);
+            self.errors.push(
+                Code::DeviceControlFlow,
+                expr,
+                format!("a `for` over the elements of {}: they are on the device, and a recording has one path", the(&name)),
+                format!(
+                    "loop over sizes (`for i in 0..{name}.dim(0)`, with `ops::narrow`), or read it in a region: \
+                     `#[key] let values = #[eager(cx)] cx.read(&{name})?;`"
+                ),
+            );
+        } else {
+            self.expr(expr);
+        }
+    }
+
+    fn steers(&mut self, at: impl ToTokens, name: &str, word: &str) {
+        self.errors.push(
+            Code::DeviceControlFlow,
+            at,
+            format!("`{word}` on the value of {}: it is on the device, and a recording has one path", the(name)),
+            format!(
+                "choose on the device with `ops::where_`, or read it in a region, which then steers the driver: \
+                 `let v = #[eager(cx)] cx.item(&{name})?;`"
+            ),
+        );
+    }
+}
+
+pub(super) fn compares(op: &BinOp) -> bool {
+    matches!(op, BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_))
+}
+
+/// A pattern that would need the elements: a literal or a range, a slice of them.
+fn looks_inside(pat: &Pat) -> bool {
+    match pat {
+        Pat::Lit(_) | Pat::Range(_) | Pat::Slice(_) => true,
+        Pat::Or(o) => o.cases.iter().any(looks_inside),
+        Pat::Paren(p) => looks_inside(&p.pat),
+        Pat::Reference(r) => looks_inside(&r.pat),
+        _ => false,
+    }
+}

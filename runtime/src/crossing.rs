@@ -1,0 +1,264 @@
+//! What generated code asks of the types that cross into and out of segments, and of those in the signatures of
+//! graph functions. Errors name these traits; nobody implements or calls them by hand.
+//!
+//! Each is a facade over a public trait, for the sake of the message: its only implementation is generic and
+//! not recommended, so rustc names the value that is wrong, and neither the tuple it travels in nor a list of
+//! everything that would have been right. They are asked through methods of the trait itself, because a bound
+//! on a function would add a note about that function, which users never wrote.
+
+use crate::{
+    Error, Result,
+    driver::Driver,
+    key::{DeviceValue, Key, KeyWriter, LiveIn},
+    output::LiveOut,
+    params::Params,
+    plan::Site,
+};
+
+// Generated code asks for these, too, so their names are in messages.
+pub use crate::{__private::UserError, params::ParamField};
+
+/// A live-in: a reference to it, and what a segment does with it. It says itself how it is keyed and copied, so
+/// that a value which cannot be is one error, where it enters.
+#[derive(Debug)]
+pub struct Held<'a, T: ?Sized> {
+    value: &'a T,
+    write: fn(&T, &mut KeyWriter),
+    copy: Option<fn(&T) -> T>,
+}
+
+impl<T> Held<'_, T> {
+    /// The segment's own copy.
+    #[inline]
+    pub fn copy(&self) -> T {
+        match self.copy {
+            Some(copy) => copy(self.value),
+            None => unreachable!("generated code copies what it entered to be copied"),
+        }
+    }
+}
+
+impl<'a, T: ?Sized> Held<'a, T> {
+    /// The value where it lies.
+    #[inline]
+    pub fn get(&self) -> &'a T {
+        self.value
+    }
+}
+
+impl<T: ?Sized> LiveIn for Held<'_, T> {
+    #[inline]
+    fn write_key(&self, k: &mut KeyWriter) {
+        (self.write)(self.value, k);
+    }
+}
+
+/// A value that a segment uses as a whole: it gets a copy.
+#[diagnostic::on_unimplemented(
+    message = "[G050] `{Self}` cannot enter a captured segment",
+    label = "used by a segment, and cannot be part of its key",
+    note = "derive `Clone`, and `Params` (weights), `GraphOutput` (tensors) or `ConfigValue` (host settings)",
+    note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
+)]
+pub trait EntersSegment: Sized {
+    /// The live-in.
+    fn enter(&self) -> Held<'_, Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: LiveIn + Clone> EntersSegment for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: T::write_key, copy: Some(T::clone) }
+    }
+}
+
+/// A value that a segment uses in place, because it is a field of another.
+#[diagnostic::on_unimplemented(
+    message = "[G050] `{Self}` cannot enter a captured segment",
+    label = "used by a segment, and cannot be part of its key",
+    note = "derive `Params` (weights), `GraphOutput` (tensors) or `ConfigValue` (host settings)",
+    note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
+)]
+pub trait FieldEntersSegment {
+    /// The live-in.
+    fn enter(&self) -> Held<'_, Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: LiveIn + ?Sized> FieldEntersSegment for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: T::write_key, copy: None }
+    }
+}
+
+/// As [`EntersSegment`], for a value of an eager region whose `let` has no `#[key]`.
+#[diagnostic::on_unimplemented(
+    message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
+    label = "eager code may make another one on every call",
+    note = "mark its `let` with `#[key]`: one recording is made per value",
+    note = "or keep it on the device, as a tensor; `Ragged::pad_to` makes one of a fixed size"
+)]
+pub trait EagerEntersSegment: Sized {
+    /// The live-in.
+    fn enter(&self) -> Held<'_, Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeviceValue + Clone> EagerEntersSegment for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: T::write_key, copy: Some(T::clone) }
+    }
+}
+
+/// As [`FieldEntersSegment`], for a field of a value of an eager region.
+#[diagnostic::on_unimplemented(
+    message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
+    label = "eager code may make another one on every call",
+    note = "bind it with `#[key] let`: one recording is made per value",
+    note = "or keep it on the device, as a tensor; `Ragged::pad_to` makes one of a fixed size"
+)]
+pub trait EagerFieldEntersSegment {
+    /// The live-in.
+    fn enter(&self) -> Held<'_, Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeviceValue + ?Sized> EagerFieldEntersSegment for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: T::write_key, copy: None }
+    }
+}
+
+/// What a segment computes, and code behind it uses.
+#[diagnostic::on_unimplemented(
+    message = "[G052] `{Self}` cannot leave a captured segment",
+    label = "made in a segment and used after it, and a replay cannot make it again",
+    note = "a host value is computed with `#[host] let`, on every call",
+    note = "a struct of tensors needs `#[derive(GraphOutput)]`"
+)]
+pub trait LeavesSegment<'s>: LiveOut<'s> {}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: LiveOut<'s>> LeavesSegment<'s> for T {}
+
+/// The values that leave one segment, as generated code lists them.
+pub trait SegmentOutputs<'s>: Sized {
+    /// Replays, records or runs a segment; see [`Driver::segment`].
+    ///
+    /// # Errors
+    /// As [`Driver::segment`].
+    fn segment<K, E, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<Self, E>
+    where
+        K: LiveIn,
+        E: From<Error>,
+        F: Fn(&K) -> Result<Self, E> + Copy + 'static;
+}
+
+impl<'s, T: OutputList<'s>> SegmentOutputs<'s> for T {
+    #[inline]
+    fn segment<K, E, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<Self, E>
+    where
+        K: LiveIn,
+        E: From<Error>,
+        F: Fn(&K) -> Result<Self, E> + Copy + 'static,
+    {
+        cx.segment(site, key, body)
+    }
+}
+
+/// A tuple of values that leave one segment.
+pub trait OutputList<'s>: LiveOut<'s> {}
+
+macro_rules! outputs {
+    ($first:ident $($rest:ident)*) => {
+        impl<'s, $first: LeavesSegment<'s>, $($rest: LeavesSegment<'s>),*> OutputList<'s> for ($first, $($rest,)*) {}
+        outputs! { $($rest)* }
+    };
+    () => {
+        impl<'s> OutputList<'s> for () {}
+    };
+}
+outputs! { A B C D E F G H I J K L M N O P Q R S T U V W X Y Z A1 B1 C1 D1 E1 F1 }
+
+/// What a graph function returns in its `Result`.
+#[diagnostic::on_unimplemented(
+    message = "[G053] `{Self}` cannot be the result of a graph function",
+    label = "a replay cannot make it again",
+    note = "return tensors, numbers and strings, tuples and vectors of them, or a `#[derive(GraphOutput)]` struct"
+)]
+pub trait GraphResult<'s> {
+    /// Asks for the trait.
+    fn is_one() {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: LiveOut<'s>> GraphResult<'s> for T {}
+
+/// What a parameter without an attribute refers to.
+#[diagnostic::on_unimplemented(
+    message = "[G054] `{Self}` is no struct of parameters",
+    label = "expected a parameter, state, or a `#[derive(Params)]` struct",
+    note = "a struct of weights derives `Params`; a host value is passed as `#[key] x: T` (one recording per value), or as `#[host] x: &Scalar<T>` or `&Tensor<T>` (refreshed on every call)"
+)]
+pub trait GraphParams {
+    /// Asks for the trait.
+    fn is_one() {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Params + ?Sized> GraphParams for T {}
+
+/// A parameter that is made in a step by something else.
+#[diagnostic::on_unimplemented(
+    message = "[G055] `{Self}` is no value of a step that a graph can take",
+    label = "it cannot be part of a key",
+    note = "a struct of tensors derives `GraphOutput`; a `Ragged` becomes a tensor with `pad_to`; a `Step`, a `Runtime` and other handles stay with the caller"
+)]
+pub trait GraphInput {
+    /// Asks for the trait.
+    fn is_one() {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: LiveIn + ?Sized> GraphInput for T {}
+
+/// A `#[key]` parameter.
+#[diagnostic::on_unimplemented(
+    message = "[G056] `{Self}` cannot be a `#[key]`",
+    label = "one recording is made per value of a key",
+    note = "keys are integers, `bool`, `char`, strings, and options, tuples, arrays and vectors of them",
+    note = "a number with many values is taken as `#[host] x: &Scalar<_>`, refreshed on every call; host settings go in a `#[config]` field of a `#[derive(Params)]` struct"
+)]
+pub trait GraphKey {
+    /// Asks for the trait.
+    fn is_one() {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Key> GraphKey for T {}
+
+/// The first argument of a `#[piecewise]` call, with the driver that it runs in.
+#[derive(Debug)]
+pub struct PiecewiseArgument<'s, A>(pub Driver<'s>, pub A);
+
+/// What the first argument of a function with boundaries must be; `G` is the function's graph.
+#[diagnostic::on_unimplemented(
+    message = "[G060] the function of `{G}` has `#[eager]` boundaries and cannot be called as plain code",
+    label = "write `#[piecewise]` before the call",
+    note = "only a `#[graphable]` function can make such a call; elsewhere, build a `{G}`"
+)]
+pub trait NeedsPiecewise<'s, G, A> {
+    /// The driver, and the argument.
+    fn open(self) -> (Driver<'s>, A);
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, G, A> NeedsPiecewise<'s, G, A> for PiecewiseArgument<'s, A> {
+    fn open(self) -> (Driver<'s>, A) {
+        (self.0, self.1)
+    }
+}

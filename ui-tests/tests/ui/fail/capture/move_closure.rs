@@ -1,0 +1,15 @@
+//! Each segment makes its closures anew.
+
+use graphable::prelude::*;
+
+#[graphable]
+fn decode(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut n = 1.0;
+    let by_n = move |t: &Tensor<f32>| ops::scale(t, n);
+    n += 1.0;
+    let a = #[eager]
+    ops::neg(x)?;
+    ops::scale(&by_n(&a)?, n)
+}
+
+fn main() {}
