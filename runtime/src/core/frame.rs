@@ -73,7 +73,8 @@ impl Core {
     pub(crate) fn end_input(&mut self, raw: &RawTensor) {
         if raw.epoch == self.epoch {
             let slot = &mut self.slots[raw.slot as usize];
-            if slot.made_by == crate::function::STATIC_INPUT {
+            // A copy of one, in the results arena, is of the same making.
+            if slot.home == super::Home::Owned && slot.made_by == crate::function::STATIC_INPUT {
                 slot.home = super::Home::Gone;
             }
         }
