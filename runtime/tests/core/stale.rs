@@ -240,6 +240,24 @@ fn a_call_that_launches_nothing() {
     }
 }
 
+/// A returned input is a copy: it lives on as the input of another call, and after that.
+#[test]
+fn a_returned_input_is_like_any_tensor() {
+    for mode in MODES {
+        let mut rt = runtime();
+        let graph = vector(&mut rt, mode);
+        let other = Spec::inputs(vec![any_device("x")]).mode(mode).build(&mut rt);
+        for _ in 0..3 {
+            let step = rt.step().unwrap();
+            let same = graph.call(&step, &[x()], (), |_, a| Ok(a.t[0].clone())).unwrap();
+            let y = other
+                .call(&step, &[In::Device(&same)], (), |cx, a| seg!("a", cx, (&a.t[0],), |k| ops::neg(k.0)));
+            assert_eq!(step.read(&y.unwrap()).unwrap(), [-1.0, -2.0], "{mode}");
+            assert_eq!(step.read(&same).unwrap(), X, "{mode}");
+        }
+    }
+}
+
 /// What was made before the call, and is no live-in, is as good after it as before.
 #[test]
 fn tensors_of_the_step_live_on() {
