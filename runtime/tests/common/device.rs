@@ -46,7 +46,7 @@ pub(crate) fn backend(options: CpuOptions) -> Box<dyn Backend> {
 }
 
 fn cuda_options(options: &CpuOptions) -> CudaOptions {
-    CudaOptions { test_mode: options.test_mode.is_some(), ..CudaOptions::default() }
+    CudaOptions { test_mode: options.test_mode.is_some() }
 }
 
 /// Not captured by the test harness: what is skipped must be seen.

@@ -72,13 +72,13 @@ pub(super) fn offset(view: &View, mut i: u64) -> u64 {
 /// As `locate` of `common.cuh`.
 pub(super) fn locate(dims: super::walk::Dims, strides: &[u64; MAX_RANK], mut i: u64) -> u64 {
     let mut at = 0;
-    for axis in 0..MAX_RANK {
+    for (axis, stride) in strides.iter().enumerate() {
         let mut part = i;
         if axis + 1 < dims.rank as usize {
             i = part / dims.shape[axis];
             part -= i * dims.shape[axis];
         }
-        at += part * strides[axis];
+        at += part * stride;
         if axis + 1 >= dims.rank as usize {
             break;
         }
@@ -94,7 +94,7 @@ pub(super) fn shapes() -> impl Strategy<Value = Vec<usize>> {
 /// Strides for `shape`: contiguous, permuted, broadcast or with gaps, as `kinds` say.
 pub(super) fn strides(shape: &[usize], kinds: &[u8]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..shape.len()).collect();
-    if kinds[0] % 4 == 0 {
+    if kinds[0].is_multiple_of(4) {
         order.reverse();
     }
     let (mut strides, mut next) = (vec![0; shape.len()], 1);

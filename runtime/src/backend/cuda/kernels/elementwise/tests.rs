@@ -31,7 +31,7 @@ fn check<const N: usize>(
             }
         }
         let size = y.dtype.size() as u64;
-        assert!(left < lanes || (y.addr + n * lanes * size) % (size * lanes) == 0);
+        assert!(left < lanes || (y.addr + n * lanes * size).is_multiple_of(size * lanes));
         written += lanes.min(left);
     }
     assert_eq!(written, count);
