@@ -191,7 +191,7 @@ impl Runtime {
             if tries == RETRIES {
                 // Somebody disturbs all the time: the call goes on without a graph, and the next one tries.
                 core.fall_back_spoilt(site)?;
-                kind = RunKind::Warm;
+                kind = RunKind::Eager;
             }
         }
         unreachable!("the loop returns")

@@ -200,7 +200,7 @@ pub enum Error {
     },
 
     /// A fallback that the configuration forbids.
-    #[error("{function}: {reason}, and `or_error` forbids falling back")]
+    #[error("{function}: {reason}, and `or_error` forbids falling back; {}", reason.remedy())]
     FallbackForbidden {
         /// The function.
         function: &'static str,

@@ -32,6 +32,93 @@ pub enum FallbackReason {
         /// The segment.
         segment: String,
     },
+    /// A live-in lies elsewhere again and again.
+    KeepsMoving {
+        /// The segment.
+        segment: String,
+        /// Index among its device operands.
+        live_in: usize,
+        /// How often it moved.
+        moves: usize,
+    },
+    /// The function was called with more shapes than it may record.
+    TooManyShapes {
+        /// The limit.
+        limit: usize,
+    },
+    /// The sizes are not among those that the builder lists.
+    SizeNotListed {
+        /// The `#[dims]` symbols of the list.
+        symbols: Vec<&'static str>,
+        /// Their sizes in this call.
+        sizes: Vec<usize>,
+    },
+    /// The size of a `#[dims]` symbol may be anything, and the builder wants none such.
+    DynamicSize {
+        /// The symbol.
+        symbol: &'static str,
+    },
+    /// A segment launches fewer operations than the builder wants in a graph.
+    TooFewKernels {
+        /// The segment.
+        segment: String,
+        /// How many it launches.
+        kernels: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The function is switched off, or the scope in which it is called.
+    SwitchedOff,
+    /// A policy said so.
+    Policy {
+        /// Why.
+        why: &'static str,
+    },
+}
+
+impl FallbackReason {
+    /// Whether the program asks for it and so expects it: counted as a skip, without a warning, and no error
+    /// under `or_error`.
+    pub fn is_wanted(&self) -> bool {
+        matches!(self, Self::TooFewKernels { .. } | Self::SwitchedOff | Self::Policy { .. })
+    }
+
+    /// Whether both are the same thing happening again, if with other sizes.
+    pub(crate) fn same_cause(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::OverLargestBucket { symbol: a, largest: m, .. },
+                Self::OverLargestBucket { symbol: b, largest: n, .. },
+            ) => (a, m) == (b, n),
+            (Self::SizeNotListed { symbols: a, .. }, Self::SizeNotListed { symbols: b, .. }) => a == b,
+            (
+                Self::KeepsMoving { segment: a, live_in: i, .. },
+                Self::KeepsMoving { segment: b, live_in: j, .. },
+            ) => (a, i) == (b, j),
+            _ => self == other,
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn remedy(&self) -> &'static str {
+        match self {
+            Self::OverLargestBucket { .. } => "add a bucket of that size, or split the batch",
+            Self::FullNotSupported { .. } => "say what the boundary supports, or use `Mode::Piecewise`",
+            Self::TooManyRecordings { .. } => {
+                "keep its inputs where they are from call to call, or raise `max_recordings`"
+            }
+            Self::CaptureSpoilt { .. } => "keep such waits away from captures: capture at start-up",
+            Self::KeepsMoving { .. } => {
+                "keep that input where it is from call to call (a `#[host]` input, a `State`), or raise `max_moves`"
+            }
+            Self::TooManyShapes { .. } => "give the `#[dims]` symbols buckets, or raise `max_shapes`",
+            Self::SizeNotListed { .. } => "list that size in `capture_only`, or give the symbol buckets",
+            Self::DynamicSize { .. } => "give the symbol buckets or listed sizes, or clear `static_only`",
+            Self::TooFewKernels { .. } => "lower `min_kernels`",
+            Self::SwitchedOff => "switch it on",
+            Self::Policy { .. } => "change the policy",
+        }
+    }
 }
 
 impl fmt::Display for FallbackReason {
@@ -53,6 +140,23 @@ impl fmt::Display for FallbackReason {
             Self::TooManyRecordings { segment, limit } => {
                 write!(f, "{segment} was recorded {limit} times for one shape")
             }
+            Self::KeepsMoving { segment, live_in, moves } => {
+                write!(f, "live-in {live_in} of {segment} moved {moves} times")
+            }
+            Self::TooManyShapes { limit } => {
+                write!(f, "{limit} shapes are recorded, as many as `max_shapes` allows")
+            }
+            Self::SizeNotListed { symbols, sizes } => {
+                write!(f, "{} = {sizes:?} is not listed in `capture_only`", symbols.join(", "))
+            }
+            Self::DynamicSize { symbol } => {
+                write!(f, "{symbol} may have any size, and `static_only` is set")
+            }
+            Self::TooFewKernels { segment, kernels, limit } => {
+                write!(f, "{segment} launches {kernels} operations, `min_kernels` is {limit}")
+            }
+            Self::SwitchedOff => f.write_str("graphs are switched off here"),
+            Self::Policy { why } => write!(f, "the policy says: {why}"),
         }
     }
 }
@@ -92,6 +196,8 @@ pub enum CopySlot {
     Eager,
     /// An output of the call was moved to the results arena.
     Result,
+    /// A live-in that kept moving was copied to the buffer that its recording reads.
+    LiveIn,
 }
 
 /// One thing that happened.
@@ -128,6 +234,22 @@ pub enum Event {
         segment: String,
         /// Why.
         why: RerecordReason,
+    },
+    /// A live-in moved so often that from now on its bytes are copied instead.
+    Demoted {
+        /// The segment.
+        segment: String,
+        /// Index among its device operands.
+        live_in: usize,
+        /// How often it moved.
+        moves: usize,
+    },
+    /// A function was called with so many distinct shapes that it may be worth a look.
+    ManyShapes {
+        /// The function.
+        function: &'static str,
+        /// How many.
+        shapes: usize,
     },
     /// An eager region ran.
     RanEager {
@@ -194,8 +316,12 @@ pub struct Stats {
     pub copies: u64,
     /// Bytes of those.
     pub copied_bytes: u64,
+    /// Live-ins that are copied because they kept moving, in the recordings that exist now.
+    pub copied_slots: usize,
     /// Calls or segments that ran without a graph.
     pub fallbacks: u64,
+    /// The same, where the program asked for it: switched off, too small, a policy.
+    pub skips: u64,
     /// Combinations of sizes that `capture_all` could not settle.
     pub unsettled: u64,
     /// Nodes evicted.
@@ -216,6 +342,24 @@ pub struct Stats {
     pub eager_bytes: u64,
     /// Bytes of executables, as far as the backend knows.
     pub executable_bytes: u64,
-    /// Reasons of the fallbacks, each once with its count.
+    /// Reasons of the fallbacks and skips, each once with its count. Sizes and numbers in them are those of
+    /// the first time.
     pub fallback_reasons: Vec<(FallbackReason, u64)>,
+}
+
+/// A live-in that kept moving and is copied since then, of one recording: see
+/// [`Runtime::copied_slots`](crate::Runtime::copied_slots).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CopiedSlot {
+    /// The segment.
+    pub segment: String,
+    /// Node of the recording.
+    pub node: usize,
+    /// Index among the segment's device operands.
+    pub live_in: usize,
+    /// Bytes of one copy: what the recording reads of it.
+    pub bytes: u64,
+    /// Copies made.
+    pub copies: u64,
 }

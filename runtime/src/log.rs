@@ -11,6 +11,8 @@ pub(crate) struct Log {
     pub(crate) stats: Stats,
     keep: bool,
     events: std::collections::VecDeque<Event>,
+    /// What was warned of, by function.
+    warned: Vec<(&'static str, FallbackReason)>,
     /// The segments that were warmed up or recorded, while somebody watches.
     fresh: Option<Vec<&'static Site>>,
 }
@@ -88,17 +90,34 @@ impl Log {
         self.push(|| Event::Copied { slot, bytes });
     }
 
-    /// Counts every fallback and warns about each reason once.
+    /// Counts every fallback, and warns about each cause once a function.
     pub(crate) fn fell_back(&mut self, function: &'static str, why: FallbackReason) {
-        self.stats.fallbacks += 1;
-        match self.stats.fallback_reasons.iter_mut().find(|(r, _)| *r == why) {
+        match why.is_wanted() {
+            true => self.stats.skips += 1,
+            false => self.stats.fallbacks += 1,
+        }
+        match self.stats.fallback_reasons.iter_mut().find(|(r, _)| r.same_cause(&why)) {
             Some((_, count)) => *count += 1,
-            None => {
-                tracing::warn!(function, %why, "runs without a graph");
-                self.stats.fallback_reasons.push((why.clone(), 1));
+            None => self.stats.fallback_reasons.push((why.clone(), 1)),
+        }
+        if !self.warned.iter().any(|(f, r)| *f == function && r.same_cause(&why)) {
+            match why.is_wanted() {
+                true => tracing::debug!(function, %why, "runs without a graph"),
+                false => tracing::warn!(function, %why, "runs without a graph"),
             }
+            self.warned.push((function, why.clone()));
         }
         self.push(|| Event::FellBack { function, why });
+    }
+
+    pub(crate) fn demoted(&mut self, site: &'static Site, live_in: usize, moves: usize) {
+        tracing::warn!(segment = %site, live_in, moves, "a live-in keeps moving; it is copied from now on");
+        self.push(|| Event::Demoted { segment: site.to_string(), live_in, moves });
+    }
+
+    pub(crate) fn many_shapes(&mut self, function: &'static str, shapes: usize) {
+        tracing::warn!(function, shapes, "is recorded for many shapes; buckets would bound their number");
+        self.push(|| Event::ManyShapes { function, shapes });
     }
 
     pub(crate) fn unsettled(&mut self, function: &'static str, sizes: Vec<usize>, segments: Vec<String>) {

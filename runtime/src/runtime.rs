@@ -7,12 +7,13 @@ use std::{
 };
 
 use crate::{
-    DType, Device, Event, Result, Stats, Step,
+    CopiedSlot, DType, Device, Event, Result, Stats, Step,
     backend::{Backend, HostBlock, Op, View},
     core::Core,
     key::KeyWriter,
     layout::{Layout, Marks},
     param::{Owned, RetireQueue, next_id},
+    scope::Switches,
     tensor::RawTensor,
 };
 
@@ -28,6 +29,8 @@ pub struct Runtime {
     writers: RefCell<Vec<KeyWriter>>,
     /// Whether segments go through the tree now.
     pub(crate) graphs: Cell<bool>,
+    /// Scopes that switch graphs on or off.
+    pub(crate) switches: RefCell<Switches>,
 }
 
 impl Runtime {
@@ -51,6 +54,7 @@ impl Runtime {
             retire: Arc::default(),
             writers: RefCell::default(),
             graphs: Cell::new(false),
+            switches: RefCell::default(),
         })
     }
 
@@ -70,6 +74,7 @@ impl Runtime {
     pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
         let retired = self.retire.take();
         self.graphs.set(false);
+        self.switches.get_mut().end_step();
         self.core.get_mut().begin_step(&retired)?;
         Ok(Step::new(self))
     }
@@ -82,6 +87,11 @@ impl Runtime {
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
         self.core.borrow().stats()
+    }
+
+    /// The live-ins that are copied because they kept moving, of the recordings that exist now.
+    pub fn copied_slots(&self) -> Vec<CopiedSlot> {
+        self.core.borrow().tree.copied_slots()
     }
 
     /// Whether to keep a list of [`Event`]s (off at first; counters always run).

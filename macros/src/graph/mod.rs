@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod bounds;
+mod builder;
 mod call;
 mod capture;
 
@@ -132,6 +133,16 @@ impl Graph<'_> {
                     #builder { options: ::core::default::Default::default(), _types: ::core::marker::PhantomData }
                 }
 
+                /// Whether calls become graphs, where mode and scope allow it.
+                pub fn is_enabled(&self) -> bool {
+                    self.function.is_enabled()
+                }
+
+                /// Switches graphs on or off, from the next call on.
+                pub fn set_enabled(&self, on: bool) {
+                    self.function.set_enabled(on);
+                }
+
                 /// The memory of the inputs, which keeps its address from call to call.
                 pub fn buffers(&self) -> &#buffers #arguments {
                     &self.buffers
@@ -231,113 +242,6 @@ impl Graph<'_> {
                 #(#scalars)*
                 #(#lengths)*
             }
-        }
-    }
-
-    fn builder(&self) -> TokenStream {
-        let (vis, cfgs, quiet) = (&self.sig.vis, &self.sig.cfgs, quiet());
-        let (k, p) = (krate(), private());
-        let [graph, builder] = ["Graph", "GraphBuilder"].map(|s| self.sig.sibling(s));
-        let (parameters, bounded, arguments) = (self.parameters(), self.bounded(), self.sig.type_arguments());
-        let (where_clause, phantom) = (self.where_clause(), self.phantom());
-        let name = &self.sig.name;
-        let doc = format!("Options of a graph of `{name}`; made by [`{graph}::builder`].");
-        let build = self.build();
-        let debug = debug(&builder, &parameters, &arguments, cfgs);
-        quote! {
-            #(#cfgs)*
-            #[doc = #doc]
-            #[must_use]
-            #quiet
-            #vis struct #builder #parameters {
-                options: #p::Options,
-                _types: #phantom,
-            }
-            #debug
-            #(#cfgs)*
-            #quiet
-            impl #bounded #builder #arguments #where_clause {
-                /// Rounds a `#[dims]` symbol up to these sizes.
-                pub fn bucket(mut self, symbol: &'static str, schedule: #k::Schedule) -> Self {
-                    self.options.bucket(symbol, schedule);
-                    self
-                }
-
-                /// How much becomes graphs; at first `Mode::Piecewise`.
-                pub fn mode(mut self, mode: #k::Mode) -> Self {
-                    self.options.mode(mode);
-                    self
-                }
-
-                /// Compares every `n`-th replay with what the code computes; 0, as at first, never.
-                pub fn audit_every(mut self, n: u32) -> Self {
-                    self.options.audit_every(n);
-                    self
-                }
-
-                /// Makes errors of what would run without a graph otherwise.
-                pub fn or_error(mut self, on: bool) -> Self {
-                    self.options.or_error(on);
-                    self
-                }
-
-                /// How often one segment is recorded for one shape before it runs without a graph.
-                pub fn max_recordings(mut self, n: usize) -> Self {
-                    self.options.max_recordings(n);
-                    self
-                }
-
-                /// The graph, with memory for its inputs. Nothing is captured yet.
-                ///
-                /// # Errors
-                /// Buckets that do not fit the function, and what the device says.
-                pub fn build(self, rt: &mut #k::Runtime) -> #k::Result<#graph #arguments> {
-                    #build
-                }
-            }
-        }
-    }
-
-    fn build(&self) -> TokenStream {
-        if self.form == Form::Broken {
-            return quote!(::core::unreachable!());
-        }
-        let (k, p) = (krate(), private());
-        let [graph, buffers] = ["Graph", "Buffers"].map(|s| self.sig.sibling(s));
-        let arguments = self.sig.type_arguments();
-        let (name, symbols) = (&self.sig.name, &self.sig.symbols);
-        let specs = self.sig.inputs().map(|param| {
-            let element = element(param);
-            let name = param.ident.to_string();
-            let kind = local(match &param.kind {
-                Kind::HostTensor(_) => "HostTensor",
-                Kind::HostScalar(_) => "HostScalar",
-                _ => "DeviceTensor",
-            });
-            let dims = dims(param);
-            let dtype = quote_spanned!(element.span()=> <#element as #k::Element>::DTYPE);
-            quote!(#p::InputSpec { name: #name, kind: #p::InputKind::#kind, dtype: #dtype, dims: #dims })
-        });
-        let fields = self.sig.inputs().enumerate().map(|(i, param)| {
-            let ident = &param.ident;
-            quote!(#ident: #p::StaticInput::new(&function, #i),)
-        });
-        quote! {
-            let function = #p::Function::new(
-                rt,
-                #p::FunctionSpec {
-                    name: #name,
-                    plan: const { &#graph::#arguments::PLAN },
-                    symbols: &[#(#symbols),*],
-                    inputs: ::std::vec![#(#specs),*],
-                },
-                self.options,
-            )?;
-            ::core::result::Result::Ok(#graph {
-                buffers: #buffers { #(#fields)* _types: ::core::marker::PhantomData },
-                function,
-                _types: ::core::marker::PhantomData,
-            })
         }
     }
 }

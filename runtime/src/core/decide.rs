@@ -1,15 +1,14 @@
-//! What to do with a segment: replay, warm up, record, or fall back.
+//! What to do with a segment: replay; what else there is, `miss` decides.
 
 use smallvec::SmallVec;
 
 use super::{Core, Home, Origin, RunKind, Slot};
 use crate::{
     Error, Result,
-    event::{FallbackReason, RerecordReason},
     key::KeyWriter,
     output::Entry,
     plan::Site,
-    pool::{Block, rounded},
+    pool::{Block, LiveSet, rounded},
     tree::{Identity, Node, Stored},
 };
 
@@ -24,6 +23,14 @@ pub(crate) enum Decision {
     Run(RunKind),
     /// The recording of that index must be compared with its body, then run.
     Audit(usize),
+}
+
+/// Whether the blocks that a recording gives its results are not held.
+#[inline]
+pub(super) fn results_are_free(node: &Node, results: &LiveSet) -> bool {
+    node.blocks
+        .iter()
+        .all(|b| b.home != Home::Results || results.is_free(Block { addr: b.addr, len: rounded(b.bytes) }))
 }
 
 impl Core {
@@ -53,75 +60,20 @@ impl Core {
         }
         let entry = self.pool.state();
         let results = &self.results.live;
-        let free = |node: &Node| {
-            node.blocks.iter().all(|b| {
-                b.home != Home::Results || results.is_free(Block { addr: b.addr, len: rounded(b.bytes) })
-            })
-        };
+        let free = |node: &Node| results_are_free(node, results);
         if let Some(at) = self.tree.find(identity, entry, &key.shape, &key.addrs, free) {
-            if let Some(frame) = &self.frame
-                && frame.audit_every > 0
-                && self
-                    .tree
-                    .node(at)
-                    .is_some_and(|n| (n.hits + 1).is_multiple_of(u64::from(frame.audit_every)))
-            {
+            if self.audit_is_due(at) {
                 return Ok(Decision::Audit(at));
             }
             return self.replay(at, key).map(Decision::Replayed);
         }
-        let group = self.tree.group(identity, &key.shape);
-        if !self.tree.group_mut(group).warmed || self.step_warmed {
-            if self.closed {
-                return Err(Error::CaptureClosed { segment: site.to_string() });
-            }
-            self.step_warmed = true;
-            self.log.warmed(site);
-            return Ok(Decision::Run(RunKind::Warm));
-        }
-        if self.closed {
-            return Err(Error::CaptureClosed { segment: site.to_string() });
-        }
-        let (limit, name, or_error) =
-            self.frame.as_ref().map_or((128, "?", false), |f| (f.max_recordings, f.name, f.or_error));
-        if self.tree.spent(group, &key.addrs) >= limit {
-            let reason = FallbackReason::TooManyRecordings { segment: site.to_string(), limit };
-            if or_error {
-                return Err(Error::FallbackForbidden { function: name, reason });
-            }
-            self.log.fell_back(name, reason);
-            return Ok(Decision::Run(RunKind::Warm));
-        }
-        if let Some(why) = self.why_again(group, key) {
-            self.log.rerecorded(site, why);
-        }
-        Ok(Decision::Run(RunKind::Record))
+        self.decide_missed(site, identity, key, entry)
     }
 
-    /// A segment runs without a graph because its captures were spoilt.
-    pub(crate) fn fall_back_spoilt(&mut self, site: &'static Site) -> Result<()> {
-        let (name, or_error) = self.frame.as_ref().map_or(("?", false), |f| (f.name, f.or_error));
-        let reason = FallbackReason::CaptureSpoilt { segment: site.to_string() };
-        if or_error {
-            return Err(Error::FallbackForbidden { function: name, reason });
-        }
-        self.log.fell_back(name, reason);
-        Ok(())
-    }
-
-    /// Why no recording of this edge fits, if it has any.
-    fn why_again(&self, group: usize, key: &KeyWriter) -> Option<RerecordReason> {
-        let siblings = self.tree.siblings(group, &key.addrs);
-        let nearest =
-            siblings.iter().min_by_key(|n| n.addrs.iter().zip(&key.addrs).filter(|(a, b)| a != b).count())?;
-        if let Some(word) = nearest.addrs.iter().zip(&key.addrs).position(|(a, b)| a != b) {
-            return Some(RerecordReason::InputMoved { live_in: word / 2 });
-        }
-        if nearest.entry == self.pool.state() {
-            Some(RerecordReason::ResultHeld)
-        } else {
-            Some(RerecordReason::LiveSet)
-        }
+    /// Whether this replay is to be compared with its body.
+    pub(super) fn audit_is_due(&self, at: usize) -> bool {
+        let every = self.frame.as_ref().map_or(0, |f| f.audit_every);
+        every > 0 && self.tree.node(at).is_some_and(|n| (n.hits + 1).is_multiple_of(u64::from(every)))
     }
 
     /// Runs a recording. The pool is in its exit state afterwards.

@@ -1,7 +1,9 @@
 //! The running call.
 
+use std::sync::Arc;
+
 use crate::{
-    DType,
+    DType, Limits, Policy,
     backend::{SharedMemory, View},
     layout::Layout,
     mode::Mode,
@@ -20,12 +22,16 @@ pub(crate) struct Symbol {
     pub(crate) padded: usize,
     /// Whether the symbol has buckets, and so is marked as padded even when it fits exactly.
     pub(crate) bucketed: bool,
+    /// Whether the builder asks for this size, by buckets or by a list.
+    pub(crate) asked: bool,
 }
 
 /// What the core knows of the running call.
 #[derive(Debug)]
 pub(crate) struct FrameState {
     pub(crate) name: &'static str,
+    /// Id of the graph object.
+    pub(crate) function: u64,
     pub(crate) mode: Mode,
     pub(crate) symbols: Vec<Symbol>,
     /// The static host block; the counts of the symbols stand after `scalars` slots.
@@ -33,9 +39,19 @@ pub(crate) struct FrameState {
     pub(crate) block_id: u64,
     pub(crate) scalars: usize,
     pub(crate) audit_every: u32,
-    pub(crate) max_recordings: usize,
+    pub(crate) limits: Limits,
+    pub(crate) policy: Option<Arc<dyn Policy>>,
     pub(crate) or_error: bool,
     pub(crate) warmups_before: u64,
+    /// Whether the call counts among the shapes of the function.
+    pub(crate) counted_shape: bool,
+}
+
+impl FrameState {
+    /// The sizes that the builder asks for: shapes are counted for each combination.
+    pub(super) fn asked_sizes(&self) -> Vec<usize> {
+        self.symbols.iter().filter(|s| s.asked).map(|s| s.padded).collect()
+    }
 }
 
 impl Core {

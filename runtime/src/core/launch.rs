@@ -49,6 +49,10 @@ impl Core {
         if let Op::ScatterRows | Op::Copy = op {
             self.save_before_write(outputs)?;
         }
+        if let Some(run) = self.run.as_mut().filter(|run| !run.redirects.is_empty()) {
+            let inputs = run.redirected(inputs);
+            return self.launch_now(op, &inputs, outputs);
+        }
         self.launch_now(op, inputs, outputs)
     }
 
@@ -78,6 +82,9 @@ impl Core {
 
     fn check_run(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         let Some(run) = &mut self.run else { return Ok(()) };
+        if run.kind == RunKind::Eager {
+            return Ok(());
+        }
         let traced = trace_op(op, inputs, outputs);
         let index = run.trace.len();
         run.trace.push(traced);

@@ -14,10 +14,12 @@ use crate::{
 };
 
 mod audit;
+mod copied;
 mod decide;
 mod finalize;
 mod frame;
 mod launch;
+mod miss;
 mod run;
 mod save;
 
@@ -162,6 +164,8 @@ pub(crate) struct Core {
     calls: u32,
     saver: Option<save::Saver>,
     deferred: Option<Error>,
+    /// By graph object.
+    shapes: rustc_hash::FxHashMap<u64, miss::Shapes>,
     /// Parameters and state that exist, for `capture_all`.
     pub(crate) owned_memory: Vec<std::sync::Weak<crate::param::Owned>>,
 }
@@ -193,6 +197,7 @@ impl Core {
             calls: 0,
             saver: None,
             deferred: None,
+            shapes: Default::default(),
             owned_memory: Vec::new(),
         })
     }
@@ -212,6 +217,7 @@ impl Core {
         self.region = None;
         self.step_warmed = false;
         if !retired.is_empty() {
+            self.shapes.retain(|function, _| !retired.contains(function));
             let gone = self.tree.evict(|n| n.owned.iter().any(|id| retired.contains(id)));
             if gone > 0 {
                 self.log.evicted(gone);
@@ -227,6 +233,7 @@ impl Core {
     pub(crate) fn stats(&self) -> crate::Stats {
         let mut stats = self.log.stats.clone();
         stats.nodes = self.tree.len();
+        stats.copied_slots = self.tree.nodes().map(|n| n.copied.len()).sum();
         stats.pool_bytes = self.pool.high_water();
         stats.result_bytes = self.results.high;
         stats.eager_bytes = self.eager.high;
@@ -396,12 +403,12 @@ impl Core {
             && run.kind != RunKind::Audit
         {
             let (group, ordinal) = (run.group, run.next_ordinal());
-            let home = if self.tree.group_mut(group).results.contains(&ordinal) {
-                Home::Results
-            } else {
-                Home::Pool
+            let home = if self.tree.is_result(group, ordinal) { Home::Results } else { Home::Pool };
+            let origin = match group {
+                run::NO_GROUP => Origin::Other,
+                _ => Origin::Segment { group, ordinal },
             };
-            let raw = self.new_tensor(home, Origin::Segment { group, ordinal }, op, dtype, layout, marks)?;
+            let raw = self.new_tensor(home, origin, op, dtype, layout, marks)?;
             if let Some(run) = &mut self.run {
                 let slot = &self.slots[raw.slot as usize];
                 run.made(raw.slot, slot.base, rounded(slot.bytes));

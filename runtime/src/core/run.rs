@@ -11,17 +11,35 @@ use crate::{
     plan::Site,
     pool::StateId,
     tensor::RawTensor,
-    tree::{Identity, Node, NodeBlock, Stored, TraceOp},
+    tree::{CopiedInput, Identity, Node, NodeBlock, Positions, Stored, TraceOp, masked},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunKind {
     /// Eagerly, in the pool.
     Warm,
+    /// Eagerly, in the pool, where nothing is to be learnt: it gets no graph.
+    Eager,
     /// Into a capture.
     Record,
     /// Eagerly, outside the pool, to compare with a replay.
     Audit,
+}
+
+/// The group of a run whose shape is not kept.
+pub(super) const NO_GROUP: usize = usize::MAX;
+
+/// A live-in that the recording under way reads from a buffer of its own.
+#[derive(Debug)]
+pub(super) struct Redirect {
+    pub(super) position: u32,
+    pub(super) slot: u32,
+    /// Where the live-in begins, and where its storage ends.
+    pub(super) from: u64,
+    pub(super) end: u64,
+    pub(super) memory: SharedMemory,
+    /// The first and one past the last byte that is read, from `from` on.
+    pub(super) touched: Option<(u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -37,13 +55,28 @@ pub(crate) struct Run {
     /// Live-in memory: ranges that a recording may bake.
     known: Vec<(u64, u64)>,
     /// The run's own blocks that are alive: start, end.
-    own: FxHashMap<u64, u64>,
+    pub(super) own: FxHashMap<u64, u64>,
+    pub(super) redirects: Vec<Redirect>,
     slots: Vec<u32>,
     owned: Vec<(u64, SharedMemory)>,
     writes: Vec<u64>,
     failure: Option<String>,
     /// State as it was before an audited body wrote it, with the copy's tensor.
     pub(crate) undo: Vec<(SharedMemory, RawTensor)>,
+}
+
+impl Redirect {
+    /// As the recording keeps it.
+    fn done(&self) -> CopiedInput {
+        let (start, end) = self.touched.unwrap_or_default();
+        CopiedInput {
+            position: self.position,
+            memory: SharedMemory::clone(&self.memory),
+            start,
+            bytes: end - start,
+            copies: 0,
+        }
+    }
 }
 
 impl Run {
@@ -92,7 +125,10 @@ impl Core {
         identity: Identity,
         key: &KeyWriter,
     ) -> Result<()> {
-        let group = self.tree.group(identity, &key.shape);
+        let group = match kind {
+            RunKind::Eager => self.tree.known_group(identity, &key.shape).unwrap_or(NO_GROUP),
+            _ => self.tree.group(identity, &key.shape),
+        };
         let mut known: Vec<(u64, u64)> = Vec::new();
         let mut owned = key.owned.clone();
         for raw in &key.tensors {
@@ -108,8 +144,15 @@ impl Core {
         }
         known.extend(owned.iter().map(|(_, m)| (m.addr(), m.addr() + m.len())));
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.state() };
+        let mut redirects = Vec::new();
         if kind == RunKind::Record {
-            self.backend.begin_capture(self.pending.as_ref())?;
+            redirects = self.redirects(group, key)?;
+            for r in &redirects {
+                // Nothing but the live-in itself is turned to the buffer: the rest of its block is unknown.
+                let block = known.iter_mut().filter(|(start, end)| *start <= r.from && *end == r.end);
+                block.for_each(|(start, _)| *start = r.from);
+            }
+            self.begin_capture(&redirects)?;
         }
         if kind != RunKind::Audit {
             self.pool.begin_body();
@@ -125,6 +168,7 @@ impl Core {
             ordinal: 0,
             known,
             own: FxHashMap::default(),
+            redirects,
             slots: Vec::new(),
             owned,
             writes: Vec::new(),
@@ -191,11 +235,14 @@ impl Core {
                 self.phase = run.before;
                 Ok(())
             }
-            RunKind::Warm => {
+            RunKind::Warm | RunKind::Eager => {
                 self.phase = run.before;
                 self.pool.end_body();
                 // After a failed operation the body may have taken another way than it usually does.
-                if !self.tree.group_mut(run.group).warmed && run.failure.is_none() {
+                if run.kind == RunKind::Warm
+                    && !self.tree.group_mut(run.group).warmed
+                    && run.failure.is_none()
+                {
                     self.warmed_up(run.group, run.trace);
                 }
                 self.tree.stray();
@@ -251,7 +298,9 @@ impl Core {
                 return Err(error);
             }
         };
-        let retain = run.owned.iter().map(|(_, m)| m.clone()).collect();
+        let mut copied: Vec<CopiedInput> = run.redirects.iter().map(Redirect::done).collect();
+        let mut retain: Vec<SharedMemory> = run.owned.iter().map(|(_, m)| m.clone()).collect();
+        retain.extend(copied.iter().map(|c| c.memory.clone()));
         let exec = match self.backend.end_capture(retain) {
             Ok(exec) => exec,
             Err(error) => {
@@ -268,6 +317,7 @@ impl Core {
             .cloned()
             .collect();
         if let Some(exec) = &exec {
+            self.stage_first_copies(&mut copied, key);
             let first =
                 self.save_memory(&writes).and_then(|()| self.backend.replay(exec, self.pending.take()));
             if let Err(error) = first {
@@ -282,6 +332,7 @@ impl Core {
         if let Identity::Full(function) = run.identity {
             owned.push(function);
         }
+        let positions: Positions = copied.iter().map(|c| c.position).collect();
         let node = self.tree.insert(Node {
             site: run.site,
             identity: run.identity,
@@ -290,7 +341,8 @@ impl Core {
             entry: run.entry,
             exit,
             shape: key.shape.as_slice().into(),
-            addrs: key.addrs.as_slice().into(),
+            addrs: masked(&key.addrs, &positions).as_slice().into(),
+            copied: copied.into(),
             exec,
             blocks,
             outputs,
@@ -374,7 +426,9 @@ impl Core {
             blocks[at].refs += 1;
             return Ok(Stored::Own(at as u32, *raw));
         }
-        if let Some(index) = key.tensors.iter().position(|t| t.slot == raw.slot) {
+        // What a copied live-in shows is not known before a replay: a body that gives it out did not do so before.
+        let copied = run.redirects.iter().any(|r| r.slot == raw.slot);
+        if let (Some(index), false) = (key.tensors.iter().position(|t| t.slot == raw.slot), copied) {
             return Ok(Stored::LiveIn(index as u32, *raw));
         }
         if let (Some(memory), true) = (&slot.owner, run.knows((slot.base, slot.base + slot.bytes))) {

@@ -90,8 +90,9 @@ impl Function {
 
     fn combinations(&self) -> Result<Vec<Vec<usize>>> {
         let mut all: Vec<Vec<usize>> = vec![Vec::new()];
-        for (symbol, schedule) in self.spec.symbols.iter().zip(&self.schedules) {
-            let Some(schedule) = schedule else {
+        for (&symbol, schedule) in self.spec.symbols.iter().zip(&self.schedules) {
+            let listed = || self.listed.iter().find_map(|l| l.sizes_of(symbol));
+            let Some(sizes) = schedule.as_ref().map(|s| s.sizes().to_vec()).or_else(listed) else {
                 return Err(Error::Config {
                     what: format!("`{}`", self.spec.name),
                     why: format!(
@@ -99,8 +100,7 @@ impl Function {
                     ),
                 });
             };
-            all = schedule
-                .sizes()
+            all = sizes
                 .iter()
                 .flat_map(|&size| {
                     all.iter().map(move |rest| {
@@ -111,6 +111,7 @@ impl Function {
                 })
                 .collect();
         }
+        all.retain(|sizes| self.listed.iter().all(|l| l.allows(self.spec.symbols, sizes)));
         all.sort_by_key(|sizes| {
             std::cmp::Reverse(sizes.iter().fold(1usize, |n, &size| n.saturating_mul(size)))
         });

@@ -38,14 +38,17 @@ impl<'s> Frame<'s> {
     pub(crate) fn enter(inputs: Inputs<'s, '_>, block: &[u8], key: &dyn LiveIn) -> Result<Self> {
         let Inputs { step: rt, function, given, sizes, .. } = inputs;
         let name = function.spec.name;
-        let mut mode = function.options.mode;
         let fall_back = |reason: FallbackReason| {
-            if function.options.or_error {
+            if function.options.or_error && !reason.is_wanted() {
                 return Err(Error::FallbackForbidden { function: name, reason });
             }
             rt.core.borrow_mut().log.fell_back(name, reason);
             Ok(())
         };
+        let (mut mode, reason) = function.mode_of_call(rt, &sizes);
+        if let Some(reason) = reason {
+            fall_back(reason)?;
+        }
         if mode == Mode::Full
             && let Some(site) = function.not_full
         {
@@ -82,7 +85,14 @@ impl<'s> Frame<'s> {
                     }
                 }
             }
-            symbols.push(Symbol { name: symbol, real, padded, bucketed });
+            let asked = function.asks_for(index);
+            symbols.push(Symbol { name: symbol, real, padded, bucketed, asked });
+        }
+        if mode != Mode::None
+            && let Some(reason) = function.listed.iter().find_map(|l| l.refuses(&symbols))
+        {
+            fall_back(reason)?;
+            mode = Mode::None;
         }
         if mode == Mode::None {
             // A fallback found at a later symbol takes the padding of the earlier ones back.
@@ -104,15 +114,18 @@ impl<'s> Frame<'s> {
             let warmups_before = core.log.stats.warmups;
             core.begin_frame(FrameState {
                 name,
+                function: function.id,
                 mode,
                 symbols: symbols.clone(),
                 block: SharedMemory::clone(&function.block.memory),
                 block_id: function.block.id,
                 scalars: function.scalars.len(),
                 audit_every: function.options.audit_every,
-                max_recordings: function.options.max_recordings,
+                limits: function.options.limits,
+                policy: function.options.policy.clone(),
                 or_error: function.options.or_error,
                 warmups_before,
+                counted_shape: false,
             });
             core.tree.enter(function.id);
         }

@@ -1,6 +1,10 @@
 //! A graph object's runtime side: its specification, static inputs, and calls.
 
-use std::{cell::RefCell, fmt, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+    sync::Arc,
+};
 
 use crate::{
     Error, Result, Runtime, Step,
@@ -14,12 +18,14 @@ use crate::{
 mod bind;
 mod capture_all;
 mod frame;
+mod listed;
 mod options;
 mod statics;
 mod synthetic;
 
 pub use capture_all::CaptureProgress;
 pub use frame::Frame;
+use listed::Listed;
 pub use options::Options;
 use statics::Capacities;
 pub(crate) use statics::STATIC_INPUT;
@@ -47,6 +53,8 @@ pub struct Function {
     options: Options,
     /// One schedule per symbol.
     schedules: Vec<Option<Schedule>>,
+    listed: Vec<Listed>,
+    enabled: Cell<bool>,
     scalars: Vec<usize>,
     block: Arc<Owned>,
     statics: RefCell<Vec<Capacities>>,
@@ -74,8 +82,9 @@ impl Function {
     /// Checks the options and allocates the host block.
     ///
     /// # Errors
-    /// [`Error::Config`] for buckets of unknown symbols or impossible sizes.
-    pub fn new(rt: &mut Runtime, spec: FunctionSpec, options: Options) -> Result<Self> {
+    /// [`Error::Config`] for buckets or lists of unknown symbols or impossible sizes, and for limits that
+    /// would never record.
+    pub fn new(rt: &mut Runtime, spec: FunctionSpec, mut options: Options) -> Result<Self> {
         for (symbol, schedule) in &options.schedules {
             if !spec.symbols.contains(symbol) {
                 let known = if spec.symbols.is_empty() { "none".to_owned() } else { spec.symbols.join(", ") };
@@ -86,12 +95,11 @@ impl Function {
             }
             schedule.check(symbol)?;
         }
-        if options.max_recordings == 0 {
-            return Err(Error::Config {
-                what: "max_recordings".into(),
-                why: "0 would never record; use `Mode::None` for that".into(),
-            });
+        if let Err((what, why)) = options.limits.check() {
+            return Err(Error::Config { what: what.into(), why: why.into() });
         }
+        let listed = std::mem::take(&mut options.listed);
+        let listed = listed.into_iter().map(|l| l.checked(spec.name, spec.symbols)).collect::<Result<_>>()?;
         let schedules = spec
             .symbols
             .iter()
@@ -114,12 +122,24 @@ impl Function {
             statics: RefCell::new(spec.inputs.iter().map(|_| Vec::new()).collect()),
             retire: Arc::clone(&rt.retire),
             spec,
+            enabled: Cell::new(options.enabled),
             options,
             schedules,
+            listed,
             scalars,
             block,
             not_full,
         })
+    }
+
+    /// Whether calls become graphs; scopes and modes may say no besides.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.get()
+    }
+
+    /// From the next call on.
+    pub fn set_enabled(&self, on: bool) {
+        self.enabled.set(on);
     }
 
     /// Starts to collect the inputs of a call.

@@ -1,6 +1,9 @@
 //! What a builder collects.
 
-use crate::{bucket::Schedule, mode::Mode};
+use std::sync::Arc;
+
+use super::listed::Listed;
+use crate::{Limits, Policy, bucket::Schedule, mode::Mode};
 
 /// What a builder collects.
 #[derive(Clone, Debug)]
@@ -9,7 +12,10 @@ pub struct Options {
     pub(super) schedules: Vec<(&'static str, Schedule)>,
     pub(super) audit_every: u32,
     pub(super) or_error: bool,
-    pub(super) max_recordings: usize,
+    pub(super) limits: Limits,
+    pub(super) policy: Option<Arc<dyn Policy>>,
+    pub(super) listed: Vec<Listed>,
+    pub(super) enabled: bool,
 }
 
 impl Default for Options {
@@ -19,7 +25,10 @@ impl Default for Options {
             schedules: Vec::new(),
             audit_every: 0,
             or_error: false,
-            max_recordings: 128,
+            limits: Limits::default(),
+            policy: None,
+            listed: Vec::new(),
+            enabled: true,
         }
     }
 }
@@ -48,6 +57,31 @@ impl Options {
 
     /// How often one segment may be recorded on one edge of the tree.
     pub fn max_recordings(&mut self, n: usize) {
-        self.max_recordings = n;
+        self.limits.max_recordings = n;
+    }
+
+    /// The limits.
+    pub fn limits(&mut self, set: impl FnOnce(&mut Limits)) {
+        set(&mut self.limits);
+    }
+
+    /// Who decides.
+    pub fn policy(&mut self, policy: impl Policy + 'static) {
+        self.policy = Some(Arc::new(policy));
+    }
+
+    /// Only these sizes of some symbols become graphs.
+    pub fn capture_only<const N: usize>(
+        &mut self,
+        symbols: [&'static str; N],
+        sizes: impl IntoIterator<Item = [usize; N]>,
+    ) {
+        let sizes = sizes.into_iter().map(|s| s.to_vec()).collect();
+        self.listed.push(Listed { symbols: symbols.to_vec(), sizes });
+    }
+
+    /// Whether calls become graphs at first.
+    pub fn enabled(&mut self, on: bool) {
+        self.enabled = on;
     }
 }

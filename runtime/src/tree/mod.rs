@@ -13,6 +13,11 @@ use crate::{
     tensor::RawTensor,
 };
 
+mod edge;
+
+pub(crate) use edge::{COPIED, CopiedInput, Positions, masked};
+use edge::{Edge, EdgeState};
+
 /// What a recording is a recording of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
@@ -38,6 +43,10 @@ pub(crate) struct Group {
     pub(crate) trace: Vec<TraceOp>,
     /// Which allocations leave the call: they are placed in the results arena.
     pub(crate) results: SmallVec<[u32; 4]>,
+    /// Whether it counts among the shapes of a function.
+    pub(crate) counted: bool,
+    /// The sets of live-ins that its recordings copy.
+    copied: SmallVec<[Positions; 1]>,
 }
 
 /// A block that a recording leaves to its outputs.
@@ -75,7 +84,9 @@ pub(crate) struct Node {
     pub(crate) entry: StateId,
     pub(crate) exit: StateId,
     pub(crate) shape: Box<[u64]>,
+    /// As in the key, [`COPIED`] for the address of a live-in that is copied.
     pub(crate) addrs: Box<[u64]>,
+    pub(crate) copied: Box<[CopiedInput]>,
     pub(crate) exec: Option<Arc<dyn Executable>>,
     pub(crate) blocks: Vec<NodeBlock>,
     pub(crate) outputs: Vec<Stored>,
@@ -93,15 +104,6 @@ impl Node {
     }
 }
 
-/// An edge: what the re-record limit counts. Parameters belong to it, so that a model's layers do not
-/// share one limit, and a replaced parameter does not spend the old one's.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Edge {
-    parent: Option<usize>,
-    group: usize,
-    owned: Box<[u64]>,
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     nodes: Vec<Option<Node>>,
@@ -109,7 +111,8 @@ pub(crate) struct Tree {
     index: FxHashMap<u64, SmallVec<[u32; 2]>>,
     groups: Vec<Group>,
     group_index: FxHashMap<u64, SmallVec<[u32; 1]>>,
-    edges: FxHashMap<Edge, Vec<u32>>,
+    edges: FxHashMap<Edge, EdgeState>,
+    any_skipped: bool,
     /// First node of each function id, for prediction.
     roots: FxHashMap<u64, usize>,
     cursor: Option<usize>,
@@ -127,10 +130,6 @@ fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u6
         h.write_u64(w);
     }
     h.finish()
-}
-
-fn owned_ids(addrs: &[u64]) -> Box<[u64]> {
-    addrs.iter().step_by(2).copied().filter(|&id| id != 0).collect()
 }
 
 impl Tree {
@@ -174,9 +173,14 @@ impl Tree {
             return Some(at);
         }
         let hash = hash_words(identity, entry_seed(entry), shape, addrs);
-        self.index.get(&hash)?.iter().map(|&at| at as usize).find(|&at| {
-            self.nodes[at].as_ref().is_some_and(|n| n.is(identity, entry, shape, addrs) && free(n))
-        })
+        let fits = |n: &Node| {
+            n.is(identity, entry, shape, addrs) && free(n) && self.skipped(n.group, addrs).is_none()
+        };
+        self.index
+            .get(&hash)?
+            .iter()
+            .map(|&at| at as usize)
+            .find(|&at| self.nodes[at].as_ref().is_some_and(&fits))
     }
 
     /// Moves along an edge, and remembers it as the likely one.
@@ -208,23 +212,28 @@ impl Tree {
     }
 
     pub(crate) fn group(&mut self, identity: Identity, shape: &[u64]) -> usize {
+        if let Some(known) = self.known_group(identity, shape) {
+            return known;
+        }
         let hash = hash_words(identity, 0, shape, &[]);
-        let groups = &self.groups;
-        let candidates = self.group_index.entry(hash).or_default();
-        let known = candidates
-            .iter()
-            .map(|&g| g as usize)
-            .find(|&g| groups[g].identity == identity && *groups[g].shape == *shape);
-        known.unwrap_or_else(|| {
-            candidates.push(self.groups.len() as u32);
-            self.groups.push(Group {
-                identity,
-                shape: shape.into(),
-                warmed: false,
-                trace: Vec::new(),
-                results: SmallVec::new(),
-            });
-            self.groups.len() - 1
+        self.group_index.entry(hash).or_default().push(self.groups.len() as u32);
+        self.groups.push(Group {
+            identity,
+            shape: shape.into(),
+            warmed: false,
+            trace: Vec::new(),
+            results: SmallVec::new(),
+            counted: false,
+            copied: SmallVec::new(),
+        });
+        self.groups.len() - 1
+    }
+
+    pub(crate) fn known_group(&self, identity: Identity, shape: &[u64]) -> Option<usize> {
+        let candidates = self.group_index.get(&hash_words(identity, 0, shape, &[]))?;
+        candidates.iter().map(|&g| g as usize).find(|&g| {
+            let group = &self.groups[g];
+            group.identity == identity && *group.shape == *shape
         })
     }
 
@@ -232,25 +241,35 @@ impl Tree {
         &mut self.groups[group]
     }
 
-    /// The recordings that were made on the same edge.
-    pub(crate) fn siblings(&self, group: usize, addrs: &[u64]) -> Vec<&Node> {
-        let edge = Edge { parent: self.cursor, group, owned: owned_ids(addrs) };
-        let Some(list) = self.edges.get(&edge) else { return Vec::new() };
-        list.iter().filter_map(|&at| self.nodes[at as usize].as_ref()).collect()
+    /// Operations of the group's warm-up; `None` before it.
+    pub(crate) fn trace_len(&self, group: usize) -> Option<usize> {
+        let group = &self.groups[group];
+        group.warmed.then_some(group.trace.len())
     }
 
-    /// How many recordings this edge has spent, evicted ones included.
-    pub(crate) fn spent(&self, group: usize, addrs: &[u64]) -> usize {
-        let edge = Edge { parent: self.cursor, group, owned: owned_ids(addrs) };
-        self.edges.get(&edge).map_or(0, Vec::len)
+    /// Whether the group counts among the shapes of a function.
+    pub(crate) fn is_counted(&self, group: usize) -> bool {
+        self.groups[group].counted
+    }
+
+    /// Whether that allocation of the group leaves the call.
+    pub(crate) fn is_result(&self, group: usize, ordinal: u32) -> bool {
+        self.groups.get(group).is_some_and(|g| g.results.contains(&ordinal))
     }
 
     pub(crate) fn insert(&mut self, node: Node) -> usize {
         let at = self.nodes.len();
         let hash = hash_words(node.identity, entry_seed(node.entry), &node.shape, &node.addrs);
         self.index.entry(hash).or_default().push(at as u32);
-        let edge = Edge { parent: node.parent, group: node.group, owned: owned_ids(&node.addrs) };
-        self.edges.entry(edge).or_default().push(at as u32);
+        let edge = Edge::new(node.parent, node.group, &node.addrs);
+        self.edges.entry(edge).or_default().nodes.push(at as u32);
+        if !node.copied.is_empty() {
+            let positions: Positions = node.copied.iter().map(|c| c.position).collect();
+            let sets = &mut self.groups[node.group].copied;
+            if !sets.contains(&positions) {
+                sets.push(positions);
+            }
+        }
         self.nodes.push(Some(node));
         self.live += 1;
         at

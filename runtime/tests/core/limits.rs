@@ -145,30 +145,9 @@ fn an_input_that_keeps_moving() {
     still_usable(&mut rt);
 }
 
-/// Counts what is logged at the level of warnings.
-struct Warnings(std::sync::Arc<std::sync::atomic::AtomicU32>);
-
-impl tracing::Subscriber for Warnings {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::WARN
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 #[test]
 fn a_reason_is_warned_of_once() {
-    let count = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let warnings = || count.load(std::sync::atomic::Ordering::SeqCst);
-    tracing::subscriber::with_default(Warnings(std::sync::Arc::clone(&count)), || {
+    counting_warnings(|warnings| {
         let mut rt = runtime();
         let graph = Spec::inputs(vec![any_device("x")]).with(|o| o.max_recordings(1)).build(&mut rt);
         for place in [0, 0, 0] {

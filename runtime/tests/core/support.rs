@@ -1,6 +1,9 @@
 //! What the macro would generate, as plain functions; and a short form of the events.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 pub(crate) use graphable::__private::{Dim, Driver};
 use graphable::{
@@ -249,6 +252,10 @@ fn short(event: &Event) -> String {
         Event::Evicted { nodes } => format!("evicted {nodes}"),
         Event::Aborted { segment } => format!("aborted {}", name(segment)),
         Event::Audited { segment } => format!("audited {}", name(segment)),
+        Event::Demoted { segment, live_in, moves } => {
+            format!("demoted {live_in} of {} after {moves}", name(segment))
+        }
+        Event::ManyShapes { shapes, .. } => format!("{shapes} shapes"),
         other => format!("{other:?}"),
     }
 }
@@ -295,4 +302,30 @@ pub(crate) fn still_usable(rt: &mut Runtime) {
             assert_eq!(log, ["replayed p", "eager q", "replayed r"]);
         }
     }
+}
+
+/// Counts what is logged at the level of warnings.
+struct Warnings(Arc<AtomicU32>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// Runs `f`, which can ask how many warnings this thread has logged since.
+pub(crate) fn counting_warnings(f: impl FnOnce(&dyn Fn() -> u32)) {
+    let count = Arc::new(AtomicU32::new(0));
+    let warnings = || count.load(Ordering::SeqCst);
+    tracing::subscriber::with_default(Warnings(Arc::clone(&count)), || f(&warnings));
 }

@@ -21,7 +21,8 @@ pub(crate) struct Failure {
 
 /// The modes that a program is run in.
 fn setups(program: &Program) -> Vec<Setup> {
-    let setup = |mode, audit_every| Setup { mode, audit_every };
+    let setup = |mode, audit_every| Setup { mode, audit_every, moves: usize::MAX };
+    let copying = |mode, audit_every| Setup { mode, audit_every, moves: 1 };
     let mut all = vec![setup(Mode::None, 0), setup(Mode::Piecewise, 0)];
     if program.capturable {
         all.push(setup(Mode::Full, 0));
@@ -31,6 +32,16 @@ fn setups(program: &Program) -> Vec<Setup> {
     }
     if program.seed.is_multiple_of(8) && program.capturable {
         all.push(setup(Mode::Full, 2));
+    }
+    // What moves once is copied from then on.
+    if program.seed % 4 == 1 {
+        all.push(copying(Mode::Piecewise, 0));
+    }
+    if program.seed % 8 == 3 {
+        all.push(copying(Mode::Piecewise, 2));
+    }
+    if program.seed % 8 == 5 && program.capturable {
+        all.push(copying(Mode::Full, 0));
     }
     all
 }
@@ -62,10 +73,9 @@ pub(crate) fn check(program: &Program) -> Result<Vec<Stats>, Failure> {
     let expected = guarded("the program itself", || oracle::run(program))?;
     let mut stats = Vec::new();
     for setup in setups(program) {
-        let what = match setup.audit_every {
-            0 => format!("mode {}", setup.mode),
-            _ => format!("mode {}, audited", setup.mode),
-        };
+        let audited = if setup.audit_every > 0 { ", audited" } else { "" };
+        let copying = if setup.moves < usize::MAX { ", copying" } else { "" };
+        let what = format!("mode {}{audited}{copying}", setup.mode);
         let run = guarded(&what, || run::run(program, setup))?;
         for (at, (got, expected)) in run.steps.iter().zip(&expected).enumerate() {
             if let Some(text) = difference(got, expected, approximate(program)) {

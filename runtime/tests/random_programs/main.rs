@@ -158,6 +158,7 @@ fn random_programs() {
             ("re-recordings", sums.rerecordings),
             ("eager calls", sums.eager_calls),
             ("copies", sums.copies),
+            ("copied live-ins", sums.copied_slots as u64),
             ("evictions", sums.evicted),
             ("audits", sums.audits),
             ("abandoned captures", sums.aborted),
@@ -174,6 +175,7 @@ fn add(sums: &mut Stats, s: &Stats) {
     sums.rerecordings += s.rerecordings;
     sums.eager_calls += s.eager_calls;
     sums.copies += s.copies;
+    sums.copied_slots += s.copied_slots;
     sums.evicted += s.evicted;
     sums.audits += s.audits;
     sums.aborted += s.aborted;

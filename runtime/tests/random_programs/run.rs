@@ -28,6 +28,8 @@ use crate::{
 pub(crate) struct Setup {
     pub(crate) mode: Mode,
     pub(crate) audit_every: u32,
+    /// How often a live-in moves before it is copied.
+    pub(crate) moves: usize,
 }
 
 /// What a run gave, and what the runtime counted.
@@ -92,7 +94,9 @@ fn build(rt: &mut Runtime, func: &Func, setup: Setup) -> Result<Built> {
     let mut options = Options::default();
     options.mode(setup.mode);
     options.audit_every(setup.audit_every);
-    options.or_error(true);
+    options.limits(|l| l.max_moves = setup.moves);
+    // A live-in that comes to be copied would be an error, too.
+    options.or_error(setup.moves == usize::MAX);
     if let Some(sizes) = &func.buckets {
         options.bucket("B", Schedule::new(sizes.iter().copied()));
     }

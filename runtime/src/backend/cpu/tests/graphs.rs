@@ -40,6 +40,41 @@ fn a_capture_executes_nothing_and_replays_repeat() {
 }
 
 #[test]
+fn device_copies_come_with_a_replay_or_a_write() {
+    let mut b = backend();
+    let sources: Vec<_> = (0..4u8)
+        .map(|value| {
+            let memory = b.alloc(64).unwrap();
+            write(&mut b, memory.addr(), &[value; 64]);
+            memory
+        })
+        .collect();
+    let (x, y, host) = (b.alloc(64).unwrap(), b.alloc(64).unwrap(), b.alloc(8).unwrap());
+    b.begin_capture(None).unwrap();
+    b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();
+    let exec = b.end_capture(vec![x.clone(), y.clone()]).unwrap().unwrap();
+    // Unaligned, in two parts, next to bytes of the host's.
+    let with_copies = |from: u64, value: u8| {
+        let copy = |at: u64, bytes| DeviceCopy { to: x.addr() + at, from: from + at, bytes };
+        HostBlock { copies: vec![copy(3, 30), copy(33, 30)], ..block(host.addr(), &[value; 8]) }
+    };
+    let expected = |value: u8| {
+        let mut bytes = vec![value; 64];
+        bytes[..3].fill(0);
+        bytes[63] = 0;
+        bytes
+    };
+    for (value, from) in sources.iter().enumerate() {
+        b.replay(&exec, Some(with_copies(from.addr(), value as u8))).unwrap();
+        assert_eq!(read(&mut b, y.addr(), 64), expected(value as u8));
+        assert_eq!(read(&mut b, host.addr(), 8), [value as u8; 8]);
+    }
+    b.host_write(with_copies(sources[1].addr(), 9)).unwrap();
+    assert_eq!(read(&mut b, x.addr(), 64), expected(1));
+    assert_eq!(read(&mut b, host.addr(), 8), [9; 8]);
+}
+
+#[test]
 fn a_capture_refuses_what_cuda_refuses_and_survives_it() {
     let mut b = backend();
     let (x, y) = (b.alloc(16).unwrap(), b.alloc(16).unwrap());

@@ -9,7 +9,7 @@ use smallvec::smallvec;
 use super::{access::Access, fault::Fault, *};
 use crate::{
     DType,
-    backend::{Op, View},
+    backend::{DeviceCopy, Op, View},
     layout::Layout,
 };
 

@@ -1,0 +1,135 @@
+//! Live-ins that are copied: a recording reads a buffer of its own, and each replay brings the bytes.
+//!
+//! The body has handles of the tensors themselves, whose addresses are those of the call that records. So
+//! what it launches is turned to the buffer, view by view, on its way into the capture.
+
+use smallvec::SmallVec;
+
+use super::{Core, Run, run::Redirect};
+use crate::{
+    Result,
+    backend::{DeviceCopy, HostBlock, View},
+    event::CopySlot,
+    key::{KeyTensor, KeyWriter},
+    log::Log,
+    tree::{CopiedInput, Stored},
+};
+
+/// A device copies one entry by few threads: larger live-ins travel in parts, of at least this many bytes.
+const PART: u64 = 64 << 10;
+/// And in so many at most.
+const PARTS: u64 = 16;
+
+/// The tensor of a device operand in an arena: the operands without an identity, in order, are the tensors
+/// without one.
+fn tensor_at(key: &KeyWriter, position: u32) -> Option<(usize, &KeyTensor)> {
+    let pairs = || key.addrs.chunks_exact(2);
+    if pairs().nth(position as usize)?[0] != 0 {
+        return None;
+    }
+    let nth = pairs().take(position as usize).filter(|p| p[0] == 0).count();
+    key.tensors.iter().enumerate().filter(|(_, t)| t.owned == 0).nth(nth)
+}
+
+/// Adds a copy to a block, in parts.
+fn push_copy(block: &mut HostBlock, to: u64, from: u64, bytes: u64) {
+    let part = bytes.div_ceil(PARTS).max(PART).next_multiple_of(16);
+    let mut at = 0;
+    while at < bytes {
+        let len = part.min(bytes - at);
+        block.copies.push(DeviceCopy { to: to + at, from: from + at, bytes: len });
+        at += len;
+    }
+}
+
+impl Run {
+    /// The views as the capture shall see them. A block of the run's own is never a live-in, also where a
+    /// live-in lay before.
+    pub(super) fn redirected(&mut self, views: &[View]) -> SmallVec<[View; 4]> {
+        let redirected = |view: &View| {
+            let (start, end) = view.range();
+            let own = self.own.iter().any(|(&s, &e)| s <= start && end <= e);
+            let Some(r) = self.redirects.iter_mut().find(|r| !own && r.from <= start && end <= r.end) else {
+                return *view;
+            };
+            let (first, last) = (start - r.from, end - r.from);
+            let touched = r.touched.map_or((first, last), |(f, l)| (f.min(first), l.max(last)));
+            r.touched = Some(touched);
+            View { addr: r.memory.addr() + first, ..*view }
+        };
+        views.iter().map(redirected).collect()
+    }
+}
+
+impl Core {
+    /// Whether a recording can read a copy of that live-in: nothing else of the key shows its storage, and
+    /// it does not leave as an output.
+    pub(super) fn can_copy(&self, group: usize, key: &KeyWriter, position: u32) -> bool {
+        let Some((index, tensor)) = tensor_at(key, position) else { return false };
+        let range = |t: &KeyTensor| {
+            let slot = &self.slots[t.slot as usize];
+            (slot.base, slot.base + slot.bytes)
+        };
+        let (start, end) = range(tensor);
+        let shared = key.tensors.iter().enumerate().any(|(other, t)| {
+            let (s, e) = range(t);
+            other != index && (t.slot == tensor.slot || s.max(start) < e.min(end))
+        });
+        let leaves = self.tree.siblings(group, &key.addrs).iter().any(|n| {
+            n.outputs.iter().any(|out| matches!(out, Stored::LiveIn(at, _) if *at as usize == index))
+        });
+        !shared && !leaves && start < end
+    }
+
+    /// Buffers for the live-ins that a recording of this key copies.
+    pub(super) fn redirects(&mut self, group: usize, key: &KeyWriter) -> Result<Vec<Redirect>> {
+        let mut redirects = Vec::new();
+        for position in self.tree.copied(group, &key.addrs) {
+            if !self.can_copy(group, key, position) {
+                continue;
+            }
+            let Some((_, tensor)) = tensor_at(key, position) else { continue };
+            let slot = &self.slots[tensor.slot as usize];
+            let from = key.addrs[2 * position as usize + 1];
+            let end = slot.base + slot.bytes;
+            // What of it is read is known after the capture, in which nothing can be allocated.
+            let memory = self.backend.alloc(end - from)?;
+            redirects.push(Redirect { position, slot: tensor.slot, from, end, memory, touched: None });
+        }
+        Ok(redirects)
+    }
+
+    /// Starts a capture; a replay will bring what waits now, and the copies.
+    pub(super) fn begin_capture(&mut self, redirects: &[Redirect]) -> Result<()> {
+        if redirects.is_empty() {
+            return self.backend.begin_capture(self.pending.as_ref());
+        }
+        let mut host = self.pending.clone().unwrap_or_default();
+        for r in redirects {
+            push_copy(&mut host, r.memory.addr(), r.from, r.end - r.from);
+        }
+        self.backend.begin_capture(Some(&host))
+    }
+
+    /// The next replay of this recording brings the bytes of its copied live-ins.
+    pub(super) fn stage_copies(&mut self, at: usize, key: &KeyWriter) {
+        let Some(node) = self.tree.node(at) else { return };
+        stage(&mut self.pending, &mut self.log, &node.copied, key);
+        self.tree.count_copies(at);
+    }
+
+    /// As [`stage_copies`](Self::stage_copies), for the first replay of a recording that is no node yet.
+    pub(super) fn stage_first_copies(&mut self, copied: &mut [CopiedInput], key: &KeyWriter) {
+        stage(&mut self.pending, &mut self.log, copied, key);
+        copied.iter_mut().for_each(|c| c.copies += 1);
+    }
+}
+
+/// Adds the copies to what the next replay brings. A live-in of which nothing is read is not copied.
+fn stage(pending: &mut Option<HostBlock>, log: &mut Log, copied: &[CopiedInput], key: &KeyWriter) {
+    for c in copied.iter().filter(|c| c.bytes > 0) {
+        let from = key.addrs[2 * c.position as usize + 1];
+        push_copy(pending.get_or_insert_default(), c.memory.addr() + c.start, from + c.start, c.bytes);
+        log.copied(CopySlot::LiveIn, c.bytes);
+    }
+}

@@ -1,0 +1,108 @@
+//! Which calls become graphs: switches, the policy, and sizes that alone do.
+
+use super::Function;
+use crate::{CallInfo, Error, Mode, Result, Runtime, core::Symbol, event::FallbackReason};
+
+/// Sizes of some symbols, as the builder gives them.
+#[derive(Clone, Debug)]
+pub(super) struct Listed {
+    pub(super) symbols: Vec<&'static str>,
+    /// One size for each of them.
+    pub(super) sizes: Vec<Vec<usize>>,
+}
+
+impl Listed {
+    /// Checks it against the function's symbols, and sorts it.
+    pub(super) fn checked(mut self, function: &str, known: &[&'static str]) -> Result<Self> {
+        let what = || format!("`capture_only` of {}", self.symbols.join(", "));
+        let wrong = |why: String| Err(Error::Config { what: what(), why });
+        if self.symbols.is_empty() {
+            return wrong("it names no symbol; give the `#[dims]` symbols that it lists".into());
+        }
+        for (i, symbol) in self.symbols.iter().enumerate() {
+            if !known.contains(symbol) {
+                let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return wrong(format!("`{function}` has no `#[dims]` symbol `{symbol}`; it has {all}"));
+            }
+            if self.symbols[..i].contains(symbol) {
+                return wrong(format!("{symbol} is named twice"));
+            }
+        }
+        if self.sizes.is_empty() {
+            return wrong("an empty list would never record; use `Mode::None` for that".into());
+        }
+        if self.sizes.iter().flatten().any(|&n| n == 0) {
+            return wrong("a size of 0 holds nothing; sizes start at 1".into());
+        }
+        self.sizes.sort_unstable();
+        self.sizes.dedup();
+        Ok(self)
+    }
+
+    /// Whether it says anything about that symbol.
+    pub(super) fn names(&self, symbol: &str) -> bool {
+        self.symbols.contains(&symbol)
+    }
+
+    fn holds(&self, size: impl Fn(&str) -> Option<usize>) -> Result<(), Vec<usize>> {
+        let sizes: Vec<usize> = self.symbols.iter().map(|s| size(s).unwrap_or(0)).collect();
+        if self.sizes.binary_search(&sizes).is_ok() { Ok(()) } else { Err(sizes) }
+    }
+
+    /// Why the sizes of a call are not captured, if they are not.
+    pub(super) fn refuses(&self, symbols: &[Symbol]) -> Option<FallbackReason> {
+        let size = |name: &str| symbols.iter().find(|s| s.name == name).map(|s| s.padded);
+        let sizes = self.holds(size).err()?;
+        Some(FallbackReason::SizeNotListed { symbols: self.symbols.clone(), sizes })
+    }
+
+    /// Whether it lists this combination of sizes, one for each of the function's symbols.
+    pub(super) fn allows(&self, names: &[&'static str], sizes: &[usize]) -> bool {
+        let size = |name: &str| names.iter().position(|n| *n == name).map(|i| sizes[i]);
+        self.holds(size).is_ok()
+    }
+
+    /// The sizes of one symbol.
+    pub(super) fn sizes_of(&self, symbol: &str) -> Option<Vec<usize>> {
+        let at = self.symbols.iter().position(|s| *s == symbol)?;
+        let mut sizes: Vec<usize> = self.sizes.iter().map(|s| s[at]).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        Some(sizes)
+    }
+}
+
+impl Function {
+    /// Whether the builder asks for sizes of that symbol.
+    pub(super) fn asks_for(&self, symbol: usize) -> bool {
+        self.schedules[symbol].is_some() || self.listed.iter().any(|l| l.names(self.spec.symbols[symbol]))
+    }
+
+    /// The mode of a call with these sizes, and why it is none, if the builder says another.
+    pub(super) fn mode_of_call(
+        &self,
+        rt: &Runtime,
+        sizes: &[Option<(usize, &'static str)>],
+    ) -> (Mode, Option<FallbackReason>) {
+        let chosen = self.options.mode;
+        if chosen == Mode::None {
+            return (chosen, None);
+        }
+        if !self.enabled.get() || !rt.switches.borrow().on() {
+            return (Mode::None, Some(FallbackReason::SwitchedOff));
+        }
+        let free = |i: &usize| !self.asks_for(*i);
+        if self.options.limits.static_only
+            && let Some(i) = (0..sizes.len()).find(free)
+        {
+            return (Mode::None, Some(FallbackReason::DynamicSize { symbol: self.spec.symbols[i] }));
+        }
+        let Some(policy) = &self.options.policy else { return (chosen, None) };
+        let sizes: Vec<(&'static str, usize)> =
+            self.spec.symbols.iter().zip(sizes).map(|(s, n)| (*s, n.map_or(0, |(n, _)| n))).collect();
+        match policy.call(&CallInfo { function: self.spec.name, mode: chosen, sizes: &sizes }) {
+            Mode::None => (Mode::None, Some(FallbackReason::Policy { why: "no graph for this call" })),
+            mode => (mode, None),
+        }
+    }
+}

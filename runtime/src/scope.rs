@@ -1,0 +1,89 @@
+//! Graphs switched on or off for a while.
+
+use std::{cell::RefCell, fmt};
+
+use crate::{Runtime, Step};
+
+/// The switches that are set now, the innermost last.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    next: u64,
+    set: Vec<Switch>,
+}
+
+#[derive(Debug)]
+struct Switch {
+    id: u64,
+    on: bool,
+    /// Ends with its step, also when its guard was forgotten.
+    of_step: bool,
+}
+
+impl Switches {
+    fn push(&mut self, on: bool, of_step: bool) -> u64 {
+        self.next += 1;
+        self.set.push(Switch { id: self.next, on, of_step });
+        self.next
+    }
+
+    fn remove(&mut self, id: u64) {
+        self.set.retain(|s| s.id != id);
+    }
+
+    /// A new step has begun.
+    pub(crate) fn end_step(&mut self) {
+        self.set.retain(|s| !s.of_step);
+    }
+
+    pub(crate) fn on(&self) -> bool {
+        self.set.last().is_none_or(|s| s.on)
+    }
+}
+
+/// Graphs are on or off while this lives; see [`Step::graphs`].
+#[must_use = "graphs are switched back when this is dropped"]
+pub struct GraphScope<'s> {
+    switches: &'s RefCell<Switches>,
+    id: u64,
+}
+
+impl Drop for GraphScope<'_> {
+    fn drop(&mut self) {
+        self.switches.borrow_mut().remove(self.id);
+    }
+}
+
+impl fmt::Debug for GraphScope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GraphScope")
+    }
+}
+
+impl<'s> Step<'s> {
+    /// Switches graphs on or off for calls that start before the guard is dropped. Calls that start while
+    /// they are off run as in `Mode::None` to their end, counted.
+    ///
+    /// Scopes nest, and the innermost one counts. A function that is switched off itself stays off.
+    pub fn graphs(&self, on: bool) -> GraphScope<'s> {
+        let switches = &self.rt.switches;
+        GraphScope { switches, id: switches.borrow_mut().push(on, true) }
+    }
+}
+
+/// Takes a switch away also when the closure panics.
+struct Restoring<'r>(&'r mut Runtime, u64);
+
+impl Drop for Restoring<'_> {
+    fn drop(&mut self) {
+        self.0.switches.get_mut().remove(self.1);
+    }
+}
+
+impl Runtime {
+    /// As [`Step::graphs`], for all steps that `f` makes.
+    pub fn with_graphs<R>(&mut self, on: bool, f: impl FnOnce(&mut Self) -> R) -> R {
+        let id = self.switches.get_mut().push(on, false);
+        let restoring = Restoring(self, id);
+        f(&mut *restoring.0)
+    }
+}

@@ -1,0 +1,209 @@
+//! Edges: what is counted of the recordings that hang in one place, and the live-ins that they copy.
+
+use smallvec::SmallVec;
+
+use super::{Identity, Node, Tree, entry_seed, hash_words};
+use crate::{CopiedSlot, backend::SharedMemory, event::FallbackReason, pool::StateId};
+
+/// Stands in a recording's key for the address of a live-in that is copied; no memory lies there.
+pub(crate) const COPIED: u64 = u64::MAX;
+
+/// Positions of device operands in a key, ascending.
+pub(crate) type Positions = SmallVec<[u32; 2]>;
+
+/// What the re-record limit counts. Parameters belong to it, so that a model's layers do not share one
+/// limit, and a replaced parameter does not spend the old one's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Edge {
+    pub(super) parent: Option<usize>,
+    group: usize,
+    owned: Box<[u64]>,
+}
+
+impl Edge {
+    pub(super) fn new(parent: Option<usize>, group: usize, addrs: &[u64]) -> Self {
+        let owned = addrs.iter().step_by(2).copied().filter(|&id| id != 0).collect();
+        Self { parent, group, owned }
+    }
+
+    fn of(node: &Node) -> Self {
+        Self::new(node.parent, node.group, &node.addrs)
+    }
+}
+
+/// How often a live-in lay elsewhere than in every recording, and where it was counted last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moves {
+    count: u32,
+    last: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct EdgeState {
+    /// Its recordings, evicted ones included.
+    pub(super) nodes: Vec<u32>,
+    /// By position.
+    moves: SmallVec<[Moves; 4]>,
+    /// The live-ins that recordings copy from now on.
+    pub(crate) copied: Positions,
+    /// Why nothing of it is a graph any more.
+    skipped: Option<FallbackReason>,
+}
+
+/// A live-in that a recording reads from a buffer of its own.
+#[derive(Debug)]
+pub(crate) struct CopiedInput {
+    /// Its position in the key.
+    pub(crate) position: u32,
+    /// The buffer; its first byte stands for the live-in's first.
+    pub(crate) memory: SharedMemory,
+    /// The bytes of it that the recording reads.
+    pub(crate) start: u64,
+    pub(crate) bytes: u64,
+    pub(crate) copies: u64,
+}
+
+impl Tree {
+    fn edge(&self, group: usize, addrs: &[u64]) -> Option<&EdgeState> {
+        self.edges.get(&Edge::new(self.cursor, group, addrs))
+    }
+
+    fn edge_mut(&mut self, group: usize, addrs: &[u64]) -> &mut EdgeState {
+        self.edges.entry(Edge::new(self.cursor, group, addrs)).or_default()
+    }
+
+    /// The recordings that were made on the same edge.
+    pub(crate) fn siblings(&self, group: usize, addrs: &[u64]) -> Vec<&Node> {
+        let Some(edge) = self.edge(group, addrs) else { return Vec::new() };
+        edge.nodes.iter().filter_map(|&at| self.nodes[at as usize].as_ref()).collect()
+    }
+
+    /// How many recordings this edge has spent, evicted ones included.
+    pub(crate) fn spent(&self, group: usize, addrs: &[u64]) -> usize {
+        self.edge(group, addrs).map_or(0, |edge| edge.nodes.len())
+    }
+
+    /// The live-ins that the next recording of this edge copies, if it can.
+    pub(crate) fn copied(&self, group: usize, addrs: &[u64]) -> Positions {
+        self.edge(group, addrs).map(|edge| edge.copied.clone()).unwrap_or_default()
+    }
+
+    /// From now on recordings of this edge copy that live-in.
+    pub(crate) fn demote(&mut self, group: usize, addrs: &[u64], position: u32) {
+        let copied = &mut self.edge_mut(group, addrs).copied;
+        if let Err(at) = copied.binary_search(&position) {
+            copied.insert(at, position);
+        }
+    }
+
+    /// Counts the device live-ins whose addresses alone keep the recordings of this edge from fitting: those
+    /// that lie where none of the recordings from this pool state has them. Gives their positions and
+    /// counts. A call that is repeated at the same addresses counts once.
+    pub(crate) fn count_moves(
+        &mut self,
+        group: usize,
+        addrs: &[u64],
+        entry: StateId,
+    ) -> SmallVec<[(u32, u32); 2]> {
+        let mut moved = SmallVec::new();
+        let alike: Vec<&Node> =
+            self.siblings(group, addrs).into_iter().filter(|n| n.entry == entry).collect();
+        if alike.is_empty() {
+            return moved;
+        }
+        for (position, operand) in addrs.chunks_exact(2).enumerate() {
+            let known = |n: &&Node| [operand[1], COPIED].contains(&n.addrs[2 * position + 1]);
+            if operand[0] == 0 && !alike.iter().any(known) {
+                moved.push((position as u32, 0));
+            }
+        }
+        let edge = self.edge_mut(group, addrs);
+        edge.moves.resize(addrs.len() / 2, Moves::default());
+        for (position, count) in &mut moved {
+            let moves = &mut edge.moves[*position as usize];
+            let addr = addrs[2 * *position as usize + 1];
+            if moves.last != addr {
+                *moves = Moves { count: moves.count.saturating_add(1), last: addr };
+            }
+            *count = moves.count;
+        }
+        moved
+    }
+
+    /// Nothing on this edge is a graph any more. Gives how many recordings were evicted.
+    pub(crate) fn skip(&mut self, group: usize, addrs: &[u64], reason: FallbackReason) -> usize {
+        self.edge_mut(group, addrs).skipped = Some(reason);
+        self.any_skipped = true;
+        // Predictions are not asked: none may lead there.
+        match self.cursor.and_then(|at| self.nodes[at].as_mut()) {
+            Some(node) => node.likely = None,
+            None => {
+                let nodes = &self.nodes;
+                self.roots.retain(|_, at| nodes[*at].as_ref().is_some_and(|n| n.group != group));
+            }
+        }
+        let edge = Edge::new(self.cursor, group, addrs);
+        self.evict(|n| Edge::of(n) == edge)
+    }
+
+    /// Why nothing on this edge is a graph any more, if so.
+    pub(crate) fn skipped(&self, group: usize, addrs: &[u64]) -> Option<&FallbackReason> {
+        if !self.any_skipped {
+            return None;
+        }
+        self.edge(group, addrs)?.skipped.as_ref()
+    }
+
+    /// The recording of this segment that fits but for live-ins that it copies.
+    pub(crate) fn find_copying(
+        &self,
+        group: usize,
+        identity: Identity,
+        entry: StateId,
+        (shape, addrs): (&[u64], &[u64]),
+        free: impl Fn(&Node) -> bool,
+    ) -> Option<usize> {
+        for positions in &self.groups[group].copied {
+            let masked = masked(addrs, positions);
+            let hash = hash_words(identity, entry_seed(entry), shape, &masked);
+            let Some(nodes) = self.index.get(&hash) else { continue };
+            let found = nodes.iter().map(|&at| at as usize).find(|&at| {
+                self.nodes[at].as_ref().is_some_and(|n| n.is(identity, entry, shape, &masked) && free(n))
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// The inputs that a recording copies are copied once more.
+    pub(crate) fn count_copies(&mut self, at: usize) {
+        if let Some(node) = &mut self.nodes[at] {
+            node.copied.iter_mut().for_each(|c| c.copies += 1);
+        }
+    }
+
+    pub(crate) fn copied_slots(&self) -> Vec<CopiedSlot> {
+        let of = |(at, node): (usize, &Node)| -> Vec<CopiedSlot> {
+            let one = |c: &CopiedInput| CopiedSlot {
+                segment: node.site.to_string(),
+                node: at,
+                live_in: c.position as usize,
+                bytes: c.bytes,
+                copies: c.copies,
+            };
+            node.copied.iter().map(one).collect()
+        };
+        self.nodes.iter().enumerate().filter_map(|(at, n)| Some((at, n.as_ref()?))).flat_map(of).collect()
+    }
+}
+
+/// The addresses without those of copied live-ins.
+pub(crate) fn masked(addrs: &[u64], positions: &[u32]) -> SmallVec<[u64; 32]> {
+    let mut out: SmallVec<[u64; 32]> = SmallVec::from_slice(addrs);
+    for &position in positions {
+        out[2 * position as usize + 1] = COPIED;
+    }
+    out
+}
