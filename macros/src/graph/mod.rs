@@ -1,12 +1,12 @@
 //! The siblings of a graph function: graph object, builder, buffers, host block.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
-use syn::{GenericParam, Type, spanned::Spanned};
+use quote::{format_ident, quote};
+use syn::{GenericParam, Type};
 
 use crate::{
     kinds::Kind,
-    krate::{krate, private},
+    krate::private,
     params::Dim,
     signature::{Param, Signature},
 };

@@ -57,6 +57,14 @@ impl SiluGraph {
             _types: ::core::marker::PhantomData,
         }
     }
+    /// Whether calls become graphs, where mode and scope allow it.
+    pub fn is_enabled(&self) -> bool {
+        self.function.is_enabled()
+    }
+    /// Switches graphs on or off, from the next call on.
+    pub fn set_enabled(&self, on: bool) {
+        self.function.set_enabled(on);
+    }
     /// The memory of the inputs, which keeps its address from call to call.
     pub fn buffers(&self) -> &SiluBuffers {
         &self.buffers
@@ -195,6 +203,34 @@ impl SiluGraphBuilder {
     /// How often one segment is recorded for one shape before it runs without a graph.
     pub fn max_recordings(mut self, n: usize) -> Self {
         self.options.max_recordings(n);
+        self
+    }
+    /// Sets limits: `.limits(|l| l.max_moves = 2)`.
+    pub fn limits(
+        mut self,
+        set: impl ::core::ops::FnOnce(&mut ::graphable::Limits),
+    ) -> Self {
+        self.options.limits(set);
+        self
+    }
+    /// Who decides what becomes a graph, in place of the limits alone.
+    pub fn policy(mut self, policy: impl ::graphable::Policy + 'static) -> Self {
+        self.options.policy(policy);
+        self
+    }
+    /// Only these sizes of some `#[dims]` symbols become graphs, after rounding up to buckets:
+    /// `.capture_only(["B", "T"], [[1, 128], [8, 128]])`. All else runs without.
+    pub fn capture_only<const __N: usize>(
+        mut self,
+        symbols: [&'static str; __N],
+        sizes: impl ::core::iter::IntoIterator<Item = [usize; __N]>,
+    ) -> Self {
+        self.options.capture_only(symbols, sizes);
+        self
+    }
+    /// Whether calls become graphs at first; `set_enabled` changes it later.
+    pub fn enabled(mut self, on: bool) -> Self {
+        self.options.enabled(on);
         self
     }
     /// The graph, with memory for its inputs. Nothing is captured yet.
