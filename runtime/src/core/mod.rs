@@ -18,11 +18,13 @@ mod decide;
 mod finalize;
 mod frame;
 mod launch;
+mod live;
 mod run;
 mod save;
 
 pub(crate) use decide::Decision;
 pub(crate) use frame::{FrameState, Symbol};
+pub use live::Live;
 use run::Run;
 pub(crate) use run::RunKind;
 

@@ -23,3 +23,4 @@ mod nets;
 mod panics;
 mod results;
 mod stale;
+mod walk;
