@@ -294,7 +294,7 @@ impl Core {
         {
             match &mut self.run {
                 // The capture is spoilt, which its end will say.
-                Some(run) if run.kind == RunKind::Record => run.fail(error.to_string()),
+                Some(run) if run.kind == RunKind::Record => run.fail(&error),
                 // Dropping cannot fail: the next call that can reports it.
                 _ => drop(self.deferred.get_or_insert(error)),
             }
