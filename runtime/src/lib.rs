@@ -93,8 +93,10 @@ mod params;
 mod plan;
 mod pool;
 mod ragged;
+mod retire;
 mod runtime;
 mod step;
+mod sync;
 mod tensor;
 mod tree;
 
