@@ -13,7 +13,7 @@ use super::{Block, Pool, StateId};
 const UNIT: u64 = 256;
 const BASE: u64 = 0x7000_0000;
 /// Steps by default.
-const STEPS: u64 = 200_000;
+const STEPS: u64 = 100_000;
 /// A pool remembers every state that it ever had: a fresh one from time to time keeps memory bounded.
 const EPISODE: u64 = 20_000;
 /// Live blocks are kept below this, so that gaps of every kind come and go.
