@@ -5,9 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use super::{
-    Arena, Backend, Executable, HostBlock, Launch, Memory, Op, PendingBytes, SharedMemory, View,
-};
+use super::{Arena, Backend, Executable, HostBlock, Launch, Memory, Op, PendingBytes, SharedMemory, View};
 use crate::{Error, Result};
 
 /// The calls that can fail.

@@ -50,7 +50,10 @@ pub(crate) struct Run {
 #[derive(Clone, Debug)]
 enum Failure {
     /// The device is lost: whatever the body made of it, this is what the caller must know.
-    Lost { device: String, why: String },
+    Lost {
+        device: String,
+        why: String,
+    },
     Other(String),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The model is a map of addresses to lengths, and a table that says of every unit of the arena which
 //! block holds it. It shares no code with the pool. `GRAPHABLE_POOL_STEPS=10000000` runs more steps than
-//! the default.
+//! the default; `GRAPHABLE_POOL_FROM=n` begins with the n-th episode.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -125,7 +125,7 @@ impl Walk {
     fn new(seed: u64) -> Self {
         Self {
             rng: StdRng::seed_from_u64(seed),
-            pool: Pool::new(BASE),
+            pool: Pool::new(BASE, 0),
             model: Model::default(),
             high: BASE,
             checkpoints: Vec::new(),
@@ -266,19 +266,19 @@ impl Walk {
 
 #[test]
 fn random_walks() {
-    let steps = match std::env::var("GRAPHABLE_POOL_STEPS") {
-        Ok(text) => text.parse().unwrap(),
-        Err(_) => STEPS,
-    };
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let (steps, from) =
+        (number("GRAPHABLE_POOL_STEPS").unwrap_or(STEPS), number("GRAPHABLE_POOL_FROM").unwrap_or(0));
     let mut counts = Counts::default();
     for episode in 0..steps.div_ceil(EPISODE) {
-        let mut walk = Walk::new(episode);
+        let mut walk = Walk::new(from + episode);
         for _ in 0..EPISODE.min(steps - episode * EPISODE) {
             walk.step(&mut counts);
         }
         counts.states += walk.ids.len();
     }
-    let Counts { places, frees, checkpoints, restores, repeated, bodies, resets, most_bytes, states } = counts;
+    let Counts { places, frees, checkpoints, restores, repeated, bodies, resets, most_bytes, states } =
+        counts;
     println!(
         "{steps} steps without a mismatch: {places} blocks placed, {frees} freed, {checkpoints} checkpoints, \
          {restores} restores ({repeated} requests made again at the same addresses), {bodies} bodies, \

@@ -17,9 +17,8 @@ fn two_shapes_are_two_roots() {
         let step = rt.step().unwrap();
         let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
         let x = step.tensor(&[n], &x).unwrap();
-        let y = graph.call(&step, &[In::Device(&x)], (), |cx, a| {
-            seg!("a", cx, (&a.t[0],), |k| ops::scale(k.0, 3.0))
-        });
+        let y = graph
+            .call(&step, &[In::Device(&x)], (), |cx, a| seg!("a", cx, (&a.t[0],), |k| ops::scale(k.0, 3.0)));
         let expected: Vec<f32> = (0..n).map(|i| 3.0 * i as f32).collect();
         assert_eq!(step.read(&y.unwrap()).unwrap(), expected);
         logs.extend(events(&step));
@@ -65,8 +64,7 @@ fn double<'s>(graph: &Graph, step: &Step<'s>) -> T<'s> {
 }
 
 fn negate<'s>(graph: &Graph, step: &Step<'s>, d: &T<'s>) -> T<'s> {
-    let y =
-        graph.call(step, &[In::Device(d)], (), |cx, a| seg!("g", cx, (&a.t[0],), |k| ops::neg(k.0)));
+    let y = graph.call(step, &[In::Device(d)], (), |cx, a| seg!("g", cx, (&a.t[0],), |k| ops::neg(k.0)));
     y.unwrap()
 }
 
@@ -313,8 +311,12 @@ fn inputs_that_are_views() {
             (ops::broadcast_to(&one, &[6]).unwrap(), vec![3.0; 6]),
             (
                 ops::reshape(
-                    &ops::transpose(&ops::reshape(&ops::narrow(&block, 0, 1, 6).unwrap(), &[2, 3]).unwrap(), 0, 1)
-                        .unwrap(),
+                    &ops::transpose(
+                        &ops::reshape(&ops::narrow(&block, 0, 1, 6).unwrap(), &[2, 3]).unwrap(),
+                        0,
+                        1,
+                    )
+                    .unwrap(),
                     &[6],
                 )
                 .unwrap(),
@@ -348,9 +350,8 @@ fn a_broadcast_input_is_padded_by_its_values() {
         let step = rt.step().unwrap();
         let row = step.tensor(&[1, 2], &[7.0 + round as f32, 8.0]).unwrap();
         let wide = ops::broadcast_to(&row, &[3, 2]).unwrap();
-        let y = graph.call(&step, &[In::Device(&wide)], (), |cx, a| {
-            seg!("a", cx, (&a.t[0],), |k| ops::neg(k.0))
-        });
+        let y =
+            graph.call(&step, &[In::Device(&wide)], (), |cx, a| seg!("a", cx, (&a.t[0],), |k| ops::neg(k.0)));
         assert_eq!(step.read(&y.unwrap()).unwrap(), [-(7.0 + round as f32), -8.0].repeat(3));
         if round > 2 {
             assert_eq!(step.stats().copied_bytes - copied, 32, "the bucket's four rows, once");

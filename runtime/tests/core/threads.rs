@@ -70,10 +70,8 @@ impl Worker {
                 let e = eager!("e", cx, |_e| ops::neg(&h));
                 drop(h);
                 let (g,) = seg!("b", cx, (&e, &*state), |k| {
-                    let next = ops::add(
-                        &ops::load(k.0.scope(), k.1)?,
-                        &ops::full(k.0.scope(), &[2], 1.0f32)?,
-                    )?;
+                    let next =
+                        ops::add(&ops::load(k.0.scope(), k.1)?, &ops::full(k.0.scope(), &[2], 1.0f32)?)?;
                     ops::store(k.1, &next)?;
                     Ok((ops::add(k.0, &next)?,))
                 })?;
@@ -100,7 +98,8 @@ fn weight(rt: &Runtime, w: f32) -> Param<f32> {
 
 /// What must be the same whoever else runs; how much memory an executable takes is the driver's.
 fn counters(stats: &Stats) -> [u64; 9] {
-    let Stats { warmups, recordings, replays, rerecordings, eager_calls, copies, fallbacks, evicted, .. } = *stats;
+    let Stats { warmups, recordings, replays, rerecordings, eager_calls, copies, fallbacks, evicted, .. } =
+        *stats;
     [warmups, recordings, replays, rerecordings, eager_calls, copies, fallbacks, evicted, stats.nodes as u64]
 }
 

@@ -7,6 +7,7 @@
 //! at, returned or held must equal it bit by bit, and every segment call must be counted exactly once.
 //!
 //! `GRAPHABLE_WALK_STEPS=10000000` makes more steps than the default; a step is one action.
+//! `GRAPHABLE_WALK_FROM=n` begins with the n-th episode.
 
 use graphable::{__private::Live, Param, Result, Runtime, State, Step, ops};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
@@ -83,14 +84,25 @@ impl Kind {
 
 #[derive(Clone, Debug)]
 enum Action {
-    Segment { kind: Kind, ins: Vec<usize>, factor: u32 },
-    Region { ins: Vec<usize>, factor: u32 },
+    Segment {
+        kind: Kind,
+        ins: Vec<usize>,
+        factor: u32,
+    },
+    Region {
+        ins: Vec<usize>,
+        factor: u32,
+    },
     /// An eager region that reads a value.
     Look(usize),
     Drop(usize),
     Copy(usize),
     /// One of two segments, by the call's bit; both give one value of one length.
-    Fork { x: usize, kinds: [Kind; 2], factor: u32 },
+    Fork {
+        x: usize,
+        kinds: [Kind; 2],
+        factor: u32,
+    },
 }
 
 /// A function's body: actions on a growing list of values, the first of which are its inputs.
@@ -108,9 +120,8 @@ fn script(rng: &mut StdRng) -> Script {
     let mut live: Vec<Option<usize>> = vec![Some(N), Some(N)];
     let mut actions = Vec::new();
     let pick = |rng: &mut StdRng, live: &[Option<usize>], len: Option<usize>| {
-        let fitting: Vec<usize> = (0..live.len())
-            .filter(|&v| live[v].is_some_and(|l| len.is_none_or(|len| len == l)))
-            .collect();
+        let fitting: Vec<usize> =
+            (0..live.len()).filter(|&v| live[v].is_some_and(|l| len.is_none_or(|len| len == l))).collect();
         // Later values more often: chains, not stars.
         let late = &fitting[fitting.len() / 2..];
         if rng.random() { late.choose(rng).copied() } else { fitting.choose(rng).copied() }
@@ -180,9 +191,9 @@ fn segment<'s>(
         Kind::Pair => seg!("pair", cx, (x, &ins[1], &f), |k| {
             Ok(vec![ops::scale(&ops::add(k.0, k.1)?, 0.5)?, ops::scale(k.0, factor(*k.2))?])
         }),
-        Kind::Halves => seg!("halves", cx, (x, &f), |k| {
-            ops::split(&ops::scale(k.0, factor(*k.1))?, 0, 2)
-        }),
+        Kind::Halves => {
+            seg!("halves", cx, (x, &f), |k| { ops::split(&ops::scale(k.0, factor(*k.1))?, 0, 2) })
+        }
         Kind::Join => seg!("join", cx, (x, &ins[1]), |k| Ok(vec![ops::concat(&[k.0, k.1], 0)?])),
         Kind::Pass => seg!("pass", cx, (x,), |k| Ok(vec![k.0.clone(), ops::neg(k.0)?])),
         Kind::Views => seg!("views", cx, (x, &ins[1]), |k| Ok(vec![k.0.clone(), k.1.clone()])),
@@ -361,11 +372,10 @@ impl World {
 
 #[test]
 fn random_walks() {
-    let steps: u64 = match std::env::var("GRAPHABLE_WALK_STEPS") {
-        Ok(text) => text.parse().unwrap(),
-        Err(_) => STEPS,
-    };
-    let (mut done, mut seed) = (0, 0);
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let steps = number("GRAPHABLE_WALK_STEPS").unwrap_or(STEPS);
+    let from = number("GRAPHABLE_WALK_FROM").unwrap_or(0);
+    let (mut done, mut seed) = (0, from);
     let mut sums = graphable::Stats::default();
     let mut segments = 0;
     while done < steps {
@@ -395,7 +405,10 @@ fn random_walks() {
         sums.audits += stats.audits;
         sums.copies += stats.copies;
     }
-    println!("{done} steps in {seed} runtimes, {segments} segment calls, without a mismatch: {sums:?}");
+    println!(
+        "{done} steps in {} runtimes, {segments} segment calls, without a mismatch: {sums:?}",
+        seed - from
+    );
     for (what, count) in [
         ("warm-ups", sums.warmups),
         ("recordings", sums.recordings),

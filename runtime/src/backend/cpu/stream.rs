@@ -96,11 +96,7 @@ impl Stream {
     pub(super) fn new(kernel: Kernel, threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
         let failed = |why: String| Error::NoDevice { device: super::NAME.into(), why };
         let (queue, commands) = sync_channel(QUEUE);
-        let shared = Arc::new(Shared {
-            queue,
-            retirement: Retirement::default(),
-            lost: OnceLock::new(),
-        });
+        let shared = Arc::new(Shared { queue, retirement: Retirement::default(), lost: OnceLock::new() });
         let worker = Worker {
             shared: shared.clone(),
             commands,

@@ -90,7 +90,10 @@ fn every_place(call: FaultCall) -> u64 {
 fn a_lost_device() {
     for call in FaultCall::ALL {
         let places = every_place(call);
-        println!("{:13} {places:3} places, each: lost, says so from there on, goes cleanly", format!("{call:?}"));
+        println!(
+            "{:13} {places:3} places, each: lost, says so from there on, goes cleanly",
+            format!("{call:?}")
+        );
         assert!(places > 0, "the program reaches every call");
     }
 }

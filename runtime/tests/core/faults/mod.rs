@@ -61,7 +61,12 @@ fn nothing_left(mut rt: Runtime, plan: &FaultPlan, what: &str) {
 }
 
 /// Opens, builds and runs; the injected error is noted, and what it interrupted is done again.
-fn run_with_fault(plan: &Arc<FaultPlan>, setup: Setup, what: &str, outcome: &mut Outcome) -> (Runtime, Program) {
+fn run_with_fault(
+    plan: &Arc<FaultPlan>,
+    setup: Setup,
+    what: &str,
+    outcome: &mut Outcome,
+) -> (Runtime, Program) {
     let check = |error: &Error| {
         assert!(injected(error), "{what}: {error}");
         assert!(!plan.disarm(), "{what}: another error than the injected one: {error}");
