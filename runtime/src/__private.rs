@@ -3,6 +3,7 @@
 pub use bytemuck;
 
 pub use crate::{
+    core::Live,
     crossing::{
         EagerEntersSegment, EagerFieldEntersSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey,
         GraphParams, GraphResult, Held, LeavesSegment, NeedsPiecewise, PiecewiseArgument, SegmentOutputs,

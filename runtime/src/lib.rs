@@ -95,9 +95,11 @@ mod plan;
 mod policy;
 mod pool;
 mod ragged;
+mod retire;
 mod runtime;
 mod scope;
 mod step;
+mod sync;
 mod tensor;
 mod tree;
 

@@ -4,7 +4,7 @@ use std::{
     fmt,
     marker::PhantomData,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -14,6 +14,7 @@ use crate::{
     backend::{SharedMemory, View},
     element::to_bytes,
     layout::Layout,
+    retire::RetireQueue,
 };
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -22,20 +23,6 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 /// the old one whose address it got.
 pub(crate) fn next_id() -> u64 {
     NEXT_ID.fetch_add(1, Ordering::Relaxed)
-}
-
-/// Ids of owned memory whose last handle went; the runtime evicts their recordings at the next step.
-#[derive(Debug, Default)]
-pub(crate) struct RetireQueue(Mutex<Vec<u64>>);
-
-impl RetireQueue {
-    pub(crate) fn push(&self, id: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(id);
-    }
-
-    pub(crate) fn take(&self) -> Vec<u64> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 /// Device memory with an identity.

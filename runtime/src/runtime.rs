@@ -12,7 +12,8 @@ use crate::{
     core::Core,
     key::KeyWriter,
     layout::{Layout, Marks},
-    param::{Owned, RetireQueue, next_id},
+    param::{Owned, next_id},
+    retire::RetireQueue,
     scope::Switches,
     tensor::RawTensor,
 };

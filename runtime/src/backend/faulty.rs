@@ -1,57 +1,86 @@
 //! A backend that fails on command, around any other: for tests of what happens then.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, PoisonError, Weak,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use super::{Arena, Backend, Executable, HostBlock, Launch, Op, PendingBytes, SharedMemory, View};
+use super::{Arena, Backend, Executable, HostBlock, Launch, Memory, Op, PendingBytes, SharedMemory, View};
 use crate::{Error, Result};
 
 /// The calls that can fail.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultCall {
+    /// [`Backend::reserve`]
+    Reserve,
     /// [`Backend::commit`]
     Commit,
     /// [`Backend::alloc`]
     Alloc,
-    /// [`Backend::launch`]
+    /// [`Backend::scratch`]
+    Scratch,
+    /// [`Backend::launch`], but for copies
     Launch,
+    /// [`Backend::launch`] of [`Op::Copy`]
+    Copy,
     /// [`Backend::host_write`]
     HostWrite,
     /// [`Backend::read`]
     Read,
+    /// [`PendingBytes::wait`]
+    Wait,
     /// [`Backend::begin_capture`]
     BeginCapture,
-    /// [`Backend::end_capture`]
+    /// [`Backend::end_capture`], before it does anything
     EndCapture,
+    /// The second half of [`Backend::end_capture`]: what was recorded cannot be made ready to run
+    Instantiate,
     /// [`Backend::replay`]
     Replay,
+    /// [`Backend::poison`]
+    Poison,
+    /// [`Backend::synchronize`]
+    Synchronize,
 }
 
 impl FaultCall {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 15] = [
+        Self::Reserve,
         Self::Commit,
         Self::Alloc,
+        Self::Scratch,
         Self::Launch,
+        Self::Copy,
         Self::HostWrite,
         Self::Read,
+        Self::Wait,
         Self::BeginCapture,
         Self::EndCapture,
+        Self::Instantiate,
         Self::Replay,
+        Self::Poison,
+        Self::Synchronize,
     ];
 
     fn name(self) -> &'static str {
         match self {
+            Self::Reserve => "reserve",
             Self::Commit => "commit",
             Self::Alloc => "alloc",
+            Self::Scratch => "scratch",
             Self::Launch => "launch",
+            Self::Copy => "copy",
             Self::HostWrite => "host_write",
             Self::Read => "read",
+            Self::Wait => "wait",
             Self::BeginCapture => "begin_capture",
             Self::EndCapture => "end_capture",
+            Self::Instantiate => "instantiate",
             Self::Replay => "replay",
+            Self::Poison => "poison",
+            Self::Synchronize => "synchronize",
         }
     }
 }
@@ -67,8 +96,10 @@ struct Armed {
 #[derive(Debug, Default)]
 pub struct FaultPlan {
     armed: Mutex<Option<Armed>>,
-    counts: [AtomicU64; 8],
+    counts: [AtomicU64; FaultCall::ALL.len()],
     lost: AtomicBool,
+    memory: Mutex<Vec<Weak<dyn Memory>>>,
+    executables: Mutex<Vec<Weak<dyn Executable>>>,
 }
 
 impl FaultPlan {
@@ -88,7 +119,22 @@ impl FaultPlan {
         self.counts[call as usize].load(Ordering::Relaxed)
     }
 
-    /// For calls that cannot fail otherwise.
+    /// How many of the allocations made through the backend have a handle yet, and their bytes. Arenas
+    /// are not among them.
+    pub fn live_memory(&self) -> (usize, u64) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.retain(|weak| weak.strong_count() > 0);
+        let bytes = memory.iter().filter_map(Weak::upgrade).map(|m| m.len()).sum();
+        (memory.len(), bytes)
+    }
+
+    /// How many of the executables made through the backend have a handle yet.
+    pub fn live_executables(&self) -> usize {
+        let mut executables = self.executables.lock().unwrap_or_else(PoisonError::into_inner);
+        executables.retain(|weak| weak.strong_count() > 0);
+        executables.len()
+    }
+
     fn check_lost(&self) -> Result<()> {
         match self.lost.load(Ordering::Relaxed) {
             false => Ok(()),
@@ -135,7 +181,7 @@ impl Backend for FaultyBackend {
     }
 
     fn reserve(&mut self, at_least: u64) -> Result<Arena> {
-        self.plan.check_lost()?;
+        self.plan.pass(FaultCall::Reserve)?;
         self.inner.reserve(at_least)
     }
 
@@ -155,16 +201,18 @@ impl Backend for FaultyBackend {
 
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.plan.pass(FaultCall::Alloc)?;
-        self.inner.alloc(bytes)
+        let memory = self.inner.alloc(bytes)?;
+        self.plan.memory.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&memory));
+        Ok(memory)
     }
 
     fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
-        self.plan.check_lost()?;
+        self.plan.pass(FaultCall::Scratch)?;
         self.inner.scratch(op, inputs, outputs)
     }
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
-        self.plan.pass(FaultCall::Launch)?;
+        self.plan.pass(if matches!(launch.op, Op::Copy) { FaultCall::Copy } else { FaultCall::Launch })?;
         self.inner.launch(launch)
     }
 
@@ -175,7 +223,8 @@ impl Backend for FaultyBackend {
 
     fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
         self.plan.pass(FaultCall::Read)?;
-        self.inner.read(addr, bytes)
+        let inner = self.inner.read(addr, bytes)?;
+        Ok(Box::new(FaultyPending { inner, plan: Arc::clone(&self.plan) }))
     }
 
     fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
@@ -188,7 +237,12 @@ impl Backend for FaultyBackend {
             self.inner.abort_capture();
             return Err(error);
         }
-        self.inner.end_capture(retain)
+        let exec = self.inner.end_capture(retain)?;
+        if let Some(exec) = &exec {
+            self.plan.pass(FaultCall::Instantiate)?;
+            self.plan.executables.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(exec));
+        }
+        Ok(exec)
     }
 
     fn abort_capture(&mut self) {
@@ -205,7 +259,7 @@ impl Backend for FaultyBackend {
     }
 
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
-        self.plan.check_lost()?;
+        self.plan.pass(FaultCall::Poison)?;
         self.inner.poison(addr, bytes)
     }
 
@@ -218,8 +272,25 @@ impl Backend for FaultyBackend {
     }
 
     fn synchronize(&mut self) -> Result<()> {
-        self.plan.check_lost()?;
+        self.plan.pass(FaultCall::Synchronize)?;
         self.inner.synchronize()
+    }
+}
+
+/// A read whose bytes may fail to come.
+struct FaultyPending {
+    inner: Box<dyn PendingBytes>,
+    plan: Arc<FaultPlan>,
+}
+
+impl PendingBytes for FaultyPending {
+    fn wait(self: Box<Self>) -> Result<Vec<u8>> {
+        self.plan.pass(FaultCall::Wait)?;
+        self.inner.wait()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.inner.is_ready()
     }
 }
 
@@ -231,7 +302,7 @@ mod tests {
     use crate::{
         DType,
         backend::{
-            Op, View,
+            Op, Unary, View,
             cpu::{CpuBackend, CpuOptions},
         },
         layout::Layout,
@@ -243,33 +314,41 @@ mod tests {
         (FaultyBackend::new(Box::new(cpu), plan.clone()), plan)
     }
 
-    /// Copies the first 8 bytes of `memory` to the next 8.
-    fn copy(memory: &SharedMemory) -> Launch {
-        let layout = Layout::contiguous(&[8]).unwrap();
-        let view = |addr| View { addr, dtype: DType::U8, layout };
-        let (from, to) = (view(memory.addr()), view(memory.addr() + 8));
-        Launch { op: Op::Copy, inputs: smallvec![from], outputs: smallvec![to], scratch: 0 }
+    /// Works on the bytes of `memory`, eight at a time: of numbers `from` to numbers `to`.
+    fn launch(op: Op, memory: &SharedMemory, from: u64, to: u64) -> Launch {
+        let layout = Layout::contiguous(&[2]).unwrap();
+        let view = |at| View { addr: memory.addr() + 8 * at, dtype: DType::F32, layout };
+        Launch { op, inputs: smallvec![view(from)], outputs: smallvec![view(to)], scratch: 0 }
     }
 
     /// One of each call, until one fails; `Ok` has what was copied.
     fn all_calls(b: &mut FaultyBackend) -> Result<Vec<u8>> {
         let arena = b.reserve(4096)?;
         b.commit(&arena, 4096)?;
-        let memory = b.alloc(16)?;
+        let memory = b.alloc(24)?;
         b.host_write(HostBlock {
-            bytes: vec![7; 8],
+            bytes: SEVENS.to_vec(),
             writes: vec![(memory.addr(), 0, 8)],
             ..HostBlock::default()
         })?;
+        let (neg, copy) = (launch(Op::Unary(Unary::Neg), &memory, 0, 1), launch(Op::Copy, &memory, 1, 2));
+        b.scratch(&neg.op, &neg.inputs, &neg.outputs)?;
         b.begin_capture(None)?;
-        if let Err(error) = b.launch(&copy(&memory)) {
+        if let Err(error) = b.launch(&neg).and_then(|()| b.launch(&copy)) {
             b.abort_capture();
             return Err(error);
         }
-        let exec = b.end_capture(vec![memory.clone()])?.expect("one node");
+        let exec = b.end_capture(vec![memory.clone()])?.expect("two nodes");
         b.replay(&exec, None)?;
-        b.read(memory.addr() + 8, 8)?.wait()
+        let read = b.read(memory.addr() + 16, 8)?;
+        b.poison(memory.addr(), 8)?;
+        b.synchronize()?;
+        read.wait()
     }
+
+    /// Two numbers, and what comes of them.
+    const SEVENS: [u8; 8] = [7; 8];
+    const NEGATED: [u8; 8] = [7, 7, 7, 0x87, 7, 7, 7, 0x87];
 
     #[test]
     fn each_call_fails_once_where_it_is_told_to() {
@@ -277,7 +356,7 @@ mod tests {
             let (mut b, plan) = faulty();
             for nth in [0, 2] {
                 plan.arm(Some(call), nth, false);
-                (0..nth).for_each(|_| assert_eq!(all_calls(&mut b).unwrap(), [7; 8]));
+                (0..nth).for_each(|_| assert_eq!(all_calls(&mut b).unwrap(), NEGATED));
                 let before = plan.count(call);
                 match all_calls(&mut b) {
                     Err(Error::Device { call: name, .. }) => assert_eq!(name, call.name()),
@@ -285,7 +364,8 @@ mod tests {
                 }
                 assert_eq!(plan.count(call), before + 1, "a call that fails counts");
                 assert!(!plan.disarm(), "it fails once");
-                assert_eq!(all_calls(&mut b).unwrap(), [7; 8], "nothing is left of it, no capture either");
+                assert_eq!(all_calls(&mut b).unwrap(), NEGATED, "nothing is left of it, no capture either");
+                assert_eq!((plan.live_memory(), plan.live_executables()), ((0, 0), 0), "{call:?}");
             }
         }
     }
@@ -293,8 +373,9 @@ mod tests {
     #[test]
     fn any_call_can_be_the_nth() {
         for (nth, name) in
-            ["commit", "alloc", "host_write", "begin_capture", "launch", "end_capture", "replay", "read"]
-                .into_iter()
+            "reserve commit alloc host_write scratch begin_capture launch copy end_capture instantiate replay \
+             read poison synchronize wait"
+                .split(' ')
                 .enumerate()
         {
             let (mut b, plan) = faulty();
@@ -323,7 +404,7 @@ mod tests {
         let (mut b, plan) = faulty();
         plan.arm(Some(FaultCall::Read), 0, true);
         assert!(plan.disarm());
-        assert_eq!(all_calls(&mut b).unwrap(), [7; 8]);
-        assert_eq!(FaultCall::ALL.map(|call| plan.count(call)), [1; 8]);
+        assert_eq!(all_calls(&mut b).unwrap(), NEGATED);
+        assert_eq!(FaultCall::ALL.map(|call| plan.count(call)), [1; 15]);
     }
 }

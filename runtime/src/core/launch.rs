@@ -34,7 +34,7 @@ impl Core {
         let result = self.launch_checked(op, inputs, outputs);
         // Whatever failed, a body that swallows it may go another way than it usually does.
         if let (Err(error), Some(run)) = (&result, &mut self.run) {
-            run.fail(format!("{error}"));
+            run.fail(error);
         }
         result
     }

@@ -20,11 +20,13 @@ mod finalize;
 mod frame;
 mod launch;
 mod miss;
+mod live;
 mod run;
 mod save;
 
 pub(crate) use decide::Decision;
 pub(crate) use frame::{FrameState, Symbol};
+pub use live::Live;
 use run::Run;
 pub(crate) use run::RunKind;
 
@@ -305,7 +307,7 @@ impl Core {
         {
             match &mut self.run {
                 // The capture is spoilt, which its end will say.
-                Some(run) if run.kind == RunKind::Record => run.fail(error.to_string()),
+                Some(run) if run.kind == RunKind::Record => run.fail(&error),
                 // Dropping cannot fail: the next call that can reports it.
                 _ => drop(self.deferred.get_or_insert(error)),
             }

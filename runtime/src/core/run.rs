@@ -60,7 +60,7 @@ pub(crate) struct Run {
     slots: Vec<u32>,
     owned: Vec<(u64, SharedMemory)>,
     writes: Vec<u64>,
-    failure: Option<String>,
+    failure: Option<Failure>,
     /// State as it was before an audited body wrote it, with the copy's tensor.
     pub(crate) undo: Vec<(SharedMemory, RawTensor)>,
 }
@@ -77,6 +77,17 @@ impl Redirect {
             copies: 0,
         }
     }
+}
+
+/// The first error of a run that its body may have swallowed.
+#[derive(Clone, Debug)]
+enum Failure {
+    /// The device is lost: whatever the body made of it, this is what the caller must know.
+    Lost {
+        device: String,
+        why: String,
+    },
+    Other(String),
 }
 
 impl Run {
@@ -100,8 +111,11 @@ impl Run {
         self.before
     }
 
-    pub(crate) fn fail(&mut self, why: String) {
-        self.failure.get_or_insert(why);
+    pub(crate) fn fail(&mut self, error: &Error) {
+        self.failure.get_or_insert_with(|| match error {
+            Error::ContextLost { device, why } => Failure::Lost { device: device.clone(), why: why.clone() },
+            other => Failure::Other(other.to_string()),
+        });
     }
 
     pub(crate) fn wrote(&mut self, addr: u64) {
@@ -268,12 +282,15 @@ impl Core {
 
     /// A recording, or an audit, of a body that swallowed an error would be one of something else.
     pub(super) fn check_went_well(&self, run: &Run) -> Result<()> {
-        let Some(why) = &run.failure else { return Ok(()) };
-        Err(Error::Device {
-            device: self.backend.name(),
-            call: "capture",
-            why: format!("{}: an operation failed and the body went on: {why}", run.site),
-        })
+        match run.failure.clone() {
+            None => Ok(()),
+            Some(Failure::Lost { device, why }) => Err(Error::ContextLost { device, why }),
+            Some(Failure::Other(why)) => Err(Error::Device {
+                device: self.backend.name(),
+                call: "capture",
+                why: format!("{}: an operation failed and the body went on: {why}", run.site),
+            }),
+        }
     }
 
     fn finish_recording(&mut self, mut run: Run, key: &KeyWriter, outputs: &Encoder) -> Result<()> {

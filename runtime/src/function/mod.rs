@@ -11,8 +11,9 @@ use crate::{
     bucket::Schedule,
     inputs::{InputKind, InputSpec, Inputs},
     mode::Support,
-    param::{Owned, RetireQueue, next_id},
+    param::{Owned, next_id},
     plan::{Plan, PlanItem, Site},
+    retire::RetireQueue,
 };
 
 mod bind;

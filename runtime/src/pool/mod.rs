@@ -7,6 +7,8 @@
 use rustc_hash::FxHashMap;
 
 mod live_set;
+#[cfg(test)]
+mod model;
 
 pub(crate) use live_set::{Block, LiveSet, guarded, rounded};
 

@@ -117,21 +117,25 @@ fn panics_put_the_state_back() {
 #[test]
 fn copies_that_fail() {
     let mut lost = 0;
-    for nth in 0.. {
-        let (mut rt, faults) = faulty();
-        let graph = bucketed(&mut rt, Mode::Piecewise, false);
-        let states = states(&rt);
-        faults.arm(Some(FaultCall::Launch), nth, false);
-        let outcome = ahead(&mut rt, &graph, &states, || (), |_| ());
-        if faults.disarm() {
-            outcome.unwrap();
-            break;
+    for call in [FaultCall::Launch, FaultCall::Copy] {
+        for nth in 0.. {
+            let (mut rt, faults) = faulty();
+            let graph = bucketed(&mut rt, Mode::Piecewise, false);
+            let states = states(&rt);
+            faults.arm(Some(call), nth, false);
+            let outcome = ahead(&mut rt, &graph, &states, || (), |_| ());
+            if faults.disarm() {
+                outcome.unwrap();
+                break;
+            }
+            let what = format!("{call:?} {nth}");
+            assert!(matches!(outcome, Err(Error::Device { .. })), "{what}: {outcome:?}");
+            let now = held(&mut rt, &states);
+            let changed = now.into_iter().zip([10.0, 20.0]).filter(|(a, b)| a != b).count();
+            assert!(changed <= 1, "{what}: neither was put back");
+            lost += changed;
+            goes_on(&mut rt, &graph, &states);
         }
-        assert!(matches!(outcome, Err(Error::Device { .. })), "launch {nth}: {outcome:?}");
-        let changed = held(&mut rt, &states).into_iter().zip([10.0, 20.0]).filter(|(a, b)| a != b).count();
-        assert!(changed <= 1, "launch {nth}: neither was put back");
-        lost += changed;
-        goes_on(&mut rt, &graph, &states);
     }
     assert_eq!(lost, 2, "one copy back for each state");
 }

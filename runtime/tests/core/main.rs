@@ -21,5 +21,8 @@ mod liveness;
 mod modes;
 mod nets;
 mod panics;
+mod paths;
 mod results;
 mod stale;
+mod threads;
+mod walk;

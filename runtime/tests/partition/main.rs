@@ -5,6 +5,7 @@
 
 mod carry;
 mod corners;
+mod counts;
 #[path = "../common/device.rs"]
 mod device;
 mod identity;

@@ -14,6 +14,7 @@ mod kernels;
 mod memory;
 mod order;
 mod reply;
+mod retired;
 mod stream;
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! An answer from the worker to one caller.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-use crate::{Error, Result, backend::PendingBytes};
+use crate::{
+    Error, Result,
+    backend::PendingBytes,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+};
 
 type Answer = Result<Vec<u8>>;
 

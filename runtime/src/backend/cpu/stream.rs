@@ -5,8 +5,7 @@ use std::{
     hint, mem,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, OnceLock,
         mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
     },
     thread::{self, JoinHandle},
@@ -19,6 +18,7 @@ use super::{
     memory::{Block, Blocks},
     order::Random,
     reply::{Reply, reply},
+    retired::{Retired, Retirement, due},
 };
 use crate::{
     Error, Result,
@@ -60,20 +60,10 @@ pub(super) enum Command {
     Stop,
 }
 
-/// Memory whose last handle is gone.
-struct Retired {
-    addr: u64,
-    /// Free it when this many commands are done.
-    after: u64,
-}
-
 /// What both sides of a stream, and all handles of its memory, share.
 pub(super) struct Shared {
     queue: SyncSender<Command>,
-    /// Commands sent so far, but [`Command::Wake`].
-    sent: AtomicU64,
-    retired: Mutex<Vec<Retired>>,
-    has_retired: AtomicBool,
+    retirement: Retirement,
     /// Why the stream is lost.
     lost: OnceLock<String>,
 }
@@ -82,11 +72,7 @@ impl Shared {
     /// Has the block at `addr` freed when everything sent so far is done. From any thread; never
     /// blocks on the stream, as the worker itself calls it when it drops a graph.
     pub(super) fn retire(&self, addr: u64) {
-        // The last handle's drop comes after the drops of its clones, and a thread that launched
-        // with this memory had one: so its count of commands is seen here.
-        let retired = Retired { addr, after: self.sent.load(Ordering::Acquire) };
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(retired);
-        if !self.has_retired.swap(true, Ordering::AcqRel) {
+        if self.retirement.retire(addr) {
             // A full queue has commands to look after, and an ended worker has freed everything.
             let _ = self.queue.try_send(Command::Wake);
         }
@@ -110,13 +96,7 @@ impl Stream {
     pub(super) fn new(kernel: Kernel, threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
         let failed = |why: String| Error::NoDevice { device: super::NAME.into(), why };
         let (queue, commands) = sync_channel(QUEUE);
-        let shared = Arc::new(Shared {
-            queue,
-            sent: AtomicU64::new(0),
-            retired: Mutex::default(),
-            has_retired: AtomicBool::new(false),
-            lost: OnceLock::new(),
-        });
+        let shared = Arc::new(Shared { queue, retirement: Retirement::default(), lost: OnceLock::new() });
         let worker = Worker {
             shared: shared.clone(),
             commands,
@@ -158,8 +138,7 @@ impl Stream {
     /// [`Error::ContextLost`].
     pub(super) fn send(&self, command: Command) -> Result<()> {
         self.check()?;
-        // Before the send: memory dropped in between waits for this command, not for one less.
-        self.shared.sent.fetch_add(1, Ordering::Release);
+        self.shared.retirement.sending();
         self.shared.queue.send(command).map_err(|_| Error::ContextLost {
             device: super::NAME.into(),
             why: "its thread has ended".into(),
@@ -332,19 +311,9 @@ impl Worker {
     }
 
     fn free_retired(&mut self) {
-        if self.shared.has_retired.load(Ordering::Relaxed) {
-            // Cleared before the list is taken: what comes later sets it again.
-            self.shared.has_retired.swap(false, Ordering::AcqRel);
-            let mut new = self.shared.retired.lock().unwrap_or_else(PoisonError::into_inner);
-            self.retired.extend(new.drain(..));
-        }
-        // In the order of the drops, which is almost that of `after`: a block out of order goes a
-        // little later than it could.
-        while let Some(first) = self.retired.front()
-            && first.after <= self.done
-        {
-            self.blocks.remove(first.addr);
-            self.retired.pop_front();
+        self.shared.retirement.collect(&mut self.retired);
+        while let Some(addr) = due(&mut self.retired, self.done) {
+            self.blocks.remove(addr);
         }
     }
 }

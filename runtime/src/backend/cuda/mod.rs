@@ -20,6 +20,7 @@ mod kernels;
 mod product;
 mod props;
 mod read;
+mod retired;
 mod shared;
 mod staging;
 

@@ -5,13 +5,13 @@ use std::{
     any::Any,
     collections::VecDeque,
     fmt,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use super::driver::{Context, Event, Exec, Graph, Pinned, Pool, Stream};
+use super::{
+    driver::{Context, Event, Exec, Graph, Pinned, Pool, Stream},
+    retired::LetGo,
+};
 use crate::{
     Result,
     backend::{Memory, SharedMemory},
@@ -34,12 +34,9 @@ pub(super) struct Shared {
     pub(super) context: Arc<Context>,
     pub(super) stream: Stream,
     pub(super) pool: Pool,
-    retired: Mutex<Vec<Retired>>,
-    waiting: AtomicBool,
+    retired: LetGo<Retired>,
     /// Executables whose launches may still run, each batch behind an event.
     graveyard: Mutex<VecDeque<(Event, Vec<Retired>)>>,
-    /// The backend is gone: nothing captures on the stream any more.
-    closed: AtomicBool,
     pinned: Mutex<Vec<(Pinned, Event)>>,
 }
 
@@ -56,19 +53,15 @@ impl Shared {
             pool: Pool::new(&context)?,
             context,
             stream,
-            retired: Mutex::default(),
-            waiting: AtomicBool::new(false),
+            retired: LetGo::new(),
             graveyard: Mutex::default(),
-            closed: AtomicBool::new(false),
             pinned: Mutex::default(),
         })
     }
 
     /// Lets go of something, on any thread: only enqueues while the backend lives.
     fn retire(&self, what: Retired) {
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(what);
-        self.waiting.store(true, Ordering::Release);
-        if self.closed.load(Ordering::Acquire) {
+        if self.retired.add(what) {
             self.bury_all();
         }
     }
@@ -78,8 +71,7 @@ impl Shared {
     /// # Errors
     /// As [`Context::check`].
     pub(super) fn drain(&self) -> Result<()> {
-        if self.waiting.load(Ordering::Acquire) {
-            self.waiting.store(false, Ordering::Release);
+        if self.retired.is_waiting() {
             self.bury()?;
         }
         let mut graveyard = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +88,7 @@ impl Shared {
 
     fn bury(&self) -> Result<()> {
         loop {
-            let batch = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
+            let batch = self.retired.take();
             if batch.is_empty() {
                 return Ok(());
             }
@@ -142,7 +134,7 @@ impl Shared {
 
     /// The backend is being dropped.
     pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        self.retired.close();
         self.bury_all();
     }
 

@@ -1,0 +1,50 @@
+//! What handles let go of, until the backend frees it: in the order of the stream, never inside a capture.
+
+use crate::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// A list that any thread adds to and the backend empties, as long as there is one.
+#[derive(Debug)]
+pub(super) struct LetGo<T> {
+    list: Mutex<Vec<T>>,
+    any: AtomicBool,
+    /// The backend is gone: nothing captures on the stream any more.
+    closed: AtomicBool,
+}
+
+impl<T> LetGo<T> {
+    pub(super) fn new() -> Self {
+        Self { list: Mutex::new(Vec::new()), any: AtomicBool::new(false), closed: AtomicBool::new(false) }
+    }
+
+    /// Adds something, on any thread. `true` when the backend is gone, and the caller must free what is in
+    /// the list.
+    pub(super) fn add(&self, what: T) -> bool {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+        self.any.store(true, Ordering::Release);
+        // The list's lock orders this after `close` if the last `take` came before the push.
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Whether there is anything to take: cheap, for every call of the backend.
+    pub(super) fn is_waiting(&self) -> bool {
+        if !self.any.load(Ordering::Acquire) {
+            return false;
+        }
+        // Cleared before the list is taken: what comes later sets it again.
+        self.any.store(false, Ordering::Release);
+        true
+    }
+
+    /// Everything that was added and not taken yet.
+    pub(super) fn take(&self) -> Vec<T> {
+        std::mem::take(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The backend is gone. Whatever was added before is in the list now, or its adder frees it.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+}

@@ -1,0 +1,110 @@
+//! The representative program: it makes every call that a backend has.
+
+use std::sync::Arc;
+
+use graphable::{
+    Mode, Param, Result, Runtime, Schedule, State, Step,
+    backend::faulty::{FaultPlan, FaultyBackend},
+    ops,
+};
+
+use crate::support::*;
+
+const ROWS: &[Dim] = &[Dim::Symbol(0), Dim::Const(2)];
+/// Sizes of the calls, one step each: warm-up, recording, replay, another bucket, back again.
+pub(super) const SIZES: [usize; 8] = [3, 4, 3, 2, 1, 2, 4, 1];
+
+/// How it is run.
+#[derive(Clone, Copy)]
+pub(super) struct Setup {
+    pub(super) mode: Mode,
+    pub(super) audited: bool,
+}
+
+impl std::fmt::Display for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.mode, if self.audited { ", audited" } else { "" })
+    }
+}
+
+/// A runtime that fails as `plan` says, from its first call on.
+pub(super) fn open(plan: &Arc<FaultPlan>) -> Result<Runtime> {
+    let inner = crate::device::backend(options());
+    Runtime::with_backend(Box::new(FaultyBackend::new(inner, Arc::clone(plan))))
+}
+
+/// Everything that lives longer than a step.
+pub(super) struct Program {
+    graph: Graph,
+    w: Param<f32>,
+    counter: State<f32>,
+}
+
+impl Program {
+    pub(super) fn new(rt: &mut Runtime, setup: Setup) -> Result<Self> {
+        let w = Param::new(rt, &[2, 2], &[2.0, 0.0, 0.0, 3.0])?;
+        let counter = State::new(rt, &[2], &[0.0; 2])?;
+        let inputs = vec![host("x", ROWS), device("d", ROWS), scalar("s")];
+        let spec = Spec { symbols: &["B"], ..Spec::inputs(inputs) };
+        let spec = spec.mode(setup.mode).with(|o| {
+            o.bucket("B", Schedule::new([2, 4]));
+            o.audit_every(if setup.audited { 2 } else { 0 });
+        });
+        Ok(Self { graph: spec.try_build(rt)?, w, counter })
+    }
+
+    /// `((x + d) w^T) * s + counter`, after adding 1 to the counter; through a region that reads.
+    fn call<'s>(&self, step: &Step<'s>, n: usize) -> Result<T<'s>> {
+        let x: Vec<f32> = (0..2 * n).map(|i| i as f32).collect();
+        let d = step.tensor(&[n, 2], &vec![0.5; 2 * n])?;
+        let Self { graph, w, counter } = self;
+        graph.call(step, &[In::Host((&x).into()), In::Device(&d), In::Scalar(10.0)], (w, counter), |cx, a| {
+            let (h,) = seg!("a", cx, (&a.t[0], &a.t[1], w, counter), |k| {
+                let next = ops::add(&ops::load(k.0.scope(), k.3)?, &ops::full(k.0.scope(), &[2], 1.0f32)?)?;
+                ops::store(k.3, &next)?;
+                Ok((ops::linear(&ops::add(k.0, k.1)?, k.2)?,))
+            })?;
+            let e = if graph.is(Mode::Full) {
+                eager!("e", Always, cx, |_e| ops::mul(&h, &a.scalars[0]))
+            } else {
+                eager!("e", cx, |e| {
+                    let seen = e.read(&h)?;
+                    assert_eq!(seen, projected(n), "a region must not see wrong values");
+                    ops::mul(&h, &a.scalars[0])
+                })
+            };
+            seg!("b", cx, (&e, counter), |k| ops::add(k.0, k.1))
+        })
+    }
+
+    pub(super) fn reset(&self, step: &Step<'_>, count: f32) -> Result<()> {
+        ops::store(&self.counter, &step.tensor(&[2], &[count; 2])?)
+    }
+
+    /// One step of the program.
+    pub(super) fn step(&self, rt: &mut Runtime, n: usize) -> Result<Vec<f32>> {
+        let step = rt.step()?;
+        let y = self.call(&step, n)?;
+        let later = step.read_later(&y)?;
+        step.synchronize()?;
+        later.wait()
+    }
+
+    /// Runs all steps until the first error; tells which step it was.
+    pub(super) fn run(&self, rt: &mut Runtime) -> Result<(), (usize, graphable::Error)> {
+        for (i, &n) in SIZES.iter().enumerate() {
+            let y = self.step(rt, n).map_err(|e| (i, e))?;
+            assert_eq!(y, expected(n, (i + 1) as f32), "step {i}");
+        }
+        Ok(())
+    }
+}
+
+fn projected(n: usize) -> Vec<f32> {
+    (0..2 * n).map(|i| (i as f32 + 0.5) * if i % 2 == 0 { 2.0 } else { 3.0 }).collect()
+}
+
+/// What a call of size `n` gives when the counter is at `count` after it.
+pub(super) fn expected(n: usize, count: f32) -> Vec<f32> {
+    projected(n).iter().map(|v| v * 10.0 + count).collect()
+}
