@@ -10,8 +10,10 @@ use crate::{
     DType, Device, Event, Result, Stats, Step,
     backend::{Backend, HostBlock, Op, View},
     core::Core,
+    inspect::{GraphTree, Topology},
     key::KeyWriter,
     layout::{Layout, Marks},
+    lifecycle::Hooks,
     param::{Owned, RetireQueue, next_id},
     tensor::RawTensor,
 };
@@ -28,6 +30,7 @@ pub struct Runtime {
     writers: RefCell<Vec<KeyWriter>>,
     /// Whether segments go through the tree now.
     pub(crate) graphs: Cell<bool>,
+    pub(crate) hooks: Hooks,
 }
 
 impl Runtime {
@@ -51,6 +54,7 @@ impl Runtime {
             retire: Arc::default(),
             writers: RefCell::default(),
             graphs: Cell::new(false),
+            hooks: Hooks::default(),
         })
     }
 
@@ -70,8 +74,9 @@ impl Runtime {
     pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
         let retired = self.retire.take();
         self.graphs.set(false);
-        self.core.get_mut().begin_step(&retired)?;
-        Ok(Step::new(self))
+        let begun = self.core.get_mut().begin_step(&retired);
+        self.tell_hooks();
+        begun.map(|()| Step::new(self))
     }
 
     /// Name of the device, such as `cpu`.
@@ -102,6 +107,29 @@ impl Runtime {
     /// Undoes [`close_capture`](Self::close_capture).
     pub fn open_capture(&self) {
         self.core.borrow_mut().closed = false;
+    }
+
+    /// The recordings now: what follows what, what is alive where, how often each was hit, what it takes.
+    pub fn tree(&self) -> GraphTree {
+        self.core.borrow().tree_view()
+    }
+
+    /// A recording as the device has it: kernels, copies, fills, and what waits for what. `node` is its id
+    /// in [`tree`](Self::tree). `None` when there is no such recording (any more).
+    ///
+    /// The CPU gives its recorded commands. CUDA gives what the driver says of the graph, which is read while
+    /// it is captured: [`keep_topology`](Self::keep_topology) must have been on by then.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) when it was not.
+    pub fn topology(&self, node: usize) -> Option<Result<Topology>> {
+        self.core.borrow().topology(node)
+    }
+
+    /// Whether recordings made from now on keep what [`topology`](Self::topology) gives, where that costs
+    /// something. Off at first.
+    pub fn keep_topology(&self, on: bool) {
+        self.core.borrow_mut().backend.keep_topology(on);
     }
 
     /// Waits until the device has done everything.

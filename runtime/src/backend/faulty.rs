@@ -182,6 +182,10 @@ impl Backend for FaultyBackend {
         self.inner.end_capture(retain)
     }
 
+    fn keep_topology(&mut self, on: bool) {
+        self.inner.keep_topology(on);
+    }
+
     fn abort_capture(&mut self) {
         self.inner.abort_capture();
     }

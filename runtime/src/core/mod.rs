@@ -20,11 +20,13 @@ mod frame;
 mod launch;
 mod run;
 mod save;
+mod tree_view;
 
 pub(crate) use decide::Decision;
 pub(crate) use frame::{FrameState, Symbol};
 use run::Run;
 pub(crate) use run::RunKind;
+pub(crate) use tree_view::EntryBlock;
 
 /// Where a tensor's memory lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! One execution of a segment body: in warm-up, while recording, or for an audit.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-use super::{Core, Home, Phase, Slot};
+use super::{Core, EntryBlock, Home, Phase, Slot};
 use crate::{
     Error, Result,
     backend::SharedMemory,
@@ -40,6 +41,8 @@ pub(crate) struct Run {
     own: FxHashMap<u64, u64>,
     slots: Vec<u32>,
     owned: Vec<(u64, SharedMemory)>,
+    /// What was alive in the pool at its start; only of recordings.
+    alive: Vec<EntryBlock>,
     writes: Vec<u64>,
     failure: Option<String>,
     /// State as it was before an audited body wrote it, with the copy's tensor.
@@ -108,8 +111,10 @@ impl Core {
         }
         known.extend(owned.iter().map(|(_, m)| (m.addr(), m.addr() + m.len())));
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.state() };
+        let mut alive = Vec::new();
         if kind == RunKind::Record {
             self.backend.begin_capture(self.pending.as_ref())?;
+            alive = self.alive_in_pool();
         }
         if kind != RunKind::Audit {
             self.pool.begin_body();
@@ -127,6 +132,7 @@ impl Core {
             own: FxHashMap::default(),
             slots: Vec::new(),
             owned,
+            alive,
             writes: Vec::new(),
             failure: None,
             undo: Vec::new(),
@@ -271,6 +277,7 @@ impl Core {
             let first =
                 self.save_memory(&writes).and_then(|()| self.backend.replay(exec, self.pending.take()));
             if let Err(error) = first {
+                self.tree.never_ran(run.site, &**exec, &error);
                 self.run = Some(run);
                 self.abort_run();
                 return Err(error);
@@ -285,6 +292,7 @@ impl Core {
         let node = self.tree.insert(Node {
             site: run.site,
             identity: run.identity,
+            caller: self.tree.caller(),
             group: run.group,
             parent: self.tree.cursor(),
             entry: run.entry,
@@ -296,8 +304,12 @@ impl Core {
             outputs,
             owned,
             writes,
+            alive: run.alive.into(),
+            pool_bytes: self.pool.body_bytes(),
             hits: 0,
             likely: None,
+            children: SmallVec::new(),
+            after_eager: false,
         });
         self.tree.follow(node);
         self.log.recorded(run.site, node);

@@ -6,6 +6,7 @@ use crate::{
     Error, Result, Runtime, Step,
     bucket::Schedule,
     inputs::{InputKind, InputSpec, Inputs},
+    lifecycle::GraphId,
     mode::Support,
     param::{Owned, RetireQueue, next_id},
     plan::{Plan, PlanItem, Site},
@@ -120,6 +121,11 @@ impl Function {
             block,
             not_full,
         })
+    }
+
+    /// By which hooks and trees know the graph object.
+    pub fn id(&self) -> GraphId {
+        GraphId(self.id)
     }
 
     /// Starts to collect the inputs of a call.
