@@ -46,8 +46,8 @@ fn apart(
     {
         z = ops::add(&y, one)?;
     } else {
-        let minus = ops::neg(one)?;
-        z = ops::add(&y, &minus)?;
+        let less = ops::sub(&y, one)?;
+        z = ops::scale(&less, 1.0)?;
     }
     ops::scale(&z, 2.0)
 }

@@ -15,6 +15,8 @@ mod buckets;
 mod device;
 mod eviction;
 mod faults;
+mod hooks;
+mod inspect;
 mod lifecycle;
 mod limits;
 mod liveness;
