@@ -146,9 +146,65 @@ fn edge(from: usize, to: usize, data: CUedge) -> GraphEdge {
 
 #[cfg(test)]
 mod tests {
-    use cudarc::driver::sys::CUgraphNodeType as Type;
+    use std::{ffi::CString, io::Write as _};
 
-    use super::*;
+    use cudarc::driver::sys::{self, CUgraphNodeType as Type};
+
+    use super::{
+        super::{Context, Event, Pool, Stream},
+        *,
+    };
+
+    /// Against the driver's own list of nodes, and its own dump of the graph.
+    #[test]
+    fn our_dump_is_the_drivers() {
+        let context = match Context::open(0) {
+            Ok(context) => context,
+            Err(error) => {
+                // A closed standard error is no reason to fail.
+                let _ = writeln!(std::io::stderr(), "GPU tests: skipped our_dump_is_the_drivers: {error}");
+                return;
+            }
+        };
+        let (main, side) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
+        let pool = Pool::new(&context).unwrap();
+        let addr = pool.alloc(&main, 4096, "a test").unwrap();
+        main.synchronize().unwrap();
+        let event = || Event::new(&context, false).unwrap();
+        let (forked, joined) = (event(), event());
+        main.begin_capture().unwrap();
+        main.fill(addr, 1, 1024).unwrap();
+        forked.record(&main).unwrap();
+        side.wait_for(&forked).unwrap();
+        main.fill(addr, 2, 512).unwrap();
+        side.fill(addr + 1024, 3, 256).unwrap();
+        joined.record(&side).unwrap();
+        main.wait_for(&joined).unwrap();
+        main.fill(addr + 2048, 4, 128).unwrap();
+        let graph = main.end_capture().unwrap();
+        let ours = graph.topology(|_| None).unwrap();
+
+        let mut nodes = 0;
+        // SAFETY: with a null list only the number is written; the graph lives.
+        let code = unsafe { sys::cuGraphGetNodes(graph.raw().cast(), std::ptr::null_mut(), &mut nodes) };
+        assert_eq!((code, ours.nodes.len()), (sys::CUresult::CUDA_SUCCESS, nodes));
+        let path = std::env::temp_dir().join(format!("graphable-dump-{}.dot", std::process::id()));
+        let name = CString::new(path.to_str().unwrap()).unwrap();
+        // SAFETY: the graph lives, the path is terminated; the driver writes a file.
+        let code = unsafe { sys::cuGraphDebugDotPrint(graph.raw().cast(), name.as_ptr(), 0) };
+        assert_eq!(code, sys::CUresult::CUDA_SUCCESS);
+        let dump = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(ours.edges.len(), dump.matches("->").count(), "{dump}");
+
+        assert_eq!((nodes, ours.edges.len(), ours.count(NodeKind::Fill)), (4, 4, 4), "a diamond: {ours}");
+        let mut bytes: Vec<_> = ours.nodes.iter().map(|n| n.bytes).collect();
+        bytes.sort_unstable();
+        assert_eq!(bytes, [Some(128), Some(256), Some(512), Some(1024)]);
+        assert!(ours.edges.iter().all(|e| (e.kind, e.from_port, e.to_port) == (EdgeKind::Full, 0, 0)));
+        pool.free(&main, addr).unwrap();
+        main.synchronize().unwrap();
+    }
 
     #[test]
     fn kinds_are_those_of_the_headers() {
