@@ -8,6 +8,11 @@ use graphable::prelude::*;
 /// Elements of the input.
 pub const ELEMENTS: usize = 64;
 
+/// What the way depends on.
+fn positive(cx: &Eager, y: &Tensor<f32>) -> Result<bool> {
+    Ok(cx.item(&ops::sum(y, 0)?)? > 0.0)
+}
+
 /// Both branches leave the same blocks of memory alive, so they share what follows: four recordings.
 #[graphable]
 pub fn branchy(
@@ -19,7 +24,7 @@ pub fn branchy(
     let y = ops::mul(x, x)?;
     let z;
     if #[eager(cx)]
-    (cx.item(&ops::sum(&y, 0)?)? > 0.0)
+    positive(cx, &y)?
     {
         z = ops::add(&y, one)?;
     } else {
@@ -40,7 +45,7 @@ pub fn apart(
     let y = ops::mul(x, x)?;
     let z;
     if #[eager(cx)]
-    (cx.item(&ops::sum(&y, 0)?)? > 0.0)
+    positive(cx, &y)?
     {
         z = ops::add(&y, one)?;
     } else {

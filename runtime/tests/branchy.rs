@@ -10,6 +10,11 @@ use graphable::{
 #[path = "common/device.rs"]
 mod device;
 
+/// What the way depends on.
+fn positive(cx: &Eager, y: &Tensor<f32>) -> Result<bool> {
+    Ok(cx.item(&ops::sum(y, 0)?)? > 0.0)
+}
+
 /// Both branches leave the same blocks alive: what follows is shared.
 #[graphable]
 fn branchy(
@@ -21,7 +26,7 @@ fn branchy(
     let y = ops::mul(x, x)?;
     let z;
     if #[eager(cx)]
-    (cx.item(&ops::sum(&y, 0)?)? > 0.0)
+    positive(cx, &y)?
     {
         z = ops::add(&y, one)?;
     } else {
@@ -42,7 +47,7 @@ fn apart(
     let y = ops::mul(x, x)?;
     let z;
     if #[eager(cx)]
-    (cx.item(&ops::sum(&y, 0)?)? > 0.0)
+    positive(cx, &y)?
     {
         z = ops::add(&y, one)?;
     } else {
@@ -64,7 +69,7 @@ macro_rules! alternated {
         let mut rt = Runtime::new(device::device(options)).unwrap();
         let one = Param::new(&rt, &[64], &[1.0; 64]).unwrap();
         let graph = $graph::builder().build(&mut rt).unwrap();
-        let mut call = |rt: &mut Runtime, i: usize| {
+        let call = |rt: &mut Runtime, i: usize| {
             let x = (i % 2) as f32;
             let step = rt.step().unwrap();
             let y = graph.call(&step, &[x; 64], &one).unwrap();
@@ -102,7 +107,10 @@ fn branches_that_leave_one_state_share_their_tail() {
     // `y` and `z`, whichever way: the arena is as large as one of them.
     let state = &tree.states[tail.entry];
     assert_eq!(state.blocks, [(0, 256), (256, 256)]);
-    assert_eq!((tree.pool_bytes, root.pool_bytes, plus.pool_bytes, minus.pool_bytes), (512, 256, 512, 512));
+    assert_eq!(
+        (tree.needed_pool_bytes(), root.pool_bytes, plus.pool_bytes, minus.pool_bytes),
+        (512, 256, 512, 512)
+    );
     // Each call replays three of the four from now on.
     let later = rt.tree();
     let hits = |id| later.node(id).unwrap().hits - tree.node(id).unwrap().hits;
@@ -126,7 +134,7 @@ fn branches_that_leave_two_states_have_two_tails() {
     assert_eq!(tree.states[plus.exit].blocks, [(0, 256), (256, 256)]);
     assert_eq!(tree.states[minus.exit].blocks, [(0, 256), (512, 256)]);
     // The larger way needs three blocks, the other two: the arena has room for three, not for five.
-    assert_eq!((plus.pool_bytes, minus.pool_bytes, tree.pool_bytes), (512, 768, 768));
+    assert_eq!((plus.pool_bytes, minus.pool_bytes, tree.needed_pool_bytes()), (512, 768, 768));
     assert_eq!(rt.tree().nodes.len(), 5);
 }
 
@@ -141,7 +149,8 @@ fn the_text_is_pinned() {
         tree.executable_bytes = 0;
         tree.to_string()
     };
-    for (name, tree) in [("branchy", alternated!(BranchyGraph, 4).1), ("apart", alternated!(ApartGraph, 4).1)] {
+    for (name, tree) in [("branchy", alternated!(BranchyGraph, 4).1), ("apart", alternated!(ApartGraph, 4).1)]
+    {
         let path = format!("{}/tests/trees/{name}.txt", env!("CARGO_MANIFEST_DIR"));
         let text = shown(tree);
         if std::env::var_os("GRAPHABLE_BLESS").is_some() {

@@ -77,8 +77,12 @@ impl fmt::Display for GraphTree {
         )?;
         writeln!(
             f,
-            "bytes: pool {}, results {}, eager {}, executables {}",
-            self.pool_bytes, self.result_bytes, self.eager_bytes, self.executable_bytes
+            "bytes: pool {} (recordings need {}), results {}, eager {}, executables {}",
+            self.pool_bytes,
+            self.needed_pool_bytes(),
+            self.result_bytes,
+            self.eager_bytes,
+            self.executable_bytes
         )?;
         let mut shown = HashSet::new();
         for function in &self.functions {
@@ -101,29 +105,49 @@ impl fmt::Display for GraphTree {
     }
 }
 
+/// A node and how its lines start.
+struct Place {
+    id: usize,
+    first: String,
+    rest: String,
+}
+
+impl Place {
+    /// What follows a node whose lines start with `indent`, last first.
+    fn below(indent: &str, nodes: &[usize]) -> Vec<Self> {
+        if let [id] = *nodes {
+            return vec![Self { id, first: indent.to_owned(), rest: indent.to_owned() }];
+        }
+        let last = nodes.len().saturating_sub(1);
+        let place = |(index, &id): (usize, &usize)| {
+            let (first, rest) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            Self { id, first: format!("{indent}{first}"), rest: format!("{indent}{rest}") }
+        };
+        nodes.iter().enumerate().rev().map(place).collect()
+    }
+}
+
 impl GraphTree {
     /// What follows `from`. A single way goes straight down; branches are indented. No recursion: ways can
     /// be as long as programs run.
     fn ways(&self, f: &mut fmt::Formatter<'_>, from: &[usize], shown: &mut HashSet<usize>) -> fmt::Result {
-        let mut todo: Vec<(usize, usize)> = from.iter().rev().map(|&id| (id, 1)).collect();
-        while let Some((id, depth)) = todo.pop() {
+        let mut todo: Vec<Place> = Place::below("  ", from);
+        while let Some(Place { id, first, rest }) = todo.pop() {
             let Some(node) = self.node(id) else { continue };
-            let indent = "  ".repeat(depth);
             if !shown.insert(id) {
-                writeln!(f, "{indent}-> {id}, above")?;
+                writeln!(f, "{first}-> {id}, above")?;
                 continue;
             }
-            self.line(f, node, &indent)?;
-            let deeper = depth + usize::from(node.children.len() > 1);
-            todo.extend(node.children.iter().rev().map(|&child| (child, deeper)));
+            self.line(f, node, &first, &rest)?;
+            todo.extend(Place::below(&rest, &node.children));
         }
         Ok(())
     }
 
-    fn line(&self, f: &mut fmt::Formatter<'_>, node: &TreeNode, indent: &str) -> fmt::Result {
+    fn line(&self, f: &mut fmt::Formatter<'_>, node: &TreeNode, first: &str, indent: &str) -> fmt::Result {
         writeln!(
             f,
-            "{indent}{} [{}] {}, {}, s{} -> s{}, pool {} B",
+            "{first}{} [{}] {}, {}, s{} -> s{}, pool {} B",
             node.id,
             node.segment,
             counted(node.kernels, "kernel", "kernels"),

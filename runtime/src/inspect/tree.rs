@@ -19,8 +19,8 @@ pub struct GraphTree {
     /// States of the pool at the nodes' ends. The first is the empty one; the others come in the order of
     /// the nodes.
     pub states: Vec<TreeState>,
-    /// Bytes of the pool that were ever in use at once. Ways through the tree lie over each other: this is
-    /// what the largest of them needed, not their sum.
+    /// Bytes of the pool that were ever in use at once, also by what is no recording: a warm-up does not know
+    /// yet which blocks leave the call.
     pub pool_bytes: u64,
     /// The same for the arena of results, which outlive their call.
     pub result_bytes: u64,
@@ -191,6 +191,12 @@ impl GraphTree {
     /// Number of nodes that calls were seen to begin with.
     pub fn roots(&self) -> usize {
         self.nodes.iter().filter(|n| n.root).count()
+    }
+
+    /// Bytes of the pool that the recordings need. Ways through the tree lie over each other: it is what the
+    /// largest of them needs, not their sum.
+    pub fn needed_pool_bytes(&self) -> u64 {
+        self.nodes.iter().map(|n| n.pool_bytes).max().unwrap_or(0)
     }
 
     /// As Graphviz: `dot -Tsvg`. Nodes are recordings, arrows what followed what.
