@@ -25,3 +25,16 @@ pub(crate) fn name(decision: &Result<Decision>, fell_back: bool) -> &'static str
         Err(_) => "failed",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn a_fallback_is_no_warm_up() {
+        assert_eq!(name(&Ok(Decision::Run(RunKind::Warm)), false), "warm-up");
+        assert_eq!(name(&Ok(Decision::Run(RunKind::Warm)), true), "fallback");
+        assert_eq!(name(&Err(Error::NeverComputed { op: "a test" }), false), "failed");
+    }
+}

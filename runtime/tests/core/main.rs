@@ -25,3 +25,4 @@ mod nets;
 mod panics;
 mod results;
 mod stale;
+mod timeline;
