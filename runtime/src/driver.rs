@@ -2,6 +2,8 @@
 
 use std::any::TypeId;
 
+use tracing::{field, span::EnteredSpan};
+
 use crate::{
     Error, Result, Runtime,
     core::{Decision, Phase, RunKind},
@@ -10,6 +12,7 @@ use crate::{
     mode::Support,
     output::{Decoder, Encoder, LiveOut},
     plan::Site,
+    timeline,
     tree::Identity,
 };
 
@@ -73,15 +76,17 @@ impl<'s> Driver<'s> {
 struct Direct<'s> {
     rt: &'s Runtime,
     before: Phase,
+    _span: EnteredSpan,
 }
 
 impl<'s> Direct<'s> {
     fn enter(rt: &'s Runtime, site: &'static Site) -> Result<Self> {
+        let span = timeline::span!("segment", segment = %site, decision = "no graph").entered();
         let mut core = rt.core.borrow_mut();
         let before = core.phase;
         core.phase = Phase::Segment(site);
         drop(core);
-        Ok(Self { rt, before })
+        Ok(Self { rt, before, _span: span })
     }
 }
 
@@ -123,13 +128,19 @@ impl Runtime {
         O: LiveOut<'s>,
         E: From<Error>,
     {
+        let span = timeline::span!("segment", segment = %site, decision = field::Empty).entered();
         let mut key = self.take_writer();
         write(&mut key);
-        let decision = {
+        let (decision, fell_back) = {
             let mut core = self.core.borrow_mut();
             core.frame_key(&mut key);
-            core.decide(site, identity, &key)
+            let fallbacks = core.log.stats.fallbacks;
+            let decision = core.decide(site, identity, &key);
+            (decision, core.log.stats.fallbacks > fallbacks)
         };
+        if !span.is_disabled() {
+            span.record("decision", timeline::name(&decision, fell_back));
+        }
         let result = match decision {
             Ok(Decision::Replayed(entries)) => Ok(O::decode(&mut Decoder::new(self, entries))),
             Ok(Decision::Run(kind)) => self.run_body(kind, site, identity, &mut key, write, body),
@@ -137,6 +148,7 @@ impl Runtime {
             Err(error) => Err(error.into()),
         };
         self.put_writer(key);
+        self.tell_hooks();
         result
     }
 

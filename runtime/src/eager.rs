@@ -2,6 +2,8 @@
 
 use std::{fmt, ops::Deref};
 
+use tracing::span::EnteredSpan;
+
 use crate::{
     Element, Error, Event, Result, Runtime, Scope, Stats, Tensor,
     backend::{HostBlock, PendingBytes},
@@ -10,6 +12,7 @@ use crate::{
     output::{Decoder, Encoder, LiveOut},
     plan::Site,
     tensor::RawTensor,
+    timeline,
 };
 
 /// The right to look at device data: given by a [`Step`](crate::Step) and by `#[eager(cx)]`.
@@ -170,12 +173,14 @@ impl<T: Element> PendingRead<T> {
 /// An open eager region; closes when dropped, also by `?`, `break`, `return` and panics.
 pub struct Region<'s> {
     eager: Eager<'s>,
+    _span: EnteredSpan,
 }
 
 impl<'s> Region<'s> {
     pub(crate) fn open(rt: &'s Runtime, site: &'static Site) -> Self {
+        let span = timeline::span!("eager", boundary = %site).entered();
         rt.core.borrow_mut().begin_region(site);
-        Self { eager: Eager { rt } }
+        Self { eager: Eager { rt }, _span: span }
     }
 
     /// Moves the tensors of the region's result into their recorded slots.

@@ -87,6 +87,11 @@ impl Plan {
         self.items.iter().filter(|i| matches!(i, PlanItem::Segment { .. })).count()
     }
 
+    /// The parts, which of them become graphs, and why the others do not.
+    pub fn report(&self) -> crate::inspect::PlanReport {
+        crate::inspect::PlanReport::of(self)
+    }
+
     /// Number of `#[eager]` boundaries in the source.
     pub fn boundaries(&self) -> usize {
         self.items.iter().filter(|i| matches!(i, PlanItem::Boundary { .. })).count()

@@ -10,8 +10,10 @@ use crate::{
     CopiedSlot, DType, Device, Event, Result, Stats, Step,
     backend::{Backend, HostBlock, Op, View},
     core::Core,
+    inspect::{GraphTree, Topology},
     key::KeyWriter,
     layout::{Layout, Marks},
+    lifecycle::Hooks,
     param::{Owned, next_id},
     retire::RetireQueue,
     scope::Switches,
@@ -32,6 +34,7 @@ pub struct Runtime {
     pub(crate) graphs: Cell<bool>,
     /// Scopes that switch graphs on or off.
     pub(crate) switches: RefCell<Switches>,
+    pub(crate) hooks: Hooks,
 }
 
 impl Runtime {
@@ -56,6 +59,7 @@ impl Runtime {
             writers: RefCell::default(),
             graphs: Cell::new(false),
             switches: RefCell::default(),
+            hooks: Hooks::default(),
         })
     }
 
@@ -76,8 +80,9 @@ impl Runtime {
         let retired = self.retire.take();
         self.graphs.set(false);
         self.switches.get_mut().end_step();
-        self.core.get_mut().begin_step(&retired)?;
-        Ok(Step::new(self))
+        let begun = self.core.get_mut().begin_step(&retired);
+        self.tell_hooks();
+        begun.map(|()| Step::new(self))
     }
 
     /// Name of the device, such as `cpu`.
@@ -113,6 +118,29 @@ impl Runtime {
     /// Undoes [`close_capture`](Self::close_capture).
     pub fn open_capture(&self) {
         self.core.borrow_mut().closed = false;
+    }
+
+    /// The recordings now: what follows what, what is alive where, how often each was hit, what it takes.
+    pub fn tree(&self) -> GraphTree {
+        self.core.borrow().tree_view()
+    }
+
+    /// A recording as the device has it: kernels, copies, fills, and what waits for what. `node` is its id
+    /// in [`tree`](Self::tree). `None` when there is no such recording (any more).
+    ///
+    /// The CPU gives its recorded commands. CUDA gives what the driver says of the graph, which is read while
+    /// it is captured: [`keep_topology`](Self::keep_topology) must have been on by then.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) when it was not.
+    pub fn topology(&self, node: usize) -> Option<Result<Topology>> {
+        self.core.borrow().topology(node)
+    }
+
+    /// Whether recordings made from now on keep what [`topology`](Self::topology) gives, where that costs
+    /// something. Off at first.
+    pub fn keep_topology(&self, on: bool) {
+        self.core.borrow_mut().backend.keep_topology(on);
     }
 
     /// Waits until the device has done everything.

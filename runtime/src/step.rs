@@ -2,7 +2,9 @@
 
 use std::{fmt, ops::Deref};
 
-use crate::{Eager, Runtime};
+use tracing::span::EnteredSpan;
+
+use crate::{Eager, Runtime, timeline};
 
 /// One generation of tensors, and the capability to look at them.
 ///
@@ -11,11 +13,12 @@ use crate::{Eager, Runtime};
 /// at its end, so forgetting it is harmless.
 pub struct Step<'s> {
     eager: Eager<'s>,
+    _span: EnteredSpan,
 }
 
 impl<'s> Step<'s> {
     pub(crate) fn new(rt: &'s Runtime) -> Self {
-        Self { eager: Eager { rt } }
+        Self { eager: Eager { rt }, _span: timeline::span!("step").entered() }
     }
 }
 

@@ -23,6 +23,10 @@ fn embed(args: &[&str]) -> Output {
     run(env!("CARGO_BIN_EXE_embed"), args)
 }
 
+fn tree(args: &[&str]) -> Output {
+    run(env!("CARGO_BIN_EXE_tree"), args)
+}
+
 fn json(output: &Output) -> serde_json::Value {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{err}");
@@ -192,4 +196,85 @@ fn embed_explains_bad_input() {
     says(&["model.safetensors"]);
     let err = refused(&embed(&["alone"]));
     assert!(err.contains("SENTENCE"), "{err}");
+}
+
+/// What a run that must succeed printed.
+fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn tree_shows_the_branchy_program_in_three_formats() {
+    let on = |args: &[&str]| tree(&[args, &["--device", "cpu"]].concat());
+    for (program, recordings, roots) in [("branchy", 4, 1), ("apart", 5, 1)] {
+        let text = printed(&on(&[program]));
+        assert!(text.contains(&format!("cpu: {recordings} recordings, {roots} root, ")), "{text}");
+        assert!(
+            text.contains(&format!("{program} (examples/src/branchy.rs): 5 parts, 4 of them graphs")),
+            "{text}"
+        );
+        let value = json(&on(&[program, "--format", "json"]));
+        assert_eq!(value["tree"]["nodes"].as_array().unwrap().len(), recordings);
+        assert_eq!((&value["plan"]["graphable"], &value["recording"]), (&4.into(), &serde_json::Value::Null));
+        let dot = printed(&on(&[program, "--format", "dot"]));
+        assert!(dot.starts_with("digraph tree {") && dot.matches(" [label=").count() == recordings, "{dot}");
+    }
+    let one = printed(&on(&["branchy", "--recording", "0"]));
+    assert!(one.starts_with("1 node, 0 edges") && one.contains("kernel mul"), "{one}");
+    let dot = printed(&on(&["branchy", "--recording", "0", "--format", "dot"]));
+    assert!(dot.starts_with("digraph recording {"), "{dot}");
+    let value = json(&on(&["branchy", "--recording", "0", "--format", "json"]));
+    assert_eq!(value["recording"]["nodes"][0]["name"], "mul");
+    let whole = printed(&on(&["branchy", "--mode", "none"]));
+    assert!(whole.contains("cpu: 0 recordings, 0 roots"), "{whole}");
+}
+
+#[test]
+fn tree_shows_a_model_and_writes_its_timeline() {
+    let folder = Folder::new("tree");
+    let model = tiny_model(&folder);
+    let file = folder.0.join("timeline.json");
+    let path = file.display().to_string();
+    let args = ["decode", "--model", &model, "--device", "cpu", "--format", "json", "--timeline", &path];
+    let output = tree(&[&args[..], &["--quiet"]].concat());
+    let value = json(&output);
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let functions: Vec<_> =
+        value["tree"]["functions"].as_array().unwrap().iter().map(|f| &f["name"]).collect();
+    assert_eq!(functions, ["prefill", "decode"]);
+    // Of one token: the embedding, two segments a layer, and the logits.
+    let nodes = value["tree"]["nodes"].as_array().unwrap();
+    let decode = nodes.iter().filter(|n| n["function"] == "decode").count();
+    assert_eq!(decode, 2 + 2 * tiny::LAYERS);
+
+    let timeline: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let of = |name: &str, phase: &str| {
+        timeline.iter().filter(|e| e["name"] == name && e["ph"] == phase).collect::<Vec<_>>()
+    };
+    for name in ["step", "call", "segment", "eager"] {
+        assert!(!of(name, "B").is_empty(), "{name} in {timeline:?}");
+        assert_eq!(of(name, "B").len(), of(name, "E").len(), "every {name} ends");
+    }
+    let decided: std::collections::BTreeSet<_> =
+        of("segment", "E").iter().filter_map(|e| e["args"]["decision"].as_str().map(str::to_owned)).collect();
+    assert_eq!(decided.into_iter().collect::<Vec<_>>(), ["record", "replay", "warm-up"]);
+    let calls = of("call", "B").iter().filter(|e| e["args"]["function"] == "decode").count();
+    assert!(calls >= 3, "{calls}");
+}
+
+#[test]
+fn tree_explains_bad_options() {
+    let folder = Folder::new("tree-options");
+    let says = |args: &[&str], wanted: &[&str]| {
+        let err = refused(&tree(args));
+        wanted.iter().for_each(|w| assert!(err.contains(w), "{w} in {err}"));
+    };
+    says(&[], &["PROGRAM"]);
+    says(&["branch"], &["branch", "branchy, apart, decode"]);
+    says(&["branchy", "--format", "svg"], &["svg", "text, dot, json"]);
+    says(&["branchy", "--device", "cpu", "--recording", "9"], &["--recording 9", "0 to 3", "help:"]);
+    says(&["branchy", "--mode", "none", "--device", "cpu", "--recording", "0"], &["nothing was recorded"]);
+    let nowhere = folder.0.join("missing").join("t.json").display().to_string();
+    says(&["branchy", "--device", "cpu", "--timeline", &nowhere], &["missing", "cannot write it", "help:"]);
 }

@@ -97,7 +97,7 @@ impl Graph<'_> {
     }
 
     fn graph(&self) -> TokenStream {
-        let (vis, cfgs, p, quiet) = (&self.sig.vis, &self.sig.cfgs, private(), quiet());
+        let (vis, cfgs, k, p, quiet) = (&self.sig.vis, &self.sig.cfgs, krate(), private(), quiet());
         let [graph, buffers, builder] = ["Graph", "Buffers", "GraphBuilder"].map(|s| self.sig.sibling(s));
         let (parameters, bounded, arguments) = (self.parameters(), self.bounded(), self.sig.type_arguments());
         let (where_clause, phantom) = (self.where_clause(), self.phantom());
@@ -146,6 +146,11 @@ impl Graph<'_> {
                 /// The memory of the inputs, which keeps its address from call to call.
                 pub fn buffers(&self) -> &#buffers #arguments {
                     &self.buffers
+                }
+
+                /// By which the runtime's hooks know this object.
+                pub fn id(&self) -> #k::GraphId {
+                    self.function.id()
                 }
 
                 #call

@@ -245,6 +245,10 @@ impl Backend for FaultyBackend {
         Ok(exec)
     }
 
+    fn keep_topology(&mut self, on: bool) {
+        self.inner.keep_topology(on);
+    }
+
     fn abort_capture(&mut self) {
         self.inner.abort_capture();
     }

@@ -5,7 +5,7 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use crate::{Error, Result};
+use crate::{Error, Result, inspect::Topology};
 
 #[allow(unsafe_code)] // Addresses become slices, and `gemm` takes pointers: each block has its proof.
 pub mod cpu;
@@ -70,6 +70,12 @@ pub trait Executable: Send + Sync + fmt::Debug {
     fn nodes(&self) -> usize;
     /// Bytes of device and driver memory that it holds, as far as they are known.
     fn bytes(&self) -> u64;
+    /// Its nodes and what waits for what, as the device has them.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when the backend was not told to keep them: see
+    /// [`Backend::keep_topology`].
+    fn topology(&self) -> Result<Topology>;
     /// For the backend that made it.
     fn as_any(&self) -> &dyn Any;
 }
@@ -171,6 +177,12 @@ pub trait Backend: Send + fmt::Debug {
     /// # Errors
     /// What the device says; the capture is over and nothing of it remains.
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>>;
+
+    /// Whether captures from now on keep what [`Executable::topology`] gives, where that costs time or
+    /// memory.
+    fn keep_topology(&mut self, on: bool) {
+        let _ = on;
+    }
 
     /// Drops the recording under way; nothing happens if there is none.
     fn abort_capture(&mut self);

@@ -84,7 +84,10 @@ impl Core {
         }
         let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
         if let Some(exec) = &node.exec {
-            self.backend.replay(exec, self.pending.take())?;
+            if let Err(error) = self.backend.replay(exec, self.pending.take()) {
+                self.tree.failed(at, &error);
+                return Err(error);
+            }
         }
         self.pool.restore(node.exit);
         let (site, group) = (node.site, node.group);

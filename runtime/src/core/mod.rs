@@ -19,16 +19,18 @@ mod decide;
 mod finalize;
 mod frame;
 mod launch;
-mod miss;
 mod live;
+mod miss;
 mod run;
 mod save;
+mod tree_view;
 
 pub(crate) use decide::Decision;
 pub(crate) use frame::{FrameState, Symbol};
 pub use live::Live;
 use run::Run;
 pub(crate) use run::RunKind;
+pub(crate) use tree_view::EntryBlock;
 
 /// Where a tensor's memory lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

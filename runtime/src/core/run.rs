@@ -1,8 +1,9 @@
 //! One execution of a segment body: in warm-up, while recording, or for an audit.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-use super::{Core, Home, Phase, Slot};
+use super::{Core, EntryBlock, Home, Phase, Slot};
 use crate::{
     Error, Result,
     backend::SharedMemory,
@@ -59,6 +60,8 @@ pub(crate) struct Run {
     pub(super) redirects: Vec<Redirect>,
     slots: Vec<u32>,
     owned: Vec<(u64, SharedMemory)>,
+    /// What was alive in the pool at its start; only of recordings.
+    alive: Vec<EntryBlock>,
     writes: Vec<u64>,
     failure: Option<Failure>,
     /// State as it was before an audited body wrote it, with the copy's tensor.
@@ -159,6 +162,7 @@ impl Core {
         known.extend(owned.iter().map(|(_, m)| (m.addr(), m.addr() + m.len())));
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.state() };
         let mut redirects = Vec::new();
+        let mut alive = Vec::new();
         if kind == RunKind::Record {
             redirects = self.redirects(group, key)?;
             for r in &redirects {
@@ -167,6 +171,7 @@ impl Core {
                 block.for_each(|(start, _)| *start = r.from);
             }
             self.begin_capture(&redirects)?;
+            alive = self.alive_in_pool();
         }
         if kind != RunKind::Audit {
             self.pool.begin_body();
@@ -185,6 +190,7 @@ impl Core {
             redirects,
             slots: Vec::new(),
             owned,
+            alive,
             writes: Vec::new(),
             failure: None,
             undo: Vec::new(),
@@ -338,6 +344,7 @@ impl Core {
             let first =
                 self.save_memory(&writes).and_then(|()| self.backend.replay(exec, self.pending.take()));
             if let Err(error) = first {
+                self.tree.never_ran(run.site, &**exec, &error);
                 self.run = Some(run);
                 self.abort_run();
                 return Err(error);
@@ -353,6 +360,7 @@ impl Core {
         let node = self.tree.insert(Node {
             site: run.site,
             identity: run.identity,
+            caller: self.tree.caller(),
             group: run.group,
             parent: self.tree.cursor(),
             entry: run.entry,
@@ -365,8 +373,12 @@ impl Core {
             outputs,
             owned,
             writes,
+            alive: run.alive.into(),
+            pool_bytes: self.pool.body_bytes(),
             hits: 0,
             likely: None,
+            children: SmallVec::new(),
+            after_eager: false,
         });
         self.tree.follow(node);
         self.log.recorded(run.site, node);

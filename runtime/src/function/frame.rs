@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tracing::span::EnteredSpan;
+
 use super::StaticInput;
 use crate::{
     Element, Error, Result, Runtime, Scalar, Tensor,
@@ -15,6 +17,7 @@ use crate::{
     output::{Decoder, Encoder, LiveOut},
     plan::{Plan, PlanItem, Site},
     tensor::RawTensor,
+    timeline,
     tree::Identity,
 };
 
@@ -26,6 +29,7 @@ pub struct Frame<'s> {
     plan: &'static Plan,
     pub(super) inputs: Vec<Option<RawTensor>>,
     full_key: Option<KeyWriter>,
+    _span: EnteredSpan,
 }
 
 impl fmt::Debug for Frame<'_> {
@@ -107,6 +111,7 @@ impl<'s> Frame<'s> {
             plan: function.spec.plan,
             inputs: Vec::new(),
             full_key: None,
+            _span: timeline::span!("call", function = name, %mode).entered(),
         };
         {
             let mut core = rt.core.borrow_mut();
@@ -127,7 +132,7 @@ impl<'s> Frame<'s> {
                 warmups_before,
                 counted_shape: false,
             });
-            core.tree.enter(function.id);
+            core.tree.enter(function.id, name);
         }
         // From here on, dropping `frame` ends the call.
         frame.bind(function, &given, &symbols, block)?;
@@ -217,7 +222,9 @@ impl<'s> Frame<'s> {
             }
             None => out,
         };
-        match self.end() {
+        let left = self.end();
+        rt.tell_hooks();
+        match left {
             None => Ok(out),
             Some((bytes, op)) => {
                 Err(Error::UnownedAllocation { segment: format!("`{}`", self.name), op, bytes }.into())

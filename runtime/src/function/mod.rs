@@ -10,6 +10,7 @@ use crate::{
     Error, Result, Runtime, Step,
     bucket::Schedule,
     inputs::{InputKind, InputSpec, Inputs},
+    lifecycle::GraphId,
     mode::Support,
     param::{Owned, next_id},
     plan::{Plan, PlanItem, Site},
@@ -141,6 +142,11 @@ impl Function {
     /// From the next call on.
     pub fn set_enabled(&self, on: bool) {
         self.enabled.set(on);
+    }
+
+    /// By which hooks and trees know the graph object.
+    pub fn id(&self) -> GraphId {
+        GraphId(self.id)
     }
 
     /// Starts to collect the inputs of a call.

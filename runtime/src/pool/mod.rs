@@ -38,6 +38,8 @@ pub(crate) struct Pool {
     current: StateId,
     working: Option<LiveSet>,
     high: u64,
+    /// The same for the body that runs, or ran last.
+    body_high: u64,
 }
 
 /// The lowest place for `bytes`; with a `page`, one that leaves a page free around it.
@@ -59,12 +61,28 @@ impl Pool {
             current: StateId::EMPTY,
             working: None,
             high: base,
+            body_high: base,
         }
     }
 
     /// Bytes ever in use at once, from the arena's start.
     pub(crate) fn high_water(&self) -> u64 {
         self.high - self.base
+    }
+
+    /// Bytes, from the arena's start, that the last body and everything alive meanwhile needed.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body_high - self.base
+    }
+
+    /// The arena's first address.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The live blocks of a state, by address.
+    pub(crate) fn blocks(&self, state: StateId) -> &[Block] {
+        &self.states[state.0 as usize].blocks
     }
 
     /// The state at a segment boundary.
@@ -96,7 +114,9 @@ impl Pool {
     /// Starts to change the state freely, without interning.
     pub(crate) fn begin_body(&mut self) {
         debug_assert!(self.working.is_none(), "bodies do not nest");
-        self.working = Some(LiveSet::from_blocks(&self.states[self.current.0 as usize].blocks));
+        let live = LiveSet::from_blocks(&self.states[self.current.0 as usize].blocks);
+        self.body_high = live.blocks().last().map_or(self.base, |block| block.end());
+        self.working = Some(live);
     }
 
     /// Interns what the body left.
@@ -114,6 +134,7 @@ impl Pool {
             let block = Block { addr: place(set, self.base, bytes, self.page), len };
             set.insert(block);
             self.high = self.high.max(block.end());
+            self.body_high = self.body_high.max(block.end());
             return block;
         }
         let at = self.current.0 as usize;

@@ -7,13 +7,15 @@ use smallvec::SmallVec;
 
 use crate::{
     backend::{Executable, SharedMemory},
-    core::Home,
+    core::{EntryBlock, Home},
+    lifecycle::LifecycleEvent,
     plan::Site,
     pool::StateId,
     tensor::RawTensor,
 };
 
 mod edge;
+mod notices;
 
 pub(crate) use edge::{COPIED, CopiedInput, Positions, masked};
 use edge::{Edge, EdgeState};
@@ -25,6 +27,13 @@ pub(crate) enum Identity {
     Segment(TypeId),
     /// A whole call, by the id of the graph object.
     Full(u64),
+}
+
+/// The function whose call runs: the id of its graph object, and its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) id: u64,
+    pub(crate) name: &'static str,
 }
 
 /// One operation of a trace.
@@ -79,6 +88,8 @@ pub(crate) enum Stored {
 pub(crate) struct Node {
     pub(crate) site: &'static Site,
     pub(crate) identity: Identity,
+    /// In whose call it was recorded.
+    pub(crate) caller: Caller,
     pub(crate) group: usize,
     pub(crate) parent: Option<usize>,
     pub(crate) entry: StateId,
@@ -94,8 +105,26 @@ pub(crate) struct Node {
     pub(crate) owned: Vec<u64>,
     /// State that it writes.
     pub(crate) writes: Vec<(u64, SharedMemory)>,
+    /// What was alive in the pool when it was recorded.
+    pub(crate) alive: Box<[EntryBlock]>,
+    /// Bytes of the pool, from its start, that it and everything alive meanwhile needed.
+    pub(crate) pool_bytes: u64,
+    /// How often it ran; the first time was right after its recording.
     pub(crate) hits: u64,
     pub(crate) likely: Option<usize>,
+    /// Every node that was seen to follow, in the order of the first time.
+    pub(crate) children: SmallVec<[u32; 2]>,
+    /// It was seen to follow something that ran without a recording.
+    pub(crate) after_eager: bool,
+}
+
+/// Where the calls of a function begin.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) caller: Caller,
+    likely: usize,
+    /// Every node that was seen to come first, in the order of the first time.
+    pub(crate) first: SmallVec<[u32; 2]>,
 }
 
 impl Node {
@@ -113,10 +142,14 @@ pub(crate) struct Tree {
     group_index: FxHashMap<u64, SmallVec<[u32; 1]>>,
     edges: FxHashMap<Edge, EdgeState>,
     any_skipped: bool,
-    /// First node of each function id, for prediction.
-    roots: FxHashMap<u64, usize>,
+    /// Where each function's calls begin, by its id.
+    roots: FxHashMap<u64, Start>,
     cursor: Option<usize>,
-    function: u64,
+    caller: Caller,
+    /// Something ran without a recording since the call began or a recording ran.
+    strayed: bool,
+    /// What happened to nodes, while there are hooks.
+    notices: Option<Vec<LifecycleEvent>>,
 }
 
 fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u64 {
@@ -134,9 +167,15 @@ fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u6
 
 impl Tree {
     /// Goes to a function's root.
-    pub(crate) fn enter(&mut self, function: u64) {
+    pub(crate) fn enter(&mut self, id: u64, name: &'static str) {
         self.cursor = None;
-        self.function = function;
+        self.strayed = false;
+        self.caller = Caller { id, name };
+    }
+
+    /// Whose call runs, or ran last.
+    pub(crate) fn caller(&self) -> Caller {
+        self.caller
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -151,6 +190,16 @@ impl Tree {
         self.nodes.iter().flatten()
     }
 
+    /// The nodes with their indices, in the order of recording.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (usize, &Node)> {
+        self.nodes.iter().enumerate().filter_map(|(at, node)| Some((at, node.as_ref()?)))
+    }
+
+    /// Where calls begin, one entry for each graph object whose recordings ran.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = &Start> {
+        self.roots.values()
+    }
+
     /// The recording of this segment from this state with these inputs, if `free` says that its
     /// result blocks can be taken. Tries the child that came last time first.
     pub(crate) fn find(
@@ -163,7 +212,8 @@ impl Tree {
     ) -> Option<usize> {
         let predicted = match self.cursor {
             Some(at) => self.nodes[at].as_ref().and_then(|n| n.likely),
-            None => self.roots.get(&self.function).copied(),
+            None if self.strayed => None,
+            None => self.roots.get(&self.caller.id).map(|start| start.likely),
         };
         if let Some(at) = predicted
             && let Some(node) = &self.nodes[at]
@@ -183,21 +233,42 @@ impl Tree {
             .find(|&at| self.nodes[at].as_ref().is_some_and(&fits))
     }
 
-    /// Moves along an edge, and remembers it as the likely one.
+    /// Moves along an edge, and remembers it as the likely one. A way that was taken last time, too, costs
+    /// one comparison.
     pub(crate) fn follow(&mut self, at: usize) {
         match self.cursor {
             Some(from) => {
-                if let Some(node) = &mut self.nodes[from] {
+                if let Some(node) = &mut self.nodes[from]
+                    && node.likely != Some(at)
+                {
                     node.likely = Some(at);
+                    seen(&mut node.children, at);
                 }
             }
-            None => {
-                self.roots.insert(self.function, at);
+            None if self.strayed => {
+                if let Some(node) = &mut self.nodes[at] {
+                    node.after_eager = true;
+                }
             }
+            None => match self.roots.get_mut(&self.caller.id) {
+                Some(start) if start.likely == at => {}
+                Some(start) => {
+                    start.likely = at;
+                    seen(&mut start.first, at);
+                }
+                None => {
+                    let first = SmallVec::from_slice(&[at as u32]);
+                    self.roots.insert(self.caller.id, Start { caller: self.caller, likely: at, first });
+                }
+            },
         }
         self.cursor = Some(at);
+        self.strayed = false;
         if let Some(node) = &mut self.nodes[at] {
             node.hits += 1;
+        }
+        if self.notices.is_some() {
+            self.replayed(at, None);
         }
     }
 
@@ -209,6 +280,7 @@ impl Tree {
     /// Leaves the recorded path: something ran that is no node.
     pub(crate) fn stray(&mut self) {
         self.cursor = None;
+        self.strayed = true;
     }
 
     pub(crate) fn group(&mut self, identity: Identity, shape: &[u64]) -> usize {
@@ -235,6 +307,10 @@ impl Tree {
             let group = &self.groups[g];
             group.identity == identity && *group.shape == *shape
         })
+    }
+
+    pub(crate) fn group_of(&self, group: usize) -> &Group {
+        &self.groups[group]
     }
 
     pub(crate) fn group_mut(&mut self, group: usize) -> &mut Group {
@@ -272,6 +348,7 @@ impl Tree {
         }
         self.nodes.push(Some(node));
         self.live += 1;
+        self.made(at);
         at
     }
 
@@ -290,18 +367,35 @@ impl Tree {
                     self.index.remove(&hash);
                 }
             }
+            self.going(at);
             self.nodes[at] = None;
             self.live -= 1;
             count += 1;
         }
         if count > 0 {
+            let gone: Vec<bool> = self.nodes.iter().map(Option::is_none).collect();
+            self.nodes.iter_mut().flatten().for_each(|n| n.children.retain(|at| !gone[*at as usize]));
+            self.roots.retain(|_, start| {
+                start.first.retain(|at| !gone[*at as usize]);
+                if gone[start.likely] {
+                    // Any other guess is as good.
+                    start.likely = start.first.last().map_or(start.likely, |&at| at as usize);
+                }
+                !start.first.is_empty()
+            });
             let nodes = &self.nodes;
-            self.roots.retain(|_, at| nodes[*at].is_some());
             self.cursor = self.cursor.filter(|&at| nodes[at].is_some());
             // Edges below an evicted node cannot be taken again.
             self.edges.retain(|edge, _| edge.parent.is_none_or(|p| nodes[p].is_some()));
         }
         count
+    }
+}
+
+/// Adds a node to those that were seen to come next.
+fn seen(list: &mut SmallVec<[u32; 2]>, at: usize) {
+    if !list.contains(&(at as u32)) {
+        list.push(at as u32);
     }
 }
 

@@ -69,6 +69,10 @@ impl SiluGraph {
     pub fn buffers(&self) -> &SiluBuffers {
         &self.buffers
     }
+    /// By which the runtime's hooks know this object.
+    pub fn id(&self) -> ::graphable::GraphId {
+        self.function.id()
+    }
     ///Calls `silu`: replays what is recorded, and records what is not.
     ///
     /// # Errors

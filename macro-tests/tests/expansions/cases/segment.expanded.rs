@@ -74,6 +74,10 @@ impl ProjectGraph {
     pub fn buffers(&self) -> &ProjectBuffers {
         &self.buffers
     }
+    /// By which the runtime's hooks know this object.
+    pub fn id(&self) -> ::graphable::GraphId {
+        self.function.id()
+    }
     ///Calls `project`: replays what is recorded, and records what is not.
     ///
     /// # Errors

@@ -3,7 +3,11 @@
 use std::{any::Any, fmt, sync::Arc};
 
 use super::{order::Hazards, stream::Shared};
-use crate::backend::{Executable, Launch, SharedMemory};
+use crate::{
+    Result,
+    backend::{Executable, Launch, Op, SharedMemory},
+    inspect::{GraphEdge, GraphNode, NodeKind, Topology},
+};
 
 /// Bytes that a node touches, `[start, end)`.
 pub(super) type Range = (u64, u64);
@@ -21,6 +25,24 @@ pub(super) enum Node {
 }
 
 impl Node {
+    fn shown(&self) -> GraphNode {
+        let (kind, name) = match self {
+            Self::Launch(launch) => match launch.op {
+                Op::Copy => (NodeKind::Copy, launch.op.name()),
+                Op::Fill(_) => (NodeKind::Fill, launch.op.name()),
+                _ => (NodeKind::Kernel, launch.op.name()),
+            },
+            Self::Poison { .. } => (NodeKind::Fill, "poison"),
+        };
+        let bytes = match self {
+            Self::Launch(launch) => {
+                launch.outputs.iter().map(|v| v.layout.count() * v.dtype.size()).sum::<usize>() as u64
+            }
+            Self::Poison { bytes, .. } => *bytes,
+        };
+        GraphNode { bytes: Some(bytes), ..GraphNode::new(kind, name) }
+    }
+
     /// The ranges of bytes that are read, and that are written.
     pub(super) fn ranges(&self) -> (Vec<Range>, Vec<Range>) {
         match self {
@@ -66,6 +88,17 @@ impl Executable for CpuExecutable {
 
     fn bytes(&self) -> u64 {
         (size_of::<Graph>() + self.graph.nodes.capacity() * size_of::<Node>()) as u64
+    }
+
+    /// Every command, and the direct dependencies between them. In test mode any order that they allow
+    /// may run; otherwise commands run in the order in which they were recorded.
+    fn topology(&self) -> Result<Topology> {
+        let nodes = self.graph.nodes.iter().map(Node::shown).collect();
+        let edges = match &self.graph.hazards {
+            Some(hazards) => hazards.direct(),
+            None => Hazards::of(&self.graph.nodes).direct(),
+        };
+        Ok(Topology::new(nodes, edges.into_iter().map(|(from, to)| GraphEdge::full(from, to)).collect()))
     }
 
     fn as_any(&self) -> &dyn Any {

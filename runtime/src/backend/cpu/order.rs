@@ -31,6 +31,30 @@ impl Hazards {
         hazards
     }
 
+    /// The pairs (earlier, later) of which the later waits for the earlier, without those that follow from
+    /// others.
+    pub(super) fn direct(&self) -> Vec<(usize, usize)> {
+        let n = self.successors.len();
+        let words = n.div_ceil(64);
+        // What must run after each node, itself left out, as bits; later nodes first.
+        let mut after: Vec<Vec<u64>> = vec![vec![0; words]; n];
+        let mut pairs = Vec::new();
+        for a in (0..n).rev() {
+            let mut reached = vec![0u64; words];
+            // Successors are in rising order, and what follows from another follows from an earlier one.
+            for &b in &self.successors[a] {
+                let b = b as usize;
+                if reached[b / 64] >> (b % 64) & 1 == 0 {
+                    pairs.push((a, b));
+                    reached.iter_mut().zip(&after[b]).for_each(|(r, more)| *r |= more);
+                    reached[b / 64] |= 1 << (b % 64);
+                }
+            }
+            after[a] = reached;
+        }
+        pairs
+    }
+
     /// Calls `run` for every node, each after all that it waits for, otherwise at random.
     pub(super) fn shuffled(&self, random: &mut Random, mut run: impl FnMut(usize)) {
         let mut waiting = self.predecessors.clone();

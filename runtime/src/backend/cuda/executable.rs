@@ -15,8 +15,9 @@ use super::{
     shared::{Shared, retire_graph},
 };
 use crate::{
-    Result,
+    Error, Result,
     backend::{Executable, HostBlock, SharedMemory},
+    inspect::Topology,
 };
 
 /// The first kernel, whose parameter carries host values.
@@ -38,6 +39,8 @@ pub(super) struct CudaExecutable {
     nodes: usize,
     bytes: u64,
     retain: Vec<SharedMemory>,
+    /// As the driver had it, if that was asked for.
+    topology: Option<Topology>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -49,12 +52,23 @@ impl CudaExecutable {
         head: Option<Head>,
         (nodes, bytes): (usize, u64),
         retain: Vec<SharedMemory>,
+        topology: Option<Topology>,
     ) -> Self {
         // Recorded with the values of the call that recorded it.
         let armed = AtomicBool::new(head.is_some());
         // Only a replaced parameter needs the graph's nodes later.
         let graph = head.is_some().then_some(graph);
-        Self { exec: Some(exec), graph, head, armed, nodes, bytes, retain, shared: Arc::clone(shared) }
+        Self {
+            exec: Some(exec),
+            graph,
+            head,
+            armed,
+            nodes,
+            bytes,
+            retain,
+            topology,
+            shared: Arc::clone(shared),
+        }
     }
 
     /// Whether `block` can travel as the head's parameter.
@@ -98,6 +112,13 @@ impl Executable for CudaExecutable {
 
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn topology(&self) -> Result<Topology> {
+        self.topology.clone().ok_or_else(|| Error::Config {
+            what: "the topology of a recording".into(),
+            why: "the driver's graph is gone: turn `Runtime::keep_topology` on before it is recorded".into(),
+        })
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -31,7 +31,7 @@ pub(crate) use props::Props;
 use self::{
     arena::ArenaMemory,
     blas::Blas,
-    driver::{Context, Function, Stream},
+    driver::{Context, Function, Graph, Stream},
     executable::{CudaExecutable, Head},
     fault::Faults,
     kernels::{FaultSink, Grid, Kernel, PutClass, Submit},
@@ -41,7 +41,7 @@ use self::{
 use super::{
     Arena, Backend, Executable, HostBlock, Launch, Op, PendingBytes, SharedMemory, View, refused_in_capture,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, inspect::Topology};
 
 /// How a [`CudaBackend`] works.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +91,8 @@ pub struct CudaBackend {
     spoilt: bool,
     /// Whether kernels may have more than 4 KB of parameters; found out when one is first wanted.
     large_params: Option<bool>,
+    /// Whether captures keep what the driver says of their graph.
+    keeps_topology: bool,
     /// Memory for a kernel's parameter, used again.
     params: Vec<u8>,
     /// The library for matrix products; opened by the first product. `None` inside: it is missing.
@@ -129,6 +131,7 @@ impl CudaBackend {
             capture: None,
             spoilt: false,
             large_params: None,
+            keeps_topology: false,
             params: Vec::new(),
             blas: None,
         })
@@ -236,6 +239,7 @@ impl CudaBackend {
         };
         let ours: FxHashSet<Function> = self.functions.values().map(|&(function, _)| function).collect();
         graph.overlap(|function| ours.contains(&function))?;
+        let topology = self.keeps_topology.then(|| self.topology(&graph)).transpose()?;
         let context = Arc::clone(&self.shared.context);
         let (before, _) = context.memory()?;
         let exec = match graph.instantiate(&self.shared.stream) {
@@ -251,7 +255,16 @@ impl CudaBackend {
         };
         let (after, _) = context.memory()?;
         let size = (nodes, before.saturating_sub(after));
-        Ok(Some(Arc::new(CudaExecutable::new(&self.shared, exec, graph, head, size, retain))))
+        Ok(Some(Arc::new(CudaExecutable::new(&self.shared, exec, graph, head, size, retain, topology))))
+    }
+}
+
+impl CudaBackend {
+    /// What the driver says of a captured graph; our kernels by their own names.
+    fn topology(&self, graph: &Graph) -> Result<Topology> {
+        let names: FxHashMap<Function, &str> =
+            self.functions.iter().map(|(kernel, &(function, _))| (function, kernel.name)).collect();
+        graph.topology(|function| names.get(&function).copied())
     }
 }
 
@@ -393,6 +406,10 @@ impl Backend for CudaBackend {
             // Its error is the capture's own failure, which is known already.
             drop(self.shared.stream.end_capture());
         }
+    }
+
+    fn keep_topology(&mut self, on: bool) {
+        self.keeps_topology = on;
     }
 
     fn capture_was_spoilt(&self) -> bool {

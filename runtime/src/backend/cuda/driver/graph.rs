@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     Context, Function, Stream,
+    table::Edges as EdgeCalls,
     types::{CUedge, CUinstantiate, CUkernelNode, Handle},
 };
 use crate::{Error, Result};
@@ -34,12 +35,27 @@ unsafe impl Send for KernelNode {}
 // SAFETY: shared references only read.
 unsafe impl Sync for KernelNode {}
 
+/// Edges as the driver lists them, each in the same place of all lists.
+pub(super) struct Edges {
+    pub(super) from: Vec<Handle>,
+    pub(super) to: Vec<Handle>,
+    pub(super) data: Vec<CUedge>,
+}
+
 impl Graph {
     pub(super) fn adopt(context: &Arc<Context>, raw: Handle) -> Self {
         Self { context: Arc::clone(context), raw }
     }
 
-    fn nodes(&self) -> Result<Vec<Handle>> {
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(super) fn raw(&self) -> Handle {
+        self.raw
+    }
+
+    pub(super) fn nodes(&self) -> Result<Vec<Handle>> {
         let mut count = 0;
         // SAFETY: with a null list only the number is written.
         let code = unsafe { (self.context.table.graph_nodes)(self.raw, std::ptr::null_mut(), &mut count) };
@@ -83,23 +99,15 @@ impl Graph {
     /// As [`Context::check`].
     pub(crate) fn overlap(&self, ours: impl Fn(Function) -> bool) -> Result<()> {
         const PROGRAMMATIC: CUedge = CUedge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
-        let table = self.context.table;
-        let Some(api) = table.edges.as_ref().filter(|_| self.context.props().overlaps) else { return Ok(()) };
-        let mut count = 0;
-        let none = std::ptr::null_mut();
-        // SAFETY: with null lists only the number is written.
-        let code = unsafe { (api.get)(self.raw, none, none.cast(), std::ptr::null_mut(), &mut count) };
-        self.context.check("cuGraphGetEdges", code)?;
+        let Some(api) = self.context.table.edges.as_ref().filter(|_| self.context.props().overlaps) else {
+            return Ok(());
+        };
+        let Edges { from, to, data } = self.edges(api)?;
+        let count = from.len();
         if count == 0 {
             // One node; the driver takes no empty lists.
             return Ok(());
         }
-        let mut from = vec![std::ptr::null_mut(); count];
-        let (mut to, mut data) = (from.clone(), vec![CUedge::default(); count]);
-        // SAFETY: the lists have room for `count` edges.
-        let code =
-            unsafe { (api.get)(self.raw, from.as_mut_ptr(), to.as_mut_ptr(), data.as_mut_ptr(), &mut count) };
-        self.context.check("cuGraphGetEdges", code)?;
         let mut into: FxHashMap<Handle, usize> = FxHashMap::default();
         to.iter().for_each(|node| *into.entry(*node).or_default() += 1);
         let mut kernels: FxHashMap<Handle, Option<Function>> = FxHashMap::default();
@@ -125,14 +133,38 @@ impl Graph {
         self.context.check("cuGraphAddDependencies", code)
     }
 
-    /// What a node launches, if it is a kernel.
-    fn kernel(&self, node: Handle) -> Result<Option<CUkernelNode>> {
-        const KERNEL: i32 = 0;
+    /// All edges, with how they order.
+    pub(super) fn edges(&self, api: &EdgeCalls) -> Result<Edges> {
+        let mut count = 0;
+        let none = std::ptr::null_mut();
+        // SAFETY: with null lists only the number is written.
+        let code = unsafe { (api.get)(self.raw, none, none.cast(), std::ptr::null_mut(), &mut count) };
+        self.context.check("cuGraphGetEdges", code)?;
+        let mut from = vec![std::ptr::null_mut(); count];
+        let (mut to, mut data) = (from.clone(), vec![CUedge::default(); count]);
+        if count > 0 {
+            // SAFETY: the lists have room for `count` edges.
+            let code = unsafe {
+                (api.get)(self.raw, from.as_mut_ptr(), to.as_mut_ptr(), data.as_mut_ptr(), &mut count)
+            };
+            self.context.check("cuGraphGetEdges", code)?;
+        }
+        Ok(Edges { from, to, data })
+    }
+
+    /// The driver's number for what a node is.
+    pub(super) fn kind(&self, node: Handle) -> Result<i32> {
         let mut kind = -1;
         // SAFETY: a node of this graph; one integer is written.
         let code = unsafe { (self.context.table.node_type)(node, &mut kind) };
         self.context.check("cuGraphNodeGetType", code)?;
-        if kind != KERNEL {
+        Ok(kind)
+    }
+
+    /// What a node launches, if it is a kernel.
+    pub(super) fn kernel(&self, node: Handle) -> Result<Option<CUkernelNode>> {
+        const KERNEL: i32 = 0;
+        if self.kind(node)? != KERNEL {
             return Ok(None);
         }
         let mut params = CUkernelNode {

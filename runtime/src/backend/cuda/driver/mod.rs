@@ -9,6 +9,7 @@ mod memory;
 mod module;
 mod stream;
 mod table;
+mod topology;
 mod types;
 
 pub(crate) use context::{Context, device_count};

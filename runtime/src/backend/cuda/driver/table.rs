@@ -11,8 +11,8 @@ use std::{
 use libloading::Library;
 
 use super::types::{
-    CUaccess, CUallocation, CUdeviceptr, CUedge, CUinstantiate, CUkernelNode, CUlaunch, CUpool, CUresult,
-    Handle,
+    CUaccess, CUallocation, CUdeviceptr, CUedge, CUfillNode, CUinstantiate, CUkernelNode, CUlaunch, CUpool,
+    CUresult, Handle,
 };
 use crate::{Error, Result};
 
@@ -24,6 +24,7 @@ macro_rules! table {
             $($(#[$doc])* pub(super) $name: unsafe extern "C" fn($($arg),*) -> CUresult,)*
             /// Since CUDA 12.3.
             pub(super) edges: Option<Edges>,
+            pub(super) reading: Reading,
             /// Keeps the functions loaded.
             _library: Library,
         }
@@ -40,6 +41,7 @@ macro_rules! table {
                         *symbol.map_err(|_| format!("`{}`", $symbol.to_string_lossy()))?
                     },)*
                     edges: Edges::new(&library),
+                    reading: Reading::new(&library),
                     _library: library,
                 })
             }
@@ -107,6 +109,7 @@ table! {
     exec_launch: c"cuGraphLaunch"(Handle, Handle);
     exec_destroy: c"cuGraphExecDestroy"(Handle);
     node_type: c"cuGraphNodeGetType"(Handle, *mut c_int);
+    node_fill: c"cuGraphMemsetNodeGetParams"(Handle, *mut CUfillNode);
     node_kernel: c"cuGraphKernelNodeGetParams_v2"(Handle, *mut CUkernelNode);
     exec_set_kernel: c"cuGraphExecKernelNodeSetParams_v2"(Handle, Handle, *const CUkernelNode);
 }
@@ -133,6 +136,36 @@ impl Edges {
         // SAFETY: as above.
         let remove = unsafe { library.get::<ChangeEdges>(b"cuGraphRemoveDependencies_v2\0") };
         Some(Self { get: *get.ok()?, add: *add.ok()?, remove: *remove.ok()? })
+    }
+}
+
+type GetName = unsafe extern "C" fn(*mut *const c_char, Handle) -> CUresult;
+type GetPlainEdges = unsafe extern "C" fn(Handle, *mut Handle, *mut Handle, *mut usize) -> CUresult;
+
+/// What graphs are read back with, as far as the driver has it.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// The name of a `CUfunction`; since CUDA 12.3.
+    pub(super) function_name: Option<GetName>,
+    /// The name of a `CUkernel`; since CUDA 12.3.
+    pub(super) kernel_name: Option<GetName>,
+    /// Edges without what CUDA 12.3 added to them.
+    pub(super) plain_edges: Option<GetPlainEdges>,
+}
+
+impl Reading {
+    fn new(library: &Library) -> Self {
+        // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
+        let function = unsafe { library.get::<GetName>(b"cuFuncGetName\0") };
+        // SAFETY: as above.
+        let kernel = unsafe { library.get::<GetName>(b"cuKernelGetName\0") };
+        // SAFETY: as above.
+        let edges = unsafe { library.get::<GetPlainEdges>(b"cuGraphGetEdges\0") };
+        Self {
+            function_name: function.ok().map(|f| *f),
+            kernel_name: kernel.ok().map(|f| *f),
+            plain_edges: edges.ok().map(|f| *f),
+        }
     }
 }
 

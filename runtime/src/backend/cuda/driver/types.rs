@@ -109,6 +109,20 @@ pub(crate) struct CUkernelNode {
     pub(super) context: Handle,
 }
 
+/// `CUDA_MEMSET_NODE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CUfillNode {
+    pub(super) to: CUdeviceptr,
+    pub(super) pitch: usize,
+    pub(super) value: c_uint,
+    pub(super) element: c_uint,
+    /// Elements of a row.
+    pub(super) width: usize,
+    /// Rows.
+    pub(super) height: usize,
+}
+
 #[cfg(test)]
 mod tests {
     use cudarc::driver::sys;
@@ -123,6 +137,11 @@ mod tests {
         assert_eq!(size_of::<CUaccess>(), size_of::<sys::CUmemAccessDesc>());
         assert_eq!(size_of::<CUinstantiate>(), size_of::<sys::CUDA_GRAPH_INSTANTIATE_PARAMS>());
         assert_eq!(size_of::<CUkernelNode>(), size_of::<sys::CUDA_KERNEL_NODE_PARAMS>());
+        assert_eq!(size_of::<CUfillNode>(), size_of::<sys::CUDA_MEMSET_NODE_PARAMS>());
+        assert_eq!(
+            std::mem::offset_of!(CUfillNode, width),
+            std::mem::offset_of!(sys::CUDA_MEMSET_NODE_PARAMS, width)
+        );
         assert_eq!(size_of::<CUattribute>(), size_of::<sys::CUlaunchAttribute>());
         assert_eq!(size_of::<CUlaunch>(), size_of::<sys::CUlaunchConfig>());
         assert_eq!(

@@ -1,0 +1,195 @@
+//! The tree as others see it. Reads, and changes nothing.
+
+use rustc_hash::FxHashMap;
+
+use super::{Core, Home, Origin};
+use crate::{
+    inspect::{
+        GraphTree, OutputId, OutputPlace, Topology, TreeBlock, TreeFunction, TreeNode, TreeOutput,
+        TreeSegment, TreeState,
+    },
+    pool::{Block, StateId, rounded},
+    tensor::RawTensor,
+    tree::{Identity, Node, NodeBlock, Stored},
+};
+
+/// A block that was alive in the pool when a recording began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryBlock {
+    addr: u64,
+    origin: Origin,
+    made_by: &'static str,
+}
+
+impl EntryBlock {
+    /// Whether it is that output block of that node.
+    fn is(&self, node: &Node, block: &NodeBlock) -> bool {
+        let origin = Origin::Segment { group: node.group, ordinal: block.ordinal };
+        block.home == Home::Pool && block.addr == self.addr && self.origin == origin
+    }
+}
+
+impl Core {
+    /// What lives in the pool, by address.
+    pub(super) fn alive_in_pool(&self) -> Vec<EntryBlock> {
+        let mut alive: Vec<EntryBlock> = self
+            .slots
+            .iter()
+            .filter(|s| s.refs > 0 && s.home == Home::Pool)
+            .map(|s| EntryBlock { addr: s.base, origin: s.origin, made_by: s.made_by })
+            .collect();
+        alive.sort_unstable_by_key(|b| b.addr);
+        alive
+    }
+
+    /// The tree now.
+    pub(crate) fn tree_view(&self) -> GraphTree {
+        let mut view = GraphTree::new(self.backend.name());
+        let stats = self.stats();
+        view.pool_bytes = stats.pool_bytes;
+        view.result_bytes = stats.result_bytes;
+        view.eager_bytes = stats.eager_bytes;
+        view.executable_bytes = stats.executable_bytes;
+        let mut starts: Vec<_> = self.tree.starts().collect();
+        // Ids rise with every graph object that is made.
+        starts.sort_unstable_by_key(|start| start.caller.id);
+        for start in starts {
+            let roots = start.first.iter().map(|&at| at as usize).collect();
+            view.functions.push(TreeFunction { name: start.caller.name.to_owned(), roots });
+        }
+        let mut states = States { numbers: FxHashMap::from_iter([(StateId::EMPTY, 0)]), core: self };
+        let mut parents: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        for (id, node) in self.tree.numbered() {
+            for &child in &node.children {
+                parents.entry(child as usize).or_default().push(id);
+            }
+        }
+        for (id, node) in self.tree.numbered() {
+            let (entry, exit) = (states.number(&mut view, node.entry), states.number(&mut view, node.exit));
+            let (alive, dead, alive_others) = self.liveness(node);
+            view.nodes.push(TreeNode {
+                id,
+                function: node.caller.name.to_owned(),
+                segment: segment(node),
+                parent: node.parent,
+                parents: parents.remove(&id).unwrap_or_default(),
+                children: node.children.iter().map(|&at| at as usize).collect(),
+                root: view.functions.iter().any(|f| f.roots.contains(&id)),
+                after_eager: node.after_eager,
+                entry,
+                exit,
+                alive,
+                dead,
+                alive_others,
+                outputs: node.outputs.iter().map(|stored| self.output_view(node, stored)).collect(),
+                operations: self
+                    .tree
+                    .group_of(node.group)
+                    .trace
+                    .iter()
+                    .map(|op| op.name.to_owned())
+                    .collect(),
+                kernels: node.exec.as_ref().map_or(0, |exec| exec.nodes()),
+                // The first run was the recording's own.
+                hits: node.hits.saturating_sub(1),
+                pool_bytes: node.pool_bytes,
+                executable_bytes: node.exec.as_ref().map_or(0, |exec| exec.bytes()),
+            });
+        }
+        view
+    }
+
+    /// A recording as the device has it; `None` when there is none of that number. One without a kernel
+    /// has no nodes.
+    pub(crate) fn topology(&self, node: usize) -> Option<crate::Result<Topology>> {
+        let node = self.tree.node(node)?;
+        Some(node.exec.as_ref().map_or_else(|| Ok(Topology::default()), |exec| exec.topology()))
+    }
+
+    /// Which outputs of the nodes before it were alive, which were not, and what else was.
+    fn liveness(&self, node: &Node) -> (Vec<OutputId>, Vec<OutputId>, Vec<String>) {
+        let (mut alive, mut dead) = (Vec::new(), Vec::new());
+        let mut others: Vec<&EntryBlock> = node.alive.iter().collect();
+        let mut next = node.parent;
+        while let Some((at, before)) = next.and_then(|at| Some((at, self.tree.node(at)?))) {
+            // The nearest node owns a block; one that is farther and had the same place lost it.
+            let lives: Vec<bool> = before
+                .blocks
+                .iter()
+                .map(|block| {
+                    let found = others.iter().position(|b| b.is(before, block));
+                    found.map(|index| others.remove(index)).is_some()
+                })
+                .collect();
+            for (output, stored) in before.outputs.iter().enumerate() {
+                let Stored::Own(block, _) = stored else { continue };
+                let block = *block as usize;
+                if before.blocks[block].home == Home::Pool {
+                    let list = if lives[block] { &mut alive } else { &mut dead };
+                    list.push(OutputId { node: at, output });
+                }
+            }
+            next = before.parent;
+        }
+        alive.sort_unstable();
+        dead.sort_unstable();
+        let others = others.iter().map(|b| match b.origin {
+            Origin::Region { site, .. } => format!("`{}` in {site}", b.made_by),
+            Origin::Segment { .. } | Origin::Other => format!("`{}`", b.made_by),
+        });
+        (alive, dead, others.collect())
+    }
+
+    fn output_view(&self, node: &Node, stored: &Stored) -> TreeOutput {
+        let tensor = |place, raw: &RawTensor| TreeOutput {
+            place,
+            dtype: Some(raw.dtype.to_string()),
+            shape: raw.layout.shape().to_vec(),
+        };
+        let host = |value| TreeOutput { place: OutputPlace::Host(value), dtype: None, shape: Vec::new() };
+        match stored {
+            Stored::Own(block, raw) => {
+                let block = &node.blocks[*block as usize];
+                let base = if block.home == Home::Pool { self.pool.base() } else { self.results.base() };
+                let shown = TreeBlock {
+                    offset: block.addr - base,
+                    bytes: block.bytes,
+                    made_by: block.made_by.to_owned(),
+                };
+                let pooled = block.home == Home::Pool;
+                tensor(if pooled { OutputPlace::Pool(shown) } else { OutputPlace::Result(shown) }, raw)
+            }
+            Stored::LiveIn(index, raw) => tensor(OutputPlace::LiveIn(*index as usize), raw),
+            Stored::Owned(_, raw) => tensor(OutputPlace::Owned, raw),
+            Stored::Word(word) => host(word.to_string()),
+            Stored::Text(text) => host(format!("{text:?}")),
+        }
+    }
+}
+
+fn segment(node: &Node) -> TreeSegment {
+    TreeSegment {
+        function: node.site.function.to_owned(),
+        index: node.site.index,
+        file: node.site.file.to_owned(),
+        first_line: node.site.first_line,
+        last_line: node.site.last_line,
+        whole_call: matches!(node.identity, Identity::Full(_)),
+    }
+}
+
+/// Numbers for the states that nodes begin and end in.
+struct States<'c> {
+    numbers: FxHashMap<StateId, usize>,
+    core: &'c Core,
+}
+
+impl States<'_> {
+    fn number(&mut self, view: &mut GraphTree, state: StateId) -> usize {
+        *self.numbers.entry(state).or_insert_with(|| {
+            let offset = |b: &Block| (b.addr - self.core.pool.base(), rounded(b.len));
+            view.states.push(TreeState { blocks: self.core.pool.blocks(state).iter().map(offset).collect() });
+            view.states.len() - 1
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! Graphviz.
+
+use std::fmt::Write as _;
+
+use super::{EdgeKind, GraphTree, NodeKind, Topology, text::counted};
+
+/// A quoted string.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+/// Writing to a string cannot fail.
+macro_rules! line {
+    ($out:expr, $($arg:tt)*) => { writeln!($out, $($arg)*).unwrap_or_default() };
+}
+
+pub(super) fn tree(tree: &GraphTree) -> String {
+    let mut out = String::from("digraph tree {\n  node [shape=box, fontname=monospace];\n");
+    for (index, function) in tree.functions.iter().enumerate() {
+        line!(out, "  f{index} [shape=ellipse, label={}];", quoted(&function.name));
+        for root in &function.roots {
+            line!(out, "  f{index} -> n{root};");
+        }
+    }
+    if tree.nodes.iter().any(|n| n.after_eager) {
+        line!(out, "  eager [shape=ellipse, style=dashed, label=\"ran without a graph\"];");
+    }
+    for node in &tree.nodes {
+        let label = format!(
+            "{}: {}\n{}, {}\ns{} -> s{}, pool {} B",
+            node.id,
+            node.segment,
+            counted(node.kernels, "kernel", "kernels"),
+            counted(node.hits as usize, "hit", "hits"),
+            node.entry,
+            node.exit,
+            node.pool_bytes
+        );
+        line!(out, "  n{} [label={}];", node.id, quoted(&label));
+        if node.after_eager {
+            line!(out, "  eager -> n{} [style=dashed];", node.id);
+        }
+        for child in &node.children {
+            line!(out, "  n{} -> n{child};", node.id);
+        }
+    }
+    out + "}\n"
+}
+
+pub(super) fn topology(graph: &Topology) -> String {
+    let mut out = String::from("digraph recording {\n  node [shape=box, fontname=monospace];\n");
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let style = if node.kind == NodeKind::Kernel { "" } else { ", style=dashed" };
+        line!(out, "  k{index} [label={}{style}];", quoted(&node.to_string().replace(", ", "\n")));
+    }
+    for edge in &graph.edges {
+        let (from, to) = (edge.from, edge.to);
+        match edge.kind {
+            EdgeKind::Full => line!(out, "  k{from} -> k{to};"),
+            EdgeKind::Programmatic => {
+                let ports = format!("programmatic, port {}", edge.from_port);
+                line!(out, "  k{from} -> k{to} [style=dashed, label={}];", quoted(&ports));
+            }
+            EdgeKind::Other(kind) => line!(out, "  k{from} -> k{to} [label=\"kind {kind}\"];"),
+        }
+    }
+    out + "}\n"
+}

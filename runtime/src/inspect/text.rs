@@ -1,0 +1,174 @@
+//! The tree for people.
+
+use std::{collections::HashSet, fmt};
+
+use super::{GraphTree, OutputId, OutputPlace, TreeNode, TreeOutput, TreeSegment, TreeState};
+
+/// Lists are cut after this many entries.
+const SHOWN: usize = 8;
+
+impl fmt::Display for TreeSegment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { function, index, first_line, last_line, whole_call, .. } = self;
+        if *whole_call {
+            return write!(f, "{function}, whole call");
+        }
+        write!(f, "{function} #{index}, line {first_line}")?;
+        if last_line != first_line { write!(f, "-{last_line}") } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for OutputId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.node, self.output)
+    }
+}
+
+impl fmt::Display for TreeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.blocks.is_empty() {
+            return f.write_str("nothing");
+        }
+        let blocks: Vec<String> =
+            self.blocks.iter().map(|(offset, bytes)| format!("{offset}+{bytes}")).collect();
+        write!(f, "{} B at {}", self.bytes(), cut(&blocks))
+    }
+}
+
+impl fmt::Display for TreeOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(dtype) = &self.dtype {
+            write!(f, "{dtype}{:?} ", self.shape)?;
+        }
+        match &self.place {
+            OutputPlace::Pool(b) => write!(f, "in the pool at {}+{} by {}", b.offset, b.bytes, b.made_by),
+            OutputPlace::Result(b) => {
+                write!(f, "among the results at {}+{} by {}", b.offset, b.bytes, b.made_by)
+            }
+            OutputPlace::LiveIn(index) => write!(f, "of live-in {index}"),
+            OutputPlace::Owned => f.write_str("of a parameter or state"),
+            OutputPlace::Host(value) => write!(f, "host value {value}"),
+        }
+    }
+}
+
+/// The first few, and how many more there are.
+fn cut(list: &[impl fmt::Display]) -> String {
+    let mut text: Vec<String> = list.iter().take(SHOWN).map(ToString::to_string).collect();
+    if list.len() > SHOWN {
+        text.push(format!("and {} more", list.len() - SHOWN));
+    }
+    text.join(", ")
+}
+
+pub(super) fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+impl fmt::Display for GraphTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {}, {}, {}",
+            self.device,
+            counted(self.nodes.len(), "recording", "recordings"),
+            counted(self.roots(), "root", "roots"),
+            counted(self.states.len(), "state", "states"),
+        )?;
+        writeln!(
+            f,
+            "bytes: pool {} (recordings need {}), results {}, eager {}, executables {}",
+            self.pool_bytes,
+            self.needed_pool_bytes(),
+            self.result_bytes,
+            self.eager_bytes,
+            self.executable_bytes
+        )?;
+        let mut shown = HashSet::new();
+        for function in &self.functions {
+            writeln!(f, "\n{}", function.name)?;
+            self.ways(f, &function.roots, &mut shown)?;
+        }
+        let detached: Vec<usize> = self.nodes.iter().filter(|n| n.after_eager).map(|n| n.id).collect();
+        let left =
+            |shown: &HashSet<usize>| detached.iter().copied().filter(|id| !shown.contains(id)).collect();
+        let roots: Vec<usize> = left(&shown);
+        if !roots.is_empty() {
+            writeln!(f, "\nafter code that ran without a graph")?;
+            self.ways(f, &roots, &mut shown)?;
+        }
+        writeln!(f, "\nstates of the pool")?;
+        for (number, state) in self.states.iter().enumerate() {
+            writeln!(f, "  s{number}: {state}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A node and how its lines start.
+struct Place {
+    id: usize,
+    first: String,
+    rest: String,
+}
+
+impl Place {
+    /// What follows a node whose lines start with `indent`, last first.
+    fn below(indent: &str, nodes: &[usize]) -> Vec<Self> {
+        if let [id] = *nodes {
+            return vec![Self { id, first: indent.to_owned(), rest: indent.to_owned() }];
+        }
+        let last = nodes.len().saturating_sub(1);
+        let place = |(index, &id): (usize, &usize)| {
+            let (first, rest) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            Self { id, first: format!("{indent}{first}"), rest: format!("{indent}{rest}") }
+        };
+        nodes.iter().enumerate().rev().map(place).collect()
+    }
+}
+
+impl GraphTree {
+    /// What follows `from`. A single way goes straight down; branches are indented. No recursion: ways can
+    /// be as long as programs run.
+    fn ways(&self, f: &mut fmt::Formatter<'_>, from: &[usize], shown: &mut HashSet<usize>) -> fmt::Result {
+        let mut todo: Vec<Place> = Place::below("  ", from);
+        while let Some(Place { id, first, rest }) = todo.pop() {
+            let Some(node) = self.node(id) else { continue };
+            if !shown.insert(id) {
+                writeln!(f, "{first}-> {id}, above")?;
+                continue;
+            }
+            self.line(f, node, &first, &rest)?;
+            todo.extend(Place::below(&rest, &node.children));
+        }
+        Ok(())
+    }
+
+    fn line(&self, f: &mut fmt::Formatter<'_>, node: &TreeNode, first: &str, indent: &str) -> fmt::Result {
+        writeln!(
+            f,
+            "{first}{} [{}] {}, {}, s{} -> s{}, pool {} B",
+            node.id,
+            node.segment,
+            counted(node.kernels, "kernel", "kernels"),
+            counted(node.hits as usize, "hit", "hits"),
+            node.entry,
+            node.exit,
+            node.pool_bytes,
+        )?;
+        writeln!(f, "{indent}    runs   {}", cut(&node.operations))?;
+        if !node.alive.is_empty() {
+            writeln!(f, "{indent}    alive  {}", cut(&node.alive))?;
+        }
+        if !node.alive_others.is_empty() {
+            writeln!(f, "{indent}    alive  {}", cut(&node.alive_others))?;
+        }
+        if !node.dead.is_empty() {
+            writeln!(f, "{indent}    dead   {}", cut(&node.dead))?;
+        }
+        for (index, output) in node.outputs.iter().enumerate() {
+            writeln!(f, "{indent}    {:<6} {output}", OutputId { node: node.id, output: index }.to_string())?;
+        }
+        Ok(())
+    }
+}

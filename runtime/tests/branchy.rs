@@ -1,0 +1,162 @@
+//! The branchy program of the literature, `y = x*x; if sum(y) > 0 { y + 1 } else { y - 1 } * 2`, and what its
+//! tree looks like.
+
+use graphable::{
+    backend::cpu::CpuOptions,
+    inspect::{GraphTree, TreeNode},
+    prelude::*,
+};
+
+#[path = "common/device.rs"]
+mod device;
+
+/// What the way depends on.
+fn positive(cx: &Eager, y: &Tensor<f32>) -> Result<bool> {
+    Ok(cx.item(&ops::sum(y, 0)?)? > 0.0)
+}
+
+/// Both branches leave the same blocks alive: what follows is shared.
+#[graphable]
+fn branchy(
+    #[host]
+    #[dims(64)]
+    x: &Tensor<f32>,
+    one: &Param<f32>,
+) -> Result<Tensor<f32>> {
+    let y = ops::mul(x, x)?;
+    let z;
+    if #[eager(cx)]
+    positive(cx, &y)?
+    {
+        z = ops::add(&y, one)?;
+    } else {
+        z = ops::sub(&y, one)?;
+    }
+    ops::scale(&z, 2.0)
+}
+
+/// The second branch needs a tensor of its own, below which its result cannot lie: what follows starts from
+/// another state.
+#[graphable]
+fn apart(
+    #[host]
+    #[dims(64)]
+    x: &Tensor<f32>,
+    one: &Param<f32>,
+) -> Result<Tensor<f32>> {
+    let y = ops::mul(x, x)?;
+    let z;
+    if #[eager(cx)]
+    positive(cx, &y)?
+    {
+        z = ops::add(&y, one)?;
+    } else {
+        let less = ops::sub(&y, one)?;
+        z = ops::scale(&less, 1.0)?;
+    }
+    ops::scale(&z, 2.0)
+}
+
+/// 1 goes into the first branch, 0 into the second.
+fn expected(x: f32) -> f32 {
+    if x > 0.0 { (x * x + 1.0) * 2.0 } else { (x * x - 1.0) * 2.0 }
+}
+
+/// A runtime after `steps` calls that alternate between the branches, each with its right value.
+macro_rules! alternated {
+    ($graph:ident, $steps:expr) => {{
+        let options = CpuOptions { threads: Some(1), ..CpuOptions::default() };
+        let mut rt = Runtime::new(device::device(options)).unwrap();
+        let one = Param::new(&rt, &[64], &[1.0; 64]).unwrap();
+        let graph = $graph::builder().build(&mut rt).unwrap();
+        let call = |rt: &mut Runtime, i: usize| {
+            let x = (i % 2) as f32;
+            let step = rt.step().unwrap();
+            let y = graph.call(&step, &[x; 64], &one).unwrap();
+            assert_eq!(step.read(&y).unwrap(), [expected(x); 64], "step {i}");
+        };
+        (0..$steps).for_each(|i| call(&mut rt, i));
+        let (before, tree) = (rt.stats(), rt.tree());
+        (0..1000).for_each(|i| call(&mut rt, i));
+        let after = rt.stats();
+        let made = |s: &graphable::Stats| (s.warmups, s.recordings, s.evicted, s.fallbacks, s.pool_bytes);
+        assert_eq!(made(&before), made(&after), "1000 more steps record nothing");
+        assert_eq!(after.replays - before.replays, 3000, "three segments a step");
+        (rt, tree)
+    }};
+}
+
+/// The one node of that operation list.
+fn of<'t>(tree: &'t GraphTree, operations: &[&str]) -> &'t TreeNode {
+    let mut found = tree.nodes.iter().filter(|n| n.operations == operations);
+    let node = found.next().unwrap_or_else(|| panic!("{operations:?} in {tree}"));
+    assert!(found.next().is_none(), "{operations:?} twice in {tree}");
+    node
+}
+
+#[test]
+fn branches_that_leave_one_state_share_their_tail() {
+    let (rt, tree) = alternated!(BranchyGraph, 4);
+    assert_eq!((tree.nodes.len(), tree.roots()), (4, 1), "{tree}");
+    let (root, plus, minus) = (of(&tree, &["mul"]), of(&tree, &["add"]), of(&tree, &["sub"]));
+    let tail = of(&tree, &["scale"]);
+    assert_eq!(root.children, [minus.id, plus.id], "in the order of the first time");
+    assert_eq!((&plus.children[..], &minus.children[..]), (&[tail.id][..], &[tail.id][..]));
+    assert_eq!((tail.parents.len(), plus.exit, minus.exit), (2, tail.entry, tail.entry));
+    assert!(tail.children.is_empty() && tail.exit != 0, "the driver's variables live to the end of the call");
+    // `y` and `z`, whichever way: the arena is as large as one of them.
+    let state = &tree.states[tail.entry];
+    assert_eq!(state.blocks, [(0, 256), (256, 256)]);
+    assert_eq!(
+        (tree.needed_pool_bytes(), root.pool_bytes, plus.pool_bytes, minus.pool_bytes),
+        (512, 256, 512, 512)
+    );
+    // Each call replays three of the four from now on.
+    let later = rt.tree();
+    let hits = |id| later.node(id).unwrap().hits - tree.node(id).unwrap().hits;
+    assert_eq!([root, plus, minus, tail].map(|n| hits(n.id)), [1000, 500, 500, 1000]);
+    assert_eq!(later.nodes.len(), 4);
+}
+
+#[test]
+fn branches_that_leave_two_states_have_two_tails() {
+    let (rt, tree) = alternated!(ApartGraph, 4);
+    assert_eq!((tree.nodes.len(), tree.roots()), (5, 1), "{tree}");
+    let (root, plus, minus) = (of(&tree, &["mul"]), of(&tree, &["add"]), of(&tree, &["sub", "scale"]));
+    assert_eq!(root.children, [minus.id, plus.id]);
+    let tails: Vec<_> = tree.nodes.iter().filter(|n| n.operations == ["scale"]).collect();
+    assert_eq!(tails.len(), 2);
+    for branch in [plus, minus] {
+        let [tail] = branch.children[..] else { panic!("one tail each: {tree}") };
+        let tail = tree.node(tail).unwrap();
+        assert_eq!((&tail.parents[..], tail.entry), (&[branch.id][..], branch.exit));
+    }
+    assert_eq!(tree.states[plus.exit].blocks, [(0, 256), (256, 256)]);
+    assert_eq!(tree.states[minus.exit].blocks, [(0, 256), (512, 256)]);
+    // The larger way needs three blocks, the other two: the arena has room for three, not for five.
+    assert_eq!((plus.pool_bytes, minus.pool_bytes, tree.needed_pool_bytes()), (512, 768, 768));
+    assert_eq!(rt.tree().nodes.len(), 5);
+}
+
+#[test]
+fn the_text_is_pinned() {
+    if device::gpu().is_some() {
+        // A GPU has more kernels: one puts the host input where it belongs.
+        return;
+    }
+    let shown = |mut tree: GraphTree| {
+        // Memory of the process: another number with every compiler.
+        tree.executable_bytes = 0;
+        tree.to_string()
+    };
+    for (name, tree) in [("branchy", alternated!(BranchyGraph, 4).1), ("apart", alternated!(ApartGraph, 4).1)]
+    {
+        let path = format!("{}/tests/trees/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        let text = shown(tree);
+        if std::env::var_os("GRAPHABLE_BLESS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let pinned = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text, pinned, "{path}; GRAPHABLE_BLESS=1 writes it anew");
+    }
+}
