@@ -69,6 +69,7 @@ extern crate self as graphable;
 #[doc(hidden)]
 pub mod __private;
 pub mod backend;
+mod branches;
 mod bucket;
 mod core;
 pub mod crossing;
@@ -98,6 +99,7 @@ mod step;
 mod tensor;
 mod tree;
 
+pub use branches::{join, join_all, join3};
 pub use bucket::Schedule;
 pub use cuda::CudaTensor;
 pub use device::Device;
@@ -126,6 +128,6 @@ pub mod prelude {
     pub use crate::{
         ConfigValue, Device, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number, Param,
         Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, State, Step, Tensor, bf16, f16, graphable,
-        ops,
+        join, join_all, join3, ops,
     };
 }

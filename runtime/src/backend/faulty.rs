@@ -27,11 +27,17 @@ pub enum FaultCall {
     EndCapture,
     /// [`Backend::replay`]
     Replay,
+    /// [`Backend::fork`]
+    Fork,
+    /// [`Backend::branch`]
+    Branch,
+    /// [`Backend::join`]
+    Join,
 }
 
 impl FaultCall {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Commit,
         Self::Alloc,
         Self::Launch,
@@ -40,6 +46,9 @@ impl FaultCall {
         Self::BeginCapture,
         Self::EndCapture,
         Self::Replay,
+        Self::Fork,
+        Self::Branch,
+        Self::Join,
     ];
 
     fn name(self) -> &'static str {
@@ -52,6 +61,9 @@ impl FaultCall {
             Self::BeginCapture => "begin_capture",
             Self::EndCapture => "end_capture",
             Self::Replay => "replay",
+            Self::Fork => "fork",
+            Self::Branch => "branch",
+            Self::Join => "join",
         }
     }
 }
@@ -67,7 +79,7 @@ struct Armed {
 #[derive(Debug, Default)]
 pub struct FaultPlan {
     armed: Mutex<Option<Armed>>,
-    counts: [AtomicU64; 8],
+    counts: [AtomicU64; FaultCall::ALL.len()],
     lost: AtomicBool,
 }
 
@@ -186,6 +198,22 @@ impl Backend for FaultyBackend {
         self.inner.abort_capture();
     }
 
+    fn fork(&mut self) -> Result<()> {
+        self.plan.pass(FaultCall::Fork)?;
+        self.inner.fork()
+    }
+
+    fn branch(&mut self, index: usize) -> Result<()> {
+        self.plan.pass(FaultCall::Branch)?;
+        self.inner.branch(index)
+    }
+
+    fn join(&mut self) -> Result<()> {
+        // Closed in any case.
+        let joined = self.inner.join();
+        self.plan.pass(FaultCall::Join).and(joined)
+    }
+
     fn capture_was_spoilt(&self) -> bool {
         self.inner.capture_was_spoilt()
     }
@@ -253,7 +281,8 @@ mod tests {
             ..HostBlock::default()
         })?;
         b.begin_capture(None)?;
-        if let Err(error) = b.launch(&copy(&memory)) {
+        let forked = b.fork().and_then(|()| b.branch(0)).and_then(|()| b.launch(&copy(&memory)));
+        if let Err(error) = forked.and_then(|()| b.join()) {
             b.abort_capture();
             return Err(error);
         }
@@ -283,11 +312,20 @@ mod tests {
 
     #[test]
     fn any_call_can_be_the_nth() {
-        for (nth, name) in
-            ["commit", "alloc", "host_write", "begin_capture", "launch", "end_capture", "replay", "read"]
-                .into_iter()
-                .enumerate()
-        {
+        let names = [
+            "commit",
+            "alloc",
+            "host_write",
+            "begin_capture",
+            "fork",
+            "branch",
+            "launch",
+            "join",
+            "end_capture",
+            "replay",
+            "read",
+        ];
+        for (nth, name) in names.into_iter().enumerate() {
             let (mut b, plan) = faulty();
             plan.arm(None, nth as u64, false);
             let error = all_calls(&mut b).unwrap_err();
@@ -315,6 +353,6 @@ mod tests {
         plan.arm(Some(FaultCall::Read), 0, true);
         assert!(plan.disarm());
         assert_eq!(all_calls(&mut b).unwrap(), [7; 8]);
-        assert_eq!(FaultCall::ALL.map(|call| plan.count(call)), [1; 8]);
+        assert_eq!(FaultCall::ALL.map(|call| plan.count(call)), [1; FaultCall::ALL.len()]);
     }
 }

@@ -15,6 +15,7 @@ mod compile;
 mod driver;
 mod executable;
 mod fault;
+mod fork;
 mod interop;
 mod kernels;
 mod product;
@@ -33,6 +34,7 @@ use self::{
     driver::{Context, Function, Stream},
     executable::{CudaExecutable, Head},
     fault::Faults,
+    fork::Fork,
     kernels::{FaultSink, Grid, Kernel, PutClass, Submit},
     read::CudaRead,
     shared::{Owned, Shared},
@@ -73,6 +75,8 @@ const POISON: u8 = 0xFF;
 struct Capture {
     head: Option<PutClass>,
     spoilt: bool,
+    /// Forks that are open, the innermost last; `None` where the driver cannot fork.
+    forks: Vec<Option<Fork>>,
 }
 
 /// A GPU as a [`Backend`].
@@ -136,6 +140,15 @@ impl CudaBackend {
             Some(_) => Err(refused_in_capture(call)),
             None => self.shared.context.bind(),
         }
+    }
+
+    fn open_capture(&mut self, call: &'static str) -> Result<&mut Capture> {
+        let device = self.shared.context.name();
+        self.capture.as_mut().ok_or_else(|| Error::Device {
+            device: device.to_owned(),
+            call,
+            why: "no capture is under way".into(),
+        })
     }
 
     pub(crate) fn stream(&self) -> &Stream {
@@ -345,7 +358,7 @@ impl Backend for CudaBackend {
         }
         self.shared.stream.begin_capture()?;
         self.spoilt = false;
-        self.capture = Some(Capture { head, spoilt: false });
+        self.capture = Some(Capture { head, spoilt: false, forks: Vec::new() });
         if let (Some(class), Some(block)) = (head, host)
             && let Err(error) = self.put_kernel(class, block)
         {
@@ -370,6 +383,30 @@ impl Backend for CudaBackend {
             self.spoilt = self.shared.stream.capture_is_spoilt();
             // Its error is the capture's own failure, which is known already.
             drop(self.shared.stream.end_capture());
+        }
+    }
+
+    fn fork(&mut self) -> Result<()> {
+        let stream = &self.shared.stream;
+        let fork = stream.has_waits().then(|| Fork::open(stream)).transpose()?;
+        self.open_capture("fork")?.forks.push(fork);
+        Ok(())
+    }
+
+    fn branch(&mut self, index: usize) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        match self.open_capture("branch")?.forks.last_mut() {
+            Some(Some(fork)) => fork.branch(index, &shared.stream),
+            Some(None) => Ok(()),
+            None => Err(self.failed("branch", "no fork is open".into())),
+        }
+    }
+
+    fn join(&mut self) -> Result<()> {
+        match self.open_capture("join")?.forks.pop() {
+            Some(Some(fork)) => fork.join(&self.shared.stream),
+            Some(None) => Ok(()),
+            None => Err(self.failed("join", "no fork is open".into())),
         }
     }
 

@@ -10,6 +10,7 @@ mod module;
 mod stream;
 mod table;
 mod types;
+mod waits;
 
 pub(crate) use context::{Context, device_count};
 pub(crate) use event::Event;
@@ -17,3 +18,4 @@ pub(crate) use graph::{Exec, Graph, KernelNode};
 pub(crate) use memory::{Pinned, Pool, VirtualRange};
 pub(crate) use module::{Function, Module};
 pub(crate) use stream::Stream;
+pub(crate) use waits::Waits;

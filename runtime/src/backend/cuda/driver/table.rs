@@ -24,6 +24,8 @@ macro_rules! table {
             $($(#[$doc])* pub(super) $name: unsafe extern "C" fn($($arg),*) -> CUresult,)*
             /// Since CUDA 12.3.
             pub(super) edges: Option<Edges>,
+            /// Since CUDA 11.3, but later drivers may know them by newer names only.
+            pub(super) waits: Option<Waits>,
             /// Keeps the functions loaded.
             _library: Library,
         }
@@ -40,6 +42,7 @@ macro_rules! table {
                         *symbol.map_err(|_| format!("`{}`", $symbol.to_string_lossy()))?
                     },)*
                     edges: Edges::new(&library),
+                    waits: Waits::new(&library),
                     _library: library,
                 })
             }
@@ -133,6 +136,34 @@ impl Edges {
         // SAFETY: as above.
         let remove = unsafe { library.get::<ChangeEdges>(b"cuGraphRemoveDependencies_v2\0") };
         Some(Self { get: *get.ok()?, add: *add.ok()?, remove: *remove.ok()? })
+    }
+}
+
+type GetWaits = unsafe extern "C" fn(
+    Handle,
+    *mut c_int,
+    *mut c_ulonglong,
+    *mut Handle,
+    *mut *const Handle,
+    *mut usize,
+) -> CUresult;
+type SetWaits = unsafe extern "C" fn(Handle, *mut Handle, usize, c_uint) -> CUresult;
+
+/// What the next node of a capture waits for.
+#[derive(Debug)]
+pub(super) struct Waits {
+    pub(super) get: GetWaits,
+    pub(super) set: SetWaits,
+}
+
+impl Waits {
+    /// `None` with a driver that lacks one of them.
+    fn new(library: &Library) -> Option<Self> {
+        // SAFETY: the driver's function of this name, with the signature that its version suffix fixes.
+        let get = unsafe { library.get::<GetWaits>(b"cuStreamGetCaptureInfo_v2\0") };
+        // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
+        let set = unsafe { library.get::<SetWaits>(b"cuStreamUpdateCaptureDependencies\0") };
+        Some(Self { get: *get.ok()?, set: *set.ok()? })
     }
 }
 
