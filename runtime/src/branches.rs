@@ -2,7 +2,8 @@
 
 use crate::{Error, Result, Runtime, Scope};
 
-/// Runs two branches whose work on the device may overlap, and gives both results.
+/// Runs two branches whose work on the device may overlap, and gives both results. `scope` says on which
+/// runtime, as for constructors: `t.scope()`.
 ///
 /// ```
 /// use graphable::prelude::*;

@@ -52,6 +52,7 @@
 //!   gives, can look at them.
 //! - [`Param`] and [`State`] are memory with a stable address; [`derive(Params)`](derive@Params) makes models of
 //!   them, and [`load`] fills those from files.
+//! - [`join`] lets branches of a segment run side by side.
 //! - [`ops`] are the operations, [`Mode`] and [`Schedule`] what a graph's builder takes, [`Stats`] and [`Event`]
 //!   what happened.
 //!

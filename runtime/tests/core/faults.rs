@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use graphable::{
     Error, Mode, Param, Result, Runtime, Schedule, State, Step,
     backend::faulty::{FaultCall, FaultPlan},
-    ops,
+    join, ops,
 };
 
 use crate::support::*;
@@ -38,9 +38,14 @@ impl Program {
         let Self { graph, w, counter } = self;
         graph.call(step, &[In::Host((&x).into()), In::Device(&d), In::Scalar(10.0)], (w, counter), |cx, a| {
             let (h,) = seg!("a", cx, (&a.t[0], &a.t[1], w, counter), |k| {
-                let next = ops::add(&ops::load(k.0.scope(), k.3)?, &ops::full(k.0.scope(), &[2], 1.0f32)?)?;
+                let scope = k.0.scope();
+                let (next, sum) = join(
+                    scope,
+                    || ops::add(&ops::load(scope, k.3)?, &ops::full(scope, &[2], 1.0f32)?),
+                    || ops::add(k.0, k.1),
+                )?;
                 ops::store(k.3, &next)?;
-                Ok((ops::linear(&ops::add(k.0, k.1)?, k.2)?,))
+                Ok((ops::linear(&sum, k.2)?,))
             })?;
             let e = if graph.is(Mode::Full) {
                 eager!("e", Always, cx, |_e| ops::mul(&h, &a.scalars[0]))
@@ -167,8 +172,8 @@ fn every_place(mode: Mode) {
         assert_eq!(swallowed, 0, "{mode} {call:?}: a fault was swallowed");
         reached += usize::from(places > 0);
     }
-    // Without graphs nothing is captured or replayed.
-    assert_eq!(reached, if mode == Mode::None { 5 } else { 8 });
+    // Without graphs nothing is captured or replayed, and there are no branches.
+    assert_eq!(reached, if mode == Mode::None { 5 } else { FaultCall::ALL.len() });
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod support;
 
 mod ahead;
 mod audit;
+mod branches;
 mod buckets;
 #[path = "../common/device.rs"]
 mod device;
@@ -17,6 +18,7 @@ mod eviction;
 mod faults;
 mod lifecycle;
 mod limits;
+mod listening;
 mod liveness;
 mod modes;
 mod nets;

@@ -37,13 +37,13 @@ impl Stream {
     pub(crate) fn waits(&self) -> Result<Waits> {
         const ACTIVE: i32 = 1;
         self.context().bind()?;
-        let Some(api) = &self.context().table.waits else { return Err(self.no_capture("a driver without it")) };
+        let Some(api) = &self.context().table.waits else {
+            return Err(self.no_capture("a driver without it"));
+        };
         let (mut status, mut id, mut graph) = (0, 0, std::ptr::null_mut());
         let (mut nodes, mut count): (*const Handle, usize) = (std::ptr::null(), 0);
         // SAFETY: the handle lives; two integers, two pointers and a length are written.
-        let code = unsafe {
-            (api.get)(self.raw(), &mut status, &mut id, &mut graph, &mut nodes, &mut count)
-        };
+        let code = unsafe { (api.get)(self.raw(), &mut status, &mut id, &mut graph, &mut nodes, &mut count) };
         self.context().check("cuStreamGetCaptureInfo", code)?;
         if status != ACTIVE {
             return Err(self.no_capture("no capture is under way, or it was invalidated"));
@@ -63,10 +63,13 @@ impl Stream {
     pub(crate) fn set_waits(&self, waits: &Waits) -> Result<()> {
         const SET: u32 = 1;
         self.context().bind()?;
-        let Some(api) = &self.context().table.waits else { return Err(self.no_capture("a driver without it")) };
+        let Some(api) = &self.context().table.waits else {
+            return Err(self.no_capture("a driver without it"));
+        };
         let mut nodes = waits.0.clone();
+        let list = if nodes.is_empty() { std::ptr::null_mut() } else { nodes.as_mut_ptr() };
         // SAFETY: the handle lives; the list holds that many nodes of the capture under way, and is copied.
-        let code = unsafe { (api.set)(self.raw(), nodes.as_mut_ptr(), nodes.len(), SET) };
+        let code = unsafe { (api.set)(self.raw(), list, nodes.len(), SET) };
         self.context().check("cuStreamUpdateCaptureDependencies", code)
     }
 
