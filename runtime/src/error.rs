@@ -127,6 +127,19 @@ pub enum Error {
         inner: &'static str,
     },
 
+    /// Branches of a `join` that depend on each other.
+    #[error(
+        "{op} in a branch of `join` uses memory that {other} in another branch uses too, and one of them writes \
+         it; branches run side by side, in no order: return the value from its branch and go on with it after \
+         the `join`, or put both into one branch"
+    )]
+    BranchesShare {
+        /// The operation of the later branch.
+        op: &'static str,
+        /// That of the earlier one.
+        other: &'static str,
+    },
+
     /// A call that a capture forbids.
     #[error("`{call}` is not possible while a capture is under way")]
     RefusedInCapture {

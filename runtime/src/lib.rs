@@ -52,6 +52,7 @@
 //!   gives, can look at them.
 //! - [`Param`] and [`State`] are memory with a stable address; [`derive(Params)`](derive@Params) makes models of
 //!   them, and [`load`] fills those from files.
+//! - [`join`] lets branches of a segment run side by side.
 //! - [`ops`] are the operations, [`Mode`] and [`Schedule`] what a graph's builder takes, [`Stats`] and [`Event`]
 //!   what happened.
 //!
@@ -69,6 +70,7 @@ extern crate self as graphable;
 #[doc(hidden)]
 pub mod __private;
 pub mod backend;
+mod branches;
 mod bucket;
 mod core;
 pub mod crossing;
@@ -106,6 +108,7 @@ mod tensor;
 mod timeline;
 mod tree;
 
+pub use branches::{join, join_all, join3};
 pub use bucket::Schedule;
 pub use cuda::CudaTensor;
 pub use device::Device;
@@ -138,6 +141,6 @@ pub mod prelude {
     pub use crate::{
         ConfigValue, Device, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number, Param,
         Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, State, Step, Tensor, bf16, f16, graphable,
-        ops,
+        join, join_all, join3, ops,
     };
 }

@@ -157,7 +157,8 @@ impl Transform<'_, '_> {
             let o = self.fresh("o");
             out_names.push(ident.to_string());
             out_patterns.push(quote!(#o));
-            assigns.extend(quote!(#ident = #o;));
+            // A method may take `&mut self`, so a call counts as a change; the next statement may overwrite it.
+            assigns.extend(quote!(#[allow(unused_assignments)] { #ident = #o; }));
             match shadowed_at {
                 Some(at) => {
                     captures.push((at, quote!(let #o = ::core::clone::Clone::clone(&#ident);)));

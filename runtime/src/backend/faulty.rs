@@ -42,11 +42,17 @@ pub enum FaultCall {
     Poison,
     /// [`Backend::synchronize`]
     Synchronize,
+    /// [`Backend::fork`]
+    Fork,
+    /// [`Backend::branch`]
+    Branch,
+    /// [`Backend::join`]
+    Join,
 }
 
 impl FaultCall {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Reserve,
         Self::Commit,
         Self::Alloc,
@@ -62,6 +68,9 @@ impl FaultCall {
         Self::Replay,
         Self::Poison,
         Self::Synchronize,
+        Self::Fork,
+        Self::Branch,
+        Self::Join,
     ];
 
     fn name(self) -> &'static str {
@@ -81,6 +90,9 @@ impl FaultCall {
             Self::Replay => "replay",
             Self::Poison => "poison",
             Self::Synchronize => "synchronize",
+            Self::Fork => "fork",
+            Self::Branch => "branch",
+            Self::Join => "join",
         }
     }
 }
@@ -253,6 +265,22 @@ impl Backend for FaultyBackend {
         self.inner.abort_capture();
     }
 
+    fn fork(&mut self) -> Result<()> {
+        self.plan.pass(FaultCall::Fork)?;
+        self.inner.fork()
+    }
+
+    fn branch(&mut self, index: usize) -> Result<()> {
+        self.plan.pass(FaultCall::Branch)?;
+        self.inner.branch(index)
+    }
+
+    fn join(&mut self) -> Result<()> {
+        // Closed in any case.
+        let joined = self.inner.join();
+        self.plan.pass(FaultCall::Join).and(joined)
+    }
+
     fn capture_was_spoilt(&self) -> bool {
         self.inner.capture_was_spoilt()
     }
@@ -338,7 +366,9 @@ mod tests {
         let (neg, copy) = (launch(Op::Unary(Unary::Neg), &memory, 0, 1), launch(Op::Copy, &memory, 1, 2));
         b.scratch(&neg.op, &neg.inputs, &neg.outputs)?;
         b.begin_capture(None)?;
-        if let Err(error) = b.launch(&neg).and_then(|()| b.launch(&copy)) {
+        let forked =
+            b.fork().and_then(|()| b.branch(0)).and_then(|()| b.launch(&neg)).and_then(|()| b.launch(&copy));
+        if let Err(error) = forked.and_then(|()| b.join()) {
             b.abort_capture();
             return Err(error);
         }
@@ -377,8 +407,8 @@ mod tests {
     #[test]
     fn any_call_can_be_the_nth() {
         for (nth, name) in
-            "reserve commit alloc host_write scratch begin_capture launch copy end_capture instantiate replay \
-             read poison synchronize wait"
+            "reserve commit alloc host_write scratch begin_capture fork branch launch copy join end_capture instantiate \
+             replay read poison synchronize wait"
                 .split(' ')
                 .enumerate()
         {
@@ -409,6 +439,6 @@ mod tests {
         plan.arm(Some(FaultCall::Read), 0, true);
         assert!(plan.disarm());
         assert_eq!(all_calls(&mut b).unwrap(), NEGATED);
-        assert_eq!(FaultCall::ALL.map(|call| plan.count(call)), [1; 15]);
+        assert_eq!(FaultCall::ALL.map(|call| plan.count(call)), [1; FaultCall::ALL.len()]);
     }
 }

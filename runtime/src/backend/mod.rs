@@ -95,7 +95,7 @@ pub trait PendingBytes: Send {
 ///
 /// Calls come from one thread at a time. Everything but [`alloc`](Self::alloc),
 /// [`read`](Self::read) and [`synchronize`](Self::synchronize) is asynchronous; all work runs in
-/// the order of the calls. Between [`begin_capture`](Self::begin_capture) and
+/// the order of the calls, but for branches of a [`fork`](Self::fork). Between [`begin_capture`](Self::begin_capture) and
 /// [`end_capture`](Self::end_capture), [`launch`](Self::launch) records and executes nothing, and
 /// `read`, `replay`, `host_write`, `alloc` and `synchronize` are refused with
 /// [`Error::RefusedInCapture`].
@@ -186,6 +186,36 @@ pub trait Backend: Send + fmt::Debug {
 
     /// Drops the recording under way; nothing happens if there is none.
     fn abort_capture(&mut self);
+
+    /// Opens a fork in the capture under way: what is recorded from here to its [`join`](Self::join) belongs
+    /// to branches, which all wait for what was recorded before and for none of each other. Forks nest; a
+    /// capture that ends or is abandoned closes its own.
+    ///
+    /// By default branches are recorded one after the other, which is right, only slower.
+    ///
+    /// # Errors
+    /// What the device says; no fork is open then, and the capture is invalid.
+    fn fork(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What is recorded from here on belongs to branch `index` of the innermost fork. Branches come in order,
+    /// from 0.
+    ///
+    /// # Errors
+    /// What the device says; the capture is then invalid.
+    fn branch(&mut self, index: usize) -> Result<()> {
+        let _ = index;
+        Ok(())
+    }
+
+    /// Closes the innermost fork: what is recorded from here on waits for all its branches.
+    ///
+    /// # Errors
+    /// What the device says; the fork is closed, and the capture is invalid.
+    fn join(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// Whether the last capture ended in failure because of something outside this runtime, such as
     /// a device-wide wait on another thread: trying again is then worth it.

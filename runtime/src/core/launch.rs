@@ -46,6 +46,7 @@ impl Core {
         if self.run.is_some() {
             self.check_run(&op, inputs, outputs)?;
         }
+        self.check_branches(op.name(), inputs, outputs)?;
         if let Op::ScatterRows | Op::RopeScatter { .. } | Op::Copy = op {
             self.save_before_write(outputs)?;
         }

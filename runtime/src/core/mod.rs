@@ -17,6 +17,7 @@ mod audit;
 mod copied;
 mod decide;
 mod finalize;
+mod fork;
 mod frame;
 mod launch;
 mod live;
@@ -167,6 +168,8 @@ pub(crate) struct Core {
     free_slots: Vec<u32>,
     epoch: u32,
     run: Option<Run>,
+    /// Forks that are open, the innermost last.
+    forks: Vec<fork::Fork>,
     region: Option<RegionRun>,
     region_slots: rustc_hash::FxHashMap<RegionSlot, Home>,
     step_warmed: bool,
@@ -201,6 +204,7 @@ impl Core {
             free_slots: Vec::new(),
             epoch: 0,
             run: None,
+            forks: Vec::new(),
             region: None,
             region_slots: Default::default(),
             step_warmed: false,
@@ -214,6 +218,7 @@ impl Core {
 
     /// Starts a generation: nothing of the last one is reachable any more, whatever was forgotten.
     pub(crate) fn begin_step(&mut self, retired: &[u64]) -> Result<()> {
+        self.forks.clear();
         self.abort_run();
         self.epoch = self.epoch.wrapping_add(1);
         self.slots.clear();
@@ -294,11 +299,16 @@ impl Core {
     }
 
     fn free_block(&mut self, home: Home, base: u64, bytes: u64) {
-        let freed = match home {
-            Home::Pool => self.pool.free(base).is_some(),
-            Home::Results => self.results.live.remove(base).is_some(),
-            Home::Eager => self.eager.live.remove(base).is_some(),
-            Home::Owned | Home::Gone => return,
+        if matches!(home, Home::Owned | Home::Gone) {
+            return;
+        }
+        let freed = match (self.put_off(home, base, bytes), home) {
+            (Some(false), _) => return,
+            // From here on the branch that made it may have it again.
+            (Some(true), _) => true,
+            (None, Home::Pool) => self.pool.free(base).is_some(),
+            (None, Home::Results) => self.results.live.remove(base).is_some(),
+            (None, _) => self.eager.live.remove(base).is_some(),
         };
         debug_assert!(freed, "a block that was not live was freed");
         if let Some(run) = &mut self.run {
@@ -357,18 +367,23 @@ impl Core {
     }
 
     fn place(&mut self, home: Home, bytes: u64) -> Result<Block> {
-        match home {
+        if let Some(block) = self.placed_again(home, bytes) {
+            return Ok(block);
+        }
+        let block = match home {
             Home::Pool => {
                 let block = self.pool.place(bytes);
                 if let Err(error) = self.pool_zone.commit(&mut *self.backend, block, bytes) {
                     self.pool.free(block.addr);
                     return Err(error);
                 }
-                Ok(block)
+                block
             }
-            Home::Results => self.results.place(&mut *self.backend, bytes),
-            _ => self.eager.place(&mut *self.backend, bytes),
-        }
+            Home::Results => self.results.place(&mut *self.backend, bytes)?,
+            _ => self.eager.place(&mut *self.backend, bytes)?,
+        };
+        self.placed_in_branch(block);
+        Ok(block)
     }
 
     fn new_tensor(

@@ -10,6 +10,7 @@ mod support;
 
 mod ahead;
 mod audit;
+mod branches;
 mod buckets;
 #[path = "../common/device.rs"]
 mod device;
@@ -19,6 +20,7 @@ mod hooks;
 mod inspect;
 mod lifecycle;
 mod limits;
+mod listening;
 mod liveness;
 mod modes;
 mod nets;

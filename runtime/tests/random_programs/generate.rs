@@ -18,6 +18,8 @@ pub(crate) const ROWS: usize = 5;
 /// What holds for the whole program.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
+    /// The seed of the program.
+    pub(crate) seed: u64,
     /// `B` is padded: no operation may mix its rows.
     pub(crate) padded: bool,
     /// Values may differ in the last bits between runs: nothing may jump on a small difference.
@@ -43,7 +45,7 @@ pub(crate) fn program(seed: u64) -> Program {
         });
     }
     let states: Vec<Vec<usize>> = (0..rng.random_range(0..3)).map(|_| vec![ROWS, width(rng)]).collect();
-    let rules = Rules { padded, approximate, params: params.clone(), states: states.clone() };
+    let rules = Rules { seed, padded, approximate, params: params.clone(), states: states.clone() };
     let funcs: Vec<Func> = (0..rng.random_range(1..4)).map(|_| function(rng, &rules, capturable)).collect();
     let steps = steps(rng, &funcs, &params);
     let capture = rng.random_bool(0.4);
@@ -268,6 +270,15 @@ impl Gen<'_> {
                 locals.fail(self.rng);
             }
             locals.grow(self.rng);
+        }
+        // By a generator of their own, so that a seed without forks gives the program that it always gave.
+        let mut own = StdRng::seed_from_u64(self.rules.seed << 16 ^ self.sites as u64);
+        if own.random_bool(0.2) {
+            locals.fork(&mut own, 0);
+            (0..own.random_range(0..3)).for_each(|_| locals.grow(&mut own));
+            if own.random_bool(0.3) {
+                locals.fork(&mut own, 1);
+            }
         }
         let mut outs = Vec::new();
         for _ in 0..self.rng.random_range(1..4) {

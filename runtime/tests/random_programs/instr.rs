@@ -13,6 +13,8 @@ pub(crate) struct Locals<'a> {
     /// `None` once dropped.
     types: Vec<Option<Ty>>,
     inputs: usize,
+    /// No operation may write state now.
+    pure: bool,
     pub(crate) keys: usize,
     pub(crate) code: Vec<Instr>,
 }
@@ -35,7 +37,7 @@ fn within(a: &[Size], b: &[Size]) -> bool {
 
 impl<'a> Locals<'a> {
     pub(crate) fn new(rules: &'a Rules) -> Self {
-        Self { rules, types: Vec::new(), inputs: 0, keys: 0, code: Vec::new() }
+        Self { rules, types: Vec::new(), inputs: 0, pure: false, keys: 0, code: Vec::new() }
     }
 
     pub(crate) fn input(&mut self, ty: Ty) {
@@ -71,12 +73,12 @@ impl<'a> Locals<'a> {
         }
         let dst = self.types.len();
         self.types.push(Some(ty));
-        self.code.push(Instr { op, dst, args, nums });
+        self.code.push(Instr { op, dst, args, nums, branch: None });
         Some(dst)
     }
 
     fn effect(&mut self, op: Code, args: Vec<Arg>) {
-        self.code.push(Instr { op, dst: 0, args, nums: Vec::new() });
+        self.code.push(Instr { op, dst: 0, args, nums: Vec::new(), branch: None });
     }
 
     /// An instruction that fails for one value of the key. What was stored before it would be stored by
@@ -84,7 +86,7 @@ impl<'a> Locals<'a> {
     pub(crate) fn fail(&mut self, rng: &mut StdRng) {
         if !self.code.iter().any(|i| matches!(i.op, Code::Store | Code::Scatter)) {
             let nums = vec![rng.random_range(0..3), rng.random_range(0..2)];
-            self.code.push(Instr { op: Code::Fail, dst: 0, args: Vec::new(), nums });
+            self.code.push(Instr { op: Code::Fail, dst: 0, args: Vec::new(), nums, branch: None });
         }
     }
 
@@ -101,6 +103,27 @@ impl<'a> Locals<'a> {
         let states = self.rules.states.iter().enumerate().map(|(i, s)| (Arg::State(i), s.clone()));
         let all: Vec<(Arg, Vec<usize>)> = params.chain(states).filter(|(_, s)| fits(s)).collect();
         all.choose(rng).cloned()
+    }
+
+    /// Adds branches, which see what was there before them and nothing of each other. What one of them
+    /// drops the later ones cannot use; what an earlier one uses a later one may drop.
+    pub(crate) fn fork(&mut self, rng: &mut StdRng, fork: usize) {
+        let before = self.types.len();
+        let mut made: Vec<(usize, Option<Ty>)> = Vec::new();
+        self.pure = true;
+        for branch in 0..rng.random_range(2..4) {
+            let (code, types) = (self.code.len(), self.types.len());
+            for _ in 0..rng.random_range(1..5) {
+                self.grow(rng);
+            }
+            self.code[code..].iter_mut().for_each(|i| i.branch = Some((fork, branch)));
+            made.extend((types..self.types.len()).map(|t| (t, self.types[t].take())));
+        }
+        self.pure = false;
+        debug_assert!(made.iter().all(|(t, _)| *t >= before));
+        for (t, ty) in made {
+            self.types[t] = ty;
+        }
     }
 
     /// Adds one operation, or two; sometimes none fits.
@@ -316,6 +339,7 @@ impl<'a> Locals<'a> {
         let shape = self.rules.states.get(at)?.clone();
         let dims: Vec<Size> = shape.iter().map(|&n| Size::N(n)).collect();
         match rng.random_range(0..4) {
+            1.. if self.pure => return None,
             0 => {
                 let (t, _) = self.alive().next()?;
                 self.emit(Code::Load, vec![Arg::Local(t), Arg::State(at)], Vec::new(), f32s(dims))?;

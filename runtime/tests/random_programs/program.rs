@@ -71,6 +71,8 @@ pub(crate) struct Instr {
     pub(crate) dst: usize,
     pub(crate) args: Vec<Arg>,
     pub(crate) nums: Vec<usize>,
+    /// The fork that it is in, and the branch: neighbours of one fork run under one `join`.
+    pub(crate) branch: Option<(usize, usize)>,
 }
 
 /// Straight-line code: a segment, or the inside of an eager region.
@@ -253,6 +255,9 @@ impl fmt::Display for Instr {
                 Arg::State(i) => format!("state{i}"),
             })
             .collect();
+        if let Some((fork, branch)) = self.branch {
+            write!(f, "fork {fork}, branch {branch}: ")?;
+        }
         match self.op {
             Code::Drop | Code::Store | Code::Scatter | Code::Fail => {}
             _ => write!(f, "t{} = ", self.dst)?,

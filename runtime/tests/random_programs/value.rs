@@ -1,10 +1,10 @@
 //! Values of a program, and its operations by name.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use graphable::{
     __private::{Decoder, Encoder, KeyWriter},
-    AsOperand, Eager, Element, Error, LiveIn, LiveOut, Param, Result, Scope, State, Tensor, bf16,
+    AsOperand, Eager, Element, Error, LiveIn, LiveOut, Param, Result, Scope, State, Tensor, bf16, join_all,
     ops::{self, AttentionMask, RopeConfig},
 };
 
@@ -143,6 +143,7 @@ impl LiveIn for Live<'_, '_> {
                 });
             }
             i.nums.write_key(k);
+            k.word(i.branch.map_or(0, |(fork, branch)| (fork as u64 + 1) << 32 | branch as u64));
         }
         k.word(self.block.outs.len() as u64);
         for (local, _) in &self.block.outs {
@@ -160,21 +161,14 @@ impl<'s> Live<'_, 's> {
     /// Runs the code as the body of a segment, which may trip.
     pub(crate) fn body(&self) -> Result<Vec<Val<'s>>> {
         let mut env = Env { live: self, locals: self.vals.iter().cloned().map(Some).collect(), keep: None };
-        for (at, i) in self.block.code.iter().enumerate() {
-            if at == self.block.code.len() / 2 {
-                trip()?;
-            }
-            env.step(i)?;
-        }
+        env.run(Some(self.block.code.len() / 2))?;
         self.block.outs.iter().map(|&(t, _)| env.local(t).cloned()).collect()
     }
 
     /// Runs the code. With `keep`, nothing is dropped before the end.
     pub(crate) fn run(&self, keep: Option<&mut Vec<Val<'s>>>) -> Result<Vec<Val<'s>>> {
         let mut env = Env { live: self, locals: self.vals.iter().cloned().map(Some).collect(), keep };
-        for i in &self.block.code {
-            env.step(i)?;
-        }
+        env.run(None)?;
         self.block.outs.iter().map(|&(t, _)| env.local(t).cloned()).collect()
     }
 }
@@ -293,6 +287,31 @@ impl<'s> Env<'_, 's, '_> {
             }),
             None => Err(nonsense(format!("no argument {at}"))),
         }
+    }
+
+    /// Runs the code, its forks as such; `trips` is where it may trip.
+    fn run(&mut self, trips: Option<usize>) -> Result<()> {
+        let code: Vec<(usize, &Instr)> = self.live.block.code.iter().enumerate().collect();
+        let env = RefCell::new(self);
+        let step = |(at, i): &(usize, &Instr)| {
+            if trips == Some(*at) {
+                trip()?;
+            }
+            env.borrow_mut().step(i)
+        };
+        for part in code.chunk_by(|(_, a), (_, b)| a.branch.map(|b| b.0) == b.branch.map(|b| b.0)) {
+            if part[0].1.branch.is_none() {
+                part.iter().try_for_each(step)?;
+                continue;
+            }
+            let scope = match env.borrow().live.vals.first() {
+                Some(val) => val.scope(),
+                None => return Err(nonsense("a fork without live-ins".into())),
+            };
+            let branches: Vec<_> = part.chunk_by(|(_, a), (_, b)| a.branch == b.branch).collect();
+            join_all(scope, branches.iter().map(|branch| || branch.iter().try_for_each(step)))?;
+        }
+        Ok(())
     }
 
     fn step(&mut self, i: &Instr) -> Result<()> {

@@ -109,7 +109,10 @@ where
                 ::core::result::Result::Ok((h,))
             },
         )?;
-        h = __o7;
+        #[allow(unused_assignments)]
+        {
+            h = __o7;
+        }
     }
     __cx.segment(
         site!(4usize),

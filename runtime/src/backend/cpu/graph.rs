@@ -43,6 +43,13 @@ impl Node {
         GraphNode { bytes: Some(bytes), ..GraphNode::new(kind, name) }
     }
 
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Launch(launch) => launch.op.name(),
+            Self::Poison { .. } => "the poison of freed memory",
+        }
+    }
+
     /// The ranges of bytes that are read, and that are written.
     pub(super) fn ranges(&self) -> (Vec<Range>, Vec<Range>) {
         match self {

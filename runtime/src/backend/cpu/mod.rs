@@ -3,7 +3,8 @@
 //! One thread owns the memory and runs what it is sent, in order (`stream`). Callers hold addresses
 //! (`memory`); kernels turn them into slices through checks (`access`). A capture collects launches
 //! as they are, and a replay is one command that runs them (`graph`), in test mode in a random order
-//! (`order`).
+//! (`order`). Branches of a fork run one after the other; test mode refuses those that share memory which
+//! one of them writes, since elsewhere they run side by side.
 
 use std::{fmt, sync::Arc};
 
@@ -26,6 +27,7 @@ pub(super) use kernels::round_to_odd;
 use self::{
     graph::{CpuExecutable, Node},
     memory::{Block, Handle},
+    order::Path,
     stream::{Command, Kernel, Stream},
 };
 use super::{Arena, Backend, Executable, HostBlock, Launch, PendingBytes, SharedMemory, refused_in_capture};
@@ -54,8 +56,19 @@ pub struct CpuBackend {
     test_mode: bool,
     /// Arenas made so far.
     arenas: usize,
-    /// The nodes of the capture under way.
-    capture: Option<Vec<Node>>,
+    capture: Option<Capture>,
+}
+
+/// The capture under way.
+#[derive(Default)]
+struct Capture {
+    nodes: Vec<Node>,
+    /// Of each node, the branches that it belongs to.
+    paths: Vec<Path>,
+    /// The branches that are open.
+    path: Path,
+    /// Forks opened so far.
+    forks: u32,
 }
 
 impl CpuBackend {
@@ -90,11 +103,16 @@ impl CpuBackend {
         }
     }
 
+    fn open_capture(&mut self, call: &'static str) -> Result<&mut Capture> {
+        self.capture.as_mut().ok_or_else(|| failed(call, "no capture is under way".into()))
+    }
+
     /// Runs or records.
     fn submit(&mut self, node: Node) -> Result<()> {
         match &mut self.capture {
-            Some(nodes) => {
-                nodes.push(node);
+            Some(capture) => {
+                capture.nodes.push(node);
+                capture.paths.push(capture.path.clone());
                 Ok(())
             }
             None => self.stream.send(Command::Run(Box::new(node))),
@@ -163,16 +181,30 @@ impl Backend for CpuBackend {
 
     fn begin_capture(&mut self, _host: Option<&HostBlock>) -> Result<()> {
         self.outside_capture("begin_capture")?;
-        self.capture = Some(Vec::new());
+        self.capture = Some(Capture::default());
         Ok(())
     }
 
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        let nodes = self.capture.take();
+        let capture = self.capture.take();
         self.stream.check()?;
-        let nodes = nodes.ok_or_else(|| failed("end_capture", "no capture is under way".into()))?;
+        let capture = capture.ok_or_else(|| failed("end_capture", "no capture is under way".into()))?;
+        let Capture { nodes, paths, path, .. } = capture;
+        if !path.is_empty() {
+            return Err(failed("end_capture", "a fork is still open".into()));
+        }
         if nodes.is_empty() {
             return Ok(None);
+        }
+        if self.test_mode
+            && let Some((a, b)) = order::shared_by_branches(&nodes, &paths)
+        {
+            let why = format!(
+                "{} and {} are in different branches of a fork, and one writes what the other uses",
+                nodes[a].name(),
+                nodes[b].name()
+            );
+            return Err(failed("end_capture", why));
         }
         let stream = self.stream.shared().clone();
         Ok(Some(Arc::new(CpuExecutable::new(nodes, self.test_mode, retain, stream))))
@@ -180,6 +212,28 @@ impl Backend for CpuBackend {
 
     fn abort_capture(&mut self) {
         self.capture = None;
+    }
+
+    fn fork(&mut self) -> Result<()> {
+        let capture = self.open_capture("fork")?;
+        capture.forks += 1;
+        capture.path.push((capture.forks, 0));
+        Ok(())
+    }
+
+    fn branch(&mut self, index: usize) -> Result<()> {
+        match self.open_capture("branch")?.path.last_mut() {
+            Some((_, branch)) => *branch = index as u32,
+            None => return Err(failed("branch", "no fork is open".into())),
+        }
+        Ok(())
+    }
+
+    fn join(&mut self) -> Result<()> {
+        match self.open_capture("join")?.path.pop() {
+            Some(_) => Ok(()),
+            None => Err(failed("join", "no fork is open".into())),
+        }
     }
 
     fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Which nodes of a graph must follow which, and random orders that respect it.
 
+use smallvec::SmallVec;
+
 use super::graph::{Node, Range};
 
 /// For each node, the later nodes that must wait for it.
@@ -70,6 +72,35 @@ impl Hazards {
             }
         }
     }
+}
+
+/// Where a node stands: the forks around it, the outermost first, each with the branch that it is in.
+pub(super) type Path = SmallVec<[(u32, u32); 2]>;
+
+/// Whether nothing orders two nodes.
+fn side_by_side(a: &Path, b: &Path) -> bool {
+    // Where their paths part: in one fork they are in two branches of it, else one follows the other.
+    a.iter().zip(b).find(|(a, b)| a != b).is_some_and(|(a, b)| a.0 == b.0)
+}
+
+/// Two nodes of different branches of one fork, of which one writes what the other reads or writes.
+pub(super) fn shared_by_branches(nodes: &[Node], paths: &[Path]) -> Option<(usize, usize)> {
+    // Most recordings have no fork.
+    let inside: Vec<usize> = (0..nodes.len()).filter(|&n| !paths[n].is_empty()).collect();
+    let touched: Vec<(Vec<Range>, Vec<Range>)> = inside.iter().map(|&n| nodes[n].ranges()).collect();
+    for (at, &b) in inside.iter().enumerate() {
+        let (reads, writes) = &touched[at];
+        for (&a, (earlier_reads, earlier_writes)) in inside[..at].iter().zip(&touched) {
+            if side_by_side(&paths[a], &paths[b])
+                && (overlap(earlier_writes, reads)
+                    || overlap(earlier_reads, writes)
+                    || overlap(earlier_writes, writes))
+            {
+                return Some((a, b));
+            }
+        }
+    }
+    None
 }
 
 fn overlap(a: &[Range], b: &[Range]) -> bool {

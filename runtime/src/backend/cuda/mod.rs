@@ -15,6 +15,7 @@ mod compile;
 mod driver;
 mod executable;
 mod fault;
+mod fork;
 mod interop;
 mod kernels;
 mod product;
@@ -34,6 +35,7 @@ use self::{
     driver::{Context, Function, Graph, Stream},
     executable::{CudaExecutable, Head},
     fault::Faults,
+    fork::Fork,
     kernels::{FaultSink, Grid, Kernel, PutClass, Submit},
     read::CudaRead,
     shared::{Owned, Shared},
@@ -77,6 +79,8 @@ const POISON: u8 = 0xFF;
 struct Capture {
     head: Option<PutClass>,
     spoilt: bool,
+    /// Forks that are open, the innermost last; `None` where the driver cannot fork.
+    forks: Vec<Option<Fork>>,
 }
 
 /// A GPU as a [`Backend`].
@@ -143,6 +147,15 @@ impl CudaBackend {
             Some(_) => Err(refused_in_capture(call)),
             None => self.shared.context.bind(),
         }
+    }
+
+    fn open_capture(&mut self, call: &'static str) -> Result<&mut Capture> {
+        let device = self.shared.context.name();
+        self.capture.as_mut().ok_or_else(|| Error::Device {
+            device: device.to_owned(),
+            call,
+            why: "no capture is under way".into(),
+        })
     }
 
     pub(crate) fn stream(&self) -> &Stream {
@@ -380,7 +393,7 @@ impl Backend for CudaBackend {
         }
         self.shared.stream.begin_capture()?;
         self.spoilt = false;
-        self.capture = Some(Capture { head, spoilt: false });
+        self.capture = Some(Capture { head, spoilt: false, forks: Vec::new() });
         if let (Some(class), Some(block)) = (head, host)
             && let Err(error) = self.put_kernel(class, block)
         {
@@ -410,6 +423,30 @@ impl Backend for CudaBackend {
 
     fn keep_topology(&mut self, on: bool) {
         self.keeps_topology = on;
+    }
+
+    fn fork(&mut self) -> Result<()> {
+        let stream = &self.shared.stream;
+        let fork = stream.has_waits().then(|| Fork::open(stream)).transpose()?;
+        self.open_capture("fork")?.forks.push(fork);
+        Ok(())
+    }
+
+    fn branch(&mut self, index: usize) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        match self.open_capture("branch")?.forks.last_mut() {
+            Some(Some(fork)) => fork.branch(index, &shared.stream),
+            Some(None) => Ok(()),
+            None => Err(self.failed("branch", "no fork is open".into())),
+        }
+    }
+
+    fn join(&mut self) -> Result<()> {
+        match self.open_capture("join")?.forks.pop() {
+            Some(Some(fork)) => fork.join(&self.shared.stream),
+            Some(None) => Ok(()),
+            None => Err(self.failed("join", "no fork is open".into())),
+        }
     }
 
     fn capture_was_spoilt(&self) -> bool {

@@ -172,9 +172,9 @@ fn every_place(mode: Mode, audited: bool) {
             reached.push(call);
         }
     }
-    use FaultCall::{BeginCapture, EndCapture, Instantiate, Replay};
-    // Without graphs nothing is captured or replayed.
-    let graphs = [BeginCapture, EndCapture, Instantiate, Replay];
+    use FaultCall::{BeginCapture, Branch, EndCapture, Fork, Instantiate, Join, Replay};
+    // Without graphs nothing is captured or replayed, and there are no branches.
+    let graphs = [BeginCapture, EndCapture, Instantiate, Replay, Fork, Branch, Join];
     let all = FaultCall::ALL.into_iter().filter(|call| mode != Mode::None || !graphs.contains(call));
     assert_eq!(reached, all.collect::<Vec<_>>(), "the program reaches every call");
 }

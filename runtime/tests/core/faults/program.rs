@@ -5,7 +5,7 @@ use std::sync::Arc;
 use graphable::{
     Mode, Param, Result, Runtime, Schedule, State, Step,
     backend::faulty::{FaultPlan, FaultyBackend},
-    ops,
+    join, ops,
 };
 
 use crate::support::*;
@@ -60,9 +60,14 @@ impl Program {
         let Self { graph, w, counter } = self;
         graph.call(step, &[In::Host((&x).into()), In::Device(&d), In::Scalar(10.0)], (w, counter), |cx, a| {
             let (h,) = seg!("a", cx, (&a.t[0], &a.t[1], w, counter), |k| {
-                let next = ops::add(&ops::load(k.0.scope(), k.3)?, &ops::full(k.0.scope(), &[2], 1.0f32)?)?;
+                let scope = k.0.scope();
+                let (next, sum) = join(
+                    scope,
+                    || ops::add(&ops::load(scope, k.3)?, &ops::full(scope, &[2], 1.0f32)?),
+                    || ops::add(k.0, k.1),
+                )?;
                 ops::store(k.3, &next)?;
-                Ok((ops::linear(&ops::add(k.0, k.1)?, k.2)?,))
+                Ok((ops::linear(&sum, k.2)?,))
             })?;
             let e = if graph.is(Mode::Full) {
                 eager!("e", Always, cx, |_e| ops::mul(&h, &a.scalars[0]))

@@ -155,6 +155,69 @@ fn hazards_keep_their_order_and_the_rest_does_not() {
     assert_eq!(seen.len(), 40, "every order that the hazards allow");
 }
 
+/// A copy of 16 bytes from `from` to `to`, in each branch of a fork that two others surround.
+fn forked(b: &mut CpuBackend, at: u64, branches: &[(u64, u64)]) -> Result<Option<Arc<dyn Executable>>> {
+    b.begin_capture(None)?;
+    b.launch(&copy(at, at + 16, 16))?;
+    b.fork()?;
+    for (index, (from, to)) in branches.iter().enumerate() {
+        b.branch(index)?;
+        // What comes before an inner fork, in it and after it is in order.
+        b.launch(&copy(at + from, at + to, 16))?;
+        b.fork()?;
+        b.branch(0)?;
+        b.launch(&copy(at + to, at + to + 16, 16))?;
+        b.branch(1)?;
+        b.launch(&copy(at + to, at + to + 32, 16))?;
+        b.join()?;
+        b.launch(&copy(at + to + 32, at + to + 48, 16))?;
+    }
+    b.join()?;
+    b.launch(&copy(at + 16, at, 16))?;
+    b.end_capture(Vec::new())
+}
+
+#[test]
+fn branches_that_share_memory_are_refused_in_test_mode() {
+    let (mut b, mut plain) = (shuffling(3), backend());
+    let (x, y) = (b.alloc(1024).unwrap(), plain.alloc(1024).unwrap());
+    assert_eq!(forked(&mut b, x.addr(), &[(16, 64), (16, 128)]).unwrap().unwrap().nodes(), 10);
+    for shared in [[(16, 64), (64, 256)], [(16, 64), (16, 72)], [(256, 64), (16, 208)]] {
+        match forked(&mut b, x.addr(), &shared) {
+            Err(Error::Device { call: "end_capture", why, .. }) => assert!(why.contains("branches"), "{why}"),
+            other => panic!("{shared:?}: {other:?}"),
+        }
+        // Elsewhere commands run in their order.
+        assert!(forked(&mut plain, y.addr(), &shared).unwrap().is_some());
+    }
+    let call_of = |result: Result<()>| match result {
+        Err(Error::Device { call, .. }) => call,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([call_of(b.fork()), call_of(b.branch(0)), call_of(b.join())], ["fork", "branch", "join"]);
+    b.begin_capture(None).unwrap();
+    assert_eq!([call_of(b.branch(0)), call_of(b.join())], ["branch", "join"]);
+    b.fork().unwrap();
+    assert_eq!(call_of(b.end_capture(Vec::new()).map(drop)), "end_capture", "a fork is open");
+    assert!(forked(&mut b, x.addr(), &[(16, 64)]).unwrap().is_some(), "nothing is left of it");
+}
+
+/// The recorded dependencies of two branches are two chains.
+#[test]
+fn branches_run_in_any_order_to_each_other() {
+    let node = |from, to| Node::Launch(copy(from, to, 16));
+    let nodes = [node(0, 16), node(16, 100), node(100, 200), node(16, 300), node(300, 400), node(400, 0)];
+    let (hazards, mut random, mut seen) = (Hazards::of(&nodes), Random(9), HashSet::new());
+    for _ in 0..200 {
+        let mut order = Vec::new();
+        hazards.shuffled(&mut random, |n| order.push(n));
+        assert_eq!((order[0], order.len()), (0, 6));
+        seen.insert(order);
+    }
+    // The chain 1, 2 among 3, 4, 5.
+    assert_eq!(seen.len(), 10);
+}
+
 #[test]
 fn equal_seeds_give_equal_orders() {
     let orders = |seed| {

@@ -108,15 +108,21 @@ impl Graph {
             // One node; the driver takes no empty lists.
             return Ok(());
         }
-        let mut into: FxHashMap<Handle, usize> = FxHashMap::default();
-        to.iter().for_each(|node| *into.entry(*node).or_default() += 1);
+        let count_of = |nodes: &[Handle]| {
+            let mut counts: FxHashMap<Handle, usize> = FxHashMap::default();
+            nodes.iter().for_each(|node| *counts.entry(*node).or_default() += 1);
+            counts
+        };
+        // Where branches part or meet, edges stay full: a kernel waits by itself for one other only.
+        let (out_of, into) = (count_of(&from), count_of(&to));
         let mut kernels: FxHashMap<Handle, Option<Function>> = FxHashMap::default();
         for node in self.nodes()? {
             kernels.insert(node, self.kernel(node)?.map(|params| Function::of(params.function)));
         }
         let kernel = |node: &Handle| kernels.get(node).copied().flatten();
         let chosen: Vec<usize> = (0..count)
-            .filter(|&i| data[i] == CUedge::default() && into.get(&to[i]) == Some(&1))
+            .filter(|&i| data[i] == CUedge::default())
+            .filter(|&i| out_of.get(&from[i]) == Some(&1) && into.get(&to[i]) == Some(&1))
             .filter(|&i| kernel(&from[i]).is_some() && kernel(&to[i]).is_some_and(&ours))
             .collect();
         let pick = |all: &[Handle]| chosen.iter().map(|&i| all[i]).collect::<Vec<_>>();

@@ -11,6 +11,7 @@ mod stream;
 mod table;
 mod topology;
 mod types;
+mod waits;
 
 pub(crate) use context::{Context, device_count};
 pub(crate) use event::Event;
@@ -18,3 +19,4 @@ pub(crate) use graph::{Exec, Graph, KernelNode};
 pub(crate) use memory::{Pinned, Pool, VirtualRange};
 pub(crate) use module::{Function, Module};
 pub(crate) use stream::Stream;
+pub(crate) use waits::Waits;

@@ -25,6 +25,8 @@ macro_rules! table {
             /// Since CUDA 12.3.
             pub(super) edges: Option<Edges>,
             pub(super) reading: Reading,
+            /// Since CUDA 11.3, but later drivers may know them by newer names only.
+            pub(super) waits: Option<Waits>,
             /// Keeps the functions loaded.
             _library: Library,
         }
@@ -42,6 +44,7 @@ macro_rules! table {
                     },)*
                     edges: Edges::new(&library),
                     reading: Reading::new(&library),
+                    waits: Waits::new(&library),
                     _library: library,
                 })
             }
@@ -166,6 +169,34 @@ impl Reading {
             kernel_name: kernel.ok().map(|f| *f),
             plain_edges: edges.ok().map(|f| *f),
         }
+    }
+}
+
+type GetWaits = unsafe extern "C" fn(
+    Handle,
+    *mut c_int,
+    *mut c_ulonglong,
+    *mut Handle,
+    *mut *const Handle,
+    *mut usize,
+) -> CUresult;
+type SetWaits = unsafe extern "C" fn(Handle, *mut Handle, usize, c_uint) -> CUresult;
+
+/// What the next node of a capture waits for.
+#[derive(Debug)]
+pub(super) struct Waits {
+    pub(super) get: GetWaits,
+    pub(super) set: SetWaits,
+}
+
+impl Waits {
+    /// `None` with a driver that lacks one of them.
+    fn new(library: &Library) -> Option<Self> {
+        // SAFETY: the driver's function of this name, with the signature that its version suffix fixes.
+        let get = unsafe { library.get::<GetWaits>(b"cuStreamGetCaptureInfo_v2\0") };
+        // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
+        let set = unsafe { library.get::<SetWaits>(b"cuStreamUpdateCaptureDependencies\0") };
+        Some(Self { get: *get.ok()?, set: *set.ok()? })
     }
 }
 

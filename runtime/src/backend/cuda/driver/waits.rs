@@ -1,0 +1,105 @@
+//! What the next node of a capture waits for: branches are made by changing it.
+
+use super::{Stream, types::Handle};
+use crate::{Error, Result};
+
+/// Nodes of the capture under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waits(Vec<Handle>);
+
+// SAFETY: handles of a capture, used by its one owner; the driver ties nodes to no thread.
+unsafe impl Send for Waits {}
+
+impl Waits {
+    /// What waits for the ends of all branches that began at `start`. A branch without nodes ends where it
+    /// began, which the others wait for already.
+    pub(crate) fn joined(start: &Self, ends: &[Self]) -> Self {
+        let mut all: Vec<Handle> = Vec::new();
+        for &node in ends.iter().filter(|end| *end != start).flat_map(|end| &end.0) {
+            if !all.contains(&node) {
+                all.push(node);
+            }
+        }
+        if all.is_empty() { start.clone() } else { Self(all) }
+    }
+}
+
+impl Stream {
+    /// Whether the driver can tell and change what a capture waits for.
+    pub(crate) fn has_waits(&self) -> bool {
+        self.context().table.waits.is_some()
+    }
+
+    /// What the next node of the capture under way would wait for.
+    ///
+    /// # Errors
+    /// As [`Context::check`](super::Context::check), and when the capture was invalidated.
+    pub(crate) fn waits(&self) -> Result<Waits> {
+        const ACTIVE: i32 = 1;
+        self.context().bind()?;
+        let Some(api) = &self.context().table.waits else {
+            return Err(self.no_capture("a driver without it"));
+        };
+        let (mut status, mut id, mut graph) = (0, 0, std::ptr::null_mut());
+        let (mut nodes, mut count): (*const Handle, usize) = (std::ptr::null(), 0);
+        // SAFETY: the handle lives; two integers, two pointers and a length are written.
+        let code = unsafe { (api.get)(self.raw(), &mut status, &mut id, &mut graph, &mut nodes, &mut count) };
+        self.context().check("cuStreamGetCaptureInfo", code)?;
+        if status != ACTIVE {
+            return Err(self.no_capture("no capture is under way, or it was invalidated"));
+        }
+        if count == 0 || nodes.is_null() {
+            return Ok(Waits(Vec::new()));
+        }
+        // SAFETY: the driver's list of `count` handles, valid until the next call for this stream.
+        let nodes = unsafe { std::slice::from_raw_parts(nodes, count) };
+        Ok(Waits(nodes.to_vec()))
+    }
+
+    /// Lets the next node of the capture under way wait for these, and for nothing else.
+    ///
+    /// # Errors
+    /// As [`waits`](Self::waits).
+    pub(crate) fn set_waits(&self, waits: &Waits) -> Result<()> {
+        const SET: u32 = 1;
+        self.context().bind()?;
+        let Some(api) = &self.context().table.waits else {
+            return Err(self.no_capture("a driver without it"));
+        };
+        let mut nodes = waits.0.clone();
+        let list = if nodes.is_empty() { std::ptr::null_mut() } else { nodes.as_mut_ptr() };
+        // SAFETY: the handle lives; the list holds that many nodes of the capture under way, and is copied.
+        let code = unsafe { (api.set)(self.raw(), list, nodes.len(), SET) };
+        self.context().check("cuStreamUpdateCaptureDependencies", code)
+    }
+
+    fn no_capture(&self, why: &str) -> Error {
+        Error::Device {
+            device: self.context().name().to_owned(),
+            call: "cuStreamGetCaptureInfo",
+            why: why.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(nodes: &[usize]) -> Waits {
+        Waits(nodes.iter().map(|&n| std::ptr::without_provenance_mut(n)).collect())
+    }
+
+    #[test]
+    fn a_join_waits_for_the_end_of_each_branch_once() {
+        let start = waits(&[8, 16]);
+        let joined = |ends: &[Waits]| Waits::joined(&start, ends);
+        assert_eq!(joined(&[waits(&[24]), waits(&[32])]), waits(&[24, 32]));
+        assert_eq!(joined(&[waits(&[24]), start.clone()]), waits(&[24]), "an empty branch adds nothing");
+        assert_eq!(joined(&[start.clone(), start.clone()]), start);
+        assert_eq!(joined(&[]), start);
+        // A branch that is itself a join ends at several nodes.
+        assert_eq!(joined(&[waits(&[24, 32]), waits(&[40, 24])]), waits(&[24, 32, 40]));
+        assert_eq!(Waits::joined(&waits(&[]), &[waits(&[8]), waits(&[])]), waits(&[8]));
+    }
+}
