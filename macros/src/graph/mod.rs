@@ -6,7 +6,7 @@ use syn::{GenericParam, Type};
 
 use crate::{
     kinds::Kind,
-    krate::private,
+    krate::{krate, private},
     params::Dim,
     signature::{Param, Signature},
 };

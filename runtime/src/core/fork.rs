@@ -137,7 +137,7 @@ impl Core {
     /// A body may swallow the error; its recording must fail all the same.
     fn noted(&mut self, result: Result<()>) -> Result<()> {
         if let (Err(error), Some(run)) = (&result, &mut self.run) {
-            run.fail(error.to_string());
+            run.fail(error);
         }
         result
     }

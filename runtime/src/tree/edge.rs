@@ -139,7 +139,10 @@ impl Tree {
             Some(node) => node.likely = None,
             None => {
                 let nodes = &self.nodes;
-                self.roots.retain(|_, at| nodes[*at].as_ref().is_some_and(|n| n.group != group));
+                let leads_there = |at: usize| nodes[at].as_ref().is_none_or(|n| n.group == group);
+                for start in self.roots.values_mut() {
+                    start.likely = start.likely.filter(|&at| !leads_there(at));
+                }
             }
         }
         let edge = Edge::new(self.cursor, group, addrs);

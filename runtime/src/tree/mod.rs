@@ -122,7 +122,7 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) caller: Caller,
-    likely: usize,
+    pub(super) likely: Option<usize>,
     /// Every node that was seen to come first, in the order of the first time.
     pub(crate) first: SmallVec<[u32; 2]>,
 }
@@ -213,7 +213,7 @@ impl Tree {
         let predicted = match self.cursor {
             Some(at) => self.nodes[at].as_ref().and_then(|n| n.likely),
             None if self.strayed => None,
-            None => self.roots.get(&self.caller.id).map(|start| start.likely),
+            None => self.roots.get(&self.caller.id).and_then(|start| start.likely),
         };
         if let Some(at) = predicted
             && let Some(node) = &self.nodes[at]
@@ -251,14 +251,14 @@ impl Tree {
                 }
             }
             None => match self.roots.get_mut(&self.caller.id) {
-                Some(start) if start.likely == at => {}
+                Some(start) if start.likely == Some(at) => {}
                 Some(start) => {
-                    start.likely = at;
+                    start.likely = Some(at);
                     seen(&mut start.first, at);
                 }
                 None => {
                     let first = SmallVec::from_slice(&[at as u32]);
-                    self.roots.insert(self.caller.id, Start { caller: self.caller, likely: at, first });
+                    self.roots.insert(self.caller.id, Start { caller: self.caller, likely: Some(at), first });
                 }
             },
         }
@@ -377,10 +377,7 @@ impl Tree {
             self.nodes.iter_mut().flatten().for_each(|n| n.children.retain(|at| !gone[*at as usize]));
             self.roots.retain(|_, start| {
                 start.first.retain(|at| !gone[*at as usize]);
-                if gone[start.likely] {
-                    // Any other guess is as good.
-                    start.likely = start.first.last().map_or(start.likely, |&at| at as usize);
-                }
+                start.likely = start.likely.filter(|&at| !gone[at]);
                 !start.first.is_empty()
             });
             let nodes = &self.nodes;
