@@ -49,18 +49,21 @@ fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
         let mut counts = vec![0; 32];
         (counts[0], counts[16]) = (2, 3);
         let block = rt.allocate_owned(32, Some(counts)).unwrap();
-        let symbol = |name, real| Symbol { name, real, padded: 4, bucketed: true };
+        let symbol = |name, real| Symbol { name, real, padded: 4, bucketed: true, asked: true };
         rt.core.borrow_mut().frame = Some(FrameState {
             name: "test",
+            function: 0,
             mode: Mode::None,
             symbols: vec![symbol("B", 2), symbol("T", 3)],
             block: SharedMemory::clone(&block.memory),
             block_id: block.id,
             scalars: 0,
             audit_every: 0,
-            max_recordings: 1,
+            limits: crate::Limits::default(),
+            policy: None,
             or_error: false,
             warmups_before: 0,
+            counted_shape: false,
         });
         f(step);
         rt.core.borrow_mut().frame = None;
