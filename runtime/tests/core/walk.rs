@@ -192,7 +192,7 @@ fn segment<'s>(
             Ok(vec![ops::scale(&ops::add(k.0, k.1)?, 0.5)?, ops::scale(k.0, factor(*k.2))?])
         }),
         Kind::Halves => {
-            seg!("halves", cx, (x, &f), |k| { ops::split(&ops::scale(k.0, factor(*k.1))?, 0, 2) })
+            seg!("halves", cx, (x, &f), |k| ops::split(&ops::scale(k.0, factor(*k.1))?, 0, 2))
         }
         Kind::Join => seg!("join", cx, (x, &ins[1]), |k| Ok(vec![ops::concat(&[k.0, k.1], 0)?])),
         Kind::Pass => seg!("pass", cx, (x,), |k| Ok(vec![k.0.clone(), ops::neg(k.0)?])),
