@@ -53,7 +53,7 @@
 //! - [`Param`] and [`State`] are memory with a stable address; [`derive(Params)`](derive@Params) makes models of
 //!   them, and [`load`] fills those from files.
 //! - [`ops`] are the operations, [`Mode`] and [`Schedule`] what a graph's builder takes, [`Stats`] and [`Event`]
-//!   what happened.
+//!   what happened; [`inspect`] shows what a runtime holds.
 //!
 //! # Limits
 //!
