@@ -128,7 +128,7 @@ fn what_fails_and_what_panics_ends_its_spans() {
     let keeper = Keeper::default();
     let (mut rt, plan) = faulty();
     let graph = vector(&mut rt, Mode::Piecewise);
-    let mut call = |rt: &mut graphable::Runtime, panics: bool| {
+    let call = |rt: &mut graphable::Runtime, panics: bool| {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             tracing::subscriber::with_default(keeper.clone(), || {
                 let step = rt.step()?;
