@@ -65,7 +65,10 @@ fn same_but_for_ties(cpu: &mut Session, gpu: &mut Session, prompt: &[u32], want:
             Some(gap) if gap.abs() < TIE => {
                 say(&format!("a tie at token {differs}: {} and {other:?} are {gap} apart", want[differs]));
             }
-            _ => panic!("token {differs} is {other:?} instead of {}, whose logit is {gap:?} larger", want[differs]),
+            _ => panic!(
+                "token {differs} is {other:?} instead of {}, whose logit is {gap:?} larger",
+                want[differs]
+            ),
         }
         from = differs + 1;
     }

@@ -47,7 +47,7 @@ impl Core {
             self.check_run(&op, inputs, outputs)?;
         }
         self.check_branches(op.name(), inputs, outputs)?;
-        if let Op::ScatterRows | Op::Copy = op {
+        if let Op::ScatterRows | Op::RopeScatter { .. } | Op::Copy = op {
             self.save_before_write(outputs)?;
         }
         self.launch_now(op, inputs, outputs)

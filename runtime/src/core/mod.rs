@@ -8,7 +8,7 @@ use crate::{
     layout::{Layout, Marks},
     log::Log,
     plan::Site,
-    pool::{Block, LiveSet, Pool, rounded},
+    pool::{self, Block, LiveSet, Pool, guarded, rounded},
     tensor::RawTensor,
     tree::Tree,
 };
@@ -90,6 +90,8 @@ pub(crate) struct Zone {
     committed: u64,
     live: LiveSet,
     high: u64,
+    /// See [`Backend::guard_page`].
+    page: u64,
 }
 
 /// Arenas grow by at least this much.
@@ -98,16 +100,20 @@ const COMMIT_STEP: u64 = 2 << 20;
 impl Zone {
     fn new(backend: &mut dyn Backend) -> Result<Self> {
         let arena = backend.reserve(COMMIT_STEP)?;
-        Ok(Self { arena, committed: 0, live: LiveSet::default(), high: 0 })
+        Ok(Self { arena, committed: 0, live: LiveSet::default(), high: 0, page: backend.guard_page() })
     }
 
     fn base(&self) -> u64 {
         self.arena.memory.addr()
     }
 
-    fn commit(&mut self, backend: &mut dyn Backend, end: u64) -> Result<()> {
-        let need = end - self.base();
+    /// Memory for a block of `bytes` bytes.
+    fn commit(&mut self, backend: &mut dyn Backend, block: Block, bytes: u64) -> Result<()> {
+        let need = block.end() - self.base();
         self.high = self.high.max(need);
+        if self.page > 0 {
+            return backend.commit_block(&self.arena, block.addr, guarded(bytes));
+        }
         if need > self.committed {
             let want = need.div_ceil(COMMIT_STEP) * COMMIT_STEP;
             backend.commit(&self.arena, want.min(self.arena.memory.len()).max(need))?;
@@ -118,8 +124,8 @@ impl Zone {
 
     fn place(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<Block> {
         let len = rounded(bytes);
-        let block = Block { addr: self.live.place(self.base(), len), len };
-        self.commit(backend, block.end())?;
+        let block = Block { addr: pool::place(&self.live, self.base(), bytes, self.page), len };
+        self.commit(backend, block, bytes)?;
         self.live.insert(block);
         Ok(block)
     }
@@ -175,7 +181,7 @@ impl Core {
         let results = Zone::new(&mut *backend)?;
         let eager = Zone::new(&mut *backend)?;
         Ok(Self {
-            pool: Pool::new(pool_zone.base()),
+            pool: Pool::new(pool_zone.base(), pool_zone.page),
             pool_zone,
             results,
             eager,
@@ -298,7 +304,7 @@ impl Core {
             run.forget(base);
         }
         if self.backend.wants_poison()
-            && let Err(error) = self.backend.poison(base, rounded(bytes))
+            && let Err(error) = self.backend.poison(base, self.own_bytes(bytes))
         {
             match &mut self.run {
                 // The capture is spoilt, which its end will say.
@@ -307,6 +313,11 @@ impl Core {
                 _ => drop(self.deferred.get_or_insert(error)),
             }
         }
+    }
+
+    /// The bytes from a block's address that belong to it alone.
+    fn own_bytes(&self, bytes: u64) -> u64 {
+        if self.pool_zone.page > 0 { guarded(bytes) } else { rounded(bytes) }
     }
 
     /// A tensor of owned memory, with one count.
@@ -351,7 +362,7 @@ impl Core {
         let block = match home {
             Home::Pool => {
                 let block = self.pool.place(bytes);
-                if let Err(error) = self.pool_zone.commit(&mut *self.backend, block.end()) {
+                if let Err(error) = self.pool_zone.commit(&mut *self.backend, block, bytes) {
                     self.pool.free(block.addr);
                     return Err(error);
                 }
