@@ -36,7 +36,10 @@ impl<T> Deref for CudaTensor<'_, T> {
 }
 
 impl<'s> Eager<'s> {
-    /// The runtime's stream. What you launch there runs in order with the runtime's work.
+    /// The runtime's stream. What you launch there in the region runs in order with the runtime's work.
+    ///
+    /// Do not keep it for later, nor use it on another thread: CUDA captures by stream, so what reaches it
+    /// while the runtime records a segment becomes part of that recording, silently, and runs at every replay.
     ///
     /// # Errors
     /// [`Error::Config`] on another device than a GPU; [`Error::CapabilityInSegment`].
@@ -94,7 +97,7 @@ impl<'s> Eager<'s> {
                     .into(),
             });
         }
-        let slice = backend(&core, "a view for CUDA")?.show(tensor.raw.addr, tensor.raw.layout.count());
+        let slice = backend(&core, "a view for CUDA")?.show(tensor.raw.addr, tensor.raw.layout.count())?;
         Ok(CudaTensor { slice, _tensor: PhantomData })
     }
 }

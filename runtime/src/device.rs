@@ -76,7 +76,8 @@ impl Device {
     /// The GPU of a stream of yours: work of the runtime goes to it, in order with your own launches.
     ///
     /// The stream must not be the default stream, nor wait for it: `context.new_stream()` makes one that
-    /// can be captured.
+    /// can be captured. One runtime a stream; launch on it between the runtime's calls only, on the thread
+    /// that makes them (see [`Eager::cuda_stream`](crate::Eager::cuda_stream)).
     pub fn cuda_stream(stream: Arc<cudarc::driver::CudaStream>) -> Self {
         Self(Kind::Stream(stream, CudaOptions::default()))
     }

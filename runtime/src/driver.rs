@@ -188,13 +188,16 @@ impl Runtime {
         let mut kind = kind;
         for tries in 0.. {
             self.collect(key, &write);
-            self.core.borrow_mut().begin_run(kind, site, identity, key)?;
-            let done = self.guarded(&mut body).and_then(|(out, encoder)| {
+            let begun = self.core.borrow_mut().begin_run(kind, site, identity, key);
+            let ran = begun.is_ok();
+            let done = begun.map_err(E::from).and_then(|()| {
+                let (out, encoder) = self.guarded(&mut body)?;
                 self.core.borrow_mut().finish_run(key, &encoder)?;
                 Ok(out)
             });
             // A driver consumes its inputs, so full mode's body runs once; the next call records.
-            let again = matches!(identity, Identity::Segment(_)) && kind == RunKind::Record;
+            let once = ran && !matches!(identity, Identity::Segment(_));
+            let again = kind == RunKind::Record && !once;
             let mut core = self.core.borrow_mut();
             if done.is_ok() || !again || !core.backend.capture_was_spoilt() {
                 return done;

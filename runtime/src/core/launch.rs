@@ -74,6 +74,8 @@ impl Core {
         // by side share none, and the next operation may have it.
         let pooled = self.run.as_ref().is_some_and(|run| run.kind != RunKind::Audit);
         let home = if pooled { Home::Pool } else { Home::Eager };
+        // Whole units: scratch is aligned to one, also where blocks end at guards.
+        let bytes = crate::pool::rounded(bytes);
         let block = self.place(home, bytes)?;
         launch.scratch = block.addr;
         let launched = self.backend.launch(&launch);

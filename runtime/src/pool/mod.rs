@@ -138,7 +138,9 @@ impl Pool {
             return block;
         }
         let at = self.current.0 as usize;
-        if let Some(&(_, addr, next)) = self.states[at].places.iter().find(|(l, ..)| *l == len) {
+        // With guards the address depends on more than the rounded length.
+        let asked = if self.page > 0 { guarded(bytes) } else { len };
+        if let Some(&(_, addr, next)) = self.states[at].places.iter().find(|(l, ..)| *l == asked) {
             self.current = next;
             return Block { addr, len };
         }
@@ -147,7 +149,7 @@ impl Pool {
         set.insert(block);
         self.high = self.high.max(block.end());
         let next = self.intern(set.blocks());
-        self.states[at].places.push((len, block.addr, next));
+        self.states[at].places.push((asked, block.addr, next));
         self.current = next;
         block
     }

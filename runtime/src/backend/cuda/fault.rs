@@ -1,6 +1,9 @@
 //! What kernels report: the first index out of range.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use super::{driver::Pinned, kernels::FaultSink, shared::Shared};
 use crate::{Error, Result};
@@ -18,6 +21,8 @@ pub(super) struct Faults {
     addr: u64,
     claim: u64,
     names: Mutex<Vec<&'static str>>,
+    /// A fault was told, and the place on the device is not free again yet.
+    taken: AtomicBool,
 }
 
 impl Faults {
@@ -31,6 +36,7 @@ impl Faults {
             sink: Mutex::new(sink),
             claim,
             names: Mutex::default(),
+            taken: AtomicBool::new(false),
         })
     }
 
@@ -48,6 +54,18 @@ impl Faults {
         at as u32 + 1
     }
 
+    /// Makes place for the next fault. Outside captures, by the backend.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub(super) fn reset(&self) -> Result<()> {
+        if self.taken.load(Ordering::Acquire) {
+            self.taken.store(false, Ordering::Release);
+            self.shared.stream.fill(self.claim, 0, 4)?;
+        }
+        Ok(())
+    }
+
     /// The first fault since the last one that was told. The caller waited for the work that it
     /// asks about.
     ///
@@ -61,8 +79,9 @@ impl Faults {
         }
         let (index, bound) = (sink.peek(INDEX), sink.peek(BOUND));
         sink.poke(OP, 0);
-        // Kernels that run now find the place taken, and their faults are not told: one is enough.
-        self.shared.stream.fill(self.claim, 0, 4)?;
+        // Kernels that run until the next launch find the place taken, and their faults are not told: one is
+        // enough. Not freed here: this may be any thread, and the stream in a capture.
+        self.taken.store(true, Ordering::Release);
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let op = names.get(op as usize - 1).copied().unwrap_or("a kernel");
         Err(Error::IndexOutOfRange { op, index, bound })

@@ -2,7 +2,7 @@
 
 use std::{mem::ManuallyDrop, ops::Deref, sync::Arc};
 
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr as _};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr as _, DevicePtrMut as _};
 
 use super::{CudaBackend, shared::Foreign};
 use crate::{Error, Result, backend::SharedMemory};
@@ -39,11 +39,18 @@ impl CudaBackend {
     }
 
     /// `len` elements at `addr`, as cudarc sees memory.
-    pub(crate) fn show<T>(&self, addr: u64, len: usize) -> CudaRef<T> {
+    /// # Errors
+    /// What the driver says, such as that the context is lost.
+    pub(crate) fn show<T>(&self, addr: u64, len: usize) -> Result<CudaRef<T>> {
+        // cudarc panics where it cannot make an event.
+        self.shared.context.bind()?;
         let stream: &Arc<CudaStream> = self.shared.stream.cudarc();
         // SAFETY: the caller shows memory of a live tensor of that many elements; the slice is never
-        // dropped, so it frees nothing, and the reference does not outlive the tensor.
-        CudaRef(ManuallyDrop::new(unsafe { stream.upgrade_device_ptr(addr, len) }))
+        // dropped as one, so it frees nothing, and the reference does not outlive the tensor.
+        let mut slice = unsafe { stream.upgrade_device_ptr(addr, len) };
+        // Other streams wait for what ours has now.
+        drop(slice.device_ptr_mut(stream).1);
+        Ok(CudaRef(ManuallyDrop::new(slice)))
     }
 }
 
@@ -55,6 +62,15 @@ impl<T> Deref for CudaRef<T> {
 
     fn deref(&self) -> &CudaSlice<T> {
         &self.0
+    }
+}
+
+impl<T> Drop for CudaRef<T> {
+    fn drop(&mut self) {
+        // SAFETY: taken here only, at the end.
+        let slice = unsafe { ManuallyDrop::take(&mut self.0) };
+        // Our stream waits for what others read of it; the memory stays the tensor's.
+        let _ = slice.leak();
     }
 }
 

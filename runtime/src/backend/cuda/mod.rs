@@ -51,7 +51,8 @@ pub struct CudaOptions {
     /// Fills fresh and freed memory with NaNs, so that a use of it shows.
     pub test_mode: bool,
     /// Puts unmapped pages between the blocks of the arenas, each block ending where one begins, so that a
-    /// kernel that runs past a block faults (and compute-sanitizer names it). Takes at least 2 MiB a block.
+    /// kernel that runs past a block faults (and compute-sanitizer names it). Takes at least 2 MiB a block. Pages
+    /// that were used once stay mapped: a guard is sure only between blocks that were never elsewhere.
     pub guard_gaps: bool,
 }
 
@@ -238,7 +239,10 @@ impl CudaBackend {
         capture: &Capture,
         retain: Vec<SharedMemory>,
     ) -> Result<Option<Arc<dyn Executable>>> {
-        let graph = self.shared.stream.end_capture()?;
+        let (spoilt, graph) = self.shared.stream.end_capture();
+        // Between the question before this and the end, too.
+        self.spoilt |= spoilt;
+        let graph = graph?;
         let nodes = graph.len()?;
         if nodes == 0 {
             return Ok(None);
@@ -257,11 +261,7 @@ impl CudaBackend {
         let (before, _) = context.memory()?;
         let exec = match graph.instantiate(&self.shared.stream) {
             Err(Error::OutOfMemory { .. }) => {
-                // What was let go of may still hold memory: give it back, and try once more.
-                self.shared.stream.synchronize()?;
-                self.shared.drain()?;
-                self.shared.stream.synchronize()?;
-                self.shared.pool.trim()?;
+                self.shared.reclaim()?;
                 graph.instantiate(&self.shared.stream)?
             }
             other => other?,
@@ -317,7 +317,14 @@ impl Backend for CudaBackend {
         let Some(memory) = self.arenas.get(arena.index) else {
             return Err(self.failed("commit", "the arena is of another device".into()));
         };
-        let (before, now) = memory.commit(bytes)?;
+        let (before, now) = match memory.commit(bytes) {
+            // Not in a capture: nothing may be waited for.
+            Err(Error::OutOfMemory { .. }) if self.capture.is_none() => {
+                self.shared.reclaim()?;
+                memory.commit(bytes)?
+            }
+            other => other?,
+        };
         if self.options.test_mode && now > before && self.capture.is_none() {
             self.shared.stream.fill(arena.memory.addr() + before, POISON, now - before)?;
         }
@@ -345,7 +352,14 @@ impl Backend for CudaBackend {
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.outside_capture("alloc")?;
         self.shared.drain()?;
-        let addr = self.shared.pool.alloc(&self.shared.stream, bytes.max(1), "parameters or state")?;
+        let what = "parameters or state";
+        let addr = match self.shared.pool.alloc(&self.shared.stream, bytes.max(1), what) {
+            Err(Error::OutOfMemory { .. }) => {
+                self.shared.reclaim()?;
+                self.shared.pool.alloc(&self.shared.stream, bytes.max(1), what)?
+            }
+            other => other?,
+        };
         let owned = Arc::new(Owned { addr, bytes, shared: Arc::clone(&self.shared) });
         self.shared.stream.fill(addr, 0, bytes.max(1))?;
         Ok(owned)
@@ -361,6 +375,9 @@ impl Backend for CudaBackend {
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         self.shared.context.bind()?;
+        if self.capture.is_none() {
+            self.faults.reset()?;
+        }
         match launch.op {
             Op::MatMul => self.launch_product(launch),
             _ => kernels::launch(self, launch, launch.scratch),
@@ -391,8 +408,8 @@ impl Backend for CudaBackend {
                 self.function(class.kernel(), 0)?;
             }
         }
-        self.shared.stream.begin_capture()?;
         self.spoilt = false;
+        self.shared.stream.begin_capture()?;
         self.capture = Some(Capture { head, spoilt: false, forks: Vec::new() });
         if let (Some(class), Some(block)) = (head, host)
             && let Err(error) = self.put_kernel(class, block)
@@ -455,6 +472,7 @@ impl Backend for CudaBackend {
 
     fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
         self.outside_capture("replay")?;
+        self.faults.reset()?;
         let exec = exec
             .as_any()
             .downcast_ref::<CudaExecutable>()

@@ -86,6 +86,25 @@ impl Shared {
         Ok(())
     }
 
+    /// Waits, and gives back everything that was let go of: what an executable kept comes free only after it.
+    /// Outside captures.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(super) fn reclaim(&self) -> Result<()> {
+        loop {
+            self.stream.synchronize()?;
+            self.drain()?;
+            let empty = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+            if empty && !self.retired.is_waiting() {
+                break;
+            }
+            self.bury()?;
+        }
+        self.stream.synchronize()?;
+        self.pool.trim()
+    }
+
     fn bury(&self) -> Result<()> {
         loop {
             let batch = self.retired.take();
@@ -93,19 +112,40 @@ impl Shared {
                 return Ok(());
             }
             let mut graphs = Vec::new();
-            for one in batch {
+            let mut batch = batch.into_iter();
+            while let Some(one) = batch.next() {
                 match one {
                     // Freed behind everything that the stream has now.
-                    Retired::Memory(addr) => self.pool.free(&self.stream, addr)?,
+                    Retired::Memory(addr) => {
+                        if let Err(error) = self.pool.free(&self.stream, addr) {
+                            // Nothing is dropped before its event.
+                            self.keep(std::iter::once(Retired::Memory(addr)).chain(batch).chain(graphs));
+                            return Err(error);
+                        }
+                    }
                     other => graphs.push(other),
                 }
             }
             if !graphs.is_empty() {
-                let event = Event::new(&self.context, false)?;
-                event.record(&self.stream)?;
+                let event = Event::new(&self.context, false).and_then(|event| {
+                    event.record(&self.stream)?;
+                    Ok(event)
+                });
+                let event = match event {
+                    Ok(event) => event,
+                    Err(error) => {
+                        self.keep(graphs.into_iter());
+                        return Err(error);
+                    }
+                };
                 self.graveyard.lock().unwrap_or_else(PoisonError::into_inner).push_back((event, graphs));
             }
         }
+    }
+
+    /// Puts back what could not be freed now.
+    fn keep(&self, what: impl Iterator<Item = Retired>) {
+        what.for_each(|one| drop(self.retired.add(one)));
     }
 
     /// Waits, and frees everything: the backend is gone.
@@ -163,8 +203,10 @@ impl Shared {
     /// Gives it back; `event` marks the end of its use on the stream.
     pub(super) fn put_pinned(&self, pinned: Pinned, event: Event) {
         const KEPT: usize = 64;
+        const KEPT_BYTES: usize = 256 << 20;
         let mut cached = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        if cached.len() >= KEPT
+        let bytes: usize = cached.iter().map(|(pinned, _)| pinned.len()).sum();
+        if (cached.len() >= KEPT || bytes + pinned.len() > KEPT_BYTES)
             && let Some(at) = cached.iter().position(|(_, event)| event.is_done().unwrap_or(false))
         {
             cached.swap_remove(at);

@@ -40,8 +40,8 @@ impl Stream {
         };
         // Our context is open, so the driver is there and cudarc finds it too.
         let cuda = cudarc::driver::CudaContext::new(context.ordinal()).map_err(failed)?;
-        // SAFETY: all work of this context object goes to the one stream made here, in order.
-        unsafe { cuda.disable_event_tracking() };
+        // Its events stay on: the user may make other streams of this context object, and what cudarc
+        // orders by them is theirs. Our own launches do not go through it, and captures hold none of it.
         Self::borrow(context, cuda.new_stream().map_err(failed)?)
     }
 
@@ -187,22 +187,27 @@ impl Stream {
         self.context.check("cuStreamBeginCapture", code)
     }
 
-    /// Ends the recording. The stream is usable again whatever comes out.
+    /// Ends the recording. The stream is usable again whatever comes out. Also tells whether something spoilt
+    /// it.
     ///
     /// # Errors
     /// Why the capture is invalid.
-    pub(crate) fn end_capture(&self) -> Result<Graph> {
-        self.context.bind()?;
+    pub(crate) fn end_capture(&self) -> (bool, Result<Graph>) {
+        if let Err(error) = self.context.bind() {
+            return (false, Err(error));
+        }
         let mut raw = std::ptr::null_mut();
         // SAFETY: the handle lives; one handle is written.
         let code = unsafe { (self.context.table.stream_end_capture)(self.raw, &mut raw) };
         let graph = (!raw.is_null()).then(|| Graph::adopt(&self.context, raw));
-        self.context.check("cuStreamEndCapture", code)?;
-        graph.ok_or_else(|| Error::Device {
-            device: self.context.name().to_owned(),
-            call: "cuStreamEndCapture",
-            why: "the capture was invalidated and gave no graph".into(),
-        })
+        let graph = self.context.check("cuStreamEndCapture", code).and_then(|()| {
+            graph.ok_or_else(|| Error::Device {
+                device: self.context.name().to_owned(),
+                call: "cuStreamEndCapture",
+                why: "the capture was invalidated and gave no graph".into(),
+            })
+        });
+        (code == super::error::CAPTURE_INVALIDATED, graph)
     }
 
     /// Whether the capture under way has been spoilt.

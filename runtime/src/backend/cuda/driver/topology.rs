@@ -181,7 +181,7 @@ mod tests {
         joined.record(&side).unwrap();
         main.wait_for(&joined).unwrap();
         main.fill(addr + 2048, 4, 128).unwrap();
-        let graph = main.end_capture().unwrap();
+        let graph = main.end_capture().1.unwrap();
         let ours = graph.topology(|_| None).unwrap();
 
         let mut nodes = 0;

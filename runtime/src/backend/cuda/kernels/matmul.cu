@@ -149,8 +149,10 @@ DEVICE Words load(const T* from) { return *(const Words*)from; }
 // Read once: not worth a place in L1.
 DEVICE Words stream(const T* from) {
     Words r;
-    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(r.w[0]), "=r"(r.w[1]), "=r"(r.w[2]), "=r"(r.w[3]) : "l"(from));
+    // Not `.nc`, and volatile: the kernel before this one may still write it when this one starts, until
+    // `in_order()` has waited.
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(r.w[0]), "=r"(r.w[1]), "=r"(r.w[2]), "=r"(r.w[3]) : "l"(from) : "memory");
     return r;
 }
 
