@@ -126,7 +126,9 @@ fn threads_with_their_own_runtimes() {
         });
         for (alone, together) in alone.iter().zip(&together) {
             assert_eq!(counters(together), counters(alone), "round {round}: {together:?}");
-            assert_eq!(together.aborted, 0);
+            // On a GPU, a capture that another thread spoilt is abandoned and made again; on the CPU none is.
+            assert_eq!(together.aborted, together.spoilt);
+            assert!(crate::device::gpu().is_some() || together.spoilt == 0);
         }
     }
     let sum = |of: fn(&Stats) -> u64| alone.iter().map(of).sum::<u64>();
