@@ -37,7 +37,7 @@ pub fn record<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let buffer = Buffer::default();
     let (layer, guard) =
         tracing_chrome::ChromeLayerBuilder::new().writer(buffer.clone()).include_args(true).build();
-    let ours = FilterFn::new(|of| of.target() == "graphable::timeline");
+    let ours = FilterFn::new(|of: &tracing::Metadata<'_>| of.target() == "graphable::timeline");
     let subscriber = tracing_subscriber::registry().with(layer.with_filter(ours));
     let out = tracing::subscriber::with_default(subscriber, work);
     // Ends the layer's thread: everything is written then.

@@ -54,7 +54,7 @@
 //!   them, and [`load`] fills those from files.
 //! - [`join`] lets branches of a segment run side by side.
 //! - [`ops`] are the operations, [`Mode`] and [`Schedule`] what a graph's builder takes, [`Stats`] and [`Event`]
-//!   what happened.
+//!   what happened; [`inspect`] shows what a runtime holds.
 //!
 //! # Limits
 //!

@@ -85,7 +85,7 @@ struct Hook {
 /// The hooks of a runtime.
 #[derive(Default)]
 pub(crate) struct Hooks {
-    /// Whether there is one: all that a replay looks at.
+    /// Whether there is one.
     any: Cell<bool>,
     list: RefCell<Vec<Hook>>,
     next: Cell<u64>,
@@ -133,7 +133,7 @@ impl Runtime {
     ///
     /// Hooks run between calls into the device, on the thread that uses the runtime: soon after what they
     /// tell of, and before the call that it belongs to returns. A panic in one goes through that call.
-    /// Without hooks, a replay pays one comparison for them.
+    /// Without hooks, a replay pays two comparisons for them.
     pub fn on_lifecycle(&self, hook: impl FnMut(&LifecycleEvent) + Send + 'static) -> HookId {
         self.add_hook(None, Box::new(hook))
     }

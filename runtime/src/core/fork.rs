@@ -62,11 +62,10 @@ pub(super) struct Fork {
 
 impl Fork {
     /// A block that the running branch made and freed. Only one of the same size: what is left of a larger
-    /// one would be lost until the join.
+    /// one would be lost until the join, and a block between guard pages ends where its bytes end.
     fn reuse(&mut self, home: Home, bytes: u64) -> Option<Block> {
-        let len = rounded(bytes);
-        let at = self.spare.iter().rposition(|f| f.home == home && rounded(f.bytes) == len)?;
-        Some(Block { addr: self.spare.remove(at).base, len })
+        let at = self.spare.iter().rposition(|f| f.home == home && f.bytes == bytes)?;
+        Some(Block { addr: self.spare.remove(at).base, len: rounded(bytes) })
     }
 
     /// Keeps a block for later. Whether nobody but the running branch has used it.

@@ -377,8 +377,8 @@ fn branches_that_share_what_one_writes_are_refused() {
                     ops::add(&c, k.1)
                 })
             });
-            let now = before[0] + f32::from(n);
-            assert_eq!(step.read(&y.unwrap()).unwrap(), [2.0 + now, 4.0 + now], "{mode}");
+            let now = [before[0] + f32::from(n), before[1] + f32::from(n)];
+            assert_eq!(step.read(&y.unwrap()).unwrap(), [2.0 + now[0], 4.0 + now[1]], "{mode}");
         }
     }
 }

@@ -64,6 +64,12 @@ impl Backend for Listening {
     fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
         self.inner.commit(arena, bytes)
     }
+    fn guard_page(&self) -> u64 {
+        self.inner.guard_page()
+    }
+    fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()> {
+        self.inner.commit_block(arena, addr, bytes)
+    }
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.inner.alloc(bytes)
     }

@@ -164,7 +164,9 @@ fn a_policy_chooses_the_mode() {
 
 /// Says what it was told to about segments named `a`, and keeps what it was asked.
 #[derive(Debug)]
-struct Says(fn(&SegmentInfo<'_>) -> Verdict, Arc<Mutex<Vec<String>>>);
+struct Says(Say, Arc<Mutex<Vec<String>>>);
+type Say = fn(&SegmentInfo<'_>) -> Verdict;
+
 impl Policy for Says {
     fn segment(&self, s: &SegmentInfo<'_>) -> Verdict {
         if s.site.function != "a" {
@@ -183,7 +185,7 @@ impl Policy for Says {
 fn a_policy_sees_what_there_is_and_is_obeyed() {
     let policy_says = "fell back: the policy says: no";
     const NO: FallbackReason = FallbackReason::Policy { why: "no" };
-    let verdicts: [(&str, fn(&SegmentInfo<'_>) -> Verdict); 4] = [
+    let verdicts: [(&str, Say); 4] = [
         ("record", |_| Verdict::Record),
         // Live-in 7 does not exist, and nothing moves at first.
         ("copy", |_| Verdict::Copy(vec![0, 7])),
