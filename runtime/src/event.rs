@@ -92,6 +92,8 @@ pub enum CopySlot {
     Eager,
     /// An output of the call was moved to the results arena.
     Result,
+    /// A storage was moved out of its step by [`keep`](crate::Eager::keep).
+    Kept,
 }
 
 /// One thing that happened.
@@ -214,6 +216,10 @@ pub struct Stats {
     pub result_bytes: u64,
     /// The same for the eager arena.
     pub eager_bytes: u64,
+    /// Bytes of memory that [kept](crate::Kept) values hold now.
+    pub kept_bytes: u64,
+    /// Bytes of dropped ones that wait to be used again; after a few steps they are freed.
+    pub spare_bytes: u64,
     /// Bytes of executables, as far as the backend knows.
     pub executable_bytes: u64,
     /// Reasons of the fallbacks, each once with its count.

@@ -50,6 +50,7 @@
 //!   none of which outlives the [`Step`].
 //! - [`Tensor`] and [`Scalar`] are values on the device. Only a [`Step`], or the [`Eager`] that `#[eager(cx)]`
 //!   gives, can look at them.
+//! - [`Eager::keep`] moves a value out of its step: a [`Kept`] has no lifetime.
 //! - [`Param`] and [`State`] are memory with a stable address; [`derive(Params)`](derive@Params) makes models of
 //!   them, and [`load`] fills those from files.
 //! - [`ops`] are the operations, [`Mode`] and [`Schedule`] what a graph's builder takes, [`Stats`] and [`Event`]
@@ -81,6 +82,7 @@ mod error;
 mod event;
 mod function;
 mod inputs;
+mod kept;
 mod key;
 mod layout;
 pub mod load;
@@ -109,6 +111,7 @@ pub use function::CaptureProgress;
 pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
 pub use half::{bf16, f16};
 pub use inputs::HostSlice;
+pub use kept::{Keep, Kept, KeptTensor};
 pub use key::{DeviceValue, Key, LiveIn};
 pub use layout::{Layout, MAX_RANK, Marks};
 pub use mode::{Mode, Support};

@@ -9,9 +9,11 @@ use std::{
 use crate::{
     DType, Device, Event, Result, Stats, Step,
     backend::{Backend, HostBlock, Op, View},
-    core::Core,
+    core::{Core, Queues},
+    kept::{Piece, SpareQueue},
     key::KeyWriter,
     layout::{Layout, Marks},
+    output::Entry,
     param::{Owned, RetireQueue, next_id},
     tensor::RawTensor,
 };
@@ -24,6 +26,7 @@ pub struct Runtime {
     id: u64,
     pub(crate) core: RefCell<Core>,
     pub(crate) retire: Arc<RetireQueue>,
+    spares: Arc<SpareQueue>,
     /// Key writers are taken out while user code writes keys, and put back.
     writers: RefCell<Vec<KeyWriter>>,
     /// Whether segments go through the tree now.
@@ -49,6 +52,7 @@ impl Runtime {
             id,
             core: RefCell::new(Core::new(backend)?),
             retire: Arc::default(),
+            spares: Arc::default(),
             writers: RefCell::default(),
             graphs: Cell::new(false),
         })
@@ -68,6 +72,8 @@ impl Runtime {
 
     /// A step of `capture_all`, which goes on saving.
     pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
+        // First: what is freed here has recordings to evict.
+        self.core.get_mut().kept.begin_step(self.spares.take());
         let retired = self.retire.take();
         self.graphs.set(false);
         self.core.get_mut().begin_step(&retired)?;
@@ -174,6 +180,12 @@ impl Runtime {
 
     pub(crate) fn symbol_count(&self, symbol: u8) -> Option<View> {
         self.core.borrow().symbol_count(symbol)
+    }
+
+    /// Memory that outlives the step for the tensors among `entries`.
+    pub(crate) fn keep(&self, entries: &[Entry]) -> Result<Vec<Piece>> {
+        let queues = Queues { runtime: self.id, retire: &self.retire, spares: &self.spares };
+        self.core.borrow_mut().keep(entries, &queues)
     }
 
     /// Memory with an owner; zeroed, or filled with `init`.

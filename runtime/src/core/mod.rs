@@ -17,12 +17,14 @@ mod audit;
 mod decide;
 mod finalize;
 mod frame;
+mod keep;
 mod launch;
 mod run;
 mod save;
 
 pub(crate) use decide::Decision;
 pub(crate) use frame::{FrameState, Symbol};
+pub(crate) use keep::Queues;
 use run::Run;
 pub(crate) use run::RunKind;
 
@@ -164,6 +166,7 @@ pub(crate) struct Core {
     deferred: Option<Error>,
     /// Parameters and state that exist, for `capture_all`.
     pub(crate) owned_memory: Vec<std::sync::Weak<crate::param::Owned>>,
+    pub(crate) kept: keep::KeptSet,
 }
 
 impl Core {
@@ -194,6 +197,7 @@ impl Core {
             saver: None,
             deferred: None,
             owned_memory: Vec::new(),
+            kept: keep::KeptSet::default(),
         })
     }
 
@@ -230,6 +234,8 @@ impl Core {
         stats.pool_bytes = self.pool.high_water();
         stats.result_bytes = self.results.high;
         stats.eager_bytes = self.eager.high;
+        stats.kept_bytes = self.kept.held_bytes();
+        stats.spare_bytes = self.kept.spare_bytes();
         stats.executable_bytes = self.tree.nodes().filter_map(|n| n.exec.as_ref()).map(|e| e.bytes()).sum();
         stats
     }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 mod live_set;
 
-pub(crate) use live_set::{Block, LiveSet, rounded};
+pub(crate) use live_set::{ALIGN, Block, LiveSet, rounded};
 
 /// Index of an interned state. State 0 is the empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -15,6 +15,7 @@ mod buckets;
 mod device;
 mod eviction;
 mod faults;
+mod kept;
 mod lifecycle;
 mod limits;
 mod liveness;
