@@ -129,6 +129,14 @@ impl<'s> Eager<'s> {
         core.backend.synchronize()
     }
 
+    /// See [`Runtime::check_memory`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_memory(&self) -> Result<()> {
+        self.rt.check_memory()
+    }
+
     /// Counters and sizes of the runtime.
     pub fn stats(&self) -> Stats {
         self.rt.stats()

@@ -160,6 +160,13 @@ pub enum Event {
         /// The segments that were warmed up or recorded in the last pass.
         segments: Vec<String>,
     },
+    /// A plan of captures ran under [`Runtime::measure_memory`](crate::Runtime::measure_memory).
+    CaptureMeasured {
+        /// What [`Runtime::estimate_memory`](crate::Runtime::estimate_memory) said before, if it was asked.
+        expected_bytes: Option<u64>,
+        /// What it took.
+        bytes: u64,
+    },
     /// Recordings went because what they use was dropped, because a result is placed better now, or
     /// because their body does something else now.
     Evicted {

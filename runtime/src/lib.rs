@@ -87,6 +87,7 @@ mod key;
 mod layout;
 pub mod load;
 mod log;
+mod memory;
 mod mode;
 pub mod ops;
 mod output;
@@ -105,7 +106,7 @@ pub use cuda::CudaTensor;
 pub use device::Device;
 pub use eager::{Eager, PendingRead};
 pub use element::{DType, Element, Float, Number};
-pub use error::{Error, Result};
+pub use error::{Error, MemoryFault, Result};
 pub use event::{CopySlot, Event, FallbackReason, RerecordReason, Stats};
 pub use function::CaptureProgress;
 pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
@@ -114,6 +115,9 @@ pub use inputs::HostSlice;
 pub use kept::{Keep, Kept, KeptTensor};
 pub use key::{DeviceValue, Key, LiveIn};
 pub use layout::{Layout, MAX_RANK, Marks};
+pub use memory::{
+    ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
+};
 pub use mode::{Mode, Support};
 pub use output::LiveOut;
 pub use param::{Param, State};
@@ -121,7 +125,7 @@ pub use params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
 pub use plan::{Plan, PlanItem, Site};
 pub use ragged::Ragged;
 pub use runtime::Runtime;
-pub use step::Step;
+pub use step::{Scratch, Step};
 pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
 
 /// What a model file needs: `use graphable::prelude::*;`.

@@ -110,6 +110,22 @@ impl Runtime {
         self.core.borrow_mut().closed = false;
     }
 
+    /// Whether recordings made from now on free memory of the pool at its last use, although a variable still
+    /// holds it (as at first), or when its last handle goes. Values are the same either way.
+    pub fn free_at_last_use(&self, on: bool) {
+        self.core.borrow_mut().free_at_last_use = on;
+    }
+
+    /// Compares the live memory of every arena with the tensors in it: they must be equal, block by block. For
+    /// tests; its cost grows with the number of tensors.
+    ///
+    /// # Errors
+    /// [`Error::MemoryAccounting`](crate::Error::MemoryAccounting) with the operation and site of a block that is
+    /// too many or too few.
+    pub fn check_memory(&self) -> Result<()> {
+        self.core.borrow().check_memory()
+    }
+
     /// Waits until the device has done everything.
     ///
     /// # Errors
@@ -190,6 +206,20 @@ impl Runtime {
 
     /// Memory with an owner; zeroed, or filled with `init`.
     pub(crate) fn allocate_owned(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
+        self.allocate(bytes, init, (0, ""))
+    }
+
+    /// Zeroed memory for a graph object, with its id and name.
+    pub(crate) fn allocate_static(&self, bytes: u64, function: (u64, &'static str)) -> Result<Arc<Owned>> {
+        self.allocate(bytes, None, function)
+    }
+
+    fn allocate(
+        &self,
+        bytes: u64,
+        init: Option<Vec<u8>>,
+        function: (u64, &'static str),
+    ) -> Result<Arc<Owned>> {
         let mut core = self.core.borrow_mut();
         core.may_look("an allocation of parameters or state")?;
         let memory = core.backend.alloc(bytes.max(1))?;
@@ -203,7 +233,7 @@ impl Runtime {
                 ..HostBlock::default()
             })?;
         }
-        let owned = Owned::new(self.id, memory, Arc::clone(&self.retire));
+        let owned = Owned::new(self.id, memory, function, Arc::clone(&self.retire));
         core.owned_memory.retain(|weak: &Weak<Owned>| weak.strong_count() > 0);
         core.owned_memory.push(Arc::downgrade(&owned));
         Ok(owned)

@@ -169,7 +169,7 @@ impl Core {
             Some(owned) => owned,
             None => {
                 let memory = self.backend.alloc(rounded(bytes))?;
-                Owned::new(queues.runtime, memory, Arc::clone(queues.retire))
+                Owned::new(queues.runtime, memory, (0, ""), Arc::clone(queues.retire))
             }
         };
         let to = owned.memory.addr();

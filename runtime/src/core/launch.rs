@@ -49,7 +49,9 @@ impl Core {
         if let Op::ScatterRows | Op::Copy = op {
             self.save_before_write(outputs)?;
         }
-        self.launch_now(op, inputs, outputs)
+        self.launch_now(op, inputs, outputs)?;
+        self.release_finished();
+        Ok(())
     }
 
     /// An operation of the runtime itself: no checks, not traced.
@@ -68,8 +70,11 @@ impl Core {
         // In a body it comes from the pool, as ordinary memory of the operation: branches that run side
         // by side share none, and the next operation may have it.
         let pooled = self.run.as_ref().is_some_and(|run| run.kind != RunKind::Audit);
-        let home = if pooled { Home::Pool } else { Home::Eager };
+        let home = if pooled { Home::Pool } else { self.eager_home(bytes) };
         let block = self.place(home, bytes)?;
+        if let (Some(run), true) = (&mut self.run, pooled) {
+            run.uses.scratch(block.len);
+        }
         launch.scratch = block.addr;
         let launched = self.backend.launch(&launch);
         self.free_block(home, block.addr, bytes);
@@ -82,6 +87,7 @@ impl Core {
         let index = run.trace.len();
         run.trace.push(traced);
         if run.kind == RunKind::Warm {
+            run.uses.touch(index, inputs.iter().chain(outputs));
             return Ok(());
         }
         let expected = self.tree.group_mut(run.group).trace.get(index).copied();

@@ -1,8 +1,10 @@
 //! One execution of a segment body: in warm-up, while recording, or for an audit.
 
+use std::cell::Cell;
+
 use rustc_hash::FxHashMap;
 
-use super::{Core, Home, Phase, Slot};
+use super::{Core, Home, Phase, Slot, last_use::Uses};
 use crate::{
     Error, Result,
     backend::SharedMemory,
@@ -11,7 +13,7 @@ use crate::{
     plan::Site,
     pool::StateId,
     tensor::RawTensor,
-    tree::{Identity, Node, NodeBlock, Stored, TraceOp},
+    tree::{Identity, Node, NodeBlock, Stored, TraceOp, Usage},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,10 @@ pub(crate) struct Run {
     /// The run's own blocks that are alive: start, end.
     own: FxHashMap<u64, u64>,
     slots: Vec<u32>,
+    /// Which operations use which allocations.
+    pub(super) uses: Uses,
+    /// Something was used after its last use: the body does something else than in warm-up.
+    pub(super) late_use: Cell<bool>,
     owned: Vec<(u64, SharedMemory)>,
     writes: Vec<u64>,
     failure: Option<String>,
@@ -52,14 +58,16 @@ impl Run {
         self.ordinal - 1
     }
 
-    pub(crate) fn made(&mut self, slot: u32, base: u64, len: u64) {
+    pub(crate) fn made(&mut self, ordinal: u32, slot: u32, base: u64, len: u64, home: Home) {
         self.own.insert(base, base + len);
+        self.uses.made(ordinal, slot, (base, base + len), home == Home::Pool);
         self.slots.push(slot);
     }
 
     /// A block was freed; its memory may be used again by this run, not by accident.
     pub(crate) fn forget(&mut self, base: u64) {
         self.own.remove(&base);
+        self.uses.forget(base);
     }
 
     /// What the host code was doing before the run.
@@ -93,6 +101,7 @@ impl Core {
         key: &KeyWriter,
     ) -> Result<()> {
         let group = self.tree.group(identity, &key.shape);
+        self.tree.group_mut(group).site = Some(site);
         let mut known: Vec<(u64, u64)> = Vec::new();
         let mut owned = key.owned.clone();
         for raw in &key.tensors {
@@ -126,6 +135,8 @@ impl Core {
             known,
             own: FxHashMap::default(),
             slots: Vec::new(),
+            uses: Uses::default(),
+            late_use: Cell::new(false),
             owned,
             writes: Vec::new(),
             failure: None,
@@ -142,6 +153,10 @@ impl Core {
         if run.kind == RunKind::Record {
             self.backend.abort_capture();
             self.log.aborted(run.site);
+            if run.late_use.get() {
+                // The change may have been the last one: warm up again, as after another trace.
+                self.tree.group_mut(run.group).warmed = false;
+            }
         }
         if run.kind == RunKind::Audit {
             if let Err(error) = self.undo_writes(run.undo) {
@@ -196,7 +211,8 @@ impl Core {
                 self.pool.end_body();
                 // After a failed operation the body may have taken another way than it usually does.
                 if !self.tree.group_mut(run.group).warmed && run.failure.is_none() {
-                    self.warmed_up(run.group, run.trace);
+                    let releases = self.learn_releases(&run, &outputs.entries);
+                    self.warmed_up(run.group, run.trace, releases);
                 }
                 self.tree.stray();
                 Ok(())
@@ -206,9 +222,10 @@ impl Core {
     }
 
     /// A group has its trace, which all its recordings share.
-    fn warmed_up(&mut self, at: usize, trace: Vec<TraceOp>) {
+    fn warmed_up(&mut self, at: usize, trace: Vec<TraceOp>, releases: Vec<(u32, u32)>) {
         let group = self.tree.group_mut(at);
         group.warmed = true;
+        group.releases = releases;
         if group.trace != trace {
             group.trace = trace;
             // The body does something else now: recordings of what it did before are wrong.
@@ -296,6 +313,11 @@ impl Core {
             outputs,
             owned,
             writes,
+            usage: Usage {
+                pool_peak: run.uses.peak(),
+                pool_extent: self.pool.body_bytes(),
+                function: (self.tree.function(), self.frame.as_ref().map_or("?", |f| f.name)),
+            },
             hits: 0,
             likely: None,
         });
@@ -322,7 +344,8 @@ impl Core {
             .collect();
         for &slot in &run.slots {
             let s = &self.slots[slot as usize];
-            if s.refs > 0 && run.own.contains_key(&s.base) && !shown.contains(&s.base) {
+            let has_block = s.refs > 0 && s.home != Home::Released && run.own.contains_key(&s.base);
+            if has_block && !shown.contains(&s.base) {
                 return Err(Error::UnownedAllocation {
                     segment: run.site.to_string(),
                     op: s.made_by,

@@ -51,6 +51,9 @@ impl Function {
         }
         let combinations = self.combinations()?;
         let total = combinations.len();
+        if rt.core.get_mut().is_dry() {
+            return self.sample(rt, &combinations, call);
+        }
         let saving = Saving::begin(rt);
         for (done, sizes) in combinations.iter().enumerate() {
             progress(CaptureProgress { done, total, sizes, symbols: self.spec.symbols });
@@ -60,6 +63,40 @@ impl Function {
         saving.end()?;
         progress(CaptureProgress { done: total, total, sizes: &[], symbols: self.spec.symbols });
         rt.synchronize()
+    }
+
+    /// As [`capture_all`](Self::capture_all), in a state that is thrown away: the two largest combinations
+    /// alone, and what the others are expected to take.
+    fn sample(
+        &self,
+        rt: &mut Runtime,
+        combinations: &[Vec<usize>],
+        mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let before = self.statics_now();
+        let static_bytes = rt.core.get_mut().static_bytes();
+        let mut counts = vec![rt.core.get_mut().recorded()];
+        let saving = Saving::begin(rt);
+        let sampled = combinations.iter().take(2).try_for_each(|sizes| {
+            let synthetic = Synthetic { function: self, sizes };
+            self.settle(saving.0, sizes, |step| call(step, &synthetic))?;
+            counts.push(saving.0.core.get_mut().recorded());
+            Ok(())
+        });
+        let saved = saving.end();
+        let core = rt.core.get_mut();
+        let statics = core.static_bytes().saturating_sub(static_bytes);
+        self.drop_statics_since(&before);
+        sampled.and(saved)?;
+        let left = combinations.len().saturating_sub(2) as u64;
+        let (mut nodes, mut bytes) = (0, 0);
+        if let [_, first, second] = counts[..] {
+            // The largest may have had to load or grow what all share.
+            nodes = left * second.0.saturating_sub(first.0);
+            bytes = left * second.1.saturating_sub(first.1);
+        }
+        core.expect_more(nodes, bytes, statics);
+        Ok(())
     }
 
     /// Repeats a call until a pass records nothing new.

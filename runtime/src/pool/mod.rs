@@ -34,6 +34,8 @@ pub(crate) struct Pool {
     current: StateId,
     working: Option<LiveSet>,
     high: u64,
+    /// The same for the body that runs, or ran last.
+    body_high: u64,
 }
 
 impl Pool {
@@ -46,12 +48,28 @@ impl Pool {
             current: StateId::EMPTY,
             working: None,
             high: base,
+            body_high: base,
         }
     }
 
     /// Bytes ever in use at once, from the arena's start.
     pub(crate) fn high_water(&self) -> u64 {
         self.high - self.base
+    }
+
+    /// Bytes, from the arena's start, that the last body and everything alive meanwhile needed.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body_high - self.base
+    }
+
+    /// Counts the high-water mark from what is alive now on.
+    pub(crate) fn forget_high_water(&mut self) {
+        self.high = self.live().last().map_or(self.base, |block| block.end());
+    }
+
+    /// The mark was at least this high before.
+    pub(crate) fn raise_high_water(&mut self, bytes: u64) {
+        self.high = self.high.max(self.base + bytes);
     }
 
     /// The state at a segment boundary.
@@ -83,7 +101,9 @@ impl Pool {
     /// Starts to change the state freely, without interning.
     pub(crate) fn begin_body(&mut self) {
         debug_assert!(self.working.is_none(), "bodies do not nest");
-        self.working = Some(LiveSet::from_blocks(&self.states[self.current.0 as usize].blocks));
+        let live = LiveSet::from_blocks(&self.states[self.current.0 as usize].blocks);
+        self.body_high = live.blocks().last().map_or(self.base, |block| block.end());
+        self.working = Some(live);
     }
 
     /// Interns what the body left.
@@ -101,6 +121,7 @@ impl Pool {
             let block = Block { addr: set.place(self.base, len), len };
             set.insert(block);
             self.high = self.high.max(block.end());
+            self.body_high = self.body_high.max(block.end());
             return block;
         }
         let at = self.current.0 as usize;

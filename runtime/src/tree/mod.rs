@@ -36,6 +36,11 @@ pub(crate) struct Group {
     shape: Box<[u64]>,
     pub(crate) warmed: bool,
     pub(crate) trace: Vec<TraceOp>,
+    /// Where the body stands, once it ran.
+    pub(crate) site: Option<&'static Site>,
+    /// What recordings free before its handle goes: the index of an operation, and the ordinal of an
+    /// allocation that it is the last to use. Sorted.
+    pub(crate) releases: Vec<(u32, u32)>,
     /// Which allocations leave the call: they are placed in the results arena.
     pub(crate) results: SmallVec<[u32; 4]>,
 }
@@ -65,6 +70,17 @@ pub(crate) enum Stored {
     Text(Arc<str>),
 }
 
+/// What a recording needs of the pool, and whose it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    /// Bytes of its own blocks at their most.
+    pub(crate) pool_peak: u64,
+    /// Bytes from the pool's start to the end of the last block that was alive meanwhile, whosever.
+    pub(crate) pool_extent: u64,
+    /// Id and name of the function in whose call it was recorded.
+    pub(crate) function: (u64, &'static str),
+}
+
 /// One recording.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -83,6 +99,7 @@ pub(crate) struct Node {
     pub(crate) owned: Vec<u64>,
     /// State that it writes.
     pub(crate) writes: Vec<(u64, SharedMemory)>,
+    pub(crate) usage: Usage,
     pub(crate) hits: u64,
     pub(crate) likely: Option<usize>,
 }
@@ -134,6 +151,16 @@ fn owned_ids(addrs: &[u64]) -> Box<[u64]> {
 }
 
 impl Tree {
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The function whose call runs, or ran last.
+    pub(crate) fn function(&self) -> u64 {
+        self.function
+    }
+
     /// Goes to a function's root.
     pub(crate) fn enter(&mut self, function: u64) {
         self.cursor = None;
@@ -150,6 +177,11 @@ impl Tree {
 
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().flatten()
+    }
+
+    /// The nodes with their indices, in the order of recording.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (usize, &Node)> {
+        self.nodes.iter().enumerate().filter_map(|(at, node)| Some((at, node.as_ref()?)))
     }
 
     /// The recording of this segment from this state with these inputs, if `free` says that its
@@ -222,6 +254,8 @@ impl Tree {
                 shape: shape.into(),
                 warmed: false,
                 trace: Vec::new(),
+                site: None,
+                releases: Vec::new(),
                 results: SmallVec::new(),
             });
             self.groups.len() - 1
@@ -230,6 +264,11 @@ impl Tree {
 
     pub(crate) fn group_mut(&mut self, group: usize) -> &mut Group {
         &mut self.groups[group]
+    }
+
+    /// Where the body of a group stands.
+    pub(crate) fn site(&self, group: usize) -> Option<&'static Site> {
+        self.groups.get(group)?.site
     }
 
     /// The recordings that were made on the same edge.

@@ -16,6 +16,7 @@ mod device;
 mod eviction;
 mod faults;
 mod kept;
+mod last_use;
 mod lifecycle;
 mod limits;
 mod liveness;

@@ -223,7 +223,11 @@ impl Graph {
                 }
             }
         }
-        frame.run(|cx| driver(cx, &args))
+        let out = frame.run(|cx| driver(cx, &args));
+        drop(args);
+        // Whatever the call did: what is alive is what tensors have.
+        step.check_memory().unwrap();
+        out
     }
 }
 
