@@ -30,6 +30,18 @@ impl Drop for Saving<'_> {
     }
 }
 
+/// Frees the static buffers that were made since its making, also by a panic.
+struct NewBuffers<'f> {
+    function: &'f Function,
+    before: Vec<usize>,
+}
+
+impl Drop for NewBuffers<'_> {
+    fn drop(&mut self) {
+        self.function.drop_statics_since(&self.before);
+    }
+}
+
 impl Function {
     /// Runs `call` for every combination of bucket sizes, largest first, until nothing new is recorded.
     /// State that the calls write is put back at the end, also when they fail or panic.
@@ -73,7 +85,7 @@ impl Function {
         combinations: &[Vec<usize>],
         mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
     ) -> Result<()> {
-        let before = self.statics_now();
+        let buffers = NewBuffers { function: self, before: self.statics_now() };
         let static_bytes = rt.core.get_mut().static_bytes();
         let mut counts = vec![rt.core.get_mut().recorded()];
         let saving = Saving::begin(rt);
@@ -86,7 +98,7 @@ impl Function {
         let saved = saving.end();
         let core = rt.core.get_mut();
         let statics = core.static_bytes().saturating_sub(static_bytes);
-        self.drop_statics_since(&before);
+        drop(buffers);
         sampled.and(saved)?;
         let left = combinations.len().saturating_sub(2) as u64;
         let (mut nodes, mut bytes) = (0, 0);

@@ -13,6 +13,7 @@ mod audit;
 mod buckets;
 #[path = "../common/device.rs"]
 mod device;
+mod estimates;
 mod eviction;
 mod faults;
 mod kept;
@@ -25,3 +26,4 @@ mod nets;
 mod panics;
 mod results;
 mod stale;
+mod upkeep;
