@@ -129,6 +129,11 @@ impl<'s> Eager<'s> {
         core.backend.synchronize()
     }
 
+    /// See [`Runtime::memory`].
+    pub fn memory(&self) -> crate::MemoryStats {
+        self.rt.memory()
+    }
+
     /// See [`Runtime::check_memory`].
     ///
     /// # Errors

@@ -17,6 +17,8 @@ impl Core {
             // The pool is in use.
             return Err(Error::NestedCall { outer: frame.name, inner: "a borrow of the pool" });
         }
+        // One that was forgotten.
+        self.end_scratch();
         self.scratch = Some(LiveSet::default());
         Ok(())
     }

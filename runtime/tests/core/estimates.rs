@@ -7,6 +7,11 @@ use crate::support::*;
 const SIZES: [usize; 6] = [512, 256, 128, 64, 32, 16];
 static B: [&str; 1] = ["B"];
 
+thread_local! {
+    /// The size at which the body fails.
+    static FAIL: std::cell::Cell<Option<usize>> = const { std::cell::Cell::new(None) };
+}
+
 fn bucketed(rt: &mut Runtime, mode: Mode) -> Graph {
     let mut spec = Spec::inputs(vec![host("x", &[Dim::Symbol(0), Dim::Const(64)])]);
     spec.symbols = &B;
@@ -15,6 +20,7 @@ fn bucketed(rt: &mut Runtime, mode: Mode) -> Graph {
 
 /// `capture_all` as generated code writes it; `fail` makes the body of that size fail.
 fn capture(rt: &mut Runtime, graph: &Graph, state: &State<f32>, fail: Option<usize>) -> Result<()> {
+    FAIL.set(fail);
     graph.function.capture_all(
         rt,
         |step, synthetic| {
@@ -22,7 +28,8 @@ fn capture(rt: &mut Runtime, graph: &Graph, state: &State<f32>, fail: Option<usi
             graph
                 .call(step, &[In::Host((&x).into())], state, |cx, a| {
                     let (h, sum) = seg!("a", cx, (&a.t[0], state), |k| {
-                        if Some(k.0.shape()[0]) == fail {
+                        // Through a thread-local, as a body captures nothing.
+                        if Some(k.0.shape()[0]) == FAIL.get() {
                             return Err(graphable::Error::Argument { op: "test", why: "asked".into() });
                         }
                         let h = ops::scale(k.0, 2.0)?;
@@ -58,7 +65,9 @@ fn an_estimate_is_near_what_captures_take() {
         let before_graph = vector(&mut rt, Mode::Piecewise);
         for _ in 0..3 {
             let step = rt.step().unwrap();
-            before_graph.call(&step, &[x()], (), |cx, a| seg!("p", cx, (&a.t[0],), |k| ops::neg(k.0))).unwrap();
+            before_graph
+                .call(&step, &[x()], (), |cx, a| seg!("p", cx, (&a.t[0],), |k| ops::neg(k.0)))
+                .unwrap();
         }
         rt.take_events();
         let before = comparable(&rt);

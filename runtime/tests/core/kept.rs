@@ -328,3 +328,19 @@ fn padding_does_not_leave() {
     let step = rt.step().unwrap();
     assert_eq!(step.read(&kept.view(step.scope()).unwrap()).unwrap(), [2.0, 4.0, 6.0, 8.0]);
 }
+
+#[test]
+fn nothing_can_be_kept() {
+    let mut rt = runtime();
+    let (empty, none) = {
+        let step = rt.step().unwrap();
+        let x = step.tensor(&[0, 3], &[] as &[f32]).unwrap();
+        (step.keep(&x).unwrap(), step.keep(&None::<T<'_>>).unwrap())
+    };
+    assert_eq!(rt.stats().copied_bytes, 0);
+    assert_eq!((none.storages(), none.bytes()), (0, 0));
+    let step = rt.step().unwrap();
+    let x = empty.view(step.scope()).unwrap();
+    assert_eq!((x.shape(), step.read(&x).unwrap()), (&[0usize, 3][..], vec![]));
+    assert!(none.view(step.scope()).unwrap().is_none());
+}

@@ -184,6 +184,12 @@ fn a_tensor_of_a_borrow_is_void_afterwards() {
             let left = ops::neg(&y).unwrap();
             if forget {
                 std::mem::forget(scratch);
+                // Another one ends it, too.
+                let again = step.scratch().unwrap();
+                let other = ops::neg(&y).unwrap();
+                assert_eq!(again.read(&other).unwrap(), [0.0, -2.0]);
+                assert!(matches!(again.read(&left), Err(Error::NeverComputed { op: "read" })));
+                std::mem::forget(again);
             } else {
                 drop(scratch);
                 assert!(matches!(step.read(&left), Err(Error::NeverComputed { op: "read" })));
@@ -214,4 +220,83 @@ fn a_step_after_a_forgotten_borrow_is_a_usual_one() {
     drop((x, step));
     assert_eq!(rt.memory().scratch_peak_bytes, 0);
     still_usable(&mut rt);
+}
+
+/// Sizes of results, byte by byte; one stays usable after its graph object is gone.
+#[test]
+fn results_are_counted_exactly_and_outlive_their_graph() {
+    let mut rt = runtime();
+    for n in [1usize, 64, 65, 4096, 1 << 18] {
+        let graph = Spec::inputs(vec![host("x", &[Dim::Const(2)])]).build(&mut rt);
+        let mut graph = Some(graph);
+        for i in 0..4 {
+            let step = rt.step().unwrap();
+            let of = graph.as_ref().unwrap();
+            let y = of
+                .call(&step, &[x()], n, |cx, a| {
+                    seg!("a", cx, (&a.t[0], &n), |k| ops::full(k.0.scope(), &[*k.1], 3.0f32))
+                })
+                .unwrap();
+            let z = of.call(&step, &[x()], n, |cx, a| seg!("b", cx, (&a.t[0],), |k| ops::neg(k.0))).unwrap();
+            if i == 3 {
+                graph = None;
+            }
+            let bytes = (4 * n as u64).next_multiple_of(256);
+            assert_eq!(step.stats().nodes, if i == 0 { 0 } else { 2 });
+            assert_eq!(memory(&step).results.live_bytes, bytes + 256, "{n} elements");
+            assert_eq!(step.read(&y).unwrap(), vec![3.0; n]);
+            drop(y);
+            assert_eq!(memory(&step).results.live_bytes, 256);
+            drop(z);
+            assert_eq!(memory(&step).results.live_bytes, 0);
+        }
+        // The next step learns that the graph object is gone.
+        rt.reset().unwrap();
+    }
+}
+
+fn memory(step: &Step<'_>) -> graphable::MemoryStats {
+    step.memory()
+}
+
+#[test]
+fn capturing_and_dropping_again_and_again_does_not_grow() {
+    let mut rt = runtime();
+    let mut sizes = Vec::new();
+    for _ in 0..100 {
+        let graph = vector(&mut rt, Mode::Full);
+        for _ in 0..3 {
+            let step = rt.step().unwrap();
+            assert_eq!(step.read(&grow(&graph, &step, &X, 1000)).unwrap(), [0.0, 2.0]);
+        }
+        assert_eq!(rt.stats().nodes, 1);
+        drop(graph);
+        rt.step().unwrap();
+        let memory = rt.memory();
+        assert_eq!((memory.nodes.len(), memory.executable_bytes, memory.static_bytes), (0, 0, 0));
+        sizes.push([memory.pool, memory.results, memory.eager].map(|a| (a.committed_bytes, a.peak_bytes)));
+    }
+    assert_eq!(sizes[99], sizes[0]);
+    assert_eq!(rt.stats().recordings, 100);
+}
+
+/// A segment that only shows its input launches nothing, and is a recording all the same.
+#[test]
+fn a_segment_without_a_kernel_has_a_node() {
+    let mut rt = runtime();
+    let graph = Spec::inputs(vec![device("x", &[Dim::Const(2)])]).build(&mut rt);
+    for i in 0..4 {
+        let step = rt.step().unwrap();
+        let data = step.tensor(&[2], &[i as f32, 5.0]).unwrap();
+        let part = graph
+            .call(&step, &[In::Device(&data)], (), |cx, a| {
+                seg!("a", cx, (&a.t[0],), |k| ops::narrow(k.0, 0, 0, 1))
+            })
+            .unwrap();
+        assert_eq!(step.read(&part).unwrap(), [i as f32]);
+    }
+    let memory = rt.memory();
+    assert_eq!(memory.nodes.len(), 1);
+    assert_eq!((memory.nodes[0].executable_nodes, memory.nodes[0].executable_bytes), (0, 0));
+    assert_eq!((memory.nodes[0].pool_peak_bytes, memory.nodes[0].result_bytes), (0, 0));
 }
