@@ -73,7 +73,7 @@ pub struct Common {
     #[arg(long, value_enum, default_value_t = ModeArg::Piecewise)]
     pub mode: ModeArg,
 
-    /// Where to run: cpu, or auto for the best device of this machine
+    /// Where to run: cpu, cuda:0 (or another number), or auto for the GPU where there is one
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 

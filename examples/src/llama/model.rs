@@ -96,8 +96,14 @@ impl KvCache {
     }
 }
 
-/// A layer's queries `[T, H, E]`, keys and values `[T, K, E]` of `h: [T, D]`; queries and keys are
-/// rotated by their positions.
+/// How `layer` rotates queries and keys.
+fn rope(layer: &Layer) -> RopeConfig {
+    // In GGUF files of this architecture the rows of Q and K are ordered so that neighbours pair up.
+    RopeConfig { theta: layer.theta, style: RopeStyle::Interleaved, dim: Some(layer.rope_dim) }
+}
+
+/// A layer's queries `[T, H, E]`, keys and values `[T, K, E]` of `h: [T, D]`; queries are rotated by
+/// their positions, keys not yet.
 #[graphable]
 fn project(h: &Tensor<f32>, positions: &Tensor<u32>, layer: &Layer) -> Result<[Tensor<f32>; 3]> {
     let x = ops::rms_norm(h, &layer.attn_norm, layer.eps)?;
@@ -105,19 +111,21 @@ fn project(h: &Tensor<f32>, positions: &Tensor<u32>, layer: &Layer) -> Result<[T
         let y = ops::linear(&x, weight)?;
         ops::reshape(&y, &[y.dim(0), y.dim(1) / layer.head_dim, layer.head_dim])
     };
-    // In GGUF files of this architecture the rows of Q and K are ordered so that neighbours pair up.
-    let rope = RopeConfig { theta: layer.theta, style: RopeStyle::Interleaved, dim: Some(layer.rope_dim) };
-    let q = ops::rope(&heads(&layer.q)?, positions, rope)?;
-    let k = ops::rope(&heads(&layer.k)?, positions, rope)?;
-    Ok([q, k, heads(&layer.v)?])
+    let q = ops::rope(&heads(&layer.q)?, positions, rope(layer))?;
+    Ok([q, heads(&layer.k)?, heads(&layer.v)?])
 }
 
-/// Puts new keys and values into the cache, then lets each query see all rows up to its own position.
-/// Gives `[T, H * E]`.
+/// Puts new keys, rotated, and values into the cache, then lets each query see all rows up to its own
+/// position. Gives `[T, H * E]`.
 #[graphable]
-fn attend(qkv: &[Tensor<f32>; 3], positions: &Tensor<u32>, cache: &LayerCache) -> Result<Tensor<f32>> {
+fn attend(
+    qkv: &[Tensor<f32>; 3],
+    positions: &Tensor<u32>,
+    layer: &Layer,
+    cache: &LayerCache,
+) -> Result<Tensor<f32>> {
     let [q, k, v] = qkv;
-    ops::scatter_rows(&cache.keys, positions, k)?;
+    ops::rope_scatter(&cache.keys, positions, k, positions, rope(layer))?;
     ops::scatter_rows(&cache.values, positions, v)?;
     let scale = (q.dim(2) as f32).sqrt().recip();
     let a = ops::attention(q, &cache.keys, &cache.values, AttentionMask::Positions(positions), scale)?;
@@ -127,8 +135,7 @@ fn attend(qkv: &[Tensor<f32>; 3], positions: &Tensor<u32>, cache: &LayerCache) -
 /// The rest of a layer: adds what attention found to `h`, then the feed-forward part.
 #[graphable]
 fn feed_forward(h: &Tensor<f32>, attended: &Tensor<f32>, layer: &Layer) -> Result<Tensor<f32>> {
-    let h = ops::add(h, &ops::linear(attended, &layer.o)?)?;
-    let x = ops::rms_norm(&h, &layer.ffn_norm, layer.eps)?;
+    let (h, x) = ops::add_rms_norm(h, &ops::linear(attended, &layer.o)?, &layer.ffn_norm, layer.eps)?;
     let inner = ops::silu_mul(&ops::linear(&x, &layer.gate)?, &ops::linear(&x, &layer.up)?)?;
     ops::add(&h, &ops::linear(&inner, &layer.down)?)
 }
@@ -159,7 +166,7 @@ pub fn prefill(
     let mut h = ops::embedding(tokens, &model.embed)?;
     for (layer, cache) in model.layers.iter().zip(&kv.layers) {
         let qkv = project(&h, positions, layer)?;
-        let attended = attend(&qkv, positions, cache)?;
+        let attended = attend(&qkv, positions, layer, cache)?;
         h = feed_forward(&h, &attended, layer)?;
     }
     // One row of many: the vocabulary is by far the widest matrix.
@@ -183,7 +190,7 @@ pub fn decode(
         let qkv = project(&h, position, layer)?;
         // Its shape never changes, so the whole call can be one graph too (`--mode full`).
         let attended = #[eager(support = Always)]
-        attend(&qkv, position, cache)?;
+        attend(&qkv, position, layer, cache)?;
         h = feed_forward(&h, &attended, layer)?;
     }
     logits(&h, model)

@@ -176,6 +176,17 @@ impl Session {
         Ok(Answer { text, tokens, prompt_tokens: prompt.len(), prefill, decode })
     }
 
+    /// The logits of the token that follows `tokens`, `[vocabulary]`. Nothing is remembered of earlier calls.
+    ///
+    /// # Errors
+    /// As [`Session::answer`].
+    pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
+        if tokens.len() > self.capacity {
+            return Err(Error::PromptTooLong { prompt: tokens.len(), context: self.capacity });
+        }
+        self.read(tokens)
+    }
+
     /// Reads a prompt into the cache, piece by piece. Gives the logits after its last token.
     fn read(&mut self, prompt: &[u32]) -> Result<Vec<f32>> {
         let largest = PIECES[PIECES.len() - 1];

@@ -7,6 +7,7 @@ mod embeddings;
 mod fetch;
 mod gguf;
 mod gguf_builder;
+mod gpu;
 mod memory;
 mod minilm;
 mod reference;

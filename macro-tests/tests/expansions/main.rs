@@ -125,6 +125,6 @@ fn a_driver_fits_on_a_page() {
     for name in ["layers", "branches", "method"] {
         let text = fs::read_to_string(folder.join(format!("{name}.expanded.rs"))).unwrap();
         let lines = text.lines().count();
-        assert!(lines <= 120, "{name}: {lines} lines");
+        assert!(lines <= 130, "{name}: {lines} lines");
     }
 }

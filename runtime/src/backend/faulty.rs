@@ -153,6 +153,15 @@ impl Backend for FaultyBackend {
         self.inner.device_memory()
     }
 
+    fn guard_page(&self) -> u64 {
+        self.inner.guard_page()
+    }
+
+    fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()> {
+        self.plan.pass(FaultCall::Commit)?;
+        self.inner.commit_block(arena, addr, bytes)
+    }
+
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.plan.pass(FaultCall::Alloc)?;
         self.inner.alloc(bytes)

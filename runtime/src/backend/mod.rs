@@ -126,6 +126,21 @@ pub trait Backend: Send + fmt::Debug {
         Ok(None)
     }
 
+    /// Bytes of unmapped addresses that are wanted around every block of an arena, so that running past a
+    /// block faults; 0, which is usual, for none. Blocks then get their memory by
+    /// [`commit_block`](Self::commit_block), not by [`commit`](Self::commit).
+    fn guard_page(&self) -> u64 {
+        0
+    }
+
+    /// Makes the pages of these bytes of an arena usable, and no others.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()> {
+        self.commit(arena, addr + bytes - arena.memory.addr())
+    }
+
     /// Memory of its own, zeroed, for parameters, state and static inputs.
     ///
     /// # Errors

@@ -171,6 +171,12 @@ pub enum Op {
         /// Added to the mean square.
         eps: f32,
     },
+    /// `[x: .., D, added: .., D, weight: D] -> [sum: .., D, y: .., D]`: `sum = x + added`, rounded to the
+    /// dtype, then as [`RmsNorm`](Self::RmsNorm) of the sum.
+    AddRmsNorm {
+        /// Added to the mean square.
+        eps: f32,
+    },
     /// `[x] -> [y]`: `x / max(norm(x), eps)` over `axis`.
     L2Normalize {
         /// Normalised axis.
@@ -206,6 +212,16 @@ pub enum Op {
     /// `[x: B, T, H, D, positions: u32 B, T] -> [y]`. The first `dim` elements of a head rotate by
     /// `position * theta^(-2i/dim)`; the rest is copied.
     Rope {
+        /// Base of the frequencies.
+        theta: f32,
+        /// Pairing.
+        style: RopeStyle,
+        /// Rotated elements of a head, even.
+        dim: usize,
+    },
+    /// `[x: 1, N, H, D, positions: u32 1, N, index: u32 N, (count: u32 scalar)] -> [state: R, H, D]`, in
+    /// place: as [`Rope`](Self::Rope), each row going where [`ScatterRows`](Self::ScatterRows) puts it.
+    RopeScatter {
         /// Base of the frequencies.
         theta: f32,
         /// Pairing.
@@ -266,6 +282,7 @@ impl Op {
             Self::ScatterRows => "scatter_rows",
             Self::LayerNorm { .. } => "layer_norm",
             Self::RmsNorm { .. } => "rms_norm",
+            Self::AddRmsNorm { .. } => "add_rms_norm",
             Self::L2Normalize { .. } => "l2_normalize",
             Self::Softmax { log: false, .. } => "softmax",
             Self::Softmax { log: true, .. } => "log_softmax",
@@ -275,6 +292,7 @@ impl Op {
             Self::ArgMax { .. } => "argmax",
             Self::MaskedMean { .. } => "masked_mean",
             Self::Rope { .. } => "rope",
+            Self::RopeScatter { .. } => "rope_scatter",
             Self::Attention { .. } => "attention",
             Self::Concat { .. } => "concat",
         }

@@ -39,7 +39,7 @@ impl Core {
                 let last = self.slots.iter().find(|s| s.base == block.addr && s.home == home);
                 return Err(self.fault(arena, MemoryFault::Untracked, *block, last));
             };
-            if block.end() > end {
+            if self.pool_zone.page == 0 && block.end() > end {
                 return Err(self.fault(arena, MemoryFault::Uncommitted, *block, Some(slot)));
             }
         }

@@ -68,7 +68,7 @@ impl Core {
         let before = self.begin_measuring();
         self.dry = Some(Dry {
             tree: std::mem::take(&mut self.tree),
-            pool: std::mem::replace(&mut self.pool, Pool::new(self.pool_zone.base())),
+            pool: std::mem::replace(&mut self.pool, Pool::new(self.pool_zone.base(), self.pool_zone.page)),
             log: std::mem::take(&mut self.log),
             region_slots: std::mem::take(&mut self.region_slots),
             before: Measure { recorded: (0, 0), ..before },

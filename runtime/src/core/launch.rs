@@ -46,7 +46,7 @@ impl Core {
         if self.run.is_some() {
             self.check_run(&op, inputs, outputs)?;
         }
-        if let Op::ScatterRows | Op::Copy = op {
+        if let Op::ScatterRows | Op::RopeScatter { .. } | Op::Copy = op {
             self.save_before_write(outputs)?;
         }
         self.launch_now(op, inputs, outputs)?;

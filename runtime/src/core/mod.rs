@@ -8,7 +8,7 @@ use crate::{
     layout::{Layout, Marks},
     log::Log,
     plan::Site,
-    pool::{Block, LiveSet, Pool, rounded},
+    pool::{Block, LiveSet, Pool, guarded, rounded},
     tensor::RawTensor,
     tree::Tree,
 };
@@ -154,7 +154,7 @@ impl Core {
         let results = Zone::new(&mut *backend)?;
         let eager = Zone::new(&mut *backend)?;
         Ok(Self {
-            pool: Pool::new(pool_zone.base()),
+            pool: Pool::new(pool_zone.base(), pool_zone.page),
             pool_zone,
             results,
             eager,
@@ -275,7 +275,7 @@ impl Core {
             run.forget(base);
         }
         if self.backend.wants_poison()
-            && let Err(error) = self.backend.poison(base, rounded(bytes))
+            && let Err(error) = self.backend.poison(base, self.own_bytes(bytes))
         {
             match &mut self.run {
                 // The capture is spoilt, which its end will say.
@@ -284,6 +284,11 @@ impl Core {
                 _ => drop(self.deferred.get_or_insert(error)),
             }
         }
+    }
+
+    /// The bytes from a block's address that belong to it alone.
+    fn own_bytes(&self, bytes: u64) -> u64 {
+        if self.pool_zone.page > 0 { guarded(bytes) } else { rounded(bytes) }
     }
 
     /// A tensor of owned memory, with one count.
@@ -325,7 +330,7 @@ impl Core {
         match home {
             Home::Pool => {
                 let block = self.pool.place(bytes);
-                if let Err(error) = self.pool_zone.commit(&mut *self.backend, block.end()) {
+                if let Err(error) = self.pool_zone.commit(&mut *self.backend, block, bytes) {
                     self.pool.free(block.addr);
                     return Err(error);
                 }

@@ -45,7 +45,7 @@ impl Core {
         if nodes > 0 {
             self.log.evicted(nodes);
         }
-        self.pool = Pool::new(self.pool_zone.base());
+        self.pool = Pool::new(self.pool_zone.base(), self.pool_zone.page);
         self.region_slots.clear();
     }
 }

@@ -79,31 +79,65 @@ pub fn scatter_rows<'s, T: Element>(
     index: &Tensor<'s, u32>,
     src: &Tensor<'s, T>,
 ) -> Result<()> {
-    const NAME: &str = "scatter_rows";
-    let scope = index.scope();
-    let (target, src) = (state.operand(NAME, scope)?.view, src.operand(NAME, scope)?);
-    let (all, given) = (target.layout, src.view.layout);
-    let wrong = |why: &str| Err(Error::shape(NAME, &[all.shape(), index.shape(), given.shape()], why));
-    let (&[n], Some((&rows_given, row))) = (index.shape(), given.shape().split_first()) else {
-        return wrong("the index must be `[N]` and the source `[N, row..]`");
-    };
-    if rows_given != n {
-        return wrong("the index and the source must have the same number of rows");
-    }
-    if all.rank() <= row.len() || !all.shape().ends_with(row) {
-        return wrong("the source is `[N, row..]`; the state must end in the same `row..`, after its rows");
-    }
-    refuse(NAME, scope, src.marks, 1..given.rank())?;
-    let padded = meet(NAME, scope, 0, index.raw.marks.get(0), src.marks.get(0))?;
-
-    let rows = all.shape()[..all.rank() - row.len()].iter().product();
-    let flat: Shape = std::iter::once(rows).chain(row.iter().copied()).collect();
-    let mut inputs: SmallVec<[View; 3]> = SmallVec::from_slice(&[index.view(NAME)?, src.view]);
-    inputs.extend(padded.and_then(|symbol| scope.real_count(symbol)));
-    if n == 0 || given.count() == 0 {
+    let rows = Rows::new("scatter_rows", state, index, src)?;
+    if rows.source.layout.count() == 0 {
         return Ok(());
     }
-    scope.launch(Op::ScatterRows, &inputs, &[View { layout: Layout::contiguous(&flat)?, ..target }])
+    let mut inputs: SmallVec<[View; 3]> = SmallVec::from_slice(&[rows.index, rows.source]);
+    inputs.extend(rows.count);
+    index.scope().launch(Op::ScatterRows, &inputs, &[rows.target])
+}
+
+/// Rows on their way into a state.
+pub(super) struct Rows {
+    /// Where they go, u32 `[N]`.
+    pub(super) index: View,
+    /// `[N, row..]`
+    pub(super) source: View,
+    /// The state as `[R, row..]`.
+    pub(super) target: View,
+    /// The symbol that pads `N`.
+    pub(super) padded: Option<u8>,
+    /// How many rows are real, where `N` is padded.
+    pub(super) count: Option<View>,
+}
+
+impl Rows {
+    /// Checks that the shapes fit.
+    pub(super) fn new<'s, T: Element>(
+        name: &'static str,
+        state: &State<T>,
+        index: &Tensor<'s, u32>,
+        src: &Tensor<'s, T>,
+    ) -> Result<Self> {
+        let scope = index.scope();
+        let (target, src) = (state.operand(name, scope)?.view, src.operand(name, scope)?);
+        let (all, given) = (target.layout, src.view.layout);
+        let wrong = |why: &str| Err(Error::shape(name, &[all.shape(), index.shape(), given.shape()], why));
+        let (&[n], Some((&rows_given, row))) = (index.shape(), given.shape().split_first()) else {
+            return wrong("the index must be `[N]` and the source `[N, row..]`");
+        };
+        if rows_given != n {
+            return wrong("the index and the source must have the same number of rows");
+        }
+        if all.rank() <= row.len() || !all.shape().ends_with(row) {
+            return wrong(
+                "the source is `[N, row..]`; the state must end in the same `row..`, after its rows",
+            );
+        }
+        refuse(name, scope, src.marks, 1..given.rank())?;
+        let padded = meet(name, scope, 0, index.raw.marks.get(0), src.marks.get(0))?;
+
+        let rows = all.shape()[..all.rank() - row.len()].iter().product();
+        let flat: Shape = std::iter::once(rows).chain(row.iter().copied()).collect();
+        Ok(Self {
+            index: index.view(name)?,
+            source: src.view,
+            target: View { layout: Layout::contiguous(&flat)?, ..target },
+            padded,
+            count: padded.and_then(|symbol| scope.real_count(symbol)),
+        })
+    }
 }
 
 /// Overwrites all of `state` with `src`, which has the same shape.

@@ -1,7 +1,7 @@
 //! Operations on tensors.
 //!
-//! Free functions without side effects (but [`scatter_rows`] and [`store`], which change a
-//! [`State`](crate::State)). All are asynchronous: they check their arguments, allocate the output
+//! Free functions without side effects (but [`scatter_rows`], [`rope_scatter`] and [`store`], which
+//! change a [`State`](crate::State)). All are asynchronous: they check their arguments, allocate the output
 //! and launch. The result is a new tensor, or a view where the function says so.
 //!
 //! **Arguments.** The first tensor decides the runtime and the step; every further operand may be a
@@ -46,9 +46,9 @@ pub use elementwise::{
 };
 pub use index::{embedding, gather, load, scatter_rows, store};
 pub use matmul::{linear, linear_bias, matmul, matmul_nt};
-pub use norm::{l2_normalize, layer_norm, log_softmax, rms_norm, softmax};
+pub use norm::{add_rms_norm, l2_normalize, layer_norm, log_softmax, rms_norm, softmax};
 pub use reduce::{argmax, masked_mean, max, mean, sum};
-pub use rope::{RopeConfig, rope};
+pub use rope::{RopeConfig, rope, rope_scatter};
 pub use shape::{
     broadcast_to, concat, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose,
     unsqueeze,

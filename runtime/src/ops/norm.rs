@@ -1,6 +1,6 @@
 //! Normalisation and softmax.
 
-use super::{check_axis, compute, own, refuse};
+use super::{check_axis, compute, launch, meet, own, refuse};
 use crate::{AsOperand, Error, Float, Result, Scope, Tensor, backend::Op, tensor::Operand};
 
 /// The last axis of `x`, unpadded and as long as each weight.
@@ -67,6 +67,39 @@ pub fn rms_norm<'s, T: Float>(
     check_eps(NAME, eps)?;
     last_axis(NAME, scope, own(NAME, x)?, &[w])?;
     compute(scope, Op::RmsNorm { eps }, &[x.raw.view(), w.view], x.shape(), x.raw.marks)
+}
+
+/// `x + added`, and its [`rms_norm`], by one kernel: what a transformer does between its parts.
+///
+/// `x` and `added` are `[.., D]` of one shape, `w` is `[D]`. The sum is rounded to the element type before
+/// it is normalised, so the results are those of [`add`](super::add) and [`rms_norm`]. Padding of the
+/// other dimensions propagates.
+///
+/// # Errors
+/// As [`layer_norm`]; [`Error::PaddedMix`] also when a dimension is padded by different symbols.
+pub fn add_rms_norm<'s, T: Float>(
+    x: &Tensor<'s, T>,
+    added: &(impl AsOperand<'s, T> + ?Sized),
+    w: &(impl AsOperand<'s, T> + ?Sized),
+    eps: f32,
+) -> Result<(Tensor<'s, T>, Tensor<'s, T>)> {
+    const NAME: &str = "add_rms_norm";
+    let scope = x.scope();
+    let (x, added, w) = (own(NAME, x)?, added.operand(NAME, scope)?, w.operand(NAME, scope)?);
+    check_eps(NAME, eps)?;
+    let (shape, other) = (x.view.layout.shape(), added.view.layout.shape());
+    if shape != other {
+        return Err(Error::shape(NAME, &[shape, other], "both summands must have one shape"));
+    }
+    let mut marks = x.marks;
+    for axis in 0..shape.len() {
+        marks = marks.with(axis, meet(NAME, scope, axis, x.marks.get(axis), added.marks.get(axis))?);
+    }
+    last_axis(NAME, scope, Operand { marks, ..x }, &[w])?;
+    let op = Op::AddRmsNorm { eps };
+    let (sum, y) = (scope.empty::<T>(&op, shape, marks)?, scope.empty::<T>(&op, shape, marks)?);
+    launch(scope, op, &[x.view, added.view, w.view], &[sum.raw.view(), y.raw.view()])?;
+    Ok((sum, y))
 }
 
 /// An operation over one unpadded axis that keeps the shape.

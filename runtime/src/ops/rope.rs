@@ -1,8 +1,10 @@
 //! Rotary position embedding.
 
-use super::{launch, lifted, meet, own, refuse, spread};
+use smallvec::SmallVec;
+
+use super::{index::Rows, launch, lifted, meet, own, refuse, spread};
 use crate::{
-    AsOperand, Error, Float, Result, Tensor,
+    AsOperand, Error, Float, Result, State, Tensor,
     backend::{Op, RopeStyle, View},
 };
 
@@ -21,6 +23,20 @@ impl RopeConfig {
     /// Rotates whole heads.
     pub const fn new(theta: f32, style: RopeStyle) -> Self {
         Self { theta, style, dim: None }
+    }
+
+    /// How many elements of a head of `d` rotate, if this can be done.
+    fn rotated(&self, op: &'static str, d: usize) -> Result<usize> {
+        let dim = self.dim.unwrap_or(d);
+        if !dim.is_multiple_of(2) || dim > d {
+            let why = format!("{dim} elements of a head of {d} cannot rotate; an even number up to {d} can");
+            return Err(Error::Argument { op, why });
+        }
+        if !(self.theta.is_finite() && self.theta > 0.0) {
+            let why = format!("theta is {}; it must be a positive number", self.theta);
+            return Err(Error::Argument { op, why });
+        }
+        Ok(dim)
     }
 }
 
@@ -54,15 +70,7 @@ pub fn rope<'s, T: Float>(
     if given.shape() != &shape[usize::from(time == 1 && !batched)..=time] {
         return wrong("positions must be `[T]`, or `[B, T]` for an input of `[B, T, H, D]`");
     }
-    let dim = config.dim.unwrap_or(d);
-    if !dim.is_multiple_of(2) || dim > d {
-        let why = format!("{dim} elements of a head of {d} cannot rotate; an even number up to {d} can");
-        return Err(Error::Argument { op: NAME, why });
-    }
-    if !(config.theta.is_finite() && config.theta > 0.0) {
-        let why = format!("theta is {}; it must be a positive number", config.theta);
-        return Err(Error::Argument { op: NAME, why });
-    }
+    let dim = config.rotated(NAME, d)?;
     refuse(NAME, scope, x.marks, [layout.rank() - 1])?;
     let mut marks = x
         .marks
@@ -85,4 +93,46 @@ pub fn rope<'s, T: Float>(
         &[View { layout: output, ..out.raw.view() }],
     )?;
     Ok(out)
+}
+
+/// [`rope`] and [`scatter_rows`](super::scatter_rows) by one kernel: rotates each row of `x` and writes
+/// it to a row of `state`, which is how keys enter a cache.
+///
+/// `x` is `[N, H, D]`, `positions` and `index` are `[N]`, and `state` is `[R, H, D]`, or has more leading
+/// dimensions, whose product is `R`. Rows are written, skipped and padded as by `scatter_rows`.
+///
+/// # Errors
+/// Those of [`rope`] and of [`scatter_rows`](super::scatter_rows).
+pub fn rope_scatter<'s, T: Float>(
+    state: &State<T>,
+    index: &Tensor<'s, u32>,
+    x: &Tensor<'s, T>,
+    positions: &(impl AsOperand<'s, u32> + ?Sized),
+    config: RopeConfig,
+) -> Result<()> {
+    const NAME: &str = "rope_scatter";
+    let scope = index.scope();
+    let positions = positions.operand(NAME, scope)?;
+    let rows = Rows::new(NAME, state, index, x)?;
+    let (source, given) = (rows.source.layout, positions.view.layout);
+    let &[n, _, d] = source.shape() else {
+        return Err(Error::shape(NAME, &[source.shape()], "the source must be `[N, H, D]`"));
+    };
+    if given.shape() != [n] {
+        let why = "positions must be `[N]`, one for each row of the source";
+        return Err(Error::shape(NAME, &[source.shape(), given.shape()], why));
+    }
+    let dim = config.rotated(NAME, d)?;
+    meet(NAME, scope, 0, rows.padded, positions.marks.get(0))?;
+    if source.count() == 0 {
+        return Ok(());
+    }
+    let op = Op::RopeScatter { theta: config.theta, style: config.style, dim };
+    let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[
+        View { layout: lifted(&source)?, ..rows.source },
+        spread(NAME, positions.view, &[1, n])?,
+        rows.index,
+    ]);
+    inputs.extend(rows.count);
+    scope.launch(op, &inputs, &[rows.target])
 }

@@ -218,6 +218,7 @@ fn attention_sees_no_padding_unless_masked() {
 fn indices_name_real_rows() {
     let mut rt = Runtime::new(Device::cpu()).unwrap();
     let state = State::<f32>::zeros(&rt, &[4, 3]).unwrap();
+    let cache = State::<f32>::zeros(&rt, &[4, 2, 8]).unwrap();
     let step = rt.step().unwrap();
     let ids = padded::<u32>(&step, &[4, 2], &[B, T]);
     marked(embedding(&ids, &padded::<f32>(&step, &[9, 3], &[T])), &[B, T]);
@@ -230,6 +231,11 @@ fn indices_name_real_rows() {
     mixes(scatter_rows(&state, &padded::<u32>(&step, &[4], &[T]), &src), 0);
     mixes(scatter_rows(&state, &index, &padded::<f32>(&step, &[4, 3], &[B, T])), 1);
     mixes(store(&state, &src), 0);
+
+    let config = RopeConfig::new(1e4, RopeStyle::HalfSplit);
+    let heads = padded::<f32>(&step, &[4, 2, 8], &[B]);
+    rope_scatter(&cache, &index, &heads, &padded::<u32>(&step, &[4], &[B]), config).unwrap();
+    mixes(rope_scatter(&cache, &index, &heads, &padded::<u32>(&step, &[4], &[T]), config), 0);
 }
 
 #[test]

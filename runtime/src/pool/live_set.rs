@@ -28,6 +28,11 @@ pub(crate) fn rounded(bytes: u64) -> u64 {
     bytes.max(1).div_ceil(ALIGN) * ALIGN
 }
 
+/// The bytes of a block that end before its guard: as few as vector loads allow.
+pub(crate) fn guarded(bytes: u64) -> u64 {
+    bytes.max(1).next_multiple_of(16)
+}
+
 impl LiveSet {
     pub(crate) fn from_blocks(blocks: &[Block]) -> Self {
         Self { blocks: blocks.to_vec() }
@@ -51,6 +56,22 @@ impl LiveSet {
             at = block.end();
         }
         at
+    }
+
+    /// As [`place`](Self::place), with an unmapped page between blocks: the lowest place whose last byte is
+    /// the last of a page, and whose pages, and one more on each side, hold no block. For debugging: what
+    /// runs past a block's end faults.
+    pub(crate) fn place_guarded(&self, base: u64, bytes: u64, page: u64) -> u64 {
+        let bytes = guarded(bytes);
+        let pages = bytes.next_multiple_of(page);
+        let mut at = base.next_multiple_of(page);
+        for block in &self.blocks {
+            if block.addr / page * page >= at + pages + page {
+                break;
+            }
+            at = block.end().next_multiple_of(page) + page;
+        }
+        at + pages - bytes
     }
 
     /// Adds a block that overlaps none.
@@ -96,6 +117,28 @@ mod tests {
         assert!(s.is_free(Block { addr: 4096 + 512, len: 256 }));
         assert!(!s.is_free(Block { addr: 4096 + 512, len: 512 }));
         assert!(!s.is_free(Block { addr: 4096, len: 256 }));
+    }
+
+    #[test]
+    fn guarded_blocks_end_with_a_page_and_share_none() {
+        const PAGE: u64 = 4096;
+        let mut rng = StdRng::seed_from_u64(9);
+        let mut set = LiveSet::default();
+        for _ in 0..10_000 {
+            if set.blocks().len() > 20 {
+                let victim = set.blocks()[rng.random_range(0..set.blocks().len())].addr;
+                set.remove(victim).unwrap();
+            }
+            let bytes = rng.random_range(0..20_000);
+            let addr = set.place_guarded(0, bytes, PAGE);
+            let (first, end) = (addr / PAGE, (addr + guarded(bytes)) / PAGE);
+            assert_eq!((addr + guarded(bytes)) % PAGE, 0);
+            for block in set.blocks() {
+                let (a, b) = (block.addr / PAGE, (block.addr + block.len).div_ceil(PAGE));
+                assert!(end < a || b < first, "{block:?} and {addr} of {bytes}");
+            }
+            set.insert(Block { addr, len: rounded(bytes) });
+        }
     }
 
     /// Random allocate, free, checkpoint and restore against a byte map.

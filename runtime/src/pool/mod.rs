@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 mod live_set;
 
-pub(crate) use live_set::{ALIGN, Block, LiveSet, rounded};
+pub(crate) use live_set::{ALIGN, Block, LiveSet, guarded, rounded};
 
 /// Index of an interned state. State 0 is the empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +29,8 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Pool {
     base: u64,
+    /// Bytes of a page between blocks; 0 where they lie side by side.
+    page: u64,
     states: Vec<State>,
     interned: FxHashMap<Box<[Block]>, StateId>,
     current: StateId,
@@ -38,11 +40,20 @@ pub(crate) struct Pool {
     body_high: u64,
 }
 
+/// The lowest place for `bytes`; with a `page`, one that leaves a page free around it.
+pub(crate) fn place(set: &LiveSet, base: u64, bytes: u64, page: u64) -> u64 {
+    match page {
+        0 => set.place(base, rounded(bytes)),
+        page => set.place_guarded(base, bytes, page),
+    }
+}
+
 impl Pool {
-    pub(crate) fn new(base: u64) -> Self {
+    pub(crate) fn new(base: u64, page: u64) -> Self {
         let empty: Box<[Block]> = Box::default();
         Self {
             base,
+            page,
             states: vec![State { blocks: empty.clone(), frees: Vec::new(), places: Vec::new() }],
             interned: FxHashMap::from_iter([(empty, StateId::EMPTY)]),
             current: StateId::EMPTY,
@@ -118,7 +129,7 @@ impl Pool {
     pub(crate) fn place(&mut self, bytes: u64) -> Block {
         let len = rounded(bytes);
         if let Some(set) = &mut self.working {
-            let block = Block { addr: set.place(self.base, len), len };
+            let block = Block { addr: place(set, self.base, bytes, self.page), len };
             set.insert(block);
             self.high = self.high.max(block.end());
             self.body_high = self.body_high.max(block.end());
@@ -130,7 +141,7 @@ impl Pool {
             return Block { addr, len };
         }
         let mut set = LiveSet::from_blocks(&self.states[at].blocks);
-        let block = Block { addr: set.place(self.base, len), len };
+        let block = Block { addr: place(&set, self.base, bytes, self.page), len };
         set.insert(block);
         self.high = self.high.max(block.end());
         let next = self.intern(set.blocks());
@@ -177,7 +188,7 @@ mod tests {
 
     #[test]
     fn restoring_gives_the_same_addresses() {
-        let mut pool = Pool::new(1 << 20);
+        let mut pool = Pool::new(1 << 20, 0);
         let a = pool.place(1000);
         let saved = pool.state();
         let b = pool.place(64);
@@ -190,7 +201,7 @@ mod tests {
 
     #[test]
     fn equal_sets_are_one_state() {
-        let mut pool = Pool::new(0);
+        let mut pool = Pool::new(0, 0);
         let (a, b) = (pool.place(10), pool.place(10));
         pool.free(a.addr).unwrap();
         let one = pool.state();
@@ -207,7 +218,7 @@ mod tests {
     #[test]
     fn both_ways_agree() {
         let mut rng = StdRng::seed_from_u64(3);
-        let mut pool = Pool::new(4096);
+        let mut pool = Pool::new(4096, 0);
         let mut states = vec![StateId::EMPTY];
         for _ in 0..100_000 {
             if rng.random_range(0..50) == 0 {

@@ -46,7 +46,10 @@ pub(crate) fn backend(options: CpuOptions) -> Box<dyn Backend> {
 }
 
 fn cuda_options(options: &CpuOptions) -> CudaOptions {
-    CudaOptions { test_mode: options.test_mode.is_some() }
+    CudaOptions {
+        test_mode: options.test_mode.is_some(),
+        guard_gaps: env::var_os("GRAPHABLE_GUARD_GAPS").is_some(),
+    }
 }
 
 /// Not captured by the test harness: what is skipped must be seen.

@@ -37,8 +37,14 @@ fn memory_stays_where_it_was() {
     let make = |rt: &Runtime, i: u64| Model { weight: Param::new(rt, &[64], &[(i % 5) as f32; 64]).unwrap() };
     let mut model = make(&rt, 0);
     let (mut round, mut before) = (0u64, None);
+    let (mut told, start) = (0, std::time::Instant::now());
     while rt.stats().replays < replays {
         round += 1;
+        let tenth = rt.stats().replays * 10 / replays;
+        if tenth > told {
+            told = tenth;
+            println!("{} replays after {:.1} s", rt.stats().replays, start.elapsed().as_secs_f32());
+        }
         // The tree changes: the weight is replaced, and what was recorded with the old one goes.
         if round % 50 == 0 {
             model = make(&rt, round / 50);

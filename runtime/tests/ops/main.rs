@@ -8,6 +8,7 @@ mod create;
 mod device;
 mod elementwise;
 mod errors;
+mod fused;
 mod harness;
 mod index;
 mod matmul;

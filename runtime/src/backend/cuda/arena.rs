@@ -73,6 +73,30 @@ impl ArenaMemory {
     }
 }
 
+impl ArenaMemory {
+    /// Bytes of a page; 0 where memory cannot be mapped.
+    pub(super) fn page(&self) -> u64 {
+        match &self.range {
+            Some(range) => range.lock().unwrap_or_else(PoisonError::into_inner).page(),
+            None => 0,
+        }
+    }
+
+    /// Makes the pages of these bytes usable, and no others; returns the addresses of fresh ones.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn commit_block(&self, addr: u64, bytes: u64) -> Result<Vec<u64>> {
+        match &self.range {
+            Some(range) => {
+                let fresh = range.lock().unwrap_or_else(PoisonError::into_inner).map_pages(addr, bytes)?;
+                Ok(fresh.iter().map(|offset| self.base + offset).collect())
+            }
+            None => self.commit(addr + bytes - self.base).map(|_| Vec::new()),
+        }
+    }
+}
+
 impl Memory for ArenaMemory {
     fn addr(&self) -> u64 {
         self.base

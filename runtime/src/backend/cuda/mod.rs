@@ -47,6 +47,9 @@ use crate::{Error, Result};
 pub struct CudaOptions {
     /// Fills fresh and freed memory with NaNs, so that a use of it shows.
     pub test_mode: bool,
+    /// Puts unmapped pages between the blocks of the arenas, each block ending where one begins, so that a
+    /// kernel that runs past a block faults (and compute-sanitizer names it). Takes at least 2 MiB a block.
+    pub guard_gaps: bool,
 }
 
 /// How many GPUs the driver shows.
@@ -306,6 +309,24 @@ impl Backend for CudaBackend {
 
     fn device_memory(&self) -> Result<Option<(u64, u64)>> {
         self.shared.context.memory().map(Some)
+    }
+
+    fn guard_page(&self) -> u64 {
+        // Every arena's pages are of one size.
+        self.arenas.first().filter(|_| self.options.guard_gaps).map_or(0, |arena| arena.page())
+    }
+
+    fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()> {
+        self.shared.context.bind()?;
+        let Some(memory) = self.arenas.get(arena.index) else {
+            return Err(self.failed("commit_block", "the arena is of another device".into()));
+        };
+        for page in memory.commit_block(addr, bytes)? {
+            if self.options.test_mode && self.capture.is_none() {
+                self.shared.stream.fill(page, POISON, memory.page())?;
+            }
+        }
+        Ok(())
     }
 
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {

@@ -56,32 +56,43 @@ fn pick(access: &Access<'_>, index: &[u32], x: &View, axis: usize, y: &View) {
 
 pub(super) fn scatter_rows(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
     let (index, src, state) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
-    let mut index = values(access, index);
-    if let Some(count) = launch.inputs.get(2) {
-        let count = values(access, count).first().copied().unwrap_or(0);
-        index.truncate(count as usize);
-    }
-    // Skipped rows look like any that is out of range but are no mistake.
-    let rows = state.layout.shape()[0];
+    let (places, fault) = places(access, launch, index, launch.inputs.get(2));
     let dims = |view: &View| {
         Walk::of(view.layout.shape().iter().copied().zip(view.layout.strides().iter().copied()).skip(1))
     };
     let (from, to) = (dims(src), dims(state));
     let (from_stride, to_stride) = (src.layout.strides()[0], state.layout.strides()[0]);
-    if to.count() > 0 && rows > 0 && !index.is_empty() {
+    if to.count() > 0 && !places.is_empty() {
         with_word!(state.dtype, T => {
             let (src, dst) = (access.slice::<T>(src), access.slice_mut::<T>(state));
             // In order, on one thread: of rows given twice the last wins.
-            for (i, &row) in index.iter().enumerate() {
-                let row = row as usize;
-                if row < rows && row != SKIP as usize {
-                    from.copy_strided(&src[i * from_stride..], 0, &to, &mut dst[row * to_stride..]);
-                }
+            for (i, row) in places {
+                from.copy_strided(&src[i * from_stride..], 0, &to, &mut dst[row * to_stride..]);
             }
         });
     }
+    fault
+}
+
+/// Which rows are written, as `(row of the source, row of the state)` in order, and the fault of those
+/// that do not exist.
+pub(super) fn places(
+    access: &Access<'_>,
+    launch: &Launch,
+    index: &View,
+    count: Option<&View>,
+) -> (Vec<(usize, usize)>, Result<(), Fault>) {
+    let mut index = values(access, index);
+    if let Some(count) = count {
+        let count = values(access, count).first().copied().unwrap_or(0);
+        index.truncate(count as usize);
+    }
+    let rows = launch.outputs[0].layout.shape()[0];
+    let to = |(i, &row): (usize, &u32)| (row != SKIP && (row as usize) < rows).then_some((i, row as usize));
+    let places = index.iter().enumerate().filter_map(to).collect();
+    // Skipped rows look like any that is out of range but are no mistake.
     index.retain(|&row| row != SKIP);
-    check(launch, &index, rows)
+    (places, check(launch, &index, rows))
 }
 
 /// The elements of a u32 view, in order.

@@ -47,9 +47,11 @@ pub(crate) fn execute(access: &Access<'_>, launch: &Launch) -> Result<(), Fault>
         Op::MatMul => matmul::matmul(access, launch),
         Op::LayerNorm { .. } => norm::layer_norm(access, launch),
         Op::RmsNorm { .. } => norm::rms_norm(access, launch),
+        Op::AddRmsNorm { .. } => norm::add_rms_norm(access, launch),
         Op::L2Normalize { .. } => norm::l2_normalize(access, launch),
         Op::Softmax { .. } => norm::softmax(access, launch),
         Op::Rope { .. } => rope::rope(access, launch),
+        Op::RopeScatter { .. } => return rope::rope_scatter(access, launch),
         Op::Attention { .. } => attention::attention(access, launch),
     }
     Ok(())

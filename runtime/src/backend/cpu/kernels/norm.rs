@@ -40,6 +40,11 @@ pub(super) fn rms_norm(access: &Access<'_>, launch: &Launch) {
     by_float!(launch.inputs[0].dtype, rms_norm_as(access, launch));
 }
 
+/// [`Op::AddRmsNorm`].
+pub(super) fn add_rms_norm(access: &Access<'_>, launch: &Launch) {
+    by_float!(launch.inputs[0].dtype, add_rms_norm_as(access, launch));
+}
+
 /// [`Op::L2Normalize`].
 pub(super) fn l2_normalize(access: &Access<'_>, launch: &Launch) {
     by_float!(launch.inputs[0].dtype, l2_normalize_as(access, launch));
@@ -67,6 +72,29 @@ fn rms_norm_as<T: Real>(access: &Access<'_>, launch: &Launch) {
     let weight = vector(input::<T>(access, launch, 1));
     let axis = x.layout.rank() - 1;
     along_axis(x, axis, access.slice_mut::<T>(&launch.outputs[0]), |row| rms_norm_row(row, &weight, eps));
+}
+
+fn add_rms_norm_as<T: Real>(access: &Access<'_>, launch: &Launch) {
+    let Op::AddRmsNorm { eps } = launch.op else { return };
+    let (x, added) = (input::<T>(access, launch, 0), input::<T>(access, launch, 1));
+    let weight = vector(input::<T>(access, launch, 2));
+    let axis = x.layout.rank() - 1;
+    let n = x.layout.shape()[axis];
+    let row_of = |view: &Strided<'_, T>, row: usize, to: &mut [f32]| {
+        let (shape, strides) = (view.layout.shape(), view.layout.strides());
+        gather(view.data, offset_at(row, &shape[..axis], &strides[..axis]), strides[axis], to);
+    };
+    let sum = access.slice_mut::<T>(&launch.outputs[0]);
+    in_blocks(sum, n, 2 * n, |row, to, scratch| {
+        let (a, b) = scratch.split_at_mut(n);
+        row_of(&x, row, a);
+        row_of(&added, row, b);
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += *b);
+        T::store(a, to);
+    });
+    // Of the rounded sum, as two operations would.
+    let sum = Strided { data: &*sum, layout: launch.outputs[0].layout };
+    along_axis(sum, axis, access.slice_mut::<T>(&launch.outputs[1]), |row| rms_norm_row(row, &weight, eps));
 }
 
 fn l2_normalize_as<T: Real>(access: &Access<'_>, launch: &Launch) {

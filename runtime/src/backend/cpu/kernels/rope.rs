@@ -3,12 +3,16 @@
 use half::{bf16, f16};
 
 use super::{
+    index::places,
     norm::{by_float, in_blocks, input},
     real::{Real, Strided, gather},
 };
 use crate::{
     DType,
-    backend::{Launch, Op, RopeStyle, cpu::access::Access},
+    backend::{
+        Launch, Op, RopeStyle,
+        cpu::{access::Access, fault::Fault},
+    },
 };
 
 #[cfg(test)]
@@ -28,6 +32,32 @@ fn rope_as<T: Real>(access: &Access<'_>, launch: &Launch) {
         access.slice_mut::<T>(&launch.outputs[0]),
         Rotation { theta, style, dim },
     );
+}
+
+/// [`Op::RopeScatter`].
+pub(super) fn rope_scatter(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+    by_float!(launch.inputs[0].dtype, rope_scatter_as(access, launch))
+}
+
+fn rope_scatter_as<T: Real>(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+    let Op::RopeScatter { theta, style, dim } = launch.op else { return Ok(()) };
+    let (positions, state) = (&launch.inputs[1], &launch.outputs[0]);
+    let x = input::<T>(access, launch, 0);
+    let (places, fault) = places(access, launch, &launch.inputs[2], launch.inputs.get(3));
+    let size: usize = state.layout.shape()[1..].iter().product();
+    let mut rotated = vec![T::narrow(0.0); x.layout.count()];
+    rotate(
+        x,
+        Strided { data: access.slice::<u32>(positions), layout: positions.layout },
+        &mut rotated,
+        Rotation { theta, style, dim },
+    );
+    let state = access.slice_mut::<T>(state);
+    // In order: of rows given twice the last wins.
+    for (i, row) in places {
+        state[row * size..][..size].copy_from_slice(&rotated[i * size..][..size]);
+    }
+    fault
 }
 
 /// What to rotate, and how fast.

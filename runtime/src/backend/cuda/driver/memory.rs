@@ -72,6 +72,40 @@ impl VirtualRange {
         self.reserved
     }
 
+    /// Bytes of a page.
+    pub(crate) fn page(&self) -> u64 {
+        self.granularity
+    }
+
+    /// Makes the pages of these bytes usable, and no others; returns which were not before, as offsets.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; pages mapped until then stay.
+    pub(crate) fn map_pages(&mut self, addr: u64, bytes: u64) -> Result<Vec<u64>> {
+        let first = (addr - self.base) / self.granularity;
+        let end = (addr - self.base + bytes).div_ceil(self.granularity);
+        if end * self.granularity > self.reserved {
+            return Err(self.too_large(end * self.granularity));
+        }
+        let mut fresh = Vec::new();
+        for page in first..end {
+            let at = page * self.granularity;
+            if !self.pieces.iter().any(|&(piece, len)| (piece..piece + len).contains(&at)) {
+                self.map_piece(at, self.granularity)?;
+                fresh.push(at);
+            }
+        }
+        Ok(fresh)
+    }
+
+    fn too_large(&self, bytes: u64) -> Error {
+        Error::OutOfMemory {
+            device: self.context.name().to_owned(),
+            bytes,
+            what: "an arena, beyond the addresses that it reserved",
+        }
+    }
+
     /// Makes the first `bytes` usable; returns how many were before and are now. Allowed in a
     /// capture of this thread (measured).
     ///
@@ -83,22 +117,25 @@ impl VirtualRange {
             return Ok((before, before));
         }
         if bytes > self.reserved {
-            return Err(Error::OutOfMemory {
-                device: self.context.name().to_owned(),
-                bytes,
-                what: "an arena, beyond the addresses that it reserved",
-            });
+            return Err(self.too_large(bytes));
         }
+        let add = bytes.next_multiple_of(self.granularity).min(self.reserved) - self.mapped;
+        self.map_piece(self.mapped, add)?;
+        self.mapped += add;
+        Ok((before, self.mapped))
+    }
+
+    /// Maps `add` bytes at an offset where nothing is mapped.
+    fn map_piece(&mut self, offset: u64, add: u64) -> Result<()> {
         self.context.bind()?;
         let table = self.context.table;
-        let add = bytes.next_multiple_of(self.granularity).min(self.reserved) - self.mapped;
-        let at = self.base + self.mapped;
+        let at = self.base + offset;
         let properties = Self::properties(&self.context);
         let mut physical = 0;
         // SAFETY: one handle is written; the properties are only read.
         let code = unsafe { (table.physical_create)(&mut physical, add as usize, &properties, 0) };
         self.context.check("cuMemCreate", code).map_err(|e| sized(e, add, "an arena"))?;
-        // SAFETY: the addresses are reserved and nothing is mapped there yet.
+        // SAFETY: the addresses are reserved, and both callers ask for pages that no piece covers.
         let code = unsafe { (table.map)(at, add as usize, 0, physical, 0) };
         let mapped = self.context.check("cuMemMap", code);
         // SAFETY: the handle is ours; a mapping keeps the memory until it is unmapped.
@@ -113,9 +150,8 @@ impl VirtualRange {
             unsafe { (table.unmap)(at, add as usize) };
             return Err(error);
         }
-        self.pieces.push((self.mapped, add));
-        self.mapped += add;
-        Ok((before, self.mapped))
+        self.pieces.push((offset, add));
+        Ok(())
     }
 
     /// Unmaps the pieces that lie beyond the first `bytes`, and gives their memory back; returns how many
@@ -146,7 +182,7 @@ impl Drop for VirtualRange {
             return;
         }
         for &(at, bytes) in &self.pieces {
-            // SAFETY: mapped by `map`, and the owner says that nothing runs on it.
+            // SAFETY: mapped by `map_piece`, and the owner says that nothing runs on it.
             unsafe { (self.context.table.unmap)(self.base + at, bytes as usize) };
         }
         // SAFETY: reserved in `reserve`, nothing mapped any more.

@@ -107,6 +107,61 @@ DEVICE void report(const FaultSink& sink, u32 op, u64 index, u64 bound) {
     __threadfence_system();
 }
 
+// Only the first index in the order of the list is reported: looking back is slow, but a fault is
+// rare, and a reported one ends the search.
+template <typename Bad> DEVICE bool is_first(const FaultSink& sink, u64 k, Bad bad) {
+    for (u64 j = 0; j < k; ++j) {
+        if (*(volatile u32*)sink.claim != 0u || bad(j)) return false;
+    }
+    return true;
+}
+
+#define SKIP 0xffffffffu
+
+// Rows of a state that are written: for each row of a source an index, of which the last of equal ones
+// counts. Mirrored by `Places` in index.rs.
+struct Places {
+    u64 index;         // u32
+    u64 real;          // u32*: how many indices count; 0: all
+    FaultSink sink;
+    u32 op;
+    u32 pad;
+    u64 n;
+    u64 index_stride;  // in elements
+    u64 rows;          // of the state
+
+    DEVICE u64 count() const {
+        if (!real) return n;
+        const u64 most = *(const u32*)real;
+        return most < n ? most : n;
+    }
+
+    DEVICE u32 at(u64 i) const { return ((const u32*)index)[i * index_stride]; }
+
+    // Where row `i` of `n` goes, if it is written; all threads of the block ask for the same one. A row
+    // that a later index names again is left to that one, so each row is written once.
+    DEVICE bool place(u64 i, u64 n, u64* to) const {
+        const u32 row = at(i);
+        if (row == SKIP) return false;
+        if (row >= rows) {
+            if (threadIdx.x == 0 && blockIdx.y == 0) {
+                auto bad = [&](u64 j) { return at(j) >= rows && at(j) != SKIP; };
+                if (is_first(sink, i, bad)) report(sink, op, row, rows);
+            }
+            return false;
+        }
+        int again = 0;
+        for (u64 j = i + 1 + threadIdx.x; j < n; j += blockDim.x) {
+            if (at(j) == row) {
+                again = 1;
+                break;
+            }
+        }
+        *to = row;
+        return !__syncthreads_or(again);
+    }
+};
+
 // ---- warps and blocks
 
 DEVICE f32 warp_sum(f32 x) {

@@ -30,15 +30,6 @@ DEVICE u32 id_at(const PickParams& p, u64 k) {
     return ((const u32*)p.index)[at[0]];
 }
 
-// Only the first index in the order of the list is reported: looking back is slow, but a fault is
-// rare, and a reported one ends the search.
-template <typename Bad> DEVICE bool is_first(const FaultSink& sink, u64 k, Bad bad) {
-    for (u64 j = 0; j < k; ++j) {
-        if (*(volatile u32*)sink.claim != 0u || bad(j)) return false;
-    }
-    return true;
-}
-
 template <int W, typename I> DEVICE void pick(const PickParams& p) {
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < p.count; i += (u64)gridDim.x * blockDim.x) {
         I slice = (I)i / (I)p.len, e = (I)i - slice * (I)p.len;
@@ -71,14 +62,7 @@ PICK(1) PICK(2) PICK(4) PICK(8) PICK(16)
 struct ScatterParams {
     u64 x;
     u64 y;
-    u64 index;         // u32
-    u64 real;          // u32*: how many indices count; 0: all
-    FaultSink sink;
-    u32 op;
-    u32 pad;
-    u64 n;
-    u64 index_stride;  // in elements
-    u64 rows;
+    Places to;
     u64 len;           // words of a row
     u64 strides[2];    // between rows, in words: of `x`, of `y`
     Dims inner;
@@ -86,38 +70,12 @@ struct ScatterParams {
 };
 static_assert(sizeof(ScatterParams) == 256, "mirrored in index.rs");
 
-#define SKIP 0xffffffffu
-
-// A block takes one index at a time; blocks along y share the words of its row. A row that a later
-// index names again is left to that one, so each row is written once.
+// A block takes one index at a time; blocks along y share the words of its row.
 template <int W> DEVICE void scatter(const ScatterParams& p) {
-    const u32* index = (const u32*)p.index;
-    u64 n = p.n;
-    if (p.real) {
-        u64 real = *(const u32*)p.real;
-        n = real < n ? real : n;
-    }
+    const u64 n = p.to.count();
     for (u64 i = blockIdx.x; i < n; i += gridDim.x) {
-        u32 row = index[i * p.index_stride];
-        if (row == SKIP) continue;
-        if (row >= p.rows) {
-            if (threadIdx.x == 0 && blockIdx.y == 0) {
-                auto bad = [&](u64 j) {
-                    u32 other = index[j * p.index_stride];
-                    return other >= p.rows && other != SKIP;
-                };
-                if (is_first(p.sink, i, bad)) report(p.sink, p.op, row, p.rows);
-            }
-            continue;
-        }
-        int again = 0;
-        for (u64 j = i + 1 + threadIdx.x; j < n; j += blockDim.x) {
-            if (index[j * p.index_stride] == row) {
-                again = 1;
-                break;
-            }
-        }
-        if (__syncthreads_or(again)) continue;
+        u64 row;
+        if (!p.to.place(i, n, &row)) continue;
         const Raw<W>* from = (const Raw<W>*)p.x + i * p.strides[0];
         Raw<W>* to = (Raw<W>*)p.y + row * p.strides[1];
         for (u64 e = (u64)blockIdx.y * blockDim.x + threadIdx.x; e < p.len; e += (u64)gridDim.y * blockDim.x) {

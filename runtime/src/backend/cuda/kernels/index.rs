@@ -47,6 +47,18 @@ const _: () = assert!(size_of::<PickParams>() == 400);
 struct ScatterParams {
     x: u64,
     y: u64,
+    to: Places,
+    len: u64,
+    strides: [u64; 2],
+    inner: Dims,
+    inner_strides: [[u64; MAX_RANK]; 2],
+}
+const _: () = assert!(size_of::<ScatterParams>() == 256);
+
+/// Mirrors `Places` of `common.cuh`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(super) struct Places {
     index: u64,
     real: u64,
     sink: FaultSink,
@@ -55,12 +67,30 @@ struct ScatterParams {
     n: u64,
     index_stride: u64,
     rows: u64,
-    len: u64,
-    strides: [u64; 2],
-    inner: Dims,
-    inner_strides: [[u64; MAX_RANK]; 2],
 }
-const _: () = assert!(size_of::<ScatterParams>() == 256);
+const _: () = assert!(size_of::<Places>() == 64);
+
+impl Places {
+    /// Where `index` sends rows of `state`; `real` counts those that are written.
+    pub(super) fn new(
+        gpu: &mut dyn Submit,
+        op: &Op,
+        index: &View,
+        real: Option<&View>,
+        state: &View,
+    ) -> Self {
+        Self {
+            index: index.addr,
+            real: real.map_or(0, |view| view.addr),
+            sink: gpu.faults(),
+            op: gpu.fault_op(op.name()),
+            pad: 0,
+            n: index.layout.count() as u64,
+            index_stride: index.layout.strides()[0] as u64,
+            rows: state.layout.shape()[0] as u64,
+        }
+    }
+}
 
 pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
@@ -68,7 +98,10 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
     match launch.op {
         Op::Embedding => pick(gpu, op, &x[0], &x[1], 0, y),
         Op::Gather { axis } => pick(gpu, op, &x[1], &x[0], axis, y),
-        Op::ScatterRows => scatter(gpu, op, &x[0], &x[1], x.get(2), y),
+        Op::ScatterRows => {
+            let to = Places::new(gpu, &launch.op, &x[0], x.get(2), y);
+            scatter(gpu, to, &x[1], y)
+        }
         _ => unreachable!("another family's operation"),
     }
 }
@@ -112,16 +145,9 @@ fn pick(gpu: &mut dyn Submit, op: u32, index: &View, x: &View, axis: usize, y: &
     submit(gpu, Kernel::plain(Family::Index, for_word(NAMES, word)), grid, &params)
 }
 
-fn scatter(
-    gpu: &mut dyn Submit,
-    op: u32,
-    index: &View,
-    x: &View,
-    real: Option<&View>,
-    y: &View,
-) -> Result<()> {
+fn scatter(gpu: &mut dyn Submit, to: Places, x: &View, y: &View) -> Result<()> {
     const NAMES: [&str; 5] = ["scatter_1", "scatter_2", "scatter_4", "scatter_8", "scatter_16"];
-    let n = index.layout.count() as u64;
+    let n = to.n;
     if n == 0 {
         return Ok(());
     }
@@ -135,14 +161,7 @@ fn scatter(
     let params = ScatterParams {
         x: x.addr,
         y: y.addr,
-        index: index.addr,
-        real: real.map_or(0, |view| view.addr),
-        sink: gpu.faults(),
-        op,
-        pad: 0,
-        n,
-        index_stride: index.layout.strides()[0] as u64,
-        rows: y.layout.shape()[0] as u64,
+        to,
         len: inner.count(),
         strides: strides.map(|s| s / word),
         inner: inner.dims(),

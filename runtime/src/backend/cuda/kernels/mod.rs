@@ -86,13 +86,13 @@ pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
         }
         Op::Copy | Op::Pad | Op::Fill(_) | Op::Arange { .. } | Op::Concat { .. } => copy::launch(gpu, launch),
         Op::Embedding | Op::Gather { .. } | Op::ScatterRows => index::launch(gpu, launch),
-        Op::LayerNorm { .. } | Op::RmsNorm { .. } => norm::launch(gpu, launch),
+        Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::AddRmsNorm { .. } => norm::launch(gpu, launch),
         Op::L2Normalize { .. }
         | Op::Softmax { .. }
         | Op::Reduce { .. }
         | Op::ArgMax { .. }
         | Op::MaskedMean { .. } => reduce::launch(gpu, launch, scratch),
-        Op::Rope { .. } => rope::launch(gpu, launch),
+        Op::Rope { .. } | Op::RopeScatter { .. } => rope::launch(gpu, launch),
         Op::Attention { .. } => attention::launch(gpu, launch, scratch),
         Op::MatMul => matmul::launch(gpu, launch, scratch),
     }

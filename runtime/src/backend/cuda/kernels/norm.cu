@@ -21,6 +21,19 @@ struct Params {
 };
 static_assert(sizeof(Params) == 192, "mirrored by norm.rs");
 
+// What is added to each row first, and where the sum goes.
+struct Added {
+    View rows;
+    u64 stride;
+    u64 sum;  // contiguous
+};
+
+struct AddParams {
+    Params norm;
+    Added added;
+};
+static_assert(sizeof(AddParams) == 320, "mirrored by norm.rs");
+
 #define V ((u32)(16 / sizeof(T)))
 union Vector {
     Words words;
@@ -46,7 +59,9 @@ DEVICE f32 across(u32 lanes, f32 x) {
     return sum;
 }
 
-template <bool LAYER> DEVICE void held(const Params& p, const T* x, T* y, u32 lane, bool real) {
+// `added`, unless null, is added to the row; `total` gets the sum.
+template <bool LAYER, bool ADD>
+DEVICE void held(const Params& p, const T* x, const T* added, T* total, T* y, u32 lane, bool real) {
     const T* weight = (const T*)p.weight;
     const T* bias = (const T*)p.bias;
     const u64 step = (u64)p.lanes * V;
@@ -56,7 +71,15 @@ template <bool LAYER> DEVICE void held(const Params& p, const T* x, T* y, u32 la
 #pragma unroll
     for (u32 i = 0; i < HELD; ++i) {
         const u64 k = i * step + (u64)lane * V;
-        if (k < len) v[i].words = *(const Words*)(x + k);
+        if (k >= len) continue;
+        v[i].words = *(const Words*)(x + k);
+        if (ADD) {
+            Vector a;
+            a.words = *(const Words*)(added + k);
+#pragma unroll
+            for (u32 j = 0; j < V; ++j) v[i].at[j] = from_f32<T>(to_f32(v[i].at[j]) + to_f32(a.at[j]));
+            *(Words*)(total + k) = v[i].words;
+        }
     }
 #pragma unroll
     for (u32 i = 0; i < HELD; ++i) {
@@ -102,11 +125,20 @@ template <bool LAYER> DEVICE void held(const Params& p, const T* x, T* y, u32 la
 }
 
 // Any strides and lengths; rows are read again for each pass.
-template <bool LAYER> DEVICE void reread(const Params& p, const T* x, T* y, u32 lane, bool real) {
+template <bool LAYER, bool ADD>
+DEVICE void reread(const Params& p, const T* x, const T* added, u64 added_stride, T* total, T* y, u32 lane, bool real) {
     const u64 len = real ? p.len : 0;
+    u64 stride = p.stride;
+    if (ADD) {
+        // Each thread reads back only what it wrote.
+        for (u64 k = lane; k < len; k += p.lanes)
+            total[k] = from_f32<T>(to_f32(x[k * stride]) + to_f32(added[k * added_stride]));
+        x = total;
+        stride = 1;
+    }
     f32 sum = 0.f;
     for (u64 k = lane; k < len; k += p.lanes) {
-        const f32 e = to_f32(x[k * p.stride]);
+        const f32 e = to_f32(x[k * stride]);
         sum += LAYER ? e : e * e;
     }
     sum = across(p.lanes, sum) / (f32)p.len;
@@ -115,20 +147,20 @@ template <bool LAYER> DEVICE void reread(const Params& p, const T* x, T* y, u32 
         mean = sum;
         sum = 0.f;
         for (u64 k = lane; k < len; k += p.lanes) {
-            const f32 e = to_f32(x[k * p.stride]) - mean;
+            const f32 e = to_f32(x[k * stride]) - mean;
             sum += e * e;
         }
         sum = across(p.lanes, sum) / (f32)p.len;
     }
     const f32 factor = 1.f / sqrtf(sum + p.eps);
     for (u64 k = lane; k < len; k += p.lanes) {
-        f32 e = (to_f32(x[k * p.stride]) - mean) * factor * to_f32(((const T*)p.weight)[k * p.weight_stride]);
+        f32 e = (to_f32(x[k * stride]) - mean) * factor * to_f32(((const T*)p.weight)[k * p.weight_stride]);
         if (LAYER && p.bias) e += to_f32(((const T*)p.bias)[k * p.bias_stride]);
         y[k] = from_f32<T>(e);
     }
 }
 
-template <bool LAYER> DEVICE void rows(const Params& p) {
+template <bool LAYER, bool ADD> DEVICE void rows(const Params& p, const Added* a) {
     const u32 lane = threadIdx.x % p.lanes;
     const u64 together = THREADS / p.lanes;
     for (u64 base = blockIdx.x * together; base < p.count; base += gridDim.x * together) {
@@ -136,13 +168,17 @@ template <bool LAYER> DEVICE void rows(const Params& p) {
         const bool real = row < p.count;
         const T* x = (const T*)p.rows.addr + (real ? offset_of(p.rows, row) : 0);
         T* y = (T*)p.y + row * p.len;
+        const T* added = ADD ? (const T*)a->rows.addr + (real ? offset_of(a->rows, row) : 0) : nullptr;
+        T* total = ADD ? (T*)a->sum + row * p.len : nullptr;
         if (p.vector) {
-            held<LAYER>(p, x, y, lane, real);
+            held<LAYER, ADD>(p, x, added, total, y, lane, real);
         } else {
-            reread<LAYER>(p, x, y, lane, real);
+            reread<LAYER, ADD>(p, x, added, ADD ? a->stride : 0, total, y, lane, real);
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) layer_norm(const __grid_constant__ Params p) { in_order(); rows<true>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) rms_norm(const __grid_constant__ Params p) { in_order(); rows<false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) layer_norm(const __grid_constant__ Params p) { in_order(); rows<true, false>(p, nullptr); }
+extern "C" __global__ void __launch_bounds__(THREADS) rms_norm(const __grid_constant__ Params p) { in_order(); rows<false, false>(p, nullptr); }
+// Four blocks: for five, the compiler spills.
+extern "C" __global__ void __launch_bounds__(THREADS, 4) add_rms_norm(const __grid_constant__ AddParams p) { in_order(); rows<false, true>(p.norm, &p.added); }

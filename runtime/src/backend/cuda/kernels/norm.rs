@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use super::{DeviceView, Family, Grid, Kernel, Submit, submit};
 use crate::{
     Result,
-    backend::{Launch, Op},
+    backend::{Launch, Op, View},
 };
 
 /// Threads of a block.
@@ -33,40 +33,64 @@ struct Params {
 }
 const _: () = assert!(size_of::<Params>() == 192);
 
+/// Mirrors `Added` of `norm.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Added {
+    rows: DeviceView,
+    stride: u64,
+    sum: u64,
+}
+
+/// Mirrors `AddParams` of `norm.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct AddParams {
+    norm: Params,
+    added: Added,
+}
+const _: () = assert!(size_of::<AddParams>() == 320);
+
 pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-    let (name, eps) = match launch.op {
-        Op::LayerNorm { eps } => ("layer_norm", eps),
-        Op::RmsNorm { eps } => ("rms_norm", eps),
+    let (inputs, outputs) = (&launch.inputs, &launch.outputs);
+    let (x, y) = (&inputs[0], &outputs[outputs.len() - 1]);
+    let (name, eps, added, weight, bias) = match launch.op {
+        Op::LayerNorm { eps } => ("layer_norm", eps, None, &inputs[1], inputs.get(2)),
+        Op::RmsNorm { eps } => ("rms_norm", eps, None, &inputs[1], None),
+        Op::AddRmsNorm { eps } => ("add_rms_norm", eps, Some((&inputs[1], &outputs[0])), &inputs[2], None),
         _ => return Ok(()),
     };
-    let (x, weight, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
-    let bias = launch.inputs.get(2);
     let axis = x.layout.rank() - 1;
-    let last = |view: &crate::backend::View| view.layout.strides().last().map_or(0, |&s| s as u64);
-    let (len, stride) = (x.layout.shape()[axis] as u64, last(x));
+    let last = |view: &View| view.layout.strides().last().map_or(0, |&s| s as u64);
+    let len = x.layout.shape()[axis] as u64;
     let count = x.layout.shape()[..axis].iter().map(|&n| n as u64).product();
 
     // A row is one element of this view.
-    let rows = DeviceView::from(&crate::backend::View { layout: x.layout.with_dim(axis, 1), ..*x });
+    let rows = |view: &View| DeviceView::from(&View { layout: view.layout.with_dim(axis, 1), ..*view });
     let width = 16 / x.dtype.size() as u64;
     let whole = |v: u64| v.is_multiple_of(width);
-    let aligned =
-        [Some(x), Some(weight), bias, Some(y)].into_iter().flatten().all(|v| v.addr.is_multiple_of(16));
-    let vector = aligned
+    let (summand, sum) = (added.map(|a| a.0), added.map(|a| a.1));
+    let read = || [Some(x), summand, Some(weight), bias].into_iter().flatten();
+    let fits = |view: &View| {
+        let rows = rows(view);
+        rows.strides[..rows.rank as usize].iter().all(|&s| whole(s))
+    };
+    let vector = read().chain(sum).chain([y]).all(|v| v.addr.is_multiple_of(16))
         && whole(len)
         && len <= HELD * THREADS * width
-        && [Some(x), Some(weight), bias].into_iter().flatten().all(|v| last(v) == 1)
-        && rows.strides[..rows.rank as usize].iter().all(|&s| whole(s));
+        && read().all(|v| last(v) == 1)
+        && fits(x)
+        && summand.is_none_or(fits);
 
     let lanes = len.div_ceil(if vector { width } else { 1 }).next_power_of_two().clamp(1, THREADS);
     let params = Params {
-        rows,
+        rows: rows(x),
         weight: weight.addr,
         bias: bias.map_or(0, |b| b.addr),
         y: y.addr,
         count,
         len,
-        stride,
+        stride: last(x),
         weight_stride: last(weight),
         bias_stride: bias.map_or(0, last),
         lanes: lanes as u32,
@@ -75,5 +99,12 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
         pad: 0,
     };
     let blocks = count.div_ceil(THREADS / lanes).clamp(1, 1 << 20) as u32;
-    submit(gpu, Kernel::of(Family::Norm, x.dtype, name), Grid::line(blocks, THREADS as u32), &params)
+    let (kernel, grid) = (Kernel::of(Family::Norm, x.dtype, name), Grid::line(blocks, THREADS as u32));
+    match added {
+        None => submit(gpu, kernel, grid, &params),
+        Some((added, sum)) => {
+            let added = Added { rows: rows(added), stride: last(added), sum: sum.addr };
+            submit(gpu, kernel, grid, &AddParams { norm: params, added })
+        }
+    }
 }

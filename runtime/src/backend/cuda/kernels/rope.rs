@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Family, Grid, Kernel, Submit, submit};
+use super::{Family, Grid, Kernel, Submit, index::Places, submit};
 use crate::{
     Result,
     backend::{Launch, Op, RopeStyle},
@@ -30,8 +30,19 @@ struct Params {
 }
 const _: () = assert!(size_of::<Params>() == 120);
 
+/// Mirrors `ScatterParams` of `rope.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct ScatterParams {
+    rope: Params,
+    to: Places,
+}
+const _: () = assert!(size_of::<ScatterParams>() == 184);
+
 pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-    let Op::Rope { theta, style, dim } = launch.op else { return Ok(()) };
+    let (Op::Rope { theta, style, dim } | Op::RopeScatter { theta, style, dim }) = launch.op else {
+        return Ok(());
+    };
     let (x, positions, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     let (&[batches, times, heads, size], &[s0, s1, s2, s3]) = (x.layout.shape(), x.layout.strides()) else {
         return Ok(());
@@ -56,5 +67,10 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
     // Few positions: their heads are dealt out, so that more of the device works.
     let parts = gpu.props().multiprocessors.div_ceil(blocks).min((heads as u32).div_ceil(4)).max(1);
     let grid = Grid { blocks: [blocks, parts, 1], threads: THREADS, shared: 0 };
-    submit(gpu, Kernel::of(Family::Rope, x.dtype, "rope"), grid, &params)
+    if let Op::Rope { .. } = launch.op {
+        return submit(gpu, Kernel::of(Family::Rope, x.dtype, "rope"), grid, &params);
+    }
+    let to = Places::new(gpu, &launch.op, &launch.inputs[2], launch.inputs.get(3), y);
+    let params = ScatterParams { rope: params, to };
+    submit(gpu, Kernel::of(Family::Rope, x.dtype, "rope_scatter"), grid, &params)
 }
