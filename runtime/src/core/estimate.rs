@@ -1,12 +1,13 @@
 //! What a plan of captures will take: some of it is captured in a state that is thrown away.
 
+use std::{fmt, sync::Arc};
+
 use rustc_hash::FxHashMap;
 
 use super::{Core, Home, RegionSlot};
-use crate::{log::Log, memory::CaptureMemory, pool::Pool, tree::Tree};
+use crate::{log::Log, memory::CaptureMemory, param::Owned, pool::Pool, tree::Tree};
 
 /// What a dry capture must not touch, while one runs.
-#[derive(Debug)]
 pub(crate) struct Dry {
     tree: Tree,
     pool: Pool,
@@ -17,6 +18,13 @@ pub(crate) struct Dry {
     retired: Vec<u64>,
     /// What was not captured, but would be.
     more: CaptureMemory,
+    held: Vec<Arc<Owned>>,
+}
+
+impl fmt::Debug for Dry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dry").field("before", &self.before).field("more", &self.more).finish_non_exhaustive()
+    }
 }
 
 /// Where a measurement started.
@@ -74,6 +82,7 @@ impl Core {
             before: Measure { recorded: (0, 0), ..before },
             retired: Vec::new(),
             more: CaptureMemory::default(),
+            held: Vec::new(),
         });
     }
 
@@ -106,11 +115,17 @@ impl Core {
     }
 
     /// Adds what a dry `capture_all` leaves out.
-    pub(crate) fn expect_more(&mut self, nodes: u64, executable_bytes: u64, static_bytes: u64) {
+    pub(crate) fn expect_more(&mut self, nodes: u64, executable_bytes: u64) {
         if let Some(dry) = &mut self.dry {
             dry.more.nodes += nodes;
             dry.more.executable_bytes += executable_bytes;
-            dry.more.static_bytes += static_bytes;
+        }
+    }
+
+    /// Frees these when the dry capture is over: before, what was recorded with them would be evicted.
+    pub(crate) fn hold_to_the_end(&mut self, buffers: Vec<Arc<Owned>>) {
+        if let Some(dry) = &mut self.dry {
+            dry.held.extend(buffers);
         }
     }
 
@@ -120,7 +135,6 @@ impl Core {
         let mut sum = self.taken(&dry.before);
         sum.nodes += dry.more.nodes;
         sum.executable_bytes += dry.more.executable_bytes;
-        sum.static_bytes += dry.more.static_bytes;
         sum
     }
 

@@ -344,8 +344,12 @@ impl Core {
             .collect();
         for &slot in &run.slots {
             let s = &self.slots[slot as usize];
-            let has_block = s.refs > 0 && s.home != Home::Released && run.own.contains_key(&s.base);
-            if has_block && !shown.contains(&s.base) {
+            // One that was given back early is still held by somebody, too.
+            let left = match s.home {
+                Home::Released => true,
+                _ => run.own.contains_key(&s.base) && !shown.contains(&s.base),
+            };
+            if s.refs > 0 && left {
                 return Err(Error::UnownedAllocation {
                     segment: run.site.to_string(),
                     op: s.made_by,

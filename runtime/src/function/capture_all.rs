@@ -1,7 +1,9 @@
 //! Everything is recorded before serving: one call for every combination of bucket sizes.
 
+use std::sync::Arc;
+
 use super::{Function, Synthetic};
-use crate::{Error, Result, Runtime, Step, mode::Mode};
+use crate::{Error, Result, Runtime, Step, mode::Mode, param::Owned};
 
 /// How often a call is repeated until nothing new is recorded. Three passes warm up, record, and record
 /// again where results were placed better meanwhile; the fourth finds nothing. A chain of such moves
@@ -30,15 +32,21 @@ impl Drop for Saving<'_> {
     }
 }
 
-/// Frees the static buffers that were made since its making, also by a panic.
+/// The static buffers that were made since its making: the function gives them up at its end, also by a panic.
 struct NewBuffers<'f> {
     function: &'f Function,
     before: Vec<usize>,
 }
 
+impl NewBuffers<'_> {
+    fn take(&self) -> Vec<Arc<Owned>> {
+        self.function.take_statics_since(&self.before)
+    }
+}
+
 impl Drop for NewBuffers<'_> {
     fn drop(&mut self) {
-        self.function.drop_statics_since(&self.before);
+        drop(self.take());
     }
 }
 
@@ -86,7 +94,6 @@ impl Function {
         mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
     ) -> Result<()> {
         let buffers = NewBuffers { function: self, before: self.statics_now() };
-        let static_bytes = rt.core.get_mut().static_bytes();
         let mut counts = vec![rt.core.get_mut().recorded()];
         let saving = Saving::begin(rt);
         let sampled = combinations.iter().take(2).try_for_each(|sizes| {
@@ -97,8 +104,8 @@ impl Function {
         });
         let saved = saving.end();
         let core = rt.core.get_mut();
-        let statics = core.static_bytes().saturating_sub(static_bytes);
-        drop(buffers);
+        // What was recorded with them counts to the end of the plan.
+        core.hold_to_the_end(buffers.take());
         sampled.and(saved)?;
         let left = combinations.len().saturating_sub(2) as u64;
         let (mut nodes, mut bytes) = (0, 0);
@@ -107,7 +114,7 @@ impl Function {
             nodes = left * second.0.saturating_sub(first.0);
             bytes = left * second.1.saturating_sub(first.1);
         }
-        core.expect_more(nodes, bytes, statics);
+        core.expect_more(nodes, bytes);
         Ok(())
     }
 

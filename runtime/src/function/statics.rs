@@ -43,11 +43,11 @@ impl Function {
         self.statics.borrow().iter().map(Vec::len).collect()
     }
 
-    /// Frees the buffers that were made since then.
-    pub(super) fn drop_statics_since(&self, before: &[usize]) {
-        for (list, &len) in self.statics.borrow_mut().iter_mut().zip(before) {
-            list.truncate(len);
-        }
+    /// Gives up the buffers that were made since then.
+    pub(super) fn take_statics_since(&self, before: &[usize]) -> Vec<Arc<Owned>> {
+        let mut statics = self.statics.borrow_mut();
+        let new = statics.iter_mut().zip(before).flat_map(|(list, &len)| list.drain(len..));
+        new.map(|(_, owned)| owned).collect()
     }
 }
 

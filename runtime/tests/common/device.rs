@@ -52,10 +52,7 @@ pub(crate) fn has_gaps() -> bool {
 }
 
 fn cuda_options(options: &CpuOptions) -> CudaOptions {
-    CudaOptions {
-        test_mode: options.test_mode.is_some(),
-        guard_gaps: has_gaps(),
-    }
+    CudaOptions { test_mode: options.test_mode.is_some(), guard_gaps: has_gaps() }
 }
 
 /// Not captured by the test harness: what is skipped must be seen.

@@ -154,3 +154,28 @@ fn an_operation_on_a_finished_value_is_an_error() {
     }
     still_usable(&mut rt);
 }
+
+/// In full mode the result of a region is a variable like any other.
+#[test]
+fn a_region_whose_result_nothing_uses_is_captured() {
+    for early in [false, true] {
+        let mut rt = runtime();
+        rt.free_at_last_use(early);
+        let plan = boundary(site!("e"), graphable::Support::Always);
+        let mut spec = Spec::inputs(vec![host("x", &[Dim::Const(2)])]);
+        spec.plan = plan;
+        let graph = spec.mode(Mode::Full).with(|o| o.or_error(true)).build(&mut rt);
+        for _ in 0..4 {
+            let step = rt.step().unwrap();
+            let y = graph.call(&step, &[x()], (), |cx, a| {
+                let (h,) = seg!("a", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+                let (unused, seen) = eager!("e", Always, cx, |_e| Ok::<_, Error>((ops::neg(&h)?, h.clone())));
+                let (y,) = seg!("b", cx, (&seen,), |k| Ok((ops::neg(k.0)?,)))?;
+                drop(unused);
+                Ok(y)
+            });
+            assert_eq!(step.read(&y.unwrap()).unwrap(), [-2.0, -4.0]);
+        }
+        assert_eq!(rt.stats().nodes, 1);
+    }
+}
