@@ -4,7 +4,7 @@
 //! it is refused; so what has had its last use can go, unless it leaves as an output. Using it all the same
 //! is an error, never another's value: its slot says so.
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use super::{Core, Home, Origin, Run, RunKind};
 use crate::{backend::View, output::Entry};
@@ -15,7 +15,7 @@ pub(super) struct Uses {
     /// Live blocks, by where they start.
     blocks: BTreeMap<u64, Live>,
     slots: Vec<Option<u32>>,
-    last: Vec<Option<u32>>,
+    last: Vec<Cell<Option<u32>>>,
     /// Bytes of the live blocks in the pool, now and at their most.
     bytes: u64,
     peak: u64,
@@ -33,7 +33,7 @@ impl Uses {
     pub(super) fn made(&mut self, ordinal: u32, slot: u32, (start, end): (u64, u64), pooled: bool) {
         let at = ordinal as usize;
         self.slots.resize(at + 1, None);
-        self.last.resize(at + 1, None);
+        self.last.resize(at + 1, Cell::new(None));
         self.slots[at] = Some(slot);
         self.blocks.insert(start, Live { end, ordinal, pooled });
         if pooled {
@@ -64,8 +64,16 @@ impl Uses {
             if let Some((_, &Live { end, ordinal, .. })) = self.blocks.range(..=view.addr).next_back()
                 && view.addr < end
             {
-                self.last[ordinal as usize] = Some(index as u32);
+                self.last[ordinal as usize].set(Some(index as u32));
             }
+        }
+    }
+
+    /// An operation with this index, or one before it that launches nothing, looked at a tensor.
+    pub(super) fn look(&self, index: usize, slot: u32, ordinal: u32) {
+        let at = ordinal as usize;
+        if self.slots.get(at) == Some(&Some(slot)) {
+            self.last[at].set(Some(index as u32));
         }
     }
 
@@ -74,7 +82,7 @@ impl Uses {
         let mut all: Vec<(u32, u32)> = (0u32..)
             .zip(&self.last)
             .filter(|(ordinal, _)| !outputs.contains(ordinal))
-            .filter_map(|(ordinal, last)| Some(((*last)?, ordinal)))
+            .filter_map(|(ordinal, last)| Some((last.get()?, ordinal)))
             .collect();
         all.sort_unstable();
         all
@@ -95,6 +103,17 @@ impl Core {
             })
             .collect();
         run.uses.releases(&outputs)
+    }
+
+    /// A tensor was looked at. Not every operation that does so launches something: one without elements does not.
+    pub(super) fn looked_at(&self, slot: u32) {
+        if let Some(run) = &self.run
+            && run.kind == RunKind::Warm
+            && let Origin::Segment { group, ordinal } = self.slots[slot as usize].origin
+            && group == run.group
+        {
+            run.uses.look(run.trace.len(), slot, ordinal);
+        }
     }
 
     /// After an operation of a recording: frees what it was the last to use.
@@ -148,11 +167,15 @@ mod tests {
         uses.touch(2, [view(4096), view(300)].iter());
         assert_eq!(uses.releases(&[]), [(1, 0), (2, 1)]);
         assert_eq!(uses.releases(&[1]), [(1, 0)]);
+        // A look counts for the next operation; one at another's slot does not count.
+        uses.look(3, 8, 1);
+        uses.look(3, 8, 0);
+        assert_eq!(uses.releases(&[]), [(1, 0), (3, 1)]);
         // The same place, another allocation.
         uses.forget(0);
         uses.made(4, 7, (0, 256), true);
         uses.touch(3, [view(0)].iter());
-        assert_eq!(uses.releases(&[]), [(1, 0), (2, 1), (3, 4)]);
+        assert_eq!(uses.releases(&[]), [(1, 0), (3, 1), (3, 4)]);
         // Results do not count.
         assert_eq!(uses.peak(), 512);
         uses.scratch(256);

@@ -476,6 +476,7 @@ impl Core {
     /// symbols that it names mean something else in the next one.
     pub(crate) fn check_live(&self, op: &'static str, raw: &RawTensor) -> Result<()> {
         if raw.epoch == self.epoch && self.slot_is_live(raw.slot, raw.marks.any()) {
+            self.looked_at(raw.slot);
             return Ok(());
         }
         let slot = self.slots.get(raw.slot as usize).filter(|_| raw.epoch == self.epoch);

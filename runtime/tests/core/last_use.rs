@@ -179,3 +179,27 @@ fn a_region_whose_result_nothing_uses_is_captured() {
         assert_eq!(rt.stats().nodes, 1);
     }
 }
+
+/// An operation without elements launches nothing, and looks at its operands all the same.
+#[test]
+fn a_value_may_be_looked_at_after_its_last_launch() {
+    for mode in [Mode::Piecewise, Mode::Full] {
+        let mut rt = runtime();
+        let graph = vector(&mut rt, mode);
+        for _ in 0..4 {
+            let step = rt.step().unwrap();
+            let y = graph.call(&step, &[x()], (), |cx, a| {
+                seg!("a", cx, (&a.t[0],), |k| {
+                    let first = ops::scale(k.0, 2.0)?;
+                    let second = ops::neg(&first)?;
+                    let none = ops::neg(&ops::narrow(&first, 0, 0, 0)?)?;
+                    let third = ops::neg(&second)?;
+                    ops::add(&none, &ops::narrow(&first, 0, 0, 0)?)?;
+                    Ok(third)
+                })
+            });
+            assert_eq!(step.read(&y.unwrap()).unwrap(), [2.0, 4.0]);
+        }
+        assert_eq!(rt.stats().nodes, 1);
+    }
+}
