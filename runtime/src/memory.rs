@@ -171,7 +171,7 @@ impl Runtime {
     /// What the device says; memory that was not given back stays usable.
     pub fn trim(&mut self) -> Result<u64> {
         // What was dropped has recordings that need nothing any more.
-        drop(self.step()?);
+        self.step()?;
         self.core.get_mut().trim()
     }
 
@@ -182,7 +182,7 @@ impl Runtime {
     /// # Errors
     /// As [`trim`](Self::trim); the recordings are gone even so.
     pub fn reset(&mut self) -> Result<u64> {
-        drop(self.step()?);
+        self.step()?;
         let core = self.core.get_mut();
         core.forget_recordings();
         core.trim()
@@ -198,7 +198,7 @@ impl Runtime {
     /// # Errors
     /// What `plan` says.
     pub fn estimate_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
-        drop(self.step()?);
+        self.step()?;
         let dry = Dry::begin(self);
         plan(dry.0)?;
         let core = dry.0.core.get_mut();
@@ -215,7 +215,7 @@ impl Runtime {
     /// # Errors
     /// What `plan` says.
     pub fn measure_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
-        drop(self.step()?);
+        self.step()?;
         let before = self.core.get_mut().begin_measuring();
         let done = plan(self);
         let core = self.core.get_mut();
