@@ -13,6 +13,7 @@ pub use crate::{
     element::HostSlot,
     function::{Frame, Function, FunctionSpec, Options, StaticInput, Synthetic, SyntheticSlice},
     inputs::{Dim, DimsSpec, InputKind, InputSpec, Inputs},
+    kept::Keep,
     key::{DeviceValue, Key, KeyWriter, LiveIn},
     load::{LoadParam, LoadParams, LoadState, Loader},
     mode::Support,

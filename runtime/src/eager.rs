@@ -132,6 +132,19 @@ impl<'s> Eager<'s> {
         core.backend.synchronize()
     }
 
+    /// See [`Runtime::memory`].
+    pub fn memory(&self) -> crate::MemoryStats {
+        self.rt.memory()
+    }
+
+    /// See [`Runtime::check_memory`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_memory(&self) -> Result<()> {
+        self.rt.check_memory()
+    }
+
     /// Counters and sizes of the runtime.
     pub fn stats(&self) -> Stats {
         self.rt.stats()

@@ -190,6 +190,39 @@ pub enum Error {
         bytes: u64,
     },
 
+    /// The live memory of an arena is not that of the tensors in it.
+    #[error(
+        "{arena}: {bytes} bytes at {addr:#x}, made by {op} in {site}, {fault}; this is a fault of the runtime, \
+         please report it (`Runtime::reset` gives the memory back)"
+    )]
+    MemoryAccounting {
+        /// The arena.
+        arena: &'static str,
+        /// Too much, or too little.
+        fault: MemoryFault,
+        /// The operation that allocated the block, as far as it is known.
+        op: &'static str,
+        /// The segment or region where that was.
+        site: String,
+        /// Size of the block.
+        bytes: u64,
+        /// Its address.
+        addr: u64,
+    },
+
+    /// A tensor used in a recording after its memory was given back.
+    #[error(
+        "{op}: the tensor that {made_by} made is used later than in warm-up, after its memory was given back; the \
+         body depends on something that is not a live-in (a global, a thread-local, a clock): pass it as a \
+         parameter, marked `#[key]` or `#[host]`"
+    )]
+    UsedAfterLastUse {
+        /// Where it was used.
+        op: &'static str,
+        /// The operation that made it.
+        made_by: &'static str,
+    },
+
     /// A replay gave other values than the body.
     #[error("{segment}: audit: {what} of the replay differs from the body run eagerly; {detail}")]
     AuditMismatch {
@@ -355,6 +388,28 @@ pub enum Error {
         /// What is missing and how to get it.
         why: String,
     },
+}
+
+/// What is wrong with a block of memory.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryFault {
+    /// Alive, and no tensor has it.
+    Untracked,
+    /// A tensor has it, and it is not alive.
+    Missing,
+    /// Alive beyond the memory that the arena has.
+    Uncommitted,
+}
+
+impl std::fmt::Display for MemoryFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Untracked => "are alive and no tensor has them",
+            Self::Missing => "are a tensor's and are not alive",
+            Self::Uncommitted => "are alive beyond the committed memory",
+        })
+    }
 }
 
 impl Error {

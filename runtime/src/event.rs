@@ -198,6 +198,8 @@ pub enum CopySlot {
     Result,
     /// A live-in that kept moving was copied to the buffer that its recording reads.
     LiveIn,
+    /// A storage was moved out of its step by [`keep`](crate::Eager::keep).
+    Kept,
 }
 
 /// One thing that happened.
@@ -280,6 +282,13 @@ pub enum Event {
         /// The segments that were warmed up or recorded in the last pass.
         segments: Vec<String>,
     },
+    /// A plan of captures ran under [`Runtime::measure_memory`](crate::Runtime::measure_memory).
+    CaptureMeasured {
+        /// What [`Runtime::estimate_memory`](crate::Runtime::estimate_memory) said before, if it was asked.
+        expected_bytes: Option<u64>,
+        /// What it took.
+        bytes: u64,
+    },
     /// Recordings went because what they use was dropped, because a result is placed better now, or
     /// because their body does something else now.
     Evicted {
@@ -340,6 +349,10 @@ pub struct Stats {
     pub result_bytes: u64,
     /// The same for the eager arena.
     pub eager_bytes: u64,
+    /// Bytes of memory that [kept](crate::Kept) values hold now.
+    pub kept_bytes: u64,
+    /// Bytes of dropped ones that wait to be used again; after a few steps they are freed.
+    pub spare_bytes: u64,
     /// Bytes of executables, as far as the backend knows.
     pub executable_bytes: u64,
     /// Reasons of the fallbacks and skips, each once with its count. Sizes and numbers in them are those of

@@ -81,9 +81,15 @@ impl KeyWriter {
     /// A parameter or state: its identity, and its layout.
     #[inline]
     pub(crate) fn owned(&mut self, owned: &Arc<Owned>, dtype: DType, layout: &Layout) {
+        self.owned_at(owned, 0, dtype, layout);
+    }
+
+    /// As [`owned`](Self::owned), for a view that starts `offset` bytes into the memory.
+    #[inline]
+    pub(crate) fn owned_at(&mut self, owned: &Arc<Owned>, offset: u64, dtype: DType, layout: &Layout) {
         self.foreign |= owned.runtime != self.runtime;
         self.layout(dtype, Marks::NONE, layout);
-        self.addrs.extend_from_slice(&[owned.id, owned.memory.addr()]);
+        self.addrs.extend_from_slice(&[owned.id, owned.memory.addr() + offset]);
         if self.collect {
             self.owned.push((owned.id, SharedMemory::clone(&owned.memory)));
         }

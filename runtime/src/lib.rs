@@ -50,6 +50,7 @@
 //!   none of which outlives the [`Step`].
 //! - [`Tensor`] and [`Scalar`] are values on the device. Only a [`Step`], or the [`Eager`] that `#[eager(cx)]`
 //!   gives, can look at them.
+//! - [`Eager::keep`] moves a value out of its step: a [`Kept`] has no lifetime.
 //! - [`Param`] and [`State`] are memory with a stable address; [`derive(Params)`](derive@Params) makes models of
 //!   them, and [`load`] fills those from files.
 //! - [`join`] lets branches of a segment run side by side.
@@ -84,12 +85,14 @@ mod event;
 mod function;
 mod inputs;
 pub mod inspect;
+mod kept;
 mod key;
 mod layout;
 mod lifecycle;
 mod limits;
 pub mod load;
 mod log;
+mod memory;
 mod mode;
 pub mod ops;
 mod output;
@@ -114,16 +117,20 @@ pub use cuda::CudaTensor;
 pub use device::Device;
 pub use eager::{Eager, PendingRead};
 pub use element::{DType, Element, Float, Number};
-pub use error::{Error, Result};
+pub use error::{Error, MemoryFault, Result};
 pub use event::{CopiedSlot, CopySlot, Event, FallbackReason, RerecordReason, Stats};
 pub use function::CaptureProgress;
 pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
 pub use half::{bf16, f16};
 pub use inputs::HostSlice;
+pub use kept::{Keep, Kept, KeptTensor};
 pub use key::{DeviceValue, Key, LiveIn};
 pub use layout::{Layout, MAX_RANK, Marks};
 pub use lifecycle::{GraphId, HookId, Lifecycle, LifecycleEvent};
 pub use limits::{Limits, OnMove};
+pub use memory::{
+    ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
+};
 pub use mode::{Mode, Support};
 pub use output::LiveOut;
 pub use param::{Param, State};
@@ -133,7 +140,7 @@ pub use policy::{CallInfo, Moved, Policy, SegmentInfo, Verdict};
 pub use ragged::Ragged;
 pub use runtime::Runtime;
 pub use scope::GraphScope;
-pub use step::Step;
+pub use step::{Scratch, Step};
 pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
 
 /// What a model file needs: `use graphable::prelude::*;`.

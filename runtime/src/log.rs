@@ -126,6 +126,11 @@ impl Log {
         self.push(|| Event::Unsettled { function, sizes, segments });
     }
 
+    pub(crate) fn measured(&mut self, expected_bytes: Option<u64>, bytes: u64) {
+        tracing::info!(?expected_bytes, bytes, "captures took memory");
+        self.push(|| Event::CaptureMeasured { expected_bytes, bytes });
+    }
+
     pub(crate) fn evicted(&mut self, nodes: usize) {
         self.stats.evicted += nodes as u64;
         tracing::debug!(nodes, "evicted");

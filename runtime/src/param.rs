@@ -30,12 +30,19 @@ pub(crate) struct Owned {
     pub(crate) id: u64,
     pub(crate) runtime: u64,
     pub(crate) memory: SharedMemory,
+    /// Id and name of the graph object whose buffer it is; 0 for memory of the user's.
+    pub(crate) function: (u64, &'static str),
     retire: Arc<RetireQueue>,
 }
 
 impl Owned {
-    pub(crate) fn new(runtime: u64, memory: SharedMemory, retire: Arc<RetireQueue>) -> Arc<Self> {
-        Arc::new(Self { id: next_id(), runtime, memory, retire })
+    pub(crate) fn new(
+        runtime: u64,
+        memory: SharedMemory,
+        function: (u64, &'static str),
+        retire: Arc<RetireQueue>,
+    ) -> Arc<Self> {
+        Arc::new(Self { id: next_id(), runtime, memory, function, retire })
     }
 }
 

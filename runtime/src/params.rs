@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Write as _, marker::PhantomData, ops::Rang
 use half::{bf16, f16};
 
 use crate::{
-    DType, Element, Param, State,
+    DType, Element, Kept, Param, State,
     key::{KeyWriter, LiveIn},
 };
 
@@ -31,7 +31,7 @@ pub trait Params: LiveIn {
 /// Whether memory is read or changed by segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParamKind {
-    /// A [`Param`]: only read.
+    /// A [`Param`], or a [`Kept`] value: only read.
     Param,
     /// A [`State`]: changed in place.
     State,
@@ -99,6 +99,15 @@ impl<T: Element> Params for Param<T> {
 impl<T: Element> Params for State<T> {
     fn visit_params(&self, v: &mut ParamVisitor) {
         v.leaf(ParamKind::State, T::DTYPE, self.shape(), self.owned.memory.len(), self.owned.id);
+    }
+}
+
+impl<O> Params for Kept<O> {
+    fn visit_params(&self, v: &mut ParamVisitor) {
+        for (memory, _, dtype, layout) in self.tensors() {
+            let owned = memory.owned();
+            v.leaf(ParamKind::Param, dtype, layout.shape(), owned.memory.len(), owned.id);
+        }
     }
 }
 

@@ -9,11 +9,13 @@ use std::{
 use crate::{
     CopiedSlot, DType, Device, Event, Result, Stats, Step,
     backend::{Backend, HostBlock, Op, View},
-    core::Core,
+    core::{Core, Queues},
     inspect::{GraphTree, Topology},
+    kept::{Piece, SpareQueue},
     key::KeyWriter,
     layout::{Layout, Marks},
     lifecycle::Hooks,
+    output::Entry,
     param::{Owned, next_id},
     retire::RetireQueue,
     scope::Switches,
@@ -28,6 +30,7 @@ pub struct Runtime {
     id: u64,
     pub(crate) core: RefCell<Core>,
     pub(crate) retire: Arc<RetireQueue>,
+    spares: Arc<SpareQueue>,
     /// Key writers are taken out while user code writes keys, and put back.
     writers: RefCell<Vec<KeyWriter>>,
     /// Whether segments go through the tree now.
@@ -56,6 +59,7 @@ impl Runtime {
             id,
             core: RefCell::new(Core::new(backend)?),
             retire: Arc::default(),
+            spares: Arc::default(),
             writers: RefCell::default(),
             graphs: Cell::new(false),
             switches: RefCell::default(),
@@ -77,6 +81,8 @@ impl Runtime {
 
     /// A step of `capture_all`, which goes on saving.
     pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
+        // First: what is freed here has recordings to evict.
+        self.core.get_mut().kept.begin_step(self.spares.take());
         let retired = self.retire.take();
         self.graphs.set(false);
         self.switches.get_mut().end_step();
@@ -141,6 +147,22 @@ impl Runtime {
     /// something. Off at first.
     pub fn keep_topology(&self, on: bool) {
         self.core.borrow_mut().backend.keep_topology(on);
+    }
+
+    /// Whether recordings made from now on free memory of the pool at its last use, although a variable still
+    /// holds it (as at first), or when its last handle goes. Values are the same either way.
+    pub fn free_at_last_use(&self, on: bool) {
+        self.core.borrow_mut().free_at_last_use = on;
+    }
+
+    /// Compares the live memory of every arena with the tensors in it: they must be equal, block by block. For
+    /// tests; its cost grows with the number of tensors.
+    ///
+    /// # Errors
+    /// [`Error::MemoryAccounting`](crate::Error::MemoryAccounting) with the operation and site of a block that is
+    /// too many or too few.
+    pub fn check_memory(&self) -> Result<()> {
+        self.core.borrow().check_memory()
     }
 
     /// Waits until the device has done everything.
@@ -215,8 +237,28 @@ impl Runtime {
         self.core.borrow().symbol_count(symbol)
     }
 
+    /// Memory that outlives the step for the tensors among `entries`.
+    pub(crate) fn keep(&self, entries: &[Entry]) -> Result<Vec<Piece>> {
+        let queues = Queues { runtime: self.id, retire: &self.retire, spares: &self.spares };
+        self.core.borrow_mut().keep(entries, &queues)
+    }
+
     /// Memory with an owner; zeroed, or filled with `init`.
     pub(crate) fn allocate_owned(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
+        self.allocate(bytes, init, (0, ""))
+    }
+
+    /// Zeroed memory for a graph object, with its id and name.
+    pub(crate) fn allocate_static(&self, bytes: u64, function: (u64, &'static str)) -> Result<Arc<Owned>> {
+        self.allocate(bytes, None, function)
+    }
+
+    fn allocate(
+        &self,
+        bytes: u64,
+        init: Option<Vec<u8>>,
+        function: (u64, &'static str),
+    ) -> Result<Arc<Owned>> {
         let mut core = self.core.borrow_mut();
         core.may_look("an allocation of parameters or state")?;
         let memory = core.backend.alloc(bytes.max(1))?;
@@ -230,7 +272,7 @@ impl Runtime {
                 ..HostBlock::default()
             })?;
         }
-        let owned = Owned::new(self.id, memory, Arc::clone(&self.retire));
+        let owned = Owned::new(self.id, memory, function, Arc::clone(&self.retire));
         core.owned_memory.retain(|weak: &Weak<Owned>| weak.strong_count() > 0);
         core.owned_memory.push(Arc::downgrade(&owned));
         Ok(owned)

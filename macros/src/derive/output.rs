@@ -20,8 +20,8 @@ pub(crate) fn derive_output(tokens: TokenStream) -> TokenStream {
 
     let p = private();
     let (live_in, device) = (live_in(&item), device(&item));
-    let live_out = live_out(&item, &p);
-    quote!(#live_in #device #live_out)
+    let (live_out, keep) = (live_out(&item, &p), keep(&item, &p));
+    quote!(#live_in #device #live_out #keep)
 }
 
 fn check(input: &DeriveInput, item: &Item<'_>, errors: &mut Errors) {
@@ -97,6 +97,29 @@ fn live_out(item: &Item<'_>, p: &TokenStream) -> TokenStream {
         fn decode(#d: &mut #p::Decoder<#lifetime>) -> Self { #decode }
     };
     item.implement_with(&what, &generics, &methods)
+}
+
+/// The same type in another step: its lifetime replaced. What that asks of type parameters is asked of the
+/// whole type, where it is kept.
+fn keep(item: &Item<'_>, p: &TokenStream) -> TokenStream {
+    let fresh = Lifetime::new("'__kept", Span::mixed_site());
+    let mut generics = item.input.generics.clone();
+    generics.params.insert(0, GenericParam::Lifetime(LifetimeParam::new(fresh.clone())));
+    let arguments = item.input.generics.params.iter().map(|param| match param {
+        GenericParam::Lifetime(_) => quote!(#fresh),
+        GenericParam::Type(t) => {
+            let ident = &t.ident;
+            quote!(#ident)
+        }
+        GenericParam::Const(c) => {
+            let ident = &c.ident;
+            quote!(#ident)
+        }
+    });
+    let name = &item.input.ident;
+    let at = quote!(#name<#(#arguments),*>);
+    generics.make_where_clause().predicates.push(parse_quote!(#at: #p::LiveOut<#fresh>));
+    item.implement_with(&quote!(#p::Keep<#fresh>), &generics, &quote!(type At = #at;))
 }
 
 fn decode(item: &Item<'_>, what: &TokenStream, d: &syn::Ident) -> TokenStream {

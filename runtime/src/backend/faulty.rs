@@ -202,6 +202,15 @@ impl Backend for FaultyBackend {
         self.inner.commit(arena, bytes)
     }
 
+    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
+        self.plan.check_lost()?;
+        self.inner.uncommit(arena, bytes)
+    }
+
+    fn device_memory(&self) -> Result<Option<(u64, u64)>> {
+        self.inner.device_memory()
+    }
+
     fn guard_page(&self) -> u64 {
         self.inner.guard_page()
     }

@@ -115,6 +115,23 @@ pub trait Backend: Send + fmt::Debug {
     /// [`Error::OutOfMemory`]; the arena is as before.
     fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()>;
 
+    /// Gives back what was committed of an arena beyond its first `bytes`, as far as that can be given back
+    /// in whole pieces, and says how many are committed now. What the arena held there is lost; nothing else
+    /// moves. Waits for the work of this stream if it must, never for other streams, and is refused in a
+    /// capture.
+    ///
+    /// # Errors
+    /// [`Error::RefusedInCapture`]; what the device says, and the arena is as before.
+    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64>;
+
+    /// Free and total bytes of the device; `None` where nobody counts them.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn device_memory(&self) -> Result<Option<(u64, u64)>> {
+        Ok(None)
+    }
+
     /// Bytes of unmapped addresses that are wanted around every block of an arena, so that running past a
     /// block faults; 0, which is usual, for none. Blocks then get their memory by
     /// [`commit_block`](Self::commit_block), not by [`commit`](Self::commit).

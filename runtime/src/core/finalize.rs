@@ -180,8 +180,12 @@ impl Core {
     /// Moves the results of an eager region into their recorded slots. As
     /// [`finish_outputs`](Self::finish_outputs): `None` when they lie there already.
     pub(crate) fn settle_region(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+        if self.run.is_some() {
+            // Captured whole, where it is a variable like any other: one that nothing uses may be gone.
+            return Ok(None);
+        }
         self.check_outputs("the result of an eager region", outputs)?;
-        if self.run.is_some() || !self.graphs() {
+        if !self.graphs() {
             return Ok(None);
         }
         let strays = |core: &Self, raw: &RawTensor| core.slots[raw.slot as usize].home == Home::Eager;

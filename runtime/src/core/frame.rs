@@ -80,6 +80,8 @@ impl Core {
 
     /// Starts a call.
     pub(crate) fn begin_frame(&mut self, frame: FrameState) {
+        // A borrow of the pool that was forgotten: the call needs it.
+        self.end_scratch();
         self.calls = self.calls.wrapping_add(1);
         self.frame = Some(frame);
     }

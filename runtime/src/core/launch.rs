@@ -50,11 +50,12 @@ impl Core {
         if let Op::ScatterRows | Op::RopeScatter { .. } | Op::Copy = op {
             self.save_before_write(outputs)?;
         }
-        if let Some(run) = self.run.as_mut().filter(|run| !run.redirects.is_empty()) {
-            let inputs = run.redirected(inputs);
-            return self.launch_now(op, &inputs, outputs);
-        }
-        self.launch_now(op, inputs, outputs)
+        // A copied live-in is read from the recording's own buffer.
+        let redirected =
+            self.run.as_mut().filter(|run| !run.redirects.is_empty()).map(|run| run.redirected(inputs));
+        self.launch_now(op, redirected.as_deref().unwrap_or(inputs), outputs)?;
+        self.release_finished();
+        Ok(())
     }
 
     /// An operation of the runtime itself: no checks, not traced.
@@ -73,10 +74,13 @@ impl Core {
         // In a body it comes from the pool, as ordinary memory of the operation: branches that run side
         // by side share none, and the next operation may have it.
         let pooled = self.run.as_ref().is_some_and(|run| run.kind != RunKind::Audit);
-        let home = if pooled { Home::Pool } else { Home::Eager };
+        let home = if pooled { Home::Pool } else { self.eager_home(bytes) };
         // Whole units: scratch is aligned to one, also where blocks end at guards.
         let bytes = crate::pool::rounded(bytes);
         let block = self.place(home, bytes)?;
+        if let (Some(run), true) = (&mut self.run, pooled) {
+            run.uses.scratch(block.len);
+        }
         launch.scratch = block.addr;
         let launched = self.backend.launch(&launch);
         self.free_block(home, block.addr, bytes);
@@ -92,6 +96,7 @@ impl Core {
         let index = run.trace.len();
         run.trace.push(traced);
         if run.kind == RunKind::Warm {
+            run.uses.touch(index, inputs.iter().chain(outputs));
             return Ok(());
         }
         let expected = self.tree.group_mut(run.group).trace.get(index).copied();

@@ -4,34 +4,44 @@
 
 use crate::{
     DType, Error, Result,
-    backend::{Arena, Backend, HostBlock, SharedMemory},
+    backend::{Backend, HostBlock, SharedMemory},
     layout::{Layout, Marks},
     log::Log,
     plan::Site,
-    pool::{self, Block, LiveSet, Pool, guarded, rounded},
+    pool::{Block, LiveSet, Pool, guarded, rounded},
     tensor::RawTensor,
     tree::Tree,
 };
 
 mod audit;
+mod check;
 mod copied;
 mod decide;
+mod estimate;
 mod finalize;
 mod fork;
 mod frame;
+mod keep;
+mod last_use;
 mod launch;
 mod live;
 mod miss;
 mod run;
 mod save;
+mod scratch;
 mod tree_view;
+mod upkeep;
+mod usage;
+mod zone;
 
 pub(crate) use decide::Decision;
 pub(crate) use frame::{FrameState, Symbol};
+pub(crate) use keep::Queues;
 pub use live::Live;
 use run::Run;
 pub(crate) use run::RunKind;
 pub(crate) use tree_view::EntryBlock;
+use zone::Zone;
 
 /// Where a tensor's memory lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +52,14 @@ pub(crate) enum Home {
     Results,
     /// The eager arena.
     Eager,
+    /// The pool, borrowed while it is idle.
+    Scratch,
     /// Memory with an owner: a parameter, a static input.
     Owned,
     /// Nowhere: its capture was abandoned, or its call left it behind.
     Gone,
+    /// Nowhere: a recording gave it back at its last use.
+    Released,
 }
 
 /// Which allocation made a block: lets the runtime place it better next time.
@@ -89,54 +103,6 @@ pub(crate) enum Phase {
     Segment(&'static Site),
 }
 
-/// An arena with first-fit blocks outside the pool's state.
-#[derive(Debug)]
-pub(crate) struct Zone {
-    arena: Arena,
-    committed: u64,
-    live: LiveSet,
-    high: u64,
-    /// See [`Backend::guard_page`].
-    page: u64,
-}
-
-/// Arenas grow by at least this much.
-const COMMIT_STEP: u64 = 2 << 20;
-
-impl Zone {
-    fn new(backend: &mut dyn Backend) -> Result<Self> {
-        let arena = backend.reserve(COMMIT_STEP)?;
-        Ok(Self { arena, committed: 0, live: LiveSet::default(), high: 0, page: backend.guard_page() })
-    }
-
-    fn base(&self) -> u64 {
-        self.arena.memory.addr()
-    }
-
-    /// Memory for a block of `bytes` bytes.
-    fn commit(&mut self, backend: &mut dyn Backend, block: Block, bytes: u64) -> Result<()> {
-        let need = block.end() - self.base();
-        self.high = self.high.max(need);
-        if self.page > 0 {
-            return backend.commit_block(&self.arena, block.addr, guarded(bytes));
-        }
-        if need > self.committed {
-            let want = need.div_ceil(COMMIT_STEP) * COMMIT_STEP;
-            backend.commit(&self.arena, want.min(self.arena.memory.len()).max(need))?;
-            self.committed = want;
-        }
-        Ok(())
-    }
-
-    fn place(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<Block> {
-        let len = rounded(bytes);
-        let block = Block { addr: pool::place(&self.live, self.base(), bytes, self.page), len };
-        self.commit(backend, block, bytes)?;
-        self.live.insert(block);
-        Ok(block)
-    }
-}
-
 #[derive(Debug)]
 struct RegionRun {
     site: &'static Site,
@@ -160,10 +126,15 @@ pub(crate) struct Core {
     pub(crate) frame: Option<FrameState>,
     pub(crate) pending: Option<HostBlock>,
     pub(crate) closed: bool,
+    /// Whether recordings free memory at its last use; else when its handle goes.
+    pub(crate) free_at_last_use: bool,
     pool: Pool,
     pool_zone: Zone,
     results: Zone,
     eager: Zone,
+    /// Blocks in the idle pool, while it is borrowed.
+    scratch: Option<LiveSet>,
+    scratch_high: u64,
     slots: Vec<Slot>,
     free_slots: Vec<u32>,
     epoch: u32,
@@ -181,6 +152,11 @@ pub(crate) struct Core {
     shapes: rustc_hash::FxHashMap<u64, miss::Shapes>,
     /// Parameters and state that exist, for `capture_all`.
     pub(crate) owned_memory: Vec<std::sync::Weak<crate::param::Owned>>,
+    pub(crate) kept: keep::KeptSet,
+    /// While a plan of captures is tried out.
+    dry: Option<estimate::Dry>,
+    /// The last estimate, until it is compared.
+    pub(crate) expected: Option<crate::memory::CaptureMemory>,
 }
 
 impl Core {
@@ -193,6 +169,8 @@ impl Core {
             pool_zone,
             results,
             eager,
+            scratch: None,
+            scratch_high: 0,
             backend,
             log: Log::default(),
             tree: Tree::default(),
@@ -200,6 +178,7 @@ impl Core {
             frame: None,
             pending: None,
             closed: false,
+            free_at_last_use: true,
             slots: Vec::new(),
             free_slots: Vec::new(),
             epoch: 0,
@@ -213,6 +192,9 @@ impl Core {
             deferred: None,
             shapes: Default::default(),
             owned_memory: Vec::new(),
+            kept: keep::KeptSet::default(),
+            dry: None,
+            expected: None,
         })
     }
 
@@ -226,18 +208,13 @@ impl Core {
         self.pool.reset();
         self.results.live.clear();
         self.eager.live.clear();
+        self.scratch = None;
         self.phase = Phase::Idle;
         self.frame = None;
         self.pending = None;
         self.region = None;
         self.step_warmed = false;
-        if !retired.is_empty() {
-            self.shapes.retain(|function, _| !retired.contains(function));
-            let gone = self.tree.evict(|n| n.owned.iter().any(|id| retired.contains(id)));
-            if gone > 0 {
-                self.log.evicted(gone);
-            }
-        }
+        self.evict_retired(retired);
         match self.deferred.take() {
             Some(error) => Err(error),
             None => Ok(()),
@@ -252,6 +229,8 @@ impl Core {
         stats.pool_bytes = self.pool.high_water();
         stats.result_bytes = self.results.high;
         stats.eager_bytes = self.eager.high;
+        stats.kept_bytes = self.kept.held_bytes();
+        stats.spare_bytes = self.kept.spare_bytes();
         stats.executable_bytes = self.tree.nodes().filter_map(|n| n.exec.as_ref()).map(|e| e.bytes()).sum();
         stats
     }
@@ -299,7 +278,7 @@ impl Core {
     }
 
     fn free_block(&mut self, home: Home, base: u64, bytes: u64) {
-        if matches!(home, Home::Owned | Home::Gone) {
+        if matches!(home, Home::Owned | Home::Gone | Home::Released) {
             return;
         }
         let freed = match (self.put_off(home, base, bytes), home) {
@@ -308,6 +287,7 @@ impl Core {
             (Some(true), _) => true,
             (None, Home::Pool) => self.pool.free(base).is_some(),
             (None, Home::Results) => self.results.live.remove(base).is_some(),
+            (None, Home::Scratch) => self.scratch.as_mut().is_some_and(|live| live.remove(base).is_some()),
             (None, _) => self.eager.live.remove(base).is_some(),
         };
         debug_assert!(freed, "a block that was not live was freed");
@@ -380,6 +360,7 @@ impl Core {
                 block
             }
             Home::Results => self.results.place(&mut *self.backend, bytes)?,
+            Home::Scratch => self.place_scratch(bytes)?,
             _ => self.eager.place(&mut *self.backend, bytes)?,
         };
         self.placed_in_branch(block);
@@ -417,7 +398,8 @@ impl Core {
         dtype: DType,
         layout: Layout,
     ) -> Result<RawTensor> {
-        self.new_tensor(Home::Eager, Origin::Other, op, dtype, layout, Marks::NONE)
+        let home = self.eager_home((layout.count() * dtype.size()) as u64);
+        self.new_tensor(home, Origin::Other, op, dtype, layout, Marks::NONE)
     }
 
     /// The output of an operation: where it goes depends on what runs.
@@ -441,12 +423,12 @@ impl Core {
             let raw = self.new_tensor(home, origin, op, dtype, layout, marks)?;
             if let Some(run) = &mut self.run {
                 let slot = &self.slots[raw.slot as usize];
-                run.made(raw.slot, slot.base, rounded(slot.bytes));
+                run.made(ordinal, raw.slot, slot.base, rounded(slot.bytes), home);
             }
             return Ok(raw);
         }
         let mut origin = Origin::Other;
-        let mut home = Home::Eager;
+        let mut home = self.eager_home((layout.count() * dtype.size()) as u64);
         if let Some(region) = &mut self.region {
             let ordinal = region.ordinal;
             region.ordinal += 1;
@@ -519,14 +501,23 @@ impl Core {
     /// symbols that it names mean something else in the next one.
     pub(crate) fn check_live(&self, op: &'static str, raw: &RawTensor) -> Result<()> {
         if raw.epoch == self.epoch && self.slot_is_live(raw.slot, raw.marks.any()) {
-            Ok(())
-        } else {
-            Err(Error::NeverComputed { op })
+            self.looked_at(raw.slot);
+            return Ok(());
+        }
+        let slot = self.slots.get(raw.slot as usize).filter(|_| raw.epoch == self.epoch);
+        match slot {
+            Some(&Slot { home: Home::Released, made_by, .. }) => {
+                if let Some(run) = &self.run {
+                    run.late_use.set(true);
+                }
+                Err(Error::UsedAfterLastUse { op, made_by })
+            }
+            _ => Err(Error::NeverComputed { op }),
         }
     }
 
     fn slot_is_live(&self, slot: u32, padded: bool) -> bool {
         let slot = &self.slots[slot as usize];
-        slot.home != Home::Gone && (!padded || slot.call == self.calls)
+        !matches!(slot.home, Home::Gone | Home::Released) && (!padded || slot.call == self.calls)
     }
 }

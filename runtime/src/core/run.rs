@@ -1,9 +1,11 @@
 //! One execution of a segment body: in warm-up, while recording, or for an audit.
 
+use std::cell::Cell;
+
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Core, EntryBlock, Home, Phase, Slot};
+use super::{Core, EntryBlock, Home, Phase, Slot, last_use::Uses};
 use crate::{
     Error, Result,
     backend::SharedMemory,
@@ -12,7 +14,7 @@ use crate::{
     plan::Site,
     pool::StateId,
     tensor::RawTensor,
-    tree::{CopiedInput, Identity, Node, NodeBlock, Positions, Stored, TraceOp, masked},
+    tree::{CopiedInput, Identity, Node, NodeBlock, Positions, Stored, TraceOp, Usage, masked},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,10 @@ pub(crate) struct Run {
     pub(super) own: FxHashMap<u64, u64>,
     pub(super) redirects: Vec<Redirect>,
     slots: Vec<u32>,
+    /// Which operations use which allocations.
+    pub(super) uses: Uses,
+    /// Something was used after its last use: the body does something else than in warm-up.
+    pub(super) late_use: Cell<bool>,
     owned: Vec<(u64, SharedMemory)>,
     /// What was alive in the pool at its start; only of recordings.
     alive: Vec<EntryBlock>,
@@ -99,14 +105,16 @@ impl Run {
         self.ordinal - 1
     }
 
-    pub(crate) fn made(&mut self, slot: u32, base: u64, len: u64) {
+    pub(crate) fn made(&mut self, ordinal: u32, slot: u32, base: u64, len: u64, home: Home) {
         self.own.insert(base, base + len);
+        self.uses.made(ordinal, slot, (base, base + len), home == Home::Pool);
         self.slots.push(slot);
     }
 
     /// A block was freed; its memory may be used again by this run, not by accident.
     pub(crate) fn forget(&mut self, base: u64) {
         self.own.remove(&base);
+        self.uses.forget(base);
     }
 
     /// What the host code was doing before the run.
@@ -146,6 +154,9 @@ impl Core {
             RunKind::Eager => self.tree.known_group(identity, &key.shape).unwrap_or(NO_GROUP),
             _ => self.tree.group(identity, &key.shape),
         };
+        if group != NO_GROUP {
+            self.tree.group_mut(group).site = Some(site);
+        }
         let mut known: Vec<(u64, u64)> = Vec::new();
         let mut owned = key.owned.clone();
         for raw in &key.tensors {
@@ -189,6 +200,8 @@ impl Core {
             own: FxHashMap::default(),
             redirects,
             slots: Vec::new(),
+            uses: Uses::default(),
+            late_use: Cell::new(false),
             owned,
             alive,
             writes: Vec::new(),
@@ -206,6 +219,10 @@ impl Core {
         if run.kind == RunKind::Record {
             self.backend.abort_capture();
             self.log.aborted(run.site);
+            if run.late_use.get() {
+                // The change may have been the last one: warm up again, as after another trace.
+                self.tree.group_mut(run.group).warmed = false;
+            }
         }
         if run.kind == RunKind::Audit {
             if let Err(error) = self.undo_writes(run.undo) {
@@ -263,7 +280,8 @@ impl Core {
                     && !self.tree.group_mut(run.group).warmed
                     && run.failure.is_none()
                 {
-                    self.warmed_up(run.group, run.trace);
+                    let releases = self.learn_releases(&run, &outputs.entries);
+                    self.warmed_up(run.group, run.trace, releases);
                 }
                 self.tree.stray();
                 Ok(())
@@ -273,9 +291,10 @@ impl Core {
     }
 
     /// A group has its trace, which all its recordings share.
-    fn warmed_up(&mut self, at: usize, trace: Vec<TraceOp>) {
+    fn warmed_up(&mut self, at: usize, trace: Vec<TraceOp>, releases: Vec<(u32, u32)>) {
         let group = self.tree.group_mut(at);
         group.warmed = true;
+        group.releases = releases;
         if group.trace != trace {
             group.trace = trace;
             // The body does something else now: recordings of what it did before are wrong.
@@ -375,6 +394,11 @@ impl Core {
             writes,
             alive: run.alive.into(),
             pool_bytes: self.pool.body_bytes(),
+            usage: Usage {
+                pool_peak: run.uses.peak(),
+                pool_extent: self.pool.body_bytes(),
+                function: (self.tree.function(), self.frame.as_ref().map_or("?", |f| f.name)),
+            },
             hits: 0,
             likely: None,
             children: SmallVec::new(),
@@ -403,7 +427,12 @@ impl Core {
             .collect();
         for &slot in &run.slots {
             let s = &self.slots[slot as usize];
-            if s.refs > 0 && run.own.contains_key(&s.base) && !shown.contains(&s.base) {
+            // One that was given back early is still held by somebody, too.
+            let left = match s.home {
+                Home::Released => true,
+                _ => run.own.contains_key(&s.base) && !shown.contains(&s.base),
+            };
+            if s.refs > 0 && left {
                 return Err(Error::UnownedAllocation {
                     segment: run.site.to_string(),
                     op: s.made_by,

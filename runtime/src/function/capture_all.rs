@@ -1,7 +1,9 @@
 //! Everything is recorded before serving: one call for every combination of bucket sizes.
 
+use std::sync::Arc;
+
 use super::{Function, Synthetic};
-use crate::{Error, Result, Runtime, Step, mode::Mode};
+use crate::{Error, Result, Runtime, Step, mode::Mode, param::Owned};
 
 /// How often a call is repeated until nothing new is recorded. Three passes warm up, record, and record
 /// again where results were placed better meanwhile; the fourth finds nothing. A chain of such moves
@@ -30,6 +32,24 @@ impl Drop for Saving<'_> {
     }
 }
 
+/// The static buffers that were made since its making: the function gives them up at its end, also by a panic.
+struct NewBuffers<'f> {
+    function: &'f Function,
+    before: Vec<usize>,
+}
+
+impl NewBuffers<'_> {
+    fn take(&self) -> Vec<Arc<Owned>> {
+        self.function.take_statics_since(&self.before)
+    }
+}
+
+impl Drop for NewBuffers<'_> {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
 impl Function {
     /// Runs `call` for every combination of bucket sizes, largest first, until nothing new is recorded.
     /// State that the calls write is put back at the end, also when they fail or panic.
@@ -51,6 +71,9 @@ impl Function {
         }
         let combinations = self.combinations()?;
         let total = combinations.len();
+        if rt.core.get_mut().is_dry() {
+            return self.sample(rt, &combinations, call);
+        }
         let saving = Saving::begin(rt);
         for (done, sizes) in combinations.iter().enumerate() {
             progress(CaptureProgress { done, total, sizes, symbols: self.spec.symbols });
@@ -60,6 +83,39 @@ impl Function {
         saving.end()?;
         progress(CaptureProgress { done: total, total, sizes: &[], symbols: self.spec.symbols });
         rt.synchronize()
+    }
+
+    /// As [`capture_all`](Self::capture_all), in a state that is thrown away: the two largest combinations
+    /// alone, and what the others are expected to take.
+    fn sample(
+        &self,
+        rt: &mut Runtime,
+        combinations: &[Vec<usize>],
+        mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let buffers = NewBuffers { function: self, before: self.statics_now() };
+        let mut counts = vec![rt.core.get_mut().recorded()];
+        let saving = Saving::begin(rt);
+        let sampled = combinations.iter().take(2).try_for_each(|sizes| {
+            let synthetic = Synthetic { function: self, sizes };
+            self.settle(saving.0, sizes, |step| call(step, &synthetic))?;
+            counts.push(saving.0.core.get_mut().recorded());
+            Ok(())
+        });
+        let saved = saving.end();
+        let core = rt.core.get_mut();
+        // What was recorded with them counts to the end of the plan.
+        core.hold_to_the_end(buffers.take());
+        sampled.and(saved)?;
+        let left = combinations.len().saturating_sub(2) as u64;
+        let (mut nodes, mut bytes) = (0, 0);
+        if let [_, first, second] = counts[..] {
+            // The largest may have had to load or grow what all share.
+            nodes = left * second.0.saturating_sub(first.0);
+            bytes = left * second.1.saturating_sub(first.1);
+        }
+        core.expect_more(nodes, bytes);
+        Ok(())
     }
 
     /// Repeats a call until a pass records nothing new.

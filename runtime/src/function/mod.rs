@@ -109,7 +109,9 @@ impl Function {
             .collect();
         let scalars: Vec<usize> =
             (0..spec.inputs.len()).filter(|&i| spec.inputs[i].kind == InputKind::HostScalar).collect();
-        let block = rt.allocate_owned(16 * (scalars.len() + spec.symbols.len()) as u64, None)?;
+        let id = next_id();
+        let bytes = 16 * (scalars.len() + spec.symbols.len()) as u64;
+        let block = rt.allocate_static(bytes, (id, spec.name))?;
         let not_full = spec.plan.host_statement.or_else(|| {
             spec.plan.items.iter().find_map(|item| match item {
                 PlanItem::Boundary { site, support: Support::Never, .. } => Some(*site),
@@ -120,7 +122,7 @@ impl Function {
         });
         Ok(Self {
             runtime: rt.id(),
-            id: next_id(),
+            id,
             statics: RefCell::new(spec.inputs.iter().map(|_| Vec::new()).collect()),
             retire: Arc::clone(&rt.retire),
             spec,

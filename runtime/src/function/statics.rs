@@ -33,9 +33,21 @@ impl Function {
         };
         let planned = largest.unwrap_or(0) as u64;
         let capacity = if planned >= bytes { planned } else { bytes.next_power_of_two() };
-        let owned = rt.allocate_owned(capacity, None)?;
+        let owned = rt.allocate_static(capacity, (self.id, self.spec.name))?;
         statics[i].push((capacity, Arc::clone(&owned)));
         Ok(owned)
+    }
+
+    /// How many buffers each input has.
+    pub(super) fn statics_now(&self) -> Vec<usize> {
+        self.statics.borrow().iter().map(Vec::len).collect()
+    }
+
+    /// Gives up the buffers that were made since then.
+    pub(super) fn take_statics_since(&self, before: &[usize]) -> Vec<Arc<Owned>> {
+        let mut statics = self.statics.borrow_mut();
+        let new = statics.iter_mut().zip(before).flat_map(|(list, &len)| list.drain(len..));
+        new.map(|(_, owned)| owned).collect()
     }
 }
 

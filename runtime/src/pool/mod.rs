@@ -10,7 +10,7 @@ mod live_set;
 #[cfg(test)]
 mod model;
 
-pub(crate) use live_set::{Block, LiveSet, guarded, rounded};
+pub(crate) use live_set::{ALIGN, Block, LiveSet, guarded, rounded};
 
 /// Index of an interned state. State 0 is the empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,6 +83,16 @@ impl Pool {
     /// The live blocks of a state, by address.
     pub(crate) fn blocks(&self, state: StateId) -> &[Block] {
         &self.states[state.0 as usize].blocks
+    }
+
+    /// Counts the high-water mark from what is alive now on.
+    pub(crate) fn forget_high_water(&mut self) {
+        self.high = self.live().last().map_or(self.base, |block| block.end());
+    }
+
+    /// The mark was at least this high before.
+    pub(crate) fn raise_high_water(&mut self, bytes: u64) {
+        self.high = self.high.max(self.base + bytes);
     }
 
     /// The state at a segment boundary.

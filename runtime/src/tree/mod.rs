@@ -50,6 +50,11 @@ pub(crate) struct Group {
     shape: Box<[u64]>,
     pub(crate) warmed: bool,
     pub(crate) trace: Vec<TraceOp>,
+    /// Where the body stands, once it ran.
+    pub(crate) site: Option<&'static Site>,
+    /// What recordings free before its handle goes: the index of an operation, and the ordinal of an
+    /// allocation that it is the last to use. Sorted.
+    pub(crate) releases: Vec<(u32, u32)>,
     /// Which allocations leave the call: they are placed in the results arena.
     pub(crate) results: SmallVec<[u32; 4]>,
     /// Whether it counts among the shapes of a function.
@@ -83,6 +88,17 @@ pub(crate) enum Stored {
     Text(Arc<str>),
 }
 
+/// What a recording needs of the pool, and whose it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    /// Bytes of its own blocks at their most.
+    pub(crate) pool_peak: u64,
+    /// Bytes from the pool's start to the end of the last block that was alive meanwhile, whosever.
+    pub(crate) pool_extent: u64,
+    /// Id and name of the function in whose call it was recorded.
+    pub(crate) function: (u64, &'static str),
+}
+
 /// One recording.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -109,6 +125,7 @@ pub(crate) struct Node {
     pub(crate) alive: Box<[EntryBlock]>,
     /// Bytes of the pool, from its start, that it and everything alive meanwhile needed.
     pub(crate) pool_bytes: u64,
+    pub(crate) usage: Usage,
     /// How often it ran; the first time was right after its recording.
     pub(crate) hits: u64,
     pub(crate) likely: Option<usize>,
@@ -166,6 +183,16 @@ fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u6
 }
 
 impl Tree {
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The function whose call runs, or ran last.
+    pub(crate) fn function(&self) -> u64 {
+        self.caller.id
+    }
+
     /// Goes to a function's root.
     pub(crate) fn enter(&mut self, id: u64, name: &'static str) {
         self.cursor = None;
@@ -294,6 +321,8 @@ impl Tree {
             shape: shape.into(),
             warmed: false,
             trace: Vec::new(),
+            site: None,
+            releases: Vec::new(),
             results: SmallVec::new(),
             counted: false,
             copied: SmallVec::new(),
@@ -321,6 +350,11 @@ impl Tree {
     pub(crate) fn trace_len(&self, group: usize) -> Option<usize> {
         let group = &self.groups[group];
         group.warmed.then_some(group.trace.len())
+    }
+
+    /// Where the body of a group stands.
+    pub(crate) fn site(&self, group: usize) -> Option<&'static Site> {
+        self.groups.get(group)?.site
     }
 
     /// Whether the group counts among the shapes of a function.

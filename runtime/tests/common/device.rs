@@ -45,11 +45,14 @@ pub(crate) fn backend(options: CpuOptions) -> Box<dyn Backend> {
     }
 }
 
+/// Whether unmapped pages lie between the blocks of a GPU's arenas: their sizes mean nothing then, and none is
+/// counted.
+pub(crate) fn has_gaps() -> bool {
+    env::var_os("GRAPHABLE_GUARD_GAPS").is_some()
+}
+
 fn cuda_options(options: &CpuOptions) -> CudaOptions {
-    CudaOptions {
-        test_mode: options.test_mode.is_some(),
-        guard_gaps: env::var_os("GRAPHABLE_GUARD_GAPS").is_some(),
-    }
+    CudaOptions { test_mode: options.test_mode.is_some(), guard_gaps: has_gaps() }
 }
 
 /// Not captured by the test harness: what is skipped must be seen.

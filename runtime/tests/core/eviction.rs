@@ -150,6 +150,9 @@ impl Backend for Counting {
     fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
         self.inner.commit(arena, bytes)
     }
+    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
+        self.inner.uncommit(arena, bytes)
+    }
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         let inner = self.inner.alloc(bytes)?;
         self.live.fetch_add(inner.len(), Ordering::SeqCst);

@@ -189,7 +189,8 @@ fn a_capability_in_a_segment() {
         for (at, (name, _)) in looks.iter().enumerate() {
             LOOK.set(at);
             // No safe code gets a step into a segment unless it lives for ever.
-            let rt: &'static mut Runtime = Box::leak(Box::new(runtime()));
+            let checked = Box::leak(Box::new(runtime()));
+            let rt: &'static mut Runtime = checked;
             let graph = vector(rt, mode);
             let step = rt.step().unwrap();
             STEP.set(Some(step));

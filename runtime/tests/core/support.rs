@@ -1,8 +1,11 @@
 //! What the macro would generate, as plain functions; and a short form of the events.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    ops::{Deref, DerefMut},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 pub(crate) use graphable::__private::{Dim, Driver};
@@ -11,7 +14,7 @@ use graphable::{
         DimsSpec, Function, FunctionSpec, HostSlot, InputKind, InputSpec, LiveIn, LiveOut, Options, Plan,
         PlanItem, Site, StaticInput, Support,
     },
-    DType, Eager, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
+    DType, Eager, Error, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
     backend::{
         cpu::CpuOptions,
         faulty::{FaultPlan, FaultyBackend},
@@ -25,18 +28,63 @@ pub(crate) fn options() -> CpuOptions {
     CpuOptions { test_mode: Some(1), threads: Some(1) }
 }
 
-pub(crate) fn runtime() -> Runtime {
-    let rt = Runtime::new(crate::device::device(options())).unwrap();
-    rt.keep_events(true);
-    rt
+/// A runtime that is looked at when its test is over: after a reset nothing is alive, and nothing recorded.
+#[derive(Debug)]
+pub(crate) struct Checked(Runtime);
+
+impl Checked {
+    pub(crate) fn new(rt: Runtime) -> Self {
+        rt.keep_events(true);
+        Self(rt)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.0.reset()?;
+        let memory = self.0.memory();
+        assert_eq!((self.0.stats().nodes, memory.nodes.len()), (0, 0));
+        for arena in [memory.pool, memory.results, memory.eager] {
+            assert_eq!(arena.live_bytes, 0, "{memory:?}");
+        }
+        self.0.check_memory()
+    }
 }
 
-pub(crate) fn faulty() -> (Runtime, Arc<FaultPlan>) {
+impl Deref for Checked {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        &self.0
+    }
+}
+
+impl DerefMut for Checked {
+    fn deref_mut(&mut self) -> &mut Runtime {
+        &mut self.0
+    }
+}
+
+impl Drop for Checked {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        // What no earlier call could report is reported here, once.
+        match self.check().or_else(|_| self.check()) {
+            Ok(()) | Err(Error::ContextLost { .. }) => {}
+            Err(error) => panic!("after the test: {error}"),
+        }
+    }
+}
+
+pub(crate) fn runtime() -> Checked {
+    Checked::new(Runtime::new(crate::device::device(options())).unwrap())
+}
+
+pub(crate) fn faulty() -> (Checked, Arc<FaultPlan>) {
     let plan = Arc::new(FaultPlan::default());
     let inner = crate::device::backend(options());
     let rt = Runtime::with_backend(Box::new(FaultyBackend::new(inner, Arc::clone(&plan)))).unwrap();
-    rt.keep_events(true);
-    (rt, plan)
+    (Checked::new(rt), plan)
 }
 
 /// A site that is named in events.
@@ -226,7 +274,11 @@ impl Graph {
                 }
             }
         }
-        frame.run(|cx| driver(cx, &args))
+        let out = frame.run(|cx| driver(cx, &args));
+        drop(args);
+        // Whatever the call did: what is alive is what tensors have.
+        step.check_memory().unwrap();
+        out
     }
 }
 

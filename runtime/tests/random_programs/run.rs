@@ -13,13 +13,13 @@ use graphable::{
         Dim, DimsSpec, Driver, EagerTensors as _, Finish, Function, FunctionSpec, HostSlot, InputKind,
         InputSpec, Inputs, Options, Plan, PlanItem, Site, StaticInput, Support, Synthetic, bytemuck,
     },
-    DType, Error, Mode, Result, Runtime, Scalar, Schedule, Stats, Step,
+    DType, Error, Kept, Mode, Result, Runtime, Scalar, Schedule, Stats, Step,
     backend::cpu::CpuOptions,
 };
 
 use crate::{
     program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Size, Source, Stmt, Ty},
-    value::{ASKED, Live, Val, arm, asked, nonsense, tripped},
+    value::{ASKED, Flat, Live, Val, arm, asked, nonsense, tripped},
     world::{Data, StepOut, World, data_of, derive, seed_of, shape_of, upload},
 };
 
@@ -44,6 +44,9 @@ const SETTLED: usize = 5;
 
 static SYMBOLS: [&str; 1] = ["B"];
 static NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+/// Results that were moved out of their step, and what they were.
+type Held = (Kept<Vec<Vec<Val<'static>>>>, Vec<Vec<Flat>>);
 
 struct Built {
     function: Function,
@@ -169,6 +172,7 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     }
     arm(program.trip);
     let mut steps = Vec::new();
+    let mut held: Vec<Held> = Vec::new();
     let mut seen: HashMap<String, usize> = HashMap::new();
     for at in 0..program.steps.len() {
         if !program.steps[at].replace.is_empty() {
@@ -178,8 +182,23 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
         let before = rt.stats();
         let out = {
             let step = rt.step()?;
-            one_step(&step, &world, program, &built, at)?
+            let out = one_step(&step, &world, program, &built, at, &mut held)?;
+            // What earlier steps left is what it was, whatever ran since.
+            for (kept, values) in &held {
+                let now = kept.view(step.scope())?;
+                if read_all(&step, &now)? != *values {
+                    return Err(nonsense(format!("a kept value is another after step {at}")));
+                }
+            }
+            out
         };
+        if held.len() > 2 {
+            held.remove(0);
+        }
+        if (program.seed + at as u64).is_multiple_of(5) {
+            // Recordings must not notice.
+            rt.trim()?;
+        }
         let after = rt.stats();
         // The same calls on the same path, from the same memory, again and again.
         let path = format!("{:?} {:?}", program.steps[at].calls, out.decisions);
@@ -210,6 +229,7 @@ fn one_step<'s>(
     program: &Program,
     built: &[Built],
     at: usize,
+    held: &mut Vec<Held>,
 ) -> Result<StepOut> {
     let plan = &program.steps[at];
     let mut out = StepOut::default();
@@ -235,6 +255,7 @@ fn one_step<'s>(
             result = attempt(&mut out.decisions)?;
         }
         let result = result.unwrap_or_default();
+        step.check_memory()?;
         // A result that no later call uses may go as soon as it is read.
         let used = plan.calls.iter().any(|c| {
             c.sources.iter().any(|s| match s {
@@ -257,8 +278,15 @@ fn one_step<'s>(
         };
         out.calls.push(read);
     }
+    if results.iter().any(|r| !r.is_empty()) {
+        held.push((step.keep(&results)?, read_all(step, &results)?));
+    }
     out.states = world.states(step)?;
     Ok(out)
+}
+
+fn read_all<'s>(step: &Step<'s>, values: &[Vec<Val<'s>>]) -> Result<Vec<Vec<Flat>>> {
+    values.iter().map(|call| call.iter().map(|v| v.read(step)).collect()).collect()
 }
 
 /// What the inputs of a call hold.

@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 
 use graphable::{
     __private::{Decoder, Encoder, KeyWriter},
-    AsOperand, Eager, Element, Error, LiveIn, LiveOut, Param, Result, Scope, State, Tensor, bf16, join_all,
+    AsOperand, Eager, Element, Error, Keep, LiveIn, LiveOut, Param, Result, Scope, State, Tensor, bf16,
+    join_all,
     ops::{self, AttentionMask, RopeConfig},
 };
 
@@ -91,6 +92,10 @@ impl LiveIn for Val<'_> {
         k.word(self.elem() as u64);
         each!(self, t => t.write_key(k));
     }
+}
+
+impl<'t> Keep<'t> for Val<'_> {
+    type At = Val<'t>;
 }
 
 impl<'s> LiveOut<'s> for Val<'s> {

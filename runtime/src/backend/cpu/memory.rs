@@ -58,6 +58,31 @@ impl Block {
         self.map.len() as u64
     }
 
+    /// Only the first `bytes` stay usable.
+    fn shrink(&mut self, bytes: u64) {
+        let before = self.usable;
+        self.usable = before.min(bytes);
+        // A whole number of pages, whatever their size is here.
+        const PAGES: u64 = 1 << 16;
+        let start = bytes.next_multiple_of(PAGES);
+        if start < before {
+            self.give_back(start as usize, (before - start) as usize);
+        }
+    }
+
+    #[cfg(unix)]
+    fn give_back(&self, start: usize, len: usize) {
+        use memmap2::UncheckedAdvice::DontNeed;
+        // SAFETY: the pages are of this private mapping, no slice of them exists (only the worker makes
+        // any, and it is here), and they are beyond `usable`; they read as zeros from here on.
+        let advised = unsafe { self.map.unchecked_advise_range(DontNeed, start, len) };
+        // The system may refuse; the pages stay then, which costs memory and nothing else.
+        drop(advised);
+    }
+
+    #[cfg(not(unix))]
+    fn give_back(&self, _start: usize, _len: usize) {}
+
     /// The bytes' pointer, where `len` bytes at `addr` are usable.
     fn pointer(&self, addr: u64, len: u64) -> Option<*mut u8> {
         let offset = addr.checked_sub(self.addr())?;
@@ -90,6 +115,13 @@ impl Blocks {
         let before = block.usable;
         block.usable = before.max(bytes.min(block.capacity()));
         Some(before)
+    }
+
+    /// Makes only the first `bytes` of the block at `addr` usable; the pages behind them go.
+    pub(super) fn uncommit(&mut self, addr: u64, bytes: u64) {
+        if let Ok(at) = self.0.binary_search_by_key(&addr, Block::addr) {
+            self.0[at].shrink(bytes);
+        }
     }
 
     /// The pointer to `len` bytes at `addr`, valid for reads and writes while `self` is borrowed;

@@ -149,6 +149,13 @@ impl Backend for CpuBackend {
         self.stream.send(Command::Commit { addr: arena.memory.addr(), bytes })
     }
 
+    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
+        self.outside_capture("uncommit")?;
+        // In the order of the queue: what runs before still has the memory.
+        self.stream.send(Command::Uncommit { addr: arena.memory.addr(), bytes })?;
+        Ok(bytes)
+    }
+
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.outside_capture("alloc")?;
         self.own(Block::new(NAME, bytes)?, bytes)

@@ -44,6 +44,8 @@ pub(super) enum Command {
     Insert(Block),
     /// More of an arena is usable.
     Commit { addr: u64, bytes: u64 },
+    /// Less of an arena is usable.
+    Uncommit { addr: u64, bytes: u64 },
     /// One eager call.
     Run(Box<Node>),
     /// Host bytes to write.
@@ -226,6 +228,7 @@ impl Worker {
             (Command::Read { to, .. } | Command::Sync(to), Some(error)) => to.send(Err(error)),
             (_, Some(_)) => {}
             (Command::Commit { addr, bytes }, None) => drop(self.guarded(|w| w.commit(addr, bytes))),
+            (Command::Uncommit { addr, bytes }, None) => self.blocks.uncommit(addr, bytes),
             (Command::Run(node), None) => drop(self.guarded(|w| w.run_node(&node))),
             (Command::Write(block), None) => drop(self.guarded(|w| w.write(&block))),
             (Command::Replay(graph, block), None) => {

@@ -58,6 +58,19 @@ impl ArenaMemory {
             }),
         }
     }
+
+    /// Gives back the pieces beyond the first `bytes`; returns how many bytes are usable now. The caller has
+    /// waited for the work that uses them.
+    ///
+    /// # Errors
+    /// What the driver says; pieces that were not given back stay usable.
+    pub(super) fn uncommit(&self, bytes: u64) -> Result<u64> {
+        match &self.range {
+            Some(range) => range.lock().unwrap_or_else(PoisonError::into_inner).unmap(bytes),
+            // One allocation, which cannot shrink.
+            None => Ok(self.bytes),
+        }
+    }
 }
 
 impl ArenaMemory {

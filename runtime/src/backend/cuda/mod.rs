@@ -331,6 +331,20 @@ impl Backend for CudaBackend {
         Ok(())
     }
 
+    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
+        self.outside_capture("uncommit")?;
+        let Some(memory) = self.arenas.get(arena.index) else {
+            return Err(self.failed("uncommit", "the arena is of another device".into()));
+        };
+        // Memory is unmapped at once: nothing of this stream, the only one that uses it, may run on it.
+        self.shared.stream.synchronize()?;
+        memory.uncommit(bytes)
+    }
+
+    fn device_memory(&self) -> Result<Option<(u64, u64)>> {
+        self.shared.context.memory().map(Some)
+    }
+
     fn guard_page(&self) -> u64 {
         // Every arena's pages are of one size.
         self.arenas.first().filter(|_| self.options.guard_gaps).map_or(0, |arena| arena.page())

@@ -25,6 +25,28 @@ fn too_much_is_a_typed_error() {
 }
 
 #[test]
+fn what_is_given_back_is_gone_and_can_come_again() {
+    let mut b = shuffling(1);
+    let arena = b.reserve(8 << 20).unwrap();
+    let addr = arena.memory.addr();
+    b.commit(&arena, 4 << 20).unwrap();
+    write(&mut b, addr, &[1; 8192]);
+    write(&mut b, addr + (3 << 20), &[2; 8192]);
+    let pending = b.read(addr + (3 << 20), 4).unwrap();
+    assert_eq!(b.uncommit(&arena, 1 << 20).unwrap(), 1 << 20);
+    assert_eq!(pending.wait().unwrap(), [2; 4], "what was queued before still has it");
+    assert_eq!(read(&mut b, addr, 8192), [1; 8192], "what stays is as it was");
+    b.commit(&arena, 4 << 20).unwrap();
+    assert_eq!(read(&mut b, addr + (3 << 20), 4), [0xFF; 4], "fresh memory in test mode");
+    b.begin_capture(None).unwrap();
+    assert!(matches!(b.uncommit(&arena, 0), Err(Error::RefusedInCapture { .. })));
+    b.abort_capture();
+    assert_eq!(b.uncommit(&arena, 0).unwrap(), 0);
+    // Memory that is not there is not read: the stream is lost, as with a stray pointer on a GPU.
+    assert!(b.read(addr, 4).and_then(|r| r.wait()).is_err());
+}
+
+#[test]
 fn arenas_hold_what_was_committed() {
     let mut b = shuffling(1);
     let (first, second) = (b.reserve(1 << 20).unwrap(), b.reserve(1 << 20).unwrap());

@@ -153,6 +153,26 @@ impl VirtualRange {
         self.pieces.push((offset, add));
         Ok(())
     }
+
+    /// Unmaps the pieces that lie beyond the first `bytes`, and gives their memory back; returns how many
+    /// bytes are usable now. The owner has waited for the work that uses them.
+    ///
+    /// # Errors
+    /// As [`Context::check`]; what was not unmapped stays usable.
+    pub(crate) fn unmap(&mut self, bytes: u64) -> Result<u64> {
+        self.context.bind()?;
+        // A mapping goes as a whole, as it came.
+        while let Some(&(at, len)) = self.pieces.last()
+            && at >= bytes
+        {
+            // SAFETY: mapped by `map` with this very range, and the owner says that nothing runs on it.
+            let code = unsafe { (self.context.table.unmap)(self.base + at, len as usize) };
+            self.context.check("cuMemUnmap", code)?;
+            self.pieces.pop();
+            self.mapped = at;
+        }
+        Ok(self.mapped)
+    }
 }
 
 impl Drop for VirtualRange {

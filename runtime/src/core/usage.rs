@@ -1,0 +1,101 @@
+//! The memory of everything, counted.
+
+use std::sync::Weak;
+
+use super::{Core, Home, zone::Zone};
+use crate::{
+    memory::{ArenaUsage, DeviceUsage, FunctionUsage, MemoryStats, NodeUsage},
+    pool::Block,
+    tree::Node,
+};
+
+fn arena(zone: &Zone, live: &[Block], peak: u64) -> ArenaUsage {
+    ArenaUsage {
+        committed_bytes: zone.committed,
+        live_bytes: live.iter().map(|block| block.len).sum(),
+        peak_bytes: peak,
+    }
+}
+
+fn node_usage(at: usize, node: &Node) -> NodeUsage {
+    NodeUsage {
+        node: at,
+        segment: node.site.to_string(),
+        function: node.usage.function.1,
+        pool_peak_bytes: node.usage.pool_peak,
+        pool_extent_bytes: node.usage.pool_extent,
+        result_bytes: node.blocks.iter().filter(|b| b.home == Home::Results).map(|b| b.bytes).sum(),
+        executable_bytes: node.exec.as_ref().map_or(0, |exec| exec.bytes()),
+        executable_nodes: node.exec.as_ref().map_or(0, |exec| exec.nodes()),
+    }
+}
+
+/// The entry of a function, made if it is new.
+fn function<'l>(
+    list: &'l mut Vec<(u64, FunctionUsage)>,
+    (id, name): (u64, &'static str),
+) -> &'l mut FunctionUsage {
+    let at = list.iter().position(|(known, _)| *known == id).unwrap_or_else(|| {
+        list.push((id, FunctionUsage { function: name, ..FunctionUsage::default() }));
+        list.len() - 1
+    });
+    &mut list[at].1
+}
+
+impl Core {
+    pub(crate) fn memory(&self) -> MemoryStats {
+        let mut stats = MemoryStats {
+            // A device that cannot say now has said so elsewhere.
+            device: self
+                .backend
+                .device_memory()
+                .ok()
+                .flatten()
+                .map(|(free_bytes, total_bytes)| DeviceUsage { free_bytes, total_bytes }),
+            pool: arena(&self.pool_zone, self.pool.live(), self.pool.high_water()),
+            results: arena(&self.results, self.results.live.blocks(), self.results.high),
+            eager: arena(&self.eager, self.eager.live.blocks(), self.eager.high),
+            scratch_peak_bytes: self.scratch_high,
+            kept_bytes: self.kept.held_bytes(),
+            spare_bytes: self.kept.spare_bytes(),
+            ..MemoryStats::default()
+        };
+        let mut functions: Vec<(u64, FunctionUsage)> = Vec::new();
+        for owned in self.owned_memory.iter().filter_map(Weak::upgrade) {
+            let bytes = owned.memory.len();
+            if owned.function.0 == 0 {
+                stats.owned_bytes += bytes;
+            } else {
+                stats.static_bytes += bytes;
+                function(&mut functions, owned.function).static_bytes += bytes;
+            }
+        }
+        for (at, node) in self.tree.numbered() {
+            let usage = node_usage(at, node);
+            let of = function(&mut functions, node.usage.function);
+            of.nodes += 1;
+            of.pool_bytes = of.pool_bytes.max(usage.pool_extent_bytes);
+            of.pool_sum_bytes += usage.pool_peak_bytes;
+            of.executable_bytes += usage.executable_bytes;
+            stats.nodes.push(usage);
+        }
+        functions.sort_by_key(|(id, _)| *id);
+        stats.functions = functions.into_iter().map(|(_, usage)| usage).collect();
+        stats.pool_recorded_bytes = stats.functions.iter().map(|f| f.pool_bytes).max().unwrap_or(0);
+        stats.pool_sum_bytes = stats.functions.iter().map(|f| f.pool_sum_bytes).sum();
+        stats.executable_bytes = stats.functions.iter().map(|f| f.executable_bytes).sum();
+        stats
+    }
+
+    /// Bytes of the static inputs and host blocks of graph objects.
+    pub(crate) fn static_bytes(&self) -> u64 {
+        let all = self.owned_memory.iter().filter_map(Weak::upgrade);
+        all.filter(|owned| owned.function.0 != 0).map(|owned| owned.memory.len()).sum()
+    }
+
+    /// Number of recordings, and bytes of their executables.
+    pub(crate) fn recorded(&self) -> (u64, u64) {
+        let bytes = self.tree.nodes().filter_map(|n| n.exec.as_ref()).map(|exec| exec.bytes()).sum();
+        (self.tree.len() as u64, bytes)
+    }
+}

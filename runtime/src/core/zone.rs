@@ -1,0 +1,74 @@
+//! Arenas: addresses, the memory behind them, and what is alive there.
+
+use crate::{
+    Result,
+    backend::{Arena, Backend},
+    pool::{self, Block, LiveSet, guarded, rounded},
+};
+
+/// Arenas grow by at least this much.
+const COMMIT_STEP: u64 = 2 << 20;
+
+/// An arena with first-fit blocks. The pool's has its blocks in its state instead.
+#[derive(Debug)]
+pub(crate) struct Zone {
+    arena: Arena,
+    /// Bytes that exist, from its start.
+    pub(super) committed: u64,
+    pub(super) live: LiveSet,
+    /// Bytes ever in use at once, from its start.
+    pub(super) high: u64,
+    /// See [`Backend::guard_page`]. Then memory comes and stays block by block, and none of it is counted.
+    pub(super) page: u64,
+}
+
+impl Zone {
+    pub(super) fn new(backend: &mut dyn Backend) -> Result<Self> {
+        let arena = backend.reserve(COMMIT_STEP)?;
+        Ok(Self { arena, committed: 0, live: LiveSet::default(), high: 0, page: backend.guard_page() })
+    }
+
+    pub(super) fn base(&self) -> u64 {
+        self.arena.memory.addr()
+    }
+
+    /// Memory for a block of `bytes` bytes.
+    pub(super) fn commit(&mut self, backend: &mut dyn Backend, block: Block, bytes: u64) -> Result<()> {
+        let need = block.end() - self.base();
+        self.high = self.high.max(need);
+        if self.page > 0 {
+            return backend.commit_block(&self.arena, block.addr, guarded(bytes));
+        }
+        self.prime(backend, need)
+    }
+
+    /// Makes the first `bytes` usable.
+    pub(super) fn prime(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<()> {
+        if self.page == 0 && bytes > self.committed {
+            let step = bytes.checked_next_multiple_of(COMMIT_STEP).unwrap_or(bytes);
+            let want = step.min(self.arena.memory.len()).max(bytes);
+            backend.commit(&self.arena, want)?;
+            self.committed = want;
+        }
+        Ok(())
+    }
+
+    /// Gives back what lies beyond the first `bytes`, as far as the backend can; returns how much that was.
+    pub(super) fn trim(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<u64> {
+        let keep = bytes.next_multiple_of(COMMIT_STEP);
+        if self.page > 0 || keep >= self.committed {
+            return Ok(0);
+        }
+        let before = self.committed;
+        self.committed = backend.uncommit(&self.arena, keep)?;
+        Ok(before.saturating_sub(self.committed))
+    }
+
+    pub(super) fn place(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<Block> {
+        let len = rounded(bytes);
+        let block = Block { addr: pool::place(&self.live, self.base(), bytes, self.page), len };
+        self.commit(backend, block, bytes)?;
+        self.live.insert(block);
+        Ok(block)
+    }
+}

@@ -1,0 +1,160 @@
+//! What captures will take, before they are made.
+
+use graphable::{CaptureMemory, Event, MemoryStats, Mode, Result, Runtime, Schedule, State, Stats, ops};
+
+use crate::support::*;
+
+const SIZES: [usize; 6] = [512, 256, 128, 64, 32, 16];
+static B: [&str; 1] = ["B"];
+
+thread_local! {
+    /// The size at which the body fails.
+    static FAIL: std::cell::Cell<Option<usize>> = const { std::cell::Cell::new(None) };
+}
+
+fn bucketed(rt: &mut Runtime, mode: Mode) -> Graph {
+    let mut spec = Spec::inputs(vec![host("x", &[Dim::Symbol(0), Dim::Const(64)])]);
+    spec.symbols = &B;
+    spec.mode(mode).with(|o| o.bucket("B", Schedule::new(SIZES))).build(rt)
+}
+
+/// `capture_all` as generated code writes it; `fail` makes the body of that size fail.
+fn capture(rt: &mut Runtime, graph: &Graph, state: &State<f32>, fail: Option<usize>) -> Result<()> {
+    FAIL.set(fail);
+    graph.function.capture_all(
+        rt,
+        |step, synthetic| {
+            let x = synthetic.host::<f32>(0)?;
+            graph
+                .call(step, &[In::Host((&x).into())], state, |cx, a| {
+                    let (h, sum) = seg!("a", cx, (&a.t[0], state), |k| {
+                        // Through a thread-local, as a body captures nothing.
+                        if Some(k.0.shape()[0]) == FAIL.get() {
+                            return Err(graphable::Error::Argument { op: "test", why: "asked".into() });
+                        }
+                        let h = ops::scale(k.0, 2.0)?;
+                        ops::store(k.1, &ops::full(k.0.scope(), &[1], 7.0f32)?)?;
+                        Ok((ops::neg(&h)?, ops::sum(&h, 1)?))
+                    })?;
+                    seg!("b", cx, (&h, &sum), |k| Ok((ops::scale(k.0, 0.5)?, ops::neg(k.1)?)))
+                })
+                .map(drop)
+        },
+        |_| {},
+    )
+}
+
+fn comparable(rt: &Runtime) -> (Stats, MemoryStats) {
+    let mut memory = rt.memory();
+    memory.device = None;
+    (rt.stats(), memory)
+}
+
+fn value(rt: &mut Runtime, state: &State<f32>) -> f32 {
+    let step = rt.step().unwrap();
+    step.item(&ops::load(step.scope(), state).unwrap()).unwrap()
+}
+
+#[test]
+fn an_estimate_is_near_what_captures_take() {
+    for mode in [Mode::Piecewise, Mode::Full] {
+        let mut rt = runtime();
+        let (one, other) = (bucketed(&mut rt, mode), bucketed(&mut rt, Mode::Piecewise));
+        let state = State::new(&rt, &[1], &[3.0f32]).unwrap();
+        // Something is there before, and stays.
+        let before_graph = vector(&mut rt, Mode::Piecewise);
+        for _ in 0..3 {
+            let step = rt.step().unwrap();
+            before_graph
+                .call(&step, &[x()], (), |cx, a| seg!("p", cx, (&a.t[0],), |k| ops::neg(k.0)))
+                .unwrap();
+        }
+        rt.take_events();
+        let before = comparable(&rt);
+        let plan = |rt: &mut Runtime| {
+            capture(rt, &one, &state, None)?;
+            capture(rt, &other, &state, None)
+        };
+        let expected = rt.estimate_memory(plan).unwrap();
+        assert_eq!(comparable(&rt), before, "everything is as it was");
+        assert!(rt.take_events().is_empty());
+        assert_eq!(value(&mut rt, &state), 3.0);
+
+        let took = rt.measure_memory(plan).unwrap();
+        assert!(rt.take_events().contains(&Event::CaptureMeasured {
+            expected_bytes: Some(expected.total_bytes()),
+            bytes: took.total_bytes(),
+        }));
+        assert_eq!(expected.nodes, took.nodes, "mode {mode}");
+        assert_eq!(
+            (expected.pool_bytes, expected.result_bytes, expected.static_bytes),
+            (took.pool_bytes, took.result_bytes, took.static_bytes)
+        );
+        let error = expected.error(&took);
+        assert!((-0.01..0.25).contains(&error), "mode {mode}: {expected:?} is {error} off {took:?}");
+        assert!(took.pool_bytes >= 512 * 64 * 4 && took.executable_bytes > 0, "{took:?}");
+        // All is recorded now: nothing more to take.
+        let again = rt.measure_memory(plan).unwrap();
+        assert_eq!((again.nodes, again.executable_bytes, again.static_bytes), (0, 0, 0));
+        still_usable(&mut rt);
+    }
+}
+
+#[test]
+fn a_failed_estimate_leaves_nothing() {
+    let mut rt = runtime();
+    let graph = bucketed(&mut rt, Mode::Piecewise);
+    let state = State::new(&rt, &[1], &[3.0f32]).unwrap();
+    assert_eq!(value(&mut rt, &state), 3.0);
+    rt.step().unwrap();
+    let before = comparable(&rt);
+    for size in [512, 256] {
+        assert!(rt.estimate_memory(|rt| capture(rt, &graph, &state, Some(size))).is_err());
+        rt.take_events();
+        assert_eq!(comparable(&rt), before, "failing at {size}");
+        assert_eq!(value(&mut rt, &state), 3.0);
+    }
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        rt.estimate_memory(|rt| {
+            capture(rt, &graph, &state, None)?;
+            panic!("asked")
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(comparable(&rt), before);
+    // Sizes that an estimate leaves out do not matter to it.
+    let expected = rt.estimate_memory(|rt| capture(rt, &graph, &state, Some(16))).unwrap();
+    assert_eq!(expected.nodes, 2 * SIZES.len() as u64);
+    let took = rt.measure_memory(|rt| capture(rt, &graph, &state, None)).unwrap();
+    assert_eq!(took.nodes, expected.nodes);
+    still_usable(&mut rt);
+}
+
+#[test]
+fn a_parameter_dropped_meanwhile_is_noticed() {
+    let mut rt = runtime();
+    let graph = vector(&mut rt, Mode::Piecewise);
+    let w = graphable::Param::new(&rt, &[2], &[5.0f32, 6.0]).unwrap();
+    for _ in 0..3 {
+        let step = rt.step().unwrap();
+        graph.call(&step, &[x()], &w, |cx, a| seg!("p", cx, (&a.t[0], &w), |k| ops::add(k.0, k.1))).unwrap();
+    }
+    assert_eq!(rt.stats().nodes, 1);
+    let other = bucketed(&mut rt, Mode::Piecewise);
+    let state = State::new(&rt, &[1], &[3.0f32]).unwrap();
+    let mut w = Some(w);
+    rt.estimate_memory(|rt| {
+        w = None;
+        capture(rt, &other, &state, None)
+    })
+    .unwrap();
+    assert_eq!((rt.stats().nodes, rt.stats().evicted), (0, 1));
+}
+
+#[test]
+fn the_error_is_a_fraction() {
+    let mut rt = runtime();
+    let nothing = rt.measure_memory(|_| Ok(())).unwrap();
+    assert_eq!(nothing, CaptureMemory::default());
+    assert_eq!(nothing.error(&nothing), 0.0);
+}
