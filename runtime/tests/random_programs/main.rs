@@ -8,11 +8,12 @@
 //!
 //! A program ([`program`]) has functions of segments, eager regions, reads that steer branches and loops,
 //! drops and copies; parameters that are replaced and state that changes; steps of several calls that
-//! hold results and pass them on. Some functions are captured before the first step, some calls fail or
-//! panic. [`run`] drives the runtime as generated code does; a segment's code is part of its key, since
-//! one closure interprets it. [`oracle`] knows no segments. Outputs, state and what was read are compared
-//! bit by bit, but for programs whose products are padded: these within 1e-4. A step that was seen often
-//! enough must not record any more, and nothing may fall back.
+//! hold results and pass them on. Some segments fork into branches, which drop what other branches read.
+//! Some functions are captured before the first step, some calls fail or panic. [`run`] drives the runtime
+//! as generated code does; a segment's code is part of its key, since one closure interprets it. [`oracle`]
+//! knows no segments. Outputs, state and what was read are compared bit by bit, but for programs whose
+//! products are padded: these within 1e-4. A step that was seen often enough must not record any more, and
+//! nothing may fall back.
 //!
 //! What it catches was tried by breaking the runtime (600 programs each):
 //!
