@@ -10,8 +10,9 @@ use crate::{
     kept::{KeptMemory, Piece, SpareQueue},
     layout::Layout,
     output::Entry,
-    param::{Owned, RetireQueue},
+    param::Owned,
     pool::{ALIGN, rounded},
+    retire::RetireQueue,
     tensor::RawTensor,
 };
 

@@ -64,6 +64,12 @@ impl Backend for Listening {
     fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
         self.inner.commit(arena, bytes)
     }
+    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
+        self.inner.uncommit(arena, bytes)
+    }
+    fn device_memory(&self) -> Result<Option<(u64, u64)>> {
+        self.inner.device_memory()
+    }
     fn guard_page(&self) -> u64 {
         self.inner.guard_page()
     }

@@ -32,7 +32,7 @@ const _: () = {
 
 /// One runtime with a program whose calls depend on a seed.
 struct Worker {
-    rt: Runtime,
+    rt: Checked,
     graph: Graph,
     w: Param<f32>,
     state: State<f32>,

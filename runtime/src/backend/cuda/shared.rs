@@ -145,7 +145,7 @@ impl Shared {
 
     /// Puts back what could not be freed now.
     fn keep(&self, what: impl Iterator<Item = Retired>) {
-        what.for_each(|one| drop(self.retired.add(one)));
+        what.for_each(|one| _ = self.retired.add(one));
     }
 
     /// Waits, and frees everything: the backend is gone.
