@@ -185,7 +185,9 @@ impl Runtime {
         self.step()?;
         let core = self.core.get_mut();
         core.forget_recordings();
-        core.trim()
+        let trimmed = core.trim();
+        self.tell_hooks();
+        trimmed
     }
 
     /// What memory `plan` will take: it calls `capture_all` of all graphs that will be captured.

@@ -47,5 +47,6 @@ impl Core {
         }
         self.pool = Pool::new(self.pool_zone.base(), self.pool_zone.page);
         self.region_slots.clear();
+        self.shapes.clear();
     }
 }

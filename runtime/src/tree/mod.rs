@@ -185,7 +185,10 @@ fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u6
 impl Tree {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        // Hooks hear of each.
+        self.evict(|_| true);
+        let notices = self.notices.take();
+        *self = Self { notices, ..Self::default() };
     }
 
     /// The function whose call runs, or ran last.

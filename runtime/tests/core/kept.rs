@@ -1,6 +1,9 @@
 //! Values that leave their step.
 
-use graphable::{Error, Event, GraphOutput, Kept, KeptTensor, Mode, Param, Result, Step, Tensor, ops};
+use graphable::{
+    Error, Event, GraphOutput, Kept, KeptTensor, Mode, Param, Result, Step, Tensor,
+    backend::faulty::FaultCall, ops,
+};
 
 use crate::support::*;
 
@@ -280,8 +283,7 @@ fn it_is_copied_behind_a_read_and_outlives_its_runtime() {
 fn a_copy_that_fails_leaves_nothing() {
     let (mut rt, plan) = faulty();
     let graph = vector(&mut rt, Mode::Piecewise);
-    for call in [graphable::backend::faulty::FaultCall::Alloc, graphable::backend::faulty::FaultCall::Launch]
-    {
+    for call in [FaultCall::Alloc, FaultCall::Copy] {
         let step = rt.step().unwrap();
         let y = double(&graph, &step, X);
         plan.arm(Some(call), 0, false);

@@ -40,9 +40,16 @@ impl Stream {
         };
         // Our context is open, so the driver is there and cudarc finds it too.
         let cuda = cudarc::driver::CudaContext::new(context.ordinal()).map_err(failed)?;
-        // Its events stay on: the user may make other streams of this context object, and what cudarc
-        // orders by them is theirs. Our own launches do not go through it, and captures hold none of it.
-        Self::borrow(context, cuda.new_stream().map_err(failed)?)
+        // With events on, the first stream of a context object waits for the whole device, which spoils the
+        // captures of others.
+        // SAFETY: nothing was allocated through this context object yet.
+        unsafe { cuda.disable_event_tracking() };
+        let stream = cuda.new_stream().map_err(failed)?;
+        // From here on they are on: the user may make other streams of this object, and what cudarc orders by
+        // them is theirs. Our own launches do not go through it.
+        // SAFETY: as above.
+        unsafe { cuda.enable_event_tracking() };
+        Self::borrow(context, stream)
     }
 
     /// The user's stream.
