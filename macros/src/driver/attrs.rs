@@ -74,6 +74,18 @@ pub(crate) fn boundary(expr: &Expr) -> Option<Boundary<'_>> {
     })
 }
 
+/// Takes the attributes off an expression.
+pub(crate) fn take(expr: &mut Expr) -> Vec<Attribute> {
+    of_mut(expr).map(std::mem::take).unwrap_or_default()
+}
+
+/// Gives an expression its attributes.
+pub(crate) fn put(expr: &mut Expr, attrs: Vec<Attribute>) {
+    if let Some(own) = of_mut(expr) {
+        *own = attrs;
+    }
+}
+
 /// The expression without our attributes.
 pub(crate) fn without_ours(expr: &Expr) -> Expr {
     let mut expr = expr.clone();

@@ -31,6 +31,8 @@ pub(crate) struct Context<'a> {
     pub(crate) step: &'a syn::Lifetime,
     /// Names of its parameters (`self` too, for methods).
     pub(crate) params: Vec<&'a Ident>,
+    /// Those of them that are declared `mut`.
+    pub(crate) mutable: Vec<&'a Ident>,
 }
 
 /// A driver.
@@ -63,7 +65,13 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
             .params
             .iter()
             .enumerate()
-            .map(|(id, p)| Binding { name: p.to_string(), id, mutable: false, closure: None, uninit: false })
+            .map(|(id, p)| Binding {
+                name: p.to_string(),
+                id,
+                mutable: context.mutable.contains(p),
+                closure: None,
+                uninit: false,
+            })
             .collect(),
         next_id: context.params.len(),
         tainted: HashSet::new(),
@@ -169,9 +177,13 @@ impl Transform<'_, '_> {
         id
     }
 
-    /// Binds the names of a pattern; tainted ones are values of eager code.
+    /// Binds the names of a pattern that may not match; tainted ones are values of eager code.
     fn bind_pat(&mut self, pat: &syn::Pat, tainted: bool) {
-        for b in free::bound(pat) {
+        self.bind_all(&free::bound(pat), tainted);
+    }
+
+    fn bind_all(&mut self, bound: &[free::Bound], tainted: bool) {
+        for b in bound {
             let id = self.bind(b.ident.to_string(), b.mutable);
             if tainted {
                 self.tainted.insert(id);

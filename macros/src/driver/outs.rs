@@ -47,7 +47,7 @@ impl Transform<'_, '_> {
         let mut seen: HashSet<String> = HashSet::new();
         for (at, stmt) in run.iter().enumerate().rev() {
             let Stmt::Local(local) = stmt else { continue };
-            let bound = free::bound(&local.pat);
+            let bound = free::bound_by_let(local);
             let wanted: Vec<&Bound> = bound
                 .iter()
                 .filter(|b| needed.contains(&b.ident.to_string()) && !seen.contains(&b.ident.to_string()))

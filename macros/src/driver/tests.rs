@@ -19,7 +19,7 @@ fn driver(item: &str) -> (String, usize, String) {
             syn::FnArg::Receiver(_) => Some(&this),
         })
         .collect();
-    let context = Context { name: f.sig.ident.to_string(), ret, step: &step, params };
+    let context = Context { name: f.sig.ident.to_string(), ret, step: &step, params, mutable: Vec::new() };
     let mut errors = Errors::default();
     let d = expand(&f.block, &context, &mut errors);
     let messages = errors.finish().to_string();
