@@ -155,7 +155,9 @@ impl VisitMut for Fill {
                 arguments.args.insert(0, step);
             }
             // In a body rustc infers it, and the name may be the user's own.
-            none @ PathArguments::None if self.anonymous && WITHOUT_ELEMENT.iter().any(|t| last.ident == t) => {
+            none @ PathArguments::None
+                if self.anonymous && WITHOUT_ELEMENT.iter().any(|t| last.ident == t) =>
+            {
                 let step = self.argument();
                 *none = PathArguments::AngleBracketed(syn::parse_quote!(<#step>));
             }

@@ -44,6 +44,17 @@ impl Transform<'_, '_> {
                     self.guard(local, rest);
                     self.local(local, &stmts[at..], &mut run, &mut out, after);
                 }
+                // The block's value is that it never ends, which a segment's call would hide.
+                Stmt::Expr(expr @ Expr::Return(_), _) if rest.is_empty() && tail != Tail::Unit => {
+                    self.flush(&mut run, std::slice::from_ref(stmt), &mut out, after);
+                    out.push(Piece::Tokens(self.tail_in_driver(expr, tail, after)));
+                }
+                Stmt::Macro(m) if rest.is_empty() && tail != Tail::Unit && never_returns(&m.mac) => {
+                    let last = std::slice::from_ref(stmt);
+                    self.flush(&mut run, last, &mut out, after);
+                    self.in_driver(&free::of_stmts(last));
+                    out.push(Piece::Tokens(quote!(#m)));
+                }
                 Stmt::Macro(m) if rest.is_empty() && m.semi_token.is_none() && tail != Tail::Unit => {
                     let expr = Expr::Macro(syn::ExprMacro { attrs: m.attrs.clone(), mac: m.mac.clone() });
                     self.tail(&expr, tail, &mut run, &mut out, after);
