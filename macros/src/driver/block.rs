@@ -13,7 +13,12 @@ use crate::{diag::Code, lints};
 enum Piece {
     Tokens(TokenStream),
     /// A closure: kept only if driver code uses it.
-    Closure(String, Box<Local>),
+    Closure {
+        name: String,
+        local: Box<Local>,
+        /// The variables that it captures.
+        variables: HashSet<String>,
+    },
 }
 
 impl Transform<'_, '_> {
@@ -24,10 +29,12 @@ impl Transform<'_, '_> {
         for piece in pieces {
             match piece {
                 Piece::Tokens(t) => out.extend(t),
-                Piece::Closure(name, local) if self.driver_uses.contains(&name) => {
+                Piece::Closure { name, local, variables } if self.driver_uses.contains(&name) => {
+                    let shared = self.in_segments.contains(&name);
+                    let local = Self::copying(&local, |n| shared && variables.contains(n));
                     out.extend(quote!(#[allow(unused_variables)] #local))
                 }
-                Piece::Closure(..) => {}
+                Piece::Closure { .. } => {}
             }
         }
         out
@@ -49,7 +56,7 @@ impl Transform<'_, '_> {
                     self.flush(&mut run, std::slice::from_ref(stmt), &mut out, after);
                     out.push(Piece::Tokens(self.tail_in_driver(expr, tail, after)));
                 }
-                Stmt::Macro(m) if rest.is_empty() && tail != Tail::Unit && never_returns(&m.mac) => {
+                Stmt::Macro(m) if rest.is_empty() && tail != Tail::Unit && classify::never_returns(&m.mac) => {
                     let last = std::slice::from_ref(stmt);
                     self.flush(&mut run, last, &mut out, after);
                     self.in_driver(&free::of_stmts(last));
@@ -88,7 +95,12 @@ impl Transform<'_, '_> {
             if let Stmt::Local(local) = stmt
                 && let Some(name) = closure_name(local)
             {
-                out.push(Piece::Closure(name, Box::new(local.clone())));
+                let variables = local.init.iter().flat_map(|i| free::of_expr(&i.expr).0);
+                let variables = variables
+                    .map(|(n, _)| n)
+                    .filter(|n| self.lookup(n).is_some_and(|b| b.closure.is_none()))
+                    .collect();
+                out.push(Piece::Closure { name, local: Box::new(local.clone()), variables });
             }
         }
     }
@@ -383,19 +395,7 @@ fn ends_in_brace(tokens: &TokenStream) -> bool {
     matches!(last, Some(TokenTree::Group(g)) if matches!(g.delimiter(), Delimiter::Brace | Delimiter::None))
 }
 
-/// Whether a macro is known to end in a panic or an error.
-pub(super) fn never_returns(m: &syn::Macro) -> bool {
-    let name = m.path.segments.last().map(|s| s.ident.to_string());
-    name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))
-}
-
 /// Whether statements without boundaries end in an error or a panic, and nothing else leaves.
 fn only_fails(stmts: &[Stmt]) -> bool {
-    let fails = match stmts.last() {
-        Some(Stmt::Expr(Expr::Return(_), _)) => true,
-        Some(Stmt::Expr(Expr::Macro(m), _)) => never_returns(&m.mac),
-        Some(Stmt::Macro(m)) => never_returns(&m.mac),
-        _ => false,
-    };
-    fails && !stmts.iter().any(|s| classify::leaves(s) || classify::has_boundary(s))
+    classify::ends_the_call(stmts) && !stmts.iter().any(|s| classify::leaves(s) || classify::has_boundary(s))
 }

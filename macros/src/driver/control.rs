@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Expr, Stmt};
 
-use super::{Tail, Transform, attrs, block, classify, ends, free};
+use super::{Tail, Transform, attrs, classify, ends, free};
 
 impl Transform<'_, '_> {
     /// An expression in value position that may make device calls: those become a segment.
@@ -251,7 +251,7 @@ fn with_question_mark(expr: &Expr, mark: syn::Token![?]) -> Expr {
     }
     let never = match &expr {
         Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => true,
-        Expr::Macro(m) => block::never_returns(&m.mac),
+        Expr::Macro(m) => classify::never_returns(&m.mac),
         _ => false,
     };
     if never {

@@ -10,7 +10,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::attrs;
+use super::{attrs, classify};
 
 /// How one outer name is used.
 #[derive(Clone)]
@@ -327,7 +327,14 @@ impl Free {
 
 impl<'a> Visit<'a> for Free {
     fn visit_block(&mut self, block: &'a Block) {
+        let outside = std::mem::take(&mut self.uses);
         self.scoped(|s| block.stmts.iter().for_each(|stmt| s.visit_stmt(stmt)));
+        let mut inside = std::mem::replace(&mut self.uses, outside);
+        if classify::ends_the_call(&block.stmts) {
+            // Nothing behind the block misses what it moved.
+            inside.0.iter_mut().for_each(|(_, u)| u.by_value = false);
+        }
+        self.uses.merge(&inside);
     }
 
     fn visit_stmt(&mut self, stmt: &'a Stmt) {

@@ -80,6 +80,8 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
         plan: Vec::new(),
         host_statement: None,
         driver_uses: HashSet::new(),
+        conditional: HashSet::new(),
+        in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
         hint: None,
@@ -158,6 +160,10 @@ struct Transform<'a, 'e> {
     host_statement: Option<TokenStream>,
     /// Names that driver code uses: closures among them are kept there.
     driver_uses: HashSet<String>,
+    /// Names that are `()` where the `#[cfg]` of their `let` does not hold.
+    conditional: HashSet<String>,
+    /// Closures that segments make again.
+    in_segments: HashSet<String>,
     fresh: usize,
     /// Whether an attribute is wrong: what it would have meant is then unknown.
     misplaced: bool,

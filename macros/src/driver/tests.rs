@@ -117,3 +117,22 @@ fn a_closure_over_self_is_made_again_with_the_segments_own() {
     let again = body.rsplit_once("let norm").map(|(_, rest)| rest).unwrap_or_default();
     assert!(again.contains("&__self.w") && !again.contains("self.w, "), "{body}");
 }
+
+#[test]
+fn a_closure_over_one_of_its_own_name_is_refused_behind_a_boundary() {
+    let closures = |behind: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let f = |t: &Tensor<f32>| ops::scale(t, 2.0);
+                let f = |t: &Tensor<f32>| f(&f(t)?);
+                let h = f(x)?;
+                let a = #[eager] g(&h)?;
+                {behind}
+            }}"
+        ))
+        .2
+    };
+    assert_eq!(closures("ops::neg(&a)"), "");
+    let messages = closures("f(&a)");
+    assert!(messages.contains("the closure `f` captures `f`, which is shadowed here"), "{messages}");
+}

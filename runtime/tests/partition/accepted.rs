@@ -390,3 +390,100 @@ fn assigned_in_every_branch() {
         );
     }
 }
+
+/// A move in a branch that leaves the function.
+#[graphable]
+fn diverging_move(x: &Tensor<f32>, #[key] m: usize) -> Result<Tensor<f32>> {
+    let h = #[eager]
+    attention(x)?;
+    let b = if m == 0 {
+        drop(h);
+        return Err(ops::narrow(x, 5, 0, 1).unwrap_err());
+    } else {
+        ops::neg(&h)?
+    };
+    let a = #[eager]
+    attention(&b)?;
+    ops::add(&a, &ops::scale(&h, 3.0)?)
+}
+
+#[test]
+fn a_move_before_an_early_return() {
+    check!(
+        DivergingMoveGraph,
+        |rt| (),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let _ = (&m, n);
+            g.call(&step, &x, 1)
+        },
+        vec![2.0]
+    );
+    let mut rt = crate::support::runtime();
+    let g = DivergingMoveGraph::builder().build(&mut rt).unwrap();
+    let step = rt.step().unwrap();
+    let x = step.tensor(&[1], &[1.0]).unwrap();
+    assert!(g.call(&step, &x, 0).is_err());
+}
+
+/// A `move` closure over a value that is no `Copy`, for the driver and for segments.
+#[graphable]
+fn moving_closure(x: &Tensor<f32>, #[key] names: Vec<String>) -> Result<Tensor<f32>> {
+    let all = names.clone();
+    let width = move |i: usize| all.len() + i;
+    let mut h = ops::scale(x, width(1) as f32)?;
+    for _ in 0..width(0) {
+        let a = #[eager]
+        attention(&h)?;
+        h = ops::scale(&a, width(2) as f32)?;
+    }
+    Ok(h)
+}
+
+#[test]
+fn a_move_closure_for_driver_and_segments() {
+    check!(
+        MovingClosureGraph,
+        |rt| (),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let _ = (&m, n);
+            g.call(&step, &x, vec!["a".to_owned(), "b".to_owned()])
+        },
+        vec![48.0]
+    );
+}
+
+/// `let`s that exist under a condition only, and are used so behind a boundary.
+#[graphable]
+fn conditional_lets(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let h = ops::neg(x)?;
+    #[cfg(any())]
+    let extra = no_such_function(&h)?;
+    #[cfg(all())]
+    let more = ops::scale(&h, 2.0)?;
+    let y = ops::scale(&h, 10.0)?;
+    #[cfg(any())]
+    let y = no_such_function(&y)?;
+    let a = #[eager]
+    attention(&h)?;
+    #[cfg(any())]
+    let a = ops::add(&a, &extra)?;
+    #[cfg(all())]
+    let a = ops::add(&a, &more)?;
+    ops::add(&a, &y)
+}
+
+#[test]
+fn lets_under_a_condition() {
+    check!(
+        ConditionalLetsGraph,
+        |rt| (),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let _ = (&m, n);
+            g.call(&step, &x)
+        },
+        vec![-13.0]
+    );
+}
