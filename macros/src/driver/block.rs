@@ -15,6 +15,7 @@ enum Piece {
     /// A closure: kept only if driver code uses it.
     Closure {
         name: String,
+        id: Option<usize>,
         local: Box<Local>,
         /// The variables that it captures.
         variables: HashSet<String>,
@@ -29,8 +30,8 @@ impl Transform<'_, '_> {
         for piece in pieces {
             match piece {
                 Piece::Tokens(t) => out.extend(t),
-                Piece::Closure { name, local, variables } if self.driver_uses.contains(&name) => {
-                    let shared = self.in_segments.contains(&name);
+                Piece::Closure { name, id, local, variables } if self.driver_uses.contains(&name) => {
+                    let shared = id.is_some_and(|id| self.in_segments.contains(&id));
                     let local = Self::copying(&local, |n| shared && variables.contains(n));
                     out.extend(quote!(#[allow(unused_variables)] #local))
                 }
@@ -56,7 +57,9 @@ impl Transform<'_, '_> {
                     self.flush(&mut run, std::slice::from_ref(stmt), &mut out, after);
                     out.push(Piece::Tokens(self.tail_in_driver(expr, tail, after)));
                 }
-                Stmt::Macro(m) if rest.is_empty() && tail != Tail::Unit && classify::never_returns(&m.mac) => {
+                Stmt::Macro(m)
+                    if rest.is_empty() && tail != Tail::Unit && classify::never_returns(&m.mac) =>
+                {
                     let last = std::slice::from_ref(stmt);
                     self.flush(&mut run, last, &mut out, after);
                     self.in_driver(&free::of_stmts(last));
@@ -95,12 +98,13 @@ impl Transform<'_, '_> {
             if let Stmt::Local(local) = stmt
                 && let Some(name) = closure_name(local)
             {
+                let id = self.lookup(&name).map(|b| b.id);
                 let variables = local.init.iter().flat_map(|i| free::of_expr(&i.expr).0);
                 let variables = variables
                     .map(|(n, _)| n)
                     .filter(|n| self.lookup(n).is_some_and(|b| b.closure.is_none()))
                     .collect();
-                out.push(Piece::Closure { name, local: Box::new(local.clone()), variables });
+                out.push(Piece::Closure { name, id, local: Box::new(local.clone()), variables });
             }
         }
     }

@@ -47,7 +47,7 @@ impl Transform<'_, '_> {
                     captured.0.iter_mut().for_each(|(_, u)| u.whole = true);
                     uses.merge(&captured);
                 }
-                self.in_segments.insert(name.clone());
+                self.in_segments.extend(self.lookup(&name).map(|b| b.id));
                 found.push((name, local));
             }
         }
@@ -68,10 +68,31 @@ impl Transform<'_, '_> {
             if !copied.is_empty() {
                 let closure = &init.expr;
                 let copies = quote!(#(let #copied = ::core::clone::Clone::clone(&#copied);)*);
-                init.expr = Box::new(syn::parse_quote!({ #copies #closure }));
+                *init.expr = syn::parse_quote!({ #copies #closure });
             }
         }
         local
+    }
+
+    /// Host code's closure holds what it changes, and a segment in between could not read it.
+    pub(super) fn check_changing_closures(&mut self, uses: &Uses) {
+        for (name, u) in &uses.0 {
+            let Some(b) = self.lookup(name).filter(|b| b.mutable && self.in_segments.contains(&b.id)) else {
+                continue;
+            };
+            let inside = b.closure.as_ref().and_then(|l| l.init.as_ref()).map(|i| free::of_expr(&i.expr));
+            let changed = inside
+                .iter()
+                .flat_map(|uses| &uses.0)
+                .find(|(n, u)| u.assigned || u.touched && self.lookup(n).is_some_and(|b| b.mutable));
+            if let Some((changed, _)) = changed {
+                self.errors.push(
+                    Code::ChangingClosure, &u.ident,
+                    format!("the closure `{name}` changes `{changed}`, and both a segment and host code call it; each segment makes its closures anew"),
+                    format!("let only one of them call it, or change `{changed}` where it is meant, without a closure"),
+                );
+            }
+        }
     }
 
     /// Notes which variables the closures of a run mean.

@@ -162,8 +162,8 @@ struct Transform<'a, 'e> {
     driver_uses: HashSet<String>,
     /// Names that are `()` where the `#[cfg]` of their `let` does not hold.
     conditional: HashSet<String>,
-    /// Closures that segments make again.
-    in_segments: HashSet<String>,
+    /// Ids of closures that segments made again.
+    in_segments: HashSet<usize>,
     fresh: usize,
     /// Whether an attribute is wrong: what it would have meant is then unknown.
     misplaced: bool,
@@ -229,6 +229,7 @@ impl Transform<'_, '_> {
 
     /// Notes what driver code uses.
     fn in_driver(&mut self, uses: &free::Uses) {
+        self.check_changing_closures(uses);
         self.driver_uses.extend(uses.names().map(str::to_owned));
     }
 

@@ -136,3 +136,26 @@ fn a_closure_over_one_of_its_own_name_is_refused_behind_a_boundary() {
     let messages = closures("f(&a)");
     assert!(messages.contains("the closure `f` captures `f`, which is shadowed here"), "{messages}");
 }
+
+#[test]
+fn a_changing_closure_of_host_code_and_segments_is_refused() {
+    let calls = |host: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let mut i = 0usize;
+                let mut next = || {{ i += 1; i }};
+                let a = #[eager] g(x)?;
+                let b = ops::scale(&a, next() as f32)?;
+                #[host] let j = {host};
+                ops::scale(&b, j as f32)
+            }}"
+        ))
+        .2
+    };
+    assert_eq!(calls("i + 1"), "");
+    let messages = calls("next()");
+    assert!(
+        messages.contains("the closure `next` changes `i`, and both a segment and host code"),
+        "{messages}"
+    );
+}
