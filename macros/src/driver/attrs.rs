@@ -74,6 +74,11 @@ pub(crate) fn boundary(expr: &Expr) -> Option<Boundary<'_>> {
     })
 }
 
+/// `#[allow(…)]` and its like.
+pub(crate) fn is_lint_level(a: &Attribute) -> bool {
+    ["allow", "expect", "warn", "deny", "forbid"].iter().any(|level| a.path().is_ident(level))
+}
+
 /// Takes the attributes off an expression.
 pub(crate) fn take(expr: &mut Expr) -> Vec<Attribute> {
     of_mut(expr).map(std::mem::take).unwrap_or_default()

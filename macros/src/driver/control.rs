@@ -58,11 +58,15 @@ impl Transform<'_, '_> {
             if self.is_split(expr) {
                 match expr {
                     // `if … { … } else { … }?`: the branches give results, as the function does.
-                    Expr::Try(e) if tail != Tail::Unit && has_branches(&e.expr) => {
+                    Expr::Try(e) if has_branches(&e.expr) => {
                         // Each branch with its own `?`: their errors may be of several types.
                         let branches = with_question_mark(&e.expr, e.question_token);
                         let inner = self.tail_in_driver(&branches, Tail::Value, after);
-                        return quote!((#inner));
+                        return if tail == Tail::Unit {
+                            quote!({ let _ = #inner; })
+                        } else {
+                            quote!((#inner))
+                        };
                     }
                     Expr::Try(e) => {
                         let inner = self.tail_in_driver(&e.expr, Tail::Function, after);

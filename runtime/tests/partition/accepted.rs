@@ -203,7 +203,10 @@ fn attributed(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     #[allow(clippy::unit_arg)]
     #[eager]
     not_ten(&h)?;
-    ops::scale(&h, 2.0)
+    let y = ops::scale(&h, 2.0)?;
+    #[allow(clippy::needless_borrow)]
+    #[eager]
+    attention(&&y)
 }
 
 #[test]
@@ -247,6 +250,7 @@ fn one_question_mark(x: &Tensor<f32>) -> Result<Tensor<f32>, Failure> {
     } else {
         ops::neg(x)
     }?;
+    (if k > 50.0 { Err(Failure::Negative) } else { not_ten(x).map_err(Failure::Graph) })?;
     let z = match k {
         k if k < 0.0 => return Err(Failure::Negative),
         k if k < 4.0 => ops::scale(&y, 3.0),
