@@ -208,11 +208,19 @@ fn with_boundaries(
         FnArg::Receiver(_) => &this,
         FnArg::Typed(_) => &param.ident,
     });
+    let mutable = sig.inputs.iter().filter_map(|argument| match argument {
+        FnArg::Typed(typed) => match &*typed.pat {
+            Pat::Ident(p) => p.mutability.is_some().then_some(&p.ident),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    });
     let context = Context {
         name: signature.name.clone(),
         ret: &signature.ret,
         step: &signature.step,
         params: params.collect(),
+        mutable: mutable.collect(),
     };
     let driver = driver::expand(block, &context, errors);
     let parts = Parts { items: driver.plan_items, host_statement: driver.host_statement };
@@ -234,11 +242,21 @@ fn with_boundaries(
         let run = quote!(#callee(#(#arguments,)* #cx));
         return (Emitted { sig, body: quote!({ #statements }) }, parts, run);
     };
-    let mut names = Vec::new();
+    let (mut names, mut outlives) = (Vec::new(), Vec::new());
     let mut open = TokenStream::new();
+    let types: Vec<Ident> = signature.generics.type_params().map(|p| p.ident.clone()).collect();
+    let declared: Vec<Ident> = sig
+        .generics
+        .lifetimes()
+        .chain(&signature.lifetimes)
+        .map(|p| p.lifetime.ident.clone())
+        .chain([signature.step.ident.clone()])
+        .collect();
     if let FnArg::Typed(argument) = &mut sig.inputs[carrier] {
         let mut ty = (*argument.ty).clone();
         names = lifetimes::name_elided(&mut ty);
+        let declared = [declared, names.iter().map(|l| l.ident.clone()).collect()].concat();
+        outlives = lifetimes::outlives(&ty, &declared, &types);
         let graph = signature.sibling("Graph");
         let arguments = signature.type_arguments();
         *argument.ty = Type::Verbatim(quote!(impl #p::NeedsPiecewise<#step, #graph #arguments, #ty>));
@@ -252,6 +270,14 @@ fn with_boundaries(
     for name in &names {
         // An `impl Trait` argument does not imply the bounds that its parameters would.
         sig.generics.make_where_clause().predicates.push(parse_quote!(#step: #name));
+    }
+    // Nor what its references say of what they refer to.
+    let given = names.iter().map(|name| (step.ident.to_string(), name.ident.to_string()));
+    let given: Vec<_> = given.collect();
+    for (long, short, predicate) in outlives {
+        if !given.contains(&(long, short)) {
+            sig.generics.make_where_clause().predicates.push(predicate);
+        }
     }
     let run = quote!(#callee(#(#arguments),*));
     (Emitted { sig, body: quote!({ #open #statements }) }, parts, run)

@@ -5,7 +5,7 @@
 use proc_macro2::Span;
 use syn::{
     Block, GenericArgument, GenericParam, Generics, Ident, ItemTrait, Lifetime, LifetimeParam, PathArguments,
-    Receiver, Signature, Token, Type,
+    Receiver, Signature, Token, Type, WherePredicate,
     visit::{self, Visit},
     visit_mut::{self, VisitMut},
 };
@@ -154,7 +154,10 @@ impl VisitMut for Fill {
                 let step = self.argument();
                 arguments.args.insert(0, step);
             }
-            none @ PathArguments::None if WITHOUT_ELEMENT.iter().any(|t| last.ident == t) => {
+            // In a body rustc infers it, and the name may be the user's own.
+            none @ PathArguments::None
+                if self.anonymous && WITHOUT_ELEMENT.iter().any(|t| last.ident == t) =>
+            {
                 let step = self.argument();
                 *none = PathArguments::AngleBracketed(syn::parse_quote!(<#step>));
             }
@@ -225,6 +228,63 @@ pub(crate) fn name_elided(ty: &mut Type) -> Vec<Lifetime> {
     let mut names = Names(Vec::new());
     names.visit_type_mut(ty);
     names.0
+}
+
+/// What the references in a type say of what they refer to, which rustc implies for a parameter's type
+/// and for no other: in `&'a [&'b T]`, `'b: 'a`, `T: 'a` and `T: 'b`. Lifetimes and type parameters
+/// other than the given ones are bound inside the type. Each with its two names.
+pub(crate) fn outlives(
+    ty: &Type,
+    declared: &[Ident],
+    types: &[Ident],
+) -> Vec<(String, String, WherePredicate)> {
+    struct Inside<'a> {
+        declared: &'a [Ident],
+        types: &'a [Ident],
+        /// The references around.
+        around: Vec<Lifetime>,
+        found: Vec<(String, String, WherePredicate)>,
+    }
+    impl Inside<'_> {
+        fn note(&mut self, long: &str, predicate: impl Fn(&Lifetime) -> WherePredicate) {
+            for short in &self.around {
+                let pair = (long.to_owned(), short.ident.to_string());
+                if pair.0 != pair.1 && !self.found.iter().any(|(l, s, _)| *l == pair.0 && *s == pair.1) {
+                    self.found.push((pair.0, pair.1, predicate(short)));
+                }
+            }
+        }
+    }
+    impl<'ast> Visit<'ast> for Inside<'_> {
+        fn visit_type_reference(&mut self, reference: &'ast syn::TypeReference) {
+            let own = reference.lifetime.clone().filter(|l| self.declared.contains(&l.ident));
+            if let Some(own) = &own {
+                self.visit_lifetime(own);
+                self.around.push(own.clone());
+            }
+            self.visit_type(&reference.elem);
+            if own.is_some() {
+                self.around.pop();
+            }
+        }
+        fn visit_lifetime(&mut self, long: &'ast Lifetime) {
+            if self.declared.contains(&long.ident) {
+                self.note(&long.ident.to_string(), |short| syn::parse_quote!(#long: #short));
+            }
+        }
+        fn visit_path(&mut self, path: &'ast syn::Path) {
+            if let Some(first) = path.segments.first()
+                && (self.types.contains(&first.ident) || first.ident == "Self")
+            {
+                let long = &first.ident;
+                self.note(&long.to_string(), |short| syn::parse_quote!(#long: #short));
+            }
+            visit::visit_path(self, path);
+        }
+    }
+    let mut inside = Inside { declared, types, around: Vec::new(), found: Vec::new() };
+    inside.visit_type(ty);
+    inside.found
 }
 
 /// Whether `lifetime` occurs in the tokens.

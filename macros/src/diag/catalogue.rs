@@ -141,6 +141,7 @@ catalogue! {
     G080 MoveClosure Lint "A `move` closure over a variable that changes" "rustc's borrow checker for most; else wrong values, which `audit_every(n)` shows";
     G081 ShadowedCapture Lint "A closure whose captures are shadowed" "";
     G082 ConfusingName Lint "A name that means two things to the reader" "";
+    G083 ChangingClosure Lint "A closure that changes a variable, in a segment and in host code" "rustc's borrow checker (E0502)";
 
     G090 DeriveTarget Rule "A type that the derive cannot work on" "";
     G091 FieldRole Rule "A field whose attributes do not fit it" "";

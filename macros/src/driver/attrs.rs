@@ -74,6 +74,23 @@ pub(crate) fn boundary(expr: &Expr) -> Option<Boundary<'_>> {
     })
 }
 
+/// `#[allow(…)]` and its like.
+pub(crate) fn is_lint_level(a: &Attribute) -> bool {
+    ["allow", "expect", "warn", "deny", "forbid"].iter().any(|level| a.path().is_ident(level))
+}
+
+/// Takes the attributes off an expression.
+pub(crate) fn take(expr: &mut Expr) -> Vec<Attribute> {
+    of_mut(expr).map(std::mem::take).unwrap_or_default()
+}
+
+/// Gives an expression its attributes.
+pub(crate) fn put(expr: &mut Expr, attrs: Vec<Attribute>) {
+    if let Some(own) = of_mut(expr) {
+        *own = attrs;
+    }
+}
+
 /// The expression without our attributes.
 pub(crate) fn without_ours(expr: &Expr) -> Expr {
     let mut expr = expr.clone();
@@ -203,6 +220,12 @@ impl VisitMut for Keys {
         visit_mut::visit_local_mut(self, local);
     }
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+}
+
+/// The `#[cfg]` that holds where not all of these do.
+pub(crate) fn not(cfgs: &[Attribute]) -> proc_macro2::TokenStream {
+    let conditions = cfgs.iter().filter_map(|a| a.parse_args::<proc_macro2::TokenStream>().ok());
+    quote::quote!(#[cfg(not(all(#(#conditions),*)))])
 }
 
 /// The boundary that a `let`'s value is.

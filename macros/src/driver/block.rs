@@ -7,13 +7,19 @@ use quote::{quote, quote_spanned};
 use syn::{Expr, Local, Stmt};
 
 use super::{Binding, Tail, Transform, attrs, classify, ends, free, is_unit_like, span_of};
-use crate::diag::Code;
+use crate::{diag::Code, lints};
 
 /// Driver statements, some of which may turn out to be unnecessary.
 enum Piece {
     Tokens(TokenStream),
     /// A closure: kept only if driver code uses it.
-    Closure(String, Box<Local>),
+    Closure {
+        name: String,
+        id: Option<usize>,
+        local: Box<Local>,
+        /// The variables that it captures.
+        variables: HashSet<String>,
+    },
 }
 
 impl Transform<'_, '_> {
@@ -24,10 +30,12 @@ impl Transform<'_, '_> {
         for piece in pieces {
             match piece {
                 Piece::Tokens(t) => out.extend(t),
-                Piece::Closure(name, local) if self.driver_uses.contains(&name) => {
+                Piece::Closure { name, id, local, variables } if self.driver_uses.contains(&name) => {
+                    let shared = id.is_some_and(|id| self.in_segments.contains(&id));
+                    let local = Self::copying(&local, |n| shared && variables.contains(n));
                     out.extend(quote!(#[allow(unused_variables)] #local))
                 }
-                Piece::Closure(..) => {}
+                Piece::Closure { .. } => {}
             }
         }
         out
@@ -43,6 +51,19 @@ impl Transform<'_, '_> {
                 Stmt::Local(local) => {
                     self.guard(local, rest);
                     self.local(local, &stmts[at..], &mut run, &mut out, after);
+                }
+                // The block's value is that it never ends, which a segment's call would hide.
+                Stmt::Expr(expr @ Expr::Return(_), _) if rest.is_empty() && tail != Tail::Unit => {
+                    self.flush(&mut run, std::slice::from_ref(stmt), &mut out, after);
+                    out.push(Piece::Tokens(self.tail_in_driver(expr, tail, after)));
+                }
+                Stmt::Macro(m)
+                    if rest.is_empty() && tail != Tail::Unit && classify::never_returns(&m.mac) =>
+                {
+                    let last = std::slice::from_ref(stmt);
+                    self.flush(&mut run, last, &mut out, after);
+                    self.in_driver(&free::of_stmts(last));
+                    out.push(Piece::Tokens(quote!(#m)));
                 }
                 Stmt::Macro(m) if rest.is_empty() && m.semi_token.is_none() && tail != Tail::Unit => {
                     let expr = Expr::Macro(syn::ExprMacro { attrs: m.attrs.clone(), mac: m.mac.clone() });
@@ -77,7 +98,13 @@ impl Transform<'_, '_> {
             if let Stmt::Local(local) = stmt
                 && let Some(name) = closure_name(local)
             {
-                out.push(Piece::Closure(name, Box::new(local.clone())));
+                let id = self.lookup(&name).map(|b| b.id);
+                let variables = local.init.iter().flat_map(|i| free::of_expr(&i.expr).0);
+                let variables = variables
+                    .map(|(n, _)| n)
+                    .filter(|n| self.lookup(n).is_some_and(|b| b.closure.is_none()))
+                    .collect();
+                out.push(Piece::Closure { name, id, local: Box::new(local.clone()), variables });
             }
         }
     }
@@ -117,7 +144,7 @@ impl Transform<'_, '_> {
         let key = attrs::let_flag(&local.attrs, "key");
         let mut plain = local.clone();
         plain.attrs.retain(|a| !a.path().is_ident("host") && !a.path().is_ident("key") && !attrs::is_ours(a));
-        let binds = free::bound(&local.pat);
+        let binds = free::bound_by_let(local);
         let Some(init) = &local.init else {
             if self.depends_on_run(run, &free::Uses::default(), &binds) {
                 self.flush(run, from, out, after);
@@ -190,7 +217,7 @@ impl Transform<'_, '_> {
             quote!(else { #block })
         });
         out.push(Piece::Tokens(quote_spanned!(span_of(stmt)=> #(#own_attrs)* let #pat = #value #diverge;)));
-        self.bind_pat(&local.pat, tainted);
+        self.bind_all(&binds, tainted);
     }
 
     /// Bindings that code behind this point uses.
@@ -247,9 +274,16 @@ impl Transform<'_, '_> {
             out.push(Piece::Tokens(quote!(#left = #value;)));
             return;
         }
-        let tokens = self.tail_in_driver(expr, Tail::Unit, &live);
+        // Other attributes are allowed before a statement, and not before the value inside.
+        let (mut plain, mut own) = (expr.clone(), Vec::new());
+        if attrs::boundary(expr).is_some() {
+            let ours;
+            (ours, own) = attrs::take(&mut plain).into_iter().partition(attrs::is_ours);
+            attrs::put(&mut plain, ours);
+        }
+        let tokens = self.tail_in_driver(&plain, Tail::Unit, &live);
         self.note_assigned(&uses);
-        out.push(Piece::Tokens(quote!(#tokens;)));
+        out.push(Piece::Tokens(quote!(#(#own)* #tokens;)));
     }
 
     fn note_assigned(&mut self, uses: &free::Uses) {
@@ -290,7 +324,7 @@ impl Transform<'_, '_> {
             .to_string()
             .strip_prefix('_')
             .is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
-        let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr));
+        let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr) && !is_value(&i.expr));
         if named_so && called && attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
             self.errors.push_span(
                 Code::Guard,
@@ -305,10 +339,25 @@ impl Transform<'_, '_> {
     }
 }
 
+/// A value of the device, or a number or size of one: nothing that something waits for.
+fn is_value(expr: &Expr) -> bool {
+    match expr {
+        Expr::Try(e) => is_value(&e.expr),
+        Expr::Paren(e) => is_value(&e.expr),
+        Expr::Reference(e) => is_value(&e.expr),
+        Expr::MethodCall(m) => {
+            let plain = ["rank", "shape", "dims", "len", "numel", "dtype", "clone"];
+            plain.iter().any(|n| m.method == n) && m.args.iter().all(classify::call_free)
+        }
+        Expr::Index(i) => is_value(&i.expr),
+        other => matches!(other, Expr::Call(_)) && lints::is_operation(other),
+    }
+}
+
 /// The names that a top-level statement binds.
 pub(super) fn bound_by(stmt: &Stmt) -> Vec<free::Bound> {
     match stmt {
-        Stmt::Local(l) => free::bound(&l.pat),
+        Stmt::Local(l) => free::bound_by_let(l),
         _ => Vec::new(),
     }
 }
@@ -319,7 +368,7 @@ pub(super) fn closure_name(local: &Local) -> Option<String> {
     if !matches!(&*init.expr, Expr::Closure(_)) {
         return None;
     }
-    free::bound(&local.pat).first().map(|b| b.ident.to_string())
+    free::bound_by_let(local).first().map(|b| b.ident.to_string())
 }
 
 /// The type of a `let` whose value is a region: generic values, as of `collect`, are found by it.
@@ -352,15 +401,5 @@ fn ends_in_brace(tokens: &TokenStream) -> bool {
 
 /// Whether statements without boundaries end in an error or a panic, and nothing else leaves.
 fn only_fails(stmts: &[Stmt]) -> bool {
-    let panics = |m: &syn::Macro| {
-        let name = m.path.segments.last().map(|s| s.ident.to_string());
-        name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))
-    };
-    let fails = match stmts.last() {
-        Some(Stmt::Expr(Expr::Return(_), _)) => true,
-        Some(Stmt::Expr(Expr::Macro(m), _)) => panics(&m.mac),
-        Some(Stmt::Macro(m)) => panics(&m.mac),
-        _ => false,
-    };
-    fails && !stmts.iter().any(|s| classify::leaves(s) || classify::has_boundary(s))
+    classify::ends_the_call(stmts) && !stmts.iter().any(|s| classify::leaves(s) || classify::has_boundary(s))
 }

@@ -77,7 +77,11 @@ impl Transform<'_, '_> {
         let p = crate::krate::private();
         let krate = crate::krate::krate();
         let args = attrs::eager_args(attr, self.errors);
-        let inner = attrs::without_ours(expr);
+        let mut inner = attrs::without_ours(expr);
+        // Allowed before a statement, and not before a value.
+        let (levels, others): (Vec<_>, Vec<_>) =
+            attrs::take(&mut inner).into_iter().partition(attrs::is_lint_level);
+        attrs::put(&mut inner, others);
         let support = match &args.support {
             Some(level) => quote_spanned!(level.span()=> #p::Support::#level),
             None => quote!(#p::Support::Never),
@@ -99,6 +103,7 @@ impl Transform<'_, '_> {
                 let #region = #cx.eager(#site, #support)?;
                 #capability
                 #[allow(unreachable_code, clippy::let_unit_value)]
+                #(#levels)*
                 let #value #hint = #inner;
                 (&&&#p::Finish::new(#value)).finish(#region)?
             }

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
+use quote::quote;
 use syn::{Expr, Local, Stmt};
 
-use super::{Transform, block, free, free::Uses};
+use super::{Binding, Transform, block, free, free::Uses};
 use crate::diag::Code;
 
 impl Transform<'_, '_> {
@@ -46,12 +47,52 @@ impl Transform<'_, '_> {
                     captured.0.iter_mut().for_each(|(_, u)| u.whole = true);
                     uses.merge(&captured);
                 }
+                self.in_segments.extend(self.lookup(&name).map(|b| b.id));
                 found.push((name, local));
             }
         }
         // What is found later was captured by what was found earlier.
         found.reverse();
         found.into_iter().map(|(_, l)| l).collect()
+    }
+
+    /// A `move` closure that keeps copies of those variables which later code needs as well.
+    pub(super) fn copying(local: &Local, needed: impl Fn(&str) -> bool) -> Local {
+        let mut local = local.clone();
+        if let Some(init) = &mut local.init
+            && matches!(&*init.expr, Expr::Closure(c) if c.capture.is_some())
+        {
+            let uses = free::of_expr(&init.expr);
+            let copied: Vec<&Ident> =
+                uses.0.iter().filter(|(n, _)| n != "self" && needed(n)).map(|(_, u)| &u.ident).collect();
+            if !copied.is_empty() {
+                let closure = &init.expr;
+                let copies = quote!(#(let #copied = ::core::clone::Clone::clone(&#copied);)*);
+                *init.expr = syn::parse_quote!({ #copies #closure });
+            }
+        }
+        local
+    }
+
+    /// Host code's closure holds what it changes, and a segment in between could not read it.
+    pub(super) fn check_changing_closures(&mut self, uses: &Uses) {
+        for (name, u) in &uses.0 {
+            let Some(b) = self.lookup(name).filter(|b| b.mutable && self.in_segments.contains(&b.id)) else {
+                continue;
+            };
+            let inside = b.closure.as_ref().and_then(|l| l.init.as_ref()).map(|i| free::of_expr(&i.expr));
+            let changed = inside
+                .iter()
+                .flat_map(|uses| &uses.0)
+                .find(|(n, u)| u.assigned || u.touched && self.lookup(n).is_some_and(|b| b.mutable));
+            if let Some((changed, _)) = changed {
+                self.errors.push(
+                    Code::ChangingClosure, &u.ident,
+                    format!("the closure `{name}` changes `{changed}`, and both a segment and host code call it; each segment makes its closures anew"),
+                    format!("let only one of them call it, or change `{changed}` where it is meant, without a closure"),
+                );
+            }
+        }
     }
 
     /// Notes which variables the closures of a run mean.
@@ -62,12 +103,16 @@ impl Transform<'_, '_> {
     pub(super) fn note_capture(&mut self, stmt: &Stmt) {
         let Stmt::Local(local) = stmt else { return };
         let (Some(name), Some(init)) = (block::closure_name(local), &local.init) else { return };
-        let Some(id) = self.lookup(&name).map(|b| b.id) else { return };
-        let captured = free::of_expr(&init.expr)
-            .names()
-            .filter_map(|n| Some((n.to_owned(), self.lookup(n)?.id)))
-            .collect();
-        self.captured.insert(id, captured);
+        // Closures are bound before their run is written, so a later one may have the name already.
+        let new = |b: &Binding| b.closure.is_some() && !self.captured.contains_key(&b.id);
+        let Some(own) = self.names.iter().position(|b| b.name == name && new(b)) else { return };
+        let meant = |n: &str| {
+            let before = |(at, b): &(usize, &Binding)| b.name == n && (b.closure.is_none() || *at < own);
+            self.names.iter().enumerate().rev().find(before).map(|(_, b)| b.id)
+        };
+        let names = free::of_expr(&init.expr);
+        let captured = names.names().filter_map(|n| Some((n.to_owned(), meant(n)?))).collect();
+        self.captured.insert(self.names[own].id, captured);
     }
 
     /// A closure that is made anew in a segment must find the variables that it meant.

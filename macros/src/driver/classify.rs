@@ -101,6 +101,22 @@ impl<'a> Visit<'a> for Jumps {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
+/// Whether a macro is known to end in a panic or an error.
+pub(super) fn never_returns(m: &syn::Macro) -> bool {
+    let name = m.path.segments.last().map(|s| s.ident.to_string());
+    name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))
+}
+
+/// Whether statements end in a `return`, or in a macro that never returns.
+pub(super) fn ends_the_call(stmts: &[Stmt]) -> bool {
+    match stmts.last() {
+        Some(Stmt::Expr(Expr::Return(_), _)) => true,
+        Some(Stmt::Expr(Expr::Macro(m), _)) => never_returns(&m.mac),
+        Some(Stmt::Macro(m)) => never_returns(&m.mac),
+        _ => false,
+    }
+}
+
 /// `Err(…)`.
 fn is_err(expr: &Expr) -> bool {
     matches!(expr, Expr::Call(c) if constructor_name(c).as_deref() == Some("Err"))

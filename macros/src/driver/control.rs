@@ -11,7 +11,8 @@ use super::{Tail, Transform, attrs, classify, ends, free};
 impl Transform<'_, '_> {
     /// An expression in value position that may make device calls: those become a segment.
     pub(super) fn tail_expr(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
-        if self.is_split(expr) || classify::call_free(expr) {
+        let jumps = matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_));
+        if jumps || self.is_split(expr) || classify::call_free(expr) {
             return self.tail_in_driver(expr, tail, after);
         }
         let tokens = if tail == Tail::Unit {
@@ -57,6 +58,16 @@ impl Transform<'_, '_> {
             if self.is_split(expr) {
                 match expr {
                     // `if … { … } else { … }?`: the branches give results, as the function does.
+                    Expr::Try(e) if has_branches(&e.expr) => {
+                        // Each branch with its own `?`: their errors may be of several types.
+                        let branches = with_question_mark(&e.expr, e.question_token);
+                        let inner = self.tail_in_driver(&branches, Tail::Value, after);
+                        return if tail == Tail::Unit {
+                            quote!({ let _ = #inner; })
+                        } else {
+                            quote!((#inner))
+                        };
+                    }
                     Expr::Try(e) => {
                         let inner = self.tail_in_driver(&e.expr, Tail::Function, after);
                         return quote!((#inner)?);
@@ -85,12 +96,15 @@ impl Transform<'_, '_> {
         let own = attrs::of(expr);
         match expr {
             Expr::If(e) => {
+                // What one branch assigns is not assigned in the other.
+                let before = self.assigned.clone();
                 let (cond, then) = self.scoped(|t| {
                     let cond = t.driver_expr(&e.cond);
                     t.bind_conditions(&e.cond);
                     let tail = if e.else_branch.is_none() { Tail::Unit } else { tail };
                     (cond, t.block(&e.then_branch.stmts, tail, after))
                 });
+                let after_then = std::mem::replace(&mut self.assigned, before);
                 let other = e.else_branch.as_ref().map(|(_, other)| {
                     let tokens = match &**other {
                         Expr::Block(b) if b.attrs.is_empty() && b.label.is_none() => {
@@ -105,15 +119,18 @@ impl Transform<'_, '_> {
                     };
                     quote!(else #tokens)
                 });
+                self.assigned.extend(after_then);
                 quote!(#(#own)* if #cond { #then } #other)
             }
             Expr::Match(e) => {
                 let scrutinee = self.driver_expr(&e.expr);
                 let tainted = self.is_tainted(&free::of_expr(&e.expr)) || attrs::boundary(&e.expr).is_some();
+                let (before, mut assigned) = (self.assigned.clone(), HashSet::new());
                 let arms: Vec<TokenStream> = e
                     .arms
                     .iter()
                     .map(|arm| {
+                        assigned.extend(std::mem::replace(&mut self.assigned, before.clone()));
                         self.scoped(|t| {
                             t.bind_pat(&arm.pat, tainted);
                             let (attrs, pat) = (&arm.attrs, &arm.pat);
@@ -132,6 +149,7 @@ impl Transform<'_, '_> {
                         })
                     })
                     .collect();
+                self.assigned.extend(assigned);
                 quote!(#(#own)* match #scrutinee { #(#arms)* })
             }
             Expr::ForLoop(e) => {
@@ -140,7 +158,7 @@ impl Transform<'_, '_> {
                 let live = self.around_loop(expr, after);
                 let (label, pat) = (&e.label, &e.pat);
                 let body = self.scoped(|t| {
-                    t.bind_pat(pat, tainted);
+                    t.bind_all(&free::bound_always(pat), tainted);
                     t.block(&e.body.stmts, Tail::Unit, &live)
                 });
                 quote!(#(#own)* #label for #pat in #iter { #body })
@@ -195,5 +213,74 @@ impl Transform<'_, '_> {
             Expr::Paren(p) => self.bind_conditions(&p.expr),
             _ => {}
         }
+    }
+}
+
+/// `if` and `match` whose branches end in values, and blocks around them.
+fn has_branches(expr: &Expr) -> bool {
+    if !attrs::of(expr).is_empty() {
+        return false;
+    }
+    match expr {
+        Expr::If(e) => e.else_branch.is_some(),
+        Expr::Match(_) => true,
+        Expr::Paren(e) => has_branches(&e.expr),
+        Expr::Block(e) => e.label.is_none(),
+        _ => false,
+    }
+}
+
+/// The expression with `?` behind the values of its branches, in place of one behind the whole.
+fn with_question_mark(expr: &Expr, mark: syn::Token![?]) -> Expr {
+    let mut expr = expr.clone();
+    if has_branches(&expr) {
+        match &mut expr {
+            Expr::If(e) => {
+                end_in_question_mark(&mut e.then_branch, mark);
+                if let Some((_, other)) = &mut e.else_branch {
+                    **other = with_question_mark(other, mark);
+                }
+            }
+            Expr::Match(e) => {
+                e.arms.iter_mut().for_each(|arm| {
+                    *arm.body = with_question_mark(&arm.body, mark);
+                    arm.comma.get_or_insert_default();
+                });
+            }
+            Expr::Paren(e) => *e.expr = with_question_mark(&e.expr, mark),
+            Expr::Block(e) => end_in_question_mark(&mut e.block, mark),
+            _ => {}
+        }
+        return expr;
+    }
+    let never = match &expr {
+        Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => true,
+        Expr::Macro(m) => classify::never_returns(&m.mac),
+        _ => false,
+    };
+    if never {
+        return expr;
+    }
+    // `#[eager] f(x)` is `#[eager] f(x)?`.
+    let own = attrs::take(&mut expr);
+    let expr = match expr {
+        Expr::Path(_) | Expr::Call(_) | Expr::MethodCall(_) | Expr::Field(_) | Expr::Macro(_) => expr,
+        other => syn::parse_quote!((#other)),
+    };
+    Expr::Try(syn::ExprTry { attrs: own, expr: Box::new(expr), question_token: mark })
+}
+
+fn end_in_question_mark(block: &mut syn::Block, mark: syn::Token![?]) {
+    match block.stmts.last_mut() {
+        Some(Stmt::Expr(e, None)) => *e = with_question_mark(e, mark),
+        Some(last) => {
+            if let Stmt::Macro(m) = last
+                && m.semi_token.is_none()
+            {
+                let value = Expr::Macro(syn::ExprMacro { attrs: m.attrs.clone(), mac: m.mac.clone() });
+                *last = Stmt::Expr(with_question_mark(&value, mark), None);
+            }
+        }
+        None => {}
     }
 }

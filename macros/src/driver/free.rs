@@ -10,7 +10,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::attrs;
+use super::{attrs, classify};
 
 /// How one outer name is used.
 #[derive(Clone)]
@@ -104,17 +104,36 @@ pub(crate) struct Bound {
     pub(crate) by_ref: bool,
 }
 
-/// The names that a pattern binds. A single capitalised name is a constant or a unit variant.
+/// The names that a pattern binds which may not match. A single capitalised name is a constant or a
+/// unit variant.
 pub(crate) fn bound(pat: &Pat) -> Vec<Bound> {
-    struct Names(Vec<Bound>);
+    names(pat, true)
+}
+
+/// The names that a pattern binds which always matches: capitalised ones as well.
+pub(crate) fn bound_always(pat: &Pat) -> Vec<Bound> {
+    names(pat, false)
+}
+
+/// The names that a `let` binds.
+pub(crate) fn bound_by_let(local: &Local) -> Vec<Bound> {
+    names(&local.pat, local.init.as_ref().is_some_and(|i| i.diverge.is_some()))
+}
+
+fn names(pat: &Pat, refutable: bool) -> Vec<Bound> {
+    struct Names {
+        refutable: bool,
+        found: Vec<Bound>,
+    }
     impl<'a> Visit<'a> for Names {
         fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
-            let constant = p.subpat.is_none()
+            let constant = self.refutable
+                && p.subpat.is_none()
                 && p.mutability.is_none()
                 && p.by_ref.is_none()
                 && p.ident.to_string().starts_with(char::is_uppercase);
             if !constant {
-                self.0.push(Bound {
+                self.found.push(Bound {
                     ident: p.ident.clone(),
                     mutable: p.mutability.is_some() && p.by_ref.is_none(),
                     by_ref: p.by_ref.is_some(),
@@ -124,9 +143,9 @@ pub(crate) fn bound(pat: &Pat) -> Vec<Bound> {
         }
         fn visit_expr(&mut self, _: &'a Expr) {}
     }
-    let mut names = Names(Vec::new());
+    let mut names = Names { refutable, found: Vec::new() };
     names.visit_pat(pat);
-    names.0
+    names.found
 }
 
 /// `x` of `x`, when the expression is one plain name.
@@ -177,8 +196,8 @@ impl Free {
         self.scopes.iter().any(|s| s.contains(&name))
     }
 
-    fn bind(&mut self, pat: &Pat) {
-        let names = bound(pat).into_iter().map(|b| b.ident.to_string());
+    fn bind(&mut self, bound: Vec<Bound>) {
+        let names = bound.into_iter().map(|b| b.ident.to_string());
         if let Some(scope) = self.scopes.last_mut() {
             scope.extend(names);
         }
@@ -308,7 +327,14 @@ impl Free {
 
 impl<'a> Visit<'a> for Free {
     fn visit_block(&mut self, block: &'a Block) {
+        let outside = std::mem::take(&mut self.uses);
         self.scoped(|s| block.stmts.iter().for_each(|stmt| s.visit_stmt(stmt)));
+        let mut inside = std::mem::replace(&mut self.uses, outside);
+        if classify::ends_the_call(&block.stmts) {
+            // Nothing behind the block misses what it moved.
+            inside.0.iter_mut().for_each(|(_, u)| u.by_value = false);
+        }
+        self.uses.merge(&inside);
     }
 
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
@@ -327,7 +353,7 @@ impl<'a> Visit<'a> for Free {
                 self.visit_expr(diverge);
             }
         }
-        self.bind(&local.pat);
+        self.bind(bound_by_let(local));
     }
 
     fn visit_macro(&mut self, mac: &'a syn::Macro) {
@@ -336,7 +362,7 @@ impl<'a> Visit<'a> for Free {
 
     fn visit_arm(&mut self, arm: &'a syn::Arm) {
         self.scoped(|s| {
-            s.bind(&arm.pat);
+            s.bind(bound(&arm.pat));
             if let Some((_, guard)) = &arm.guard {
                 s.visit_expr(guard);
             }
@@ -438,17 +464,17 @@ impl<'a> Visit<'a> for Free {
             }),
             Expr::Let(l) => {
                 self.visit_expr(&l.expr);
-                self.bind(&l.pat);
+                self.bind(bound(&l.pat));
             }
             Expr::ForLoop(f) => {
                 self.value(&f.expr);
                 self.scoped(|s| {
-                    s.bind(&f.pat);
+                    s.bind(bound_always(&f.pat));
                     s.visit_block(&f.body);
                 });
             }
             Expr::Closure(c) => self.scoped(|s| {
-                c.inputs.iter().for_each(|p| s.bind(p));
+                c.inputs.iter().for_each(|p| s.bind(bound_always(p)));
                 s.value(&c.body);
             }),
             Expr::Macro(m) => self.tokens(&m.mac.tokens),

@@ -31,6 +31,8 @@ pub(crate) struct Context<'a> {
     pub(crate) step: &'a syn::Lifetime,
     /// Names of its parameters (`self` too, for methods).
     pub(crate) params: Vec<&'a Ident>,
+    /// Those of them that are declared `mut`.
+    pub(crate) mutable: Vec<&'a Ident>,
 }
 
 /// A driver.
@@ -63,7 +65,13 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
             .params
             .iter()
             .enumerate()
-            .map(|(id, p)| Binding { name: p.to_string(), id, mutable: false, closure: None, uninit: false })
+            .map(|(id, p)| Binding {
+                name: p.to_string(),
+                id,
+                mutable: context.mutable.contains(p),
+                closure: None,
+                uninit: false,
+            })
             .collect(),
         next_id: context.params.len(),
         tainted: HashSet::new(),
@@ -72,6 +80,8 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
         plan: Vec::new(),
         host_statement: None,
         driver_uses: HashSet::new(),
+        conditional: HashSet::new(),
+        in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
         hint: None,
@@ -150,6 +160,10 @@ struct Transform<'a, 'e> {
     host_statement: Option<TokenStream>,
     /// Names that driver code uses: closures among them are kept there.
     driver_uses: HashSet<String>,
+    /// Names that are `()` where the `#[cfg]` of their `let` does not hold.
+    conditional: HashSet<String>,
+    /// Ids of closures that segments made again.
+    in_segments: HashSet<usize>,
     fresh: usize,
     /// Whether an attribute is wrong: what it would have meant is then unknown.
     misplaced: bool,
@@ -169,9 +183,13 @@ impl Transform<'_, '_> {
         id
     }
 
-    /// Binds the names of a pattern; tainted ones are values of eager code.
+    /// Binds the names of a pattern that may not match; tainted ones are values of eager code.
     fn bind_pat(&mut self, pat: &syn::Pat, tainted: bool) {
-        for b in free::bound(pat) {
+        self.bind_all(&free::bound(pat), tainted);
+    }
+
+    fn bind_all(&mut self, bound: &[free::Bound], tainted: bool) {
+        for b in bound {
             let id = self.bind(b.ident.to_string(), b.mutable);
             if tainted {
                 self.tainted.insert(id);
@@ -211,6 +229,7 @@ impl Transform<'_, '_> {
 
     /// Notes what driver code uses.
     fn in_driver(&mut self, uses: &free::Uses) {
+        self.check_changing_closures(uses);
         self.driver_uses.extend(uses.names().map(str::to_owned));
     }
 

@@ -13,6 +13,9 @@ use super::{
 /// A name that a run binds at its top level and later code needs.
 pub(super) struct Out {
     pub(super) bound: Bound,
+    /// The `#[cfg]`s of its `let`, and whether the name means nothing where they do not hold.
+    pub(super) cfgs: Vec<syn::Attribute>,
+    pub(super) fresh: bool,
 }
 
 /// What happens with the `let`s of a run that later code needs.
@@ -47,7 +50,7 @@ impl Transform<'_, '_> {
         let mut seen: HashSet<String> = HashSet::new();
         for (at, stmt) in run.iter().enumerate().rev() {
             let Stmt::Local(local) = stmt else { continue };
-            let bound = free::bound(&local.pat);
+            let bound = free::bound_by_let(local);
             let wanted: Vec<&Bound> = bound
                 .iter()
                 .filter(|b| needed.contains(&b.ident.to_string()) && !seen.contains(&b.ident.to_string()))
@@ -56,6 +59,7 @@ impl Transform<'_, '_> {
                 seen.extend(bound.iter().map(|b| b.ident.to_string()));
                 continue;
             }
+            let cfgs: Vec<_> = local.attrs.iter().filter(|a| a.path().is_ident("cfg")).cloned().collect();
             let init = local.init.as_ref();
             let again = init.is_some_and(|i| {
                 i.diverge.is_none()
@@ -80,7 +84,16 @@ impl Transform<'_, '_> {
                     outs.again.insert(0, local);
                 }
             } else {
-                outs.carried.extend(wanted.into_iter().map(|b| Out { bound: b.clone() }));
+                let earlier: Vec<Bound> = run[..at].iter().flat_map(block::bound_by).collect();
+                outs.carried.extend(wanted.into_iter().map(|b| {
+                    let known = self.lookup(&b.ident.to_string()).is_some();
+                    let fresh = !known && earlier.iter().all(|e| e.ident != b.ident);
+                    Out { bound: b.clone(), cfgs: cfgs.clone(), fresh }
+                }));
+            }
+            if !cfgs.is_empty() {
+                // Where they do not hold, the name means what it meant before.
+                continue;
             }
             seen.extend(bound.iter().map(|b| b.ident.to_string()));
         }

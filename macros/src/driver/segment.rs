@@ -123,7 +123,11 @@ impl Transform<'_, '_> {
                     replace.this = Some(this);
                 } else {
                     let mutability = change.then(|| quote!(mut));
-                    let allow = change.then(|| quote!(#[allow(unused_mut, unused_assignments)]));
+                    let allow = if self.conditional.contains(name) {
+                        Some(quote!(#[allow(unused_mut, unused_assignments, unused_variables)]))
+                    } else {
+                        change.then(|| quote!(#[allow(unused_mut, unused_assignments)]))
+                    };
                     lets.extend(quote_spanned!(shown=> #allow let #mutability #ident = #source.copy();));
                     if u.by_value {
                         moved.push(ident.clone());
@@ -167,9 +171,23 @@ impl Transform<'_, '_> {
                 None => out_values.push(quote!(#ident)),
             }
         }
-        for Out { bound } in &outs.carried {
+        for Out { bound, cfgs, fresh } in &outs.carried {
             let ident = &bound.ident;
             let mutability = bound.mutable.then(|| quote!(mut));
+            if !cfgs.is_empty() {
+                let (o, otherwise) = (self.fresh("o"), attrs::not(cfgs));
+                out_names.push(ident.to_string());
+                out_values.push(quote!({ #(#cfgs)* { #ident } #otherwise { () } }));
+                assigns.extend(quote!(#(#cfgs)* #[allow(unused_mut)] let #mutability #ident = #o;));
+                if *fresh {
+                    self.conditional.insert(ident.to_string());
+                    assigns.extend(quote!(#otherwise #[allow(unused_variables)] let #ident = #o;));
+                } else {
+                    assigns.extend(quote!(#otherwise let _ = #o;));
+                }
+                out_patterns.push(quote!(#o));
+                continue;
+            }
             if out_names.contains(&ident.to_string()) {
                 // It shadows an outer variable that is assigned first.
                 let o = self.fresh("o");
@@ -191,10 +209,15 @@ impl Transform<'_, '_> {
             for (_, tokens) in captures.iter().filter(|(c, _)| *c == at) {
                 body.extend(tokens.clone());
             }
-            let mut stmt = stmt.clone();
+            let closure = matches!(stmt, Stmt::Local(l) if block::closure_name(l).is_some());
+            let mut stmt = match stmt {
+                Stmt::Local(l) if closure => {
+                    Stmt::Local(Self::copying(l, |name| out_names.iter().any(|n| n == name)))
+                }
+                other => other.clone(),
+            };
             replace.visit_stmt_mut(&mut stmt);
             attrs::Keys.visit_stmt_mut(&mut stmt);
-            let closure = matches!(&stmt, Stmt::Local(l) if block::closure_name(l).is_some());
             // It may be used only by a later segment, which has its own copy.
             let allow = closure.then(|| quote!(#[allow(unused_variables)]));
             body.extend(quote!(#allow #stmt));

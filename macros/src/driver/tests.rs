@@ -19,7 +19,7 @@ fn driver(item: &str) -> (String, usize, String) {
             syn::FnArg::Receiver(_) => Some(&this),
         })
         .collect();
-    let context = Context { name: f.sig.ident.to_string(), ret, step: &step, params };
+    let context = Context { name: f.sig.ident.to_string(), ret, step: &step, params, mutable: Vec::new() };
     let mut errors = Errors::default();
     let d = expand(&f.block, &context, &mut errors);
     let messages = errors.finish().to_string();
@@ -116,4 +116,46 @@ fn a_closure_over_self_is_made_again_with_the_segments_own() {
     assert_eq!(messages, "");
     let again = body.rsplit_once("let norm").map(|(_, rest)| rest).unwrap_or_default();
     assert!(again.contains("&__self.w") && !again.contains("self.w, "), "{body}");
+}
+
+#[test]
+fn a_closure_over_one_of_its_own_name_is_refused_behind_a_boundary() {
+    let closures = |behind: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let f = |t: &Tensor<f32>| ops::scale(t, 2.0);
+                let f = |t: &Tensor<f32>| f(&f(t)?);
+                let h = f(x)?;
+                let a = #[eager] g(&h)?;
+                {behind}
+            }}"
+        ))
+        .2
+    };
+    assert_eq!(closures("ops::neg(&a)"), "");
+    let messages = closures("f(&a)");
+    assert!(messages.contains("the closure `f` captures `f`, which is shadowed here"), "{messages}");
+}
+
+#[test]
+fn a_changing_closure_of_host_code_and_segments_is_refused() {
+    let calls = |host: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let mut i = 0usize;
+                let mut next = || {{ i += 1; i }};
+                let a = #[eager] g(x)?;
+                let b = ops::scale(&a, next() as f32)?;
+                #[host] let j = {host};
+                ops::scale(&b, j as f32)
+            }}"
+        ))
+        .2
+    };
+    assert_eq!(calls("i + 1"), "");
+    let messages = calls("next()");
+    assert!(
+        messages.contains("the closure `next` changes `i`, and both a segment and host code"),
+        "{messages}"
+    );
 }

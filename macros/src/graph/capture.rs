@@ -7,13 +7,18 @@ use super::{Form, Graph, local};
 use crate::{
     kinds::Kind,
     krate::{krate, private},
+    lifetimes::mentions,
+    signature::Param,
 };
 
 impl Graph<'_> {
-    /// Nothing for a function that takes outputs of other functions: they cannot be made up.
+    /// Nothing for a function that takes outputs of other functions, or keys that live as long as the
+    /// step: they cannot be made up, as the steps are made here.
     pub(super) fn capture(&self) -> TokenStream {
         let sig = self.sig;
-        if sig.params.iter().any(|p| matches!(p.kind, Kind::Output)) || !sig.bounds.is_empty() {
+        let in_step = |p: &Param| !p.kind.is_input() && mentions(&p.ty, &sig.step);
+        let made_up = |p: &Param| !matches!(p.kind, Kind::Output) && !in_step(p);
+        if !sig.params.iter().all(made_up) || !sig.bounds.is_empty() {
             return TokenStream::new();
         }
         let (k, p) = (krate(), private());

@@ -28,6 +28,11 @@ pub(super) fn gives_tensor(expr: &Expr) -> bool {
     operation(call).is_some_and(|f| !NO_TENSOR.iter().any(|n| f == n))
 }
 
+/// Whether the expression is `ops::f(…)`.
+pub(crate) fn is_operation(expr: &Expr) -> bool {
+    matches!(bare(expr), Expr::Call(call) if operation(call).is_some())
+}
+
 /// The first `ops::f(…)` of an expression, outside closures and regions.
 pub(crate) fn device_call(expr: &Expr) -> Option<&ExprCall> {
     struct Search<'a>(Option<&'a ExprCall>);

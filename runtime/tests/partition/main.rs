@@ -3,6 +3,7 @@
 
 #![allow(clippy::drop_non_drop, reason = "dropping a step says where it ends")]
 
+mod accepted;
 mod branches;
 mod carry;
 mod corners;

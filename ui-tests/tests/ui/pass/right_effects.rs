@@ -212,4 +212,20 @@ mod g082 {
     }
 }
 
+mod g083 {
+    use graphable::prelude::*;
+
+    #[graphable]
+    fn decode(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let mut i = 0;
+        let a = #[eager]
+        ops::neg(x)?;
+        i += 1;
+        let b = ops::scale(&a, i as f32)?;
+        #[host]
+        let j = i + 1;
+        ops::scale(&b, j as f32)
+    }
+}
+
 fn main() {}
