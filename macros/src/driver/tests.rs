@@ -117,3 +117,19 @@ fn a_closure_over_self_is_made_again_with_the_segments_own() {
     let again = body.rsplit_once("let norm").map(|(_, rest)| rest).unwrap_or_default();
     assert!(again.contains("&__self.w") && !again.contains("self.w, "), "{body}");
 }
+
+#[test]
+fn an_assigned_value_of_eager_code_enters_segments_as_one() {
+    for assignment in ["k = n;", "[k, i] = [n, 0.0];", "(k, i) = #[eager(cx)] pair(x)?;", "k += n;"] {
+        let (body, _, messages) = driver(&format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let (mut k, mut i) = (0.0, 0.0);
+                let n = #[eager(cx)] cx.item(x)?;
+                {assignment}
+                ops::scale(x, k)
+            }}"
+        ));
+        assert_eq!(messages, "");
+        assert!(body.contains("EagerEntersSegment::enter(&k)"), "{assignment}: {body}");
+    }
+}

@@ -489,7 +489,8 @@ struct Qkv<'s> {
 
 #[graphable(helper)]
 fn qkv(x: &Tensor<f32>) -> Result<Qkv<'_>> {
-    Ok(Qkv { q: x.clone(), bias: Some(ops::scale(x, 10.0)?), list: vec![x.clone(), ops::scale(x, 100.0)?] })
+    let list = vec![ops::scale(x, 1.0)?, ops::scale(x, 100.0)?];
+    Ok(Qkv { q: ops::scale(x, 1.0)?, bias: Some(ops::scale(x, 10.0)?), list })
 }
 
 /// Fields moved out of a result: by a branch, a `match`, a method and a loop.
