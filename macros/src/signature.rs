@@ -80,6 +80,10 @@ impl Signature {
         let bare = sig.ident.to_string().trim_start_matches("r#").to_owned();
         let (name, prefix) = match owner {
             Some(o) => (format!("{}::{bare}", o.name), o.name.clone() + &pascal(&bare)),
+            // `_2d`: no identifier begins with a digit.
+            None if pascal(&bare).starts_with(char::is_numeric) => {
+                (bare.clone(), format!("_{}", pascal(&bare)))
+            }
             None => (bare.clone(), pascal(&bare)),
         };
         let outer_step =

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Expr, Local, Stmt};
 
@@ -20,6 +20,8 @@ enum Piece {
         /// The variables that it captures.
         variables: HashSet<String>,
     },
+    /// The declaration of a binding that a run moved away: kept only if driver code assigns it.
+    Emptied(Ident, usize),
 }
 
 impl Transform<'_, '_> {
@@ -35,7 +37,10 @@ impl Transform<'_, '_> {
                     let local = Self::copying(&local, |n| shared && variables.contains(n));
                     out.extend(quote!(#[allow(unused_variables)] #local))
                 }
-                Piece::Closure { .. } => {}
+                Piece::Emptied(ident, id) if self.driver_assigned.contains(&id) => {
+                    out.extend(quote!(#[allow(unused_mut)] let mut #ident;))
+                }
+                Piece::Closure { .. } | Piece::Emptied(..) => {}
             }
         }
         out
@@ -91,8 +96,11 @@ impl Transform<'_, '_> {
             return;
         }
         let run = std::mem::take(run);
-        let tokens = self.segment(&run, None, &free::of_stmts(rest), after);
+        let tokens = self.segment(&run, None, rest, after);
         out.push(Piece::Tokens(tokens));
+        out.extend(
+            std::mem::take(&mut self.emptied).into_iter().map(|(ident, id)| Piece::Emptied(ident, id)),
+        );
         // A closure of the run can be used by the driver from here on.
         for stmt in &run {
             if let Stmt::Local(local) = stmt
@@ -107,28 +115,6 @@ impl Transform<'_, '_> {
                 out.push(Piece::Closure { name, id, local: Box::new(local.clone()), variables });
             }
         }
-    }
-
-    /// Whether evaluating something before the pending run would change what either means.
-    fn depends_on_run(&self, run: &[Stmt], uses: &free::Uses, binds: &[free::Bound]) -> bool {
-        if run.is_empty() {
-            return false;
-        }
-        let theirs = free::of_stmts(run);
-        let bound: HashSet<String> = run.iter().flat_map(bound_by).map(|b| b.ident.to_string()).collect();
-        let changed = |name: &str| {
-            theirs.get(name).is_some_and(|u| {
-                u.assigned || u.through || (u.touched && self.lookup(name).is_some_and(|b| b.mutable))
-            })
-        };
-        uses.0.iter().any(|(name, u)| {
-            bound.contains(name)
-                || changed(name)
-                || (u.assigned || u.touched || u.through) && theirs.has(name)
-        }) || binds.iter().any(|b| {
-            let name = b.ident.to_string();
-            bound.contains(&name) || theirs.has(&name)
-        })
     }
 
     fn local(
@@ -184,12 +170,15 @@ impl Transform<'_, '_> {
         let leaves = classify::leaves(stmt) || self.steered(&init.expr);
         let in_driver =
             host || key || boundary || leaves || classify::call_free(&init.expr) && init.diverge.is_none();
-        let depends = self.depends_on_run(run, &uses, &binds);
-        if !in_driver || depends && !(host || key || boundary || leaves) {
+        let depends = self.depends_on_run(run, &uses, &binds) || self.overtakes_check(run, &init.expr, &uses);
+        // What assigns must run once: as a borrow, it would be evaluated again behind its segment.
+        let alone = host || key || boundary || leaves || classify::assigns(&init.expr);
+        if !in_driver || depends && !alone {
             run.push(Stmt::Local(plain));
             return;
         }
-        if boundary || leaves || depends {
+        let given = free::of_stmts([stmt]);
+        if boundary || leaves || depends || self.moves_from_run(run, &given) {
             self.flush(run, from, out, after);
         }
         let eager = boundary && !only_piecewise(&init.expr);
@@ -216,8 +205,21 @@ impl Transform<'_, '_> {
             };
             quote!(else { #block })
         });
-        out.push(Piece::Tokens(quote_spanned!(span_of(stmt)=> #(#own_attrs)* let #pat = #value #diverge;)));
+        // It may be changed in a segment alone, which has its own.
+        let later = free::of_stmts(&from[1..]);
+        let changes = |u: &free::Use| u.assigned || u.touched;
+        let changed = binds.iter().any(|b| b.mutable && later.get(&b.ident.to_string()).is_some_and(changes));
+        let allow = changed.then(|| quote!(#[allow(unused_mut)]));
+        out.push(Piece::Tokens(
+            quote_spanned!(span_of(stmt)=> #allow #(#own_attrs)* let #pat = #value #diverge;),
+        ));
+        self.note_assigned(&uses);
+        let owned = boundary && !host && !key || self.hands_over(&given);
+        let first = self.next_id;
         self.bind_all(&binds, tainted);
+        if owned {
+            self.owned.extend(first..self.next_id);
+        }
     }
 
     /// Bindings that code behind this point uses.
@@ -241,7 +243,19 @@ impl Transform<'_, '_> {
         if !classify::has_boundary(stmt) && !classify::leaves(stmt) && !self.steered(value) {
             let assigns =
                 matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if free::is_assign(&b.op));
-            if assigns && classify::call_free(expr) && !self.depends_on_run(run, &uses, &[]) {
+            if assigns
+                && classify::call_free(expr)
+                && !self.depends_on_run(run, &uses, &[])
+                && !self.overtakes_check(run, expr, &uses)
+            {
+                if self.moves_from_run(run, &uses) {
+                    self.flush(run, from, out, after);
+                }
+                match expr {
+                    Expr::Assign(a) if self.is_tainted(&free::of_expr(&a.right)) => self.taint(&a.left),
+                    Expr::Binary(b) if self.is_tainted(&uses) => self.taint(&b.left),
+                    _ => {}
+                }
                 self.in_driver(&uses);
                 self.note_assigned(&uses);
                 out.push(Piece::Tokens(quote!(#expr;)));
@@ -263,11 +277,8 @@ impl Transform<'_, '_> {
             && attrs::boundary(expr).is_none()
         {
             let value = self.tail_in_driver(&a.right, Tail::Value, &live);
-            if !only_piecewise(&a.right)
-                && let Some(b) = free::plain_name(&a.left).and_then(|n| self.lookup(&n.to_string()))
-            {
-                let id = b.id;
-                self.tainted.insert(id);
+            if !only_piecewise(&a.right) {
+                self.taint(&a.left);
             }
             self.note_assigned(&uses);
             let left = &a.left;
@@ -286,12 +297,30 @@ impl Transform<'_, '_> {
         out.push(Piece::Tokens(quote!(#(#own)* #tokens;)));
     }
 
+    /// The names that the left side of an assignment assigns are values of eager code from here on.
+    fn taint(&mut self, left: &Expr) {
+        for (name, u) in &free::of_assigned(left).0 {
+            if u.assigned
+                && let Some(id) = self.lookup(name).map(|b| b.id)
+            {
+                self.tainted.insert(id);
+            }
+        }
+    }
+
+    /// Whether the code takes an owned value as a whole.
+    pub(super) fn hands_over(&self, uses: &free::Uses) -> bool {
+        let owned = |name: &str| self.lookup(name).is_some_and(|b| self.owned.contains(&b.id));
+        uses.0.iter().any(|(name, u)| u.by_value && owned(name))
+    }
+
     fn note_assigned(&mut self, uses: &free::Uses) {
         for (name, u) in &uses.0 {
             if u.assigned
                 && let Some(id) = self.lookup(name).map(|b| b.id)
             {
                 self.assigned.insert(id);
+                self.driver_assigned.insert(id);
             }
         }
     }
@@ -311,7 +340,7 @@ impl Transform<'_, '_> {
             out.push(Piece::Tokens(tokens));
         } else {
             let run = std::mem::take(run);
-            let tokens = self.segment(&run, Some((expr, tail)), &free::Uses::default(), after);
+            let tokens = self.segment(&run, Some((expr, tail)), &[], after);
             out.push(Piece::Tokens(tokens));
         }
     }

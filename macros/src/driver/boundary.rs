@@ -1,5 +1,7 @@
 //! Boundaries, and other expressions that the driver evaluates.
 
+use std::collections::HashSet;
+
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
@@ -162,7 +164,7 @@ impl Transform<'_, '_> {
     }
 
     /// The plain-Rust parts of a driver statement: `return` and `break` values that make calls.
-    pub(super) fn jump(&mut self, expr: &Expr) -> TokenStream {
+    pub(super) fn jump(&mut self, expr: &Expr, after: &HashSet<usize>) -> TokenStream {
         struct Strip;
         impl VisitMut for Strip {
             fn visit_attributes_mut(&mut self, attrs: &mut Vec<syn::Attribute>) {
@@ -179,7 +181,8 @@ impl Transform<'_, '_> {
             },
             Expr::Break(b) => match b.expr.as_deref() {
                 Some(value) => {
-                    let value = self.tail_expr(value, super::Tail::Value, &Default::default());
+                    let tail = self.break_tail(b.label.as_ref());
+                    let value = self.tail_expr(value, tail, after);
                     let label = &b.label;
                     quote!(break #label #value)
                 }

@@ -95,6 +95,19 @@ impl Transform<'_, '_> {
         }
     }
 
+    /// Uses with those of the closures of outer scopes that they name.
+    pub(super) fn with_captures(&self, mut uses: Uses) -> Uses {
+        let mut at = 0;
+        while at < uses.0.len() {
+            let closure = self.lookup(&uses.0[at].0).and_then(|b| b.closure.as_ref());
+            if let Some(init) = closure.and_then(|l| l.init.as_ref()) {
+                uses.merge(&free::of_expr(&init.expr));
+            }
+            at += 1;
+        }
+        uses
+    }
+
     /// Notes which variables the closures of a run mean.
     pub(super) fn note_captures(&mut self, run: &[Stmt]) {
         run.iter().for_each(|stmt| self.note_capture(stmt));

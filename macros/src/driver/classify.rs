@@ -5,7 +5,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::attrs;
+use super::{attrs, free};
 
 /// Finds boundaries and `#[host] let`s, outside closures and items.
 pub(crate) fn has_boundary(stmt: &Stmt) -> bool {
@@ -166,6 +166,25 @@ pub(crate) fn call_free(expr: &Expr) -> bool {
     let mut calls = Calls(false);
     calls.visit_expr(expr);
     !calls.0
+}
+
+/// Whether evaluating the expression assigns, outside closures.
+pub(crate) fn assigns(expr: &Expr) -> bool {
+    struct Assigns(bool);
+    impl<'a> Visit<'a> for Assigns {
+        fn visit_expr(&mut self, e: &'a Expr) {
+            match e {
+                Expr::Closure(_) => {}
+                Expr::Assign(_) => self.0 = true,
+                Expr::Binary(b) if free::is_assign(&b.op) => self.0 = true,
+                _ => visit::visit_expr(self, e),
+            }
+        }
+        fn visit_item(&mut self, _: &'a syn::Item) {}
+    }
+    let mut assigns = Assigns(false);
+    assigns.visit_expr(expr);
+    assigns.0
 }
 
 /// Whether the value of a call-free expression may borrow: it then cannot be carried out of a segment,

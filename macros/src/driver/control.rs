@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Expr, Stmt};
 
-use super::{Tail, Transform, attrs, classify, ends, free};
+use super::{Tail, Target, Transform, attrs, classify, ends, free};
 
 impl Transform<'_, '_> {
     /// An expression in value position that may make device calls: those become a segment.
@@ -17,9 +17,9 @@ impl Transform<'_, '_> {
         }
         let tokens = if tail == Tail::Unit {
             let stmt = Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1)));
-            self.segment(std::slice::from_ref(&stmt), None, &free::Uses::default(), after)
+            self.segment(std::slice::from_ref(&stmt), None, &[], after)
         } else {
-            self.segment(&[], Some((expr, tail)), &free::Uses::default(), after)
+            self.segment(&[], Some((expr, tail)), &[], after)
         };
         quote!({ #tokens })
     }
@@ -53,7 +53,7 @@ impl Transform<'_, '_> {
                 return self.control(expr, tail, after);
             }
             if matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_)) {
-                return self.jump(expr);
+                return self.jump(expr, after);
             }
             if self.is_split(expr) {
                 match expr {
@@ -159,7 +159,7 @@ impl Transform<'_, '_> {
                 let (label, pat) = (&e.label, &e.pat);
                 let body = self.scoped(|t| {
                     t.bind_all(&free::bound_always(pat), tainted);
-                    t.block(&e.body.stmts, Tail::Unit, &live)
+                    t.within(label.as_ref(), true, Tail::Unit, |t| t.block(&e.body.stmts, Tail::Unit, &live))
                 });
                 quote!(#(#own)* #label for #pat in #iter { #body })
             }
@@ -169,19 +169,22 @@ impl Transform<'_, '_> {
                 let (cond, body) = self.scoped(|t| {
                     let cond = t.driver_expr(&e.cond);
                     t.bind_conditions(&e.cond);
-                    (cond, t.block(&e.body.stmts, Tail::Unit, &live))
+                    let stmts = &e.body.stmts;
+                    (cond, t.within(label.as_ref(), true, Tail::Unit, |t| t.block(stmts, Tail::Unit, &live)))
                 });
                 quote!(#(#own)* #label while #cond { #body })
             }
             Expr::Loop(e) => {
                 let live = self.around_loop(expr, after);
                 let label = &e.label;
-                let body = self.block(&e.body.stmts, Tail::Unit, &live);
+                let stmts = &e.body.stmts;
+                let body = self.within(label.as_ref(), true, tail, |t| t.block(stmts, Tail::Unit, &live));
                 quote!(#(#own)* #label loop { #body })
             }
             Expr::Block(e) => {
                 let label = &e.label;
-                let body = self.block(&e.block.stmts, tail, after);
+                let stmts = &e.block.stmts;
+                let body = self.within(label.as_ref(), false, tail, |t| t.block(stmts, tail, after));
                 quote!(#(#own)* #label { #body })
             }
             Expr::Unsafe(e) => {
@@ -189,6 +192,34 @@ impl Transform<'_, '_> {
                 quote!(#(#own)* unsafe { #body })
             }
             other => quote!(#other),
+        }
+    }
+
+    /// Runs inside a loop or a labelled block whose value is `tail`.
+    fn within<R>(
+        &mut self,
+        label: Option<&syn::Label>,
+        is_loop: bool,
+        tail: Tail,
+        f: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        let label = label.map(|l| l.name.ident.to_string());
+        self.breaks.push(Target { label, is_loop, tail });
+        let result = f(self);
+        self.breaks.pop();
+        result
+    }
+
+    /// What the value of a `break` is.
+    pub(super) fn break_tail(&self, label: Option<&syn::Lifetime>) -> Tail {
+        let label = label.map(|l| l.ident.to_string());
+        let target = self.breaks.iter().rev().find(|t| match &label {
+            Some(_) => t.label == label,
+            None => t.is_loop,
+        });
+        match target {
+            Some(Target { tail: Tail::Function, .. }) => Tail::Function,
+            _ => Tail::Value,
         }
     }
 

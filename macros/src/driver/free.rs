@@ -28,6 +28,10 @@ pub(crate) struct Use {
     pub(crate) touched: bool,
     /// Assigned through: `*x = …`.
     pub(crate) through: bool,
+    /// A field path of it stands where the field may be moved out.
+    pub(crate) taken: bool,
+    /// The value of a field path is wanted, there or elsewhere.
+    pub(crate) parted: bool,
 }
 
 /// All outer names of a piece of code, in order of first use.
@@ -58,6 +62,8 @@ impl Uses {
                 assigned: false,
                 touched: false,
                 through: false,
+                taken: false,
+                parted: false,
             };
             self.0.push((name, fresh));
             self.0.len() - 1
@@ -74,6 +80,8 @@ impl Uses {
             mine.assigned |= u.assigned;
             mine.touched |= u.touched;
             mine.through |= u.through;
+            mine.taken |= u.taken;
+            mine.parted |= u.parted;
             mine.fields.extend(u.fields.iter().cloned());
         }
     }
@@ -93,6 +101,14 @@ pub(crate) fn of_expr(expr: &Expr) -> Uses {
     let mut free = Free::default();
     free.scopes.push(Vec::new());
     free.visit_expr(expr);
+    free.uses
+}
+
+/// The names that the left side of an assignment assigns, or uses to say where.
+pub(crate) fn of_assigned(left: &Expr) -> Uses {
+    let mut free = Free::default();
+    free.scopes.push(Vec::new());
+    free.assign_to(left, false);
     free.uses
 }
 
@@ -229,14 +245,36 @@ impl Free {
                 u.by_value = true;
             });
         } else {
+            if let Expr::Field(f) = expr
+                && let Some((base, _)) = field_path(f)
+            {
+                self.note(base, |u| u.parted = true);
+            }
             self.visit_expr(expr);
+        }
+    }
+
+    /// An expression out of which a field may be moved: the value of a block, a scrutinee, an iterator.
+    fn taken(&mut self, expr: &Expr) {
+        if let Expr::Field(f) = expr
+            && let Some((base, _)) = field_path(f)
+        {
+            self.note(base, |u| {
+                u.taken = true;
+                u.parted = true;
+            });
         }
     }
 
     fn assign_to(&mut self, place: &Expr, reads: bool) {
         match place {
             Expr::Tuple(t) => t.elems.iter().for_each(|e| self.assign_to(e, reads)),
+            Expr::Array(a) => a.elems.iter().for_each(|e| self.assign_to(e, reads)),
+            Expr::Struct(s) => s.fields.iter().for_each(|f| self.assign_to(&f.expr, reads)),
+            // A tuple struct: nothing else of this form can stand on the left.
+            Expr::Call(c) => c.args.iter().for_each(|e| self.assign_to(e, reads)),
             Expr::Paren(p) => self.assign_to(&p.expr, reads),
+            Expr::Group(g) => self.assign_to(&g.expr, reads),
             Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => {
                 if let Some(name) = place_base(&u.expr) {
                     self.note(name, |u| {
@@ -341,7 +379,10 @@ impl<'a> Visit<'a> for Free {
         match stmt {
             Stmt::Item(_) => {}
             Stmt::Macro(m) => self.tokens(&m.mac.tokens),
-            Stmt::Expr(e, _) => self.value(e),
+            Stmt::Expr(e, _) => {
+                self.taken(e);
+                self.value(e);
+            }
             Stmt::Local(local) => self.visit_local(local),
         }
     }
@@ -366,6 +407,7 @@ impl<'a> Visit<'a> for Free {
             if let Some((_, guard)) = &arm.guard {
                 s.visit_expr(guard);
             }
+            s.taken(&arm.body);
             s.value(&arm.body);
         });
     }
@@ -403,6 +445,9 @@ impl<'a> Visit<'a> for Free {
                         u.touched = true;
                     });
                 } else {
+                    if consumes(&m.method) {
+                        self.taken(&m.receiver);
+                    }
                     if let Some(base) = place_base(&m.receiver) {
                         self.note(base, |u| u.touched = true);
                     }
@@ -422,9 +467,19 @@ impl<'a> Visit<'a> for Free {
                     self.visit_expr(rest);
                 }
             }
+            Expr::Match(m) => {
+                self.taken(&m.expr);
+                visit::visit_expr_match(self, m);
+            }
             Expr::Assign(a) => {
+                self.taken(&a.right);
                 self.value(&a.right);
                 self.assign_to(&a.left, false);
+            }
+            // A `let` on the left is in scope on the right.
+            Expr::Binary(b) if matches!(b.op, BinOp::And(_) | BinOp::Or(_)) => {
+                self.visit_expr(&b.left);
+                self.visit_expr(&b.right);
             }
             Expr::Binary(b) => {
                 self.visit_expr(&b.right);
@@ -441,11 +496,13 @@ impl<'a> Visit<'a> for Free {
             }
             Expr::Return(r) => {
                 if let Some(e) = &r.expr {
+                    self.taken(e);
                     self.value(e);
                 }
             }
             Expr::Break(b) => {
                 if let Some(e) = &b.expr {
+                    self.taken(e);
                     self.value(e);
                 }
             }
@@ -463,10 +520,12 @@ impl<'a> Visit<'a> for Free {
                 s.visit_block(&w.body);
             }),
             Expr::Let(l) => {
+                self.taken(&l.expr);
                 self.visit_expr(&l.expr);
                 self.bind(bound(&l.pat));
             }
             Expr::ForLoop(f) => {
+                self.taken(&f.expr);
                 self.value(&f.expr);
                 self.scoped(|s| {
                     s.bind(bound_always(&f.pat));
@@ -483,6 +542,15 @@ impl<'a> Visit<'a> for Free {
     }
 
     fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+/// Whether a method of this name takes its receiver by value, as those of `Option` and `Result` do.
+fn consumes(method: &Ident) -> bool {
+    const TAKE: [&str; 10] =
+        ["map", "and_then", "and", "or", "or_else", "xor", "zip", "filter", "flatten", "transpose"];
+    let name = method.to_string();
+    TAKE.contains(&name.as_str())
+        || ["into_", "unwrap", "expect", "ok_or", "map_or"].iter().any(|p| name.starts_with(p))
 }
 
 /// Whether an operator assigns to its left side.

@@ -17,6 +17,7 @@ mod classify;
 mod control;
 pub(crate) mod free;
 mod misplaced;
+mod order;
 mod outs;
 mod replace;
 mod segment;
@@ -75,6 +76,10 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
             .collect(),
         next_id: context.params.len(),
         tainted: HashSet::new(),
+        owned: HashSet::new(),
+        breaks: Vec::new(),
+        emptied: Vec::new(),
+        driver_assigned: HashSet::new(),
         assigned: HashSet::new(),
         captured: HashMap::new(),
         plan: Vec::new(),
@@ -144,6 +149,13 @@ enum Tail {
     Unit,
 }
 
+/// What a `break` can leave.
+struct Target {
+    label: Option<String>,
+    is_loop: bool,
+    tail: Tail,
+}
+
 struct Transform<'a, 'e> {
     context: &'a Context<'a>,
     errors: &'e mut Errors,
@@ -152,6 +164,14 @@ struct Transform<'a, 'e> {
     next_id: usize,
     /// Ids of bindings that hold values of eager code.
     tainted: HashSet<usize>,
+    /// Ids of bindings that hold results of calls, and so may own what they hold.
+    owned: HashSet<usize>,
+    /// Loops and labelled blocks around the code, innermost last: what a `break` finds.
+    breaks: Vec<Target>,
+    /// Bindings that the last run moved away, and that later code assigns anew.
+    emptied: Vec<(Ident, usize)>,
+    /// Ids of bindings that driver code assigns.
+    driver_assigned: HashSet<usize>,
     /// Ids of `let x;` bindings that were assigned.
     assigned: HashSet<usize>,
     /// Of each closure, by id: the names that it captures, and what they meant.

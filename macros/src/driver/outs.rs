@@ -3,7 +3,10 @@
 use std::collections::{BTreeSet, HashSet};
 
 use proc_macro2::Ident;
-use syn::{Local, Stmt, visit_mut::VisitMut};
+use syn::{
+    Expr, Local, Stmt,
+    visit_mut::{self, VisitMut},
+};
 
 use super::{
     Transform, block, classify, free,
@@ -23,8 +26,10 @@ pub(super) struct Out {
 pub(super) struct Outs {
     /// Values that leave the segment.
     pub(super) carried: Vec<Out>,
-    /// Call-free borrows, evaluated again in the driver, in order.
-    pub(super) again: Vec<Local>,
+    /// Bindings that the run moves away, and that later code assigns anew.
+    pub(super) emptied: Vec<Ident>,
+    /// Call-free borrows, evaluated again in the driver, in order, and where they stand in the run.
+    pub(super) again: Vec<(usize, Local)>,
     /// Bindings that are shadowed later in the run, but borrowed by one of `again`: the name, what it is
     /// called in the driver, and the statement that shadows it.
     pub(super) shadowed: Vec<(Ident, Ident, usize)>,
@@ -32,8 +37,8 @@ pub(super) struct Outs {
 
 impl Transform<'_, '_> {
     /// Which of the run's own bindings later code needs, and how they get there.
-    pub(super) fn outs(&mut self, run: &[Stmt], rest: &Uses, run_closures: &HashSet<String>) -> Outs {
-        let mut needed: BTreeSet<String> = rest.names().map(str::to_owned).collect();
+    pub(super) fn outs(&mut self, run: &[Stmt], rest: &[Stmt], run_closures: &HashSet<String>) -> Outs {
+        let mut needed: BTreeSet<String> = free::of_stmts(rest).names().map(str::to_owned).collect();
         // A closure of an outer scope that is used later needs what it captures.
         let outer: Vec<String> = needed.iter().cloned().collect();
         for name in outer {
@@ -66,30 +71,40 @@ impl Transform<'_, '_> {
                     && classify::call_free(&i.expr)
                     && (classify::borrows(&i.expr) || bound.iter().any(|b| b.by_ref))
             });
+            let behind = free::of_stmts(&run[at + 1..]);
             if let (true, Some(init)) = (again || block::closure_name(local).is_some(), init) {
                 let mut local = local.clone();
                 for (name, u) in &free::of_expr(&init.expr).0 {
-                    if !seen.contains(name) {
+                    let changes = again && behind.get(name).is_some_and(|b| self.changes(&run[..at], b));
+                    if !seen.contains(name) && !changes {
                         needed.insert(name.clone());
                         continue;
                     }
-                    // Shadowed further down: it leaves under a name of its own.
+                    // Changed or shadowed further down: the value meant here leaves under a name of its own.
                     let later = |s: &Stmt| block::bound_by(s).iter().any(|b| b.ident == name);
-                    let shadow = (at + 1..run.len()).find(|&i| later(&run[i])).unwrap_or(run.len());
+                    let shadow =
+                        if changes { Some(at) } else { (at + 1..run.len()).find(|&i| later(&run[i])) };
+                    let shadow = shadow.unwrap_or(run.len());
                     let alias = self.fresh("o");
                     Rename { from: name, to: &alias }.visit_local_mut(&mut local);
                     outs.shadowed.push((u.ident.clone(), alias, shadow));
                 }
                 if again {
-                    outs.again.insert(0, local);
+                    outs.again.insert(0, (at, local));
                 }
             } else {
                 let earlier: Vec<Bound> = run[..at].iter().flat_map(block::bound_by).collect();
-                outs.carried.extend(wanted.into_iter().map(|b| {
-                    let known = self.lookup(&b.ident.to_string()).is_some();
-                    let fresh = !known && earlier.iter().all(|e| e.ident != b.ident);
-                    Out { bound: b.clone(), cfgs: cfgs.clone(), fresh }
-                }));
+                for b in wanted {
+                    let name = b.ident.to_string();
+                    let moved = behind.get(&name).is_some_and(|u| u.by_value);
+                    if b.mutable && moved && assigned_anew(rest, &name) {
+                        outs.emptied.push(b.ident.clone());
+                    } else {
+                        let known = self.lookup(&name).is_some();
+                        let fresh = !known && earlier.iter().all(|e| e.ident != b.ident);
+                        outs.carried.push(Out { bound: b.clone(), cfgs: cfgs.clone(), fresh });
+                    }
+                }
             }
             if !cfgs.is_empty() {
                 // Where they do not hold, the name means what it meant before.
@@ -101,10 +116,20 @@ impl Transform<'_, '_> {
         outs
     }
 
+    /// Whether a use behind the statements `before` may change the variable.
+    fn changes(&self, before: &[Stmt], u: &free::Use) -> bool {
+        let mutable = || {
+            let own = before.iter().rev().flat_map(block::bound_by).find(|b| b.ident == u.ident);
+            own.map_or_else(|| self.lookup(&u.ident.to_string()).is_some_and(|b| b.mutable), |b| b.mutable)
+        };
+        u.assigned || u.through || u.touched && mutable()
+    }
+
     /// Outer variables that the run changes and later code sees, with the statement that shadows them.
     pub(super) fn changed(
         &self,
         run: &[Stmt],
+        rest: &[Stmt],
         uses: &Uses,
         live: &HashSet<usize>,
         run_closures: &HashSet<String>,
@@ -113,6 +138,9 @@ impl Transform<'_, '_> {
         for (name, u) in &uses.0 {
             let Some(b) = self.lookup(name) else { continue };
             let changes = u.assigned || u.touched && b.mutable;
+            if u.by_value && assigned_anew(rest, name) {
+                continue;
+            }
             if changes && live.contains(&b.id) && b.closure.is_none() && !run_closures.contains(name) {
                 let shadowed = run.iter().position(|s| block::bound_by(s).iter().any(|x| x.ident == name));
                 changed.push((u.ident.clone(), shadowed));
@@ -122,10 +150,49 @@ impl Transform<'_, '_> {
     }
 }
 
-/// Renames one variable in an expression without inner bindings of that name.
+/// Whether the statements give the variable a new value before anything reads it.
+fn assigned_anew(rest: &[Stmt], name: &str) -> bool {
+    for stmt in rest {
+        if classify::leaves(stmt) {
+            return false;
+        }
+        if let Stmt::Expr(Expr::Assign(a), _) = stmt
+            && free::plain_name(&a.left).is_some_and(|n| n == name)
+        {
+            return !free::of_expr(&a.right).has(name);
+        }
+        if free::of_stmts([stmt]).has(name) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Renames one variable of a call-free expression, where no inner binding takes its name.
 struct Rename<'a> {
     from: &'a str,
     to: &'a Ident,
+}
+
+impl Rename<'_> {
+    fn bound_by(&self, pat: &syn::Pat) -> bool {
+        free::bound(pat).iter().any(|b| b.ident == self.from)
+    }
+
+    /// Renames in a condition; whether one of its `let`s binds the name.
+    fn condition(&mut self, cond: &mut Expr) -> bool {
+        match cond {
+            Expr::Let(l) => {
+                self.visit_expr_mut(&mut l.expr);
+                self.bound_by(&l.pat)
+            }
+            Expr::Binary(b) => self.condition(&mut b.left) || self.condition(&mut b.right),
+            other => {
+                self.visit_expr_mut(other);
+                false
+            }
+        }
+    }
 }
 
 impl VisitMut for Rename<'_> {
@@ -133,6 +200,38 @@ impl VisitMut for Rename<'_> {
         if path.path.is_ident(self.from) {
             let to = self.to;
             *path = syn::parse_quote!(#to);
+        }
+    }
+
+    fn visit_field_value_mut(&mut self, field: &mut syn::FieldValue) {
+        // `S { i }` becomes `S { i: renamed }`.
+        if field.colon_token.is_none() && free::plain_name(&field.expr).is_some_and(|n| n == self.from) {
+            field.colon_token = Some(Default::default());
+        }
+        self.visit_expr_mut(&mut field.expr);
+    }
+
+    fn visit_block_mut(&mut self, block: &mut syn::Block) {
+        for stmt in &mut block.stmts {
+            self.visit_stmt_mut(stmt);
+            if block::bound_by(stmt).iter().any(|b| b.ident == self.from) {
+                return;
+            }
+        }
+    }
+
+    fn visit_arm_mut(&mut self, arm: &mut syn::Arm) {
+        if !self.bound_by(&arm.pat) {
+            visit_mut::visit_arm_mut(self, arm);
+        }
+    }
+
+    fn visit_expr_if_mut(&mut self, e: &mut syn::ExprIf) {
+        if !self.condition(&mut e.cond) {
+            self.visit_block_mut(&mut e.then_branch);
+        }
+        if let Some((_, other)) = &mut e.else_branch {
+            self.visit_expr_mut(other);
         }
     }
 }

@@ -7,7 +7,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{Expr, Member, Stmt, visit_mut::VisitMut};
 
 use super::{
-    Tail, Transform, attrs, block, cx, free,
+    Tail, Transform, attrs, block, classify, cx, free,
     free::{Use, Uses},
     outs::Out,
     replace::Replace,
@@ -56,7 +56,7 @@ impl Transform<'_, '_> {
         &mut self,
         run: &[Stmt],
         tail: Option<(&Expr, Tail)>,
-        rest: &Uses,
+        rest: &[Stmt],
         after: &HashSet<usize>,
     ) -> TokenStream {
         let tail_stmt = tail.map(|(e, _)| Stmt::Expr(e.clone(), None));
@@ -76,16 +76,21 @@ impl Transform<'_, '_> {
                 _ => None,
             })
             .collect();
-        let mut uses = free::of_stmts(run.iter().chain(&tail_stmt));
+        // Nothing may say what an unused closure takes; the segment that uses it has its own.
+        let unused = unused_closures(run, tail_stmt.as_ref());
+        let used = |at: usize| !unused.contains(&at);
+        let mut uses = free::of_stmts(
+            run.iter().enumerate().filter(|(at, _)| used(*at)).map(|(_, s)| s).chain(&tail_stmt),
+        );
         let closures = self.outer_closures(&mut uses, &run_closures);
 
         let live_ids = {
-            let mut ids = self.ids(rest);
+            let mut ids = self.ids(&free::of_stmts(rest));
             ids.extend(after);
             ids
         };
         let outs = self.outs(run, rest, &run_closures);
-        let changed = self.changed(run, &uses, &live_ids, &run_closures);
+        let changed = self.changed(run, rest, &uses, &live_ids, &run_closures);
 
         // What goes in.
         let bound_inside = bound_anywhere(run, tail_stmt.as_ref());
@@ -107,13 +112,14 @@ impl Transform<'_, '_> {
             // What is wrong with a live-in is shown where it is used.
             let shown = crate::krate::generated_at(ident.span());
             self.check_through(u, mutable);
-            if u.assigned && (uninit && !self.assigned.contains(&id) || assigned_first(run, name)) {
+            if u.assigned && (uninit && !self.assigned.contains(&id) || self.assigned_first(run, name)) {
                 let mutability = (mutable || u.touched).then(|| quote!(mut));
                 lets.extend(quote!(#[allow(unused_mut, unused_assignments, unused_variables)] let #mutability #ident;));
                 continue;
             }
             let change = u.assigned || u.touched && mutable;
-            if u.whole || change || bound_inside.contains(name) || u.fields.is_empty() {
+            let taken = u.taken && self.owned.contains(&id);
+            if u.whole || taken || change || bound_inside.contains(name) || u.fields.is_empty() {
                 let source = element(&k, keys.len());
                 keys.push(entering(shown, &quote!(#ident), tainted, false));
                 names.push(name.clone());
@@ -158,6 +164,7 @@ impl Transform<'_, '_> {
         let mut out_names: Vec<String> = Vec::new();
         let mut captures: Vec<(usize, TokenStream)> = Vec::new();
         for (ident, shadowed_at) in changed {
+            self.driver_assigned.extend(self.lookup(&ident.to_string()).map(|b| b.id));
             let o = self.fresh("o");
             out_names.push(ident.to_string());
             out_patterns.push(quote!(#o));
@@ -209,6 +216,9 @@ impl Transform<'_, '_> {
             for (_, tokens) in captures.iter().filter(|(c, _)| *c == at) {
                 body.extend(tokens.clone());
             }
+            if !used(at) {
+                continue;
+            }
             let closure = matches!(stmt, Stmt::Local(l) if block::closure_name(l).is_some());
             let mut stmt = match stmt {
                 Stmt::Local(l) if closure => {
@@ -218,8 +228,9 @@ impl Transform<'_, '_> {
             };
             replace.visit_stmt_mut(&mut stmt);
             attrs::Keys.visit_stmt_mut(&mut stmt);
-            // It may be used only by a later segment, which has its own copy.
-            let allow = closure.then(|| quote!(#[allow(unused_variables)]));
+            // A borrow may be made for later code only.
+            let again = outs.again.iter().any(|(i, _)| *i == at);
+            let allow = again.then(|| quote!(#[allow(unused_variables)]));
             body.extend(quote!(#allow #stmt));
         }
         let mut tail_tokens = None;
@@ -239,7 +250,9 @@ impl Transform<'_, '_> {
         };
         let index = self.plan.len();
         let site = self.site_of(index, &all);
-        let function_tail = matches!(tail, Some((_, Tail::Function)));
+        let result_tail = matches!(tail, Some((_, Tail::Function)));
+        // A result that stands before `?` or in a `break`: what the run changes lives on.
+        let function_tail = result_tail && out_values.is_empty();
         let mut shown = out_names.clone();
         if function_tail {
             shown = vec!["the result".to_owned()];
@@ -273,10 +286,15 @@ impl Transform<'_, '_> {
             let mut value = None;
             if let Some(tail_tokens) = tail_tokens {
                 let t = self.fresh("t");
-                value_let = quote!(let #t = #tail_tokens;);
+                let given = if result_tail { quote!((#tail_tokens)?) } else { tail_tokens };
+                value_let = quote!(let #t = #given;);
                 out_values.push(quote!(#t));
                 out_patterns.push(quote!(#t));
-                value = Some(quote!(#t));
+                value = Some(if result_tail {
+                    quote!(::core::result::Result::<_, #error>::Ok(#t))
+                } else {
+                    quote!(#t)
+                });
             }
             let (out_patterns, out_values) = (rows(&out_patterns), rows(&out_values));
             let p = crate::krate::private_at(method.span());
@@ -296,7 +314,7 @@ impl Transform<'_, '_> {
                 let outputs = self.fresh("outputs");
                 quote!({ let #outputs = #call; { let _moved = (#(#moved,)*); } #outputs })
             };
-            let again = &outs.again;
+            let again = outs.again.iter().map(|(_, local)| local);
             quote! {
                 #[allow(unused_mut)]
                 let #out_patterns = #call;
@@ -305,8 +323,22 @@ impl Transform<'_, '_> {
                 #value
             }
         };
-        self.bind_run(run, &uses, &run_closures);
+        self.bind_run(run, &uses, &outs.emptied);
         tokens
+    }
+
+    /// Whether the run's first mention of `name` is a plain assignment at its top level.
+    fn assigned_first(&self, run: &[Stmt], name: &str) -> bool {
+        for stmt in run {
+            let uses = self.with_captures(free::of_stmts([stmt]));
+            if !uses.has(name) {
+                continue;
+            }
+            let Stmt::Expr(Expr::Assign(a), _) = stmt else { return false };
+            let right = self.with_captures(free::of_expr(&a.right));
+            return free::plain_name(&a.left).is_some_and(|n| n == name) && !right.has(name);
+        }
+        false
     }
 
     fn check_through(&mut self, u: &Use, mutable: bool) {
@@ -321,7 +353,7 @@ impl Transform<'_, '_> {
     }
 
     /// The run's names are in scope from here on.
-    fn bind_run(&mut self, run: &[Stmt], uses: &Uses, run_closures: &HashSet<String>) {
+    fn bind_run(&mut self, run: &[Stmt], uses: &Uses, emptied: &[Ident]) {
         for (name, u) in &uses.0 {
             if u.assigned
                 && let Some(id) = self.lookup(name).map(|b| b.id)
@@ -331,27 +363,40 @@ impl Transform<'_, '_> {
         }
         for stmt in run {
             self.note_capture(stmt);
-            for b in block::bound_by(stmt) {
-                let name = b.ident.to_string();
-                if !run_closures.contains(&name) {
-                    self.bind(name, b.mutable);
+            // A closure is bound where it stands; its name may be taken again.
+            let Stmt::Local(local) = stmt else { continue };
+            if block::closure_name(local).is_some() {
+                continue;
+            }
+            let given = free::of_stmts([stmt]);
+            let owned =
+                local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr)) || self.hands_over(&given);
+            for b in free::bound(&local.pat) {
+                let id = self.bind(b.ident.to_string(), b.mutable);
+                if owned {
+                    self.owned.insert(id);
+                }
+                if emptied.contains(&b.ident) {
+                    self.emptied.push((b.ident, id));
+                    self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
                 }
             }
         }
     }
 }
 
-/// Whether the run's first mention of `name` is a plain assignment at its top level.
-fn assigned_first(run: &[Stmt], name: &str) -> bool {
-    for stmt in run {
-        let uses = free::of_stmts(std::iter::once(stmt));
-        if !uses.has(name) {
-            continue;
+/// Closures of the run that nothing behind them in the run uses.
+fn unused_closures(run: &[Stmt], tail: Option<&Stmt>) -> HashSet<usize> {
+    let mut unused = HashSet::new();
+    for (at, stmt) in run.iter().enumerate().rev() {
+        let Stmt::Local(local) = stmt else { continue };
+        let Some(name) = block::closure_name(local) else { continue };
+        let behind = (at + 1..run.len()).filter(|i| !unused.contains(i)).map(|i| &run[i]).chain(tail);
+        if !free::of_stmts(behind).has(&name) {
+            unused.insert(at);
         }
-        let Stmt::Expr(Expr::Assign(a), _) = stmt else { return false };
-        return free::plain_name(&a.left).is_some_and(|n| n == name) && !free::of_expr(&a.right).has(name);
     }
-    false
+    unused
 }
 
 /// Every name that is bound somewhere inside, at any depth.

@@ -159,3 +159,19 @@ fn a_changing_closure_of_host_code_and_segments_is_refused() {
         "{messages}"
     );
 }
+
+#[test]
+fn an_assigned_value_of_eager_code_enters_segments_as_one() {
+    for assignment in ["k = n;", "[k, i] = [n, 0.0];", "(k, i) = #[eager(cx)] pair(x)?;", "k += n;"] {
+        let (body, _, messages) = driver(&format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let (mut k, mut i) = (0.0, 0.0);
+                let n = #[eager(cx)] cx.item(x)?;
+                {assignment}
+                ops::scale(x, k)
+            }}"
+        ));
+        assert_eq!(messages, "");
+        assert!(body.contains("EagerEntersSegment::enter(&k)"), "{assignment}: {body}");
+    }
+}

@@ -15,5 +15,6 @@ mod jumps;
 mod keys;
 mod names;
 mod nested;
+mod review;
 mod support;
 mod values;

@@ -34,7 +34,6 @@ impl Model {
                 > {
                     let __f1 = __k.0.0.get();
                     let h = __k.0.1.copy();
-                    #[allow(unused_variables)]
                     let norm = |t: &Tensor<'s, f32>| ops::rms_norm(t, &*__f1, 1e-5);
                     let h = norm(h)?;
                     ::core::result::Result::Ok((h,))

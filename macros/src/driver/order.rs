@@ -1,0 +1,181 @@
+//! Whether the driver may evaluate a statement before the run that stands above it.
+
+use std::collections::HashSet;
+
+use syn::{
+    BinOp, Expr, Stmt, UnOp,
+    visit::{self, Visit},
+};
+
+use super::{
+    Transform, block, free,
+    free::{Use, Uses},
+};
+
+impl Transform<'_, '_> {
+    /// Whether evaluating something before the pending run would change what either means.
+    pub(super) fn depends_on_run(&self, run: &[Stmt], uses: &Uses, binds: &[free::Bound]) -> bool {
+        if run.is_empty() {
+            return false;
+        }
+        let theirs = self.with_captures(free::of_stmts(run));
+        let uses = self.with_captures(uses.clone());
+        let bound: HashSet<String> =
+            run.iter().flat_map(block::bound_by).map(|b| b.ident.to_string()).collect();
+        let changed = |name: &str| {
+            theirs.get(name).is_some_and(|u| {
+                u.assigned || u.through || (u.touched && self.lookup(name).is_some_and(|b| b.mutable))
+            })
+        };
+        uses.0.iter().any(|(name, u)| {
+            bound.contains(name)
+                || changed(name)
+                || (u.assigned || u.touched || u.through) && theirs.has(name)
+        }) || binds.iter().any(|b| {
+            let name = b.ident.to_string();
+            bound.contains(&name) || theirs.has(&name)
+        })
+    }
+
+    /// Whether the expression may panic where a check in the run would have left before.
+    pub(super) fn overtakes_check(&self, run: &[Stmt], expr: &Expr, uses: &Uses) -> bool {
+        let risk = Risk::of(expr);
+        (risk.bounds || risk.overflow)
+            && run.iter().any(|stmt| {
+                let check = Check::of(stmt);
+                // A check by its name can protect through a variable; other code must name what it protects.
+                check.explicit && risk.bounds
+                    || (check.explicit || check.implicit)
+                        && overlap(&self.with_captures(free::of_stmts([stmt])), uses)
+            })
+    }
+
+    /// Whether the code moves an owned value that the run uses.
+    pub(super) fn moves_from_run(&self, run: &[Stmt], uses: &Uses) -> bool {
+        let owned = |name: &str| self.lookup(name).is_some_and(|b| self.owned.contains(&b.id));
+        let theirs = self.with_captures(free::of_stmts(run));
+        uses.0.iter().any(|(name, u)| {
+            owned(name)
+                && theirs.get(name).is_some_and(|t| u.by_value || u.parted && (t.taken || overlapping(u, t)))
+        })
+    }
+}
+
+/// Whether two pieces of code use the same variable or field.
+fn overlap(a: &Uses, b: &Uses) -> bool {
+    a.0.iter().any(|(name, u)| b.get(name).is_some_and(|v| overlapping(u, v)))
+}
+
+/// The same of two uses of one variable.
+fn overlapping(u: &Use, v: &Use) -> bool {
+    u.whole
+        || v.whole
+        || u.fields.iter().any(|f| v.fields.iter().any(|g| f.starts_with(g) || g.starts_with(f)))
+}
+
+/// How a call-free expression can panic.
+#[derive(Default)]
+struct Risk {
+    /// Indexing, division, a difference, a shift: what programs check first.
+    bounds: bool,
+    /// Sums and products.
+    overflow: bool,
+}
+
+impl Risk {
+    fn of(expr: &Expr) -> Self {
+        let mut risk = Self::default();
+        risk.visit_expr(expr);
+        risk
+    }
+}
+
+impl<'a> Visit<'a> for Risk {
+    fn visit_expr_index(&mut self, e: &'a syn::ExprIndex) {
+        self.bounds = true;
+        visit::visit_expr_index(self, e);
+    }
+    fn visit_expr_unary(&mut self, e: &'a syn::ExprUnary) {
+        let literal = matches!(&*e.expr, Expr::Lit(_));
+        self.bounds |= matches!(e.op, UnOp::Neg(_)) && !literal && !is_float(&e.expr);
+        visit::visit_expr_unary(self, e);
+    }
+    fn visit_expr_binary(&mut self, e: &'a syn::ExprBinary) {
+        if !is_float(&e.left) && !is_float(&e.right) {
+            match e.op {
+                BinOp::Sub(_) | BinOp::Div(_) | BinOp::Rem(_) | BinOp::Shl(_) | BinOp::Shr(_) => {
+                    self.bounds = true
+                }
+                BinOp::SubAssign(_)
+                | BinOp::DivAssign(_)
+                | BinOp::RemAssign(_)
+                | BinOp::ShlAssign(_)
+                | BinOp::ShrAssign(_) => self.bounds = true,
+                BinOp::Add(_) | BinOp::Mul(_) | BinOp::AddAssign(_) | BinOp::MulAssign(_) => {
+                    self.overflow = true
+                }
+                _ => {}
+            }
+        }
+        visit::visit_expr_binary(self, e);
+    }
+}
+
+/// Whether the operand says that it is a float: then no operation on it panics.
+fn is_float(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(l) => matches!(&l.lit, syn::Lit::Float(_)),
+        Expr::Cast(c) => {
+            matches!(&*c.ty, syn::Type::Path(p) if p.path.is_ident("f32") || p.path.is_ident("f64"))
+        }
+        Expr::Paren(p) => is_float(&p.expr),
+        Expr::Group(g) => is_float(&g.expr),
+        Expr::Unary(u) => is_float(&u.expr),
+        Expr::Binary(b) => is_float(&b.left) || is_float(&b.right),
+        _ => false,
+    }
+}
+
+/// How a statement can leave before what follows it.
+#[derive(Default)]
+struct Check {
+    /// By `return`, or by a macro that is there for nothing else.
+    explicit: bool,
+    /// By `?` on, or by a panic in, a function that is no operation.
+    implicit: bool,
+}
+
+impl Check {
+    fn of(stmt: &Stmt) -> Self {
+        let mut check = Self::default();
+        if let Stmt::Expr(Expr::Call(c), Some(_)) = stmt {
+            check.implicit = !is_operation(&c.func);
+        }
+        check.visit_stmt(stmt);
+        check
+    }
+}
+
+impl<'a> Visit<'a> for Check {
+    fn visit_expr_return(&mut self, e: &'a syn::ExprReturn) {
+        self.explicit = true;
+        visit::visit_expr_return(self, e);
+    }
+    fn visit_macro(&mut self, m: &'a syn::Macro) {
+        const LEAVE: [&str; 8] =
+            ["assert", "ensure", "bail", "panic", "unreachable", "todo", "unimplemented", "debug_assert"];
+        let name = m.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
+        self.explicit |= LEAVE.iter().any(|l| name.starts_with(l));
+    }
+    fn visit_expr_try(&mut self, e: &'a syn::ExprTry) {
+        self.implicit |= !matches!(&*e.expr, Expr::Call(c) if is_operation(&c.func));
+        visit::visit_expr_try(self, e);
+    }
+    fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+/// `ops::…`
+fn is_operation(func: &Expr) -> bool {
+    matches!(func, Expr::Path(p) if p.path.segments.iter().rev().nth(1).is_some_and(|s| s.ident == "ops"))
+}
