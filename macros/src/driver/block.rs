@@ -102,9 +102,14 @@ impl Transform<'_, '_> {
             std::mem::take(&mut self.emptied).into_iter().map(|(ident, id)| Piece::Emptied(ident, id)),
         );
         // A closure of the run can be used by the driver from here on.
-        for stmt in &run {
+        for (at, stmt) in run.iter().enumerate() {
+            let taken = |name: &str, s: &Stmt| {
+                matches!(s, Stmt::Local(l) if closure_name(l).is_none())
+                    && bound_by(s).iter().any(|b| b.ident == name)
+            };
             if let Stmt::Local(local) = stmt
                 && let Some(name) = closure_name(local)
+                && !run[at + 1..].iter().any(|s| taken(&name, s))
             {
                 let id = self.lookup(&name).map(|b| b.id);
                 let variables = local.init.iter().flat_map(|i| free::of_expr(&i.expr).0);
