@@ -371,7 +371,7 @@ impl Transform<'_, '_> {
             let given = free::of_stmts([stmt]);
             let owned =
                 local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr)) || self.hands_over(&given);
-            for b in free::bound(&local.pat) {
+            for b in free::bound_by_let(local) {
                 let id = self.bind(b.ident.to_string(), b.mutable);
                 if owned {
                     self.owned.insert(id);
