@@ -83,11 +83,11 @@ impl Core {
             self.save_memory(&writes)?;
         }
         let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
-        if let Some(exec) = &node.exec {
-            if let Err(error) = self.backend.replay(exec, self.pending.take()) {
-                self.tree.failed(at, &error);
-                return Err(error);
-            }
+        if let Some(exec) = &node.exec
+            && let Err(error) = self.backend.replay(exec, self.pending.take())
+        {
+            self.tree.failed(at, &error);
+            return Err(error);
         }
         self.pool.restore(node.exit);
         let (site, group) = (node.site, node.group);
