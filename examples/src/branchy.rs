@@ -2,7 +2,7 @@
 //!
 //! The condition is looked at in an eager region, so the `if` stays in the driver, and each of the four
 //! pieces of device code is a segment.
-
+#![allow(clippy::needless_late_init, reason = "both branches assign, as in the literature")]
 use graphable::prelude::*;
 
 /// Elements of the input.
