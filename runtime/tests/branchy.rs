@@ -1,6 +1,6 @@
 //! The branchy program of the literature, `y = x*x; if sum(y) > 0 { y + 1 } else { y - 1 } * 2`, and what its
 //! tree looks like.
-
+#![allow(clippy::needless_late_init, reason = "both branches assign, as in the literature")]
 use graphable::{
     backend::cpu::CpuOptions,
     inspect::{GraphTree, TreeNode},

@@ -1,4 +1,10 @@
 //! Programs that an early reader found refused, and that mean what they say: names, lifetimes, branches.
+#![allow(
+    clippy::non_minimal_cfg,
+    clippy::needless_late_init,
+    clippy::unused_unit,
+    reason = "what is refused or not is the point"
+)]
 
 use graphable::{graphable, prelude::*};
 

@@ -4,6 +4,7 @@
 #[allow(
     clippy::needless_lifetimes,
     clippy::extra_unused_lifetimes,
+    clippy::multiple_bound_locations,
     single_use_lifetimes
 )]
 fn decode<'__a0, 's>(

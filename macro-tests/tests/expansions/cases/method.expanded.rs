@@ -5,6 +5,7 @@ impl Model {
     #[allow(
         clippy::needless_lifetimes,
         clippy::extra_unused_lifetimes,
+        clippy::multiple_bound_locations,
         single_use_lifetimes
     )]
     fn forward<'__a0, 's>(

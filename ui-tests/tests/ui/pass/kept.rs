@@ -29,15 +29,17 @@ fn advance(x: &Tensor<f32>, hidden: &KeptTensor<f32>) -> Result<Tensor<f32>> {
 fn send<T: Send + Sync + 'static>(_: &T) {}
 
 fn run(rt: &mut Runtime, server: &mut Server, graph: &AdvanceGraph) -> Result<()> {
-    let step = rt.step()?;
-    let x = step.tensor(&[1], &[1.0f32])?;
-    let y = match &server.hidden {
-        Some(hidden) => graph.call(&step, &x, hidden)?,
-        None => x,
-    };
-    server.hidden = Some(step.keep(&y)?);
-    server.last = Some(step.keep(&Out { logits: y.clone(), state: (y, 1) })?);
-    server.plain = Some(step.keep(&Plain::Words(vec![1]))?);
+    {
+        let step = rt.step()?;
+        let x = step.tensor(&[1], &[1.0f32])?;
+        let y = match &server.hidden {
+            Some(hidden) => graph.call(&step, &x, hidden)?,
+            None => x,
+        };
+        server.hidden = Some(step.keep(&y)?);
+        server.last = Some(step.keep(&Out { logits: y.clone(), state: (y, 1) })?);
+        server.plain = Some(step.keep(&Plain::Words(vec![1]))?);
+    }
     send(&server.last);
     let step = rt.step()?;
     if let Some(last) = &server.last {
