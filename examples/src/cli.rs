@@ -87,7 +87,7 @@ pub struct Tree {
     #[arg(long, value_name = "ID")]
     pub recording: Option<usize>,
 
-    /// Also write a timeline of the run, for https://ui.perfetto.dev or chrome://tracing
+    /// Also write a timeline of the run, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
 

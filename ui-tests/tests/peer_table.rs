@@ -23,7 +23,7 @@ const SHORT: [(&str, &str); 9] = [
     ("loom/", "loom-tests/src/"),
 ];
 
-const STATES: [&str; 5] = ["tested", "partly", "not here", "on a branch", "open"];
+const STATES: [&str; 4] = ["tested", "partly", "not here", "open"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -94,20 +94,7 @@ fn every_row_is_there_and_names_tests_that_exist() {
         if text.is_empty() {
             wrong.push(format!("row {number} neither names a test nor says why not"));
         }
-        // What a branch brings stands first, what is here already after a semicolon.
-        let (coming, here) = match (state.as_str(), text.split_once(';')) {
-            ("on a branch", Some((coming, here))) => (coming, here),
-            ("on a branch", None) => (text.as_str(), ""),
-            _ => ("", text.as_str()),
-        };
-        let gone: Vec<String> = self::tests(coming).into_iter().filter_map(missing).collect();
-        match self::tests(coming).len() {
-            0 if state == "on a branch" => wrong.push(format!("row {number} names no test of its branch")),
-            // Not merged yet.
-            all if all == gone.len() => {}
-            _ => wrong.extend(gone.into_iter().map(|why| format!("row {number}: {why}"))),
-        }
-        let missing = self::tests(here).into_iter().filter_map(missing);
+        let missing = tests.into_iter().filter_map(missing);
         wrong.extend(missing.map(|why| format!("row {number}: {why}")));
     }
     assert!(wrong.is_empty(), "docs/PEER_TESTS.md:\n{}", wrong.join("\n"));
