@@ -3,7 +3,7 @@
 use std::{
     ops::{Deref, DerefMut},
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicU32, Ordering},
     },
 };
@@ -379,5 +379,14 @@ impl tracing::Subscriber for Warnings {
 pub(crate) fn counting_warnings(f: impl FnOnce(&dyn Fn() -> u32)) {
     let count = Arc::new(AtomicU32::new(0));
     let warnings = || count.load(Ordering::SeqCst);
+    several_subscribers();
     tracing::subscriber::with_default(Warnings(Arc::clone(&count)), || f(&warnings));
+}
+
+/// While there is one subscriber only, `tracing` asks that of the thread which meets a place of the code first, and
+/// remembers the answer for all: a test without one would silence the test that listens.
+pub(crate) fn several_subscribers() {
+    static ANOTHER: LazyLock<tracing::Dispatch> =
+        LazyLock::new(|| tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default()));
+    LazyLock::force(&ANOTHER);
 }

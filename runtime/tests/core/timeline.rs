@@ -97,6 +97,7 @@ fn every_decision_is_a_span() {
     let graph = Spec::inputs(vec![host("x", &[Dim::Const(2)])]).with(|o| o.audit_every(3)).build(&mut rt);
     let plain = vector(&mut rt, Mode::None);
     let mut call = |graph: &Graph| {
+        several_subscribers();
         tracing::subscriber::with_default(keeper.clone(), || {
             let step = rt.step().unwrap();
             let y = graph.call(&step, &[x()], (), |cx, a| {
@@ -130,6 +131,7 @@ fn what_fails_and_what_panics_ends_its_spans() {
     let graph = vector(&mut rt, Mode::Piecewise);
     let call = |rt: &mut graphable::Runtime, panics: bool| {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            several_subscribers();
             tracing::subscriber::with_default(keeper.clone(), || {
                 let step = rt.step()?;
                 let y = graph.call(&step, &[x()], (), |cx, a| {
