@@ -393,12 +393,7 @@ impl Core {
             owned,
             writes,
             alive: run.alive.into(),
-            pool_bytes: self.pool.body_bytes(),
-            usage: Usage {
-                pool_peak: run.uses.peak(),
-                pool_extent: self.pool.body_bytes(),
-                function: (self.tree.function(), self.frame.as_ref().map_or("?", |f| f.name)),
-            },
+            usage: Usage { pool_peak: run.uses.peak(), pool_extent: self.pool.body_bytes() },
             hits: 0,
             likely: None,
             children: SmallVec::new(),

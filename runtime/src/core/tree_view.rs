@@ -92,7 +92,7 @@ impl Core {
                 kernels: node.exec.as_ref().map_or(0, |exec| exec.nodes()),
                 // The first run was the recording's own.
                 hits: node.hits.saturating_sub(1),
-                pool_bytes: node.pool_bytes,
+                pool_bytes: node.usage.pool_extent,
                 executable_bytes: node.exec.as_ref().map_or(0, |exec| exec.bytes()),
             });
         }

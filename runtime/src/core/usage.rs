@@ -21,7 +21,7 @@ fn node_usage(at: usize, node: &Node) -> NodeUsage {
     NodeUsage {
         node: at,
         segment: node.site.to_string(),
-        function: node.usage.function.1,
+        function: node.caller.name,
         pool_peak_bytes: node.usage.pool_peak,
         pool_extent_bytes: node.usage.pool_extent,
         result_bytes: node.blocks.iter().filter(|b| b.home == Home::Results).map(|b| b.bytes).sum(),
@@ -72,7 +72,7 @@ impl Core {
         }
         for (at, node) in self.tree.numbered() {
             let usage = node_usage(at, node);
-            let of = function(&mut functions, node.usage.function);
+            let of = function(&mut functions, (node.caller.id, node.caller.name));
             of.nodes += 1;
             of.pool_bytes = of.pool_bytes.max(usage.pool_extent_bytes);
             of.pool_sum_bytes += usage.pool_peak_bytes;

@@ -88,15 +88,13 @@ pub(crate) enum Stored {
     Text(Arc<str>),
 }
 
-/// What a recording needs of the pool, and whose it is.
+/// What a recording needs of the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// Bytes of its own blocks at their most.
     pub(crate) pool_peak: u64,
     /// Bytes from the pool's start to the end of the last block that was alive meanwhile, whosever.
     pub(crate) pool_extent: u64,
-    /// Id and name of the function in whose call it was recorded.
-    pub(crate) function: (u64, &'static str),
 }
 
 /// One recording.
@@ -123,8 +121,6 @@ pub(crate) struct Node {
     pub(crate) writes: Vec<(u64, SharedMemory)>,
     /// What was alive in the pool when it was recorded.
     pub(crate) alive: Box<[EntryBlock]>,
-    /// Bytes of the pool, from its start, that it and everything alive meanwhile needed.
-    pub(crate) pool_bytes: u64,
     pub(crate) usage: Usage,
     /// How often it ran; the first time was right after its recording.
     pub(crate) hits: u64,
@@ -189,11 +185,6 @@ impl Tree {
         self.evict(|_| true);
         let notices = self.notices.take();
         *self = Self { notices, ..Self::default() };
-    }
-
-    /// The function whose call runs, or ran last.
-    pub(crate) fn function(&self) -> u64 {
-        self.caller.id
     }
 
     /// Goes to a function's root.

@@ -51,6 +51,15 @@ pub(crate) fn has_gaps() -> bool {
     env::var_os("GRAPHABLE_GUARD_GAPS").is_some()
 }
 
+/// Whether a test that counts bytes of an arena is skipped, and says so.
+#[allow(dead_code, reason = "not every test binary counts them")]
+pub(crate) fn skipped_with_gaps(test: &str) -> bool {
+    if has_gaps() {
+        say(&format!("GPU tests: skipped {test}: with GRAPHABLE_GUARD_GAPS sizes of arenas mean nothing"));
+    }
+    has_gaps()
+}
+
 fn cuda_options(options: &CpuOptions) -> CudaOptions {
     CudaOptions { test_mode: options.test_mode.is_some(), guard_gaps: has_gaps() }
 }

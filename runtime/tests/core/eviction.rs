@@ -1,15 +1,6 @@
 //! Parameters and graph objects that go away take their recordings with them.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
-
-use graphable::{
-    Param, Result, Runtime, Step,
-    backend::{Arena, Backend, Executable, HostBlock, Launch, Memory, PendingBytes, SharedMemory},
-    ops,
-};
+use graphable::{Param, Result, Runtime, Step, ops};
 
 use crate::support::*;
 
@@ -112,111 +103,32 @@ fn a_replaced_parameter_never_replays_the_old_one() {
     assert_eq!(stats.evicted, stats.recordings - 1);
 }
 
-/// A backend that counts the memory that exists outside the arenas.
-#[derive(Debug)]
-struct Counting {
-    inner: Box<dyn Backend>,
-    live: Arc<AtomicU64>,
-}
-
-#[derive(Debug)]
-struct Counted {
-    inner: SharedMemory,
-    live: Arc<AtomicU64>,
-}
-
-impl Memory for Counted {
-    fn addr(&self) -> u64 {
-        self.inner.addr()
-    }
-    fn len(&self) -> u64 {
-        self.inner.len()
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.live.fetch_sub(self.inner.len(), Ordering::SeqCst);
-    }
-}
-
-impl Backend for Counting {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-    fn reserve(&mut self, at_least: u64) -> Result<Arena> {
-        self.inner.reserve(at_least)
-    }
-    fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
-        self.inner.commit(arena, bytes)
-    }
-    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
-        self.inner.uncommit(arena, bytes)
-    }
-    fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
-        let inner = self.inner.alloc(bytes)?;
-        self.live.fetch_add(inner.len(), Ordering::SeqCst);
-        Ok(Arc::new(Counted { inner, live: Arc::clone(&self.live) }))
-    }
-    fn launch(&mut self, launch: &Launch) -> Result<()> {
-        self.inner.launch(launch)
-    }
-    fn host_write(&mut self, block: HostBlock) -> Result<()> {
-        self.inner.host_write(block)
-    }
-    fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
-        self.inner.read(addr, bytes)
-    }
-    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
-        self.inner.begin_capture(host)
-    }
-    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        self.inner.end_capture(retain)
-    }
-    fn abort_capture(&mut self) {
-        self.inner.abort_capture();
-    }
-    fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
-        self.inner.replay(exec, block)
-    }
-    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
-        self.inner.poison(addr, bytes)
-    }
-    fn wants_poison(&self) -> bool {
-        self.inner.wants_poison()
-    }
-    fn synchronize(&mut self) -> Result<()> {
-        self.inner.synchronize()
-    }
-}
-
 #[test]
 fn memory_is_given_back() {
-    let live = Arc::new(AtomicU64::new(0));
-    let inner = crate::device::backend(options());
-    let mut rt = Runtime::with_backend(Box::new(Counting { inner, live: Arc::clone(&live) })).unwrap();
+    let (mut rt, plan) = faulty();
+    let live = || plan.live_memory().1;
     let graph = vector(&mut rt);
     let other = weight(&rt, 5.0);
     for _ in 0..3 {
         run(&mut rt, &graph, &other);
     }
-    let before = live.load(Ordering::SeqCst);
+    let before = live();
     for i in 0..8 {
         let w = weight(&rt, i as f32);
         for _ in 0..3 {
             assert_eq!(run(&mut rt, &graph, &w), [-1.0 - i as f32, -2.0 - i as f32]);
         }
         drop(w);
-        assert!(live.load(Ordering::SeqCst) > before, "a recording keeps what it uses");
+        assert!(live() > before, "a recording keeps what it uses");
         rt.step().unwrap();
         rt.synchronize().unwrap();
-        assert_eq!(live.load(Ordering::SeqCst), before, "round {i}");
+        assert_eq!(live(), before, "round {i}");
     }
     // The static input and the host block go with the graph object, and the rest with its owner.
     drop((graph, other));
     rt.step().unwrap();
     rt.synchronize().unwrap();
-    assert_eq!((live.load(Ordering::SeqCst), rt.stats().nodes), (0, 0));
+    assert_eq!((live(), rt.stats().nodes), (0, 0));
 }
 
 #[test]

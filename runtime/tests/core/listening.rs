@@ -102,6 +102,9 @@ impl Backend for Listening {
         self.note(Said::End);
         self.inner.end_capture(retain)
     }
+    fn keep_topology(&mut self, on: bool) {
+        self.inner.keep_topology(on);
+    }
     fn abort_capture(&mut self) {
         self.note(Said::Abort);
         self.inner.abort_capture();
