@@ -1,6 +1,6 @@
 //! What the runtime did: typed events, and counters that sum them.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 /// Why something ran without a graph, or was done again.
 #[non_exhaustive]
@@ -186,6 +186,42 @@ impl fmt::Display for RerecordReason {
     }
 }
 
+/// Why a recording has an executable of its own, although recordings may
+/// [share](crate::Runtime::share_executables) them and others of its place were there, or it shared one before.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnsharedReason {
+    /// No other recording of its place has these kernels, launches and edges.
+    OtherTopology,
+    /// The device cannot run it by another's executable.
+    Refused {
+        /// What it says.
+        why: String,
+    },
+    /// An update took longer than it may.
+    OverBudget {
+        /// How long.
+        cost: Duration,
+        /// How long it may take.
+        budget: Duration,
+    },
+    /// It runs in the same step as another recording of that executable.
+    SameStep,
+}
+
+impl fmt::Display for UnsharedReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherTopology => f.write_str("it has other kernels, launches or edges"),
+            Self::Refused { why } => write!(f, "the device refuses: {why}"),
+            Self::OverBudget { cost, budget } => {
+                write!(f, "an update took {cost:?}, and may take {budget:?}")
+            }
+            Self::SameStep => f.write_str("both run in one step"),
+        }
+    }
+}
+
 /// Where a copied tensor went.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,6 +253,31 @@ pub enum Event {
         segment: String,
         /// Its new node.
         node: usize,
+    },
+    /// A new recording runs by the executable of another one.
+    Shared {
+        /// The segment.
+        segment: String,
+        /// Its node.
+        node: usize,
+        /// The other's node.
+        with: usize,
+    },
+    /// An executable was changed in place to run this recording.
+    Updated {
+        /// The segment.
+        segment: String,
+        /// Its node.
+        node: usize,
+    },
+    /// A recording got an executable of its own, although recordings may share them.
+    Unshared {
+        /// The segment.
+        segment: String,
+        /// Its node.
+        node: usize,
+        /// Why.
+        why: UnsharedReason,
     },
     /// A capture was spoilt from outside this runtime, and is tried again.
     Spoilt {
@@ -319,6 +380,12 @@ pub struct Stats {
     pub replays: u64,
     /// Recordings made although there was one of that shape.
     pub rerecordings: u64,
+    /// Recordings that took another's executable.
+    pub shares: u64,
+    /// Executables changed in place, to run another of the recordings that share them.
+    pub updates: u64,
+    /// Recordings that got an executable of their own, although recordings may share them.
+    pub unshared: u64,
     /// Eager regions run.
     pub eager_calls: u64,
     /// Tensors copied to their slots.
@@ -353,8 +420,12 @@ pub struct Stats {
     pub kept_bytes: u64,
     /// Bytes of dropped ones that wait to be used again; after a few steps they are freed.
     pub spare_bytes: u64,
+    /// Executables now: fewer than nodes where recordings share them, or launch nothing.
+    pub executables: usize,
     /// Bytes of executables, as far as the backend knows.
     pub executable_bytes: u64,
+    /// Bytes that they would take besides if each recording had its own.
+    pub shared_bytes: u64,
     /// Reasons of the fallbacks and skips, each once with its count. Sizes and numbers in them are those of
     /// the first time.
     pub fallback_reasons: Vec<(FallbackReason, u64)>,

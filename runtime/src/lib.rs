@@ -118,7 +118,7 @@ pub use device::Device;
 pub use eager::{Eager, PendingRead};
 pub use element::{DType, Element, Float, Number};
 pub use error::{Error, MemoryFault, Result};
-pub use event::{CopiedSlot, CopySlot, Event, FallbackReason, RerecordReason, Stats};
+pub use event::{CopiedSlot, CopySlot, Event, FallbackReason, RerecordReason, Stats, UnsharedReason};
 pub use function::CaptureProgress;
 pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
 pub use half::{bf16, f16};

@@ -25,7 +25,14 @@ pub struct HookId(u64);
 pub enum Lifecycle {
     /// Its body was captured.
     Recorded,
-    /// An executable was made of it. A recording without a kernel has none.
+    /// It runs by the executable of another recording, which is updated for it: see
+    /// [`Runtime::share_executables`]. When it parts from that one, `Instantiated` follows.
+    Shares {
+        /// The other one.
+        with: usize,
+    },
+    /// An executable was made of it, or one whose recordings are gone was updated for it. A recording without
+    /// a kernel has none.
     Instantiated {
         /// Nodes of the executable.
         kernels: usize,
@@ -63,6 +70,7 @@ impl fmt::Display for LifecycleEvent {
         write!(f, "recording {} of {}: ", self.node, self.segment)?;
         match &self.what {
             Lifecycle::Recorded => f.write_str("recorded"),
+            Lifecycle::Shares { with } => write!(f, "shares the executable of {with}"),
             Lifecycle::Instantiated { kernels, bytes } => {
                 write!(f, "instantiated, {kernels} nodes, {bytes} B")
             }

@@ -1,6 +1,6 @@
 //! Where events go: counters always, the list when asked for, `tracing` when enabled.
 
-use crate::event::{CopySlot, Event, FallbackReason, RerecordReason, Stats};
+use crate::event::{CopySlot, Event, FallbackReason, RerecordReason, Stats, UnsharedReason};
 use crate::plan::Site;
 
 /// Events are kept up to this many; older ones go first.
@@ -69,6 +69,27 @@ impl Log {
         self.is_new(site);
         tracing::debug!(segment = %site, node, "recorded");
         self.push(|| Event::Recorded { segment: site.to_string(), node });
+    }
+
+    /// A recording runs by the executable of another.
+    pub(crate) fn shared(&mut self, site: &'static Site, node: usize, with: usize) {
+        self.stats.shares += 1;
+        tracing::debug!(segment = %site, node, with, "shares an executable");
+        self.push(|| Event::Shared { segment: site.to_string(), node, with });
+    }
+
+    /// An executable was updated to run a recording.
+    pub(crate) fn updated(&mut self, site: &'static Site, node: usize) {
+        self.stats.updates += 1;
+        tracing::trace!(segment = %site, node, "updated");
+        self.push(|| Event::Updated { segment: site.to_string(), node });
+    }
+
+    /// A recording has an executable of its own, where it might have shared one.
+    pub(crate) fn unshared(&mut self, site: &'static Site, node: usize, why: UnsharedReason) {
+        self.stats.unshared += 1;
+        tracing::info!(segment = %site, node, %why, "has an executable of its own");
+        self.push(|| Event::Unshared { segment: site.to_string(), node, why });
     }
 
     pub(crate) fn rerecorded(&mut self, site: &'static Site, why: RerecordReason) {

@@ -42,8 +42,11 @@ pub struct NodeUsage {
     pub pool_extent_bytes: u64,
     /// Bytes of its outputs in the results arena.
     pub result_bytes: u64,
-    /// Bytes of its executable: on a GPU, by how much free memory went down when it was made.
+    /// Bytes of its executable: on a GPU, by how much free memory went down when it was made. 0 where it shares
+    /// that of another.
     pub executable_bytes: u64,
+    /// The first of the recordings whose executable it shares; `None` where it is the first, or alone.
+    pub shares_with: Option<usize>,
     /// Operations, copies and fills in its executable; 0 where it launches nothing.
     pub executable_nodes: usize,
 }
@@ -102,8 +105,12 @@ pub struct MemoryStats {
     pub kept_bytes: u64,
     /// Dropped ones that wait to be used again.
     pub spare_bytes: u64,
-    /// Executables.
+    /// How many executables there are, those included that wait for a new recording of their place.
+    pub executables: usize,
+    /// Their bytes.
     pub executable_bytes: u64,
+    /// What they would take besides if each recording had its own.
+    pub shared_bytes: u64,
     /// Every graph object with memory, in the order of their making.
     pub functions: Vec<FunctionUsage>,
     /// Every recording, in the order of their making.

@@ -4,6 +4,7 @@ use std::{
     cell::{Cell, RefCell},
     fmt,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use crate::{
@@ -153,6 +154,32 @@ impl Runtime {
     /// holds it (as at first), or when its last handle goes. Values are the same either way.
     pub fn free_at_last_use(&self, on: bool) {
         self.core.borrow_mut().free_at_last_use = on;
+    }
+
+    /// Whether recordings made from now on may share executables, and what an update may take; `None`, as at
+    /// first, is never. Values are the same either way.
+    ///
+    /// An executable holds device memory and takes milliseconds to make. With this on, recordings of one place
+    /// in a graph object's calls, made for other bucket sizes, keys or addresses, run by one executable if they
+    /// have the same kernels, launches and edges: it is updated in place when another of them is to run. Calls
+    /// come by a place once, so the layers of a loop share nothing. Two that run in one step all the same are
+    /// right, only slower, and part. Graphs are kept in host memory for it.
+    ///
+    /// An update costs host time, about in proportion to the number of kernels, in every replay that follows one
+    /// of another sharer. It is measured: a recording for which updates take longer than `budget` has, or gets,
+    /// an executable of its own. `Duration::MAX` is no limit. Events are [`Shared`](Event::Shared),
+    /// [`Updated`](Event::Updated) and [`Unshared`](Event::Unshared), each with its counter.
+    ///
+    /// ```
+    /// # fn main() -> graphable::Result<()> {
+    /// use std::time::Duration;
+    /// let rt = graphable::Runtime::new(graphable::Device::cpu())?;
+    /// rt.share_executables(Some(Duration::from_micros(200)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn share_executables(&self, budget: Option<Duration>) {
+        self.core.borrow_mut().sharing = budget;
     }
 
     /// Compares the live memory of every arena with the tensors in it: they must be equal, block by block. For

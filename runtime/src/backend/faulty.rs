@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use super::{Arena, Backend, Executable, HostBlock, Launch, Memory, Op, PendingBytes, SharedMemory, View};
+use super::{
+    Arena, Backend, Executable, HostBlock, Launch, Memory, Op, PendingBytes, Recording, SharedMemory, Update,
+    View,
+};
 use crate::{Error, Result};
 
 /// The calls that can fail.
@@ -32,10 +35,13 @@ pub enum FaultCall {
     Wait,
     /// [`Backend::begin_capture`]
     BeginCapture,
-    /// [`Backend::end_capture`], before it does anything
+    /// [`Backend::end_capture`] or [`Backend::end_recording`], before it does anything
     EndCapture,
-    /// The second half of [`Backend::end_capture`]: what was recorded cannot be made ready to run
+    /// [`Backend::instantiate`], or the second half of [`Backend::end_capture`]: what was recorded cannot be
+    /// made ready to run
     Instantiate,
+    /// [`Backend::update`]
+    Update,
     /// [`Backend::replay`]
     Replay,
     /// [`Backend::poison`]
@@ -52,7 +58,7 @@ pub enum FaultCall {
 
 impl FaultCall {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Reserve,
         Self::Commit,
         Self::Alloc,
@@ -65,6 +71,7 @@ impl FaultCall {
         Self::BeginCapture,
         Self::EndCapture,
         Self::Instantiate,
+        Self::Update,
         Self::Replay,
         Self::Poison,
         Self::Synchronize,
@@ -87,6 +94,7 @@ impl FaultCall {
             Self::BeginCapture => "begin_capture",
             Self::EndCapture => "end_capture",
             Self::Instantiate => "instantiate",
+            Self::Update => "update",
             Self::Replay => "replay",
             Self::Poison => "poison",
             Self::Synchronize => "synchronize",
@@ -110,6 +118,7 @@ pub struct FaultPlan {
     armed: Mutex<Option<Armed>>,
     counts: [AtomicU64; FaultCall::ALL.len()],
     lost: AtomicBool,
+    refuses_updates: AtomicBool,
     memory: Mutex<Vec<Weak<dyn Memory>>>,
     executables: Mutex<Vec<Weak<dyn Executable>>>,
 }
@@ -124,6 +133,11 @@ impl FaultPlan {
     /// Nothing fails any more. Says whether the fault was still to come.
     pub fn disarm(&self) -> bool {
         self.armed.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
+    }
+
+    /// Whether the device refuses every update from now on, which is no failure: see [`Update::Refused`].
+    pub fn refuse_updates(&self, on: bool) {
+        self.refuses_updates.store(on, Ordering::Relaxed);
     }
 
     /// How often a call was made.
@@ -145,6 +159,10 @@ impl FaultPlan {
         let mut executables = self.executables.lock().unwrap_or_else(PoisonError::into_inner);
         executables.retain(|weak| weak.strong_count() > 0);
         executables.len()
+    }
+
+    fn note_executable(&self, exec: &Arc<dyn Executable>) {
+        self.executables.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(exec));
     }
 
     fn check_lost(&self) -> Result<()> {
@@ -261,9 +279,32 @@ impl Backend for FaultyBackend {
         let exec = self.inner.end_capture(retain)?;
         if let Some(exec) = &exec {
             self.plan.pass(FaultCall::Instantiate)?;
-            self.plan.executables.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(exec));
+            self.plan.note_executable(exec);
         }
         Ok(exec)
+    }
+
+    fn end_recording(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Recording>>> {
+        if let Err(error) = self.plan.pass(FaultCall::EndCapture) {
+            self.inner.abort_capture();
+            return Err(error);
+        }
+        self.inner.end_recording(retain)
+    }
+
+    fn instantiate(&mut self, recording: &Arc<dyn Recording>) -> Result<Arc<dyn Executable>> {
+        self.plan.pass(FaultCall::Instantiate)?;
+        let exec = self.inner.instantiate(recording)?;
+        self.plan.note_executable(&exec);
+        Ok(exec)
+    }
+
+    fn update(&mut self, exec: &Arc<dyn Executable>, recording: &Arc<dyn Recording>) -> Result<Update> {
+        self.plan.pass(FaultCall::Update)?;
+        if self.plan.refuses_updates.load(Ordering::Relaxed) {
+            return Ok(Update::Refused { why: "the test said so".into() });
+        }
+        self.inner.update(exec, recording)
     }
 
     fn keep_topology(&mut self, on: bool) {
@@ -381,7 +422,9 @@ mod tests {
             b.abort_capture();
             return Err(error);
         }
-        let exec = b.end_capture(vec![memory.clone()])?.expect("two nodes");
+        let recording = b.end_recording(vec![memory.clone()])?.expect("two nodes");
+        let exec = b.instantiate(&recording)?;
+        assert_eq!(b.update(&exec, &recording)?, Update::Done);
         b.replay(&exec, None)?;
         let read = b.read(memory.addr() + 16, 8)?;
         b.poison(memory.addr(), 8)?;
@@ -417,7 +460,7 @@ mod tests {
     fn any_call_can_be_the_nth() {
         for (nth, name) in
             "reserve commit alloc host_write scratch begin_capture fork branch launch copy join end_capture instantiate \
-             replay read poison synchronize wait"
+             update replay read poison synchronize wait"
                 .split(' ')
                 .enumerate()
         {
@@ -439,6 +482,25 @@ mod tests {
             assert!(matches!(b.alloc(16), Err(Error::ContextLost { .. })));
             assert!(matches!(b.poison(0, 0), Err(Error::ContextLost { .. })));
             assert!(matches!(b.synchronize(), Err(Error::ContextLost { .. })));
+        }
+    }
+
+    #[test]
+    fn a_capture_that_is_made_ready_at_once_fails_in_two_places() {
+        for call in [FaultCall::EndCapture, FaultCall::Instantiate] {
+            let (mut b, plan) = faulty();
+            let memory = b.alloc(24).unwrap();
+            let mut capture = || {
+                b.begin_capture(None).unwrap();
+                b.launch(&launch(Op::Copy, &memory, 0, 1)).unwrap();
+                b.end_capture(vec![memory.clone()])
+            };
+            plan.arm(Some(call), 0, false);
+            assert!(matches!(capture(), Err(Error::Device { call: name, .. }) if name == call.name()));
+            let exec = capture().unwrap();
+            assert_eq!((plan.live_executables(), plan.count(call)), (1, 2));
+            drop(exec);
+            assert_eq!(plan.live_executables(), 0);
         }
     }
 

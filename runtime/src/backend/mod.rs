@@ -13,8 +13,10 @@ pub mod cpu;
 pub mod cuda;
 pub mod faulty;
 mod op;
+mod recording;
 
 pub use op::{Binary, Compare, Launch, MaskKind, Op, Reduce, RopeStyle, Unary, View};
+pub use recording::{Recording, Signature, Update};
 
 /// Device memory with one owner; freed when the last clone goes and the stream is done with it.
 pub trait Memory: Send + Sync + fmt::Debug {
@@ -76,6 +78,10 @@ pub trait Executable: Send + Sync + fmt::Debug {
     /// [`Error::Config`] when the backend was not told to keep them: see
     /// [`Backend::keep_topology`].
     fn topology(&self) -> Result<Topology>;
+    /// The [`Recording::id`] of what its next replay runs. `None` for one that [`Backend::end_capture`] made,
+    /// which runs one recording for ever; and while nothing can be replayed by it, because that recording is
+    /// gone or an update broke off.
+    fn runs(&self) -> Option<u64>;
     /// For the backend that made it.
     fn as_any(&self) -> &dyn Any;
 }
@@ -194,6 +200,27 @@ pub trait Backend: Send + fmt::Debug {
     /// # Errors
     /// What the device says; the capture is over and nothing of it remains.
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>>;
+
+    /// As [`end_capture`](Self::end_capture), but the recording can run by several executables, one after the
+    /// other, and share them: [`instantiate`](Self::instantiate) makes one, [`update`](Self::update) changes
+    /// one. It must be kept while it is replayed.
+    ///
+    /// # Errors
+    /// As [`end_capture`](Self::end_capture).
+    fn end_recording(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Recording>>>;
+
+    /// Makes an executable that runs this recording.
+    ///
+    /// # Errors
+    /// [`Error::RefusedInCapture`]; what the device says.
+    fn instantiate(&mut self, recording: &Arc<dyn Recording>) -> Result<Arc<dyn Executable>>;
+
+    /// Lets an executable that [`instantiate`](Self::instantiate) made run another recording from its next
+    /// replay on, host bytes included, with which the recording was captured: replays bring their own.
+    ///
+    /// # Errors
+    /// [`Error::RefusedInCapture`]; what the device says: then [`Executable::runs`] tells what is left.
+    fn update(&mut self, exec: &Arc<dyn Executable>, recording: &Arc<dyn Recording>) -> Result<Update>;
 
     /// Whether captures from now on keep what [`Executable::topology`] gives, where that costs time or
     /// memory.

@@ -58,6 +58,9 @@ impl Core {
         if !key.tensors.iter().all(|t| self.slot_is_live(t.slot, t.padded)) {
             return Err(Error::NeverComputed { op: "a live-in of a segment" });
         }
+        if self.sharing.is_some() {
+            self.occurrences.count(identity);
+        }
         let entry = self.pool.state();
         let results = &self.results.live;
         let free = |node: &Node| results_are_free(node, results);
@@ -81,6 +84,10 @@ impl Core {
         if self.saver.is_some() {
             let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
             self.save_memory(&writes)?;
+        }
+        if let Err(error) = self.make_current(at) {
+            self.tree.failed(at, &error);
+            return Err(error);
         }
         let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
         if let Some(exec) = &node.exec

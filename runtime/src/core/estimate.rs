@@ -151,6 +151,7 @@ impl Core {
         }
         self.shapes.retain(|function, _| !retired.contains(function));
         let gone = self.tree.evict(|n| n.owned.iter().any(|id| retired.contains(id)));
+        self.tree.forget_spares(|caller| retired.contains(&caller));
         if gone > 0 {
             self.log.evicted(gone);
         }

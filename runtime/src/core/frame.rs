@@ -83,6 +83,7 @@ impl Core {
         // A borrow of the pool that was forgotten: the call needs it.
         self.end_scratch();
         self.calls = self.calls.wrapping_add(1);
+        self.occurrences.clear();
         self.frame = Some(frame);
     }
 

@@ -29,6 +29,7 @@ mod miss;
 mod run;
 mod save;
 mod scratch;
+mod share;
 mod tree_view;
 mod upkeep;
 mod usage;
@@ -128,6 +129,9 @@ pub(crate) struct Core {
     pub(crate) closed: bool,
     /// Whether recordings free memory at its last use; else when its handle goes.
     pub(crate) free_at_last_use: bool,
+    /// What an update of a shared executable may take; `None` where new recordings share none.
+    pub(crate) sharing: Option<std::time::Duration>,
+    occurrences: share::Occurrences,
     pool: Pool,
     pool_zone: Zone,
     results: Zone,
@@ -179,6 +183,8 @@ impl Core {
             pending: None,
             closed: false,
             free_at_last_use: true,
+            sharing: None,
+            occurrences: share::Occurrences::default(),
             slots: Vec::new(),
             free_slots: Vec::new(),
             epoch: 0,
@@ -214,6 +220,7 @@ impl Core {
         self.pending = None;
         self.region = None;
         self.step_warmed = false;
+        self.tree.begin_step();
         self.evict_retired(retired);
         match self.deferred.take() {
             Some(error) => Err(error),
@@ -231,7 +238,7 @@ impl Core {
         stats.eager_bytes = self.eager.high;
         stats.kept_bytes = self.kept.held_bytes();
         stats.spare_bytes = self.kept.spare_bytes();
-        stats.executable_bytes = self.tree.nodes().filter_map(|n| n.exec.as_ref()).map(|e| e.bytes()).sum();
+        (stats.executables, stats.executable_bytes, stats.shared_bytes) = self.tree.executables();
         stats
     }
 

@@ -51,7 +51,7 @@ pub(crate) struct Run {
     pub(crate) site: &'static Site,
     pub(crate) group: usize,
     pub(crate) trace: Vec<TraceOp>,
-    identity: Identity,
+    pub(super) identity: Identity,
     entry: StateId,
     before: Phase,
     ordinal: u32,
@@ -343,8 +343,8 @@ impl Core {
         let mut copied: Vec<CopiedInput> = run.redirects.iter().map(Redirect::done).collect();
         let mut retain: Vec<SharedMemory> = run.owned.iter().map(|(_, m)| m.clone()).collect();
         retain.extend(copied.iter().map(|c| c.memory.clone()));
-        let exec = match self.backend.end_capture(retain) {
-            Ok(exec) => exec,
+        let ended = match self.end_capture(&run, retain) {
+            Ok(ended) => ended,
             Err(error) => {
                 self.run = Some(run);
                 self.abort_run();
@@ -358,12 +358,12 @@ impl Core {
             .filter(|(_, m)| run.writes.iter().any(|&w| m.addr() <= w && w < m.addr() + m.len()))
             .cloned()
             .collect();
-        if let Some(exec) = &exec {
+        if let Some(exec) = &ended.exec {
             self.stage_first_copies(&mut copied, key);
             let first =
                 self.save_memory(&writes).and_then(|()| self.backend.replay(exec, self.pending.take()));
             if let Err(error) = first {
-                self.tree.never_ran(run.site, &**exec, &error);
+                self.tree.never_ran(run.site, &**exec, ended.with, &error);
                 self.run = Some(run);
                 self.abort_run();
                 return Err(error);
@@ -387,7 +387,8 @@ impl Core {
             shape: key.shape.as_slice().into(),
             addrs: masked(&key.addrs, &positions).as_slice().into(),
             copied: copied.into(),
-            exec,
+            exec: ended.exec,
+            sharing: ended.sharing,
             blocks,
             outputs,
             owned,
@@ -399,8 +400,15 @@ impl Core {
             children: SmallVec::new(),
             after_eager: false,
         });
+        self.tree.runs_now(node);
         self.tree.follow(node);
         self.log.recorded(run.site, node);
+        if let Some(with) = ended.with {
+            self.log.shared(run.site, node, with);
+        }
+        if let Some(why) = ended.unshared {
+            self.log.unshared(run.site, node, why);
+        }
         Ok(())
     }
 

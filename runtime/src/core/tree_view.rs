@@ -49,7 +49,9 @@ impl Core {
         view.pool_bytes = stats.pool_bytes;
         view.result_bytes = stats.result_bytes;
         view.eager_bytes = stats.eager_bytes;
+        view.executables = stats.executables;
         view.executable_bytes = stats.executable_bytes;
+        view.shared_bytes = stats.shared_bytes;
         let mut starts: Vec<_> = self.tree.starts().collect();
         // Ids rise with every graph object that is made.
         starts.sort_unstable_by_key(|start| start.caller.id);
@@ -93,7 +95,12 @@ impl Core {
                 // The first run was the recording's own.
                 hits: node.hits.saturating_sub(1),
                 pool_bytes: node.usage.pool_extent,
-                executable_bytes: node.exec.as_ref().map_or(0, |exec| exec.bytes()),
+                executable_bytes: node
+                    .exec
+                    .as_ref()
+                    .filter(|_| self.tree.first_of(id) == id)
+                    .map_or(0, |exec| exec.bytes()),
+                shares_with: self.tree.sharers(id).to_vec(),
             });
         }
         view
@@ -103,7 +110,12 @@ impl Core {
     /// has no nodes.
     pub(crate) fn topology(&self, node: usize) -> Option<crate::Result<Topology>> {
         let node = self.tree.node(node)?;
-        Some(node.exec.as_ref().map_or_else(|| Ok(Topology::default()), |exec| exec.topology()))
+        Some(match (&node.sharing, &node.exec) {
+            // Its executable may run another recording now.
+            (Some(sharing), _) => sharing.recording.topology(),
+            (None, Some(exec)) => exec.topology(),
+            (None, None) => Ok(Topology::default()),
+        })
     }
 
     /// Which outputs of the nodes before it were alive, which were not, and what else was.

@@ -25,6 +25,7 @@ impl Core {
     /// there by then.
     pub(crate) fn trim(&mut self) -> Result<u64> {
         self.kept.free_spares();
+        self.tree.forget_spares(|_| true);
         let (mut pool, mut results) = (0, 0);
         for node in self.tree.nodes() {
             pool = pool.max(node.usage.pool_extent);

@@ -17,7 +17,7 @@ fn arena(zone: &Zone, live: &[Block], peak: u64) -> ArenaUsage {
     }
 }
 
-fn node_usage(at: usize, node: &Node) -> NodeUsage {
+fn node_usage(at: usize, node: &Node, first: usize) -> NodeUsage {
     NodeUsage {
         node: at,
         segment: node.site.to_string(),
@@ -25,7 +25,9 @@ fn node_usage(at: usize, node: &Node) -> NodeUsage {
         pool_peak_bytes: node.usage.pool_peak,
         pool_extent_bytes: node.usage.pool_extent,
         result_bytes: node.blocks.iter().filter(|b| b.home == Home::Results).map(|b| b.bytes).sum(),
-        executable_bytes: node.exec.as_ref().map_or(0, |exec| exec.bytes()),
+        // Counted once.
+        executable_bytes: node.exec.as_ref().filter(|_| first == at).map_or(0, |exec| exec.bytes()),
+        shares_with: (first != at).then_some(first),
         executable_nodes: node.exec.as_ref().map_or(0, |exec| exec.nodes()),
     }
 }
@@ -71,7 +73,7 @@ impl Core {
             }
         }
         for (at, node) in self.tree.numbered() {
-            let usage = node_usage(at, node);
+            let usage = node_usage(at, node, self.tree.first_of(at));
             let of = function(&mut functions, (node.caller.id, node.caller.name));
             of.nodes += 1;
             of.pool_bytes = of.pool_bytes.max(usage.pool_extent_bytes);
@@ -83,7 +85,7 @@ impl Core {
         stats.functions = functions.into_iter().map(|(_, usage)| usage).collect();
         stats.pool_recorded_bytes = stats.functions.iter().map(|f| f.pool_bytes).max().unwrap_or(0);
         stats.pool_sum_bytes = stats.functions.iter().map(|f| f.pool_sum_bytes).sum();
-        stats.executable_bytes = stats.functions.iter().map(|f| f.executable_bytes).sum();
+        (stats.executables, stats.executable_bytes, stats.shared_bytes) = self.tree.executables();
         stats
     }
 
@@ -95,7 +97,6 @@ impl Core {
 
     /// Number of recordings, and bytes of their executables.
     pub(crate) fn recorded(&self) -> (u64, u64) {
-        let bytes = self.tree.nodes().filter_map(|n| n.exec.as_ref()).map(|exec| exec.bytes()).sum();
-        (self.tree.len() as u64, bytes)
+        (self.tree.len() as u64, self.tree.executables().1)
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn tree(tree: &GraphTree) -> String {
         line!(out, "  eager [shape=ellipse, style=dashed, label=\"ran without a graph\"];");
     }
     for node in &tree.nodes {
-        let label = format!(
+        let mut label = format!(
             "{}: {}\n{}, {}\ns{} -> s{}, pool {} B",
             node.id,
             node.segment,
@@ -36,6 +36,10 @@ pub(super) fn tree(tree: &GraphTree) -> String {
             node.exit,
             node.pool_bytes
         );
+        if !node.shares_with.is_empty() {
+            let others: Vec<String> = node.shares_with.iter().map(ToString::to_string).collect();
+            label += &format!("\nshares with {}", others.join(", "));
+        }
         line!(out, "  n{} [label={}];", node.id, quoted(&label));
         if node.after_eager {
             line!(out, "  eager -> n{} [style=dashed];", node.id);

@@ -84,6 +84,10 @@ impl fmt::Display for GraphTree {
             self.eager_bytes,
             self.executable_bytes
         )?;
+        if self.shared_bytes > 0 || self.nodes.iter().any(|n| !n.shares_with.is_empty()) {
+            let executables = counted(self.executables, "executable", "executables");
+            writeln!(f, "{executables}; {} bytes saved by sharing", self.shared_bytes)?;
+        }
         let mut shown = HashSet::new();
         for function in &self.functions {
             writeln!(f, "\n{}", function.name)?;
@@ -157,6 +161,9 @@ impl GraphTree {
             node.pool_bytes,
         )?;
         writeln!(f, "{indent}    runs   {}", cut(&node.operations))?;
+        if !node.shares_with.is_empty() {
+            writeln!(f, "{indent}    shares {}", cut(&node.shares_with))?;
+        }
         if !node.alive.is_empty() {
             writeln!(f, "{indent}    alive  {}", cut(&node.alive))?;
         }

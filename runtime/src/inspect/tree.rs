@@ -26,8 +26,12 @@ pub struct GraphTree {
     pub result_bytes: u64,
     /// The same for the arena of what is made outside segments.
     pub eager_bytes: u64,
+    /// How many executables there are.
+    pub executables: usize,
     /// Bytes of all executables, as far as the device knows.
     pub executable_bytes: u64,
+    /// Bytes that they would take besides if each recording had its own.
+    pub shared_bytes: u64,
 }
 
 /// A graph object.
@@ -81,8 +85,11 @@ pub struct TreeNode {
     pub hits: u64,
     /// Bytes of the pool, from its start, that its body and everything alive meanwhile needed.
     pub pool_bytes: u64,
-    /// Bytes of its executable, as far as the device knows.
+    /// Bytes of its executable, as far as the device knows; 0 where it shares that of an earlier node.
     pub executable_bytes: u64,
+    /// The nodes that run by the same executable, which is updated for each: see
+    /// [`Runtime::share_executables`](crate::Runtime::share_executables).
+    pub shares_with: Vec<usize>,
 }
 
 /// A place in the source.
@@ -179,7 +186,9 @@ impl GraphTree {
             pool_bytes: 0,
             result_bytes: 0,
             eager_bytes: 0,
+            executables: 0,
             executable_bytes: 0,
+            shared_bytes: 0,
         }
     }
 

@@ -16,9 +16,12 @@ use crate::{
 
 mod edge;
 mod notices;
+mod share;
 
 pub(crate) use edge::{COPIED, CopiedInput, Positions, masked};
 use edge::{Edge, EdgeState};
+use share::Shares;
+pub(crate) use share::{Offer, Place, Sharing};
 
 /// What a recording is a recording of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,6 +116,8 @@ pub(crate) struct Node {
     pub(crate) addrs: Box<[u64]>,
     pub(crate) copied: Box<[CopiedInput]>,
     pub(crate) exec: Option<Arc<dyn Executable>>,
+    /// Recorded so that others can run by the same executable; they do where it is the same.
+    pub(crate) sharing: Option<Sharing>,
     pub(crate) blocks: Vec<NodeBlock>,
     pub(crate) outputs: Vec<Stored>,
     /// Ids of owned memory that it bakes.
@@ -161,6 +166,7 @@ pub(crate) struct Tree {
     caller: Caller,
     /// Something ran without a recording since the call began or a recording ran.
     strayed: bool,
+    shares: Shares,
     /// What happened to nodes, while there are hooks.
     notices: Option<Vec<LifecycleEvent>>,
 }
@@ -184,7 +190,8 @@ impl Tree {
         // Hooks hear of each.
         self.evict(|_| true);
         let notices = self.notices.take();
-        *self = Self { notices, ..Self::default() };
+        let shares = Shares { step: self.shares.step, ..Shares::default() };
+        *self = Self { notices, shares, ..Self::default() };
     }
 
     /// Goes to a function's root.
@@ -374,6 +381,9 @@ impl Tree {
                 sets.push(positions);
             }
         }
+        if let Some(sharing) = &node.sharing {
+            self.shares.add(sharing.place, at);
+        }
         self.nodes.push(Some(node));
         self.live += 1;
         self.made(at);
@@ -396,7 +406,9 @@ impl Tree {
                 }
             }
             self.going(at);
-            self.nodes[at] = None;
+            if let Some(node) = self.nodes[at].take() {
+                self.shares.remove(at, node);
+            }
             self.live -= 1;
             count += 1;
         }

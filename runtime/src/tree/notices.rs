@@ -40,21 +40,39 @@ impl Tree {
 
     /// A node is in its place.
     pub(super) fn made(&mut self, at: usize) {
+        let with = self.first_of(at);
         let (Some(Some(node)), Some(notices)) = (self.nodes.get(at), &mut self.notices) else { return };
         notices.push(event(at, node, Lifecycle::Recorded));
+        if with != at {
+            notices.push(event(at, node, Lifecycle::Shares { with }));
+        } else if let Some(exec) = &node.exec {
+            notices.push(event(at, node, instantiated(&**exec)));
+        }
+    }
+
+    /// A node got an executable of its own.
+    pub(super) fn parted(&mut self, at: usize) {
+        let (Some(Some(node)), Some(notices)) = (self.nodes.get(at), &mut self.notices) else { return };
         if let Some(exec) = &node.exec {
             notices.push(event(at, node, instantiated(&**exec)));
         }
     }
 
     /// A recording that failed to run for the first time: it is no node, but its number is spent.
-    pub(crate) fn never_ran(&mut self, segment: &'static Site, exec: &dyn Executable, error: &Error) {
+    pub(crate) fn never_ran(
+        &mut self,
+        segment: &'static Site,
+        exec: &dyn Executable,
+        with: Option<usize>,
+        error: &Error,
+    ) {
         let node = self.nodes.len();
         self.nodes.push(None);
         let (graph, function) = (GraphId(self.caller.id), self.caller.name);
         let Some(notices) = &mut self.notices else { return };
         let replayed = Lifecycle::Replayed { error: Some(error.to_string()) };
-        for what in [Lifecycle::Recorded, instantiated(exec), replayed, Lifecycle::Destroyed] {
+        let made = with.map_or_else(|| instantiated(exec), |with| Lifecycle::Shares { with });
+        for what in [Lifecycle::Recorded, made, replayed, Lifecycle::Destroyed] {
             notices.push(LifecycleEvent { node, graph, function, segment, what });
         }
     }

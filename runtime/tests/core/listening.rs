@@ -8,7 +8,8 @@ use std::{
 use graphable::{
     Result, Runtime,
     backend::{
-        Arena, Backend, Executable, HostBlock, Launch, Op, PendingBytes, SharedMemory, View,
+        Arena, Backend, Executable, HostBlock, Launch, Op, PendingBytes, Recording, SharedMemory, Update,
+        View,
         faulty::{FaultPlan, FaultyBackend},
     },
 };
@@ -101,6 +102,16 @@ impl Backend for Listening {
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
         self.note(Said::End);
         self.inner.end_capture(retain)
+    }
+    fn end_recording(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Recording>>> {
+        self.note(Said::End);
+        self.inner.end_recording(retain)
+    }
+    fn instantiate(&mut self, recording: &Arc<dyn Recording>) -> Result<Arc<dyn Executable>> {
+        self.inner.instantiate(recording)
+    }
+    fn update(&mut self, exec: &Arc<dyn Executable>, recording: &Arc<dyn Recording>) -> Result<Update> {
+        self.inner.update(exec, recording)
     }
     fn keep_topology(&mut self, on: bool) {
         self.inner.keep_topology(on);

@@ -30,6 +30,7 @@ mod nets;
 mod panics;
 mod paths;
 mod results;
+mod sharing;
 mod stale;
 mod threads;
 mod timeline;

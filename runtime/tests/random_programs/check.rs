@@ -21,8 +21,9 @@ pub(crate) struct Failure {
 
 /// The modes that a program is run in.
 fn setups(program: &Program) -> Vec<Setup> {
-    let setup = |mode, audit_every| Setup { mode, audit_every, moves: usize::MAX };
-    let copying = |mode, audit_every| Setup { mode, audit_every, moves: 1 };
+    let setup = |mode, audit_every| Setup { mode, audit_every, moves: usize::MAX, shares: false };
+    let copying = |mode, audit_every| Setup { moves: 1, ..setup(mode, audit_every) };
+    let sharing = |setup| Setup { shares: true, ..setup };
     let mut all = vec![setup(Mode::None, 0), setup(Mode::Piecewise, 0)];
     if program.capturable {
         all.push(setup(Mode::Full, 0));
@@ -42,6 +43,14 @@ fn setups(program: &Program) -> Vec<Setup> {
     }
     if program.seed % 8 == 5 && program.capturable {
         all.push(copying(Mode::Full, 0));
+    }
+    // Recordings that run by one executable.
+    match program.seed % 8 {
+        2 => all.push(sharing(setup(Mode::Piecewise, 0))),
+        6 => all.push(sharing(setup(Mode::Piecewise, 2))),
+        7 => all.push(sharing(copying(Mode::Piecewise, 0))),
+        0 if program.capturable => all.push(sharing(setup(Mode::Full, 0))),
+        _ => {}
     }
     all
 }
@@ -75,7 +84,8 @@ pub(crate) fn check(program: &Program) -> Result<Vec<Stats>, Failure> {
     for setup in setups(program) {
         let audited = if setup.audit_every > 0 { ", audited" } else { "" };
         let copying = if setup.moves < usize::MAX { ", copying" } else { "" };
-        let what = format!("mode {}{audited}{copying}", setup.mode);
+        let sharing = if setup.shares { ", sharing" } else { "" };
+        let what = format!("mode {}{audited}{copying}{sharing}", setup.mode);
         let run = guarded(&what, || run::run(program, setup))?;
         for (at, (got, expected)) in run.steps.iter().zip(&expected).enumerate() {
             if let Some(text) = difference(got, expected, approximate(program)) {

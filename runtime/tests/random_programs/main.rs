@@ -162,6 +162,9 @@ fn random_programs() {
             ("copied live-ins", sums.copied_slots as u64),
             ("evictions", sums.evicted),
             ("audits", sums.audits),
+            ("shared executables", sums.shares),
+            ("updates", sums.updates),
+            ("executables not shared", sums.unshared),
             ("abandoned captures", sums.aborted),
         ] {
             assert!(count >= 20, "only {count} {what} in {programs} programs");
@@ -179,5 +182,8 @@ fn add(sums: &mut Stats, s: &Stats) {
     sums.copied_slots += s.copied_slots;
     sums.evicted += s.evicted;
     sums.audits += s.audits;
+    sums.shares += s.shares;
+    sums.updates += s.updates;
+    sums.unshared += s.unshared;
     sums.aborted += s.aborted;
 }

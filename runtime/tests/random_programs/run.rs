@@ -6,6 +6,7 @@
 use std::{
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    time::Duration,
 };
 
 use graphable::{
@@ -30,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) audit_every: u32,
     /// How often a live-in moves before it is copied.
     pub(crate) moves: usize,
+    /// Whether recordings share executables.
+    pub(crate) shares: bool,
 }
 
 /// What a run gave, and what the runtime counted.
@@ -159,6 +162,7 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     arm(None);
     let options = CpuOptions { test_mode: Some(program.seed), threads: Some(1) };
     let mut rt = Runtime::new(crate::device::device(options))?;
+    rt.share_executables(setup.shares.then_some(Duration::MAX));
     let mut world = World::new(&rt, program)?;
     let built: Vec<Built> = program.funcs.iter().map(|f| build(&mut rt, f, setup)).collect::<Result<_>>()?;
     for (func, built) in program.funcs.iter().zip(&built) {

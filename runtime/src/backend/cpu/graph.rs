@@ -1,11 +1,21 @@
 //! What a capture leaves: launches with their addresses.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
 
-use super::{order::Hazards, stream::Shared};
+use rustc_hash::FxHasher;
+
+use super::{
+    order::{Hazards, Path},
+    stream::Shared,
+};
 use crate::{
-    Result,
-    backend::{Executable, Launch, Op, SharedMemory},
+    Error, Result,
+    backend::{Executable, Launch, Op, Recording, SharedMemory, Signature},
     inspect::{GraphEdge, GraphNode, NodeKind, Topology},
 };
 
@@ -62,50 +72,160 @@ impl Node {
     }
 }
 
+/// What must be equal for an executable to run either of two recordings: the kernels and what they work on, as
+/// a GPU picks its code by them, and the branches that they stand in. Hazards depend on addresses and may differ.
+fn signature(nodes: &[Node], paths: &[Path]) -> Signature {
+    let words = nodes.iter().zip(paths).map(|(node, path)| {
+        let mut h = FxHasher::default();
+        node.name().hash(&mut h);
+        path.hash(&mut h);
+        if let Node::Launch(launch) = node {
+            launch.inputs.len().hash(&mut h);
+            launch.inputs.iter().chain(&launch.outputs).for_each(|view| view.dtype.hash(&mut h));
+        }
+        h.finish()
+    });
+    Signature::new(words.collect())
+}
+
 /// The nodes of a recording, in their order, and the memory that they need.
 pub(super) struct Graph {
+    id: u64,
     pub(super) nodes: Vec<Node>,
     /// In test mode: nodes run in any order that these allow.
     pub(super) hazards: Option<Hazards>,
     _retained: Vec<SharedMemory>,
 }
 
-/// A graph and the stream that it belongs to. A replay under way keeps the graph, not this.
+impl Graph {
+    pub(super) fn new(nodes: Vec<Node>, shuffle: bool, retained: Vec<SharedMemory>) -> Self {
+        let hazards = shuffle.then(|| Hazards::of(&nodes));
+        Self { id: crate::param::next_id(), nodes, hazards, _retained: retained }
+    }
+
+    fn bytes(&self) -> u64 {
+        (size_of::<Self>() + self.nodes.capacity() * size_of::<Node>()) as u64
+    }
+
+    /// Every command, and the direct dependencies between them. In test mode any order that they allow
+    /// may run; otherwise commands run in the order in which they were recorded.
+    fn topology(&self) -> Topology {
+        let nodes = self.nodes.iter().map(Node::shown).collect();
+        let edges = match &self.hazards {
+            Some(hazards) => hazards.direct(),
+            None => Hazards::of(&self.nodes).direct(),
+        };
+        Topology::new(nodes, edges.into_iter().map(|(from, to)| GraphEdge::full(from, to)).collect())
+    }
+}
+
+/// A graph that several executables can run.
+pub(super) struct CpuRecording {
+    graph: Arc<Graph>,
+    signature: Signature,
+    pub(super) stream: Arc<Shared>,
+}
+
+impl CpuRecording {
+    pub(super) fn new(graph: Graph, paths: &[Path], stream: Arc<Shared>) -> Self {
+        Self { signature: signature(&graph.nodes, paths), graph: Arc::new(graph), stream }
+    }
+}
+
+impl Recording for CpuRecording {
+    fn id(&self) -> u64 {
+        self.graph.id
+    }
+
+    fn signature(&self) -> Result<&Signature, &'static str> {
+        Ok(&self.signature)
+    }
+
+    fn topology(&self) -> Result<Topology> {
+        Ok(self.graph.topology())
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+impl fmt::Debug for CpuRecording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CPU recording of {} nodes", self.graph.nodes.len())
+    }
+}
+
+/// What an executable runs.
+enum Runs {
+    /// One graph for ever.
+    Own(Arc<Graph>),
+    /// The commands of a recording, which others keep; until they are replaced.
+    Lent(Mutex<(Signature, Weak<Graph>)>),
+}
+
+/// What can be replayed, and the stream that it belongs to. A replay under way keeps its graph, not this.
 pub(super) struct CpuExecutable {
-    pub(super) graph: Arc<Graph>,
+    runs: Runs,
+    nodes: usize,
+    bytes: u64,
     pub(super) stream: Arc<Shared>,
 }
 
 impl CpuExecutable {
-    pub(super) fn new(
-        nodes: Vec<Node>,
-        shuffle: bool,
-        retained: Vec<SharedMemory>,
-        stream: Arc<Shared>,
-    ) -> Self {
-        let hazards = shuffle.then(|| Hazards::of(&nodes));
-        Self { graph: Arc::new(Graph { nodes, hazards, _retained: retained }), stream }
+    pub(super) fn new(graph: Graph, stream: Arc<Shared>) -> Self {
+        let (nodes, bytes) = (graph.nodes.len(), graph.bytes());
+        Self { runs: Runs::Own(Arc::new(graph)), nodes, bytes, stream }
+    }
+
+    pub(super) fn of(recording: &CpuRecording) -> Self {
+        let CpuRecording { graph, signature, stream } = recording;
+        let runs = Runs::Lent(Mutex::new((signature.clone(), Arc::downgrade(graph))));
+        Self { runs, nodes: graph.nodes.len(), bytes: graph.bytes(), stream: Arc::clone(stream) }
+    }
+
+    /// What a replay runs now.
+    pub(super) fn graph(&self) -> Option<Arc<Graph>> {
+        match &self.runs {
+            Runs::Own(graph) => Some(Arc::clone(graph)),
+            Runs::Lent(lent) => lent.lock().unwrap_or_else(PoisonError::into_inner).1.upgrade(),
+        }
+    }
+
+    /// Replaces the commands, if the topologies agree.
+    pub(super) fn update(&self, recording: &CpuRecording) -> Result<(), &'static str> {
+        let Runs::Lent(lent) = &self.runs else { return Err("it was made for one recording") };
+        let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
+        if lent.0 != recording.signature {
+            return Err("the topologies differ");
+        }
+        lent.1 = Arc::downgrade(&recording.graph);
+        Ok(())
     }
 }
 
 impl Executable for CpuExecutable {
     fn nodes(&self) -> usize {
-        self.graph.nodes.len()
+        self.nodes
     }
 
     fn bytes(&self) -> u64 {
-        (size_of::<Graph>() + self.graph.nodes.capacity() * size_of::<Node>()) as u64
+        self.bytes
     }
 
-    /// Every command, and the direct dependencies between them. In test mode any order that they allow
-    /// may run; otherwise commands run in the order in which they were recorded.
     fn topology(&self) -> Result<Topology> {
-        let nodes = self.graph.nodes.iter().map(Node::shown).collect();
-        let edges = match &self.graph.hazards {
-            Some(hazards) => hazards.direct(),
-            None => Hazards::of(&self.graph.nodes).direct(),
-        };
-        Ok(Topology::new(nodes, edges.into_iter().map(|(from, to)| GraphEdge::full(from, to)).collect()))
+        let graph = self.graph().ok_or_else(|| Error::Config {
+            what: "the topology of an executable".into(),
+            why: "the recording that it ran last is gone".into(),
+        })?;
+        Ok(graph.topology())
+    }
+
+    fn runs(&self) -> Option<u64> {
+        match self.runs {
+            Runs::Own(_) => None,
+            Runs::Lent(_) => Some(self.graph()?.id),
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -115,6 +235,6 @@ impl Executable for CpuExecutable {
 
 impl fmt::Debug for CpuExecutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CPU graph of {} nodes", self.graph.nodes.len())
+        write!(f, "CPU graph of {} nodes", self.nodes)
     }
 }

@@ -25,12 +25,15 @@ mod tests;
 pub(super) use kernels::round_to_odd;
 
 use self::{
-    graph::{CpuExecutable, Node},
+    graph::{CpuExecutable, CpuRecording, Graph, Node},
     memory::{Block, Handle},
     order::Path,
     stream::{Command, Kernel, Stream},
 };
-use super::{Arena, Backend, Executable, HostBlock, Launch, PendingBytes, SharedMemory, refused_in_capture};
+use super::{
+    Arena, Backend, Executable, HostBlock, Launch, PendingBytes, Recording, SharedMemory, Update,
+    refused_in_capture,
+};
 use crate::{Error, Result};
 
 /// How the device calls itself.
@@ -119,6 +122,54 @@ impl CpuBackend {
         }
     }
 
+    /// Ends the capture under way.
+    fn finish(
+        &mut self,
+        call: &'static str,
+        retain: Vec<SharedMemory>,
+    ) -> Result<Option<(Graph, Vec<Path>)>> {
+        let capture = self.capture.take();
+        self.stream.check()?;
+        let capture = capture.ok_or_else(|| failed(call, "no capture is under way".into()))?;
+        let Capture { nodes, paths, path, .. } = capture;
+        if !path.is_empty() {
+            return Err(failed(call, "a fork is still open".into()));
+        }
+        if nodes.is_empty() {
+            return Ok(None);
+        }
+        if self.test_mode
+            && let Some((a, b)) = order::shared_by_branches(&nodes, &paths)
+        {
+            let why = format!(
+                "{} and {} are in different branches of a fork, and one writes what the other uses",
+                nodes[a].name(),
+                nodes[b].name()
+            );
+            return Err(failed(call, why));
+        }
+        Ok(Some((Graph::new(nodes, self.test_mode, retain), paths)))
+    }
+
+    /// An executable of this stream.
+    fn own_executable<'e>(
+        &self,
+        call: &'static str,
+        exec: &'e Arc<dyn Executable>,
+    ) -> Result<&'e CpuExecutable> {
+        exec.as_any()
+            .downcast_ref::<CpuExecutable>()
+            .filter(|exec| Arc::ptr_eq(&exec.stream, self.stream.shared()))
+            .ok_or_else(|| failed(call, "the executable was captured on another device".into()))
+    }
+
+    /// A recording of this stream.
+    fn own_recording(&self, call: &'static str, recording: &Arc<dyn Recording>) -> Result<Arc<CpuRecording>> {
+        let own = Arc::clone(recording).into_any().downcast::<CpuRecording>().ok();
+        own.filter(|own| Arc::ptr_eq(&own.stream, self.stream.shared()))
+            .ok_or_else(|| failed(call, "the recording was captured on another device".into()))
+    }
+
     /// Hands a block to the stream.
     fn own(&self, block: Block, bytes: u64) -> Result<SharedMemory> {
         let addr = block.addr();
@@ -193,28 +244,29 @@ impl Backend for CpuBackend {
     }
 
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        let capture = self.capture.take();
-        self.stream.check()?;
-        let capture = capture.ok_or_else(|| failed("end_capture", "no capture is under way".into()))?;
-        let Capture { nodes, paths, path, .. } = capture;
-        if !path.is_empty() {
-            return Err(failed("end_capture", "a fork is still open".into()));
-        }
-        if nodes.is_empty() {
-            return Ok(None);
-        }
-        if self.test_mode
-            && let Some((a, b)) = order::shared_by_branches(&nodes, &paths)
-        {
-            let why = format!(
-                "{} and {} are in different branches of a fork, and one writes what the other uses",
-                nodes[a].name(),
-                nodes[b].name()
-            );
-            return Err(failed("end_capture", why));
-        }
-        let stream = self.stream.shared().clone();
-        Ok(Some(Arc::new(CpuExecutable::new(nodes, self.test_mode, retain, stream))))
+        let Some((graph, _)) = self.finish("end_capture", retain)? else { return Ok(None) };
+        Ok(Some(Arc::new(CpuExecutable::new(graph, self.stream.shared().clone()))))
+    }
+
+    fn end_recording(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Recording>>> {
+        let Some((graph, paths)) = self.finish("end_recording", retain)? else { return Ok(None) };
+        Ok(Some(Arc::new(CpuRecording::new(graph, &paths, self.stream.shared().clone()))))
+    }
+
+    fn instantiate(&mut self, recording: &Arc<dyn Recording>) -> Result<Arc<dyn Executable>> {
+        self.outside_capture("instantiate")?;
+        let recording = self.own_recording("instantiate", recording)?;
+        Ok(Arc::new(CpuExecutable::of(&recording)))
+    }
+
+    fn update(&mut self, exec: &Arc<dyn Executable>, recording: &Arc<dyn Recording>) -> Result<Update> {
+        self.outside_capture("update")?;
+        let recording = self.own_recording("update", recording)?;
+        // Replays in the queue have their graphs with them.
+        Ok(match self.own_executable("update", exec)?.update(&recording) {
+            Ok(()) => Update::Done,
+            Err(why) => Update::Refused { why: why.into() },
+        })
     }
 
     fn abort_capture(&mut self) {
@@ -245,15 +297,12 @@ impl Backend for CpuBackend {
 
     fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
         self.outside_capture("replay")?;
-        let exec = exec
-            .as_any()
-            .downcast_ref::<CpuExecutable>()
-            .filter(|exec| Arc::ptr_eq(&exec.stream, self.stream.shared()))
-            .ok_or_else(|| failed("replay", "the executable was captured on another device".into()))?;
+        let graph = self.own_executable("replay", exec)?.graph();
+        let graph = graph.ok_or_else(|| failed("replay", "the recording that it ran last is gone".into()))?;
         if let Some(block) = &block {
             check_block("replay", block)?;
         }
-        self.stream.send(Command::Replay(exec.graph.clone(), block))
+        self.stream.send(Command::Replay(graph, block))
     }
 
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {

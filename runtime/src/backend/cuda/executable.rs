@@ -1,81 +1,124 @@
-//! Recordings as executables.
+//! What can be launched: recordings made ready to run.
 
 use std::{
     any::Any,
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use super::{
-    driver::{Exec, Graph, KernelNode},
-    kernels::PutClass,
+    driver::{Exec, Graph, Updated},
+    recording::{CudaRecording, Head},
     shared::{Shared, retire_graph},
 };
 use crate::{
     Error, Result,
-    backend::{Executable, HostBlock, SharedMemory},
+    backend::{Executable, HostBlock, Recording, Update},
     inspect::Topology,
 };
 
-/// The first kernel, whose parameter carries host values.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
-    pub(super) class: PutClass,
-    pub(super) node: KernelNode,
+/// What an executable runs.
+enum Runs {
+    /// One recording, which it keeps.
+    Own(Arc<CudaRecording>),
+    /// Recordings that others keep, one after the other. `None` after an update that broke off.
+    Lent(Mutex<Option<Weak<CudaRecording>>>),
 }
 
-/// A graph that can be launched, and what it keeps alive.
+/// A graph that can be launched.
 pub(super) struct CudaExecutable {
     /// Taken when it is retired.
     exec: Option<Exec>,
-    /// Kept for its first node; dropped with the executable.
-    graph: Option<Graph>,
+    /// What it was made from, whatever it runs now: the driver knows its nodes by this graph's.
+    graph: Option<Arc<Graph>>,
+    /// The first kernel, by that graph.
     head: Option<Head>,
+    runs: Runs,
     /// Whether the head writes something now.
     armed: AtomicBool,
     nodes: usize,
     bytes: u64,
-    retain: Vec<SharedMemory>,
-    /// As the driver had it, if that was asked for.
-    topology: Option<Topology>,
     pub(super) shared: Arc<Shared>,
 }
 
 impl CudaExecutable {
-    pub(super) fn new(
-        shared: &Arc<Shared>,
-        exec: Exec,
-        graph: Graph,
-        head: Option<Head>,
-        (nodes, bytes): (usize, u64),
-        retain: Vec<SharedMemory>,
-        topology: Option<Topology>,
-    ) -> Self {
-        // Recorded with the values of the call that recorded it.
-        let armed = AtomicBool::new(head.is_some());
-        // Only a replaced parameter needs the graph's nodes later.
-        let graph = head.is_some().then_some(graph);
+    /// Of a recording that it keeps.
+    pub(super) fn owning(mut recording: CudaRecording, exec: Exec, bytes: u64) -> Self {
+        recording.is_final();
+        let recording = Arc::new(recording);
+        Self::new(&recording, Runs::Own(Arc::clone(&recording)), exec, bytes)
+    }
+
+    /// Of a recording that others keep.
+    pub(super) fn lent(recording: &Arc<CudaRecording>, exec: Exec, bytes: u64) -> Self {
+        let runs = Runs::Lent(Mutex::new(Some(Arc::downgrade(recording))));
+        Self::new(recording, runs, exec, bytes)
+    }
+
+    fn new(recording: &CudaRecording, runs: Runs, exec: Exec, bytes: u64) -> Self {
         Self {
             exec: Some(exec),
-            graph,
-            head,
-            armed,
-            nodes,
+            graph: recording.graph().cloned(),
+            head: recording.head,
+            runs,
+            // Recorded with the values of the call that recorded it.
+            armed: AtomicBool::new(recording.head.is_some()),
+            nodes: recording.nodes,
             bytes,
-            retain,
-            topology,
-            shared: Arc::clone(shared),
+            shared: Arc::clone(&recording.shared),
+        }
+    }
+
+    /// What its next launch runs.
+    fn recording(&self) -> Option<Arc<CudaRecording>> {
+        match &self.runs {
+            Runs::Own(recording) => Some(Arc::clone(recording)),
+            Runs::Lent(lent) => lent.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.upgrade(),
         }
     }
 
     /// Whether `block` can travel as the head's parameter.
     pub(super) fn takes(&self, block: &HostBlock, large: bool) -> bool {
-        match (self.head, PutClass::of(block, large)) {
+        match (self.head, super::PutClass::of(block, large)) {
             (Some(head), Some(need)) => need.bytes <= head.class.bytes,
             _ => false,
+        }
+    }
+
+    /// Lets later launches run another recording.
+    ///
+    /// # Errors
+    /// What the driver says; nothing can be launched then before an update that succeeds.
+    pub(super) fn update(&self, recording: &Arc<CudaRecording>) -> Result<Update> {
+        let refused = |why: &str| Ok(Update::Refused { why: why.into() });
+        let (Runs::Lent(lent), Some(exec), Some(graph)) = (&self.runs, &self.exec, recording.graph()) else {
+            return refused("it was made for one recording");
+        };
+        let same_head = match (&self.head, &recording.head) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a.class == b.class,
+            _ => false,
+        };
+        if !same_head {
+            return refused("host inputs travel in another way");
+        }
+        let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = lent.take();
+        match exec.update(graph)? {
+            Updated::Done => {
+                *lent = Some(Arc::downgrade(recording));
+                // With the values of the call that recorded it, which are old by now.
+                self.armed.store(self.head.is_some(), Ordering::Relaxed);
+                Ok(Update::Done)
+            }
+            Updated::Refused(why) => {
+                *lent = before;
+                refused(why)
+            }
+            Updated::Broken(why) => refused(why),
         }
     }
 
@@ -85,17 +128,27 @@ impl CudaExecutable {
     /// What the driver says.
     pub(super) fn launch(&self, block: Option<&HostBlock>, params: &mut Vec<u8>) -> Result<()> {
         let Some(exec) = &self.exec else { return Ok(()) };
-        if let Some(head) = self.head {
+        // Its memory is kept at least until the launch is on the stream; from then on, what is let go of is
+        // freed behind it.
+        let Some(recording) = self.recording() else {
+            return Err(Error::Device {
+                device: self.shared.context.name().to_owned(),
+                call: "replay",
+                why: "the recording that it ran last is gone, or an update broke off".into(),
+            });
+        };
+        if let (Some(head), Some(now)) = (self.head, recording.head) {
+            let node = head.node.launching(&now.node);
             match block {
                 Some(block) => {
                     head.class.pack(block, params);
-                    exec.set_params(&head.node, params)?;
+                    exec.set_params(&node, params)?;
                     self.armed.store(true, Ordering::Relaxed);
                 }
                 None if self.armed.load(Ordering::Relaxed) => {
                     // What it would write is old by now.
                     head.class.empty(params);
-                    exec.set_params(&head.node, params)?;
+                    exec.set_params(&node, params)?;
                     self.armed.store(false, Ordering::Relaxed);
                 }
                 None => {}
@@ -115,10 +168,20 @@ impl Executable for CudaExecutable {
     }
 
     fn topology(&self) -> Result<Topology> {
-        self.topology.clone().ok_or_else(|| Error::Config {
-            what: "the topology of a recording".into(),
-            why: "the driver's graph is gone: turn `Runtime::keep_topology` on before it is recorded".into(),
-        })
+        match self.recording() {
+            Some(recording) => recording.topology(),
+            None => Err(Error::Config {
+                what: "the topology of an executable".into(),
+                why: "the recording that it ran last is gone".into(),
+            }),
+        }
+    }
+
+    fn runs(&self) -> Option<u64> {
+        match self.runs {
+            Runs::Own(_) => None,
+            Runs::Lent(_) => Some(self.recording()?.id()),
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -134,6 +197,7 @@ impl fmt::Debug for CudaExecutable {
 
 impl Drop for CudaExecutable {
     fn drop(&mut self) {
-        retire_graph(&self.shared, self.exec.take(), self.graph.take(), std::mem::take(&mut self.retain));
+        // Before what it runs, which is let go of behind it.
+        retire_graph(&self.shared, self.exec.take(), self.graph.take(), Vec::new());
     }
 }

@@ -7,7 +7,7 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 mod arena;
 mod blas;
@@ -21,6 +21,7 @@ mod kernels;
 mod product;
 mod props;
 mod read;
+mod recording;
 mod retired;
 mod shared;
 mod staging;
@@ -33,15 +34,17 @@ use self::{
     arena::ArenaMemory,
     blas::Blas,
     driver::{Context, Function, Graph, Stream},
-    executable::{CudaExecutable, Head},
+    executable::CudaExecutable,
     fault::Faults,
     fork::Fork,
     kernels::{FaultSink, Grid, Kernel, PutClass, Submit},
     read::CudaRead,
+    recording::CudaRecording,
     shared::{Owned, Shared},
 };
 use super::{
-    Arena, Backend, Executable, HostBlock, Launch, Op, PendingBytes, SharedMemory, View, refused_in_capture,
+    Arena, Backend, Executable, HostBlock, Launch, Op, PendingBytes, Recording, SharedMemory, Update, View,
+    refused_in_capture,
 };
 use crate::{Error, Result, inspect::Topology};
 
@@ -167,6 +170,22 @@ impl CudaBackend {
         Error::Device { device: self.shared.context.name().to_owned(), call, why }
     }
 
+    /// Ends the capture under way.
+    fn ended(
+        &mut self,
+        call: &'static str,
+        retain: Vec<SharedMemory>,
+        lends: bool,
+    ) -> Result<Option<CudaRecording>> {
+        self.shared.context.bind()?;
+        let Some(mut capture) = self.capture.take() else {
+            return Err(self.failed(call, "no capture is under way".into()));
+        };
+        capture.spoilt = self.shared.stream.capture_is_spoilt();
+        self.spoilt = capture.spoilt;
+        self.finish_capture(&capture, retain, lends)
+    }
+
     /// A kernel, compiled and loaded if it is new. Loading is outside any capture's order.
     fn function(&mut self, kernel: Kernel, shared: u32) -> Result<Function> {
         if let Some(&(function, allowed)) = self.functions.get(&kernel)
@@ -231,44 +250,6 @@ impl CudaBackend {
             self.shared.stream.launch(function, class.grid(block), &params, self.capture.is_none());
         self.params = params;
         launched
-    }
-
-    /// Ends the capture under way and makes it an executable.
-    fn finish_capture(
-        &mut self,
-        capture: &Capture,
-        retain: Vec<SharedMemory>,
-    ) -> Result<Option<Arc<dyn Executable>>> {
-        let (spoilt, graph) = self.shared.stream.end_capture();
-        // Between the question before this and the end, too.
-        self.spoilt |= spoilt;
-        let graph = graph?;
-        let nodes = graph.len()?;
-        if nodes == 0 {
-            return Ok(None);
-        }
-        let head = match capture.head {
-            None => None,
-            Some(class) => {
-                let function = self.function(class.kernel(), 0)?;
-                graph.find(function)?.map(|node| Head { class, node })
-            }
-        };
-        let ours: FxHashSet<Function> = self.functions.values().map(|&(function, _)| function).collect();
-        graph.overlap(|function| ours.contains(&function))?;
-        let topology = self.keeps_topology.then(|| self.topology(&graph)).transpose()?;
-        let context = Arc::clone(&self.shared.context);
-        let (before, _) = context.memory()?;
-        let exec = match graph.instantiate(&self.shared.stream) {
-            Err(Error::OutOfMemory { .. }) => {
-                self.shared.reclaim()?;
-                graph.instantiate(&self.shared.stream)?
-            }
-            other => other?,
-        };
-        let (after, _) = context.memory()?;
-        let size = (nodes, before.saturating_sub(after));
-        Ok(Some(Arc::new(CudaExecutable::new(&self.shared, exec, graph, head, size, retain, topology))))
     }
 }
 
@@ -435,13 +416,32 @@ impl Backend for CudaBackend {
     }
 
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        self.shared.context.bind()?;
-        let Some(mut capture) = self.capture.take() else {
-            return Err(self.failed("end_capture", "no capture is under way".into()));
-        };
-        capture.spoilt = self.shared.stream.capture_is_spoilt();
-        self.spoilt = capture.spoilt;
-        self.finish_capture(&capture, retain)
+        let Some(recording) = self.ended("end_capture", retain, false)? else { return Ok(None) };
+        let Some(graph) = recording.graph().cloned() else { return Ok(None) };
+        let (exec, bytes) = self.make_executable(&graph)?;
+        drop(graph);
+        Ok(Some(Arc::new(CudaExecutable::owning(recording, exec, bytes))))
+    }
+
+    fn end_recording(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Recording>>> {
+        Ok(match self.ended("end_recording", retain, true)? {
+            Some(recording) => Some(Arc::new(recording)),
+            None => None,
+        })
+    }
+
+    fn instantiate(&mut self, recording: &Arc<dyn Recording>) -> Result<Arc<dyn Executable>> {
+        self.outside_capture("instantiate")?;
+        let recording = self.own_recording("instantiate", recording)?;
+        let graph = recording.graph().ok_or_else(|| self.failed("instantiate", "it has no graph".into()))?;
+        let (exec, bytes) = self.make_executable(graph)?;
+        Ok(Arc::new(CudaExecutable::lent(&recording, exec, bytes)))
+    }
+
+    fn update(&mut self, exec: &Arc<dyn Executable>, recording: &Arc<dyn Recording>) -> Result<Update> {
+        self.outside_capture("update")?;
+        let recording = self.own_recording("update", recording)?;
+        self.own_executable("update", exec)?.update(&recording)
     }
 
     fn abort_capture(&mut self) {
@@ -487,11 +487,7 @@ impl Backend for CudaBackend {
     fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
         self.outside_capture("replay")?;
         self.faults.reset()?;
-        let exec = exec
-            .as_any()
-            .downcast_ref::<CudaExecutable>()
-            .filter(|exec| Arc::ptr_eq(&exec.shared, &self.shared))
-            .ok_or_else(|| self.failed("replay", "the executable was captured on another device".into()))?;
+        let exec = self.own_executable("replay", exec)?;
         let large = self.large_params.unwrap_or(false);
         let mut params = std::mem::take(&mut self.params);
         let launched = match block {

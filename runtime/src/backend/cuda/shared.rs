@@ -23,7 +23,7 @@ pub(super) enum Retired {
     Memory(u64),
     /// An executable, and what its launches under way use.
     #[expect(dead_code, reason = "they are kept until the launches under way have ended, not read")]
-    Graph { exec: Option<Exec>, graph: Option<Graph>, retain: Vec<SharedMemory> },
+    Graph { exec: Option<Exec>, graph: Option<Arc<Graph>>, retain: Vec<SharedMemory> },
     /// Memory of the user's, which knows how to free itself.
     #[expect(dead_code, reason = "kept until the work that uses it has ended, not read")]
     Foreign(Box<dyn Any + Send + Sync>),
@@ -276,11 +276,11 @@ impl Drop for Foreign {
     }
 }
 
-/// What an executable lets go of.
+/// What an executable or a recording lets go of.
 pub(super) fn retire_graph(
     shared: &Shared,
     exec: Option<Exec>,
-    graph: Option<Graph>,
+    graph: Option<Arc<Graph>>,
     retain: Vec<SharedMemory>,
 ) {
     shared.retire(Retired::Graph { exec, graph, retain });

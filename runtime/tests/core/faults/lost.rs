@@ -13,7 +13,8 @@ use graphable::{
 use super::program::{Program, SIZES, Setup, open};
 use crate::support::still_usable;
 
-const SETUP: Setup = Setup { mode: Mode::Piecewise, audited: false };
+/// Shares executables, so that it makes every call.
+const SETUP: Setup = Setup { mode: Mode::Piecewise, audited: false, shares: true };
 
 /// The error says what was lost, why, and what to do.
 fn explained(error: &Error, what: &str) {

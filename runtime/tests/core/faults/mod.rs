@@ -139,7 +139,11 @@ fn one_fault(setup: Setup, call: FaultCall, nth: u64, sums: &mut Outcome) -> boo
     let per_bucket = if setup.mode == Mode::Full { 1 } else { 2 };
     let nodes = if setup.mode == Mode::None { 0 } else { 2 * per_bucket };
     assert_eq!(stats.nodes, nodes, "{what}: {stats:?}");
-    assert_eq!(stats.nodes, plan.live_executables(), "{what}");
+    assert_eq!(stats.executables, plan.live_executables(), "{what}");
+    match setup.shares {
+        true => assert!(stats.executables < nodes, "{what}: {stats:?}"),
+        false => assert_eq!(stats.executables, nodes, "{what}"),
+    }
     assert_eq!(stats.fallbacks, 0);
     nothing_left_of(rt, program, &plan, &what);
     true
@@ -150,8 +154,8 @@ fn nothing_left_of(rt: Runtime, program: Program, plan: &FaultPlan, what: &str) 
     nothing_left(rt, plan, what);
 }
 
-fn every_place(mode: Mode, audited: bool) {
-    let setup = Setup { mode, audited };
+fn every_place(setup: Setup) {
+    let Setup { mode, shares, .. } = setup;
     let mut reached = Vec::new();
     for call in FaultCall::ALL {
         let mut outcome = Outcome::default();
@@ -172,38 +176,49 @@ fn every_place(mode: Mode, audited: bool) {
             reached.push(call);
         }
     }
-    use FaultCall::{BeginCapture, Branch, EndCapture, Fork, Instantiate, Join, Replay};
+    use FaultCall::{BeginCapture, Branch, EndCapture, Fork, Instantiate, Join, Replay, Update};
     // Without graphs nothing is captured or replayed, and there are no branches.
     let graphs = [BeginCapture, EndCapture, Instantiate, Replay, Fork, Branch, Join];
     let all = FaultCall::ALL.into_iter().filter(|call| mode != Mode::None || !graphs.contains(call));
+    let all = all.filter(|&call| shares || call != Update);
     assert_eq!(reached, all.collect::<Vec<_>>(), "the program reaches every call");
 }
 
 #[test]
 fn every_place_without_graphs() {
-    every_place(Mode::None, false);
+    every_place(Setup::of(Mode::None));
 }
 
 #[test]
 fn every_place_piecewise() {
-    every_place(Mode::Piecewise, false);
+    every_place(Setup::of(Mode::Piecewise));
 }
 
 #[test]
 fn every_place_in_full_mode() {
-    every_place(Mode::Full, false);
+    every_place(Setup::of(Mode::Full));
 }
 
 #[test]
 fn every_place_with_audits() {
-    every_place(Mode::Piecewise, true);
+    every_place(Setup { audited: true, ..Setup::of(Mode::Piecewise) });
+}
+
+#[test]
+fn every_place_with_shared_executables() {
+    every_place(Setup { shares: true, ..Setup::of(Mode::Piecewise) });
+}
+
+#[test]
+fn every_place_with_shared_executables_and_audits() {
+    every_place(Setup { shares: true, audited: true, ..Setup::of(Mode::Piecewise) });
 }
 
 #[test]
 fn several_faults_in_a_row() {
     let plan = Arc::new(FaultPlan::default());
     let mut rt = open(&plan).unwrap();
-    let program = Program::new(&mut rt, Setup { mode: Mode::Piecewise, audited: false }).unwrap();
+    let program = Program::new(&mut rt, Setup::of(Mode::Piecewise)).unwrap();
     let mut failed = 0;
     for i in 0..400u64 {
         plan.arm(None, i * 7 % 37, false);

@@ -1,6 +1,6 @@
 //! The representative program: it makes every call that a backend has.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use graphable::{
     Mode, Param, Result, Runtime, Schedule, State, Step,
@@ -19,11 +19,20 @@ pub(super) const SIZES: [usize; 8] = [3, 4, 3, 2, 1, 2, 4, 1];
 pub(super) struct Setup {
     pub(super) mode: Mode,
     pub(super) audited: bool,
+    /// Recordings share executables.
+    pub(super) shares: bool,
+}
+
+impl Setup {
+    pub(super) fn of(mode: Mode) -> Self {
+        Self { mode, audited: false, shares: false }
+    }
 }
 
 impl std::fmt::Display for Setup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", self.mode, if self.audited { ", audited" } else { "" })
+        let audited = if self.audited { ", audited" } else { "" };
+        write!(f, "{}{audited}{}", self.mode, if self.shares { ", shared" } else { "" })
     }
 }
 
@@ -42,6 +51,8 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn new(rt: &mut Runtime, setup: Setup) -> Result<Self> {
+        // Whatever an update takes: the number of calls must not depend on a clock.
+        rt.share_executables(setup.shares.then_some(Duration::MAX));
         let w = Param::new(rt, &[2, 2], &[2.0, 0.0, 0.0, 3.0])?;
         let counter = State::new(rt, &[2], &[0.0; 2])?;
         let inputs = vec![host("x", ROWS), device("d", ROWS), scalar("s")];

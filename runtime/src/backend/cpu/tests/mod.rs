@@ -16,6 +16,7 @@ use crate::{
 mod graphs;
 mod lost;
 mod memory;
+mod sharing;
 
 fn backend() -> CpuBackend {
     CpuBackend::new(CpuOptions { threads: Some(1), ..CpuOptions::default() }).unwrap()

@@ -6,6 +6,8 @@ pub(super) const OUT_OF_MEMORY: CUresult = 2;
 pub(super) const NOT_READY: CUresult = 600;
 /// The capture was spoilt: by us, or by another thread of the process.
 pub(super) const CAPTURE_INVALIDATED: CUresult = 901;
+/// An executable cannot run another graph by being updated.
+pub(super) const UPDATE_REFUSED: CUresult = 910;
 
 /// Why a context is lost after `code`, if it is.
 pub(super) fn lost(code: CUresult) -> Option<&'static str> {

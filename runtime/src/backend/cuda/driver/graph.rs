@@ -6,8 +6,9 @@ use rustc_hash::FxHashMap;
 
 use super::{
     Context, Function, Stream,
+    error::UPDATE_REFUSED,
     table::Edges as EdgeCalls,
-    types::{CUedge, CUinstantiate, CUkernelNode, Handle},
+    types::{CUedge, CUinstantiate, CUkernelNode, CUupdate, Handle},
 };
 use crate::{Error, Result};
 
@@ -34,6 +35,38 @@ pub(crate) struct KernelNode {
 unsafe impl Send for KernelNode {}
 // SAFETY: shared references only read.
 unsafe impl Sync for KernelNode {}
+
+impl KernelNode {
+    /// This node with the launch of the one in its place of another graph. An executable knows its nodes by the
+    /// graph that it was made from, whatever it was updated to since.
+    pub(crate) fn launching(&self, other: &Self) -> Self {
+        Self { node: self.node, params: other.params }
+    }
+}
+
+/// What the driver made of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Updated {
+    Done,
+    /// The executable is as before.
+    Refused(&'static str),
+    /// What the executable runs now is not known.
+    Broken(&'static str),
+}
+
+/// Why the driver refused, by `CUgraphExecUpdateResult`.
+fn refusal(result: i32) -> Updated {
+    Updated::Refused(match result {
+        1 => return Updated::Broken("an unexpected error"),
+        2 => "the topology differs",
+        3 => "a node is of another kind",
+        4 | 7 => "a kernel is another one, of a kind that cannot take its place",
+        5 => "a parameter differs that cannot be changed",
+        6 => "a node cannot be updated",
+        8 => "an attribute of a node differs",
+        _ => "the driver gives no reason",
+    })
+}
 
 /// Edges as the driver lists them, each in the same place of all lists.
 pub(super) struct Edges {
@@ -262,6 +295,25 @@ impl Exec {
         self.context.check("cuGraphLaunch", code)
     }
 
+    /// Lets later launches run `graph`; earlier ones run what they were launched with.
+    ///
+    /// # Errors
+    /// As [`Context::check`]; what it runs then is not known.
+    pub(crate) fn update(&self, graph: &Graph) -> Result<Updated> {
+        let Some(api) = &self.context.table.updates else {
+            return Ok(Updated::Refused("the driver has no `cuGraphExecUpdate`"));
+        };
+        self.context.bind()?;
+        let mut info = CUupdate { result: 0, node: std::ptr::null_mut(), from: std::ptr::null_mut() };
+        // SAFETY: both handles live, and the graph is not changed meanwhile; the outcome is written. Launches
+        // that are enqueued or run are not affected (driver documentation of graph updates).
+        let code = unsafe { (api.update)(self.raw, graph.raw, &mut info) };
+        if code == UPDATE_REFUSED {
+            return Ok(refusal(info.result));
+        }
+        self.context.check("cuGraphExecUpdate", code).map(|()| Updated::Done)
+    }
+
     /// Replaces the one parameter of a kernel node for later launches; earlier ones keep theirs.
     ///
     /// # Errors
@@ -270,8 +322,8 @@ impl Exec {
         let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
         let described =
             CUkernelNode { params: list.as_mut_ptr(), extra: std::ptr::null_mut(), ..node.params };
-        // SAFETY: the node is of the graph that this was made from, which its owner keeps; the kernel
-        // takes one parameter of this size, copied during the call.
+        // SAFETY: the node is of the graph that this was made from, which its owner keeps, also where it was
+        // updated since; the kernel takes one parameter of this size, copied during the call.
         let code = unsafe { (self.context.table.exec_set_kernel)(self.raw, node.node, &described) };
         self.context.check("cuGraphExecKernelNodeSetParams", code)
     }
@@ -283,6 +335,31 @@ impl Drop for Exec {
         if !self.context.is_lost() {
             // SAFETY: made by `instantiate`; nothing launches it any more.
             unsafe { (self.context.table.exec_destroy)(self.raw) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cudarc::driver::sys::{self, CUgraphExecUpdateResult as Theirs};
+
+    use super::*;
+
+    #[test]
+    fn refusals_are_those_of_the_headers() {
+        let of = |theirs: Theirs| refusal(theirs as i32);
+        assert_eq!(sys::CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE as i32, UPDATE_REFUSED);
+        assert!(matches!(of(Theirs::CU_GRAPH_EXEC_UPDATE_ERROR), Updated::Broken(_)));
+        for (theirs, why) in [
+            (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, "topology"),
+            (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, "another kind"),
+            (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED, "kernel"),
+            (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE, "kernel"),
+            (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, "parameter"),
+            (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, "cannot be updated"),
+            (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, "attribute"),
+        ] {
+            assert!(matches!(of(theirs), Updated::Refused(said) if said.contains(why)), "{theirs:?}");
         }
     }
 }

@@ -7,6 +7,7 @@ mod event;
 mod graph;
 mod memory;
 mod module;
+mod signature;
 mod stream;
 mod table;
 mod topology;
@@ -15,7 +16,7 @@ mod waits;
 
 pub(crate) use context::{Context, device_count};
 pub(crate) use event::Event;
-pub(crate) use graph::{Exec, Graph, KernelNode};
+pub(crate) use graph::{Exec, Graph, KernelNode, Updated};
 pub(crate) use memory::{Pinned, Pool, VirtualRange};
 pub(crate) use module::{Function, Module};
 pub(crate) use stream::Stream;

@@ -11,8 +11,8 @@ use std::{
 use libloading::Library;
 
 use super::types::{
-    CUaccess, CUallocation, CUdeviceptr, CUedge, CUfillNode, CUinstantiate, CUkernelNode, CUlaunch, CUpool,
-    CUresult, Handle,
+    CUaccess, CUallocation, CUattributeValue, CUdeviceptr, CUedge, CUfillNode, CUinstantiate, CUkernelNode,
+    CUlaunch, CUpool, CUresult, CUupdate, Handle,
 };
 use crate::{Error, Result};
 
@@ -27,6 +27,8 @@ macro_rules! table {
             pub(super) reading: Reading,
             /// Since CUDA 11.3, but later drivers may know them by newer names only.
             pub(super) waits: Option<Waits>,
+            /// Since CUDA 12.0.
+            pub(super) updates: Option<Updates>,
             /// Keeps the functions loaded.
             _library: Library,
         }
@@ -45,6 +47,7 @@ macro_rules! table {
                     edges: Edges::new(&library),
                     reading: Reading::new(&library),
                     waits: Waits::new(&library),
+                    updates: Updates::new(&library),
                     _library: library,
                 })
             }
@@ -197,6 +200,27 @@ impl Waits {
         // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
         let set = unsafe { library.get::<SetWaits>(b"cuStreamUpdateCaptureDependencies\0") };
         Some(Self { get: *get.ok()?, set: *set.ok()? })
+    }
+}
+
+type UpdateExec = unsafe extern "C" fn(Handle, Handle, *mut CUupdate) -> CUresult;
+type GetAttribute = unsafe extern "C" fn(Handle, c_int, *mut CUattributeValue) -> CUresult;
+
+/// Executables that are changed in place, and what must be equal for that.
+#[derive(Debug)]
+pub(super) struct Updates {
+    pub(super) update: UpdateExec,
+    pub(super) attribute: GetAttribute,
+}
+
+impl Updates {
+    /// `None` with a driver that lacks one of them.
+    fn new(library: &Library) -> Option<Self> {
+        // SAFETY: the driver's function of this name, with the signature that its version suffix fixes.
+        let update = unsafe { library.get::<UpdateExec>(b"cuGraphExecUpdate_v2\0") };
+        // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
+        let attribute = unsafe { library.get::<GetAttribute>(b"cuGraphKernelNodeGetAttribute\0") };
+        Some(Self { update: *update.ok()?, attribute: *attribute.ok()? })
     }
 }
 

@@ -62,7 +62,7 @@ impl Graph {
         })
     }
 
-    fn fill(&self, node: Handle) -> Result<CUfillNode> {
+    pub(super) fn fill(&self, node: Handle) -> Result<CUfillNode> {
         let mut params = CUfillNode::default();
         // SAFETY: a fill node of this graph; its description is written.
         let code = unsafe { (self.context().table.node_fill)(node, &mut params) };

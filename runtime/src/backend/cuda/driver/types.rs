@@ -123,6 +123,20 @@ pub(super) struct CUfillNode {
     pub(super) height: usize,
 }
 
+/// `CUgraphExecUpdateResultInfo`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CUupdate {
+    pub(super) result: c_int,
+    pub(super) node: Handle,
+    pub(super) from: Handle,
+}
+
+/// `CUlaunchAttributeValue`, as plain words.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CUattributeValue(pub(super) [u64; 8]);
+
 #[cfg(test)]
 mod tests {
     use cudarc::driver::sys;
@@ -153,6 +167,9 @@ mod tests {
             std::mem::offset_of!(sys::CUlaunchAttribute, value)
         );
         assert_eq!(size_of::<CUedge>(), size_of::<sys::CUgraphEdgeData>());
+        assert_eq!(size_of::<CUupdate>(), size_of::<sys::CUgraphExecUpdateResultInfo>());
+        assert_eq!(size_of::<CUattributeValue>(), size_of::<sys::CUlaunchAttributeValue>());
+        assert_eq!(align_of::<CUattributeValue>(), align_of::<sys::CUlaunchAttributeValue>());
         assert_eq!(size_of::<CUpool>(), size_of::<sys::CUmemPoolProps>());
         assert_eq!(
             std::mem::offset_of!(CUpool, max_size),

@@ -1,0 +1,162 @@
+//! What two captured graphs must have in common for one executable to run either.
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    Graph,
+    graph::Edges,
+    table::Updates,
+    types::{CUattributeValue, CUkernelNode, Handle},
+};
+use crate::{Error, Result, backend::Signature};
+
+/// Attributes of kernels that an update cannot change, or that decide where blocks run: cooperative, the size of
+/// clusters, how they are scheduled, and the priority.
+const ATTRIBUTES: [i32; 4] = [2, 4, 5, 8];
+
+/// Stands for an attribute that the device does not have.
+const NO_ATTRIBUTE: u64 = u64::MAX;
+
+impl Graph {
+    /// The signature, or why there is none. The driver has the last word when it updates: this keeps apart what
+    /// it would refuse, and kernels that are not the same.
+    ///
+    /// # Errors
+    /// As [`Context::check`](super::Context::check).
+    pub(crate) fn signature(&self) -> Result<Result<Signature, &'static str>> {
+        const KERNEL: i32 = 0;
+        const COPY: i32 = 1;
+        const FILL: i32 = 2;
+        const EMPTY: i32 = 5;
+        let table = self.context().table;
+        let Some(api) = &table.updates else {
+            return Ok(Err("the driver cannot update executables; CUDA 12.0 can"));
+        };
+        let Some(edges) = &table.edges else {
+            return Ok(Err("the driver does not tell how edges order; CUDA 12.3 does"));
+        };
+        let nodes = self.nodes()?;
+        let mut words = vec![nodes.len() as u64];
+        for &node in &nodes {
+            let kind = self.kind(node)?;
+            words.push(kind as u64);
+            match kind {
+                KERNEL => {
+                    if let Some(params) = self.kernel(node)? {
+                        self.kernel_words(api, node, &params, &mut words)?;
+                    }
+                }
+                // Of rows, only the address and the value can be changed.
+                FILL => match self.fill(node)? {
+                    fill if fill.height <= 1 => words.push(u64::from(fill.element)),
+                    fill => words.extend([
+                        u64::from(fill.element),
+                        fill.width as u64,
+                        fill.height as u64,
+                        fill.pitch as u64,
+                    ]),
+                },
+                COPY | EMPTY => {}
+                _ => return Ok(Err("it has nodes that cannot be updated, such as conditional ones")),
+            }
+        }
+        let place: FxHashMap<Handle, u64> = nodes.iter().zip(0..).map(|(&node, at)| (node, at)).collect();
+        let Edges { from, to, data } = self.edges(edges)?;
+        let at = |node: &Handle| place.get(node).copied().unwrap_or(u64::MAX);
+        let mut edges: Vec<[u64; 3]> = from
+            .iter()
+            .zip(&to)
+            .zip(&data)
+            .map(|((from, to), data)| {
+                let kind = [data.from_port, data.to_port, data.kind].map(u64::from);
+                [at(from), at(to), kind[0] << 16 | kind[1] << 8 | kind[2]]
+            })
+            .collect();
+        edges.sort_unstable();
+        words.extend(edges.into_iter().flatten());
+        Ok(Ok(Signature::new(words)))
+    }
+
+    fn kernel_words(
+        &self,
+        api: &Updates,
+        node: Handle,
+        params: &CUkernelNode,
+        words: &mut Vec<u64>,
+    ) -> Result<()> {
+        words.extend([params.function.addr() as u64, params.kernel.addr() as u64]);
+        words.extend(params.block.map(u64::from));
+        words.push(u64::from(params.shared));
+        for attribute in ATTRIBUTES {
+            let mut value = CUattributeValue::default();
+            // SAFETY: a kernel node of this graph; one value is written.
+            let code = unsafe { (api.attribute)(node, attribute, &mut value) };
+            match self.context().check("cuGraphKernelNodeGetAttribute", code) {
+                Ok(()) => words.extend(value.0),
+                Err(lost @ Error::ContextLost { .. }) => return Err(lost),
+                Err(_) => words.push(NO_ATTRIBUTE),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use cudarc::driver::sys::CUlaunchAttributeID as Theirs;
+
+    use super::{
+        super::{Context, Pool, Stream, Updated},
+        *,
+    };
+
+    #[test]
+    fn attributes_are_those_of_the_headers() {
+        let theirs = [
+            Theirs::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+            Theirs::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+            Theirs::CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+            Theirs::CU_LAUNCH_ATTRIBUTE_PRIORITY,
+        ];
+        assert_eq!(theirs.map(|id| id as i32), ATTRIBUTES);
+    }
+
+    /// One executable, two graphs of one topology, and one of another.
+    #[test]
+    fn one_executable_runs_what_it_is_updated_to() {
+        let context = match Context::open(0) {
+            Ok(context) => context,
+            Err(error) => {
+                // A closed standard error is no reason to fail.
+                let what = "one_executable_runs_what_it_is_updated_to";
+                let _ = writeln!(std::io::stderr(), "GPU tests: skipped {what}: {error}");
+                return;
+            }
+        };
+        let stream = Stream::new(&context).unwrap();
+        let pool = Pool::new(&context).unwrap();
+        let addr = pool.alloc(&stream, 4096, "a test").unwrap();
+        stream.synchronize().unwrap();
+        let captured = |fills: &[(u64, u8)]| {
+            stream.begin_capture().unwrap();
+            fills.iter().for_each(|&(at, value)| stream.fill(addr + at, value, 1024).unwrap());
+            stream.end_capture().1.unwrap()
+        };
+        let (one, two) = (captured(&[(0, 1), (1024, 2)]), captured(&[(2048, 3), (1024, 4)]));
+        let other = captured(&[(0, 5)]);
+        let signature = |graph: &Graph| graph.signature().unwrap();
+        assert_eq!(signature(&one), signature(&two));
+        assert!(signature(&one).is_ok() && signature(&one) != signature(&other));
+        let exec = one.instantiate(&stream).unwrap();
+        assert_eq!(exec.update(&two).unwrap(), Updated::Done);
+        assert!(matches!(exec.update(&other).unwrap(), Updated::Refused(_)));
+        exec.launch(&stream).unwrap();
+        assert_eq!(exec.update(&one).unwrap(), Updated::Done);
+        exec.launch(&stream).unwrap();
+        stream.synchronize().unwrap();
+        pool.free(&stream, addr).unwrap();
+        stream.synchronize().unwrap();
+    }
+}

@@ -1,0 +1,169 @@
+//! Captures that ended: graphs, and what their launches need.
+
+use std::{any::Any, fmt, sync::Arc};
+
+use rustc_hash::FxHashSet;
+
+use super::{
+    Capture, CudaBackend,
+    driver::{Exec, Function, Graph, KernelNode},
+    executable::CudaExecutable,
+    kernels::PutClass,
+    shared::{Shared, retire_graph},
+};
+use crate::{
+    Error, Result,
+    backend::{Executable, Recording, SharedMemory, Signature},
+    inspect::Topology,
+    param::next_id,
+};
+
+/// The first kernel, whose parameter carries host values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) class: PutClass,
+    pub(super) node: KernelNode,
+}
+
+/// A captured graph and what it keeps alive.
+pub(super) struct CudaRecording {
+    id: u64,
+    /// Dropped early where nothing needs it: see [`CudaRecording::is_final`].
+    graph: Option<Arc<Graph>>,
+    pub(super) head: Option<Head>,
+    pub(super) nodes: usize,
+    signature: Result<Signature, &'static str>,
+    /// As the driver had it, if that was asked for.
+    topology: Option<Topology>,
+    retain: Vec<SharedMemory>,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl CudaRecording {
+    pub(super) fn graph(&self) -> Option<&Arc<Graph>> {
+        self.graph.as_ref()
+    }
+
+    /// No further executable is made of it. Only a replaced parameter needs the graph's nodes later.
+    pub(super) fn is_final(&mut self) {
+        if self.head.is_none() {
+            self.graph = None;
+        }
+    }
+}
+
+impl Recording for CudaRecording {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn signature(&self) -> Result<&Signature, &'static str> {
+        self.signature.as_ref().map_err(|why| *why)
+    }
+
+    fn topology(&self) -> Result<Topology> {
+        self.topology.clone().ok_or_else(|| Error::Config {
+            what: "the topology of a recording".into(),
+            why: "the driver's graph is gone: turn `Runtime::keep_topology` on before it is recorded".into(),
+        })
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+impl fmt::Debug for CudaRecording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CudaRecording")
+            .field("id", &self.id)
+            .field("nodes", &self.nodes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for CudaRecording {
+    fn drop(&mut self) {
+        // Launches under way use the memory.
+        retire_graph(&self.shared, None, self.graph.take(), std::mem::take(&mut self.retain));
+    }
+}
+
+impl CudaBackend {
+    /// An executable of this backend.
+    pub(super) fn own_executable<'e>(
+        &self,
+        call: &'static str,
+        exec: &'e Arc<dyn Executable>,
+    ) -> Result<&'e CudaExecutable> {
+        exec.as_any()
+            .downcast_ref::<CudaExecutable>()
+            .filter(|exec| Arc::ptr_eq(&exec.shared, &self.shared))
+            .ok_or_else(|| self.failed(call, "the executable was captured on another device".into()))
+    }
+
+    /// A recording of this backend.
+    pub(super) fn own_recording(
+        &self,
+        call: &'static str,
+        recording: &Arc<dyn Recording>,
+    ) -> Result<Arc<CudaRecording>> {
+        let own = Arc::clone(recording).into_any().downcast::<CudaRecording>().ok();
+        own.filter(|own| Arc::ptr_eq(&own.shared, &self.shared))
+            .ok_or_else(|| self.failed(call, "the recording was captured on another device".into()))
+    }
+
+    /// Ends the capture under way. `None` when nothing was recorded. With `lends` it gets a signature, which
+    /// takes several calls a node.
+    pub(super) fn finish_capture(
+        &mut self,
+        capture: &Capture,
+        retain: Vec<SharedMemory>,
+        lends: bool,
+    ) -> Result<Option<CudaRecording>> {
+        let (spoilt, graph) = self.shared.stream.end_capture();
+        // Between the question before this and the end, too.
+        self.spoilt |= spoilt;
+        let graph = graph?;
+        let nodes = graph.len()?;
+        if nodes == 0 {
+            return Ok(None);
+        }
+        let head = match capture.head {
+            None => None,
+            Some(class) => {
+                let function = self.function(class.kernel(), 0)?;
+                graph.find(function)?.map(|node| Head { class, node })
+            }
+        };
+        let ours: FxHashSet<Function> = self.functions.values().map(|&(function, _)| function).collect();
+        graph.overlap(|function| ours.contains(&function))?;
+        let topology = self.keeps_topology.then(|| self.topology(&graph)).transpose()?;
+        let signature = if lends { graph.signature()? } else { Err("it was captured for one executable") };
+        Ok(Some(CudaRecording {
+            id: next_id(),
+            graph: Some(Arc::new(graph)),
+            head,
+            nodes,
+            signature,
+            topology,
+            retain,
+            shared: Arc::clone(&self.shared),
+        }))
+    }
+
+    /// Makes the graph ready to run; also tells how many bytes of the device that took.
+    pub(super) fn make_executable(&self, graph: &Graph) -> Result<(Exec, u64)> {
+        let context = &self.shared.context;
+        let (before, _) = context.memory()?;
+        let exec = match graph.instantiate(&self.shared.stream) {
+            Err(Error::OutOfMemory { .. }) => {
+                self.shared.reclaim()?;
+                graph.instantiate(&self.shared.stream)?
+            }
+            other => other?,
+        };
+        let (after, _) = context.memory()?;
+        Ok((exec, before.saturating_sub(after)))
+    }
+}

@@ -1,0 +1,266 @@
+//! Recordings that run by one executable, which is updated in place: see [`crate::tree::Place`].
+//!
+//! The order of a replay is: update, then host bytes, then launch. An update changes later launches only, so a
+//! wrong guess of who meets whom in one step costs time, never a value.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{Core, run::Run};
+use crate::{
+    Result,
+    backend::{Executable, Recording, SharedMemory, Update},
+    event::UnsharedReason,
+    plan::Site,
+    tree::{Identity, Offer, Place, Sharing},
+};
+
+/// An executable shares no more after so many updates over the budget in a row: one may be the machine's.
+const SLOW: u8 = 3;
+
+/// A capture that ended.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// `None` when nothing was recorded.
+    pub(super) exec: Option<Arc<dyn Executable>>,
+    pub(super) sharing: Option<Sharing>,
+    /// The recording whose executable it is, if it is one's.
+    pub(super) with: Option<usize>,
+    /// Why it is none's, if it might have been.
+    pub(super) unshared: Option<UnsharedReason>,
+}
+
+impl Ended {
+    fn own(exec: Arc<dyn Executable>, unshared: Option<UnsharedReason>) -> Self {
+        Self { exec: Some(exec), unshared, ..Self::default() }
+    }
+}
+
+/// Of the running call: how often each segment ran.
+#[derive(Debug, Default)]
+pub(super) struct Occurrences(Vec<(Identity, u32)>);
+
+impl Occurrences {
+    /// A call begins.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// A segment is called.
+    pub(super) fn count(&mut self, identity: Identity) {
+        match self.0.iter_mut().find(|(known, _)| *known == identity) {
+            Some((_, count)) => *count += 1,
+            None => self.0.push((identity, 1)),
+        }
+    }
+
+    /// How often it was called before this time.
+    fn before(&self, identity: Identity) -> u32 {
+        self.0.iter().find(|(known, _)| *known == identity).map_or(0, |(_, count)| count - 1)
+    }
+}
+
+fn is_over(cost: Duration, budget: Duration) -> bool {
+    // A clock may stand still for a short update.
+    cost > budget || budget.is_zero()
+}
+
+impl Core {
+    /// Ends the capture of a run and finds an executable for it. On an error nothing of the capture is left.
+    pub(super) fn end_capture(&mut self, run: &Run, retain: Vec<SharedMemory>) -> Result<Ended> {
+        let Some(budget) = self.sharing else {
+            return Ok(Ended { exec: self.backend.end_capture(retain)?, ..Ended::default() });
+        };
+        let Some(recording) = self.backend.end_recording(retain)? else { return Ok(Ended::default()) };
+        let place = Place {
+            identity: run.identity,
+            caller: self.tree.caller().id,
+            ordinal: self.occurrences.before(run.identity),
+        };
+        let mut ended = self.executable_for(run.site, &place, &recording, budget)?;
+        ended.sharing = Some(Sharing { place, recording, ran: 0, slow: 0, parting: None });
+        Ok(ended)
+    }
+
+    fn executable_for(
+        &mut self,
+        site: &'static Site,
+        place: &Place,
+        recording: &Arc<dyn Recording>,
+        budget: Duration,
+    ) -> Result<Ended> {
+        let node = self.tree.next();
+        let signature = match recording.signature() {
+            Ok(signature) => signature,
+            Err(why) => {
+                let why = UnsharedReason::Refused { why: why.to_owned() };
+                return Ok(Ended::own(self.backend.instantiate(recording)?, Some(why)));
+            }
+        };
+        if let Some(spare) = self.tree.take_spare(place, signature)
+            // One update, whatever it takes: making another takes more.
+            && let Ok(_) = self.update(site, node, &spare, recording)?
+        {
+            return Ok(Ended::own(spare, None));
+        }
+        let unshared = match self.tree.offer(place, signature) {
+            Offer::None => None,
+            Offer::Nothing(why) => Some(why),
+            Offer::Of(at) => match self.try_to_share(site, at, recording, budget)? {
+                Ok(exec) => {
+                    let with = Some(self.tree.first_of(at));
+                    return Ok(Ended { exec: Some(exec), with, ..Ended::default() });
+                }
+                Err(why) => Some(why),
+            },
+        };
+        Ok(Ended::own(self.backend.instantiate(recording)?, unshared))
+    }
+
+    /// Updates the executable of node `at` to run the new recording, if that can be done within the budget. If
+    /// not, it runs what it ran.
+    fn try_to_share(
+        &mut self,
+        site: &'static Site,
+        at: usize,
+        recording: &Arc<dyn Recording>,
+        budget: Duration,
+    ) -> Result<Result<Arc<dyn Executable>, UnsharedReason>> {
+        let node = self.tree.next();
+        let Some((sharing, exec)) = self.tree.sharing(at) else {
+            return Ok(Err(UnsharedReason::OtherTopology));
+        };
+        let (exec, there) = (Arc::clone(exec), Arc::clone(&sharing.recording));
+        let cost = match self.update(site, node, &exec, recording)? {
+            Ok(cost) if !is_over(cost, budget) => return Ok(Ok(exec)),
+            Ok(cost) => cost,
+            Err(why) => return Ok(Err(why)),
+        };
+        // Something else may have taken the time. The way back has to be gone in any case.
+        let back = match self.update(site, at, &exec, &there)? {
+            Ok(back) => back,
+            Err(why) => return Ok(Err(why)),
+        };
+        if !is_over(back, budget)
+            && let Ok(again) = self.update(site, node, &exec, recording)?
+        {
+            if !is_over(again, budget) {
+                return Ok(Ok(exec));
+            }
+            if let Err(why) = self.update(site, at, &exec, &there)? {
+                return Ok(Err(why));
+            }
+        }
+        Ok(Err(UnsharedReason::OverBudget { cost: cost.min(back), budget }))
+    }
+
+    /// Updates, counts it and tells how long it took.
+    fn update(
+        &mut self,
+        site: &'static Site,
+        node: usize,
+        exec: &Arc<dyn Executable>,
+        recording: &Arc<dyn Recording>,
+    ) -> Result<Result<Duration, UnsharedReason>> {
+        let begun = Instant::now();
+        match self.backend.update(exec, recording)? {
+            Update::Done => {
+                let cost = begun.elapsed();
+                self.log.updated(site, node);
+                Ok(Ok(cost))
+            }
+            Update::Refused { why } => Ok(Err(UnsharedReason::Refused { why })),
+        }
+    }
+
+    /// Makes sure that the executable of node `at` runs that recording.
+    ///
+    /// # Errors
+    /// What the device says; the node can be tried again.
+    #[inline]
+    pub(super) fn make_current(&mut self, at: usize) -> Result<()> {
+        let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
+        if exec.runs() != Some(sharing.recording.id()) {
+            self.switch(at)?;
+        }
+        self.tree.runs_now(at);
+        Ok(())
+    }
+
+    /// Updates the executable of node `at` for it; or gives it one of its own, if that was found better.
+    #[cold]
+    fn switch(&mut self, at: usize) -> Result<()> {
+        let others = self.tree.sharers(at);
+        let Some(site) = self.tree.node(at).map(|n| n.site) else { return Ok(()) };
+        let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
+        let (exec, recording) = (Arc::clone(exec), Arc::clone(&sharing.recording));
+        if let Some(why) = sharing.parting.clone().filter(|_| !others.is_empty()) {
+            self.part(site, at, &recording, why)?;
+            // What is left alone has nobody to part from.
+            if let [other] = others[..]
+                && let Some(left) = self.tree.sharing_mut(other)
+            {
+                left.parting = None;
+            }
+            return Ok(());
+        }
+        let cost = match self.update(site, at, &exec, &recording)? {
+            Ok(cost) => cost,
+            Err(why) => return self.part(site, at, &recording, why),
+        };
+        let budget = self.sharing.unwrap_or(Duration::MAX);
+        let met = self.tree.met(&others);
+        let Some(sharing) = self.tree.sharing_mut(at) else { return Ok(()) };
+        sharing.slow = if is_over(cost, budget) { sharing.slow.saturating_add(1) } else { 0 };
+        // This replay goes on with what it has: the next one gets an executable of its own.
+        sharing.parting = match () {
+            () if others.is_empty() => None,
+            () if met => Some(UnsharedReason::SameStep),
+            () if sharing.slow >= SLOW => Some(UnsharedReason::OverBudget { cost, budget }),
+            () => sharing.parting.take(),
+        };
+        Ok(())
+    }
+
+    fn part(
+        &mut self,
+        site: &'static Site,
+        at: usize,
+        recording: &Arc<dyn Recording>,
+        why: UnsharedReason,
+    ) -> Result<()> {
+        let exec = self.backend.instantiate(recording)?;
+        self.tree.part(at, exec);
+        self.log.unshared(site, at, why);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+
+    use super::*;
+
+    #[test]
+    fn occurrences_are_counted_by_segment() {
+        let (one, two) = (Identity::Segment(TypeId::of::<u8>()), Identity::Full(7));
+        let mut all = Occurrences::default();
+        assert_eq!(all.before(one), 0);
+        [one, one, two, one].into_iter().for_each(|i| all.count(i));
+        assert_eq!((all.before(one), all.before(two)), (2, 0));
+        all.clear();
+        all.count(one);
+        assert_eq!(all.before(one), 0);
+    }
+
+    #[test]
+    fn no_time_is_enough_for_a_budget_of_none() {
+        assert!(is_over(Duration::ZERO, Duration::ZERO));
+        assert!(!is_over(Duration::from_micros(2), Duration::from_micros(2)));
+        assert!(is_over(Duration::from_micros(3), Duration::from_micros(2)));
+        assert!(!is_over(Duration::from_secs(9), Duration::MAX));
+    }
+}
