@@ -190,7 +190,7 @@ impl Tree {
         // Hooks hear of each.
         self.evict(|_| true);
         let notices = self.notices.take();
-        let shares = Shares { step: self.shares.step, ..Shares::default() };
+        let shares = self.shares.emptied();
         *self = Self { notices, shares, ..Self::default() };
     }
 

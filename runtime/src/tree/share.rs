@@ -52,10 +52,15 @@ struct Spare {
 pub(super) struct Shares {
     places: FxHashMap<Place, SmallVec<[u32; 4]>>,
     spares: Vec<Spare>,
-    pub(super) step: u32,
+    step: u32,
 }
 
 impl Shares {
+    /// As before anything was recorded, in the same step.
+    pub(super) fn emptied(&self) -> Self {
+        Self { step: self.step, ..Self::default() }
+    }
+
     pub(super) fn add(&mut self, place: Place, at: usize) {
         self.places.entry(place).or_default().push(at as u32);
     }

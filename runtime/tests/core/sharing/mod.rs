@@ -41,7 +41,7 @@ fn call<'s>(graph: &Graph, step: &Step<'s>, n: usize, s: f32, w: &Param<f32>) ->
 fn forward<'s>(graph: &Graph, step: &Step<'s>, x: &T<'s>, s: f32, w: &Param<f32>) -> Result<T<'s>> {
     graph.call(step, &[In::Device(x), In::Scalar(s)], w, |cx, a| {
         let (h,) =
-            seg!("a", cx, (&a.t[0], &a.scalars[0], w), |k| { Ok((ops::mul(&ops::add(k.0, k.2)?, k.1)?,)) })?;
+            seg!("a", cx, (&a.t[0], &a.scalars[0], w), |k| Ok((ops::mul(&ops::add(k.0, k.2)?, k.1)?,)))?;
         let e = eager!("e", Always, cx, |_e| ops::scale(&h, 10.0));
         seg!("b", cx, (&e,), |k| ops::neg(k.0))
     })
