@@ -4,10 +4,13 @@
 //! looks, drops, copies. Some scripts fork on a bit of the call, so that paths part and meet again with
 //! equal or other live sets. Calls of a step hold results and pass them on; parameters are replaced, state
 //! changes. The reference is host arithmetic on values that are never freed. Every value that is looked
-//! at, returned or held must equal it bit by bit, and every segment call must be counted exactly once.
+//! at, returned or held must equal it bit by bit, and every segment call must be counted exactly once. Two of five
+//! runtimes share executables.
 //!
 //! `GRAPHABLE_WALK_STEPS=10000000` makes more steps than the default; a step is one action.
 //! `GRAPHABLE_WALK_FROM=n` begins with the n-th episode.
+
+use std::time::Duration;
 
 use graphable::{__private::Live, Param, Result, Runtime, State, Step, ops};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
@@ -382,6 +385,7 @@ fn random_walks() {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut rt = runtime();
         rt.keep_events(false);
+        rt.share_executables((seed % 5 > 2).then_some(Duration::MAX));
         let mut world = world(&mut rt, &mut rng, seed.is_multiple_of(5));
         while world.steps < EPISODE.min(steps - done) {
             if let Err(error) = world.step(&mut rt, &mut rng) {
@@ -404,6 +408,8 @@ fn random_walks() {
         sums.evicted += stats.evicted;
         sums.audits += stats.audits;
         sums.copies += stats.copies;
+        sums.shares += stats.shares;
+        sums.updates += stats.updates;
     }
     println!(
         "{done} steps in {} runtimes, {segments} segment calls, without a mismatch: {sums:?}",
@@ -417,6 +423,8 @@ fn random_walks() {
         ("evictions", sums.evicted),
         ("audits", sums.audits),
         ("copies", sums.copies),
+        ("shared executables", sums.shares),
+        ("updates", sums.updates),
     ] {
         // A walk that no longer reaches a rule of the tree would pass in silence.
         assert!(steps < STEPS || count > 50, "only {count} {what}");
