@@ -269,6 +269,8 @@ pub enum Event {
         segment: String,
         /// Its node.
         node: usize,
+        /// Host time that it took.
+        cost: Duration,
     },
     /// A recording got an executable of its own, although recordings may share them.
     Unshared {
@@ -384,6 +386,8 @@ pub struct Stats {
     pub shares: u64,
     /// Executables changed in place, to run another of the recordings that share them.
     pub updates: u64,
+    /// Host time that those took.
+    pub update_time: Duration,
     /// Recordings that got an executable of their own, although recordings may share them.
     pub unshared: u64,
     /// Eager regions run.

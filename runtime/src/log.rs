@@ -1,5 +1,7 @@
 //! Where events go: counters always, the list when asked for, `tracing` when enabled.
 
+use std::time::Duration;
+
 use crate::event::{CopySlot, Event, FallbackReason, RerecordReason, Stats, UnsharedReason};
 use crate::plan::Site;
 
@@ -79,10 +81,11 @@ impl Log {
     }
 
     /// An executable was updated to run a recording.
-    pub(crate) fn updated(&mut self, site: &'static Site, node: usize) {
+    pub(crate) fn updated(&mut self, site: &'static Site, node: usize, cost: Duration) {
         self.stats.updates += 1;
-        tracing::trace!(segment = %site, node, "updated");
-        self.push(|| Event::Updated { segment: site.to_string(), node });
+        self.stats.update_time = self.stats.update_time.saturating_add(cost);
+        tracing::trace!(segment = %site, node, ?cost, "updated");
+        self.push(|| Event::Updated { segment: site.to_string(), node, cost });
     }
 
     /// A recording has an executable of its own, where it might have shared one.

@@ -168,7 +168,7 @@ impl Core {
         match self.backend.update(exec, recording)? {
             Update::Done => {
                 let cost = begun.elapsed();
-                self.log.updated(site, node);
+                self.log.updated(site, node, cost);
                 Ok(Ok(cost))
             }
             Update::Refused { why } => Ok(Err(UnsharedReason::Refused { why })),
