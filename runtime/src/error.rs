@@ -380,6 +380,17 @@ pub enum Error {
         why: String,
     },
 
+    /// Somebody else launched on the runtime's stream while a segment was recorded.
+    #[error(
+        "something else was launched on the stream of {device} while a segment was recorded; it did not run, and the \
+         recording, of which it would have become a part, was dropped; launch on a stream of your own, or on \
+         `cx.stream()` in an `#[eager(cx)]` region"
+    )]
+    ForeignWork {
+        /// The device.
+        device: String,
+    },
+
     /// A device that is not there.
     #[error("{device} cannot be used: {why}")]
     NoDevice {

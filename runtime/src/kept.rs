@@ -127,7 +127,7 @@ impl<O> Kept<O> {
         scope.check("Kept::view", self.runtime)?;
         let rt = scope.rt;
         let mut adopted: Vec<RawTensor> = Vec::new();
-        let mut entries = smallvec::SmallVec::new();
+        let mut entries = Vec::new();
         for piece in self.pieces.iter() {
             entries.push(match piece {
                 Piece::Word(word) => Entry::Word(*word),

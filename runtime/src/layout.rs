@@ -58,16 +58,19 @@ impl Layout {
     }
 
     /// Number of dimensions.
+    #[inline]
     pub fn rank(&self) -> usize {
         usize::from(self.rank)
     }
 
     /// Sizes, outermost first.
+    #[inline]
     pub fn shape(&self) -> &[usize] {
         &self.shape[..self.rank()]
     }
 
     /// Strides in elements, outermost first.
+    #[inline]
     pub fn strides(&self) -> &[usize] {
         &self.strides[..self.rank()]
     }
@@ -87,6 +90,7 @@ impl Layout {
 
     /// Whether the elements lie in row-major order without gaps. Strides of dimensions of size 1
     /// do not matter, and no strides do where there is no element.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         if self.shape().contains(&0) {
             return true;
@@ -172,6 +176,7 @@ impl Marks {
     pub const NONE: Self = Self([0; MAX_RANK]);
 
     /// Whether any dimension is padded.
+    #[inline]
     pub fn any(self) -> bool {
         self != Self::NONE
     }
@@ -189,6 +194,7 @@ impl Marks {
     }
 
     /// The marks as one word, for keys.
+    #[inline]
     pub(crate) fn word(self) -> u64 {
         self.0.iter().fold(0, |w, &m| w << 8 | u64::from(m))
     }

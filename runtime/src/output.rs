@@ -3,7 +3,6 @@
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
 use half::{bf16, f16};
-use smallvec::SmallVec;
 
 use crate::{DType, Error, Result, Runtime, Scalar, Scope, Tensor, tensor::RawTensor};
 
@@ -64,13 +63,13 @@ impl Encoder {
 /// Holds one count of every tensor it has not given out yet, and releases those when dropped.
 pub struct Decoder<'s> {
     pub(crate) rt: &'s Runtime,
-    entries: SmallVec<[Entry; 4]>,
+    entries: Vec<Entry>,
     next: usize,
 }
 
 impl<'s> Decoder<'s> {
     /// Takes over one count of each tensor in `entries`.
-    pub(crate) fn new(rt: &'s Runtime, entries: SmallVec<[Entry; 4]>) -> Self {
+    pub(crate) fn new(rt: &'s Runtime, entries: Vec<Entry>) -> Self {
         Self { rt, entries, next: 0 }
     }
 
@@ -124,6 +123,7 @@ impl Drop for Decoder<'_> {
                 self.rt.release(raw.slot, raw.epoch);
             }
         }
+        self.rt.core.borrow_mut().recycle(std::mem::take(&mut self.entries));
     }
 }
 
@@ -367,7 +367,7 @@ mod tests {
                 rt.retain(raw.slot, raw.epoch);
             }
         }
-        Decoder::new(rt, encoder.entries.iter().cloned().collect())
+        Decoder::new(rt, encoder.entries.clone())
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub struct Runtime {
     pub(crate) retire: Arc<RetireQueue>,
     spares: Arc<SpareQueue>,
     /// Key writers are taken out while user code writes keys, and put back.
-    writers: RefCell<Vec<KeyWriter>>,
+    #[allow(clippy::vec_box, reason = "one passes through many hands on each call")]
+    writers: RefCell<Vec<Box<KeyWriter>>>,
     /// Whether segments go through the tree now.
     pub(crate) graphs: Cell<bool>,
     /// Scopes that switch graphs on or off.
@@ -205,12 +206,12 @@ impl Runtime {
         self.id
     }
 
-    pub(crate) fn take_writer(&self) -> KeyWriter {
-        let writer = self.writers.borrow_mut().pop().unwrap_or_default();
-        KeyWriter { runtime: self.id, ..writer }
+    pub(crate) fn take_writer(&self) -> Box<KeyWriter> {
+        let spare = self.writers.borrow_mut().pop();
+        spare.unwrap_or_else(|| Box::new(KeyWriter { runtime: self.id, ..KeyWriter::default() }))
     }
 
-    pub(crate) fn put_writer(&self, mut writer: KeyWriter) {
+    pub(crate) fn put_writer(&self, mut writer: Box<KeyWriter>) {
         writer.clear();
         writer.collect = false;
         self.writers.borrow_mut().push(writer);

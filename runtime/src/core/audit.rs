@@ -151,7 +151,7 @@ impl Core {
         Ok(entries)
     }
 
-    fn compare(&mut self, site: &'static Site, entries: &Entries, audit: &Audit) -> Result<()> {
+    fn compare(&mut self, site: &'static Site, entries: &[Entry], audit: &Audit) -> Result<()> {
         if entries.len() != audit.outputs.len() {
             return Err(Error::AuditMismatch {
                 segment: site.to_string(),

@@ -12,10 +12,10 @@ use crate::{
     tree::{Identity, Node, Stored},
 };
 
-/// Outputs on their way to being decoded; few segments have more.
-pub(crate) type Entries = SmallVec<[Entry; 4]>;
+/// Outputs on their way to being decoded. A list goes back to the core when they are: it passes through many
+/// hands, so it is not held inline, and a replay allocates none.
+pub(crate) type Entries = Vec<Entry>;
 
-#[allow(clippy::large_enum_variant, reason = "on the replay path, where a box would be an allocation a call")]
 pub(crate) enum Decision {
     /// The recording runs; these are its outputs, each tensor with one count.
     Replayed(Entries),
@@ -124,7 +124,7 @@ impl Core {
                 }
             });
         }
-        let mut entries = Entries::new();
+        let mut entries = self.spare_entries.pop().unwrap_or_default();
         let mut adopted: SmallVec<[(usize, usize); 1]> = SmallVec::new();
         for (index, stored) in node.outputs.iter().enumerate() {
             entries.push(match stored {

@@ -56,7 +56,7 @@ impl Core {
         mut place: impl FnMut(&mut Self, u32) -> (Home, Option<CopySlot>),
     ) -> Result<Entries> {
         let mut blocks: SmallVec<[(u32, RawTensor); 2]> = SmallVec::new();
-        let mut entries = Entries::new();
+        let mut entries = self.spare_entries.pop().unwrap_or_default();
         for entry in outputs {
             let Entry::Tensor(raw) = entry else {
                 entries.push(entry.clone());

@@ -141,6 +141,8 @@ pub(crate) struct Core {
     scratch_high: u64,
     slots: Vec<Slot>,
     free_slots: Vec<u32>,
+    /// Lists that were decoded, for the next outputs.
+    spare_entries: Vec<decide::Entries>,
     epoch: u32,
     run: Option<Run>,
     /// Forks that are open, the innermost last.
@@ -187,6 +189,7 @@ impl Core {
             occurrences: share::Occurrences::default(),
             slots: Vec::new(),
             free_slots: Vec::new(),
+            spare_entries: Vec::new(),
             epoch: 0,
             run: None,
             forks: Vec::new(),
@@ -259,6 +262,16 @@ impl Core {
                 self.slots.push(slot);
                 (self.slots.len() - 1) as u32
             }
+        }
+    }
+
+    /// Takes back a list of outputs that was decoded.
+    pub(crate) fn recycle(&mut self, mut entries: decide::Entries) {
+        /// More than are on their way at once, unless calls are nested.
+        const SPARE: usize = 8;
+        entries.clear();
+        if self.spare_entries.len() < SPARE {
+            self.spare_entries.push(entries);
         }
     }
 

@@ -28,7 +28,7 @@ pub struct Frame<'s> {
     function: u64,
     plan: &'static Plan,
     pub(super) inputs: Vec<Option<RawTensor>>,
-    full_key: Option<KeyWriter>,
+    full_key: Option<Box<KeyWriter>>,
     _span: EnteredSpan,
 }
 

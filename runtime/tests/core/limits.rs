@@ -29,6 +29,30 @@ fn capture_can_be_closed() {
     assert_eq!(rt.stats().recordings, 2);
 }
 
+/// Whoever wants the weights to stay where they are closes the capture.
+#[test]
+fn a_moved_parameter_can_be_an_error() {
+    let mut rt = runtime();
+    let graph = vector(&mut rt, Mode::Piecewise);
+    let call = |rt: &mut Runtime, w: &Param<f32>| {
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &[x()], w, |cx, a| seg!("a", cx, (&a.t[0], w), |k| ops::add(k.0, k.1)));
+        y.and_then(|y| step.read(&y))
+    };
+    let old = Param::new(&rt, &[2], &[1.0, 1.0]).unwrap();
+    for _ in 0..2 {
+        call(&mut rt, &old).unwrap();
+    }
+    rt.close_capture();
+    let new = Param::new(&rt, &[2], &[5.0, 5.0]).unwrap();
+    let moved = call(&mut rt, &new);
+    assert!(matches!(moved, Err(Error::CaptureClosed { .. })), "{moved:?}");
+    assert_eq!(call(&mut rt, &old).unwrap(), [2.0, 3.0]);
+    rt.open_capture();
+    assert_eq!(call(&mut rt, &new).unwrap(), [6.0, 7.0]);
+    assert_eq!((rt.stats().recordings, rt.stats().fallbacks), (2, 0));
+}
+
 #[test]
 fn a_fallback_can_be_forbidden() {
     static BOUNDARY: &[Dim] = &[Dim::Symbol(0)];

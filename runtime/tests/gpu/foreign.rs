@@ -1,6 +1,7 @@
 //! Other threads of the process while we capture.
 
 use std::{
+    cell::RefCell,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -9,10 +10,10 @@ use std::{
 };
 
 use cudarc::{
-    driver::{CudaContext, LaunchConfig, PushKernelArg, sys},
+    driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys},
     nvrtc::Ptx,
 };
-use graphable::{graphable, prelude::*};
+use graphable::{Device, Error, graphable, prelude::*};
 
 use crate::support::{PTX, runtime, skipped};
 
@@ -160,4 +161,128 @@ fn our_captures_survive() {
             }
         }
     }
+}
+
+/// A launch of the user's, with memory of its own.
+struct Launcher {
+    stream: Arc<CudaStream>,
+    kernel: CudaFunction,
+    x: CudaSlice<f32>,
+    y: CudaSlice<f32>,
+}
+
+impl Launcher {
+    fn new(stream: &Arc<CudaStream>) -> Self {
+        let kernel =
+            stream.context().load_module(Ptx::from_src(PTX)).unwrap().load_function("add_one").unwrap();
+        let (x, y) = (stream.alloc_zeros::<f32>(64).unwrap(), stream.alloc_zeros::<f32>(64).unwrap());
+        stream.synchronize().unwrap();
+        Self { stream: Arc::clone(stream), kernel, x, y }
+    }
+
+    /// Whether it was taken: a capture may be in a state that refuses it.
+    fn launch(&mut self) -> bool {
+        let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (64, 1, 1), shared_mem_bytes: 0 };
+        let mut launch = self.stream.launch_builder(&self.kernel);
+        // SAFETY: both have as many elements as the launch has threads.
+        unsafe { launch.arg(&self.x).arg(&mut self.y).launch(shape) }.is_ok()
+    }
+}
+
+fn stream_of_ours() -> Arc<CudaStream> {
+    let context = CudaContext::new(0).unwrap();
+    // SAFETY: one stream, in order.
+    unsafe { context.disable_event_tracking() };
+    context.new_stream().unwrap()
+}
+
+thread_local! {
+    static HIDDEN: RefCell<Option<Launcher>> = const { RefCell::new(None) };
+}
+
+/// No type says that it launches something.
+fn hidden_launch() {
+    HIDDEN.with_borrow_mut(|hidden| {
+        if let Some(launcher) = hidden {
+            assert!(launcher.launch());
+        }
+    });
+}
+
+#[graphable]
+fn with_a_hidden_launch(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let y = ops::neg(x)?;
+    hidden_launch();
+    ops::neg(&y)
+}
+
+#[test]
+fn a_launch_that_is_not_ours_is_not_recorded() {
+    if skipped("a_launch_that_is_not_ours_is_not_recorded") {
+        return;
+    }
+    let stream = stream_of_ours();
+    let mut rt = Runtime::new(Device::cuda_stream(Arc::clone(&stream))).unwrap();
+    let graph = WithAHiddenLaunchGraph::builder().build(&mut rt).unwrap();
+    HIDDEN.set(Some(Launcher::new(&stream)));
+    for call in 0..4 {
+        let step = rt.step().unwrap();
+        let x = step.tensor(&[8], &[1.5; 8]).unwrap();
+        match graph.call(&step, &x) {
+            // Warming up runs everything as it is.
+            Ok(y) => assert_eq!((call, step.read(&y).unwrap()), (0, vec![1.5; 8])),
+            Err(error) => {
+                assert!(call > 0 && matches!(error, Error::ForeignWork { .. }), "{call}: {error}");
+                assert!(error.to_string().contains("#[eager(cx)]"), "{error}");
+            }
+        }
+    }
+    assert_eq!(rt.stats().recordings, 0);
+    HIDDEN.set(None);
+    let step = rt.step().unwrap();
+    let x = step.tensor(&[8], &[1.5; 8]).unwrap();
+    let y = graph.call(&step, &x).unwrap();
+    assert_eq!(step.read(&y).unwrap(), [1.5; 8]);
+    drop((x, y, step));
+    assert_eq!(rt.stats().recordings, 1);
+}
+
+#[test]
+fn launches_of_another_thread_on_our_stream() {
+    if skipped("launches_of_another_thread_on_our_stream") {
+        return;
+    }
+    let stream = stream_of_ours();
+    let mut rt = Runtime::new(Device::cuda_stream(Arc::clone(&stream))).unwrap();
+    let graph = ChainGraph::builder().build(&mut rt).unwrap();
+    let mut launcher = Launcher::new(&stream);
+    let (stop, mut caught) = (AtomicBool::new(false), 0);
+    std::thread::scope(|scope| {
+        let stopped = &stop;
+        scope.spawn(move || {
+            launcher.stream.context().bind_to_thread().unwrap();
+            while !stopped.load(Ordering::Relaxed) {
+                launcher.launch();
+            }
+        });
+        let _stop = Stop(&stop);
+        for length in 0..20 {
+            for _ in 0..3 {
+                let step = rt.step().unwrap();
+                let x = step.tensor(&[8], &[1.5; 8]).unwrap();
+                match graph.call(&step, &x, length) {
+                    Ok(y) => {
+                        let want = if length % 2 == 0 { -1.5 } else { 1.5 };
+                        assert_eq!(step.read(&y).unwrap(), [want; 8]);
+                    }
+                    Err(error) => {
+                        assert!(matches!(error, Error::ForeignWork { .. }), "{error}");
+                        caught += 1;
+                    }
+                }
+            }
+        }
+    });
+    println!("launches of another thread on our stream: {caught} of 60 calls refused");
+    assert!(caught > 0);
 }

@@ -17,6 +17,7 @@ mod executable;
 mod fault;
 mod fork;
 mod interop;
+mod intruder;
 mod kernels;
 mod product;
 mod props;
@@ -83,6 +84,8 @@ const POISON: u8 = 0xFF;
 struct Capture {
     head: Option<PutClass>,
     spoilt: bool,
+    /// How many nodes it has that are ours; `None` where the driver cannot tell.
+    nodes: Option<usize>,
     /// Forks that are open, the innermost last; `None` where the driver cannot fork.
     forks: Vec<Option<Fork>>,
 }
@@ -178,12 +181,14 @@ impl CudaBackend {
         lends: bool,
     ) -> Result<Option<CudaRecording>> {
         self.shared.context.bind()?;
+        let intruders = self.check_intruders();
         let Some(mut capture) = self.capture.take() else {
             return Err(self.failed(call, "no capture is under way".into()));
         };
         capture.spoilt = self.shared.stream.capture_is_spoilt();
         self.spoilt = capture.spoilt;
-        self.finish_capture(&capture, retain, lends)
+        let ended = self.finish_capture(&capture, retain, lends);
+        intruders.and(ended)
     }
 
     /// A kernel, compiled and loaded if it is new. Loading is outside any capture's order.
@@ -246,8 +251,10 @@ impl CudaBackend {
         let function = self.function(class.kernel(), 0)?;
         let mut params = std::mem::take(&mut self.params);
         class.pack(block, &mut params);
-        let launched =
-            self.shared.stream.launch(function, class.grid(block), &params, self.capture.is_none());
+        let launched = self.watched(true, |backend| {
+            let plain = backend.capture.is_none();
+            backend.shared.stream.launch(function, class.grid(block), &params, plain)
+        });
         self.params = params;
         launched
     }
@@ -269,7 +276,9 @@ impl Submit for CudaBackend {
 
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
         let function = self.function(kernel, grid.shared)?;
-        self.shared.stream.launch(function, grid, params, self.capture.is_none())
+        self.watched(true, |backend| {
+            backend.shared.stream.launch(function, grid, params, backend.capture.is_none())
+        })
     }
 
     fn faults(&self) -> FaultSink {
@@ -405,7 +414,9 @@ impl Backend for CudaBackend {
         }
         self.spoilt = false;
         self.shared.stream.begin_capture()?;
-        self.capture = Some(Capture { head, spoilt: false, forks: Vec::new() });
+        // None is ours yet, whatever another thread has put there.
+        let nodes = self.shared.stream.captured_nodes().map(|_| 0);
+        self.capture = Some(Capture { head, spoilt: false, nodes, forks: Vec::new() });
         if let (Some(class), Some(block)) = (head, host)
             && let Err(error) = self.put_kernel(class, block)
         {
@@ -506,7 +517,7 @@ impl Backend for CudaBackend {
 
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
         self.shared.context.bind()?;
-        self.shared.stream.fill(addr, POISON, bytes)
+        self.watched(false, |backend| backend.shared.stream.fill(addr, POISON, bytes))
     }
 
     fn as_any(&self) -> Option<&dyn Any> {

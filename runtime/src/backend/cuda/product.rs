@@ -58,7 +58,9 @@ impl CudaBackend {
             return Err(self.failed("launch", "a product has one output".into()));
         };
         match self.plan(&launch.inputs, output)? {
-            Some(plan) if !plan.is_own() => self.run_plan(&plan, &launch.inputs, output, launch.scratch),
+            Some(plan) if !plan.is_own() => {
+                self.watched(false, |backend| backend.run_plan(&plan, &launch.inputs, output, launch.scratch))
+            }
             _ => kernels::launch(self, launch, launch.scratch),
         }
     }

@@ -3,6 +3,9 @@
 use super::{Stream, types::Handle};
 use crate::{Error, Result};
 
+/// `CU_STREAM_CAPTURE_STATUS_ACTIVE`.
+const ACTIVE: i32 = 1;
+
 /// Nodes of the capture under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waits(Vec<Handle>);
@@ -35,7 +38,6 @@ impl Stream {
     /// # Errors
     /// As [`Context::check`](super::Context::check), and when the capture was invalidated.
     pub(crate) fn waits(&self) -> Result<Waits> {
-        const ACTIVE: i32 = 1;
         self.context().bind()?;
         let Some(api) = &self.context().table.waits else {
             return Err(self.no_capture("a driver without it"));
@@ -54,6 +56,23 @@ impl Stream {
         // SAFETY: the driver's list of `count` handles, valid until the next call for this stream.
         let nodes = unsafe { std::slice::from_raw_parts(nodes, count) };
         Ok(Waits(nodes.to_vec()))
+    }
+
+    /// How many nodes the capture under way has; `None` where the driver cannot tell, and when there is no
+    /// capture or it was invalidated.
+    pub(crate) fn captured_nodes(&self) -> Option<usize> {
+        let api = self.context().table.waits.as_ref()?;
+        let (mut status, mut id, mut graph) = (0, 0, std::ptr::null_mut());
+        let (nodes, count) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the handle lives; two integers and a handle are written, and what null stands for is left out.
+        let code = unsafe { (api.get)(self.raw(), &mut status, &mut id, &mut graph, nodes, count) };
+        if code != 0 || status != ACTIVE || graph.is_null() {
+            return None;
+        }
+        let mut count = 0;
+        // SAFETY: the graph of the capture under way; with a null list only the number is written.
+        let code = unsafe { (self.context().table.graph_nodes)(graph, std::ptr::null_mut(), &mut count) };
+        (code == 0).then_some(count)
     }
 
     /// Lets the next node of the capture under way wait for these, and for nothing else.
