@@ -347,13 +347,15 @@ fn recorded_in_one_step() {
 
 #[test]
 fn two_graph_objects_do_not_share() {
-    let (mut rt, _) = sharing();
-    let graphs = [SMALL, LARGE].map(|n| bucketed(&mut rt, Mode::Full, &[n]));
-    let w = weight(&rt, 3.0);
-    for i in 0..8 {
-        run(&mut rt, &graphs[i % 2], [SMALL, LARGE][i % 2], 2.0, (&w, 3.0));
+    for (mode, nodes) in [(Mode::Piecewise, 4), (Mode::Full, 2)] {
+        let (mut rt, _) = sharing();
+        let graphs = [SMALL, LARGE].map(|n| bucketed(&mut rt, mode, &[n]));
+        let w = weight(&rt, 3.0);
+        for i in 0..8 {
+            run(&mut rt, &graphs[i % 2], [SMALL, LARGE][i % 2], 2.0, (&w, 3.0));
+        }
+        assert_eq!(counts(&rt.stats()), ([0, 0, 0], [nodes, nodes]), "{mode}");
     }
-    assert_eq!(counts(&rt.stats()), ([0, 0, 0], [2, 2]));
 }
 
 /// No update is within a budget of nothing.
