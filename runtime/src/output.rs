@@ -3,6 +3,7 @@
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
 use half::{bf16, f16};
+use smallvec::SmallVec;
 
 use crate::{DType, Error, Result, Runtime, Scalar, Scope, Tensor, tensor::RawTensor};
 
@@ -20,7 +21,7 @@ pub(crate) enum Entry {
 /// Collects the pieces of an output. Tensors are listed, not retained.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: SmallVec<[Entry; 2]>,
     /// Id of the runtime whose output this is.
     runtime: u64,
     /// Whether a tensor in it belongs to another runtime: its slot means something else there.
@@ -367,7 +368,7 @@ mod tests {
                 rt.retain(raw.slot, raw.epoch);
             }
         }
-        Decoder::new(rt, encoder.entries.clone())
+        Decoder::new(rt, encoder.entries.to_vec())
     }
 
     #[test]

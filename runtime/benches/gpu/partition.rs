@@ -1,13 +1,15 @@
 //! 33 segments and 32 boundaries, each a tiny kernel; next to 33 distinct graphs launched bare through cudarc
 //! and 32 bare kernel launches, in the same process.
 
+use std::{cell::RefCell, sync::Arc};
+
 use cudarc::{
-    driver::{CudaContext, LaunchConfig, PushKernelArg, sys},
+    driver::{CudaContext, CudaFunction, CudaGraph, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys},
     nvrtc::Ptx,
 };
 use graphable::{Device, Runtime, graphable, prelude::*};
 
-use crate::timing::per_call;
+use crate::timing::Rounds;
 
 fn tiny<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
     ops::neg(x)
@@ -25,6 +27,8 @@ fn partitioned(x: &Tensor<f32>, one: &Param<f32>) -> Result<Tensor<f32>> {
 }
 
 const ELEMENTS: usize = 1024;
+/// In one round, which nothing waits in.
+const CALLS: usize = 50;
 
 pub(crate) fn run() -> Result<()> {
     let mut rt = Runtime::new(Device::cuda(0))?;
@@ -38,12 +42,14 @@ pub(crate) fn run() -> Result<()> {
     let before = rt.stats();
     let step = rt.step()?;
     let x = step.tensor(&[ELEMENTS], &[0.0; ELEMENTS])?;
-    let ours = || per_call(20, 50, |_| graph.call(&step, &x, &one).map(drop), || step.synchronize());
-    // One after the other, twice: what runs first is not favoured.
-    let (first, bare_first) = (ours()?, bare()?);
-    let (second, bare_second) = (ours()?, bare()?);
-    let least = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.min(b.1));
-    let ((host, total), (bare_host, bare_total)) = (least(first, second), least(bare_first, bare_second));
+    let bare = Bare::new()?;
+    // Round by round in turn: a machine that slows down slows both.
+    let (mut ours, mut theirs) = (Rounds::default(), Rounds::default());
+    for _ in 0..40 {
+        ours.measure(CALLS, |_| graph.call(&step, &x, &one).map(drop), || step.synchronize())?;
+        theirs.measure(CALLS, |_| bare.launch(), || cuda(bare.stream.synchronize()))?;
+    }
+    let ((host, total), (bare_host, bare_total)) = (ours.medians(), theirs.medians());
     let after = step.stats();
     println!(
         "{{\"figure\":\"partition\",\"host_us\":{host:.2},\"total_us\":{total:.2},\"bare_host_us\":{bare_host:.2},\
@@ -90,37 +96,49 @@ fn cuda<T>(result: std::result::Result<T, cudarc::driver::DriverError>) -> Resul
 }
 
 /// The same numbers of launches, by hand.
-fn bare() -> Result<(f64, f64)> {
-    let context = cuda(CudaContext::new(0))?;
-    // SAFETY: one stream is used, in order.
-    unsafe { context.disable_event_tracking() };
-    let stream = cuda(context.new_stream())?;
-    let module = cuda(context.load_module(Ptx::from_src(KERNEL)))?;
-    let kernel = cuda(module.load_function("add_one"))?;
-    let (x, mut y) = (cuda(stream.alloc_zeros::<f32>(ELEMENTS))?, cuda(stream.alloc_zeros::<f32>(ELEMENTS))?);
-    let shape = LaunchConfig { grid_dim: (4, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
-    let mut graphs = Vec::new();
-    for _ in 0..33 {
-        cuda(stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))?;
-        // SAFETY: both arrays have `ELEMENTS` elements, as many as the launch has threads.
-        cuda(unsafe { stream.launch_builder(&kernel).arg(&x).arg(&mut y).launch(shape) })?;
-        let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-        let graph = cuda(stream.end_capture(flags))?;
-        graphs.extend(graph);
+struct Bare {
+    stream: Arc<CudaStream>,
+    kernel: CudaFunction,
+    graphs: Vec<CudaGraph>,
+    x: CudaSlice<f32>,
+    y: RefCell<CudaSlice<f32>>,
+}
+
+impl Bare {
+    fn new() -> Result<Self> {
+        let context = cuda(CudaContext::new(0))?;
+        // SAFETY: one stream is used, in order.
+        unsafe { context.disable_event_tracking() };
+        let stream = cuda(context.new_stream())?;
+        let module = cuda(context.load_module(Ptx::from_src(KERNEL)))?;
+        let kernel = cuda(module.load_function("add_one"))?;
+        let (x, y) = (cuda(stream.alloc_zeros(ELEMENTS))?, cuda(stream.alloc_zeros(ELEMENTS))?);
+        let mut bare = Self { stream, kernel, graphs: Vec::new(), x, y: RefCell::new(y) };
+        for _ in 0..33 {
+            let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+            cuda(bare.stream.begin_capture(mode))?;
+            bare.launch_kernel()?;
+            let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+            bare.graphs.extend(cuda(bare.stream.end_capture(flags))?);
+        }
+        Ok(bare)
     }
-    per_call(
-        20,
-        50,
-        |_| {
-            for (i, graph) in graphs.iter().enumerate() {
-                cuda(graph.launch())?;
-                if i < 32 {
-                    // SAFETY: as above.
-                    cuda(unsafe { stream.launch_builder(&kernel).arg(&x).arg(&mut y).launch(shape) })?;
-                }
+
+    fn launch_kernel(&self) -> Result<()> {
+        let shape = LaunchConfig { grid_dim: (4, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+        let mut y = self.y.borrow_mut();
+        let mut launch = self.stream.launch_builder(&self.kernel);
+        // SAFETY: both arrays have `ELEMENTS` elements, as many as the launch has threads.
+        cuda(unsafe { launch.arg(&self.x).arg(&mut *y).launch(shape) }).map(drop)
+    }
+
+    fn launch(&self) -> Result<()> {
+        for (i, graph) in self.graphs.iter().enumerate() {
+            cuda(graph.launch())?;
+            if i < 32 {
+                self.launch_kernel()?;
             }
-            Ok(())
-        },
-        || cuda(stream.synchronize()),
-    )
+        }
+        Ok(())
+    }
 }

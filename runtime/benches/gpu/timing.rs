@@ -10,24 +10,48 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Microseconds of host time and of total time per call: `rounds` times `n` calls that nothing waits for,
-/// then `wait`. Medians over the rounds.
+/// Microseconds a call, one entry a round: host time, and with the device's.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    host: Vec<f64>,
+    total: Vec<f64>,
+}
+
+impl Rounds {
+    /// One round: `n` calls that nothing waits for, then `wait`.
+    pub(crate) fn measure(
+        &mut self,
+        n: usize,
+        mut call: impl FnMut(usize) -> Result<()>,
+        mut wait: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        wait()?;
+        let start = Instant::now();
+        for i in 0..n {
+            call(i)?;
+        }
+        self.host.push(start.elapsed().as_secs_f64() * 1e6 / n as f64);
+        wait()?;
+        self.total.push(start.elapsed().as_secs_f64() * 1e6 / n as f64);
+        Ok(())
+    }
+
+    /// Of host time and of total time.
+    pub(crate) fn medians(self) -> (f64, f64) {
+        (median(self.host), median(self.total))
+    }
+}
+
+/// Microseconds of host time and of total time per call, medians over `rounds` rounds of `n` calls.
 pub(crate) fn per_call(
     rounds: usize,
     n: usize,
     mut call: impl FnMut(usize) -> Result<()>,
     mut wait: impl FnMut() -> Result<()>,
 ) -> Result<(f64, f64)> {
-    let (mut host, mut total) = (Vec::new(), Vec::new());
+    let mut all = Rounds::default();
     for _ in 0..rounds {
-        wait()?;
-        let start = Instant::now();
-        for i in 0..n {
-            call(i)?;
-        }
-        host.push(start.elapsed().as_secs_f64() * 1e6 / n as f64);
-        wait()?;
-        total.push(start.elapsed().as_secs_f64() * 1e6 / n as f64);
+        all.measure(n, &mut call, &mut wait)?;
     }
-    Ok((median(host), median(total)))
+    Ok(all.medians())
 }

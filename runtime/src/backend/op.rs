@@ -312,3 +312,10 @@ pub struct Launch {
     /// aligned to 256 bytes, contents unknown, free again when the operation is done.
     pub scratch: u64,
 }
+
+impl Launch {
+    /// Of nothing.
+    pub(crate) fn empty() -> Self {
+        Self { op: Op::Copy, inputs: SmallVec::new(), outputs: SmallVec::new(), scratch: 0 }
+    }
+}

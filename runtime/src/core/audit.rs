@@ -107,7 +107,7 @@ impl Core {
                 });
             }
         }
-        audit.outputs = outputs.entries.clone();
+        audit.outputs = outputs.entries.to_vec();
         for (memory, _) in states {
             audit.states.push(self.backend.read(memory.addr(), memory.len())?.wait()?);
         }

@@ -3,12 +3,11 @@
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
-use smallvec::SmallVec;
 
 use super::{Core, Home, RunKind};
 use crate::{
     Error, Result,
-    backend::{Launch, Op, View},
+    backend::{Op, View},
     plan::Site,
     tree::TraceOp,
 };
@@ -61,15 +60,9 @@ impl Core {
     /// An operation of the runtime itself: no checks, not traced.
     pub(crate) fn launch_now(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         self.flush()?;
-        let mut launch = Launch {
-            op,
-            inputs: SmallVec::from_slice(inputs),
-            outputs: SmallVec::from_slice(outputs),
-            scratch: 0,
-        };
         let bytes = self.backend.scratch(&op, inputs, outputs)?;
         if bytes == 0 {
-            return self.backend.launch(&launch);
+            return self.launch_at(op, inputs, outputs, 0);
         }
         // In a body it comes from the pool, as ordinary memory of the operation: branches that run side
         // by side share none, and the next operation may have it.
@@ -81,10 +74,21 @@ impl Core {
         if let (Some(run), true) = (&mut self.run, pooled) {
             run.uses.scratch(block.len);
         }
-        launch.scratch = block.addr;
-        let launched = self.backend.launch(&launch);
+        let launched = self.launch_at(op, inputs, outputs, block.addr);
         self.free_block(home, block.addr, bytes);
         launched
+    }
+
+    /// Hands an operation to the backend, in a description that is used again: it is large, and most of it
+    /// empty.
+    fn launch_at(&mut self, op: Op, inputs: &[View], outputs: &[View], scratch: u64) -> Result<()> {
+        let launch = &mut *self.description;
+        (launch.op, launch.scratch) = (op, scratch);
+        launch.inputs.clear();
+        launch.inputs.extend_from_slice(inputs);
+        launch.outputs.clear();
+        launch.outputs.extend_from_slice(outputs);
+        self.backend.launch(launch)
     }
 
     fn check_run(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<()> {

@@ -4,7 +4,7 @@
 
 use crate::{
     DType, Error, Result,
-    backend::{Backend, HostBlock, SharedMemory},
+    backend::{Backend, HostBlock, Launch, SharedMemory},
     layout::{Layout, Marks},
     log::Log,
     plan::Site,
@@ -141,6 +141,8 @@ pub(crate) struct Core {
     scratch_high: u64,
     slots: Vec<Slot>,
     free_slots: Vec<u32>,
+    /// The operation that was launched last.
+    description: Box<Launch>,
     /// Lists that were decoded, for the next outputs.
     spare_entries: Vec<decide::Entries>,
     epoch: u32,
@@ -189,6 +191,7 @@ impl Core {
             occurrences: share::Occurrences::default(),
             slots: Vec::new(),
             free_slots: Vec::new(),
+            description: Box::new(Launch::empty()),
             spare_entries: Vec::new(),
             epoch: 0,
             run: None,

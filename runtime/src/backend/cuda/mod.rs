@@ -104,6 +104,9 @@ pub struct CudaBackend {
     large_params: Option<bool>,
     /// Whether captures keep what the driver says of their graph.
     keeps_topology: bool,
+    /// Whether the last thing on the stream was a kernel, and no graph: only beside a kernel can the next one
+    /// be brought up early.
+    after_kernel: bool,
     /// Memory for a kernel's parameter, used again.
     params: Vec<u8>,
     /// The library for matrix products; opened by the first product. `None` inside: it is missing.
@@ -143,6 +146,7 @@ impl CudaBackend {
             spoilt: false,
             large_params: None,
             keeps_topology: false,
+            after_kernel: false,
             params: Vec::new(),
             blas: None,
         })
@@ -277,7 +281,8 @@ impl Submit for CudaBackend {
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
         let function = self.function(kernel, grid.shared)?;
         self.watched(true, |backend| {
-            backend.shared.stream.launch(function, grid, params, backend.capture.is_none())
+            let overlap = backend.capture.is_none() && std::mem::replace(&mut backend.after_kernel, true);
+            backend.shared.stream.launch(function, grid, params, overlap)
         })
     }
 
@@ -370,9 +375,11 @@ impl Backend for CudaBackend {
     }
 
     fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
-        self.shared.context.bind()?;
         match (op, outputs) {
-            (Op::MatMul, [output]) => self.product_scratch(inputs, output),
+            (Op::MatMul, [output]) => {
+                self.shared.context.bind()?;
+                self.product_scratch(inputs, output)
+            }
             _ => Ok(kernels::scratch_bytes(self.shared.context.props(), op, inputs, outputs)),
         }
     }
@@ -498,6 +505,7 @@ impl Backend for CudaBackend {
     fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
         self.outside_capture("replay")?;
         self.faults.reset()?;
+        self.after_kernel = false;
         let exec = self.own_executable("replay", exec)?;
         let large = self.large_params.unwrap_or(false);
         let mut params = std::mem::take(&mut self.params);
