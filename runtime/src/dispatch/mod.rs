@@ -41,6 +41,22 @@ pub struct Capture {
 
 /// Chooses the graph of a batch. Each graph object has one (`graph.dispatcher()`), which its calls go by; a
 /// scheduler can ask it before it makes the call.
+///
+/// ```
+/// use graphable::*;
+///
+/// let batching = Batching::of("T").sizes(BatchSizes::up_to_budget(2048).max_requests(128));
+/// let capability = Capability::new(Support::UniformBatch, true, true);
+/// let dispatcher = Dispatcher::new(Mode::FullAndPiecewise, capability, &batching)?;
+///
+/// let decode = dispatcher.dispatch(&BatchDescriptor::decode(5), ModeSet::ALL)?;
+/// assert_eq!((decode.mode, decode.key.map(|k| k.num_tokens)), (Mode::Full, Some(8)));
+/// let mixed = dispatcher.dispatch(&BatchDescriptor::mixed(200), ModeSet::ALL)?;
+/// assert_eq!((mixed.mode, mixed.key.map(|k| k.num_tokens)), (Mode::Piecewise, Some(200)));
+/// let too_large = dispatcher.dispatch(&BatchDescriptor::mixed(1000), ModeSet::ALL)?;
+/// assert_eq!((too_large.mode, too_large.key), (Mode::None, None));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
     function: &'static str,

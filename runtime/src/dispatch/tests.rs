@@ -232,7 +232,7 @@ fn reasons_say_what_was_in_the_way() {
         [FallbackReason::NotAllowed { mode: Full }]
     );
     let not_uniform = FallbackReason::BatchNotUniform { boundary: boundary(), support: uniform };
-    assert_eq!(why(Full, uniform, mixed(8), ModeSet::ALL), [not_uniform.clone()]);
+    assert_eq!(why(Full, uniform, mixed(8), ModeSet::ALL), std::slice::from_ref(&not_uniform));
     assert_eq!(why(Full, uniform, decode(8), ModeSet::ALL), none());
     assert_eq!(why(Full, uniform, mixed(9), ModeSet::ALL), [not_uniform, over(9)]);
     // A mode that comes to another says so of the batches that get less.
