@@ -160,6 +160,10 @@ pub enum ModeArg {
     Piecewise,
     /// One graph per call
     Full,
+    /// One graph for each token that is generated; prompts are read without graphs
+    FullDecodeOnly,
+    /// One graph for each token that is generated; of prompts, one graph per segment
+    FullAndPiecewise,
 }
 
 impl From<ModeArg> for graphable::Mode {
@@ -168,6 +172,8 @@ impl From<ModeArg> for graphable::Mode {
             ModeArg::None => Self::None,
             ModeArg::Piecewise => Self::Piecewise,
             ModeArg::Full => Self::Full,
+            ModeArg::FullDecodeOnly => Self::FullDecodeOnly,
+            ModeArg::FullAndPiecewise => Self::FullAndPiecewise,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The tree program: records something small or a language model, and shows what the runtime holds then.
 
 use graphable::{
-    Device, Param, Runtime,
+    Device, Mode, Param, Runtime,
     inspect::{GraphTree, PlanReport, Topology},
 };
 use serde::Serialize;
@@ -97,7 +97,7 @@ fn branchy(args: &Tree, device: Device) -> Result<Shown> {
     let mut rt = Runtime::new(device)?;
     rt.keep_topology(true);
     let one = Param::new(&rt, &[ELEMENTS], &[1.0; ELEMENTS])?;
-    let graph = BranchyGraph::builder().mode(args.mode.into()).build(&mut rt)?;
+    let graph = BranchyGraph::builder().mode(Mode::from(args.mode).mixed()).build(&mut rt)?;
     for x in inputs() {
         let step = rt.step()?;
         graph.call(&step, &x, &one)?;
@@ -109,7 +109,7 @@ fn apart(args: &Tree, device: Device) -> Result<Shown> {
     let mut rt = Runtime::new(device)?;
     rt.keep_topology(true);
     let one = Param::new(&rt, &[ELEMENTS], &[1.0; ELEMENTS])?;
-    let graph = ApartGraph::builder().mode(args.mode.into()).build(&mut rt)?;
+    let graph = ApartGraph::builder().mode(Mode::from(args.mode).mixed()).build(&mut rt)?;
     for x in inputs() {
         let step = rt.step()?;
         graph.call(&step, &x, &one)?;

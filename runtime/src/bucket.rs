@@ -2,6 +2,18 @@
 
 use crate::{Error, Result};
 
+/// A batch of several items; made by [`Schedule::pack`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Packed {
+    /// Indices of its items.
+    pub items: Vec<usize>,
+    /// Their sizes together.
+    pub total: usize,
+    /// The smallest size of the schedule that holds them; `None` for one item that is above the largest.
+    pub size: Option<usize>,
+}
+
 /// Sizes to capture, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
@@ -53,6 +65,44 @@ impl Schedule {
         self.sizes.get(self.sizes.partition_point(|&s| s < n)).copied()
     }
 
+    /// Packs items that a batch can hold several of (the images of an encoder, say) into few batches: the smallest
+    /// first, at most `most` in each, none above the largest size. An item that is too large by itself has a batch
+    /// of its own, which runs without a graph.
+    ///
+    /// `items` gives the size of each. Every item is in one batch; those of size 0 take no room.
+    ///
+    /// ```
+    /// use graphable::Schedule;
+    ///
+    /// let batches = Schedule::powers_of_two(8).pack(&[6, 20, 1, 2, 3], 8);
+    /// let of = |i: usize| (batches[i].items.clone(), batches[i].total, batches[i].size);
+    /// assert_eq!(of(0), (vec![2, 3, 4], 6, Some(8)));
+    /// assert_eq!(of(1), (vec![0], 6, Some(8)));
+    /// assert_eq!(of(2), (vec![1], 20, None)); // above the largest size
+    /// ```
+    pub fn pack(&self, items: &[usize], most: usize) -> Vec<Packed> {
+        let mut order: Vec<usize> = (0..items.len()).collect();
+        order.sort_by_key(|&i| items[i]);
+        let mut batches: Vec<Packed> = Vec::new();
+        for item in order {
+            let size = items[item];
+            match batches.last_mut() {
+                Some(batch)
+                    if batch.items.len() < most.max(1)
+                        && batch.total.checked_add(size).is_some_and(|total| total <= self.largest()) =>
+                {
+                    batch.items.push(item);
+                    batch.total += size;
+                }
+                _ => batches.push(Packed { items: vec![item], total: size, size: None }),
+            }
+        }
+        for batch in &mut batches {
+            batch.size = self.round_up(batch.total);
+        }
+        batches
+    }
+
     pub(crate) fn check(&self, symbol: &str) -> Result<()> {
         let why = match self.sizes.first() {
             None => "a schedule needs at least one size",
@@ -85,5 +135,29 @@ mod tests {
         assert!(Schedule::new([0, 4]).check("B").is_err());
         assert!(Schedule::new([]).check("B").is_err());
         assert_eq!(Schedule::powers_of_two(12).sizes(), [1, 2, 4, 8, 12]);
+    }
+
+    #[test]
+    fn packing() {
+        let s = Schedule::powers_of_two(8);
+        let pack = |items: &[usize], most| -> Vec<(Vec<usize>, usize, Option<usize>)> {
+            s.pack(items, most).into_iter().map(|p| (p.items, p.total, p.size)).collect()
+        };
+        assert_eq!(pack(&[], 4), []);
+        assert_eq!(pack(&[3, 2], 4), [(vec![1, 0], 5, Some(8))]);
+        // The budget, then the number of items, closes a batch.
+        assert_eq!(pack(&[5, 4, 4], 4), [(vec![1, 2], 8, Some(8)), (vec![0], 5, Some(8))]);
+        assert_eq!(pack(&[1; 5], 2).iter().map(|b| b.0.len()).collect::<Vec<_>>(), [2, 2, 1]);
+        assert_eq!(pack(&[1, 1], 0), [(vec![0], 1, Some(1)), (vec![1], 1, Some(1))]);
+        // Too large, alone or together.
+        assert_eq!(pack(&[9, 1, 30], 4), [(vec![1], 1, Some(1)), (vec![0], 9, None), (vec![2], 30, None)]);
+        assert_eq!(pack(&[usize::MAX, usize::MAX], 4).len(), 2);
+        // Every item is in one batch, and no batch of several is above the largest size.
+        let items: Vec<usize> = (0..40).map(|i| (i * 7) % 11).collect();
+        let batches = s.pack(&items, 3);
+        let mut all: Vec<usize> = batches.iter().flat_map(|b| b.items.clone()).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..40).collect::<Vec<_>>());
+        assert!(batches.iter().all(|b| b.items.len() == 1 || (b.total <= 8 && b.items.len() <= 3)));
     }
 }

@@ -1,6 +1,6 @@
 //! The errors of the runtime. Each names its cause and what to do about it.
 
-use crate::{DType, event::FallbackReason};
+use crate::{BatchDescriptor, DType, ModeSet, event::FallbackReason};
 
 /// The result of everything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -252,6 +252,23 @@ pub enum Error {
         function: &'static str,
         /// Why it would fall back.
         reason: FallbackReason,
+    },
+
+    /// A batch for which the caller allows no mode that it could have.
+    #[error(
+        "{function}: for a batch of {batch}, the caller allows {allowed}, and none of it is possible{}; allow \
+         another mode in `BatchScope::allow`, or leave the batch out of this step",
+        why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default()
+    )]
+    NoAllowedMode {
+        /// The function.
+        function: &'static str,
+        /// The batch.
+        batch: BatchDescriptor,
+        /// What is allowed.
+        allowed: ModeSet,
+        /// Why none of it is possible, where more than the mode of the graph is in the way.
+        why: Option<FallbackReason>,
     },
 
     /// A call that records something new however often it is repeated, where `or_error` is set.

@@ -2,6 +2,13 @@
 
 use std::{fmt, time::Duration};
 
+use crate::{Mode, Site, Support};
+
+/// Where something stands, as reasons say it.
+pub(crate) fn place(site: &Site) -> String {
+    format!("{}:{}", site.file, site.first_line)
+}
+
 /// Why something ran without a graph, or was done again.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +26,38 @@ pub enum FallbackReason {
     FullNotSupported {
         /// The boundary, as `file:line`.
         boundary: String,
+    },
+    /// The whole call was asked for as one graph, but a boundary supports uniform batches only, and this is none.
+    BatchNotUniform {
+        /// The boundary, as `file:line`.
+        boundary: String,
+        /// What it supports.
+        support: Support,
+    },
+    /// A boundary supports decodes of one token a sequence, and a decode of this function has more.
+    QueryTooLong {
+        /// The boundary, as `file:line`.
+        boundary: String,
+        /// New tokens of a sequence.
+        query_len: usize,
+    },
+    /// The function consists of boundaries: it has no segment that could be a graph for mixed batches.
+    NoPieces,
+    /// The mode tells batches apart, and nothing says what the batch of this call is.
+    UnknownBatch,
+    /// The batch is mixed, and the mode makes graphs of uniform decodes only.
+    MixedBatch,
+    /// The caller does not allow the mode that the batch would get.
+    NotAllowed {
+        /// The mode.
+        mode: Mode,
+    },
+    /// More adapters are in use than any recording is made for.
+    OverMostAdapters {
+        /// How many.
+        adapters: usize,
+        /// The largest count that is captured.
+        largest: usize,
     },
     /// One segment was recorded too often for one shape.
     TooManyRecordings {
@@ -80,7 +119,14 @@ impl FallbackReason {
     /// Whether the program asks for it and so expects it: counted as a skip, without a warning, and no error
     /// under `or_error`.
     pub fn is_wanted(&self) -> bool {
-        matches!(self, Self::TooFewKernels { .. } | Self::SwitchedOff | Self::Policy { .. })
+        matches!(
+            self,
+            Self::TooFewKernels { .. }
+                | Self::SwitchedOff
+                | Self::Policy { .. }
+                | Self::MixedBatch
+                | Self::NotAllowed { .. }
+        )
     }
 
     /// Whether both are the same thing happening again, if with other sizes.
@@ -95,6 +141,7 @@ impl FallbackReason {
                 Self::KeepsMoving { segment: a, live_in: i, .. },
                 Self::KeepsMoving { segment: b, live_in: j, .. },
             ) => (a, i) == (b, j),
+            (Self::OverMostAdapters { largest: a, .. }, Self::OverMostAdapters { largest: b, .. }) => a == b,
             _ => self == other,
         }
     }
@@ -104,6 +151,19 @@ impl FallbackReason {
         match self {
             Self::OverLargestBucket { .. } => "add a bucket of that size, or split the batch",
             Self::FullNotSupported { .. } => "say what the boundary supports, or use `Mode::Piecewise`",
+            Self::BatchNotUniform { .. } => {
+                "say that the boundary supports `Always`, if it does, or use `Mode::FullAndPiecewise`"
+            }
+            Self::QueryTooLong { .. } => {
+                "say that the boundary supports `UniformBatch`, if it does, or use `Mode::Piecewise`"
+            }
+            Self::NoPieces => "use `Mode::FullDecodeOnly`",
+            Self::UnknownBatch => {
+                "say it with `Step::batch`, or give the builder the symbols to tell by (`Batching::requests`)"
+            }
+            Self::MixedBatch => "use `Mode::FullAndPiecewise`",
+            Self::NotAllowed { .. } => "allow it in `BatchScope::allow`",
+            Self::OverMostAdapters { .. } => "add that count to `Batching::adapters`",
             Self::TooManyRecordings { .. } => {
                 "keep its inputs where they are from call to call, or raise `max_recordings`"
             }
@@ -129,6 +189,22 @@ impl fmt::Display for FallbackReason {
             }
             Self::FullNotSupported { boundary } => {
                 write!(f, "the boundary at {boundary} cannot be captured in full mode")
+            }
+            Self::BatchNotUniform { boundary, support } => {
+                write!(f, "the boundary at {boundary} supports {support}, and the batch is no uniform decode")
+            }
+            Self::QueryTooLong { boundary, query_len } => {
+                write!(
+                    f,
+                    "the boundary at {boundary} supports decodes of one token a sequence, and here one has {query_len}"
+                )
+            }
+            Self::NoPieces => f.write_str("the function has no segment beside its boundaries"),
+            Self::UnknownBatch => f.write_str("nothing says whether the batch is a uniform decode"),
+            Self::MixedBatch => f.write_str("the batch is mixed, and only uniform decodes are graphs"),
+            Self::NotAllowed { mode } => write!(f, "the caller does not allow mode {mode} for this batch"),
+            Self::OverMostAdapters { adapters, largest } => {
+                write!(f, "{adapters} adapters are in use, and captures are for {largest} at most")
             }
             Self::CaptureSpoilt { segment } => {
                 write!(

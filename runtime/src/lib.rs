@@ -54,8 +54,9 @@
 //! - [`Param`] and [`State`] are memory with a stable address; [`derive(Params)`](derive@Params) makes models of
 //!   them, and [`load`] fills those from files.
 //! - [`join`] lets branches of a segment run side by side.
-//! - [`ops`] are the operations, [`Mode`] and [`Schedule`] what a graph's builder takes, [`Stats`] and [`Event`]
-//!   what happened; [`inspect`] shows what a runtime holds.
+//! - [`ops`] are the operations, [`Mode`], [`Schedule`] and [`Batching`] what a graph's builder takes, [`Stats`] and
+//!   [`Event`] what happened; [`inspect`] shows what a runtime holds.
+//! - A [`Dispatcher`] chooses the graph of each batch, which [`Step::batch`] describes.
 //!
 //! # Limits
 //!
@@ -77,6 +78,7 @@ mod core;
 pub mod crossing;
 mod cuda;
 mod device;
+mod dispatch;
 mod driver;
 mod eager;
 mod element;
@@ -112,9 +114,13 @@ mod timeline;
 mod tree;
 
 pub use branches::{join, join_all, join3};
-pub use bucket::Schedule;
+pub use bucket::{Packed, Schedule};
 pub use cuda::CudaTensor;
 pub use device::Device;
+pub use dispatch::{
+    BatchDescriptor, BatchKey, BatchScope, BatchSizes, Batching, Capability, Capture, Dispatch, Dispatcher,
+    Resolution,
+};
 pub use eager::{Eager, PendingRead};
 pub use element::{DType, Element, Float, Number};
 pub use error::{Error, MemoryFault, Result};
@@ -131,7 +137,7 @@ pub use limits::{Limits, OnMove};
 pub use memory::{
     ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
 };
-pub use mode::{Mode, Support};
+pub use mode::{Mode, ModeSet, Support};
 pub use output::LiveOut;
 pub use param::{Param, State};
 pub use params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};

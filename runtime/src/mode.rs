@@ -5,6 +5,21 @@ use std::{fmt, str::FromStr};
 use crate::Error;
 
 /// How much of a function becomes graphs.
+///
+/// `None`, `Piecewise` and `Full` treat all batches alike. The other two are pairs, one for batches that are a
+/// uniform decode (every sequence has the same few new tokens) and one for all the rest, which are called mixed:
+///
+/// | Mode | uniform decode | mixed | needs |
+/// |---|---|---|---|
+/// | `None` | each operation on its own | each operation on its own | |
+/// | `Piecewise` | segments | segments | |
+/// | `Full` | one graph | one graph | boundaries that support any batch |
+/// | `FullDecodeOnly` | one graph | each operation on its own | boundaries that support such a decode |
+/// | `FullAndPiecewise` | one graph | segments | the same, and a boundary |
+///
+/// What a boundary supports it says itself, `#[eager(support = UniformBatch)]`; where that is less than a mode
+/// needs, [`Capability::resolve`](crate::Capability::resolve) says what becomes of it. What a call's batch is
+/// comes from [`Step::batch`](crate::Step::batch) or from its inputs ([`Batching`](crate::Batching)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Nothing: every operation is launched on its own.
@@ -12,8 +27,54 @@ pub enum Mode {
     /// The segments; boundaries run on each call.
     #[default]
     Piecewise,
-    /// The whole call is one graph, where every boundary supports it.
+    /// The whole call is one graph, where every boundary supports it; elsewhere the segments, counted.
     Full,
+    /// Calls whose batch is a uniform decode are one graph; all others run without any.
+    FullDecodeOnly,
+    /// Calls whose batch is a uniform decode are one graph; of all others, the segments are graphs.
+    FullAndPiecewise,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 5] =
+        [Self::None, Self::Piecewise, Self::Full, Self::FullDecodeOnly, Self::FullAndPiecewise];
+
+    /// What a batch that is a uniform decode gets: `None`, `Piecewise` or `Full`.
+    pub fn decode(self) -> Self {
+        match self {
+            Self::FullDecodeOnly | Self::FullAndPiecewise => Self::Full,
+            one => one,
+        }
+    }
+
+    /// What any other batch gets: `None`, `Piecewise` or `Full`.
+    pub fn mixed(self) -> Self {
+        match self {
+            Self::FullDecodeOnly => Self::None,
+            Self::FullAndPiecewise => Self::Piecewise,
+            one => one,
+        }
+    }
+
+    /// What such a batch gets.
+    pub(crate) fn part(self, uniform_decode: bool) -> Self {
+        if uniform_decode { self.decode() } else { self.mixed() }
+    }
+
+    /// Whether it tells batches apart.
+    pub fn is_dual(self) -> bool {
+        self.decode() != self.mixed()
+    }
+
+    /// How much is captured, of a mode that is no pair.
+    pub(crate) fn rank(self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Piecewise => 1,
+            Self::Full | Self::FullDecodeOnly | Self::FullAndPiecewise => 2,
+        }
+    }
 }
 
 impl fmt::Display for Mode {
@@ -22,6 +83,8 @@ impl fmt::Display for Mode {
             Self::None => "none",
             Self::Piecewise => "piecewise",
             Self::Full => "full",
+            Self::FullDecodeOnly => "full-decode-only",
+            Self::FullAndPiecewise => "full-and-piecewise",
         })
     }
 }
@@ -30,19 +93,84 @@ impl FromStr for Mode {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self, Error> {
-        match s {
-            "none" => Ok(Self::None),
-            "piecewise" => Ok(Self::Piecewise),
-            "full" => Ok(Self::Full),
-            _ => Err(Error::Config {
-                what: format!("mode `{s}`"),
-                why: "there is no such mode; choose none, piecewise or full".into(),
-            }),
-        }
+        Self::ALL.into_iter().find(|mode| mode.to_string() == s).ok_or_else(|| Error::Config {
+            what: format!("mode `{s}`"),
+            why:
+                "there is no such mode; choose none, piecewise, full, full-decode-only or full-and-piecewise"
+                    .into(),
+        })
     }
 }
 
-/// What batches an `#[eager(support = …)]` boundary can be captured for, weakest first.
+/// Some of `None`, `Piecewise` and `Full`: what a caller allows for one batch.
+///
+/// A mode that is a pair stands for both its parts.
+///
+/// ```
+/// use graphable::{Mode, ModeSet};
+///
+/// let no_whole_calls = ModeSet::ALL.without(Mode::Full);
+/// assert!(no_whole_calls.contains(Mode::Piecewise) && !no_whole_calls.contains(Mode::Full));
+/// assert_eq!(ModeSet::only(Mode::FullAndPiecewise), ModeSet::ALL.without(Mode::None));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ModeSet(u8);
+
+impl ModeSet {
+    /// All three.
+    pub const ALL: Self = Self(0b111);
+
+    fn of(mode: Mode) -> u8 {
+        (1 << mode.decode().rank()) | (1 << mode.mixed().rank())
+    }
+
+    /// That one alone.
+    pub fn only(mode: Mode) -> Self {
+        Self(Self::of(mode))
+    }
+
+    /// These, and that one.
+    #[must_use]
+    pub fn with(self, mode: Mode) -> Self {
+        Self(self.0 | Self::of(mode))
+    }
+
+    /// These, but not that one.
+    #[must_use]
+    pub fn without(self, mode: Mode) -> Self {
+        Self(self.0 & !Self::of(mode))
+    }
+
+    /// Whether that one is among them; of a pair, whether both its parts are.
+    pub fn contains(self, mode: Mode) -> bool {
+        self.0 & Self::of(mode) == Self::of(mode)
+    }
+}
+
+impl Default for ModeSet {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+impl fmt::Display for ModeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [Mode::Full, Mode::Piecewise, Mode::None].into_iter().filter(|m| self.contains(*m));
+        let names: Vec<String> = names.map(|m| m.to_string()).collect();
+        f.write_str(&if names.is_empty() { "no mode".to_owned() } else { names.join(", ") })
+    }
+}
+
+impl fmt::Debug for ModeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ModeSet({self})")
+    }
+}
+
+/// What batches an `#[eager(support = …)]` boundary can be captured for, as a part of the whole call; weakest first.
+///
+/// Of several boundaries the weakest counts. A call whose batch is not supported runs piecewise or without a
+/// graph, as its [`Mode`] says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Support {
     /// It must run on each call.

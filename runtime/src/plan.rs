@@ -47,7 +47,7 @@ pub enum PlanItem {
         site: &'static Site,
         /// The expression, shortened.
         call: &'static str,
-        /// Whether full mode may capture it.
+        /// For which batches the whole call, as one graph, may capture it.
         support: Support,
     },
     /// A `#[piecewise]` call: a function with a plan of its own.

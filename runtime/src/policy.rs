@@ -90,8 +90,8 @@ pub enum Verdict {
 /// }
 /// ```
 pub trait Policy: fmt::Debug + Send + Sync {
-    /// The mode of a call, asked once at its start, unless the function or the scope is
-    /// [switched off](crate::Step::graphs).
+    /// The mode of a call; of a pair of modes, its batch takes one. Asked once at its start, unless the function
+    /// or the scope is [switched off](crate::Step::graphs).
     fn call(&self, call: &CallInfo<'_>) -> Mode {
         call.mode
     }

@@ -11,6 +11,7 @@ use crate::{
     CopiedSlot, DType, Device, Event, Result, Stats, Step,
     backend::{Backend, HostBlock, Op, View},
     core::{Core, Queues},
+    dispatch::Batches,
     inspect::{GraphTree, Topology},
     kept::{Piece, SpareQueue},
     key::KeyWriter,
@@ -39,6 +40,8 @@ pub struct Runtime {
     pub(crate) graphs: Cell<bool>,
     /// Scopes that switch graphs on or off.
     pub(crate) switches: RefCell<Switches>,
+    /// Scopes that say what the batch is.
+    pub(crate) batches: RefCell<Batches>,
     pub(crate) hooks: Hooks,
 }
 
@@ -65,6 +68,7 @@ impl Runtime {
             writers: RefCell::default(),
             graphs: Cell::new(false),
             switches: RefCell::default(),
+            batches: RefCell::default(),
             hooks: Hooks::default(),
         })
     }
@@ -88,6 +92,7 @@ impl Runtime {
         let retired = self.retire.take();
         self.graphs.set(false);
         self.switches.get_mut().end_step();
+        self.batches.get_mut().end_step();
         let begun = self.core.get_mut().begin_step(&retired);
         self.tell_hooks();
         begun.map(|()| Step::new(self))

@@ -11,8 +11,9 @@ const GAPS: [u32; 15] = [7, 9, 13, 20, 34, 50, 53, 66, 76, 79, 88, 99, 106, 107,
 const LAST: u32 = 120;
 
 /// Folders that the table shortens.
-const SHORT: [(&str, &str); 9] = [
+const SHORT: [(&str, &str); 10] = [
     ("core/", "runtime/tests/core/"),
+    ("dispatch/", "runtime/tests/dispatch/"),
     ("limits/", "runtime/tests/limits/"),
     ("params.rs", "runtime/tests/params.rs"),
     ("branchy.rs", "runtime/tests/branchy.rs"),

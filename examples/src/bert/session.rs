@@ -47,7 +47,8 @@ impl Encoder {
         let graph = EncodeGraph::builder()
             .bucket("B", Schedule::new(BATCHES))
             .bucket("T", Schedule::new(lengths))
-            .mode(mode)
+            // No batch of sentences is a decode.
+            .mode(mode.mixed())
             .build(&mut rt)?;
         Ok(Self { graph, model, rt, tokenizer, dim: config.dim })
     }

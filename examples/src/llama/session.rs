@@ -104,8 +104,10 @@ impl Session {
             load::load::<Llama>(&rt, file, &config).map_err(|source| Error::Weights { source, help })?;
         let capacity = capacity.clamp(1, config.context);
         let kv = KvCache::new(&rt, &config, capacity)?;
-        let prefill = PrefillGraph::builder().bucket("T", Schedule::new(PIECES)).mode(mode).build(&mut rt)?;
-        let decode = DecodeGraph::builder().mode(mode).build(&mut rt)?;
+        // Each function has one kind of batch: what a pair of modes says of the two is known here.
+        let prefill = PrefillGraph::builder().bucket("T", Schedule::new(PIECES)).mode(mode.mixed());
+        let prefill = prefill.build(&mut rt)?;
+        let decode = DecodeGraph::builder().mode(mode.decode()).build(&mut rt)?;
         Ok(Self { prefill, decode, model, kv, rt, language, mode, capacity })
     }
 

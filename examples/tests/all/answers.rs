@@ -43,7 +43,7 @@ fn a_random_model_answers_as_the_naive_one_in_every_mode() {
         let file = Gguf::from_bytes(tiny::llama(seed).build()).unwrap();
         let prompt: Vec<u32> = (0..21).map(|i| (i * 37 + seed as u32 * 5) % 263).collect();
         let expected = naive(&file, &prompt, 20, |id| id == 1);
-        for mode in MODES {
+        for mode in Mode::ALL {
             for capture in [false, true] {
                 let mut session = load(&file, mode, 64);
                 if capture {

@@ -111,6 +111,8 @@ fn every_mode_and_seed_does_what_it_says() {
     let greedy = tokens(&["--mode", "none"]);
     assert_eq!(tokens(&["--mode", "piecewise"]), greedy);
     assert_eq!(tokens(&["--mode", "full"]), greedy);
+    assert_eq!(tokens(&["--mode", "full-decode-only"]), greedy);
+    assert_eq!(tokens(&["--mode", "full-and-piecewise"]), greedy);
     let warm = |seed| tokens(&["--temperature", "5", "--seed", seed]);
     assert_eq!(warm("1"), warm("1"));
     assert_ne!(warm("1"), warm("2"));

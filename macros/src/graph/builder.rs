@@ -48,6 +48,12 @@ impl Graph<'_> {
                     self
                 }
 
+                /// How calls are batches, for modes that tell these apart.
+                pub fn batch(mut self, batching: #k::Batching) -> Self {
+                    self.options.batch(batching);
+                    self
+                }
+
                 /// Compares every `n`-th replay with what the code computes; 0, as at first, never.
                 pub fn audit_every(mut self, n: u32) -> Self {
                     self.options.audit_every(n);
@@ -98,7 +104,7 @@ impl Graph<'_> {
                 /// The graph, with memory for its inputs. Nothing is captured yet.
                 ///
                 /// # Errors
-                /// Buckets that do not fit the function, and what the device says.
+                /// Buckets and modes that do not fit the function, and what the device says.
                 pub fn build(self, rt: &mut #k::Runtime) -> #k::Result<#graph #arguments> {
                     #build
                 }

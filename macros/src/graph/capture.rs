@@ -83,7 +83,8 @@ impl Graph<'_> {
             }
         };
         quote! {
-            /// Records for every combination of bucket sizes, largest first, so that no later call has to.
+            /// Records for every combination of bucket sizes, largest first, so that no later call has to: the
+            /// segments, then whole calls, as far as the mode has them.
             /// State that is written on the way is put back.
             ///
             /// # Errors

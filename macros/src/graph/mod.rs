@@ -148,6 +148,11 @@ impl Graph<'_> {
                     &self.buffers
                 }
 
+                /// Which graph a batch gets, and what became of the builder's mode.
+                pub fn dispatcher(&self) -> &#k::Dispatcher {
+                    self.function.dispatcher()
+                }
+
                 /// By which the runtime's hooks know this object.
                 pub fn id(&self) -> #k::GraphId {
                     self.function.id()

@@ -34,12 +34,15 @@ pub(super) fn results_are_free(node: &Node, results: &LiveSet) -> bool {
 }
 
 impl Core {
-    /// Adds what a key must hold besides the live-ins: the memory of the counts of padded dimensions.
+    /// Adds what a key must hold besides the live-ins: the memory of the counts of padded dimensions, and what
+    /// the batch is told apart by.
     pub(crate) fn frame_key(&self, key: &mut KeyWriter) {
-        if let Some(frame) = &self.frame
-            && key.tensors.iter().any(|t| t.padded)
-        {
+        let Some(frame) = &self.frame else { return };
+        if key.tensors.iter().any(|t| t.padded) {
             key.addrs.extend([frame.block_id, frame.block.addr()]);
+        }
+        if let Some(adapters) = frame.adapters {
+            key.word(adapters as u64);
         }
     }
 

@@ -34,6 +34,10 @@ pub(crate) struct FrameState {
     pub(crate) function: u64,
     pub(crate) mode: Mode,
     pub(crate) symbols: Vec<Symbol>,
+    /// Whether the call was told apart from others by its batch.
+    pub(crate) dispatched: bool,
+    /// The count of adapters that recordings of this call are for, where it makes a difference.
+    pub(crate) adapters: Option<usize>,
     /// The static host block; the counts of the symbols stand after `scalars` slots.
     pub(crate) block: SharedMemory,
     pub(crate) block_id: u64,
@@ -50,7 +54,10 @@ pub(crate) struct FrameState {
 impl FrameState {
     /// The sizes that the builder asks for: shapes are counted for each combination.
     pub(super) fn asked_sizes(&self) -> Vec<usize> {
-        self.symbols.iter().filter(|s| s.asked).map(|s| s.padded).collect()
+        let sizes = self.symbols.iter().filter(|s| s.asked).map(|s| s.padded);
+        // Whole calls and segments of one size are both asked for.
+        let batch = [usize::from(self.mode.rank()), self.adapters.unwrap_or(0)];
+        sizes.chain(batch.into_iter().filter(|_| self.dispatched)).collect()
     }
 }
 

@@ -1,8 +1,9 @@
-//! Everything is recorded before serving: one call for every combination of bucket sizes.
+//! Everything is recorded before serving: one call for every combination of bucket sizes, and for every kind of
+//! batch.
 
 use std::sync::Arc;
 
-use super::{Function, Synthetic};
+use super::{Function, Synthetic, jobs::Job};
 use crate::{Error, Result, Runtime, Step, mode::Mode, param::Owned};
 
 /// How often a call is repeated until nothing new is recorded. Three passes warm up, record, and record
@@ -29,6 +30,7 @@ impl Drop for Saving<'_> {
         let core = self.0.core.get_mut();
         core.log.watch(false);
         core.end_saving_later();
+        self.0.batches.get_mut().capture(None);
     }
 }
 
@@ -51,8 +53,8 @@ impl Drop for NewBuffers<'_> {
 }
 
 impl Function {
-    /// Runs `call` for every combination of bucket sizes, largest first, until nothing new is recorded.
-    /// State that the calls write is put back at the end, also when they fail or panic.
+    /// Runs `call` for every combination of bucket sizes, largest first, until nothing new is recorded. Where
+    /// uniform decodes have graphs of their own, the segments of all sizes come first, then those. State that the calls write is put back at the end, also when they fail or panic.
     ///
     /// A call that still records something new after eight passes is told by
     /// [`Event::Unsettled`](crate::Event::Unsettled).
@@ -66,39 +68,39 @@ impl Function {
         mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
         mut progress: impl FnMut(CaptureProgress<'_>),
     ) -> Result<()> {
-        if self.options.mode == Mode::None {
+        if self.dispatcher.mode() == Mode::None {
             return Ok(());
         }
-        let combinations = self.combinations()?;
-        let total = combinations.len();
+        let jobs = self.jobs()?;
+        let (total, symbols) = (jobs.len(), self.spec.symbols);
         if rt.core.get_mut().is_dry() {
-            return self.sample(rt, &combinations, call);
+            return jobs
+                .chunk_by(|a, b| a.mode == b.mode)
+                .try_for_each(|kind| self.sample(rt, kind, &mut call));
         }
         let saving = Saving::begin(rt);
-        for (done, sizes) in combinations.iter().enumerate() {
-            progress(CaptureProgress { done, total, sizes, symbols: self.spec.symbols });
-            let synthetic = Synthetic { function: self, sizes };
-            self.settle(saving.0, sizes, |step| call(step, &synthetic))?;
+        for (done, job) in jobs.iter().enumerate() {
+            progress(CaptureProgress { done, total, sizes: &job.sizes, symbols, mode: job.mode });
+            self.settle(saving.0, job, &mut call)?;
         }
         saving.end()?;
-        progress(CaptureProgress { done: total, total, sizes: &[], symbols: self.spec.symbols });
+        progress(CaptureProgress { done: total, total, sizes: &[], symbols, mode: self.dispatcher.mode() });
         rt.synchronize()
     }
 
     /// As [`capture_all`](Self::capture_all), in a state that is thrown away: the two largest combinations
-    /// alone, and what the others are expected to take.
+    /// of one kind alone, and what the others are expected to take.
     fn sample(
         &self,
         rt: &mut Runtime,
-        combinations: &[Vec<usize>],
-        mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
+        jobs: &[Job],
+        call: &mut impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
     ) -> Result<()> {
         let buffers = NewBuffers { function: self, before: self.statics_now() };
         let mut counts = vec![rt.core.get_mut().recorded()];
         let saving = Saving::begin(rt);
-        let sampled = combinations.iter().take(2).try_for_each(|sizes| {
-            let synthetic = Synthetic { function: self, sizes };
-            self.settle(saving.0, sizes, |step| call(step, &synthetic))?;
+        let sampled = jobs.iter().take(2).try_for_each(|job| {
+            self.settle(saving.0, job, &mut *call)?;
             counts.push(saving.0.core.get_mut().recorded());
             Ok(())
         });
@@ -107,7 +109,7 @@ impl Function {
         // What was recorded with them counts to the end of the plan.
         core.hold_to_the_end(buffers.take());
         sampled.and(saved)?;
-        let left = combinations.len().saturating_sub(2) as u64;
+        let left = jobs.len().saturating_sub(2) as u64;
         let (mut nodes, mut bytes) = (0, 0);
         if let [_, first, second] = counts[..] {
             // The largest may have had to load or grow what all share.
@@ -122,13 +124,15 @@ impl Function {
     fn settle(
         &self,
         rt: &mut Runtime,
-        sizes: &[usize],
-        mut call: impl FnMut(&Step<'_>) -> Result<()>,
+        job: &Job,
+        mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
     ) -> Result<()> {
+        let synthetic = Synthetic { function: self, sizes: &job.sizes };
+        rt.batches.get_mut().capture(job.said);
         let mut fresh = Vec::new();
         for _pass in 0..PASSES {
             rt.core.get_mut().log.watch(true);
-            rt.saving_step().and_then(|step| call(&step))?;
+            rt.saving_step().and_then(|step| call(&step, &synthetic))?;
             fresh = rt.core.get_mut().log.watch(false);
             if fresh.is_empty() {
                 return Ok(());
@@ -136,42 +140,12 @@ impl Function {
         }
         let function = self.spec.name;
         let segments: Vec<String> = fresh.iter().map(ToString::to_string).collect();
-        let sizes = sizes.to_vec();
+        let sizes = job.sizes.clone();
         if self.options.or_error {
             return Err(Error::Unsettled { function, sizes, segments });
         }
         rt.core.get_mut().log.unsettled(function, sizes, segments);
         Ok(())
-    }
-
-    fn combinations(&self) -> Result<Vec<Vec<usize>>> {
-        let mut all: Vec<Vec<usize>> = vec![Vec::new()];
-        for (&symbol, schedule) in self.spec.symbols.iter().zip(&self.schedules) {
-            let listed = || self.listed.iter().find_map(|l| l.sizes_of(symbol));
-            let Some(sizes) = schedule.as_ref().map(|s| s.sizes().to_vec()).or_else(listed) else {
-                return Err(Error::Config {
-                    what: format!("`{}`", self.spec.name),
-                    why: format!(
-                        "`capture_all` needs sizes of {symbol}: `.bucket(\"{symbol}\", Schedule::default())`"
-                    ),
-                });
-            };
-            all = sizes
-                .iter()
-                .flat_map(|&size| {
-                    all.iter().map(move |rest| {
-                        let mut one = rest.clone();
-                        one.push(size);
-                        one
-                    })
-                })
-                .collect();
-        }
-        all.retain(|sizes| self.listed.iter().all(|l| l.allows(self.spec.symbols, sizes)));
-        all.sort_by_key(|sizes| {
-            std::cmp::Reverse(sizes.iter().fold(1usize, |n, &size| n.saturating_mul(size)))
-        });
-        Ok(all)
     }
 }
 
@@ -186,4 +160,6 @@ pub struct CaptureProgress<'a> {
     pub sizes: &'a [usize],
     /// Names of the symbols.
     pub symbols: &'static [&'static str],
+    /// How much of a call is recorded now: `Piecewise` or `Full`; at the end, the mode of the graph.
+    pub mode: Mode,
 }

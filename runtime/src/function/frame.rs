@@ -42,62 +42,40 @@ impl<'s> Frame<'s> {
     pub(crate) fn enter(inputs: Inputs<'s, '_>, block: &[u8], key: &dyn LiveIn) -> Result<Self> {
         let Inputs { step: rt, function, given, sizes, .. } = inputs;
         let name = function.spec.name;
-        let fall_back = |reason: FallbackReason| {
-            if function.options.or_error && !reason.is_wanted() {
-                return Err(Error::FallbackForbidden { function: name, reason });
-            }
-            rt.core.borrow_mut().log.fell_back(name, reason);
-            Ok(())
-        };
-        let (mut mode, reason) = function.mode_of_call(rt, &sizes);
-        if let Some(reason) = reason {
-            fall_back(reason)?;
-        }
-        if mode == Mode::Full
-            && let Some(site) = function.not_full
-        {
-            fall_back(FallbackReason::FullNotSupported {
-                boundary: format!("{}:{}", site.file, site.first_line),
-            })?;
-            mode = Mode::Piecewise;
-        }
+        let mut chosen = function.choose(rt, &sizes)?;
+        let key_of_batch = chosen.key;
         let mut symbols = Vec::with_capacity(sizes.len());
         for (index, size) in sizes.iter().enumerate() {
             let (real, input) = size.unwrap_or((0, ""));
             let symbol = function.spec.symbols[index];
             let mut padded = real;
             let mut bucketed = false;
-            if let (Some(schedule), true) = (&function.schedules[index], mode != Mode::None) {
+            if let (Some(schedule), true) = (&function.schedules[index], chosen.mode != Mode::None) {
                 if real == 0 {
-                    return Err(Error::Input {
-                        function: name,
-                        input,
-                        why: format!("{symbol} is 0; there is nothing to do"),
-                    });
+                    return Err(function.empty(index, input));
                 }
-                match schedule.round_up(real) {
+                let of_batch = key_of_batch.and_then(|key| function.padded_by(&key, index));
+                match of_batch.or_else(|| schedule.round_up(real)) {
                     // A bucket of 1 is never padded, and a mark on a dimension of size 1 could not be
                     // told from its neighbours by `reshape`.
                     Some(size) => (padded, bucketed) = (size, size > 1),
                     None => {
-                        fall_back(FallbackReason::OverLargestBucket {
-                            symbol,
-                            size: real,
-                            largest: schedule.largest(),
-                        })?;
-                        mode = Mode::None;
+                        let largest = schedule.largest();
+                        let reason = FallbackReason::OverLargestBucket { symbol, size: real, largest };
+                        chosen.fall_back(function, rt, reason)?;
                     }
                 }
             }
             let asked = function.asks_for(index);
             symbols.push(Symbol { name: symbol, real, padded, bucketed, asked });
         }
-        if mode != Mode::None
+        if chosen.mode != Mode::None
             && let Some(reason) = function.listed.iter().find_map(|l| l.refuses(&symbols))
         {
-            fall_back(reason)?;
-            mode = Mode::None;
+            chosen.fall_back(function, rt, reason)?;
         }
+        chosen.check(function)?;
+        let mode = chosen.mode;
         if mode == Mode::None {
             // A fallback found at a later symbol takes the padding of the earlier ones back.
             for s in &mut symbols {
@@ -122,6 +100,8 @@ impl<'s> Frame<'s> {
                 function: function.id,
                 mode,
                 symbols: symbols.clone(),
+                dispatched: key_of_batch.is_some(),
+                adapters: key_of_batch.filter(|_| function.tells_adapters_apart()).map(|key| key.adapters),
                 block: SharedMemory::clone(&function.block.memory),
                 block_id: function.block.id,
                 scalars: function.scalars.len(),

@@ -7,19 +7,21 @@ use std::{
 };
 
 use crate::{
-    Error, Result, Runtime, Step,
+    Dispatcher, Error, Result, Runtime, Step,
     bucket::Schedule,
     inputs::{InputKind, InputSpec, Inputs},
     lifecycle::GraphId,
-    mode::Support,
     param::{Owned, next_id},
-    plan::{Plan, PlanItem, Site},
+    plan::Plan,
     retire::RetireQueue,
 };
 
+mod batching;
 mod bind;
 mod capture_all;
+mod choose;
 mod frame;
+mod jobs;
 mod listed;
 mod options;
 mod statics;
@@ -60,8 +62,11 @@ pub struct Function {
     scalars: Vec<usize>,
     block: Arc<Owned>,
     statics: RefCell<Vec<Capacities>>,
-    /// The first boundary or host statement that full mode cannot capture.
-    not_full: Option<&'static Site>,
+    dispatcher: Dispatcher,
+    /// The symbol that counts tokens.
+    tokens: Option<usize>,
+    /// The symbol that counts sequences.
+    requests: Option<usize>,
     retire: Arc<RetireQueue>,
 }
 
@@ -84,9 +89,11 @@ impl Function {
     /// Checks the options and allocates the host block.
     ///
     /// # Errors
-    /// [`Error::Config`] for buckets or lists of unknown symbols or impossible sizes, and for limits that
-    /// would never record.
+    /// [`Error::Config`] for buckets, lists or batches of unknown symbols or impossible sizes, for a mode that
+    /// cannot be ([`Capability::resolve`](crate::Capability::resolve)), and for limits that would never record;
+    /// [`Error::FallbackForbidden`] under `or_error` for a mode that comes to another.
     pub fn new(rt: &mut Runtime, spec: FunctionSpec, mut options: Options) -> Result<Self> {
+        let batching = batching::of_function(&spec, &mut options)?;
         for (symbol, schedule) in &options.schedules {
             if !spec.symbols.contains(symbol) {
                 let known = if spec.symbols.is_empty() { "none".to_owned() } else { spec.symbols.join(", ") };
@@ -102,24 +109,20 @@ impl Function {
         }
         let listed = std::mem::take(&mut options.listed);
         let listed = listed.into_iter().map(|l| l.checked(spec.name, spec.symbols)).collect::<Result<_>>()?;
-        let schedules = spec
+        let schedules: Vec<Option<Schedule>> = spec
             .symbols
             .iter()
             .map(|s| options.schedules.iter().find(|(n, _)| n == s).map(|(_, schedule)| schedule.clone()))
             .collect();
+        let index = |symbol: Option<&str>| symbol.and_then(|s| spec.symbols.iter().position(|n| *n == s));
+        let (tokens, requests) = (index(batching.tokens), index(batching.requests));
+        let sizes = tokens.and_then(|i| schedules[i].clone());
+        let dispatcher = batching::dispatcher(&spec, &options, (&batching, sizes))?;
         let scalars: Vec<usize> =
             (0..spec.inputs.len()).filter(|&i| spec.inputs[i].kind == InputKind::HostScalar).collect();
         let id = next_id();
         let bytes = 16 * (scalars.len() + spec.symbols.len()) as u64;
         let block = rt.allocate_static(bytes, (id, spec.name))?;
-        let not_full = spec.plan.host_statement.or_else(|| {
-            spec.plan.items.iter().find_map(|item| match item {
-                PlanItem::Boundary { site, support: Support::Never, .. } => Some(*site),
-                // What the inner function's boundaries support is not known here.
-                PlanItem::Piecewise { site, .. } => Some(*site),
-                _ => None,
-            })
-        });
         Ok(Self {
             runtime: rt.id(),
             id,
@@ -132,7 +135,9 @@ impl Function {
             listed,
             scalars,
             block,
-            not_full,
+            dispatcher,
+            tokens,
+            requests,
         })
     }
 
@@ -144,6 +149,11 @@ impl Function {
     /// From the next call on.
     pub fn set_enabled(&self, on: bool) {
         self.enabled.set(on);
+    }
+
+    /// Which graph a batch gets.
+    pub fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
     }
 
     /// By which hooks and trees know the graph object.

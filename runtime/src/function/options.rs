@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::listed::Listed;
-use crate::{Limits, Policy, bucket::Schedule, mode::Mode};
+use crate::{Batching, Limits, Policy, bucket::Schedule, mode::Mode};
 
 /// What a builder collects.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(super) mode: Mode,
+    pub(super) batching: Option<Batching>,
     pub(super) schedules: Vec<(&'static str, Schedule)>,
     pub(super) audit_every: u32,
     pub(super) or_error: bool,
@@ -22,6 +23,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             mode: Mode::default(),
+            batching: None,
             schedules: Vec::new(),
             audit_every: 0,
             or_error: false,
@@ -43,6 +45,11 @@ impl Options {
     /// The mode.
     pub fn mode(&mut self, mode: Mode) {
         self.mode = mode;
+    }
+
+    /// How calls are batches.
+    pub fn batch(&mut self, batching: Batching) {
+        self.batching = Some(batching);
     }
 
     /// Compare every `n`-th replay with its body; 0 never.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::{
+    Capability,
     mode::Support,
     plan::{Plan, PlanItem},
 };
@@ -26,6 +27,8 @@ pub struct PlanReport {
     pub graphable: usize,
     /// Why the whole call cannot be one graph; empty when it can.
     pub not_full: Vec<String>,
+    /// For which batches it can be one, as the weakest boundary says: a name of [`Support`].
+    pub support: String,
 }
 
 /// A part of a function.
@@ -118,6 +121,7 @@ impl PlanReport {
             graphable: parts.iter().filter(|p| p.why_not.is_none()).count(),
             parts,
             not_full,
+            support: Capability::of(plan).support.to_string(),
         }
     }
 
@@ -129,7 +133,7 @@ impl PlanReport {
 
 impl fmt::Display for PlanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { function, file, parts, graphable, not_full } = self;
+        let Self { function, file, parts, graphable, not_full, support } = self;
         let word = if parts.len() == 1 { "part" } else { "parts" };
         writeln!(f, "{function} ({file}): {} {word}, {graphable} of them graphs", parts.len())?;
         for part in parts {
@@ -140,7 +144,10 @@ impl fmt::Display for PlanReport {
             }
         }
         if not_full.is_empty() {
-            return writeln!(f, "  the whole call can be one graph");
+            if *support == Support::Always.to_string() {
+                return writeln!(f, "  the whole call can be one graph");
+            }
+            return writeln!(f, "  the whole call can be one graph for some batches: {support}");
         }
         writeln!(f, "  the whole call cannot be one graph")?;
         not_full.iter().try_for_each(|why| writeln!(f, "    {why}"))

@@ -55,6 +55,8 @@ fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
             function: 0,
             mode: Mode::None,
             symbols: vec![symbol("B", 2), symbol("T", 3)],
+            dispatched: false,
+            adapters: None,
             block: SharedMemory::clone(&block.memory),
             block_id: block.id,
             scalars: 0,

@@ -70,6 +70,10 @@ impl SiluGraph {
     pub fn buffers(&self) -> &SiluBuffers {
         &self.buffers
     }
+    /// Which graph a batch gets, and what became of the builder's mode.
+    pub fn dispatcher(&self) -> &::graphable::Dispatcher {
+        self.function.dispatcher()
+    }
     /// By which the runtime's hooks know this object.
     pub fn id(&self) -> ::graphable::GraphId {
         self.function.id()
@@ -195,6 +199,11 @@ impl SiluGraphBuilder {
         self.options.mode(mode);
         self
     }
+    /// How calls are batches, for modes that tell these apart.
+    pub fn batch(mut self, batching: ::graphable::Batching) -> Self {
+        self.options.batch(batching);
+        self
+    }
     /// Compares every `n`-th replay with what the code computes; 0, as at first, never.
     pub fn audit_every(mut self, n: u32) -> Self {
         self.options.audit_every(n);
@@ -241,7 +250,7 @@ impl SiluGraphBuilder {
     /// The graph, with memory for its inputs. Nothing is captured yet.
     ///
     /// # Errors
-    /// Buckets that do not fit the function, and what the device says.
+    /// Buckets and modes that do not fit the function, and what the device says.
     pub fn build(self, rt: &mut ::graphable::Runtime) -> ::graphable::Result<SiluGraph> {
         let function = p::Function::new(
             rt,

@@ -75,6 +75,10 @@ impl ProjectGraph {
     pub fn buffers(&self) -> &ProjectBuffers {
         &self.buffers
     }
+    /// Which graph a batch gets, and what became of the builder's mode.
+    pub fn dispatcher(&self) -> &::graphable::Dispatcher {
+        self.function.dispatcher()
+    }
     /// By which the runtime's hooks know this object.
     pub fn id(&self) -> ::graphable::GraphId {
         self.function.id()
@@ -134,7 +138,8 @@ impl ProjectGraph {
                     )
             })
     }
-    /// Records for every combination of bucket sizes, largest first, so that no later call has to.
+    /// Records for every combination of bucket sizes, largest first, so that no later call has to: the
+    /// segments, then whole calls, as far as the mode has them.
     /// State that is written on the way is put back.
     ///
     /// # Errors
@@ -272,6 +277,11 @@ impl ProjectGraphBuilder {
         self.options.mode(mode);
         self
     }
+    /// How calls are batches, for modes that tell these apart.
+    pub fn batch(mut self, batching: ::graphable::Batching) -> Self {
+        self.options.batch(batching);
+        self
+    }
     /// Compares every `n`-th replay with what the code computes; 0, as at first, never.
     pub fn audit_every(mut self, n: u32) -> Self {
         self.options.audit_every(n);
@@ -318,7 +328,7 @@ impl ProjectGraphBuilder {
     /// The graph, with memory for its inputs. Nothing is captured yet.
     ///
     /// # Errors
-    /// Buckets that do not fit the function, and what the device says.
+    /// Buckets and modes that do not fit the function, and what the device says.
     pub fn build(
         self,
         rt: &mut ::graphable::Runtime,

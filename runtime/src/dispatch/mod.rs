@@ -1,0 +1,282 @@
+//! Which graph a batch gets: from the mode, the batch, and what the boundaries support.
+
+use std::{borrow::Cow, mem::discriminant};
+
+use crate::{Error, Mode, ModeSet, Result, Schedule, event::FallbackReason};
+
+mod batch;
+mod batching;
+mod resolve;
+mod sizes;
+#[cfg(test)]
+mod tests;
+
+pub use batch::{BatchDescriptor, BatchKey, BatchScope};
+pub(crate) use batch::{Batches, Said};
+pub use batching::Batching;
+pub use resolve::{Capability, Resolution};
+pub use sizes::BatchSizes;
+
+/// What a batch gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dispatch {
+    /// `None`, `Piecewise` or `Full`.
+    pub mode: Mode,
+    /// Its padded sizes; `None` in mode `None`.
+    pub key: Option<BatchKey>,
+    /// What was in the way of more, in the order in which it was met.
+    pub why: Vec<FallbackReason>,
+}
+
+/// One thing that is captured ahead of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capture {
+    /// `Piecewise` or `Full`.
+    pub mode: Mode,
+    /// For which sizes.
+    pub key: BatchKey,
+}
+
+/// Chooses the graph of a batch. Each graph object has one (`graph.dispatcher()`), which its calls go by; a
+/// scheduler can ask it before it makes the call.
+///
+/// ```
+/// use graphable::*;
+///
+/// let batching = Batching::of("T").sizes(BatchSizes::up_to_budget(2048).max_requests(128));
+/// let capability = Capability::new(Support::UniformBatch, true, true);
+/// let dispatcher = Dispatcher::new(Mode::FullAndPiecewise, capability, &batching)?;
+///
+/// let decode = dispatcher.dispatch(&BatchDescriptor::decode(5), ModeSet::ALL)?;
+/// assert_eq!((decode.mode, decode.key.map(|k| k.num_tokens)), (Mode::Full, Some(8)));
+/// let mixed = dispatcher.dispatch(&BatchDescriptor::mixed(200), ModeSet::ALL)?;
+/// assert_eq!((mixed.mode, mixed.key.map(|k| k.num_tokens)), (Mode::Piecewise, Some(200)));
+/// let too_large = dispatcher.dispatch(&BatchDescriptor::mixed(1000), ModeSet::ALL)?;
+/// assert_eq!((too_large.mode, too_large.key), (Mode::None, None));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Dispatcher {
+    function: &'static str,
+    capability: Capability,
+    resolution: Resolution,
+    /// The symbol that counts tokens.
+    symbol: &'static str,
+    query_len: usize,
+    max_requests: Option<usize>,
+    /// Sizes of all batches; without them a batch has its own.
+    sizes: Option<Schedule>,
+    /// Sizes of uniform decodes, where they have graphs of their own.
+    decode_sizes: Option<Schedule>,
+    adapters: Vec<usize>,
+}
+
+impl Dispatcher {
+    /// A dispatcher of its own, for a function of this capability whose batches have these sizes.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a mode that cannot be ([`Capability::resolve`]), and for sizes that leave nothing.
+    pub fn new(mode: Mode, capability: Capability, batching: &Batching) -> Result<Self> {
+        let sizes = match (&batching.sizes, mode) {
+            (None, _) | (_, Mode::None) => None,
+            (Some(sizes), mode) => Some(sizes.schedule(mode, batching.query_len)?),
+        };
+        Self::with("dispatch", mode, capability, (batching, sizes))
+    }
+
+    /// That of a function, with the sizes that its builder has.
+    pub(crate) fn with(
+        function: &'static str,
+        mode: Mode,
+        capability: Capability,
+        (batching, sizes): (&Batching, Option<Schedule>),
+    ) -> Result<Self> {
+        let &Batching { query_len, max_requests, .. } = batching;
+        let symbols: Vec<&'static str> = batching.tokens.into_iter().chain(batching.requests).collect();
+        batching.check(function, &symbols)?;
+        let resolution = capability.resolve(mode, query_len)?;
+        let decode_sizes = match &sizes {
+            Some(all) if resolution.mode.is_dual() => Some(sizes::for_decodes(all, query_len, max_requests)?),
+            _ => None,
+        };
+        Ok(Self {
+            function,
+            capability,
+            resolution,
+            symbol: batching.tokens.unwrap_or("the number of tokens"),
+            query_len,
+            max_requests,
+            sizes,
+            decode_sizes,
+            adapters: batching.adapters.clone(),
+        })
+    }
+
+    /// What became of the mode that was asked for.
+    pub fn resolution(&self) -> &Resolution {
+        &self.resolution
+    }
+
+    /// The mode that batches are dispatched in.
+    pub fn mode(&self) -> Mode {
+        self.resolution.mode
+    }
+
+    /// New tokens of a sequence in a uniform decode.
+    pub fn query_len(&self) -> usize {
+        self.query_len
+    }
+
+    /// Whether calls differ by their batch in that resolution.
+    pub(crate) fn looks_at_batches(&self, r: &Resolution) -> bool {
+        r.asked.is_dual() || r.mode.is_dual() || !self.adapters.is_empty()
+    }
+
+    /// What becomes of a mode, the builder's or another that a policy chose for one call.
+    pub(crate) fn resolve(&self, asked: Mode) -> Result<Cow<'_, Resolution>> {
+        if asked == self.resolution.asked {
+            return Ok(Cow::Borrowed(&self.resolution));
+        }
+        self.capability.resolve(asked, self.query_len).map(Cow::Owned)
+    }
+
+    /// The most that mode, batch and caller allow: `Full` before `Piecewise` before `None`. Tokens are padded to
+    /// the next size; above the largest there is no graph.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for an empty batch, and for a uniform decode that is not whole queries;
+    /// [`Error::NoAllowedMode`] when nothing of what is allowed is possible.
+    pub fn dispatch(&self, batch: &BatchDescriptor, allowed: ModeSet) -> Result<Dispatch> {
+        self.dispatch_in(&self.resolution, batch, allowed)
+    }
+
+    /// As [`dispatch`](Self::dispatch), in another mode.
+    pub(crate) fn dispatch_in(
+        &self,
+        r: &Resolution,
+        batch: &BatchDescriptor,
+        allowed: ModeSet,
+    ) -> Result<Dispatch> {
+        self.check(batch)?;
+        let (wanted, got) = (r.asked.part(batch.uniform_decode), r.mode.part(batch.uniform_decode));
+        let mut why = Vec::new();
+        if got.rank() < wanted.rank() {
+            why.extend(r.why.clone());
+        } else if got == Mode::None && r.asked != Mode::None {
+            why.push(FallbackReason::MixedBatch);
+        }
+        let next = match got {
+            // Pieces are captured for mixed batches, and serve a decode as well.
+            Mode::Full if r.mode.mixed() == Mode::Piecewise => &[Mode::Full, Mode::Piecewise][..],
+            Mode::Full => &[Mode::Full],
+            Mode::Piecewise => &[Mode::Piecewise],
+            _ => &[],
+        };
+        for &mode in next {
+            if !allowed.contains(mode) {
+                why.push(FallbackReason::NotAllowed { mode });
+                continue;
+            }
+            match self.fit(mode, r.mode.is_dual(), batch) {
+                Ok(key) => return Ok(Dispatch { mode, key: Some(key), why }),
+                // One that is too large for both says so once, of the larger.
+                Err(reason) => {
+                    why.retain(|w| discriminant(w) != discriminant(&reason));
+                    why.push(reason);
+                }
+            }
+        }
+        if allowed.contains(Mode::None) {
+            return Ok(Dispatch { mode: Mode::None, key: None, why });
+        }
+        Err(Error::NoAllowedMode { function: self.function, batch: *batch, allowed, why: why.pop() })
+    }
+
+    fn check(&self, batch: &BatchDescriptor) -> Result<()> {
+        let BatchDescriptor { num_tokens, uniform_decode, .. } = *batch;
+        let wrong = |why: String| Err(Error::Argument { op: self.function, why });
+        if num_tokens == 0 {
+            return wrong("a batch of 0 tokens has nothing to do; leave the call out".into());
+        }
+        if uniform_decode && !num_tokens.is_multiple_of(self.query_len) {
+            return wrong(format!(
+                "{num_tokens} tokens are no uniform decode of {} a sequence; use `BatchDescriptor::mixed`",
+                self.query_len
+            ));
+        }
+        Ok(())
+    }
+
+    /// The sizes that a batch is padded to in that mode, or why it has none. `apart` says that uniform decodes
+    /// have graphs of their own.
+    fn fit(&self, mode: Mode, apart: bool, batch: &BatchDescriptor) -> Result<BatchKey, FallbackReason> {
+        let uniform = mode == Mode::Full && apart && batch.uniform_decode;
+        let num_tokens = match self.sizes_of(uniform) {
+            None => batch.num_tokens,
+            Some(sizes) => sizes.round_up(batch.num_tokens).ok_or(FallbackReason::OverLargestBucket {
+                symbol: self.symbol,
+                size: batch.num_tokens,
+                largest: sizes.largest(),
+            })?,
+        };
+        let largest = self.adapters.last().copied();
+        let adapters = match (largest, self.adapters.iter().find(|&&n| n >= batch.adapters)) {
+            (None, _) => 0,
+            (Some(_), Some(&enough)) => enough,
+            (Some(largest), None) => {
+                return Err(FallbackReason::OverMostAdapters { adapters: batch.adapters, largest });
+            }
+        };
+        Ok(self.key(mode, uniform, (num_tokens, adapters)))
+    }
+
+    fn sizes_of(&self, uniform: bool) -> Option<&Schedule> {
+        self.decode_sizes.as_ref().filter(|_| uniform).or(self.sizes.as_ref())
+    }
+
+    fn key(&self, mode: Mode, uniform: bool, (num_tokens, adapters): (usize, usize)) -> BatchKey {
+        let num_reqs = match (mode, uniform) {
+            (Mode::Full, true) => Some(num_tokens.div_ceil(self.query_len)),
+            // Nothing is known of them but that each has a token.
+            (Mode::Full, false) => Some(num_tokens.min(self.max_requests.unwrap_or(num_tokens))),
+            _ => None,
+        };
+        BatchKey { num_tokens, adapters, num_reqs, uniform }
+    }
+
+    /// What is captured ahead of time, in this order: segments before whole calls, each from the largest size
+    /// to the smallest, and from the most adapters to none. Empty where batches have no sizes.
+    pub fn captures(&self) -> Vec<Capture> {
+        let counts = if self.adapters.is_empty() { &[0][..] } else { &self.adapters };
+        let mut all = Vec::new();
+        for mode in self.kinds() {
+            let uniform = mode == Mode::Full && self.mode().is_dual();
+            let sizes = self.sizes_of(uniform).map_or(&[][..], Schedule::sizes);
+            for &num_tokens in sizes.iter().rev() {
+                let keys = counts.iter().rev().map(|&n| self.key(mode, uniform, (num_tokens, n)));
+                all.extend(keys.map(|key| Capture { mode, key }));
+            }
+        }
+        all
+    }
+
+    /// The modes that batches can get, other than `None`, in the order of capture.
+    pub(crate) fn kinds(&self) -> Vec<Mode> {
+        let (decode, mixed) = (self.mode().decode(), self.mode().mixed());
+        let mut kinds: Vec<Mode> = [mixed, decode].into_iter().filter(|m| *m != Mode::None).collect();
+        kinds.dedup();
+        kinds
+    }
+
+    /// Sizes that calls of that kind are captured for; `None` where they have any.
+    pub(crate) fn capture_sizes(&self, mode: Mode) -> Option<&Schedule> {
+        self.sizes_of(mode == Mode::Full && self.mode().is_dual())
+    }
+
+    /// The counts of adapters that are told apart; none where they make no difference.
+    pub(crate) fn adapters(&self) -> &[usize] {
+        &self.adapters
+    }
+}

@@ -1,0 +1,240 @@
+//! What becomes of a mode, given what the boundaries of a function support.
+
+use crate::{
+    Error, Mode, Plan, PlanItem, Result, Site, Support,
+    event::{FallbackReason, place},
+};
+
+/// What a function offers to modes: how it is cut, and what its weakest boundary supports.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Capability {
+    /// What the weakest boundary supports; `Always` where there is none. A `#[host] let` and a `#[piecewise]`
+    /// call support nothing.
+    pub support: Support,
+    /// Where that boundary stands.
+    pub boundary: Option<&'static Site>,
+    /// Whether boundaries cut the function, so that its segments are less than the whole call.
+    pub split: bool,
+    /// Whether there are segments to record between them.
+    pub pieces: bool,
+}
+
+/// What a mode came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resolution {
+    /// The mode that was asked for.
+    pub asked: Mode,
+    /// The mode that calls are dispatched in.
+    pub mode: Mode,
+    /// Why it is another; `None` where it is the same.
+    pub why: Option<FallbackReason>,
+}
+
+impl Capability {
+    /// That of a function with boundaries of this support (or none), without their places.
+    pub fn new(support: Support, split: bool, pieces: bool) -> Self {
+        Self { support, boundary: None, split, pieces }
+    }
+
+    /// That of a function, from its plan.
+    pub fn of(plan: &Plan) -> Self {
+        // In this order, so that what a mode falls back for is named as it stands in the source.
+        let never = plan.host_statement.into_iter();
+        let boundaries = plan.items.iter().filter_map(|item| match item {
+            PlanItem::Boundary { site, support, .. } => Some((*site, *support)),
+            // What the inner function's boundaries support is not known here.
+            PlanItem::Piecewise { site, .. } => Some((*site, Support::Never)),
+            PlanItem::Segment { .. } => None,
+        });
+        let all = never.map(|site| (site, Support::Never)).chain(boundaries);
+        // The first of the weakest.
+        let weakest = all.min_by_key(|(_, support)| *support);
+        let pieces =
+            plan.items.iter().any(|i| matches!(i, PlanItem::Segment { .. } | PlanItem::Piecewise { .. }));
+        Self {
+            support: weakest.map_or(Support::Always, |(_, support)| support),
+            boundary: weakest.map(|(site, _)| site),
+            split: weakest.is_some(),
+            pieces: weakest.is_some() && pieces,
+        }
+    }
+
+    /// What `asked` comes to where a uniform decode has `query_len` new tokens a sequence:
+    ///
+    /// | asked | `Always` | `UniformBatch`, or `UniformSingleTokenDecode` of 1 token | `UniformSingleTokenDecode` of more | `Never` |
+    /// |---|---|---|---|---|
+    /// | `None`, `Piecewise` | the same | the same | the same | the same |
+    /// | `Full` | the same | `FullAndPiecewise`; without pieces `FullDecodeOnly` | `Piecewise`; uncut `None` | `Piecewise`; uncut `None` |
+    /// | `FullDecodeOnly` | the same | the same | `Piecewise`; uncut `None` | `Piecewise`; without pieces `None` |
+    /// | `FullAndPiecewise` | the same; without pieces `FullDecodeOnly` | as left | `Piecewise` | `Piecewise`; without pieces `None` |
+    ///
+    /// Nothing of this is silent: a call that gets less than `asked` says of it counts as a fallback, with
+    /// [`Resolution::why`], and is an error under `or_error`.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for `FullAndPiecewise` of a function that no boundary cuts: its only piece is the whole
+    /// call.
+    pub fn resolve(&self, asked: Mode, query_len: usize) -> Result<Resolution> {
+        let Self { support, split, pieces, .. } = *self;
+        if asked == Mode::FullAndPiecewise && !split {
+            return Err(Error::Config {
+                what: format!("mode {asked}"),
+                why: "no `#[eager]` boundary cuts the function, so its only piece is the whole call; use \
+                      `Mode::Full`, or `Mode::FullDecodeOnly` for decodes alone"
+                    .into(),
+            });
+        }
+        let boundary = || self.boundary.map_or_else(|| "?".to_owned(), place);
+        let piecewise_if = |has: bool| if has { Mode::Piecewise } else { Mode::None };
+        let other = match (asked, support) {
+            (Mode::None | Mode::Piecewise, _) => None,
+            (_, Support::Never) => {
+                // `Full` has always become `Piecewise` here, whatever a function consists of.
+                let mode = piecewise_if(pieces || (split && asked == Mode::Full));
+                Some((mode, FallbackReason::FullNotSupported { boundary: boundary() }))
+            }
+            (_, Support::UniformSingleTokenDecode) if query_len > 1 => {
+                Some((piecewise_if(split), FallbackReason::QueryTooLong { boundary: boundary(), query_len }))
+            }
+            (Mode::Full, Support::UniformSingleTokenDecode | Support::UniformBatch) => {
+                let mode = if split && pieces { Mode::FullAndPiecewise } else { Mode::FullDecodeOnly };
+                Some((mode, FallbackReason::BatchNotUniform { boundary: boundary(), support }))
+            }
+            (Mode::FullAndPiecewise, _) if !pieces => Some((Mode::FullDecodeOnly, FallbackReason::NoPieces)),
+            (Mode::Full | Mode::FullDecodeOnly | Mode::FullAndPiecewise, _) => None,
+        };
+        Ok(match other {
+            Some((mode, why)) => Resolution { asked, mode, why: Some(why) },
+            None => Resolution { asked, mode: asked, why: None },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use Mode::{Full as F, FullAndPiecewise as FP, FullDecodeOnly as FD, None as N, Piecewise as P};
+
+    use super::*;
+
+    const SUPPORTS: [Support; 4] =
+        [Support::Always, Support::UniformBatch, Support::UniformSingleTokenDecode, Support::Never];
+
+    /// The mode, or `None` where it is refused.
+    fn resolve(asked: Mode, support: Support, query_len: usize, split: bool, pieces: bool) -> Option<Mode> {
+        let resolution = Capability::new(support, split, pieces).resolve(asked, query_len).ok()?;
+        assert_eq!(resolution.asked, asked);
+        assert_eq!(resolution.why.is_some(), resolution.mode != asked, "{resolution:?}");
+        Some(resolution.mode)
+    }
+
+    /// Every mode, on every support, with one and with several tokens a query: a row for each way a function can
+    /// be cut, (cut, pieces) = (no, no), (no, yes), (yes, no), (yes, yes).
+    #[test]
+    fn every_cell() {
+        // Per mode: Always, UniformBatch, UniformSingleTokenDecode and Never with one token a query, then
+        // UniformSingleTokenDecode with three; the other columns are the same for three.
+        type Row = (Mode, [Option<Mode>; 5]);
+        let all = |mode| [Some(mode); 5];
+        let uncut = |never: Mode| -> [Row; 5] {
+            [
+                (N, all(N)),
+                (P, all(P)),
+                (F, [F, FD, FD, never, N].map(Some)),
+                (FD, [FD, FD, FD, never, N].map(Some)),
+                (FP, [None; 5]),
+            ]
+        };
+        let cut = |both: Mode, never: Mode| -> [Row; 5] {
+            [
+                (N, all(N)),
+                (P, all(P)),
+                (F, [F, both, both, P, P].map(Some)),
+                (FD, [FD, FD, FD, never, P].map(Some)),
+                (FP, [both, both, both, never, P].map(Some)),
+            ]
+        };
+        let tables = [
+            ((false, false), uncut(N)),
+            ((false, true), uncut(P)),
+            ((true, false), cut(FD, N)),
+            ((true, true), cut(FP, P)),
+        ];
+        let mut cells = 0;
+        for ((split, pieces), rows) in tables {
+            for (asked, expected) in rows {
+                for (column, support) in SUPPORTS.into_iter().enumerate() {
+                    for query_len in [1, 3] {
+                        let longer = support == Support::UniformSingleTokenDecode && query_len > 1;
+                        let expected = expected[if longer { 4 } else { column }];
+                        let got = resolve(asked, support, query_len, split, pieces);
+                        assert_eq!(got, expected, "{asked} on {support}, {query_len}, {split}, {pieces}");
+                        cells += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(cells, 5 * 4 * 2 * 4);
+    }
+
+    #[test]
+    fn reasons_name_what_is_in_the_way() {
+        let why = |asked, support, query_len| {
+            Capability::new(support, true, true).resolve(asked, query_len).unwrap().why
+        };
+        let boundary = || "?".to_owned();
+        assert_eq!(
+            why(FP, Support::Never, 1),
+            Some(FallbackReason::FullNotSupported { boundary: boundary() })
+        );
+        let single = Support::UniformSingleTokenDecode;
+        assert_eq!(
+            why(FD, single, 2),
+            Some(FallbackReason::QueryTooLong { boundary: boundary(), query_len: 2 })
+        );
+        assert_eq!(
+            why(F, single, 1),
+            Some(FallbackReason::BatchNotUniform { boundary: boundary(), support: single })
+        );
+        let alone = Capability::new(Support::Always, true, false).resolve(FP, 1).unwrap();
+        assert_eq!(alone.why, Some(FallbackReason::NoPieces));
+    }
+
+    #[test]
+    fn an_uncut_function_has_no_pieces_apart() {
+        let error = Capability::new(Support::Always, false, false).resolve(FP, 1).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("mode full-and-piecewise: no `#[eager]` boundary cuts"), "{text}");
+        assert!(text.contains("use `Mode::Full`"), "{text}");
+    }
+
+    #[test]
+    fn the_weakest_boundary_counts() {
+        static SITES: [Site; 3] = {
+            const fn at(line: u32) -> Site {
+                Site { function: "f", index: 0, file: "f.rs", first_line: line, last_line: line }
+            }
+            [at(1), at(2), at(3)]
+        };
+        let boundary = |i: usize, support| PlanItem::Boundary { site: &SITES[i], call: "f()", support };
+        let plan = |items: Vec<PlanItem>, host_statement| Plan {
+            function: "f",
+            file: "f.rs",
+            items: Box::leak(items.into_boxed_slice()),
+            host_statement,
+        };
+        let of = |plan: &Plan| {
+            let c = Capability::of(plan);
+            (c.support, c.boundary.map(|s| s.first_line), c.split, c.pieces)
+        };
+        let segment = || PlanItem::Segment { site: &SITES[0], live_ins: &[], live_outs: &[] };
+        assert_eq!(of(&plan(vec![segment()], None)), (Support::Always, None, false, false));
+        let two = vec![boundary(0, Support::Always), segment(), boundary(1, Support::UniformBatch)];
+        assert_eq!(of(&plan(two, None)), (Support::UniformBatch, Some(2), true, true));
+        let three = vec![boundary(0, Support::Never), boundary(1, Support::Never)];
+        assert_eq!(of(&plan(three, Some(&SITES[2]))), (Support::Never, Some(3), true, false));
+        let inner = vec![boundary(0, Support::Always), PlanItem::Piecewise { site: &SITES[1], call: "g()" }];
+        assert_eq!(of(&plan(inner, None)), (Support::Never, Some(2), true, true));
+    }
+}

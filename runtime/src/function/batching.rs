@@ -1,0 +1,67 @@
+//! How the calls of a graph object are batches.
+
+use super::{Function, FunctionSpec, Options};
+use crate::{BatchKey, Batching, Capability, Dispatcher, Error, Mode, Result, Schedule};
+
+/// What the builder says, with the symbol of the tokens found where it is not named. Sizes of batches become
+/// buckets of that symbol.
+pub(super) fn of_function(spec: &FunctionSpec, options: &mut Options) -> Result<Batching> {
+    let mut batching = options.batching.take().unwrap_or_default();
+    batching.check(spec.name, spec.symbols)?;
+    if let Some(sizes) = batching.sizes.take() {
+        let wrong = |why: String| Err(Error::Config { what: format!("`batch` of `{}`", spec.name), why });
+        let Some(symbol) = batching.tokens else {
+            return wrong("sizes are of a `#[dims]` symbol; name it in `Batching::of`".into());
+        };
+        if options.schedules.iter().any(|(s, _)| *s == symbol) {
+            return wrong(format!("{symbol} has buckets, too; leave one of the two out"));
+        }
+        if options.mode != Mode::None {
+            options.bucket(symbol, sizes.schedule(options.mode, batching.query_len)?);
+        }
+    }
+    if batching.tokens.is_none()
+        && let [(symbol, _)] = options.schedules[..]
+    {
+        batching.tokens = Some(symbol);
+    }
+    Ok(batching)
+}
+
+/// Which graph a batch gets.
+pub(super) fn dispatcher(
+    spec: &FunctionSpec,
+    options: &Options,
+    sizes: (&Batching, Option<Schedule>),
+) -> Result<Dispatcher> {
+    let function = spec.name;
+    let dispatcher = Dispatcher::with(function, options.mode, Capability::of(spec.plan), sizes);
+    let dispatcher = dispatcher.map_err(|error| match error {
+        Error::Config { what, why } => Error::Config { what: format!("`{function}`: {what}"), why },
+        other => other,
+    })?;
+    let resolution = dispatcher.resolution();
+    // `Full` is refused by its calls, which may be few.
+    if options.or_error
+        && resolution.asked.is_dual()
+        && let Some(reason) = resolution.why.clone()
+    {
+        return Err(Error::FallbackForbidden { function, reason });
+    }
+    Ok(dispatcher)
+}
+
+impl Function {
+    /// What the key of a batch pads a symbol to, if it does.
+    pub(super) fn padded_by(&self, key: &BatchKey, symbol: usize) -> Option<usize> {
+        if self.tokens == Some(symbol) {
+            return Some(key.num_tokens);
+        }
+        key.num_reqs.filter(|_| key.uniform && self.requests == Some(symbol))
+    }
+
+    /// Whether recordings are made for several counts of adapters.
+    pub(super) fn tells_adapters_apart(&self) -> bool {
+        !self.dispatcher.adapters().is_empty()
+    }
+}

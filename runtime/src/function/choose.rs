@@ -1,0 +1,167 @@
+//! What a call gets: its mode, from the builder, the policy, the batch and the caller.
+
+use super::Function;
+use crate::{
+    BatchDescriptor, BatchKey, Error, Mode, ModeSet, Resolution, Result, Runtime, dispatch::Said,
+    event::FallbackReason,
+};
+
+/// The sizes of a call's symbols, and the input that each comes from.
+type Sizes = [Option<(usize, &'static str)>];
+
+/// What was chosen for a call, before its sizes are padded.
+pub(super) struct Chosen {
+    pub(super) mode: Mode,
+    /// Where the batch made a difference: what it is padded to.
+    pub(super) key: Option<BatchKey>,
+    /// What the caller allows, if it says anything.
+    said: Option<Said>,
+    /// The last thing that was in the way of more.
+    why: Option<FallbackReason>,
+}
+
+impl Chosen {
+    /// Takes the graph away, for this reason.
+    pub(super) fn fall_back(&mut self, function: &Function, rt: &Runtime, why: FallbackReason) -> Result<()> {
+        self.why = Some(why.clone());
+        self.mode = Mode::None;
+        function.fell_back(rt, why)
+    }
+
+    /// Refuses a call that would run without a graph, if the caller does.
+    pub(super) fn check(&self, function: &Function) -> Result<()> {
+        match &self.said {
+            Some(said) if self.mode == Mode::None && !said.allowed.contains(Mode::None) => {
+                Err(Error::NoAllowedMode {
+                    function: function.spec.name,
+                    batch: said.batch,
+                    allowed: said.allowed,
+                    why: self.why.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Function {
+    /// Counts a fallback, or makes an error of it.
+    pub(super) fn fell_back(&self, rt: &Runtime, reason: FallbackReason) -> Result<()> {
+        let function = self.spec.name;
+        if self.options.or_error && !reason.is_wanted() {
+            return Err(Error::FallbackForbidden { function, reason });
+        }
+        rt.core.borrow_mut().log.fell_back(function, reason);
+        Ok(())
+    }
+
+    /// The mode of a call with these sizes; what is in the way of more is counted.
+    pub(super) fn choose(&self, rt: &Runtime, sizes: &Sizes) -> Result<Chosen> {
+        let said = rt.batches.borrow().now();
+        let (asked, reason) = self.mode_of_call(rt, sizes);
+        if let Some(reason) = &reason {
+            self.fell_back(rt, reason.clone())?;
+        }
+        let mut chosen = Chosen { mode: asked, key: None, said, why: reason };
+        if asked == Mode::None {
+            return Ok(chosen);
+        }
+        let r = self.dispatcher.resolve(asked)?;
+        if self.dispatcher.looks_at_batches(&r) {
+            self.dispatch(rt, &r, sizes, &mut chosen)?;
+            return Ok(chosen);
+        }
+        chosen.mode = r.mode;
+        if let Some(why) = &r.why {
+            self.fell_back(rt, why.clone())?;
+            chosen.why = Some(why.clone());
+        }
+        if said.is_some_and(|said| !said.allowed.contains(r.mode)) {
+            chosen.fall_back(self, rt, FallbackReason::NotAllowed { mode: r.mode })?;
+        }
+        Ok(chosen)
+    }
+
+    /// As [`choose`](Self::choose), where the batch makes a difference.
+    fn dispatch(&self, rt: &Runtime, r: &Resolution, sizes: &Sizes, chosen: &mut Chosen) -> Result<()> {
+        let size = |symbol: Option<usize>| symbol.and_then(|i| sizes[i].map(|(n, input)| (i, n, input)));
+        let tokens = size(self.tokens);
+        if let Some((index, 0, input)) = tokens {
+            return Err(self.empty(index, input));
+        }
+        let batch = match chosen.said {
+            Some(said) => {
+                self.check_batch(&said.batch, tokens, size(self.requests))?;
+                Some(said.batch)
+            }
+            None => self.derived(tokens.map(|(_, n, _)| n), size(self.requests).map(|(_, n, _)| n)),
+        };
+        let known = batch.unwrap_or(BatchDescriptor::mixed(tokens.map_or(1, |(_, n, _)| n)));
+        let dispatched =
+            self.dispatcher.dispatch_in(r, &known, chosen.said.map_or(ModeSet::ALL, |said| said.allowed))?;
+        (chosen.mode, chosen.key) = (dispatched.mode, dispatched.key);
+        let mut why = dispatched.why;
+        let unknown = batch.is_none() && (r.asked.is_dual() || r.mode.is_dual());
+        if unknown {
+            // That it counts as mixed follows from it.
+            why.retain(|w| !matches!(w, FallbackReason::MixedBatch | FallbackReason::BatchNotUniform { .. }));
+            why.insert(0, FallbackReason::UnknownBatch);
+        }
+        chosen.why = why.last().cloned();
+        // A capture ahead of time makes what calls will need: nothing was asked for that it does not get.
+        if !chosen.said.is_some_and(|said| said.ahead) {
+            why.into_iter().try_for_each(|reason| self.fell_back(rt, reason))?;
+        }
+        Ok(())
+    }
+
+    /// The error for a symbol of size 0.
+    pub(super) fn empty(&self, index: usize, input: &'static str) -> Error {
+        let symbol = self.spec.symbols[index];
+        Error::Input {
+            function: self.spec.name,
+            input,
+            why: format!("{symbol} is 0; there is nothing to do"),
+        }
+    }
+
+    /// Compares a batch that the caller describes with what it gives.
+    fn check_batch(
+        &self,
+        batch: &BatchDescriptor,
+        tokens: Option<(usize, usize, &'static str)>,
+        requests: Option<(usize, usize, &'static str)>,
+    ) -> Result<()> {
+        let wrong = |index: usize, input, n: usize, expected: usize, what: &str| {
+            let symbol = self.spec.symbols[index];
+            Err(Error::Input {
+                function: self.spec.name,
+                input,
+                why: format!(
+                    "{symbol} is {n}, and the batch that `Step::batch` describes has {expected} {what}; describe \
+                     this one, or end that scope before the call"
+                ),
+            })
+        };
+        if let Some((index, n, input)) = tokens
+            && n != batch.num_tokens
+        {
+            return wrong(index, input, n, batch.num_tokens, "tokens");
+        }
+        let expected = batch.num_tokens / self.dispatcher.query_len();
+        if let Some((index, n, input)) = requests
+            && batch.uniform_decode
+            && n != expected
+        {
+            return wrong(index, input, n, expected, "sequences");
+        }
+        Ok(())
+    }
+
+    /// What the sizes alone say of the batch.
+    fn derived(&self, tokens: Option<usize>, requests: Option<usize>) -> Option<BatchDescriptor> {
+        let (tokens, requests) = (tokens?, requests?);
+        let decode = requests.checked_mul(self.dispatcher.query_len()) == Some(tokens);
+        Some(if decode { BatchDescriptor::decode(tokens) } else { BatchDescriptor::mixed(tokens) })
+    }
+}
