@@ -16,7 +16,8 @@ use crate::{
     krate::private,
     lifetimes, lints,
     params::{self, Marks},
-    signature::{Owner, Signature},
+    signature::{Owner, Param, Signature},
+    types,
 };
 
 /// A function or method.
@@ -215,12 +216,19 @@ fn with_boundaries(
         },
         FnArg::Receiver(_) => None,
     });
+    let params: Vec<&Ident> = params.collect();
+    let named = |wanted: &dyn Fn(&Param) -> bool| {
+        let wanted = params.iter().zip(&signature.params).filter(|(_, p)| wanted(p));
+        wanted.map(|(ident, _)| *ident).collect()
+    };
     let context = Context {
         name: signature.name.clone(),
         ret: &signature.ret,
         step: &signature.step,
-        params: params.collect(),
+        holding: named(&|p| matches!(p.kind, Kind::Params)),
+        owned: named(&|p| matches!(p.kind, Kind::Key) && types::scalar(&p.ty).is_none()),
         mutable: mutable.collect(),
+        params,
     };
     let driver = driver::expand(block, &context, errors);
     let parts = Parts { items: driver.plan_items, host_statement: driver.host_statement };

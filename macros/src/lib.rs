@@ -43,7 +43,11 @@ mod types;
 /// between inputs and can have buckets. A name is a symbol; a constant is written `{WIDTH}`.
 ///
 /// In the body, `#[eager]` marks an expression that runs on every call, between graphs, and
-/// `#[piecewise]` a call of another function with such boundaries.
+/// `#[piecewise]` a call of another function with such boundaries. `#[eager(cx)]` gives it the capability to
+/// read device data, `#[eager(support = Always)]` lets full mode capture it. `#[eager(early)]` says that it is
+/// independent of the device work directly above it, and runs it before; `#[eager(late)]` of that below, and runs it
+/// behind: the work around it becomes one graph. Its errors are then seen in that order too, and what is
+/// made early takes memory while that work runs.
 ///
 /// A function without boundaries and attributes stays an ordinary function, whose tensors all get the
 /// lifetime of the step; `#[graphable(helper)]` keeps it at that. On an `impl`, methods are treated in

@@ -11,7 +11,10 @@ use syn::{
 };
 
 use super::{Transform, attrs, classify, cx, free, shortened};
-use crate::{diag::Code, lints};
+use crate::{
+    diag::{Code, nearest},
+    lints,
+};
 
 impl Transform<'_, '_> {
     /// An expression of the driver: boundaries in it are expanded, wherever the whole of it is one.
@@ -91,7 +94,10 @@ impl Transform<'_, '_> {
         let index = self.plan.len();
         let site = self.site_of(index, &inner);
         let call = shortened(&inner);
-        self.plan.push(quote!(#p::PlanItem::Boundary { site: #site, call: #call, support: #support }));
+        let moved = self.moved(&args, &inner);
+        self.plan.push(
+            quote!(#p::PlanItem::Boundary { site: #site, call: #call, support: #support, moved: #moved }),
+        );
         let cx = cx();
         let region = Ident::new("__region", Span::mixed_site());
         let value = Ident::new("__value", Span::mixed_site());
@@ -109,6 +115,37 @@ impl Transform<'_, '_> {
                 let #value #hint = #inner;
                 (&&&#p::Finish::new(#value)).finish(#region)?
             }
+        }
+    }
+
+    /// Where the region was moved, as the plan says it.
+    fn moved(&mut self, args: &attrs::EagerArgs, inner: &Expr) -> TokenStream {
+        let placed = self.edge.take();
+        if let (None, Some((edge, token))) = (placed, &args.edge) {
+            let edge = edge.name();
+            self.errors.push(
+                Code::MovePosition,
+                token,
+                format!("`{edge}` moves a statement, and this region is a part of one"),
+                format!("bind it first: `let v = #[eager({edge})] …;`, then use `v`"),
+            );
+        }
+        if let Some(name) = &args.capability
+            && let Some(near) = nearest(&name.to_string(), &["early", "late"])
+            && !free::of_expr(inner).has(&name.to_string())
+        {
+            self.errors.push(
+                Code::UnknownArgument,
+                name,
+                format!("`{name}` would name the capability to read device data, and nothing uses it"),
+                format!("did you mean `{near}`?"),
+            );
+        }
+        let p = crate::krate::private();
+        match placed {
+            Some(attrs::Edge::Early) => quote!(::core::option::Option::Some(#p::Moved::Early)),
+            Some(attrs::Edge::Late) => quote!(::core::option::Option::Some(#p::Moved::Late)),
+            None => quote!(::core::option::Option::None),
         }
     }
 

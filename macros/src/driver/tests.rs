@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn driver(item: &str) -> (String, usize, String) {
+pub(super) fn driver(item: &str) -> (String, usize, String) {
     let f: syn::ItemFn = syn::parse_str(item).unwrap();
     let syn::ReturnType::Type(_, ret) = &f.sig.output else { panic!("a return type is needed") };
     let step: syn::Lifetime = syn::parse_quote!('s);
@@ -19,7 +19,22 @@ fn driver(item: &str) -> (String, usize, String) {
             syn::FnArg::Receiver(_) => Some(&this),
         })
         .collect();
-    let context = Context { name: f.sig.ident.to_string(), ret, step: &step, params, mutable: Vec::new() };
+    let holding = f.sig.inputs.iter().filter_map(|a| match a {
+        syn::FnArg::Typed(t) => match &*t.pat {
+            syn::Pat::Ident(p) if !quote!(#t).to_string().contains("Tensor") => Some(&p.ident),
+            _ => None,
+        },
+        syn::FnArg::Receiver(_) => Some(&this),
+    });
+    let context = Context {
+        name: f.sig.ident.to_string(),
+        ret,
+        step: &step,
+        params,
+        mutable: Vec::new(),
+        holding: holding.collect(),
+        owned: Vec::new(),
+    };
     let mut errors = Errors::default();
     let d = expand(&f.block, &context, &mut errors);
     let messages = errors.finish().to_string();
@@ -29,7 +44,7 @@ fn driver(item: &str) -> (String, usize, String) {
 }
 
 /// Without the `Site` expressions, which fill the page.
-fn readable(text: &str) -> String {
+pub(super) fn readable(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("&::graphable::__private::Site {") {

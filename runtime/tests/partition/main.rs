@@ -10,6 +10,7 @@ mod corners;
 mod counts;
 #[path = "../common/device.rs"]
 mod device;
+mod edges;
 mod identity;
 mod jumps;
 mod keys;
