@@ -237,6 +237,7 @@ impl Transform<'_, '_> {
 /// The name under which a function calls itself, if it does.
 fn calls_itself<'a>(call: &'a Expr, name: &str) -> Option<&'a Ident> {
     let (owner, own) = name.rsplit_once("::").map_or((None, name), |(owner, own)| (Some(owner), own));
+    let owner = owner.map(|o| o.split('<').next().unwrap_or(o));
     match call {
         Expr::Call(c) => {
             let Expr::Path(path) = &*c.func else { return None };

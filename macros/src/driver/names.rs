@@ -16,6 +16,8 @@ use crate::lints;
 /// The names of a function.
 #[derive(Default)]
 pub(super) struct Names {
+    /// Parameters, and what the body binds.
+    known: HashSet<String>,
     /// The parameters whose memory each name may lead to, of those that may hold state.
     roots: HashMap<String, BTreeSet<String>>,
     /// Names that are somewhere bound to what moves when it is taken.
@@ -32,6 +34,7 @@ impl Names {
     pub(super) fn of(block: &Block, context: &Context<'_>) -> Self {
         let mut found = Self::default();
         let text = |names: &[&syn::Ident]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        found.known.extend(text(&context.params));
         found.mutable.extend(text(&context.mutable));
         found.owned.extend(text(&context.owned));
         for name in text(&context.holding) {
@@ -75,8 +78,9 @@ impl Names {
         self.mutable.contains(name)
     }
 
-    /// Uses, with those of the closures that they name.
-    pub(super) fn with_closures(&self, mut uses: Uses) -> Uses {
+    /// The variables that statements use, with those of the closures that they name.
+    pub(super) fn used_by(&self, stmt: &syn::Stmt) -> Uses {
+        let mut uses = free::of_stmts([stmt]);
         let mut at = 0;
         while at < uses.0.len() {
             if let Some(inside) = self.closures.get(&uses.0[at].0) {
@@ -84,6 +88,8 @@ impl Names {
             }
             at += 1;
         }
+        // Functions and constants are no variables.
+        uses.0.retain(|(name, _)| self.known.contains(name));
         uses
     }
 
@@ -211,6 +217,7 @@ impl<'a> Visit<'a> for Bindings<'_> {
         visit::visit_local(self, local);
     }
     fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+        self.found.known.insert(p.ident.to_string());
         if p.mutability.is_some() {
             self.found.mutable.insert(p.ident.to_string());
         }

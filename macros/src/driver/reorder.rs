@@ -20,6 +20,14 @@ use super::{
 };
 use crate::diag::Code;
 
+/// What a block's value is called that was bound so that a region can stand behind it.
+const VALUE: &str = "value";
+
+/// What a segment's output is called in the plan.
+pub(super) fn shown(name: String) -> String {
+    if name.starts_with(&format!("__{VALUE}")) { "a value".to_owned() } else { name }
+}
+
 /// A statement, and what it is to those that move.
 #[derive(Clone)]
 pub(super) struct Part {
@@ -38,6 +46,9 @@ enum Role {
     Stays,
     /// Evaluated by the driver, and in a region's way only if it may not go along.
     Follows,
+    /// A `#[key] let`, which the driver evaluates before the device work above it. It goes along always, so that
+    /// host code keeps its order.
+    Key,
     /// Device work.
     Device,
     /// Device work that is the block's value.
@@ -85,7 +96,7 @@ fn role(stmt: &Stmt, is_tail: bool) -> Role {
         // What it defines means something from here on only.
         Stmt::Item(syn::Item::Macro(_)) => Role::Stays,
         Stmt::Item(_) => Role::Follows,
-        Stmt::Local(l) if attrs::let_flag(&l.attrs, "key") => Role::Stays,
+        Stmt::Local(l) if attrs::let_flag(&l.attrs, "key") => Role::Key,
         Stmt::Local(l) => match &l.init {
             Some(init) if init.diverge.is_some() => Role::Device,
             Some(init) if matches!(&*init.expr, Expr::Closure(_)) || classify::call_free(&init.expr) => {
@@ -96,6 +107,7 @@ fn role(stmt: &Stmt, is_tail: bool) -> Role {
         },
         Stmt::Macro(m) if is_tail || classify::never_returns(&m.mac) => Role::Stays,
         Stmt::Macro(_) => Role::Device,
+        Stmt::Expr(Expr::Return(_), _) => Role::Stays,
         Stmt::Expr(e, _) if is_tail => {
             if classify::call_free(e) || classify::is_control(e) {
                 Role::Stays
@@ -103,7 +115,6 @@ fn role(stmt: &Stmt, is_tail: bool) -> Role {
                 Role::Value
             }
         }
-        Stmt::Expr(Expr::Return(_), _) => Role::Stays,
         Stmt::Expr(e, _) if classify::call_free(e) => Role::Follows,
         Stmt::Expr(..) => Role::Device,
     }
@@ -127,12 +138,20 @@ impl Transform<'_, '_> {
             .enumerate()
             .map(|(at, stmt)| Part {
                 stmt: stmt.clone(),
-                uses: names.with_closures(free::of_stmts([stmt])),
+                uses: names.used_by(stmt),
                 binds: block::bound_by(stmt).into_iter().map(|b| b.ident).collect(),
                 role: role(stmt, at == last && is_tail(stmt, tail)),
                 edge: edge_of(stmt).filter(|_| movable(at, stmt)),
             })
             .collect();
+        for at in 0..parts.len() {
+            let above = parts[..at].iter().rev().take_while(|p| p.role != Role::Stays);
+            let cuts = |p: &Part| p.role == Role::Device && names.conflict(p, &parts[at]).is_some();
+            if parts[at].role == Role::Key && above.into_iter().any(cuts) {
+                // It needs something of the work above it, and cuts that work itself.
+                parts[at].role = Role::Stays;
+            }
+        }
         let before = self.errors.count();
         for at in 0..parts.len() {
             if matches!(parts[at].edge, Some((Edge::Early, _))) {
@@ -188,12 +207,12 @@ impl Transform<'_, '_> {
                 break;
             }
             let other = &parts[i];
-            let device = other.role != Role::Follows;
             let found = group.iter().find_map(|&g| names.conflict(other, &parts[g]));
-            if device {
-                conflict = names.leaves(other, region).or(found);
-            } else if found.is_some() {
-                group.push(i);
+            match other.role {
+                Role::Key => group.push(i),
+                Role::Follows if found.is_some() => group.push(i),
+                Role::Follows => {}
+                _ => conflict = found.or_else(|| names.leaves(other, region)),
             }
         }
         match conflict {
@@ -210,6 +229,10 @@ impl Transform<'_, '_> {
             Edge::Early => ("early", "before"),
             Edge::Late => ("late", "behind"),
         };
+        if matches!((edge, &conflict), (Edge::Early, Conflict::Holds(_))) {
+            // A guard above a boundary is an error in any case.
+            return;
+        }
         let (at, message, help) = conflict.explained(word, place);
         self.errors.push(Code::MoveBlocked, at, message, help);
     }
@@ -251,7 +274,7 @@ impl Transform<'_, '_> {
     /// Binds the value of the block, so that a region can stand behind its computation.
     fn bind_value(&mut self, parts: &mut Vec<Part>, tail: Tail) {
         let Some(Part { stmt: Stmt::Expr(expr, None), .. }) = parts.last() else { return };
-        let value = self.fresh("value");
+        let value = self.fresh(VALUE);
         let ret = self.context.ret;
         let p = crate::krate::private();
         let error: syn::Type = syn::parse_quote!(<#ret as #p::TryError>::Error);

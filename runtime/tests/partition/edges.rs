@@ -144,8 +144,11 @@ fn the_plan_says_what_was_moved() {
     let plan: &Plan = &EarlyGraph::PLAN;
     let text = plan.to_string();
     assert_eq!((plan.segments(), plan.boundaries()), (1, 2), "{text}");
-    let [PlanItem::Boundary { moved: Some(Moved::Early), .. }, PlanItem::Boundary { site, .. }, PlanItem::Segment { .. }] =
-        plan.items
+    let [
+        PlanItem::Boundary { moved: Some(Moved::Early), .. },
+        PlanItem::Boundary { site, .. },
+        PlanItem::Segment { .. },
+    ] = plan.items
     else {
         panic!("{text}")
     };
@@ -165,7 +168,8 @@ fn layered(x: &Tensor<f32>, model: &Model) -> Result<(Tensor<f32>, usize)> {
     let mut h = ops::mul(x, &model.embed)?;
     #[key]
     let turns: usize = #[eager(cx, early)]
-    cx.item(&ops::add(&ops::scale(x, 0.0)?, &ops::full(x.scope(), &[1], 2.0)?)?)? as usize;
+    cx.item(&ops::add(&ops::scale(x, 0.0)?, &ops::full(x.scope(), &[1], 2.0)?)?)?
+        as usize;
     for layer in model.layers.iter().take(turns) {
         let a = ops::mul(&h, &layer.a)?;
         let twice = #[eager(early)]

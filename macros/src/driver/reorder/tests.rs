@@ -7,7 +7,8 @@ fn order(body: &str) -> String {
     let (text, _, messages) = function(body);
     assert_eq!(messages, "", "{text}");
     let text = readable(&text);
-    let mut places: Vec<(usize, String)> = text.match_indices("segment(").map(|(at, _)| (at, "S".into())).collect();
+    let mut places: Vec<(usize, String)> =
+        text.match_indices("segment(").map(|(at, _)| (at, "S".into())).collect();
     places.extend(text.match_indices("eager").filter_map(|(at, _)| {
         let digit = text[at + 5..].chars().next().filter(char::is_ascii_digit)?;
         Some((at, digit.to_string()))
@@ -104,11 +105,15 @@ fn other_arguments_of_the_region_stay() {
 fn boundaries_keep_their_order() {
     // The second stops behind the first, which stays.
     assert_eq!(
-        order("let a = ops::exp(x)?; #[eager] eager1(&a)?; let b = ops::neg(&a)?; #[eager(early)] eager2(y)?; ops::exp(&b)"),
+        order(
+            "let a = ops::exp(x)?; #[eager] eager1(&a)?; let b = ops::neg(&a)?; #[eager(early)] eager2(y)?; ops::exp(&b)"
+        ),
         "S12S"
     );
     assert_eq!(
-        order("let a = ops::exp(x)?; #[eager(late)] eager1(&a)?; let b = ops::neg(&a)?; #[eager] eager2(y)?; ops::exp(&b)"),
+        order(
+            "let a = ops::exp(x)?; #[eager(late)] eager1(&a)?; let b = ops::neg(&a)?; #[eager] eager2(y)?; ops::exp(&b)"
+        ),
         "S12S"
     );
 }
@@ -118,7 +123,7 @@ fn jumps_and_host_lets_are_not_passed() {
     for stop in [
         "if model.on { return Ok(a); }",
         "#[host] let n = count();",
-        "#[key] let n = count();",
+        "#[key] let n = count(&a);",
         "let b = #[piecewise] layer(&a)?;",
         "if model.on { #[eager] eager0(x)?; }",
     ] {
@@ -128,9 +133,20 @@ fn jumps_and_host_lets_are_not_passed() {
         assert_eq!(messages, "", "{stop}");
         let text = readable(&text);
         let (first, region) = (text.find("ops::exp(x)"), text.find("eager1"));
-        let (stop, last) = (text.find("return").or(text.find("count")).or(text.find("layer")).or(text.find("eager0")), text.find("ops::neg(x)"));
+        let (stop, last) = (
+            text.find("return").or(text.find("count")).or(text.find("layer")).or(text.find("eager0")),
+            text.find("ops::neg(x)"),
+        );
         assert!(first < stop && stop < region && region < last, "{text}");
     }
+    // One that needs nothing of the work above goes along, in its order.
+    let host = |edge: &str| {
+        format!(
+            "let a = ops::exp(x)?; #[key] let eager1 = eager1(y); let b = ops::neg(&a)?; #[eager({edge})] eager2(y)?; let c = ops::exp(&b)?; Ok(c)"
+        )
+    };
+    assert_eq!(order(&host("early")), "112S");
+    assert_eq!(order(&host("late")), "11S2");
     let turns = "let mut h = ops::exp(x)?;
         for layer in &model.layers {
             let a = ops::neg(&h)?;
@@ -143,7 +159,8 @@ fn jumps_and_host_lets_are_not_passed() {
 
 #[test]
 fn host_statements_go_along_where_they_are_needed() {
-    let early = "let a = ops::exp(x)?; let w = &model.w; let b = #[eager(early)] eager1(y, w)?; ops::add(&a, &b)";
+    let early =
+        "let a = ops::exp(x)?; let w = &model.w; let b = #[eager(early)] eager1(y, w)?; ops::add(&a, &b)";
     assert_eq!(order(early), "1S");
     let late = "let a = ops::exp(x)?; let (b, c) = #[eager(late)] eager1(y)?; let d = &b; let e = ops::neg(&a)?; Ok((e, c, d))";
     assert_eq!(order(late), "S1");
@@ -153,36 +170,68 @@ fn host_statements_go_along_where_they_are_needed() {
 
 #[test]
 fn data_flow_keeps_a_region() {
-    blocked("let a = ops::exp(x)?; #[eager(early)] g(&a)?; ops::neg(&a)", "`a` has its value from the code that `early`");
+    blocked(
+        "let a = ops::exp(x)?; #[eager(early)] g(&a)?; ops::neg(&a)",
+        "`a` has its value from the code that `early`",
+    );
     blocked("let a = ops::exp(x)?; let b = #[eager(late)] g(y)?; ops::add(&a, &b)", "this needs `b`");
     // Through a host statement that cannot go along.
-    blocked("let a = ops::exp(x)?; let r = &a; #[eager(early)] g(r)?; ops::neg(&a)", "`a` has its value from");
+    blocked(
+        "let a = ops::exp(x)?; let r = &a; #[eager(early)] g(r)?; ops::neg(&a)",
+        "`a` has its value from",
+    );
     // Through a closure.
-    blocked("let a = ops::exp(x)?; let f = |t| ops::add(t, &a); #[eager(early)] g(f(y)?)?; ops::neg(&a)", "`a` has its value from");
-    blocked("let mut h = ops::exp(x)?; let a = #[eager] g(x)?; h = ops::neg(&h)?; #[eager(early)] g(&h)?; ops::add(&h, &a)", "`h` changes");
-    blocked("let mut n = 0; let a = #[eager] g(x)?; let b = ops::neg(&a)?; let n = 1; #[eager(early)] g(n)?; let c = ops::scale(&b, n)?; ops::neg(&c)", "");
+    blocked(
+        "let a = ops::exp(x)?; let f = |t| ops::add(t, &a); #[eager(early)] g(f(y)?)?; ops::neg(&a)",
+        "`a` has its value from",
+    );
+    blocked(
+        "let mut h = ops::exp(x)?; let a = #[eager] g(x)?; h = ops::neg(&h)?; #[eager(early)] g(&h)?; ops::add(&h, &a)",
+        "`h` changes",
+    );
 }
 
 #[test]
 fn names_with_two_meanings_keep_a_region() {
-    blocked("let a = ops::exp(y)?; let y = #[eager(early)] g(x)?; ops::add(&a, &y)", "`y` is also what a region calls its value");
-    blocked("let a = ops::exp(x)?; #[eager(late)] g(x)?; let x = ops::neg(&a)?; Ok(x)", "`x` means something else behind");
+    blocked(
+        "let a = ops::exp(y)?; let y = #[eager(early)] g(x)?; ops::add(&a, &y)",
+        "`y` is also what a region calls its value",
+    );
+    blocked(
+        "let a = ops::exp(x)?; #[eager(late)] g(x)?; let x = ops::neg(&a)?; Ok(x)",
+        "`x` means something else behind",
+    );
 }
 
 #[test]
 fn a_value_that_is_taken_keeps_a_region() {
-    blocked("let a = ops::exp(x)?; let z = #[eager] g(y)?; let b = ops::add(&a, &z)?; #[eager(early)] g(a)?; ops::neg(&b)", "`a` is taken by value");
+    blocked(
+        "let a = ops::exp(x)?; let z = #[eager] g(y)?; let b = ops::add(&a, &z)?; #[eager(early)] g(a)?; ops::neg(&b)",
+        "`a` is taken by value",
+    );
     blocked("let a = ops::exp(x)?; #[eager(late)] g(&a)?; drop(a); ops::neg(x)", "`a` is taken by value");
     // References and numbers are not.
-    assert_eq!(order("let n = x.shape()[0]; let a = ops::scale(x, n)?; #[eager(early)] eager1(x, n)?; ops::neg(&a)"), "1S");
+    assert_eq!(
+        order("let n = 2; let a = ops::scale(x, n)?; #[eager(early)] eager1(x, n)?; ops::neg(&a)"),
+        "1S"
+    );
 }
 
 #[test]
 fn state_keeps_a_region() {
     blocked("ops::store(&kv.k, x)?; let a = #[eager(early)] g(x, kv)?; ops::neg(&a)", "`kv` may hold state");
-    blocked("let c = &kv.k; ops::store(&kv.k, x)?; let a = #[eager(early)] g(x, c)?; ops::neg(&a)", "`c` may lead to state, and so may `kv`");
-    blocked("for (l, k) in model.layers.iter().zip(&kv.layers) { ops::store(k, x)?; #[eager(early)] g(x, kv)?; } ops::neg(x)", "`kv` may lead to state, and so may `k`");
-    blocked("let k = ops::cache_view(&kv.k).narrow(0, 1, 2)?; let a = ops::read(&k)?; #[eager(early)] g(kv)?; ops::neg(&a)", "");
+    blocked(
+        "let c = &kv.k; ops::store(&kv.k, x)?; let a = #[eager(early)] g(x, c)?; ops::neg(&a)",
+        "`c` may lead to state, and so may `kv`",
+    );
+    blocked(
+        "for (l, k) in model.layers.iter().zip(&kv.layers) { ops::store(k, x)?; #[eager(early)] g(x, kv)?; } ops::neg(x)",
+        "`kv` may lead to state, and so may `k`",
+    );
+    blocked(
+        "let k = ops::cache_view(&kv.k).narrow(0, 1, 2)?; let a = ops::read(&k)?; #[eager(early)] g(kv)?; ops::neg(&a)",
+        "",
+    );
     // Two fields are two states, as are two parameters; a tensor never changes.
     assert_eq!(order("ops::store(&kv.k, x)?; #[eager(early)] eager1(&kv.v)?; ops::neg(x)"), "1S");
     assert_eq!(order("let a = ops::mul(x, &model.w)?; #[eager(early)] eager1(kv)?; ops::neg(&a)"), "1S");
@@ -200,10 +249,24 @@ fn checks_and_guards_keep_a_region() {
     blocked("#[eager(late)] g(y)?; let a = ops::exp(x)?; assert!(model.on); ops::neg(&a)", ends);
     blocked("check(y)?; #[eager(early)] g(y)?; ops::neg(x)", ends);
     blocked("let _ = check(y)?; #[eager(early)] g(y)?; ops::neg(x)", ends);
-    blocked("let _g = enter(); #[eager(early)] g(y)?; let a = ops::neg(x)?; drop(_g); Ok(a)", "`_g` is held until the end of its block");
-    blocked("let a = ops::exp(x)?; let _g = #[eager(early)] enter(y)?; ops::neg(&a)", "`_g` is held until the end of its block, and `early` changes what runs");
-    blocked("let a = ops::exp(x)?; #[eager(early)] { if on() { return Ok(a0); } }; ops::neg(&a)", "leaves by `return`");
-    blocked("let a = ops::exp(x)?; let Some(b) = #[eager(early)] g(y)? else { return Err(e) }; ops::add(&a, &b)", "leaves by `return`");
+    blocked(
+        "let a = ops::neg(x)?; #[eager(late)] g(y)?; let _g = enter(); Ok(ops::exp(&a)?)",
+        "`_g` is held until the end of its block",
+    );
+    let above = errors("let _g = enter(); #[eager(early)] g(y)?; let a = ops::neg(x)?; Ok(a)");
+    assert!(above.contains("[G067]") && !above.contains("[G069]"), "{above}");
+    blocked(
+        "let a = ops::exp(x)?; let _g = #[eager(early)] enter(y)?; ops::neg(&a)",
+        "`_g` is held until the end of its block, and `early` changes what runs",
+    );
+    blocked(
+        "let a = ops::exp(x)?; #[eager(early)] { if on() { return Ok(a0); } }; ops::neg(&a)",
+        "leaves by `return`",
+    );
+    blocked(
+        "let a = ops::exp(x)?; let Some(b) = #[eager(early)] g(y)? else { return Err(e) }; ops::add(&a, &b)",
+        "leaves by `return`",
+    );
     // Another's check is nothing to a region that it does not name.
     assert_eq!(order("check(x)?; #[eager(early)] eager1(y)?; ops::neg(x)"), "1S");
 }
@@ -211,7 +274,7 @@ fn checks_and_guards_keep_a_region() {
 #[test]
 fn macros_of_the_function_keep_a_region() {
     blocked(
-        "macro_rules! look { () => { g(&h)? } } let h = ops::exp(x)?; #[eager(early)] look!(); ops::neg(&h)",
+        "macro_rules! look { () => { g(&h)? } } let h = ops::exp(x)?; let a = #[eager(early)] look!(); ops::add(&h, &a)",
         "a macro of this function",
     );
 }
@@ -219,18 +282,36 @@ fn macros_of_the_function_keep_a_region() {
 #[test]
 fn a_move_without_an_effect_is_an_error() {
     without_effect("#[eager(early)] g(x)?; ops::neg(x)", "it stands at the beginning of its block");
-    without_effect("let a = ops::exp(x)?; #[eager] g(x)?; #[eager(early)] g(y)?; ops::neg(&a)", "another boundary stands directly above");
-    without_effect("let a = ops::exp(x)?; #[eager(late)] g(x)?; Ok(a)", "no device work of its block stands directly below");
-    without_effect("#[eager(late)] g(x)?; if model.on { ops::neg(x) } else { ops::exp(x) }", "no device work of its block stands directly below");
-    without_effect("let a = ops::exp(x)?; if model.on { return Ok(a); } #[eager(early)] g(y)?; ops::neg(&a)", "may leave by `return`");
+    without_effect(
+        "let a = ops::exp(x)?; #[eager] g(x)?; #[eager(early)] g(y)?; ops::neg(&a)",
+        "another boundary stands directly above",
+    );
+    without_effect(
+        "let a = ops::exp(x)?; #[eager(late)] g(x)?; Ok(a)",
+        "no device work of its block stands directly below",
+    );
+    without_effect(
+        "#[eager(late)] g(x)?; if model.on { ops::neg(x) } else { ops::exp(x) }",
+        "no device work of its block stands directly below",
+    );
+    without_effect(
+        "let a = ops::exp(x)?; if model.on { return Ok(a); } #[eager(early)] g(y)?; ops::neg(&a)",
+        "may leave by `return`",
+    );
 }
 
 #[test]
 fn a_region_that_is_a_part_of_a_statement_stays() {
     let part = "this region is a part of one";
     without_effect("let a = ops::exp(x)?; #[eager(early)] g(&a)", part);
-    without_effect("let a = ops::exp(x)?; if #[eager(early)] g(y)? { ops::neg(&a) } else { ops::exp(&a) }", part);
-    without_effect("let a = ops::exp(x)?; let b = if model.on { #[eager(early)] g(y)? } else { h() }; ops::add(&a, &b)", part);
+    without_effect(
+        "let a = ops::exp(x)?; if #[eager(early)] g(y)? { ops::neg(&a) } else { ops::exp(&a) }",
+        part,
+    );
+    without_effect(
+        "let a = ops::exp(x)?; let b = if model.on { #[eager(early)] g(y)? } else { h() }; ops::add(&a, &b)",
+        part,
+    );
 }
 
 #[test]
