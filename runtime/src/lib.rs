@@ -135,7 +135,7 @@ pub use mode::{Mode, Support};
 pub use output::LiveOut;
 pub use param::{Param, State};
 pub use params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
-pub use plan::{Moved, Plan, PlanItem, Site};
+pub use plan::{BoundaryMove, Plan, PlanItem, Site};
 pub use policy::{CallInfo, Moved, Policy, SegmentInfo, Verdict};
 pub use ragged::Ragged;
 pub use runtime::Runtime;

@@ -32,14 +32,14 @@ impl fmt::Display for Site {
 /// Where an `#[eager]` expression runs that asked to leave its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Moved {
+pub enum BoundaryMove {
     /// Before the device work above it: `#[eager(early)]`.
     Early,
     /// Behind the device work below it: `#[eager(late)]`.
     Late,
 }
 
-impl fmt::Display for Moved {
+impl fmt::Display for BoundaryMove {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Early => "moved early",
@@ -69,7 +69,7 @@ pub enum PlanItem {
         /// Whether full mode may capture it.
         support: Support,
         /// Where it runs, when that is not where it is written.
-        moved: Option<Moved>,
+        moved: Option<BoundaryMove>,
     },
     /// A `#[piecewise]` call: a function with a plan of its own.
     Piecewise {
@@ -90,7 +90,7 @@ impl PlanItem {
 }
 
 /// Segments and boundaries of a function, in the order in which they run: that of the source, but for boundaries
-/// that were [moved](Moved).
+/// that were [moved](BoundaryMove).
 #[derive(Debug)]
 pub struct Plan {
     /// The function.

@@ -143,8 +143,8 @@ impl Transform<'_, '_> {
         }
         let p = crate::krate::private();
         match placed {
-            Some(attrs::Edge::Early) => quote!(::core::option::Option::Some(#p::Moved::Early)),
-            Some(attrs::Edge::Late) => quote!(::core::option::Option::Some(#p::Moved::Late)),
+            Some(attrs::Edge::Early) => quote!(::core::option::Option::Some(#p::BoundaryMove::Early)),
+            Some(attrs::Edge::Late) => quote!(::core::option::Option::Some(#p::BoundaryMove::Late)),
             None => quote!(::core::option::Option::None),
         }
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     mode::Support,
-    plan::{Moved, Plan, PlanItem},
+    plan::{BoundaryMove, Plan, PlanItem},
 };
 
 /// The parts of a function, and which of them become graphs.
@@ -47,7 +47,7 @@ pub struct PlanPart {
     /// What later code uses of a segment.
     pub live_outs: Vec<String>,
     /// Where a boundary runs, when that is not where it is written.
-    pub moved: Option<Moved>,
+    pub moved: Option<BoundaryMove>,
     /// Why it is no graph in piecewise mode; `None` when it is one.
     pub why_not: Option<String>,
 }

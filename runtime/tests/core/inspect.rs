@@ -1,7 +1,7 @@
 //! What a runtime shows of itself: the tree, recordings as the device has them, and the report of a plan.
 
 use graphable::{
-    Mode, Moved, Param, Plan, PlanItem, Support,
+    BoundaryMove, Mode, Param, Plan, PlanItem, Support,
     inspect::{EdgeKind, NodeKind, OutputPlace, PartKind},
     ops,
 };
@@ -246,7 +246,7 @@ fn a_plan_reports_its_parts_and_why() {
             site: site!("f"),
             call: "attention(&h)",
             support: Support::Never,
-            moved: Some(Moved::Early),
+            moved: Some(BoundaryMove::Early),
         },
         PlanItem::Boundary { site: site!("f"), call: "norm(&h)", support: Support::Always, moved: None },
         PlanItem::Piecewise { site: site!("f"), call: "layer(&h)" },

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use graphable::{Moved, Plan, PlanItem, graphable, prelude::*};
+use graphable::{BoundaryMove, Plan, PlanItem, graphable, prelude::*};
 
 use crate::support::{Model, model, runtime};
 
@@ -97,7 +97,8 @@ macro_rules! calls {
                 assert_eq!(after.recordings, before.recordings, "call {i} of {n} records");
             }
         }
-        assert_eq!(rt.stats().fallbacks, 0);
+        // A boundary keeps a call from being one graph, which full mode says.
+        assert!($mode == Mode::Full || rt.stats().fallbacks == 0);
         (results, SEEN.with_borrow(Vec::clone), rt.stats().nodes, replays)
     }};
 }
@@ -145,7 +146,7 @@ fn the_plan_says_what_was_moved() {
     let text = plan.to_string();
     assert_eq!((plan.segments(), plan.boundaries()), (1, 2), "{text}");
     let [
-        PlanItem::Boundary { moved: Some(Moved::Early), .. },
+        PlanItem::Boundary { moved: Some(BoundaryMove::Early), .. },
         PlanItem::Boundary { site, .. },
         PlanItem::Segment { .. },
     ] = plan.items
