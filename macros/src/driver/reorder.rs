@@ -152,46 +152,50 @@ impl Transform<'_, '_> {
                 parts[at].role = Role::Stays;
             }
         }
-        let before = self.errors.count();
+        let mut blocked = false;
         for at in 0..parts.len() {
             if matches!(parts[at].edge, Some((Edge::Early, _))) {
-                self.move_up(&mut parts, at, before);
+                blocked |= !self.move_up(&mut parts, at, blocked);
             }
         }
         // The block's value may be bound on the way, which adds a statement behind all regions.
         for at in (0..parts.len()).rev() {
             if matches!(parts[at].edge, Some((Edge::Late, _))) {
-                self.move_down(&mut parts, at, tail, before);
+                blocked |= !self.move_down(&mut parts, at, tail, blocked);
             }
         }
         let edges = parts.iter().map(|p| p.edge.as_ref().map(|(edge, _)| *edge)).collect();
         (Cow::Owned(parts.into_iter().map(|p| p.stmt).collect()), edges)
     }
 
-    /// Moves the region at `at` before the device work above it.
-    fn move_up(&mut self, parts: &mut [Part], at: usize, errors: usize) {
+    /// Moves the region at `at` before the device work above it; whether nothing is in the way.
+    fn move_up(&mut self, parts: &mut [Part], at: usize, blocked: bool) -> bool {
         let start = parts[..at].iter().rposition(|p| p.role == Role::Stays).map_or(0, |s| s + 1);
         let Some(first) = (start..at).find(|&i| parts[i].role == Role::Device) else {
-            return self.nothing_to_pass(&parts[at], parts[..at].last(), errors);
+            self.nothing_to_pass(&parts[at], parts[..at].last(), blocked);
+            return true;
         };
-        let Some(group) = self.group(parts, at, (first..at).rev()) else { return };
+        let Some(group) = self.group(parts, at, (first..at).rev()) else { return false };
         arrange(&mut parts[first..=at], |i| group.contains(&(first + i)));
+        true
     }
 
-    /// Moves the region at `at` behind the device work below it.
-    fn move_down(&mut self, parts: &mut Vec<Part>, at: usize, tail: Tail, errors: usize) {
+    /// Moves the region at `at` behind the device work below it; whether nothing is in the way.
+    fn move_down(&mut self, parts: &mut Vec<Part>, at: usize, tail: Tail, blocked: bool) -> bool {
         let below = at + 1;
         let end =
             parts[below..].iter().position(|p| p.role == Role::Stays).map_or(parts.len(), |e| below + e);
         let is_device = |i: &usize| matches!(parts[*i].role, Role::Device | Role::Value);
         let Some(last) = (below..end).rev().find(is_device) else {
-            return self.nothing_to_pass(&parts[at], parts.get(below), errors);
+            self.nothing_to_pass(&parts[at], parts.get(below), blocked);
+            return true;
         };
-        let Some(group) = self.group(parts, at, below..last + 1) else { return };
+        let Some(group) = self.group(parts, at, below..last + 1) else { return false };
         if parts[last].role == Role::Value {
             self.bind_value(parts, tail);
         }
         arrange(&mut parts[at..=last], |i| !group.contains(&(at + i)));
+        true
     }
 
     /// The region at `at` and what must go along over the statements of `way`; an error where one is in
@@ -238,10 +242,10 @@ impl Transform<'_, '_> {
     }
 
     /// There is no device work in the direction in which the region would go.
-    fn nothing_to_pass(&mut self, region: &Part, next: Option<&Part>, errors: usize) {
+    fn nothing_to_pass(&mut self, region: &Part, next: Option<&Part>, blocked: bool) {
         let Some((edge, word)) = &region.edge else { return };
-        // It may be for another error that the work is not there.
-        if self.errors.count() > errors {
+        // Another region that could not move may be what stands there.
+        if blocked {
             return;
         }
         let (name, side, end) = match edge {
@@ -262,7 +266,9 @@ impl Transform<'_, '_> {
             Some(next) if self::region(&next.stmt).is_some() => {
                 format!("mark that boundary `{name}` as well, or remove `{name}`")
             }
-            Some(next) if matches!(next.stmt, Stmt::Expr(_, None)) => {
+            Some(Part { stmt: Stmt::Expr(value, None), .. })
+                if *edge == Edge::Late && classify::is_control(value) =>
+            {
                 "bind the block's value: `let value = …;`, the region, then `value`".to_owned()
             }
             _ => format!("remove `{name}`"),

@@ -59,11 +59,11 @@ fn nested(x: &Tensor<f32>, model: &Model, cache: &Cache, #[key] deep: bool) -> R
     let mut h = ops::neg(x)?;
     for layer in model.layers.iter().take(model.turns) {
         let a = ops::mul(&h, layer)?;
-        #[eager(cx, late)]
-        look(cx, &a)?;
-        ops::store(&cache.keys, &a)?;
         let old = #[eager(early)]
         ops::load(x.scope(), &cache.values)?;
+        ops::store(&cache.keys, &a)?;
+        #[eager(cx, late)]
+        look(cx, &a)?;
         h = ops::add(&a, &old)?;
     }
     let wide = {

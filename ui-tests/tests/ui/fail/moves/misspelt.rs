@@ -7,9 +7,15 @@ fn decode(x: &Tensor<f32>, w: &Tensor<f32>) -> Result<Tensor<f32>> {
     let a = ops::neg(x)?;
     let b = #[eager(erly)]
     ops::neg(w)?;
-    let c = #[eager(early, late)]
+    ops::add(&a, &b)
+}
+
+#[graphable]
+fn to_two_places(x: &Tensor<f32>, w: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let a = ops::neg(x)?;
+    let b = #[eager(early, late)]
     ops::neg(w)?;
-    ops::add(&ops::add(&a, &b)?, &c)
+    ops::add(&a, &b)
 }
 
 fn main() {}
