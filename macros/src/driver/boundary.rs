@@ -189,6 +189,18 @@ impl Transform<'_, '_> {
                 );
             }
         }
+        if let Expr::Call(c) = call
+            && let Some(method) = associated(&mut c.func)
+        {
+            *method = super::by_path(method);
+            c.args.push(syn::parse_quote!(#cx));
+            return quote!(#inner);
+        }
+        let args = match call {
+            Expr::Call(c) => &mut c.args,
+            Expr::MethodCall(m) => &mut m.args,
+            _ => return quote!(#inner),
+        };
         match args.first_mut() {
             Some(first) => {
                 let shown = crate::krate::generated_at(first.span());
@@ -256,6 +268,19 @@ fn calls_itself<'a>(call: &'a Expr, name: &str) -> Option<&'a Ident> {
             (on_self && owner.is_some() && m.method == own).then_some(&m.method)
         }
         _ => None,
+    }
+}
+
+/// `method` of `Type::method`, or of `<Type>::method`; by convention, types are capitalised and modules are not.
+fn associated(func: &mut Expr) -> Option<&mut Ident> {
+    let Expr::Path(path) = func else { return None };
+    let own = path.qself.as_ref().is_some_and(|q| q.as_token.is_none());
+    let before = path.path.segments.iter().rev().nth(1);
+    let capitalised = before.is_some_and(|s| s.ident.to_string().starts_with(char::is_uppercase));
+    if own || path.qself.is_none() && capitalised {
+        path.path.segments.last_mut().map(|s| &mut s.ident)
+    } else {
+        None
     }
 }
 

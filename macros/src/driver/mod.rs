@@ -63,6 +63,11 @@ pub(crate) fn cx() -> Ident {
     Ident::new("__cx", Span::mixed_site())
 }
 
+/// What a method is called beside itself, for calls by a path; see `function::by_path`.
+pub(crate) fn by_path(method: &Ident) -> Ident {
+    quote::format_ident!("{method}_piecewise", span = method.span())
+}
+
 /// Transforms a body.
 pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) -> Driver {
     let misplaced = misplaced::check(block, &context.params, errors);

@@ -266,8 +266,12 @@ impl Transform<'_, '_> {
             Some(next) if self::region(&next.stmt).is_some() => {
                 format!("mark that boundary `{name}` as well, or remove `{name}`")
             }
-            Some(Part { stmt: Stmt::Expr(value, None), .. })
-                if *edge == Edge::Late && classify::is_control(value) =>
+            // Control flow without a boundary or a jump is in the way as the block's value only.
+            Some(Part { stmt: stmt @ Stmt::Expr(value, None), .. })
+                if *edge == Edge::Late
+                    && classify::is_control(value)
+                    && !classify::has_boundary(stmt)
+                    && !classify::leaves(stmt) =>
             {
                 "bind the block's value: `let value = …;`, the region, then `value`".to_owned()
             }
