@@ -88,7 +88,11 @@ impl Conflict {
             Self::Leaves(statement) => (
                 statement,
                 format!("this may end the function, and `{word}` moves a region {place} it"),
-                format!("{remove} from the region: it may run because of this check"),
+                if early {
+                    format!("{remove} from the region: it would run where this ends the function")
+                } else {
+                    format!("{remove} from the region: it would not run where this ends the function")
+                },
             ),
             Self::Holds(name) => (
                 name.to_token_stream(),

@@ -254,6 +254,28 @@ fn states_apart_do_not_keep_a_region() {
     }
 }
 
+/// Full mode records a moved region that it may record.
+#[graphable]
+fn capturable(x: &Tensor<f32>, w: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let a = ops::scale(x, 3.0)?;
+    let b = #[eager(early, support = Always)]
+    doubled("b", w)?;
+    let c = ops::mul(&a, &b)?;
+    #[eager(late, support = Always)]
+    doubled("c", &c)?;
+    ops::neg(&c)
+}
+
+#[test]
+fn a_capturable_region_is_part_of_the_whole() {
+    let (oracle, notes, ..) = calls!(CapturableGraph, Mode::None, [2]);
+    assert_eq!((&oracle[23], notes), (&vec![-9.0, -12.0], vec!["b".to_owned(), "c".to_owned()]));
+    let (values, notes, nodes, replays) = calls!(CapturableGraph, Mode::Full, [2]);
+    assert_eq!((&values, notes.len(), nodes, replays), (&oracle, 0, 1, 1));
+    let (values, notes, nodes, replays) = calls!(CapturableGraph, Mode::Piecewise, [2]);
+    assert_eq!((&values, notes.len(), nodes, replays), (&oracle, 2, 1, 1));
+}
+
 /// An error of a region that was moved leaves the call as one that was not.
 #[graphable]
 fn failing(x: &Tensor<f32>, #[key] fails: bool) -> Result<Tensor<f32>> {
