@@ -51,7 +51,8 @@ mod types;
 ///
 /// A function without boundaries and attributes stays an ordinary function, whose tensors all get the
 /// lifetime of the step; `#[graphable(helper)]` keeps it at that. On an `impl`, methods are treated in
-/// the same way (`Model::decode` gets `ModelDecodeGraph`); on a `trait`, only lifetimes are filled.
+/// the same way (`Model::decode` gets `ModelDecodeGraph`, and `run` of an `impl Linear<f32>`
+/// `LinearF32RunGraph`); on a `trait`, only lifetimes are filled.
 #[cfg_attr(not(graphable_library), proc_macro_attribute)]
 pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(args.into(), item.into()).into()

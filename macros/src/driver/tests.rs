@@ -190,3 +190,26 @@ fn an_assigned_value_of_eager_code_enters_segments_as_one() {
         assert!(body.contains("EagerEntersSegment::enter(&k)"), "{assignment}: {body}");
     }
 }
+
+#[test]
+fn a_call_by_a_path_takes_the_driver_last() {
+    let call = |path: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>, l: &Layer) -> Result<Tensor<f32>> {{
+                let a = #[piecewise] {path}(l, x)?;
+                ops::neg(&a)
+            }}"
+        ))
+        .0
+    };
+    for (path, twin) in [
+        ("Layer::run", "Layer::run_piecewise(l, x, __cx)"),
+        ("net::Layer::run::<2>", "net::Layer::run_piecewise::<2>(l, x, __cx)"),
+        ("<Layer>::run", "<Layer>::run_piecewise(l, x, __cx)"),
+        ("net::run", "net::run(::graphable::__private::PiecewiseArgument(__cx, l), x)"),
+        ("run", "run(::graphable::__private::PiecewiseArgument(__cx, l), x)"),
+    ] {
+        let body = call(path);
+        assert!(body.contains(twin), "{path}: {body}");
+    }
+}

@@ -11,6 +11,7 @@ mod counts;
 #[path = "../common/device.rs"]
 mod device;
 mod edges;
+mod edges_memory;
 mod identity;
 mod jumps;
 mod keys;
