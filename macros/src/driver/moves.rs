@@ -62,7 +62,7 @@ impl Conflict {
             ),
             Self::Needed(name) => (
                 name.to_token_stream(),
-                format!("this needs `{name}`, and `late` moves the region that makes it behind this"),
+                format!("this needs `{name}`, and `late` moves the code that makes it behind this"),
                 format!("{remove}: device work below the region depends on it"),
             ),
             Self::Changed(name) => (
