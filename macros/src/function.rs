@@ -16,7 +16,8 @@ use crate::{
     krate::private,
     lifetimes, lints,
     params::{self, Marks},
-    signature::{Owner, Signature},
+    signature::{Owner, Param, Signature},
+    types,
 };
 
 /// A function or method.
@@ -92,6 +93,7 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
         (false, true) => Form::Declared,
         (false, false) => Form::Possible,
     };
+    let by_path = (boundaries && owner.is_some()).then(|| by_path(&signature, &sig));
     let Emitted { mut sig, mut body } = emitted;
     if form == Form::Broken {
         body = fallback::body();
@@ -101,7 +103,10 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
     let graph = Graph { sig: &signature, form, parts, run }.emit();
     let allow = fallback::allow(form == Form::Broken);
     let errors = errors.finish();
-    Expanded { function: quote!(#(#attrs)* #allow #vis #sig #body), siblings: quote!(#graph #errors) }
+    Expanded {
+        function: quote!(#(#attrs)* #allow #vis #sig #body #by_path),
+        siblings: quote!(#graph #errors),
+    }
 }
 
 fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, errors: &mut Errors) {
@@ -215,12 +220,19 @@ fn with_boundaries(
         },
         FnArg::Receiver(_) => None,
     });
+    let params: Vec<&Ident> = params.collect();
+    let named = |wanted: &dyn Fn(&Param) -> bool| {
+        let wanted = params.iter().zip(&signature.params).filter(|(_, p)| wanted(p));
+        wanted.map(|(ident, _)| *ident).collect()
+    };
     let context = Context {
         name: signature.name.clone(),
         ret: &signature.ret,
         step: &signature.step,
-        params: params.collect(),
+        holding: named(&|p| matches!(p.kind, Kind::Params)),
+        owned: named(&|p| matches!(p.kind, Kind::Key) && types::scalar(&p.ty).is_none()),
         mutable: mutable.collect(),
+        params,
     };
     let driver = driver::expand(block, &context, errors);
     let parts = Parts { items: driver.plan_items, host_statement: driver.host_statement };
@@ -281,6 +293,41 @@ fn with_boundaries(
     }
     let run = quote!(#callee(#(#arguments),*));
     (Emitted { sig, body: quote!({ #open #statements }) }, parts, run)
+}
+
+/// A method as `#[piecewise] Type::method(…)` calls it: which argument is a receiver, and which one takes the
+/// driver, is not to be seen there, so the driver comes last.
+fn by_path(signature: &Signature, sig: &syn::Signature) -> TokenStream {
+    let (p, cx) = (private(), local("__cx"));
+    let (vis, cfgs, step, callee) = (&signature.vis, &signature.cfgs, &signature.step, &signature.callee);
+    let mut sig = sig.clone();
+    declare(&mut sig, std::slice::from_ref(step), signature);
+    sig.ident = driver::by_path(&sig.ident);
+    let mut carried = false;
+    let mut arguments: Vec<TokenStream> = Vec::new();
+    for (argument, param) in sig.inputs.iter_mut().zip(&signature.params) {
+        let FnArg::Typed(typed) = argument else {
+            arguments.push(quote!(self));
+            continue;
+        };
+        let ident = &param.ident;
+        typed.attrs.clear();
+        *typed.pat = Pat::Verbatim(quote!(#ident));
+        arguments.push(if carried { quote!(#ident) } else { quote!(#p::PiecewiseArgument(#cx, #ident)) });
+        carried = true;
+    }
+    if !carried {
+        arguments.push(quote!(#cx));
+    }
+    sig.inputs.push(parse_quote!(#cx: #p::Driver<#step>));
+    quote! {
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[allow(dead_code, unreachable_pub, clippy::all, clippy::pedantic)]
+        #vis #sig {
+            #callee(#(#arguments),*)
+        }
+    }
 }
 
 /// Adds lifetimes that neither the function nor its `impl` declares.

@@ -43,11 +43,16 @@ mod types;
 /// between inputs and can have buckets. A name is a symbol; a constant is written `{WIDTH}`.
 ///
 /// In the body, `#[eager]` marks an expression that runs on every call, between graphs, and
-/// `#[piecewise]` a call of another function with such boundaries.
+/// `#[piecewise]` a call of another function with such boundaries. `#[eager(cx)]` gives it the capability to
+/// read device data, `#[eager(support = Always)]` lets full mode capture it. `#[eager(early)]` says that it is
+/// independent of the device work directly above it, and runs it before; `#[eager(late)]` of that below, and runs it
+/// behind: the work around it becomes one graph. Its errors are then seen in that order too, and what is
+/// made early takes memory while that work runs.
 ///
 /// A function without boundaries and attributes stays an ordinary function, whose tensors all get the
 /// lifetime of the step; `#[graphable(helper)]` keeps it at that. On an `impl`, methods are treated in
-/// the same way (`Model::decode` gets `ModelDecodeGraph`); on a `trait`, only lifetimes are filled.
+/// the same way (`Model::decode` gets `ModelDecodeGraph`, and `run` of an `impl Linear<f32>`
+/// `LinearF32RunGraph`); on a `trait`, only lifetimes are filled.
 #[cfg_attr(not(graphable_library), proc_macro_attribute)]
 pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(args.into(), item.into()).into()

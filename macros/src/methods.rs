@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{ImplItem, ImplItemFn, ItemImpl, Type};
+use syn::{Expr, GenericArgument, Generics, ImplItem, ImplItemFn, ItemImpl, PathArguments, Type};
 
 use crate::{
     diag::{Code, Errors},
@@ -15,8 +15,12 @@ use crate::{
 
 pub(crate) fn expand(mut item: ItemImpl) -> TokenStream {
     lifetimes::fill_impl(&mut item);
-    let owner =
-        Owner { ty: (*item.self_ty).clone(), name: name(&item.self_ty), generics: item.generics.clone() };
+    let owner = Owner {
+        ty: (*item.self_ty).clone(),
+        name: name(&item.self_ty),
+        arguments: arguments(&item.self_ty, &item.generics),
+        generics: item.generics.clone(),
+    };
     let is_trait = item.trait_.is_some();
     let mut siblings = TokenStream::new();
     for inner in &mut item.items {
@@ -76,6 +80,44 @@ pub(crate) fn refuse(sig: &syn::Signature, marks: &[Marks], boundaries: bool, er
             format!("a trait's method is no graph, and takes no `{text}`"),
             "remove it, or move the body to a function or an inherent method",
         );
+    }
+}
+
+/// The arguments of a type that the `impl` does not leave open, by their last names: `f32` of `Linear<f32>`. They
+/// tell the siblings of two such `impl`s apart.
+fn arguments(ty: &Type, generics: &Generics) -> Vec<String> {
+    let Some(PathArguments::AngleBracketed(all)) = last_segment(ty).map(|s| &s.arguments) else {
+        return Vec::new();
+    };
+    let open = |ty: &Type| {
+        let ident = if let Type::Path(path) = ty { path.path.get_ident() } else { None };
+        ident.is_some_and(|i| {
+            generics.type_params().any(|p| p.ident == *i) || generics.const_params().any(|p| p.ident == *i)
+        })
+    };
+    let named = all.args.iter().flat_map(|argument| match argument {
+        GenericArgument::Type(ty) if open(ty) => Vec::new(),
+        GenericArgument::Type(ty) => {
+            let own = Some(name(ty)).filter(|n| !n.is_empty());
+            own.into_iter().chain(arguments(ty, generics)).collect()
+        }
+        GenericArgument::Const(Expr::Lit(lit)) => vec![literal(&lit.lit)],
+        _ => Vec::new(),
+    });
+    named.filter(|n| !n.is_empty()).collect()
+}
+
+/// The digits, letters and so on of a literal.
+fn literal(lit: &syn::Lit) -> String {
+    lit.to_token_stream().to_string().chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
+fn last_segment(ty: &Type) -> Option<&syn::PathSegment> {
+    match ty {
+        Type::Path(path) => path.path.segments.last(),
+        Type::Group(g) => last_segment(&g.elem),
+        Type::Paren(p) => last_segment(&p.elem),
+        _ => None,
     }
 }
 

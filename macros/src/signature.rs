@@ -31,7 +31,22 @@ pub(crate) struct Param {
 pub(crate) struct Owner {
     pub(crate) ty: Type,
     pub(crate) name: String,
+    /// Those of its arguments that are types and numbers, and no parameters of the `impl`.
+    pub(crate) arguments: Vec<String>,
     pub(crate) generics: Generics,
+}
+
+impl Owner {
+    /// As messages say it.
+    fn shown(&self) -> String {
+        let Self { name, arguments, .. } = self;
+        if arguments.is_empty() { name.clone() } else { format!("{name}<{}>", arguments.join(", ")) }
+    }
+
+    /// What the names of siblings begin with.
+    fn prefix(&self) -> String {
+        self.arguments.iter().fold(self.name.clone(), |prefix, a| prefix + &pascal(a))
+    }
 }
 
 /// A graph function, as its siblings need it.
@@ -79,7 +94,7 @@ impl Signature {
         let (ret, output) = result(sig, errors);
         let bare = sig.ident.to_string().trim_start_matches("r#").to_owned();
         let (name, prefix) = match owner {
-            Some(o) => (format!("{}::{bare}", o.name), o.name.clone() + &pascal(&bare)),
+            Some(o) => (format!("{}::{bare}", o.shown()), o.prefix() + &pascal(&bare)),
             // `_2d`: no identifier begins with a digit.
             None if pascal(&bare).starts_with(char::is_numeric) => {
                 (bare.clone(), format!("_{}", pascal(&bare)))

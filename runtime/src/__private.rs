@@ -19,7 +19,7 @@ pub use crate::{
     mode::Support,
     output::{Decoder, Encoder, LiveOut},
     params::{ConfigValue, ParamField, ParamVisitor, Params},
-    plan::{Plan, PlanItem, Site},
+    plan::{BoundaryMove, Plan, PlanItem, Site},
 };
 
 /// The error type of a `Result`, whatever alias it was written with.

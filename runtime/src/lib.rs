@@ -141,7 +141,7 @@ pub use mode::{Mode, ModeSet, Support};
 pub use output::LiveOut;
 pub use param::{Param, State};
 pub use params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
-pub use plan::{Plan, PlanItem, Site};
+pub use plan::{BoundaryMove, Plan, PlanItem, Site};
 pub use policy::{CallInfo, Moved, Policy, SegmentInfo, Verdict};
 pub use ragged::Ragged;
 pub use runtime::Runtime;

@@ -29,6 +29,25 @@ impl fmt::Display for Site {
     }
 }
 
+/// Where an `#[eager]` expression runs that asked to leave its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoundaryMove {
+    /// Before the device work above it: `#[eager(early)]`.
+    Early,
+    /// Behind the device work below it: `#[eager(late)]`.
+    Late,
+}
+
+impl fmt::Display for BoundaryMove {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Early => "moved early",
+            Self::Late => "moved late",
+        })
+    }
+}
+
 /// One part of a function.
 #[derive(Debug)]
 pub enum PlanItem {
@@ -49,6 +68,8 @@ pub enum PlanItem {
         call: &'static str,
         /// For which batches the whole call, as one graph, may capture it.
         support: Support,
+        /// Where it runs, when that is not where it is written.
+        moved: Option<BoundaryMove>,
     },
     /// A `#[piecewise]` call: a function with a plan of its own.
     Piecewise {
@@ -68,7 +89,8 @@ impl PlanItem {
     }
 }
 
-/// Segments and boundaries of a function, in source order.
+/// Segments and boundaries of a function, in the order in which they run: that of the source, but for boundaries
+/// that were [moved](BoundaryMove).
 #[derive(Debug)]
 pub struct Plan {
     /// The function.
@@ -127,8 +149,12 @@ impl fmt::Display for Plan {
                         list(live_outs)
                     )?;
                 }
-                PlanItem::Boundary { call, support, .. } => {
-                    writeln!(f, "  #{} eager     {lines}: {call} [support: {support}]", site.index)?;
+                PlanItem::Boundary { call, support, moved, .. } => {
+                    write!(f, "  #{} eager     {lines}: {call} [support: {support}]", site.index)?;
+                    match moved {
+                        Some(moved) => writeln!(f, " {moved}")?,
+                        None => writeln!(f)?,
+                    }
                 }
                 PlanItem::Piecewise { call, .. } => {
                     writeln!(f, "  #{} piecewise {lines}: {call}", site.index)?;

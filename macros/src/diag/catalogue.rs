@@ -71,6 +71,7 @@ catalogue! {
     G006 CapturableReader Rule "A region that reads device data and says that it can be captured" "";
     G007 Helper Rule "`helper` on what is more than a helper" "";
     G008 Unparsable Rule "An item that is not Rust yet" "";
+    G009 MovePosition Rule "`early` or `late` where there is nothing to move, or nothing to move over" "";
 
     G010 ReturnType Rule "A result that is not spelt `Result<…>`" "";
     G011 ReturnedReference Rule "A result that borrows" "";
@@ -126,6 +127,7 @@ catalogue! {
     G066 Recursion Lint "A function with boundaries that calls itself" "a function that reaches itself through another one overflows the stack, or ends where host values end it";
     G067 Guard Lint "A guard held across a boundary" TRACE;
     G068 PiecewisePlain Type "`#[piecewise]` on a call of a plain function" "";
+    G069 MoveBlocked Lint "A region that cannot be moved, for what it needs or may change" "rustc (E0425, E0382, E0502 and the like) for a variable that was missed; for memory reached under two names, the word of who wrote `early` or `late`";
 
     G070 Prints Lint "Printing and logging in a segment" "nothing, since the results are right: the line appears once";
     G071 UnknownMacro Rule "A macro that is not known to be harmless" "";

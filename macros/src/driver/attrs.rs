@@ -16,6 +16,40 @@ pub(crate) struct EagerArgs {
     pub(crate) capability: Option<Ident>,
     /// `support = …`
     pub(crate) support: Option<Ident>,
+    /// `early` or `late`.
+    pub(crate) edge: Option<(Edge, Ident)>,
+}
+
+/// Where a region goes that may leave its place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Edge {
+    /// Before the device work directly above it.
+    Early,
+    /// Behind the device work directly below it.
+    Late,
+}
+
+impl Edge {
+    fn of(name: &Ident) -> Option<Self> {
+        match name.to_string().as_str() {
+            "early" => Some(Self::Early),
+            "late" => Some(Self::Late),
+            _ => None,
+        }
+    }
+
+    /// As the attribute spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Early => "early",
+            Self::Late => "late",
+        }
+    }
+}
+
+/// `early` or `late` of an `#[eager(…)]`.
+pub(crate) fn edge(attr: &Attribute) -> Option<(Edge, Ident)> {
+    eager_args(attr, &mut Errors::default()).edge
 }
 
 /// A boundary: what kind, and the attribute that made it one.
@@ -108,7 +142,7 @@ pub(crate) fn eager_capability(expr: &Expr) -> Option<Ident> {
     }
 }
 
-/// Parses `#[eager]`, `#[eager(cx)]`, `#[eager(support = Level)]`.
+/// Parses `#[eager]`, `#[eager(cx)]`, `#[eager(support = Level)]`, `#[eager(early)]`, `#[eager(late)]`.
 pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
     let mut args = EagerArgs::default();
     if matches!(attr.meta, syn::Meta::Path(_)) {
@@ -145,6 +179,18 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
     };
     for (name, value) in found {
         match value {
+            None if Edge::of(&name).is_some() => {
+                if args.edge.is_some() {
+                    errors.push(
+                        Code::RepeatedAttribute,
+                        &name,
+                        "a region goes to one place",
+                        "keep one of `early` and `late`",
+                    );
+                } else {
+                    args.edge = Edge::of(&name).map(|edge| (edge, name));
+                }
+            }
             None if args.capability.is_some() => {
                 errors.push(
                     Code::RepeatedAttribute,

@@ -6,7 +6,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Expr, Local, Stmt};
 
-use super::{Binding, Tail, Transform, attrs, classify, ends, free, is_unit_like, span_of};
+use super::{Binding, Tail, Transform, attrs, attrs::Edge, classify, ends, free, is_unit_like, span_of};
 use crate::{diag::Code, lints};
 
 /// Driver statements, some of which may turn out to be unnecessary.
@@ -27,7 +27,8 @@ enum Piece {
 impl Transform<'_, '_> {
     /// The driver's form of a block's statements; `after` are the bindings that live on behind it.
     pub(super) fn block(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> TokenStream {
-        let pieces = self.scoped(|t| t.statements(stmts, tail, after));
+        let (stmts, edges) = self.reordered(stmts, tail);
+        let pieces = self.scoped(|t| t.statements(&stmts, &edges, tail, after));
         let mut out = TokenStream::new();
         for piece in pieces {
             match piece {
@@ -46,11 +47,18 @@ impl Transform<'_, '_> {
         out
     }
 
-    fn statements(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> Vec<Piece> {
+    fn statements(
+        &mut self,
+        stmts: &[Stmt],
+        edges: &[Option<Edge>],
+        tail: Tail,
+        after: &HashSet<usize>,
+    ) -> Vec<Piece> {
         let mut out = Vec::new();
         let mut run: Vec<Stmt> = Vec::new();
         for (at, stmt) in stmts.iter().enumerate() {
             let rest = &stmts[at + 1..];
+            self.edge = edges.get(at).copied().flatten();
             match stmt {
                 Stmt::Item(item) => out.push(Piece::Tokens(quote!(#item))),
                 Stmt::Local(local) => {
@@ -352,25 +360,25 @@ impl Transform<'_, '_> {
 
     /// Refuses a guard that a later boundary would find still held.
     fn guard(&mut self, local: &Local, rest: &[Stmt]) {
-        let syn::Pat::Ident(p) = &local.pat else { return };
-        let named_so = p
-            .ident
-            .to_string()
-            .strip_prefix('_')
-            .is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
-        let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr) && !is_value(&i.expr));
-        if named_so && called && attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
+        let Some(guard) = guard_name(local) else { return };
+        if attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
             self.errors.push_span(
                 Code::Guard,
-                p.ident.span(),
-                format!(
-                    "the guard `{}` would be held across a boundary, and a replay does not take it",
-                    p.ident
-                ),
+                guard.span(),
+                format!("the guard `{guard}` would be held across a boundary, and a replay does not take it"),
                 "end its scope with a block before the boundary, or make it an `#[eager]` value",
             );
         }
     }
+}
+
+/// `_g` of `let _g = f();`, which is there to be held.
+pub(super) fn guard_name(local: &Local) -> Option<&Ident> {
+    let syn::Pat::Ident(p) = &local.pat else { return None };
+    let name = p.ident.to_string();
+    let named_so = name.strip_prefix('_').is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
+    let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr) && !is_value(&i.expr));
+    (named_so && called).then_some(&p.ident)
 }
 
 /// A value of the device, or a number or size of one: nothing that something waits for.

@@ -11,7 +11,10 @@ use syn::{
 };
 
 use super::{Transform, attrs, classify, cx, free, shortened};
-use crate::{diag::Code, lints};
+use crate::{
+    diag::{Code, nearest},
+    lints,
+};
 
 impl Transform<'_, '_> {
     /// An expression of the driver: boundaries in it are expanded, wherever the whole of it is one.
@@ -91,7 +94,10 @@ impl Transform<'_, '_> {
         let index = self.plan.len();
         let site = self.site_of(index, &inner);
         let call = shortened(&inner);
-        self.plan.push(quote!(#p::PlanItem::Boundary { site: #site, call: #call, support: #support }));
+        let moved = self.moved(&args, &inner);
+        self.plan.push(
+            quote!(#p::PlanItem::Boundary { site: #site, call: #call, support: #support, moved: #moved }),
+        );
         let cx = cx();
         let region = Ident::new("__region", Span::mixed_site());
         let value = Ident::new("__value", Span::mixed_site());
@@ -109,6 +115,37 @@ impl Transform<'_, '_> {
                 let #value #hint = #inner;
                 (&&&#p::Finish::new(#value)).finish(#region)?
             }
+        }
+    }
+
+    /// Where the region was moved, as the plan says it.
+    fn moved(&mut self, args: &attrs::EagerArgs, inner: &Expr) -> TokenStream {
+        let placed = self.edge.take();
+        if let (None, Some((edge, token))) = (placed, &args.edge) {
+            let edge = edge.name();
+            self.errors.push(
+                Code::MovePosition,
+                token,
+                format!("`{edge}` moves a statement, and this region is a part of one"),
+                format!("bind it first: `let v = #[eager({edge})] …;`, then use `v`"),
+            );
+        }
+        if let Some(name) = &args.capability
+            && let Some(near) = nearest(&name.to_string(), &["early", "late"])
+            && !free::of_expr(inner).has(&name.to_string())
+        {
+            self.errors.push(
+                Code::UnknownArgument,
+                name,
+                format!("`{name}` would name the capability to read device data, and nothing uses it"),
+                format!("did you mean `{near}`?"),
+            );
+        }
+        let p = crate::krate::private();
+        match placed {
+            Some(attrs::Edge::Early) => quote!(::core::option::Option::Some(#p::BoundaryMove::Early)),
+            Some(attrs::Edge::Late) => quote!(::core::option::Option::Some(#p::BoundaryMove::Late)),
+            None => quote!(::core::option::Option::None),
         }
     }
 
@@ -152,6 +189,18 @@ impl Transform<'_, '_> {
                 );
             }
         }
+        if let Expr::Call(c) = call
+            && let Some(method) = associated(&mut c.func)
+        {
+            *method = super::by_path(method);
+            c.args.push(syn::parse_quote!(#cx));
+            return quote!(#inner);
+        }
+        let args = match call {
+            Expr::Call(c) => &mut c.args,
+            Expr::MethodCall(m) => &mut m.args,
+            _ => return quote!(#inner),
+        };
         match args.first_mut() {
             Some(first) => {
                 let shown = crate::krate::generated_at(first.span());
@@ -200,6 +249,7 @@ impl Transform<'_, '_> {
 /// The name under which a function calls itself, if it does.
 fn calls_itself<'a>(call: &'a Expr, name: &str) -> Option<&'a Ident> {
     let (owner, own) = name.rsplit_once("::").map_or((None, name), |(owner, own)| (Some(owner), own));
+    let owner = owner.map(|o| o.split('<').next().unwrap_or(o));
     match call {
         Expr::Call(c) => {
             let Expr::Path(path) = &*c.func else { return None };
@@ -218,6 +268,19 @@ fn calls_itself<'a>(call: &'a Expr, name: &str) -> Option<&'a Ident> {
             (on_self && owner.is_some() && m.method == own).then_some(&m.method)
         }
         _ => None,
+    }
+}
+
+/// `method` of `Type::method`, or of `<Type>::method`; by convention, types are capitalised and modules are not.
+fn associated(func: &mut Expr) -> Option<&mut Ident> {
+    let Expr::Path(path) = func else { return None };
+    let own = path.qself.as_ref().is_some_and(|q| q.as_token.is_none());
+    let before = path.path.segments.iter().rev().nth(1);
+    let capitalised = before.is_some_and(|s| s.ident.to_string().starts_with(char::is_uppercase));
+    if own || path.qself.is_none() && capitalised {
+        path.path.segments.last_mut().map(|s| &mut s.ident)
+    } else {
+        None
     }
 }
 

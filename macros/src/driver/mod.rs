@@ -17,8 +17,11 @@ mod classify;
 mod control;
 pub(crate) mod free;
 mod misplaced;
+mod moves;
+mod names;
 mod order;
 mod outs;
+mod reorder;
 mod replace;
 mod segment;
 
@@ -34,6 +37,10 @@ pub(crate) struct Context<'a> {
     pub(crate) params: Vec<&'a Ident>,
     /// Those of them that are declared `mut`.
     pub(crate) mutable: Vec<&'a Ident>,
+    /// Those of them that may hold state: references to structs of parameters.
+    pub(crate) holding: Vec<&'a Ident>,
+    /// Those of them that are neither references nor numbers.
+    pub(crate) owned: Vec<&'a Ident>,
 }
 
 /// A driver.
@@ -54,6 +61,11 @@ pub(crate) fn has_boundaries(block: &Block) -> bool {
 /// The identifier of the driver in generated code.
 pub(crate) fn cx() -> Ident {
     Ident::new("__cx", Span::mixed_site())
+}
+
+/// What a method is called beside itself, for calls by a path; see `function::by_path`.
+pub(crate) fn by_path(method: &Ident) -> Ident {
+    quote::format_ident!("{method}_piecewise", span = method.span())
 }
 
 /// Transforms a body.
@@ -90,6 +102,8 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
         fresh: 0,
         misplaced,
         hint: None,
+        meanings: names::asks(block).then(|| names::Names::of(block, context)),
+        edge: None,
     };
     let body = t.block(&block.stmts, Tail::Function, &HashSet::new());
     Driver { body, plan_items: t.plan, host_statement: t.host_statement }
@@ -189,6 +203,10 @@ struct Transform<'a, 'e> {
     misplaced: bool,
     /// The type of the region that is written next, where the user says it.
     hint: Option<syn::Type>,
+    /// What the names of the function may stand for; where regions ask to be moved.
+    meanings: Option<names::Names>,
+    /// Where the region of the statement that is written next was moved.
+    edge: Option<attrs::Edge>,
 }
 
 impl Transform<'_, '_> {

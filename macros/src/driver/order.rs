@@ -62,12 +62,12 @@ impl Transform<'_, '_> {
 }
 
 /// Whether two pieces of code use the same variable or field.
-fn overlap(a: &Uses, b: &Uses) -> bool {
+pub(super) fn overlap(a: &Uses, b: &Uses) -> bool {
     a.0.iter().any(|(name, u)| b.get(name).is_some_and(|v| overlapping(u, v)))
 }
 
 /// The same of two uses of one variable.
-fn overlapping(u: &Use, v: &Use) -> bool {
+pub(super) fn overlapping(u: &Use, v: &Use) -> bool {
     u.whole
         || v.whole
         || u.fields.iter().any(|f| v.fields.iter().any(|g| f.starts_with(g) || g.starts_with(f)))
@@ -138,15 +138,15 @@ fn is_float(expr: &Expr) -> bool {
 
 /// How a statement can leave before what follows it.
 #[derive(Default)]
-struct Check {
+pub(super) struct Check {
     /// By `return`, or by a macro that is there for nothing else.
-    explicit: bool,
+    pub(super) explicit: bool,
     /// By `?` on, or by a panic in, a function that is no operation.
     implicit: bool,
 }
 
 impl Check {
-    fn of(stmt: &Stmt) -> Self {
+    pub(super) fn of(stmt: &Stmt) -> Self {
         let mut check = Self::default();
         if let Stmt::Expr(Expr::Call(c), Some(_)) = stmt {
             check.implicit = !is_operation(&c.func);

@@ -10,6 +10,7 @@ use super::{
     Tail, Transform, attrs, block, classify, cx, free,
     free::{Use, Uses},
     outs::Out,
+    reorder,
     replace::Replace,
 };
 use crate::{
@@ -253,7 +254,7 @@ impl Transform<'_, '_> {
         let result_tail = matches!(tail, Some((_, Tail::Function)));
         // A result that stands before `?` or in a `break`: what the run changes lives on.
         let function_tail = result_tail && out_values.is_empty();
-        let mut shown = out_names.clone();
+        let mut shown: Vec<String> = out_names.iter().cloned().map(reorder::shown).collect();
         if function_tail {
             shown = vec!["the result".to_owned()];
         } else if tail.is_some() {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn driver(item: &str) -> (String, usize, String) {
+pub(super) fn driver(item: &str) -> (String, usize, String) {
     let f: syn::ItemFn = syn::parse_str(item).unwrap();
     let syn::ReturnType::Type(_, ret) = &f.sig.output else { panic!("a return type is needed") };
     let step: syn::Lifetime = syn::parse_quote!('s);
@@ -19,7 +19,22 @@ fn driver(item: &str) -> (String, usize, String) {
             syn::FnArg::Receiver(_) => Some(&this),
         })
         .collect();
-    let context = Context { name: f.sig.ident.to_string(), ret, step: &step, params, mutable: Vec::new() };
+    let holding = f.sig.inputs.iter().filter_map(|a| match a {
+        syn::FnArg::Typed(t) => match &*t.pat {
+            syn::Pat::Ident(p) if !quote!(#t).to_string().contains("Tensor") => Some(&p.ident),
+            _ => None,
+        },
+        syn::FnArg::Receiver(_) => Some(&this),
+    });
+    let context = Context {
+        name: f.sig.ident.to_string(),
+        ret,
+        step: &step,
+        params,
+        mutable: Vec::new(),
+        holding: holding.collect(),
+        owned: Vec::new(),
+    };
     let mut errors = Errors::default();
     let d = expand(&f.block, &context, &mut errors);
     let messages = errors.finish().to_string();
@@ -29,7 +44,7 @@ fn driver(item: &str) -> (String, usize, String) {
 }
 
 /// Without the `Site` expressions, which fill the page.
-fn readable(text: &str) -> String {
+pub(super) fn readable(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("&::graphable::__private::Site {") {
@@ -173,5 +188,28 @@ fn an_assigned_value_of_eager_code_enters_segments_as_one() {
         ));
         assert_eq!(messages, "");
         assert!(body.contains("EagerEntersSegment::enter(&k)"), "{assignment}: {body}");
+    }
+}
+
+#[test]
+fn a_call_by_a_path_takes_the_driver_last() {
+    let call = |path: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>, l: &Layer) -> Result<Tensor<f32>> {{
+                let a = #[piecewise] {path}(l, x)?;
+                ops::neg(&a)
+            }}"
+        ))
+        .0
+    };
+    for (path, twin) in [
+        ("Layer::run", "Layer::run_piecewise(l, x, __cx)"),
+        ("net::Layer::run::<2>", "net::Layer::run_piecewise::<2>(l, x, __cx)"),
+        ("<Layer>::run", "<Layer>::run_piecewise(l, x, __cx)"),
+        ("net::run", "net::run(::graphable::__private::PiecewiseArgument(__cx, l), x)"),
+        ("run", "run(::graphable::__private::PiecewiseArgument(__cx, l), x)"),
+    ] {
+        let body = call(path);
+        assert!(body.contains(twin), "{path}: {body}");
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn check(block: &Block, context: &Context<'_>, errors: &mut Errors) {
 }
 
 /// The first device operation that an expression outside segments and regions makes.
-pub(crate) use ops::{device_call, is_operation};
+pub(crate) use ops::{device_call, gives_tensor, is_operation};
 pub(crate) use scopes::is_tensor_type;
 
 /// Without parentheses and groups.

@@ -23,7 +23,7 @@ pub(super) fn operation(call: &ExprCall) -> Option<&Ident> {
 }
 
 /// Whether `ops::f(…)?` is a tensor.
-pub(super) fn gives_tensor(expr: &Expr) -> bool {
+pub(crate) fn gives_tensor(expr: &Expr) -> bool {
     let Expr::Call(call) = bare(expr) else { return false };
     operation(call).is_some_and(|f| !NO_TENSOR.iter().any(|n| f == n))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     Capability,
     mode::Support,
-    plan::{Plan, PlanItem},
+    plan::{BoundaryMove, Plan, PlanItem},
 };
 
 /// The parts of a function, and which of them become graphs.
@@ -21,7 +21,7 @@ pub struct PlanReport {
     pub function: String,
     /// Its file.
     pub file: String,
-    /// Its parts, in source order.
+    /// Its parts, in the order in which they run.
     pub parts: Vec<PlanPart>,
     /// How many parts become graphs in piecewise mode.
     pub graphable: usize,
@@ -49,6 +49,8 @@ pub struct PlanPart {
     pub live_ins: Vec<String>,
     /// What later code uses of a segment.
     pub live_outs: Vec<String>,
+    /// Where a boundary runs, when that is not where it is written.
+    pub moved: Option<BoundaryMove>,
     /// Why it is no graph in piecewise mode; `None` when it is one.
     pub why_not: Option<String>,
 }
@@ -86,13 +88,14 @@ impl PlanReport {
                     call: String::new(),
                     live_ins: Vec::new(),
                     live_outs: Vec::new(),
+                    moved: None,
                     why_not: None,
                 };
                 match item {
                     PlanItem::Segment { live_ins, live_outs, .. } => {
                         PlanPart { live_ins: list(live_ins), live_outs: list(live_outs), ..part }
                     }
-                    PlanItem::Boundary { call, support, .. } => {
+                    PlanItem::Boundary { call, support, moved, .. } => {
                         if *support == Support::Never {
                             not_full.push(format!(
                                 "line {}: `{call}` is `#[eager]` and supports no capture",
@@ -101,7 +104,7 @@ impl PlanReport {
                         }
                         let why = "it is `#[eager]`: it runs on every call".to_owned();
                         let kind = PartKind::Boundary;
-                        PlanPart { kind, call: (*call).to_owned(), why_not: Some(why), ..part }
+                        PlanPart { kind, call: (*call).to_owned(), moved: *moved, why_not: Some(why), ..part }
                     }
                     PlanItem::Piecewise { call, .. } => {
                         not_full.push(format!(
@@ -138,6 +141,7 @@ impl fmt::Display for PlanReport {
         writeln!(f, "{function} ({file}): {} {word}, {graphable} of them graphs", parts.len())?;
         for part in parts {
             write!(f, "  #{} line {}", part.index, part.first_line)?;
+            part.moved.map_or(Ok(()), |moved| write!(f, ", {moved}"))?;
             match &part.why_not {
                 None => writeln!(f, ": a graph")?,
                 Some(why) => writeln!(f, ": `{}` is no graph: {why}", part.call)?,

@@ -1,7 +1,7 @@
 //! What a runtime shows of itself: the tree, recordings as the device has them, and the report of a plan.
 
 use graphable::{
-    Mode, Param, Plan, PlanItem, Support,
+    BoundaryMove, Mode, Param, Plan, PlanItem, Support,
     inspect::{EdgeKind, NodeKind, OutputPlace, PartKind},
     ops,
 };
@@ -242,8 +242,13 @@ fn a_plan_reports_its_parts_and_why() {
     static LIVE: &[&str] = &["x"];
     const ITEMS: &[PlanItem] = &[
         PlanItem::Segment { site: site!("f"), live_ins: LIVE, live_outs: &["h"] },
-        PlanItem::Boundary { site: site!("f"), call: "attention(&h)", support: Support::Never },
-        PlanItem::Boundary { site: site!("f"), call: "norm(&h)", support: Support::Always },
+        PlanItem::Boundary {
+            site: site!("f"),
+            call: "attention(&h)",
+            support: Support::Never,
+            moved: Some(BoundaryMove::Early),
+        },
+        PlanItem::Boundary { site: site!("f"), call: "norm(&h)", support: Support::Always, moved: None },
         PlanItem::Piecewise { site: site!("f"), call: "layer(&h)" },
         PlanItem::Segment { site: site!("f"), live_ins: &[], live_outs: &[] },
     ];
@@ -277,9 +282,11 @@ fn a_plan_reports_its_parts_and_why() {
     );
     let text = report.to_string();
     assert!(text.starts_with("f (f.rs): 5 parts, 2 of them graphs\n"), "{text}");
-    assert!(text.contains("`norm(&h)` is no graph: it is `#[eager]`"), "{text}");
+    assert!(text.contains(": `norm(&h)` is no graph: it is `#[eager]`"), "{text}");
+    assert!(text.contains(", moved early: `attention(&h)` is no graph"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
     assert_eq!((&json["graphable"], &json["parts"][3]["kind"]), (&2.into(), &"piecewise".into()));
+    assert_eq!((&json["parts"][1]["moved"], json["parts"][2]["moved"].is_null()), (&"early".into(), true));
 
     let whole = Plan { items: &ITEMS[..1], host_statement: None, ..plan };
     assert_eq!(whole.report().not_full, Vec::<String>::new());

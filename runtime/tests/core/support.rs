@@ -133,7 +133,7 @@ pub(crate) fn plan(items: &'static [PlanItem]) -> &'static Plan {
 
 /// A plan with one boundary of that support.
 pub(crate) fn boundary(site: &'static Site, support: Support) -> &'static Plan {
-    plan(vec![PlanItem::Boundary { site, call: "test", support }].leak())
+    plan(vec![PlanItem::Boundary { site, call: "test", support, moved: None }].leak())
 }
 
 /// Inputs of a function, in order.

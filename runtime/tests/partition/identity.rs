@@ -93,3 +93,78 @@ fn one_function_twice_in_a_chain() {
         vec![4.0]
     );
 }
+
+/// Two `impl`s of one generic type: what they leave open is no part of a graph's name, and the rest is.
+#[derive(Params)]
+struct Linear<T: Element> {
+    w: Param<f32>,
+    _open: std::marker::PhantomData<T>,
+}
+
+#[graphable]
+impl Linear<f32> {
+    fn run(&self, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let a = #[eager]
+        attention(x)?;
+        ops::mul(&a, &self.w)
+    }
+}
+
+#[graphable]
+impl Linear<bf16> {
+    fn run(&self, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let a = ops::neg(x)?;
+        let b = #[eager]
+        attention(&a)?;
+        ops::mul(&b, &self.w)
+    }
+}
+
+#[graphable]
+impl<T: Element> Linear<T> {
+    fn open(&self, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let a = #[eager]
+        attention(x)?;
+        ops::scale(&a, 2.0)
+    }
+}
+
+fn linear<T: Element>(rt: &Runtime) -> Linear<T> {
+    Linear { w: Param::new(rt, &[1], &[3.0]).unwrap(), _open: std::marker::PhantomData }
+}
+
+#[test]
+fn impls_of_one_generic_type_have_graphs_of_their_own() {
+    check!(
+        LinearF32RunGraph,
+        |rt| linear::<f32>(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[2.0]).unwrap();
+            let _ = n;
+            g.call(&step, &m, &x)
+        },
+        vec![6.0]
+    );
+    check!(
+        LinearBf16RunGraph,
+        |rt| linear::<bf16>(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[2.0]).unwrap();
+            let _ = n;
+            g.call(&step, &m, &x)
+        },
+        vec![-6.0]
+    );
+    check!(
+        LinearOpenGraph,
+        |rt| linear::<f32>(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[2.0]).unwrap();
+            let _ = n;
+            g.call(&step, &m, &x)
+        },
+        vec![4.0]
+    );
+    assert_eq!(LinearBf16RunGraph::PLAN.function, "Linear<bf16>::run");
+    assert_eq!(LinearOpenGraph::<u32>::PLAN.function, "Linear::open");
+}

@@ -10,6 +10,8 @@ mod corners;
 mod counts;
 #[path = "../common/device.rs"]
 mod device;
+mod edges;
+mod edges_memory;
 mod identity;
 mod jumps;
 mod keys;

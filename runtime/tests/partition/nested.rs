@@ -99,6 +99,46 @@ fn methods() {
     );
 }
 
+/// What a path names: a method with its receiver, an associated function, and both by `Self`.
+#[graphable]
+impl Model {
+    fn embedded(x: &Tensor<f32>, by: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
+        let y = ops::scale(x, n as f32)?;
+        let y = #[eager]
+        attention(&y)?;
+        ops::mul(&y, by)
+    }
+
+    fn by_paths(&self, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let h = #[piecewise]
+        Self::embedded(x, x, 3)?;
+        let h = #[piecewise]
+        Layer::attend(&self.layers[0], &h)?;
+        #[piecewise]
+        <Layer>::attend(&self.layers[1], &h)
+    }
+}
+
+#[graphable]
+fn by_path(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
+    let h = #[piecewise]
+    Model::by_paths(model, x)?;
+    ops::neg(&h)
+}
+
+#[test]
+fn methods_by_path() {
+    check!(
+        ByPathGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            g.call(&step, &x, &m)
+        },
+        vec![-720.0]
+    );
+}
+
 mod inner {
     use graphable::{graphable, prelude::*};
 

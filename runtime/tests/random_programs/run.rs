@@ -121,9 +121,15 @@ fn plan_items(body: &[Stmt], sites: &[&'static Site], items: &mut Vec<PlanItem>)
                 site: sites[block.site],
                 call: "eager",
                 support: if *capturable { Support::Always } else { Support::Never },
+                moved: None,
             }),
             Stmt::Read { site, .. } => {
-                items.push(PlanItem::Boundary { site: sites[*site], call: "read", support: Support::Never });
+                items.push(PlanItem::Boundary {
+                    site: sites[*site],
+                    call: "read",
+                    support: Support::Never,
+                    moved: None,
+                });
             }
             Stmt::Loop { body, .. } => plan_items(body, sites, items),
             Stmt::If { then, other, .. } => {

@@ -63,4 +63,13 @@ impl Model {
             },
         )
     }
+    #[doc(hidden)]
+    #[allow(dead_code, unreachable_pub, clippy::all, clippy::pedantic)]
+    fn forward_piecewise<'s>(
+        &self,
+        h: &Tensor<'s, f32>,
+        __cx: p::Driver<'s>,
+    ) -> Result<Tensor<'s, f32>> {
+        <Model>::forward(self, p::PiecewiseArgument(__cx, h))
+    }
 }

@@ -105,4 +105,25 @@ mod g008 {
     }
 }
 
+mod g009 {
+    use graphable::prelude::*;
+
+    fn look(x: &Tensor<f32>) -> Result<()> {
+        ops::neg(x).map(drop)
+    }
+
+    #[graphable]
+    fn decode(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let a = ops::neg(x)?;
+        // Over the line above, to the beginning of the block.
+        #[eager(early)]
+        look(x)?;
+        let b = ops::exp(&a)?;
+        // Over the computation of the block's value.
+        #[eager(late)]
+        look(&a)?;
+        ops::neg(&b)
+    }
+}
+
 fn main() {}

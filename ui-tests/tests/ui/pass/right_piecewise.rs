@@ -155,4 +155,22 @@ mod g068 {
     }
 }
 
+mod g069 {
+    use graphable::prelude::*;
+
+    #[graphable]
+    fn decode(x: &Tensor<f32>, y: &Tensor<f32>) -> Result<(Tensor<f32>, Tensor<f32>)> {
+        let a = ops::neg(x)?;
+        // Needs nothing of the device work above it: it runs first.
+        let b = #[eager(early)]
+        ops::exp(y)?;
+        let c = ops::add(&a, &b)?;
+        // Nothing below needs it: it runs last.
+        let d = #[eager(late)]
+        ops::exp(&c)?;
+        let e = ops::neg(&c)?;
+        Ok((d, e))
+    }
+}
+
 fn main() {}
