@@ -26,36 +26,60 @@ fn partitioned(x: &Tensor<f32>, one: &Param<f32>) -> Result<Tensor<f32>> {
     Ok(y)
 }
 
+/// The same with segments of two kernels: one kernel alone is not launched as a graph.
+#[graphable]
+fn pairs(x: &Tensor<f32>, one: &Param<f32>) -> Result<Tensor<f32>> {
+    let mut y = ops::add(&ops::neg(x)?, one)?;
+    for _ in 0..32 {
+        let z = #[eager]
+        tiny(&y)?;
+        y = ops::add(&ops::neg(&z)?, one)?;
+    }
+    Ok(y)
+}
+
 const ELEMENTS: usize = 1024;
 /// In one round, which nothing waits in.
 const CALLS: usize = 50;
 
 pub(crate) fn run() -> Result<()> {
     let mut rt = Runtime::new(Device::cuda(0))?;
-    let graph = PartitionedGraph::builder().build(&mut rt)?;
+    let (graph, two) = (PartitionedGraph::builder().build(&mut rt)?, PairsGraph::builder().build(&mut rt)?);
     let one = Param::<f32>::new(&rt, &[ELEMENTS], &[1.0; ELEMENTS])?;
     for _ in 0..4 {
         let step = rt.step()?;
         let x = step.tensor(&[ELEMENTS], &[0.0; ELEMENTS])?;
         graph.call(&step, &x, &one)?;
+        two.call(&step, &x, &one)?;
     }
     let before = rt.stats();
     let step = rt.step()?;
     let x = step.tensor(&[ELEMENTS], &[0.0; ELEMENTS])?;
-    let bare = Bare::new()?;
-    // Round by round in turn: a machine that slows down slows both.
-    let (mut ours, mut theirs) = (Rounds::default(), Rounds::default());
+    let (bare, bare_two) = (Bare::new(1)?, Bare::new(2)?);
+    // Round by round in turn: a machine that slows down slows all.
+    let mut rounds: [Rounds; 4] = Default::default();
     for _ in 0..40 {
-        ours.measure(CALLS, |_| graph.call(&step, &x, &one).map(drop), || step.synchronize())?;
-        theirs.measure(CALLS, |_| bare.launch(), || cuda(bare.stream.synchronize()))?;
+        let wait = || step.synchronize();
+        rounds[0].measure(CALLS, |_| graph.call(&step, &x, &one).map(drop), wait)?;
+        rounds[1].measure(CALLS, |_| bare.launch(), || bare.wait())?;
+        rounds[2].measure(CALLS, |_| two.call(&step, &x, &one).map(drop), wait)?;
+        rounds[3].measure(CALLS, |_| bare_two.launch(), || bare_two.wait())?;
     }
-    let ((host, total), (bare_host, bare_total)) = (ours.medians(), theirs.medians());
+    let [ours, theirs, ours_two, theirs_two] = rounds.map(Rounds::medians);
     let after = step.stats();
     println!(
-        "{{\"figure\":\"partition\",\"host_us\":{host:.2},\"total_us\":{total:.2},\"bare_host_us\":{bare_host:.2},\
-         \"bare_total_us\":{bare_total:.2},\"host_ratio\":{:.3},\"total_ratio\":{:.3},\"recorded_meanwhile\":{}}}",
-        host / bare_host,
-        total / bare_total,
+        "{{\"figure\":\"partition\",\"host_us\":{:.2},\"total_us\":{:.2},\"bare_host_us\":{:.2},\"bare_total_us\":{:.2},\
+         \"host_ratio\":{:.3},\"total_ratio\":{:.3},\"two_kernels_host_us\":{:.2},\"two_kernels_bare_host_us\":{:.2},\
+         \"two_kernels_host_ratio\":{:.3},\"recorded_meanwhile\":{}}}",
+        ours.0,
+        ours.1,
+        theirs.0,
+        theirs.1,
+        ours.0 / theirs.0,
+        ours.1 / theirs.1,
+        ours_two.0,
+        theirs_two.0,
+        ours_two.0 / theirs_two.0,
         after.recordings - before.recordings
     );
     Ok(())
@@ -105,7 +129,8 @@ struct Bare {
 }
 
 impl Bare {
-    fn new() -> Result<Self> {
+    /// Graphs of so many kernels.
+    fn new(kernels: usize) -> Result<Self> {
         let context = cuda(CudaContext::new(0))?;
         // SAFETY: one stream is used, in order.
         unsafe { context.disable_event_tracking() };
@@ -117,7 +142,7 @@ impl Bare {
         for _ in 0..33 {
             let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
             cuda(bare.stream.begin_capture(mode))?;
-            bare.launch_kernel()?;
+            (0..kernels).try_for_each(|_| bare.launch_kernel())?;
             let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
             bare.graphs.extend(cuda(bare.stream.end_capture(flags))?);
         }
@@ -130,6 +155,10 @@ impl Bare {
         let mut launch = self.stream.launch_builder(&self.kernel);
         // SAFETY: both arrays have `ELEMENTS` elements, as many as the launch has threads.
         cuda(unsafe { launch.arg(&self.x).arg(&mut *y).launch(shape) }).map(drop)
+    }
+
+    fn wait(&self) -> Result<()> {
+        cuda(self.stream.synchronize())
     }
 
     fn launch(&self) -> Result<()> {
