@@ -217,7 +217,8 @@ mod tests {
             }
             [at(1), at(2), at(3)]
         };
-        let boundary = |i: usize, support| PlanItem::Boundary { site: &SITES[i], call: "f()", support };
+        let boundary =
+            |i: usize, support| PlanItem::Boundary { site: &SITES[i], call: "f()", support, moved: None };
         let plan = |items: Vec<PlanItem>, host_statement| Plan {
             function: "f",
             file: "f.rs",

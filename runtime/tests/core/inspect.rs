@@ -292,8 +292,12 @@ fn a_plan_reports_its_parts_and_why() {
     assert_eq!(whole.report().not_full, Vec::<String>::new());
     assert!(whole.report().to_string().ends_with("the whole call can be one graph\n"));
 
-    const DECODES: &[PlanItem] =
-        &[PlanItem::Boundary { site: site!("f"), call: "attention(&h)", support: Support::UniformBatch }];
+    const DECODES: &[PlanItem] = &[PlanItem::Boundary {
+        site: site!("f"),
+        call: "attention(&h)",
+        support: Support::UniformBatch,
+        moved: None,
+    }];
     let decodes = Plan { items: DECODES, host_statement: None, ..whole };
     let report = decodes.report();
     assert_eq!((&report.not_full[..], &report.support[..]), (&[][..], "UniformBatch"));
