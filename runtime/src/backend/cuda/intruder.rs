@@ -2,8 +2,9 @@
 //!
 //! In thread-local mode the driver records what any thread launches on a capturing stream. Nobody asked for that
 //! work to run on each replay, so the nodes of the capture are counted around every launch of ours: one too many
-//! is an error. A library's product makes a number of nodes that only it knows; what is launched at that very
-//! moment is not seen.
+//! is an error. A library's product makes a number of nodes that only it knows. What is launched at the very moment of a
+//! launch of ours is not seen, and breaks the driver's own rule: graphs are not locked inside, and two threads that
+//! add to one at once crash it (580.159).
 
 use super::CudaBackend;
 use crate::{Error, Result};

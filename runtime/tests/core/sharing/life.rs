@@ -113,7 +113,12 @@ fn captured_ahead_of_time() {
         |step: &Step<'_>, s: &Synthetic<'_>| call(&graph, step, &s.device(step, 0)?, &counter).map(drop);
     graph.function.capture_all(&mut rt, captures, |_| {}).unwrap();
     let captured = rt.stats();
-    assert_eq!((captured.nodes, captured.executables, plan.count(FaultCall::Instantiate)), (4, 1, 1));
+    assert_eq!(
+        (captured.nodes, captured.executables, plan.count(FaultCall::Instantiate)),
+        (4, 1, 1),
+        "{captured:?} {:?}",
+        rt.take_events()
+    );
     rt.close_capture();
     for (i, n) in [64, 1, 3, 16, 2, 4, 40].into_iter().enumerate() {
         let step = rt.step().unwrap();

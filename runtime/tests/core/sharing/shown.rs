@@ -158,5 +158,5 @@ fn estimates() {
         // A GPU's driver takes memory in pieces, the first time more than the second.
         assert_eq!(expected.executable_bytes, took.executable_bytes, "one executable");
     }
-    assert_eq!(rt.stats().executables, 1);
+    assert_eq!(rt.stats().executables, 1, "{:?} {:?}", rt.stats(), rt.take_events());
 }
