@@ -171,6 +171,10 @@ impl Runtime {
     /// come by a place once, so the layers of a loop share nothing. Two that run in one step all the same are
     /// right, only slower, and part. Graphs are kept in host memory for it.
     ///
+    /// On a GPU the first segment of a call takes host values by a kernel of its own, in sizes from 256 bytes to
+    /// 32 KB, or has none when an input had to be padded in the call that recorded it. Recordings that differ in
+    /// that do not share.
+    ///
     /// An update costs host time, about in proportion to the number of kernels, in every replay that follows one
     /// of another sharer. It is measured: a recording for which updates take longer than `budget` has, or gets,
     /// an executable of its own. `Duration::MAX` is no limit; [`Stats::update_time`] by [`Stats::updates`] is what

@@ -142,7 +142,8 @@ fn hooks_hear_of_it() {
 #[test]
 fn estimates() {
     let (mut rt, _) = sharing();
-    let graph = bucketed(&mut rt, Mode::Full, &[1, 4, 16, 64]);
+    // As in `captured_ahead_of_time`: all of them padded.
+    let graph = bucketed(&mut rt, Mode::Full, &[2, 4, 16, 64]);
     let w = weight(&rt, 3.0);
     let plan = |rt: &mut Runtime| {
         let captures = |step: &Step<'_>, s: &Synthetic<'_>| {
