@@ -39,7 +39,9 @@ impl<'s> Eager<'s> {
     /// The runtime's stream. What you launch there in the region runs in order with the runtime's work.
     ///
     /// Do not keep it for later, nor use it on another thread: CUDA captures by stream, so what reaches it
-    /// while the runtime records a segment becomes part of that recording, silently, and runs at every replay.
+    /// while the runtime records a segment would become part of that recording. It is
+    /// [`Error::ForeignWork`](crate::Error::ForeignWork) instead, unless it comes at the very moment of a launch of the
+    /// runtime's, where the driver itself may crash, or the driver is older than CUDA 12.
     ///
     /// # Errors
     /// [`Error::Config`] on another device than a GPU; [`Error::CapabilityInSegment`].

@@ -110,6 +110,8 @@ struct Armed {
     call: Option<FaultCall>,
     left: u64,
     lost: bool,
+    /// It fails for want of memory.
+    full: bool,
 }
 
 /// When to fail; shared by the test and the backend.
@@ -127,7 +129,14 @@ impl FaultPlan {
     /// The `nth` call from now on (from 0) of that kind, or of any kind, fails. With `lost`, the device
     /// is lost: that call and everything after it fail with [`Error::ContextLost`].
     pub fn arm(&self, call: Option<FaultCall>, nth: u64, lost: bool) {
-        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Armed { call, left: nth, lost });
+        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Armed { call, left: nth, lost, full: false });
+    }
+
+    /// The `nth` call from now on (from 0) of that kind fails with [`Error::OutOfMemory`].
+    pub fn run_out_of_memory(&self, call: FaultCall, nth: u64) {
+        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Armed { call: Some(call), left: nth, lost: false, full: true });
     }
 
     /// Nothing fails any more. Says whether the fault was still to come.
@@ -181,11 +190,14 @@ impl FaultPlan {
             fault.left -= 1;
             return Ok(());
         }
-        let is_lost = fault.lost;
+        let (is_lost, is_full) = (fault.lost, fault.full);
         *armed = None;
         if is_lost {
             self.lost.store(true, Ordering::Relaxed);
             return self.check_lost();
+        }
+        if is_full {
+            return Err(Error::OutOfMemory { device: "faulty".into(), bytes: 0, what: call.name() });
         }
         Err(Error::Device { device: "faulty".into(), call: call.name(), why: "the test said so".into() })
     }

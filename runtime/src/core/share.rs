@@ -10,7 +10,7 @@ use std::{
 
 use super::{Core, run::Run};
 use crate::{
-    Result,
+    Error, Result,
     backend::{Executable, Recording, SharedMemory, Update},
     event::UnsharedReason,
     plan::Site,
@@ -189,7 +189,8 @@ impl Core {
         Ok(())
     }
 
-    /// Updates the executable of node `at` for it; or gives it one of its own, if that was found better.
+    /// Updates the executable of node `at` for it; or gives it one of its own, if that was found better and there is
+    /// memory for it.
     #[cold]
     fn switch(&mut self, at: usize) -> Result<()> {
         let others = self.tree.sharers(at);
@@ -197,14 +198,25 @@ impl Core {
         let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
         let (exec, recording) = (Arc::clone(exec), Arc::clone(&sharing.recording));
         if let Some(why) = sharing.parting.clone().filter(|_| !others.is_empty()) {
-            self.part(site, at, &recording, why)?;
-            // What is left alone has nobody to part from.
-            if let [other] = others[..]
-                && let Some(left) = self.tree.sharing_mut(other)
-            {
-                left.parting = None;
+            match self.part(site, at, &recording, why) {
+                Ok(()) => {
+                    // What is left alone has nobody to part from.
+                    if let [other] = others[..]
+                        && let Some(left) = self.tree.sharing_mut(other)
+                    {
+                        left.parting = None;
+                    }
+                    return Ok(());
+                }
+                // It goes on as it did: slower, and right.
+                Err(error @ Error::OutOfMemory { .. }) => {
+                    tracing::warn!(segment = %site, %error, "no memory for an executable of its own");
+                    if let Some(sharing) = self.tree.sharing_mut(at) {
+                        (sharing.parting, sharing.slow) = (None, 0);
+                    }
+                }
+                Err(error) => return Err(error),
             }
-            return Ok(());
         }
         let cost = match self.update(site, at, &exec, &recording)? {
             Ok(cost) => cost,

@@ -86,8 +86,9 @@ impl Batches {
         self.said.clear();
     }
 
+    /// A capture ahead of time knows what it is for, whatever its closure says, which may be that of serving.
     pub(crate) fn now(&self) -> Option<Said> {
-        self.said.last().map(|(_, said)| *said).or(self.capture)
+        self.capture.or_else(|| self.said.last().map(|(_, said)| *said))
     }
 
     /// Says what a capture ahead of time is for, or that it is over.
@@ -170,7 +171,8 @@ impl<'s> Step<'s> {
     /// # }
     /// ```
     ///
-    /// Scopes nest, and the innermost one counts. A graph whose mode does not depend on the batch looks at
+    /// Scopes nest, and the innermost one counts; in a capture ahead of time none does, since it goes through all
+    /// batches by itself. A graph whose mode does not depend on the batch looks at
     /// [`BatchScope::allow`] alone.
     pub fn batch(&self, batch: BatchDescriptor) -> BatchScope<'s> {
         let batches = &self.rt.batches;

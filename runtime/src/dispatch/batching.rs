@@ -42,9 +42,12 @@ impl Batching {
     }
 
     /// The `#[dims]` symbol that counts sequences. A call for which nobody says what its batch is counts as a
-    /// uniform decode when it has [`query_len`](Self::query_len) tokens for each sequence.
+    /// uniform decode when it has one token a sequence and [`query_len`](Self::query_len) is 1. Longer queries
+    /// cannot be told from sizes: say it by [`Step::batch`](crate::Step::batch), or the batch counts as mixed, for
+    /// the reason [`UnknownBatch`](crate::FallbackReason::UnknownBatch).
     ///
-    /// In one graph of a uniform decode it is padded to as many sequences as the padded tokens make.
+    /// In one graph of a uniform decode it is padded to as many sequences as the padded tokens make; so it needs
+    /// buckets of its own where the tokens have some.
     #[must_use]
     pub fn requests(self, symbol: &'static str) -> Self {
         Self { requests: Some(symbol), ..self }

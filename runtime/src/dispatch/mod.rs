@@ -99,7 +99,9 @@ impl Dispatcher {
         let resolution = capability.resolve(mode, query_len)?;
         let decode_sizes = match &sizes {
             Some(all) if resolution.mode.is_dual() => Some(sizes::for_decodes(all, query_len, max_requests)?),
-            _ => None,
+            // A policy may choose a pair of modes for one call; that there are none is an error then.
+            Some(all) => sizes::for_decodes(all, query_len, max_requests).ok(),
+            None => None,
         };
         Ok(Self {
             function,
@@ -160,6 +162,9 @@ impl Dispatcher {
         allowed: ModeSet,
     ) -> Result<Dispatch> {
         self.check(batch)?;
+        if let (true, Some(all), None) = (r.mode.is_dual(), &self.sizes, &self.decode_sizes) {
+            sizes::for_decodes(all, self.query_len, self.max_requests)?;
+        }
         let (wanted, got) = (r.asked.part(batch.uniform_decode), r.mode.part(batch.uniform_decode));
         let mut why = Vec::new();
         if got.rank() < wanted.rank() {

@@ -5,6 +5,9 @@ use crate::{Error, Mode, Result, Schedule};
 /// The largest size that is captured unless one is given.
 const CEILING: usize = 512;
 
+/// Sizes are made up to here; larger ones are listed.
+const MOST: usize = 1 << 20;
+
 /// How the sizes that batches are captured for are found: listed, or up to a maximum, and never above what a
 /// batch can have.
 ///
@@ -80,6 +83,9 @@ impl BatchSizes {
         }
         if self.max == Some(0) {
             return wrong("a maximum of 0 captures nothing; use `Mode::None` for that".into());
+        }
+        if self.sizes.is_none() && self.max.is_some_and(|max| max.min(self.budget) > MOST) {
+            return wrong(format!("a maximum above {MOST} makes too many sizes; list those that you want"));
         }
         let fits = |n: &usize| *n > 0 && *n <= self.budget && n.is_multiple_of(self.multiple);
         let schedule = match &self.sizes {

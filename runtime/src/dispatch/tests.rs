@@ -276,3 +276,31 @@ fn wrong_batchings_are_explained() {
     }
     assert!(Batching::of("T").requests("R").query_len(2).check("f", &known).is_ok());
 }
+
+/// As a policy does.
+#[test]
+fn a_pair_chosen_for_one_call_has_the_sizes_of_decodes() {
+    let sizes = |sizes: &[usize]| BatchSizes::up_to_budget(8).sizes(sizes.iter().copied());
+    let batching = |list: &[usize]| Batching::of("T").query_len(3).max_requests(2).sizes(sizes(list));
+    let capability = Capability::new(Support::UniformBatch, true, true);
+    let d = Dispatcher::new(Piecewise, capability, &batching(&[1, 4, 8])).unwrap();
+    let r = d.resolve(FullDecodeOnly).unwrap();
+    let got = d.dispatch_in(&r, &BatchDescriptor::decode(6), ModeSet::ALL).unwrap();
+    assert_eq!((got.mode, got.key.map(|k| (k.num_tokens, k.num_reqs))), (Full, Some((6, Some(2)))));
+    // More sequences than a uniform decode may have.
+    let many = Batching::of("T").query_len(3).max_requests(1).sizes(sizes(&[1, 4, 8]));
+    let d = Dispatcher::new(Piecewise, capability, &many).unwrap();
+    let got = d.dispatch_in(&r, &BatchDescriptor::decode(6), ModeSet::ALL).unwrap();
+    assert_eq!((got.mode, got.key), (Nothing, None));
+    // Sizes that hold no decode are fine until one is asked for.
+    let d = Dispatcher::new(Piecewise, capability, &batching(&[1, 2])).unwrap();
+    let error = d.dispatch_in(&r, &BatchDescriptor::decode(6), ModeSet::ALL).unwrap_err();
+    assert!(error.to_string().contains("no multiple of 3 is within the largest size, 2"), "{error}");
+}
+
+#[test]
+fn sizes_that_would_be_too_many() {
+    let sizes = BatchSizes::up_to_budget(1 << 40).max(1 << 40);
+    let error = sizes.schedule(Piecewise, 1).unwrap_err();
+    assert!(error.to_string().contains("list those that you want"), "{error}");
+}

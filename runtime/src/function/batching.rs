@@ -25,6 +25,20 @@ pub(super) fn of_function(spec: &FunctionSpec, options: &mut Options) -> Result<
     {
         batching.tokens = Some(symbol);
     }
+    let has = |symbol: &str| options.schedules.iter().any(|(s, _)| *s == symbol);
+    if let (Some(tokens), Some(requests)) = (batching.tokens, batching.requests)
+        && tokens != requests
+        && has(tokens)
+        && !has(requests)
+    {
+        return Err(Error::Config {
+            what: format!("`batch` of `{}`", spec.name),
+            why: format!(
+                "{tokens} is padded and {requests} is not, so a padded decode would have tokens of no sequence; give \
+                 {requests} buckets, too, with `.bucket(\"{requests}\", ..)`"
+            ),
+        });
+    }
     Ok(batching)
 }
 

@@ -158,10 +158,15 @@ impl Function {
         Ok(())
     }
 
-    /// What the sizes alone say of the batch.
+    /// What the sizes alone say of the batch. With queries of several tokens they tell a mixed batch, and never a
+    /// uniform one: sequences of 1 and 3 tokens make as many as two of 2.
     fn derived(&self, tokens: Option<usize>, requests: Option<usize>) -> Option<BatchDescriptor> {
         let (tokens, requests) = (tokens?, requests?);
-        let decode = requests.checked_mul(self.dispatcher.query_len()) == Some(tokens);
-        Some(if decode { BatchDescriptor::decode(tokens) } else { BatchDescriptor::mixed(tokens) })
+        let query_len = self.dispatcher.query_len();
+        match requests.checked_mul(query_len) == Some(tokens) {
+            false => Some(BatchDescriptor::mixed(tokens)),
+            // Each sequence has a token at least.
+            true => (query_len == 1).then(|| BatchDescriptor::decode(tokens)),
+        }
     }
 }

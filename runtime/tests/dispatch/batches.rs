@@ -201,11 +201,19 @@ fn a_batch_is_derived_from_its_symbols() {
             let rows = last.iter().flat_map(|&i| all[2 * i as usize..][..2].to_vec());
             assert_eq!(step.read(&y).unwrap(), rows.collect::<Vec<_>>());
             let log = support::events(&step);
-            let whole = requests * query_len == tokens;
-            assert_eq!(log.len(), if whole { 1 } else { 3 }, "{tokens} of {requests}: {log:?}");
-            assert!(log[0].starts_with("replayed"), "{log:?}");
+            // Of longer queries the sizes tell an average only.
+            let (whole, unknown) = (requests * query_len == tokens, query_len > 1);
+            let expected = match (whole, unknown) {
+                (true, false) => 1,
+                (true, true) => 4,
+                (false, _) => 3,
+            };
+            assert_eq!(log.len(), expected, "{tokens} of {requests}: {log:?}");
+            let first = if whole && unknown { "fell back" } else { "replayed" };
+            assert!(log[0].starts_with(first) && log[expected - 1].starts_with("replayed"), "{log:?}");
         }
-        assert_eq!((rt.stats().fallbacks, rt.stats().skips), (0, 0));
+        let unknown = if query_len > 1 { 4 } else { 0 };
+        assert_eq!((rt.stats().fallbacks, rt.stats().skips), (unknown, 0));
     }
 }
 

@@ -45,6 +45,10 @@ fn batchings_that_do_not_fit_the_function() {
     );
     let twice = UniformGraph::builder().bucket("T", Schedule::new([4]));
     config(twice.batch(Batching::of("T").sizes(sizes())).build(&mut rt).err(), &["T has buckets, too"]);
+    // Padded tokens without padded sequences would be no uniform decode.
+    let batching = Batching::of("T").requests("R").sizes(sizes());
+    let uneven = LastRowsGraph::builder().mode(Mode::FullDecodeOnly).batch(batching).build(&mut rt).err();
+    config(uneven, &["`batch` of `last_rows`", "T is padded and R is not", ".bucket(\"R\", ..)"]);
     // Sizes that leave nothing are fine where nothing is captured.
     let none = Batching::of("T").sizes(BatchSizes::up_to_budget(8).sizes([]));
     UniformGraph::builder().mode(Mode::None).batch(none.clone()).build(&mut rt).unwrap();

@@ -133,3 +133,30 @@ fn parting_that_fails() {
     }
     assert_eq!((rt.stats().executables, rt.stats().unshared), (2, 1));
 }
+
+/// Parting is for speed: where there is no memory for it, sharing goes on.
+#[test]
+fn no_memory_to_part() {
+    let (mut rt, plan) = sharing();
+    let graph = bucketed(&mut rt, Mode::Full, &[SMALL, LARGE]);
+    let w = weight(&rt, 3.0);
+    for n in [SMALL, SMALL, LARGE, LARGE] {
+        run(&mut rt, &graph, n, 2.0, (&w, 3.0));
+    }
+    let both = |rt: &mut Runtime, s: f32| {
+        let step = rt.step().unwrap();
+        for n in [SMALL, LARGE] {
+            let y = call(&graph, &step, n, s, &w).unwrap();
+            assert_eq!(step.read(&y).unwrap(), expected(n, s, 3.0));
+        }
+    };
+    both(&mut rt, 1.0);
+    plan.run_out_of_memory(FaultCall::Instantiate, 0);
+    both(&mut rt, 2.0);
+    assert!(!plan.disarm(), "it was asked for");
+    assert_eq!((rt.stats().executables, rt.stats().unshared), (1, 0));
+    for s in [3.0, 4.0, 5.0] {
+        both(&mut rt, s);
+    }
+    assert_eq!((rt.stats().executables, rt.stats().unshared), (2, 1), "once there is memory");
+}
