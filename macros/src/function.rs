@@ -229,7 +229,8 @@ fn with_boundaries(
         name: signature.name.clone(),
         ret: &signature.ret,
         step: &signature.step,
-        holding: named(&|p| matches!(p.kind, Kind::Params)),
+        // A struct of tensors may refer to state as well.
+        holding: named(&|p| matches!(p.kind, Kind::Params | Kind::Output)),
         owned: named(&|p| matches!(p.kind, Kind::Key) && types::scalar(&p.ty).is_none()),
         mutable: mutable.collect(),
         params,

@@ -32,6 +32,8 @@ pub(crate) struct Use {
     pub(crate) taken: bool,
     /// The value of a field path is wanted, there or elsewhere.
     pub(crate) parted: bool,
+    /// Named in a call of a macro that may change what it is given.
+    pub(crate) in_macro: bool,
 }
 
 /// All outer names of a piece of code, in order of first use.
@@ -64,6 +66,7 @@ impl Uses {
                 through: false,
                 taken: false,
                 parted: false,
+                in_macro: false,
             };
             self.0.push((name, fresh));
             self.0.len() - 1
@@ -82,6 +85,7 @@ impl Uses {
             mine.through |= u.through;
             mine.taken |= u.taken;
             mine.parted |= u.parted;
+            mine.in_macro |= u.in_macro;
             mine.fields.extend(u.fields.iter().cloned());
         }
     }
@@ -191,7 +195,7 @@ pub(crate) fn field_path(expr: &ExprField) -> Option<(&Ident, Vec<String>)> {
 }
 
 /// The innermost name of a place such as `x.a[i].b`.
-fn place_base(expr: &Expr) -> Option<&Ident> {
+pub(super) fn place_base(expr: &Expr) -> Option<&Ident> {
     match expr {
         Expr::Field(f) => place_base(&f.base),
         Expr::Index(i) => place_base(&i.expr),
@@ -302,13 +306,38 @@ impl Free {
         }
     }
 
-    /// Tokens of a macro call: expressions where they parse, else every identifier counts.
-    fn tokens(&mut self, tokens: &TokenStream) {
+    /// A macro call: expressions where its tokens parse, else every identifier counts.
+    fn call_of(&mut self, mac: &syn::Macro) {
+        const READ: [&str; 19] = [
+            "format",
+            "format_args",
+            "vec",
+            "matches",
+            "print",
+            "println",
+            "eprint",
+            "eprintln",
+            "dbg",
+            "panic",
+            "todo",
+            "unreachable",
+            "unimplemented",
+            "assert",
+            "assert_eq",
+            "assert_ne",
+            "debug_assert",
+            "debug_assert_eq",
+            "debug_assert_ne",
+        ];
+        let reads = mac.path.segments.last().is_some_and(|s| READ.iter().any(|read| s.ident == read));
         let outside = std::mem::take(&mut self.uses);
-        self.tokens_inside(tokens);
+        self.tokens_inside(&mac.tokens);
         // Nothing is replaced inside a macro call, so a field path there needs its base as a whole.
         let mut inside = std::mem::replace(&mut self.uses, outside);
-        inside.0.iter_mut().for_each(|(_, u)| u.whole = true);
+        inside.0.iter_mut().for_each(|(_, u)| {
+            u.whole = true;
+            u.in_macro |= !reads;
+        });
         self.uses.merge(&inside);
     }
 
@@ -378,7 +407,7 @@ impl<'a> Visit<'a> for Free {
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
         match stmt {
             Stmt::Item(_) => {}
-            Stmt::Macro(m) => self.tokens(&m.mac.tokens),
+            Stmt::Macro(m) => self.call_of(&m.mac),
             Stmt::Expr(e, _) => {
                 self.taken(e);
                 self.value(e);
@@ -398,7 +427,7 @@ impl<'a> Visit<'a> for Free {
     }
 
     fn visit_macro(&mut self, mac: &'a syn::Macro) {
-        self.tokens(&mac.tokens);
+        self.call_of(mac);
     }
 
     fn visit_arm(&mut self, arm: &'a syn::Arm) {
@@ -536,7 +565,7 @@ impl<'a> Visit<'a> for Free {
                 c.inputs.iter().for_each(|p| s.bind(bound_always(p)));
                 s.value(&c.body);
             }),
-            Expr::Macro(m) => self.tokens(&m.mac.tokens),
+            Expr::Macro(m) => self.call_of(&m.mac),
             other => visit::visit_expr(self, other),
         }
     }

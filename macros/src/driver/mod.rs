@@ -65,7 +65,7 @@ pub(crate) fn cx() -> Ident {
 
 /// What a method is called beside itself, for calls by a path; see `function::by_path`.
 pub(crate) fn by_path(method: &Ident) -> Ident {
-    quote::format_ident!("{method}_piecewise", span = method.span())
+    quote::format_ident!("__graphable_{method}_piecewise", span = method.span())
 }
 
 /// Transforms a body.

@@ -179,7 +179,11 @@ impl Names {
         }
         for (name, u) in &region.uses.0 {
             let Some(v) = other.uses.get(name) else { continue };
-            let changes = |u: &Use| u.assigned || u.through || u.touched && self.is_mutable(name);
+            let changes = |u: &Use| {
+                let lent = self.is_exclusive(name) && u.by_value;
+                let may = (u.touched || u.in_macro) && (self.is_mutable(name) || self.is_exclusive(name));
+                u.assigned || u.through || lent || may
+            };
             if changes(u) || changes(v) {
                 return Some(Conflict::Changed(u.ident.clone()));
             }

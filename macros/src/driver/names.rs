@@ -24,6 +24,8 @@ pub(super) struct Names {
     owned: HashSet<String>,
     /// Names that are somewhere bound as `mut`.
     mutable: HashSet<String>,
+    /// Names that may be, or hold, a reference to change something by: `let r = &mut pair;`.
+    exclusive: HashSet<String>,
     /// What closures use, by their names.
     closures: HashMap<String, Uses>,
     /// Macros that the function defines: they use names that their calls do not show.
@@ -51,8 +53,11 @@ impl Names {
     /// Adds what `value` says of the names that are bound to it; whether that is new.
     fn grow(&mut self, names: &[String], value: &Expr) -> bool {
         let (roots, owned) = (self.leads_to(value), self.moves(value));
+        let exclusive =
+            lends_to_change(value) || free::of_expr(value).names().any(|name| self.exclusive.contains(name));
         let mut grown = false;
         for name in names {
+            grown |= exclusive && self.exclusive.insert(name.clone());
             grown |= owned && self.owned.insert(name.clone());
             if !roots.is_empty() {
                 let known = self.roots.entry(name.clone()).or_default();
@@ -76,6 +81,11 @@ impl Names {
 
     pub(super) fn is_mutable(&self, name: &str) -> bool {
         self.mutable.contains(name)
+    }
+
+    /// Whether something may be changed by the name, although it is not `mut`.
+    pub(super) fn is_exclusive(&self, name: &str) -> bool {
+        self.exclusive.contains(name)
     }
 
     /// The variables that statements use, with those of the closures that they name.
@@ -177,6 +187,24 @@ fn last(block: &Block) -> Option<&Expr> {
     }
 }
 
+/// Whether an expression borrows something to change it.
+fn lends_to_change(expr: &Expr) -> bool {
+    struct Lends(bool);
+    impl<'a> Visit<'a> for Lends {
+        fn visit_expr_reference(&mut self, e: &'a syn::ExprReference) {
+            self.0 |= e.mutability.is_some();
+            visit::visit_expr_reference(self, e);
+        }
+        fn visit_expr_method_call(&mut self, e: &'a syn::ExprMethodCall) {
+            self.0 |= e.method.to_string().ends_with("_mut");
+            visit::visit_expr_method_call(self, e);
+        }
+    }
+    let mut lends = Lends(false);
+    lends.visit_expr(expr);
+    lends.0
+}
+
 /// Methods that give sizes and the like.
 fn is_number(method: &syn::Ident) -> bool {
     const NUMBERS: [&str; 10] =
@@ -186,9 +214,26 @@ fn is_number(method: &syn::Ident) -> bool {
 
 /// Methods that give a part of their receiver, or another view of it.
 fn hands_on(method: &syn::Ident) -> bool {
-    const HAND_ON: [&str; 14] = [
-        "get", "first", "last", "next", "nth", "find", "as_ref", "as_deref", "ok", "cloned", "copied",
-        "narrow", "reshape", "permute",
+    const HAND_ON: [&str; 19] = [
+        "get",
+        "first",
+        "last",
+        "next",
+        "nth",
+        "find",
+        "as_ref",
+        "as_deref",
+        "ok",
+        "cloned",
+        "copied",
+        "narrow",
+        "reshape",
+        "permute",
+        "context",
+        "with_context",
+        "map_err",
+        "map",
+        "and_then",
     ];
     let name = method.to_string();
     HAND_ON.contains(&name.as_str()) || ["ok_or", "split", "iter"].iter().any(|p| name.starts_with(p))
@@ -221,6 +266,9 @@ impl<'a> Visit<'a> for Bindings<'_> {
         if p.mutability.is_some() {
             self.found.mutable.insert(p.ident.to_string());
         }
+        if p.by_ref.is_some() && p.mutability.is_some() {
+            self.found.exclusive.insert(p.ident.to_string());
+        }
         visit::visit_pat_ident(self, p);
     }
     fn visit_expr_for_loop(&mut self, e: &'a syn::ExprForLoop) {
@@ -236,9 +284,20 @@ impl<'a> Visit<'a> for Bindings<'_> {
         visit::visit_expr_let(self, e);
     }
     fn visit_expr_assign(&mut self, e: &'a syn::ExprAssign) {
-        let assigned = free::of_assigned(&e.left).0.into_iter().filter(|(_, u)| u.assigned);
+        // A place inside a variable, too.
+        let assigned = free::of_assigned(&e.left).0.into_iter();
+        let assigned = assigned.filter(|(_, u)| u.assigned || u.touched || u.through);
         self.list.push((assigned.map(|(name, _)| name).collect(), (*e.right).clone()));
         visit::visit_expr_assign(self, e);
+    }
+    fn visit_expr_method_call(&mut self, e: &'a syn::ExprMethodCall) {
+        // `list.push(&kv.keys)`: what can change may keep what it is given.
+        if let Some(base) = free::place_base(&e.receiver).map(ToString::to_string)
+            && (self.found.mutable.contains(&base) || self.found.exclusive.contains(&base))
+        {
+            self.list.extend(e.args.iter().map(|arg| (vec![base.clone()], arg.clone())));
+        }
+        visit::visit_expr_method_call(self, e);
     }
     fn visit_item(&mut self, item: &'a syn::Item) {
         if let syn::Item::Macro(m) = item {

@@ -216,7 +216,11 @@ impl Transform<'_, '_> {
                 Role::Key => group.push(i),
                 Role::Follows if found.is_some() => group.push(i),
                 Role::Follows => {}
-                _ => conflict = found.or_else(|| names.leaves(other, region)),
+                _ => {
+                    // What goes along may be what a check protects.
+                    let mut parts = group.iter().map(|&g| &parts[g]);
+                    conflict = found.or_else(|| parts.find_map(|part| names.leaves(other, part)));
+                }
             }
         }
         match conflict {

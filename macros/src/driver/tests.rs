@@ -203,9 +203,9 @@ fn a_call_by_a_path_takes_the_driver_last() {
         .0
     };
     for (path, twin) in [
-        ("Layer::run", "Layer::run_piecewise(l, x, __cx)"),
-        ("net::Layer::run::<2>", "net::Layer::run_piecewise::<2>(l, x, __cx)"),
-        ("<Layer>::run", "<Layer>::run_piecewise(l, x, __cx)"),
+        ("Layer::run", "Layer::__graphable_run_piecewise(l, x, __cx)"),
+        ("net::Layer::run::<2>", "net::Layer::__graphable_run_piecewise::<2>(l, x, __cx)"),
+        ("<Layer>::run", "<Layer>::__graphable_run_piecewise(l, x, __cx)"),
         ("net::run", "net::run(::graphable::__private::PiecewiseArgument(__cx, l), x)"),
         ("run", "run(::graphable::__private::PiecewiseArgument(__cx, l), x)"),
     ] {

@@ -217,3 +217,17 @@ fn helpers_are_no_graphs() {
         assert_eq!(errors("", item), [""; 0]);
     }
 }
+
+/// A parameter that borrows may lead to state as well as one that owns.
+#[test]
+fn state_behind_a_borrowing_parameter_keeps_regions_in_place() {
+    refused(
+        "fn f(x: &Tensor<f32>, view: &View<'_>) -> Result<Tensor<f32>> {
+             ops::store(view.keys, x)?;
+             let old = #[eager(early)] ops::load(x.scope(), view.keys)?;
+             ops::add(x, &old)
+         }",
+        "`view` may hold state",
+        "remove `early`",
+    );
+}

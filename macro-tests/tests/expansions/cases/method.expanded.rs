@@ -65,7 +65,7 @@ impl Model {
     }
     #[doc(hidden)]
     #[allow(dead_code, unreachable_pub, clippy::all, clippy::pedantic)]
-    fn forward_piecewise<'s>(
+    fn __graphable_forward_piecewise<'s>(
         &self,
         h: &Tensor<'s, f32>,
         __cx: p::Driver<'s>,

@@ -322,3 +322,53 @@ fn misspelt_edges_are_found() {
     let both = errors("let a = ops::exp(x)?; #[eager(early, late)] g(y)?; ops::neg(&a)");
     assert!(both.contains("[G003] a region goes to one place"), "{both}");
 }
+
+/// What a name leads to, or may be changed by, however it came there.
+#[test]
+fn changes_and_state_that_come_in_by_other_ways() {
+    for body in [
+        "let mut pair = (1usize, 2usize); let r = &mut pair; let a = ops::scale(x, r.1 as f32)?;
+         r.1 = #[eager(early)] three(); ops::scale(&a, r.0 as f32)",
+        "let mut pair = (1usize, 2usize); let r = &mut pair; let a = ops::scale(x, r.1 as f32)?;
+         #[eager(early)] bump(r)?; ops::scale(&a, 1.0)",
+        "let mut n = 1usize; let a = ops::scale(x, n as f32)?; #[eager(early)] { bump!(n); }
+         ops::scale(&a, n as f32)",
+    ] {
+        let messages = errors(body);
+        assert!(messages.contains("[G069]"), "nothing is wrong with {body}: {messages}");
+    }
+    blocked(
+        "let mut slot: (Option<&State<f32>>,) = (None,); slot.0 = Some(&kv.keys); let a = #[eager] ops::exp(x)?;
+         if let Some(keys) = slot.0 { ops::store(keys, &a)?; }
+         let old = #[eager(early)] ops::load(x.scope(), &kv.keys)?; ops::add(&a, &old)",
+        "state",
+    );
+    blocked(
+        "#[host] let all = { let mut v = Vec::new(); v.push(&kv.keys); v }; ops::store(all[0], x)?;
+         let old = #[eager(early)] ops::load(x.scope(), &kv.keys)?; ops::add(x, &old)",
+        "state",
+    );
+    blocked(
+        "#[host] let l = kv.layers.get(0).context(1)?; ops::store(l, x)?;
+         let old = #[eager(early)] ops::load(x.scope(), &kv.layers)?; ops::add(x, &old)",
+        "state",
+    );
+    // Reading macros are no change.
+    assert_eq!(
+        order(
+            "let mut n = 1usize; n += 1; let a = ops::scale(x, n as f32)?;
+               #[eager(early)] eager1(&format!(\"{}\", n))?; ops::scale(&a, n as f32)"
+        ),
+        "1S"
+    );
+}
+
+/// What goes along with a region stays behind the check that protects it.
+#[test]
+fn what_goes_along_is_checked_as_well() {
+    let messages = errors(
+        "let a = ops::neg(x)?; check(&model.sizes, 3)?; let size = model.sizes[3];
+         let b = #[eager(early)] ops::scale(y, size as f32)?; ops::add(&a, &b)",
+    );
+    assert!(messages.contains("[G069]"), "{messages}");
+}
