@@ -190,8 +190,8 @@ impl Tree {
         self.users(&sharing.place, exec).next().unwrap_or(at)
     }
 
-    /// Number of executables, spare ones included, their bytes, and the bytes that they would take besides if each recording had
-    /// its own.
+    /// Number of executables, spare ones included, their bytes, and the bytes that they would take besides if each
+    /// recording had its own.
     pub(crate) fn executables(&self) -> (usize, u64, u64) {
         let spares = &self.shares.spares;
         let mut sum = (spares.len(), spares.iter().map(|s| s.exec.bytes()).sum(), 0);
