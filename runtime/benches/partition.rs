@@ -8,26 +8,16 @@
 use std::time::{Duration, Instant};
 
 use criterion::Criterion;
-use graphable::{graphable, prelude::*};
+use graphable::prelude::*;
+
+#[path = "shared/partitioned.rs"]
+mod partitioned;
+
+use partitioned::PartitionedGraph;
 
 /// Calls in one batch: 65 commands each, and the queue holds 4096.
 const BATCH: u64 = 50;
 const ELEMENTS: usize = 16;
-
-fn tiny<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
-    ops::neg(x)
-}
-
-#[graphable]
-fn partitioned(x: &Tensor<f32>, one: &Param<f32>) -> Result<Tensor<f32>> {
-    let mut y = ops::add(x, one)?;
-    for _ in 0..32 {
-        let z = #[eager]
-        tiny(&y)?;
-        y = ops::add(&z, one)?;
-    }
-    Ok(y)
-}
 
 fn partition(iters: u64) -> Result<Duration> {
     let mut rt = Runtime::new(Device::cpu())?;

@@ -11,6 +11,7 @@ use syn::{
 };
 
 use super::{attrs, classify};
+use crate::lints;
 
 /// How one outer name is used.
 #[derive(Clone)]
@@ -308,28 +309,7 @@ impl Free {
 
     /// A macro call: expressions where its tokens parse, else every identifier counts.
     fn call_of(&mut self, mac: &syn::Macro) {
-        const READ: [&str; 19] = [
-            "format",
-            "format_args",
-            "vec",
-            "matches",
-            "print",
-            "println",
-            "eprint",
-            "eprintln",
-            "dbg",
-            "panic",
-            "todo",
-            "unreachable",
-            "unimplemented",
-            "assert",
-            "assert_eq",
-            "assert_ne",
-            "debug_assert",
-            "debug_assert_eq",
-            "debug_assert_ne",
-        ];
-        let reads = mac.path.segments.last().is_some_and(|s| READ.iter().any(|read| s.ident == read));
+        let reads = lints::macros::only_reads(mac);
         let outside = std::mem::take(&mut self.uses);
         self.tokens_inside(&mac.tokens);
         // Nothing is replaced inside a macro call, so a field path there needs its base as a whole.

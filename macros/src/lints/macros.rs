@@ -4,7 +4,8 @@ use syn::visit::{self, Visit};
 
 use crate::diag::{Code, Errors};
 
-const ALLOWED: [&str; 34] = [
+/// Macros of the standard library that compute with their expressions.
+const COMPUTES: [&str; 14] = [
     "vec",
     "matches",
     "assert",
@@ -15,12 +16,16 @@ const ALLOWED: [&str; 34] = [
     "debug_assert_ne",
     "format",
     "format_args",
-    "concat",
-    "stringify",
     "panic",
     "unreachable",
     "todo",
     "unimplemented",
+];
+
+/// Others that a segment may call.
+const ALLOWED: [&str; 20] = [
+    "concat",
+    "stringify",
     "bail",
     "ensure",
     "anyhow",
@@ -41,10 +46,17 @@ const ALLOWED: [&str; 34] = [
     "const_format",
 ];
 
-const PRINTS: [&str; 13] = [
-    "println", "eprintln", "print", "eprint", "dbg", "info", "debug", "trace", "warn", "error", "write",
-    "writeln", "log",
-];
+/// Those of the standard library that print.
+const STANDARD_PRINTS: [&str; 5] = ["println", "eprintln", "print", "eprint", "dbg"];
+
+/// Those of other crates, or that write where they are told to.
+const PRINTS: [&str; 8] = ["info", "debug", "trace", "warn", "error", "write", "writeln", "log"];
+
+/// Whether a call is known to change none of the variables that it names, but where its expressions say so.
+pub(crate) fn only_reads(mac: &syn::Macro) -> bool {
+    let last = mac.path.segments.last();
+    last.is_some_and(|s| COMPUTES.iter().chain(&STANDARD_PRINTS).any(|name| s.ident == name))
+}
 
 /// Refuses macro calls that a segment must not make: their tokens cannot be judged, or what they do
 /// would happen once and never in a replay.
@@ -66,7 +78,7 @@ fn look<'a>(stmts: impl IntoIterator<Item = &'a syn::Stmt>, any: bool, errors: &
         fn visit_macro(&mut self, mac: &'a syn::Macro) {
             let Some(last) = mac.path.segments.last() else { return };
             let name = last.ident.to_string();
-            if PRINTS.contains(&name.as_str()) {
+            if STANDARD_PRINTS.iter().chain(&PRINTS).any(|p| *p == name) {
                 self.errors.push(
                     Code::Prints,
                     &mac.path,
@@ -75,7 +87,7 @@ fn look<'a>(stmts: impl IntoIterator<Item = &'a syn::Stmt>, any: bool, errors: &
                     ),
                     "move it into an `#[eager] { … }` region, which runs on every call",
                 );
-            } else if !self.any && !ALLOWED.contains(&name.as_str()) {
+            } else if !self.any && !COMPUTES.iter().chain(&ALLOWED).any(|a| *a == name) {
                 self.errors.push(
                     Code::UnknownMacro,
                     &mac.path,

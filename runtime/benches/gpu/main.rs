@@ -10,6 +10,8 @@ use graphable::{Error, Result};
 mod batches;
 mod calls;
 mod partition;
+#[path = "../shared/partitioned.rs"]
+mod partitioned;
 mod small;
 mod timing;
 

@@ -9,24 +9,12 @@ use cudarc::{
 };
 use graphable::{Device, Runtime, graphable, prelude::*};
 
-use crate::timing::Rounds;
+use crate::{
+    partitioned::{PartitionedGraph, tiny},
+    timing::Rounds,
+};
 
-fn tiny<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
-    ops::neg(x)
-}
-
-#[graphable]
-fn partitioned(x: &Tensor<f32>, one: &Param<f32>) -> Result<Tensor<f32>> {
-    let mut y = ops::add(x, one)?;
-    for _ in 0..32 {
-        let z = #[eager]
-        tiny(&y)?;
-        y = ops::add(&z, one)?;
-    }
-    Ok(y)
-}
-
-/// The same with segments of two kernels: one kernel alone is not launched as a graph.
+/// The same with segments of two kernels.
 #[graphable]
 fn pairs(x: &Tensor<f32>, one: &Param<f32>) -> Result<Tensor<f32>> {
     let mut y = ops::add(&ops::neg(x)?, one)?;
