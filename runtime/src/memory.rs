@@ -111,6 +111,11 @@ pub struct MemoryStats {
     pub executable_bytes: u64,
     /// What they would take besides if each recording had its own.
     pub shared_bytes: u64,
+    /// On a GPU: how many kernels of eager operations have a graph of their own, which takes the driver half the
+    /// time to launch. At most 64.
+    pub eager_graphs: usize,
+    /// Their bytes, by how much free memory went down when they were made.
+    pub eager_graph_bytes: u64,
     /// Every graph object with memory, in the order of their making.
     pub functions: Vec<FunctionUsage>,
     /// Every recording, in the order of their making.
@@ -167,8 +172,8 @@ impl Runtime {
         self.core.get_mut().prime(arena, bytes)
     }
 
-    /// Gives back the memory of the arenas that no recording needs, such as what only warm-up used, and that
-    /// of dropped kept values. Returns the number of bytes that the arenas gave back.
+    /// Gives back the memory of the arenas that no recording needs, such as what only warm-up used, that of
+    /// dropped kept values, and that of [`MemoryStats::eager_graphs`]. Returns the number of bytes that the arenas gave back.
     ///
     /// Recordings stay valid: what they use in the pool and the results arena is kept. Memory goes in the
     /// pieces in which it came, so a primed piece stays as long as a part of it is needed. Waits for the work

@@ -241,6 +241,14 @@ impl Backend for FaultyBackend {
         self.inner.device_memory()
     }
 
+    fn eager_graphs(&self) -> (usize, u64) {
+        self.inner.eager_graphs()
+    }
+
+    fn release(&mut self) {
+        self.inner.release();
+    }
+
     fn guard_page(&self) -> u64 {
         self.inner.guard_page()
     }

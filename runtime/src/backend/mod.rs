@@ -138,6 +138,14 @@ pub trait Backend: Send + fmt::Debug {
         Ok(None)
     }
 
+    /// How many graphs of one kernel eager operations are launched as, and their bytes.
+    fn eager_graphs(&self) -> (usize, u64) {
+        (0, 0)
+    }
+
+    /// Lets go of memory that only makes later calls quicker.
+    fn release(&mut self) {}
+
     /// Bytes of unmapped addresses that are wanted around every block of an arena, so that running past a
     /// block faults; 0, which is usual, for none. Blocks then get their memory by
     /// [`commit_block`](Self::commit_block), not by [`commit`](Self::commit).

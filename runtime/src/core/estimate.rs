@@ -100,6 +100,8 @@ impl Core {
         (self.results.high, self.eager.high) = (highs[1], highs[2]);
         let [pool, results, eager] = dry.before.committed;
         let backend = &mut *self.backend;
+        // Those of before come back when they are used.
+        backend.release();
         let trimmed = self
             .pool_zone
             .trim(backend, pool)

@@ -34,6 +34,7 @@ impl Core {
             }
         }
         let backend = &mut *self.backend;
+        backend.release();
         Ok(self.pool_zone.trim(backend, pool)?
             + self.results.trim(backend, results)?
             + self.eager.trim(backend, 0)?)

@@ -62,6 +62,7 @@ impl Core {
             spare_bytes: self.kept.spare_bytes(),
             ..MemoryStats::default()
         };
+        (stats.eager_graphs, stats.eager_graph_bytes) = self.backend.eager_graphs();
         let mut functions: Vec<(u64, FunctionUsage)> = Vec::new();
         for owned in self.owned_memory.iter().filter_map(Weak::upgrade) {
             let bytes = owned.memory.len();

@@ -71,6 +71,12 @@ impl Backend for Listening {
     fn device_memory(&self) -> Result<Option<(u64, u64)>> {
         self.inner.device_memory()
     }
+    fn eager_graphs(&self) -> (usize, u64) {
+        self.inner.eager_graphs()
+    }
+    fn release(&mut self) {
+        self.inner.release();
+    }
     fn guard_page(&self) -> u64 {
         self.inner.guard_page()
     }

@@ -13,9 +13,11 @@ mod arena;
 mod blas;
 mod compile;
 mod driver;
+mod eager;
 mod executable;
 mod fault;
 mod fork;
+mod hot;
 mod interop;
 mod intruder;
 mod kernels;
@@ -35,6 +37,7 @@ use self::{
     arena::ArenaMemory,
     blas::Blas,
     driver::{Context, Function, Graph, Stream},
+    eager::Singles,
     executable::CudaExecutable,
     fault::Faults,
     fork::Fork,
@@ -109,6 +112,8 @@ pub struct CudaBackend {
     after_kernel: bool,
     /// Memory for a kernel's parameter, used again.
     params: Vec<u8>,
+    /// Graphs that eager kernels are launched as.
+    singles: Singles,
     /// The library for matrix products; opened by the first product. `None` inside: it is missing.
     blas: Option<Option<Blas>>,
 }
@@ -139,6 +144,7 @@ impl CudaBackend {
         Ok(Self {
             shared,
             faults,
+            singles: Singles::new(&options),
             options,
             arenas: Vec::new(),
             functions: FxHashMap::default(),
@@ -167,6 +173,12 @@ impl CudaBackend {
             call,
             why: "no capture is under way".into(),
         })
+    }
+
+    /// Waits, and gives back what nothing needs: for another try after the device was full.
+    fn reclaim(&mut self) -> Result<()> {
+        self.release();
+        self.shared.reclaim()
     }
 
     pub(crate) fn stream(&self) -> &Stream {
@@ -280,10 +292,10 @@ impl Submit for CudaBackend {
 
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
         let function = self.function(kernel, grid.shared)?;
-        self.watched(true, |backend| {
-            let overlap = backend.capture.is_none() && std::mem::replace(&mut backend.after_kernel, true);
-            backend.shared.stream.launch(function, grid, params, overlap)
-        })
+        if self.capture.is_none() {
+            return self.launch_eagerly(function, grid, params);
+        }
+        self.watched(true, |backend| backend.shared.stream.launch(function, grid, params, false))
     }
 
     fn faults(&self) -> FaultSink {
@@ -309,13 +321,13 @@ impl Backend for CudaBackend {
 
     fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
         self.shared.context.bind()?;
-        let Some(memory) = self.arenas.get(arena.index) else {
+        let Some(memory) = self.arenas.get(arena.index).cloned() else {
             return Err(self.failed("commit", "the arena is of another device".into()));
         };
         let (before, now) = match memory.commit(bytes) {
             // Not in a capture: nothing may be waited for.
             Err(Error::OutOfMemory { .. }) if self.capture.is_none() => {
-                self.shared.reclaim()?;
+                self.reclaim()?;
                 memory.commit(bytes)?
             }
             other => other?,
@@ -334,6 +346,14 @@ impl Backend for CudaBackend {
         // Memory is unmapped at once: nothing of this stream, the only one that uses it, may run on it.
         self.shared.stream.synchronize()?;
         memory.uncommit(bytes)
+    }
+
+    fn eager_graphs(&self) -> (usize, u64) {
+        self.singles.usage()
+    }
+
+    fn release(&mut self) {
+        self.singles.release(&self.shared);
     }
 
     fn device_memory(&self) -> Result<Option<(u64, u64)>> {
@@ -364,7 +384,7 @@ impl Backend for CudaBackend {
         let what = "parameters or state";
         let addr = match self.shared.pool.alloc(&self.shared.stream, bytes.max(1), what) {
             Err(Error::OutOfMemory { .. }) => {
-                self.shared.reclaim()?;
+                self.reclaim()?;
                 self.shared.pool.alloc(&self.shared.stream, bytes.max(1), what)?
             }
             other => other?,
@@ -547,6 +567,7 @@ impl Backend for CudaBackend {
 impl Drop for CudaBackend {
     fn drop(&mut self) {
         self.abort_capture();
+        self.release();
         self.shared.close();
     }
 }

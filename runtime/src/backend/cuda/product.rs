@@ -86,6 +86,7 @@ impl CudaBackend {
         let props = self.shared.context.props();
         let largest = largest.max(kernels::product_scratch(props, inputs, output)).max(256);
         let scratch = self.shared.pool.alloc(&self.shared.stream, largest, "measuring products");
+        self.singles.paused = true;
         let tuned = scratch.and_then(|scratch| {
             let tuned = blas.tune(plan, inputs, output, &mut |blas, candidate| {
                 self.time(blas, candidate, inputs, output, scratch)
@@ -93,6 +94,7 @@ impl CudaBackend {
             // Freed in stream order, behind the last candidate.
             self.shared.pool.free(&self.shared.stream, scratch).and(tuned)
         });
+        self.singles.paused = false;
         self.blas = Some(Some(blas));
         match tuned {
             Ok(tuned) => Ok(tuned),

@@ -153,17 +153,16 @@ impl CudaBackend {
     }
 
     /// Makes the graph ready to run; also tells how many bytes of the device that took.
-    pub(super) fn make_executable(&self, graph: &Graph) -> Result<(Exec, u64)> {
-        let context = &self.shared.context;
-        let (before, _) = context.memory()?;
+    pub(super) fn make_executable(&mut self, graph: &Graph) -> Result<(Exec, u64)> {
+        let (before, _) = self.shared.context.memory()?;
         let exec = match graph.instantiate(&self.shared.stream) {
             Err(Error::OutOfMemory { .. }) => {
-                self.shared.reclaim()?;
+                self.reclaim()?;
                 graph.instantiate(&self.shared.stream)?
             }
             other => other?,
         };
-        let (after, _) = context.memory()?;
+        let (after, _) = self.shared.context.memory()?;
         Ok((exec, before.saturating_sub(after)))
     }
 }

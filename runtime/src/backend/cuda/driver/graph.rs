@@ -37,6 +37,10 @@ unsafe impl Send for KernelNode {}
 unsafe impl Sync for KernelNode {}
 
 impl KernelNode {
+    pub(super) fn new(node: Handle, params: CUkernelNode) -> Self {
+        Self { node, params }
+    }
+
     /// This node with the launch of the one in its place of another graph. An executable knows its nodes by the
     /// graph that it was made from, whatever it was updated to since.
     pub(crate) fn launching(&self, other: &Self) -> Self {

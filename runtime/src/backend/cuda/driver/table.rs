@@ -29,6 +29,8 @@ macro_rules! table {
             pub(super) waits: Option<Waits>,
             /// Since CUDA 12.0.
             pub(super) updates: Option<Updates>,
+            /// Since CUDA 12.0.
+            pub(super) building: Option<Building>,
             /// Keeps the functions loaded.
             _library: Library,
         }
@@ -48,6 +50,7 @@ macro_rules! table {
                     reading: Reading::new(&library),
                     waits: Waits::new(&library),
                     updates: Updates::new(&library),
+                    building: Building::new(&library),
                     _library: library,
                 })
             }
@@ -221,6 +224,28 @@ impl Updates {
         // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
         let attribute = unsafe { library.get::<GetAttribute>(b"cuGraphKernelNodeGetAttribute\0") };
         Some(Self { update: *update.ok()?, attribute: *attribute.ok()? })
+    }
+}
+
+type CreateGraph = unsafe extern "C" fn(*mut Handle, c_uint) -> CUresult;
+type AddKernel =
+    unsafe extern "C" fn(*mut Handle, Handle, *const Handle, usize, *const CUkernelNode) -> CUresult;
+
+/// Graphs that are not captured.
+#[derive(Debug)]
+pub(super) struct Building {
+    pub(super) create: CreateGraph,
+    pub(super) add_kernel: AddKernel,
+}
+
+impl Building {
+    /// `None` with a driver that lacks one of them.
+    fn new(library: &Library) -> Option<Self> {
+        // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
+        let create = unsafe { library.get::<CreateGraph>(b"cuGraphCreate\0") };
+        // SAFETY: the driver's function of this name, with the signature that its version suffix fixes.
+        let add_kernel = unsafe { library.get::<AddKernel>(b"cuGraphAddKernelNode_v2\0") };
+        Some(Self { create: *create.ok()?, add_kernel: *add_kernel.ok()? })
     }
 }
 

@@ -162,7 +162,7 @@ impl Kernel {
 }
 
 /// How many blocks of how many threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Grid {
     /// Blocks along x, y, z.
     pub(crate) blocks: [u32; 3],

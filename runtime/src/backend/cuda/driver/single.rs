@@ -1,0 +1,73 @@
+//! Graphs of one kernel, whose parameter is replaced before each launch.
+//!
+//! The driver takes about half the time for such a launch that it takes for one of the kernel, as long as only
+//! the parameter changes; with another grid it takes longer (`benches/gpu/launches.cu` measures both).
+
+use std::ffi::c_void;
+
+use super::{Exec, Function, Graph, KernelNode, Stream, types::CUkernelNode};
+use crate::{Result, backend::cuda::kernels::Grid};
+
+/// A kernel with its grid, ready to be launched with any parameter.
+#[derive(Debug)]
+pub(crate) struct Single {
+    // Before the graph: it knows its node by it.
+    exec: Exec,
+    graph: Graph,
+    node: KernelNode,
+}
+
+impl Single {
+    /// Makes one; `params` is a parameter of the right size, for instance. `None` where the driver cannot.
+    ///
+    /// # Errors
+    /// As [`Context::check`](super::Context::check); [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(crate) fn new(
+        stream: &Stream,
+        function: Function,
+        grid: Grid,
+        params: &[u8],
+    ) -> Result<Option<Self>> {
+        let context = stream.context();
+        let Some(api) = &context.table.building else { return Ok(None) };
+        context.bind()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: one handle is written.
+        let code = unsafe { (api.create)(&mut raw, 0) };
+        context.check("cuGraphCreate", code)?;
+        let graph = Graph::adopt(context, raw);
+        let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
+        let launch = CUkernelNode {
+            function: function.raw(),
+            grid: grid.blocks,
+            block: [grid.threads, 1, 1],
+            shared: grid.shared,
+            params: list.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+            kernel: std::ptr::null_mut(),
+            // The bound one.
+            context: std::ptr::null_mut(),
+        };
+        let mut node = std::ptr::null_mut();
+        // SAFETY: the graph is ours and has no other node; the kernel takes one parameter of this size, which is
+        // copied during the call, as the description is; one handle is written.
+        let code = unsafe { (api.add_kernel)(&mut node, graph.raw(), std::ptr::null(), 0, &launch) };
+        context.check("cuGraphAddKernelNode", code)?;
+        let exec = graph.instantiate(stream)?;
+        Ok(Some(Self { exec, node: KernelNode::new(node, launch), graph }))
+    }
+
+    /// Launches it with a parameter; launches before keep theirs.
+    ///
+    /// # Errors
+    /// As [`Context::check`](super::Context::check).
+    pub(crate) fn launch(&self, stream: &Stream, params: &[u8]) -> Result<()> {
+        self.exec.set_params(&self.node, params)?;
+        self.exec.launch(stream)
+    }
+
+    /// What must live until its launches have ended.
+    pub(crate) fn into_parts(self) -> (Exec, Graph) {
+        (self.exec, self.graph)
+    }
+}
