@@ -111,8 +111,8 @@ pub struct MemoryStats {
     pub executable_bytes: u64,
     /// What they would take besides if each recording had its own.
     pub shared_bytes: u64,
-    /// On a GPU: how many kernels of eager operations have a graph of their own, which takes the driver half the
-    /// time to launch. At most 64.
+    /// On a GPU: how many kernels of eager operations have a graph of their own, which between two other graphs
+    /// takes the driver half the time to launch. At most 64.
     pub eager_graphs: usize,
     /// Their bytes, by how much free memory went down when they were made.
     pub eager_graph_bytes: u64,

@@ -90,10 +90,18 @@ fn an_estimate_is_near_what_captures_take() {
             (expected.pool_bytes, expected.result_bytes, expected.static_bytes),
             (took.pool_bytes, took.result_bytes, took.static_bytes)
         );
-        let error = expected.error(&took);
-        assert!((-0.01..0.25).contains(&error), "mode {mode}: {expected:?} is {error} off {took:?}");
-        // A driver takes memory for executables in steps: small ones may need none.
+        // A driver takes memory for executables in steps: small ones may need none, or the next step.
         let small = crate::device::gpu().is_some();
+        let step = if small { 2 << 20 } else { 0 };
+        let by = took.executable_bytes.abs_diff(expected.executable_bytes);
+        assert!(by <= took.executable_bytes / 4 + step, "mode {mode}: {expected:?}, {took:?}");
+        let smooth = |memory: CaptureMemory| {
+            let mut rest = memory;
+            rest.executable_bytes *= u64::from(!small);
+            rest
+        };
+        let error = smooth(expected).error(&smooth(took));
+        assert!((-0.01..0.25).contains(&error), "mode {mode}: {expected:?} is {error} off {took:?}");
         assert!(took.pool_bytes >= 512 * 64 * 4 && (took.executable_bytes > 0 || small), "{took:?}");
         // All is recorded now: nothing more to take.
         let again = rt.measure_memory(plan).unwrap();

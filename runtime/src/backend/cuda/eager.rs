@@ -1,10 +1,14 @@
 //! Launches outside captures.
 //!
-//! A kernel that is launched again and again with one grid gets a graph of its own, whose parameter is replaced
-//! for each launch: the driver takes half the time for it (see [`Single`]). Such a graph takes some 110 KB of the
-//! device (CUDA 13.0, H200), so there is a bounded number of them.
+//! Between two graphs, the driver takes half the time for a graph of one kernel, its parameter replaced, that it
+//! takes for the kernel (see [`Single`]). Beside other kernels it is the other way round: there the device brings
+//! up each while the one before ends, which it does not across graphs. So a kernel that was alone between graphs
+//! the last times gets a graph of its own. One takes some 110 KB of the device (CUDA 13.0, H200): their number is
+//! bounded.
 
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::{
     CudaBackend, CudaOptions,
@@ -22,10 +26,22 @@ struct Ready {
     bytes: u64,
 }
 
+/// A kernel and how it is launched.
+type Key = (Function, Grid);
+
+/// Times in a row that a kernel was alone before it is expected to be.
+const SURE: u8 = 2;
+/// Kernels of which that is remembered.
+const REMEMBERED: usize = 1024;
+
 /// The graphs of one backend.
 #[derive(Debug)]
 pub(super) struct Singles {
-    hot: Hot<(Function, Grid), Ready>,
+    hot: Hot<Key, Ready>,
+    /// How often in a row a kernel was the only one between two graphs.
+    alone: FxHashMap<Key, u8>,
+    /// The kernel that came behind a graph, as long as nothing came behind it.
+    first: Option<Key>,
     /// Off while products are measured: there each kernel is launched as in a segment.
     pub(super) paused: bool,
 }
@@ -34,11 +50,35 @@ impl Singles {
     pub(super) fn new(options: &CudaOptions) -> Self {
         let limits = if options.test_mode {
             // Few, soon, and often given up.
-            Limits { after: 1, kept: 8, known: 64, idle: 64 }
+            Limits { after: 0, kept: 8, known: 64, idle: 64 }
         } else {
             Limits { after: 8, kept: 64, known: 1024, idle: 8192 }
         };
-        Self { hot: Hot::new(limits), paused: false }
+        Self { hot: Hot::new(limits), alone: FxHashMap::default(), first: None, paused: false }
+    }
+
+    /// A kernel comes behind a graph: whether it is expected to be alone.
+    fn begin(&mut self, key: Key) -> bool {
+        self.first = Some(key);
+        self.alone.get(&key).is_some_and(|&times| times >= SURE)
+    }
+
+    /// Another kernel comes: whether the one before was the first.
+    fn follow(&mut self) -> bool {
+        let Some(first) = self.first.take() else { return false };
+        self.alone.remove(&first);
+        true
+    }
+
+    /// A graph comes.
+    pub(super) fn end(&mut self) {
+        let Some(first) = self.first.take() else { return };
+        if self.alone.len() >= REMEMBERED && !self.alone.contains_key(&first) {
+            // Learnt anew.
+            self.alone.clear();
+        }
+        let times = self.alone.entry(first).or_default();
+        *times = SURE.min(*times + 1);
     }
 
     /// How many there are, and their bytes.
@@ -74,44 +114,48 @@ impl CudaBackend {
     /// # Errors
     /// What the driver says.
     pub(super) fn launch_eagerly(&mut self, function: Function, grid: Grid, params: &[u8]) -> Result<()> {
-        let shared = &self.shared;
         let key = (function, grid);
-        let counted = if self.singles.paused { Use::Plain } else { self.singles.hot.count(key) };
-        let made = match counted {
-            Use::Plain => None,
-            Use::Made(at) => Some(at),
-            Use::Make => match Ready::new(shared, function, grid, params) {
+        let single = if self.singles.paused || self.singles.follow() || self.after_kernel {
+            None
+        } else if self.singles.begin(key) {
+            self.single(key, params)?
+        } else {
+            None
+        };
+        match single {
+            Some(at) => self.singles.hot.get(at).single.launch(&self.shared.stream, params),
+            None => {
+                let overlap = std::mem::replace(&mut self.after_kernel, true);
+                self.shared.stream.launch(function, grid, params, overlap)
+            }
+        }
+    }
+
+    /// The graph of a kernel, made if it is time; `None` without one.
+    fn single(&mut self, key: Key, params: &[u8]) -> Result<Option<usize>> {
+        let (hot, shared) = (&mut self.singles.hot, &self.shared);
+        match hot.count(key) {
+            Use::Plain => Ok(None),
+            Use::Made(at) => Ok(Some(at)),
+            Use::Make => match Ready::new(shared, key.0, key.1, params) {
                 Ok(Some(ready)) => {
-                    if let Some(gone) = self.singles.hot.put(key, ready) {
+                    if let Some(gone) = hot.put(key, ready) {
                         gone.retire(shared);
                     }
-                    match self.singles.hot.count(key) {
-                        Use::Made(at) => Some(at),
-                        _ => None,
-                    }
+                    Ok(hot.find(key))
                 }
                 Ok(None) => {
-                    self.singles.hot.refuse(key);
-                    None
+                    hot.refuse(key);
+                    Ok(None)
                 }
-                Err(lost @ Error::ContextLost { .. }) => return Err(lost),
+                Err(lost @ Error::ContextLost { .. }) => Err(lost),
                 Err(error) => {
                     // Launching the kernel needs none of it.
                     tracing::debug!(%error, "an eager operation gets no graph of its own");
-                    self.singles.hot.refuse(key);
-                    None
+                    hot.refuse(key);
+                    Ok(None)
                 }
             },
-        };
-        match made {
-            Some(at) => {
-                self.after_kernel = false;
-                self.singles.hot.get(at).single.launch(&shared.stream, params)
-            }
-            None => {
-                let overlap = std::mem::replace(&mut self.after_kernel, true);
-                shared.stream.launch(function, grid, params, overlap)
-            }
         }
     }
 }

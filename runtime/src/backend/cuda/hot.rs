@@ -84,6 +84,14 @@ impl<K: Copy + Eq + Hash, T> Hot<K, T> {
         }
     }
 
+    /// Where what was made for `key` is, if it is kept.
+    pub(super) fn find(&self, key: K) -> Option<usize> {
+        match self.states.get(&key) {
+            Some(State::Made(at)) => Some(*at),
+            _ => None,
+        }
+    }
+
     /// What was made.
     pub(super) fn get(&self, at: usize) -> &T {
         &self.things[at].thing
@@ -158,6 +166,7 @@ mod tests {
         assert_eq!(heat(&mut hot, 'a', 1), None);
         assert_eq!(heat(&mut hot, 'b', 2), None);
         assert_eq!((hot.count('a'), hot.count('b')), (Use::Made(0), Use::Made(1)));
+        assert_eq!((hot.find('b'), hot.find('c')), (Some(1), None));
         assert_eq!((*hot.get(0), *hot.get(1)), (1, 2));
         assert_eq!(hot.iter().copied().collect::<Vec<_>>(), [1, 2]);
     }

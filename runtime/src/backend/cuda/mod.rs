@@ -526,6 +526,7 @@ impl Backend for CudaBackend {
         self.outside_capture("replay")?;
         self.faults.reset()?;
         self.after_kernel = false;
+        self.singles.end();
         let exec = self.own_executable("replay", exec)?;
         let large = self.large_params.unwrap_or(false);
         let mut params = std::mem::take(&mut self.params);

@@ -28,6 +28,8 @@ use rustc_hash::FxHashMap;
 use super::{Props, kernels};
 use crate::{Error, Result, backend::View};
 
+#[cfg(test)]
+mod accuracy;
 mod cache;
 mod calls;
 mod key;

@@ -98,6 +98,23 @@ fn a_bias_is_one_contiguous_row() {
 }
 
 #[test]
+fn a_bias_in_16_bits_is_the_librarys_where_rows_are_aligned() {
+    let of = |k: usize, n: usize, bias: u64, dtype: DType| {
+        let (inputs, y) = linear(4, k, n);
+        let [x, w, b, y] =
+            [inputs[0], inputs[1], view(bias, &[4, n], &[0, 1]), y].map(|view| View { dtype, ..view });
+        key(&[x, w, b], y).is_some()
+    };
+    assert!(of(8, 16, 0x4000, DType::F16) && of(8, 16, 0x4010, DType::Bf16));
+    assert!(
+        !of(8, 12, 0x4000, DType::Bf16) && !of(12, 8, 0x4000, DType::F16) && !of(8, 16, 0x4008, DType::Bf16)
+    );
+    assert!(of(5, 6, 0x4004, DType::F32));
+    let (inputs, y) = linear(4, 5, 6);
+    assert!(key(&inputs, y).is_some(), "without a bias there is one rounding");
+}
+
+#[test]
 fn alignment_is_part_of_the_key_in_classes() {
     let (inputs, y) = linear(4, 8, 16);
     let at = |addr: u64| key(&[View { addr, ..inputs[0] }, inputs[1]], y).unwrap();
