@@ -96,9 +96,6 @@ impl Drop for Direct<'_> {
     }
 }
 
-/// How often a capture is tried again that was spoilt from outside.
-const RETRIES: u32 = 8;
-
 /// Ends a body that failed or panicked.
 struct Aborting<'s> {
     rt: &'s Runtime,
@@ -122,7 +119,7 @@ impl Runtime {
         site: &'static Site,
         identity: Identity,
         write: impl Fn(&mut KeyWriter),
-        body: impl FnMut() -> Result<O, E>,
+        body: impl FnOnce() -> Result<O, E>,
     ) -> Result<O, E>
     where
         O: LiveOut<'s>,
@@ -179,37 +176,17 @@ impl Runtime {
         identity: Identity,
         key: &mut KeyWriter,
         write: impl Fn(&mut KeyWriter),
-        mut body: impl FnMut() -> Result<O, E>,
+        body: impl FnOnce() -> Result<O, E>,
     ) -> Result<O, E>
     where
         O: LiveOut<'s>,
         E: From<Error>,
     {
-        let mut kind = kind;
-        for tries in 0.. {
-            self.collect(key, &write);
-            let begun = self.core.borrow_mut().begin_run(kind, site, identity, key);
-            let ran = begun.is_ok();
-            let done = begun.map_err(E::from).and_then(|()| {
-                let (out, encoder) = self.guarded(&mut body)?;
-                self.core.borrow_mut().finish_run(key, &encoder)?;
-                Ok(out)
-            });
-            // A driver consumes its inputs, so full mode's body runs once; the next call records.
-            let once = ran && !matches!(identity, Identity::Segment(_));
-            let again = kind == RunKind::Record && !once;
-            let mut core = self.core.borrow_mut();
-            if done.is_ok() || !again || !core.backend.capture_was_spoilt() {
-                return done;
-            }
-            core.log.spoilt(site);
-            if tries == RETRIES {
-                // Somebody disturbs all the time: the call goes on without a graph, and the next one tries.
-                core.fall_back_spoilt(site)?;
-                kind = RunKind::Eager;
-            }
-        }
-        unreachable!("the loop returns")
+        self.collect(key, write);
+        self.core.borrow_mut().begin_run(kind, site, identity, key)?;
+        let (out, encoder) = self.guarded(body)?;
+        self.core.borrow_mut().finish_run(key, &encoder)?;
+        Ok(out)
     }
 
     fn audit<'s, O, E>(

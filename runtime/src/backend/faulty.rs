@@ -1,8 +1,11 @@
 //! A backend that fails on command, around any other: for tests of what happens then.
 
-use std::sync::{
-    Arc, Mutex, PoisonError, Weak,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use super::{
@@ -121,6 +124,7 @@ pub struct FaultPlan {
     counts: [AtomicU64; FaultCall::ALL.len()],
     lost: AtomicBool,
     refuses_updates: AtomicBool,
+    spoils: Mutex<VecDeque<Option<u64>>>,
     memory: Mutex<Vec<Weak<dyn Memory>>>,
     executables: Mutex<Vec<Weak<dyn Executable>>>,
 }
@@ -149,6 +153,13 @@ impl FaultPlan {
         self.refuses_updates.store(on, Ordering::Relaxed);
     }
 
+    /// The next captures are spoilt, as another thread of the process may do: each after so many things were put
+    /// into it, or, with `None`, before it has begun. What comes then fails, until the capture is abandoned or
+    /// ended.
+    pub fn spoil_captures(&self, after: impl IntoIterator<Item = Option<u64>>) {
+        self.spoils.lock().unwrap_or_else(PoisonError::into_inner).extend(after);
+    }
+
     /// How often a call was made.
     pub fn count(&self, call: FaultCall) -> u64 {
         self.counts[call as usize].load(Ordering::Relaxed)
@@ -168,6 +179,10 @@ impl FaultPlan {
         let mut executables = self.executables.lock().unwrap_or_else(PoisonError::into_inner);
         executables.retain(|weak| weak.strong_count() > 0);
         executables.len()
+    }
+
+    fn next_spoil(&self) -> Option<Option<u64>> {
+        self.spoils.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
     fn note_executable(&self, exec: &Arc<dyn Executable>) {
@@ -208,12 +223,48 @@ impl FaultPlan {
 pub struct FaultyBackend {
     inner: Box<dyn Backend>,
     plan: Arc<FaultPlan>,
+    /// How many more things the capture under way takes before it is spoilt, if it will be.
+    takes: Option<u64>,
+    /// It was, or the last one was if there is none.
+    spoilt: bool,
 }
 
 impl FaultyBackend {
     /// Wraps `inner`.
     pub fn new(inner: Box<dyn Backend>, plan: Arc<FaultPlan>) -> Self {
-        Self { inner, plan }
+        Self { inner, plan, takes: None, spoilt: false }
+    }
+
+    /// Something goes into the capture under way, if there is one.
+    fn put_in(&mut self) -> Result<()> {
+        match &mut self.takes {
+            Some(0) => self.is_spoilt(),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn is_spoilt(&mut self) -> Result<()> {
+        self.spoilt = true;
+        Err(Error::Device {
+            device: "faulty".into(),
+            call: "capture",
+            why: "another thread spoilt it".into(),
+        })
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let fault = match self.takes.take() {
+            Some(0) => self.is_spoilt(),
+            _ => self.plan.pass(FaultCall::EndCapture),
+        };
+        if fault.is_err() {
+            self.inner.abort_capture();
+        }
+        fault
     }
 }
 
@@ -272,6 +323,7 @@ impl Backend for FaultyBackend {
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         self.plan.pass(if matches!(launch.op, Op::Copy) { FaultCall::Copy } else { FaultCall::Launch })?;
+        self.put_in()?;
         self.inner.launch(launch)
     }
 
@@ -288,14 +340,17 @@ impl Backend for FaultyBackend {
 
     fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
         self.plan.pass(FaultCall::BeginCapture)?;
-        self.inner.begin_capture(host)
+        self.spoilt = false;
+        match self.plan.next_spoil() {
+            Some(None) => return self.is_spoilt(),
+            Some(after) => self.takes = after,
+            None => {}
+        }
+        self.inner.begin_capture(host).inspect_err(|_| self.takes = None)
     }
 
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        if let Err(error) = self.plan.pass(FaultCall::EndCapture) {
-            self.inner.abort_capture();
-            return Err(error);
-        }
+        self.end()?;
         let exec = self.inner.end_capture(retain)?;
         if let Some(exec) = &exec {
             self.plan.pass(FaultCall::Instantiate)?;
@@ -305,10 +360,7 @@ impl Backend for FaultyBackend {
     }
 
     fn end_recording(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Recording>>> {
-        if let Err(error) = self.plan.pass(FaultCall::EndCapture) {
-            self.inner.abort_capture();
-            return Err(error);
-        }
+        self.end()?;
         self.inner.end_recording(retain)
     }
 
@@ -332,27 +384,30 @@ impl Backend for FaultyBackend {
     }
 
     fn abort_capture(&mut self) {
+        self.takes = None;
         self.inner.abort_capture();
     }
 
     fn fork(&mut self) -> Result<()> {
         self.plan.pass(FaultCall::Fork)?;
+        self.put_in()?;
         self.inner.fork()
     }
 
     fn branch(&mut self, index: usize) -> Result<()> {
         self.plan.pass(FaultCall::Branch)?;
+        self.put_in()?;
         self.inner.branch(index)
     }
 
     fn join(&mut self) -> Result<()> {
         // Closed in any case.
         let joined = self.inner.join();
-        self.plan.pass(FaultCall::Join).and(joined)
+        self.plan.pass(FaultCall::Join).and(joined).and_then(|()| self.put_in())
     }
 
     fn capture_was_spoilt(&self) -> bool {
-        self.inner.capture_was_spoilt()
+        self.spoilt || self.inner.capture_was_spoilt()
     }
 
     fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
@@ -362,6 +417,7 @@ impl Backend for FaultyBackend {
 
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
         self.plan.pass(FaultCall::Poison)?;
+        self.put_in()?;
         self.inner.poison(addr, bytes)
     }
 

@@ -269,8 +269,8 @@ pub trait Backend: Send + fmt::Debug {
         Ok(())
     }
 
-    /// Whether the last capture ended in failure because of something outside this runtime, such as
-    /// a device-wide wait on another thread: trying again is then worth it.
+    /// Whether the capture under way, or the last one if there is none, failed because of something outside this
+    /// runtime, such as a device-wide wait on another thread: making it again is then worth it.
     fn capture_was_spoilt(&self) -> bool {
         false
     }

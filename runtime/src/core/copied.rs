@@ -104,11 +104,17 @@ impl Core {
         if redirects.is_empty() {
             return self.backend.begin_capture(self.pending.as_ref());
         }
-        let mut host = self.pending.clone().unwrap_or_default();
+        let host = self.with_copies(redirects);
+        self.backend.begin_capture(host.as_ref())
+    }
+
+    /// What waits now, and the whole of what may be read of copied live-ins.
+    pub(super) fn with_copies(&self, redirects: &[Redirect]) -> Option<HostBlock> {
+        let mut host = self.pending.clone();
         for r in redirects {
-            push_copy(&mut host, r.memory.addr(), r.from, r.end - r.from);
+            push_copy(host.get_or_insert_default(), r.memory.addr(), r.from, r.end - r.from);
         }
-        self.backend.begin_capture(Some(&host))
+        host
     }
 
     /// The next replay of this recording brings the bytes of its copied live-ins.

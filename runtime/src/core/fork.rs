@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Core, Home, Phase};
+use super::{Core, Home, Phase, tape::Act};
 use crate::{
     Error, Result,
     backend::View,
@@ -68,6 +68,11 @@ impl Fork {
         Some(Block { addr: self.spare.remove(at).base, len: rounded(bytes) })
     }
 
+    /// The recording under way is given up: the rest of the branches runs as it comes.
+    pub(super) fn is_not_recorded(&mut self) {
+        self.recorded = false;
+    }
+
     /// Keeps a block for later. Whether nobody but the running branch has used it.
     fn keep(&mut self, freed: Freed) -> bool {
         let own = self.made.get(&freed.base) == Some(&self.branch);
@@ -85,7 +90,7 @@ impl Core {
         }
         let recorded = self.capturing();
         if recorded {
-            let opened = self.backend.fork();
+            let opened = self.put(Act::Fork);
             self.noted(opened)?;
         }
         self.forks.push(Fork {
@@ -107,7 +112,7 @@ impl Core {
         fork.earlier.append(&mut fork.running);
         fork.held.append(&mut fork.spare);
         if fork.recorded {
-            let begun = self.backend.branch(index);
+            let begun = self.put(Act::Branch(index));
             self.noted(begun)?;
         }
         Ok(())
@@ -117,7 +122,7 @@ impl Core {
     pub(crate) fn end_fork(&mut self) -> Result<()> {
         let Some(mut fork) = self.forks.pop() else { return Ok(()) };
         // First: what is poisoned below comes after all branches.
-        let joined = if fork.recorded { self.backend.join() } else { Ok(()) };
+        let joined = if fork.recorded { self.put(Act::Join) } else { Ok(()) };
         if let Some(outer) = self.forks.last_mut() {
             outer.running.append(&mut fork.earlier);
             outer.running.append(&mut fork.running);

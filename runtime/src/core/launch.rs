@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
 
-use super::{Core, Home, RunKind};
+use super::{Core, Home, RunKind, tape::Act};
 use crate::{
     Error, Result,
     backend::{Op, View},
@@ -88,7 +88,11 @@ impl Core {
         launch.inputs.extend_from_slice(inputs);
         launch.outputs.clear();
         launch.outputs.extend_from_slice(outputs);
-        self.backend.launch(launch)
+        if self.capturing() {
+            let launch = Box::new((*self.description).clone());
+            return self.put(Act::Launch(launch));
+        }
+        self.backend.launch(&self.description)
     }
 
     fn check_run(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<()> {

@@ -30,10 +30,13 @@ mod run;
 mod save;
 mod scratch;
 mod share;
+mod tape;
 mod tree_view;
 mod upkeep;
 mod usage;
 mod zone;
+
+use tape::Act;
 
 pub(crate) use decide::Decision;
 pub(crate) use frame::{FrameState, Symbol};
@@ -318,7 +321,7 @@ impl Core {
             run.forget(base);
         }
         if self.backend.wants_poison()
-            && let Err(error) = self.backend.poison(base, self.own_bytes(bytes))
+            && let Err(error) = self.put(Act::Poison { addr: base, bytes: self.own_bytes(bytes) })
         {
             match &mut self.run {
                 // The capture is spoilt, which its end will say.

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Core, EntryBlock, Home, Phase, Slot, last_use::Uses};
+use super::{Core, EntryBlock, Home, Phase, Slot, last_use::Uses, tape::Tape};
 use crate::{
     Error, Result,
     backend::SharedMemory,
@@ -60,6 +60,8 @@ pub(crate) struct Run {
     /// The run's own blocks that are alive: start, end.
     pub(super) own: FxHashMap<u64, u64>,
     pub(super) redirects: Vec<Redirect>,
+    /// Only of recordings.
+    pub(super) tape: Tape,
     slots: Vec<u32>,
     /// Which operations use which allocations.
     pub(super) uses: Uses,
@@ -174,14 +176,20 @@ impl Core {
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.state() };
         let mut redirects = Vec::new();
         let mut alive = Vec::new();
+        let (mut kind, mut tape) = (kind, Tape::default());
         if kind == RunKind::Record {
             redirects = self.redirects(group, key)?;
+            if !self.start_capture(site, &redirects, &mut tape)? {
+                kind = RunKind::Eager;
+                redirects.clear();
+            }
+        }
+        if kind == RunKind::Record {
             for r in &redirects {
                 // Nothing but the live-in itself is turned to the buffer: the rest of its block is unknown.
                 let block = known.iter_mut().filter(|(start, end)| *start <= r.from && *end == r.end);
                 block.for_each(|(start, _)| *start = r.from);
             }
-            self.begin_capture(&redirects)?;
             alive = self.alive_in_pool();
         }
         if kind != RunKind::Audit {
@@ -199,6 +207,7 @@ impl Core {
             known,
             own: FxHashMap::default(),
             redirects,
+            tape,
             slots: Vec::new(),
             uses: Uses::default(),
             late_use: Cell::new(false),
@@ -347,8 +356,16 @@ impl Core {
             Ok(ended) => ended,
             Err(error) => {
                 self.run = Some(run);
-                self.abort_run();
-                return Err(error);
+                if !self.backend.capture_was_spoilt() {
+                    self.abort_run();
+                    return Err(error);
+                }
+                if let Err(error) = self.capture_again() {
+                    self.abort_run();
+                    return Err(error);
+                }
+                // A recording once more, or no longer one.
+                return self.finish_run(key, outputs);
             }
         };
         let (blocks, outputs) = stored;

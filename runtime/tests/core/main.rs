@@ -31,6 +31,7 @@ mod panics;
 mod paths;
 mod results;
 mod sharing;
+mod spoilt;
 mod stale;
 mod threads;
 mod timeline;

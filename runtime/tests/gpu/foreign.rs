@@ -121,9 +121,9 @@ fn captures_by_hand() {
 }
 
 /// Every value is right, whatever the others do; returns recordings, captures tried again, fallbacks.
-fn survive(disturb: Disturb, pause: Duration) -> (u64, u64, u64, u64) {
+fn survive(mode: Mode, disturb: Disturb, pause: Duration) -> (u64, u64, u64, u64) {
     let mut rt = runtime();
-    let graph = ChainGraph::builder().build(&mut rt).unwrap();
+    let graph = ChainGraph::builder().mode(mode).build(&mut rt).unwrap();
     let times = disturbed(disturb, pause, || {
         for length in 0..40 {
             for _ in 0..3 {
@@ -148,10 +148,11 @@ fn our_captures_survive() {
         // Device-wide waits without a pause, beside captures, crash the driver itself (580.159.04, inside
         // `cuCtxSynchronize`).
         let pauses: &[u64] = if name == "a device-wide wait" { &[2] } else { &[2, 0] };
-        for pause in pauses.iter().copied().map(Duration::from_millis) {
-            let (times, recordings, spoilt, fallbacks) = survive(disturb, pause);
+        let pauses = pauses.iter().copied().map(Duration::from_millis);
+        for (pause, mode) in pauses.flat_map(|pause| [(pause, Mode::Piecewise), (pause, Mode::Full)]) {
+            let (times, recordings, spoilt, fallbacks) = survive(mode, disturb, pause);
             println!(
-                "our captures, {name} on another thread ({times} times, {pause:?} apart): {recordings} recorded, \
+                "our captures, {mode}, {name} on another thread ({times} times, {pause:?} apart): {recordings} recorded, \
                  {spoilt} tried again, {fallbacks} given up"
             );
             // Without a pause captures may be given up, which the events say; with one, none is.

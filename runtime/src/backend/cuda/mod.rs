@@ -519,7 +519,7 @@ impl Backend for CudaBackend {
     }
 
     fn capture_was_spoilt(&self) -> bool {
-        self.spoilt
+        self.spoilt || self.capture.is_some() && self.shared.stream.capture_is_spoilt()
     }
 
     fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
