@@ -3,7 +3,8 @@
 use std::cell::Cell;
 
 use graphable::{
-    Error, Event, FallbackReason, Mode, Result, Runtime, State, backend::faulty::FaultPlan, join, ops,
+    Error, Event, FallbackReason, Mode, Result, Runtime, Schedule, State, backend::faulty::FaultPlan, join,
+    ops,
 };
 
 use crate::support::*;
@@ -190,5 +191,42 @@ fn copied_live_ins_are_there() {
             stats.fallback_reasons.iter().any(|(r, _)| matches!(r, FallbackReason::CaptureSpoilt { .. })),
             spoils.len() == 9
         );
+    }
+}
+
+/// State is as it was after `capture_all`, also where what was put into a capture ran instead.
+#[test]
+fn state_is_put_back_after_a_capture_that_was_given_up() {
+    fn counting<'s>(cx: Driver<'s>, x: &T<'s>, count: &State<f32>) -> Result<T<'s>> {
+        seg!("a", cx, (x, count), |k| {
+            let one = ops::full(k.0.scope(), &[1], 1.0f32)?;
+            ops::store(k.1, &ops::add(&ops::load(k.0.scope(), k.1)?, &one)?)?;
+            ops::neg(k.0)
+        })
+    }
+    for (mode, spoils) in [Mode::Piecewise, Mode::Full].into_iter().flat_map(|m| [0, 1, 9].map(|n| (m, n))) {
+        let (mut rt, plan) = faulty();
+        let mut spec = Spec::inputs(vec![host("x", &[Dim::Symbol(0)])]);
+        spec.symbols = &["B"];
+        let graph = spec.mode(mode).with(|o| o.bucket("B", Schedule::new([2]))).build(&mut rt);
+        let count = State::new(&rt, &[1], &[3.0f32]).unwrap();
+        let step = rt.step().unwrap();
+        graph.call(&step, &[x()], &count, |cx, a| counting(cx, &a.t[0], &count)).unwrap();
+        drop(step);
+        // It is warm: the first that writes is a recording.
+        plan.spoil_captures(std::iter::repeat_n(Some(6), spoils));
+        let captured = graph.function.capture_all(
+            &mut rt,
+            |step, synthetic| {
+                let x = synthetic.host::<f32>(0)?;
+                let ins = [In::Host((&x).into())];
+                graph.call(step, &ins, &count, |cx, a| counting(cx, &a.t[0], &count)).map(drop)
+            },
+            |_| {},
+        );
+        captured.unwrap();
+        assert_eq!(rt.stats().spoilt, spoils as u64);
+        let step = rt.step().unwrap();
+        assert_eq!(step.item(&ops::load(step.scope(), &count).unwrap()).unwrap(), 4.0, "{mode}, {spoils}");
     }
 }

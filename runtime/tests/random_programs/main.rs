@@ -166,6 +166,7 @@ fn random_programs() {
             ("updates", sums.updates),
             ("executables not shared", sums.unshared),
             ("abandoned captures", sums.aborted),
+            ("spoilt captures", sums.spoilt),
         ] {
             assert!(count >= 20, "only {count} {what} in {programs} programs");
         }
@@ -186,4 +187,5 @@ fn add(sums: &mut Stats, s: &Stats) {
     sums.updates += s.updates;
     sums.unshared += s.unshared;
     sums.aborted += s.aborted;
+    sums.spoilt += s.spoilt;
 }

@@ -6,6 +6,7 @@
 use std::{
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
     time::Duration,
 };
 
@@ -15,8 +16,12 @@ use graphable::{
         InputSpec, Inputs, Options, Plan, PlanItem, Site, StaticInput, Support, Synthetic, bytemuck,
     },
     DType, Error, Kept, Mode, Result, Runtime, Scalar, Schedule, Stats, Step,
-    backend::cpu::CpuOptions,
+    backend::{
+        cpu::CpuOptions,
+        faulty::{FaultPlan, FaultyBackend},
+    },
 };
+use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
     program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Size, Source, Stmt, Ty},
@@ -162,12 +167,29 @@ fn dims(ty: &Ty) -> &'static [Dim] {
     Vec::leak(dims)
 }
 
+/// Somebody disturbs captures, each up to three times in a row and wherever they are: made again, they are the same.
+fn spoil(faults: &FaultPlan, seed: u64) {
+    let rng = &mut StdRng::seed_from_u64(seed);
+    for _ in 0..40 {
+        for _ in 0..rng.random_range(0..4) {
+            faults.spoil_captures([rng.random_bool(0.8).then(|| rng.random_range(0..12))]);
+        }
+        // And one that nobody disturbs.
+        faults.spoil_captures([Some(u64::MAX)]);
+    }
+}
+
 /// Runs a program on a device in test mode, and checks what must hold after each step.
 pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     // What the run before on this thread did not use up.
     arm(None);
     let options = CpuOptions { test_mode: Some(program.seed), threads: Some(1) };
-    let mut rt = Runtime::new(crate::device::device(options))?;
+    let faults = Arc::new(FaultPlan::default());
+    if program.seed.is_multiple_of(3) {
+        spoil(&faults, program.seed);
+    }
+    let backend = FaultyBackend::new(crate::device::backend(options), faults);
+    let mut rt = Runtime::with_backend(Box::new(backend))?;
     rt.share_executables(setup.shares.then_some(Duration::MAX));
     let mut world = World::new(&rt, program)?;
     let built: Vec<Built> = program.funcs.iter().map(|f| build(&mut rt, f, setup)).collect::<Result<_>>()?;
@@ -225,7 +247,7 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
             )));
         }
         let fails = program.trip.is_some() || program.funcs.iter().any(|f| f.fails);
-        if after.fallbacks != 0 || after.aborted != 0 && !fails {
+        if after.fallbacks != 0 || after.aborted != after.spoilt && !fails {
             return Err(nonsense(format!("step {at} fell back or aborted: {after:?}")));
         }
         steps.push(out);
