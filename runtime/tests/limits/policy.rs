@@ -71,7 +71,10 @@ fn the_default_policy_is_the_built_in_one() {
                 }
             });
             let logs: Vec<_> = [0, 0, 1, 2, 3, 0, 4, 5].map(|place| call(&mut rt, &graph, place)).into();
-            (logs, rt.stats())
+            let mut stats = rt.stats();
+            // A driver takes memory for executables in steps, when it wants to.
+            stats.executable_bytes = 0;
+            (logs, stats)
         });
         assert_eq!(logs[0], logs[1]);
     }
