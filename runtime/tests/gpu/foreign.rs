@@ -10,7 +10,7 @@ use std::{
 };
 
 use cudarc::{
-    driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys},
+    driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg},
     nvrtc::Ptx,
 };
 use graphable::{Device, Error, graphable, prelude::*};
@@ -27,7 +27,7 @@ fn chain(x: &Tensor<f32>, #[key] length: usize) -> Result<Tensor<f32>> {
 }
 
 /// What a disturber does, over and over.
-type Disturb = fn(&Arc<CudaContext>);
+pub(crate) type Disturb = fn(&Arc<CudaContext>);
 
 fn synchronize(context: &Arc<CudaContext>) {
     // It may be told of a capture that it meets: that is what the test is about.
@@ -47,7 +47,7 @@ fn load(context: &Arc<CudaContext>) {
     let _ = context.load_module(Ptx::from_src(PTX));
 }
 
-const DISTURBERS: [(&str, Disturb); 3] =
+pub(crate) const DISTURBERS: [(&str, Disturb); 3] =
     [("a device-wide wait", synchronize), ("an allocation", allocate), ("a module load", load)];
 
 struct Stop<'a>(&'a AtomicBool);
@@ -59,7 +59,7 @@ impl Drop for Stop<'_> {
 }
 
 /// Runs `work` while another thread disturbs; returns how often it did.
-fn disturbed(disturb: Disturb, pause: Duration, work: impl FnOnce()) -> u64 {
+pub(crate) fn disturbed(disturb: Disturb, pause: Duration, work: impl FnOnce()) -> u64 {
     let (stop, count) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -78,46 +78,6 @@ fn disturbed(disturb: Disturb, pause: Duration, work: impl FnOnce()) -> u64 {
         work();
     });
     count.into_inner()
-}
-
-/// What happens to a capture that is made by hand: printed, as the driver decides it.
-#[test]
-fn captures_by_hand() {
-    if skipped("captures_by_hand") {
-        return;
-    }
-    for (name, disturb) in DISTURBERS {
-        let (mut spoilt, all) = (0, 200);
-        let times = disturbed(disturb, Duration::ZERO, || {
-            let context = CudaContext::new(0).unwrap();
-            // SAFETY: one stream, in order.
-            unsafe { context.disable_event_tracking() };
-            let stream = context.new_stream().unwrap();
-            let kernel = context.load_module(Ptx::from_src(PTX)).unwrap().load_function("add_one").unwrap();
-            let (x, mut y) = (stream.alloc_zeros::<f32>(64).unwrap(), stream.alloc_zeros::<f32>(64).unwrap());
-            stream.synchronize().unwrap();
-            let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (64, 1, 1), shared_mem_bytes: 0 };
-            for _ in 0..all {
-                let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-                if stream.begin_capture(mode).is_err() {
-                    spoilt += 1;
-                    continue;
-                }
-                let mut failed = false;
-                for _ in 0..20 {
-                    // SAFETY: both have as many elements as the launch has threads.
-                    let launched =
-                        unsafe { stream.launch_builder(&kernel).arg(&x).arg(&mut y).launch(shape) };
-                    failed |= launched.is_err();
-                }
-                let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-                if stream.end_capture(flags).is_err() || failed {
-                    spoilt += 1;
-                }
-            }
-        });
-        println!("captures by hand, {name} on another thread ({times} times): {spoilt} of {all} spoilt");
-    }
 }
 
 /// Every value is right, whatever the others do; returns recordings, captures tried again, fallbacks.
