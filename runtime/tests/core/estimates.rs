@@ -57,6 +57,9 @@ fn value(rt: &mut Runtime, state: &State<f32>) -> f32 {
 
 #[test]
 fn an_estimate_is_near_what_captures_take() {
+    if crate::device::skipped_with_gaps("an_estimate_is_near_what_captures_take") {
+        return;
+    }
     for mode in [Mode::Piecewise, Mode::Full] {
         let mut rt = runtime();
         let (one, other) = (bucketed(&mut rt, mode), bucketed(&mut rt, Mode::Piecewise));
