@@ -170,6 +170,8 @@ impl Log {
     /// A capture was spoilt from outside and is tried again.
     pub(crate) fn spoilt(&mut self, site: &'static Site) {
         self.stats.spoilt += 1;
+        // It may end without a recording, which is then to come.
+        self.is_new(site);
         tracing::warn!(segment = %site, "another thread of this process disturbed a capture; recording again");
         self.push(|| Event::Spoilt { segment: site.to_string() });
     }

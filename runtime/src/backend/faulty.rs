@@ -316,9 +316,9 @@ impl Backend for FaultyBackend {
         Ok(memory)
     }
 
-    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
+    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
         self.plan.pass(FaultCall::Scratch)?;
-        self.inner.scratch(op, inputs, outputs)
+        self.inner.scratch(op, inputs, outputs, measure)
     }
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
@@ -490,7 +490,7 @@ mod tests {
             ..HostBlock::default()
         })?;
         let (neg, copy) = (launch(Op::Unary(Unary::Neg), &memory, 0, 1), launch(Op::Copy, &memory, 1, 2));
-        b.scratch(&neg.op, &neg.inputs, &neg.outputs)?;
+        b.scratch(&neg.op, &neg.inputs, &neg.outputs, true)?;
         b.begin_capture(None)?;
         let forked =
             b.fork().and_then(|()| b.branch(0)).and_then(|()| b.launch(&neg)).and_then(|()| b.launch(&copy));

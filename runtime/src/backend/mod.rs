@@ -167,13 +167,14 @@ pub trait Backend: Send + fmt::Debug {
     /// [`Error::OutOfMemory`], [`Error::RefusedInCapture`].
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory>;
 
-    /// Bytes of scratch memory that a launch of this operation wants; 0 for most. Outside a capture
-    /// the backend may try out here how to do it best, writing the outputs.
+    /// Bytes of scratch memory that a launch of this operation wants; 0 for most. With `measure` the backend may try
+    /// out here how to do it best, writing the outputs; without it, launches of this operation that were described
+    /// before must stay as they are.
     ///
     /// # Errors
     /// As [`launch`](Self::launch).
-    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
-        let _ = (op, inputs, outputs);
+    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
+        let _ = (op, inputs, outputs, measure);
         Ok(0)
     }
 

@@ -68,11 +68,6 @@ impl Fork {
         Some(Block { addr: self.spare.remove(at).base, len: rounded(bytes) })
     }
 
-    /// The recording under way is given up: the rest of the branches runs as it comes.
-    pub(super) fn is_not_recorded(&mut self) {
-        self.recorded = false;
-    }
-
     /// Keeps a block for later. Whether nobody but the running branch has used it.
     fn keep(&mut self, freed: Freed) -> bool {
         let own = self.made.get(&freed.base) == Some(&self.branch);

@@ -60,7 +60,9 @@ impl Core {
     /// An operation of the runtime itself: no checks, not traced.
     pub(crate) fn launch_now(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         self.flush()?;
-        let bytes = self.backend.scratch(&op, inputs, outputs)?;
+        // What a recording has is launched again as it was: nothing is chosen anew meanwhile.
+        let measure = !self.capturing();
+        let bytes = self.backend.scratch(&op, inputs, outputs, measure)?;
         if bytes == 0 {
             return self.launch_at(op, inputs, outputs, 0);
         }

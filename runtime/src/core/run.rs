@@ -176,20 +176,15 @@ impl Core {
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.state() };
         let mut redirects = Vec::new();
         let mut alive = Vec::new();
-        let (mut kind, mut tape) = (kind, Tape::default());
+        let mut tape = Tape::default();
         if kind == RunKind::Record {
             redirects = self.redirects(group, key)?;
-            if !self.start_capture(site, &redirects, &mut tape)? {
-                kind = RunKind::Eager;
-                redirects.clear();
-            }
-        }
-        if kind == RunKind::Record {
             for r in &redirects {
                 // Nothing but the live-in itself is turned to the buffer: the rest of its block is unknown.
                 let block = known.iter_mut().filter(|(start, end)| *start <= r.from && *end == r.end);
                 block.for_each(|(start, _)| *start = r.from);
             }
+            tape = self.start_capture(site, &redirects)?;
             alive = self.alive_in_pool();
         }
         if kind != RunKind::Audit {
@@ -226,8 +221,10 @@ impl Core {
         let Some(run) = self.run.take() else { return };
         self.phase = run.before;
         if run.kind == RunKind::Record {
-            self.backend.abort_capture();
-            self.log.aborted(run.site);
+            if run.tape.captured {
+                self.backend.abort_capture();
+                self.log.aborted(run.site);
+            }
             if run.late_use.get() {
                 // The change may have been the last one: warm up again, as after another trace.
                 self.tree.group_mut(run.group).warmed = false;
@@ -352,20 +349,18 @@ impl Core {
         let mut copied: Vec<CopiedInput> = run.redirects.iter().map(Redirect::done).collect();
         let mut retain: Vec<SharedMemory> = run.owned.iter().map(|(_, m)| m.clone()).collect();
         retain.extend(copied.iter().map(|c| c.memory.clone()));
-        let ended = match self.end_capture(&run, retain) {
-            Ok(ended) => ended,
+        let ended = match self.end_recording(&mut run, &retain) {
+            Ok(Some(ended)) => ended,
+            Ok(None) => {
+                self.phase = run.before;
+                self.pool.end_body();
+                self.tree.stray();
+                return Ok(());
+            }
             Err(error) => {
                 self.run = Some(run);
-                if !self.backend.capture_was_spoilt() {
-                    self.abort_run();
-                    return Err(error);
-                }
-                if let Err(error) = self.capture_again() {
-                    self.abort_run();
-                    return Err(error);
-                }
-                // A recording once more, or no longer one.
-                return self.finish_run(key, outputs);
+                self.abort_run();
+                return Err(error);
             }
         };
         let (blocks, outputs) = stored;

@@ -1,13 +1,15 @@
-//! What was put into the capture under way, so that it can be made again.
+//! What is put into a recording, so that its capture can be made again.
 //!
-//! Another thread of the process may spoil a capture (in CUDA, by waiting for the whole device). The body has run
-//! by then, and may be one that can run once only; but all that it puts into a capture goes through here, with the
-//! addresses that it has.
+//! Another thread of the process may spoil a capture (in CUDA, by waiting for the whole device). The body may be one
+//! that can run once only; but all that it puts into a capture goes through here, with the addresses that it has. From
+//! the moment of the spoil on it is only written down, and when the body has ended, and passed all that a recording
+//! must pass, the capture is made again from that, in one go. When this fails too often, what is written down runs as
+//! it is, as the body's operations would have without a recording.
 
-use super::{Core, Run, RunKind, fork::Fork, run::Redirect};
+use super::{Core, Run, run::Redirect, share::Ended};
 use crate::{
-    Result,
-    backend::{Backend, Launch, Op},
+    Error, Result,
+    backend::{Backend, Launch, Op, SharedMemory},
     event::CopySlot,
     plan::Site,
 };
@@ -15,7 +17,7 @@ use crate::{
 /// How often the capture of one recording is made again.
 const RETRIES: u32 = 8;
 
-/// One thing in a capture.
+/// One thing in a recording.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Launch(Box<Launch>),
@@ -55,94 +57,94 @@ impl Act {
 #[derive(Debug, Default)]
 pub(super) struct Tape {
     acts: Vec<Act>,
-    /// How often it was made again.
+    /// Whether a capture is under way that has all of it.
+    pub(super) captured: bool,
     retries: u32,
 }
 
 impl Core {
-    /// Puts something into the capture under way.
+    /// Starts the capture of a recording; one that is spoilt at once is made at the end.
     ///
     /// # Errors
-    /// What the backend says; [`Error::FallbackForbidden`](crate::Error::FallbackForbidden) when the capture is spoilt again and again.
+    /// What the backend says.
+    pub(super) fn start_capture(&mut self, site: &'static Site, redirects: &[Redirect]) -> Result<Tape> {
+        let begun = self.begin_capture(redirects);
+        let captured = self.unless_spoilt(site, begun)?.is_some();
+        Ok(Tape { captured, ..Tape::default() })
+    }
+
+    /// Puts something into the recording under way, or runs it, if there is none.
+    ///
+    /// # Errors
+    /// What the backend says.
     pub(super) fn put(&mut self, act: Act) -> Result<()> {
-        let done = act.put(&mut *self.backend);
-        let Some(run) = self.run.as_mut().filter(|run| run.kind == RunKind::Record) else { return done };
-        run.tape.acts.push(act);
-        match done {
-            Err(_) if self.backend.capture_was_spoilt() => self.capture_again(),
-            other => other,
+        if !self.capturing() {
+            return act.put(&mut *self.backend);
         }
+        let Some(site) = self.run.as_ref().map(|run| run.site) else { return Ok(()) };
+        let mut captured = self.run.as_ref().is_some_and(|run| run.tape.captured);
+        if captured {
+            let done = act.put(&mut *self.backend);
+            captured = self.unless_spoilt(site, done)?.is_some();
+        }
+        if let Some(run) = &mut self.run {
+            run.tape.captured = captured;
+            run.tape.acts.push(act);
+        }
+        Ok(())
     }
 
-    /// Starts the capture of a run; `false` when it is spoilt again and again before anything is in it, and the run
-    /// does without.
+    /// Ends the capture of a run whose body has ended well, made again as often as needed. `None`: it was spoilt too
+    /// often, and what was put into it has run.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
-    pub(super) fn start_capture(
-        &mut self,
-        site: &'static Site,
-        redirects: &[Redirect],
-        tape: &mut Tape,
-    ) -> Result<bool> {
+    /// What the backend says; [`Error::FallbackForbidden`].
+    pub(super) fn end_recording(&mut self, run: &mut Run, retain: &[SharedMemory]) -> Result<Option<Ended>> {
         loop {
-            match self.begin_capture(redirects) {
-                Err(_) if self.backend.capture_was_spoilt() => {
-                    self.log.aborted(site);
-                    self.log.spoilt(site);
+            if run.tape.captured {
+                let ended = self.end_capture(run, retain.to_vec());
+                if let Some(ended) = self.unless_spoilt(run.site, ended)? {
+                    return Ok(Some(ended));
                 }
-                begun => return begun.map(|()| true),
+                run.tape.captured = false;
             }
-            if tape.retries == RETRIES {
-                return self.fall_back_spoilt(site).map(|()| false);
-            }
-            tape.retries += 1;
-        }
-    }
-
-    /// Makes the capture of this run again, which was spoilt. When that happens too often the run goes on without
-    /// one: what was put into it runs now.
-    ///
-    /// # Errors
-    /// As [`put`](Self::put).
-    pub(super) fn capture_again(&mut self) -> Result<()> {
-        let Some(mut run) = self.run.take() else { return Ok(()) };
-        loop {
-            self.backend.abort_capture();
-            self.log.aborted(run.site);
-            self.log.spoilt(run.site);
             if run.tape.retries == RETRIES {
-                return self.go_on_without(run);
+                return self.run_instead(run).map(|()| None);
             }
             run.tape.retries += 1;
             let again = self
                 .begin_capture(&run.redirects)
                 .and_then(|()| run.tape.acts.iter().try_for_each(|act| act.put(&mut *self.backend)));
-            if again.is_err() && self.backend.capture_was_spoilt() {
-                continue;
-            }
-            self.run = Some(run);
-            return again;
+            run.tape.captured = self.unless_spoilt(run.site, again)?.is_some();
         }
     }
 
-    fn go_on_without(&mut self, mut run: Run) -> Result<()> {
-        if let Err(error) = self.fall_back_spoilt(run.site) {
-            self.run = Some(run);
-            return Err(error);
+    /// `None` when the capture was spoilt, which is abandoned then.
+    fn unless_spoilt<R>(&mut self, site: &'static Site, result: Result<R>) -> Result<Option<R>> {
+        match result {
+            Ok(done) => Ok(Some(done)),
+            Err(lost @ Error::ContextLost { .. }) => Err(lost),
+            Err(_) if self.backend.capture_was_spoilt() => {
+                self.backend.abort_capture();
+                self.log.aborted(site);
+                self.log.spoilt(site);
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
-        run.kind = RunKind::Eager;
-        self.forks.iter_mut().for_each(Fork::is_not_recorded);
-        let acts = std::mem::take(&mut run.tape.acts);
+    }
+
+    fn run_instead(&mut self, run: &Run) -> Result<()> {
+        self.fall_back_spoilt(run.site)?;
         // What a replay would bring.
         let host = self.with_copies(&run.redirects);
         for r in &run.redirects {
             self.log.copied(CopySlot::LiveIn, r.end - r.from);
         }
-        (self.run, self.pending) = (Some(run), None);
+        self.pending = None;
         if let Some(host) = host {
             self.backend.host_write(host)?;
         }
-        acts.iter().try_for_each(|act| act.run(self))
+        run.tape.acts.iter().try_for_each(|act| act.run(self))
     }
 }

@@ -86,8 +86,8 @@ impl Backend for Listening {
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.inner.alloc(bytes)
     }
-    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
-        self.inner.scratch(op, inputs, outputs)
+    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
+        self.inner.scratch(op, inputs, outputs, measure)
     }
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         let ranges = |views: &[View]| views.iter().map(View::range).collect();

@@ -394,11 +394,11 @@ impl Backend for CudaBackend {
         Ok(owned)
     }
 
-    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<u64> {
+    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
         match (op, outputs) {
             (Op::MatMul, [output]) => {
                 self.shared.context.bind()?;
-                self.product_scratch(inputs, output)
+                self.product_scratch(inputs, output, measure)
             }
             _ => Ok(kernels::scratch_bytes(self.shared.context.props(), op, inputs, outputs)),
         }

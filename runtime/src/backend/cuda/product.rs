@@ -39,14 +39,14 @@ impl CudaBackend {
         self.blas().map_or(Ok(None), |blas| context.unordered(|| blas.plan(inputs, output)))
     }
 
-    /// Scratch of a product. Outside a capture a product that is new is measured first, on its own
-    /// operands: the output is overwritten anyway.
-    pub(super) fn product_scratch(&mut self, inputs: &[View], output: &View) -> Result<u64> {
+    /// Scratch of a product. With `measure`, outside a capture, a product that is new is measured first, on its
+    /// own operands: the output is overwritten anyway.
+    pub(super) fn product_scratch(&mut self, inputs: &[View], output: &View, measure: bool) -> Result<u64> {
         let Some(mut plan) = self.plan(inputs, output)? else {
             let outputs = std::slice::from_ref(output);
             return Ok(kernels::scratch_bytes(self.shared.context.props(), &Op::MatMul, inputs, outputs));
         };
-        if !plan.tuned && self.capture.is_none() {
+        if !plan.tuned && measure && self.capture.is_none() {
             plan = self.tune(&plan, inputs, output)?;
         }
         Ok(plan.workspace)
