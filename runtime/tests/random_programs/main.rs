@@ -167,6 +167,7 @@ fn random_programs() {
             ("executables not shared", sums.unshared),
             ("abandoned captures", sums.aborted),
             ("spoilt captures", sums.spoilt),
+            ("captures given up", sums.fallbacks),
         ] {
             assert!(count >= 20, "only {count} {what} in {programs} programs");
         }
@@ -188,4 +189,5 @@ fn add(sums: &mut Stats, s: &Stats) {
     sums.unshared += s.unshared;
     sums.aborted += s.aborted;
     sums.spoilt += s.spoilt;
+    sums.fallbacks += s.fallbacks;
 }

@@ -1,9 +1,10 @@
 //! Launches outside captures.
 //!
-//! Between two graphs, the driver takes half the time for a graph of one kernel, its parameter replaced, that it
+//! Between two graphs the driver takes half the time for a graph of one kernel, its parameter replaced, that it
 //! takes for the kernel (see [`Single`]). Beside other kernels it is the other way round: there the device brings
-//! up each while the one before ends, which it does not across graphs. So a kernel that was alone between graphs
-//! the last times gets a graph of its own. One takes some 110 KB of the device (CUDA 13.0, H200): their number is
+//! up each while the one before ends, which it does not across graphs. So a kernel of an operation that was the only
+//! one between two replays the last times gets a graph of its own; products of the library, copies of host inputs and
+//! fills do not count, which costs time at most. One takes some 110 KB of the device (CUDA 13.0, H200): their number is
 //! bounded.
 
 use std::sync::Arc;
@@ -122,12 +123,22 @@ impl CudaBackend {
         } else {
             None
         };
-        match single {
-            Some(at) => self.singles.hot.get(at).single.launch(&self.shared.stream, params),
-            None => {
-                let overlap = std::mem::replace(&mut self.after_kernel, true);
-                self.shared.stream.launch(function, grid, params, overlap)
+        if let Some(at) = single {
+            match self.singles.hot.get(at).single.launch(&self.shared.stream, params) {
+                Err(lost @ Error::ContextLost { .. }) => return Err(lost),
+                Err(error) => self.no_single(key, &error),
+                Ok(()) => return Ok(()),
             }
+        }
+        let overlap = std::mem::replace(&mut self.after_kernel, true);
+        self.shared.stream.launch(function, grid, params, overlap)
+    }
+
+    /// Launching the kernel needs none of it.
+    fn no_single(&mut self, key: Key, why: &Error) {
+        tracing::debug!(error = %why, "an eager operation gets no graph of its own");
+        if let Some(gone) = self.singles.hot.refuse(key) {
+            gone.retire(&self.shared);
         }
     }
 
@@ -145,14 +156,13 @@ impl CudaBackend {
                     Ok(hot.find(key))
                 }
                 Ok(None) => {
-                    hot.refuse(key);
+                    // There was none to let go of.
+                    let _ = hot.refuse(key);
                     Ok(None)
                 }
                 Err(lost @ Error::ContextLost { .. }) => Err(lost),
                 Err(error) => {
-                    // Launching the kernel needs none of it.
-                    tracing::debug!(%error, "an eager operation gets no graph of its own");
-                    hot.refuse(key);
+                    self.no_single(key, &error);
                     Ok(None)
                 }
             },

@@ -112,9 +112,18 @@ impl<K: Copy + Eq + Hash, T> Hot<K, T> {
         Some(gone.thing)
     }
 
-    /// Nothing can be made for `key`.
-    pub(super) fn refuse(&mut self, key: K) {
+    /// Nothing can be made for `key`, or what was made cannot be used: then it is returned.
+    pub(super) fn refuse(&mut self, key: K) -> Option<T> {
+        let gone = self.find(key).map(|at| {
+            // Another takes its place.
+            let gone = self.things.swap_remove(at);
+            if let Some(moved) = self.things.get(at) {
+                self.states.insert(moved.key, State::Made(at));
+            }
+            gone.thing
+        });
         self.learn(key, State::Refused);
+        gone
     }
 
     /// Everything that was made; all keys are new again.
@@ -206,11 +215,23 @@ mod tests {
     fn the_keys_are_bounded_and_what_was_made_stays() {
         let mut hot = hot();
         heat(&mut hot, 'a', 1);
-        hot.refuse('b');
+        assert_eq!(hot.refuse('b'), None);
         assert_eq!(hot.count('b'), Use::Plain);
         ('c'..='z').for_each(|key| assert_eq!(hot.count(key), Use::Plain));
         assert!(hot.states.len() <= LIMITS.known, "{}", hot.states.len());
         assert_eq!(hot.count('a'), Use::Made(0));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_given_back_and_not_made_again() {
+        let mut hot = hot();
+        heat(&mut hot, 'a', 1);
+        heat(&mut hot, 'b', 2);
+        assert_eq!(hot.refuse('a'), Some(1));
+        assert_eq!((hot.count('b'), *hot.get(0)), (Use::Made(0), 2));
+        (0..9).for_each(|_| assert_eq!(hot.count('a'), Use::Plain));
+        assert_eq!(heat(&mut hot, 'c', 3), None, "there is room");
+        assert_eq!(hot.refuse('c'), Some(3), "the last one");
     }
 
     #[test]

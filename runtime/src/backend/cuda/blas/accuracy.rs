@@ -1,6 +1,8 @@
 //! What the library's algorithms compute, each of those that may be chosen: on a GPU, or skipped with a word.
 
-use cudarc::driver::{CudaContext, DevicePtr};
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr};
 use half::{bf16, f16};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -49,15 +51,98 @@ fn off(dtype: DType, got: &[f64], want: &[f64], k: usize) -> f64 {
     off.map(|off| if off.is_nan() { f64::INFINITY } else { off }).fold(0.0, f64::max)
 }
 
-/// Rows that begin anywhere, few and many terms.
-fn shapes() -> Vec<(usize, usize, usize)> {
-    let mut all = vec![(64, 576, 1536), (7, 300, 129), (16, 4096, 512), (1, 2048, 512), (300, 64, 64)];
+/// `[batch, m, k]` times `[batch, k, n]`, the rows so many elements apart.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    batch: usize,
+    m: usize,
+    k: usize,
+    n: usize,
+    inner: usize,
+    outer: usize,
+}
+
+/// Rows that begin anywhere, or at multiples of 8 elements; few and many terms; a batch.
+fn shapes() -> Vec<Shape> {
+    let mut sizes = vec![(64, 576, 1536), (7, 300, 129), (16, 4096, 512), (1, 2048, 512), (300, 64, 64)];
     for k in [3, 5, 8, 24, 40, 136] {
         for n in [4, 6, 8, 16, 72, 264] {
-            all.extend([1, 7, 36, 216].map(|m| (m, k, n)));
+            sizes.extend([1, 7, 36, 216].map(|m| (m, k, n)));
+        }
+    }
+    let mut all = Vec::new();
+    for (m, k, n) in sizes {
+        let dense = Shape { batch: 1, m, k, n, inner: k, outer: n };
+        all.push(dense);
+        if m * k * n < 300_000 {
+            all.push(Shape { batch: 3, ..dense });
+            let apart = Shape { inner: k.next_multiple_of(8), outer: n.next_multiple_of(8), ..dense };
+            all.extend([apart, Shape { batch: 2, ..apart }]);
         }
     }
     all
+}
+
+struct Gpu {
+    blas: Blas,
+    stream: Arc<CudaStream>,
+    workspace: CudaSlice<u8>,
+    rng: StdRng,
+    candidates: usize,
+    wrong: Vec<String>,
+}
+
+impl Gpu {
+    fn random(&mut self, dtype: DType, count: usize) -> (Vec<f64>, CudaSlice<u8>) {
+        let values: Vec<f64> = (0..count).map(|_| rounded(dtype, self.rng.random_range(-3.0..3.0))).collect();
+        let there = self.stream.clone_htod(&bytes(dtype, &values)).unwrap();
+        (values, there)
+    }
+
+    fn check(&mut self, dtype: DType, shape: Shape, bias: bool) {
+        let Shape { batch, m, k, n, inner, outer } = shape;
+        let (x, dx) = self.random(dtype, batch * m * inner);
+        let (w, dw) = self.random(dtype, batch * n * inner);
+        let (b, db) = self.random(dtype, n);
+        let mut dy = self.stream.alloc_zeros::<u8>(batch * m * outer * dtype.size()).unwrap();
+        let view = |on: &CudaSlice<u8>, shape: [usize; 3], strides: [usize; 3]| View {
+            addr: on.device_ptr(&self.stream).0,
+            dtype,
+            layout: Layout::strided(&shape, &strides).unwrap(),
+        };
+        let mut inputs = vec![
+            view(&dx, [batch, m, k], [m * inner, inner, 1]),
+            view(&dw, [batch, k, n], [n * inner, 1, inner]),
+        ];
+        if bias {
+            inputs.push(view(&db, [batch, m, n], [0, 0, 1]));
+        }
+        let output = view(&dy, [batch, m, n], [m * outer, outer, 1]);
+        let Some(key) = Key::of(&Problem::new(&inputs, &output).unwrap()) else { return };
+        let places = || (0..batch * m).flat_map(|row| (0..n).map(move |j| (row, j)));
+        let want: Vec<f64> = places()
+            .map(|(row, j)| {
+                let (x, w) = (&x[row * inner..][..k], &w[(row / m * n + j) * inner..][..k]);
+                x.iter().zip(w).map(|(x, w)| x * w).sum::<f64>() + if bias { b[j] } else { 0.0 }
+            })
+            .collect();
+        for (at, plan) in self.blas.candidates(&key).unwrap().into_iter().enumerate() {
+            self.candidates += 1;
+            self.stream.memset_zeros(&mut dy).unwrap();
+            let (addresses, workspace) =
+                (Addresses::of(&inputs, &output), self.workspace.device_ptr(&self.stream).0);
+            // SAFETY: all of it lives until the stream has been waited for, below.
+            unsafe { self.blas.run(&plan, self.stream.cu_stream().cast(), addresses, workspace) }.unwrap();
+            let got = values(dtype, &self.stream.clone_dtoh(&dy).unwrap());
+            let got: Vec<f64> = places().map(|(row, j)| got[row * outer + j]).collect();
+            let off = off(dtype, &got, &want, k);
+            if off > 1.0 {
+                let choice = plan.choice;
+                self.wrong
+                    .push(format!("{dtype:?} {shape:?}, bias {bias}, candidate {at} {choice:x?}: {off:.1}"));
+            }
+        }
+    }
 }
 
 #[test]
@@ -67,63 +152,22 @@ fn every_candidate_rounds_once() {
         return;
     };
     context.bind().unwrap();
-    let mut blas = Blas::new(context.raw() as usize, context.props(), None).unwrap();
-    let cuda = CudaContext::new(0).unwrap();
-    let stream = cuda.new_stream().unwrap();
-    let workspace = stream.alloc_zeros::<u8>(32 << 20).unwrap();
-    let rng = &mut StdRng::seed_from_u64(1);
-    let (mut wrong, mut candidates) = (Vec::new(), 0);
+    let stream = CudaContext::new(0).unwrap().new_stream().unwrap();
+    let mut gpu = Gpu {
+        blas: Blas::new(context.raw() as usize, context.props(), None).unwrap(),
+        workspace: stream.alloc_zeros::<u8>(32 << 20).unwrap(),
+        stream,
+        rng: StdRng::seed_from_u64(1),
+        candidates: 0,
+        wrong: Vec::new(),
+    };
     for dtype in [DType::Bf16, DType::F16, DType::F32] {
-        for (m, k, n) in shapes() {
-            for bias in [false, true] {
-                let mut random = |count: usize| -> Vec<f64> {
-                    (0..count).map(|_| rounded(dtype, rng.random_range(-3.0..3.0))).collect()
-                };
-                let (x, w, b) = (random(m * k), random(n * k), random(n));
-                let [dx, dw, db] = [&x, &w, &b].map(|v| stream.clone_htod(&bytes(dtype, v)).unwrap());
-                let mut dy = stream.alloc_zeros::<u8>(m * n * dtype.size()).unwrap();
-                let view = |addr: u64, shape: &[usize], strides: &[usize]| View {
-                    addr,
-                    dtype,
-                    layout: Layout::strided(shape, strides).unwrap(),
-                };
-                let mut inputs = vec![
-                    view(dx.device_ptr(&stream).0, &[m, k], &[k, 1]),
-                    view(dw.device_ptr(&stream).0, &[k, n], &[1, k]),
-                ];
-                if bias {
-                    inputs.push(view(db.device_ptr(&stream).0, &[m, n], &[0, 1]));
-                }
-                let output = view(dy.device_ptr(&stream).0, &[m, n], &[n, 1]);
-                let Some(key) = Key::of(&Problem::new(&inputs, &output).unwrap()) else { continue };
-                let want: Vec<f64> = (0..m * n)
-                    .map(|at| {
-                        let (i, j) = (at / n, at % n);
-                        let sum: f64 = (0..k).map(|l| x[i * k + l] * w[j * k + l]).sum();
-                        sum + if bias { b[j] } else { 0.0 }
-                    })
-                    .collect();
-                for (at, plan) in blas.candidates(&key).unwrap().into_iter().enumerate() {
-                    candidates += 1;
-                    stream.memset_zeros(&mut dy).unwrap();
-                    let addresses = Addresses::of(&inputs, &output);
-                    // SAFETY: all of it lives until the stream has been waited for, below.
-                    unsafe {
-                        blas.run(&plan, stream.cu_stream().cast(), addresses, workspace.device_ptr(&stream).0)
-                    }
-                    .unwrap();
-                    let got = values(dtype, &stream.clone_dtoh(&dy).unwrap());
-                    let off = off(dtype, &got, &want, k);
-                    if off > 1.0 {
-                        wrong.push(format!(
-                            "{dtype:?} [{m}, {k}] x [{k}, {n}], bias {bias}, candidate {at} {:x?}: {off:.1}",
-                            plan.choice
-                        ));
-                    }
-                }
-            }
+        for shape in shapes() {
+            gpu.check(dtype, shape, false);
+            gpu.check(dtype, shape, true);
         }
     }
-    assert!(candidates > 50, "{candidates}");
+    let Gpu { candidates, wrong, .. } = gpu;
+    assert!(candidates > 5000, "{candidates}");
     assert!(wrong.is_empty(), "{} of {candidates}:\n{}", wrong.len(), wrong.join("\n"));
 }

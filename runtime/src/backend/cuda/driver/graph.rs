@@ -38,7 +38,8 @@ unsafe impl Sync for KernelNode {}
 
 impl KernelNode {
     pub(super) fn new(node: Handle, params: CUkernelNode) -> Self {
-        Self { node, params }
+        // Of the call that made it: each launch brings its own.
+        Self { node, params: CUkernelNode { params: std::ptr::null_mut(), ..params } }
     }
 
     /// This node with the launch of the one in its place of another graph. An executable knows its nodes by the
@@ -271,7 +272,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: adopted from a capture; executables do not need it.
+        // SAFETY: adopted from whoever made it; executables do not need it.
         unsafe { (self.context.table.graph_destroy)(self.raw) };
     }
 }
