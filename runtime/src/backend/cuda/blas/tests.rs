@@ -110,6 +110,10 @@ fn a_bias_in_16_bits_is_the_librarys_where_rows_are_aligned() {
         !of(8, 12, 0x4000, DType::Bf16) && !of(12, 8, 0x4000, DType::F16) && !of(8, 16, 0x4008, DType::Bf16)
     );
     assert!(of(5, 6, 0x4004, DType::F32));
+    // Rows that begin at such multiples and end elsewhere.
+    let narrowed = [view(0x1000, &[4, 5], &[8, 1]), view(0x2000, &[5, 8], &[1, 8])];
+    let bias = view(0x4000, &[4, 8], &[0, 1]);
+    assert!(key(&[narrowed[0], narrowed[1], bias], dense(0x3000, &[4, 8])).is_none());
     let (inputs, y) = linear(4, 5, 6);
     assert!(key(&inputs, y).is_some(), "without a bias there is one rounding");
 }
