@@ -339,8 +339,8 @@ impl Backend for FaultyBackend {
     }
 
     fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
-        self.plan.pass(FaultCall::BeginCapture)?;
         self.spoilt = false;
+        self.plan.pass(FaultCall::BeginCapture)?;
         match self.plan.next_spoil() {
             Some(None) => return self.is_spoilt(),
             Some(after) => self.takes = after,

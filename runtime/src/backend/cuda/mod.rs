@@ -428,6 +428,7 @@ impl Backend for CudaBackend {
     }
 
     fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
+        self.spoilt = false;
         self.outside_capture("begin_capture")?;
         self.shared.drain()?;
         let mut head = None;
@@ -439,7 +440,6 @@ impl Backend for CudaBackend {
                 self.function(class.kernel(), 0)?;
             }
         }
-        self.spoilt = false;
         self.shared.stream.begin_capture()?;
         // None is ours yet, whatever another thread has put there.
         let nodes = self.shared.stream.captured_nodes().map(|_| 0);
