@@ -128,12 +128,13 @@ impl Runtime {
         let span = timeline::span!("segment", segment = %site, decision = field::Empty).entered();
         let mut key = self.take_writer();
         write(&mut key);
-        let (decision, fell_back) = {
+        let (decision, fallbacks, fell_back) = {
             let mut core = self.core.borrow_mut();
             core.frame_key(&mut key);
-            let fallbacks = core.log.stats.fallbacks;
+            let before = core.log.stats.fallbacks;
             let decision = core.decide(site, identity, &key);
-            (decision, core.log.stats.fallbacks > fallbacks)
+            let fallbacks = core.log.stats.fallbacks;
+            (decision, fallbacks, fallbacks > before)
         };
         if !span.is_disabled() {
             span.record("decision", timeline::name(&decision, fell_back));
@@ -144,6 +145,10 @@ impl Runtime {
             Ok(Decision::Audit(node)) => self.audit(node, site, identity, &mut key, write, body),
             Err(error) => Err(error.into()),
         };
+        if !span.is_disabled() && !fell_back && self.core.borrow().log.stats.fallbacks > fallbacks {
+            // It was to be recorded, and its captures were spoilt.
+            span.record("decision", "fallback");
+        }
         self.put_writer(key);
         self.tell_hooks();
         result

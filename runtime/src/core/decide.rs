@@ -55,6 +55,7 @@ impl Core {
         if let Some(error) = self.deferred.take() {
             return Err(error);
         }
+        self.check_inputs()?;
         if key.foreign {
             return Err(Error::DifferentRuntimes { op: "a live-in of a segment" });
         }
@@ -93,11 +94,16 @@ impl Core {
             return Err(error);
         }
         let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
-        if let Some(exec) = &node.exec
-            && let Err(error) = self.backend.replay(exec, self.pending.take())
-        {
-            self.tree.failed(at, &error);
-            return Err(error);
+        if let Some(exec) = &node.exec {
+            let block = self.pending.take();
+            let waiting = block.is_some();
+            if let Err(error) = self.backend.replay(exec, block) {
+                if waiting {
+                    self.lost_inputs = Some(error.to_string());
+                }
+                self.tree.failed(at, &error);
+                return Err(error);
+            }
         }
         self.pool.restore(node.exit);
         let (site, group) = (node.site, node.group);

@@ -91,6 +91,7 @@ impl Core {
         self.end_scratch();
         self.calls = self.calls.wrapping_add(1);
         self.occurrences.clear();
+        self.lost_inputs = None;
         self.frame = Some(frame);
     }
 
@@ -112,6 +113,7 @@ impl Core {
         self.calls = self.calls.wrapping_add(1);
         // Host data that nothing used goes nowhere: its buffers may be freed before the next launch.
         self.pending = None;
+        self.lost_inputs = None;
         let mut left = None;
         if !self.pool.live().is_empty() {
             for slot in &mut self.slots {

@@ -129,6 +129,8 @@ pub(crate) struct Core {
     pub(crate) phase: Phase,
     pub(crate) frame: Option<FrameState>,
     pub(crate) pending: Option<HostBlock>,
+    /// Why host bytes of this call did not arrive: what reads them would read an earlier call's.
+    lost_inputs: Option<String>,
     pub(crate) closed: bool,
     /// Whether recordings free memory at its last use; else when its handle goes.
     pub(crate) free_at_last_use: bool,
@@ -188,6 +190,7 @@ impl Core {
             phase: Phase::Idle,
             frame: None,
             pending: None,
+            lost_inputs: None,
             closed: false,
             free_at_last_use: true,
             sharing: None,
@@ -497,12 +500,37 @@ impl Core {
 
     /// Sends host bytes that wait for the next replay. In a capture they wait for its first replay.
     pub(crate) fn flush(&mut self) -> Result<()> {
+        self.check_inputs()?;
         if self.pending.is_none() || self.capturing() {
             return Ok(());
         }
         match self.pending.take() {
-            Some(block) => self.backend.host_write(block),
+            Some(block) => {
+                let written = self.backend.host_write(block);
+                self.unless_lost(true, written)
+            }
             None => Ok(()),
+        }
+    }
+
+    /// Host bytes went with this, if there were any: after an error the call goes no further.
+    fn unless_lost(&mut self, any: bool, result: Result<()>) -> Result<()> {
+        result.inspect_err(|error| {
+            if any {
+                self.lost_inputs.get_or_insert_with(|| error.to_string());
+            }
+        })
+    }
+
+    /// Refuses to go on with a call whose host inputs did not arrive.
+    pub(crate) fn check_inputs(&self) -> Result<()> {
+        match &self.lost_inputs {
+            None => Ok(()),
+            Some(why) => Err(Error::Device {
+                device: self.backend.name(),
+                call: "host_write",
+                why: format!("the inputs of this call went with an earlier error of it: {why}"),
+            }),
         }
     }
 

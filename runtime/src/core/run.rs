@@ -372,8 +372,12 @@ impl Core {
             .collect();
         if let Some(exec) = &ended.exec {
             self.stage_first_copies(&mut copied, key);
-            let first =
-                self.save_memory(&writes).and_then(|()| self.backend.replay(exec, self.pending.take()));
+            let first = self.save_memory(&writes).and_then(|()| {
+                let block = self.pending.take();
+                let waiting = block.is_some();
+                let launched = self.backend.replay(exec, block);
+                self.unless_lost(waiting, launched)
+            });
             if let Err(error) = first {
                 self.tree.never_ran(run.site, &**exec, ended.with, &error);
                 self.run = Some(run);

@@ -112,10 +112,13 @@ impl Core {
                 return self.run_instead(run).map(|()| None);
             }
             run.tape.retries += 1;
-            let again = self
-                .begin_capture(&run.redirects)
-                .and_then(|()| run.tape.acts.iter().try_for_each(|act| act.put(&mut *self.backend)));
-            run.tape.captured = self.unless_spoilt(run.site, again)?.is_some();
+            let begun = self.begin_capture(&run.redirects);
+            // From here on it is under way, which an error leaves to `abort_run`.
+            run.tape.captured = self.unless_spoilt(run.site, begun)?.is_some();
+            if run.tape.captured {
+                let again = run.tape.acts.iter().try_for_each(|act| act.put(&mut *self.backend));
+                run.tape.captured = self.unless_spoilt(run.site, again)?.is_some();
+            }
         }
     }
 
@@ -143,7 +146,8 @@ impl Core {
         }
         self.pending = None;
         if let Some(host) = host {
-            self.backend.host_write(host)?;
+            let written = self.backend.host_write(host);
+            self.unless_lost(true, written)?;
         }
         run.tape.acts.iter().try_for_each(|act| act.run(self))
     }

@@ -36,7 +36,10 @@ struct Fields<'s>(&'s mut Vec<(&'static str, String)>);
 
 impl Visit for Fields<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.push((field.name(), format!("{value:?}").trim_matches('"').to_owned()));
+        let value = format!("{value:?}").trim_matches('"').to_owned();
+        // The last word counts.
+        self.0.retain(|(name, _)| *name != field.name());
+        self.0.push((field.name(), value));
     }
 }
 
@@ -153,4 +156,26 @@ fn what_fails_and_what_panics_ends_its_spans() {
     assert_eq!(call(&mut rt, false), (Ok(false), segment("failed").to_vec()));
     assert_eq!(call(&mut rt, true), (Err(()), segment("replay").to_vec()));
     assert_eq!(call(&mut rt, false), (Ok(true), segment("replay").to_vec()));
+}
+
+/// A segment whose captures were given up ran without a graph.
+#[test]
+fn a_capture_that_is_given_up_is_a_fallback() {
+    let keeper = Keeper::default();
+    let (mut rt, plan) = faulty();
+    let graph = vector(&mut rt, Mode::Piecewise);
+    let mut call = || {
+        several_subscribers();
+        tracing::subscriber::with_default(keeper.clone(), || {
+            let step = rt.step().unwrap();
+            let y = graph
+                .call(&step, &[x()], (), |cx, a| seg!("a", cx, (&a.t[0],), |k| ops::scale(k.0, 2.0)))
+                .unwrap();
+            step.read(&y).unwrap();
+        });
+        keeper.take().pop().unwrap()
+    };
+    assert_eq!(call(), "2 segment a warm-up");
+    plan.spoil_captures([Some(0); 9]);
+    assert_eq!(call(), "2 segment a fallback", "nothing was recorded");
 }

@@ -7,6 +7,7 @@
 
 mod lost;
 mod program;
+mod spoilt;
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! Captures that another thread spoils are made again from what was put into them: no body runs twice for that.
 
 mod errors;
+mod faults;
 
 use std::cell::Cell;
 

@@ -1,0 +1,112 @@
+//! The representative program with spoilt captures, and a fault at every place.
+
+use super::{program::*, *};
+
+fn spoilt(
+    setup: Setup,
+    times: usize,
+    after: Option<u64>,
+    call: FaultCall,
+    nth: u64,
+) -> (bool, Option<String>) {
+    let what = format!("{setup}, spoilt {times}x at {after:?}, {call:?} {nth}");
+    let plan = Arc::new(FaultPlan::default());
+    let mut rt = open(&plan).unwrap();
+    let program = Program::new(&mut rt, setup).unwrap();
+    plan.spoil_captures(vec![after; times]);
+    plan.arm(Some(call), nth, false);
+    let mut bad = None;
+    let mut told = false;
+    match program.run(&mut rt) {
+        Ok(()) => {}
+        Err((_, e)) if injected(&e) => told = true,
+        Err((at, e)) => bad = Some(format!("{what}: step {at}: {e}")),
+    }
+    if plan.disarm() {
+        return (false, None);
+    }
+    if !told
+        && bad.is_none()
+        && let Err(e) = rt.step()
+    {
+        told = injected(&e);
+    }
+    if !told && bad.is_none() {
+        bad = Some(format!("{what}: swallowed"));
+    }
+    // Nothing is spoilt any more.
+    plan.spoil_captures([Some(99999); 100]);
+    if bad.is_none() {
+        bad = rt
+            .step()
+            .and_then(|step| program.reset(&step, 100.0))
+            .err()
+            .map(|e| format!("{what}: reset: {e}"));
+    }
+    if bad.is_none() {
+        'rounds: for round in 0..3 {
+            for (i, &n) in SIZES.iter().enumerate() {
+                let count = 100.0 + (round * SIZES.len() + i + 1) as f32;
+                match program.step(&mut rt, n) {
+                    Ok(y) if y == expected(n, count) => {}
+                    y => {
+                        bad = Some(format!("{what}, round {round}, step {i}: {y:?}"));
+                        break 'rounds;
+                    }
+                }
+            }
+        }
+    }
+    if bad.is_none() {
+        let stats = rt.stats();
+        let nodes = if setup.mode == Mode::Full { 2 } else { 4 };
+        if stats.nodes != nodes || stats.executables != plan.live_executables() {
+            bad = Some(format!("{what}: {stats:?}"));
+        }
+        nothing_left_of(rt, program, &plan, &what);
+    }
+    (true, bad)
+}
+
+fn every(setup: Setup) {
+    let mut wrong = Vec::new();
+    let mut places = 0;
+    for (times, after) in [(1, Some(0)), (9, Some(2)), (2, None)] {
+        for call in FaultCall::ALL {
+            for nth in 0..1000 {
+                // Opening makes these.
+                let (hit, bad) = spoilt(setup, times, after, call, nth);
+                if !hit {
+                    break;
+                }
+                places += 1;
+                wrong.extend(bad);
+            }
+        }
+    }
+    for w in &wrong {
+        println!("{w}");
+    }
+    assert!(wrong.is_empty(), "{} of {places}", wrong.len());
+}
+
+#[test]
+fn piecewise() {
+    every(Setup::of(Mode::Piecewise));
+}
+#[test]
+fn full() {
+    every(Setup::of(Mode::Full));
+}
+#[test]
+fn audited() {
+    every(Setup { audited: true, ..Setup::of(Mode::Piecewise) });
+}
+#[test]
+fn shared() {
+    every(Setup { shares: true, ..Setup::of(Mode::Piecewise) });
+}
+#[test]
+fn shared_full() {
+    every(Setup { shares: true, ..Setup::of(Mode::Full) });
+}
