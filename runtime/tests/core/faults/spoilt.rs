@@ -84,10 +84,7 @@ fn every(setup: Setup) {
             }
         }
     }
-    for w in &wrong {
-        println!("{w}");
-    }
-    assert!(wrong.is_empty(), "{} of {places}", wrong.len());
+    assert!(wrong.is_empty(), "{} of {places}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Captures that another thread spoils are made again from what was put into them: no body runs twice for that.
 
+mod beside;
 mod errors;
 mod faults;
 
