@@ -246,6 +246,11 @@ pub enum Op {
 }
 
 impl Op {
+    /// Whether it writes memory that is not only its own output's: state, of which a copy may have to be kept.
+    pub(crate) fn writes_in_place(&self) -> bool {
+        matches!(self, Self::ScatterRows | Self::RopeScatter { .. } | Self::Copy)
+    }
+
     /// A short name for messages, events and traces.
     pub fn name(&self) -> &'static str {
         match self {

@@ -46,7 +46,7 @@ impl Core {
             self.check_run(&op, inputs, outputs)?;
         }
         self.check_branches(op.name(), inputs, outputs)?;
-        if let Op::ScatterRows | Op::RopeScatter { .. } | Op::Copy = op {
+        if op.writes_in_place() {
             self.save_before_write(outputs)?;
         }
         // A copied live-in is read from the recording's own buffer.

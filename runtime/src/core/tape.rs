@@ -9,7 +9,7 @@
 use super::{Core, Run, run::Redirect, share::Ended};
 use crate::{
     Error, Result,
-    backend::{Backend, Launch, Op, SharedMemory},
+    backend::{Backend, Launch, SharedMemory},
     event::CopySlot,
     plan::Site,
 };
@@ -42,7 +42,7 @@ impl Act {
     fn run(&self, core: &mut Core) -> Result<()> {
         match self {
             Self::Launch(launch) => {
-                if let Op::ScatterRows | Op::RopeScatter { .. } | Op::Copy = launch.op {
+                if launch.op.writes_in_place() {
                     core.save_before_write(&launch.outputs)?;
                 }
                 core.backend.launch(launch)

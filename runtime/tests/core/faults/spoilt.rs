@@ -84,6 +84,7 @@ fn every(setup: Setup) {
             }
         }
     }
+    assert!(places > 300, "{places}");
     assert!(wrong.is_empty(), "{} of {places}:\n{}", wrong.len(), wrong.join("\n"));
 }
 

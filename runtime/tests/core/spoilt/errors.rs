@@ -90,6 +90,7 @@ fn given_up_at_the_same_place_each_time() {
             assert_eq!(y.unwrap(), [6.0, 12.0], "{mode}, after {after}");
             assert_eq!(case.total(), [6.0, 12.0], "{mode}, after {after}");
             if case.rt.stats().spoilt == 0 {
+                assert!(after > 8, "{mode}: {after} places");
                 break;
             }
         }
@@ -109,6 +110,7 @@ fn an_error_instead_at_every_place() {
             let y = case.call(forked);
             let stats = case.rt.stats();
             if stats.spoilt == 0 {
+                assert!(after > 8, "{mode}: {after} places");
                 break;
             }
             if !is_spoilt(&y) {

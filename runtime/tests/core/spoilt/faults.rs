@@ -62,7 +62,7 @@ fn spoils(times: usize, after: Option<u64>) -> Vec<Option<u64>> {
     vec![after; times]
 }
 
-/// Its check may panic, too.
+/// Of one that is wrong already: its check may panic, too.
 fn end(case: Case) {
     drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(case))));
 }
@@ -88,7 +88,8 @@ fn one(
     let hit = !case.plan.disarm();
     let what = format!("{mode} shares {shares} spoilt {times}x at {after:?}, {call:?} {nth} full {full}");
     if !hit {
-        end(case);
+        // Its check counts.
+        drop(case);
         return (false, None);
     }
     let mut wrong = None;
@@ -162,6 +163,7 @@ fn all(calls: &[FaultCall], full: bool) {
             }
         }
     }
+    assert!(places > 0, "no fault was met");
     assert!(wrong.is_empty(), "{} of {places} places:\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -169,20 +171,11 @@ macro_rules! each { ($($name:ident $call:ident),*) => { $(
     #[test]
     fn $name() { all(&[FaultCall::$call], false); }
 )* } }
-each!(fault_at_alloc Alloc, fault_at_commit Commit, fault_at_scratch Scratch, fault_at_launch Launch, fault_at_copy Copy, fault_at_host_write HostWrite, fault_at_read Read,
-    fault_at_begin BeginCapture, fault_at_end EndCapture, fault_at_instantiate Instantiate, fault_at_update Update, fault_at_replay Replay, fault_at_poison Poison,
-    fault_at_fork Fork, fault_at_branch Branch, fault_at_join Join, fault_at_sync Synchronize, fault_at_reserve Reserve, fault_at_wait Wait);
+each!(fault_at_scratch Scratch, fault_at_launch Launch, fault_at_copy Copy, fault_at_host_write HostWrite, fault_at_read Read,
+    fault_at_begin BeginCapture, fault_at_end EndCapture, fault_at_instantiate Instantiate, fault_at_replay Replay, fault_at_poison Poison,
+    fault_at_fork Fork, fault_at_branch Branch, fault_at_join Join, fault_at_wait Wait);
 
 #[test]
-fn out_of_memory_anywhere() {
-    all(
-        &[
-            FaultCall::Alloc,
-            FaultCall::Commit,
-            FaultCall::Launch,
-            FaultCall::BeginCapture,
-            FaultCall::Instantiate,
-        ],
-        true,
-    );
+fn out_of_memory_at_calls_of_a_capture() {
+    all(&[FaultCall::Launch, FaultCall::BeginCapture, FaultCall::Instantiate], true);
 }

@@ -1,7 +1,7 @@
 //! Graphs of one kernel, whose parameter is replaced before each launch.
 //!
 //! The driver takes about half the time for such a launch that it takes for one of the kernel, as long as only
-//! the parameter changes; with another grid it takes longer (`benches/gpu/launches.cu` measures both).
+//! the parameter changes (`benches/gpu/launches.cu`); with another grid it took longer than the kernel.
 
 use std::ffi::c_void;
 
