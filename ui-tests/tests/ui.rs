@@ -1,4 +1,7 @@
-//! What `#[graphable]` refuses, with its messages, and what it accepts.
+//! What `#[graphable]` refuses, with its messages. What it accepts is in `accepted.rs`.
+//!
+//! Only programs that must fail: trybuild then checks all of them by one call of cargo, without generating
+//! code. A single one that must run would make it build them one after the other, seven times as slowly.
 //!
 //! `TRYBUILD=overwrite cargo test -p ui-tests` pins the messages anew; read what it wrote.
 
@@ -11,7 +14,6 @@ use std::{
 fn programs() {
     let t = trybuild::TestCases::new();
     t.compile_fail("tests/ui/fail/*/*.rs");
-    t.pass("tests/ui/pass/*.rs");
 }
 
 /// Every pinned message, with its file.
@@ -34,8 +36,6 @@ fn messages() -> Vec<(PathBuf, String)> {
 fn messages_are_readable() {
     let all = messages();
     assert!(all.len() >= 100, "only {} pinned messages", all.len());
-    let pass = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/pass")).unwrap().count();
-    assert!(pass >= 25, "only {pass} programs that must compile");
     for (path, text) in all {
         let path = path.display();
         for error in text.split("\nerror").filter(|e| !e.trim().is_empty()) {

@@ -14,7 +14,7 @@ impl Mark {
     }
 }
 
-mod env {
+pub mod env {
     pub fn var(n: usize) -> f32 {
         n as f32
     }

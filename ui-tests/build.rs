@@ -1,0 +1,25 @@
+//! Writes the accepted programs as modules of one test: `tests/accepted.rs` runs them.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+fn main() {
+    let folder = Path::new(&env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("tests/ui/pass");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut programs: Vec<PathBuf> =
+        fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+    programs.retain(|file| file.extension().is_some_and(|e| e == "rs"));
+    programs.sort();
+    let mut modules = String::new();
+    for file in &programs {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let program = fs::read_to_string(file).unwrap();
+        // In the module, since `main` is private to it; below the program, whose inner attributes come first.
+        let test = "#[test]\nfn runs() -> impl ::std::process::Termination {\n    main()\n}\n";
+        modules += &format!("pub mod {name} {{\n{program}\n{test}}}\n");
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
+    fs::write(out.join("accepted.rs"), modules).unwrap();
+}
