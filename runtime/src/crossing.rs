@@ -5,6 +5,8 @@
 //! not recommended, so rustc names the value that is wrong, and neither the tuple it travels in nor a list of
 //! everything that would have been right. They are asked through methods of the trait itself, because a bound
 //! on a function would add a note about that function, which users never wrote.
+//!
+//! **Unstable**: any release may change this module, and semantic versioning does not cover it.
 
 use crate::{
     Error, Result,

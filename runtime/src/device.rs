@@ -1,13 +1,16 @@
 //! Choosing a device.
 
-use std::{fmt, str::FromStr, sync::Arc};
+#[cfg(feature = "cuda")]
+use std::sync::Arc;
+use std::{fmt, str::FromStr};
 
+#[cfg(feature = "cuda")]
+use crate::backend::cuda::{self, CudaBackend, CudaOptions};
 use crate::{
     Error, Result,
     backend::{
         Backend,
         cpu::{CpuBackend, CpuOptions},
-        cuda::{self, CudaBackend, CudaOptions},
     },
 };
 
@@ -18,7 +21,9 @@ pub struct Device(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Cpu(CpuOptions),
+    #[cfg(feature = "cuda")]
     Cuda(usize, CudaOptions),
+    #[cfg(feature = "cuda")]
     Stream(Arc<cudarc::driver::CudaStream>, CudaOptions),
 }
 
@@ -29,27 +34,24 @@ impl Default for Device {
 }
 
 impl Device {
-    /// The first GPU where there is one that can be used, else the CPU.
+    /// The first GPU if there is one that can be used, else the CPU.
     ///
-    /// A driver that is there but cannot be used is told through `tracing`, as a warning.
+    /// A driver that is there but cannot be used is reported via `tracing`, as a warning. Without the feature
+    /// `cuda` it is always the CPU.
     ///
     /// # Errors
-    /// None now: the CPU is always there.
+    /// Currently none: the CPU is always there.
     pub fn best() -> Result<Self> {
+        #[cfg(feature = "cuda")]
         match cuda::device_count() {
-            Ok(0) => Ok(Self::cpu()),
+            Ok(0) => {}
             Ok(_) => match cuda::check(0) {
-                Ok(()) => Ok(Self::cuda(0)),
-                Err(error) => {
-                    tracing::warn!(%error, "the GPU cannot be used; working on the CPU");
-                    Ok(Self::cpu())
-                }
+                Ok(()) => return Ok(Self::cuda(0)),
+                Err(error) => tracing::warn!(%error, "the GPU cannot be used; working on the CPU"),
             },
-            Err(error) => {
-                tracing::debug!(%error, "no GPU; working on the CPU");
-                Ok(Self::cpu())
-            }
+            Err(error) => tracing::debug!(%error, "no GPU; working on the CPU"),
         }
+        Ok(Self::cpu())
     }
 
     /// The CPU, all cores.
@@ -62,6 +64,51 @@ impl Device {
         Self(Kind::Cpu(options))
     }
 
+    /// Whether a runtime could be opened on the device now: that there is a GPU of that number, and everything
+    /// that it needs. Nothing is allocated, so a lack of memory is not found.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] with what is missing.
+    pub fn check(&self) -> Result<()> {
+        match &self.0 {
+            Kind::Cpu(_) => Ok(()),
+            #[cfg(feature = "cuda")]
+            Kind::Cuda(ordinal, _) => cuda::check(*ordinal),
+            // Whoever has a stream has opened the device.
+            #[cfg(feature = "cuda")]
+            Kind::Stream(..) => Ok(()),
+        }
+    }
+
+    pub(crate) fn open(self) -> Result<Box<dyn Backend>> {
+        Ok(match self.0 {
+            Kind::Cpu(options) => Box::new(CpuBackend::new(options)?),
+            #[cfg(feature = "cuda")]
+            Kind::Cuda(ordinal, options) => Box::new(CudaBackend::new(ordinal, options)?),
+            #[cfg(feature = "cuda")]
+            Kind::Stream(stream, options) => Box::new(CudaBackend::on(stream, options)?),
+        })
+    }
+
+    /// What `cuda:0` is in this build.
+    #[cfg(feature = "cuda")]
+    fn named_cuda(ordinal: usize) -> Result<Self> {
+        Ok(Self::cuda(ordinal))
+    }
+
+    /// What `cuda:0` is in this build.
+    #[cfg(not(feature = "cuda"))]
+    fn named_cuda(ordinal: usize) -> Result<Self> {
+        Err(Error::NoDevice {
+            device: format!("cuda:{ordinal}"),
+            why: "graphable was built without its feature `cuda`".into(),
+        })
+    }
+}
+
+#[cfg(feature = "cuda")]
+#[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
+impl Device {
     /// NVIDIA GPU number `ordinal`, from 0, as the driver counts them (`CUDA_VISIBLE_DEVICES` applies).
     /// Nothing is opened yet: [`Runtime::new`](crate::Runtime::new) does that.
     pub fn cuda(ordinal: usize) -> Self {
@@ -81,21 +128,15 @@ impl Device {
     pub fn cuda_stream(stream: Arc<cudarc::driver::CudaStream>) -> Self {
         Self(Kind::Stream(stream, CudaOptions::default()))
     }
-
-    pub(crate) fn open(self) -> Result<Box<dyn Backend>> {
-        Ok(match self.0 {
-            Kind::Cpu(options) => Box::new(CpuBackend::new(options)?),
-            Kind::Cuda(ordinal, options) => Box::new(CudaBackend::new(ordinal, options)?),
-            Kind::Stream(stream, options) => Box::new(CudaBackend::on(stream, options)?),
-        })
-    }
 }
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Cpu(_) => f.write_str("cpu"),
+            #[cfg(feature = "cuda")]
             Kind::Cuda(ordinal, _) => write!(f, "cuda:{ordinal}"),
+            #[cfg(feature = "cuda")]
             Kind::Stream(stream, _) => write!(f, "cuda:{}", stream.context().ordinal()),
         }
     }
@@ -104,17 +145,18 @@ impl fmt::Display for Device {
 impl FromStr for Device {
     type Err = Error;
 
-    /// `cpu`, `cuda:0`, `cuda` (the first GPU) or `best`.
+    /// `cpu`, `cuda:0` (or another number), `cuda` (the first GPU), or `auto` for [`Device::best`].
     fn from_str(s: &str) -> Result<Self, Error> {
         match s {
             "cpu" => Ok(Self::cpu()),
-            "best" => Self::best(),
-            "cuda" => Ok(Self::cuda(0)),
+            // The second is what it was called first.
+            "auto" | "best" => Self::best(),
+            "cuda" => Self::named_cuda(0),
             _ => match s.strip_prefix("cuda:").and_then(|n| n.parse().ok()) {
-                Some(ordinal) => Ok(Self::cuda(ordinal)),
+                Some(ordinal) => Self::named_cuda(ordinal),
                 None => Err(Error::NoDevice {
                     device: format!("device `{s}`"),
-                    why: "there are `cpu`, `cuda:0` (or another number) and `best`".into(),
+                    why: "there are `cpu`, `cuda:0` (or another number) and `auto`".into(),
                 }),
             },
         }

@@ -8,6 +8,7 @@ use half::{bf16, f16};
 /// The element type of a tensor, as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum DType {
     /// IEEE 754 binary32.
     F32,

@@ -134,6 +134,11 @@ impl KeyWriter {
 /// Implemented for tensors, parameters, state, plain host values (compared by value), and containers
 /// of these; for structs by `#[derive(Params)]`, `#[derive(GraphOutput)]` and `#[derive(ConfigValue)]`.
 /// Nothing with interior mutability has it, because a replay would not see the change.
+///
+/// The derives are the only way to implement it: what a key is made of is not public, and a key that left
+/// something out would replay wrong values. A handle of another library (a plan, a pool, a connection) is no
+/// part of a key, so it is no parameter: keep it in a `static` `OnceLock` or a `thread_local!`, and use it in an
+/// `#[eager(cx)]` region, which runs on every call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot enter a captured segment",
     label = "used by a segment, and not part of its key",

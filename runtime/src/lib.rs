@@ -64,6 +64,7 @@
 //! that host values from eager code need `#[key]` is a lint of the macro. README.md lists all limits.
 
 #![deny(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // Generated code names the runtime by its crate name, in this crate's own tests too.
 #[cfg(test)]
@@ -76,6 +77,7 @@ mod branches;
 mod bucket;
 mod core;
 pub mod crossing;
+#[cfg(feature = "cuda")]
 mod cuda;
 mod device;
 mod dispatch;
@@ -113,9 +115,19 @@ mod tensor;
 mod timeline;
 mod tree;
 
+pub use backend::cpu::CpuOptions;
+#[cfg(feature = "cuda")]
+#[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
+pub use backend::cuda::CudaOptions;
 pub use branches::{join, join_all, join3};
 pub use bucket::{Packed, Schedule};
+#[cfg(feature = "cuda")]
+#[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use cuda::CudaTensor;
+/// The version that this crate shares streams and memory with.
+#[cfg(feature = "cuda")]
+#[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
+pub use cudarc;
 pub use device::Device;
 pub use dispatch::{
     BatchDescriptor, BatchKey, BatchScope, BatchSizes, Batching, Capability, Capture, Dispatch, Dispatcher,

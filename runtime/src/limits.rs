@@ -7,6 +7,7 @@ use crate::{
 
 /// What happens with a live-in that keeps moving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OnMove {
     /// The next recording reads a buffer of its own, and each replay copies the bytes there first. One that
     /// shares its storage with another live-in, or leaves as an output, is never copied.

@@ -4,6 +4,7 @@ use crate::{Result, Runtime};
 
 /// An arena of a runtime: addresses that stay, memory behind them as it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MemoryArena {
     /// What segments make. All recordings share it, and it is as large as the largest path needs.
     Pool,

@@ -21,6 +21,7 @@ use crate::Error;
 /// needs, [`Capability::resolve`](crate::Capability::resolve) says what becomes of it. What a call's batch is
 /// comes from [`Step::batch`](crate::Step::batch) or from its inputs ([`Batching`](crate::Batching)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Mode {
     /// Nothing: every operation is launched on its own.
     None,
@@ -172,6 +173,7 @@ impl fmt::Debug for ModeSet {
 /// Of several boundaries the weakest counts. A call whose batch is not supported runs piecewise or without a
 /// graph, as its [`Mode`] says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Support {
     /// It must run on each call.
     #[default]

@@ -30,6 +30,7 @@ pub trait Params: LiveIn {
 
 /// Whether memory is read or changed by segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ParamKind {
     /// A [`Param`], or a [`Kept`] value: only read.
     Param,
@@ -39,6 +40,7 @@ pub enum ParamKind {
 
 /// One parameter or state of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParamInfo {
     /// Field names and indices from the root, joined by dots: `layers.3.attn.q`.
     pub path: String,

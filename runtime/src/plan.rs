@@ -30,8 +30,10 @@ impl fmt::Display for Site {
 }
 
 /// Where an `#[eager]` expression runs that asked to leave its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
 pub enum BoundaryMove {
     /// Before the device work above it: `#[eager(early)]`.
     Early,
@@ -50,6 +52,7 @@ impl fmt::Display for BoundaryMove {
 
 /// One part of a function.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum PlanItem {
     /// Statements that become one graph.
     Segment {

@@ -59,6 +59,7 @@ impl SegmentInfo<'_> {
 
 /// What to do with a segment that no recording fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Warm it up, or record it.
     Record,

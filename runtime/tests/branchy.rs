@@ -65,7 +65,7 @@ fn expected(x: f32) -> f32 {
 /// A runtime after `steps` calls that alternate between the branches, each with its right value.
 macro_rules! alternated {
     ($graph:ident, $steps:expr) => {{
-        let options = CpuOptions { threads: Some(1), ..CpuOptions::default() };
+        let options = CpuOptions::default().threads(1);
         let mut rt = Runtime::new(device::device(options)).unwrap();
         let one = Param::new(&rt, &[64], &[1.0; 64]).unwrap();
         let graph = $graph::builder().build(&mut rt).unwrap();

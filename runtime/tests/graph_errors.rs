@@ -8,7 +8,7 @@ mod device;
 use graphable::{backend::cpu::CpuOptions, prelude::*};
 
 fn runtime() -> Runtime {
-    Runtime::new(device::device(CpuOptions { test_mode: Some(1), threads: Some(1) })).unwrap()
+    Runtime::new(device::device(CpuOptions::default().test_mode(1).threads(1))).unwrap()
 }
 
 /// An error type of the user's own.

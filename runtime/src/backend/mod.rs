@@ -2,6 +2,12 @@
 //!
 //! The core above validates everything: addresses, shapes, phases, ownership. A backend carries
 //! out what it is told, in stream order, and reports what only it can know.
+//!
+//! # Stability
+//!
+//! **Unstable.** This module is public for tests and for devices of one's own: any release may change it, and
+//! semantic versioning does not cover it. The options of the devices are stable as
+//! [`CpuOptions`](crate::CpuOptions) and [`CudaOptions`](crate::CudaOptions).
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -9,6 +15,7 @@ use crate::{Error, Result, inspect::Topology};
 
 #[allow(unsafe_code)] // Addresses become slices, and `gemm` takes pointers: each block has its proof.
 pub mod cpu;
+#[cfg(feature = "cuda")]
 #[allow(unsafe_code)] // The driver is called here: each block has its proof.
 pub mod cuda;
 pub mod faulty;

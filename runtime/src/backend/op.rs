@@ -27,6 +27,7 @@ impl View {
 
 /// Element-wise functions of one argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Unary {
     /// `-x`
     Neg,
@@ -54,6 +55,7 @@ pub enum Unary {
 
 /// Element-wise functions of two arguments.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Binary {
     /// `a + b`
     Add,
@@ -69,6 +71,7 @@ pub enum Binary {
 
 /// Comparisons; the output is `bool`. Any comparison with NaN is false, but `Ne`, which is true.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Compare {
     /// `a == b`
     Eq,
@@ -86,6 +89,7 @@ pub enum Compare {
 
 /// Reductions over one axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Reduce {
     /// Sum.
     Sum,
@@ -97,6 +101,7 @@ pub enum Reduce {
 
 /// How rotary embedding pairs the elements of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RopeStyle {
     /// Pairs `(0,1), (2,3), …` (GGUF Llama, GPT-J).
     Interleaved,
@@ -106,6 +111,7 @@ pub enum RopeStyle {
 
 /// Which keys a query may see. `i` is a query, `j` a key, `T` and `S` their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MaskKind {
     /// All of them.
     None,
@@ -122,6 +128,7 @@ pub enum MaskKind {
 /// Unless said otherwise the output is contiguous, inputs may have any strides (0 included), and
 /// element-wise inputs already have the output's shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Op {
     /// `[x] -> [y]`, same dtype.
     Unary(Unary),

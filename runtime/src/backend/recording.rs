@@ -41,6 +41,7 @@ pub trait Recording: Send + Sync + fmt::Debug {
 
 /// What came of an update.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Update {
     /// From the next replay on the executable runs that recording; replays under way run what they were launched
     /// with.

@@ -151,6 +151,7 @@ impl Function {
 
 /// How far `capture_all` is.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct CaptureProgress<'a> {
     /// Combinations of sizes that are captured.
     pub done: usize,

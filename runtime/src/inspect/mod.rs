@@ -7,7 +7,8 @@
 //! - [`PlanReport`], from [`Plan::report`](crate::Plan::report): how a function is cut, and why.
 //!
 //! Each is a snapshot of plain fields that owns what it shows. Each prints as text, becomes Graphviz with
-//! `to_dot` (the first two) and one JSON object with `to_json`; all implement `serde::Serialize`.
+//! `to_dot` (the first two) and one JSON object with `to_json`; all implement `serde::Serialize`. Both of the latter
+//! need the feature `serde`.
 
 mod dot;
 mod plan_report;
@@ -22,6 +23,7 @@ pub use tree::{
 };
 
 /// One line of JSON.
+#[cfg(feature = "serde")]
 fn json(value: &impl serde::Serialize) -> String {
     match serde_json::to_string(value) {
         Ok(json) => json,

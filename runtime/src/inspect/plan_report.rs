@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use crate::{
     Capability,
     mode::Support,
@@ -14,7 +12,8 @@ use crate::{
 ///
 /// It says what the source allows, before anything runs; what became of each part is in
 /// [`GraphTree`](super::GraphTree), [`Event`](crate::Event) and [`Stats`](crate::Stats).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PlanReport {
     /// The function.
@@ -32,7 +31,8 @@ pub struct PlanReport {
 }
 
 /// A part of a function.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PlanPart {
     /// Index in [`Plan::items`].
@@ -56,8 +56,9 @@ pub struct PlanPart {
 }
 
 /// What a part is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum PartKind {
     /// Statements that become one graph.
@@ -129,6 +130,8 @@ impl PlanReport {
     }
 
     /// As one JSON object on one line, its keys the names of the fields.
+    #[cfg(feature = "serde")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
     pub fn to_json(&self) -> String {
         super::json(self)
     }

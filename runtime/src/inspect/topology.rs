@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 /// The nodes of an executable and what waits for what.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Topology {
     /// The nodes, in the order in which the device lists them.
@@ -15,8 +14,9 @@ pub struct Topology {
 }
 
 /// What a node does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum NodeKind {
     /// Runs a kernel.
@@ -75,7 +75,8 @@ impl fmt::Display for NodeKind {
 }
 
 /// A node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GraphNode {
     /// What it does.
@@ -99,8 +100,9 @@ impl GraphNode {
 }
 
 /// How an edge orders its ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum EdgeKind {
     /// The end starts when the start has ended.
@@ -112,7 +114,8 @@ pub enum EdgeKind {
 }
 
 /// An edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GraphEdge {
     /// Index of the node that comes first.
@@ -150,6 +153,8 @@ impl Topology {
     }
 
     /// As one JSON object on one line, its keys the names of the fields.
+    #[cfg(feature = "serde")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
     pub fn to_json(&self) -> String {
         super::json(self)
     }

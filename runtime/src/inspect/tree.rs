@@ -1,13 +1,12 @@
 //! The graph tree as a value.
 
-use serde::Serialize;
-
 /// The graph tree of a runtime at one moment.
 ///
 /// It is a graph rather than a tree: a recording is found by the state of the pool that it starts from, so
 /// ways that meet in equal states share what follows. [`Display`](std::fmt::Display) prints it, shared parts
 /// once; [`to_dot`](Self::to_dot) and [`to_json`](Self::to_json) give it to other tools.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GraphTree {
     /// The device's name, such as `cpu`.
@@ -35,7 +34,8 @@ pub struct GraphTree {
 }
 
 /// A graph object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeFunction {
     /// The function's name.
@@ -45,7 +45,8 @@ pub struct TreeFunction {
 }
 
 /// A recording.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeNode {
     /// Its number in events; never given twice.
@@ -93,7 +94,8 @@ pub struct TreeNode {
 }
 
 /// A place in the source.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeSegment {
     /// The function that the segment stands in, which may be another one's `#[piecewise]` part.
@@ -111,7 +113,8 @@ pub struct TreeSegment {
 }
 
 /// An output of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct OutputId {
     /// The node's id.
@@ -121,7 +124,8 @@ pub struct OutputId {
 }
 
 /// What a node gives.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeOutput {
     /// Where it lies.
@@ -133,8 +137,9 @@ pub struct TreeOutput {
 }
 
 /// Where an output lies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OutputPlace {
     /// A block of the pool: the next call uses its memory again.
@@ -150,7 +155,8 @@ pub enum OutputPlace {
 }
 
 /// A block of an arena.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeBlock {
     /// Where it starts, in bytes from the arena's start.
@@ -162,7 +168,8 @@ pub struct TreeBlock {
 }
 
 /// A state of the pool: what is alive, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeState {
     /// Live blocks as (offset, bytes), by offset; rounded up to 256 bytes.
@@ -214,6 +221,8 @@ impl GraphTree {
     }
 
     /// As one JSON object on one line, its keys the names of the fields.
+    #[cfg(feature = "serde")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
     pub fn to_json(&self) -> String {
         super::json(self)
     }

@@ -21,10 +21,13 @@
 mod loader;
 mod map;
 mod nearest;
+#[cfg(feature = "safetensors")]
 mod safetensors;
 mod source;
 
 pub use loader::{LoadParam, LoadParams, LoadState, Loader, load};
 pub use map::TensorMap;
+#[cfg(feature = "safetensors")]
+#[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use safetensors::SafeTensors;
 pub use source::{HostTensor, TensorSource};

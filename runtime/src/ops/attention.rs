@@ -12,6 +12,7 @@ use crate::{
 
 /// Which keys a query of [`attention`] sees. `i` counts queries, `j` keys; there are `T` and `S`.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum AttentionMask<'a, 's> {
     /// All of them.
     None,

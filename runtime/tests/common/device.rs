@@ -61,7 +61,7 @@ pub(crate) fn skipped_with_gaps(test: &str) -> bool {
 }
 
 fn cuda_options(options: &CpuOptions) -> CudaOptions {
-    CudaOptions { test_mode: options.test_mode.is_some(), guard_gaps: has_gaps() }
+    CudaOptions::default().test_mode(options.test_mode.is_some()).guard_gaps(has_gaps())
 }
 
 /// Not captured by the test harness: what is skipped must be seen.

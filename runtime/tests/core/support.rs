@@ -25,7 +25,7 @@ use graphable::{
 pub(crate) type T<'s> = Tensor<'s, f32>;
 
 pub(crate) fn options() -> CpuOptions {
-    CpuOptions { test_mode: Some(1), threads: Some(1) }
+    CpuOptions::default().test_mode(1).threads(1)
 }
 
 /// A runtime that is looked at when its test is over: after a reset nothing is alive, and nothing recorded.

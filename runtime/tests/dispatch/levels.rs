@@ -91,6 +91,7 @@ fn a_level_decides_which_batches_are_whole_calls() {
             Support::UniformBatch => settled!(UniformGraph, row),
             Support::UniformSingleTokenDecode => settled!(SingleGraph, row),
             Support::Never => settled!(NeverGraph, row),
+            other => panic!("no function of {other:?}"),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn skipped(test: &str) -> bool {
 
 /// A runtime in test mode.
 pub(crate) fn runtime() -> Runtime {
-    Runtime::new(Device::cuda_with(0, CudaOptions { test_mode: true, ..CudaOptions::default() })).unwrap()
+    Runtime::new(Device::cuda_with(0, CudaOptions::default().test_mode(true))).unwrap()
 }
 
 /// Free bytes of the device.

@@ -9,7 +9,7 @@ use crate::reference::Array;
 
 /// The device in its test mode: what was freed holds no plausible values.
 pub(crate) fn device() -> Device {
-    crate::device::device(CpuOptions { test_mode: Some(1), ..CpuOptions::default() })
+    crate::device::device(CpuOptions::default().test_mode(1))
 }
 
 /// Runs `f` in one step of a fresh runtime.

@@ -19,6 +19,7 @@ fn rotated(x: &Array, position: impl Fn(&[usize]) -> f64, config: RopeConfig, di
         let (pair, first, other) = match config.style {
             RopeStyle::Interleaved => (d / 2, d % 2 == 0, d ^ 1),
             RopeStyle::HalfSplit => (d % half, d < half, (d + half) % dim),
+            other => panic!("no reference for {other:?}"),
         };
         let theta = f64::from(config.theta);
         let angle = position(index) * theta.powf(-2.0 * pair as f64 / dim as f64);

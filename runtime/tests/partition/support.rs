@@ -4,7 +4,7 @@ use graphable::{backend::cpu::CpuOptions, prelude::*};
 
 /// A runtime in test mode.
 pub(crate) fn runtime() -> Runtime {
-    let options = CpuOptions { test_mode: Some(11), threads: Some(1) };
+    let options = CpuOptions::default().test_mode(11).threads(1);
     Runtime::new(crate::device::device(options)).unwrap()
 }
 

@@ -11,8 +11,7 @@ use crate::{
 
 /// Outputs, state and decisions of every step.
 pub(crate) fn run(program: &Program) -> Result<Vec<StepOut>> {
-    let mut rt =
-        Runtime::new(crate::device::device(CpuOptions { threads: Some(1), ..CpuOptions::default() }))?;
+    let mut rt = Runtime::new(crate::device::device(CpuOptions::default().threads(1)))?;
     let mut world = World::new(&rt, program)?;
     let mut out = Vec::new();
     for at in 0..program.steps.len() {

@@ -197,7 +197,7 @@ fn spoil_for_good(faults: &FaultPlan, seed: u64) {
 pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     // What the run before on this thread did not use up.
     arm(None);
-    let options = CpuOptions { test_mode: Some(program.seed), threads: Some(1) };
+    let options = CpuOptions::default().test_mode(program.seed).threads(1);
     let faults = Arc::new(FaultPlan::default());
     if program.seed.is_multiple_of(3) {
         spoil(&faults, program.seed);

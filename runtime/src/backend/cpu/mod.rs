@@ -22,6 +22,7 @@ mod stream;
 mod tests;
 
 /// Rounds to an f32 from which narrower floats are rounded as if at once.
+#[cfg(feature = "cuda")]
 pub(super) use kernels::round_to_odd;
 
 use self::{
@@ -39,8 +40,9 @@ use crate::{Error, Result};
 /// How the device calls itself.
 const NAME: &str = "cpu";
 
-/// How a [`CpuBackend`] works.
+/// How the CPU works: `CpuOptions::default().threads(2)`.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct CpuOptions {
     /// Finds what a GPU would punish: nodes of a replay run in a random order, as far as they do
     /// not depend on each other, and memory that is fresh or freed is full of NaNs. The value is
@@ -48,6 +50,20 @@ pub struct CpuOptions {
     pub test_mode: Option<u64>,
     /// Threads that compute, at least 1; `None` is one per core. Results do not depend on it.
     pub threads: Option<usize>,
+}
+
+impl CpuOptions {
+    /// Turns the [test mode](Self::test_mode) on, with this seed.
+    pub fn test_mode(mut self, seed: u64) -> Self {
+        self.test_mode = Some(seed);
+        self
+    }
+
+    /// Sets the number of [threads](Self::threads); 0 is refused when the device is opened.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
 }
 
 /// The CPU as a [`Backend`].

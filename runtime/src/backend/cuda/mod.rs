@@ -52,8 +52,9 @@ use super::{
 };
 use crate::{Error, Result, inspect::Topology};
 
-/// How a [`CudaBackend`] works.
+/// How a GPU works: `CudaOptions::default().test_mode(true)`.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct CudaOptions {
     /// Fills fresh and freed memory with NaNs, so that a use of it shows.
     pub test_mode: bool,
@@ -61,6 +62,20 @@ pub struct CudaOptions {
     /// kernel that runs past a block faults (and compute-sanitizer names it). Takes at least 2 MiB a block. Pages
     /// that were used once stay mapped: a guard is sure only between blocks that were never elsewhere.
     pub guard_gaps: bool,
+}
+
+impl CudaOptions {
+    /// Turns the [test mode](Self::test_mode) on or off.
+    pub fn test_mode(mut self, on: bool) -> Self {
+        self.test_mode = on;
+        self
+    }
+
+    /// Turns the [guard gaps](Self::guard_gaps) on or off.
+    pub fn guard_gaps(mut self, on: bool) -> Self {
+        self.guard_gaps = on;
+        self
+    }
 }
 
 /// How many GPUs the driver shows.

@@ -8,10 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use graphable::{
     Error, Event, Mode, Param, Result, Runtime, Schedule, Stats, Step, UnsharedReason,
-    backend::{
-        cpu::CpuOptions,
-        faulty::{FaultCall, FaultPlan, FaultyBackend},
-    },
+    backend::faulty::{FaultCall, FaultPlan, FaultyBackend},
     join, ops,
 };
 
@@ -25,9 +22,10 @@ const LARGE: usize = 512;
 /// A runtime whose recordings share whatever an update takes, and what its device was asked for.
 fn sharing() -> (Checked, Arc<FaultPlan>) {
     // A GPU may refuse to update the fills of test mode, which have other sizes.
-    let test_mode = options().test_mode.filter(|_| crate::device::gpu().is_none());
+    let mut options = options();
+    options.test_mode = options.test_mode.filter(|_| crate::device::gpu().is_none());
     let plan = Arc::new(FaultPlan::default());
-    let inner = crate::device::backend(CpuOptions { test_mode, ..options() });
+    let inner = crate::device::backend(options);
     let rt = Runtime::with_backend(Box::new(FaultyBackend::new(inner, Arc::clone(&plan)))).unwrap();
     let rt = Checked::new(rt);
     rt.share_executables(Some(Duration::MAX));

@@ -1,6 +1,10 @@
 //! The one door to the `gemm` crate: checks what the crate trusts.
 
+#[cfg(feature = "cpu-gemm")]
 use gemm::Parallelism;
+
+#[cfg(not(feature = "cpu-gemm"))]
+pub(super) use super::plain::multiply;
 
 /// A matrix to read: element `(i, j)` is `data[i * rs + j * cs]`.
 #[derive(Clone, Copy)]
@@ -21,6 +25,7 @@ pub(super) struct Mode {
     pub(super) threads: bool,
 }
 
+#[cfg(feature = "cpu-gemm")]
 /// `dst = scale * a x b (+ dst)`, with `a: m, k` and `b: k, n`. Row `i` of the product starts at
 /// `dst[i * rs]`.
 ///
@@ -78,6 +83,7 @@ pub(super) fn multiply(
     }
 }
 
+#[cfg(feature = "cpu-gemm")]
 /// Elements that a matrix of no zero dimension touches; saturates, so that the check fails.
 fn span(rows: usize, rs: usize, cols: usize, cs: usize) -> usize {
     (rows - 1).saturating_mul(rs).saturating_add((cols - 1).saturating_mul(cs)).saturating_add(1)

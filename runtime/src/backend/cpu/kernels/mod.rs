@@ -13,12 +13,15 @@ mod gemm;
 mod index;
 mod matmul;
 mod norm;
+#[cfg(any(test, not(feature = "cpu-gemm")))]
+mod plain;
 mod real;
 mod reduce;
 mod rope;
 mod scalar;
 mod strided;
 
+#[cfg(feature = "cuda")]
 pub(in crate::backend) use scalar::round_to_odd;
 
 /// Runs one operation to its end.

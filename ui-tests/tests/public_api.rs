@@ -1,0 +1,118 @@
+//! Which public types may grow without breaking users: all that are not listed here.
+//!
+//! The runtime denies `unreachable_pub`, so whatever is `pub` in its sources can be reached from outside.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+const GENERATED: &str = "generated code writes it";
+const UNSTABLE: &str = "`backend` is not covered by semantic versioning";
+
+/// Public enums, and structs with only public fields, that users may match and write in full; and why.
+const EXHAUSTIVE: &[(&str, &str)] = &[
+    ("Arena", UNSTABLE),
+    ("DeviceCopy", UNSTABLE),
+    ("Dim", GENERATED),
+    ("DimsSpec", GENERATED),
+    ("FunctionSpec", GENERATED),
+    ("HostBlock", UNSTABLE),
+    (
+        "HostTensor",
+        "whoever implements `TensorSource` writes it; bytes, shape and type are all that a tensor is",
+    ),
+    ("InputKind", GENERATED),
+    ("InputSpec", GENERATED),
+    ("Launch", UNSTABLE),
+    ("Live", "hidden, for the tests of this repository"),
+    ("PiecewiseArgument", GENERATED),
+    ("Plan", GENERATED),
+    ("RopeConfig", "models write it as a literal; another way to rotate is a `RopeStyle`, which may grow"),
+    ("Site", GENERATED),
+    ("View", UNSTABLE),
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for file in fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The name of a public type that this line begins, and whether it is an enum.
+fn begun(line: &str) -> Option<(&str, bool)> {
+    let (rest, is_enum) = match line.strip_prefix("pub enum ") {
+        Some(rest) => (rest, true),
+        None => (line.strip_prefix("pub struct ")?, false),
+    };
+    Some((rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?, is_enum))
+}
+
+/// Whether users can write a struct in full: it has fields, all of them public.
+fn open(lines: &[&str]) -> bool {
+    if !lines[0].ends_with('{') {
+        let fields = lines[0].split_once('(').and_then(|(_, rest)| rest.split_once(");"));
+        return fields.is_some_and(|(fields, _)| fields.split(", ").all(|field| field.starts_with("pub ")));
+    }
+    let body = lines[1..].iter().take_while(|line| **line != "}");
+    let is_field = |line: &&&str| line.starts_with("    ") && !line.trim_start().starts_with(['/', '#', ' ']);
+    let fields: Vec<_> = body.filter(is_field).filter(|line| line.contains(": ")).collect();
+    !fields.is_empty() && fields.iter().all(|field| field.trim_start().starts_with("pub "))
+}
+
+/// The types of one file that are exhaustive.
+fn exhaustive(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some((name, is_enum)) = begun(line) else { continue };
+        let above = lines[..at].iter().rev().take_while(|l| l.starts_with("#[") || l.starts_with("///"));
+        if (is_enum || open(&lines[at..])) && !above.into_iter().any(|l| *l == "#[non_exhaustive]") {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_exhaustive_is_so_on_purpose() {
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/src"), &mut files);
+    let mut found = BTreeMap::new();
+    for file in &files {
+        for name in exhaustive(&fs::read_to_string(file).unwrap()) {
+            found.insert(name, file.display().to_string());
+        }
+    }
+    let mut wrong = String::new();
+    for (name, file) in &found {
+        if !EXHAUSTIVE.iter().any(|(known, _)| known == name) {
+            wrong += &format!("{name} ({file}) needs `#[non_exhaustive]`, or a reason here\n");
+        }
+    }
+    for (name, why) in EXHAUSTIVE {
+        assert!(!why.is_empty(), "{name} needs a reason");
+        if !found.contains_key(*name) {
+            wrong += &format!("{name} is not exhaustive any more, or gone: remove it here\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn the_scan_sees_what_it_is_for() {
+    let of = |text: &str| exhaustive(text);
+    assert_eq!(of("pub enum A {\n    B,\n}\n"), ["A"]);
+    assert!(of("#[derive(Debug)]\n#[non_exhaustive]\n/// Text.\npub enum A {\n    B,\n}\n").is_empty());
+    assert_eq!(of("pub struct A<'a> {\n    /// It.\n    pub b: &'a u8,\n}\n"), ["A"]);
+    assert!(of("pub struct A {\n    pub b: u8,\n    c: u8,\n}\n").is_empty(), "no one else can write it");
+    assert!(of("pub struct A(u8);\n").is_empty());
+    assert_eq!(of("pub struct A(pub u8, pub u8);\n"), ["A"]);
+    assert!(of("pub struct A;\n").is_empty());
+}
