@@ -38,6 +38,14 @@ impl<T> Deref for CudaTensor<'_, T> {
 impl<'s> Eager<'s> {
     /// The runtime's stream. What you launch there in the region runs in order with the runtime's work.
     ///
+    /// A kernel of yours that you launch with the attribute for programmatic dependent launch
+    /// (`CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`) may begin before the runtime's last kernel has ended: it
+    /// must wait itself (`griddepcontrol.wait`, `cudaGridDependencySynchronize`) before it touches memory. Without the
+    /// attribute nothing is to be done.
+    ///
+    /// The runtime leaves the context that is current on the calling thread as it was; cudarc makes the stream's
+    /// current when it is used.
+    ///
     /// Do not keep it for later, nor use it on another thread: CUDA captures by stream, so what reaches it
     /// while the runtime records a segment would become part of that recording. It is
     /// [`Error::ForeignWork`](crate::Error::ForeignWork) instead, unless it comes at the very moment of a launch of the

@@ -43,8 +43,9 @@ pub struct NodeUsage {
     pub pool_extent_bytes: u64,
     /// Bytes of its outputs in the results arena.
     pub result_bytes: u64,
-    /// Bytes of its executable: on a GPU, by how much free memory went down when it was made. 0 where it shares
-    /// that of another.
+    /// Bytes of its executable: on a GPU, by how much free memory of the whole device went down when it was made, since
+    /// the driver tells no more. What other processes and threads took or gave back at that moment is in it. 0 where it
+    /// shares that of another.
     pub executable_bytes: u64,
     /// The first of the recordings whose executable it shares; `None` where it is the first, or alone.
     pub shares_with: Option<usize>,
@@ -115,7 +116,8 @@ pub struct MemoryStats {
     /// On a GPU: how many kernels of eager operations have a graph of their own, which between two other graphs
     /// takes the driver half the time to launch. At most 64.
     pub eager_graphs: usize,
-    /// Their bytes, by how much free memory went down when they were made.
+    /// Their bytes, by how much free memory of the whole device went down when they were made, as
+    /// [`NodeUsage::executable_bytes`].
     pub eager_graph_bytes: u64,
     /// Every graph object with memory, in the order of their making.
     pub functions: Vec<FunctionUsage>,

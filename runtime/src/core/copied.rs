@@ -15,11 +15,6 @@ use crate::{
     tree::{CopiedInput, Stored},
 };
 
-/// A device copies one entry by few threads: larger live-ins travel in parts, of at least this many bytes.
-const PART: u64 = 64 << 10;
-/// And in so many at most.
-const PARTS: u64 = 16;
-
 /// The tensor of a device operand in an arena: the operands without an identity, in order, are the tensors
 /// without one.
 fn tensor_at(key: &KeyWriter, position: u32) -> Option<(usize, &KeyTensor)> {
@@ -31,15 +26,9 @@ fn tensor_at(key: &KeyWriter, position: u32) -> Option<(usize, &KeyTensor)> {
     key.tensors.iter().enumerate().filter(|(_, t)| t.owned == 0).nth(nth)
 }
 
-/// Adds a copy to a block, in parts.
+/// Adds a copy to a block. In one piece: how a device splits it is the device's matter.
 fn push_copy(block: &mut HostBlock, to: u64, from: u64, bytes: u64) {
-    let part = bytes.div_ceil(PARTS).max(PART).next_multiple_of(16);
-    let mut at = 0;
-    while at < bytes {
-        let len = part.min(bytes - at);
-        block.copies.push(DeviceCopy { to: to + at, from: from + at, bytes: len });
-        at += len;
-    }
+    block.copies.push(DeviceCopy { to, from, bytes });
 }
 
 impl Run {

@@ -4,7 +4,7 @@ use std::{mem::ManuallyDrop, ops::Deref, sync::Arc};
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr as _, DevicePtrMut as _};
 
-use super::{CudaBackend, shared::Foreign};
+use super::{CudaBackend, driver::Context, shared::Foreign};
 use crate::{Error, Result, backend::SharedMemory};
 
 impl CudaBackend {
@@ -27,6 +27,7 @@ impl CudaBackend {
                 ),
             });
         }
+        let _bound = self.shared.context.bind()?;
         self.shared.drain()?;
         self.shared.stream.wait_for_stream(slice.stream())?;
         let addr = {
@@ -43,32 +44,37 @@ impl CudaBackend {
     /// What the driver says, such as that the context is lost.
     pub(crate) fn show<T>(&self, addr: u64, len: usize) -> Result<CudaRef<T>> {
         // cudarc panics where it cannot make an event.
-        self.shared.context.bind()?;
+        let _bound = self.shared.context.bind()?;
         let stream: &Arc<CudaStream> = self.shared.stream.cudarc();
         // SAFETY: the caller shows memory of a live tensor of that many elements; the slice is never
         // dropped as one, so it frees nothing, and the reference does not outlive the tensor.
         let mut slice = unsafe { stream.upgrade_device_ptr(addr, len) };
         // Other streams wait for what ours has now.
         drop(slice.device_ptr_mut(stream).1);
-        Ok(CudaRef(ManuallyDrop::new(slice)))
+        Ok(CudaRef { slice: ManuallyDrop::new(slice), context: Arc::clone(&self.shared.context) })
     }
 }
 
 /// A tensor's memory as a `CudaSlice`, to be read by launches on the runtime's stream. Frees nothing.
-pub struct CudaRef<T>(ManuallyDrop<CudaSlice<T>>);
+pub struct CudaRef<T> {
+    slice: ManuallyDrop<CudaSlice<T>>,
+    context: Arc<Context>,
+}
 
 impl<T> Deref for CudaRef<T> {
     type Target = CudaSlice<T>;
 
     fn deref(&self) -> &CudaSlice<T> {
-        &self.0
+        &self.slice
     }
 }
 
 impl<T> Drop for CudaRef<T> {
     fn drop(&mut self) {
         // SAFETY: taken here only, at the end.
-        let slice = unsafe { ManuallyDrop::take(&mut self.0) };
+        let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
+        // cudarc makes the context current, and leaves it so.
+        let _bound = self.context.bind();
         // Our stream waits for what others read of it; the memory stays the tensor's.
         let _ = slice.leak();
     }
@@ -76,6 +82,6 @@ impl<T> Drop for CudaRef<T> {
 
 impl<T> std::fmt::Debug for CudaRef<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CudaRef").field("len", &self.0.len()).finish()
+        f.debug_struct("CudaRef").field("len", &self.slice.len()).finish()
     }
 }

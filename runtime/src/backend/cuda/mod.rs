@@ -3,7 +3,8 @@
 //! `driver` holds the driver's objects behind owners; `compile` turns sources into code on the
 //! device; `kernels` launches the operations; `shared` frees what handles let go of. Nothing here
 //! waits for the whole device or context: a capture of another runtime, or of another library, is
-//! not disturbed.
+//! not disturbed. Nor does anything leave its context current on the calling thread: every call into the driver is
+//! made under a [`Bound`](driver::Bound), which costs a question where the context is current already.
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -26,8 +27,11 @@ mod props;
 mod read;
 mod recording;
 mod retired;
+mod retry;
+mod search;
 mod shared;
 mod staging;
+mod trust;
 
 pub use compile::compile_all;
 pub use interop::CudaRef;
@@ -35,8 +39,8 @@ pub(crate) use props::Props;
 
 use self::{
     arena::ArenaMemory,
-    blas::Blas,
-    driver::{Context, Function, Graph, Stream},
+    blas::{Blas, Pin},
+    driver::{Bound, Context, Function, Graph, Stream},
     eager::Singles,
     executable::CudaExecutable,
     fault::Faults,
@@ -44,6 +48,7 @@ use self::{
     kernels::{FaultSink, Grid, Kernel, PutClass, Submit},
     read::CudaRead,
     recording::CudaRecording,
+    retry::Retry,
     shared::{Owned, Shared},
 };
 use super::{
@@ -106,6 +111,8 @@ struct Capture {
     nodes: Option<usize>,
     /// Forks that are open, the innermost last; `None` where the driver cannot fork.
     forks: Vec<Option<Fork>>,
+    /// The plans of its products, which the recording keeps.
+    pins: Vec<Pin>,
 }
 
 /// A GPU as a [`Backend`].
@@ -119,7 +126,8 @@ pub struct CudaBackend {
     /// The last capture was spoilt by another thread.
     spoilt: bool,
     /// Whether kernels may have more than 4 KB of parameters; found out when one is first wanted.
-    large_params: Option<bool>,
+    has_large_params: bool,
+    large_params_retry: Retry,
     /// Whether captures keep what the driver says of their graph.
     keeps_topology: bool,
     /// Whether the last thing on the stream was a kernel, and no graph: only beside a kernel can the next one
@@ -165,7 +173,8 @@ impl CudaBackend {
             functions: FxHashMap::default(),
             capture: None,
             spoilt: false,
-            large_params: None,
+            has_large_params: false,
+            large_params_retry: Retry::default(),
             keeps_topology: false,
             after_kernel: false,
             params: Vec::new(),
@@ -173,8 +182,8 @@ impl CudaBackend {
         })
     }
 
-    /// Whether `call` may be made now.
-    fn outside_capture(&self, call: &'static str) -> Result<()> {
+    /// Refuses `call` in a capture; the context is current while the guard lives.
+    fn outside_capture(&self, call: &'static str) -> Result<Bound> {
         match self.capture {
             Some(_) => Err(refused_in_capture(call)),
             None => self.shared.context.bind(),
@@ -211,14 +220,15 @@ impl CudaBackend {
         retain: Vec<SharedMemory>,
         lends: bool,
     ) -> Result<Option<CudaRecording>> {
-        self.shared.context.bind()?;
+        let _bound = self.shared.context.bind()?;
         let intruders = self.check_intruders();
         let Some(mut capture) = self.capture.take() else {
             return Err(self.failed(call, "no capture is under way".into()));
         };
         capture.spoilt = self.shared.stream.capture_is_spoilt();
         self.spoilt = capture.spoilt;
-        let ended = self.finish_capture(&capture, retain, lends);
+        let pins = std::mem::take(&mut capture.pins);
+        let ended = self.finish_capture(&capture, retain, pins, lends);
         intruders.and(ended)
     }
 
@@ -236,26 +246,26 @@ impl CudaBackend {
         Ok(function)
     }
 
-    /// Whether the 32 KB kernel can be had: finding out compiles it.
+    /// Whether the 32 KB kernel can be had: finding out compiles it. That it could not be had once, for want of memory
+    /// say, is no reason never to ask again.
     fn large_params(&mut self, block: &HostBlock) -> bool {
-        if PutClass::of(block, false).is_some() {
-            // Not needed.
-            return self.large_params.unwrap_or(false);
+        if PutClass::of(block, false).is_some() || !self.shared.context.props().large_params {
+            // Not needed, or not to be had with this driver.
+            return self.has_large_params;
         }
-        if let Some(known) = self.large_params {
-            return known;
-        }
-        let known = match PutClass::of(block, true).map(|class| self.function(class.kernel(), 0)) {
-            // Too large even so: nothing was learnt.
-            None => return false,
-            Some(Ok(_)) => true,
-            Some(Err(error)) => {
-                tracing::info!(%error, "host inputs above 4 KB go through pinned memory");
-                false
+        // Too large even so: nothing can be learnt.
+        let Some(class) = PutClass::of(block, true) else { return false };
+        if !self.has_large_params && self.large_params_retry.is_due() {
+            match self.function(class.kernel(), 0) {
+                Ok(_) => self.has_large_params = true,
+                Err(error) => {
+                    if self.large_params_retry.failed() {
+                        tracing::info!(%error, "host inputs above 4 KB go through pinned memory for now");
+                    }
+                }
             }
-        };
-        self.large_params = Some(known);
-        known
+        }
+        self.has_large_params
     }
 
     /// Puts `block` on the stream as a kernel of its own, or through pinned memory.
@@ -284,7 +294,8 @@ impl CudaBackend {
         class.pack(block, &mut params);
         let launched = self.watched(true, |backend| {
             let plain = backend.capture.is_none();
-            backend.shared.stream.launch(function, class.grid(block), &params, plain)
+            let grid = class.grid(block, backend.shared.context.props());
+            backend.shared.stream.launch(function, grid, &params, plain)
         });
         self.params = params;
         launched
@@ -328,14 +339,14 @@ impl Backend for CudaBackend {
     }
 
     fn reserve(&mut self, at_least: u64) -> Result<Arena> {
-        self.outside_capture("reserve")?;
+        let _bound = self.outside_capture("reserve")?;
         let memory = Arc::new(ArenaMemory::reserve(&self.shared, at_least)?);
         self.arenas.push(Arc::clone(&memory));
         Ok(Arena { memory, index: self.arenas.len() - 1 })
     }
 
     fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
-        self.shared.context.bind()?;
+        let _bound = self.shared.context.bind()?;
         let Some(memory) = self.arenas.get(arena.index).cloned() else {
             return Err(self.failed("commit", "the arena is of another device".into()));
         };
@@ -354,7 +365,7 @@ impl Backend for CudaBackend {
     }
 
     fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
-        self.outside_capture("uncommit")?;
+        let _bound = self.outside_capture("uncommit")?;
         let Some(memory) = self.arenas.get(arena.index) else {
             return Err(self.failed("uncommit", "the arena is of another device".into()));
         };
@@ -381,7 +392,7 @@ impl Backend for CudaBackend {
     }
 
     fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()> {
-        self.shared.context.bind()?;
+        let _bound = self.shared.context.bind()?;
         let Some(memory) = self.arenas.get(arena.index) else {
             return Err(self.failed("commit_block", "the arena is of another device".into()));
         };
@@ -394,7 +405,7 @@ impl Backend for CudaBackend {
     }
 
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
-        self.outside_capture("alloc")?;
+        let _bound = self.outside_capture("alloc")?;
         self.shared.drain()?;
         let what = "parameters or state";
         let addr = match self.shared.pool.alloc(&self.shared.stream, bytes.max(1), what) {
@@ -412,7 +423,7 @@ impl Backend for CudaBackend {
     fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
         match (op, outputs) {
             (Op::MatMul, [output]) => {
-                self.shared.context.bind()?;
+                let _bound = self.shared.context.bind()?;
                 self.product_scratch(inputs, output, measure)
             }
             _ => Ok(kernels::scratch_bytes(self.shared.context.props(), op, inputs, outputs)),
@@ -420,7 +431,7 @@ impl Backend for CudaBackend {
     }
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
-        self.shared.context.bind()?;
+        let _bound = self.shared.context.bind()?;
         if self.capture.is_none() {
             self.faults.reset()?;
         }
@@ -431,20 +442,20 @@ impl Backend for CudaBackend {
     }
 
     fn host_write(&mut self, block: HostBlock) -> Result<()> {
-        self.outside_capture("host_write")?;
+        let _bound = self.outside_capture("host_write")?;
         self.shared.drain()?;
         self.put(&block)
     }
 
     fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
-        self.outside_capture("read")?;
+        let _bound = self.outside_capture("read")?;
         self.shared.drain()?;
         Ok(Box::new(CudaRead::start(&self.shared, &self.faults, addr, bytes)?))
     }
 
     fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
         self.spoilt = false;
-        self.outside_capture("begin_capture")?;
+        let _bound = self.outside_capture("begin_capture")?;
         self.shared.drain()?;
         let mut head = None;
         if let Some(block) = host {
@@ -458,7 +469,7 @@ impl Backend for CudaBackend {
         self.shared.stream.begin_capture()?;
         // None is ours yet, whatever another thread has put there.
         let nodes = self.shared.stream.captured_nodes().map(|_| 0);
-        self.capture = Some(Capture { head, spoilt: false, nodes, forks: Vec::new() });
+        self.capture = Some(Capture { head, spoilt: false, nodes, forks: Vec::new(), pins: Vec::new() });
         if let (Some(class), Some(block)) = (head, host)
             && let Err(error) = self.put_kernel(class, block)
         {
@@ -469,6 +480,7 @@ impl Backend for CudaBackend {
     }
 
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
+        let _bound = self.shared.context.bind()?;
         let Some(recording) = self.ended("end_capture", retain, false)? else { return Ok(None) };
         let Some(graph) = recording.graph().cloned() else { return Ok(None) };
         let (exec, bytes) = self.make_executable(&graph)?;
@@ -484,7 +496,7 @@ impl Backend for CudaBackend {
     }
 
     fn instantiate(&mut self, recording: &Arc<dyn Recording>) -> Result<Arc<dyn Executable>> {
-        self.outside_capture("instantiate")?;
+        let _bound = self.outside_capture("instantiate")?;
         let recording = self.own_recording("instantiate", recording)?;
         let graph = recording.graph().ok_or_else(|| self.failed("instantiate", "it has no graph".into()))?;
         let (exec, bytes) = self.make_executable(graph)?;
@@ -492,13 +504,14 @@ impl Backend for CudaBackend {
     }
 
     fn update(&mut self, exec: &Arc<dyn Executable>, recording: &Arc<dyn Recording>) -> Result<Update> {
-        self.outside_capture("update")?;
+        let _bound = self.outside_capture("update")?;
         let recording = self.own_recording("update", recording)?;
         self.own_executable("update", exec)?.update(&recording)
     }
 
     fn abort_capture(&mut self) {
         if self.capture.take().is_some() {
+            let _bound = self.shared.context.bind();
             self.spoilt = self.shared.stream.capture_is_spoilt();
             // Its error is the capture's own failure, which is known already.
             drop(self.shared.stream.end_capture());
@@ -538,12 +551,12 @@ impl Backend for CudaBackend {
     }
 
     fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
-        self.outside_capture("replay")?;
+        let _bound = self.outside_capture("replay")?;
         self.faults.reset()?;
         self.after_kernel = false;
         self.singles.end();
         let exec = self.own_executable("replay", exec)?;
-        let large = self.large_params.unwrap_or(false);
+        let large = self.has_large_params;
         let mut params = std::mem::take(&mut self.params);
         let launched = match block {
             Some(block) if exec.takes(&block, large) => exec.launch(Some(&block), &mut params),
@@ -560,7 +573,7 @@ impl Backend for CudaBackend {
     }
 
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
-        self.shared.context.bind()?;
+        let _bound = self.shared.context.bind()?;
         self.watched(false, |backend| backend.shared.stream.fill(addr, POISON, bytes))
     }
 
@@ -573,7 +586,7 @@ impl Backend for CudaBackend {
     }
 
     fn synchronize(&mut self) -> Result<()> {
-        self.outside_capture("synchronize")?;
+        let _bound = self.outside_capture("synchronize")?;
         self.shared.stream.synchronize()?;
         self.shared.drain()?;
         self.faults.check()

@@ -46,7 +46,9 @@ impl CudaBackend {
             let outputs = std::slice::from_ref(output);
             return Ok(kernels::scratch_bytes(self.shared.context.props(), &Op::MatMul, inputs, outputs));
         };
-        if !plan.tuned && measure && self.capture.is_none() {
+        // The body of a recording goes on with the plan that it was recorded with.
+        let fixed = self.blas().is_some_and(|blas| blas.is_fixed(&plan));
+        if !plan.tuned && !fixed && measure && self.capture.is_none() {
             plan = self.tune(&plan, inputs, output)?;
         }
         Ok(plan.workspace)
@@ -57,7 +59,14 @@ impl CudaBackend {
         let [output] = launch.outputs.as_slice() else {
             return Err(self.failed("launch", "a product has one output".into()));
         };
-        match self.plan(&launch.inputs, output)? {
+        let plan = self.plan(&launch.inputs, output)?;
+        if self.capture.is_some() {
+            let pin = self.blas().and_then(|blas| blas.pin(&launch.inputs, output));
+            if let Some(capture) = &mut self.capture {
+                capture.pins.extend(pin);
+            }
+        }
+        match plan {
             Some(plan) if !plan.is_own() => {
                 self.watched(false, |backend| backend.run_plan(&plan, &launch.inputs, output, launch.scratch))
             }

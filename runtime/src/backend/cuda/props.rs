@@ -15,6 +15,8 @@ pub(crate) struct Props {
     pub(crate) pools: bool,
     /// Whether a kernel may be brought up while the one before it ends.
     pub(crate) overlaps: bool,
+    /// Whether the driver takes kernels with more than 4 KB of parameters.
+    pub(crate) large_params: bool,
 }
 
 impl Props {
@@ -28,6 +30,7 @@ impl Props {
             virtual_memory: true,
             pools: true,
             overlaps: true,
+            large_params: true,
         }
     }
 

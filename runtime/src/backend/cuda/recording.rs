@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::{
     Capture, CudaBackend,
+    blas::Pin,
     driver::{Exec, Function, Graph, KernelNode},
     executable::CudaExecutable,
     kernels::PutClass,
@@ -36,6 +37,8 @@ pub(super) struct CudaRecording {
     /// As the driver had it, if that was asked for.
     topology: Option<Topology>,
     retain: Vec<SharedMemory>,
+    /// What its products were planned as: its body must not be planned anew while it can be compared with it.
+    _pins: Vec<Pin>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -119,6 +122,7 @@ impl CudaBackend {
         &mut self,
         capture: &Capture,
         retain: Vec<SharedMemory>,
+        pins: Vec<Pin>,
         lends: bool,
     ) -> Result<Option<CudaRecording>> {
         let (spoilt, graph) = self.shared.stream.end_capture();
@@ -148,6 +152,7 @@ impl CudaBackend {
             signature,
             topology,
             retain,
+            _pins: pins,
             shared: Arc::clone(&self.shared),
         }))
     }

@@ -152,7 +152,7 @@ fn every_candidate_rounds_once() {
         let _ = writeln!(std::io::stderr(), "GPU tests: skipped every_candidate_rounds_once: no GPU");
         return;
     };
-    context.bind().unwrap();
+    let _bound = context.bind().unwrap();
     let stream = CudaContext::new(0).unwrap().new_stream().unwrap();
     let mut gpu = Gpu {
         blas: Blas::new(context.raw() as usize, context.props(), None).unwrap(),

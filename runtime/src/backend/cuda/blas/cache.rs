@@ -1,16 +1,12 @@
 //! Choices on disk: one small file per key.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    process,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::{io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Choice, library::Algo};
+use crate::backend::cuda::trust;
 
 /// What a file holds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,8 +49,11 @@ impl Cache {
     /// next choice.
     pub(super) fn read(&self, key: &str) -> Option<Choice> {
         let key = self.key(key);
+        if !trust::is_trusted(&self.folder) {
+            return None;
+        }
         let path = self.file(&key);
-        let text = match fs::read(&path) {
+        let text = match trust::read(&path) {
             Ok(text) => text,
             Err(why) if why.kind() == io::ErrorKind::NotFound => return None,
             Err(why) => {
@@ -76,29 +75,17 @@ impl Cache {
     /// Keeps a choice. That it cannot be kept costs a measurement next time, so it is no error.
     pub(super) fn write(&self, key: &str, choice: &Choice, micros: f32) {
         let key = self.key(key);
+        if !trust::is_trusted(&self.folder) {
+            return;
+        }
         let path = self.file(&key);
         let algo = match choice {
             Choice::Library(algo) => Some(algo.0),
             Choice::Own => None,
         };
-        if let Err(why) = replace(&path, &Entry { key, algo, micros }) {
+        let entry = serde_json::to_vec(&Entry { key, algo, micros }).map_err(io::Error::from);
+        if let Err(why) = entry.and_then(|entry| trust::publish(&path, &[&entry])) {
             tracing::warn!(path = %path.display(), %why, "a choice of algorithm cannot be kept");
         }
     }
-}
-
-/// Writes beside, then renames: readers see the old file or the new one.
-fn replace(path: &Path, entry: &Entry) -> io::Result<()> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let beside = path.with_extension(format!("{}-{number}.tmp", process::id()));
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let done = fs::write(&beside, serde_json::to_vec(entry)?).and_then(|()| fs::rename(&beside, path));
-    if done.is_err() {
-        // Nothing more can be done about it than to say what failed.
-        let _ = fs::remove_file(&beside);
-    }
-    done
 }

@@ -1,15 +1,17 @@
 //! The library's entry points, looked up at run time.
 
 use std::{
-    env,
     ffi::{CStr, c_char, c_int, c_void},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::OnceLock,
 };
 
 use libloading::Library;
 
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    backend::cuda::search::{self, Wanted},
+};
 
 /// `cublasStatus_t`; 0 is success.
 pub(super) type Status = c_int;
@@ -100,46 +102,22 @@ table! {
     ) -> Status;
 }
 
-/// Names a library file, or a folder that holds one.
 const VARIABLE: &str = "GRAPHABLE_CUBLASLT";
 
-/// Names under which the library is installed, newest first.
-const NAMES: [&str; 5] =
-    ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so", "cublasLt64_13.dll", "cublasLt64_12.dll"];
-
-/// Where to look, in order: files by path, and bare names for the loader to find.
-///
-/// [`VARIABLE`] alone counts when it is set: another version than the one asked for would be a
-/// surprise.
-pub(super) fn places(variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
-    let inside = |folder: &Path| NAMES.map(|name| folder.join(name));
-    if let Some(named) = variable(VARIABLE) {
-        return if named.is_dir() { inside(&named).to_vec() } else { vec![named] };
-    }
-    let mut out: Vec<PathBuf> = NAMES.map(PathBuf::from).to_vec();
-    for home in ["CUDA_HOME", "CUDA_PATH"] {
-        if let Some(home) = variable(home) {
-            out.extend(inside(&home.join("lib64")));
-        }
-    }
-    out.extend(inside(Path::new("/usr/local/cuda/lib64")));
-    // The wheels of the active Python environment, one folder per major version.
-    for environment in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
-        let Some(lib) = variable(environment).map(|root| root.join("lib")) else { continue };
-        let Ok(entries) = std::fs::read_dir(&lib) else { continue };
-        let mut pythons: Vec<PathBuf> = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python3")))
-            .collect();
-        pythons.sort();
-        for python in pythons {
-            let nvidia = python.join("site-packages/nvidia");
-            out.extend(inside(&nvidia.join("cu13/lib")));
-            out.extend(inside(&nvidia.join("cublas/lib")));
-        }
-    }
-    out
-}
+/// What is looked for.
+pub(super) const WANTED: Wanted = Wanted {
+    variable: VARIABLE,
+    names: &[
+        "libcublasLt.so.13",
+        "libcublasLt.so.12",
+        "libcublasLt.so",
+        "cublasLt64_13.dll",
+        "cublasLt64_12.dll",
+    ],
+    wheels: &["nvidia/cu13/lib", "nvidia/cublas/lib"],
+    remedy: "install cuBLAS of CUDA 12 or 13 (`pip install nvidia-cublas`, or the CUDA toolkit), or set \
+             GRAPHABLE_CUBLASLT to libcublasLt.so or its folder",
+};
 
 /// The library, loaded once per process.
 ///
@@ -147,31 +125,14 @@ pub(super) fn places(variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf>
 /// [`Error::NoDevice`] when there is none, or it lacks a function.
 pub(super) fn table() -> Result<&'static Table> {
     static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
-    let found = TABLE.get_or_init(|| open(&places(|name| env::var_os(name).map(PathBuf::from))));
+    let found = TABLE.get_or_init(|| open(&search::places(&WANTED, &search::environment)));
     found.as_ref().map_err(|why| Error::NoDevice { device: "cuBLASLt".into(), why: why.clone() })
 }
 
 /// Loads the first library of `places` that there is.
 pub(super) fn open(places: &[PathBuf]) -> Result<Table, String> {
-    let mut tried = Vec::new();
-    for place in places {
-        let is_path = place.components().count() > 1;
-        if is_path && !place.exists() {
-            tried.push(place.display().to_string());
-            continue;
-        }
-        // SAFETY: loading cuBLASLt runs its initialisers, which are made for being loaded so.
-        match unsafe { Library::new(place) } {
-            Ok(library) => return Table::new(library, place.display().to_string()),
-            Err(why) if is_path => tried.push(format!("{} ({why})", place.display())),
-            Err(_) => tried.push(place.display().to_string()),
-        }
-    }
-    Err(format!(
-        "none of these could be loaded: {}; install cuBLAS of CUDA 12 or 13, or set {VARIABLE} to \
-         libcublasLt.so or its folder",
-        tried.join(", ")
-    ))
+    let found = search::load(&WANTED, places, |_| None)?;
+    Table::new(found.library, found.path.display().to_string())
 }
 
 /// `CUBLAS_STATUS_…`.

@@ -8,7 +8,7 @@
 //! match blas.plan(&inputs, &output)? {                  // at warm-up and at capture
 //!     None => own kernel: kernels::scratch_bytes, kernels::launch
 //!     Some(plan) => {
-//!         if !plan.tuned && warming up {
+//!         if !plan.tuned && warming up && !blas.is_fixed(&plan) {
 //!             plan = blas.tune(&plan, &inputs, &output, &mut |blas, candidate| time(blas, candidate))?;
 //!         }
 //!         let scratch = alloc(plan.workspace);          // aligned to 256 bytes
@@ -18,12 +18,11 @@
 //! }
 //! ```
 //!
-//! A plan is plain data: it may be kept, and run with any addresses of the same alignment.
+//! A plan is plain data: it may be kept, and run with any addresses of the same alignment. Products in a recording pin
+//! theirs: the body must go on as it was recorded, or an audit would compare two algorithms.
 //! Nothing here waits, allocates on the device, or is needed at replay.
 
 use std::{path::PathBuf, sync::Once};
-
-use rustc_hash::FxHashMap;
 
 use super::{Props, kernels};
 use crate::{Error, Result, backend::View};
@@ -34,6 +33,7 @@ mod cache;
 mod calls;
 mod key;
 mod library;
+mod pinned;
 mod problem;
 #[cfg(test)]
 mod tests;
@@ -41,13 +41,17 @@ mod tests;
 pub(crate) use calls::Addresses;
 pub(crate) use key::Key;
 pub(crate) use library::Algo;
+pub(crate) use pinned::Pin;
 pub(crate) use problem::{A, B, BIAS, Problem, Y};
 
 use cache::Cache;
 use calls::{Descriptors, Lt};
+use pinned::PinnedMap;
 
 /// Algorithms of the library that are measured for one product.
 const CANDIDATES: usize = 8;
+/// Products that are known, besides those of recordings: eager calls may bring any number of shapes.
+const KNOWN: usize = 1024;
 /// Times within this factor of the best count as equal: the smaller workspace wins.
 const TIE: f32 = 1.01;
 
@@ -80,14 +84,21 @@ impl Plan {
     }
 }
 
+/// What is known of one product.
+#[derive(Debug)]
+struct Known {
+    /// `None`: the library cannot compute it.
+    plan: Option<Plan>,
+    descriptors: Descriptors,
+}
+
 /// The library for one device, and what was chosen.
 #[derive(Debug)]
 pub(crate) struct Blas {
     lt: Lt,
     props: Props,
     cache: Option<Cache>,
-    plans: FxHashMap<Key, Option<Plan>>,
-    descriptors: FxHashMap<Key, Descriptors>,
+    known: PinnedMap<Key, Known>,
 }
 
 impl Blas {
@@ -102,17 +113,11 @@ impl Blas {
         let (version, path) = lt.version();
         tracing::debug!(version, path, "cuBLASLt loaded");
         let cache = folder.map(|folder| Cache::new(folder, &props.name, version));
-        Ok(Self {
-            lt,
-            props: props.clone(),
-            cache,
-            plans: FxHashMap::default(),
-            descriptors: FxHashMap::default(),
-        })
+        Ok(Self { lt, props: props.clone(), cache, known: PinnedMap::new(KNOWN) })
     }
 
     /// As [`new`](Self::new); where it fails all products are left to our own kernels, and the first
-    /// time in a process a warning says so.
+    /// time in a process a warning says so. It is not asked again: recordings and their bodies must agree.
     pub(crate) fn open(context: usize, props: &Props, folder: Option<PathBuf>) -> Option<Self> {
         static WARNED: Once = Once::new();
         match Self::new(context, props, folder) {
@@ -132,39 +137,52 @@ impl Blas {
     /// # Errors
     /// [`Error::Device`].
     pub(crate) fn plan(&mut self, inputs: &[View], output: &View) -> Result<Option<Plan>> {
-        let Some(problem) = Problem::new(inputs, output) else { return Ok(None) };
-        let Some(key) = Key::of(&problem) else { return Ok(None) };
-        if let Some(plan) = self.plans.get(&key) {
-            return Ok(*plan);
+        let Some(key) = Self::key(inputs, output) else { return Ok(None) };
+        if let Some(known) = self.known.get(&key) {
+            return Ok(known.plan);
         }
-        let plan = match self.remembered(&key, inputs, output)? {
+        let descriptors = self.lt.describe(&key)?;
+        let plan = match self.remembered(&key, &descriptors, inputs, output) {
             Some(plan) => Some(plan),
-            None => self.candidates(&key)?.into_iter().next(),
+            None => guessed(&self.lt, &key, &descriptors)?.into_iter().next(),
         };
-        self.plans.insert(key, plan);
+        self.known.insert(key, Known { plan, descriptors });
         Ok(plan)
     }
 
+    /// What the library would be asked; `None` where it cannot compute the product.
+    fn key(inputs: &[View], output: &View) -> Option<Key> {
+        Problem::new(inputs, output).as_ref().and_then(Key::of)
+    }
+
+    /// Fixes the plan of a product that goes into a recording: while the pin lives it is not measured anew, and not
+    /// forgotten. `None` for a product that was not [planned](Self::plan), for which our own kernel is the only way.
+    pub(crate) fn pin(&self, inputs: &[View], output: &View) -> Option<Pin> {
+        self.known.pin(&Self::key(inputs, output)?)
+    }
+
+    /// Whether a recording needs this plan as it is.
+    pub(crate) fn is_fixed(&self, plan: &Plan) -> bool {
+        self.known.is_pinned(&plan.key)
+    }
+
     /// What an earlier process chose.
-    fn remembered(&mut self, key: &Key, inputs: &[View], output: &View) -> Result<Option<Plan>> {
-        let Some(choice) = self.cache.as_ref().and_then(|cache| cache.read(&key.text())) else {
-            return Ok(None);
-        };
+    fn remembered(
+        &self,
+        key: &Key,
+        descriptors: &Descriptors,
+        inputs: &[View],
+        output: &View,
+    ) -> Option<Plan> {
+        let choice = self.cache.as_ref().and_then(|cache| cache.read(&key.text()))?;
         let workspace = match choice {
             Choice::Own => kernels::product_scratch(&self.props, inputs, output),
-            Choice::Library(algo) => {
-                let descriptors = described(&mut self.descriptors, &self.lt, key)?;
-                let Some(bytes) = self.lt.accepts(descriptors, &algo) else {
-                    tracing::warn!(
-                        key = key.text(),
-                        "the library refuses a cached algorithm; measuring again"
-                    );
-                    return Ok(None);
-                };
-                bytes
-            }
+            Choice::Library(algo) => self.lt.accepts(descriptors, &algo).or_else(|| {
+                tracing::warn!(key = key.text(), "the library refuses a cached algorithm; measuring again");
+                None
+            })?,
         };
-        Ok(Some(Plan { key: *key, choice, workspace, tuned: true }))
+        Some(Plan { key: *key, choice, workspace, tuned: true })
     }
 
     /// The library's algorithms for a key, the likely fastest first.
@@ -172,16 +190,27 @@ impl Blas {
     /// # Errors
     /// [`Error::Device`].
     pub(crate) fn candidates(&mut self, key: &Key) -> Result<Vec<Plan>> {
-        let descriptors = described(&mut self.descriptors, &self.lt, key)?;
-        let found = self.lt.candidates(key, descriptors, CANDIDATES)?;
-        let plan =
-            |(algo, workspace)| Plan { key: *key, choice: Choice::Library(algo), workspace, tuned: false };
-        Ok(found.into_iter().map(plan).collect())
+        match self.known.get(key) {
+            Some(known) => guessed(&self.lt, key, &known.descriptors),
+            None => guessed(&self.lt, key, &self.lt.describe(key)?),
+        }
+    }
+
+    /// What is known of the product of a plan, which may have been forgotten since.
+    fn known(&mut self, plan: &Plan) -> Result<(&Lt, &mut Known)> {
+        if self.known.get(&plan.key).is_none() {
+            let descriptors = self.lt.describe(&plan.key)?;
+            self.known.insert(plan.key, Known { plan: Some(*plan), descriptors });
+        }
+        match self.known.get(&plan.key) {
+            Some(known) => Ok((&self.lt, known)),
+            None => unreachable!("it was there, or inserted just now"),
+        }
     }
 
     /// Measures the candidates, our own kernel for few rows among them, and keeps the fastest here
     /// and on disk. `time` runs a plan on memory like the product's own and gives the microseconds
-    /// of one run; a candidate for which it fails is out.
+    /// of one run; a candidate for which it fails is out. Not for a plan that [is fixed](Self::is_fixed).
     ///
     /// # Errors
     /// What `time` says, if it fails for all, or with [`Error::ContextLost`].
@@ -202,7 +231,7 @@ impl Blas {
         if let Some(cache) = &self.cache {
             cache.write(&best.key.text(), &best.choice, micros);
         }
-        self.plans.insert(best.key, Some(best));
+        self.known(&best)?.1.plan = Some(best);
         Ok(best)
     }
 
@@ -229,23 +258,17 @@ impl Blas {
                 why: "the plan is for our own kernel; launch that".into(),
             });
         };
-        let descriptors = described(&mut self.descriptors, &self.lt, &plan.key)?;
+        let (lt, known) = self.known(plan)?;
         // SAFETY: what is asked of our caller is what is asked of us.
-        unsafe { self.lt.matmul(descriptors, &algo, at, (workspace, plan.workspace), stream) }
+        unsafe { lt.matmul(&mut known.descriptors, &algo, at, (workspace, plan.workspace), stream) }
     }
 }
 
-/// The descriptors of a key, made once.
-fn described<'a>(
-    all: &'a mut FxHashMap<Key, Descriptors>,
-    lt: &Lt,
-    key: &Key,
-) -> Result<&'a mut Descriptors> {
-    use std::collections::hash_map::Entry;
-    match all.entry(*key) {
-        Entry::Occupied(entry) => Ok(entry.into_mut()),
-        Entry::Vacant(entry) => Ok(entry.insert(lt.describe(key)?)),
-    }
+/// What the library's heuristics say, the likely fastest first.
+fn guessed(lt: &Lt, key: &Key, descriptors: &Descriptors) -> Result<Vec<Plan>> {
+    let found = lt.candidates(key, descriptors, CANDIDATES)?;
+    let plan = |(algo, workspace)| Plan { key: *key, choice: Choice::Library(algo), workspace, tuned: false };
+    Ok(found.into_iter().map(plan).collect())
 }
 
 /// The fastest candidate with its time; among equals the one with the smallest workspace, then the

@@ -1,7 +1,7 @@
 use std::{fs, path::PathBuf};
 
 use super::{cache::Cache, key::Side, *};
-use crate::{DType, layout::Layout};
+use crate::{DType, backend::cuda::search, layout::Layout};
 
 fn view(addr: u64, shape: &[usize], strides: &[usize]) -> View {
     View { addr, dtype: DType::F16, layout: Layout::strided(shape, strides).unwrap() }
@@ -267,10 +267,10 @@ fn candidates_that_fail_are_out() {
 
 #[test]
 fn a_missing_library_is_named_with_the_remedy() {
-    let why = library::open(&library::places(|name| {
-        (name == "GRAPHABLE_CUBLASLT").then(|| PathBuf::from("/no/such/libcublasLt.so"))
-    }))
-    .unwrap_err();
+    let places = search::places(&library::WANTED, &|name| {
+        (name == "GRAPHABLE_CUBLASLT").then(|| "/no/such/libcublasLt.so".into())
+    });
+    let why = library::open(&places).unwrap_err();
     assert!(why.contains("/no/such/libcublasLt.so") && why.contains("GRAPHABLE_CUBLASLT"), "{why}");
 }
 
@@ -279,27 +279,6 @@ fn a_library_without_the_functions_is_named_with_the_function() {
     let other = ["libm.so.6", "libSystem.dylib", "msvcrt.dll"].map(PathBuf::from);
     let why = library::open(&other).unwrap_err();
     assert!(why.contains("cublasLtCreate"), "{why}");
-}
-
-#[test]
-fn the_library_is_looked_for_where_it_is_installed() {
-    let homes = |name: &str| (name == "CUDA_HOME").then(|| PathBuf::from("/opt/cuda"));
-    let places = library::places(homes);
-    let at = |path: &str| places.iter().position(|p| p.as_path() == std::path::Path::new(path));
-    assert_eq!(at("libcublasLt.so.13"), Some(0));
-    let (home, system) =
-        (at("/opt/cuda/lib64/libcublasLt.so.12"), at("/usr/local/cuda/lib64/libcublasLt.so.12"));
-    assert!(home.is_some() && home < system);
-
-    let folder = Folder::new("python");
-    let lib = folder.0.join("lib/python3.12/site-packages/nvidia/cu13/lib");
-    fs::create_dir_all(&lib).unwrap();
-    let root = folder.0.clone();
-    let places = library::places(move |name| (name == "VIRTUAL_ENV").then(|| root.clone()));
-    assert!(places.contains(&lib.join("libcublasLt.so.13")));
-    // A folder that was named is searched alone.
-    let named = library::places(|name| (name == "GRAPHABLE_CUBLASLT").then(|| folder.0.clone()));
-    assert!(named.iter().all(|place| place.parent() == Some(folder.0.as_path())));
 }
 
 /// With `GRAPHABLE_CUBLASLT`, on a machine without a GPU too.

@@ -1,14 +1,13 @@
 //! Compiled kernels on disk, shared by the processes of a user.
 
 use std::{
-    env, fs,
-    io::Write as _,
+    env, io,
     path::{Path, PathBuf},
-    process,
-    sync::atomic::{AtomicU64, Ordering},
 };
 
 use sha2::{Digest as _, Sha256};
+
+use crate::backend::cuda::trust;
 
 /// First bytes of an entry: what it is, and in which version of this format.
 const MAGIC: &[u8; 16] = b"graphable-cubin1";
@@ -53,10 +52,18 @@ impl Cache {
         hex(&hash.finalize())
     }
 
-    /// An entry, if it is there and whole.
+    /// An entry, if it is there, whole, and nobody else's.
     pub(crate) fn load(&self, key: &str) -> Option<Vec<u8>> {
-        let path = self.folder.as_ref()?.join(key);
-        let bytes = fs::read(&path).ok()?;
+        let folder = self.folder.as_ref().filter(|folder| trust::is_trusted(folder))?;
+        let path = folder.join(key);
+        let bytes = match trust::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "an entry of the kernel cache is not used");
+                return None;
+            }
+        };
         let whole = bytes
             .strip_prefix(MAGIC)
             .and_then(|rest| rest.split_at_checked(32))
@@ -72,30 +79,10 @@ impl Cache {
 
     /// Writes an entry in one step: readers see all of it or nothing.
     pub(crate) fn store(&self, key: &str, data: &[u8]) {
-        let Some(folder) = &self.folder else { return };
-        if let Err(error) = Self::try_store(folder, key, data) {
+        let Some(folder) = self.folder.as_ref().filter(|folder| trust::is_trusted(folder)) else { return };
+        if let Err(error) = trust::publish(&folder.join(key), &[MAGIC, &Sha256::digest(data), data]) {
             tracing::warn!(folder = %folder.display(), %error, "compiled kernels cannot be kept; every start compiles");
         }
-    }
-
-    fn try_store(folder: &Path, key: &str, data: &[u8]) -> std::io::Result<()> {
-        static SERIAL: AtomicU64 = AtomicU64::new(0);
-        fs::create_dir_all(folder)?;
-        // A name of our own, then renamed: concurrent writers of one entry write the same bytes.
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let temporary = folder.join(format!(".{key}.{}.{serial}", process::id()));
-        let written = fs::File::create(&temporary).and_then(|mut file| {
-            file.write_all(MAGIC)?;
-            file.write_all(&Sha256::digest(data))?;
-            file.write_all(data)?;
-            file.sync_all()
-        });
-        let moved = written.and_then(|()| fs::rename(&temporary, folder.join(key)));
-        if moved.is_err() {
-            // Nothing more can be done about it, and the first error says more.
-            let _ = fs::remove_file(&temporary);
-        }
-        moved
     }
 }
 
@@ -110,7 +97,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
+    use std::{fs, process, thread};
 
     use super::*;
 
@@ -149,6 +136,27 @@ mod tests {
         }
         cache.store(&key, &[7; 1000]);
         assert_eq!(cache.load(&key), Some(vec![7; 1000]));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn nothing_is_loaded_from_what_others_may_write() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let cache = Cache::at(&folder("others"));
+        let (key, other) = (Cache::key(&[b"x"]), Cache::key(&[b"y"]));
+        cache.store(&key, b"code");
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let folder = cache.folder().unwrap();
+        set(folder, 0o777);
+        assert_eq!(cache.load(&key), None);
+        cache.store(&other, b"code");
+        set(folder, 0o700);
+        assert_eq!(cache.load(&other), None, "nothing was kept there");
+        assert_eq!(cache.load(&key).as_deref(), Some(&b"code"[..]));
+        set(&folder.join(&key), 0o622);
+        assert_eq!(cache.load(&key), None);
+        cache.store(&key, b"code again");
+        assert_eq!(cache.load(&key).as_deref(), Some(&b"code again"[..]), "replaced");
     }
 
     #[test]

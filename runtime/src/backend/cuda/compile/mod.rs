@@ -1,85 +1,163 @@
 //! From a kernel's name to code on the device: the cache, else the compiler.
 
-use std::sync::Arc;
-
 mod cache;
 mod nvrtc;
+mod target;
 
 pub(crate) use cache::Cache;
 pub(crate) use nvrtc::{Nvrtc, Source};
 
+use self::target::Target;
 use super::{
+    Props,
     driver::{Context, Function, Module},
     kernels::{COMMON, Family, Kernel, Unit},
 };
 use crate::{Error, Result};
 
 /// Options of every compilation, besides the architecture and the types.
-const OPTIONS: [&str; 2] = ["--extra-device-vectorization", "-lineinfo"];
+const OPTIONS: [&str; 3] = ["--std=c++17", "--extra-device-vectorization", "-lineinfo"];
 
-/// All options for a unit.
+/// All options for a unit, but for the architecture.
 fn options(unit: Unit) -> Vec<String> {
     OPTIONS.iter().map(|&o| o.to_owned()).chain(unit.defines()).collect()
 }
 
-/// Machine code of a unit, from the cache where it is there.
+/// Code for a device, and where it is from.
+#[derive(Debug, PartialEq, Eq)]
+struct Code {
+    bytes: Vec<u8>,
+    was_kept: bool,
+}
+
+/// The compiler, as [`code_for`] needs it.
+trait Compile {
+    /// What to compile for, for this device.
+    fn target(&mut self) -> Result<Target>;
+    fn compile(&mut self, unit: Unit, target: &Target) -> Result<Vec<u8>>;
+}
+
+/// NVRTC, found when there is something to compile.
+struct ByNvrtc<'a> {
+    props: &'a Props,
+}
+
+impl Compile for ByNvrtc<'_> {
+    fn target(&mut self) -> Result<Target> {
+        let (nvrtc, arch) = (Nvrtc::get()?, self.props.arch());
+        let known = nvrtc.architectures();
+        let target = Target::of(&arch, self.props.capability, known.as_deref());
+        target.map_err(|why| Error::Device { device: "NVRTC".into(), call: "compile", why })
+    }
+
+    fn compile(&mut self, unit: Unit, target: &Target) -> Result<Vec<u8>> {
+        tracing::debug!(file = unit.family.file(), target = %target.name(), "compiling");
+        let source = Source { name: unit.family.file(), text: unit.family.source(), common: COMMON };
+        Ok(Nvrtc::get()?.compile(source, target, &options(unit))?.0)
+    }
+}
+
+/// The name of a unit's code on disk: all that it depends on, but for the compiler's version, which is not known
+/// without the compiler.
+fn key(unit: Unit, arch: &str, kind: &str) -> String {
+    Cache::key(&[
+        unit.family.source().as_bytes(),
+        COMMON.as_bytes(),
+        options(unit).join("\0").as_bytes(),
+        arch.as_bytes(),
+        kind.as_bytes(),
+    ])
+}
+
+/// Code of a unit for `arch`: from the cache where it is there, and then without the compiler; else compiled and kept.
+/// Machine code counts first; PTX, which the driver has to finish at each start, is what a compiler makes that does not
+/// know the GPU. With `anew` nothing is taken from the cache.
 ///
 /// # Errors
 /// [`Error::NoDevice`] without the compiler, [`Error::Device`] with its log.
-fn machine_code(unit: Unit, arch: &str) -> Result<Vec<u8>> {
-    let nvrtc = Nvrtc::get()?;
-    let (major, minor) = nvrtc.version();
-    let options = options(unit);
-    let cache = Cache::of_user("kernels");
-    let version = format!("{major}.{minor}");
-    let key = Cache::key(&[
-        unit.family.source().as_bytes(),
-        COMMON.as_bytes(),
-        options.join("\0").as_bytes(),
-        arch.as_bytes(),
-        version.as_bytes(),
-    ]);
-    if let Some(code) = cache.load(&key) {
+fn code_for(unit: Unit, arch: &str, cache: &Cache, anew: bool, compiler: &mut dyn Compile) -> Result<Code> {
+    let (machine, ptx) = (key(unit, arch, "machine"), key(unit, arch, "ptx"));
+    let kept = |key: &str| {
+        let bytes = (!anew).then(|| cache.load(key)).flatten()?;
+        Some(Code { bytes, was_kept: true })
+    };
+    if let Some(code) = kept(&machine) {
         return Ok(code);
     }
-    tracing::debug!(file = unit.family.file(), arch, "compiling");
-    let source = Source { name: unit.family.file(), text: unit.family.source(), common: COMMON };
-    let (code, _) = nvrtc.compile(source, arch, &options)?;
-    cache.store(&key, &code);
-    Ok(code)
+    let target = match compiler.target() {
+        Ok(target) => target,
+        Err(error) => return kept(&ptx).ok_or(error),
+    };
+    let name = match target {
+        Target::Machine(_) => machine,
+        Target::Virtual(_) => {
+            if let Some(code) = kept(&ptx) {
+                return Ok(code);
+            }
+            ptx
+        }
+    };
+    let bytes = compiler.compile(unit, &target)?;
+    cache.store(&name, &bytes);
+    Ok(Code { bytes, was_kept: false })
 }
 
 /// A kernel, compiled and loaded when it is first asked for.
 ///
 /// # Errors
-/// As [`machine_code`]; [`Error::Device`] when the driver refuses the code, which happens when the
-/// compiler is newer than the driver.
-pub(crate) fn function(context: &Arc<Context>, kernel: Kernel, shared: u32) -> Result<Function> {
-    let module = context.module(kernel.unit, || {
-        let code = machine_code(kernel.unit, &context.props().arch())?;
-        Module::load(context, &code).map_err(|error| match error {
-            Error::Device { device, call, why } => {
-                let (major, minor) = Nvrtc::get().map_or((0, 0), Nvrtc::version);
-                let why = format!(
-                    "{why}; {} was compiled by NVRTC {major}.{minor}: a driver of an older major version cannot \
-                     load it, update the driver or point GRAPHABLE_NVRTC at an older compiler",
-                    kernel.unit.family.file()
-                );
-                Error::Device { device, call, why }
-            }
-            other => other,
-        })
-    })?;
+/// [`Error::NoDevice`] without the compiler, [`Error::Device`] with its log; [`Error::Device`] when the driver refuses
+/// the code, which happens when the compiler is newer than the driver.
+pub(crate) fn function(context: &Context, kernel: Kernel, shared: u32) -> Result<Function> {
+    let module = context.module(kernel.unit, || load(context, kernel.unit))?;
     module.function(context, kernel.name, shared)
 }
 
-/// Compiles every kernel for `arch` without a GPU, and returns the compiler's remarks, one entry a
+fn load(context: &Context, unit: Unit) -> Result<Module> {
+    let (cache, arch) = (Cache::of_user("kernels"), context.props().arch());
+    let mut compiler = ByNvrtc { props: context.props() };
+    let code = code_for(unit, &arch, &cache, false, &mut compiler)?;
+    match Module::load(context, &code.bytes) {
+        // Kept by a compiler that the driver is too old for, perhaps; the one of today may be another.
+        Err(Error::Device { why, .. }) if code.was_kept => {
+            tracing::info!(
+                file = unit.family.file(),
+                why,
+                "the driver refuses code from the cache; compiling again"
+            );
+            let code = code_for(unit, &arch, &cache, true, &mut compiler)?;
+            Module::load(context, &code.bytes).map_err(|error| too_new(error, unit))
+        }
+        loaded => loaded.map_err(|error| too_new(error, unit)),
+    }
+}
+
+/// What is to be done about code that the driver refuses.
+fn too_new(error: Error, unit: Unit) -> Error {
+    match error {
+        Error::Device { device, call, why } => {
+            let (major, minor) = Nvrtc::get().map_or((0, 0), Nvrtc::version);
+            let why = format!(
+                "{why}; {} was compiled by NVRTC {major}.{minor}: a driver of an older major version cannot \
+                 load it, update the driver or point GRAPHABLE_NVRTC at an older compiler",
+                unit.family.file()
+            );
+            Error::Device { device, call, why }
+        }
+        other => other,
+    }
+}
+
+/// Compiles every kernel for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, and returns the compiler's remarks, one entry a
 /// unit.
 ///
 /// # Errors
 /// [`Error::NoDevice`] without the compiler; [`Error::Device`] with the first failure's log.
 pub fn compile_all(arch: &str) -> Result<Vec<(String, String)>> {
     let nvrtc = Nvrtc::get()?;
+    let target = match arch.starts_with("compute_") {
+        true => Target::Virtual(arch.to_owned()),
+        false => Target::Machine(arch.to_owned()),
+    };
     let mut out = Vec::new();
     for family in Family::ALL {
         for (t, u) in family.types() {
@@ -88,9 +166,101 @@ pub fn compile_all(arch: &str) -> Result<Vec<(String, String)>> {
             let name = format!("{} {}", family.file(), unit.defines().join(" "));
             options.push("--ptxas-options=-v".into());
             let source = Source { name: family.file(), text: family.source(), common: COMMON };
-            let (_, log) = nvrtc.compile(source, arch, &options)?;
+            let (_, log) = nvrtc.compile(source, &target, &options)?;
             out.push((name, log));
         }
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, process};
+
+    use super::*;
+
+    const UNIT: Unit = Unit { family: Family::Put, t: None, u: None };
+
+    /// A compiler that may be missing, or not know the GPU.
+    struct Fake {
+        target: Option<Target>,
+        compiled: usize,
+    }
+
+    impl Fake {
+        fn new(target: Option<Target>) -> Self {
+            Self { target, compiled: 0 }
+        }
+    }
+
+    impl Compile for Fake {
+        fn target(&mut self) -> Result<Target> {
+            let missing = || Error::NoDevice { device: "NVRTC".into(), why: "missing".into() };
+            self.target.clone().ok_or_else(missing)
+        }
+        fn compile(&mut self, _: Unit, target: &Target) -> Result<Vec<u8>> {
+            self.compiled += 1;
+            Ok(format!("{} {}", target.name(), self.compiled).into_bytes())
+        }
+    }
+
+    fn cache(name: &str) -> Cache {
+        let path = env::temp_dir().join(format!("graphable-code-{name}-{}", process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Cache::at(&path)
+    }
+
+    fn code(cache: &Cache, anew: bool, compiler: &mut Fake) -> Result<(String, bool)> {
+        let code = code_for(UNIT, "sm_103a", cache, anew, compiler)?;
+        Ok((String::from_utf8(code.bytes).unwrap(), code.was_kept))
+    }
+
+    #[test]
+    fn with_a_warm_cache_no_compiler_is_needed() {
+        let (cache, mut there) = (cache("warm"), Fake::new(Some(Target::Machine("sm_103a".into()))));
+        assert!(code(&cache, false, &mut Fake::new(None)).is_err(), "cold");
+        assert_eq!(code(&cache, false, &mut there).unwrap(), ("sm_103a 1".into(), false));
+        assert_eq!(code(&cache, false, &mut there).unwrap(), ("sm_103a 1".into(), true));
+        assert_eq!(code(&cache, false, &mut Fake::new(None)).unwrap(), ("sm_103a 1".into(), true));
+        assert_eq!(there.compiled, 1);
+    }
+
+    #[test]
+    fn what_the_driver_refused_is_compiled_anew_and_replaced() {
+        let (cache, mut there) = (cache("anew"), Fake::new(Some(Target::Machine("sm_103a".into()))));
+        code(&cache, false, &mut there).unwrap();
+        assert_eq!(code(&cache, true, &mut there).unwrap(), ("sm_103a 2".into(), false));
+        assert_eq!(code(&cache, false, &mut Fake::new(None)).unwrap(), ("sm_103a 2".into(), true));
+    }
+
+    #[test]
+    fn ptx_is_kept_until_a_compiler_knows_the_gpu() {
+        let (cache, mut old) = (cache("ptx"), Fake::new(Some(Target::Virtual("compute_90".into()))));
+        assert_eq!(code(&cache, false, &mut old).unwrap(), ("compute_90 1".into(), false));
+        assert_eq!(code(&cache, false, &mut old).unwrap(), ("compute_90 1".into(), true));
+        assert_eq!(code(&cache, false, &mut Fake::new(None)).unwrap(), ("compute_90 1".into(), true));
+        let mut new = Fake::new(Some(Target::Machine("sm_103a".into())));
+        assert_eq!(code(&cache, false, &mut new).unwrap(), ("sm_103a 1".into(), false));
+        assert_eq!(
+            code(&cache, false, &mut old).unwrap(),
+            ("sm_103a 1".into(), true),
+            "the better one stays"
+        );
+    }
+
+    #[test]
+    fn every_option_is_in_the_key() {
+        let float = Unit { family: Family::Elementwise, t: Some(crate::DType::F32), u: None };
+        assert!(
+            options(float).iter().any(|o| o == "--std=c++17") && options(float).contains(&"-DT=f32".into())
+        );
+        let keys = [
+            key(UNIT, "sm_90a", "machine"),
+            key(UNIT, "sm_90a", "ptx"),
+            key(UNIT, "sm_80", "machine"),
+            key(float, "sm_90a", "machine"),
+            key(Unit { t: Some(crate::DType::F16), ..float }, "sm_90a", "machine"),
+        ];
+        assert_eq!(keys.iter().collect::<std::collections::HashSet<_>>().len(), keys.len());
+    }
 }

@@ -1,7 +1,6 @@
 //! NVIDIA's run-time compiler, found and loaded when the first kernel is needed.
 
 use std::{
-    env,
     ffi::{CStr, CString, c_char, c_int, c_void},
     fs,
     path::{Path, PathBuf},
@@ -10,10 +9,16 @@ use std::{
 
 use libloading::Library;
 
-use crate::{Error, Result};
+use super::target::Target;
+use crate::{
+    Error, Result,
+    backend::cuda::search::{self, Loaded, Wanted},
+};
 
 type Code = c_int;
 type Program = *mut c_void;
+type CountArchs = unsafe extern "C" fn(*mut c_int) -> Code;
+type ListArchs = unsafe extern "C" fn(*mut c_int) -> Code;
 
 /// The compiler.
 #[derive(Debug)]
@@ -32,10 +37,14 @@ pub(crate) struct Nvrtc {
     log: unsafe extern "C" fn(Program, *mut c_char) -> Code,
     code_size: unsafe extern "C" fn(Program, *mut usize) -> Code,
     code: unsafe extern "C" fn(Program, *mut c_char) -> Code,
+    ptx_size: unsafe extern "C" fn(Program, *mut usize) -> Code,
+    ptx: unsafe extern "C" fn(Program, *mut c_char) -> Code,
+    /// Since CUDA 11.2.
+    archs: Option<(CountArchs, ListArchs)>,
     destroy: unsafe extern "C" fn(*mut Program) -> Code,
     explain: unsafe extern "C" fn(Code) -> *const c_char,
-    /// One compilation at a time: older versions are not safe on several threads.
-    turn: Mutex<()>,
+    /// Before CUDA 12 one compilation at a time; later versions are made for several threads.
+    turn: Option<Mutex<()>>,
     _builtins: Option<Library>,
     _library: Library,
 }
@@ -51,44 +60,43 @@ pub(crate) struct Source<'a> {
     pub(crate) common: &'a str,
 }
 
-/// Where to look, and what to say when it is not there.
-const VARIABLE: &str = "GRAPHABLE_NVRTC";
+/// What is looked for.
+const WANTED: Wanted = Wanted {
+    variable: "GRAPHABLE_NVRTC",
+    names: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
+    wheels: &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"],
+    remedy: "install it (`pip install nvidia-cuda-nvrtc`, or the CUDA toolkit), and set GRAPHABLE_NVRTC to the file or \
+             its folder if it is found in none of these",
+};
 
 impl Nvrtc {
-    /// The compiler of this machine.
+    /// The compiler of this machine. One that is missing is looked for again when it is needed again.
     ///
     /// # Errors
     /// [`Error::NoDevice`] when it is missing.
     pub(crate) fn get() -> Result<&'static Self> {
-        static NVRTC: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
-        NVRTC.get_or_init(Self::open).as_ref().map_err(|why| Error::NoDevice {
-            device: "NVRTC, CUDA's run-time compiler,".into(),
-            why: why.clone(),
-        })
+        static NVRTC: OnceLock<Nvrtc> = OnceLock::new();
+        static OPENING: Mutex<()> = Mutex::new(());
+        if let Some(nvrtc) = NVRTC.get() {
+            return Ok(nvrtc);
+        }
+        let _one = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(nvrtc) = NVRTC.get() {
+            return Ok(nvrtc);
+        }
+        let opened = Self::open()
+            .map_err(|why| Error::NoDevice { device: "NVRTC, CUDA's run-time compiler,".into(), why })?;
+        Ok(NVRTC.get_or_init(|| opened))
     }
 
     fn open() -> Result<Self, String> {
-        let candidates = candidates();
-        for path in &candidates {
-            // The library loads its built-ins by name; from a folder off the search path it does not
-            // find them unless they are loaded already.
-            let builtins = path.parent().and_then(builtins_in).and_then(|b| {
-                // SAFETY: a library of NVIDIA's that holds data for the compiler.
-                unsafe { Library::new(b) }.ok()
-            });
-            // SAFETY: loading the compiler runs its initialisers, which are made for being loaded so.
-            if let Ok(library) = unsafe { Library::new(path) } {
-                return Self::new(library, builtins).map_err(|symbol| {
-                    format!("{} lacks {symbol}; version 12 or newer is needed", path.display())
-                });
-            }
-        }
-        let tried: Vec<String> = candidates.iter().map(|p| p.display().to_string()).collect();
-        Err(format!(
-            "none of {} could be loaded; install it (`pip install nvidia-cuda-nvrtc`, or the CUDA toolkit) and \
-             set {VARIABLE} to the file or its folder if it is not on the library path",
-            tried.join(", ")
-        ))
+        // The library loads its built-ins by name; from a folder off the search path it does not find them unless
+        // they are loaded already.
+        let places = search::places(&WANTED, &search::environment);
+        let Loaded { library, first, path } = search::load(&WANTED, &places, builtins_in)?;
+        tracing::debug!(path = %path.display(), "NVRTC loaded");
+        Self::new(library, first)
+            .map_err(|symbol| format!("{} lacks {symbol}; version 12 or newer is needed", path.display()))
     }
 
     fn new(library: Library, builtins: Option<Library>) -> Result<Self, String> {
@@ -100,7 +108,13 @@ impl Nvrtc {
                 *symbol.map_err(|_| format!("`{}`", $name.to_string_lossy()))?
             }};
         }
-        Ok(Self {
+        // SAFETY: as above.
+        let count = unsafe { library.get::<CountArchs>(b"nvrtcGetNumSupportedArchs\0") };
+        // SAFETY: as above.
+        let archs = unsafe { library.get::<ListArchs>(b"nvrtcGetSupportedArchs\0") };
+        let archs = count.ok().map(|f| *f).zip(archs.ok().map(|f| *f));
+        let mut nvrtc = Self {
+            archs,
             version: symbol!(c"nvrtcVersion"),
             create: symbol!(c"nvrtcCreateProgram"),
             compile: symbol!(c"nvrtcCompileProgram"),
@@ -108,12 +122,32 @@ impl Nvrtc {
             log: symbol!(c"nvrtcGetProgramLog"),
             code_size: symbol!(c"nvrtcGetCUBINSize"),
             code: symbol!(c"nvrtcGetCUBIN"),
+            ptx_size: symbol!(c"nvrtcGetPTXSize"),
+            ptx: symbol!(c"nvrtcGetPTX"),
             destroy: symbol!(c"nvrtcDestroyProgram"),
             explain: symbol!(c"nvrtcGetErrorString"),
-            turn: Mutex::default(),
+            turn: None,
             _builtins: builtins,
             _library: library,
-        })
+        };
+        nvrtc.turn = (nvrtc.version().0 < 12).then(Mutex::default);
+        Ok(nvrtc)
+    }
+
+    /// The architectures that it compiles for, such as 90 for compute capability 9.0; `None` where it does not say.
+    pub(crate) fn architectures(&self) -> Option<Vec<u32>> {
+        let (count, list) = self.archs?;
+        let mut n = 0;
+        // SAFETY: one integer is written.
+        if unsafe { count(&mut n) } != 0 {
+            return None;
+        }
+        let mut out = vec![0; usize::try_from(n).ok()?];
+        // SAFETY: the list has room for as many as it said.
+        if unsafe { list(out.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        Some(out.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect())
     }
 
     /// Major and minor version.
@@ -134,17 +168,19 @@ impl Nvrtc {
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 
-    /// Machine code for one architecture (`sm_90a`), with what the compiler said.
+    /// Machine code for one architecture (`sm_90a`), or code for the driver to finish (`compute_90`), with what the
+    /// compiler said.
     ///
     /// # Errors
     /// [`Error::Device`] with the compiler's log.
     pub(crate) fn compile(
         &self,
         source: Source<'_>,
-        arch: &str,
+        target: &Target,
         options: &[String],
     ) -> Result<(Vec<u8>, String)> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.as_ref().map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
+        let arch = target.name();
         let failed = |why: String| Error::Device { device: "NVRTC".into(), call: "compile", why };
         let c = |text: &str| CString::new(text).map_err(|_| failed(format!("{}: a zero byte", source.name)));
         let (name, text, common) = (c(source.name)?, c(source.text)?, c(source.common)?);
@@ -158,7 +194,7 @@ impl Nvrtc {
             return Err(failed(format!("{}: {}", source.name, self.said(code))));
         }
         let program = Owned { nvrtc: self, raw };
-        let mut arguments = vec![c(&format!("--gpu-architecture={arch}"))?, c("--std=c++17")?];
+        let mut arguments = vec![c(&format!("--gpu-architecture={arch}"))?];
         for option in options {
             arguments.push(c(option)?);
         }
@@ -172,9 +208,12 @@ impl Nvrtc {
                 format!("{} for {arch} ({}): {}\n{log}", source.name, options.join(" "), self.said(code));
             return Err(failed(why));
         }
-        let machine = program.text(self.code_size, self.code);
+        let machine = match target {
+            Target::Machine(_) => program.text(self.code_size, self.code),
+            Target::Virtual(_) => program.text(self.ptx_size, self.ptx),
+        };
         if machine.is_empty() {
-            return Err(failed(format!("{} for {arch}: no machine code came out", source.name)));
+            return Err(failed(format!("{} for {arch}: no code came out", source.name)));
         }
         Ok((machine, log))
     }
@@ -210,30 +249,6 @@ impl Drop for Owned<'_> {
         // SAFETY: created by this compiler and destroyed once.
         unsafe { (self.nvrtc.destroy)(&mut self.raw) };
     }
-}
-
-/// Files to try, in order.
-fn candidates() -> Vec<PathBuf> {
-    const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
-    let mut out = Vec::new();
-    if let Some(given) = env::var_os(VARIABLE) {
-        let given = PathBuf::from(given);
-        if given.is_dir() {
-            out.extend(NAMES.map(|n| given.join(n)));
-        } else {
-            out.push(given);
-        }
-        // Somebody who names one does not want another.
-        return out;
-    }
-    out.extend(NAMES.map(PathBuf::from));
-    for variable in ["CUDA_HOME", "CUDA_PATH"] {
-        if let Some(root) = env::var_os(variable) {
-            out.extend(NAMES.map(|n| Path::new(&root).join("lib64").join(n)));
-        }
-    }
-    out.extend(NAMES.map(|n| Path::new("/usr/local/cuda/lib64").join(n)));
-    out
 }
 
 fn builtins_in(folder: &Path) -> Option<PathBuf> {

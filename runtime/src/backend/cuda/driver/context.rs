@@ -6,11 +6,10 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use rustc_hash::FxHashMap;
-
 use super::{
     error,
     module::Module,
+    once::OnceMap,
     table::{Table, name_of, table},
     types::{CUresult, Handle},
 };
@@ -28,7 +27,7 @@ pub(crate) struct Context {
     name: String,
     props: Props,
     lost: OnceLock<String>,
-    modules: Mutex<FxHashMap<Unit, Arc<Module>>>,
+    modules: OnceMap<Unit, Arc<Module>>,
 }
 
 // SAFETY: the handle may be used on every thread that binds it; the driver locks inside.
@@ -111,7 +110,7 @@ impl Context {
             name,
             props,
             lost: OnceLock::new(),
-            modules: Mutex::default(),
+            modules: OnceMap::default(),
         })
     }
 
@@ -150,6 +149,7 @@ impl Context {
             pools: attribute(POOLS)? != 0,
             // In graphs since CUDA 12.3.
             overlaps: attribute(MAJOR)? >= 9 && version >= 12_040,
+            large_params: version >= 12_010,
         })
     }
 
@@ -183,22 +183,9 @@ impl Context {
         self.lost.get().is_some()
     }
 
-    /// Makes this context current on the calling thread; cheap where it is already.
-    ///
-    /// # Errors
-    /// [`Error::ContextLost`].
-    pub(crate) fn bind(&self) -> Result<()> {
-        if let Some(why) = self.lost.get() {
-            return Err(Error::ContextLost { device: self.name.clone(), why: why.clone() });
-        }
-        let mut current = std::ptr::null_mut();
-        // SAFETY: one handle is written.
-        let code = unsafe { (self.table.ctx_get)(&mut current) };
-        if code == 0 && current == self.raw {
-            return Ok(());
-        }
-        // SAFETY: the context is retained while `self` lives.
-        self.check("cuCtxSetCurrent", unsafe { (self.table.ctx_set)(self.raw) })
+    /// Why no call can succeed any more, if so.
+    pub(super) fn lost(&self) -> Option<&str> {
+        self.lost.get().map(String::as_str)
     }
 
     /// Turns a code into an error, and remembers when the context is lost.
@@ -213,9 +200,9 @@ impl Context {
     }
 
     #[cold]
-    fn failed(&self, call: &'static str, code: CUresult) -> Error {
+    pub(super) fn failed(&self, call: &'static str, code: CUresult) -> Error {
         let said = name_of(self.table, code);
-        if let Some(cause) = error::lost(code) {
+        if let Some(cause) = error::lost(code, || self.ask()) {
             let why = self.lost.get_or_init(|| format!("{call} said {said}: {cause}"));
             return Error::ContextLost { device: self.name.clone(), why: why.clone() };
         }
@@ -225,12 +212,20 @@ impl Context {
         Error::Device { device: self.name.clone(), call, why: said }
     }
 
+    /// A question that changes nothing and waits for nothing, and that a context answers unless it is lost. The
+    /// caller's context is current.
+    fn ask(&self) -> CUresult {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: two integers are written.
+        unsafe { (self.table.mem_info)(&mut free, &mut total) }
+    }
+
     /// Free and total bytes of the device.
     ///
     /// # Errors
     /// As [`check`](Self::check).
     pub(crate) fn memory(&self) -> Result<(u64, u64)> {
-        self.bind()?;
+        let _bound = self.bind()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: two integers are written.
         self.check("cuMemGetInfo", unsafe { (self.table.mem_info)(&mut free, &mut total) })?;
@@ -245,7 +240,7 @@ impl Context {
     pub(crate) fn unordered<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         const RELAXED: c_int = 2;
         let mut mode = RELAXED;
-        self.bind()?;
+        let _bound = self.bind()?;
         // SAFETY: one integer is read and written.
         let code = unsafe { (self.table.exchange_capture_mode)(&mut mode) };
         self.check("cuThreadExchangeStreamCaptureMode", code)?;
@@ -255,23 +250,13 @@ impl Context {
         done.and_then(|done| self.check("cuThreadExchangeStreamCaptureMode", code).map(|()| done))
     }
 
-    /// A loaded module, made by `load` the first time. Modules stay loaded while the context lives:
-    /// unloading waits for the device.
+    /// A loaded module, made by `load` the first time; meanwhile others get theirs. Modules stay loaded while the
+    /// context lives: unloading waits for the device.
     ///
     /// # Errors
     /// What `load` says.
-    pub(crate) fn module(
-        self: &Arc<Self>,
-        unit: Unit,
-        load: impl FnOnce() -> Result<Module>,
-    ) -> Result<Arc<Module>> {
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = modules.get(&unit) {
-            return Ok(Arc::clone(module));
-        }
-        let module = Arc::new(load()?);
-        modules.insert(unit, Arc::clone(&module));
-        Ok(module)
+    pub(crate) fn module(&self, unit: Unit, load: impl FnOnce() -> Result<Module>) -> Result<Arc<Module>> {
+        self.modules.get_or_make(unit, || load().map(Arc::new))
     }
 }
 

@@ -9,8 +9,36 @@ pub(super) const CAPTURE_INVALIDATED: CUresult = 901;
 /// An executable cannot run another graph by being updated.
 pub(super) const UPDATE_REFUSED: CUresult = 910;
 
-/// Why a context is lost after `code`, if it is.
-pub(super) fn lost(code: CUresult) -> Option<&'static str> {
+/// Why a context is lost after `code`, if it is. Codes that do not tell by themselves are put to the test: a context
+/// that is lost answers every question with an error, and `ask` is one that it would answer otherwise.
+pub(super) fn lost(code: CUresult, ask: impl FnOnce() -> CUresult) -> Option<&'static str> {
+    if let Some(cause) = cause(code) {
+        return Some(cause);
+    }
+    if tells(code) {
+        return None;
+    }
+    match ask() {
+        0 => None,
+        again => Some(cause(again).unwrap_or(
+            "the driver gives no cause and goes on failing; see the system log (`dmesg`, lines with Xid), and restart \
+             the process",
+        )),
+    }
+}
+
+/// Whether the code itself says that only the one call failed: by the numbers of `cuda.h`. Unknown ones do not, nor do
+/// an unknown error (999), a device that is unavailable (46), and what is said of the system as a whole.
+fn tells(code: CUresult) -> bool {
+    matches!(
+        code,
+        1 | 2 | 5..=8 | 34 | 36 | 100 | 101 | 200 | 202..=213 | 215..=219 | 221..=226 | 300..=304 | 400..=402
+            | 500 | 600 | 701 | 703..=708 | 711..=713 | 720 | 800 | 801 | 900..=917
+    )
+}
+
+/// Why a context is lost after a code that only a lost one gives.
+fn cause(code: CUresult) -> Option<&'static str> {
     Some(match code {
         700 => {
             "a kernel used an address that is not its own: an index beyond a buffer in a kernel of yours, or \
@@ -30,4 +58,32 @@ pub(super) fn lost(code: CUresult) -> Option<&'static str> {
         201 | 709 | 4 => "its context was destroyed or the driver is shutting down",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn never() -> CUresult {
+        panic!("the code says it")
+    }
+
+    #[test]
+    fn codes_that_say_it_are_not_asked_about() {
+        for code in [700, 716, 717, 718, 719, 714, 715, 710, 702, 214, 220, 721, 201, 709, 4] {
+            assert!(lost(code, never).is_some(), "{code}");
+        }
+        for code in [1, OUT_OF_MEMORY, NOT_READY, CAPTURE_INVALIDATED, UPDATE_REFUSED, 801, 400, 209, 222] {
+            assert!(lost(code, never).is_none(), "{code}");
+        }
+    }
+
+    #[test]
+    fn codes_that_do_not_say_it_are_asked_about() {
+        for code in [999, 46, 3, 802, 12_345] {
+            assert_eq!(lost(code, || 0), None, "{code} has passed");
+            assert!(lost(code, || code).is_some_and(|why| why.contains("Xid")), "{code} is sticky");
+            assert!(lost(code, || 700).is_some_and(|why| why.contains("address")), "{code} hid another");
+        }
+    }
 }

@@ -24,7 +24,7 @@ impl Event {
     /// As [`Context::check`].
     pub(crate) fn new(context: &Arc<Context>, timed: bool) -> Result<Self> {
         const DISABLE_TIMING: u32 = 2;
-        context.bind()?;
+        let _bound = context.bind()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: one handle is written; destroyed in `drop`.
         let code = unsafe { (context.table.event_create)(&mut raw, if timed { 0 } else { DISABLE_TIMING }) };
@@ -42,7 +42,7 @@ impl Event {
 
     /// The same on a stream that the caller keeps alive.
     pub(super) fn record_raw(&self, stream: Handle) -> Result<()> {
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         // SAFETY: both handles live.
         let code = unsafe { (self.context.table.event_record)(self.raw, stream) };
         self.context.check("cuEventRecord", code)
@@ -53,7 +53,7 @@ impl Event {
     /// # Errors
     /// What failed on the device before it.
     pub(crate) fn is_done(&self) -> Result<bool> {
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         // SAFETY: the handle lives.
         match unsafe { (self.context.table.event_query)(self.raw) } {
             0 => Ok(true),
@@ -67,7 +67,7 @@ impl Event {
     /// # Errors
     /// What failed on the device before it.
     pub(crate) fn wait(&self) -> Result<()> {
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         // SAFETY: the handle lives.
         let code = unsafe { (self.context.table.event_synchronize)(self.raw) };
         self.context.check("cuEventSynchronize", code)
@@ -78,6 +78,7 @@ impl Event {
     /// # Errors
     /// As [`Context::check`].
     pub(crate) fn elapsed(&self, end: &Self) -> Result<f32> {
+        let _bound = self.context.bind()?;
         let mut ms = 0.0;
         // SAFETY: both handles live; one float is written.
         let code = unsafe { (self.context.table.event_elapsed)(&mut ms, self.raw, end.raw) };
@@ -93,9 +94,8 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        if !self.context.is_lost() {
-            // SAFETY: created in `new`; the driver keeps what is still being waited for.
-            unsafe { (self.context.table.event_destroy)(self.raw) };
-        }
+        let Ok(_bound) = self.context.bind() else { return };
+        // SAFETY: created in `new`; the driver keeps what is still being waited for.
+        unsafe { (self.context.table.event_destroy)(self.raw) };
     }
 }

@@ -242,7 +242,7 @@ impl Graph {
             "a conditional node is wrong",
             "another graph",
         ];
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         let mut raw = std::ptr::null_mut();
         let mut params = CUinstantiate {
             flags: UPLOAD,
@@ -272,6 +272,8 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
+        // Without one too: graphs are plain memory of the driver.
+        let _bound = self.context.bind();
         // SAFETY: adopted from whoever made it; executables do not need it.
         unsafe { (self.context.table.graph_destroy)(self.raw) };
     }
@@ -308,7 +310,7 @@ impl Exec {
         let Some(api) = &self.context.table.updates else {
             return Ok(Updated::Refused("the driver has no `cuGraphExecUpdate`"));
         };
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         let mut info = CUupdate { result: 0, node: std::ptr::null_mut(), from: std::ptr::null_mut() };
         // SAFETY: both handles live, and the graph is not changed meanwhile; the outcome is written. Launches
         // that are enqueued or run are not affected (driver documentation of graph updates).
@@ -337,10 +339,9 @@ impl Exec {
 impl Drop for Exec {
     /// The owner has waited for launches under way.
     fn drop(&mut self) {
-        if !self.context.is_lost() {
-            // SAFETY: made by `instantiate`; nothing launches it any more.
-            unsafe { (self.context.table.exec_destroy)(self.raw) };
-        }
+        let Ok(_bound) = self.context.bind() else { return };
+        // SAFETY: made by `instantiate`; nothing launches it any more.
+        unsafe { (self.context.table.exec_destroy)(self.raw) };
     }
 }
 

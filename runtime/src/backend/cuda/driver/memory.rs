@@ -34,7 +34,7 @@ impl VirtualRange {
     /// # Errors
     /// As [`Context::check`].
     pub(crate) fn reserve(context: &Arc<Context>, bytes: u64) -> Result<Self> {
-        context.bind()?;
+        let _bound = context.bind()?;
         const MINIMUM: i32 = 0;
         let properties = Self::properties(context);
         let mut granularity = 0;
@@ -127,7 +127,7 @@ impl VirtualRange {
 
     /// Maps `add` bytes at an offset where nothing is mapped.
     fn map_piece(&mut self, offset: u64, add: u64) -> Result<()> {
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         let table = self.context.table;
         let at = self.base + offset;
         let properties = Self::properties(&self.context);
@@ -160,7 +160,7 @@ impl VirtualRange {
     /// # Errors
     /// As [`Context::check`]; what was not unmapped stays usable.
     pub(crate) fn unmap(&mut self, bytes: u64) -> Result<u64> {
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         // A mapping goes as a whole, as it came.
         while let Some(&(at, len)) = self.pieces.last()
             && at >= bytes
@@ -178,9 +178,7 @@ impl VirtualRange {
 impl Drop for VirtualRange {
     /// The owner has waited for the work that uses it.
     fn drop(&mut self) {
-        if self.context.is_lost() || self.context.bind().is_err() {
-            return;
-        }
+        let Ok(_bound) = self.context.bind() else { return };
         for &(at, bytes) in &self.pieces {
             // SAFETY: mapped by `map_piece`, and the owner says that nothing runs on it.
             unsafe { (self.context.table.unmap)(self.base + at, bytes as usize) };
@@ -211,7 +209,7 @@ impl Pool {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
         let mut raw = std::ptr::null_mut();
         if context.props().pools {
-            context.bind()?;
+            let _bound = context.bind()?;
             let properties = CUpool {
                 kind: 1,
                 handle_types: 0,
@@ -232,7 +230,7 @@ impl Pool {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(crate) fn alloc(&self, stream: &Stream, bytes: u64, what: &'static str) -> Result<u64> {
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         let mut addr = 0;
         let code = if self.raw.is_null() {
             // SAFETY: one address is written.
@@ -250,7 +248,7 @@ impl Pool {
     /// # Errors
     /// As [`Context::check`].
     pub(crate) fn free(&self, stream: &Stream, addr: u64) -> Result<()> {
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         let code = if self.raw.is_null() {
             // SAFETY: allocated by `alloc`; the driver waits for the work that uses it.
             unsafe { (self.context.table.mem_free)(addr) }
@@ -269,7 +267,7 @@ impl Pool {
         if self.raw.is_null() {
             return Ok(());
         }
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         // SAFETY: the pool lives.
         let code = unsafe { (self.context.table.pool_trim)(self.raw, 0) };
         self.context.check("cuMemPoolTrimTo", code)
@@ -278,7 +276,9 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        if !self.raw.is_null() && !self.context.is_lost() {
+        if !self.raw.is_null()
+            && let Ok(_bound) = self.context.bind()
+        {
             // SAFETY: created in `new`; allocations that are left stay valid until they are freed.
             unsafe { (self.context.table.pool_destroy)(self.raw) };
         }
@@ -307,7 +307,7 @@ impl Pinned {
     pub(crate) fn new(context: &Arc<Context>, bytes: usize) -> Result<Self> {
         const PORTABLE: u32 = 1;
         const MAPPED: u32 = 2;
-        context.bind()?;
+        let _bound = context.bind()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: one address is written; freed in `drop`.
         let code = unsafe { (context.table.host_alloc)(&mut raw, bytes.max(1), PORTABLE | MAPPED) };
@@ -397,9 +397,8 @@ impl Pinned {
 impl Drop for Pinned {
     /// The owner has waited for the work that uses it.
     fn drop(&mut self) {
-        if !self.context.is_lost() && self.context.bind().is_ok() {
-            // SAFETY: allocated in `new`.
-            unsafe { (self.context.table.host_free)(self.raw.cast()) };
-        }
+        let Ok(_bound) = self.context.bind() else { return };
+        // SAFETY: allocated in `new`.
+        unsafe { (self.context.table.host_free)(self.raw.cast()) };
     }
 }

@@ -1,12 +1,14 @@
 //! The driver, behind owners that cannot be used wrongly: nothing above this module is unsafe but
 //! launching, where addresses are trusted.
 
+mod bound;
 mod context;
 mod error;
 mod event;
 mod graph;
 mod memory;
 mod module;
+mod once;
 mod signature;
 mod single;
 mod stream;
@@ -15,6 +17,7 @@ mod topology;
 mod types;
 mod waits;
 
+pub(crate) use bound::Bound;
 pub(crate) use context::{Context, device_count};
 pub(crate) use event::Event;
 pub(crate) use graph::{Exec, Graph, KernelNode, Updated};

@@ -51,7 +51,7 @@ impl Module {
     /// # Errors
     /// [`Error::Device`] when the driver refuses the code.
     pub(crate) fn load(context: &Context, cubin: &[u8]) -> Result<Self> {
-        context.bind()?;
+        let _bound = context.bind()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: a cubin says its own size; it is only read during the call.
         let code = unsafe { (context.table.module_load)(&mut raw, cubin.as_ptr().cast()) };
@@ -88,7 +88,7 @@ impl Module {
             what: format!("kernel name {name:?}"),
             why: "it holds a zero byte".into(),
         })?;
-        context.bind()?;
+        let _bound = context.bind()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: the module is loaded, the name terminated; one handle is written.
         let code = unsafe { (context.table.module_function)(&mut raw, self.raw, symbol.as_ptr()) };

@@ -30,7 +30,7 @@ impl Single {
     ) -> Result<Option<Self>> {
         let context = stream.context();
         let Some(api) = &context.table.building else { return Ok(None) };
-        context.bind()?;
+        let _bound = context.bind()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: one handle is written.
         let code = unsafe { (api.create)(&mut raw, 0) };

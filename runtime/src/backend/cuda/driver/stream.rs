@@ -12,8 +12,8 @@ use crate::{Error, Result, backend::cuda::kernels::Grid};
 pub(crate) struct Stream {
     context: Arc<Context>,
     raw: Handle,
-    /// Destroys it when the last clone goes.
-    owner: Arc<cudarc::driver::CudaStream>,
+    /// Destroys it when the last clone goes. `None` only at the end.
+    owner: Option<Arc<cudarc::driver::CudaStream>>,
 }
 
 // SAFETY: a stream handle is valid on every thread of its context.
@@ -24,6 +24,14 @@ unsafe impl Sync for Stream {}
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream").field("raw", &self.raw).finish()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // cudarc makes the context current to destroy it, and leaves it so.
+        let _bound = self.context.bind();
+        self.owner = None;
     }
 }
 
@@ -38,6 +46,8 @@ impl Stream {
             device: context.name().to_owned(),
             why: format!("no stream could be made: {error}"),
         };
+        // cudarc makes the context current, and leaves it so.
+        let _bound = context.bind()?;
         // Our context is open, so the driver is there and cudarc finds it too.
         let cuda = cudarc::driver::CudaContext::new(context.ordinal()).map_err(failed)?;
         // With events on, the first stream of a context object waits for the whole device, which spoils the
@@ -59,7 +69,7 @@ impl Stream {
     /// waits for it, or one of another context.
     pub(crate) fn borrow(context: &Arc<Context>, stream: Arc<cudarc::driver::CudaStream>) -> Result<Self> {
         let refuse = |why: &str| Err(Error::Config { what: "the stream".into(), why: why.into() });
-        context.bind()?;
+        let _bound = context.bind()?;
         let raw: Handle = stream.cu_stream().cast();
         const LEGACY: usize = 1;
         const PER_THREAD: usize = 2;
@@ -92,7 +102,7 @@ impl Stream {
                  as non-blocking, as `context.new_stream()` does",
             );
         }
-        Ok(Self { context: Arc::clone(context), raw, owner: stream })
+        Ok(Self { context: Arc::clone(context), raw, owner: Some(stream) })
     }
 
     /// The driver's handle.
@@ -102,7 +112,10 @@ impl Stream {
 
     /// As cudarc knows it.
     pub(crate) fn cudarc(&self) -> &Arc<cudarc::driver::CudaStream> {
-        &self.owner
+        match &self.owner {
+            Some(owner) => owner,
+            None => unreachable!("taken when the stream is dropped"),
+        }
     }
 
     /// Later work waits for what `other` has now.
@@ -176,7 +189,7 @@ impl Stream {
     /// # Errors
     /// What failed on the device.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         // SAFETY: the handle lives.
         let code = unsafe { (self.context.table.stream_synchronize)(self.raw) };
         self.context.check("cuStreamSynchronize", code)
@@ -188,7 +201,7 @@ impl Stream {
     /// As [`Context::check`].
     pub(crate) fn begin_capture(&self) -> Result<()> {
         const THREAD_LOCAL: i32 = 1;
-        self.context.bind()?;
+        let _bound = self.context.bind()?;
         // SAFETY: the handle lives; the stream is not capturing.
         let code = unsafe { (self.context.table.stream_begin_capture)(self.raw, THREAD_LOCAL) };
         self.context.check("cuStreamBeginCapture", code)
@@ -200,9 +213,10 @@ impl Stream {
     /// # Errors
     /// Why the capture is invalid.
     pub(crate) fn end_capture(&self) -> (bool, Result<Graph>) {
-        if let Err(error) = self.context.bind() {
-            return (false, Err(error));
-        }
+        let _bound = match self.context.bind() {
+            Ok(bound) => bound,
+            Err(error) => return (false, Err(error)),
+        };
         let mut raw = std::ptr::null_mut();
         // SAFETY: the handle lives; one handle is written.
         let code = unsafe { (self.context.table.stream_end_capture)(self.raw, &mut raw) };
@@ -220,6 +234,7 @@ impl Stream {
     /// Whether the capture under way has been spoilt.
     pub(crate) fn capture_is_spoilt(&self) -> bool {
         const INVALIDATED: i32 = 2;
+        let Ok(_bound) = self.context.bind() else { return false };
         let mut status = 0;
         // SAFETY: the handle lives; one integer is written.
         let code = unsafe { (self.context.table.stream_capturing)(self.raw, &mut status) };

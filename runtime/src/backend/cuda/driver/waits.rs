@@ -38,7 +38,7 @@ impl Stream {
     /// # Errors
     /// As [`Context::check`](super::Context::check), and when the capture was invalidated.
     pub(crate) fn waits(&self) -> Result<Waits> {
-        self.context().bind()?;
+        let _bound = self.context().bind()?;
         let Some(api) = &self.context().table.waits else {
             return Err(self.no_capture("a driver without it"));
         };
@@ -81,7 +81,7 @@ impl Stream {
     /// As [`waits`](Self::waits).
     pub(crate) fn set_waits(&self, waits: &Waits) -> Result<()> {
         const SET: u32 = 1;
-        self.context().bind()?;
+        let _bound = self.context().bind()?;
         let Some(api) = &self.context().table.waits else {
             return Err(self.no_capture("a driver without it"));
         };

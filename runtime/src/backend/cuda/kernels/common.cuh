@@ -119,7 +119,7 @@ template <typename Bad> DEVICE bool is_first(const FaultSink& sink, u64 k, Bad b
 #define SKIP 0xffffffffu
 
 // Rows of a state that are written: for each row of a source an index, of which the last of equal ones
-// counts. Mirrored by `Places` in index.rs.
+// counts. Mirrored by `Places` in places.rs.
 struct Places {
     u64 index;         // u32
     u64 real;          // u32*: how many indices count; 0: all
@@ -129,6 +129,8 @@ struct Places {
     u64 n;
     u64 index_stride;  // in elements
     u64 rows;          // of the state
+    u64 table;         // u64*: the last index of each row, by open addressing; 0: few enough to look through
+    u64 mask;          // slots of the table less one
 
     DEVICE u64 count() const {
         if (!real) return n;
@@ -137,6 +139,33 @@ struct Places {
     }
 
     DEVICE u32 at(u64 i) const { return ((const u32*)index)[i * index_stride]; }
+
+    DEVICE u64 first_slot(u32 row) const { return (row * 0x9e3779b97f4a7c15ull >> 32) & mask; }
+
+    // Enters row `i` into the table. A slot is the row plus one above, the index below: the highest index wins,
+    // whichever order the threads come in.
+    DEVICE void enter(u64 i) const {
+        const u32 row = at(i);
+        if (row == SKIP || row >= rows) return;
+        const u64 mine = ((u64)row + 1) << 32 | i;
+        u64* const slots = (u64*)table;
+        for (u64 slot = first_slot(row);; slot = (slot + 1) & mask) {
+            const u64 there = atomicCAS(slots + slot, 0ull, mine);
+            if (there == 0) return;
+            if (there >> 32 == mine >> 32) {
+                atomicMax(slots + slot, mine);
+                return;
+            }
+        }
+    }
+
+    // The last index that names the row. It is in the table.
+    DEVICE u64 last(u32 row) const {
+        const u64* const slots = (const u64*)table;
+        u64 slot = first_slot(row);
+        while (slots[slot] >> 32 != (u64)row + 1) slot = (slot + 1) & mask;
+        return slots[slot] & 0xffffffffu;
+    }
 
     // Where row `i` of `n` goes, if it is written; all threads of the block ask for the same one. A row
     // that a later index names again is left to that one, so each row is written once.
@@ -150,6 +179,8 @@ struct Places {
             }
             return false;
         }
+        *to = row;
+        if (table) return last(row) == i;
         int again = 0;
         for (u64 j = i + 1 + threadIdx.x; j < n; j += blockDim.x) {
             if (at(j) == row) {
@@ -157,10 +188,10 @@ struct Places {
                 break;
             }
         }
-        *to = row;
         return !__syncthreads_or(again);
     }
 };
+static_assert(sizeof(Places) == 80, "mirrored in places.rs");
 
 // ---- warps and blocks
 
@@ -182,26 +213,52 @@ struct alignas(16) Words { u32 w[4]; };
 
 // ---- what the first kernel of a graph writes
 
-// One destination. `from` is an offset into the payload (kind 0) or a device address (kind 1).
+#define FROM_DEVICE (1ull << 63)
+
+// One destination. `from` is an offset into the payload or, where `size` says so, a device address.
 struct Put {
     u64 to;
     u64 from;
-    u32 bytes;
-    u32 kind;
+    u64 size;  // bytes, with FROM_DEVICE or without
 };
 
-// The payload starts with `count` puts; what they copy from follows.
+// Copies what `first`, `first + step`, … of all threads are to copy, by words of `W` where both addresses allow it.
+template <typename W> DEVICE void put_words(u8* to, const u8* from, u64 bytes, u64 first, u64 step) {
+    u64 head = (0 - (u64)to) & (sizeof(W) - 1);
+    if (head > bytes) head = bytes;
+    const u64 words = (bytes - head) / sizeof(W), tail = head + words * sizeof(W);
+    W* const out = (W*)(to + head);
+    const W* const in = (const W*)(from + head);
+    u64 i = first;
+    // Four loads under way before the first store.
+    for (; i + 3 * step < words; i += 4 * step) {
+        const W a = in[i], b = in[i + step], c = in[i + 2 * step], d = in[i + 3 * step];
+        out[i] = a, out[i + step] = b, out[i + 2 * step] = c, out[i + 3 * step] = d;
+    }
+    for (; i < words; i += step) out[i] = in[i];
+    for (u64 j = first; j < head; j += step) to[j] = from[j];
+    for (u64 j = tail + first; j < bytes; j += step) to[j] = from[j];
+}
+
+DEVICE void put_bytes(u8* to, const u8* from, u64 bytes, u64 first, u64 step) {
+    const u64 apart = (u64)to ^ (u64)from;
+    if ((apart & 15u) == 0) put_words<Words>(to, from, bytes, first, step);
+    else if ((apart & 3u) == 0) put_words<u32>(to, from, bytes, first, step);
+    else put_words<u8>(to, from, bytes, first, step);
+}
+
+// The payload starts with `count` puts; what they copy from follows. Small ones take a block each, large ones all.
 DEVICE void put_all(u32 count, const u8* payload) {
-    for (u32 n = blockIdx.x; n < count; n += gridDim.x) {
+    const u64 small = 16384;
+    for (u32 n = 0; n < count; ++n) {
         const Put put = ((const Put*)payload)[n];
-        const u8* from = put.kind ? (const u8*)put.from : payload + put.from;
-        u8* to = (u8*)put.to;
-        if (((put.to | (u64)from | put.bytes) & 15u) == 0) {
-            for (u32 i = threadIdx.x; i < put.bytes / 16; i += blockDim.x) {
-                ((Words*)to)[i] = ((const Words*)from)[i];
-            }
-        } else {
-            for (u32 i = threadIdx.x; i < put.bytes; i += blockDim.x) to[i] = from[i];
+        const u64 bytes = put.size & ~FROM_DEVICE;
+        const u8* from = put.size & FROM_DEVICE ? (const u8*)put.from : payload + put.from;
+        if (bytes > small) {
+            const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+            put_bytes((u8*)put.to, from, bytes, thread, (u64)gridDim.x * blockDim.x);
+        } else if (n % gridDim.x == blockIdx.x) {
+            put_bytes((u8*)put.to, from, bytes, threadIdx.x, blockDim.x);
         }
     }
 }

@@ -68,7 +68,20 @@ struct ScatterParams {
     Dims inner;
     u64 inner_strides[2][MAX_RANK];
 };
-static_assert(sizeof(ScatterParams) == 256, "mirrored in index.rs");
+static_assert(sizeof(ScatterParams) == 272, "mirrored in index.rs");
+
+// Before a scatter of many rows: the table of its places, empty, then with the last index of each row.
+extern "C" __global__ void __launch_bounds__(256) places_clear(const __grid_constant__ Places p) {
+    in_order();
+    u64* const slots = (u64*)p.table;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i <= p.mask; i += (u64)gridDim.x * blockDim.x) slots[i] = 0;
+}
+
+extern "C" __global__ void __launch_bounds__(256) places_enter(const __grid_constant__ Places p) {
+    in_order();
+    const u64 n = p.count();
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (u64)gridDim.x * blockDim.x) p.enter(i);
+}
 
 // A block takes one index at a time; blocks along y share the words of its row.
 template <int W> DEVICE void scatter(const ScatterParams& p) {

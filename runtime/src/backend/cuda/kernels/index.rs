@@ -5,6 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use super::{
     Family, FaultSink, Grid, Kernel, Submit,
     copy::for_word,
+    places::Places,
     submit,
     walk::{Dims, THREADS, Walk},
 };
@@ -53,53 +54,16 @@ struct ScatterParams {
     inner: Dims,
     inner_strides: [[u64; MAX_RANK]; 2],
 }
-const _: () = assert!(size_of::<ScatterParams>() == 256);
+const _: () = assert!(size_of::<ScatterParams>() == 272);
 
-/// Mirrors `Places` of `common.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(super) struct Places {
-    index: u64,
-    real: u64,
-    sink: FaultSink,
-    op: u32,
-    pad: u32,
-    n: u64,
-    index_stride: u64,
-    rows: u64,
-}
-const _: () = assert!(size_of::<Places>() == 64);
-
-impl Places {
-    /// Where `index` sends rows of `state`; `real` counts those that are written.
-    pub(super) fn new(
-        gpu: &mut dyn Submit,
-        op: &Op,
-        index: &View,
-        real: Option<&View>,
-        state: &View,
-    ) -> Self {
-        Self {
-            index: index.addr,
-            real: real.map_or(0, |view| view.addr),
-            sink: gpu.faults(),
-            op: gpu.fault_op(op.name()),
-            pad: 0,
-            n: index.layout.count() as u64,
-            index_stride: index.layout.strides()[0] as u64,
-            rows: state.layout.shape()[0] as u64,
-        }
-    }
-}
-
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
     let op = gpu.fault_op(launch.op.name());
     match launch.op {
         Op::Embedding => pick(gpu, op, &x[0], &x[1], 0, y),
         Op::Gather { axis } => pick(gpu, op, &x[1], &x[0], axis, y),
         Op::ScatterRows => {
-            let to = Places::new(gpu, &launch.op, &x[0], x.get(2), y);
+            let to = Places::find(gpu, &launch.op, &x[0], x.get(2), y, scratch)?;
             scatter(gpu, to, &x[1], y)
         }
         _ => unreachable!("another family's operation"),
@@ -147,7 +111,7 @@ fn pick(gpu: &mut dyn Submit, op: u32, index: &View, x: &View, axis: usize, y: &
 
 fn scatter(gpu: &mut dyn Submit, to: Places, x: &View, y: &View) -> Result<()> {
     const NAMES: [&str; 5] = ["scatter_1", "scatter_2", "scatter_4", "scatter_8", "scatter_16"];
-    let n = to.n;
+    let n = to.n();
     if n == 0 {
         return Ok(());
     }

@@ -11,6 +11,7 @@ mod elementwise;
 mod index;
 mod matmul;
 mod norm;
+mod places;
 mod put;
 #[cfg(test)]
 mod recording;
@@ -61,6 +62,8 @@ pub(crate) fn scratch_bytes(props: &Props, op: &Op, inputs: &[View], outputs: &[
     match op {
         Op::Attention { .. } => attention::scratch_bytes(props, inputs, outputs),
         Op::MatMul => outputs.first().map_or(0, |y| matmul::scratch_bytes(props, inputs, y)),
+        Op::ScatterRows => inputs.first().map_or(0, places::scratch_bytes),
+        Op::RopeScatter { .. } => inputs.get(2).map_or(0, places::scratch_bytes),
         Op::ArgMax { .. }
         | Op::Reduce { .. }
         | Op::Softmax { .. }
@@ -85,14 +88,14 @@ pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
             elementwise::launch(gpu, launch)
         }
         Op::Copy | Op::Pad | Op::Fill(_) | Op::Arange { .. } | Op::Concat { .. } => copy::launch(gpu, launch),
-        Op::Embedding | Op::Gather { .. } | Op::ScatterRows => index::launch(gpu, launch),
+        Op::Embedding | Op::Gather { .. } | Op::ScatterRows => index::launch(gpu, launch, scratch),
         Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::AddRmsNorm { .. } => norm::launch(gpu, launch),
         Op::L2Normalize { .. }
         | Op::Softmax { .. }
         | Op::Reduce { .. }
         | Op::ArgMax { .. }
         | Op::MaskedMean { .. } => reduce::launch(gpu, launch, scratch),
-        Op::Rope { .. } | Op::RopeScatter { .. } => rope::launch(gpu, launch),
+        Op::Rope { .. } | Op::RopeScatter { .. } => rope::launch(gpu, launch, scratch),
         Op::Attention { .. } => attention::launch(gpu, launch, scratch),
         Op::MatMul => matmul::launch(gpu, launch, scratch),
     }

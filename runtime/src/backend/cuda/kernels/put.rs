@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Family, Grid, Kernel};
+use super::{Family, Grid, Kernel, Props};
 use crate::backend::HostBlock;
 
 /// Mirrors `Put` of `put.cu`.
@@ -10,13 +10,20 @@ use crate::backend::HostBlock;
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Put {
     to: u64,
+    /// An offset into the payload; with [`FROM_DEVICE`], an address.
     from: u64,
-    bytes: u32,
-    kind: u32,
+    /// Bytes, and the flag.
+    size: u64,
 }
 
+/// In [`Put::size`]: the bytes come from device memory.
+const FROM_DEVICE: u64 = 1 << 63;
 /// Bytes before the payload.
 const HEADER: usize = 16;
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Bytes that one thread copies at a time, in four loads of 16 bytes.
+const AT_ONCE: u64 = 64;
 
 /// One of the kernels, by how many bytes its parameter has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +54,13 @@ impl PutClass {
         Kernel::plain(self.family, self.name)
     }
 
-    /// Blocks of the launch: one a write, up to a few.
-    pub(crate) fn grid(self, block: &HostBlock) -> Grid {
-        let writes = block.writes.len() + block.copies.len();
-        Grid::line((writes as u32).clamp(1, 32), 256)
+    /// Blocks of the launch: one a write, up to a few, and as many as the device runs at once for copies that are
+    /// large. The kernel works with any number.
+    pub(crate) fn grid(self, block: &HostBlock, props: &Props) -> Grid {
+        let entries = block.writes.len() + block.copies.len();
+        let copied: u64 = block.copies.iter().map(|copy| copy.bytes).sum();
+        let blocks = props.blocks_for(copied.div_ceil(AT_ONCE), THREADS);
+        Grid::line((entries as u32).clamp(1, 32).max(blocks), THREADS)
     }
 
     /// The parameter, into `out`, whose memory is used again.
@@ -66,12 +76,13 @@ impl PutClass {
             entry += size_of::<Put>();
         };
         for &(to, offset, bytes) in &block.writes {
-            push(out, Put { to, from: at as u64, bytes: bytes as u32, kind: 0 });
+            push(out, Put { to, from: at as u64, size: bytes as u64 });
             out[HEADER + at..HEADER + at + bytes].copy_from_slice(&block.bytes[offset..offset + bytes]);
             at = (at + bytes).next_multiple_of(16);
         }
         for copy in &block.copies {
-            push(out, Put { to: copy.to, from: copy.from, bytes: copy.bytes as u32, kind: 1 });
+            debug_assert!(copy.bytes < FROM_DEVICE, "no device has that many bytes");
+            push(out, Put { to: copy.to, from: copy.from, size: copy.bytes | FROM_DEVICE });
         }
     }
 
@@ -112,9 +123,9 @@ mod tests {
             .map(|n| {
                 let put: Put = bytemuck::pod_read_unaligned(&payload[n * 24..n * 24 + 24]);
                 let from = put.from as usize;
-                assert_eq!(put.kind, 0);
+                assert_eq!(put.size & FROM_DEVICE, 0);
                 assert_eq!(from % 16, 0, "the vector path needs it");
-                (put.to, payload[from..from + put.bytes as usize].to_vec())
+                (put.to, payload[from..from + put.size as usize].to_vec())
             })
             .collect()
     }
@@ -152,6 +163,32 @@ mod tests {
         let mut params = Vec::new();
         PutClass::of(&block, false).unwrap().pack(&block, &mut params);
         let put: Put = bytemuck::pod_read_unaligned(&params[HEADER + 24..HEADER + 48]);
-        assert_eq!((put.to, put.from, put.bytes, put.kind), (1, 2, 3, 1));
+        assert_eq!((put.to, put.from, put.size), (1, 2, 3 | FROM_DEVICE));
+    }
+
+    #[test]
+    fn a_copy_of_a_hundred_gigabytes_keeps_its_size() {
+        const BYTES: u64 = 100 << 30;
+        let mut block = HostBlock::default();
+        block.copies.push(DeviceCopy { to: 1 << 40, from: 1 << 41, bytes: BYTES + 3 });
+        let mut params = Vec::new();
+        PutClass::of(&block, false).unwrap().pack(&block, &mut params);
+        let put: Put = bytemuck::pod_read_unaligned(&params[HEADER..HEADER + 24]);
+        assert_eq!(put.size & !FROM_DEVICE, BYTES + 3);
+    }
+
+    #[test]
+    fn large_copies_get_the_whole_device_and_small_ones_little_of_it() {
+        let props = Props::h200();
+        let blocks = |sizes: &[u64]| {
+            let copies = sizes.iter().map(|&bytes| DeviceCopy { to: 0, from: 0, bytes }).collect();
+            let block = HostBlock { copies, ..HostBlock::default() };
+            PutClass::of(&block, false).unwrap().grid(&block, &props).blocks[0]
+        };
+        assert_eq!(blocks(&[]), 1);
+        assert_eq!(blocks(&[64, 64]), 2);
+        assert_eq!(blocks(&[1 << 20]), 64);
+        assert_eq!(blocks(&[1 << 30]), props.multiprocessors * 8);
+        assert_eq!(blocks(&[100 << 30, 16]), props.multiprocessors * 8);
     }
 }

@@ -72,7 +72,7 @@ struct ScatterParams {
     Params rope;  // `y` is the state
     Places to;
 };
-static_assert(sizeof(ScatterParams) == 184, "mirrored by rope.rs");
+static_assert(sizeof(ScatterParams) == 200, "mirrored by rope.rs");
 
 extern "C" __global__ void __launch_bounds__(THREADS) rope_scatter(const __grid_constant__ ScatterParams p) { in_order();
     const u64 n = p.to.count();

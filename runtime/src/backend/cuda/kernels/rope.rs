@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Family, Grid, Kernel, Submit, index::Places, submit};
+use super::{Family, Grid, Kernel, Submit, places::Places, submit};
 use crate::{
     Result,
     backend::{Launch, Op, RopeStyle},
@@ -37,9 +37,9 @@ struct ScatterParams {
     rope: Params,
     to: Places,
 }
-const _: () = assert!(size_of::<ScatterParams>() == 184);
+const _: () = assert!(size_of::<ScatterParams>() == 200);
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
     let (Op::Rope { theta, style, dim } | Op::RopeScatter { theta, style, dim }) = launch.op else {
         return Ok(());
     };
@@ -70,7 +70,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
     if let Op::Rope { .. } = launch.op {
         return submit(gpu, Kernel::of(Family::Rope, x.dtype, "rope"), grid, &params);
     }
-    let to = Places::new(gpu, &launch.op, &launch.inputs[2], launch.inputs.get(3), y);
+    let to = Places::find(gpu, &launch.op, &launch.inputs[2], launch.inputs.get(3), y, scratch)?;
     let params = ScatterParams { rope: params, to };
     submit(gpu, Kernel::of(Family::Rope, x.dtype, "rope_scatter"), grid, &params)
 }

@@ -77,7 +77,7 @@ proptest! {
         let (y, index) = (whole(0x8000, t, &all), whole(0x100, DType::U32, &[n]));
         let run = Recorder::of(Op::ScatterRows, &[index, x], &[y]);
         let (p, word): (ScatterParams, _) = (run.params(0), word_of(run.calls[0].0.name));
-        prop_assert_eq!((p.to.n, p.to.rows, p.to.real), (n as u64, 9, 0));
+        prop_assert_eq!(p.to.shown(), (n as u64, 9, 0));
         let width = row_shape.iter().product::<usize>() as u64;
         for i in 0..n as u64 {
             let to_row = row(i, 9);
@@ -119,6 +119,6 @@ fn scatters_take_the_count_and_share_long_rows() {
     let (y, count) = (whole(0x8000, DType::F32, &[4, 1 << 16]), whole(0x200, DType::U32, &[]));
     let run = Recorder::of(Op::ScatterRows, &[index, x, count], &[y]);
     let p: ScatterParams = run.params(0);
-    assert_eq!((p.to.real, p.len, p.strides), (0x200, 1 << 14, [1 << 14; 2]));
+    assert_eq!((p.to.shown().2, p.len, p.strides), (0x200, 1 << 14, [1 << 14; 2]));
     assert_eq!(run.calls[0].1.blocks, [2, 12, 1], "24 blocks run at once");
 }

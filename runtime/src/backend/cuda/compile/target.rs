@@ -1,0 +1,88 @@
+//! What to compile for: the GPU itself, or what its driver can finish.
+
+use std::borrow::Cow;
+
+/// An architecture of the compiler's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// One GPU's machine code, such as `sm_90a`.
+    Machine(String),
+    /// PTX of a virtual architecture, such as `compute_90`: the driver makes machine code of it for any newer GPU.
+    Virtual(String),
+}
+
+impl Target {
+    /// As the compiler spells it.
+    pub(crate) fn name(&self) -> Cow<'_, str> {
+        match self {
+            Self::Machine(name) | Self::Virtual(name) => Cow::Borrowed(name),
+        }
+    }
+
+    /// For a GPU, given the architectures that the compiler knows; `None` where those are not known, which are all
+    /// that there were.
+    ///
+    /// # Errors
+    /// Why the compiler cannot compile for it.
+    pub(crate) fn of(arch: &str, capability: (u32, u32), known: Option<&[u32]>) -> Result<Self, String> {
+        let number = capability.0 * 10 + capability.1;
+        match known {
+            None => Ok(Self::Machine(arch.to_owned())),
+            Some(known) if known.contains(&number) => Ok(Self::Machine(arch.to_owned())),
+            // The newest that is older than the GPU, without what was for one generation only (`compute_90a`).
+            Some(known) => match known.iter().filter(|&&one| one < number).max() {
+                Some(newest) => Ok(Self::Virtual(format!("compute_{newest}"))),
+                None => Err(format!(
+                    "it compiles for compute capability {} and newer, and this GPU has {}.{}; an older version of it \
+                     is needed: point GRAPHABLE_NVRTC at one",
+                    known.iter().min().map_or("?".into(), |oldest| format!(
+                        "{}.{}",
+                        oldest / 10,
+                        oldest % 10
+                    )),
+                    capability.0,
+                    capability.1
+                )),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NVRTC_12_0: [u32; 11] = [50, 52, 53, 60, 61, 70, 75, 80, 86, 89, 90];
+
+    fn of(arch: &str, capability: (u32, u32), known: &[u32]) -> Result<Target, String> {
+        Target::of(arch, capability, Some(known))
+    }
+
+    #[test]
+    fn a_known_gpu_gets_its_own_machine_code() {
+        assert_eq!(of("sm_90a", (9, 0), &NVRTC_12_0), Ok(Target::Machine("sm_90a".into())));
+        assert_eq!(of("sm_86", (8, 6), &NVRTC_12_0), Ok(Target::Machine("sm_86".into())));
+        assert_eq!(Target::of("sm_90a", (9, 0), None), Ok(Target::Machine("sm_90a".into())));
+    }
+
+    #[test]
+    fn an_unknown_gpu_gets_the_newest_that_its_driver_can_finish() {
+        let newest = Ok(Target::Virtual("compute_90".into()));
+        assert_eq!(of("sm_103a", (10, 3), &NVRTC_12_0), newest);
+        assert_eq!(
+            of("sm_120a", (12, 0), &[120, 90, 75].map(|n| n - 1)),
+            Ok(Target::Virtual("compute_119".into()))
+        );
+        assert_eq!(
+            of("sm_87", (8, 7), &NVRTC_12_0),
+            Ok(Target::Virtual("compute_86".into())),
+            "not a newer one"
+        );
+    }
+
+    #[test]
+    fn a_gpu_that_is_too_old_for_the_compiler_is_said() {
+        let why = of("sm_80", (8, 0), &[90, 100]).unwrap_err();
+        assert!(why.contains("9.0") && why.contains("8.0") && why.contains("GRAPHABLE_NVRTC"), "{why}");
+    }
+}

@@ -1,0 +1,50 @@
+//! Something that failed and is tried again, ever more seldom.
+
+/// When to try next. What fails for good costs a few tries in all, and what failed in passing is had in the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Retry {
+    failures: u32,
+    /// Uses that pass without a try.
+    skip: u64,
+}
+
+impl Retry {
+    /// Whether this use is to try.
+    pub(super) fn is_due(&mut self) -> bool {
+        if self.skip == 0 {
+            return true;
+        }
+        self.skip -= 1;
+        false
+    }
+
+    /// The try failed: as many uses pass as there were before, and the same again. Whether it was the first.
+    pub(super) fn failed(&mut self) -> bool {
+        self.skip = 1 << self.failures.min(62);
+        self.failures += 1;
+        self.failures == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_for_good_is_tried_seldom() {
+        let mut retry = Retry::default();
+        let tries: Vec<usize> =
+            (0..1000).filter(|_| retry.is_due().then(|| retry.failed()).is_some()).collect();
+        assert_eq!(tries, [0, 2, 5, 10, 19, 36, 69, 134, 263, 520]);
+    }
+
+    #[test]
+    fn what_failed_in_passing_is_tried_soon() {
+        let mut retry = Retry::default();
+        assert!(retry.is_due());
+        assert!(retry.failed());
+        assert!(!retry.is_due());
+        assert!(retry.is_due(), "the second use after it");
+        assert!(!retry.failed(), "said once");
+    }
+}
