@@ -5,6 +5,7 @@ use quote::{ToTokens, quote};
 use syn::{Ident, Item, Token, parse::Parser, punctuated::Punctuated};
 
 use crate::{
+    configured,
     diag::{Code, Errors, nearest},
     fallback,
     function::{self, Expanded, Unit},
@@ -12,9 +13,25 @@ use crate::{
 };
 
 pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
+    match syn::parse2::<Item>(tokens.clone()) {
+        Ok(item) if configured::has_conditions(&item) => configured::settle(&args, item),
+        parsed => expand_parsed(args, tokens, parsed),
+    }
+}
+
+/// An item whose conditions were settled.
+pub(crate) fn expand_settled(tokens: TokenStream) -> TokenStream {
+    match configured::settled(tokens) {
+        Ok(Some((args, item))) => expand_parsed(args, TokenStream::new(), Ok(item)),
+        Ok(None) => TokenStream::new(),
+        Err(error) => expand_parsed(TokenStream::new(), TokenStream::new(), Err(error)),
+    }
+}
+
+fn expand_parsed(args: TokenStream, tokens: TokenStream, parsed: syn::Result<Item>) -> TokenStream {
     let mut errors = Errors::default();
     let only_lifetimes = arguments(args, &mut errors);
-    let expanded = match syn::parse2::<Item>(tokens.clone()) {
+    let expanded = match parsed {
         Ok(Item::Fn(item)) => {
             let Expanded { function, siblings } = function::expand(Unit {
                 attrs: &item.attrs,

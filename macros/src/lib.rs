@@ -11,6 +11,7 @@ use proc_macro::TokenStream;
 #[cfg(graphable_library)]
 use proc_macro2::TokenStream;
 
+mod configured;
 mod derive;
 mod diag;
 mod driver;
@@ -89,4 +90,18 @@ pub fn derive_graph_output(input: TokenStream) -> TokenStream {
 #[cfg_attr(not(graphable_library), proc_macro_derive(ConfigValue))]
 pub fn derive_config_value(input: TokenStream) -> TokenStream {
     derive::derive_config(input.into()).into()
+}
+
+/// For generated code: what stands in for an item whose `#[cfg]`s are to be settled; see `configured.rs`.
+#[doc(hidden)]
+#[cfg_attr(not(graphable_library), proc_macro_derive(Configured))]
+pub fn derive_configured(input: TokenStream) -> TokenStream {
+    item::expand_settled(input.into()).into()
+}
+
+/// For generated code: ends what is left of an item that was expanded elsewhere.
+#[doc(hidden)]
+#[cfg_attr(not(graphable_library), proc_macro_attribute)]
+pub fn configured(_args: TokenStream, _item: TokenStream) -> TokenStream {
+    TokenStream::new()
 }

@@ -1,6 +1,7 @@
 //! For generated code. Nothing here is stable.
 
 pub use bytemuck;
+pub use graphable_macros::{Configured, configured};
 
 pub use crate::{
     core::Live,

@@ -268,12 +268,6 @@ impl VisitMut for Keys {
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
-/// The `#[cfg]` that holds where not all of these do.
-pub(crate) fn not(cfgs: &[Attribute]) -> proc_macro2::TokenStream {
-    let conditions = cfgs.iter().filter_map(|a| a.parse_args::<proc_macro2::TokenStream>().ok());
-    quote::quote!(#[cfg(not(all(#(#conditions),*)))])
-}
-
 /// The boundary that a `let`'s value is.
 pub(crate) fn of_init(local: &syn::Local) -> Option<Boundary<'_>> {
     boundary(&local.init.as_ref()?.expr)

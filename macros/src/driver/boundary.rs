@@ -224,7 +224,8 @@ impl Transform<'_, '_> {
             Expr::Return(r) => match r.expr.as_deref() {
                 Some(value) => {
                     let value = self.tail_expr(value, super::Tail::Function, &Default::default());
-                    quote!(return #value)
+                    let attrs = &r.attrs;
+                    quote!(#(#attrs)* return #value)
                 }
                 None => quote!(#expr),
             },
@@ -232,8 +233,8 @@ impl Transform<'_, '_> {
                 Some(value) => {
                     let tail = self.break_tail(b.label.as_ref());
                     let value = self.tail_expr(value, tail, after);
-                    let label = &b.label;
-                    quote!(break #label #value)
+                    let (attrs, label) = (&b.attrs, &b.label);
+                    quote!(#(#attrs)* break #label #value)
                 }
                 None => quote!(#expr),
             },

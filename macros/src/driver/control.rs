@@ -56,6 +56,7 @@ impl Transform<'_, '_> {
                 return self.jump(expr, after);
             }
             if self.is_split(expr) {
+                let own = attrs::of(expr);
                 match expr {
                     // `if … { … } else { … }?`: the branches give results, as the function does.
                     Expr::Try(e) if has_branches(&e.expr) => {
@@ -63,26 +64,26 @@ impl Transform<'_, '_> {
                         let branches = with_question_mark(&e.expr, e.question_token);
                         let inner = self.tail_in_driver(&branches, Tail::Value, after);
                         return if tail == Tail::Unit {
-                            quote!({ let _ = #inner; })
+                            quote!(#(#own)* { let _ = #inner; })
                         } else {
-                            quote!((#inner))
+                            quote!(#(#own)* (#inner))
                         };
                     }
                     Expr::Try(e) => {
                         let inner = self.tail_in_driver(&e.expr, Tail::Function, after);
-                        return quote!((#inner)?);
+                        return quote!(#(#own)* (#inner)?);
                     }
                     Expr::Paren(e) => {
                         let inner = self.tail_in_driver(&e.expr, tail, after);
-                        return quote!((#inner));
+                        return quote!(#(#own)* (#inner));
                     }
                     Expr::Cast(e) => {
                         let (inner, ty) = (self.tail_in_driver(&e.expr, Tail::Value, after), &e.ty);
-                        return quote!((#inner) as #ty);
+                        return quote!(#(#own)* (#inner) as #ty);
                     }
                     Expr::Unary(e) => {
                         let (op, inner) = (&e.op, self.tail_in_driver(&e.expr, Tail::Value, after));
-                        return quote!(#op (#inner));
+                        return quote!(#(#own)* #op (#inner));
                     }
                     _ => {}
                 }

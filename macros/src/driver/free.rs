@@ -345,13 +345,10 @@ impl Free {
         }
     }
 
-    /// `{name}` in a format string.
+    /// `{name}` and `{:width$}` in a format string.
     fn format_names(&mut self, text: &str, span: proc_macro2::Span) {
-        for part in text.split('{').skip(1) {
-            let name: String = part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            if !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) {
-                self.note(&Ident::new(&name, span), |u| u.whole = true);
-            }
+        for name in lints::format::names(text, span) {
+            self.note(&name, |u| u.whole = true);
         }
     }
 
@@ -361,9 +358,8 @@ impl Free {
                 TokenTree::Ident(i) => self.note(&i, |u| u.whole = true),
                 TokenTree::Group(g) => self.scan(&g.stream()),
                 TokenTree::Literal(l) => {
-                    let text = l.to_string();
-                    if text.starts_with('"') {
-                        self.format_names(&text, l.span());
+                    if let syn::Lit::Str(s) = syn::Lit::new(l) {
+                        self.format_names(&s.value(), s.span());
                     }
                 }
                 TokenTree::Punct(_) => {}

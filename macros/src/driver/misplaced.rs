@@ -100,7 +100,8 @@ impl Check<'_> {
     }
 }
 
-fn is_builtin(name: &str) -> bool {
+/// Whether rustc knows the attribute, and allows it on statements.
+pub(crate) fn is_builtin(name: &str) -> bool {
     matches!(
         name,
         "allow" | "warn" | "deny" | "expect" | "forbid" | "cfg" | "cfg_attr" | "doc" | "rustfmt" | "inline"

@@ -16,7 +16,7 @@ mod captures;
 mod classify;
 mod control;
 pub(crate) mod free;
-mod misplaced;
+pub(crate) mod misplaced;
 mod moves;
 mod names;
 mod order;
@@ -97,7 +97,6 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
         plan: Vec::new(),
         host_statement: None,
         driver_uses: HashSet::new(),
-        conditional: HashSet::new(),
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
@@ -194,8 +193,6 @@ struct Transform<'a, 'e> {
     host_statement: Option<TokenStream>,
     /// Names that driver code uses: closures among them are kept there.
     driver_uses: HashSet<String>,
-    /// Names that are `()` where the `#[cfg]` of their `let` does not hold.
-    conditional: HashSet<String>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
     fresh: usize,

@@ -13,19 +13,11 @@ use super::{
     free::{Bound, Uses},
 };
 
-/// A name that a run binds at its top level and later code needs.
-pub(super) struct Out {
-    pub(super) bound: Bound,
-    /// The `#[cfg]`s of its `let`, and whether the name means nothing where they do not hold.
-    pub(super) cfgs: Vec<syn::Attribute>,
-    pub(super) fresh: bool,
-}
-
 /// What happens with the `let`s of a run that later code needs.
 #[derive(Default)]
 pub(super) struct Outs {
     /// Values that leave the segment.
-    pub(super) carried: Vec<Out>,
+    pub(super) carried: Vec<Bound>,
     /// Bindings that the run moves away, and that later code assigns anew.
     pub(super) emptied: Vec<Ident>,
     /// Call-free borrows, evaluated again in the driver, in order, and where they stand in the run.
@@ -64,7 +56,6 @@ impl Transform<'_, '_> {
                 seen.extend(bound.iter().map(|b| b.ident.to_string()));
                 continue;
             }
-            let cfgs: Vec<_> = local.attrs.iter().filter(|a| a.path().is_ident("cfg")).cloned().collect();
             let init = local.init.as_ref();
             let again = init.is_some_and(|i| {
                 i.diverge.is_none()
@@ -93,22 +84,15 @@ impl Transform<'_, '_> {
                     outs.again.insert(0, (at, local));
                 }
             } else {
-                let earlier: Vec<Bound> = run[..at].iter().flat_map(block::bound_by).collect();
                 for b in wanted {
                     let name = b.ident.to_string();
                     let moved = behind.get(&name).is_some_and(|u| u.by_value);
                     if b.mutable && moved && assigned_anew(rest, &name) {
                         outs.emptied.push(b.ident.clone());
                     } else {
-                        let known = self.lookup(&name).is_some();
-                        let fresh = !known && earlier.iter().all(|e| e.ident != b.ident);
-                        outs.carried.push(Out { bound: b.clone(), cfgs: cfgs.clone(), fresh });
+                        outs.carried.push(b.clone());
                     }
                 }
-            }
-            if !cfgs.is_empty() {
-                // Where they do not hold, the name means what it meant before.
-                continue;
             }
             seen.extend(bound.iter().map(|b| b.ident.to_string()));
         }

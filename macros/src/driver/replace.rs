@@ -1,6 +1,7 @@
 //! Replaces field paths of live-ins by the fields themselves, and `self` by a plain name.
 
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use quote::quote;
 use syn::{
     Expr, parse_quote_spanned,
     spanned::Spanned,
@@ -8,6 +9,7 @@ use syn::{
 };
 
 use super::free;
+use crate::lints::format;
 
 /// What to replace.
 pub(super) struct Replace {
@@ -111,7 +113,15 @@ impl VisitMut for Replace {
     }
 
     fn visit_macro_mut(&mut self, mac: &mut syn::Macro) {
+        // `"{self}"`: what stands in for `self` is given as an argument of that name.
+        let shown = self.this.clone().filter(|_| format::shows_self(mac));
         mac.tokens = self.tokens(std::mem::take(&mut mac.tokens));
+        if let Some(this) = shown {
+            let last = mac.tokens.clone().into_iter().last();
+            let comma = !matches!(last, Some(TokenTree::Punct(p)) if p.as_char() == ',');
+            let comma = comma.then(|| quote!(,));
+            mac.tokens.extend(quote!(#comma self = #this));
+        }
     }
 
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}

@@ -9,7 +9,6 @@ use syn::{Expr, Member, Stmt, visit_mut::VisitMut};
 use super::{
     Tail, Transform, attrs, block, classify, cx, free,
     free::{Use, Uses},
-    outs::Out,
     reorder,
     replace::Replace,
 };
@@ -130,11 +129,7 @@ impl Transform<'_, '_> {
                     replace.this = Some(this);
                 } else {
                     let mutability = change.then(|| quote!(mut));
-                    let allow = if self.conditional.contains(name) {
-                        Some(quote!(#[allow(unused_mut, unused_assignments, unused_variables)]))
-                    } else {
-                        change.then(|| quote!(#[allow(unused_mut, unused_assignments)]))
-                    };
+                    let allow = change.then(|| quote!(#[allow(unused_mut, unused_assignments)]));
                     lets.extend(quote_spanned!(shown=> #allow let #mutability #ident = #source.copy();));
                     if u.by_value {
                         moved.push(ident.clone());
@@ -179,23 +174,9 @@ impl Transform<'_, '_> {
                 None => out_values.push(quote!(#ident)),
             }
         }
-        for Out { bound, cfgs, fresh } in &outs.carried {
+        for bound in &outs.carried {
             let ident = &bound.ident;
             let mutability = bound.mutable.then(|| quote!(mut));
-            if !cfgs.is_empty() {
-                let (o, otherwise) = (self.fresh("o"), attrs::not(cfgs));
-                out_names.push(ident.to_string());
-                out_values.push(quote!({ #(#cfgs)* { #ident } #otherwise { () } }));
-                assigns.extend(quote!(#(#cfgs)* #[allow(unused_mut)] let #mutability #ident = #o;));
-                if *fresh {
-                    self.conditional.insert(ident.to_string());
-                    assigns.extend(quote!(#otherwise #[allow(unused_variables)] let #ident = #o;));
-                } else {
-                    assigns.extend(quote!(#otherwise let _ = #o;));
-                }
-                out_patterns.push(quote!(#o));
-                continue;
-            }
             if out_names.contains(&ident.to_string()) {
                 // It shadows an outer variable that is assigned first.
                 let o = self.fresh("o");
@@ -265,7 +246,7 @@ impl Transform<'_, '_> {
         let cx = cx();
         // What cannot leave the segment is shown where it is bound, or at the segment's beginning.
         let shown = match (outs.carried.as_slice(), run.first().or(tail_stmt.as_ref())) {
-            ([only], _) => only.bound.ident.span(),
+            ([only], _) => only.ident.span(),
             (_, Some(first)) => syn::spanned::Spanned::span(first),
             (_, None) => Span::call_site(),
         };

@@ -1,6 +1,7 @@
 //! The values that a formatting macro shows by `Display`.
 
 use proc_macro2::Span;
+use quote::ToTokens;
 use syn::{Expr, Ident, Lit, LitStr, Macro, Token, parse::Parser, punctuated::Punctuated};
 
 /// Macros of which some argument is a format string.
@@ -42,6 +43,16 @@ pub(super) enum Shown {
 pub(super) fn arguments(mac: &Macro) -> Vec<Expr> {
     let parser = Punctuated::<Expr, Token![,]>::parse_terminated;
     parser.parse2(mac.tokens.clone()).map(|p| p.into_iter().collect()).unwrap_or_default()
+}
+
+/// Whether the format string of a call names `self`.
+pub(crate) fn shows_self(mac: &Macro) -> bool {
+    let is_format = mac.path.segments.last().is_some_and(|s| FORMATS.iter().any(|f| s.ident == f));
+    let arguments = if is_format { arguments(mac) } else { Vec::new() };
+    let named = |e: &Expr| matches!(e, Expr::Assign(a) if a.left.to_token_stream().to_string() == "self");
+    let format = arguments.iter().find_map(string);
+    format.is_some_and(|s| names(&s.value(), s.span()).iter().any(|n| n == "self"))
+        && !arguments.iter().any(named)
 }
 
 /// What a call shows by `Display`.
@@ -92,10 +103,34 @@ fn by_name(name: &str, named: &[&Expr], span: Span) -> Option<Shown> {
             return Some(Shown::Argument((*a.right).clone()));
         }
     }
-    syn::parse_str::<Ident>(name).ok().map(|mut ident| {
+    identifier(name).map(|mut ident| {
         ident.set_span(span);
         Shown::Inline(ident)
     })
+}
+
+/// The variables that a format string names: arguments, widths and precisions.
+pub(crate) fn names(text: &str, span: Span) -> Vec<Ident> {
+    let mut found = Vec::new();
+    for (argument, spec) in placeholders(text) {
+        found.extend(identifier(&argument));
+        // `width$` and `.precision$` stand behind a fill and an alignment, which may be any letter.
+        for part in spec.split_inclusive('$').filter_map(|part| part.strip_suffix('$')) {
+            let start = part.char_indices().rev().take_while(|(_, c)| *c == '_' || c.is_alphanumeric());
+            let starts: Vec<usize> = start.map(|(at, _)| at).collect();
+            found.extend(starts.iter().rev().find_map(|at| identifier(&part[*at..])));
+        }
+    }
+    found.iter_mut().for_each(|name| name.set_span(span));
+    found
+}
+
+/// A name, if the text is one; `self` too. (Parsing it could give an error of rustc's.)
+fn identifier(text: &str) -> Option<Ident> {
+    let (first, rest) = text.split_at_checked(text.chars().next()?.len_utf8())?;
+    let starts = first == "_" && !rest.is_empty() || first.chars().all(unicode_ident::is_xid_start);
+    let is_name = starts && rest.chars().all(unicode_ident::is_xid_continue);
+    is_name.then(|| Ident::new(text, Span::call_site()))
 }
 
 /// `(argument, spec)` of every `{…}`.
@@ -129,6 +164,24 @@ mod tests {
             Shown::Inline(i) => format!("{{{i}}}"),
         };
         displayed(&mac).into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn names_of_format_strings() {
+        let names = |text: &str| {
+            let found = super::names(text, Span::call_site());
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names("{a} {0} {} {b:?} {:>w$} {c:*^w$.p$} {:.*} {self} {ä:_<1$}"),
+            ["a", "b", "w", "c", "w", "p", "self", "ä"]
+        );
+        for none in
+            ["{{²", "{{½}}", "{²}", "{", "}", "{{", "{:", "{:$", "{:²$}", "{a b}", "{a.b}", "{{{{a}}}}", ""]
+        {
+            assert!(names(none).is_empty(), "{none}");
+        }
+        assert_eq!(names("{{{a}}} {:x$"), ["a", "x"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::diag::Errors;
 mod conditions;
 mod device;
 pub(crate) mod effects;
-mod format;
+pub(crate) mod format;
 pub(crate) mod macros;
 mod ops;
 mod scopes;

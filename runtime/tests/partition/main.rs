@@ -6,12 +6,14 @@
 mod accepted;
 mod branches;
 mod carry;
+mod conditions;
 mod corners;
 mod counts;
 #[path = "../common/device.rs"]
 mod device;
 mod edges;
 mod edges_memory;
+mod formats;
 mod identity;
 mod jumps;
 mod keys;
