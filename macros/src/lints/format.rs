@@ -168,20 +168,20 @@ mod tests {
 
     #[test]
     fn names_of_format_strings() {
-        let names = |text: &str| {
-            let found = super::names(text, Span::call_site());
+        let all = |text: &str| {
+            let found = names(text, Span::call_site());
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(
-            names("{a} {0} {} {b:?} {:>w$} {c:*^w$.p$} {:.*} {self} {ä:_<1$}"),
+            all("{a} {0} {} {b:?} {:>w$} {c:*^w$.p$} {:.*} {self} {ä:_<1$}"),
             ["a", "b", "w", "c", "w", "p", "self", "ä"]
         );
         for none in
             ["{{²", "{{½}}", "{²}", "{", "}", "{{", "{:", "{:$", "{:²$}", "{a b}", "{a.b}", "{{{{a}}}}", ""]
         {
-            assert!(names(none).is_empty(), "{none}");
+            assert!(all(none).is_empty(), "{none}");
         }
-        assert_eq!(names("{{{a}}} {:x$"), ["a", "x"]);
+        assert_eq!(all("{{{a}}} {:x$"), ["a", "x"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn checked(x: &Tensor<f32>, #[key] width: usize) -> Result<Tensor<f32>> {
     if a.rank() == 7 {
         return Err(graphable::Error::Argument {
             op: "rank",
-            why: format!("{{²}} {:.*} {width}", precision, value),
+            why: format!("{{²}} {value:.precision$} {width}"),
         });
     }
     ops::add(&a, &h)
