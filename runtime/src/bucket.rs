@@ -14,6 +14,11 @@ pub struct Packed {
     pub size: Option<usize>,
 }
 
+/// As many sizes as a schedule may have. Each is a recording at least.
+const MOST: usize = 1 << 20;
+/// Sizes that [`Schedule::up_to`] makes at most between a power of two and the next.
+const UP_TO_STEPS: usize = 4096;
+
 /// Sizes to capture, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
@@ -28,19 +33,53 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// The given sizes, in any order. They are checked when the graph is built.
+    /// The given sizes, in any order. They are checked when the graph is built, which is also where more than
+    /// 1,048,576 of them are an error; no more than that are taken from the iterator.
     pub fn new(sizes: impl IntoIterator<Item = usize>) -> Self {
-        let mut sizes: Vec<usize> = sizes.into_iter().collect();
+        let mut sizes: Vec<usize> = sizes.into_iter().take(MOST + 1).collect();
         sizes.sort_unstable();
         sizes.dedup();
         Self { sizes }
     }
 
     /// 1, 2, 4, then every 8th to 256, then every 16th; all up to `max`, which is included.
+    ///
+    /// Meant for decodes, where every row of padding costs: 275 sizes for 4096. For prompts,
+    /// [`prefill`](Self::prefill) has fewer. Above 65,536 the steps grow, so that there are 4096 between a power of
+    /// two and the next.
     pub fn up_to(max: usize) -> Self {
-        let fixed = [1, 2, 4].into_iter();
-        let sizes = fixed.chain((8..=256).step_by(8)).chain((272..=max.max(272)).step_by(16));
-        Self::new(sizes.filter(|&s| s <= max).chain([max]))
+        Self::stepped(max, |from| match from {
+            0..256 => 8,
+            _ => (prev_power_of_two(from) / UP_TO_STEPS).max(16),
+        })
+    }
+
+    /// Sizes in growing steps up to `max`, which is included: 1, 2, 4, then every 8th to 64, every 16th to 256, and
+    /// from there eight between a power of two and the next. 55 sizes for 4096.
+    ///
+    /// Padding is fewer than 8 rows up to 64, fewer than 16 up to 256, and above that less than an eighth of the
+    /// real rows.
+    ///
+    /// ```
+    /// use graphable::Schedule;
+    ///
+    /// let prompts = Schedule::prefill(4096);
+    /// assert_eq!(prompts.sizes().len(), 55);
+    /// assert_eq!(prompts.round_up(1025), Some(1152));
+    /// ```
+    pub fn prefill(max: usize) -> Self {
+        Self::stepped(max, |from| match from {
+            0..64 => 8,
+            64..256 => 16,
+            _ => prev_power_of_two(from) / 8,
+        })
+    }
+
+    /// 1, 2, 4, 8, and from each size that `step` further, up to `max`, which is included.
+    fn stepped(max: usize, step: impl Fn(usize) -> usize) -> Self {
+        let steps = std::iter::successors(Some(8usize), |&from| from.checked_add(step(from)));
+        let sizes = [1, 2, 4].into_iter().chain(steps).take_while(|&size| size <= max);
+        Self::new(sizes.chain([max]))
     }
 
     /// Powers of two up to `max`, which is included.
@@ -105,12 +144,20 @@ impl Schedule {
 
     pub(crate) fn check(&self, symbol: &str) -> Result<()> {
         let why = match self.sizes.first() {
-            None => "a schedule needs at least one size",
-            Some(0) => "a bucket of 0 holds nothing; sizes start at 1",
+            None => "a schedule needs at least one size".to_owned(),
+            Some(0) => "a bucket of 0 holds nothing; sizes start at 1".to_owned(),
+            Some(_) if self.sizes.len() > MOST => {
+                format!("there are more than {MOST} sizes, and each is a recording; let the steps grow")
+            }
             Some(_) => return Ok(()),
         };
-        Err(Error::Config { what: format!("buckets of `{symbol}`"), why: why.into() })
+        Err(Error::Config { what: format!("buckets of `{symbol}`"), why })
     }
+}
+
+/// The largest power of two that is not above `n`, which is not 0.
+fn prev_power_of_two(n: usize) -> usize {
+    1 << n.ilog2()
 }
 
 #[cfg(test)]
@@ -125,6 +172,44 @@ mod tests {
         assert_eq!(&s.sizes()[49..], [496, 512]);
         assert_eq!(Schedule::up_to(3).sizes(), [1, 2, 3]);
         assert_eq!(Schedule::up_to(300).sizes().last(), Some(&300));
+    }
+
+    #[test]
+    fn a_schedule_is_never_larger_than_memory() {
+        // Every 16th up to 65536, as ever.
+        let s = Schedule::up_to(70_000);
+        assert!(s.sizes().windows(2).all(|w| w[1] - w[0] <= 16));
+        assert_eq!(Schedule::up_to(4096).sizes().len(), 275);
+        for max in [1 << 36, (1 << 36) + 1, usize::MAX - 1, usize::MAX] {
+            let s = Schedule::up_to(max);
+            assert_eq!((s.largest(), s.round_up(max)), (max, Some(max)));
+            assert!(s.sizes().len() < 4096 * 64, "{} sizes up to {max}", s.sizes().len());
+            s.check("B").unwrap();
+            assert!(Schedule::prefill(max).sizes().len() < 8 * 64);
+            assert_eq!(Schedule::powers_of_two(max).largest(), max);
+        }
+        // What cannot be listed is an error of the graph that gets it.
+        let error = Schedule::new(1..).check("B").unwrap_err().to_string();
+        assert!(error.contains("more than 1048576 sizes"), "{error}");
+        Schedule::new(1..=1 << 20).check("B").unwrap();
+    }
+
+    #[test]
+    fn prefill_sizes() {
+        let s = Schedule::prefill(4096);
+        assert_eq!(s.sizes().len(), 55);
+        assert_eq!(&s.sizes()[..5], [1, 2, 4, 8, 16]);
+        assert_eq!(Schedule::prefill(100).sizes(), [1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 100]);
+        assert_eq!((Schedule::prefill(1).sizes(), Schedule::prefill(0).sizes()), (&[1][..], &[0][..]));
+        for n in 1..=4096 {
+            let padding = s.round_up(n).unwrap() - n;
+            let bound = match n {
+                ..=64 => padding < 8,
+                ..=256 => padding < 16,
+                _ => padding * 8 < n,
+            };
+            assert!(bound, "{padding} rows of padding for {n}");
+        }
     }
 
     #[test]

@@ -287,6 +287,32 @@ pub enum Error {
         segments: Vec<String>,
     },
 
+    /// A call that changes memory or recordings, made by the plan of an estimate.
+    #[error(
+        "`Runtime::{call}` is called by the plan of `Runtime::estimate_memory`, which sets the recordings aside and \
+         must find their memory as it was; call it before or after the estimate, and let the plan only capture"
+    )]
+    InsideEstimate {
+        /// What was called.
+        call: &'static str,
+    },
+
+    /// A recording whose memory is not there any more. Nothing was launched.
+    #[error(
+        "{segment}: a replay needs the first {needed} bytes of {arena}, and {committed} are committed; this is a fault \
+         of the runtime, please report it (`Runtime::prime` commits them, `Runtime::reset` records anew)"
+    )]
+    Uncommitted {
+        /// The segment.
+        segment: String,
+        /// The arena.
+        arena: &'static str,
+        /// Bytes that the recording uses, from the arena's start.
+        needed: u64,
+        /// Bytes that are there.
+        committed: u64,
+    },
+
     /// A recording after capture was closed.
     #[error(
         "{segment}: nothing is recorded for this input and capture is closed (`Runtime::close_capture`); capture it at start-up"

@@ -4,8 +4,10 @@
 //! between two borrows, so whatever they do, they cannot meet a core that is half changed.
 
 use std::{
+    any::Any,
     cell::{Cell, RefCell},
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
 use crate::{Runtime, plan::Site};
@@ -100,27 +102,31 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
+    /// Whether there is one.
+    pub(crate) fn any(&self) -> bool {
+        self.any.get()
+    }
+
     /// The ids of those that want to hear of `graph`, in the order of registration.
     fn wanting(&self, graph: GraphId) -> Vec<HookId> {
         let list = self.list.borrow();
         list.iter().filter(|h| h.graph.is_none_or(|g| g == graph)).map(|h| h.id).collect()
     }
 
-    fn call(&self, id: HookId, event: &LifecycleEvent) {
+    /// Calls one hook. Gives its panic, if there is one: other hooks have not heard of the event yet.
+    fn call(&self, id: HookId, event: &LifecycleEvent) -> Result<(), Box<dyn Any + Send>> {
         let mut list = self.list.borrow_mut();
         // One that an earlier hook removed is not called any more.
         let call = list.iter_mut().find(|h| h.id == id).and_then(|h| h.call.take());
         drop(list);
-        if let Some(call) = call {
-            let mut running = Running { hooks: self, id, call: Some(call) };
-            if let Some(call) = &mut running.call {
-                call(event);
-            }
-        }
+        let Some(call) = call else { return Ok(()) };
+        let mut running = Running { hooks: self, id, call: Some(call) };
+        // A hook that panicked is as its panic left it: its author's affair, as it would be with `FnMut` anywhere.
+        catch_unwind(AssertUnwindSafe(|| running.call.iter_mut().for_each(|call| call(event))))
     }
 }
 
-/// A hook that runs. Put back when it ends, also by a panic, unless it was removed meanwhile.
+/// A hook that runs. Put back when it ends, unless it was removed meanwhile.
 struct Running<'h> {
     hooks: &'h Hooks,
     id: HookId,
@@ -140,7 +146,8 @@ impl Runtime {
     /// were registered, until [`remove_hook`](Self::remove_hook).
     ///
     /// Hooks run between calls into the device, on the thread that uses the runtime: soon after what they
-    /// tell of, and before the call that it belongs to returns. A panic in one goes through that call.
+    /// tell of, and before the call that it belongs to returns. A panic in one goes through that call, after every
+    /// hook has heard of everything; of several panics, the first does.
     /// Without hooks, a replay pays two comparisons for them.
     pub fn on_lifecycle(&self, hook: impl FnMut(&LifecycleEvent) + Send + 'static) -> HookId {
         self.add_hook(None, Box::new(hook))
@@ -192,10 +199,16 @@ impl Runtime {
     #[cold]
     fn tell(&self) {
         let events = self.core.borrow_mut().tree.take_notices();
+        let mut panicked = None;
         for event in events {
             for id in self.hooks.wanting(event.graph) {
-                self.hooks.call(id, &event);
+                if let Err(panic) = self.hooks.call(id, &event) {
+                    panicked.get_or_insert(panic);
+                }
             }
+        }
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
         }
     }
 }

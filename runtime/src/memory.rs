@@ -1,6 +1,6 @@
 //! What memory a runtime has and needs: statistics, upkeep, and estimates ahead of a capture.
 
-use crate::{Result, Runtime};
+use crate::{Result, Runtime, core::Measure};
 
 /// An arena of a runtime: addresses that stay, memory behind them as it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -171,8 +171,11 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); the arena is as before.
+    /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn prime(&mut self, arena: MemoryArena, bytes: u64) -> Result<()> {
-        self.core.get_mut().prime(arena, bytes)
+        let core = self.core.get_mut();
+        core.refuse_in_estimate("prime")?;
+        core.prime(arena, bytes)
     }
 
     /// Gives back the memory of the arenas that no recording needs, such as what only warm-up used, that of
@@ -184,7 +187,9 @@ impl Runtime {
     ///
     /// # Errors
     /// What the device says; memory that was not given back stays usable.
+    /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn trim(&mut self) -> Result<u64> {
+        self.core.get_mut().refuse_in_estimate("trim")?;
         // What was dropped has recordings that need nothing any more.
         self.step()?;
         self.core.get_mut().trim()
@@ -195,8 +200,10 @@ impl Runtime {
     /// of bytes that the arenas gave back.
     ///
     /// # Errors
-    /// As [`trim`](Self::trim); the recordings are gone even so.
+    /// As [`trim`](Self::trim); the recordings are gone even so, but for
+    /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn reset(&mut self) -> Result<u64> {
+        self.core.get_mut().refuse_in_estimate("reset")?;
         self.step()?;
         let core = self.core.get_mut();
         core.forget_recordings();
@@ -210,11 +217,14 @@ impl Runtime {
     /// Each `capture_all` captures its two largest combinations of bucket sizes alone, in a state that is
     /// thrown away, and the rest is extrapolated: the arenas are shared, so they need what the largest needs,
     /// and each further recording is expected to take an executable like those of the second. Afterwards all
-    /// is as before, also when a capture fails or panics: recordings, memory, counters, state.
+    /// is as before, also when a capture fails or panics: recordings, memory, counters, state. Therefore the plan
+    /// may not call [`prime`](Self::prime), [`trim`](Self::trim), [`reset`](Self::reset),
+    /// [`measure_memory`](Self::measure_memory), or this again.
     ///
     /// # Errors
-    /// What `plan` says.
+    /// What `plan` says; [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn estimate_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
+        self.core.get_mut().refuse_in_estimate("estimate_memory")?;
         self.step()?;
         let dry = Dry::begin(self);
         plan(dry.0)?;
@@ -230,14 +240,15 @@ impl Runtime {
     /// [`Event::CaptureMeasured`](crate::Event::CaptureMeasured).
     ///
     /// # Errors
-    /// What `plan` says.
+    /// What `plan` says; [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn measure_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
+        self.core.get_mut().refuse_in_estimate("measure_memory")?;
         self.step()?;
-        let before = self.core.get_mut().begin_measuring();
-        let done = plan(self);
+        let measuring = Measuring::begin(self);
+        plan(measuring.rt)?;
+        let took = measuring.rt.core.get_mut().taken(&measuring.before);
+        drop(measuring);
         let core = self.core.get_mut();
-        let took = core.end_measuring(&before);
-        done?;
         let expected = core.expected.take();
         core.log.measured(expected.map(|e| e.total_bytes()), took.total_bytes());
         Ok(took)
@@ -257,6 +268,28 @@ impl<'r> Dry<'r> {
 impl Drop for Dry<'_> {
     fn drop(&mut self) {
         self.0.graphs.set(false);
-        self.0.core.get_mut().end_dry();
+        let core = self.0.core.get_mut();
+        core.end_dry();
+        // A hook that the plan added hears of the recordings that were set aside, too.
+        core.tree.watch(self.0.hooks.any());
+    }
+}
+
+/// Counts high-water marks anew from its making on; afterwards they are those of all time, also by a panic.
+struct Measuring<'r> {
+    rt: &'r mut Runtime,
+    before: Measure,
+}
+
+impl<'r> Measuring<'r> {
+    fn begin(rt: &'r mut Runtime) -> Self {
+        let before = rt.core.get_mut().begin_measuring();
+        Self { rt, before }
+    }
+}
+
+impl Drop for Measuring<'_> {
+    fn drop(&mut self) {
+        self.rt.core.get_mut().end_measuring(&self.before);
     }
 }

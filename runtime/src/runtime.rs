@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    CopiedSlot, DType, Device, Event, Result, Stats, Step,
+    CopiedSlot, DType, Device, Error, Event, Result, Stats, Step,
     backend::{Backend, HostBlock, Op, View},
     core::{Core, Queues},
     dispatch::Batches,
@@ -94,8 +94,15 @@ impl Runtime {
         self.switches.get_mut().end_step();
         self.batches.get_mut().end_step();
         let begun = self.core.get_mut().begin_step(&retired);
-        self.tell_hooks();
-        begun.map(|()| Step::new(self))
+        let mut unreported = Unreported { rt: self, error: begun.err() };
+        unreported.rt.tell_hooks();
+        match unreported.error.take() {
+            Some(error) => Err(error),
+            None => {
+                drop(unreported);
+                Ok(Step::new(self))
+            }
+        }
     }
 
     /// Name of the device, such as `cpu`.
@@ -226,11 +233,11 @@ impl Runtime {
         self.writers.borrow_mut().push(writer);
     }
 
-    pub(crate) fn retain(&self, slot: u32, epoch: u32) {
+    pub(crate) fn retain(&self, slot: u32, epoch: u64) {
         self.core.borrow_mut().retain(slot, epoch);
     }
 
-    pub(crate) fn release(&self, slot: u32, epoch: u32) {
+    pub(crate) fn release(&self, slot: u32, epoch: u64) {
         self.core.borrow_mut().release(slot, epoch);
     }
 
@@ -314,6 +321,20 @@ impl Runtime {
         core.owned_memory.retain(|weak: &Weak<Owned>| weak.strong_count() > 0);
         core.owned_memory.push(Arc::downgrade(&owned));
         Ok(owned)
+    }
+}
+
+/// An error that its call may not come to report, since a hook panics: the next call that can reports it.
+struct Unreported<'r> {
+    rt: &'r Runtime,
+    error: Option<Error>,
+}
+
+impl Drop for Unreported<'_> {
+    fn drop(&mut self) {
+        if let Some(error) = self.error.take() {
+            self.rt.core.borrow_mut().report_later(error);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct RawTensor {
     pub(crate) slot: u32,
-    pub(crate) epoch: u32,
+    pub(crate) epoch: u64,
     pub(crate) dtype: DType,
     pub(crate) marks: Marks,
     pub(crate) addr: u64,

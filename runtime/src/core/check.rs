@@ -4,20 +4,20 @@ use super::{Core, Home, Origin, Slot};
 use crate::{
     Error, Result,
     error::MemoryFault,
-    pool::{Block, rounded},
+    pool::{Block, LiveSet, rounded},
 };
 
 impl Core {
     /// Compares every arena with the slots of the tensors in it.
     pub(crate) fn check_memory(&self) -> Result<()> {
         let arenas = [
-            (Home::Pool, "the pool", self.pool.live(), &self.pool_zone),
-            (Home::Results, "the results arena", self.results.live.blocks(), &self.results),
-            (Home::Eager, "the eager arena", self.eager.live.blocks(), &self.eager),
+            (Home::Pool, "the pool", &self.pool.live(), &self.pool_zone),
+            (Home::Results, "the results arena", &self.results.live, &self.results),
+            (Home::Eager, "the eager arena", &self.eager.live, &self.eager),
         ];
         if let Some(live) = &self.scratch {
             let end = self.pool_zone.base() + self.pool_zone.committed;
-            self.check_arena(Home::Scratch, "the borrowed pool", live.blocks(), end)?;
+            self.check_arena(Home::Scratch, "the borrowed pool", live, end)?;
         }
         for (home, arena, live, zone) in arenas {
             self.check_arena(home, arena, live, zone.base() + zone.committed)?;
@@ -25,22 +25,22 @@ impl Core {
         Ok(())
     }
 
-    fn check_arena(&self, home: Home, arena: &'static str, live: &[Block], end: u64) -> Result<()> {
+    fn check_arena(&self, home: Home, arena: &'static str, live: &LiveSet, end: u64) -> Result<()> {
         let mut tracked: Vec<(Block, &Slot)> =
             self.slots.iter().filter(|s| s.refs > 0 && s.home == home).map(|s| (block_of(s), s)).collect();
         tracked.sort_unstable_by_key(|(block, _)| block.addr);
         let mut tracked = tracked.into_iter().peekable();
-        for block in live {
+        for block in live.iter() {
             if let Some((missing, slot)) = tracked.next_if(|(t, _)| t.addr < block.addr) {
                 return Err(self.fault(arena, MemoryFault::Missing, missing, Some(slot)));
             }
-            let Some((_, slot)) = tracked.next_if(|(t, _)| t == block) else {
+            let Some((_, slot)) = tracked.next_if(|(t, _)| *t == block) else {
                 // The slot of a freed tensor still says who made it, until it is used again.
                 let last = self.slots.iter().find(|s| s.base == block.addr && s.home == home);
-                return Err(self.fault(arena, MemoryFault::Untracked, *block, last));
+                return Err(self.fault(arena, MemoryFault::Untracked, block, last));
             };
             if self.pool_zone.page == 0 && block.end() > end {
-                return Err(self.fault(arena, MemoryFault::Uncommitted, *block, Some(slot)));
+                return Err(self.fault(arena, MemoryFault::Uncommitted, block, Some(slot)));
             }
         }
         match tracked.next() {

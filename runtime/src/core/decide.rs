@@ -65,7 +65,7 @@ impl Core {
         if self.sharing.is_some() {
             self.occurrences.count(identity);
         }
-        let entry = self.pool.state();
+        let entry = self.pool.settle();
         let results = &self.results.live;
         let free = |node: &Node| results_are_free(node, results);
         if let Some(at) = self.tree.find(identity, entry, &key.shape, &key.addrs, free) {
@@ -85,6 +85,7 @@ impl Core {
 
     /// Runs a recording. The pool is in its exit state afterwards.
     pub(crate) fn replay(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
+        self.check_committed(at)?;
         if self.saver.is_some() {
             let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
             self.save_memory(&writes)?;
@@ -113,7 +114,7 @@ impl Core {
                 self.results.live.insert(Block { addr: b.addr, len: rounded(b.bytes) });
             }
             let slot = Slot {
-                refs: b.refs,
+                refs: b.refs.into(),
                 home: b.home,
                 base: b.addr,
                 bytes: b.bytes,

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use rustc_hash::FxHashMap;
 
 use super::{Core, Home, RegionSlot};
-use crate::{log::Log, memory::CaptureMemory, param::Owned, pool::Pool, tree::Tree};
+use crate::{Error, Result, log::Log, memory::CaptureMemory, param::Owned, pool::Pool, tree::Tree};
 
 /// What a dry capture must not touch, while one runs.
 pub(crate) struct Dry {
@@ -51,16 +51,15 @@ impl Core {
         }
     }
 
-    /// What was taken since then. The marks are those of all time again.
-    pub(crate) fn end_measuring(&mut self, before: &Measure) -> CaptureMemory {
-        let taken = self.taken(before);
+    /// The marks are those of all time again.
+    pub(crate) fn end_measuring(&mut self, before: &Measure) {
         self.pool.raise_high_water(before.highs[0]);
         self.results.high = self.results.high.max(before.highs[1]);
         self.eager.high = self.eager.high.max(before.highs[2]);
-        taken
     }
 
-    fn taken(&self, before: &Measure) -> CaptureMemory {
+    /// What was taken since then.
+    pub(crate) fn taken(&self, before: &Measure) -> CaptureMemory {
         let (nodes, executable_bytes) = self.recorded();
         CaptureMemory {
             nodes: nodes.saturating_sub(before.recorded.0),
@@ -112,6 +111,20 @@ impl Core {
         if let Err(error) = begun.and(trimmed) {
             self.deferred.get_or_insert(error);
         }
+    }
+
+    /// Refuses what an estimate must not do: the recordings that it set aside need their memory afterwards, and
+    /// there is one place to set them aside.
+    ///
+    /// # Errors
+    /// [`Error::InsideEstimate`].
+    pub(crate) fn refuse_in_estimate(&self, call: &'static str) -> Result<()> {
+        if self.is_dry() { Err(Error::InsideEstimate { call }) } else { Ok(()) }
+    }
+
+    /// The recordings that are set aside, while an estimate runs.
+    pub(super) fn set_aside(&self) -> Option<&Tree> {
+        self.dry.as_ref().map(|dry| &dry.tree)
     }
 
     /// Whether captures are thrown away.

@@ -89,9 +89,10 @@ impl Core {
     pub(crate) fn begin_frame(&mut self, frame: FrameState) {
         // A borrow of the pool that was forgotten: the call needs it.
         self.end_scratch();
-        self.calls = self.calls.wrapping_add(1);
+        self.calls += 1;
         self.occurrences.clear();
         self.lost_inputs = None;
+        self.forget_states();
         self.frame = Some(frame);
     }
 
@@ -110,12 +111,12 @@ impl Core {
 
     /// Leaves the call. Tensors that it left in the pool are void: their memory is the next call's.
     pub(crate) fn end_frame(&mut self) -> Option<(u64, &'static str)> {
-        self.calls = self.calls.wrapping_add(1);
+        self.calls += 1;
         // Host data that nothing used goes nowhere: its buffers may be freed before the next launch.
         self.pending = None;
         self.lost_inputs = None;
         let mut left = None;
-        if !self.pool.live().is_empty() {
+        if !self.pool.is_empty() {
             for slot in &mut self.slots {
                 if slot.home == super::Home::Pool && slot.refs > 0 {
                     left.get_or_insert((slot.bytes, slot.made_by));

@@ -30,13 +30,11 @@ impl Live {
 
 impl Core {
     fn live(&self) -> Live {
-        let bytes = |blocks: &[crate::pool::Block]| blocks.iter().map(|b| b.len).sum();
-        let (pool, results, eager) = (self.pool.live(), self.results.live.blocks(), self.eager.live.blocks());
         Live {
             tensors: self.slots.len() - self.free_slots.len(),
-            pool: bytes(pool),
-            results: bytes(results),
-            eager: bytes(eager),
+            pool: self.pool.live().bytes(),
+            results: self.results.live.bytes(),
+            eager: self.eager.live.bytes(),
         }
     }
 }

@@ -31,6 +31,8 @@ mod save;
 mod scratch;
 mod share;
 mod tape;
+#[cfg(test)]
+mod tests;
 mod tree_view;
 mod upkeep;
 mod usage;
@@ -39,6 +41,7 @@ mod zone;
 use tape::Act;
 
 pub(crate) use decide::Decision;
+pub(crate) use estimate::Measure;
 pub(crate) use frame::{FrameState, Symbol};
 pub(crate) use keep::Queues;
 pub use live::Live;
@@ -83,7 +86,8 @@ impl Eq for Site {}
 
 #[derive(Debug)]
 pub(crate) struct Slot {
-    refs: u32,
+    /// How many handles show it. Of 64 bits, so that forgetting clones cannot make it wrap: not in centuries.
+    refs: u64,
     home: Home,
     base: u64,
     bytes: u64,
@@ -91,7 +95,7 @@ pub(crate) struct Slot {
     origin: Origin,
     made_by: &'static str,
     /// The call in which it was made; see [`Core::check_live`].
-    call: u32,
+    call: u64,
 }
 
 /// What the host code may do now.
@@ -150,7 +154,7 @@ pub(crate) struct Core {
     description: Box<Launch>,
     /// Lists that were decoded, for the next outputs.
     spare_entries: Vec<decide::Entries>,
-    epoch: u32,
+    epoch: u64,
     run: Option<Run>,
     /// Forks that are open, the innermost last.
     forks: Vec<fork::Fork>,
@@ -158,7 +162,7 @@ pub(crate) struct Core {
     region_slots: rustc_hash::FxHashMap<RegionSlot, Home>,
     step_warmed: bool,
     /// Counts where calls begin and end, so that what lies between them has a number.
-    calls: u32,
+    calls: u64,
     saver: Option<save::Saver>,
     deferred: Option<Error>,
     /// By graph object.
@@ -220,7 +224,7 @@ impl Core {
     pub(crate) fn begin_step(&mut self, retired: &[u64]) -> Result<()> {
         self.forks.clear();
         self.abort_run();
-        self.epoch = self.epoch.wrapping_add(1);
+        self.epoch += 1;
         self.slots.clear();
         self.free_slots.clear();
         self.pool.reset();
@@ -233,11 +237,17 @@ impl Core {
         self.region = None;
         self.step_warmed = false;
         self.tree.begin_step();
+        self.forget_states();
         self.evict_retired(retired);
         match self.deferred.take() {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// Keeps an error that nobody can be told of now for the next call that can. One that waits already stays.
+    pub(crate) fn report_later(&mut self, error: Error) {
+        self.deferred.get_or_insert(error);
     }
 
     /// Sizes that the counters do not hold.
@@ -284,14 +294,14 @@ impl Core {
         }
     }
 
-    pub(crate) fn retain(&mut self, slot: u32, epoch: u32) {
+    pub(crate) fn retain(&mut self, slot: u32, epoch: u64) {
         if epoch == self.epoch {
             self.slots[slot as usize].refs += 1;
         }
     }
 
     /// Gives back one count; a late one, from an earlier generation, is ignored.
-    pub(crate) fn release(&mut self, slot: u32, epoch: u32) {
+    pub(crate) fn release(&mut self, slot: u32, epoch: u64) {
         if epoch != self.epoch {
             return;
         }
@@ -314,7 +324,7 @@ impl Core {
             (Some(false), _) => return,
             // From here on the branch that made it may have it again.
             (Some(true), _) => true,
-            (None, Home::Pool) => self.pool.free(base).is_some(),
+            (None, Home::Pool) => self.pool.free(base),
             (None, Home::Results) => self.results.live.remove(base).is_some(),
             (None, Home::Scratch) => self.scratch.as_mut().is_some_and(|live| live.remove(base).is_some()),
             (None, _) => self.eager.live.remove(base).is_some(),
@@ -460,7 +470,7 @@ impl Core {
         let mut home = self.eager_home((layout.count() * dtype.size()) as u64);
         if let Some(region) = &mut self.region {
             let ordinal = region.ordinal;
-            region.ordinal += 1;
+            region.ordinal = region.ordinal.saturating_add(1);
             origin = Origin::Region { site: region.site, ordinal };
             let key = RegionSlot {
                 site: std::ptr::from_ref(region.site) as usize,

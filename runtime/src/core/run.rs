@@ -173,7 +173,7 @@ impl Core {
             owned.push((frame.block_id, frame.block.clone()));
         }
         known.extend(owned.iter().map(|(_, m)| (m.addr(), m.addr() + m.len())));
-        let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.state() };
+        let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.settle() };
         let mut redirects = Vec::new();
         let mut alive = Vec::new();
         let mut tape = Tape::default();
@@ -249,8 +249,8 @@ impl Core {
         for slot in left {
             let Slot { home, base, .. } = self.slots[slot as usize];
             match home {
-                Home::Results => drop(self.results.live.remove(base)),
-                Home::Pool => drop(self.pool.free(base)),
+                Home::Results => _ = self.results.live.remove(base),
+                Home::Pool => _ = self.pool.free(base),
                 _ => continue,
             }
             self.slots[slot as usize].home = Home::Gone;
@@ -364,6 +364,7 @@ impl Core {
             }
         };
         let (blocks, outputs) = stored;
+        let result_extent = self.result_extent(&blocks);
         let writes: Vec<(u64, SharedMemory)> = run
             .owned
             .iter()
@@ -410,7 +411,7 @@ impl Core {
             owned,
             writes,
             alive: run.alive.into(),
-            usage: Usage { pool_peak: run.uses.peak(), pool_extent: self.pool.body_bytes() },
+            usage: Usage { pool_peak: run.uses.peak(), pool_extent: self.pool.body_bytes(), result_extent },
             hits: 0,
             likely: None,
             children: SmallVec::new(),

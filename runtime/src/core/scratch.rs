@@ -26,7 +26,7 @@ impl Core {
     /// Takes the pool back: tensors that are left in it are void.
     pub(crate) fn end_scratch(&mut self) {
         let Some(live) = self.scratch.take() else { return };
-        if live.blocks().is_empty() {
+        if live.is_empty() {
             return;
         }
         for slot in &mut self.slots {

@@ -199,8 +199,8 @@ struct States<'c> {
 impl States<'_> {
     fn number(&mut self, view: &mut GraphTree, state: StateId) -> usize {
         *self.numbers.entry(state).or_insert_with(|| {
-            let offset = |b: &Block| (b.addr - self.core.pool.base(), rounded(b.len));
-            view.states.push(TreeState { blocks: self.core.pool.blocks(state).iter().map(offset).collect() });
+            let offset = |b: Block| (b.addr - self.core.pool.base(), rounded(b.len));
+            view.states.push(TreeState { blocks: self.core.pool.blocks(state).map(offset).collect() });
             view.states.len() - 1
         })
     }

@@ -2,9 +2,10 @@
 
 use super::{Core, Home};
 use crate::{
-    Result,
+    Error, Result,
     memory::MemoryArena,
     pool::{Pool, rounded},
+    tree::{Node, NodeBlock, Tree},
 };
 
 impl Core {
@@ -21,23 +22,63 @@ impl Core {
     /// Gives back the memory that no recording needs. Between steps: nothing else is alive.
     ///
     /// The memory of a recording that lies in the pool or the results arena stays, since a replay commits
-    /// nothing. A device input in the eager arena is alive when its recording is replayed, so its memory is
-    /// there by then.
+    /// nothing; so does that of recordings which an estimate set aside. A device input in the eager arena is alive
+    /// when its recording is replayed, so its memory is there by then.
     pub(crate) fn trim(&mut self) -> Result<u64> {
         self.kept.free_spares();
         self.tree.forget_spares(|_| true);
         let (mut pool, mut results) = (0, 0);
-        for node in self.tree.nodes() {
+        for node in self.tree.nodes().chain(self.set_aside().into_iter().flat_map(Tree::nodes)) {
             pool = pool.max(node.usage.pool_extent);
-            for block in node.blocks.iter().filter(|b| b.home == Home::Results) {
-                results = results.max(block.addr + rounded(block.bytes) - self.results.base());
-            }
+            results = results.max(node.usage.result_extent);
         }
         let backend = &mut *self.backend;
         backend.release();
         Ok(self.pool_zone.trim(backend, pool)?
             + self.results.trim(backend, results)?
             + self.eager.trim(backend, 0)?)
+    }
+
+    /// Forgets states of the pool that no recording begins or ends in, from time to time. While no body runs.
+    #[inline]
+    pub(super) fn forget_states(&mut self) {
+        if self.pool.has_too_many_states() {
+            let used = self.tree.nodes().flat_map(|node| [node.entry, node.exit]);
+            self.pool.forget_states_but(used, self.tree.len());
+        }
+    }
+
+    /// What a recording with these blocks needs of the results arena, from its start.
+    pub(super) fn result_extent(&self, blocks: &[NodeBlock]) -> u64 {
+        let ends = blocks.iter().filter(|b| b.home == Home::Results).map(|b| b.addr + rounded(b.bytes));
+        ends.max().map_or(0, |end| end - self.results.base())
+    }
+
+    /// Refuses to launch what would touch memory that is not there: on a GPU that would cost the context, and with
+    /// it everything of the process.
+    ///
+    /// # Errors
+    /// [`Error::Uncommitted`].
+    #[inline]
+    pub(super) fn check_committed(&self, at: usize) -> Result<()> {
+        let Some(node) = self.tree.node(at) else { return Ok(()) };
+        let usage = &node.usage;
+        let there = usage.pool_extent <= self.pool_zone.committed
+            && usage.result_extent <= self.results.committed
+            // Between guard pages memory is committed block by block, and stays.
+            || self.pool_zone.page > 0;
+        if there { Ok(()) } else { Err(self.uncommitted(node)) }
+    }
+
+    #[cold]
+    fn uncommitted(&self, node: &Node) -> Error {
+        let pool = (node.usage.pool_extent, self.pool_zone.committed);
+        let (arena, (needed, committed)) = if pool.0 > pool.1 {
+            ("the pool", pool)
+        } else {
+            ("the results arena", (node.usage.result_extent, self.results.committed))
+        };
+        Error::Uncommitted { segment: node.site.to_string(), arena, needed, committed }
     }
 
     /// Forgets everything that was recorded and learnt. Between steps.

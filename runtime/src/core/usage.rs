@@ -5,16 +5,12 @@ use std::sync::Weak;
 use super::{Core, Home, zone::Zone};
 use crate::{
     memory::{ArenaUsage, DeviceUsage, FunctionUsage, MemoryStats, NodeUsage},
-    pool::Block,
+    pool::LiveSet,
     tree::Node,
 };
 
-fn arena(zone: &Zone, live: &[Block], peak: u64) -> ArenaUsage {
-    ArenaUsage {
-        committed_bytes: zone.committed,
-        live_bytes: live.iter().map(|block| block.len).sum(),
-        peak_bytes: peak,
-    }
+fn arena(zone: &Zone, live: &LiveSet, peak: u64) -> ArenaUsage {
+    ArenaUsage { committed_bytes: zone.committed, live_bytes: live.bytes(), peak_bytes: peak }
 }
 
 fn node_usage(at: usize, node: &Node, first: usize) -> NodeUsage {
@@ -54,9 +50,9 @@ impl Core {
                 .ok()
                 .flatten()
                 .map(|(free_bytes, total_bytes)| DeviceUsage { free_bytes, total_bytes }),
-            pool: arena(&self.pool_zone, self.pool.live(), self.pool.high_water()),
-            results: arena(&self.results, self.results.live.blocks(), self.results.high),
-            eager: arena(&self.eager, self.eager.live.blocks(), self.eager.high),
+            pool: arena(&self.pool_zone, &self.pool.live(), self.pool.high_water()),
+            results: arena(&self.results, &self.results.live, self.results.high),
+            eager: arena(&self.eager, &self.eager.live, self.eager.high),
             scratch_peak_bytes: self.scratch_high,
             kept_bytes: self.kept.held_bytes(),
             spare_bytes: self.kept.spare_bytes(),

@@ -42,7 +42,7 @@ impl BatchSizes {
     /// These alone; those above the budget are left out.
     #[must_use]
     pub fn sizes(self, sizes: impl IntoIterator<Item = usize>) -> Self {
-        Self { sizes: Some(sizes.into_iter().collect()), ..self }
+        Self { sizes: Some(sizes.into_iter().take(MOST + 1).collect()), ..self }
     }
 
     /// Up to this one. Beside listed sizes it must be the largest of them.
@@ -91,6 +91,9 @@ impl BatchSizes {
         let schedule = match &self.sizes {
             Some(list) if list.is_empty() => {
                 return wrong("an empty list captures nothing; use `Mode::None` for that".into());
+            }
+            Some(list) if list.len() > MOST => {
+                return wrong(format!("more than {MOST} sizes are listed, and each is captured; list fewer"));
             }
             Some(list) if list.contains(&0) => {
                 return wrong("a size of 0 holds nothing; sizes start at 1".into());

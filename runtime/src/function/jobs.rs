@@ -1,9 +1,16 @@
 //! What `capture_all` records: every combination of sizes, for every kind of batch.
 
-use std::{cmp::Reverse, iter};
+use std::cmp::Reverse;
 
 use super::Function;
 use crate::{BatchDescriptor, Error, Mode, ModeSet, Result, dispatch::Said};
+
+/// More combinations than this are warned of: capturing them takes minutes and gigabytes.
+const MANY: usize = 1 << 10;
+/// And more than this are an error.
+const MOST: usize = 1 << 16;
+/// Combinations that are looked at at most, where most of them are not listed.
+const MOST_LOOKED_AT: usize = 1 << 24;
 
 /// One call of `capture_all`.
 #[derive(Debug)]
@@ -51,7 +58,7 @@ impl Function {
 
     /// All combinations of sizes, largest first; for uniform decodes, those that one can have.
     fn combinations(&self, mode: Mode, decode: bool) -> Result<Vec<Vec<usize>>> {
-        let mut all: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut axes: Vec<Vec<usize>> = Vec::new();
         for (index, (&symbol, schedule)) in self.spec.symbols.iter().zip(&self.schedules).enumerate() {
             let of_batch =
                 self.dispatcher.capture_sizes(mode).filter(|_| decode && self.tokens == Some(index));
@@ -71,18 +78,56 @@ impl Function {
                     });
                 }
             };
-            let with = |size: usize| {
-                all.iter().map(move |rest| rest.iter().copied().chain(iter::once(size)).collect())
-            };
-            all = sizes.into_iter().flat_map(with).collect();
+            axes.push(sizes);
         }
-        if decode && let (Some(tokens), Some(requests)) = (self.tokens, self.requests) {
-            for sizes in &mut all {
+        let count = axes.iter().fold(1usize, |n, sizes| n.saturating_mul(sizes.len()));
+        if count > MOST_LOOKED_AT {
+            return Err(self.too_many(&axes));
+        }
+        let mut all = Vec::new();
+        for nth in 0..count {
+            let mut sizes = combination(&axes, nth);
+            if decode && let (Some(tokens), Some(requests)) = (self.tokens, self.requests) {
                 sizes[requests] = sizes[tokens] / self.dispatcher.query_len();
             }
+            if self.listed.iter().all(|l| l.allows(self.spec.symbols, &sizes)) {
+                all.push(sizes);
+            }
+            if all.len() > MOST {
+                return Err(self.too_many(&axes));
+            }
         }
-        all.retain(|sizes| self.listed.iter().all(|l| l.allows(self.spec.symbols, sizes)));
+        if all.len() > MANY {
+            tracing::warn!(
+                function = self.spec.name,
+                combinations = all.len(),
+                "`capture_all` captures every combination of these sizes; list those that occur"
+            );
+        }
         all.sort_by_key(|sizes| Reverse(sizes.iter().fold(1usize, |n, &size| n.saturating_mul(size))));
         Ok(all)
     }
+
+    fn too_many(&self, axes: &[Vec<usize>]) -> Error {
+        let of = |(symbol, sizes): (&&str, &Vec<usize>)| format!("{} of {symbol}", sizes.len());
+        let all: Vec<String> = self.spec.symbols.iter().zip(axes).map(of).collect();
+        Error::Config {
+            what: format!("`capture_all` of `{}`", self.spec.name),
+            why: format!(
+                "its sizes ({}) make more than {MOST} combinations, and each is captured; give schedules with fewer \
+                 sizes, or list the combinations that occur (`capture_only`)",
+                all.join(", ")
+            ),
+        }
+    }
+}
+
+/// The `nth` combination; the first symbol changes fastest.
+fn combination(axes: &[Vec<usize>], mut nth: usize) -> Vec<usize> {
+    let pick = |sizes: &Vec<usize>| {
+        let size = sizes[nth % sizes.len()];
+        nth /= sizes.len();
+        size
+    };
+    axes.iter().map(pick).collect()
 }

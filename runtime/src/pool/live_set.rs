@@ -1,5 +1,7 @@
 //! Placement of blocks: a function of the live set and the size, and of nothing else.
 
+use super::treap::{Treap, hash};
+
 /// Blocks start at multiples of this many bytes.
 pub(crate) const ALIGN: u64 = 256;
 
@@ -16,10 +18,34 @@ impl Block {
     }
 }
 
-/// The live blocks of one arena, sorted by address.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct LiveSet {
-    blocks: Vec<Block>,
+/// Up to so many blocks lie in a list, which is quicker than a tree.
+const FEW: usize = 64;
+
+#[derive(Clone, Debug)]
+enum Blocks {
+    /// Sorted by address.
+    Few(Vec<Block>),
+    Many(Treap<()>),
+}
+
+/// The live blocks of one arena. Placement, insertion and removal take logarithmic time; a copy is small.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveSet(Blocks);
+
+impl Default for LiveSet {
+    fn default() -> Self {
+        Self(Blocks::Few(Vec::new()))
+    }
+}
+
+impl PartialEq for LiveSet {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Blocks::Few(a), Blocks::Few(b)) => a == b,
+            (Blocks::Many(a), Blocks::Many(b)) => a.same(b),
+            _ => self.len() == other.len() && self.iter().eq(other.iter()),
+        }
+    }
 }
 
 /// The size that a request takes in an arena. Requests of nothing take one unit, so that every
@@ -34,22 +60,63 @@ pub(crate) fn guarded(bytes: u64) -> u64 {
 }
 
 impl LiveSet {
-    pub(crate) fn from_blocks(blocks: &[Block]) -> Self {
-        Self { blocks: blocks.to_vec() }
+    pub(crate) fn len(&self) -> usize {
+        match &self.0 {
+            Blocks::Few(list) => list.len(),
+            Blocks::Many(tree) => tree.len(),
+        }
     }
 
-    pub(crate) fn blocks(&self) -> &[Block] {
-        &self.blocks
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The blocks by address.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Block> {
+        let (list, tree) = match &self.0 {
+            Blocks::Few(list) => (Some(list), None),
+            Blocks::Many(tree) => (None, Some(tree)),
+        };
+        let trees = tree.into_iter().flat_map(|tree| tree.iter().map(|(block, ())| block));
+        list.into_iter().flatten().copied().chain(trees)
+    }
+
+    /// Bytes of all blocks.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.iter().map(|block| block.len).sum()
+    }
+
+    /// Where the last block ends.
+    pub(crate) fn end(&self) -> Option<u64> {
+        match &self.0 {
+            Blocks::Few(list) => list.last().map(|block| block.end()),
+            Blocks::Many(tree) => tree.end(),
+        }
+    }
+
+    /// Equal for equal sets.
+    pub(super) fn hash(&self) -> u64 {
+        match &self.0 {
+            Blocks::Few(list) => list.iter().fold(0, |sum: u64, &block| sum.wrapping_add(hash(block))),
+            Blocks::Many(tree) => tree.hash(),
+        }
     }
 
     pub(crate) fn clear(&mut self) {
-        self.blocks.clear();
+        match &mut self.0 {
+            Blocks::Few(list) => list.clear(),
+            Blocks::Many(_) => *self = Self::default(),
+        }
     }
 
     /// The lowest gap from `base` that holds `len` bytes (first fit).
     pub(crate) fn place(&self, base: u64, len: u64) -> u64 {
+        let list = match &self.0 {
+            Blocks::Few(list) => list,
+            Blocks::Many(tree) => return tree.place(base, len),
+        };
         let mut at = base;
-        for block in &self.blocks {
+        for block in list {
             if block.addr - at >= len {
                 break;
             }
@@ -60,12 +127,12 @@ impl LiveSet {
 
     /// As [`place`](Self::place), with an unmapped page between blocks: the lowest place whose last byte is
     /// the last of a page, and whose pages, and one more on each side, hold no block. For debugging: what
-    /// runs past a block's end faults.
+    /// runs past a block's end faults. It looks at every block.
     pub(crate) fn place_guarded(&self, base: u64, bytes: u64, page: u64) -> u64 {
         let bytes = guarded(bytes);
         let pages = bytes.next_multiple_of(page);
         let mut at = base.next_multiple_of(page);
-        for block in &self.blocks {
+        for block in self.iter() {
             if block.addr / page * page >= at + pages + page {
                 break;
             }
@@ -76,25 +143,59 @@ impl LiveSet {
 
     /// Adds a block that overlaps none.
     pub(crate) fn insert(&mut self, block: Block) {
-        let at = self.blocks.partition_point(|b| b.addr < block.addr);
-        debug_assert!(at == 0 || self.blocks[at - 1].end() <= block.addr, "overlap below {block:?}");
-        debug_assert!(
-            at == self.blocks.len() || block.end() <= self.blocks[at].addr,
-            "overlap above {block:?}"
-        );
-        self.blocks.insert(at, block);
+        debug_assert!(self.is_free(block), "{block:?} overlaps a live block");
+        match &mut self.0 {
+            Blocks::Few(list) if list.len() < FEW => {
+                let at = list.partition_point(|b| b.addr < block.addr);
+                list.insert(at, block);
+            }
+            Blocks::Few(list) => {
+                let mut tree = Treap::default();
+                list.iter().for_each(|&b| tree.insert(b, ()));
+                tree.insert(block, ());
+                self.0 = Blocks::Many(tree);
+            }
+            Blocks::Many(tree) => tree.insert(block, ()),
+        }
     }
 
     /// Removes the block at `addr`.
     pub(crate) fn remove(&mut self, addr: u64) -> Option<Block> {
-        let at = self.blocks.binary_search_by_key(&addr, |b| b.addr).ok()?;
-        Some(self.blocks.remove(at))
+        match &mut self.0 {
+            Blocks::Few(list) => {
+                let at = list.binary_search_by_key(&addr, |b| b.addr).ok()?;
+                Some(list.remove(at))
+            }
+            Blocks::Many(tree) => {
+                let removed = tree.remove(addr);
+                // Well below the limit, so that a set at the limit does not change to and fro.
+                if tree.len() <= FEW / 2 {
+                    self.0 = Blocks::Few(tree.iter().map(|(block, ())| block).collect());
+                }
+                removed
+            }
+        }
+    }
+
+    /// Whether a live block starts at `addr`.
+    pub(super) fn has(&self, addr: u64) -> bool {
+        match &self.0 {
+            Blocks::Few(list) => list.binary_search_by_key(&addr, |b| b.addr).is_ok(),
+            Blocks::Many(tree) => tree.at(addr).is_some(),
+        }
     }
 
     /// Whether no live block touches the range.
-    pub(crate) fn is_free(&self, block: Block) -> bool {
-        let at = self.blocks.partition_point(|b| b.end() <= block.addr);
-        self.blocks.get(at).is_none_or(|b| b.addr >= block.end())
+    pub(crate) fn is_free(&self, range: Block) -> bool {
+        match &self.0 {
+            Blocks::Few(list) => {
+                let at = list.partition_point(|b| b.end() <= range.addr);
+                list.get(at).is_none_or(|b| b.addr >= range.end())
+            }
+            Blocks::Many(tree) => {
+                tree.up_to(range.end().saturating_sub(1)).is_none_or(|b| b.end() <= range.addr)
+            }
+        }
     }
 }
 
@@ -125,15 +226,15 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(9);
         let mut set = LiveSet::default();
         for _ in 0..10_000 {
-            if set.blocks().len() > 20 {
-                let victim = set.blocks()[rng.random_range(0..set.blocks().len())].addr;
+            if set.len() > 20 {
+                let victim = set.iter().nth(rng.random_range(0..set.len())).unwrap().addr;
                 set.remove(victim).unwrap();
             }
             let bytes = rng.random_range(0..20_000);
             let addr = set.place_guarded(0, bytes, PAGE);
             let (first, end) = (addr / PAGE, (addr + guarded(bytes)) / PAGE);
             assert_eq!((addr + guarded(bytes)) % PAGE, 0);
-            for block in set.blocks() {
+            for block in set.iter() {
                 let (a, b) = (block.addr / PAGE, (block.addr + block.len).div_ceil(PAGE));
                 assert!(end < a || b < first, "{block:?} and {addr} of {bytes}");
             }
@@ -141,15 +242,63 @@ mod tests {
         }
     }
 
-    /// Random allocate, free, checkpoint and restore against a byte map.
+    /// Random allocate, free, checkpoint and restore against a byte map, as a list and as a tree.
     #[test]
     fn model() {
+        against_a_map(64, 100_000);
+        against_a_map(400, 20_000);
+    }
+
+    /// Sets that came about otherwise are equal, whatever they are kept as, and so are their hashes.
+    #[test]
+    fn equal_sets() {
+        let mut rng = StdRng::seed_from_u64(11);
+        let all: Vec<Block> = (0..200).map(|i| Block { addr: 4096 + i * 512, len: 256 }).collect();
+        for n in [0, 1, 20, 33, 63, 64, 65, 66, 100, 200] {
+            let mut up = LiveSet::default();
+            all[..n].iter().for_each(|&b| up.insert(b));
+            let mut down = LiveSet::default();
+            all.iter().rev().for_each(|&b| down.insert(b));
+            let copy = down.clone();
+            let mut order: Vec<usize> = (n..200).collect();
+            for i in (1..order.len()).rev() {
+                order.swap(i, rng.random_range(0..=i));
+            }
+            for &i in &order {
+                assert_eq!(down.remove(all[i].addr), Some(all[i]));
+                assert_eq!(down.remove(all[i].addr), None);
+            }
+            assert_eq!((&up, up.hash(), up.end()), (&down, down.hash(), down.end()), "{n} blocks");
+            assert_eq!(copy.iter().collect::<Vec<_>>(), all, "a copy stays");
+            if n > 0 {
+                let gone = all[rng.random_range(0..n)];
+                down.remove(gone.addr).unwrap();
+                assert_ne!(up, down);
+                down.insert(Block { len: 512, ..gone });
+                assert_ne!(up, down, "another length");
+            }
+        }
+    }
+
+    /// Placement in a large set touches a path of its tree: counted by the depth, which is all that it walks.
+    #[test]
+    fn large_sets_are_shallow() {
+        let mut set = LiveSet::default();
+        for _ in 0..100_000 {
+            let addr = set.place(0, 256);
+            set.insert(Block { addr, len: 256 });
+        }
+        let Blocks::Many(tree) = &set.0 else { panic!("a list of 100,000 blocks") };
+        assert!(tree.depth() < 60, "{} levels", tree.depth());
+    }
+
+    fn against_a_map(most: usize, steps: usize) {
         let mut rng = StdRng::seed_from_u64(7);
         let (mut set, mut model) = (LiveSet::default(), BTreeMap::new());
         let mut saved: Vec<(LiveSet, BTreeMap<u64, u64>)> = Vec::new();
-        for _ in 0..100_000 {
+        for _ in 0..steps {
             match rng.random_range(0..10) {
-                0..=4 if model.len() < 64 => {
+                0..=4 if model.len() < most => {
                     let len = rounded(rng.random_range(0..3000));
                     let addr = set.place(0, len);
                     for (&a, &l) in &model {
@@ -177,7 +326,13 @@ mod tests {
                 }
             }
             let live: Vec<_> = model.iter().map(|(&addr, &len)| Block { addr, len }).collect();
-            assert_eq!(set.blocks(), live);
+            assert_eq!(set.iter().collect::<Vec<_>>(), live);
+            assert_eq!(set.end(), live.last().map(|b| b.end()));
+            let range =
+                Block { addr: ALIGN * rng.random_range(0..300), len: ALIGN * rng.random_range(1..20) };
+            let free = live.iter().all(|b| b.end() <= range.addr || range.end() <= b.addr);
+            assert_eq!(set.is_free(range), free);
+            assert_eq!(set.has(range.addr), live.iter().any(|b| b.addr == range.addr));
         }
     }
 }

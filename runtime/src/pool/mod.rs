@@ -1,14 +1,19 @@
 //! The segment pool: one arena whose state is a value.
 //!
-//! A state is the exact set of live blocks. States are interned, and the way from one to the next
-//! (freeing a block, placing one) is remembered, so that a replay moves between states by index.
-//! While a segment body runs, a working copy is changed instead, and interned at the end.
+//! A state is the exact set of live blocks. A segment that asks for the state has it interned, once; the way from one to
+//! the next (freeing blocks, placing one) is remembered, so that a replay moves between states by index. Between two
+//! segments frees are only written down, however many they are. While a segment body runs, a working copy is changed
+//! instead, and interned at the end. Sets that differ in a few blocks share the rest, and states that no recording
+//! begins or ends in are forgotten from time to time.
 
 use rustc_hash::FxHashMap;
+use slab::Slab;
+use smallvec::SmallVec;
 
 mod live_set;
 #[cfg(test)]
 mod model;
+mod treap;
 
 pub(crate) use live_set::{ALIGN, Block, LiveSet, guarded, rounded};
 
@@ -18,13 +23,38 @@ pub(crate) struct StateId(u32);
 
 impl StateId {
     pub(crate) const EMPTY: Self = Self(0);
+
+    fn index(self) -> usize {
+        self.0 as usize
+    }
 }
+
+/// Ways of each kind that a state remembers.
+const WAYS: usize = 32;
+/// States that may be there besides what recordings need, before they are looked through.
+const SPARE_STATES: usize = 1024;
 
 #[derive(Debug)]
 struct State {
-    blocks: Box<[Block]>,
-    frees: Vec<(u64, StateId)>,
+    set: LiveSet,
+    /// The blocks that were freed before the next segment, by address, and where that led.
+    frees: Vec<(Box<[u64]>, StateId)>,
+    /// What was asked for, and where it went.
     places: Vec<(u64, u64, StateId)>,
+}
+
+impl State {
+    fn new(set: LiveSet) -> Self {
+        Self { set, frees: Vec::new(), places: Vec::new() }
+    }
+}
+
+/// Remembers a way; the oldest goes where there are too many.
+fn remember<W>(ways: &mut Vec<W>, way: W) {
+    if ways.len() == WAYS {
+        ways.remove(0);
+    }
+    ways.push(way);
 }
 
 /// The pool. Addresses are absolute.
@@ -33,9 +63,14 @@ pub(crate) struct Pool {
     base: u64,
     /// Bytes of a page between blocks; 0 where they lie side by side.
     page: u64,
-    states: Vec<State>,
-    interned: FxHashMap<Box<[Block]>, StateId>,
+    states: Slab<State>,
+    /// By the hash of the set.
+    interned: FxHashMap<u64, SmallVec<[StateId; 1]>>,
+    /// At so many states it is time to forget some.
+    most: usize,
     current: StateId,
+    /// What was freed since the current state, which nobody has asked for yet.
+    freed: Vec<u64>,
     working: Option<LiveSet>,
     high: u64,
     /// The same for the body that runs, or ran last.
@@ -52,17 +87,21 @@ pub(crate) fn place(set: &LiveSet, base: u64, bytes: u64, page: u64) -> u64 {
 
 impl Pool {
     pub(crate) fn new(base: u64, page: u64) -> Self {
-        let empty: Box<[Block]> = Box::default();
-        Self {
+        let mut pool = Self {
             base,
             page,
-            states: vec![State { blocks: empty.clone(), frees: Vec::new(), places: Vec::new() }],
-            interned: FxHashMap::from_iter([(empty, StateId::EMPTY)]),
+            states: Slab::new(),
+            interned: FxHashMap::default(),
+            most: SPARE_STATES,
             current: StateId::EMPTY,
+            freed: Vec::new(),
             working: None,
             high: base,
             body_high: base,
-        }
+        };
+        pool.current = pool.intern(LiveSet::default());
+        debug_assert_eq!(pool.current, StateId::EMPTY, "the first state is the empty one");
+        pool
     }
 
     /// Bytes ever in use at once, from the arena's start.
@@ -81,13 +120,18 @@ impl Pool {
     }
 
     /// The live blocks of a state, by address.
-    pub(crate) fn blocks(&self, state: StateId) -> &[Block] {
-        &self.states[state.0 as usize].blocks
+    pub(crate) fn blocks(&self, state: StateId) -> impl Iterator<Item = Block> {
+        self.states.get(state.index()).into_iter().flat_map(|state| state.set.iter())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn states(&self) -> usize {
+        self.states.len()
     }
 
     /// Counts the high-water mark from what is alive now on.
     pub(crate) fn forget_high_water(&mut self) {
-        self.high = self.live().last().map_or(self.base, |block| block.end());
+        self.high = self.live().end().unwrap_or(self.base);
     }
 
     /// The mark was at least this high before.
@@ -95,44 +139,86 @@ impl Pool {
         self.high = self.high.max(self.base + bytes);
     }
 
-    /// The state at a segment boundary.
-    pub(crate) fn state(&self) -> StateId {
+    /// The state at a segment boundary, with all that was freed before it.
+    #[inline]
+    pub(crate) fn settle(&mut self) -> StateId {
         debug_assert!(self.working.is_none(), "a body is running");
+        if !self.freed.is_empty() {
+            self.settle_frees();
+        }
         self.current
     }
 
+    /// The state at a segment boundary, after [`settle`](Self::settle).
+    pub(crate) fn state(&self) -> StateId {
+        debug_assert!(self.working.is_none(), "a body is running");
+        debug_assert!(self.freed.is_empty(), "something was freed since the state was asked for");
+        self.current
+    }
+
+    fn settle_frees(&mut self) {
+        // Whatever drops them, and in whatever order.
+        self.freed.sort_unstable();
+        let state = &self.states[self.current.index()];
+        if let Some((_, next)) = state.frees.iter().find(|(freed, _)| **freed == *self.freed) {
+            self.current = *next;
+            self.freed.clear();
+            return;
+        }
+        let (set, freed) = (self.live(), self.freed.as_slice().into());
+        self.freed.clear();
+        let next = self.intern(set);
+        remember(&mut self.states[self.current.index()].frees, (freed, next));
+        self.current = next;
+    }
+
     /// The live blocks now.
-    pub(crate) fn live(&self) -> &[Block] {
+    pub(crate) fn live(&self) -> LiveSet {
+        if let Some(set) = &self.working {
+            return set.clone();
+        }
+        let mut set = self.states[self.current.index()].set.clone();
+        for &addr in &self.freed {
+            set.remove(addr);
+        }
+        set
+    }
+
+    /// Whether nothing is alive.
+    pub(crate) fn is_empty(&self) -> bool {
         match &self.working {
-            Some(set) => set.blocks(),
-            None => &self.states[self.current.0 as usize].blocks,
+            Some(set) => set.is_empty(),
+            None => self.states[self.current.index()].set.len() == self.freed.len(),
         }
     }
 
     /// Moves to a known state: what a replay leaves behind.
     pub(crate) fn restore(&mut self, state: StateId) {
         debug_assert!(self.working.is_none(), "a body is running");
+        self.freed.clear();
         self.current = state;
     }
 
     /// Forgets every block; states stay known.
     pub(crate) fn reset(&mut self) {
         self.working = None;
+        self.freed.clear();
         self.current = StateId::EMPTY;
     }
 
     /// Starts to change the state freely, without interning.
     pub(crate) fn begin_body(&mut self) {
         debug_assert!(self.working.is_none(), "bodies do not nest");
-        let live = LiveSet::from_blocks(&self.states[self.current.0 as usize].blocks);
-        self.body_high = live.blocks().last().map_or(self.base, |block| block.end());
+        self.settle();
+        let live = self.live();
+        self.body_high = live.end().unwrap_or(self.base);
         self.working = Some(live);
     }
 
     /// Interns what the body left.
     pub(crate) fn end_body(&mut self) -> StateId {
         if let Some(set) = self.working.take() {
-            self.current = self.intern(set.blocks());
+            self.current = self.intern(set);
         }
         self.current
     }
@@ -147,50 +233,74 @@ impl Pool {
             self.body_high = self.body_high.max(block.end());
             return block;
         }
-        let at = self.current.0 as usize;
+        let at = self.settle().index();
         // With guards the address depends on more than the rounded length.
         let asked = if self.page > 0 { guarded(bytes) } else { len };
         if let Some(&(_, addr, next)) = self.states[at].places.iter().find(|(l, ..)| *l == asked) {
+            let block = Block { addr, len };
+            self.high = self.high.max(block.end());
             self.current = next;
-            return Block { addr, len };
+            return block;
         }
-        let mut set = LiveSet::from_blocks(&self.states[at].blocks);
+        let mut set = self.states[at].set.clone();
         let block = Block { addr: place(&set, self.base, bytes, self.page), len };
         set.insert(block);
         self.high = self.high.max(block.end());
-        let next = self.intern(set.blocks());
-        self.states[at].places.push((asked, block.addr, next));
+        let next = self.intern(set);
+        remember(&mut self.states[at].places, (asked, block.addr, next));
         self.current = next;
         block
     }
 
-    /// Frees the block at `addr`; `None` when none starts there.
-    pub(crate) fn free(&mut self, addr: u64) -> Option<Block> {
+    /// Frees the block at `addr`. Says whether one started there.
+    pub(crate) fn free(&mut self, addr: u64) -> bool {
         if let Some(set) = &mut self.working {
-            return set.remove(addr);
+            return set.remove(addr).is_some();
         }
-        let at = self.current.0 as usize;
-        if let Some(&(_, next)) = self.states[at].frees.iter().find(|(a, _)| *a == addr) {
-            self.current = next;
-            return Some(Block { addr, len: 0 });
+        let live = self.states[self.current.index()].set.has(addr);
+        if live {
+            self.freed.push(addr);
         }
-        let mut set = LiveSet::from_blocks(&self.states[at].blocks);
-        let block = set.remove(addr)?;
-        let next = self.intern(set.blocks());
-        self.states[at].frees.push((addr, next));
-        self.current = next;
-        Some(block)
+        live
     }
 
-    fn intern(&mut self, blocks: &[Block]) -> StateId {
-        if let Some(&id) = self.interned.get(blocks) {
+    fn intern(&mut self, set: LiveSet) -> StateId {
+        let hash = set.hash();
+        let known = self.interned.entry(hash).or_default();
+        if let Some(&id) = known.iter().find(|id| self.states[id.index()].set == set) {
             return id;
         }
-        let id = StateId(self.states.len() as u32);
-        let blocks: Box<[Block]> = blocks.into();
-        self.states.push(State { blocks: blocks.clone(), frees: Vec::new(), places: Vec::new() });
-        self.interned.insert(blocks, id);
+        let id = StateId(self.states.insert(State::new(set)) as u32);
+        known.push(id);
         id
+    }
+
+    /// Whether there are so many states that it is worth looking which of them nobody needs.
+    #[inline]
+    pub(crate) fn has_too_many_states(&self) -> bool {
+        self.states.len() >= self.most
+    }
+
+    /// Forgets all states but the current one and these, of `recordings` recordings.
+    pub(crate) fn forget_states_but(&mut self, used: impl Iterator<Item = StateId>, recordings: usize) {
+        let mut kept = vec![false; self.states.capacity()];
+        for state in used.chain([StateId::EMPTY, self.current]) {
+            kept[state.index()] = true;
+        }
+        let is_kept = |id: &StateId| kept[id.index()];
+        self.states.retain(|at, state| {
+            state.frees.retain(|(_, next)| is_kept(next));
+            state.places.retain(|(.., next)| is_kept(next));
+            kept[at]
+        });
+        self.states.shrink_to_fit();
+        self.interned.retain(|_, ids| {
+            ids.retain(|id| is_kept(id));
+            !ids.is_empty()
+        });
+        self.interned.shrink_to_fit();
+        // Looking through all of them again is paid for by as many new ones.
+        self.most = SPARE_STATES + 2 * self.states.len() + recordings;
     }
 }
 
@@ -204,12 +314,12 @@ mod tests {
     fn restoring_gives_the_same_addresses() {
         let mut pool = Pool::new(1 << 20, 0);
         let a = pool.place(1000);
-        let saved = pool.state();
+        let saved = pool.settle();
         let b = pool.place(64);
         let c = pool.place(5000);
         pool.restore(saved);
         assert_eq!((pool.place(64), pool.place(5000)), (b, c));
-        pool.free(a.addr).unwrap();
+        assert!(pool.free(a.addr));
         assert_eq!(pool.place(512).addr, a.addr);
     }
 
@@ -217,15 +327,68 @@ mod tests {
     fn equal_sets_are_one_state() {
         let mut pool = Pool::new(0, 0);
         let (a, b) = (pool.place(10), pool.place(10));
-        pool.free(a.addr).unwrap();
-        let one = pool.state();
-        pool.free(b.addr).unwrap();
-        assert_eq!(pool.state(), StateId::EMPTY);
+        assert!(pool.free(a.addr));
+        let one = pool.settle();
+        assert!(pool.free(b.addr));
+        assert_eq!(pool.settle(), StateId::EMPTY);
         pool.begin_body();
         let a = pool.place(1);
         pool.place(1);
-        pool.free(a.addr).unwrap();
+        assert!(pool.free(a.addr));
         assert_eq!(pool.end_body(), one);
+    }
+
+    /// What a driver drops between two segments is one way, in whatever order it goes, and no states between.
+    #[test]
+    fn many_frees_are_one_state() {
+        const N: usize = 8000;
+        let mut rng = StdRng::seed_from_u64(5);
+        let mut pool = Pool::new(0, 0);
+        pool.begin_body();
+        let mut blocks: Vec<u64> = (0..N).map(|_| pool.place(4).addr).collect();
+        let full = pool.end_body();
+        let before = pool.states();
+        for round in 0..20 {
+            for i in (1..N).rev() {
+                blocks.swap(i, rng.random_range(0..=i));
+            }
+            pool.restore(full);
+            assert!(blocks[..N / 2].iter().all(|&addr| pool.free(addr)));
+            let half = pool.settle();
+            assert_eq!(pool.states(), before + round + 1, "another half of them");
+            assert!(blocks[N / 2..].iter().rev().all(|&addr| pool.free(addr)));
+            assert_eq!(pool.settle(), StateId::EMPTY);
+            assert_ne!(half, StateId::EMPTY);
+        }
+        assert!(blocks.iter().all(|&addr| !pool.free(addr)));
+    }
+
+    /// A call that frees one block before each segment has as many states as segments; they share their blocks.
+    #[test]
+    fn states_that_nobody_needs_go() {
+        let mut pool = Pool::new(0, 0);
+        pool.begin_body();
+        let blocks: Vec<u64> = (0..5000).map(|_| pool.place(4).addr).collect();
+        let full = pool.end_body();
+        let mut all = vec![full];
+        for addr in &blocks {
+            pool.free(*addr);
+            all.push(pool.settle());
+        }
+        assert_eq!(pool.states(), 5001);
+        assert!(pool.has_too_many_states());
+        let kept = [full, all[17], all[4000]];
+        let sets = kept.map(|state| pool.blocks(state).collect::<Vec<_>>());
+        pool.forget_states_but(kept.into_iter(), 3);
+        assert_eq!(pool.states(), 4);
+        assert!(!pool.has_too_many_states());
+        assert_eq!(kept.map(|state| pool.blocks(state).collect::<Vec<_>>()), sets);
+        // The way through them is found again.
+        pool.restore(full);
+        for addr in &blocks[..17] {
+            pool.free(*addr);
+        }
+        assert_eq!(pool.settle(), all[17]);
     }
 
     /// Interned steps and body steps agree, over random sequences with restores.
@@ -238,20 +401,20 @@ mod tests {
             if rng.random_range(0..50) == 0 {
                 pool.restore(states[rng.random_range(0..states.len())]);
             }
-            let before = pool.state();
-            let live: Vec<Block> = pool.live().to_vec();
+            let before = pool.settle();
+            let live: Vec<Block> = pool.live().iter().collect();
             let free_one = !live.is_empty() && (live.len() > 12 || rng.random());
             let bytes = [10, 300, 1024, 4000][rng.random_range(0..4)];
             let victim = live.get(rng.random_range(0..live.len().max(1))).copied();
             let act = |pool: &mut Pool| {
                 if free_one {
-                    pool.free(victim.unwrap().addr).map(|b| b.addr)
+                    pool.free(victim.unwrap().addr).then_some(victim.unwrap().addr)
                 } else {
                     Some(pool.place(bytes).addr)
                 }
             };
             let first = act(&mut pool);
-            let after = pool.state();
+            let after = pool.settle();
             pool.restore(before);
             pool.begin_body();
             assert_eq!(act(&mut pool), first);

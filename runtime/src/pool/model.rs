@@ -14,10 +14,11 @@ const UNIT: u64 = 256;
 const BASE: u64 = 0x7000_0000;
 /// Steps by default.
 const STEPS: u64 = 100_000;
-/// A pool remembers every state that it ever had: a fresh one from time to time keeps memory bounded.
+/// A fresh pool from time to time begins with other gaps.
 const EPISODE: u64 = 20_000;
-/// Live blocks are kept below this, so that gaps of every kind come and go.
-const BLOCKS: usize = 48;
+/// Live blocks are kept below this, so that gaps of every kind come and go; in every fourth episode they are so many
+/// that the pool keeps them as a tree.
+const BLOCKS: [usize; 4] = [48, 48, 48, 200];
 
 /// What must be live, block by block and unit by unit.
 #[derive(Clone, Default)]
@@ -102,11 +103,14 @@ struct Counts {
     repeated: u64,
     bodies: u64,
     resets: u64,
+    sweeps: u64,
     most_bytes: u64,
     states: usize,
 }
 
 struct Walk {
+    /// The most blocks.
+    blocks: usize,
     rng: StdRng,
     pool: Pool,
     model: Model,
@@ -124,6 +128,7 @@ struct Walk {
 impl Walk {
     fn new(seed: u64) -> Self {
         Self {
+            blocks: BLOCKS[(seed % 4) as usize],
             rng: StdRng::seed_from_u64(seed),
             pool: Pool::new(BASE, 0),
             model: Model::default(),
@@ -146,7 +151,7 @@ impl Walk {
     }
 
     fn free(&mut self, addr: u64) {
-        assert_eq!(self.pool.free(addr).map(|b| b.addr), Some(addr));
+        assert!(self.pool.free(addr), "nothing at {addr:#x}");
         self.model.release(addr);
     }
 
@@ -154,7 +159,7 @@ impl Walk {
     fn free_nothing(&mut self) {
         let addr = BASE + UNIT * self.rng.random_range(0..4096);
         if !self.model.live.contains_key(&addr) {
-            assert!(self.pool.free(addr).is_none());
+            assert!(!self.pool.free(addr), "something at {addr:#x}");
         }
     }
 
@@ -167,7 +172,7 @@ impl Walk {
     /// Places or frees one block.
     fn request(&mut self, counts: &mut Counts) {
         let live = self.model.live.len();
-        if live > 0 && (live >= BLOCKS || self.rng.random_range(0..5) < 2) {
+        if live > 0 && (live >= self.blocks || self.rng.random_range(0..5) < 2) {
             let addr = *self.model.live.keys().nth(self.rng.random_range(0..live)).unwrap();
             self.free(addr);
             self.noted(Request::Free { addr });
@@ -188,7 +193,7 @@ impl Walk {
     }
 
     fn checkpoint(&mut self) {
-        let (state, model) = (self.pool.state(), self.model.clone());
+        let (state, model) = (self.pool.settle(), self.model.clone());
         self.checkpoints.push(Checkpoint { state, model, then: Vec::new() });
         self.on_path = true;
         if self.checkpoints.len() > 12 {
@@ -219,6 +224,24 @@ impl Walk {
         counts.restores += 1;
     }
 
+    /// Forgets the states that no checkpoint needs.
+    fn sweep(&mut self) {
+        let current = self.pool.settle();
+        let used: Vec<StateId> = self.checkpoints.iter().map(|c| c.state).collect();
+        self.pool.forget_states_but(used.iter().copied(), used.len());
+        let kept = |id: &StateId| used.contains(id) || [current, StateId::EMPTY].contains(id);
+        self.ids.retain(|_, id| kept(id));
+        self.sets.retain(|id, _| kept(id));
+        assert!(self.pool.states() <= used.len() + 2, "{} states are left", self.pool.states());
+        for Checkpoint { state, model, .. } in &self.checkpoints {
+            assert_eq!(
+                self.pool.blocks(*state).collect::<Vec<_>>(),
+                model.blocks(),
+                "a state in use changed"
+            );
+        }
+    }
+
     fn step(&mut self, counts: &mut Counts) {
         match self.rng.random_range(0..40) {
             0 if !self.in_body => {
@@ -233,13 +256,17 @@ impl Walk {
             }
             4..=7 if self.in_body => {
                 let state = self.pool.end_body();
-                assert_eq!(state, self.pool.state());
+                assert_eq!(state, self.pool.settle());
                 self.in_body = false;
+            }
+            10 if !self.in_body => {
+                self.sweep();
+                counts.sweeps += 1;
             }
             8 => self.free_nothing(),
             9 if self.rng.random_range(0..100) == 0 => {
                 self.pool.reset();
-                assert_eq!(self.pool.state(), StateId::EMPTY);
+                assert_eq!(self.pool.settle(), StateId::EMPTY);
                 (self.model, self.in_body) = (Model::default(), false);
                 self.checkpoints.clear();
                 counts.resets += 1;
@@ -251,13 +278,19 @@ impl Walk {
 
     fn check(&mut self) {
         let blocks = self.model.blocks();
-        assert_eq!(self.pool.live(), blocks, "the pool and the model disagree about what is live");
-        let bytes: u64 = self.pool.live().iter().map(|b| b.len).sum();
-        assert_eq!(bytes, self.model.bytes(), "bytes were lost or counted twice");
+        let live = self.pool.live();
+        assert_eq!(
+            live.iter().collect::<Vec<_>>(),
+            blocks,
+            "the pool and the model disagree about what is live"
+        );
+        assert_eq!(live.bytes(), self.model.bytes(), "bytes were lost or counted twice");
+        assert_eq!(self.pool.is_empty(), blocks.is_empty());
         assert!(self.model.end() <= self.high);
         assert_eq!(self.pool.high_water(), self.high - BASE);
-        if !self.in_body {
-            let id = self.pool.state();
+        // Frees that nobody has asked about yet are part of the walk, too.
+        if !self.in_body && self.rng.random() {
+            let id = self.pool.settle();
             assert_eq!(*self.ids.entry(blocks.clone()).or_insert(id), id, "one set, two states");
             assert_eq!(*self.sets.entry(id).or_insert(blocks), self.model.blocks(), "one state, two sets");
         }
@@ -277,12 +310,12 @@ fn random_walks() {
         }
         counts.states += walk.ids.len();
     }
-    let Counts { places, frees, checkpoints, restores, repeated, bodies, resets, most_bytes, states } =
+    let Counts { places, frees, checkpoints, restores, repeated, bodies, resets, sweeps, most_bytes, states } =
         counts;
     println!(
         "{steps} steps without a mismatch: {places} blocks placed, {frees} freed, {checkpoints} checkpoints, \
          {restores} restores ({repeated} requests made again at the same addresses), {bodies} bodies, \
-         {resets} resets, {states} states, at most {most_bytes} bytes live"
+         {resets} resets, {sweeps} sweeps, {states} states, at most {most_bytes} bytes live"
     );
     // A walk that no longer does everything would pass in silence.
     if steps >= STEPS {
@@ -292,5 +325,6 @@ fn random_walks() {
             assert!(count > 1000, "only {count} {what}");
         }
         assert!(bodies > 1000 && resets > 10, "{bodies} bodies, {resets} resets");
+        assert!(sweeps > 500, "{sweeps} sweeps");
     }
 }

@@ -98,6 +98,8 @@ pub(crate) struct Usage {
     pub(crate) pool_peak: u64,
     /// Bytes from the pool's start to the end of the last block that was alive meanwhile, whosever.
     pub(crate) pool_extent: u64,
+    /// Bytes from the start of the results arena to the end of its last block there.
+    pub(crate) result_extent: u64,
 }
 
 /// One recording.

@@ -11,7 +11,7 @@ use crate::{
 impl Tree {
     /// Starts or ends to note what happens.
     pub(crate) fn watch(&mut self, on: bool) {
-        self.notices = on.then(Vec::new);
+        self.notices = on.then(|| self.notices.take().unwrap_or_default());
     }
 
     /// What happened since the last call.

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Steps for which an executable waits that no recording runs by any more.
-const SPARE_STEPS: u32 = 4;
+const SPARE_STEPS: u64 = 4;
 
 /// A place in the calls of one graph object. A call comes by it once, so the recordings that were made there,
 /// for other sizes, keys or addresses, are made for different calls.
@@ -31,7 +31,7 @@ pub(crate) struct Sharing {
     pub(crate) place: Place,
     pub(crate) recording: Arc<dyn Recording>,
     /// The step in which it ran last.
-    pub(crate) ran: u32,
+    pub(crate) ran: u64,
     /// Updates for it in a row that were over the budget.
     pub(crate) slow: u8,
     /// Why it shares no more from its next update on.
@@ -44,7 +44,7 @@ struct Spare {
     place: Place,
     signature: Signature,
     exec: Arc<dyn Executable>,
-    since: u32,
+    since: u64,
 }
 
 /// The recordings of each place, the executables without one, and the number of the step.
@@ -52,7 +52,7 @@ struct Spare {
 pub(super) struct Shares {
     places: FxHashMap<Place, SmallVec<[u32; 4]>>,
     spares: Vec<Spare>,
-    step: u32,
+    step: u64,
 }
 
 impl Shares {
@@ -94,9 +94,9 @@ pub(crate) enum Offer {
 impl Tree {
     /// A step begins; gives up spare executables that waited too long.
     pub(crate) fn begin_step(&mut self) {
-        self.shares.step = self.shares.step.wrapping_add(1);
+        self.shares.step += 1;
         let now = self.shares.step;
-        self.shares.spares.retain(|s| now.wrapping_sub(s.since) <= SPARE_STEPS);
+        self.shares.spares.retain(|s| now - s.since <= SPARE_STEPS);
     }
 
     /// The number that the next node gets.

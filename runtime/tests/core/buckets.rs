@@ -245,3 +245,37 @@ fn sizes_that_disagree() {
     assert!(matches!(y, Err(Error::Input { .. })), "{y:?}");
     go(&[0.0; 4], &[0; 2]).unwrap();
 }
+
+/// Three symbols with the default schedule make 132,651 combinations: an error before anything is captured, and
+/// none where only some of them are listed.
+#[test]
+fn combinations_without_bound_are_refused() {
+    static SYMBOLS: [&str; 3] = ["B", "S", "T"];
+    const SHAPE: [Dim; 3] = [Dim::Symbol(0), Dim::Symbol(1), Dim::Symbol(2)];
+    let graph = |rt: &mut Runtime, listed: bool| {
+        let mut spec = Spec::inputs(vec![host("x", &SHAPE)]);
+        spec.symbols = &SYMBOLS;
+        let spec = spec.with(|o| {
+            for symbol in SYMBOLS {
+                o.bucket(symbol, Schedule::default());
+            }
+            if listed {
+                o.capture_only(SYMBOLS, [[1, 1, 1], [2, 2, 2]]);
+            }
+        });
+        spec.build(rt)
+    };
+    let mut rt = runtime();
+    let capture = |rt: &mut Runtime, graph: &Graph| {
+        let mut sizes = Vec::new();
+        let captured = graph.function.capture_all(rt, |_, _| Ok(()), |p| sizes.push(p.sizes.to_vec()));
+        captured.map(|()| sizes)
+    };
+    let all = graph(&mut rt, false);
+    let error = capture(&mut rt, &all).unwrap_err();
+    assert!(matches!(error, Error::Config { .. }));
+    assert!(error.to_string().contains("51 of B, 51 of S, 51 of T"), "{error}");
+    let few = graph(&mut rt, true);
+    assert_eq!(capture(&mut rt, &few).unwrap(), [vec![2, 2, 2], vec![1, 1, 1], vec![]]);
+    still_usable(&mut rt);
+}

@@ -161,6 +161,88 @@ fn a_parameter_dropped_meanwhile_is_noticed() {
     assert_eq!((rt.stats().nodes, rt.stats().evicted), (0, 1));
 }
 
+/// The recordings that are set aside must find their memory as it was, and there is one place to set them aside.
+#[test]
+fn a_plan_cannot_take_memory_from_what_is_set_aside() {
+    if crate::device::skipped_with_gaps("a_plan_cannot_take_memory_from_what_is_set_aside") {
+        return;
+    }
+    type Call = fn(&mut Runtime) -> Result<()>;
+    let calls: [(&str, Call); 5] = [
+        ("trim", |rt| rt.trim().map(drop)),
+        ("reset", |rt| rt.reset().map(drop)),
+        ("prime", |rt| rt.prime(graphable::MemoryArena::Pool, 64 << 20)),
+        ("estimate_memory", |rt| rt.estimate_memory(|_| Ok(())).map(drop)),
+        ("measure_memory", |rt| rt.measure_memory(|_| Ok(())).map(drop)),
+    ];
+    let mut rt = runtime();
+    let (graph, other) = (bucketed(&mut rt, Mode::Piecewise), bucketed(&mut rt, Mode::Piecewise));
+    let state = State::new(&rt, &[1], &[3.0f32]).unwrap();
+    capture(&mut rt, &graph, &state, None).unwrap();
+    rt.step().unwrap();
+    rt.take_events();
+    let before = comparable(&rt);
+    let expected = rt.estimate_memory(|rt| capture(rt, &other, &state, None)).unwrap();
+    for (name, call) in calls {
+        // Swallowed by the plan, the estimate is what it would be without it.
+        let swallowed = rt.estimate_memory(|rt| {
+            capture(rt, &other, &state, None)?;
+            let error = call(rt).unwrap_err();
+            assert!(matches!(error, graphable::Error::InsideEstimate { call } if call == name), "{error}");
+            assert!(error.to_string().contains("before or after the estimate"), "{error}");
+            Ok(())
+        });
+        assert_eq!(swallowed.unwrap(), expected, "{name}");
+        assert!(rt.estimate_memory(call).is_err(), "{name}");
+        assert_eq!(comparable(&rt), before, "{name}");
+    }
+    // All that was recorded before still runs, and nothing is recorded again.
+    capture(&mut rt, &graph, &state, None).unwrap();
+    assert_eq!(rt.stats().recordings, before.0.recordings);
+    assert_eq!(value(&mut rt, &state), 3.0);
+    still_usable(&mut rt);
+}
+
+/// A hook that the plan adds hears of the recordings that were set aside, too.
+#[test]
+fn a_hook_of_the_plan_stays() {
+    let mut rt = runtime();
+    let graph = bucketed(&mut rt, Mode::Piecewise);
+    let state = State::new(&rt, &[1], &[3.0f32]).unwrap();
+    capture(&mut rt, &graph, &state, None).unwrap();
+    let heard = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let count = std::sync::Arc::clone(&heard);
+    rt.estimate_memory(|rt| {
+        rt.on_lifecycle(move |_| {
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        });
+        Ok(())
+    })
+    .unwrap();
+    capture(&mut rt, &graph, &state, None).unwrap();
+    assert!(heard.load(std::sync::atomic::Ordering::SeqCst) > 0);
+}
+
+#[test]
+fn a_measurement_that_panics_leaves_the_marks() {
+    let mut rt = runtime();
+    let step = rt.step().unwrap();
+    drop(step.tensor(&[100_000], &vec![1.0f32; 100_000]).unwrap());
+    drop(step);
+    let before = rt.stats();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        rt.measure_memory(|rt| {
+            let step = rt.step()?;
+            drop(step.tensor(&[8], &[1.0f32; 8])?);
+            panic!("asked")
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(rt.stats(), before);
+    assert!(rt.measure_memory(|_| Err(graphable::Error::Rank { rank: 9 })).is_err());
+    assert_eq!(rt.stats(), before);
+}
+
 #[test]
 fn the_error_is_a_fraction() {
     let mut rt = runtime();

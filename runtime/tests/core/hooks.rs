@@ -186,6 +186,37 @@ fn a_hook_may_panic() {
     still_usable(&mut rt);
 }
 
+/// One that panics at everything keeps nothing from the others.
+#[test]
+fn a_panic_swallows_no_notices() {
+    let mut rt = runtime();
+    let w = weight(&rt);
+    let graph = vector(&mut rt, Mode::Piecewise);
+    let (first, last) = (Log::default(), Log::default());
+    rt.on_lifecycle(hook(&first, "h"));
+    rt.on_lifecycle(|event| panic!("at {event}"));
+    rt.on_lifecycle(hook(&last, "h"));
+    let mut panics = Vec::new();
+    for _ in 0..12 {
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call(&mut rt, &graph, &w)));
+        panics.extend(caught.err().and_then(|panic| panic.downcast::<String>().ok()));
+    }
+    // A step that evicts panics, too; the next one goes.
+    drop((w, graph));
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rt.step().map(drop)));
+    assert!(caught.is_err());
+    rt.step().unwrap();
+    let heard = logged(&first);
+    assert_eq!(heard, logged(&last));
+    let of = |what: &str| heard.iter().filter(|e| e.contains(what)).count();
+    assert_eq!((of("recorded a"), of("instantiated a"), of("destroyed a")), (1, 1, 1), "{heard:?}");
+    assert!(of("replayed a") > 5, "{heard:?}");
+    assert!(panics.iter().all(|p| p.starts_with("at recording")), "the first panic goes through: {panics:?}");
+    // The runtime's end would panic, too.
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(rt)));
+    assert!(ended.is_err() || logged(&last).is_empty());
+}
+
 /// Row 93: nothing is destroyed while anything is captured.
 #[test]
 fn dropping_in_a_capture_only_queues() {

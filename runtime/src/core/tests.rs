@@ -1,0 +1,126 @@
+//! What no program can bring about in the time of a test.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::{
+    Device, Error, Param, Result, Runtime,
+    function::{Function, FunctionSpec, Options},
+    ops,
+    plan::{Plan, Site},
+};
+
+static SITE: Site = Site { function: "test", index: 0, file: file!(), first_line: 1, last_line: 1 };
+static PLAN: Plan = Plan { function: "test", file: file!(), items: &[], host_statement: None };
+
+fn runtime() -> Runtime {
+    Runtime::new(Device::cpu()).unwrap()
+}
+
+fn graph(rt: &mut Runtime) -> Function {
+    let spec = FunctionSpec { name: "test", plan: &PLAN, symbols: &[], inputs: Vec::new() };
+    Function::new(rt, spec, Options::default()).unwrap()
+}
+
+/// Two of `w`, by one segment.
+fn twice(rt: &mut Runtime, graph: &Function, w: &Param<f32>) -> Result<Vec<f32>> {
+    let step = rt.step()?;
+    let frame = graph.inputs(&step)?.enter(&[], ())?;
+    let y = frame.run(|cx| {
+        cx.segment(&SITE, (step.scope(), w), |k| ops::add(&ops::mul(&ops::full(k.0, &[1], 1.0)?, k.1)?, k.1))
+    })?;
+    step.read(&y)
+}
+
+fn recorded(rt: &mut Runtime) -> (Function, Param<f32>) {
+    let (graph, w) = (graph(rt), Param::new(rt, &[1], &[1.5f32]).unwrap());
+    for _ in 0..4 {
+        assert_eq!(twice(rt, &graph, &w).unwrap(), [3.0]);
+    }
+    assert_eq!(rt.stats().nodes, 1);
+    (graph, w)
+}
+
+/// As after 2^32 clones that were forgotten: the last handle that is dropped is not the last one.
+#[test]
+fn counts_of_handles_do_not_wrap() {
+    let mut rt = runtime();
+    let step = rt.step().unwrap();
+    let x = step.tensor(&[4], &[1.0f32, 2.0, 3.0, 4.0]).unwrap();
+    x.rt.core.borrow_mut().slots[x.raw.slot as usize].refs = u32::MAX.into();
+    std::mem::forget(x.clone());
+    drop(x.clone());
+    let y = step.tensor(&[4], &[-7.0f32; 4]).unwrap();
+    assert_ne!(x.raw.addr, y.raw.addr);
+    assert_eq!(step.read(&x).unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    step.check_memory().unwrap();
+}
+
+/// As after 2^32 steps: a number of a step that is given again would bring handles of the first one to life.
+#[test]
+fn numbers_of_steps_do_not_wrap() {
+    let mut rt = runtime();
+    let first = {
+        let step = rt.step().unwrap();
+        let x = step.tensor(&[1], &[1.0f32]).unwrap();
+        x.raw
+    };
+    rt.core.get_mut().epoch += u64::from(u32::MAX);
+    let step = rt.step().unwrap();
+    let y = step.tensor(&[1], &[2.0f32]).unwrap();
+    assert_eq!(y.raw.slot, first.slot);
+    assert!(y.rt.core.borrow().check_live("test", &first).is_err());
+}
+
+#[test]
+fn a_replay_that_lacks_memory_is_not_launched() {
+    let mut rt = runtime();
+    let (graph, w) = recorded(&mut rt);
+    let replays = rt.stats().replays;
+    for arena in ["the pool", "the results arena"] {
+        let core = rt.core.get_mut();
+        let zone = if arena == "the pool" { &mut core.pool_zone } else { &mut core.results };
+        let there = std::mem::replace(&mut zone.committed, 0);
+        match twice(&mut rt, &graph, &w) {
+            Err(Error::Uncommitted { arena: named, needed, committed: 0, .. }) => {
+                assert_eq!(named, arena);
+                assert!(needed > 0 && needed <= there);
+            }
+            other => panic!("{other:?}"),
+        }
+        let core = rt.core.get_mut();
+        let zone = if arena == "the pool" { &mut core.pool_zone } else { &mut core.results };
+        zone.committed = there;
+        assert_eq!(twice(&mut rt, &graph, &w).unwrap(), [3.0]);
+    }
+    assert_eq!(rt.stats().replays, replays + 2);
+}
+
+#[test]
+fn trimming_counts_what_an_estimate_set_aside() {
+    let mut rt = runtime();
+    let (graph, w) = recorded(&mut rt);
+    let before = rt.memory().pool.committed_bytes;
+    rt.estimate_memory(|rt| {
+        // As from within the core, which nothing refuses.
+        rt.core.get_mut().trim().map(drop)
+    })
+    .unwrap();
+    assert_eq!(rt.memory().pool.committed_bytes, before);
+    assert_eq!(twice(&mut rt, &graph, &w).unwrap(), [3.0]);
+}
+
+#[test]
+fn an_error_that_waits_survives_a_panicking_hook() {
+    let mut rt = runtime();
+    let (graph, w) = recorded(&mut rt);
+    rt.on_lifecycle(|_| panic!("asked"));
+    rt.core.get_mut().report_later(Error::Rank { rank: 77 });
+    // The next step has an eviction to tell of.
+    drop(w);
+    assert!(catch_unwind(AssertUnwindSafe(|| rt.step().map(drop))).is_err());
+    assert!(matches!(rt.step(), Err(Error::Rank { rank: 77 })));
+    let step = rt.step().unwrap();
+    let x = step.tensor(&[1], &[2.0f32]).unwrap();
+    assert_eq!(step.read(&ops::neg(&x).unwrap()).unwrap(), [-2.0]);
+    drop((step, graph));
+}
