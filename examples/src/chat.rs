@@ -37,7 +37,7 @@ impl Template {
     pub fn from_gguf(file: &Gguf, tokenizer: &ChatTokenizer) -> Result<Self> {
         let source = file.str("tokenizer.chat_template").map_err(|_| Error::Model {
             what: "chat template".into(),
-            why: "the file has none (`tokenizer.chat_template`), so it is no chat model".into(),
+            why: "the file has none (`tokenizer.chat_template`), so it is not a chat model".into(),
             help: "use an instruction-tuned model".into(),
         })?;
         Ok(Self::new(source, tokenizer.bos_name().unwrap_or(""), tokenizer.eos_name()))

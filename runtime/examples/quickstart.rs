@@ -26,7 +26,7 @@ fn mlp(h: &Tensor<f32>, layer: &Layer) -> Result<Tensor<f32>> {
     ops::add(h, &ops::linear(&inner, &layer.down)?)
 }
 
-/// Stands for what cannot be captured: a library call, a read of device data.
+/// Stands in for what cannot be captured: a library call, a read of device data.
 #[graphable]
 fn mix(h: &Tensor<f32>) -> Result<Tensor<f32>> {
     ops::scale(h, 0.5)
@@ -65,7 +65,7 @@ pub fn main() -> Result<()> {
     score.capture_all(&mut rt, &model)?; // ahead of time, for every bucket
     let recorded = rt.stats().recordings;
     for tokens in [&[1u32, 5, 3][..], &[7], &[2, 2, 2, 2]] {
-        let step = rt.step()?; // a generation of tensors: none of them outlives it
+        let step = rt.step()?; // tensors live no longer than their step
         let logits = score.call(&step, tokens, &model)?;
         assert_eq!(logits.shape(), [tokens.len(), 10]); // padding is cut off again
         println!("{:?} -> {:.3}", tokens, step.read(&logits)?[0]); // the only way to look

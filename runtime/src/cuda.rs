@@ -14,7 +14,7 @@ use crate::{
 fn backend<'a>(core: &'a Core, call: &'static str) -> Result<&'a CudaBackend> {
     core.backend.as_any().and_then(|any| any.downcast_ref()).ok_or_else(|| Error::Config {
         what: call.into(),
-        why: format!("the runtime works on {}, not on a GPU", core.backend.name()),
+        why: format!("the runtime runs on {}, not on a GPU", core.backend.name()),
     })
 }
 
@@ -36,7 +36,7 @@ impl<T> Deref for CudaTensor<'_, T> {
 }
 
 impl<'s> Eager<'s> {
-    /// The runtime's stream. What you launch there in the region runs in order with the runtime's work.
+    /// The runtime's stream. Work launched there inside the region runs in order with the runtime's own.
     ///
     /// A kernel of yours that you launch with the attribute for programmatic dependent launch
     /// (`CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`) may begin before the runtime's last kernel has ended: it
@@ -46,26 +46,26 @@ impl<'s> Eager<'s> {
     /// The runtime leaves the context that is current on the calling thread as it was; cudarc makes the stream's
     /// current when it is used.
     ///
-    /// Do not keep it for later, nor use it on another thread: CUDA captures by stream, so what reaches it
-    /// while the runtime records a segment would become part of that recording. It is
-    /// [`Error::ForeignWork`](crate::Error::ForeignWork) instead, unless it comes at the very moment of a launch of the
-    /// runtime's, where the driver itself may crash, or the driver is older than CUDA 12.
+    /// Do not store it for later, or use it on another thread: CUDA captures by stream, so work that reaches the
+    /// stream while the runtime records a segment would become part of that recording. Such work is refused with
+    /// [`Error::ForeignWork`](crate::Error::ForeignWork), unless it coincides with one of the runtime's own
+    /// launches, in which case the driver itself may crash, or the driver is older than CUDA 12.
     ///
     /// # Errors
-    /// [`Error::Config`] on another device than a GPU; [`Error::CapabilityInSegment`].
+    /// [`Error::Config`] if the runtime does not run on a GPU; [`Error::CapabilityInSegment`].
     pub fn cuda_stream(&self) -> Result<Arc<CudaStream>> {
         let core = self.rt.core.borrow();
         core.may_look("the stream")?;
         backend(&core, "the stream").map(|b| Arc::clone(b.stream().cudarc()))
     }
 
-    /// Memory of yours as a tensor of `shape`, row-major, without a copy. It is kept until the tensor
-    /// and all work that reads it are done; do not write it meanwhile.
+    /// Your memory as a row-major tensor of `shape`, without a copy. The slice is kept alive until the tensor
+    /// and all work that reads it are done; do not write to it before then.
     ///
-    /// The tensor's stream is made to wait for what the slice's stream has now.
+    /// The runtime's stream waits for work already queued on the slice's stream.
     ///
     /// # Errors
-    /// [`Error::Argument`] when the sizes differ; [`Error::Config`] on another device.
+    /// [`Error::Argument`] if the sizes differ; [`Error::Config`] if the runtime does not run on a GPU.
     pub fn tensor_of_cuda<T: Element>(
         &self,
         shape: &[usize],
@@ -86,12 +86,12 @@ impl<'s> Eager<'s> {
         Ok(Tensor::from_raw(self.rt, raw))
     }
 
-    /// A tensor's memory for cudarc, without a copy: on the runtime's stream its values are those that a
-    /// read would give.
+    /// A tensor's memory for cudarc, without a copy: on the runtime's stream it holds the values that a read
+    /// would return.
     ///
     /// # Errors
-    /// [`Error::Argument`] when the elements do not lie end to end (`ops::contiguous` helps);
-    /// [`Error::DifferentRuntimes`]; [`Error::Config`] on another device.
+    /// [`Error::Argument`] if the elements are not contiguous (copy them with `ops::contiguous`);
+    /// [`Error::DifferentRuntimes`]; [`Error::Config`] if the runtime does not run on a GPU.
     pub fn cuda_view<'t, T: Element>(&self, tensor: &'t Tensor<'s, T>) -> Result<CudaTensor<'t, T>> {
         if !std::ptr::eq(self.rt, tensor.rt) {
             return Err(Error::DifferentRuntimes { op: "cuda_view" });
@@ -103,8 +103,7 @@ impl<'s> Eager<'s> {
         if !tensor.raw.layout.is_contiguous() {
             return Err(Error::Argument {
                 op: "cuda_view",
-                why: "the elements do not lie end to end; copy the tensor with `ops::contiguous` first"
-                    .into(),
+                why: "the elements are not contiguous; copy the tensor with `ops::contiguous` first".into(),
             });
         }
         let slice = backend(&core, "a view for CUDA")?.show(tensor.raw.addr, tensor.raw.layout.count())?;

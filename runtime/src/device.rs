@@ -34,13 +34,13 @@ impl Default for Device {
 }
 
 impl Device {
-    /// The first GPU if there is one that can be used, else the CPU.
+    /// The first GPU if one can be used, otherwise the CPU.
     ///
-    /// A driver that is there but cannot be used is reported via `tracing`, as a warning. Without the feature
-    /// `cuda` it is always the CPU.
+    /// A driver that is present but cannot be used is logged as a `tracing` warning. Without the feature `cuda` it
+    /// is always the CPU.
     ///
     /// # Errors
-    /// Currently none: the CPU is always there.
+    /// Currently none: the CPU is always available.
     pub fn best() -> Result<Self> {
         #[cfg(feature = "cuda")]
         match cuda::device_count() {

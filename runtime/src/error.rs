@@ -165,7 +165,7 @@ pub enum Error {
 
     /// A recording would bake an address that its key does not hold.
     #[error(
-        "{segment}: {op} uses memory at {addr:#x} that is no live-in of the segment; a replay would not notice \
+        "{segment}: {op} uses memory at {addr:#x} that is not a live-in of the segment; a replay would not notice \
          when it moves: pass the tensor, parameter or state as an argument of the function"
     )]
     UnkeyedAddress {
@@ -179,7 +179,7 @@ pub enum Error {
 
     /// A block allocated in a segment that nobody owns at its end.
     #[error(
-        "{segment}: {bytes} bytes allocated by {op} are still alive at its end and are no output; was a tensor leaked (`mem::forget`, a global)?"
+        "{segment}: {bytes} bytes allocated by {op} are still allocated at its end but are not part of an output; was a tensor leaked (`mem::forget`, a global)?"
     )]
     UnownedAllocation {
         /// The segment.
@@ -192,7 +192,7 @@ pub enum Error {
 
     /// The live memory of an arena is not that of the tensors in it.
     #[error(
-        "{arena}: {bytes} bytes at {addr:#x}, made by {op} in {site}, {fault}; this is a fault of the runtime, \
+        "{arena}: {bytes} bytes at {addr:#x}, allocated by {op} in {site}, {fault}; this is a bug in the runtime, \
          please report it (`Runtime::reset` gives the memory back)"
     )]
     MemoryAccounting {
@@ -212,7 +212,7 @@ pub enum Error {
 
     /// A tensor used in a recording after its memory was given back.
     #[error(
-        "{op}: the tensor that {made_by} made is used later than in warm-up, after its memory was given back; the \
+        "{op}: the tensor produced by {made_by} is used later than during warm-up, after its memory was freed; the \
          body depends on something that is not a live-in (a global, a thread-local, a clock): pass it as a \
          parameter, marked `#[key]` or `#[host]`"
     )]
@@ -427,14 +427,14 @@ pub enum Error {
     #[error(
         "something else was launched on the stream of {device} while a segment was recorded; it did not run, and the \
          recording, of which it would have become a part, was dropped; launch on a stream of your own, or on \
-         `cx.stream()` in an `#[eager(cx)]` region"
+         `cx.cuda_stream()` in an `#[eager(cx)]` region"
     )]
     ForeignWork {
         /// The device.
         device: String,
     },
 
-    /// A device that is not there.
+    /// A device that cannot be used.
     #[error("{device} cannot be used: {why}")]
     NoDevice {
         /// What was asked for.
@@ -459,9 +459,9 @@ pub enum MemoryFault {
 impl std::fmt::Display for MemoryFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Untracked => "are alive and no tensor has them",
-            Self::Missing => "are a tensor's and are not alive",
-            Self::Uncommitted => "are alive beyond the committed memory",
+            Self::Untracked => "are allocated but belong to no tensor",
+            Self::Missing => "belong to a tensor but are not allocated",
+            Self::Uncommitted => "are allocated beyond the committed memory",
         })
     }
 }

@@ -191,7 +191,10 @@ impl fmt::Display for FallbackReason {
                 write!(f, "the boundary at {boundary} cannot be captured in full mode")
             }
             Self::BatchNotUniform { boundary, support } => {
-                write!(f, "the boundary at {boundary} supports {support}, and the batch is no uniform decode")
+                write!(
+                    f,
+                    "the boundary at {boundary} supports {support}, and the batch is not a uniform decode"
+                )
             }
             Self::QueryTooLong { boundary, query_len } => {
                 write!(

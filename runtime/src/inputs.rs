@@ -173,7 +173,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
     /// A `#[host]` scalar.
     ///
     /// # Errors
-    /// None now.
+    /// Currently none.
     pub fn scalar<T: Element>(&mut self, i: usize, _value: T) -> Result<()> {
         self.given[i] = Given::Scalar;
         Ok(())

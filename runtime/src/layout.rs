@@ -45,9 +45,16 @@ impl Layout {
     /// A layout from explicit strides (in elements; 0 repeats one element along the axis).
     ///
     /// # Errors
-    /// [`Error::Rank`] above [`MAX_RANK`] dimensions.
+    /// [`Error::Rank`] above [`MAX_RANK`] dimensions; [`Error::Argument`] unless there is one stride per dimension.
     pub fn strided(shape: &[usize], strides: &[usize]) -> Result<Self> {
-        debug_assert_eq!(shape.len(), strides.len());
+        if shape.len() != strides.len() {
+            let why = format!(
+                "{} sizes and {} strides; each dimension needs one of both",
+                shape.len(),
+                strides.len()
+            );
+            return Err(Error::Argument { op: "Layout::strided", why });
+        }
         if shape.len() > MAX_RANK {
             return Err(Error::Rank { rank: shape.len() });
         }
@@ -210,6 +217,12 @@ mod tests {
         assert!(l.is_contiguous());
         assert!(!Layout::strided(&[2, 3], &[1, 2]).unwrap().is_contiguous());
         assert_eq!(Layout::contiguous(&[2, 3]).unwrap().strides(), [3, 1]);
+    }
+
+    #[test]
+    fn sizes_and_strides_of_two_lengths_are_an_error() {
+        let error = Layout::strided(&[2, 3], &[1]).unwrap_err();
+        assert!(matches!(error, Error::Argument { .. }), "{error}");
     }
 
     #[test]

@@ -46,22 +46,30 @@
 //!
 //! # The parts
 //!
-//! - [`Runtime`] owns a device, its memory and the recordings; [`Runtime::step`] starts a generation of tensors,
-//!   none of which outlives the [`Step`].
+//! - [`Runtime`] owns a device, its memory and the recordings; [`Runtime::step`] starts a step, and the tensors of
+//!   a step live no longer than it does.
 //! - [`Tensor`] and [`Scalar`] are values on the device. Only a [`Step`], or the [`Eager`] that `#[eager(cx)]`
-//!   gives, can look at them.
-//! - [`Eager::keep`] moves a value out of its step: a [`Kept`] has no lifetime.
-//! - [`Param`] and [`State`] are memory with a stable address; [`derive(Params)`](derive@Params) makes models of
-//!   them, and [`load`] fills those from files.
+//!   binds, can read them.
+//! - [`Eager::keep`] lets a value outlive its step: a [`Kept`] has no lifetime.
+//! - [`Param`] and [`State`] are device memory with a stable address. [`derive(Params)`](derive@Params) builds
+//!   models from them, and [`load`] fills models from files.
 //! - [`join`] lets branches of a segment run side by side.
-//! - [`ops`] are the operations, [`Mode`], [`Schedule`] and [`Batching`] what a graph's builder takes, [`Stats`] and
-//!   [`Event`] what happened; [`inspect`] shows what a runtime holds.
-//! - A [`Dispatcher`] chooses the graph of each batch, which [`Step::batch`] describes.
+//! - [`ops`] contains the operations.
+//! - [`Mode`], [`Schedule`] and [`Batching`] configure a graph object through its builder. A [`Dispatcher`]
+//!   chooses the graph of each batch, which [`Step::batch`] describes.
+//! - [`Stats`] and [`Event`] report what happened; [`inspect`] shows what a runtime holds.
+//!
+//! # Devices
+//!
+//! [`Device::best`] picks the first NVIDIA GPU if one can be used, and the CPU otherwise. Nothing is linked: the
+//! driver, NVRTC and cuBLASLt are located at run time, so one build serves both. On a GPU segments are CUDA graphs;
+//! on the CPU they are recordings of an asynchronous stream that imitates a GPU's.
 //!
 //! # Limits
 //!
-//! The CPU is the only device of this version. That device values cannot steer a segment is guaranteed by types;
-//! that host values from eager code need `#[key]` is a lint of the macro. README.md lists all limits.
+//! One GPU and one stream per runtime, no autograd, no quantised kernels. That device values cannot steer a segment
+//! is guaranteed by types; that host values from eager code need `#[key]` is a lint of the macro. README.md lists
+//! all limits.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

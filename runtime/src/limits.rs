@@ -1,4 +1,4 @@
-//! How much is recorded before something runs without a graph, or is done another way.
+//! Limits on recordings, and what happens beyond them.
 
 use crate::{
     event::FallbackReason,
@@ -25,25 +25,26 @@ pub enum OnMove {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Recordings on one edge; after that the edge runs eagerly where no recording fits. 128 at first. A
-    /// replaced parameter has its own edge, so it spends nothing.
+    /// Recordings on one edge. Beyond that the edge runs eagerly where no recording fits. A replaced parameter
+    /// has its own edge, so it does not count. Default: 128.
     pub max_recordings: usize,
-    /// How often a device live-in may lie where no recording of the edge expects it, before
-    /// [`on_move`](Self::on_move) applies to it. 5 at first; `usize::MAX` is never.
+    /// How often a device live-in may be at an address that no recording of the edge expects before
+    /// [`on_move`](Self::on_move) applies to it. `usize::MAX` is never. Default: 5.
     pub max_moves: usize,
     /// What happens then.
     pub on_move: OnMove,
-    /// At that many distinct shapes (and keys) of the function's calls there is one warning. 8 at first; 0
-    /// never warns. Sizes that buckets or listed sizes ask for do not count: it is a number for each
-    /// combination of those.
+    /// Number of distinct shapes (and keys) of the function's calls at which there is one warning; 0 never
+    /// warns. Sizes that come from buckets or listed sizes do not count: each combination of those has a count
+    /// of its own. Default: 8.
     pub warn_shapes: usize,
-    /// Calls with more distinct shapes than that run their new segments eagerly. `None`, as at first, is
-    /// no limit. Counted as [`warn_shapes`](Self::warn_shapes).
+    /// Calls beyond this many distinct shapes run their new segments eagerly. Counted as
+    /// [`warn_shapes`](Self::warn_shapes). Default: `None`, no limit.
     pub max_shapes: Option<usize>,
-    /// Segments with fewer operations than that run eagerly, counted; what a segment has is known from
-    /// its warm-up. 0 at first.
+    /// Segments with fewer operations than this run eagerly, and are counted; the number of operations is known
+    /// from the segment's warm-up. Default: 0.
     pub min_kernels: usize,
-    /// Calls with a `#[dims]` symbol that has neither buckets nor listed sizes run eagerly. Off at first.
+    /// Whether calls with a `#[dims]` symbol that has neither buckets nor listed sizes run eagerly. Off by
+    /// default.
     pub static_only: bool,
 }
 

@@ -73,12 +73,12 @@ impl Runtime {
         })
     }
 
-    /// Starts a step: a generation of tensors. All tensors of the step before are gone by then.
+    /// Starts a step: a generation of tensors. All tensors of the previous step have been dropped by then.
     ///
-    /// Recordings that hold a parameter which was dropped meanwhile are evicted here.
+    /// Recordings of parameters that were dropped in the meantime are evicted here.
     ///
     /// # Errors
-    /// A failure that no earlier call could report.
+    /// A failure of the device that no earlier call could report.
     pub fn step(&mut self) -> Result<Step<'_>> {
         // Saving belongs to one `capture_all`, which is over, however it ended.
         self.core.get_mut().end_saving_later();
@@ -120,7 +120,7 @@ impl Runtime {
         self.core.borrow().tree.copied_slots()
     }
 
-    /// Whether to keep a list of [`Event`]s (off at first; counters always run).
+    /// Whether to keep a list of [`Event`]s. Off by default; counters always run.
     pub fn keep_events(&self, on: bool) {
         self.core.borrow_mut().log.keep(on);
     }
@@ -130,7 +130,7 @@ impl Runtime {
         self.core.borrow_mut().log.take()
     }
 
-    /// From now on, anything that is not recorded yet is an error: no capture in the middle of serving.
+    /// From now on, a call that would have to record something returns an error: no capture while serving.
     pub fn close_capture(&self) {
         self.core.borrow_mut().closed = true;
     }
@@ -145,11 +145,11 @@ impl Runtime {
         self.core.borrow().tree_view()
     }
 
-    /// A recording as the device has it: kernels, copies, fills, and what waits for what. `node` is its id
-    /// in [`tree`](Self::tree). `None` when there is no such recording (any more).
+    /// A recording as the device has it: kernels, copies, fills, and their dependencies. `node` is its id
+    /// in [`tree`](Self::tree). `None` if there is no such recording, or it was evicted.
     ///
-    /// The CPU gives its recorded commands. CUDA gives what the driver says of the graph, which is read while
-    /// it is captured: [`keep_topology`](Self::keep_topology) must have been on by then.
+    /// On the CPU these are the recorded commands. On a GPU they are read from the driver's graph while it is
+    /// captured, so [`keep_topology`](Self::keep_topology) must have been on by then.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) when it was not.
@@ -157,20 +157,20 @@ impl Runtime {
         self.core.borrow().topology(node)
     }
 
-    /// Whether recordings made from now on keep what [`topology`](Self::topology) gives, where that costs
-    /// something. Off at first.
+    /// Whether recordings made from now on keep what [`topology`](Self::topology) returns, where that has a
+    /// cost. Off by default.
     pub fn keep_topology(&self, on: bool) {
         self.core.borrow_mut().backend.keep_topology(on);
     }
 
-    /// Whether recordings made from now on free memory of the pool at its last use, although a variable still
-    /// holds it (as at first), or when its last handle goes. Values are the same either way.
+    /// If set (the default), recordings made from now on free pool memory after its last use, even while a
+    /// variable still holds it; otherwise when its last handle is dropped. Values are the same either way.
     pub fn free_at_last_use(&self, on: bool) {
         self.core.borrow_mut().free_at_last_use = on;
     }
 
-    /// Whether recordings made from now on may share executables, and what an update may take; `None`, as at
-    /// first, is never. Values are the same either way.
+    /// Whether recordings made from now on may share executables, and how long an update may take. Default:
+    /// `None`, recordings do not share. Values are the same either way.
     ///
     /// An executable holds device memory and takes milliseconds to make. With this on, recordings of one place
     /// in a graph object's calls, made for other bucket sizes, keys or addresses, run by one executable if they

@@ -38,8 +38,27 @@ fn every_file_it_links_is_there() {
     let links = README.split("](").skip(1).map(|l| l.split(')').next().unwrap());
     let mut count = 0;
     for link in links {
-        assert!(root.join(link).is_file(), "README.md links {link}");
+        // A link within the page names a heading.
+        let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+        let headings = || README.lines().filter_map(|l| l.strip_prefix("## "));
+        let anchor = |h: &str| h.to_lowercase().replace(' ', "-");
+        let there = if file.is_empty() {
+            headings().any(|h| anchor(h) == heading)
+        } else {
+            root.join(file).is_file()
+        };
+        assert!(there, "README.md links {link}");
         count += 1;
     }
     assert!(count >= 4, "{count} links");
+}
+
+/// The errors of `fail/several_errors/readme.rs`, as README.md shows them.
+#[test]
+fn the_errors_are_the_pinned_ones() {
+    let pinned = include_str!("ui/fail/several_errors/readme.stderr");
+    let expected = pinned.replace("tests/ui/fail/several_errors/readme.rs", "src/decode.rs");
+    assert_eq!(expected.matches("error: [G").count(), 3, "{expected}");
+    let shown = blocks("text").find(|b| b.trim_start().starts_with("error")).expect("errors in README.md");
+    assert_eq!(shown.trim(), expected.trim(), "README.md shows\n{shown}\nit is\n{expected}");
 }

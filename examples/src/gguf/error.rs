@@ -86,7 +86,7 @@ pub enum GgufError {
         code: u32,
     },
     /// Rows that are no whole number of quantisation blocks.
-    #[error("tensor `{name}`: rows of {row} elements are no multiple of {block}, the block of {ty}")]
+    #[error("tensor `{name}`: rows of {row} elements are not a multiple of {block}, the block of {ty}")]
     PartialBlock {
         /// The tensor.
         name: String,
@@ -98,7 +98,7 @@ pub enum GgufError {
         ty: TensorType,
     },
     /// A tensor that does not start where it may.
-    #[error("tensor `{name}` starts at {offset}, which is no multiple of the alignment {alignment}")]
+    #[error("tensor `{name}` starts at {offset}, which is not a multiple of the alignment {alignment}")]
     Misaligned {
         /// The tensor.
         name: String,

@@ -211,7 +211,7 @@ pub enum Op {
         /// Removed axis.
         axis: usize,
     },
-    /// `[x: .., mask: bool/u8/f32 broadcast to x] -> [y]`: `sum(x*m)/max(sum(m), 1e-9)`; `axis` is removed.
+    /// `[x: .., mask: bool broadcast to x] -> [y]`: `sum(x*m)/max(sum(m), 1e-9)`; `axis` is removed.
     MaskedMean {
         /// Removed axis.
         axis: usize,

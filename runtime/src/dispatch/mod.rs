@@ -207,7 +207,7 @@ impl Dispatcher {
         }
         if uniform_decode && !num_tokens.is_multiple_of(self.query_len) {
             return wrong(format!(
-                "{num_tokens} tokens are no uniform decode of {} a sequence; use `BatchDescriptor::mixed`",
+                "{num_tokens} tokens are not a uniform decode of {} per sequence; use `BatchDescriptor::mixed`",
                 self.query_len
             ));
         }

@@ -206,7 +206,7 @@ fn decodes_of_several_tokens() {
     let why = FallbackReason::OverLargestBucket { symbol: "T", size: 27, largest: 24 };
     assert_eq!((got.mode, got.key, got.why), (Piecewise, pieces(32), vec![why]));
     let error = d.dispatch(&BatchDescriptor::decode(7), ModeSet::ALL).unwrap_err();
-    assert!(error.to_string().contains("7 tokens are no uniform decode of 3 a sequence"), "{error}");
+    assert!(error.to_string().contains("7 tokens are not a uniform decode of 3 per sequence"), "{error}");
     let batching = Batching::of("T").query_len(16).sizes(BatchSizes::up_to_budget(8));
     let none = Dispatcher::new(FullDecodeOnly, Capability::new(Support::Always, true, true), &batching);
     assert!(matches!(none, Err(Error::Config { .. })), "{none:?}");

@@ -87,7 +87,7 @@ impl Options {
         self.listed.push(Listed { symbols: symbols.to_vec(), sizes });
     }
 
-    /// Whether calls become graphs at first.
+    /// Whether calls initially become graphs.
     pub fn enabled(&mut self, on: bool) {
         self.enabled = on;
     }

@@ -147,7 +147,7 @@ impl fmt::Display for PlanReport {
             part.moved.map_or(Ok(()), |moved| write!(f, ", {moved}"))?;
             match &part.why_not {
                 None => writeln!(f, ": a graph")?,
-                Some(why) => writeln!(f, ": `{}` is no graph: {why}", part.call)?,
+                Some(why) => writeln!(f, ": `{}` is not a graph: {why}", part.call)?,
             }
         }
         if not_full.is_empty() {

@@ -63,7 +63,7 @@ fn explain(error: &SafeTensorError, bytes: &[u8]) -> String {
             "has {have} bytes and announces a header of {header}; it is truncated or no safetensors file: fetch it again"
         ),
         SafeTensorError::HeaderTooLarge => {
-            format!("announces a header of {header} bytes; it is no safetensors file")
+            format!("announces a header of {header} bytes; it is not a safetensors file")
         }
         SafeTensorError::MetadataIncompleteBuffer => {
             format!("has {have} bytes, which is not what its header says; it is truncated: fetch it again")

@@ -1,26 +1,26 @@
 //! Operations on tensors.
 //!
-//! Free functions without side effects (but [`scatter_rows`], [`rope_scatter`] and [`store`], which
-//! change a [`State`](crate::State)). All are asynchronous: they check their arguments, allocate the output
-//! and launch. The result is a new tensor, or a view where the function says so.
+//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`] and [`store`], which
+//! write to a [`State`](crate::State). All are asynchronous: they check their arguments, allocate the output
+//! and launch. The result is a new tensor, or a view if the function says so.
 //!
 //! **Arguments.** The first tensor decides the runtime and the step; every further operand may be a
 //! [`Tensor`], a [`Scalar`](crate::Scalar), a [`Param`](crate::Param) or a [`State`](crate::State)
-//! with the same elements. Any strides will do. Axes count from 0.
+//! with the same element type. Any strides are accepted. Axes count from 0.
 //!
 //! **Errors.** Every function can return [`Error::DifferentRuntimes`], [`Error::OutOfMemory`],
-//! [`Error::OutsideSegment`] and what the device says; its own documentation lists the rest.
+//! [`Error::OutsideSegment`] and errors of the device; its own documentation lists the rest.
 //!
 //! **Broadcasting** aligns shapes at their last dimensions; a missing dimension, or one of size 1, is
-//! repeated. Anything else that differs is [`Error::Shape`].
+//! repeated. Any other difference is [`Error::Shape`].
 //!
 //! **Padding.** In a bucketed function a dimension remembers that it is padded. Operations that treat
 //! its elements one by one keep the mark; operations that would mix padding into real values return
 //! [`Error::PaddedMix`]. Each function says what it does. Where two operands meet in one dimension,
 //! an unmarked and a marked one give a marked one; two different symbols are an error.
 //!
-//! **Empty tensors** are fine everywhere, except where no value could be given (the maximum or the
-//! mean of nothing).
+//! **Empty tensors** are accepted everywhere, except where the result has no value (the maximum or the
+//! mean of an empty axis).
 
 mod attention;
 mod cache;

@@ -285,8 +285,8 @@ fn a_plan_reports_its_parts_and_why() {
     );
     let text = report.to_string();
     assert!(text.starts_with("f (f.rs): 5 parts, 2 of them graphs\n"), "{text}");
-    assert!(text.contains(": `norm(&h)` is no graph: it is `#[eager]`"), "{text}");
-    assert!(text.contains(", moved early: `attention(&h)` is no graph"), "{text}");
+    assert!(text.contains(": `norm(&h)` is not a graph: it is `#[eager]`"), "{text}");
+    assert!(text.contains(", moved early: `attention(&h)` is not a graph"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
     assert_eq!((&json["graphable"], &json["parts"][3]["kind"]), (&2.into(), &"piecewise".into()));
     assert_eq!((&json["parts"][1]["moved"], json["parts"][2]["moved"].is_null()), (&"early".into(), true));
