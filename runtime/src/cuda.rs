@@ -5,10 +5,10 @@ use std::{marker::PhantomData, ops::Deref, sync::Arc};
 use cudarc::driver::{CudaSlice, CudaStream};
 
 use crate::{
-    Eager, Element, Error, Result, Tensor,
+    Eager, Element, Error, IntoDataShape, Result, Tensor,
     backend::cuda::{CudaBackend, CudaRef},
     core::Core,
-    layout::{Layout, Marks},
+    layout::Layout,
 };
 
 fn backend<'a>(core: &'a Core, call: &'static str) -> Result<&'a CudaBackend> {
@@ -62,18 +62,20 @@ impl<'s> Eager<'s> {
     /// Your memory as a row-major tensor of `shape`, without a copy. The slice is kept alive until the tensor
     /// and all work that reads it are done; do not write to it before then.
     ///
-    /// The runtime's stream waits for work already queued on the slice's stream.
+    /// The runtime's stream waits for work already queued on the slice's stream. Where `shape` has the size of a padded
+    /// dimension, the slice holds the padding as well; its contents do not matter.
     ///
     /// # Errors
     /// [`Error::Argument`] if the sizes differ; [`Error::Config`] if the runtime does not run on a GPU.
     pub fn tensor_of_cuda<T: Element>(
         &self,
-        shape: &[usize],
+        shape: impl IntoDataShape<'s>,
         slice: Arc<CudaSlice<T>>,
     ) -> Result<Tensor<'s, T>> {
+        self.check("a tensor of CUDA memory")?;
+        let given = self.scope().resolve("tensor_of_cuda", shape.into_data_sizes())?;
+        let (shape, layout) = (&given.sizes, Layout::contiguous(&given.sizes)?);
         let mut core = self.rt.core.borrow_mut();
-        core.may_look("a tensor of CUDA memory")?;
-        let layout = Layout::contiguous(shape)?;
         if layout.count() != slice.len() {
             return Err(Error::Argument {
                 op: "tensor_of_cuda",
@@ -81,13 +83,13 @@ impl<'s> Eager<'s> {
             });
         }
         let memory = backend(&core, "a tensor of CUDA memory")?.adopt_slice(slice)?;
-        let raw = core.adopt(0, &memory, T::DTYPE, layout, Marks::NONE);
+        let raw = core.adopt(0, &memory, T::DTYPE, layout, given.marks);
         drop(core);
         Ok(Tensor::from_raw(self.rt, raw))
     }
 
     /// A tensor's memory for cudarc, without a copy: on the runtime's stream it holds the values that a read
-    /// would return.
+    /// would return. Padding of the first dimension is cut off.
     ///
     /// # Errors
     /// [`Error::Argument`] if the elements are not contiguous (copy them with `ops::contiguous`);
@@ -100,13 +102,14 @@ impl<'s> Eager<'s> {
         core.may_look("a view for CUDA")?;
         core.check_live("cuda_view", &tensor.raw)?;
         core.flush()?;
-        if !tensor.raw.layout.is_contiguous() {
+        let real = core.unpadded(tensor.raw).layout;
+        if !real.is_contiguous() {
             return Err(Error::Argument {
                 op: "cuda_view",
                 why: "the elements are not contiguous; copy the tensor with `ops::contiguous` first".into(),
             });
         }
-        let slice = backend(&core, "a view for CUDA")?.show(tensor.raw.addr, tensor.raw.layout.count())?;
+        let slice = backend(&core, "a view for CUDA")?.show(tensor.raw.addr, real.count())?;
         Ok(CudaTensor { slice, _tensor: PhantomData })
     }
 }

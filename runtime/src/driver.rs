@@ -48,7 +48,9 @@ impl<'s> Driver<'s> {
         }
         if !self.rt.graphs.get() {
             let _phase = Direct::enter(self.rt, site)?;
-            return body(&key);
+            let out = body(&key);
+            self.rt.refused_sizes.take()?;
+            return out;
         }
         self.rt.run_segment(site, Identity::Segment(TypeId::of::<F>()), |k| key.write_key(k), || body(&key))
     }
@@ -58,6 +60,7 @@ impl<'s> Driver<'s> {
     /// # Errors
     /// When called from inside a segment.
     pub fn eager(self, site: &'static Site, support: Support) -> Result<Region<'s>> {
+        self.rt.refused_sizes.take()?;
         {
             let core = self.rt.core.borrow();
             if let Phase::Segment(segment) = core.phase {
@@ -162,12 +165,15 @@ impl Runtime {
     }
 
     /// Runs a body, and lists what it gave. The run is aborted when the body fails or panics.
-    fn guarded<'s, O: LiveOut<'s>, E>(
+    fn guarded<'s, O: LiveOut<'s>, E: From<Error>>(
         &'s self,
         body: impl FnOnce() -> Result<O, E>,
     ) -> Result<(O, Encoder), E> {
         let mut guard = Aborting { rt: self, armed: true, graphs: self.graphs.replace(false) };
-        let out = body()?;
+        let out = body();
+        // Whatever the body made of it: a branch on a padded size went one way for all sizes of the bucket.
+        self.refused_sizes.take()?;
+        let out = out?;
         let mut encoder = Encoder::of(self);
         out.encode(&mut encoder);
         guard.armed = false;

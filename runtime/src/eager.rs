@@ -5,9 +5,10 @@ use std::{fmt, ops::Deref};
 use tracing::span::EnteredSpan;
 
 use crate::{
-    Element, Error, Event, Result, Runtime, Scope, Stats, Tensor,
+    Element, Error, Event, IntoDataShape, Result, Runtime, Scope, Stats, Tensor,
     backend::{HostBlock, PendingBytes},
     element::{from_bytes, to_bytes},
+    function::pad_rows,
     layout::{Layout, Marks},
     output::{Decoder, Encoder, LiveOut},
     plan::Site,
@@ -56,7 +57,7 @@ impl<'s> Eager<'s> {
         let values = self.start_read("item", tensor)?.wait()?;
         match values.as_slice() {
             [value] => Ok(*value),
-            _ => Err(Error::shape("item", &[tensor.shape()], "exactly one element is needed; use `read`")),
+            _ => Err(Error::shape("item", &[tensor.sizes()], "exactly one element is needed; use `read`")),
         }
     }
 
@@ -90,22 +91,54 @@ impl<'s> Eager<'s> {
         Ok((PendingRead { bytes, _type: std::marker::PhantomData }, Layout::contiguous(raw.layout.shape())?))
     }
 
-    /// Copies host data (row-major) to the device.
+    /// The size of a dimension as a number: the real one, where a bucket pads it.
+    ///
+    /// It may differ from call to call of one bucket, so it does not enter a segment, unless its `let` says
+    /// `#[key]`; on the device it is [`ops::size`](crate::ops::size).
     ///
     /// # Errors
-    /// [`Error::Argument`] when `data` has another length than `shape` says.
-    pub fn tensor<T: Element>(&self, shape: &[usize], data: &[T]) -> Result<Tensor<'s, T>> {
+    /// [`Error::CapabilityInSegment`]; [`Error::DifferentRuntimes`]; [`Error::NeverComputed`]; [`Error::Axis`].
+    pub fn size<T>(&self, x: &Tensor<'_, T>, axis: usize) -> Result<usize> {
+        const CALL: &str = "size";
+        if !std::ptr::eq(self.rt, x.rt) {
+            return Err(Error::DifferentRuntimes { op: CALL });
+        }
+        let core = self.rt.core.borrow();
+        core.may_look(CALL)?;
+        core.check_live(CALL, &x.raw)?;
+        core.unpadded(x.raw).layout.shape().get(axis).copied().ok_or(Error::Axis {
+            op: CALL,
+            axis,
+            rank: x.rank(),
+        })
+    }
+
+    /// Copies host data (row-major) to the device.
+    ///
+    /// Where `shape` has the size of a padded dimension, `data` holds the real elements, and the tensor is padded
+    /// with zeros.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when `data` has another length than `shape` says; [`Error::PaddedSize`] for a size computed
+    /// from a padded one.
+    pub fn tensor<T: Element>(&self, shape: impl IntoDataShape<'s>, data: &[T]) -> Result<Tensor<'s, T>> {
         self.check("tensor")?;
-        let layout = Layout::contiguous(shape)?;
-        if layout.count() != data.len() {
+        let given = self.scope().resolve("tensor", shape.into_data_sizes())?;
+        let layout = Layout::contiguous(&given.sizes)?;
+        let mut core = self.rt.core.borrow_mut();
+        let real = core.real_layout(layout, given.marks);
+        if real.count() != data.len() {
+            let (shape, count) = (real.shape(), real.count());
             return Err(Error::Argument {
                 op: "tensor",
-                why: format!("shape {shape:?} has {} elements, the data {}", layout.count(), data.len()),
+                why: format!("shape {shape:?} has {count} elements, the data {}", data.len()),
             });
         }
-        let mut core = self.rt.core.borrow_mut();
-        let raw = core.allocate_output("tensor", T::DTYPE, layout, Marks::NONE)?;
-        let bytes = to_bytes(data);
+        let raw = core.allocate_output("tensor", T::DTYPE, layout, given.marks)?;
+        let mut bytes = to_bytes(data);
+        if real.shape() != layout.shape() {
+            bytes = pad_rows(&bytes, T::DTYPE.size(), real.shape(), layout.shape());
+        }
         let len = bytes.len();
         let written = if len == 0 {
             Ok(())
@@ -198,6 +231,7 @@ impl<'s> Region<'s> {
 
     /// Moves the tensors of the region's result into their recorded slots.
     fn settle<O: LiveOut<'s>>(&self, value: O) -> Result<O> {
+        self.eager.rt.refused_sizes.take()?;
         let mut encoder = Encoder::of(self.eager.rt);
         value.encode(&mut encoder);
         encoder.check("the result of an eager region")?;
@@ -269,7 +303,10 @@ impl<'s, T: LiveOut<'s>, E> EagerResult<'s> for &&Finish<Result<T, E>> {
     fn finish(&self, region: Region<'s>) -> Result<Result<T, E>> {
         Ok(match self.take() {
             Ok(value) => Ok(region.settle(value)?),
-            Err(error) => Err(error),
+            Err(error) => {
+                region.eager.rt.refused_sizes.take()?;
+                Err(error)
+            }
         })
     }
 }
@@ -306,6 +343,7 @@ pub trait EagerOther<'s> {
 impl<'s, T> EagerOther<'s> for Finish<T> {
     type Value = T;
     fn finish(&self, region: Region<'s>) -> Result<T> {
+        region.eager.rt.refused_sizes.take()?;
         drop(region);
         Ok(self.take())
     }

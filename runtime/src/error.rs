@@ -93,6 +93,22 @@ pub enum Error {
         symbol: String,
     },
 
+    /// The size of a padded dimension, used as a number.
+    #[error(
+        "{op}{}: the size along {symbol} is padded to a bucket and is not a number on the host, where it would be the \
+         bucket's; pass it on as it is in a shape (`ops::full(x.scope(), (x.dim(0), 4), 0.0)`), compute with the real \
+         size on the device (`ops::size`), or read it in an `#[eager(cx)]` region (`cx.size`)",
+        at.map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default()
+    )]
+    PaddedSize {
+        /// What it was used for.
+        op: &'static str,
+        /// The `#[dims]` symbol.
+        symbol: String,
+        /// Where, if that is known.
+        at: Option<&'static std::panic::Location<'static>>,
+    },
+
     /// A device operation in the driver, between segments.
     #[error(
         "{op} runs outside any segment or eager region of `{function}` (a loop header, a condition or a \

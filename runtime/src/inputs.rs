@@ -188,7 +188,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
             return Err(Error::DifferentRuntimes { op: self.function.spec.name });
         }
         self.step.core.borrow().check_live(self.function.spec.name, &tensor.raw)?;
-        self.unify_shape(i, tensor.shape())?;
+        self.unify_shape(i, tensor.sizes())?;
         self.given[i] = Given::Device(tensor.raw);
         Ok(())
     }

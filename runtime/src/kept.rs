@@ -16,6 +16,7 @@ use crate::{
     layout::{Layout, Marks},
     output::{Decoder, Encoder, Entry, LiveOut},
     param::Owned,
+    size::RawDim,
     tensor::{AsOperand, Operand, RawTensor, sealed::Sealed},
 };
 
@@ -72,6 +73,7 @@ pub(crate) enum Piece {
     },
     Word(u64),
     Text(Arc<str>),
+    Size(RawDim),
 }
 
 /// A value that was moved out of its step: tensors, or a tuple, array, vector or `#[derive(GraphOutput)]`
@@ -132,6 +134,7 @@ impl<O> Kept<O> {
             entries.push(match piece {
                 Piece::Word(word) => Entry::Word(*word),
                 Piece::Text(text) => Entry::Text(Arc::clone(text)),
+                Piece::Size(dim) => Entry::Size(*dim),
                 Piece::Tensor { memory, offset, dtype, layout } => {
                     // One storage is one slot, so that its views live and die together.
                     let base = match adopted.iter().find(|raw| raw.owned == memory.owned.id) {
@@ -232,6 +235,7 @@ impl<O> LiveIn for Kept<O> {
             match piece {
                 Piece::Word(word) => k.word(*word),
                 Piece::Text(text) => k.bytes(text.as_bytes()),
+                Piece::Size(dim) => k.raw_size(*dim),
                 Piece::Tensor { memory, offset, dtype, layout } => {
                     k.owned_at(&memory.owned, *offset, *dtype, layout);
                 }

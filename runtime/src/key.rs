@@ -8,10 +8,11 @@ use std::{marker::PhantomData, ops::Range, sync::Arc};
 use half::{bf16, f16};
 
 use crate::{
-    DType, Element, Param, Scalar, Scope, State, Tensor,
+    DType, Dim, Element, Param, Scalar, Scope, Shape, State, Tensor,
     backend::SharedMemory,
     layout::{Layout, Marks},
     param::Owned,
+    size::RawDim,
     tensor::RawTensor,
 };
 
@@ -106,6 +107,16 @@ impl KeyWriter {
         if !contiguous {
             self.shape.extend(layout.meaning().map(|n| n as u64));
         }
+    }
+
+    /// A size: one recording is made for each, as for the shape that it is part of.
+    pub(crate) fn size(&mut self, dim: &Dim<'_>) {
+        self.foreign |= dim.is_padded() && dim.rt.is_some_and(|rt| rt.id() != self.runtime);
+        self.raw_size(dim.raw);
+    }
+
+    pub(crate) fn raw_size(&mut self, dim: RawDim) {
+        self.shape.extend_from_slice(&[dim.word(), dim.size as u64]);
     }
 
     /// Writes again what `self` holds.
@@ -203,6 +214,21 @@ impl<T: Element> LiveIn for State<T> {
         k.owned(&self.owned, T::DTYPE, &self.layout);
     }
 }
+
+impl LiveIn for Dim<'_> {
+    fn write_key(&self, k: &mut KeyWriter) {
+        k.size(self);
+    }
+}
+impl Key for Dim<'_> {}
+
+impl LiveIn for Shape<'_> {
+    fn write_key(&self, k: &mut KeyWriter) {
+        k.word(self.len() as u64);
+        self.iter().for_each(|dim| k.size(dim));
+    }
+}
+impl Key for Shape<'_> {}
 
 // A scope is the runtime, and a key belongs to one runtime.
 impl LiveIn for Scope<'_> {

@@ -117,6 +117,8 @@ mod ragged;
 mod retire;
 mod runtime;
 mod scope;
+mod shape;
+mod size;
 mod step;
 mod sync;
 mod tensor;
@@ -166,14 +168,16 @@ pub use policy::{CallInfo, Moved, Policy, SegmentInfo, Verdict};
 pub use ragged::Ragged;
 pub use runtime::Runtime;
 pub use scope::GraphScope;
+pub use shape::{IntoDataShape, IntoDim, IntoShape, Shape};
+pub use size::Dim;
 pub use step::{Scratch, Step};
 pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
 
 /// What a model file needs: `use graphable::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        ConfigValue, Device, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number, Param,
-        Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, State, Step, Tensor, bf16, f16, graphable,
-        join, join_all, join3, ops,
+        ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number,
+        Param, Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, Shape, State, Step, Tensor, bf16,
+        f16, graphable, join, join_all, join3, ops,
     };
 }

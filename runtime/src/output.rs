@@ -5,7 +5,9 @@ use std::{marker::PhantomData, ops::Range, sync::Arc};
 use half::{bf16, f16};
 use smallvec::SmallVec;
 
-use crate::{DType, Error, Result, Runtime, Scalar, Scope, Tensor, tensor::RawTensor};
+use crate::{
+    DType, Dim, Error, Result, Runtime, Scalar, Scope, Shape, Tensor, size::RawDim, tensor::RawTensor,
+};
 
 /// One piece of an output.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub(crate) enum Entry {
     Word(u64),
     /// A string.
     Text(Arc<str>),
+    /// A size, with the symbol that pads it.
+    Size(RawDim),
 }
 
 /// Collects the pieces of an output. Tensors are listed, not retained.
@@ -51,6 +55,11 @@ impl Encoder {
     /// A host value, a length or a discriminant.
     pub fn word(&mut self, word: u64) {
         self.entries.push(Entry::Word(word));
+    }
+
+    pub(crate) fn size(&mut self, dim: &Dim<'_>) {
+        self.foreign |= dim.is_padded() && dim.rt.is_some_and(|rt| rt.id() != self.runtime);
+        self.entries.push(Entry::Size(dim.raw));
     }
 
     /// A string.
@@ -99,6 +108,16 @@ impl<'s> Decoder<'s> {
                 word
             }
             other => disagree("a word", other),
+        }
+    }
+
+    fn size(&mut self) -> Dim<'s> {
+        match self.entries.get(self.next) {
+            Some(&Entry::Size(raw)) => {
+                self.next += 1;
+                Dim { raw, rt: Some(self.rt), call: self.rt.core.borrow().call_number() }
+            }
+            other => disagree("a size", other),
         }
     }
 
@@ -178,6 +197,26 @@ impl<'s, T> LiveOut<'s> for Scalar<'s, T> {
     #[inline]
     fn decode(d: &mut Decoder<'s>) -> Self {
         Self(d.tensor())
+    }
+}
+
+impl<'s> LiveOut<'s> for Dim<'s> {
+    fn encode(&self, e: &mut Encoder) {
+        e.size(self);
+    }
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        d.size()
+    }
+}
+
+impl<'s> LiveOut<'s> for Shape<'s> {
+    fn encode(&self, e: &mut Encoder) {
+        e.word(self.len() as u64);
+        self.iter().for_each(|dim| e.size(dim));
+    }
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        let rank = d.word() as usize;
+        Shape::from_dims((0..rank).map(|_| d.size()))
     }
 }
 

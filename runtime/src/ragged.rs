@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    Eager, Element, Error, Result, Scalar, Tensor,
+    Dim, Eager, Element, Error, IntoDim, Result, Scalar, Tensor,
     backend::{Op, View},
     layout::{Layout, Marks},
     ops,
@@ -32,7 +32,7 @@ impl<T> fmt::Debug for Ragged<'_, T> {
 impl<'s, T: Element> Ragged<'s, T> {
     /// Number of rows: the size of the first dimension.
     pub fn len(&self) -> usize {
-        self.values.dim(0)
+        self.values.size(0)
     }
 
     /// Whether there is no row.
@@ -40,9 +40,9 @@ impl<'s, T: Element> Ragged<'s, T> {
         self.len() == 0
     }
 
-    /// Sizes, outermost first.
+    /// Sizes, outermost first. Padding is no part of them.
     pub fn shape(&self) -> &[usize] {
-        self.values.shape()
+        self.values.sizes()
     }
 
     /// The values on the host, row-major.
@@ -55,37 +55,32 @@ impl<'s, T: Element> Ragged<'s, T> {
 
     /// `n` rows, those past the end filled with `fill`, and the number of real ones in device memory.
     ///
-    /// The tensor has a fixed size and may enter a segment.
+    /// The tensor has a fixed size and may enter a segment. `n` may be the size of a tensor, as in
+    /// `pad_to(x.dim(0), 0.0)`: it is padded to a bucket then where that is.
     ///
     /// # Errors
-    /// [`Error::Argument`] when there are more than `n` rows.
-    pub fn pad_to(&self, n: usize, fill: T) -> Result<(Tensor<'s, T>, Scalar<'s, u32>)> {
-        let len = self.len();
+    /// [`Error::Argument`] when there are more than `n` rows; [`Error::PaddedSize`] for a size computed from a padded
+    /// one.
+    pub fn pad_to(&self, n: impl IntoDim<'s>, fill: T) -> Result<(Tensor<'s, T>, Scalar<'s, u32>)> {
+        let (len, scope, n) = (self.len(), self.values.scope(), n.into_dim());
+        let (_, symbol) = scope.resolve_dim("pad_to", n)?;
+        let room = symbol.and_then(|symbol| scope.rt.core.borrow().real_size(symbol)).unwrap_or(n.raw.size);
         let count = match u32::try_from(len) {
-            Ok(count) if len <= n => count,
+            Ok(count) if len <= room => count,
             _ => {
-                let why = format!("{len} rows do not fit in {n}; pad to at least {len}");
+                let why = format!("{len} rows do not fit in {room}; pad to at least {len}");
                 return Err(Error::Argument { op: "pad_to", why });
             }
         };
-        let scope = self.values.scope();
-        let mut shape = self.values.shape().to_vec();
+        let mut shape: Vec<Dim<'s>> = self.values.sizes().iter().map(|&n| n.into()).collect();
         shape[0] = n;
-        let out = ops::full(scope, &shape, fill)?;
-        if self.values.count() > 0 {
-            shape[0] = len;
-            let front = View { layout: Layout::contiguous(&shape)?, ..out.raw.view() };
+        let out = ops::full(scope, shape, fill)?;
+        if self.values.raw.layout.count() > 0 {
+            let front = View { layout: Layout::contiguous(self.values.sizes())?, ..out.raw.view() };
             scope.launch(Op::Copy, &[self.values.view("pad_to")?], &[front])?;
         }
-        Ok((out, Scalar::from_tensor(ops::full(scope, &[], count)?)?))
+        Ok((out, Scalar::from_tensor(ops::full(scope, (), count)?)?))
     }
-}
-
-/// Refuses padding of `x` that the tensor it goes with, which has `marks`, does not have.
-fn check_like<T: Element>(name: &'static str, x: &Tensor<'_, T>, marks: Marks) -> Result<()> {
-    (0..x.rank())
-        .filter(|&axis| x.raw.marks.get(axis) != marks.get(axis))
-        .try_for_each(|axis| x.scope().refuse_padded(name, x.raw.marks, axis))
 }
 
 /// Bins that [`Eager::bincount`] makes at most.
@@ -133,8 +128,7 @@ impl<'s> Eager<'s> {
     ) -> Result<Ragged<'s, T>> {
         const NAME: &str = "masked_select";
         self.check(NAME)?;
-        let mask = ops::broadcast_to(mask, x.shape())?;
-        check_like(NAME, &mask, x.raw.marks)?;
+        let mask = ops::broadcast_as(NAME, mask, x.sizes(), x.raw.marks)?;
         let (keep, _) = self.real_part_as(NAME, &mask, x.raw.marks)?;
         let (values, _) = self.real_part(NAME, x)?;
         let picked: Vec<T> = values.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(v, _)| v).collect();
@@ -170,12 +164,12 @@ impl<'s> Eager<'s> {
     ) -> Result<Ragged<'s, T>> {
         const NAME: &str = "repeat_interleave";
         self.check(NAME)?;
-        if x.rank() == 0 || repeats.shape() != &x.shape()[..1] {
+        if x.rank() == 0 || repeats.sizes() != &x.sizes()[..1] {
             let why = "there must be one number of repeats for each row of the first: `[N]` for `[N, ..]`";
-            return Err(Error::shape(NAME, &[x.shape(), repeats.shape()], why));
+            return Err(Error::shape(NAME, &[x.sizes(), repeats.sizes()], why));
         }
         let rows = Marks::NONE.with(0, x.raw.marks.get(0));
-        check_like(NAME, repeats, rows)?;
+        ops::broadcast_as(NAME, repeats, &x.sizes()[..1], rows)?;
         let (repeats, _) = self.real_part_as(NAME, repeats, rows)?;
         let (values, real) = self.real_part(NAME, x)?;
         let mut shape = real.shape().to_vec();

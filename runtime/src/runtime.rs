@@ -21,6 +21,7 @@ use crate::{
     param::{Owned, next_id},
     retire::RetireQueue,
     scope::Switches,
+    size::RefusedSizes,
     tensor::RawTensor,
 };
 
@@ -43,6 +44,8 @@ pub struct Runtime {
     /// Scopes that say what the batch is.
     pub(crate) batches: RefCell<Batches>,
     pub(crate) hooks: Hooks,
+    /// Comparisons of padded sizes, for the segment or call that they end.
+    pub(crate) refused_sizes: RefusedSizes,
 }
 
 impl Runtime {
@@ -70,6 +73,7 @@ impl Runtime {
             switches: RefCell::default(),
             batches: RefCell::default(),
             hooks: Hooks::default(),
+            refused_sizes: RefusedSizes::default(),
         })
     }
 

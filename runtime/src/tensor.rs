@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData, ops::Deref};
 
 use crate::{
-    DType, Element, Error, Param, Result, Runtime, State,
+    DType, Dim, Element, Error, Param, Result, Runtime, Shape, State,
     backend::{Op, View},
     layout::{Layout, Marks},
 };
@@ -53,14 +53,27 @@ impl<'s, T> Tensor<'s, T> {
         raw
     }
 
-    /// Sizes, outermost first. In a bucketed function these are the padded sizes.
-    pub fn shape(&self) -> &[usize] {
+    /// Sizes, outermost first.
+    pub fn shape(&self) -> Shape<'s> {
+        Shape::new(self.rt, &self.raw.layout, self.raw.marks)
+    }
+
+    /// Size of one dimension; 1 beyond the rank. See [`Dim`] for how sizes of padded dimensions differ from numbers.
+    pub fn dim(&self, axis: usize) -> Dim<'s> {
+        match self.shape().get(axis) {
+            Some(dim) => *dim,
+            None => Dim::from(1),
+        }
+    }
+
+    /// Sizes in the call: padded where a bucket pads them.
+    pub(crate) fn sizes(&self) -> &[usize] {
         self.raw.layout.shape()
     }
 
-    /// Size of one dimension; 1 beyond the rank.
-    pub fn dim(&self, axis: usize) -> usize {
-        self.shape().get(axis).copied().unwrap_or(1)
+    /// Size of one dimension in the call.
+    pub(crate) fn size(&self, axis: usize) -> usize {
+        self.sizes().get(axis).copied().unwrap_or(1)
     }
 
     /// Number of dimensions.
@@ -68,9 +81,10 @@ impl<'s, T> Tensor<'s, T> {
         self.raw.layout.rank()
     }
 
-    /// Number of elements.
-    pub fn count(&self) -> usize {
-        self.raw.layout.count()
+    /// Number of elements. Like a size, it is not a number where a bucket pads a dimension.
+    pub fn count(&self) -> Dim<'s> {
+        let one = Dim { rt: Some(self.rt), ..Dim::from(1) };
+        self.shape().into_iter().fold(one, |count, dim| count * dim)
     }
 
     /// Element type.
@@ -144,7 +158,7 @@ impl<'s, T> Scalar<'s, T> {
     /// [`Error::Shape`] for any other rank.
     pub fn from_tensor(tensor: Tensor<'s, T>) -> Result<Self> {
         if tensor.rank() != 0 {
-            return Err(Error::shape("Scalar::from_tensor", &[tensor.shape()], "a scalar has rank 0"));
+            return Err(Error::shape("Scalar::from_tensor", &[tensor.sizes()], "a scalar has rank 0"));
         }
         Ok(Self(tensor))
     }

@@ -88,12 +88,12 @@ fn layer(h: &Tensor<f32>, lengths: &Tensor<u32>, layer: &Layer) -> Result<Tensor
     let (b, t, d) = (h.dim(0), h.dim(1), h.dim(2));
     let head = d / layer.heads;
     let heads = |weight: &Param<f32>, bias: &Param<f32>| {
-        ops::reshape(&ops::linear_bias(h, weight, bias)?, &[b, t, layer.heads, head])
+        ops::reshape(&ops::linear_bias(h, weight, bias)?, (b, t, layer.heads, head))
     };
     let q = heads(&layer.q, &layer.q_bias)?;
     let k = heads(&layer.k, &layer.k_bias)?;
     let v = heads(&layer.v, &layer.v_bias)?;
-    let scale = (head as f32).sqrt().recip();
+    let scale = (head.get()? as f32).sqrt().recip();
     let a = ops::attention(&q, &k, &v, AttentionMask::Lengths(lengths), scale)?;
     let a = ops::linear_bias(&ops::reshape(&a, &[b, t, d])?, &layer.o, &layer.o_bias)?;
     let h = ops::layer_norm(&ops::add(h, &a)?, &layer.attended_scale, &layer.attended_shift, layer.eps)?;

@@ -109,7 +109,7 @@ fn project(h: &Tensor<f32>, positions: &Tensor<u32>, layer: &Layer) -> Result<[T
     let x = ops::rms_norm(h, &layer.attn_norm, layer.eps)?;
     let heads = |weight: &Param<f32>| {
         let y = ops::linear(&x, weight)?;
-        ops::reshape(&y, &[y.dim(0), y.dim(1) / layer.head_dim, layer.head_dim])
+        ops::reshape(&y, (y.dim(0), y.dim(1) / layer.head_dim, layer.head_dim))
     };
     let q = ops::rope(&heads(&layer.q)?, positions, rope(layer))?;
     Ok([q, heads(&layer.k)?, heads(&layer.v)?])
@@ -127,9 +127,9 @@ fn attend(
     let [q, k, v] = qkv;
     ops::rope_scatter(&cache.keys, positions, k, positions, rope(layer))?;
     ops::scatter_rows(&cache.values, positions, v)?;
-    let scale = (q.dim(2) as f32).sqrt().recip();
+    let scale = (q.dim(2).get()? as f32).sqrt().recip();
     let a = ops::attention(q, &cache.keys, &cache.values, AttentionMask::Positions(positions), scale)?;
-    ops::reshape(&a, &[q.dim(0), q.dim(1) * q.dim(2)])
+    ops::reshape(&a, (q.dim(0), q.dim(1) * q.dim(2)))
 }
 
 /// The rest of a layer: adds what attention found to `h`, then the feed-forward part.

@@ -46,19 +46,19 @@ fn layer(h: &Tensor<bf16>, positions: &Tensor<u32>, rows: &Tensor<u32>, l: &Laye
     let b = h.dim(0);
     let qkv = ops::linear(&ops::rms_norm(h, &l.norm, 1e-5)?, &l.qkv)?;
     let part = |from: usize, heads: usize| {
-        ops::reshape(&ops::narrow(&qkv, 1, from * HEAD, heads * HEAD)?, &[b, 1, heads, HEAD])
+        ops::reshape(&ops::narrow(&qkv, 1, from * HEAD, heads * HEAD)?, (b, 1, heads, HEAD))
     };
     let rope = RopeConfig { theta: 500_000.0, style: RopeStyle::HalfSplit, dim: None };
     let q = ops::rope(&part(0, HEADS)?, positions, rope)?;
     let k = ops::rope(&part(HEADS, KV_HEADS)?, positions, rope)?;
     let v = part(HEADS + KV_HEADS, KV_HEADS)?;
-    let flat = |t: &Tensor<bf16>| ops::reshape(t, &[b, KV_HEADS, HEAD]);
+    let flat = |t: &Tensor<bf16>| ops::reshape(t, (b, KV_HEADS, HEAD));
     ops::scatter_rows(&l.keys, rows, &flat(&k)?)?;
     ops::scatter_rows(&l.values, rows, &flat(&v)?)?;
     let keys = ops::cache_view(&l.keys).reshape(&[MOST, CONTEXT, KV_HEADS, HEAD])?.narrow(0, 0, b)?;
     let values = ops::cache_view(&l.values).reshape(&[MOST, CONTEXT, KV_HEADS, HEAD])?.narrow(0, 0, b)?;
     let a = ops::attention(&q, &keys, &values, AttentionMask::Positions(positions), 0.125)?;
-    let h = ops::add(h, &ops::linear(&ops::reshape(&a, &[b, HEADS * HEAD])?, &l.out)?)?;
+    let h = ops::add(h, &ops::linear(&ops::reshape(&a, (b, HEADS * HEAD))?, &l.out)?)?;
     let gu = ops::linear(&ops::rms_norm(&h, &l.ffn_norm, 1e-5)?, &l.gate_up)?;
     let inner = ops::silu_mul(&ops::narrow(&gu, 1, 0, FFN)?, &ops::narrow(&gu, 1, FFN, FFN)?)?;
     ops::add(&h, &ops::linear(&inner, &l.down)?)

@@ -169,6 +169,7 @@ impl Core {
                 }
                 (Entry::Word(a), Entry::Word(b)) if a == b => {}
                 (Entry::Text(a), Entry::Text(b)) if a == b => {}
+                (Entry::Size(a), Entry::Size(b)) if a == b => {}
                 _ => {
                     return Err(Error::AuditMismatch {
                         segment: site.to_string(),

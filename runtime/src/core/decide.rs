@@ -155,6 +155,7 @@ impl Core {
                 }
                 Stored::Word(w) => Entry::Word(*w),
                 Stored::Text(t) => Entry::Text(t.clone()),
+                Stored::Size(dim) => Entry::Size(*dim),
             });
         }
         for (entry, output) in adopted {

@@ -11,6 +11,7 @@ use crate::{
     output::Entry,
     plan::Site,
     pool::rounded,
+    size::{DimKind, RawDim},
     tensor::RawTensor,
 };
 
@@ -28,6 +29,7 @@ impl Core {
         };
         let changed = outputs.iter().any(|e| match e {
             Entry::Tensor(raw) => raw.marks.any() || moves(self, raw),
+            Entry::Size(dim) => dim.kind != DimKind::Number,
             _ => false,
         });
         if !changed {
@@ -39,8 +41,10 @@ impl Core {
             (Home::Results, (!warm).then_some(CopySlot::Result))
         })?;
         for entry in &mut entries {
-            if let Entry::Tensor(raw) = entry {
-                *raw = self.unpadded(*raw);
+            match entry {
+                Entry::Tensor(raw) => *raw = self.unpadded(*raw),
+                Entry::Size(dim) => *dim = self.unpadded_size(*dim),
+                _ => {}
             }
         }
         Ok(Some(entries))
@@ -148,15 +152,29 @@ impl Core {
         Ok(copy)
     }
 
+    /// A layout without its padding.
+    pub(crate) fn real_layout(&self, layout: Layout, marks: Marks) -> Layout {
+        (0..layout.rank()).fold(layout, |real, axis| {
+            match marks.get(axis).and_then(|symbol| self.real_size(symbol)) {
+                Some(size) => real.with_dim(axis, size.min(layout.shape()[axis])),
+                None => real,
+            }
+        })
+    }
+
+    /// A size without its padding. One that was computed from such a size stays what it is: no number.
+    pub(crate) fn unpadded_size(&self, dim: RawDim) -> RawDim {
+        match dim.kind {
+            DimKind::Padded(symbol) => RawDim::number(self.real_size(symbol).unwrap_or(dim.size)),
+            _ => dim,
+        }
+    }
+
     /// The tensor without its padding: padded dimensions are narrowed to their real size.
     pub(crate) fn unpadded(&self, mut raw: RawTensor) -> RawTensor {
-        for axis in 0..raw.layout.rank() {
-            if let Some(symbol) = raw.marks.get(axis)
-                && let Some(s) = self.frame.as_ref().and_then(|f| f.symbols.get(usize::from(symbol)))
-            {
-                raw.layout = raw.layout.with_dim(axis, s.real.min(raw.layout.shape()[axis]));
-                raw.marks = raw.marks.with(axis, None);
-            }
+        if self.frame.is_some() {
+            raw.layout = self.real_layout(raw.layout, raw.marks);
+            raw.marks = Marks::NONE;
         }
         raw
     }

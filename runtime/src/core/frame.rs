@@ -20,7 +20,8 @@ pub(crate) struct Symbol {
     pub(crate) real: usize,
     /// Size in the call; larger when padded.
     pub(crate) padded: usize,
-    /// Whether the symbol has buckets, and so is marked as padded even when it fits exactly.
+    /// Whether the symbol has buckets. Its dimensions are marked as padded then in every mode, also where the size
+    /// fits exactly, so that modes and sizes agree on what is refused.
     pub(crate) bucketed: bool,
     /// Whether the builder asks for this size, by buckets or by a list.
     pub(crate) asked: bool,
@@ -62,6 +63,21 @@ impl FrameState {
 }
 
 impl Core {
+    /// Tells sizes of one call from those of another.
+    pub(crate) fn call_number(&self) -> u32 {
+        self.calls
+    }
+
+    /// A tensor of the caller's enters the call as it is: its padding, of no elements, is that of this call.
+    pub(crate) fn belongs_to_call(&mut self, slot: u32) {
+        self.slots[slot as usize].call = self.calls;
+    }
+
+    /// The real size of dimensions padded by `symbol`.
+    pub(crate) fn real_size(&self, symbol: u8) -> Option<usize> {
+        Some(self.frame.as_ref()?.symbols.get(usize::from(symbol))?.real)
+    }
+
     pub(crate) fn symbol_name(&self, symbol: u8) -> String {
         self.frame
             .as_ref()

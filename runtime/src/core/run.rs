@@ -471,6 +471,7 @@ impl Core {
             stored.push(match entry {
                 Entry::Word(w) => Stored::Word(*w),
                 Entry::Text(t) => Stored::Text(t.clone()),
+                Entry::Size(dim) => Stored::Size(*dim),
                 Entry::Tensor(raw) => self.store_tensor(run, key, raw, &mut blocks)?,
             });
         }

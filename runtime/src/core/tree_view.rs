@@ -175,6 +175,7 @@ impl Core {
             Stored::Owned(_, raw) => tensor(OutputPlace::Owned, raw),
             Stored::Word(word) => host(word.to_string()),
             Stored::Text(text) => host(format!("{text:?}")),
+            Stored::Size(dim) => host(dim.size.to_string()),
         }
     }
 }

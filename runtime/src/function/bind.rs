@@ -8,6 +8,7 @@ use crate::{
     event::CopySlot,
     inputs::{Dim, DimsSpec, Given},
     layout::{Layout, Marks},
+    tensor::RawTensor,
 };
 
 impl Frame<'_> {
@@ -20,6 +21,7 @@ impl Frame<'_> {
         block: &[u8],
     ) -> Result<()> {
         let rt = self.rt;
+        let graphs = rt.core.borrow().graphs();
         let mut host = HostBlock::default();
         let mut put = |addr: u64, bytes: &[u8], padded: usize| {
             let at = host.bytes.len();
@@ -77,7 +79,7 @@ impl Frame<'_> {
                 }
                 Given::Device(raw) => {
                     let (padded, marks) = padded_shape(raw.layout.shape());
-                    if marks.any() {
+                    if marks.any() && graphs {
                         let layout = Layout::contiguous(&padded)?;
                         let size = (layout.count() * spec.dtype.size()) as u64;
                         let owned = function.static_memory(rt, i, size)?;
@@ -85,8 +87,12 @@ impl Frame<'_> {
                         pads.push((raw.view(), input.view()));
                         Some(input)
                     } else {
-                        rt.retain(raw.slot, raw.epoch);
-                        Some(*raw)
+                        let mut core = rt.core.borrow_mut();
+                        core.retain(raw.slot, raw.epoch);
+                        if marks.any() {
+                            core.belongs_to_call(raw.slot);
+                        }
+                        Some(RawTensor { marks, ..*raw })
                     }
                 }
             };
@@ -104,10 +110,10 @@ impl Frame<'_> {
 }
 
 /// Host rows spread out to a larger inner shape, zeros between.
-fn pad_rows(bytes: &[u8], element: usize, shape: &[usize], padded: &[usize]) -> Vec<u8> {
+pub(crate) fn pad_rows(bytes: &[u8], element: usize, shape: &[usize], padded: &[usize]) -> Vec<u8> {
     let mut out = vec![0; padded.iter().product::<usize>() * element];
     let row = shape[shape.len() - 1] * element;
-    if row == 0 {
+    if row == 0 || out.is_empty() {
         return out;
     }
     let layout = Layout::contiguous(padded).unwrap_or_else(|_| unreachable!("checked by the caller"));

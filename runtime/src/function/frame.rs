@@ -49,16 +49,14 @@ impl<'s> Frame<'s> {
             let (real, input) = size.unwrap_or((0, ""));
             let symbol = function.spec.symbols[index];
             let mut padded = real;
-            let mut bucketed = false;
+            let bucketed = function.schedules[index].is_some();
             if let (Some(schedule), true) = (&function.schedules[index], chosen.mode != Mode::None) {
                 if real == 0 {
                     return Err(function.empty(index, input));
                 }
                 let of_batch = key_of_batch.and_then(|key| function.padded_by(&key, index));
                 match of_batch.or_else(|| schedule.round_up(real)) {
-                    // A bucket of 1 is never padded, and a mark on a dimension of size 1 could not be
-                    // told from its neighbours by `reshape`.
-                    Some(size) => (padded, bucketed) = (size, size > 1),
+                    Some(size) => padded = size,
                     None => {
                         let largest = schedule.largest();
                         let reason = FallbackReason::OverLargestBucket { symbol, size: real, largest };
@@ -79,7 +77,7 @@ impl<'s> Frame<'s> {
         if mode == Mode::None {
             // A fallback found at a later symbol takes the padding of the earlier ones back.
             for s in &mut symbols {
-                (s.padded, s.bucketed) = (s.real, false);
+                s.padded = s.real;
             }
         }
         let mut frame = Self {
@@ -167,10 +165,15 @@ impl<'s> Frame<'s> {
     {
         let rt = self.rt;
         let cx = Driver { rt };
+        rt.refused_sizes.clear();
         let full_key = self.full_key.take();
         rt.graphs.set(rt.core.borrow().graphs());
         let out = match full_key {
-            None => driver(cx)?,
+            None => {
+                let out = driver(cx);
+                rt.refused_sizes.take()?;
+                out?
+            }
             Some(key) => {
                 let site = self.plan.items.first().map_or(&NO_SITE, PlanItem::site);
                 let mut driver = Some(driver);

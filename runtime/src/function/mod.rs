@@ -27,6 +27,7 @@ mod options;
 mod statics;
 mod synthetic;
 
+pub(crate) use bind::pad_rows;
 pub use capture_all::CaptureProgress;
 pub use frame::Frame;
 use listed::Listed;

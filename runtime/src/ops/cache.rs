@@ -1,8 +1,11 @@
 //! Parts of state, as operands.
 
-use super::shape::{check_permutation, narrowed, viewed};
+use super::{
+    check_axis, refuse,
+    shape::{check_permutation, narrowed, narrowed_marks, permuted_marks, same_padding, viewed},
+};
 use crate::{
-    AsOperand, Element, Error, Result, Scope, State,
+    AsOperand, Dim, Element, Error, IntoDim, IntoShape, Result, Scope, Shape, State,
     backend::View,
     layout::{Layout, Marks},
     tensor::{Operand, sealed},
@@ -16,55 +19,121 @@ pub struct CacheView<'a, T> {
     state: &'a State<T>,
     layout: Layout,
     offset: usize,
+    padding: Option<Padding<'a>>,
+}
+
+/// Dimensions that were narrowed to the sizes of padded ones.
+#[derive(Clone, Copy)]
+struct Padding<'a> {
+    scope: Scope<'a>,
+    /// The call to which the symbols belong.
+    call: u32,
+    marks: Marks,
 }
 
 /// All of `state`, as an operand that can be narrowed and reshaped without a copy.
 ///
 /// ```ignore
 /// // One layer of a cache of [layers, rows, heads, size], as [rows, heads, size]:
-/// let keys = ops::cache_view(&kv.keys).narrow(0, layer, 1)?.reshape(&[rows, heads, size])?;
+/// let keys = ops::cache_view(&kv.keys).narrow(0, layer, 1)?.reshape([rows, heads, size])?;
 /// let out = ops::attention(&q, &keys, &values, AttentionMask::Positions(&positions), scale)?;
 /// ```
 pub fn cache_view<T: Element>(state: &State<T>) -> CacheView<'_, T> {
-    CacheView { state, layout: state.layout, offset: 0 }
+    CacheView { state, layout: state.layout, offset: 0, padding: None }
 }
 
-impl<T: Element> CacheView<'_, T> {
+impl<'a, T: Element> CacheView<'a, T> {
     /// Sizes, outermost first.
-    pub fn shape(&self) -> &[usize] {
-        self.layout.shape()
+    pub fn shape(&self) -> Shape<'a> {
+        match self.padding {
+            Some(padding) => Shape::new(padding.scope.rt, &self.layout, padding.marks),
+            None => Shape::from_dims(self.layout.shape().iter().map(|&n| Dim::from(n))),
+        }
     }
 
-    /// Elements `start .. start + len` along `axis`.
+    fn marks(&self) -> Marks {
+        self.padding.map_or(Marks::NONE, |padding| padding.marks)
+    }
+
+    /// A size, with the symbol that pads it and where that is known.
+    fn resolve(&self, dim: Dim<'a>) -> Result<(usize, Option<u8>, Option<Scope<'a>>)> {
+        let scope = self.padding.map(|padding| padding.scope).or(dim.rt.map(|rt| Scope { rt }));
+        match scope {
+            Some(scope) => scope.resolve_dim("cache_view", dim).map(|(n, symbol)| (n, symbol, Some(scope))),
+            None => dim.get().map(|n| (n, None, None)),
+        }
+    }
+
+    fn with(self, layout: Layout, marks: Marks, scope: Option<Scope<'a>>) -> Self {
+        let padding = scope.filter(|_| marks.any()).map(|scope| {
+            let call = scope.rt.core.borrow().call_number();
+            Padding { scope, call, marks }
+        });
+        Self { layout, padding, ..self }
+    }
+
+    /// Elements `start .. start + len` along `axis`. `len` may be the size of a padded dimension: the view is padded
+    /// there, as after [`ops::narrow`](super::narrow).
     ///
     /// # Errors
-    /// [`Error::Axis`]; [`Error::Shape`] when the range is not inside the axis.
-    pub fn narrow(self, axis: usize, start: usize, len: usize) -> Result<Self> {
-        let layout = narrowed("cache_view", &self.layout, axis, start, len)?;
+    /// [`Error::Axis`]; [`Error::Shape`] when the range is not inside the axis; [`Error::PaddedSize`],
+    /// [`Error::PaddedMix`] as for [`ops::narrow`](super::narrow).
+    pub fn narrow(self, axis: usize, start: impl IntoDim<'a>, len: impl IntoDim<'a>) -> Result<Self> {
+        const NAME: &str = "cache_view";
+        check_axis(NAME, axis, self.layout.rank())?;
+        let start = match self.resolve(start.into_dim())? {
+            (start, None, _) => start,
+            (_, Some(symbol), scope) => {
+                let symbol = scope.map(|scope| scope.rt.symbol_name(symbol)).unwrap_or_default();
+                return Err(Error::PaddedSize { op: NAME, symbol, at: None });
+            }
+        };
+        let (len, symbol, scope) = self.resolve(len.into_dim())?;
+        let marks = match scope {
+            Some(scope) => narrowed_marks(NAME, scope, self.marks(), axis, start, (len, symbol))?,
+            None => Marks::NONE,
+        };
+        let layout = narrowed(NAME, &self.layout, axis, start, len)?;
         let moved = if layout.count() == 0 { 0 } else { start * layout.strides()[axis] };
-        Ok(Self { layout, offset: self.offset + moved, ..self })
+        Ok(Self { offset: self.offset + moved, ..self.with(layout, marks, scope) })
     }
 
     /// The same elements, in row-major order, as `shape`.
     ///
     /// # Errors
     /// [`Error::Shape`] when the number of elements differs, or when only a copy could have that
-    /// shape; [`Error::Rank`].
-    pub fn reshape(self, shape: &[usize]) -> Result<Self> {
+    /// shape; [`Error::Rank`]; [`Error::PaddedMix`] as for [`ops::reshape`](super::reshape).
+    pub fn reshape(self, shape: impl IntoShape<'a>) -> Result<Self> {
+        let (mut sizes, mut marks) = (super::Shape::new(), Marks::NONE);
+        let mut scope = self.padding.map(|padding| padding.scope);
+        for (axis, dim) in shape.into_sizes().into_iter().enumerate() {
+            let (n, symbol, of) = self.resolve(dim)?;
+            sizes.push(n);
+            if symbol.is_some() {
+                marks = marks.with(axis, symbol);
+                scope = scope.or(of);
+            }
+        }
+        let shape = &sizes[..];
         let target = Layout::contiguous(shape)?;
+        if let (Some(scope), Err((marks, axis))) =
+            (scope, same_padding((self.layout.shape(), self.marks()), (shape, marks)))
+        {
+            refuse("cache_view", scope, marks, [axis])?;
+        }
         if target.count() != self.layout.count() {
             let why = format!(
                 "the first has {} elements, the second {}; they must be equal",
                 self.layout.count(),
                 target.count()
             );
-            return Err(Error::shape("cache_view", &[self.shape(), shape], why));
+            return Err(Error::shape("cache_view", &[self.layout.shape(), shape], why));
         }
         let Some(layout) = viewed(&self.layout, shape) else {
             let why = "that merges dimensions with gaps between them; reshape before narrowing or permuting";
-            return Err(Error::shape("cache_view", &[self.shape(), shape], why));
+            return Err(Error::shape("cache_view", &[self.layout.shape(), shape], why));
         };
-        Ok(Self { layout, ..self })
+        Ok(self.with(layout, marks, scope))
     }
 
     /// Reorders all axes: dimension `i` of the result is dimension `axes[i]`.
@@ -73,7 +142,8 @@ impl<T: Element> CacheView<'_, T> {
     /// [`Error::Axis`]; [`Error::Argument`] when `axes` does not name every axis once.
     pub fn permute(self, axes: &[usize]) -> Result<Self> {
         check_permutation("cache_view", axes, self.layout.rank())?;
-        Ok(Self { layout: self.layout.permuted(axes), ..self })
+        let marks = permuted_marks(self.marks(), axes);
+        Ok(self.with(self.layout.permuted(axes), marks, self.padding.map(|padding| padding.scope)))
     }
 }
 
@@ -95,7 +165,15 @@ impl<T> sealed::Sealed for CacheView<'_, T> {}
 impl<'s, T: Element> AsOperand<'s, T> for CacheView<'_, T> {
     fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
         let whole = self.state.operand(op, scope)?.view;
+        if let Some(padding) = self.padding {
+            if !std::ptr::eq(padding.scope.rt, scope.rt) {
+                return Err(Error::DifferentRuntimes { op });
+            }
+            if padding.call != scope.rt.core.borrow().call_number() {
+                return Err(Error::NeverComputed { op });
+            }
+        }
         let addr = whole.addr + (self.offset * T::DTYPE.size()) as u64;
-        Ok(Operand { view: View { addr, layout: self.layout, ..whole }, marks: Marks::NONE })
+        Ok(Operand { view: View { addr, layout: self.layout, ..whole }, marks: self.marks() })
     }
 }

@@ -15,5 +15,5 @@ pub fn cast<'s, T: Element, U: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, 
     if T::DTYPE == U::DTYPE {
         return Ok(Tensor::from_raw(x.rt, x.clone().into_raw()));
     }
-    compute(x.scope(), Op::Cast, &[x.view("cast")?], x.shape(), x.raw.marks)
+    compute(x.scope(), Op::Cast, &[x.view("cast")?], x.sizes(), x.raw.marks)
 }

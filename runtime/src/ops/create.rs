@@ -1,21 +1,89 @@
 //! Tensors made from host values that are fixed when a segment is recorded.
 
-use super::compute;
-use crate::{Element, Error, Number, Result, Scope, Tensor, backend::Op, layout::Marks};
+use super::{check_axis, compute};
+use crate::{
+    Element, Error, IntoDim, IntoShape, Number, Result, Scalar, Scope, Tensor, backend::Op, layout::Marks,
+};
 
 /// A tensor of `shape` whose every element is `value`.
 ///
+/// `(x.dim(0), 4)` is a shape, too: the tensor is padded where `x` is.
+///
+/// ```
+/// use graphable::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 3], &[0.0f32; 6])?;
+/// let ones = ops::full(x.scope(), (x.dim(0), 4), 1.0f32)?;
+/// assert_eq!(ones.shape(), [2, 4]);
+/// let scalar = ops::full(x.scope(), (), 1.0f32)?;
+/// assert_eq!(scalar.rank(), 0);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
-/// [`Error::Rank`], [`Error::TooLarge`].
-pub fn full<'s, T: Element>(scope: Scope<'s>, shape: &[usize], value: T) -> Result<Tensor<'s, T>> {
-    compute(scope, Op::Fill(value.to_f64()), &[], shape, Marks::NONE)
+/// [`Error::Rank`], [`Error::TooLarge`]; [`Error::PaddedSize`] for a size computed from a padded one.
+pub fn full<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>, value: T) -> Result<Tensor<'s, T>> {
+    let given = scope.resolve("full", shape.into_sizes())?;
+    compute(scope, Op::Fill(value.to_f64()), &[], &given.sizes, given.marks)
+}
+
+/// The size of `axis` as a scalar on the device: the real one where a bucket pads it, whose value a recording reads
+/// anew at each replay.
+///
+/// ```
+/// use graphable::prelude::*;
+///
+/// /// Each element divided by the number of rows.
+/// fn per_row<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+///     let rows = ops::cast::<_, f32>(&ops::size(x, 0)?)?;
+///     ops::div(x, &rows)
+/// }
+///
+/// /// The last row, as `[1, D]`.
+/// fn last<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+///     let one = ops::full(x.scope(), (), 1u32)?;
+///     let last = ops::sub(&ops::size(x, 0)?, &one)?;
+///     ops::gather(x, 0, &ops::reshape(&last, [1])?)
+/// }
+///
+/// # fn main() -> Result<()> {
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+/// assert_eq!(step.read(&per_row(&x)?)?, [0.5, 1.0, 1.5, 2.0]);
+/// assert_eq!(step.read(&last(&x)?)?, [3.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Axis`]; [`Error::TooLarge`] for a size above `u32`.
+pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Scalar<'s, u32>> {
+    const NAME: &str = "size";
+    check_axis(NAME, axis, x.rank())?;
+    x.view(NAME)?;
+    let scope = x.scope();
+    let count = x.raw.marks.get(axis).and_then(|symbol| scope.real_count(symbol));
+    let size = match count {
+        Some(count) => compute(scope, Op::Copy, &[count], &[], Marks::NONE)?,
+        None => {
+            let size =
+                u32::try_from(x.size(axis)).map_err(|_| Error::TooLarge { shape: x.sizes().to_vec() })?;
+            full(scope, (), size)?
+        }
+    };
+    Scalar::from_tensor(size)
 }
 
 /// A tensor of zeros (`false`) of `shape`.
 ///
 /// # Errors
 /// As [`full`].
-pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: &[usize]) -> Result<Tensor<'s, T>> {
+pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>) -> Result<Tensor<'s, T>> {
     full(scope, shape, T::from_f64(0.0))
 }
 
@@ -24,7 +92,7 @@ pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: &[usize]) -> Result<Tensor
 /// # Errors
 /// Only those of every operation (see [`ops`](crate::ops)).
 pub fn full_like<'s, T: Element>(x: &Tensor<'s, T>, value: T) -> Result<Tensor<'s, T>> {
-    compute(x.scope(), Op::Fill(value.to_f64()), &[], x.shape(), x.raw.marks)
+    compute(x.scope(), Op::Fill(value.to_f64()), &[], x.sizes(), x.raw.marks)
 }
 
 /// Zeros (`false`) with the shape and padding marks of `x`.
@@ -46,9 +114,11 @@ pub fn ones_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 /// `0, 1, .., n - 1`, of shape `[n]`. Element types that cannot hold a number round or saturate, as in
 /// [`arange_step`].
 ///
+/// `n` may be the size of a tensor, as in `arange(x.scope(), x.dim(0))`: the result is padded where that is.
+///
 /// # Errors
-/// Only those of every operation (see [`ops`](crate::ops)).
-pub fn arange<'s, T: Number>(scope: Scope<'s>, n: usize) -> Result<Tensor<'s, T>> {
+/// [`Error::PaddedSize`] for a size computed from a padded one.
+pub fn arange<'s, T: Number>(scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Tensor<'s, T>> {
     arange_step(scope, n, 0.0, 1.0)
 }
 
@@ -56,10 +126,10 @@ pub fn arange<'s, T: Number>(scope: Scope<'s>, n: usize) -> Result<Tensor<'s, T>
 /// to the nearest of a float type, truncated and saturated to integers, as [`cast`](super::cast) does.
 ///
 /// # Errors
-/// [`Error::Argument`] when `start` or `step` is not finite.
+/// [`Error::Argument`] when `start` or `step` is not finite; [`Error::PaddedSize`] as for [`arange`].
 pub fn arange_step<'s, T: Number>(
     scope: Scope<'s>,
-    n: usize,
+    n: impl IntoDim<'s>,
     start: f64,
     step: f64,
 ) -> Result<Tensor<'s, T>> {
@@ -67,5 +137,6 @@ pub fn arange_step<'s, T: Number>(
         let why = format!("start {start}, step {step}; both must be finite");
         return Err(Error::Argument { op: "arange", why });
     }
-    compute(scope, Op::Arange { start, step }, &[], &[n], Marks::NONE)
+    let (n, symbol) = scope.resolve_dim("arange", n.into_dim())?;
+    compute(scope, Op::Arange { start, step }, &[], &[n], Marks::NONE.with(0, symbol))
 }

@@ -22,7 +22,7 @@ fn binary<'s, T: Number>(
 fn unary<'s, T: Number>(kind: Unary, x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     let op = Op::Unary(kind);
     let view = x.view(op.name())?;
-    compute(x.scope(), op, &[view], x.shape(), x.raw.marks)
+    compute(x.scope(), op, &[view], x.sizes(), x.raw.marks)
 }
 
 macro_rules! binary {

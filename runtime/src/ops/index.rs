@@ -25,10 +25,10 @@ pub fn embedding<'s, T: Element>(
     let scope = ids.scope();
     let table = table.operand(NAME, scope)?;
     let &[_, d] = table.view.layout.shape() else {
-        let shapes = [ids.shape(), table.view.layout.shape()];
+        let shapes = [ids.sizes(), table.view.layout.shape()];
         return Err(Error::shape(NAME, &shapes, "the table must be `[V, D]`, one row for each id"));
     };
-    let mut shape: Vec<usize> = ids.shape().to_vec();
+    let mut shape: Vec<usize> = ids.sizes().to_vec();
     shape.push(d);
     Layout::contiguous(&shape)?;
     let marks = ids.raw.marks.with(ids.rank(), table.marks.get(1));
@@ -55,10 +55,10 @@ pub fn gather<'s, T: Element>(
     check_axis(NAME, axis, x.rank())?;
     let index = index.operand(NAME, scope)?;
     let &[n] = index.view.layout.shape() else {
-        let shapes = [x.shape(), index.view.layout.shape()];
+        let shapes = [x.sizes(), index.view.layout.shape()];
         return Err(Error::shape(NAME, &shapes, "the index must have one dimension, `[N]`"));
     };
-    let mut shape: Shape = x.shape().into();
+    let mut shape: Shape = x.sizes().into();
     shape[axis] = n;
     let marks = x.raw.marks.with(axis, index.marks.get(0));
     compute(scope, Op::Gather { axis }, &[x.view(NAME)?, index.view], &shape, marks)
@@ -113,8 +113,8 @@ impl Rows {
         let scope = index.scope();
         let (target, src) = (state.operand(name, scope)?.view, src.operand(name, scope)?);
         let (all, given) = (target.layout, src.view.layout);
-        let wrong = |why: &str| Err(Error::shape(name, &[all.shape(), index.shape(), given.shape()], why));
-        let (&[n], Some((&rows_given, row))) = (index.shape(), given.shape().split_first()) else {
+        let wrong = |why: &str| Err(Error::shape(name, &[all.shape(), index.sizes(), given.shape()], why));
+        let (&[n], Some((&rows_given, row))) = (index.sizes(), given.shape().split_first()) else {
             return wrong("the index must be `[N]` and the source `[N, row..]`");
         };
         if rows_given != n {
@@ -148,10 +148,10 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
     const NAME: &str = "store";
     let scope = src.scope();
     let target = state.operand(NAME, scope)?.view;
-    if state.shape() != src.shape() {
+    if state.shape() != src.sizes() {
         return Err(Error::shape(
             NAME,
-            &[state.shape(), src.shape()],
+            &[state.shape(), src.sizes()],
             "state and source must have one shape",
         ));
     }

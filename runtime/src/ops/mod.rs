@@ -14,10 +14,16 @@
 //! **Broadcasting** aligns shapes at their last dimensions; a missing dimension, or one of size 1, is
 //! repeated. Any other difference is [`Error::Shape`].
 //!
+//! **Shapes** are tuples, arrays or slices of sizes: numbers, or those of tensors (`(x.dim(0), 4)`, `&[2, 3]`,
+//! `x.shape()`; `()` for a scalar). Where a number would do, too, `x.dim(axis)` does.
+//!
 //! **Padding.** In a bucketed function a dimension remembers that it is padded. Operations that treat
 //! its elements one by one keep the mark; operations that would mix padding into real values return
-//! [`Error::PaddedMix`]. Each function says what it does. Where two operands meet in one dimension,
-//! an unmarked and a marked one give a marked one; two different symbols are an error.
+//! [`Error::PaddedMix`]. Each function says what it does. Where operands meet in one dimension, all of them
+//! are padded by one symbol, or are repeated there; a dimension of a fixed size does not meet a padded one,
+//! also if it is as large as the bucket. Sizes of padded dimensions are no numbers ([`Dim`](crate::Dim)): a tensor
+//! that is made with one is padded alike, [`size`] gives the real one on the device, and other uses are
+//! [`Error::PaddedSize`].
 //!
 //! **Empty tensors** are accepted everywhere, except where the result has no value (the maximum or the
 //! mean of an empty axis).
@@ -40,7 +46,7 @@ pub use attention::{AttentionMask, attention};
 pub use cache::{CacheView, cache_view};
 pub use cast::cast;
 pub use compare::{eq, ge, gt, le, lt, ne, where_};
-pub use create::{arange, arange_step, full, full_like, ones_like, zeros, zeros_like};
+pub use create::{arange, arange_step, full, full_like, ones_like, size, zeros, zeros_like};
 pub use elementwise::{
     add, div, exp, gelu, gelu_tanh, log, mul, neg, relu, rsqrt, scale, silu, silu_mul, sqrt, sub, tanh,
 };
@@ -49,6 +55,7 @@ pub use matmul::{linear, linear_bias, matmul, matmul_nt};
 pub use norm::{add_rms_norm, l2_normalize, layer_norm, log_softmax, rms_norm, softmax};
 pub use reduce::{argmax, masked_mean, max, mean, sum};
 pub use rope::{RopeConfig, rope, rope_scatter};
+pub(crate) use shape::broadcast_as;
 pub use shape::{
     broadcast_to, concat, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose,
     unsqueeze,
@@ -98,15 +105,12 @@ fn launch(scope: Scope<'_>, op: Op, inputs: &[View], outputs: &[View]) -> Result
 
 /// The mark of a dimension in which two operands meet.
 ///
-/// Two symbols in one dimension would pair the padding of one with real rows of the other.
+/// Two symbols, or one and a fixed size, would pair padding of one operand with real rows of the other.
 fn meet(op: &'static str, scope: Scope<'_>, axis: usize, a: Option<u8>, b: Option<u8>) -> Result<Option<u8>> {
-    match (a, b) {
-        (Some(x), Some(y)) if x != y => {
-            scope.refuse_padded(op, Marks::NONE.with(axis, a), axis)?;
-            Ok(a)
-        }
-        _ => Ok(a.or(b)),
+    if a != b {
+        scope.refuse_padded(op, Marks::NONE.with(axis, a.or(b)), axis)?;
     }
+    Ok(a)
 }
 
 /// Refuses padding in any of `axes`.
@@ -133,6 +137,11 @@ fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]) -> Result
                 Some((dims[own], operand.marks.get(own)))
             })
         };
+        // First of all, so that what is refused does not depend on how large the bucket is. A dimension of size 1
+        // without padding is repeated, whatever it meets.
+        let mut symbols = met().filter(|(n, mark)| *n != 1 || mark.is_some()).map(|(_, mark)| mark);
+        let first = symbols.next().flatten();
+        let mark = symbols.try_fold(first, |mark, found| meet(op, scope, axis, mark, found))?;
         for (n, _) in met() {
             if n != 1 && shape[axis] != 1 && n != shape[axis] {
                 return Err(Error::shape(
@@ -147,11 +156,6 @@ fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]) -> Result
             if n != 1 {
                 shape[axis] = n;
             }
-        }
-        // A padded dimension of size 1 that is repeated holds one real element, so no padding is left.
-        let mut mark = None;
-        for (_, found) in met().filter(|(n, _)| *n == shape[axis]) {
-            mark = meet(op, scope, axis, mark, found)?;
         }
         marks = marks.with(axis, mark);
     }

@@ -46,7 +46,7 @@ pub fn layer_norm<'s, T: Float>(
     let (w, b) = (w.operand(NAME, scope)?, b.operand(NAME, scope)?);
     check_eps(NAME, eps)?;
     last_axis(NAME, scope, own(NAME, x)?, &[w, b])?;
-    compute(scope, Op::LayerNorm { eps }, &[x.raw.view(), w.view, b.view], x.shape(), x.raw.marks)
+    compute(scope, Op::LayerNorm { eps }, &[x.raw.view(), w.view, b.view], x.sizes(), x.raw.marks)
 }
 
 /// Root-mean-square normalisation over the last axis: `x / sqrt(mean(x^2) + eps) * w`.
@@ -66,7 +66,7 @@ pub fn rms_norm<'s, T: Float>(
     let w = w.operand(NAME, scope)?;
     check_eps(NAME, eps)?;
     last_axis(NAME, scope, own(NAME, x)?, &[w])?;
-    compute(scope, Op::RmsNorm { eps }, &[x.raw.view(), w.view], x.shape(), x.raw.marks)
+    compute(scope, Op::RmsNorm { eps }, &[x.raw.view(), w.view], x.sizes(), x.raw.marks)
 }
 
 /// `x + added`, and its [`rms_norm`], by one kernel: what a transformer does between its parts.
@@ -106,7 +106,7 @@ pub fn add_rms_norm<'s, T: Float>(
 fn along<'s, T: Float>(name: &'static str, op: Op, x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     check_axis(name, axis, x.rank())?;
     refuse(name, x.scope(), x.raw.marks, [axis])?;
-    compute(x.scope(), op, &[x.view(name)?], x.shape(), x.raw.marks)
+    compute(x.scope(), op, &[x.view(name)?], x.sizes(), x.raw.marks)
 }
 
 /// `x / max(|x|, eps)` with the Euclidean norm over `axis`.

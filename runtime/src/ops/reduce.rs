@@ -15,12 +15,12 @@ fn reduce<'s, T: Number, U: Element>(
 ) -> Result<Tensor<'s, U>> {
     check_axis(name, axis, x.rank())?;
     refuse(name, x.scope(), x.raw.marks, [axis])?;
-    if x.dim(axis) == 0 && !of_nothing {
+    if x.size(axis) == 0 && !of_nothing {
         let why = format!("axis {axis} is empty, and there is no {name} of nothing");
-        return Err(Error::shape(name, &[x.shape()], why));
+        return Err(Error::shape(name, &[x.sizes()], why));
     }
     let marks = marks_without(x.raw.marks, axis);
-    compute(x.scope(), op, &[x.view(name)?], &without(x.shape(), axis), marks)
+    compute(x.scope(), op, &[x.view(name)?], &without(x.sizes(), axis), marks)
 }
 
 /// Sum over `axis`, which is removed; 0 of an empty axis.
@@ -82,8 +82,8 @@ pub fn masked_mean<'s, T: Float>(
     let scope = x.scope();
     check_axis(NAME, axis, x.rank())?;
     let mask = mask.operand(NAME, scope)?;
-    let spread_mask = spread(NAME, mask.view, x.shape())?;
+    let spread_mask = spread(NAME, mask.view, x.sizes())?;
     let (_, marks) = broadcast(NAME, scope, &[own(NAME, x)?, mask])?;
     let inputs = [x.raw.view(), spread_mask];
-    compute(scope, Op::MaskedMean { axis }, &inputs, &without(x.shape(), axis), marks_without(marks, axis))
+    compute(scope, Op::MaskedMean { axis }, &inputs, &without(x.sizes(), axis), marks_without(marks, axis))
 }

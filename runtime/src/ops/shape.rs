@@ -4,9 +4,10 @@ use smallvec::SmallVec;
 
 use super::{Shape, check_axis, compute, launch, marks_without, meet, refuse};
 use crate::{
-    Element, Error, Result, Tensor,
+    Element, Error, IntoDim, IntoShape, Result, Scope, Tensor,
     backend::{Op, View},
     layout::{Layout, MAX_RANK, Marks},
+    shape::Given,
 };
 
 /// The layout that shows the elements of `layout`, in row-major order, as `shape`; `None` when that
@@ -41,59 +42,56 @@ pub(super) fn viewed(layout: &Layout, shape: &[usize]) -> Option<Layout> {
     Layout::strided(shape, &strides).ok()
 }
 
-/// Where padded dimensions of `from` are in `to`.
-///
-/// A dimension is the same one if it has the same size and as many elements in front of it. With
-/// dimensions of size 1 several places fit: the same axis counted from the front, then from the
-/// back, then the first.
-fn carry_marks(marks: Marks, from: &[usize], to: &[usize]) -> Result<Marks, usize> {
-    let mut out = Marks::NONE;
-    for axis in 0..from.len() {
-        let Some(symbol) = marks.get(axis) else { continue };
-        let before: usize = from[..axis].iter().product();
-        let after: usize = from[axis + 1..].iter().product();
-        let fits = |&place: &usize| {
-            to.get(place) == Some(&from[axis])
-                && to[..place].iter().product::<usize>() == before
-                && to[place + 1..].iter().product::<usize>() == after
-                && out.get(place).is_none()
+/// Whether the padded dimensions of `from` are those of `to`, each with as many elements in front of it and behind it;
+/// or else a mark that makes the difference, with its axis.
+pub(super) fn same_padding(from: (&[usize], Marks), to: (&[usize], Marks)) -> Result<(), (Marks, usize)> {
+    // Fixed sizes alone: those of padded dimensions are equal if the symbols are.
+    let places = |(sizes, marks): (&[usize], Marks)| -> SmallVec<[(usize, u8, usize); MAX_RANK]> {
+        let fixed = |axes: std::ops::Range<usize>| -> usize {
+            axes.filter(|&axis| marks.get(axis).is_none()).map(|axis| sizes[axis]).product()
         };
-        let from_back = (axis + to.len()).checked_sub(from.len());
-        let place = std::iter::once(axis).chain(from_back).chain(0..to.len()).find(fits).ok_or(axis)?;
-        out = out.with(place, Some(symbol));
+        let padded = (0..sizes.len()).filter_map(|axis| Some((axis, marks.get(axis)?)));
+        padded.map(|(axis, symbol)| (fixed(0..axis), symbol, axis)).collect()
+    };
+    let (old, new) = (places(from), places(to));
+    for i in 0..old.len().max(new.len()) {
+        match (old.get(i), new.get(i)) {
+            (Some(a), Some(b)) if (a.0, a.1) == (b.0, b.1) => {}
+            (Some(a), _) => return Err((from.1, a.2)),
+            (None, Some(b)) => return Err((to.1, b.2)),
+            (None, None) => {}
+        }
     }
-    Ok(out)
+    Ok(())
 }
 
 /// The elements of `x`, in row-major order, as `shape`.
 ///
 /// A view where the strides allow it, a copy elsewhere. A padded dimension must stay a dimension of
-/// its own.
+/// its own, and is written as one: `reshape(x, (x.dim(0), heads, size))`.
 ///
 /// # Errors
 /// [`Error::Shape`] when the number of elements differs; [`Error::Rank`]; [`Error::PaddedMix`] when
-/// a padded dimension would be merged or divided.
-pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: &[usize]) -> Result<Tensor<'s, T>> {
+/// a padded dimension would be merged or divided, or `shape` has a number in its place.
+pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> Result<Tensor<'s, T>> {
     const NAME: &str = "reshape";
+    let Given { sizes, marks } = x.scope().resolve(NAME, shape.into_sizes())?;
+    let (shape, elements) = (&sizes[..], x.raw.layout.count());
     let target = Layout::contiguous(shape)?;
-    if target.count() != x.count() {
-        let why = format!(
-            "the first has {} elements, the second {}; they must be equal",
-            x.count(),
-            target.count()
-        );
-        return Err(Error::shape(NAME, &[x.shape(), shape], why));
+    if let Err((marks, axis)) = same_padding((x.sizes(), x.raw.marks), (shape, marks)) {
+        refuse(NAME, x.scope(), marks, [axis])?;
     }
-    let marks = match carry_marks(x.raw.marks, x.shape(), shape) {
-        Ok(marks) => marks,
-        Err(axis) => return x.scope().refuse_padded(NAME, x.raw.marks, axis).map(|()| x.clone()),
-    };
+    if target.count() != elements {
+        let count = target.count();
+        let why = format!("the first has {elements} elements, the second {count}; they must be equal");
+        return Err(Error::shape(NAME, &[x.sizes(), shape], why));
+    }
     if let Some(layout) = viewed(&x.raw.layout, shape) {
         return Ok(x.alias(layout, 0, marks));
     }
     let source = x.view(NAME)?;
     let out = x.scope().empty::<T>(&Op::Copy, shape, marks)?;
-    let as_source = View { layout: Layout::contiguous(x.shape())?, ..out.raw.view() };
+    let as_source = View { layout: Layout::contiguous(x.sizes())?, ..out.raw.view() };
     launch(x.scope(), Op::Copy, &[source], &[as_source])?;
     Ok(out)
 }
@@ -106,45 +104,60 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     if x.raw.layout.is_contiguous() {
         return Ok(x.clone());
     }
-    compute(x.scope(), Op::Copy, &[x.view("contiguous")?], x.shape(), x.raw.marks)
+    compute(x.scope(), Op::Copy, &[x.view("contiguous")?], x.sizes(), x.raw.marks)
 }
 
 /// Elements `start .. start + len` along `axis`, as a view.
 ///
-/// Of a padded axis only all of it can be taken (the mark stays) or the first element (always real,
-/// the mark goes).
+/// `len` may be the size of a padded dimension, as in `narrow(&positions, 0, 0, x.dim(0))`: the result is padded
+/// where that is. Of an axis that is itself padded only all of it can be taken (`narrow(x, 0, 0, x.dim(0))`), or the
+/// first element (`narrow(x, 0, 0, 1)`: always real, so the result is not padded there).
 ///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Shape`] when the range is not inside the axis; [`Error::PaddedMix`] for
-/// another range of a padded axis.
+/// another range of a padded axis; [`Error::PaddedSize`] for a `start` that is no number.
 pub fn narrow<'s, T: Element>(
     x: &Tensor<'s, T>,
     axis: usize,
-    start: usize,
-    len: usize,
+    start: impl IntoDim<'s>,
+    len: impl IntoDim<'s>,
 ) -> Result<Tensor<'s, T>> {
-    narrow_as("narrow", x, axis, start, len)
+    const NAME: &str = "narrow";
+    let start = x.scope().resolve_number(NAME, start.into_dim())?;
+    narrow_as(NAME, x, axis, start, x.scope().resolve_dim(NAME, len.into_dim())?)
 }
 
+/// `len` comes with the symbol that pads it.
 fn narrow_as<'s, T: Element>(
     name: &'static str,
     x: &Tensor<'s, T>,
     axis: usize,
     start: usize,
-    len: usize,
+    (len, symbol): (usize, Option<u8>),
 ) -> Result<Tensor<'s, T>> {
+    check_axis(name, axis, x.rank())?;
+    let marks = narrowed_marks(name, x.scope(), x.raw.marks, axis, start, (len, symbol))?;
     let layout = narrowed(name, &x.raw.layout, axis, start, len)?;
-    let marks = match (start, len) {
-        (0, all) if all == x.dim(axis) => x.raw.marks,
-        (0, 1) => x.raw.marks.with(axis, None),
-        _ => {
-            refuse(name, x.scope(), x.raw.marks, [axis])?;
-            x.raw.marks
-        }
-    };
     // An empty view touches nothing, so it need not point past the last element.
     let offset = if layout.count() == 0 { 0 } else { start * layout.strides()[axis] };
     Ok(x.alias(layout, offset, marks))
+}
+
+/// The padding of what is narrowed, or a refusal: which does not depend on how large the bucket is.
+pub(super) fn narrowed_marks(
+    name: &'static str,
+    scope: Scope<'_>,
+    marks: Marks,
+    axis: usize,
+    start: usize,
+    (len, symbol): (usize, Option<u8>),
+) -> Result<Marks> {
+    let whole = start == 0 && symbol == marks.get(axis);
+    let first = (start, len, symbol) == (0, 1, None);
+    if !whole && !first {
+        refuse(name, scope, marks, [axis])?;
+    }
+    Ok(marks.with(axis, symbol))
 }
 
 /// The narrowed layout, checked; the caller moves the address.
@@ -183,8 +196,11 @@ pub fn transpose<'s, T: Element>(x: &Tensor<'s, T>, a: usize, b: usize) -> Resul
 /// [`Error::Axis`]; [`Error::Argument`] when `axes` does not name every axis once.
 pub fn permute<'s, T: Element>(x: &Tensor<'s, T>, axes: &[usize]) -> Result<Tensor<'s, T>> {
     check_permutation("permute", axes, x.rank())?;
-    let marks = axes.iter().enumerate().fold(Marks::NONE, |m, (to, &from)| m.with(to, x.raw.marks.get(from)));
-    Ok(x.alias(x.raw.layout.permuted(axes), 0, marks))
+    Ok(x.alias(x.raw.layout.permuted(axes), 0, permuted_marks(x.raw.marks, axes)))
+}
+
+pub(super) fn permuted_marks(marks: Marks, axes: &[usize]) -> Marks {
+    axes.iter().enumerate().fold(Marks::NONE, |m, (to, &from)| m.with(to, marks.get(from)))
 }
 
 pub(super) fn check_permutation(name: &'static str, axes: &[usize], rank: usize) -> Result<()> {
@@ -206,7 +222,7 @@ pub fn unsqueeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tenso
     if axis > x.rank() {
         return Err(Error::Axis { op: "unsqueeze", axis, rank: x.rank() });
     }
-    let (mut shape, mut strides): (Shape, Shape) = (x.shape().into(), x.raw.layout.strides().into());
+    let (mut shape, mut strides): (Shape, Shape) = (x.sizes().into(), x.raw.layout.strides().into());
     // The stride that a contiguous tensor would have there, so that it stays contiguous.
     let stride = if axis < x.rank() { shape[axis] * strides[axis] } else { 1 };
     shape.insert(axis, 1);
@@ -225,11 +241,11 @@ pub fn unsqueeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tenso
 pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     check_axis("squeeze", axis, x.rank())?;
     refuse("squeeze", x.scope(), x.raw.marks, [axis])?;
-    if x.dim(axis) != 1 {
-        let why = format!("axis {axis} has {} elements; only a dimension of size 1 can go", x.dim(axis));
-        return Err(Error::shape("squeeze", &[x.shape()], why));
+    if x.size(axis) != 1 {
+        let why = format!("axis {axis} has {} elements; only a dimension of size 1 can go", x.size(axis));
+        return Err(Error::shape("squeeze", &[x.sizes()], why));
     }
-    let (mut shape, mut strides): (Shape, Shape) = (x.shape().into(), x.raw.layout.strides().into());
+    let (mut shape, mut strides): (Shape, Shape) = (x.sizes().into(), x.raw.layout.strides().into());
     shape.remove(axis);
     strides.remove(axis);
     Ok(x.alias(Layout::strided(&shape, &strides)?, 0, marks_without(x.raw.marks, axis)))
@@ -237,17 +253,33 @@ pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<
 
 /// `x` repeated to `shape`, as a view: sizes, aligned at the last dimension, are equal or 1 in `x`.
 ///
-/// Padding marks move along; a padded dimension of size 1 that is repeated loses its mark.
+/// The result is padded where `shape` is: a padded dimension of `x` must be there as one, and a dimension of size 1 can
+/// be repeated along a padded one.
 ///
 /// # Errors
-/// [`Error::Shape`]; [`Error::Rank`].
-pub fn broadcast_to<'s, T: Element>(x: &Tensor<'s, T>, shape: &[usize]) -> Result<Tensor<'s, T>> {
+/// [`Error::Shape`]; [`Error::Rank`]; [`Error::PaddedMix`] when `x` is padded where `shape` is not, or the other way
+/// round.
+pub fn broadcast_to<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> Result<Tensor<'s, T>> {
+    const NAME: &str = "broadcast_to";
+    let given = x.scope().resolve(NAME, shape.into_sizes())?;
+    broadcast_as(NAME, x, &given.sizes, given.marks)
+}
+
+pub(crate) fn broadcast_as<'s, T: Element>(
+    name: &'static str,
+    x: &Tensor<'s, T>,
+    shape: &[usize],
+    marks: Marks,
+) -> Result<Tensor<'s, T>> {
     Layout::contiguous(shape)?;
-    let layout = super::spread("broadcast_to", x.raw.view(), shape)?.layout;
-    let lead = shape.len() - x.rank();
-    let marks = (0..x.rank())
-        .filter(|&axis| x.dim(axis) == shape[axis + lead])
-        .fold(Marks::NONE, |m, axis| m.with(axis + lead, x.raw.marks.get(axis)));
+    let lead = shape.len().saturating_sub(x.rank());
+    for axis in 0..x.rank() {
+        let mark = x.raw.marks.get(axis);
+        if (mark.is_some() || x.size(axis) != 1) && axis + lead < shape.len() {
+            meet(name, x.scope(), axis + lead, mark, marks.get(axis + lead))?;
+        }
+    }
+    let layout = super::spread(name, x.raw.view(), shape)?.layout;
     Ok(x.alias(layout, 0, marks))
 }
 
@@ -266,15 +298,15 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
     let scope = first.scope();
     check_axis(NAME, axis, first.rank())?;
     refuse(NAME, scope, first.raw.marks, [axis])?;
-    let mut shape: Shape = first.shape().into();
+    let mut shape: Shape = first.sizes().into();
     let mut marks = first.raw.marks;
     let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[first.view(NAME)?]);
     for x in rest {
         if !std::ptr::eq(x.rt, scope.rt) {
             return Err(Error::DifferentRuntimes { op: NAME });
         }
-        if x.rank() != shape.len() || (0..shape.len()).any(|i| i != axis && x.dim(i) != shape[i]) {
-            let shapes: Vec<&[usize]> = tensors.iter().map(|t| t.shape()).collect();
+        if x.rank() != shape.len() || (0..shape.len()).any(|i| i != axis && x.size(i) != shape[i]) {
+            let shapes: Vec<&[usize]> = tensors.iter().map(|t| t.sizes()).collect();
             return Err(Error::shape(
                 NAME,
                 &shapes,
@@ -286,7 +318,7 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
             marks = marks.with(i, meet(NAME, scope, i, marks.get(i), x.raw.marks.get(i))?);
         }
         shape[axis] =
-            shape[axis].checked_add(x.dim(axis)).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
+            shape[axis].checked_add(x.size(axis)).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
         inputs.push(x.view(NAME)?);
     }
     // A part without elements has no address worth baking.
@@ -301,45 +333,62 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
 /// [`Error::PaddedMix`] when it is padded and `n` is not 1.
 pub fn split<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, n: usize) -> Result<Vec<Tensor<'s, T>>> {
     check_axis("split", axis, x.rank())?;
-    let size = x.dim(axis);
+    if n == 1 {
+        return Ok(vec![x.clone()]);
+    }
+    refuse("split", x.scope(), x.raw.marks, [axis])?;
+    let size = x.size(axis);
     if n == 0 || !size.is_multiple_of(n) {
         let why = format!("axis {axis} has {size} elements, which do not divide into {n} equal parts");
-        return Err(Error::shape("split", &[x.shape()], why));
+        return Err(Error::shape("split", &[x.sizes()], why));
     }
-    parts("split", x, axis, std::iter::repeat_n(size / n, n))
+    parts("split", x, axis, std::iter::repeat_n((size / n, None), n))
 }
 
 /// Parts of the given sizes along `axis`, in order, as views.
 ///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Shape`] when the sizes do not sum up to the axis; [`Error::PaddedMix`]
-/// when it is padded and there is more than one part.
+/// when it is padded and not taken as a whole, by its size.
 pub fn split_at<'s, T: Element>(
     x: &Tensor<'s, T>,
     axis: usize,
-    sizes: &[usize],
+    sizes: impl IntoShape<'s>,
 ) -> Result<Vec<Tensor<'s, T>>> {
-    check_axis("split_at", axis, x.rank())?;
-    let total = sizes.iter().try_fold(0usize, |sum, &n| sum.checked_add(n));
-    if total != Some(x.dim(axis)) {
-        let why =
-            format!("the parts {sizes:?} must sum up to axis {axis}, which has {} elements", x.dim(axis));
-        return Err(Error::shape("split_at", &[x.shape()], why));
+    const NAME: &str = "split_at";
+    check_axis(NAME, axis, x.rank())?;
+    let mut given: SmallVec<[(usize, Option<u8>); MAX_RANK]> = SmallVec::new();
+    for dim in sizes.into_sizes() {
+        given.push(x.scope().resolve_dim(NAME, dim)?);
     }
-    parts("split_at", x, axis, sizes.iter().copied())
+    let padding = x.raw.marks.get(axis);
+    if padding.is_some() && !matches!(given[..], [(_, symbol)] if symbol == padding) {
+        refuse(NAME, x.scope(), x.raw.marks, [axis])?;
+    }
+    let total = given.iter().try_fold(0usize, |sum, &(n, _)| sum.checked_add(n));
+    if total != Some(x.size(axis)) {
+        let (sizes, have): (Shape, usize) = (given.iter().map(|part| part.0).collect(), x.size(axis));
+        let why = format!("the parts {sizes:?} must sum up to axis {axis}, which has {have} elements");
+        return Err(Error::shape(NAME, &[x.sizes()], why));
+    }
+    for &(_, symbol) in &given {
+        // Of an axis of fixed size, a part as long as a bucket says nothing of where the next one starts.
+        meet(NAME, x.scope(), axis, symbol, padding)?;
+    }
+    parts(NAME, x, axis, given.into_iter())
 }
 
 fn parts<'s, T: Element>(
     name: &'static str,
     x: &Tensor<'s, T>,
     axis: usize,
-    sizes: impl Iterator<Item = usize>,
+    sizes: impl Iterator<Item = (usize, Option<u8>)>,
 ) -> Result<Vec<Tensor<'s, T>>> {
     let mut start = 0;
     sizes
         .map(|len| {
             let part = narrow_as(name, x, axis, start, len);
-            start += len;
+            start += len.0;
             part
         })
         .collect()

@@ -77,12 +77,12 @@ fn only_real_rows_are_scattered() {
     in_call(|step| {
         let state = State::<f32>::zeros(step.scope().rt, &[5]).unwrap();
         let ones = ones_like(&padded::<f32>(step, &[4], &[B])).unwrap();
-        scatter_rows(&state, &arange::<u32>(step.scope(), 4).unwrap(), &ones).unwrap();
+        scatter_rows(&state, &arange::<u32>(step.scope(), ones.dim(0)).unwrap(), &ones).unwrap();
         assert_eq!(step.read(&load(step.scope(), &state).unwrap()).unwrap(), [1.0, 1.0, 0.0, 0.0, 0.0]);
-        // The mark may come with the index just as well.
         let index = cast::<_, u32>(&padded::<u8>(step, &[4], &[T])).unwrap();
-        let places = add(&index, &arange::<u32>(step.scope(), 4).unwrap()).unwrap();
-        let twos = full(step.scope(), &[4], 2.0f32).unwrap();
+        let places = add(&index, &arange::<u32>(step.scope(), index.dim(0)).unwrap()).unwrap();
+        mixes(scatter_rows(&state, &places, &full(step.scope(), &[4], 2.0f32).unwrap()), 0);
+        let twos = full(step.scope(), [index.dim(0)], 2.0f32).unwrap();
         scatter_rows(&state, &places, &twos).unwrap();
         assert_eq!(step.read(&load(step.scope(), &state).unwrap()).unwrap(), [2.0, 2.0, 2.0, 0.0, 0.0]);
     });
@@ -97,7 +97,7 @@ fn ragged_results_hold_what_is_real() {
         let mask = step.tensor(&[2], &[true, false]).unwrap();
         assert_eq!(step.masked_select(&x, &mask).unwrap().read(step).unwrap(), [1, 1]);
         mixes(step.masked_select(&x, &padded::<bool>(step, &[4, 1], &[T])), 0);
-        let repeats = arange::<u32>(step.scope(), 4).unwrap();
+        let repeats = arange::<u32>(step.scope(), x.dim(0)).unwrap();
         assert_eq!(step.repeat_interleave(&x, &repeats).unwrap().shape(), [1, 2]);
         mixes(step.repeat_interleave(&x, &padded::<u32>(step, &[4], &[T])), 0);
         let (whole, count) = step.unique(&x).unwrap().pad_to(3, 0).unwrap();
@@ -118,22 +118,26 @@ fn a_refusal_names_operation_and_symbol() {
 fn element_wise_marks_unite() {
     in_step(|step| {
         let x = padded::<f32>(step, &[4, 3], &[B, None]);
-        let y = padded::<f32>(step, &[4, 3], &[None, T]);
-        marked(add(&x, &y), &[B, T]);
+        let y = padded::<f32>(step, &[1, 3], &[None, None]);
+        marked(add(&x, &y), &[B, None]);
+        marked(add(&padded::<f32>(step, &[4, 1], &[B]), &padded::<f32>(step, &[4], &[T])), &[B, T]);
         marked(neg(&x), &[B, None]);
-        marked(lt(&x, &y), &[B, T]);
+        marked(lt(&x, &y), &[B, None]);
         marked(cast::<_, u8>(&x), &[B, None]);
         marked(cast::<_, f32>(&x), &[B, None]);
         marked(zeros_like(&x), &[B, None]);
-        marked(where_(&lt(&x, &x).unwrap(), &y, &y), &[B, T]);
+        marked(where_(&lt(&x, &x).unwrap(), &y, &y), &[B, None]);
         mixes(add(&x, &padded::<f32>(step, &[4, 3], &[T, None])), 0);
-        // An unmarked dimension of the same size becomes marked; a missing or repeated one, too.
-        marked(mul(&zeros::<f32>(step.scope(), &[2, 4, 3]).unwrap(), &x), &[None, B, None]);
+        // A fixed size is not that of the bucket, also where it is as large; a missing dimension is repeated.
+        mixes(mul(&zeros::<f32>(step.scope(), &[2, 4, 3]).unwrap(), &x), 1);
+        mixes(add(&x, &zeros::<f32>(step.scope(), &[5, 3]).unwrap()), 0);
+        marked(mul(&zeros::<f32>(step.scope(), &[2, 1, 3]).unwrap(), &x), &[None, B, None]);
         marked(sub(&x, &zeros::<f32>(step.scope(), &[1, 1]).unwrap()), &[B, None]);
-        // A marked dimension of size 1 that is repeated has one, real, element.
+        // In a bucket of one it is as in all others.
         let one = padded::<f32>(step, &[1, 3], &[B, None]);
-        marked(add(&one, &zeros::<f32>(step.scope(), &[4, 3]).unwrap()), &[None, None]);
+        mixes(add(&one, &zeros::<f32>(step.scope(), &[4, 3]).unwrap()), 0);
         marked(add(&one, &one), &[B, None]);
+        mixes(add(&one, &padded::<f32>(step, &[4, 3], &[T])), 0);
     });
 }
 
@@ -186,18 +190,21 @@ fn products_contract_only_what_is_real() {
 fn attention_sees_no_padding_unless_masked() {
     in_step(|step| {
         let q = padded::<f32>(step, &[2, 4, 2, 8], &[B, T]);
-        let cache = zeros::<f32>(step.scope(), &[2, 4, 1, 8]).unwrap();
+        let cache = padded::<f32>(step, &[2, 4, 1, 8], &[B]);
         let kv = padded::<f32>(step, &[2, 4, 1, 8], &[B, T]);
         let lengths = padded::<u32>(step, &[2], &[B]);
         let positions = padded::<u32>(step, &[2, 4], &[B, T]);
         marked(attention(&q, &cache, &cache, AttentionMask::None, 1.0), &[B, T]);
         mixes(attention(&q, &kv, &kv, AttentionMask::None, 1.0), 1);
         mixes(attention(&q, &cache, &kv, AttentionMask::None, 1.0), 1);
+        let fixed = zeros::<f32>(step.scope(), &[2, 4, 1, 8]).unwrap();
+        mixes(attention(&q, &fixed, &fixed, AttentionMask::None, 1.0), 0);
         marked(attention(&q, &kv, &kv, AttentionMask::Causal, 1.0), &[B, T]);
         mixes(attention(&q, &cache, &cache, AttentionMask::Causal, 1.0), 1);
         mixes(attention(&cache, &kv, &kv, AttentionMask::Causal, 1.0), 1);
         marked(attention(&q, &kv, &kv, AttentionMask::Lengths(&lengths), 1.0), &[B, T]);
-        marked(attention(&cache, &kv, &kv, AttentionMask::Positions(&positions), 1.0), &[B, T]);
+        mixes(attention(&cache, &kv, &kv, AttentionMask::Positions(&positions), 1.0), 1);
+        marked(attention(&q, &kv, &kv, AttentionMask::Positions(&positions), 1.0), &[B, T]);
         let wrong = padded::<u32>(step, &[2], &[T]);
         mixes(attention(&q, &kv, &kv, AttentionMask::Lengths(&wrong), 1.0), 0);
         let heads = padded::<f32>(step, &[2, 4, 2, 8], &[B, T, T]);
@@ -211,8 +218,9 @@ fn attention_sees_no_padding_unless_masked() {
         mixes(attention(&flat, &keys, &keys, AttentionMask::None, 1.0), 0);
 
         let config = RopeConfig::new(1e4, RopeStyle::HalfSplit);
-        marked(rope(&cache, &positions, config), &[B, T]);
-        marked(rope(&cache, &places, config), &[None, T]);
+        mixes(rope(&cache, &positions, config), 1);
+        marked(rope(&q, &positions, config), &[B, T]);
+        marked(rope(&q, &places, config), &[B, T]);
         marked(rope(&flat, &places, config), &[T]);
         mixes(rope(&flat, &padded::<u32>(step, &[4], &[B]), config), 0);
         mixes(rope(&padded::<f32>(step, &[4, 2, 8], &[None, None, B]), &places, config), 2);
@@ -251,40 +259,58 @@ fn views_keep_padded_dimensions_apart() {
         marked(permute(&x, &[1, 0]), &[None, B]);
         marked(unsqueeze(&x, 0), &[None, B, None]);
         marked(unsqueeze(&x, 1), &[B, None, None]);
-        marked(broadcast_to(&x, &[2, 4, 6]), &[None, B, None]);
-        marked(reshape(&x, &[4, 2, 3]), &[B, None, None]);
-        marked(reshape(&x, &[1, 4, 6]), &[None, B, None]);
+        let b = x.dim(0);
+        marked(broadcast_to(&x, (2, b, 6)), &[None, B, None]);
+        marked(broadcast_to(&zeros::<f32>(step.scope(), (1, 6)).unwrap(), x.shape()), &[B, None]);
+        mixes(broadcast_to(&x, &[2, 4, 6]), 1);
+        marked(reshape(&x, (b, 2, 3)), &[B, None, None]);
+        marked(reshape(&x, (1, b, 6)), &[None, B, None]);
+        mixes(reshape(&x, &[4, 2, 3]), 0);
+        mixes(reshape(&x, (6, b)), 0);
+        mixes(reshape(&zeros::<f32>(step.scope(), [24]).unwrap(), (b, 6)), 0);
         mixes(reshape(&x, &[24]), 0);
         mixes(reshape(&x, &[2, 12]), 0);
         mixes(reshape(&x, &[6, 4]), 0);
-        marked(reshape(&transpose(&x, 0, 1).unwrap(), &[2, 3, 4]), &[None, None, B]);
+        marked(reshape(&transpose(&x, 0, 1).unwrap(), (2, 3, b)), &[None, None, B]);
         marked(contiguous(&transpose(&x, 0, 1).unwrap()), &[None, B]);
 
         marked(narrow(&x, 1, 2, 3), &[B, None]);
-        marked(narrow(&x, 0, 0, 4), &[B, None]);
+        marked(narrow(&x, 0, 0, b), &[B, None]);
+        mixes(narrow(&x, 0, 0, 4), 0);
+        mixes(narrow(&x, 0, 0, 5), 0);
+        marked(narrow(&zeros::<f32>(step.scope(), (9, 6)).unwrap(), 0, 2, b), &[B, None]);
         marked(narrow(&x, 0, 0, 1), &[None, None]);
         mixes(narrow(&x, 0, 0, 3), 0);
         mixes(narrow(&x, 0, 1, 1), 0);
         mixes(split(&x, 0, 2), 0);
         mixes(split_at(&x, 0, &[1, 3]), 0);
+        mixes(split_at(&x, 0, [4]), 0);
+        marked(Ok(split_at(&x, 0, [b]).unwrap().remove(0)), &[B, None]);
+        mixes(split_at(&zeros::<f32>(step.scope(), (4, 6)).unwrap(), 0, [b]), 0);
         marked(Ok(split(&x, 1, 2).unwrap().remove(1)), &[B, None]);
         mixes(concat(&[&x, &x], 0), 0);
         let y = padded::<f32>(step, &[4, 6], &[None, T]);
         mixes(concat(&[&y, &x], 0), 0);
-        marked(concat(&[&x, &zeros::<f32>(step.scope(), &[4, 1]).unwrap()], 1), &[B, None]);
+        marked(concat(&[&x, &zeros::<f32>(step.scope(), (b, 1)).unwrap()], 1), &[B, None]);
+        mixes(concat(&[&x, &zeros::<f32>(step.scope(), &[4, 1]).unwrap()], 1), 0);
         mixes(concat(&[&x, &padded::<f32>(step, &[4, 1], &[T])], 1), 0);
 
         // In a bucket of one, the dimension is as much its own as in the others.
         let one = padded::<f32>(step, &[1, 1, 6], &[None, B, None]);
         mixes(squeeze(&one, 1), 1);
         marked(squeeze(&one, 0), &[B, None]);
-        marked(reshape(&one, &[1, 1, 2, 3]), &[None, B, None, None]);
-        marked(reshape(&one, &[1, 6]), &[B, None]);
+        let b = one.dim(1);
+        marked(reshape(&one, (1, b, 2, 3)), &[None, B, None, None]);
+        marked(reshape(&one, (b, 6)), &[B, None]);
+        mixes(reshape(&one, &[1, 6]), 1);
         mixes(reshape(&one, &[6]), 1);
         let both = padded::<f32>(step, &[1, 1, 6], &[B, T, None]);
-        marked(reshape(&both, &[1, 1, 6]), &[B, T, None]);
-        mixes(reshape(&both, &[1, 6]), 1);
-        marked(reshape(&padded::<f32>(step, &[0, 4], &[None, B]), &[0, 4, 1]), &[None, B, None]);
+        let t = both.dim(1);
+        marked(reshape(&both, (both.dim(0), t, 6)), &[B, T, None]);
+        mixes(reshape(&both, (t, both.dim(0), 6)), 0);
+        mixes(reshape(&both, (both.dim(0), 6)), 1);
+        let none = padded::<f32>(step, &[0, 4], &[None, B]);
+        marked(reshape(&none, (0, none.dim(1), 1)), &[None, B, None]);
     });
 }
 

@@ -11,6 +11,7 @@ use crate::{
     lifecycle::LifecycleEvent,
     plan::Site,
     pool::StateId,
+    size::RawDim,
     tensor::RawTensor,
 };
 
@@ -89,6 +90,7 @@ pub(crate) enum Stored {
     Owned(SharedMemory, RawTensor),
     Word(u64),
     Text(Arc<str>),
+    Size(RawDim),
 }
 
 /// What a recording needs of the pool.

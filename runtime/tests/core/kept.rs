@@ -342,6 +342,7 @@ fn nothing_can_be_kept() {
     assert_eq!((none.storages(), none.bytes()), (0, 0));
     let step = rt.step().unwrap();
     let x = empty.view(step.scope()).unwrap();
-    assert_eq!((x.shape(), step.read(&x).unwrap()), (&[0usize, 3][..], vec![]));
+    assert_eq!(x.shape(), [0, 3]);
+    assert!(step.read(&x).unwrap().is_empty());
     assert!(none.view(step.scope()).unwrap().is_none());
 }

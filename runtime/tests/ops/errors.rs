@@ -64,7 +64,7 @@ fn axes() {
         assert!(is_axis(ops::squeeze(&x, 2)) && is_axis(ops::concat(&[&x], 2)));
         assert!(is_axis(ops::split(&x, 2, 1)) && is_axis(ops::split_at(&x, 2, &[1])));
         assert!(is_argument(ops::permute(&x, &[0, 0])) && is_argument(ops::permute(&x, &[0])));
-        let scalar = ops::zeros::<f32>(step.scope(), &[]).unwrap();
+        let scalar = ops::zeros::<f32>(step.scope(), ()).unwrap();
         assert!(is_axis(ops::sum(&scalar, 0)));
     });
 }

@@ -16,7 +16,7 @@ use crate::support::{Layer, Model, attention, check, model};
 fn upper_case(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     let B = x.shape()[0];
     let N = n + 1;
-    let h = ops::reshape(x, &[B, N - n])?;
+    let h = ops::reshape(x, (B, N - n))?;
     let a = #[eager]
     attention(&h)?;
     let mut y = ops::reshape(&a, &[B])?;

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 
 use graphable::{
     __private::{Decoder, Encoder, KeyWriter},
-    AsOperand, Eager, Element, Error, Keep, LiveIn, LiveOut, Param, Result, Scope, State, Tensor, bf16,
-    join_all,
+    AsOperand, Eager, Element, Error, Keep, LiveIn, LiveOut, Param, Result, Scope, Shape, State, Tensor,
+    bf16, join_all,
     ops::{self, AttentionMask, RopeConfig},
 };
 
@@ -47,7 +47,7 @@ macro_rules! each {
 }
 
 impl<'s> Val<'s> {
-    pub(crate) fn shape(&self) -> &[usize] {
+    pub(crate) fn shape(&self) -> Shape<'s> {
         each!(self, t => t.shape())
     }
 
@@ -64,7 +64,7 @@ impl<'s> Val<'s> {
         }
     }
 
-    /// The elements on the host. The shape is that of what is read: `real` where padding was cut off.
+    /// The elements on the host, and the real shape.
     pub(crate) fn read(&self, cx: &Eager<'s>) -> Result<Flat> {
         let bits = match self {
             Self::F(t) => cx.read(t)?.into_iter().map(f32::to_bits).collect(),
@@ -72,7 +72,8 @@ impl<'s> Val<'s> {
             Self::U(t) => cx.read(t)?,
             Self::B(t) => cx.read(t)?.into_iter().map(u32::from).collect(),
         };
-        Ok(Flat { elem: self.elem(), shape: self.shape().to_vec(), bits })
+        let sizes = (0..self.shape().len()).map(|axis| each!(self, t => cx.size(t, axis)));
+        Ok(Flat { elem: self.elem(), shape: sizes.collect::<Result<_>>()?, bits })
     }
 }
 
@@ -469,11 +470,11 @@ fn view<'s, T: Element>(i: &Instr, t: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
         }
         Code::Split if n(0) < shape.len() && n(1) > 0 => {
             shape[n(0)] /= n(1);
-            shape.insert(n(0) + 1, n(1));
+            shape.insert(n(0) + 1, n(1).into());
             ops::reshape(t, &shape)
         }
         Code::Broadcast if n(0) < shape.len() => {
-            shape[n(0)] = n(1);
+            shape[n(0)] = n(1).into();
             ops::broadcast_to(t, &shape)
         }
         _ => Err(nonsense(format!("{i} of {shape:?}"))),

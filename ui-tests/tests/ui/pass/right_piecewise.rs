@@ -85,15 +85,15 @@ mod g064 {
 mod g065 {
     use graphable::prelude::*;
 
-    fn rows(x: &Tensor<f32>) -> usize {
-        x.dim(0)
+    fn rows(x: &Tensor<f32>) -> Result<usize> {
+        x.dim(0).get()
     }
 
     #[graphable]
     fn decode(x: &Tensor<f32>) -> Result<Tensor<f32>> {
         let mut h = ops::neg(x)?;
         let e = ops::exp(&h)?;
-        for _ in 0..rows(&e) {
+        for _ in 0..rows(&e)? {
             h = #[eager]
             ops::neg(&h)?;
         }

@@ -20,7 +20,7 @@ fn decode<const OUT: usize>(
     let by = ops::sum(&ops::mul(&sum, &flat)?, 1)?;
     let part = ops::sum(&part, 1)?;
     // The name of a parameter, for another tensor.
-    let x = ops::reshape(&ops::add(&by, &part)?, &[b, 1])?;
+    let x = ops::reshape(&ops::add(&by, &part)?, (b, 1))?;
     let x = ops::softmax(&ops::concat(&[&x, &x, &x], 1)?, 1)?;
     ops::mul(&y, &ops::narrow(&x, 1, 2, 1)?)
 }

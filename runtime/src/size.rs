@@ -1,0 +1,339 @@
+//! Sizes of dimensions: numbers, unless a bucket pads them.
+
+use std::{cmp::Ordering, fmt, ops, panic::Location};
+
+use crate::{Error, Result, Runtime};
+
+/// What is known of a size, without its runtime: what outputs and keys hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RawDim {
+    /// The size in the call; larger than the real one where it is padded.
+    pub(crate) size: usize,
+    pub(crate) kind: DimKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DimKind {
+    /// The same number in every mode.
+    Number,
+    /// The size of a dimension that this symbol pads.
+    Padded(u8),
+    /// Computed from the size of a dimension that this symbol pads.
+    Computed(u8),
+    /// Arithmetic that has no result.
+    Impossible(&'static str),
+}
+
+impl RawDim {
+    pub(crate) fn number(size: usize) -> Self {
+        Self { size, kind: DimKind::Number }
+    }
+
+    fn symbol(self) -> Option<u8> {
+        match self.kind {
+            DimKind::Padded(symbol) | DimKind::Computed(symbol) => Some(symbol),
+            DimKind::Number | DimKind::Impossible(_) => None,
+        }
+    }
+
+    /// For keys.
+    pub(crate) fn word(self) -> u64 {
+        match self.kind {
+            DimKind::Number => 0,
+            DimKind::Padded(symbol) => 1 << 8 | u64::from(symbol),
+            DimKind::Computed(symbol) => 2 << 8 | u64::from(symbol),
+            DimKind::Impossible(_) => 3 << 8,
+        }
+    }
+}
+
+/// The size of one dimension: [`Tensor::dim`](crate::Tensor::dim).
+///
+/// Everything that takes a shape takes it as it is. Of a dimension that no bucket pads it is a number: it compares
+/// with numbers, arithmetic with numbers gives sizes again, and [`get`](Self::get) returns the `usize`.
+///
+/// In a function with buckets (`builder().bucket("B", …)`), the size along a bucketed symbol is not a number: a
+/// recording serves every real size up to its bucket, so host code that took another branch, or another factor, for
+/// one of them would be wrong for the others. As part of a shape it carries the padding along:
+///
+/// - `ops::full(x.scope(), (x.dim(0), 4), 0.0)?` and `ops::arange(x.scope(), x.dim(0))?` make tensors that are
+///   padded as `x` is, and `ops::reshape(x, (x.dim(0), heads, size))?` keeps the dimension what it is.
+/// - [`ops::size`](crate::ops::size) gives the real size as a scalar on the device, to compute with.
+/// - [`Eager::size`](crate::Eager::size) reads it as a number, in an `#[eager(cx)]` region.
+/// - [`get`](Self::get) and comparisons with numbers are [`Error::PaddedSize`], in every mode and for every size,
+///   also one that fits its bucket. Two sizes of one symbol are equal.
+///
+/// A comparison cannot return an error, so the segment or the call does: what its branch did is dropped.
+///
+/// ```
+/// use graphable::prelude::*;
+///
+/// /// `[B, heads * size]` as `[B, heads, size]`.
+/// fn split_heads<'s>(x: &Tensor<'s, f32>, heads: usize) -> Result<Tensor<'s, f32>> {
+///     ops::reshape(x, (x.dim(0), heads, x.dim(1) / heads))
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let mut rt = Runtime::new(Device::cpu())?;
+/// let step = rt.step()?;
+/// let x = step.tensor(&[2, 6], &[0.0f32; 12])?;
+/// let heads = split_heads(&x, 3)?;
+/// assert_eq!(heads.shape(), [2, 3, 2]);
+/// let width: usize = heads.dim(2).get()?;
+/// assert_eq!(width, 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Dim<'s> {
+    pub(crate) raw: RawDim,
+    /// Where comparisons report; none for sizes made from numbers.
+    pub(crate) rt: Option<&'s Runtime>,
+    /// The call whose symbols `raw` names.
+    pub(crate) call: u32,
+}
+
+impl<'s> Dim<'s> {
+    /// The size as a number.
+    ///
+    /// # Errors
+    /// [`Error::PaddedSize`] for a dimension that a bucket pads, whatever its size is; [`Error::Argument`] for
+    /// arithmetic that went below zero, above `usize`, or divided by zero.
+    #[track_caller]
+    pub fn get(self) -> Result<usize> {
+        match self.raw.kind {
+            DimKind::Number => Ok(self.raw.size),
+            _ => Err(self.error("a size as a number", Some(Location::caller()))),
+        }
+    }
+
+    /// Whether a bucket pads the dimension, or one that the size was computed from: [`get`](Self::get) is an error
+    /// then. The same for every input of a graph, so a branch on it is safe.
+    pub fn is_padded(self) -> bool {
+        self.raw.symbol().is_some()
+    }
+
+    /// Why this is no number.
+    pub(crate) fn error(self, op: &'static str, at: Option<&'static Location<'static>>) -> Error {
+        if let DimKind::Impossible(why) = self.raw.kind {
+            return Error::Argument { op: "arithmetic with sizes", why: why.to_owned() };
+        }
+        let symbol = match (self.rt, self.raw.symbol()) {
+            (Some(rt), Some(symbol)) => rt.symbol_name(symbol),
+            _ => "?".to_owned(),
+        };
+        Error::PaddedSize { op, symbol, at }
+    }
+
+    /// `self` and `other` by `f`; a size that is no number makes another one.
+    fn with(self, other: Self, f: impl FnOnce(usize, usize) -> Option<usize>, why: &'static str) -> Self {
+        let rt = self.rt.or(other.rt);
+        let call = if self.raw.symbol().is_some() { self.call } else { other.call };
+        let impossible = |d: Self| matches!(d.raw.kind, DimKind::Impossible(_)).then_some(d.raw.kind);
+        let computed = self.raw.symbol().or(other.raw.symbol()).map(DimKind::Computed);
+        let known = impossible(self).or_else(|| impossible(other)).or(computed);
+        let raw = match (known, f(self.raw.size, other.raw.size)) {
+            (Some(kind), size) => RawDim { size: size.unwrap_or(0), kind },
+            (None, Some(size)) => RawDim::number(size),
+            (None, None) => RawDim { size: 0, kind: DimKind::Impossible(why) },
+        };
+        Self { raw, rt, call }
+    }
+
+    /// How the two compare, if that is the same for all real sizes.
+    pub(crate) fn known_order(self, other: Self) -> Option<Ordering> {
+        match (self.raw.kind, other.raw.kind) {
+            (DimKind::Number, DimKind::Number) => Some(self.raw.size.cmp(&other.raw.size)),
+            (DimKind::Padded(a), DimKind::Padded(b)) if a == b && self.call == other.call => {
+                Some(Ordering::Equal)
+            }
+            _ => None,
+        }
+    }
+
+    /// Lets the running segment or call end with an error, and gives some answer: not always the same, so that no
+    /// loop waits for another one.
+    pub(crate) fn refuse_order(self, other: Self, at: &'static Location<'static>) -> Option<Ordering> {
+        let wrong = if self.raw.kind == DimKind::Number { other } else { self };
+        let rt = self.rt.or(other.rt)?;
+        rt.refused_sizes.answer(|| wrong.error("a comparison of sizes", Some(at)))
+    }
+
+    #[track_caller]
+    fn order(self, other: Self) -> Option<Ordering> {
+        match self.known_order(other) {
+            Some(order) => Some(order),
+            None => self.refuse_order(other, Location::caller()),
+        }
+    }
+}
+
+impl From<usize> for Dim<'_> {
+    fn from(size: usize) -> Self {
+        Self { raw: RawDim::number(size), rt: None, call: 0 }
+    }
+}
+
+impl TryFrom<Dim<'_>> for usize {
+    type Error = Error;
+
+    #[track_caller]
+    fn try_from(dim: Dim<'_>) -> Result<usize> {
+        dim.get()
+    }
+}
+
+impl PartialEq for Dim<'_> {
+    #[track_caller]
+    fn eq(&self, other: &Self) -> bool {
+        (*self).order(*other) == Some(Ordering::Equal)
+    }
+}
+
+impl PartialOrd for Dim<'_> {
+    #[track_caller]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        (*self).order(*other)
+    }
+}
+
+impl PartialEq<usize> for Dim<'_> {
+    #[track_caller]
+    fn eq(&self, other: &usize) -> bool {
+        (*self).order(Dim::from(*other)) == Some(Ordering::Equal)
+    }
+}
+
+impl PartialOrd<usize> for Dim<'_> {
+    #[track_caller]
+    fn partial_cmp(&self, other: &usize) -> Option<Ordering> {
+        (*self).order(Dim::from(*other))
+    }
+}
+
+impl PartialEq<Dim<'_>> for usize {
+    #[track_caller]
+    fn eq(&self, other: &Dim<'_>) -> bool {
+        Dim::from(*self).order(*other) == Some(Ordering::Equal)
+    }
+}
+
+impl PartialOrd<Dim<'_>> for usize {
+    #[track_caller]
+    fn partial_cmp(&self, other: &Dim<'_>) -> Option<Ordering> {
+        Dim::from(*self).order(*other)
+    }
+}
+
+macro_rules! arithmetic {
+    ($($trait:ident::$name:ident, $assign:ident::$assign_name:ident => $checked:ident, $why:expr;)*) => {$(
+        impl<'s> ops::$trait for Dim<'s> {
+            type Output = Dim<'s>;
+            fn $name(self, other: Self) -> Self {
+                self.with(other, usize::$checked, $why)
+            }
+        }
+        impl<'s> ops::$trait<usize> for Dim<'s> {
+            type Output = Dim<'s>;
+            fn $name(self, other: usize) -> Self {
+                self.with(Dim::from(other), usize::$checked, $why)
+            }
+        }
+        impl<'s> ops::$trait<Dim<'s>> for usize {
+            type Output = Dim<'s>;
+            fn $name(self, other: Dim<'s>) -> Dim<'s> {
+                Dim::from(self).with(other, usize::$checked, $why)
+            }
+        }
+        impl<'s> ops::$assign for Dim<'s> {
+            fn $assign_name(&mut self, other: Self) {
+                *self = self.with(other, usize::$checked, $why);
+            }
+        }
+        impl ops::$assign<usize> for Dim<'_> {
+            fn $assign_name(&mut self, other: usize) {
+                *self = self.with(Dim::from(other), usize::$checked, $why);
+            }
+        }
+    )*};
+}
+
+arithmetic! {
+    Add::add, AddAssign::add_assign => checked_add, "a sum of sizes does not fit in `usize`; check the sizes before adding them";
+    Sub::sub, SubAssign::sub_assign => checked_sub, "a difference of sizes is below zero; check which of them is larger";
+    Mul::mul, MulAssign::mul_assign => checked_mul, "a product of sizes does not fit in `usize`; check the sizes before multiplying them";
+    Div::div, DivAssign::div_assign => checked_div, "a size is divided by zero; check the divisor";
+    Rem::rem, RemAssign::rem_assign => checked_rem, "a size is divided by zero; check the divisor";
+}
+
+impl fmt::Debug for Dim<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |symbol| self.rt.map_or_else(|| "?".to_owned(), |rt| rt.symbol_name(symbol));
+        match self.raw.kind {
+            DimKind::Number => write!(f, "{}", self.raw.size),
+            DimKind::Padded(symbol) => write!(f, "{}<={}", name(symbol), self.raw.size),
+            DimKind::Computed(symbol) => write!(f, "(from {})", name(symbol)),
+            DimKind::Impossible(why) => write!(f, "({why})"),
+        }
+    }
+}
+
+impl fmt::Display for Dim<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Comparisons with sizes that are no numbers, until the segment or call that made them ends.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedSizes {
+    first: std::cell::RefCell<Option<Error>>,
+    answers: std::cell::Cell<u8>,
+}
+
+impl RefusedSizes {
+    fn answer(&self, error: impl FnOnce() -> Error) -> Option<Ordering> {
+        if self.first.borrow().is_none() {
+            let error = error();
+            *self.first.borrow_mut() = Some(error);
+        }
+        let turn = self.answers.get();
+        self.answers.set(turn.wrapping_add(1));
+        [None, Some(Ordering::Equal), Some(Ordering::Less), Some(Ordering::Greater)][usize::from(turn % 4)]
+    }
+
+    /// Forgets what a call that panicked left.
+    pub(crate) fn clear(&self) {
+        drop(self.take());
+    }
+
+    /// The first of them as an error; it is reported once.
+    pub(crate) fn take(&self) -> Result<()> {
+        self.answers.set(0);
+        self.first.borrow_mut().take().map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_numbers() {
+        let n = Dim::from(6);
+        assert_eq!(n, 6);
+        assert!(n > 5 && 7 > n && n <= Dim::from(6) && n != 5);
+        assert_eq!((n / 2 + 1) * 2 - 1, 7);
+        assert_eq!(13 % n, 1);
+        assert_eq!(format!("{n} {n:?}"), "6 6");
+        assert_eq!((usize::try_from(n).unwrap(), n.is_padded()), (6, false));
+    }
+
+    #[test]
+    fn arithmetic_without_a_result_is_an_error() {
+        for bad in [Dim::from(1) - 2, Dim::from(1) / 0, Dim::from(1) % 0, Dim::from(usize::MAX) * 2] {
+            assert!(matches!((bad + 1).get(), Err(Error::Argument { .. })), "{bad}");
+            assert!(bad != 0 && bad != 1);
+        }
+    }
+}
