@@ -90,7 +90,7 @@ pub struct Dim<'s> {
     /// Where comparisons report; none for sizes made from numbers.
     pub(crate) rt: Option<&'s Runtime>,
     /// The call whose symbols `raw` names.
-    pub(crate) call: u32,
+    pub(crate) call: u64,
 }
 
 impl<'s> Dim<'s> {

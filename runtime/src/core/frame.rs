@@ -64,7 +64,7 @@ impl FrameState {
 
 impl Core {
     /// Tells sizes of one call from those of another.
-    pub(crate) fn call_number(&self) -> u32 {
+    pub(crate) fn call_number(&self) -> u64 {
         self.calls
     }
 

@@ -27,7 +27,7 @@ pub struct CacheView<'a, T> {
 struct Padding<'a> {
     scope: Scope<'a>,
     /// The call to which the symbols belong.
-    call: u32,
+    call: u64,
     marks: Marks,
 }
 
