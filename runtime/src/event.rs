@@ -491,6 +491,9 @@ pub struct Stats {
     pub spoilt: u64,
     /// Audits made.
     pub audits: u64,
+    /// On a GPU: how often the host waited for the device, because all memory for host inputs too large for a kernel's
+    /// parameter was on its way there. The host runs ahead by at most 64 such inputs, or 256 MiB.
+    pub staging_waits: u64,
     /// Nodes in the tree now.
     pub nodes: usize,
     /// Bytes of the segment pool that were ever in use at once.

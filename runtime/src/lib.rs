@@ -123,6 +123,7 @@ mod step;
 mod sync;
 mod tensor;
 mod timeline;
+mod timing;
 mod tree;
 
 pub use backend::cpu::CpuOptions;
@@ -172,6 +173,7 @@ pub use shape::{IntoDataShape, IntoDim, IntoShape, Shape};
 pub use size::Dim;
 pub use step::{Scratch, Step};
 pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
+pub use timing::DeviceEvent;
 
 /// What a model file needs: `use graphable::prelude::*;`.
 pub mod prelude {

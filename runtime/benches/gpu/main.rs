@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -9,6 +9,7 @@ use graphable::{Error, Result};
 
 mod batches;
 mod calls;
+mod copies;
 mod partition;
 #[path = "../shared/partitioned.rs"]
 mod partitioned;
@@ -17,8 +18,14 @@ mod timing;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 4] =
-    [("calls", calls::run), ("partition", partition::run), ("small", small::run), ("batches", batches::run)];
+const ALL: [(&str, Bench); 6] = [
+    ("calls", calls::run),
+    ("partition", partition::run),
+    ("small", small::run),
+    ("batches", batches::run),
+    ("copies", copies::run),
+    ("current", copies::current),
+];
 /// What `batches` starts.
 const PARTS: [(&str, Bench); 3] = [
     ("descending-first", batches::descending_first),
@@ -41,7 +48,7 @@ fn main() -> ExitCode {
         };
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
-        eprintln!("no figure `{unknown}`; there are calls, partition, small, batches");
+        eprintln!("no figure `{unknown}`; there are calls, partition, small, batches, copies, current");
         return ExitCode::from(2);
     }
     if let Err(error) = graphable::backend::cuda::check(0) {

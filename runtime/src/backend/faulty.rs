@@ -292,6 +292,14 @@ impl Backend for FaultyBackend {
         self.inner.device_memory()
     }
 
+    fn staging_waits(&self) -> u64 {
+        self.inner.staging_waits()
+    }
+
+    fn mark(&mut self) -> Result<Arc<dyn super::Mark>> {
+        self.inner.mark()
+    }
+
     fn eager_graphs(&self) -> (usize, u64) {
         self.inner.eager_graphs()
     }

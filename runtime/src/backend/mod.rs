@@ -9,7 +9,7 @@
 //! semantic versioning does not cover it. The options of the devices are stable as
 //! [`CpuOptions`](crate::CpuOptions) and [`CudaOptions`](crate::CudaOptions).
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use crate::{Error, Result, inspect::Topology};
 
@@ -104,6 +104,28 @@ pub trait PendingBytes: Send {
     fn is_ready(&self) -> bool;
 }
 
+/// A point in a device's work, with the device's time.
+pub trait Mark: Send + Sync + fmt::Debug {
+    /// Whether the device has come by.
+    ///
+    /// # Errors
+    /// What failed on the stream before it.
+    fn is_reached(&self) -> Result<bool>;
+    /// Waits until the device has come by.
+    ///
+    /// # Errors
+    /// What failed on the stream before it.
+    fn wait(&self) -> Result<()>;
+    /// The device's time from `earlier` to here, both of them reached; `None` when `earlier` is later, or of another
+    /// backend.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn since(&self, earlier: &dyn Mark) -> Result<Option<Duration>>;
+    /// For the backend that made it.
+    fn as_any(&self) -> &dyn Any;
+}
+
 /// What a device must be able to do. One value is one device with one stream.
 ///
 /// Calls come from one thread at a time. Everything but [`alloc`](Self::alloc),
@@ -148,6 +170,19 @@ pub trait Backend: Send + fmt::Debug {
     /// How many graphs of one kernel eager operations are launched as, and their bytes.
     fn eager_graphs(&self) -> (usize, u64) {
         (0, 0)
+    }
+
+    /// How often the host has waited for the device because all memory for bytes on their way there was in use.
+    fn staging_waits(&self) -> u64 {
+        0
+    }
+
+    /// Marks the end of what the stream has now.
+    ///
+    /// # Errors
+    /// [`Error::RefusedInCapture`]; [`Error::Config`] where the device has no clock; what the device says.
+    fn mark(&mut self) -> Result<Arc<dyn Mark>> {
+        Err(Error::Config { what: "an event".into(), why: format!("{} tells no time", self.name()) })
     }
 
     /// Lets go of memory that only makes later calls quicker.

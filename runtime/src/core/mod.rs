@@ -258,6 +258,7 @@ impl Core {
         stats.pool_bytes = self.pool.high_water();
         stats.result_bytes = self.results.high;
         stats.eager_bytes = self.eager.high;
+        stats.staging_waits = self.backend.staging_waits();
         stats.kept_bytes = self.kept.held_bytes();
         stats.spare_bytes = self.kept.spare_bytes();
         (stats.executables, stats.executable_bytes, stats.shared_bytes) = self.tree.executables();

@@ -8,8 +8,8 @@ use std::{
 use graphable::{
     Result, Runtime,
     backend::{
-        Arena, Backend, Executable, HostBlock, Launch, Op, PendingBytes, Recording, SharedMemory, Update,
-        View,
+        Arena, Backend, Executable, HostBlock, Launch, Mark, Op, PendingBytes, Recording, SharedMemory,
+        Update, View,
         faulty::{FaultPlan, FaultyBackend},
     },
 };
@@ -71,6 +71,14 @@ impl Backend for Listening {
     fn device_memory(&self) -> Result<Option<(u64, u64)>> {
         self.inner.device_memory()
     }
+    fn staging_waits(&self) -> u64 {
+        self.inner.staging_waits()
+    }
+
+    fn mark(&mut self) -> Result<Arc<dyn Mark>> {
+        self.inner.mark()
+    }
+
     fn eager_graphs(&self) -> (usize, u64) {
         self.inner.eager_graphs()
     }

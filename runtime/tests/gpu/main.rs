@@ -4,11 +4,16 @@
 //! `GRAPHABLE_SOAK=1000000` sets the number of replays of the soak (20000 at first).
 
 mod by_hand;
+mod cache;
+mod context;
+mod copies;
 mod eager;
 mod foreign;
 mod inputs;
 mod interop;
 mod lost;
 mod missing;
+mod products;
 mod soak;
 mod support;
+mod timing;

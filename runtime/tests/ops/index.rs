@@ -125,3 +125,46 @@ fn store_and_load_copy_all_of_it_in_order() {
         assert!(matches!(foreign, Err(Error::DifferentRuntimes { .. })));
     });
 }
+
+/// More rows than are looked through: on a GPU those go by a table. Each state row gets its last source row.
+#[test]
+fn the_last_of_many_equal_rows_wins() {
+    let mut rt = graphable::Runtime::new(crate::harness::device()).unwrap();
+    let rng = &mut StdRng::seed_from_u64(7);
+    for (n, rows, d) in [(2049usize, 100usize, 3usize), (6000, 5000, 8), (70_000, 40_000, 1), (9000, 1, 4)] {
+        let initial: Vec<f32> = (0..rows * d).map(|i| -1.0 - i as f32).collect();
+        let target = graphable::State::new(&rt, &[rows, d], &initial).unwrap();
+        let index: Vec<u32> = (0..n)
+            .map(|_| if rng.random_bool(0.05) { u32::MAX } else { rng.random_range(0..rows as u32) })
+            .collect();
+        let mut want = initial;
+        for (i, &row) in index.iter().enumerate().filter(|(_, row)| **row != u32::MAX) {
+            (0..d).for_each(|e| want[row as usize * d + e] = (i * d + e) as f32);
+        }
+        let step = rt.step().unwrap();
+        let x: Vec<f32> = (0..n * d).map(|i| i as f32).collect();
+        let (x, index) = (step.tensor(&[n, d], &x).unwrap(), step.tensor(&[n], &index).unwrap());
+        for round in 0..3 {
+            ops::scatter_rows(&target, &index, &x).unwrap();
+            let got = step.read(&ops::load(step.scope(), &target).unwrap()).unwrap();
+            assert!(got == want, "{n} rows into {rows}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_row_out_of_range_among_many_is_reported() {
+    let mut rt = graphable::Runtime::new(crate::harness::device()).unwrap();
+    let target = graphable::State::<f32>::zeros(&rt, &[10, 1]).unwrap();
+    let step = rt.step().unwrap();
+    let mut index: Vec<u32> = (0..5000).map(|i| i % 9).collect();
+    (index[3000], index[4000]) = (77, 78);
+    let x: Vec<f32> = (0..5000).map(|i| i as f32).collect();
+    let (x, index) = (step.tensor(&[5000, 1], &x).unwrap(), step.tensor(&[5000], &index).unwrap());
+    ops::scatter_rows(&target, &index, &x).unwrap();
+    let now = ops::load(step.scope(), &target).unwrap();
+    let fault = step.read(&now);
+    assert!(matches!(fault, Err(Error::IndexOutOfRange { index: 77, bound: 10, .. })), "{fault:?}");
+    let got = step.read(&now).unwrap();
+    assert_eq!(got, [4995.0, 4996.0, 4997.0, 4998.0, 4999.0, 4991.0, 4992.0, 4993.0, 4994.0, 0.0]);
+}

@@ -11,6 +11,7 @@ mod corners;
 mod counts;
 #[path = "../common/device.rs"]
 mod device;
+mod device_events;
 mod edges;
 mod edges_memory;
 mod formats;

@@ -12,6 +12,7 @@ mod access;
 mod fault;
 mod graph;
 mod kernels;
+mod mark;
 mod memory;
 mod order;
 mod reply;
@@ -32,7 +33,7 @@ use self::{
     stream::{Command, Kernel, Stream},
 };
 use super::{
-    Arena, Backend, Executable, HostBlock, Launch, PendingBytes, Recording, SharedMemory, Update,
+    Arena, Backend, Executable, HostBlock, Launch, Mark, PendingBytes, Recording, SharedMemory, Update,
     refused_in_capture,
 };
 use crate::{Error, Result};
@@ -324,6 +325,13 @@ impl Backend for CpuBackend {
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
         self.stream.check()?;
         self.submit(Node::Poison { addr, bytes })
+    }
+
+    fn mark(&mut self) -> Result<Arc<dyn Mark>> {
+        self.outside_capture("an event")?;
+        let (coming, mark) = mark::mark();
+        self.stream.send(Command::Mark(coming))?;
+        Ok(Arc::new(mark))
     }
 
     fn wants_poison(&self) -> bool {

@@ -15,6 +15,7 @@ use super::{
     access::{self, Access},
     fault::Fault,
     graph::{Graph, Node},
+    mark::Coming,
     memory::{Block, Blocks},
     order::Random,
     reply::{Reply, reply},
@@ -54,6 +55,8 @@ pub(super) enum Command {
     Replay(Arc<Graph>, Option<HostBlock>),
     /// Bytes to read.
     Read { addr: u64, bytes: usize, to: Reply },
+    /// A point to come by.
+    Mark(Coming),
     /// An answer when all before is done.
     Sync(Reply),
     /// Look at the retired memory.
@@ -226,6 +229,7 @@ impl Worker {
         match (command, self.shared.lost()) {
             (Command::Insert(block), _) => self.blocks.insert(block),
             (Command::Read { to, .. } | Command::Sync(to), Some(error)) => to.send(Err(error)),
+            (Command::Mark(mark), Some(error)) => mark.fail(error),
             (_, Some(_)) => {}
             (Command::Commit { addr, bytes }, None) => drop(self.guarded(|w| w.commit(addr, bytes))),
             (Command::Uncommit { addr, bytes }, None) => self.blocks.uncommit(addr, bytes),
@@ -238,6 +242,7 @@ impl Worker {
                 let data = self.guarded(|w| Access::new(&mut w.blocks).bytes(addr, bytes).to_vec());
                 self.answer(data, to);
             }
+            (Command::Mark(mark), None) => mark.reach(),
             (Command::Sync(to), None) => self.answer(Some(Vec::new()), to),
             (Command::Wake | Command::Stop, None) => {}
         }

@@ -22,12 +22,14 @@ mod hot;
 mod interop;
 mod intruder;
 mod kernels;
+mod mark;
 mod product;
 mod props;
 mod read;
 mod recording;
 mod retired;
 mod retry;
+mod ring;
 mod search;
 mod shared;
 mod staging;
@@ -46,14 +48,15 @@ use self::{
     fault::Faults,
     fork::Fork,
     kernels::{FaultSink, Grid, Kernel, PutClass, Submit},
+    mark::CudaMark,
     read::CudaRead,
     recording::CudaRecording,
     retry::Retry,
     shared::{Owned, Shared},
 };
 use super::{
-    Arena, Backend, Executable, HostBlock, Launch, Op, PendingBytes, Recording, SharedMemory, Update, View,
-    refused_in_capture,
+    Arena, Backend, Executable, HostBlock, Launch, Mark, Op, PendingBytes, Recording, SharedMemory, Update,
+    View, refused_in_capture,
 };
 use crate::{Error, Result, inspect::Topology};
 
@@ -376,6 +379,17 @@ impl Backend for CudaBackend {
 
     fn eager_graphs(&self) -> (usize, u64) {
         self.singles.usage()
+    }
+
+    fn staging_waits(&self) -> u64 {
+        self.shared.staging_waits()
+    }
+
+    fn mark(&mut self) -> Result<Arc<dyn Mark>> {
+        let _bound = self.outside_capture("an event")?;
+        // A kernel is not brought up across it: its time would be that of two.
+        self.after_kernel = false;
+        Ok(Arc::new(CudaMark::new(&self.shared)?))
     }
 
     fn release(&mut self) {

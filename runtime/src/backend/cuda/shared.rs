@@ -5,12 +5,16 @@ use std::{
     any::Any,
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use super::{
     driver::{Context, Event, Exec, Graph, Pinned, Pool, Stream},
     retired::LetGo,
+    ring::{self, Buffer, Limits, Point, Ring, Taken},
 };
 use crate::{
     Result,
@@ -37,8 +41,12 @@ pub(super) struct Shared {
     retired: LetGo<Retired>,
     /// Executables whose launches may still run, each batch behind an event.
     graveyard: Mutex<VecDeque<(Event, Vec<Retired>)>>,
-    pinned: Mutex<Vec<(Pinned, Event)>>,
+    pinned: Mutex<Ring<Pinned, Event>>,
+    staging_waits: AtomicU64,
 }
+
+/// Pinned memory that is kept for use: so far the host may run ahead of the device with bytes that are on their way.
+const STAGING: Limits = Limits { buffers: 64, bytes: 256 << 20 };
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,7 +63,8 @@ impl Shared {
             stream,
             retired: LetGo::new(),
             graveyard: Mutex::default(),
-            pinned: Mutex::default(),
+            pinned: Mutex::new(Ring::new(STAGING)),
+            staging_waits: AtomicU64::new(0),
         })
     }
 
@@ -74,6 +83,7 @@ impl Shared {
         if self.retired.is_waiting() {
             self.bury()?;
         }
+        self.free_surplus();
         let mut graveyard = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((event, _)) = graveyard.front() {
             if !event.is_done()? {
@@ -178,40 +188,71 @@ impl Shared {
         self.bury_all();
     }
 
-    /// Pinned memory of at least `bytes` that nothing uses any more, with an event to mark its use.
+    /// Pinned memory of at least `bytes` that nothing uses any more, with an event to mark its use. Waits for the oldest
+    /// under way when there is too much of it. Outside captures, by the backend.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`].
+    /// [`crate::Error::OutOfMemory`]; what failed on the device.
     pub(super) fn take_pinned(&self, bytes: usize) -> Result<(Pinned, Event)> {
-        let mut cached = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut best: Option<usize> = None;
-        for (at, (pinned, event)) in cached.iter().enumerate() {
-            let fits = pinned.len() >= bytes && pinned.len() <= bytes.max(4096) * 4;
-            let better = best.is_none_or(|b| pinned.len() < cached[b].0.len());
-            if fits && better && event.is_done()? {
-                best = Some(at);
+        loop {
+            // The lock is not held while anybody waits: reads elsewhere give their memory back meanwhile.
+            let taken = self.ring().take(bytes)?;
+            match taken {
+                Taken::Free(pinned, event) => return Ok((pinned, event)),
+                Taken::Make => {
+                    let pinned = Pinned::new(&self.context, bytes.max(4096).next_power_of_two())?;
+                    return Ok((pinned, Event::new(&self.context, false)?));
+                }
+                Taken::Wait(pinned, event) => {
+                    if !event.is_done()? {
+                        self.staging_waits.fetch_add(1, Ordering::Relaxed);
+                        event.wait()?;
+                    }
+                    if ring::fits(pinned.len(), bytes) {
+                        return Ok((pinned, event));
+                    }
+                }
             }
         }
-        if let Some(at) = best {
-            return Ok(cached.swap_remove(at));
-        }
-        drop(cached);
-        let pinned = Pinned::new(&self.context, bytes.max(4096).next_power_of_two())?;
-        Ok((pinned, Event::new(&self.context, false)?))
     }
 
-    /// Gives it back; `event` marks the end of its use on the stream.
+    /// Gives it back, on any thread; `event` marks the end of its use on the stream. Frees nothing: that may wait for
+    /// the device.
     pub(super) fn put_pinned(&self, pinned: Pinned, event: Event) {
-        const KEPT: usize = 64;
-        const KEPT_BYTES: usize = 256 << 20;
-        let mut cached = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: usize = cached.iter().map(|(pinned, _)| pinned.len()).sum();
-        if (cached.len() >= KEPT || bytes + pinned.len() > KEPT_BYTES)
-            && let Some(at) = cached.iter().position(|(_, event)| event.is_done().unwrap_or(false))
-        {
-            cached.swap_remove(at);
+        self.ring().put(pinned, event);
+    }
+
+    /// How often [`take_pinned`](Self::take_pinned) has waited.
+    pub(super) fn staging_waits(&self) -> u64 {
+        self.staging_waits.load(Ordering::Relaxed)
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring<Pinned, Event>> {
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frees pinned memory beyond what is kept for use. Outside captures, by the backend.
+    fn free_surplus(&self) {
+        loop {
+            let surplus = self.ring().surplus();
+            match surplus {
+                // Freed without the lock.
+                Some(surplus) => drop(surplus),
+                None => return,
+            }
         }
-        cached.push((pinned, event));
+    }
+}
+
+impl Buffer for Pinned {
+    fn len(&self) -> usize {
+        Pinned::len(self)
+    }
+}
+
+impl Point for Event {
+    fn is_reached(&self) -> Result<bool> {
+        self.is_done()
     }
 }
 
