@@ -1,4 +1,4 @@
-//! What the command lines of both binaries share: options, printing, and how a run ends.
+//! What the command lines of the programs share: options, printing, and how a run ends.
 
 use std::{
     fmt,
@@ -23,19 +23,19 @@ pub struct Generate {
     #[arg(long, value_name = "TEXT")]
     pub prompt: String,
 
-    /// Stop after this many tokens, if the model has not
+    /// Maximum number of tokens to generate
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = positive)]
     pub max_new_tokens: usize,
 
-    /// 0 takes the likeliest token each time; higher values vary more
+    /// Sampling temperature; 0 always takes the likeliest token
     #[arg(long, value_name = "T", default_value_t = 0.0, allow_negative_numbers = true)]
     pub temperature: f32,
 
-    /// Start of the random numbers for --temperature
+    /// Random seed for sampling
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// A GGUF file of the Llama architecture with a chat template, instead of the downloaded one
+    /// GGUF chat model of the Llama architecture to use instead of the downloaded one
     #[arg(long, value_name = "FILE.gguf")]
     pub model: Option<PathBuf>,
 
@@ -52,11 +52,11 @@ pub struct Generate {
 #[derive(Clone, Debug, Parser)]
 #[command(name = "embed", version, max_term_width = 100)]
 pub struct Embed {
-    /// The sentence to compare with, then the others
+    /// The reference sentence, followed by the sentences to compare with it
     #[arg(value_name = "SENTENCE", required = true, num_args = 2..)]
     pub sentences: Vec<String>,
 
-    /// A folder with model.safetensors, config.json and tokenizer.json, instead of the downloaded one
+    /// Folder with model.safetensors, config.json and tokenizer.json to use instead of the downloaded model
     #[arg(long, value_name = "FOLDER")]
     pub model: Option<PathBuf>,
 
@@ -75,31 +75,31 @@ pub struct Embed {
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tree", version, max_term_width = 100)]
 pub struct Tree {
-    /// What to run
+    /// The program to run
     #[arg(value_enum, value_name = "PROGRAM")]
     pub program: Program,
 
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
 
-    /// Show one recording as the device has it (kernels, copies and edges) instead of the tree
+    /// Show the kernels, copies and edges of one recording instead of the tree
     #[arg(long, value_name = "ID")]
     pub recording: Option<usize>,
 
-    /// Also write a timeline of the run, for Perfetto or chrome://tracing
+    /// Write a timeline of the run to this file, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
 
-    /// With `decode`: a GGUF file of the Llama architecture, instead of the downloaded one
+    /// With `decode`: GGUF model of the Llama architecture to use instead of the downloaded one
     #[arg(long, value_name = "FILE.gguf")]
     pub model: Option<PathBuf>,
 
-    /// How much of the program becomes graphs
+    /// How much of the program is captured as graphs
     #[arg(long, value_enum, default_value_t = ModeArg::Piecewise)]
     pub mode: ModeArg,
 
-    /// Where to run: cpu, or auto for the best device of this machine
+    /// Device to run on: cpu, cuda:0 (or another number), or auto for the GPU if there is one
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
@@ -122,7 +122,7 @@ pub enum Program {
 /// `--format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people
+    /// Readable text
     Text,
     /// Graphviz: `| dot -Tsvg`
     Dot,
@@ -130,19 +130,19 @@ pub enum Format {
     Json,
 }
 
-/// Options of both binaries.
+/// Options of `generate` and `embed`.
 #[derive(Clone, Debug, Args)]
 #[group(skip)]
 pub struct Common {
-    /// How much of the model becomes graphs
+    /// How much of the model is captured as graphs
     #[arg(long, value_enum, default_value_t = ModeArg::Piecewise)]
     pub mode: ModeArg,
 
-    /// Where to run: cpu, cuda:0 (or another number), or auto for the GPU where there is one
+    /// Device to run on: cpu, cuda:0 (or another number), or auto for the GPU if there is one
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
-    /// Print one JSON object on standard output and nothing else there
+    /// Print a single JSON object on standard output
     #[arg(long)]
     pub json: bool,
 
@@ -160,9 +160,9 @@ pub enum ModeArg {
     Piecewise,
     /// One graph per call
     Full,
-    /// One graph for each token that is generated; prompts are read without graphs
+    /// One graph per generated token; prompts run without graphs
     FullDecodeOnly,
-    /// One graph for each token that is generated; of prompts, one graph per segment
+    /// One graph per generated token; prompts run as one graph per segment
     FullAndPiecewise,
 }
 
@@ -178,12 +178,17 @@ impl From<ModeArg> for graphable::Mode {
     }
 }
 
-/// The device of `--device`; `auto` is the best there is.
+/// The device of `--device`, which can be opened now. `auto` is the GPU if there is one, else the CPU.
 ///
 /// # Errors
-/// If there is no such device on this machine, or at all.
+/// [`Error::Option`] if there is no such device on this machine, or at all.
 pub fn device(name: &str) -> Result<graphable::Device> {
-    Ok(if name == "auto" { graphable::Device::best() } else { name.parse() }?)
+    let device = name.parse().and_then(|device: graphable::Device| device.check().map(|()| device));
+    device.map_err(|e| Error::Option {
+        option: format!("--device {name}"),
+        why: e.to_string(),
+        help: "pass `--device cpu` to run on the CPU, or `--device auto` to take what there is".into(),
+    })
 }
 
 fn positive(s: &str) -> Result<usize, String> {
@@ -196,7 +201,7 @@ fn positive(s: &str) -> Result<usize, String> {
 
 /// Runs a binary: reads its options, prints the error if there is one, gives the exit code.
 ///
-/// Bad options exit with 2, other errors with 1. Standard output that is closed early (`| head`) ends
+/// Bad options exit with 2, which includes a device that is not there; other errors with 1. Standard output that is closed early (`| head`) ends
 /// the run in silence.
 pub fn run<A: Parser>(main: impl FnOnce(A) -> Result<()>) -> ExitCode {
     let args = match A::try_parse() {
@@ -212,7 +217,7 @@ pub fn run<A: Parser>(main: impl FnOnce(A) -> Result<()>) -> ExitCode {
         Err(Error::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(e) => {
             say(format_args!("error: {}", one_screen(&e.to_string())));
-            ExitCode::FAILURE
+            ExitCode::from(if matches!(e, Error::Option { .. }) { 2 } else { 1 })
         }
     }
 }

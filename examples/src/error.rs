@@ -125,6 +125,9 @@ impl Error {
             StorageFull | QuotaExceeded => {
                 "free some space, or set GRAPHABLE_CACHE to a folder on another disk"
             }
+            AlreadyExists => {
+                "a file of that name is in the way: remove it, or set GRAPHABLE_CACHE to another folder"
+            }
             IsADirectory => "name a file, not a folder",
             NotADirectory => "one of the folders in the path is a file",
             _ => "check that the file system works and try again",

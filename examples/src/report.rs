@@ -4,20 +4,34 @@ use std::fmt;
 
 use serde::Serialize;
 
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FinishReason {
+    /// The model ended it.
+    Stop,
+    /// It was cut off at `--max-new-tokens`.
+    Length,
+    /// It was cut off because the model can read no more.
+    Context,
+}
+
 /// The result of a run. Its fields, in this order, are the keys of `--json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The answer.
     pub text: String,
+    /// `stop`, or where it was cut off: `length` or `context`.
+    pub finish_reason: FinishReason,
     /// Ids of the generated tokens, with the one that ended the answer.
     pub tokens: Vec<u32>,
     /// Number of tokens of the rendered prompt.
     pub prompt_tokens: usize,
-    /// `none`, `piecewise` or `full`.
+    /// As given by `--mode`.
     pub mode: String,
     /// What it ran on.
     pub device: String,
-    /// Segments of the decode function's plan.
+    /// Segments of the decode function's plan, whatever the mode makes of them.
     pub segments: usize,
     /// Recordings that exist at the end, prefill and decode together.
     pub nodes: usize,
@@ -29,8 +43,18 @@ pub struct Report {
     pub replays: u64,
     /// Why something ran without its graph, each reason once.
     pub fallbacks: Vec<String>,
-    /// Memory of the pool and the executables, in bytes.
+    /// Bytes of the pool that were ever in use at once: what lives within calls.
     pub pool_bytes: u64,
+    /// The same for the arena of results, which outlive their call.
+    pub result_bytes: u64,
+    /// The same for what is made outside graphs.
+    pub eager_bytes: u64,
+    /// Bytes of the executables, as far as the device knows.
+    pub executable_bytes: u64,
+    /// Reading the file and moving the weights to the device, in seconds.
+    pub load_seconds: f64,
+    /// Recording all graphs ahead, in seconds.
+    pub capture_seconds: f64,
     /// From the prompt to the first token, in seconds, capturing not included.
     pub prefill_seconds: f64,
     /// Decoded tokens per second, without the first, which is prefill's. 0 if there was only one.
@@ -50,8 +74,8 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} on {}", self.mode, self.device)?;
-        writeln!(f, "  segments    {:>10}  in the decode function", self.segments)?;
-        writeln!(f, "  nodes       {:>10}", self.nodes)?;
+        writeln!(f, "  plan        {:>10}  segments in the decode function", self.segments)?;
+        writeln!(f, "  graphs      {:>10}", self.nodes)?;
         writeln!(f, "  warm-ups    {:>10}", self.warmups)?;
         writeln!(f, "  recordings  {:>10}", self.recordings)?;
         writeln!(f, "  replays     {:>10}", self.replays)?;
@@ -59,7 +83,13 @@ impl fmt::Display for Report {
         for reason in &self.fallbacks {
             writeln!(f, "    {reason}")?;
         }
-        writeln!(f, "  pool        {:>10}", indicatif::BinaryBytes(self.pool_bytes).to_string())?;
+        let bytes = |n: u64| indicatif::BinaryBytes(n).to_string();
+        writeln!(f, "  pool        {:>10}  within calls", bytes(self.pool_bytes))?;
+        writeln!(f, "  results     {:>10}", bytes(self.result_bytes))?;
+        writeln!(f, "  eager       {:>10}  outside graphs", bytes(self.eager_bytes))?;
+        writeln!(f, "  executables {:>10}", bytes(self.executable_bytes))?;
+        writeln!(f, "  load        {:>8.3} s", self.load_seconds)?;
+        writeln!(f, "  capture     {:>8.3} s", self.capture_seconds)?;
         writeln!(f, "  prefill     {:>8.3} s  {} tokens", self.prefill_seconds, self.prompt_tokens)?;
         write!(f, "  decode      {:>10.1}  tokens per second", self.tokens_per_second)
     }
@@ -72,6 +102,7 @@ mod tests {
     fn report() -> Report {
         Report {
             text: "Paris.".into(),
+            finish_reason: FinishReason::Length,
             tokens: vec![7042, 30, 2],
             prompt_tokens: 37,
             mode: "piecewise".into(),
@@ -83,6 +114,11 @@ mod tests {
             replays: 244,
             fallbacks: vec!["T = 900 is above its largest bucket, 512".into()],
             pool_bytes: 3 << 20,
+            result_bytes: 5 << 10,
+            eager_bytes: 7 << 10,
+            executable_bytes: 11 << 10,
+            load_seconds: 1.5,
+            capture_seconds: 2.25,
             prefill_seconds: 0.25,
             tokens_per_second: 20.5,
         }
@@ -93,6 +129,7 @@ mod tests {
         let json = report().to_json();
         let order = [
             "text",
+            "finish_reason",
             "tokens",
             "prompt_tokens",
             "mode",
@@ -104,6 +141,11 @@ mod tests {
             "replays",
             "fallbacks",
             "pool_bytes",
+            "result_bytes",
+            "eager_bytes",
+            "executable_bytes",
+            "load_seconds",
+            "capture_seconds",
             "prefill_seconds",
             "tokens_per_second",
         ];
@@ -111,12 +153,22 @@ mod tests {
         assert!(at.is_sorted(), "{json}");
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(value.as_object().unwrap().len(), order.len());
+        assert_eq!(value["finish_reason"], "length");
     }
 
     #[test]
     fn the_summary_shows_reasons_and_fits_a_screen() {
         let text = report().to_string();
-        assert!(text.contains("above its largest bucket") && text.contains("3.00 MiB"), "{text}");
-        assert!(text.lines().count() < 16);
+        let shown = [
+            "above its largest bucket",
+            "3.00 MiB",
+            "5.00 KiB",
+            "7.00 KiB",
+            "11.00 KiB",
+            "1.500 s",
+            "2.250 s",
+        ];
+        shown.iter().for_each(|part| assert!(text.contains(part), "{part} in {text}"));
+        assert!(text.lines().count() < 22);
     }
 }

@@ -120,7 +120,7 @@ fn apart(args: &Tree, device: Device) -> Result<Shown> {
 fn decode(args: &Tree, device: Device) -> Result<Shown> {
     let path = match &args.model {
         Some(path) => path.clone(),
-        None => Cache::of_user(args.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].1),
+        None => Cache::of_user(args.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].name),
     };
     let file = Gguf::open(&path)?;
     let language = Language::from_gguf(&file)?;

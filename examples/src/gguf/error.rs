@@ -7,7 +7,7 @@ use super::TensorType;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GgufError {
     /// Another kind of file.
-    #[error("this is no GGUF file: it starts with {found:?} instead of `GGUF`")]
+    #[error("not a GGUF file: {}", begins(found))]
     BadMagic {
         /// The first bytes, at most four.
         found: Vec<u8>,
@@ -129,6 +129,14 @@ pub enum GgufError {
         /// The tensor.
         name: String,
     },
+}
+
+/// What a file of another kind begins with, for people.
+fn begins(found: &[u8]) -> String {
+    match found {
+        [] => "it is empty".into(),
+        _ => format!("it starts with \"{}\" instead of \"GGUF\"", found.escape_ascii()),
+    }
 }
 
 impl GgufError {

@@ -12,7 +12,7 @@ use crate::{
     Error, Result,
     chat::{Message, Template},
     gguf::Gguf,
-    report::Report,
+    report::{FinishReason, Report},
     sampling::Sampler,
     tokenizer::ChatTokenizer,
 };
@@ -68,11 +68,13 @@ pub struct Session {
     capacity: usize,
 }
 
-/// What [`Session::answer`] gives.
+/// What [`Session::answer`] returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The text.
     pub text: String,
+    /// Why it ended.
+    pub finish: FinishReason,
     /// Generated ids, with the one that ended the answer.
     pub tokens: Vec<u32>,
     /// Number of ids that were read.
@@ -158,24 +160,30 @@ impl Session {
             on_text(&part)
         };
         let mut first = None;
-        loop {
+        let finish = loop {
             let id = choose(sampler, &logits)?;
             first.get_or_insert_with(Instant::now);
             tokens.push(id);
             say(stream.push(id))?;
             // Where this token goes, if it is read at all.
             let position = prompt.len() + tokens.len() - 1;
-            if language.tokenizer.is_stop(id) || tokens.len() >= max_new_tokens || position == *capacity {
-                break;
+            if language.tokenizer.is_stop(id) {
+                break FinishReason::Stop;
+            }
+            if tokens.len() >= max_new_tokens {
+                break FinishReason::Length;
+            }
+            if position == *capacity {
+                break FinishReason::Context;
             }
             let step = rt.step()?;
             let out = decode.call(&step, &[id], &[position as u32], model, kv)?;
             logits = step.read(&out)?;
-        }
+        };
         say(stream.finish())?;
         let (end, first) = (Instant::now(), first.unwrap_or(start));
         let (prefill, decode) = (first - start, end - first);
-        Ok(Answer { text, tokens, prompt_tokens: prompt.len(), prefill, decode })
+        Ok(Answer { text, finish, tokens, prompt_tokens: prompt.len(), prefill, decode })
     }
 
     /// The logits of the token that follows `tokens`, `[vocabulary]`. Nothing is remembered of earlier calls.
@@ -204,13 +212,14 @@ impl Session {
         Ok(logits)
     }
 
-    /// What happened, from the first call to this answer.
-    pub fn report(&self, answer: Answer) -> Report {
+    /// What happened, from the first call to this answer. `load` and `capture` are what the caller measured.
+    pub fn report(&self, answer: Answer, load: Duration, capture: Duration) -> Report {
         let stats = self.rt.stats();
         let decoded = answer.tokens.len().saturating_sub(1) as f64;
         let seconds = answer.decode.as_secs_f64();
         Report {
             text: answer.text,
+            finish_reason: answer.finish,
             tokens: answer.tokens,
             prompt_tokens: answer.prompt_tokens,
             mode: self.mode.to_string(),
@@ -221,7 +230,12 @@ impl Session {
             recordings: stats.recordings,
             replays: stats.replays,
             fallbacks: stats.fallback_reasons.iter().map(|(why, _)| why.to_string()).collect(),
-            pool_bytes: stats.pool_bytes + stats.result_bytes + stats.eager_bytes + stats.executable_bytes,
+            pool_bytes: stats.pool_bytes,
+            result_bytes: stats.result_bytes,
+            eager_bytes: stats.eager_bytes,
+            executable_bytes: stats.executable_bytes,
+            load_seconds: load.as_secs_f64(),
+            capture_seconds: capture.as_secs_f64(),
             prefill_seconds: answer.prefill.as_secs_f64(),
             tokens_per_second: if seconds > 0.0 { decoded / seconds } else { 0.0 },
         }

@@ -105,7 +105,7 @@ fn every_mode_and_seed_does_what_it_says() {
     let tokens = |more: &[&str]| {
         let args = ["--prompt", "hello", "--model", &model, "--max-new-tokens", "12", "--json"];
         let v = json(&generate(&[&args[..], more].concat()));
-        assert_eq!(v.as_object().unwrap().len(), 14, "{v}");
+        assert_eq!(v.as_object().unwrap().len(), 20, "{v}");
         v["tokens"].clone()
     };
     let greedy = tokens(&["--mode", "none"]);
@@ -123,23 +123,89 @@ fn generate_explains_bad_input() {
     let folder = Folder::new("bad");
     let model = tiny_model(&folder);
     let says = |args: &[&str], wanted: &[&str]| {
-        let err = refused(&generate(args));
+        let output = generate(args);
+        let err = refused(&output);
         wanted.iter().for_each(|w| assert!(err.contains(w), "{w} in {err}"));
+        output.status.code()
     };
     let whole = std::fs::read(&model).unwrap();
     let cut = folder.file("cut.gguf", &whole[..whole.len() / 2]);
     says(&["--prompt", "hi", "--model", &cut], &["cut.gguf", "truncated", "help: download"]);
     let wheel = folder.file("model.whl", b"PK\x03\x04");
-    says(&["--prompt", "hi", "--model", &wheel], &["no GGUF file", "help:"]);
+    says(
+        &["--prompt", "hi", "--model", &wheel],
+        &["not a GGUF file: it starts with \"PK\\x03\\x04\" instead of \"GGUF\"", "help:"],
+    );
     says(&["--prompt", "hi", "--model", "none.gguf"], &["none.gguf", "help: check the path"]);
     let empty = folder.file("empty.gguf", &Builder::default().build());
     says(&["--prompt", "hi", "--model", &empty], &["general.architecture", "help:"]);
     says(&["--prompt", &"hello ".repeat(100), "--model", &model], &["context is 64", "help: shorten"]);
-    says(&["--prompt", "hi", "--mode", "fast"], &["fast", "none, piecewise, full"]);
-    says(&["--prompt", "hi", "--device", "tpu"], &["tpu", "cpu"]);
-    says(&["--prompt", "hi", "--temperature", "-1"], &["--temperature", "help:"]);
-    says(&["--prompt", "hi", "--max-new-tokens", "0"], &["at least one"]);
-    says(&[], &["--prompt"]);
+    assert_eq!(says(&["--prompt", "hi", "--model", "none.gguf"], &[]), Some(1));
+    let bad: [(&[&str], &[&str]); 5] = [
+        (&["--mode", "fast"], &["fast", "none, piecewise, full"]),
+        (&["--device", "tpu"], &["--device tpu", "`cpu`", "`auto`", "help: pass `--device cpu`"]),
+        (&["--temperature", "-1"], &["--temperature", "help:"]),
+        (&["--temperature", "nan"], &["--temperature", "help:"]),
+        (&["--max-new-tokens", "0"], &["at least one"]),
+    ];
+    for (args, wanted) in bad {
+        assert_eq!(says(&[&["--prompt", "hi"], args].concat(), wanted), Some(2), "{args:?}");
+    }
+    assert_eq!(says(&[], &["--prompt"]), Some(2));
+}
+
+#[test]
+fn a_device_that_is_not_there_is_refused_before_a_model_is_fetched() {
+    let folder = Folder::new("device");
+    let commands: [(&str, &[&str]); 3] = [
+        (env!("CARGO_BIN_EXE_generate"), &["--prompt", "hi"]),
+        (env!("CARGO_BIN_EXE_embed"), &["a", "b"]),
+        (env!("CARGO_BIN_EXE_tree"), &["decode"]),
+    ];
+    for (binary, args) in commands {
+        let output = Command::new(binary)
+            .args(args)
+            .args(["--device", "cuda:99"])
+            .env("GRAPHABLE_CACHE", folder.0.join("cache"))
+            .env("PATH", "")
+            .output()
+            .unwrap();
+        let err = refused(&output);
+        assert!(err.contains("`--device cuda:99`") && err.contains("help: pass `--device cpu`"), "{err}");
+        assert!(!err.contains("python3") && !err.contains("Device::"), "{err}");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(!folder.0.join("cache").exists());
+    }
+}
+
+#[test]
+fn an_answer_that_is_cut_off_says_so() {
+    let folder = Folder::new("cut");
+    let model = tiny_model(&folder);
+    let args = |more: &[&'static str]| {
+        let fixed = ["--prompt", "hello", "--model", &model, "--device", "cpu", "--max-new-tokens"];
+        generate(&[&fixed[..], more].concat())
+    };
+    let cut = json(&args(&["2", "--json"]));
+    assert_eq!((&cut["finish_reason"], cut["tokens"].as_array().unwrap().len()), (&"length".into(), 2));
+    assert!(cut["load_seconds"].as_f64() > Some(0.0) && cut["capture_seconds"].as_f64() > Some(0.0), "{cut}");
+    let err = String::from_utf8_lossy(&args(&["2"]).stderr).into_owned();
+    assert!(err.contains("[cut off after 2 tokens; `--max-new-tokens 4` allows more]"), "{err}");
+    let full = json(&args(&["1000", "--json"]));
+    let reason = full["finish_reason"].as_str().unwrap();
+    assert!(["stop", "context"].contains(&reason), "{reason}");
+}
+
+#[test]
+fn an_answer_that_the_model_ends_is_not_called_cut_off() {
+    let args = ["--prompt", smollm2::QUESTION, "--device", "cpu"];
+    let v = json(&generate(&[&args[..], &["--json", "--quiet"]].concat()));
+    assert_eq!(v["finish_reason"], "stop");
+    let err = String::from_utf8_lossy(&generate(&args).stderr).into_owned();
+    assert!(!err.contains("cut off"), "{err}");
+    for wanted in ["load  ", "capture  ", "pool  ", "results  ", "eager  ", "executables  "] {
+        assert!(err.contains(wanted), "{wanted} in {err}");
+    }
 }
 
 #[test]
@@ -250,6 +316,18 @@ fn tree_shows_a_model_and_writes_its_timeline() {
     let decode = nodes.iter().filter(|n| n["function"] == "decode").count();
     assert_eq!(decode, 2 + 2 * tiny::LAYERS);
 
+    // Which bucket each is for. Of the four pieces, those that fit the model's context.
+    let buckets: std::collections::BTreeSet<_> = nodes
+        .iter()
+        .filter(|n| n["function"] == "prefill")
+        .map(|n| {
+            assert_eq!(n["sizes"][0][0], "T", "{n}");
+            n["sizes"][0][1].as_u64().unwrap()
+        })
+        .collect();
+    assert_eq!(buckets.into_iter().collect::<Vec<_>>(), [16, 32, 64, 128]);
+    assert!(nodes.iter().filter(|n| n["function"] == "decode").all(|n| n["sizes"] == serde_json::json!([])));
+
     let timeline: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let of = |name: &str, phase: &str| {
         timeline.iter().filter(|e| e["name"] == name && e["ph"] == phase).collect::<Vec<_>>()
@@ -267,6 +345,21 @@ fn tree_shows_a_model_and_writes_its_timeline() {
     assert_eq!(decided.into_iter().collect::<Vec<_>>(), ["record", "replay", "warm-up"]);
     let calls = of("call", "B").iter().filter(|e| text(e, "function").as_deref() == Some("decode")).count();
     assert!(calls >= 3, "{calls}");
+}
+
+#[test]
+fn tree_names_the_bucket_of_each_recording() {
+    let folder = Folder::new("tree-buckets");
+    let model = tiny_model(&folder);
+    let args = ["decode", "--model", &model, "--device", "cpu", "--quiet"];
+    for mode in ["piecewise", "full"] {
+        let text = printed(&tree(&[&args[..], &["--mode", mode]].concat()));
+        let dot = printed(&tree(&[&args[..], &["--mode", mode, "--format", "dot"]].concat()));
+        for size in [16, 32, 64, 128] {
+            assert!(text.contains(&format!("] T={size}, ")), "{mode}: {text}");
+            assert!(dot.contains(&format!("\\nT={size}\\n")), "{mode}: {dot}");
+        }
+    }
 }
 
 #[test]

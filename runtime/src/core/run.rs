@@ -397,6 +397,7 @@ impl Core {
             site: run.site,
             identity: run.identity,
             caller: self.tree.caller(),
+            sizes: self.frame.iter().flat_map(|f| &f.symbols).map(|s| (s.name, s.padded)).collect(),
             group: run.group,
             parent: self.tree.cursor(),
             entry: run.entry,

@@ -72,6 +72,7 @@ impl Core {
             view.nodes.push(TreeNode {
                 id,
                 function: node.caller.name.to_owned(),
+                sizes: node.sizes.iter().map(|&(name, size)| (name.to_owned(), size)).collect(),
                 segment: segment(node),
                 parent: node.parent,
                 parents: parents.remove(&id).unwrap_or_default(),

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{EdgeKind, GraphTree, NodeKind, Topology, text::counted};
+use super::{
+    EdgeKind, GraphTree, NodeKind, Topology,
+    text::{counted, sizes},
+};
 
 /// A quoted string.
 fn quoted(text: &str) -> String {
@@ -27,9 +30,10 @@ pub(super) fn tree(tree: &GraphTree) -> String {
     }
     for node in &tree.nodes {
         let mut label = format!(
-            "{}: {}\n{}, {}\ns{} -> s{}, pool {} B",
+            "{}: {}{}\n{}, {}\ns{} -> s{}, pool {} B",
             node.id,
             node.segment,
+            sizes(node).map(|sizes| format!("\n{sizes}")).unwrap_or_default(),
             counted(node.kernels, "kernel", "kernels"),
             counted(node.hits as usize, "hit", "hits"),
             node.entry,

@@ -13,8 +13,10 @@ impl fmt::Display for TreeSegment {
         if *whole_call {
             return write!(f, "{function}, whole call");
         }
-        write!(f, "{function} #{index}, line {first_line}")?;
-        if last_line != first_line { write!(f, "-{last_line}") } else { Ok(()) }
+        match last_line == first_line {
+            true => write!(f, "{function} #{index}, line {first_line}"),
+            false => write!(f, "{function} #{index}, lines {first_line}-{last_line}"),
+        }
     }
 }
 
@@ -59,6 +61,12 @@ fn cut(list: &[impl fmt::Display]) -> String {
         text.push(format!("and {} more", list.len() - SHOWN));
     }
     text.join(", ")
+}
+
+/// The sizes that a node was recorded for: `T=16`.
+pub(super) fn sizes(node: &TreeNode) -> Option<String> {
+    let sizes: Vec<String> = node.sizes.iter().map(|(symbol, size)| format!("{symbol}={size}")).collect();
+    (!sizes.is_empty()).then(|| sizes.join(", "))
 }
 
 pub(super) fn counted(n: usize, one: &str, many: &str) -> String {
@@ -151,9 +159,10 @@ impl GraphTree {
     fn line(&self, f: &mut fmt::Formatter<'_>, node: &TreeNode, first: &str, indent: &str) -> fmt::Result {
         writeln!(
             f,
-            "{first}{} [{}] {}, {}, s{} -> s{}, pool {} B",
+            "{first}{} [{}] {}{}, {}, s{} -> s{}, pool {} B",
             node.id,
             node.segment,
+            sizes(node).map(|sizes| sizes + ", ").unwrap_or_default(),
             counted(node.kernels, "kernel", "kernels"),
             counted(node.hits as usize, "hit", "hits"),
             node.entry,

@@ -53,6 +53,9 @@ pub struct TreeNode {
     pub id: usize,
     /// The function in whose call it was recorded.
     pub function: String,
+    /// The `#[dims]` symbols of that call with their sizes, padded to their buckets. A recording that depends on
+    /// none of them serves calls of other sizes, too.
+    pub sizes: Vec<(String, usize)>,
     /// What it is a recording of.
     pub segment: TreeSegment,
     /// The node that it was recorded after; `None` when it came first in a call, or after something that

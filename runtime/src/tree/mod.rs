@@ -111,6 +111,8 @@ pub(crate) struct Node {
     pub(crate) identity: Identity,
     /// In whose call it was recorded.
     pub(crate) caller: Caller,
+    /// The `#[dims]` symbols of that call, with their sizes.
+    pub(crate) sizes: Box<[(&'static str, usize)]>,
     pub(crate) group: usize,
     pub(crate) parent: Option<usize>,
     pub(crate) entry: StateId,

@@ -271,7 +271,7 @@ fn open() -> Result<Table, String> {
     });
     let library = library.ok_or_else(|| {
         format!(
-            "no NVIDIA driver: none of {} could be loaded; install the driver, or use `Device::cpu()`",
+            "no NVIDIA driver: none of {} could be loaded; install the NVIDIA driver, or choose the CPU",
             NAMES.join(", ")
         )
     })?;
