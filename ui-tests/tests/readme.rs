@@ -1,7 +1,7 @@
 //! What README.md shows is what there is.
 
 #[allow(unreachable_pub, reason = "an example's items are public where it stands")]
-#[path = "../../runtime/examples/quickstart.rs"]
+#[path = "../../examples/src/bin/quickstart.rs"]
 mod quickstart;
 
 const README: &str = include_str!("../../README.md");
@@ -13,7 +13,7 @@ fn blocks(language: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn the_model_is_the_quickstart() {
-    let file = include_str!("../../runtime/examples/quickstart.rs");
+    let file = include_str!("../../examples/src/bin/quickstart.rs");
     let code = blocks("rust").next().unwrap();
     assert_eq!(file.split_once("\n\n").unwrap().1.trim_end(), code.trim_end());
     quickstart::main().unwrap();
@@ -48,6 +48,11 @@ fn every_file_it_links_is_there() {
             root.join(file).is_file()
         };
         assert!(there, "README.md links {link}");
+        // On the package's page there is nothing else: its `include` has the same folder.
+        assert!(
+            file.is_empty() || file.starts_with("docs/"),
+            "README.md links {link}, which is not in the package; name it in a code span"
+        );
         count += 1;
     }
     assert!(count >= 4, "{count} links");

@@ -25,7 +25,7 @@ const SOURCES: [&str; 7] = [
     "runtime/tests/hygiene.rs",
     "runtime/tests/partition",
     "runtime/tests/params.rs",
-    "runtime/examples/quickstart.rs",
+    "examples/src/bin/quickstart.rs",
     "examples/src/llama/model.rs",
     "examples/src/bert/model.rs",
 ];

@@ -1,4 +1,4 @@
-//! A small model as graphs: `cargo run -p graphable --example quickstart`
+//! A small model as graphs: `cargo run --release --bin quickstart`
 
 use graphable::prelude::*;
 
