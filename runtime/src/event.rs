@@ -106,6 +106,13 @@ pub enum FallbackReason {
         /// The limit.
         limit: usize,
     },
+    /// Graphs have as much memory as they may.
+    OverGraphMemory {
+        /// Bytes of the segment pool and of all executables.
+        bytes: u64,
+        /// The [limit](crate::Runtime::limit_graph_memory).
+        limit: u64,
+    },
     /// The function is switched off, or the scope in which it is called.
     SwitchedOff,
     /// A policy said so.
@@ -141,6 +148,7 @@ impl FallbackReason {
                 Self::KeepsMoving { segment: a, live_in: i, .. },
                 Self::KeepsMoving { segment: b, live_in: j, .. },
             ) => (a, i) == (b, j),
+            (Self::OverGraphMemory { limit: a, .. }, Self::OverGraphMemory { limit: b, .. }) => a == b,
             (Self::OverMostAdapters { largest: a, .. }, Self::OverMostAdapters { largest: b, .. }) => a == b,
             _ => self == other,
         }
@@ -175,6 +183,10 @@ impl FallbackReason {
             Self::SizeNotListed { .. } => "list that size in `capture_only`, or give the symbol buckets",
             Self::DynamicSize { .. } => "give the symbol buckets or listed sizes, or clear `static_only`",
             Self::TooFewKernels { .. } => "lower `min_kernels`",
+            Self::OverGraphMemory { .. } => {
+                "raise `Runtime::limit_graph_memory`, or record less: fewer buckets, `capture_only`, \
+                 `Runtime::share_executables`"
+            }
             Self::SwitchedOff => "switch it on",
             Self::Policy { .. } => "change the policy",
         }
@@ -233,6 +245,9 @@ impl fmt::Display for FallbackReason {
             }
             Self::TooFewKernels { segment, kernels, limit } => {
                 write!(f, "{segment} launches {kernels} operations, `min_kernels` is {limit}")
+            }
+            Self::OverGraphMemory { bytes, limit } => {
+                write!(f, "graphs have {bytes} bytes, and may have {limit}")
             }
             Self::SwitchedOff => f.write_str("graphs are switched off here"),
             Self::Policy { why } => write!(f, "the policy says: {why}"),
@@ -332,6 +347,8 @@ pub enum Event {
         segment: String,
         /// Its new node.
         node: usize,
+        /// Host time from the start of the capture until the recording was ready and launched for the first time.
+        capture: Duration,
     },
     /// A new recording runs by the executable of another one.
     Shared {
@@ -457,6 +474,8 @@ pub struct Stats {
     pub warmups: u64,
     /// Segments recorded.
     pub recordings: u64,
+    /// Host time that captures took, as [`Event::Recorded`] has it for each.
+    pub capture_time: Duration,
     /// Recordings run.
     pub replays: u64,
     /// Recordings made although there was one of that shape.

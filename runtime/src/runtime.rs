@@ -60,12 +60,15 @@ impl Runtime {
     /// A runtime on a backend of your own making, such as the [`faulty`](crate::backend::faulty) one.
     ///
     /// # Errors
-    /// What the backend says when it reserves memory.
+    /// What the backend says when it reserves memory; [`Error::Config`](crate::Error::Config) for an environment
+    /// variable that is not understood.
     pub fn with_backend(backend: Box<dyn Backend>) -> Result<Self> {
         let id = next_id();
+        let mut core = Core::new(backend)?;
+        core.graph_memory_limit = crate::graph_memory::of_environment()?;
         Ok(Self {
             id,
-            core: RefCell::new(Core::new(backend)?),
+            core: RefCell::new(core),
             retire: Arc::default(),
             spares: Arc::default(),
             writers: RefCell::default(),

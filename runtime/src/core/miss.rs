@@ -68,6 +68,9 @@ impl Core {
             self.log.warmed(site);
             return Ok(Decision::Run(RunKind::Warm));
         }
+        if let Some(reason) = self.over_graph_memory() {
+            return self.go_eager(reason);
+        }
         if let Verdict::Copy(live_ins) = verdict {
             for m in moved.iter().filter(|m| m.can_copy && live_ins.contains(&m.live_in)) {
                 self.demote(site, group, key, m)?;
@@ -144,6 +147,13 @@ impl Core {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether graphs have as much memory as they may.
+    fn over_graph_memory(&self) -> Option<FallbackReason> {
+        let limit = self.graph_memory_limit?;
+        let bytes = self.pool_zone.committed + self.tree.executables().1;
+        (bytes >= limit).then_some(FallbackReason::OverGraphMemory { bytes, limit })
     }
 
     /// A segment runs without a graph because its captures were spoilt.

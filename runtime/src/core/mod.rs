@@ -140,6 +140,8 @@ pub(crate) struct Core {
     pub(crate) free_at_last_use: bool,
     /// What an update of a shared executable may take; `None` where new recordings share none.
     pub(crate) sharing: Option<std::time::Duration>,
+    /// What graphs may take; see [`Runtime::limit_graph_memory`](crate::Runtime::limit_graph_memory).
+    pub(crate) graph_memory_limit: Option<u64>,
     occurrences: share::Occurrences,
     pool: Pool,
     pool_zone: Zone,
@@ -198,6 +200,7 @@ impl Core {
             closed: false,
             free_at_last_use: true,
             sharing: None,
+            graph_memory_limit: None,
             occurrences: share::Occurrences::default(),
             slots: Vec::new(),
             free_slots: Vec::new(),

@@ -1,6 +1,9 @@
 //! One execution of a segment body: in warm-up, while recording, or for an audit.
 
-use std::cell::Cell;
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -62,6 +65,8 @@ pub(crate) struct Run {
     pub(super) redirects: Vec<Redirect>,
     /// Only of recordings.
     pub(super) tape: Tape,
+    /// When the capture began.
+    begun: Option<Instant>,
     slots: Vec<u32>,
     /// Which operations use which allocations.
     pub(super) uses: Uses,
@@ -177,6 +182,7 @@ impl Core {
         let mut redirects = Vec::new();
         let mut alive = Vec::new();
         let mut tape = Tape::default();
+        let begun = (kind == RunKind::Record).then(Instant::now);
         if kind == RunKind::Record {
             redirects = self.redirects(group, key)?;
             for r in &redirects {
@@ -203,6 +209,7 @@ impl Core {
             own: FxHashMap::default(),
             redirects,
             tape,
+            begun,
             slots: Vec::new(),
             uses: Uses::default(),
             late_use: Cell::new(false),
@@ -420,7 +427,7 @@ impl Core {
         });
         self.tree.runs_now(node);
         self.tree.follow(node);
-        self.log.recorded(run.site, node);
+        self.log.recorded(run.site, node, run.begun.map_or(Duration::ZERO, |begun| begun.elapsed()));
         if let Some(with) = ended.with {
             self.log.shared(run.site, node, with);
         }

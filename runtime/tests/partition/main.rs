@@ -14,6 +14,7 @@ mod device;
 mod device_events;
 mod edges;
 mod edges_memory;
+mod environment;
 mod formats;
 mod identity;
 mod jumps;

@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
+mod printer;
+
+use printer::Printer;
+
 use crate::event::{CopySlot, Event, FallbackReason, RerecordReason, Stats, UnsharedReason};
 use crate::plan::Site;
 
 /// Events are kept up to this many; older ones go first.
 const KEPT: usize = 65_536;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) stats: Stats,
     keep: bool,
+    printer: Printer,
+    /// Whether anybody wants events: they are not even made otherwise.
+    listens: bool,
     events: std::collections::VecDeque<Event>,
     /// What was warned of, by function.
     warned: Vec<(&'static str, FallbackReason)>,
@@ -19,9 +26,25 @@ pub(crate) struct Log {
     fresh: Option<Vec<&'static Site>>,
 }
 
+impl Default for Log {
+    fn default() -> Self {
+        let printer = Printer::of_environment();
+        Self {
+            stats: Stats::default(),
+            keep: false,
+            listens: printer.is_on(),
+            printer,
+            events: Default::default(),
+            warned: Vec::new(),
+            fresh: None,
+        }
+    }
+}
+
 impl Log {
     pub(crate) fn keep(&mut self, on: bool) {
         self.keep = on;
+        self.listens = on || self.printer.is_on();
         if !on {
             self.events.clear();
         }
@@ -44,12 +67,23 @@ impl Log {
         }
     }
 
+    #[inline]
     fn push(&mut self, event: impl FnOnce() -> Event) {
+        if self.listens {
+            self.add(event(), true);
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, event: Event, print: bool) {
+        if print {
+            self.printer.print(&event);
+        }
         if self.keep {
             if self.events.len() == KEPT {
                 self.events.pop_front();
             }
-            self.events.push_back(event());
+            self.events.push_back(event);
         }
     }
 
@@ -66,11 +100,13 @@ impl Log {
         self.push(|| Event::Warmed { segment: site.to_string() });
     }
 
-    pub(crate) fn recorded(&mut self, site: &'static Site, node: usize) {
+    /// `capture` is the host time that it took.
+    pub(crate) fn recorded(&mut self, site: &'static Site, node: usize, capture: Duration) {
         self.stats.recordings += 1;
+        self.stats.capture_time = self.stats.capture_time.saturating_add(capture);
         self.is_new(site);
-        tracing::debug!(segment = %site, node, "recorded");
-        self.push(|| Event::Recorded { segment: site.to_string(), node });
+        tracing::debug!(segment = %site, node, ?capture, "recorded");
+        self.push(|| Event::Recorded { segment: site.to_string(), node, capture });
     }
 
     /// A recording runs by the executable of another.
@@ -124,14 +160,17 @@ impl Log {
             Some((_, count)) => *count += 1,
             None => self.stats.fallback_reasons.push((why.clone(), 1)),
         }
-        if !self.warned.iter().any(|(f, r)| *f == function && r.same_cause(&why)) {
+        let is_new = !self.warned.iter().any(|(f, r)| *f == function && r.same_cause(&why));
+        if is_new {
             match why.is_wanted() {
                 true => tracing::debug!(function, %why, "runs without a graph"),
                 false => tracing::warn!(function, %why, "runs without a graph"),
             }
             self.warned.push((function, why.clone()));
         }
-        self.push(|| Event::FellBack { function, why });
+        if self.listens {
+            self.add(Event::FellBack { function, why }, is_new);
+        }
     }
 
     pub(crate) fn demoted(&mut self, site: &'static Site, live_in: usize, moves: usize) {
