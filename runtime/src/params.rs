@@ -14,9 +14,23 @@ use crate::{
 /// Derive it. Every field becomes part of the key of a segment that uses the struct; host fields are
 /// marked `#[config]` and compared by value.
 ///
-/// ```ignore
+/// ```
+/// use graphable::{ParamVisitor, prelude::*};
+///
 /// #[derive(Params)]
-/// struct Norm { weight: Param<f32>, #[config] eps: f32 }
+/// struct Norm {
+///     weight: Param<f32>,
+///     #[config]
+///     eps: f32,
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let rt = Runtime::new(Device::cpu())?;
+/// let norm = Norm { weight: Param::zeros(&rt, &[4])?, eps: 1e-6 };
+/// let listed = ParamVisitor::list(&norm);
+/// assert_eq!((listed[0].path.as_str(), listed[0].bytes), ("weight", 16));
+/// # Ok(())
+/// # }
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a struct of parameters",

@@ -58,6 +58,17 @@ impl<'s, T: Element> Ragged<'s, T> {
     /// The tensor has a fixed size and may enter a segment. `n` may be the size of a tensor, as in
     /// `pad_to(x.dim(0), 0.0)`: it is padded to a bucket then where that is.
     ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[3], &[1u32, 2, 1])?;
+    /// let (values, count) = step.unique(&x)?.pad_to(4, 0)?;
+    /// assert_eq!(step.read(&values)?, [1, 2, 0, 0]);
+    /// assert_eq!(step.item(&count)?, 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Argument`] when there are more than `n` rows; [`Error::PaddedSize`] for a size computed from a padded
     /// one.
@@ -94,6 +105,15 @@ impl<'s> Eager<'s> {
     ///
     /// Reads `x` on the host.
     ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[2, 2], &[0u32, 5, 0, 7])?;
+    /// assert_eq!(step.nonzero(&x)?.read(&step)?, [0, 1, 1, 1]); // (0, 1) and (1, 1)
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::CapabilityInSegment`]; what a read reports.
     pub fn nonzero<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, u32>> {
@@ -118,6 +138,16 @@ impl<'s> Eager<'s> {
     ///
     /// Reads both on the host.
     ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[3], &[1.0f32, 2.0, 3.0])?;
+    /// let mask = step.tensor(&[3], &[true, false, true])?;
+    /// assert_eq!(step.masked_select(&x, &mask)?.read(&step)?, [1.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::CapabilityInSegment`]; [`Error::Shape`] when `mask` does not broadcast to `x`;
     /// [`Error::PaddedMix`] when `mask` is padded where `x` is not; what a read reports.
@@ -139,6 +169,15 @@ impl<'s> Eager<'s> {
     ///
     /// Reads `x` on the host.
     ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[4], &[3u32, 1, 3, 2])?;
+    /// assert_eq!(step.unique(&x)?.read(&step)?, [1, 2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::CapabilityInSegment`]; what a read reports.
     pub fn unique<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, T>> {
@@ -152,6 +191,16 @@ impl<'s> Eager<'s> {
     /// Row `i` of `x` (along axis 0) `repeats[i]` times, for each row in order.
     ///
     /// Reads both on the host.
+    ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[2], &[7u32, 8])?;
+    /// let repeats = step.tensor(&[2], &[1u32, 3])?;
+    /// assert_eq!(step.repeat_interleave(&x, &repeats)?.read(&step)?, [7, 8, 8, 8]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::CapabilityInSegment`]; [`Error::Shape`] when `repeats` has not one number for each
@@ -191,6 +240,15 @@ impl<'s> Eager<'s> {
     /// empty `x`).
     ///
     /// Reads `x` on the host.
+    ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[4], &[3u32, 1, 3, 0])?;
+    /// assert_eq!(step.bincount(&x)?.read(&step)?, [1, 1, 0, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::CapabilityInSegment`]; [`Error::Argument`] for a number of 2^28 or above; what a read

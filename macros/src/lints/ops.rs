@@ -8,8 +8,9 @@ use syn::{
 use super::bare;
 use crate::driver::attrs;
 
-/// Operations that give no tensor.
-const NO_TENSOR: [&str; 5] = ["store", "scatter_rows", "split", "split_at", "cache_view"];
+/// Operations that return something else than a tensor; `ui-tests/tests/names.rs` compares it with the functions.
+const NO_TENSOR: [&str; 7] =
+    ["add_rms_norm", "cache_view", "rope_scatter", "scatter_rows", "split", "split_at", "store"];
 
 /// Operations that do nothing on the device.
 const NO_LAUNCH: [&str; 1] = ["cache_view"];

@@ -3,17 +3,44 @@
 //! `#[derive(Params)]` with `#[params(config = …)]` writes the loading code from the fields'
 //! attributes:
 //!
-//! ```ignore
+//! ```
+//! use graphable::{
+//!     load::{self, TensorMap},
+//!     prelude::*,
+//! };
+//!
+//! struct Config {
+//!     hidden: usize,
+//!     eps: f32,
+//! }
+//!
 //! #[derive(Params)]
-//! #[params(config = LlamaConfig)]
+//! #[params(config = Config)]
+//! struct Mlp {
+//!     #[param("up.weight", shape = [4 * config.hidden, config.hidden])]
+//!     up: Param<f32>,
+//! }
+//!
+//! #[derive(Params)]
+//! #[params(config = Config)]
 //! struct Layer {
 //!     #[param("self_attn.q_proj.weight", shape = [config.hidden, config.hidden])]
 //!     q: Param<f32>,
-//!     #[param("mlp")]                     // a struct of its own; names get the prefix `mlp.`
+//!     #[param("mlp")] // a struct of its own; names get the prefix `mlp.`
 //!     mlp: Mlp,
 //!     #[config(config.eps)]
 //!     eps: f32,
 //! }
+//!
+//! # fn main() -> Result<()> {
+//! let rt = Runtime::new(Device::cpu())?;
+//! let mut source = TensorMap::new(); // or `SafeTensors::open(path)?`
+//! source.insert("self_attn.q_proj.weight", &[2, 2], &[0.0f32; 4])?;
+//! source.insert("mlp.up.weight", &[8, 2], &[0.0f32; 16])?;
+//! let layer: Layer = load::load(&rt, &source, &Config { hidden: 2, eps: 1e-5 })?;
+//! assert_eq!((layer.q.shape(), layer.mlp.up.shape(), layer.eps), (&[2, 2][..], &[8, 2][..], 1e-5));
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! All mismatches between model and file are found before anything is reported.

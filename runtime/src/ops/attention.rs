@@ -64,6 +64,18 @@ fn heads(name: &'static str, scope: Scope<'_>, x: Operand) -> Result<Heads> {
 /// [`AttentionMask::Causal`] unless queries and keys are padded by the same symbol; with lengths or
 /// positions it is allowed, since they say what a query sees.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let q = step.tensor(&[2, 1, 2], &[0.0f32; 4])?; // [T, heads, width]
+/// let v = step.tensor(&[2, 1, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+/// // All scores are equal, so each query gets the mean of the values that it sees.
+/// let y = ops::attention(&q, &q, &v, ops::AttentionMask::Causal, 1.0)?;
+/// assert_eq!(step.read(&y)?, [1.0, 2.0, 2.0, 3.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Shape`]; [`Error::Argument`] when `scale` is not finite; [`Error::PaddedMix`].
 pub fn attention<'s, T: Float>(

@@ -33,10 +33,19 @@ struct Padding<'a> {
 
 /// All of `state`, as an operand that can be narrowed and reshaped without a copy.
 ///
-/// ```ignore
-/// // One layer of a cache of [layers, rows, heads, size], as [rows, heads, size]:
-/// let keys = ops::cache_view(&kv.keys).narrow(0, layer, 1)?.reshape([rows, heads, size])?;
-/// let out = ops::attention(&q, &keys, &values, AttentionMask::Positions(&positions), scale)?;
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// // Keys of two layers, `[layers, rows, heads * width]`; those of layer 1 as `[rows, heads, width]`.
+/// let keys = State::new(&rt, &[2, 3, 2], &[0.0f32, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let layer = ops::cache_view(&keys).narrow(0, 1, 1)?.reshape(&[3, 1, 2])?;
+/// assert_eq!(layer.shape(), [3, 1, 2]);
+///
+/// let step = rt.step()?;
+/// let q = step.tensor(&[1, 1, 2], &[0.0f32, 0.0])?;
+/// let y = ops::attention(&q, &layer, &layer, ops::AttentionMask::None, 1.0)?;
+/// assert_eq!(step.read(&y)?, [3.0, 4.0]);
+/// # Ok::<(), Error>(())
 /// ```
 pub fn cache_view<T: Element>(state: &State<T>) -> CacheView<'_, T> {
     CacheView { state, layout: state.layout, offset: 0, padding: None }

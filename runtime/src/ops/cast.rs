@@ -9,6 +9,16 @@ use crate::{Element, Result, Tensor, backend::Op};
 /// integers the low bits stay, as with `as`; anything to `bool` is `x != 0`. To its own type it is `x` itself, without a copy. Same shape and padding marks
 /// as `x`.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[3], &[1.9f32, -1.0, 300.0])?;
+/// let y = ops::cast::<_, u8>(&x)?;
+/// assert_eq!(step.read(&y)?, [1, 0, 255]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// Only those of every operation (see [`ops`](crate::ops)).
 pub fn cast<'s, T: Element, U: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, U>> {

@@ -20,8 +20,18 @@ fn compare<'s, T: Element>(
 }
 
 macro_rules! compare {
-    ($($(#[$doc:meta])* $name:ident: $bound:ident, $kind:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $bound:ident, $kind:ident => $result:literal;)*) => {$(
         $(#[$doc])*
+        ///
+        /// ```
+        /// # use graphable::prelude::*;
+        /// # let mut rt = Runtime::new(Device::cpu())?;
+        /// # let step = rt.step()?;
+        /// let a = step.tensor(&[3], &[1.0f32, 2.0, 3.0])?;
+        /// let b = step.tensor(&[1], &[2.0f32])?;
+        #[doc = concat!("assert_eq!(step.read(&ops::", stringify!($name), "(&a, &b)?)?, ", $result, ");")]
+        /// # Ok::<(), Error>(())
+        /// ```
         ///
         /// Shapes broadcast; padding marks unite.
         ///
@@ -42,23 +52,35 @@ macro_rules! compare {
 
 compare! {
     /// `a == b`, element by element; false where either is NaN.
-    eq: Element, Eq;
+    eq: Element, Eq => "[false, true, false]";
     /// `a != b`, element by element; true where either is NaN.
-    ne: Element, Ne;
+    ne: Element, Ne => "[true, false, true]";
     /// `a < b`, element by element; false where either is NaN.
-    lt: Number, Lt;
+    lt: Number, Lt => "[true, false, false]";
     /// `a <= b`, element by element; false where either is NaN.
-    le: Number, Le;
+    le: Number, Le => "[true, true, false]";
     /// `a > b`, element by element; false where either is NaN.
-    gt: Number, Gt;
+    gt: Number, Gt => "[false, false, true]";
     /// `a >= b`, element by element; false where either is NaN.
-    ge: Number, Ge;
+    ge: Number, Ge => "[false, true, true]";
 }
 
 /// `a` where `cond` is true, `b` elsewhere.
 ///
 /// All three shapes broadcast; padding marks unite. Both sides are read everywhere, but a value that
 /// is not picked has no influence (a NaN stays where it is).
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let a = step.tensor(&[3], &[1.0f32, 2.0, 3.0])?;
+/// let zero = ops::zeros_like(&a)?;
+/// let large = ops::gt(&a, &ops::full_like(&a, 1.5)?)?;
+/// let y = ops::where_(&large, &a, &zero)?;
+/// assert_eq!(step.read(&y)?, [0.0, 2.0, 3.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Shape`] when the shapes do not broadcast; [`Error::PaddedMix`] when one dimension is

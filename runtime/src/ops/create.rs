@@ -39,14 +39,14 @@ pub fn full<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>, value: 
 ///
 /// /// Each element divided by the number of rows.
 /// fn per_row<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
-///     let rows = ops::cast::<_, f32>(&ops::size(x, 0)?)?;
+///     let rows = ops::cast::<_, f32>(ops::size(x, 0)?.tensor())?;
 ///     ops::div(x, &rows)
 /// }
 ///
 /// /// The last row, as `[1, D]`.
 /// fn last<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
 ///     let one = ops::full(x.scope(), (), 1u32)?;
-///     let last = ops::sub(&ops::size(x, 0)?, &one)?;
+///     let last = ops::sub(ops::size(x, 0)?.tensor(), &one)?;
 ///     ops::gather(x, 0, &ops::reshape(&last, [1])?)
 /// }
 ///
@@ -81,6 +81,15 @@ pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Scalar<'s,
 
 /// A tensor of zeros (`false`) of `shape`.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = ops::zeros::<f32>(step.scope(), &[3])?;
+/// assert_eq!(step.read(&x)?, [0.0; 3]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// As [`full`].
 pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>) -> Result<Tensor<'s, T>> {
@@ -88,6 +97,16 @@ pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>) -> Res
 }
 
 /// A tensor with the shape and padding marks of `x`, whose every element is `value`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2], &[1.0f32, 2.0])?;
+/// let y = ops::full_like(&x, 3.0)?;
+/// assert_eq!(step.read(&y)?, [3.0, 3.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// Only those of every operation (see [`ops`](crate::ops)).
@@ -97,6 +116,16 @@ pub fn full_like<'s, T: Element>(x: &Tensor<'s, T>, value: T) -> Result<Tensor<'
 
 /// Zeros (`false`) with the shape and padding marks of `x`.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2], &[1.0f32, 2.0])?;
+/// let y = ops::zeros_like(&x)?;
+/// assert_eq!(step.read(&y)?, [0.0, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// As [`full_like`].
 pub fn zeros_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
@@ -104,6 +133,16 @@ pub fn zeros_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 }
 
 /// Ones (`true`) with the shape and padding marks of `x`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2], &[true, false])?;
+/// let y = ops::ones_like(&x)?;
+/// assert_eq!(step.read(&y)?, [true, true]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`full_like`].
@@ -116,6 +155,15 @@ pub fn ones_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 ///
 /// `n` may be the size of a tensor, as in `arange(x.scope(), x.dim(0))`: the result is padded where that is.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = ops::arange::<u32>(step.scope(), 4)?;
+/// assert_eq!(step.read(&x)?, [0, 1, 2, 3]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::PaddedSize`] for a size computed from a padded one.
 pub fn arange<'s, T: Number>(scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Tensor<'s, T>> {
@@ -124,6 +172,15 @@ pub fn arange<'s, T: Number>(scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Te
 
 /// `start + i * step` for `i` in `0..n`, of shape `[n]`, computed in `f64` and then converted: rounded
 /// to the nearest of a float type, truncated and saturated to integers, as [`cast`](super::cast) does.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = ops::arange_step::<f32>(step.scope(), 3, 1.0, 0.5)?;
+/// assert_eq!(step.read(&x)?, [1.0, 1.5, 2.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Argument`] when `start` or `step` is not finite; [`Error::PaddedSize`] as for [`arange`].

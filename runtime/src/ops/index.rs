@@ -14,6 +14,17 @@ use crate::{
 /// An id that is no row is a fault, reported by the next read; its row reads as zeros. Padding of
 /// `ids` and of `D` propagates; a padded `V` is allowed, since ids name real rows.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let table = step.tensor(&[3, 2], &[0.0f32, 1.0, 10.0, 11.0, 20.0, 21.0])?;
+/// let ids = step.tensor(&[2], &[2u32, 0])?;
+/// let y = ops::embedding(&ids, &table)?;
+/// assert_eq!(step.read(&y)?, [20.0, 21.0, 0.0, 1.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Shape`] when `table` has not two dimensions; [`Error::Rank`]. Later, at a read:
 /// [`Error::IndexOutOfRange`].
@@ -41,6 +52,17 @@ pub fn embedding<'s, T: Element>(
 /// An index out of range is a fault, reported by the next read; its slice reads as zeros. The axis
 /// takes its padding from `index`; `axis` of `x` may be padded, since the indices name real slices.
 /// Padding of the other dimensions propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let index = step.tensor(&[2], &[2u32, 0])?;
+/// let y = ops::gather(&x, 1, &index)?;
+/// assert_eq!(step.read(&y)?, [3.0, 1.0, 6.0, 4.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Shape`] when `index` has not one dimension. Later, at a read:
@@ -70,6 +92,17 @@ pub fn gather<'s, T: Element>(
 /// `row..`, and the product of its leading ones is the number of rows. An index of `u32::MAX` is
 /// skipped; any other that is no row is a fault, reported by the next read, and is skipped too. Of a
 /// row given twice the last wins. Where `N` is padded, only the real rows are written.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// let state = State::zeros(&rt, &[3, 2])?;
+/// let step = rt.step()?;
+/// let row = step.tensor(&[1, 2], &[1.0f32, 2.0])?;
+/// ops::scatter_rows(&state, &step.tensor(&[1], &[2u32])?, &row)?;
+/// assert_eq!(step.read(&ops::load(step.scope(), &state)?)?, [0.0, 0.0, 0.0, 0.0, 1.0, 2.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Shape`]; [`Error::PaddedMix`] when a dimension of the row is padded, or `N` by
@@ -142,6 +175,16 @@ impl Rows {
 
 /// Overwrites all of `state` with `src`, which has the same shape.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// let state = State::zeros(&rt, &[2])?;
+/// let step = rt.step()?;
+/// ops::store(&state, &step.tensor(&[2], &[1.0f32, 2.0])?)?;
+/// assert_eq!(step.read(&ops::load(step.scope(), &state)?)?, [1.0, 2.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Shape`]; [`Error::PaddedMix`] when `src` is padded (state has one size for all buckets).
 pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()> {
@@ -160,6 +203,18 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
 }
 
 /// A copy of `state` as it is now, in the order of the calls.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// let state = State::new(&rt, &[2], &[1.0f32, 2.0])?;
+/// let step = rt.step()?;
+/// let before = ops::load(step.scope(), &state)?;
+/// ops::store(&state, &ops::scale(&before, 10.0)?)?;
+/// assert_eq!(step.read(&before)?, [1.0, 2.0]); // a copy
+/// assert_eq!(step.read(&ops::load(step.scope(), &state)?)?, [10.0, 20.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// Only those of every operation (see [`ops`](crate::ops)).

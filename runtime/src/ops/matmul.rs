@@ -13,6 +13,18 @@ use crate::{
 /// Floats accumulate in f32, integers wrap. Padding of the leading dimensions of `x` and of `N`
 /// propagates.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 2], &[1.0f32, 2.0])?;
+/// let w = step.tensor(&[3, 2], &[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0])?;
+/// let y = ops::linear(&x, &w)?;
+/// assert_eq!(y.shape(), [1, 3]);
+/// assert_eq!(step.read(&y)?, [1.0, 2.0, 3.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Shape`]; [`Error::PaddedMix`] when `K` is padded.
 pub fn linear<'s, T: Number>(
@@ -25,6 +37,17 @@ pub fn linear<'s, T: Number>(
 }
 
 /// `x w^T + b`: as [`linear`], with a bias `b` of shape `[N]`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 2], &[1.0f32, 2.0])?;
+/// let w = step.tensor(&[2, 2], &[1.0f32, 0.0, 1.0, 1.0])?;
+/// let b = step.tensor(&[2], &[10.0f32, 20.0])?;
+/// assert_eq!(step.read(&ops::linear_bias(&x, &w, &b)?)?, [11.0, 23.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Shape`]; [`Error::PaddedMix`] when `K` is padded.
@@ -98,6 +121,16 @@ fn project<'s, T: Number>(
 /// Floats accumulate in f32, integers wrap. Padding of `M`, `N` and the dimensions in front
 /// propagates.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let a = step.tensor(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+/// let b = step.tensor(&[2, 2], &[1.0f32, 0.0, 0.0, 2.0])?;
+/// assert_eq!(step.read(&ops::matmul(&a, &b)?)?, [1.0, 4.0, 3.0, 8.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Shape`]; [`Error::PaddedMix`] when `K` is padded, or one dimension in front by
 /// different symbols.
@@ -112,6 +145,16 @@ pub fn matmul<'s, T: Number>(
 
 /// As [`matmul`] with `b` transposed in its last two dimensions: `a` is `[.., M, K]`, `b` is
 /// `[.., N, K]`, the result `[.., M, N]`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let a = step.tensor(&[1, 2], &[1.0f32, 2.0])?;
+/// let b = step.tensor(&[2, 2], &[3.0f32, 4.0, 5.0, 6.0])?;
+/// assert_eq!(step.read(&ops::matmul_nt(&a, &b)?)?, [11.0, 17.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`matmul`].

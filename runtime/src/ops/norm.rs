@@ -32,6 +32,17 @@ fn check_eps(name: &'static str, eps: f32) -> Result<()> {
 /// `x` is `[.., D]`, `w` and `b` are `[D]`. The variance is that of the population; statistics are
 /// computed in f32. Padding of the other dimensions propagates.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 2], &[1.0f32, 3.0])?; // mean 2, variance 1
+/// let w = step.tensor(&[2], &[1.0f32, 1.0])?;
+/// let b = step.tensor(&[2], &[0.0f32, 10.0])?;
+/// assert_eq!(step.read(&ops::layer_norm(&x, &w, &b, 0.0)?)?, [-1.0, 11.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Shape`]; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] when the last
 /// axis is padded.
@@ -54,6 +65,16 @@ pub fn layer_norm<'s, T: Float>(
 /// `x` is `[.., D]`, `w` is `[D]`. Statistics are computed in f32. Padding of the other dimensions
 /// propagates.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 2], &[2.0f32, -2.0])?;
+/// let w = step.tensor(&[2], &[1.0f32, 10.0])?;
+/// assert_eq!(step.read(&ops::rms_norm(&x, &w, 0.0)?)?, [1.0, -10.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// As [`layer_norm`].
 pub fn rms_norm<'s, T: Float>(
@@ -74,6 +95,18 @@ pub fn rms_norm<'s, T: Float>(
 /// `x` and `added` are `[.., D]` of one shape, `w` is `[D]`. The sum is rounded to the element type before
 /// it is normalised, so the results are those of [`add`](super::add) and [`rms_norm`]. Padding of the
 /// other dimensions propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 2], &[1.0f32, -1.0])?;
+/// let w = step.tensor(&[2], &[1.0f32, 10.0])?;
+/// let (sum, y) = ops::add_rms_norm(&x, &x, &w, 0.0)?;
+/// assert_eq!(step.read(&sum)?, [2.0, -2.0]);
+/// assert_eq!(step.read(&y)?, [1.0, -10.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`layer_norm`]; [`Error::PaddedMix`] also when a dimension is padded by different symbols.
@@ -113,6 +146,15 @@ fn along<'s, T: Float>(name: &'static str, op: Op, x: &Tensor<'s, T>, axis: usiz
 ///
 /// Padding of the other dimensions propagates.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 4], &[3.0f32; 4])?; // of length 6
+/// assert_eq!(step.read(&ops::l2_normalize(&x, 1, 1e-12)?)?, [0.5; 4]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] when `axis` is
 /// padded.
@@ -125,6 +167,15 @@ pub fn l2_normalize<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, eps: f32) -> R
 ///
 /// Padding of the other dimensions propagates.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 2], &[1.0f32, 1.0, 0.0, f32::NEG_INFINITY])?;
+/// assert_eq!(step.read(&ops::softmax(&x, 1)?)?, [0.5, 0.5, 1.0, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Axis`]; [`Error::PaddedMix`] when `axis` is padded.
 pub fn softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
@@ -133,6 +184,15 @@ pub fn softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
 
 /// The logarithm of [`softmax`], without the loss of small values. A slice of only `-inf` gives
 /// `-inf`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 2], &[5.0f32, f32::NEG_INFINITY])?;
+/// assert_eq!(step.read(&ops::log_softmax(&x, 1)?)?, [0.0, f32::NEG_INFINITY]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`softmax`].

@@ -27,6 +27,15 @@ fn reduce<'s, T: Number, U: Element>(
 ///
 /// Floats accumulate in f32, integers wrap. Padding of the other dimensions propagates.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// assert_eq!(step.read(&ops::sum(&x, 1)?)?, [6.0, 15.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Axis`]; [`Error::PaddedMix`] when `axis` is padded.
 pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
@@ -37,6 +46,15 @@ pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 ///
 /// Padding of the other dimensions propagates; over a padded axis see [`masked_mean`].
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// assert_eq!(step.read(&ops::mean(&x, 0)?)?, [2.5, 3.5, 4.5]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Shape`] when `axis` is empty; [`Error::PaddedMix`] when it is padded.
 pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
@@ -46,6 +64,15 @@ pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, 
 /// Maximum over `axis`, which is removed; NaN if any element is NaN.
 ///
 /// Padding of the other dimensions propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 3], &[1.0f32, 9.0, 3.0, 4.0, 5.0, 6.0])?;
+/// assert_eq!(step.read(&ops::max(&x, 1)?)?, [9.0, 6.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`mean`].
@@ -58,6 +85,15 @@ pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 ///
 /// Padding of the other dimensions propagates.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 3], &[1.0f32, 9.0, 3.0, 4.0, 5.0, 6.0])?;
+/// assert_eq!(step.read(&ops::argmax(&x, 1)?)?, [1, 2]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// As [`mean`].
 pub fn argmax<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32>> {
@@ -69,6 +105,17 @@ pub fn argmax<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
 /// `mask` broadcasts to `x`: for `x` of `[B, T, D]` and a mask of `[B, T]`, pass
 /// `unsqueeze(mask, 2)`. `axis` may be padded: what counts is the caller's mask, which must be false
 /// in the padding. Padding of the other dimensions propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 9.0, 9.0])?;
+/// let mask = step.tensor(&[3], &[true, true, false])?;
+/// let y = ops::masked_mean(&x, &ops::unsqueeze(&mask, 1)?, 0)?;
+/// assert_eq!(step.read(&y)?, [2.0, 3.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Shape`] when `mask` does not broadcast to `x`; [`Error::PaddedMix`]

@@ -46,6 +46,19 @@ impl RopeConfig {
 /// `x` is `[B, T, H, D]` or `[T, H, D]`; `positions` is `[B, T]` or `[T]` (then the same for the
 /// whole batch). Angles are computed in f32. Padding of batch, time and heads propagates.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 1, 2], &[1.0f32, 0.0, 1.0, 0.0])?; // [T, heads, width]
+/// let positions = step.tensor(&[2], &[0u32, 1])?;
+/// let config = ops::RopeConfig::new(10_000.0, ops::RopeStyle::HalfSplit);
+/// let y = step.read(&ops::rope(&x, &positions, config)?)?;
+/// assert_eq!(y[..2], [1.0, 0.0]); // position 0 does not turn
+/// assert!((y[2] - 1f32.cos()).abs() < 1e-5 && (y[3] - 1f32.sin()).abs() < 1e-5);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Shape`]; [`Error::Argument`] when the rotated part is odd or larger than a head, or
 /// `theta` is not a positive number; [`Error::PaddedMix`] when `D` is padded.
@@ -100,6 +113,19 @@ pub fn rope<'s, T: Float>(
 ///
 /// `x` is `[N, H, D]`, `positions` and `index` are `[N]`, and `state` is `[R, H, D]`, or has more leading
 /// dimensions, whose product is `R`. Rows are written, skipped and padded as by `scatter_rows`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// let keys = State::zeros(&rt, &[2, 1, 2])?; // [rows, heads, width]
+/// let step = rt.step()?;
+/// let k = step.tensor(&[1, 1, 2], &[1.0f32, 2.0])?;
+/// let (row, position) = (step.tensor(&[1], &[1u32])?, step.tensor(&[1], &[0u32])?);
+/// let config = ops::RopeConfig::new(10_000.0, ops::RopeStyle::HalfSplit);
+/// ops::rope_scatter(&keys, &row, &k, &position, config)?;
+/// assert_eq!(step.read(&ops::load(step.scope(), &keys)?)?, [0.0, 0.0, 1.0, 2.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// Those of [`rope`] and of [`scatter_rows`](super::scatter_rows).

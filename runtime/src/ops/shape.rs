@@ -70,6 +70,17 @@ pub(super) fn same_padding(from: (&[usize], Marks), to: (&[usize], Marks)) -> Re
 /// A view where the strides allow it, a copy elsewhere. A padded dimension must stay a dimension of
 /// its own, and is written as one: `reshape(x, (x.dim(0), heads, size))`.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 3], &[1u32, 2, 3, 4, 5, 6])?;
+/// let y = ops::reshape(&x, &[3, 2])?;
+/// assert_eq!(y.shape(), [3, 2]);
+/// assert_eq!(step.read(&y)?, [1, 2, 3, 4, 5, 6]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Shape`] when the number of elements differs; [`Error::Rank`]; [`Error::PaddedMix`] when
 /// a padded dimension would be merged or divided, or `shape` has a number in its place.
@@ -98,6 +109,16 @@ pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> 
 
 /// `x` itself if its elements lie in row-major order without gaps, a copy that does elsewhere.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 2], &[1u32, 2, 3, 4])?;
+/// let y = ops::contiguous(&ops::transpose(&x, 0, 1)?)?;
+/// assert_eq!(step.read(&y)?, [1, 3, 2, 4]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// Only those of every operation (see [`ops`](crate::ops)).
 pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
@@ -112,6 +133,16 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 /// `len` may be the size of a padded dimension, as in `narrow(&positions, 0, 0, x.dim(0))`: the result is padded
 /// where that is. Of an axis that is itself padded only all of it can be taken (`narrow(x, 0, 0, x.dim(0))`), or the
 /// first element (`narrow(x, 0, 0, 1)`: always real, so the result is not padded there).
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 3], &[1u32, 2, 3, 4, 5, 6])?;
+/// let y = ops::narrow(&x, 1, 1, 2)?;
+/// assert_eq!(step.read(&y)?, [2, 3, 5, 6]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Shape`] when the range is not inside the axis; [`Error::PaddedMix`] for
@@ -179,6 +210,17 @@ pub(super) fn narrowed(
 
 /// Swaps two axes, as a view; padding marks move along.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 3], &[1u32, 2, 3, 4, 5, 6])?;
+/// let y = ops::transpose(&x, 0, 1)?;
+/// assert_eq!(y.shape(), [3, 2]);
+/// assert_eq!(step.read(&y)?, [1, 4, 2, 5, 3, 6]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Axis`].
 pub fn transpose<'s, T: Element>(x: &Tensor<'s, T>, a: usize, b: usize) -> Result<Tensor<'s, T>> {
@@ -191,6 +233,17 @@ pub fn transpose<'s, T: Element>(x: &Tensor<'s, T>, a: usize, b: usize) -> Resul
 
 /// Reorders all axes, as a view: dimension `i` of the result is dimension `axes[i]` of `x`. Padding
 /// marks move along.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 2, 3], &[1u32, 2, 3, 4, 5, 6])?;
+/// let y = ops::permute(&x, &[2, 0, 1])?;
+/// assert_eq!(y.shape(), [3, 1, 2]);
+/// assert_eq!(step.read(&y)?, [1, 4, 2, 5, 3, 6]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Argument`] when `axes` does not name every axis once.
@@ -216,6 +269,15 @@ pub(super) fn check_permutation(name: &'static str, axes: &[usize], rank: usize)
 
 /// A new dimension of size 1 at `axis` (at most the rank), as a view.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 3], &[0u32; 6])?;
+/// assert_eq!(ops::unsqueeze(&x, 1)?.shape(), [2, 1, 3]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Rank`].
 pub fn unsqueeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
@@ -234,6 +296,15 @@ pub fn unsqueeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tenso
 }
 
 /// Without the dimension `axis`, whose size is 1, as a view.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 1, 3], &[0u32; 6])?;
+/// assert_eq!(ops::squeeze(&x, 1)?.shape(), [2, 3]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Shape`] when the size is not 1; [`Error::PaddedMix`] when it is padded
@@ -255,6 +326,16 @@ pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<
 ///
 /// The result is padded where `shape` is: a padded dimension of `x` must be there as one, and a dimension of size 1 can
 /// be repeated along a padded one.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 1], &[1u32, 2])?;
+/// let y = ops::broadcast_to(&x, &[2, 3])?;
+/// assert_eq!(step.read(&y)?, [1, 1, 1, 2, 2, 2]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Shape`]; [`Error::Rank`]; [`Error::PaddedMix`] when `x` is padded where `shape` is not, or the other way
@@ -286,6 +367,16 @@ pub(crate) fn broadcast_as<'s, T: Element>(
 /// Joins tensors along `axis`; all other sizes are equal.
 ///
 /// Padding marks of the other dimensions unite.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 1], &[1u32, 2])?;
+/// let y = step.tensor(&[2, 2], &[3u32, 4, 5, 6])?;
+/// assert_eq!(step.read(&ops::concat(&[&x, &y], 1)?)?, [1, 3, 4, 2, 5, 6]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Argument`] for no tensor; [`Error::Axis`]; [`Error::Shape`]; [`Error::PaddedMix`] when
@@ -328,6 +419,16 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
 
 /// `n` parts of equal size along `axis`, as views.
 ///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[4], &[1u32, 2, 3, 4])?;
+/// let parts = ops::split(&x, 0, 2)?;
+/// assert_eq!(step.read(&parts[1])?, [3, 4]);
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Shape`] when the axis does not divide into `n` parts;
 /// [`Error::PaddedMix`] when it is padded and `n` is not 1.
@@ -346,6 +447,16 @@ pub fn split<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, n: usize) -> Result
 }
 
 /// Parts of the given sizes along `axis`, in order, as views.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[4], &[1u32, 2, 3, 4])?;
+/// let parts = ops::split_at(&x, 0, &[1, 3])?;
+/// assert_eq!(step.read(&parts[1])?, [2, 3, 4]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Axis`]; [`Error::Shape`] when the sizes do not sum up to the axis; [`Error::PaddedMix`]

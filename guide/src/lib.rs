@@ -1,0 +1,84 @@
+//! The programs of `docs/guide`, as documentation tests: `cargo test -p graphable-guide`.
+
+macro_rules! pages {
+    ($($module:ident: $file:literal;)*) => {
+        $(
+            #[cfg(doctest)]
+            #[doc = include_str!(concat!("../../docs/guide/", $file))]
+            pub mod $module {}
+        )*
+
+        #[cfg(test)]
+        const PAGES: &[&str] = &[$($file),*];
+    };
+}
+
+pages! {
+    boundaries: "boundaries.md";
+    buckets: "buckets.md";
+    cuda: "cuda.md";
+    fallbacks: "fallbacks.md";
+    first_model: "first-model.md";
+    from_candle: "from-candle.md";
+    from_pytorch: "from-pytorch.md";
+    host_values: "host-values.md";
+    readme: "README.md";
+    serving: "serving.md";
+    state: "state.md";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::PAGES;
+
+    fn folder() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide"))
+    }
+
+    #[test]
+    fn every_page_is_tested() {
+        let files = fs::read_dir(folder()).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap());
+        let mut files: Vec<String> = files.collect();
+        files.sort_by_key(|name| name.to_lowercase());
+        assert_eq!(files, PAGES);
+    }
+
+    #[test]
+    fn every_link_leads_somewhere() {
+        for page in PAGES {
+            let text = fs::read_to_string(folder().join(page)).unwrap();
+            for link in text.split("](").skip(1).map(|l| l.split(')').next().unwrap()) {
+                let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+                let file = if file.is_empty() { page } else { file };
+                let Ok(target) = fs::read_to_string(folder().join(file)) else {
+                    panic!("{page} links {link}")
+                };
+                let anchor = |line: &str| {
+                    line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-").replace('`', "")
+                };
+                let headings = target.lines().filter(|l| l.starts_with('#')).map(anchor);
+                assert!(
+                    heading.is_empty() || headings.into_iter().any(|h| h == heading),
+                    "{page} links {link}"
+                );
+            }
+        }
+    }
+
+    /// Programs are whole: a reader can paste each of them into a file.
+    #[test]
+    fn every_program_has_a_main() {
+        let mut count = 0;
+        for page in PAGES {
+            let text = fs::read_to_string(folder().join(page)).unwrap();
+            for block in text.split("\n```").skip(1).step_by(2).filter(|b| b.starts_with("rust")) {
+                count += 1;
+                assert!(!block.lines().next().unwrap().contains("ignore"), "{page}: {block}");
+                assert!(block.contains("fn main(") || block.contains("compile_fail"), "{page}: {block}");
+            }
+        }
+        assert!(count >= 20, "only {count} programs");
+    }
+}
