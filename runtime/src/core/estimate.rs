@@ -165,6 +165,9 @@ impl Core {
             dry.retired.extend_from_slice(retired);
         }
         self.shapes.retain(|function, _| !retired.contains(function));
+        for function in retired {
+            self.host_values.remove(function);
+        }
         let gone = self.tree.evict(|n| n.owned.iter().any(|id| retired.contains(id)));
         self.tree.forget_spares(|caller| retired.contains(&caller));
         if gone > 0 {

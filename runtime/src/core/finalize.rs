@@ -195,6 +195,21 @@ impl Core {
         }
     }
 
+    /// A region gives host code a value: if the whole call is being captured, its graph would hold the value of
+    /// this call for ever, so later calls go piece by piece.
+    pub(crate) fn gives_host_value(&mut self, site: &'static Site) {
+        if self.run.is_some()
+            && let Some(frame) = &self.frame
+        {
+            self.host_values.entry(frame.function).or_insert(site);
+        }
+    }
+
+    /// Where a region of the graph object gives host code a value.
+    pub(crate) fn host_value(&self, function: u64) -> Option<&'static Site> {
+        self.host_values.get(&function).copied()
+    }
+
     /// Moves the results of an eager region into their recorded slots. As
     /// [`finish_outputs`](Self::finish_outputs): `None` when they lie there already.
     pub(crate) fn settle_region(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {

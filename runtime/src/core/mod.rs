@@ -169,6 +169,8 @@ pub(crate) struct Core {
     deferred: Option<Error>,
     /// By graph object.
     shapes: rustc_hash::FxHashMap<u64, miss::Shapes>,
+    /// By graph object: where a region gives host code a value, so that the whole call is no graph.
+    host_values: rustc_hash::FxHashMap<u64, &'static Site>,
     /// Parameters and state that exist, for `capture_all`.
     pub(crate) owned_memory: Vec<std::sync::Weak<crate::param::Owned>>,
     pub(crate) kept: keep::KeptSet,
@@ -216,6 +218,7 @@ impl Core {
             saver: None,
             deferred: None,
             shapes: Default::default(),
+            host_values: Default::default(),
             owned_memory: Vec::new(),
             kept: keep::KeptSet::default(),
             dry: None,
