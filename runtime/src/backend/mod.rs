@@ -22,7 +22,7 @@ pub mod faulty;
 mod op;
 mod recording;
 
-pub use op::{Binary, Compare, Launch, MaskKind, Op, Reduce, RopeStyle, Unary, View};
+pub use op::{Binary, Compare, Counts, Launch, MaskKind, Op, Reduce, RopeStyle, Unary, View};
 pub use recording::{Recording, Signature, Update};
 
 /// Device memory with one owner; freed when the last clone goes and the stream is done with it.

@@ -5,7 +5,10 @@
 
 use smallvec::SmallVec;
 
-use crate::{DType, layout::Layout};
+use crate::{
+    DType,
+    layout::{Layout, MAX_RANK},
+};
 
 /// A strided view of device memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,6 +126,33 @@ pub enum MaskKind {
     Positions,
 }
 
+/// Which further inputs an operation has that picks by index: u32 scalars with the real sizes of padded dimensions,
+/// listed by place.
+///
+/// Places `0..6` are the dimensions of the index: an index that stands in their padding is no fault. Place
+/// [`ROWS`](Self::ROWS) is what is picked from: an index of its padding is out of range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts(u8);
+
+impl Counts {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// The place of the rows that are picked from.
+    pub const ROWS: usize = MAX_RANK;
+
+    /// `self` and a count for `place`.
+    #[must_use]
+    pub fn with(self, place: usize) -> Self {
+        debug_assert!(place <= Self::ROWS);
+        Self(self.0 | 1 << place)
+    }
+
+    /// The places that have a count, ascending: as the inputs are listed.
+    pub fn places(self) -> impl Iterator<Item = usize> {
+        (0..=Self::ROWS).filter(move |place| self.0 & 1 << place != 0)
+    }
+}
+
 /// What to compute. Inputs and outputs are listed in the order of the [`Launch`].
 ///
 /// Unless said otherwise the output is contiguous, inputs may have any strides (0 included), and
@@ -157,12 +187,17 @@ pub enum Op {
     /// Batch dimensions are already broadcast (stride 0). An optional third input `[N]`, broadcast to
     /// the output's shape, is added.
     MatMul,
-    /// `[ids: u32 .., table: V, D] -> [y: .., D]`. Rows out of range fault and read as zeros.
-    Embedding,
-    /// `[x, index: u32 N] -> [y]`: picks slices along `axis`. Out of range faults, reads as zeros.
+    /// `[ids: u32 .., table: V, D, (counts)] -> [y: .., D]`. Rows out of range fault and read as zeros.
+    Embedding {
+        /// Which sizes are counted on the device.
+        counts: Counts,
+    },
+    /// `[x, index: u32 N, (counts)] -> [y]`: picks slices along `axis`. Out of range faults, reads as zeros.
     Gather {
         /// The axis of `x` that `index` counts.
         axis: usize,
+        /// Which sizes are counted on the device.
+        counts: Counts,
     },
     /// `[index: u32 N, src: N, row.., (count: u32 scalar)] -> [state: R, row..]`, in place.
     /// Row `i` of `src` goes to row `index[i]`; `u32::MAX` is skipped; so are rows `i >= count`.
@@ -211,8 +246,14 @@ pub enum Op {
         /// Removed axis.
         axis: usize,
     },
-    /// `[x: .., mask: bool broadcast to x] -> [y]`: `sum(x*m)/max(sum(m), 1e-9)`; `axis` is removed.
+    /// `[x: .., mask: bool broadcast to x, (count: u32 scalar)] -> [y]`: `sum(x*m)/max(sum(m), 1e-9)`; `axis` is
+    /// removed. Elements from `count` on are not read.
     MaskedMean {
+        /// Removed axis.
+        axis: usize,
+    },
+    /// As [`MaskedMean`](Self::MaskedMean): `sum(x*m)`.
+    MaskedSum {
         /// Removed axis.
         axis: usize,
     },
@@ -236,7 +277,8 @@ pub enum Op {
         /// Rotated elements of a head, even.
         dim: usize,
     },
-    /// `[q: B, T, Hq, D; k: B, S, Hkv, D; v: B, S, Hkv, Dv; (mask input)] -> [y: B, T, Hq, Dv]`.
+    /// `[q: B, T, Hq, D; k: B, S, Hkv, D; v: B, S, Hkv, Dv; (mask input, (count: u32 scalar))] -> [y: B, T, Hq, Dv]`.
+    /// No query sees a key from `count` on.
     /// Scores are `scale * q.k`, softmax in f32. Query head `h` uses key head `h / (Hq / Hkv)`.
     /// A query that sees no key gives zeros.
     Attention {
@@ -289,7 +331,7 @@ impl Op {
             Self::Fill(_) => "fill",
             Self::Arange { .. } => "arange",
             Self::MatMul => "matmul",
-            Self::Embedding => "embedding",
+            Self::Embedding { .. } => "embedding",
             Self::Gather { .. } => "gather",
             Self::ScatterRows => "scatter_rows",
             Self::LayerNorm { .. } => "layer_norm",
@@ -303,6 +345,7 @@ impl Op {
             Self::Reduce { kind: Reduce::Max, .. } => "max",
             Self::ArgMax { .. } => "argmax",
             Self::MaskedMean { .. } => "masked_mean",
+            Self::MaskedSum { .. } => "masked_sum",
             Self::Rope { .. } => "rope",
             Self::RopeScatter { .. } => "rope_scatter",
             Self::Attention { .. } => "attention",

@@ -62,7 +62,7 @@ fn heads(name: &'static str, scope: Scope<'_>, x: Operand) -> Result<Heads> {
 ///
 /// Padding of `B` and `T` propagates. A padded `S` is refused without a mask, and with
 /// [`AttentionMask::Causal`] unless queries and keys are padded by the same symbol; with lengths or
-/// positions it is allowed, since they say what a query sees.
+/// positions it is allowed: no query sees a key of the padding, whatever they say.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -117,6 +117,7 @@ pub fn attention<'s, T: Float>(
             if let AttentionMask::Positions(_) = mask {
                 rows = meet(NAME, scope, time, rows, given.marks.get(time))?;
             }
+            inputs.extend(seen.and_then(|symbol| scope.real_count(symbol)));
         }
     }
 

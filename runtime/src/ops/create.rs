@@ -2,7 +2,7 @@
 
 use super::{check_axis, compute};
 use crate::{
-    Element, Error, IntoDim, IntoShape, Number, Result, Scalar, Scope, Tensor, backend::Op, layout::Marks,
+    Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor, backend::Op, layout::Marks,
 };
 
 /// A tensor of `shape` whose every element is `value`.
@@ -31,7 +31,7 @@ pub fn full<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>, value: 
     compute(scope, Op::Fill(value.to_f64()), &[], &given.sizes, given.marks)
 }
 
-/// The size of `axis` as a scalar on the device: the real one where a bucket pads it, whose value a recording reads
+/// The size of `axis` as a tensor of rank 0 on the device: the real one where a bucket pads it, whose value a recording reads
 /// anew at each replay.
 ///
 /// ```
@@ -62,21 +62,20 @@ pub fn full<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>, value: 
 ///
 /// # Errors
 /// [`Error::Axis`]; [`Error::TooLarge`] for a size above `u32`.
-pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Scalar<'s, u32>> {
+pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32>> {
     const NAME: &str = "size";
     check_axis(NAME, axis, x.rank())?;
     x.view(NAME)?;
     let scope = x.scope();
     let count = x.raw.marks.get(axis).and_then(|symbol| scope.real_count(symbol));
-    let size = match count {
-        Some(count) => compute(scope, Op::Copy, &[count], &[], Marks::NONE)?,
+    match count {
+        Some(count) => compute(scope, Op::Copy, &[count], &[], Marks::NONE),
         None => {
             let size =
                 u32::try_from(x.size(axis)).map_err(|_| Error::TooLarge { shape: x.sizes().to_vec() })?;
-            full(scope, (), size)?
+            full(scope, (), size)
         }
-    };
-    Scalar::from_tensor(size)
+    }
 }
 
 /// A tensor of zeros (`false`) of `shape`.

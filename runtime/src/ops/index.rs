@@ -5,14 +5,15 @@ use smallvec::SmallVec;
 use super::{Shape, check_axis, compute, launch, meet, refuse};
 use crate::{
     AsOperand, Element, Error, Result, Scope, State, Tensor,
-    backend::{Op, View},
-    layout::{Layout, Marks},
+    backend::{Counts, Op, View},
+    layout::{Layout, MAX_RANK, Marks},
 };
 
 /// Rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.
 ///
 /// An id that is no row is a fault, reported by the next read; its row reads as zeros. Padding of
-/// `ids` and of `D` propagates; a padded `V` is allowed, since ids name real rows.
+/// `ids` and of `D` propagates; an id in the padding of `V` is no row, and ids that are padding themselves are no
+/// fault.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -43,15 +44,17 @@ pub fn embedding<'s, T: Element>(
     shape.push(d);
     Layout::contiguous(&shape)?;
     let marks = ids.raw.marks.with(ids.rank(), table.marks.get(1));
-    compute(scope, Op::Embedding, &[ids.view(NAME)?, table.view], &shape, marks)
+    let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[ids.view(NAME)?, table.view]);
+    let counts = add_counts(scope, &mut inputs, ids.raw.marks, table.marks.get(0));
+    compute(scope, Op::Embedding { counts }, &inputs, &shape, marks)
 }
 
 /// Slices of `x` along `axis` at `index` (`[N]`): the result is `x`'s shape with `N` in place of
 /// that axis.
 ///
 /// An index out of range is a fault, reported by the next read; its slice reads as zeros. The axis
-/// takes its padding from `index`; `axis` of `x` may be padded, since the indices name real slices.
-/// Padding of the other dimensions propagates.
+/// takes its padding from `index`; an index in the padding of `axis` of `x` is out of range, and indices that are
+/// padding themselves are no fault. Padding of the other dimensions propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -83,7 +86,23 @@ pub fn gather<'s, T: Element>(
     let mut shape: Shape = x.sizes().into();
     shape[axis] = n;
     let marks = x.raw.marks.with(axis, index.marks.get(0));
-    compute(scope, Op::Gather { axis }, &[x.view(NAME)?, index.view], &shape, marks)
+    let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[x.view(NAME)?, index.view]);
+    let counts = add_counts(scope, &mut inputs, index.marks, x.raw.marks.get(axis));
+    compute(scope, Op::Gather { axis, counts }, &inputs, &shape, marks)
+}
+
+/// Lists the real sizes of what is padded: of the index, whose padding may hold anything, and of the rows, whose
+/// padding is out of range.
+fn add_counts(scope: Scope<'_>, inputs: &mut SmallVec<[View; 4]>, index: Marks, rows: Option<u8>) -> Counts {
+    let places = (0..MAX_RANK).map(|axis| (axis, index.get(axis))).chain([(Counts::ROWS, rows)]);
+    let mut counts = Counts::NONE;
+    for (place, symbol) in places {
+        if let Some(count) = symbol.and_then(|symbol| scope.real_count(symbol)) {
+            inputs.push(count);
+            counts = counts.with(place);
+        }
+    }
+    counts
 }
 
 /// Writes row `i` of `src` to row `index[i]` of `state`, in place.

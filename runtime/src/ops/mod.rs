@@ -53,7 +53,7 @@ pub use elementwise::{
 pub use index::{embedding, gather, load, scatter_rows, store};
 pub use matmul::{linear, linear_bias, matmul, matmul_nt};
 pub use norm::{add_rms_norm, l2_normalize, layer_norm, log_softmax, rms_norm, softmax};
-pub use reduce::{argmax, masked_mean, max, mean, sum};
+pub use reduce::{argmax, masked_mean, masked_sum, max, mean, sum};
 pub use rope::{RopeConfig, rope, rope_scatter};
 pub(crate) use shape::broadcast_as;
 pub use shape::{

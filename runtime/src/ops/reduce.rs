@@ -1,9 +1,12 @@
 //! Reductions over one axis.
 
+use smallvec::SmallVec;
+
 use super::{broadcast, check_axis, compute, marks_without, own, refuse, spread, without};
 use crate::{
     AsOperand, Element, Error, Float, Number, Result, Tensor,
-    backend::{Op, Reduce},
+    backend::{Op, Reduce, View},
+    tensor::Operand,
 };
 
 fn reduce<'s, T: Number, U: Element>(
@@ -103,8 +106,8 @@ pub fn argmax<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
 /// Mean over `axis` of the elements whose `mask` is true; zero where none is. `axis` is removed.
 ///
 /// `mask` broadcasts to `x`: for `x` of `[B, T, D]` and a mask of `[B, T]`, pass
-/// `unsqueeze(mask, 2)`. `axis` may be padded: what counts is the caller's mask, which must be false
-/// in the padding. Padding of the other dimensions propagates.
+/// `unsqueeze(mask, 2)`. `axis` may be padded: elements of the padding do not count, whatever `mask` says of them.
+/// Padding of the other dimensions propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -125,12 +128,53 @@ pub fn masked_mean<'s, T: Float>(
     mask: &(impl AsOperand<'s, bool> + ?Sized),
     axis: usize,
 ) -> Result<Tensor<'s, T>> {
-    const NAME: &str = "masked_mean";
-    let scope = x.scope();
-    check_axis(NAME, axis, x.rank())?;
-    let mask = mask.operand(NAME, scope)?;
-    let spread_mask = spread(NAME, mask.view, x.sizes())?;
-    let (_, marks) = broadcast(NAME, scope, &[own(NAME, x)?, mask])?;
-    let inputs = [x.raw.view(), spread_mask];
-    compute(scope, Op::MaskedMean { axis }, &inputs, &without(x.sizes(), axis), marks_without(marks, axis))
+    let mask = mask.operand("masked_mean", x.scope())?;
+    masked(Op::MaskedMean { axis }, x, mask, axis)
+}
+
+/// Sum over `axis` of the elements whose `mask` is true. `axis` is removed.
+///
+/// As [`masked_mean`]: `axis` may be padded. With a mask of all rows it is the sum of the real ones:
+///
+/// ```
+/// use graphable::prelude::*;
+///
+/// /// The variance of each column of `x`, `[B, D]`.
+/// fn variance<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+///     let all = ops::full(x.scope(), (x.dim(0), 1), true)?;
+///     let rows = ops::cast::<_, f32>(&ops::size(x, 0)?)?;
+///     let mean = ops::div(&ops::masked_sum(x, &all, 0)?, &rows)?;
+///     let off = ops::sub(x, &mean)?;
+///     ops::div(&ops::masked_sum(&ops::mul(&off, &off)?, &all, 0)?, &rows)
+/// }
+///
+/// # fn main() -> Result<()> {
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 2], &[1.0f32, 2.0, 3.0, 6.0])?;
+/// assert_eq!(step.read(&variance(&x)?)?, [1.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`masked_mean`].
+pub fn masked_sum<'s, T: Float>(
+    x: &Tensor<'s, T>,
+    mask: &(impl AsOperand<'s, bool> + ?Sized),
+    axis: usize,
+) -> Result<Tensor<'s, T>> {
+    let mask = mask.operand("masked_sum", x.scope())?;
+    masked(Op::MaskedSum { axis }, x, mask, axis)
+}
+
+fn masked<'s, T: Float>(op: Op, x: &Tensor<'s, T>, mask: Operand, axis: usize) -> Result<Tensor<'s, T>> {
+    let (name, scope) = (op.name(), x.scope());
+    check_axis(name, axis, x.rank())?;
+    let (_, marks) = broadcast(name, scope, &[own(name, x)?, mask])?;
+    let spread_mask = spread(name, mask.view, x.sizes())?;
+    let mut inputs: SmallVec<[View; 3]> = SmallVec::from_slice(&[x.raw.view(), spread_mask]);
+    // A mask that is true in the padding is no mistake: any comparison makes one.
+    inputs.extend(marks.get(axis).and_then(|symbol| scope.real_count(symbol)));
+    compute(scope, op, &inputs, &without(x.sizes(), axis), marks_without(marks, axis))
 }

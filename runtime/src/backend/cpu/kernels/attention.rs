@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use super::{
     gemm::{Mat, Mode, multiply},
+    index::count_at,
     norm::{by_float, exp, input, maximum, sum},
     real::{Real, Strided, gather},
 };
@@ -45,7 +46,8 @@ fn attention_as<T: Real>(access: &Access<'_>, launch: &Launch) {
     let limits =
         launch.inputs.get(3).map(|view| Strided { data: access.slice::<u32>(view), layout: view.layout });
     let (q, k, v) = (input::<T>(access, launch, 0), input(access, launch, 1), input(access, launch, 2));
-    attend(q, k, v, Mask { kind: mask, limits }, scale, access.slice_mut::<T>(&launch.outputs[0]));
+    let real = launch.inputs.get(4).map_or(usize::MAX, |view| count_at(access, view));
+    attend(q, k, v, Mask { kind: mask, limits, real }, scale, access.slice_mut::<T>(&launch.outputs[0]));
 }
 
 /// Who sees whom, with the data of the masks that have some.
@@ -53,6 +55,8 @@ fn attention_as<T: Real>(access: &Access<'_>, launch: &Launch) {
 struct Mask<'a> {
     kind: MaskKind,
     limits: Option<Strided<'a, u32>>,
+    /// How many keys there are; those behind are padding.
+    real: usize,
 }
 
 impl Mask<'_> {
@@ -63,8 +67,8 @@ impl Mask<'_> {
         match self.kind {
             MaskKind::None => s_len,
             MaskKind::Causal => (t + 1 + s_len).saturating_sub(t_len),
-            MaskKind::Lengths => limit(&[b]).min(s_len),
-            MaskKind::Positions => limit(&[b, t]).saturating_add(1).min(s_len),
+            MaskKind::Lengths => limit(&[b]).min(s_len).min(self.real),
+            MaskKind::Positions => limit(&[b, t]).saturating_add(1).min(s_len).min(self.real),
         }
     }
 }

@@ -1,36 +1,73 @@
 //! Kernels that pick or place rows by indices found in device memory.
 
+use smallvec::SmallVec;
+
 use super::{
     scalar::with_word,
     strided::{Walk, chunks},
 };
-use crate::backend::{
-    Launch, View,
-    cpu::{access::Access, fault::Fault},
+use crate::{
+    backend::{
+        Counts, Launch, View,
+        cpu::{access::Access, fault::Fault},
+    },
+    layout::MAX_RANK,
 };
 
 /// The row index that [`scatter_rows`] skips.
 const SKIP: u32 = u32::MAX;
 
-pub(super) fn embedding(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-    let (ids, table, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
-    let ids = values(access, ids);
-    pick(access, &ids, table, 0, y);
-    check(launch, &ids, table.layout.shape()[0])
+pub(super) fn embedding(access: &Access<'_>, launch: &Launch, counts: Counts) -> Result<(), Fault> {
+    let (ids, table) = (&launch.inputs[0], &launch.inputs[1]);
+    pick(access, launch, ids, table, 0, counts)
 }
 
-pub(super) fn gather(access: &Access<'_>, launch: &Launch, axis: usize) -> Result<(), Fault> {
-    let (x, index, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
-    let index = values(access, index);
-    pick(access, &index, x, axis, y);
-    check(launch, &index, x.layout.shape()[axis])
+pub(super) fn gather(access: &Access<'_>, launch: &Launch, axis: usize, counts: Counts) -> Result<(), Fault> {
+    let (x, index) = (&launch.inputs[0], &launch.inputs[1]);
+    pick(access, launch, index, x, axis, counts)
 }
 
-/// Copies slices of `x` along `axis` to `y`; those out of range are zeros.
-fn pick(access: &Access<'_>, index: &[u32], x: &View, axis: usize, y: &View) {
+/// Picks by `index`; the fault is that of the first real index that is out of range.
+fn pick(
+    access: &Access<'_>,
+    launch: &Launch,
+    index: &View,
+    x: &View,
+    axis: usize,
+    counts: Counts,
+) -> Result<(), Fault> {
+    let mut rows = x.layout.shape()[axis];
+    // Of each dimension of the index that has a count: indices behind it, its size, and the count.
+    let mut real: SmallVec<[(usize, usize, usize); MAX_RANK]> = SmallVec::new();
+    let sizes = index.layout.shape();
+    for (place, view) in counts.places().zip(&launch.inputs[2..]) {
+        let count = count_at(access, view);
+        match sizes.get(place) {
+            Some(&size) => real.push((sizes[place + 1..].iter().product(), size, count)),
+            None => rows = rows.min(count),
+        }
+    }
+    let mut index = values(access, index);
+    copy_picked(access, &index, x, axis, rows, &launch.outputs[0]);
+    let is_real = |k: usize| real.iter().all(|&(behind, size, count)| k / behind % size < count);
+    let mut k = 0;
+    index.retain(|_| {
+        k += 1;
+        is_real(k - 1)
+    });
+    check(launch, &index, rows)
+}
+
+/// How many elements of a padded dimension are real.
+pub(super) fn count_at(access: &Access<'_>, view: &View) -> usize {
+    values(access, view).first().map_or(0, |&count| count as usize)
+}
+
+/// Copies slices of `x` along `axis` to `y`; those from `rows` on are zeros.
+fn copy_picked(access: &Access<'_>, index: &[u32], x: &View, axis: usize, rows: usize, y: &View) {
     let dims = || x.layout.shape().iter().copied().zip(x.layout.strides().iter().copied());
     let (outer, inner) = (Walk::of(dims().take(axis)), Walk::of(dims().skip(axis + 1)));
-    let (rows, stride) = (x.layout.shape()[axis], x.layout.strides()[axis]);
+    let stride = x.layout.strides()[axis];
     let len = inner.count();
     if y.layout.count() == 0 {
         return;
@@ -84,8 +121,7 @@ pub(super) fn places(
 ) -> (Vec<(usize, usize)>, Result<(), Fault>) {
     let mut index = values(access, index);
     if let Some(count) = count {
-        let count = values(access, count).first().copied().unwrap_or(0);
-        index.truncate(count as usize);
+        index.truncate(count_at(access, count));
     }
     let rows = launch.outputs[0].layout.shape()[0];
     let to = |(i, &row): (usize, &u32)| (row != SKIP && (row as usize) < rows).then_some((i, row as usize));

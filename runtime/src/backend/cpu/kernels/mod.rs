@@ -41,12 +41,15 @@ pub(crate) fn execute(access: &Access<'_>, launch: &Launch) -> Result<(), Fault>
         Op::Fill(value) => copy::fill(access, launch, value),
         Op::Arange { start, step } => copy::arange(access, launch, start, step),
         Op::Concat { axis } => copy::concat(access, launch, axis),
-        Op::Embedding => return index::embedding(access, launch),
-        Op::Gather { axis } => return index::gather(access, launch, axis),
+        Op::Embedding { counts } => return index::embedding(access, launch, counts),
+        Op::Gather { axis, counts } => return index::gather(access, launch, axis, counts),
         Op::ScatterRows => return index::scatter_rows(access, launch),
         Op::Reduce { kind, axis } => reduce::reduce(access, launch, kind, axis),
         Op::ArgMax { axis } => reduce::arg_max(access, launch, axis),
-        Op::MaskedMean { axis } => reduce::masked_mean(access, launch, axis),
+        Op::MaskedMean { axis } => {
+            reduce::masked(access, launch, axis, |sum, weights| sum / weights.max(1e-9))
+        }
+        Op::MaskedSum { axis } => reduce::masked(access, launch, axis, |sum, _| sum),
         Op::MatMul => matmul::matmul(access, launch),
         Op::LayerNorm { .. } => norm::layer_norm(access, launch),
         Op::RmsNorm { .. } => norm::rms_norm(access, launch),

@@ -6,6 +6,7 @@
 use bytemuck::Zeroable;
 
 use super::{
+    index::count_at,
     scalar::{Arith, Scalar, with_scalar},
     strided::{BLOCK, Scratch, Walk, chunks},
 };
@@ -161,24 +162,32 @@ pub(super) fn arg_max(access: &Access<'_>, launch: &Launch, axis: usize) {
     });
 }
 
-pub(super) fn masked_mean(access: &Access<'_>, launch: &Launch, axis: usize) {
-    let (x, mask, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
-    with_scalar!(x.dtype, T => match mask.dtype {
-        DType::F32 => masked_mean_of::<T, f32>(access, x, mask, y, axis, |m| m),
-        DType::Bool => masked_mean_of::<T, u8>(access, x, mask, y, axis, |m| f32::from(u8::from(m != 0))),
-        _ => masked_mean_of::<T, u8>(access, x, mask, y, axis, f32::from),
+/// Sums elements and their weights, from which `finish` makes the result.
+pub(super) fn masked(
+    access: &Access<'_>,
+    launch: &Launch,
+    axis: usize,
+    finish: impl Fn(f32, f32) -> f32 + Copy + Sync,
+) {
+    with_scalar!(launch.inputs[0].dtype, T => match launch.inputs[1].dtype {
+        DType::F32 => masked_of::<T, f32>(access, launch, axis, |m| m, finish),
+        DType::Bool => masked_of::<T, u8>(access, launch, axis, |m| f32::from(u8::from(m != 0)), finish),
+        _ => masked_of::<T, u8>(access, launch, axis, f32::from, finish),
     });
 }
 
-fn masked_mean_of<T: Scalar, M: Scalar<Acc = M>>(
+fn masked_of<T: Scalar, M: Scalar<Acc = M>>(
     access: &Access<'_>,
-    x: &View,
-    mask: &View,
-    y: &View,
+    launch: &Launch,
     axis: usize,
     weight: impl Fn(M) -> f32 + Sync,
+    finish: impl Fn(f32, f32) -> f32 + Sync,
 ) {
-    let (slices, masks) = (Slices::new(x, axis), Slices::new(mask, axis));
+    let (x, mask, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    let (mut slices, masks) = (Slices::new(x, axis), Slices::new(mask, axis));
+    if let Some(count) = launch.inputs.get(2) {
+        slices.len = slices.len.min(count_at(access, count));
+    }
     let (src, mask, out) = (access.slice::<T>(x), access.slice::<M>(mask), access.slice_mut::<T>(y));
     // A weight of 0 drops the element whatever it holds: padding may be NaN.
     let step = |(sum, weights): (f32, f32), (x, m): (T::Acc, M)| {
@@ -186,7 +195,7 @@ fn masked_mean_of<T: Scalar, M: Scalar<Acc = M>>(
         (sum + if m == 0.0 { 0.0 } else { x.to_f32() * m }, weights + m)
     };
     let merge = |a: (f32, f32), b: (f32, f32)| (a.0 + b.0, a.1 + b.1);
-    let finish = |(sum, weights): (f32, f32)| T::of_f32(sum / weights.max(1e-9));
+    let finish = |(sum, weights): (f32, f32)| T::of_f32(finish(sum, weights));
     let init = (0.0, 0.0);
     if slices.one_by_one() {
         slices.each(

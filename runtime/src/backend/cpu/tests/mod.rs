@@ -133,7 +133,7 @@ fn an_index_out_of_range_is_reported_once() {
     let view =
         |addr, dtype, shape: &[usize]| View { addr, dtype, layout: Layout::contiguous(shape).unwrap() };
     let lookup = Launch {
-        op: Op::Embedding,
+        op: Op::Embedding { counts: crate::backend::Counts::NONE },
         inputs: smallvec![view(ids.addr(), DType::U32, &[1]), view(table.addr(), DType::F32, &[4, 1])],
         outputs: smallvec![view(out.addr(), DType::F32, &[1, 1])],
         scratch: 0,

@@ -38,6 +38,7 @@ struct Params {
     v: u64,
     y: u64,
     limits: u64,
+    real: u64,
     partials: u64,
     q_strides: [u64; 4],
     k_strides: [u64; 4],
@@ -56,7 +57,7 @@ struct Params {
     vector: u32,
     scale: f32,
 }
-const _: () = assert!(size_of::<Params>() == 208);
+const _: () = assert!(size_of::<Params>() == 216);
 
 /// `[B, T, Hq, D]` and so on, by name.
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +159,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
         v: v.addr,
         y: y.addr,
         limits: limits.map_or(0, |l| l.addr),
+        real: launch.inputs.get(4).map_or(0, |count| count.addr),
         partials: scratch,
         q_strides: strides(q),
         k_strides: strides(k),

@@ -19,6 +19,7 @@
 struct Params {
     u64 q, k, v, y;
     u64 limits;    // lengths or positions
+    u64 real;  // u32*: how many keys are real, those behind being padding; 0: all
     u64 partials;  // of each row and split: maximum, total, values
     u64 q_strides[4], k_strides[4], v_strides[4];
     u64 limit_strides[2];
@@ -32,7 +33,7 @@ struct Params {
     u32 vector;  // heads are contiguous, aligned to 16 bytes, of a multiple of 8 elements
     f32 scale;
 };
-static_assert(sizeof(Params) == 208, "mirrored by attention.rs");
+static_assert(sizeof(Params) == 216, "mirrored by attention.rs");
 
 // Keys that query (b, t) sees: the first so many.
 DEVICE u32 visible(const Params& p, u32 b, u32 t) {
@@ -45,7 +46,12 @@ DEVICE u32 visible(const Params& p, u32 b, u32 t) {
     } else if (p.mask == 3) {
         n = (u64)((const u32*)p.limits)[b * p.limit_strides[0] + t * p.limit_strides[1]] + 1;
     }
-    return n < p.keys ? (u32)n : p.keys;
+    u64 most = p.keys;
+    if (p.real) {
+        const u64 real = *(const u32*)p.real;
+        most = real < most ? real : most;
+    }
+    return (u32)(n < most ? n : most);
 }
 
 struct alignas(16) Part {

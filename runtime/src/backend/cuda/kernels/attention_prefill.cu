@@ -9,6 +9,7 @@
 struct Params {
     u64 q, k, v, y;
     u64 limits;
+    u64 real;  // u32*: how many keys are real, those behind being padding; 0: all
     u64 partials;
     u64 q_strides[4], k_strides[4], v_strides[4];
     u64 limit_strides[2];
@@ -22,7 +23,7 @@ struct Params {
     u32 vector;
     f32 scale;
 };
-static_assert(sizeof(Params) == 208, "mirrored by attention.rs");
+static_assert(sizeof(Params) == 216, "mirrored by attention.rs");
 
 #if !defined(T_f32)
 #define INF __int_as_float(0x7f800000)
@@ -38,7 +39,12 @@ DEVICE u32 visible(const Params& p, u32 b, u32 t) {
     } else if (p.mask == 3) {
         n = (u64)((const u32*)p.limits)[b * p.limit_strides[0] + t * p.limit_strides[1]] + 1;
     }
-    return n < p.keys ? (u32)n : p.keys;
+    u64 most = p.keys;
+    if (p.real) {
+        const u64 real = *(const u32*)p.real;
+        most = real < most ? real : most;
+    }
+    return (u32)(n < most ? n : most);
 }
 
 DEVICE u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Result,
-    backend::{Launch, Op, View},
+    backend::{Counts, Launch, Op, View},
     layout::MAX_RANK,
 };
 
@@ -33,14 +33,41 @@ struct PickParams {
     n: u64,
     rows: u64,
     stride: u64,
+    real: u64,
     ids: Dims,
     ids_strides: [[u64; MAX_RANK]; 1],
     outer: Dims,
     outer_strides: [[u64; MAX_RANK]; 1],
     inner: Dims,
     inner_strides: [[u64; MAX_RANK]; 1],
+    padded: [Padded; MAX_RANK],
 }
-const _: () = assert!(size_of::<PickParams>() == 400);
+const _: () = assert!(size_of::<PickParams>() == 552);
+
+/// Mirrors `Padded`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+struct Padded {
+    real: u64,
+    behind: u64,
+    size: u64,
+}
+
+/// Where the counts of an operation are: of the rows, and of the dimensions of the index.
+fn counted(counts: Counts, views: &[View], index: &View) -> (u64, [Padded; MAX_RANK]) {
+    let (mut rows, mut padded) = (0, [Padded::default(); MAX_RANK]);
+    let sizes = index.layout.shape();
+    for (place, view) in counts.places().zip(views) {
+        match sizes.get(place) {
+            Some(&size) => {
+                let behind = sizes[place + 1..].iter().product::<usize>() as u64;
+                padded[place] = Padded { real: view.addr, behind, size: size as u64 };
+            }
+            None => rows = view.addr,
+        }
+    }
+    (rows, padded)
+}
 
 /// Mirrors `ScatterParams`.
 #[repr(C)]
@@ -60,8 +87,10 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
     let op = gpu.fault_op(launch.op.name());
     match launch.op {
-        Op::Embedding => pick(gpu, op, &x[0], &x[1], 0, y),
-        Op::Gather { axis } => pick(gpu, op, &x[1], &x[0], axis, y),
+        Op::Embedding { counts } => pick(gpu, op, (&x[0], &x[1], 0), counted(counts, &x[2..], &x[0]), y),
+        Op::Gather { axis, counts } => {
+            pick(gpu, op, (&x[1], &x[0], axis), counted(counts, &x[2..], &x[1]), y)
+        }
         Op::ScatterRows => {
             let to = Places::find(gpu, &launch.op, &x[0], x.get(2), y, scratch)?;
             scatter(gpu, to, &x[1], y)
@@ -70,7 +99,13 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
     }
 }
 
-fn pick(gpu: &mut dyn Submit, op: u32, index: &View, x: &View, axis: usize, y: &View) -> Result<()> {
+fn pick(
+    gpu: &mut dyn Submit,
+    op: u32,
+    (index, x, axis): (&View, &View, usize),
+    (real, padded): (u64, [Padded; MAX_RANK]),
+    y: &View,
+) -> Result<()> {
     const NAMES: [&str; 5] = ["pick_1", "pick_2", "pick_4", "pick_8", "pick_16"];
     let (shape, strides, size) = (x.layout.shape(), x.layout.strides(), x.dtype.size() as u64);
     let mut outer = Walk::new(&shape[..axis], [&strides[..axis]]);
@@ -98,12 +133,14 @@ fn pick(gpu: &mut dyn Submit, op: u32, index: &View, x: &View, axis: usize, y: &
         n,
         rows: shape[axis] as u64,
         stride: stride / word,
+        real,
         ids: ids.dims(),
         ids_strides: ids.strides(),
         outer: outer.dims(),
         outer_strides: outer.strides(),
         inner: inner.dims(),
         inner_strides: inner.strides(),
+        padded,
     };
     let grid = Grid::line(gpu.props().blocks_for(count, THREADS), THREADS);
     submit(gpu, Kernel::plain(Family::Index, for_word(NAMES, word)), grid, &params)

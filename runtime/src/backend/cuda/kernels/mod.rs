@@ -68,7 +68,8 @@ pub(crate) fn scratch_bytes(props: &Props, op: &Op, inputs: &[View], outputs: &[
         | Op::Reduce { .. }
         | Op::Softmax { .. }
         | Op::L2Normalize { .. }
-        | Op::MaskedMean { .. } => reduce::scratch_bytes(props, op, inputs, outputs),
+        | Op::MaskedMean { .. }
+        | Op::MaskedSum { .. } => reduce::scratch_bytes(props, op, inputs, outputs),
         _ => 0,
     }
 }
@@ -88,13 +89,14 @@ pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
             elementwise::launch(gpu, launch)
         }
         Op::Copy | Op::Pad | Op::Fill(_) | Op::Arange { .. } | Op::Concat { .. } => copy::launch(gpu, launch),
-        Op::Embedding | Op::Gather { .. } | Op::ScatterRows => index::launch(gpu, launch, scratch),
+        Op::Embedding { .. } | Op::Gather { .. } | Op::ScatterRows => index::launch(gpu, launch, scratch),
         Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::AddRmsNorm { .. } => norm::launch(gpu, launch),
         Op::L2Normalize { .. }
         | Op::Softmax { .. }
         | Op::Reduce { .. }
         | Op::ArgMax { .. }
-        | Op::MaskedMean { .. } => reduce::launch(gpu, launch, scratch),
+        | Op::MaskedMean { .. }
+        | Op::MaskedSum { .. } => reduce::launch(gpu, launch, scratch),
         Op::Rope { .. } | Op::RopeScatter { .. } => rope::launch(gpu, launch, scratch),
         Op::Attention { .. } => attention::launch(gpu, launch, scratch),
         Op::MatMul => matmul::launch(gpu, launch, scratch),

@@ -11,6 +11,7 @@ struct Params {
     View starts;  // first elements of the slices
     View mask;    // the same for the mask
     u64 mask_stride;
+    u64 real;  // u32*: how many elements of a slice are real, those behind being padding; 0: all
     u64 y;
     u64 partials;  // count * splits accumulators
     u64 count;     // slices
@@ -24,8 +25,10 @@ struct Params {
     u32 vector;      // slices are contiguous and aligned to 16 bytes
     u32 vector_out;  // and so are those of y
     f32 eps;
+    u32 total;  // of masked elements: their sum, not their mean
+    u32 pad;
 };
-static_assert(sizeof(Params) == 312, "mirrored by reduce.rs");
+static_assert(sizeof(Params) == 328, "mirrored by reduce.rs");
 
 // What T computes in.
 #if defined(T_f32) || defined(T_f16) || defined(T_bf16)
@@ -198,8 +201,8 @@ struct Weighted {
         weights += m;
     }
     DEVICE void join(const Weighted& o) { sum += o.sum; weights += o.weights; }
-    DEVICE T finish(const Params&) const {
-        return down(sum / (weights < 1e-9f ? 1e-9f : weights));
+    DEVICE T finish(const Params& p) const {
+        return down(p.total ? sum : sum / (weights < 1e-9f ? 1e-9f : weights));
     }
 };
 #endif
@@ -335,8 +338,13 @@ DEVICE f32 weight_of(f32 m) { return m; }
 
 template <class M> DEVICE void masked(const Params& p) {
     const Place at = place(p);
+    u64 len = p.len;
+    if (p.real) {
+        const u64 real = *(const u32*)p.real;
+        len = real < len ? real : len;
+    }
     const u64 from = blockIdx.y * p.chunk;
-    const u64 to = from + p.chunk < p.len ? from + p.chunk : p.len;
+    const u64 to = from + p.chunk < len ? from + p.chunk : len;
     for (u64 base = (u64)blockIdx.x * at.slices; base < p.count; base += (u64)gridDim.x * at.slices) {
         const u64 s = base + at.slice;
         Weighted acc = Weighted::none();

@@ -28,6 +28,7 @@ struct Params {
     starts: DeviceView,
     mask: DeviceView,
     mask_stride: u64,
+    real: u64,
     y: u64,
     partials: u64,
     count: u64,
@@ -41,8 +42,10 @@ struct Params {
     vector: u32,
     vector_out: u32,
     eps: f32,
+    total: u32,
+    pad: u32,
 }
-const _: () = assert!(size_of::<Params>() == 312);
+const _: () = assert!(size_of::<Params>() == 328);
 
 /// How the slices of a view along an axis are dealt out: a function of shapes, strides and addresses.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +122,7 @@ fn kernels(op: &Op, mask: Option<DType>) -> Option<(usize, [&'static str; 3])> {
         Op::Reduce { kind: Reduce::Mean, axis } => (axis, ["reduce_mean", "reduce_mean", "reduce_mean_join"]),
         Op::Reduce { kind: Reduce::Max, axis } => (axis, ["reduce_max", "reduce_max", "reduce_max_join"]),
         Op::ArgMax { axis } => (axis, ["reduce_argmax", "reduce_argmax", "reduce_argmax_join"]),
-        Op::MaskedMean { axis } => {
+        Op::MaskedMean { axis } | Op::MaskedSum { axis } => {
             let name = match mask {
                 Some(DType::F32) => "masked_mean_f32",
                 Some(DType::Bool) => "masked_mean_bool",
@@ -159,6 +162,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
         starts: without(x, axis),
         mask: mask.map_or_else(DeviceView::zeroed, |m| without(m, axis)),
         mask_stride: mask.map_or(0, |m| m.layout.strides()[axis] as u64),
+        real: launch.inputs.get(2).map_or(0, |count| count.addr),
         y: y.addr,
         partials: scratch,
         count: plan.count,
@@ -172,6 +176,8 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
         vector: plan.vector.into(),
         vector_out: vector_out.into(),
         eps: if let Op::L2Normalize { eps, .. } = launch.op { eps } else { 0.0 },
+        total: matches!(launch.op, Op::MaskedSum { .. }).into(),
+        pad: 0,
     };
     let kernel = |name| Kernel::of(Family::Reduce, x.dtype, name);
     if plan.splits == 1 {

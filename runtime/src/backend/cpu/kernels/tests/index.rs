@@ -33,8 +33,8 @@ fn embeddings_read_rows() {
             let ids = indices(&mut rng, &shape, rows, case % 2 == 0);
             let table = Array::random(&mut rng, dtype, &[rows, d]);
             let mut y = Array::output(dtype, &[&shape[..], &[d]].concat());
-            let fault = run(Op::Embedding, &[&ids, &table], &mut y);
-            assert_fault(fault, Op::Embedding, &ids.values(), rows);
+            let fault = run(Op::Embedding { counts: crate::backend::Counts::NONE }, &[&ids, &table], &mut y);
+            assert_fault(fault, Op::Embedding { counts: crate::backend::Counts::NONE }, &ids.values(), rows);
             let values = table.values();
             let expected: Vec<f64> = ids
                 .values()
@@ -63,8 +63,13 @@ fn gather_picks_slices_along_any_axis() {
             let mut out = shape.clone();
             out[axis] = n;
             let mut y = Array::output(dtype, &out);
-            let fault = run(Op::Gather { axis }, &[&x, &index], &mut y);
-            assert_fault(fault, Op::Gather { axis }, &index.values(), shape[axis]);
+            let fault = run(Op::Gather { axis, counts: crate::backend::Counts::NONE }, &[&x, &index], &mut y);
+            assert_fault(
+                fault,
+                Op::Gather { axis, counts: crate::backend::Counts::NONE },
+                &index.values(),
+                shape[axis],
+            );
             let (values, index) = (x.values(), index.values());
             let expected: Vec<f64> = (0..out.iter().product())
                 .map(|i| {
@@ -87,7 +92,7 @@ fn large_gathers_split() {
         let mut out = shape;
         out[axis] = 200;
         let mut y = Array::output(DType::F32, &out);
-        run(Op::Gather { axis }, &[&x, &index], &mut y).unwrap();
+        run(Op::Gather { axis, counts: crate::backend::Counts::NONE }, &[&x, &index], &mut y).unwrap();
         let (values, index) = (x.values(), index.values());
         let expected: Vec<f64> = (0..out[0] * out[1])
             .map(|i| {

@@ -48,7 +48,7 @@ proptest! {
         let mut out = shape.clone();
         out[axis] = n;
         let (index, y) = (whole(0x100, DType::U32, &[n]), whole(0x8000, t, &out));
-        let run = Recorder::of(Op::Gather { axis }, &[x, index], &[y]);
+        let run = Recorder::of(Op::Gather { axis, counts: Counts::NONE }, &[x, index], &[y]);
         let mut want = Vec::new();
         for i in 0..y.layout.count() {
             let (mut rest, mut at) = (i, 0);
@@ -104,7 +104,11 @@ proptest! {
 fn embeddings_read_rows_by_the_widest_words() {
     let table = whole(0x1000, DType::Bf16, &[100, 64]);
     let ids = view(0x100, DType::U32, &[2, 3], &[1, 2]);
-    let run = Recorder::of(Op::Embedding, &[ids, table], &[whole(0x8000, DType::Bf16, &[2, 3, 64])]);
+    let run = Recorder::of(
+        Op::Embedding { counts: Counts::NONE },
+        &[ids, table],
+        &[whole(0x8000, DType::Bf16, &[2, 3, 64])],
+    );
     let p: PickParams = run.params(0);
     assert_eq!(run.calls[0].0.name, "pick_16");
     assert_eq!((p.count, p.len, p.n, p.rows, p.stride, p.op), (48, 8, 6, 100, 8, 9));

@@ -1,0 +1,150 @@
+//! Masks, lengths, positions and indices that point into padding: kernels know the real sizes.
+
+use graphable::{
+    Result, Tensor, graphable,
+    ops::{self, AttentionMask},
+};
+
+use crate::{Outcome, agrees, each};
+
+#[graphable]
+fn all_true(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    ops::masked_mean(x, &ops::ge(x, &ops::full(x.scope(), (), -10.0f32)?)?, 0)
+}
+
+#[graphable]
+fn one_mask(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    ops::masked_mean(x, &ops::full(x.scope(), (1, 2), true)?, 0)
+}
+
+#[graphable]
+fn transposed_sum(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let shifted = ops::exp(&ops::scale(x, 0.1)?)?;
+    ops::masked_sum(&ops::transpose(&shifted, 0, 1)?, &ops::full(x.scope(), [x.dim(0)], true)?, 1)
+}
+
+/// Queries and keys `[B, 1, 2]`: of lengths and positions beyond the keys.
+#[graphable]
+fn lengths(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let x = ops::unsqueeze(x, 1)?;
+    let length = ops::full(x.scope(), [1], 100u32)?;
+    ops::attention(&x, &x, &x, AttentionMask::Lengths(&length), 0.3)
+}
+
+#[graphable]
+fn positions(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let x = ops::unsqueeze(x, 1)?;
+    let positions = ops::full(x.scope(), [x.dim(0)], 6u32)?;
+    ops::attention(&x, &x, &x, AttentionMask::Positions(&positions), 0.3)
+}
+
+/// One query, so that few rows meet many keys.
+#[graphable]
+fn one_query(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let keys = ops::unsqueeze(x, 1)?;
+    let query = ops::full(x.scope(), (1, 1, 2), 0.5f32)?;
+    let length = ops::full(x.scope(), [1], u32::MAX)?;
+    ops::attention(&query, &keys, &keys, AttentionMask::Lengths(&length), 1.0)
+}
+
+/// In a batch of three, which no bucket pads.
+#[graphable]
+fn batched(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let x = ops::unsqueeze(&ops::broadcast_to(x, (3, x.dim(0), 2))?, 2)?;
+    let lengths = ops::arange::<u32>(x.scope(), 3)?;
+    let lengths = ops::mul(&lengths, &ops::full(x.scope(), (), 5u32)?)?;
+    ops::attention(&x, &x, &x, AttentionMask::Lengths(&lengths), 0.3)
+}
+
+/// The bias is what the padding holds, where it is read.
+#[graphable]
+fn picked(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let h = ops::add(x, &ops::full(x.scope(), [2], 5.0f32)?)?;
+    let index = ops::arange_step::<u32>(x.scope(), 2, 0.0, 3.0)?;
+    ops::gather(&h, 0, &index)
+}
+
+#[graphable]
+fn embedded(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let ids = ops::arange_step::<u32>(x.scope(), 2, 1.0, 2.0)?;
+    ops::embedding(&ids, &ops::add(x, &ops::full(x.scope(), [2], 5.0f32)?)?)
+}
+
+/// Indices of the padding are no mistakes, whatever they are.
+#[graphable]
+fn wild_padding(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    // 0 .. n - 1 in real rows, beyond them in the others.
+    let index = ops::arange::<u32>(x.scope(), x.dim(0))?;
+    let rows = ops::gather(x, 0, &index)?;
+    let ids = ops::broadcast_to(&ops::unsqueeze(&index, 1)?, (x.dim(0), 3))?;
+    let table = ops::gather(x, 0, &ops::full(x.scope(), [9], 0u32)?)?;
+    let same = ops::embedding(&ids, &ops::add(&table, &ops::full(x.scope(), [9, 1], 1.0f32)?)?)?;
+    ops::add(&rows, &ops::sum(&same, 1)?)
+}
+
+#[test]
+fn masks_that_are_true_in_the_padding() {
+    agrees!(AllTrueGraph);
+    agrees!(OneMaskGraph);
+    agrees!(TransposedSumGraph);
+}
+
+#[test]
+fn attention_sees_the_real_keys() {
+    agrees!(LengthsGraph);
+    agrees!(PositionsGraph);
+    agrees!(OneQueryGraph);
+    agrees!(BatchedGraph);
+}
+
+#[test]
+fn an_index_into_padding_is_out_of_range() {
+    agrees!(PickedGraph);
+    agrees!(EmbeddedGraph);
+    agrees!(WildPaddingGraph);
+    // That they met what they are about.
+    each!(PickedGraph, |plain, n, mode, got| {
+        let missing = Outcome::OutOfRange { index: 3, bound: n as u64 };
+        assert_eq!(got == missing, n <= 3, "{mode}: {plain:?}");
+    });
+}
