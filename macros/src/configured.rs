@@ -261,9 +261,8 @@ impl VisitMut for Take {
     }
 
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        // From outside: its parentheses go with a block.
-        Self::unmarked(expr);
         visit_mut::visit_expr_mut(self, expr);
+        Self::unmarked(expr);
     }
 }
 

@@ -27,12 +27,6 @@ pub enum FallbackReason {
         /// The boundary, as `file:line`.
         boundary: String,
     },
-    /// The whole call was asked for as one graph, but a boundary gives host code a value, which that graph would
-    /// hold for ever.
-    HostValue {
-        /// The boundary, as `file:line`.
-        boundary: String,
-    },
     /// The whole call was asked for as one graph, but a boundary supports uniform batches only, and this is none.
     BatchNotUniform {
         /// The boundary, as `file:line`.
@@ -74,6 +68,12 @@ pub enum FallbackReason {
     },
     /// Other threads of the process spoilt the capture again and again.
     CaptureSpoilt {
+        /// The segment.
+        segment: String,
+    },
+    /// A segment was warmed up in several calls, and each time an operation failed and its body went on: nothing
+    /// says what a recording of it must hold.
+    NeverWarm {
         /// The segment.
         segment: String,
     },
@@ -165,9 +165,6 @@ impl FallbackReason {
         match self {
             Self::OverLargestBucket { .. } => "add a bucket of that size, or split the batch",
             Self::FullNotSupported { .. } => "say what the boundary supports, or use `Mode::Piecewise`",
-            Self::HostValue { .. } => {
-                "keep the value on the device, remove `support` from that boundary, or use `Mode::Piecewise`"
-            }
             Self::BatchNotUniform { .. } => {
                 "say that the boundary supports `Always`, if it does, or use `Mode::FullAndPiecewise`"
             }
@@ -185,6 +182,7 @@ impl FallbackReason {
                 "keep its inputs where they are from call to call, or raise `max_recordings`"
             }
             Self::CaptureSpoilt { .. } => "keep such waits away from captures: capture at start-up",
+            Self::NeverWarm { .. } => "let the body return the error of the operation that fails",
             Self::KeepsMoving { .. } => {
                 "keep that input where it is from call to call (a `#[host]` input, a `State`), or raise `max_moves`"
             }
@@ -210,12 +208,6 @@ impl fmt::Display for FallbackReason {
             }
             Self::FullNotSupported { boundary } => {
                 write!(f, "the boundary at {boundary} cannot be captured in full mode")
-            }
-            Self::HostValue { boundary } => {
-                write!(
-                    f,
-                    "the boundary at {boundary} gives host code a value, which a graph of the whole call would freeze"
-                )
             }
             Self::BatchNotUniform { boundary, support } => {
                 write!(
@@ -245,6 +237,9 @@ impl fmt::Display for FallbackReason {
             }
             Self::TooManyRecordings { segment, limit } => {
                 write!(f, "{segment} was recorded {limit} times for one shape")
+            }
+            Self::NeverWarm { segment } => {
+                write!(f, "an operation of {segment} fails in each warm-up, and its body goes on")
             }
             Self::KeepsMoving { segment, live_in, moves } => {
                 write!(f, "live-in {live_in} of {segment} moved {moves} times")
@@ -339,9 +334,11 @@ pub enum CopySlot {
     Input,
     /// The result of an eager region was moved to its recorded slot.
     Eager,
-    /// An output of the call was moved to the results arena.
+    /// An output of the call was moved to the results arena; or the result of a recording was moved out of its
+    /// block, because that is or was held. The bytes count what was saved from there and put back, too.
     Result,
-    /// A live-in that kept moving was copied to the buffer that its recording reads.
+    /// A live-in was copied to the buffer that its recording reads, because it kept moving; or to where a recording has
+    /// it, because nothing else may be recorded. The bytes count what was saved from there and put back, too.
     LiveIn,
     /// A storage was moved out of its step by [`keep`](crate::Eager::keep).
     Kept,
@@ -487,6 +484,9 @@ pub enum Event {
 pub struct Stats {
     /// Segments run in warm-up.
     pub warmups: u64,
+    /// Of these, those of segments that are warm already and wait for the next call to be recorded: the same segment
+    /// was warmed up in this call (in a layer before, say), or one before it was, once.
+    pub waits: u64,
     /// Segments recorded.
     pub recordings: u64,
     /// Host time that captures took, as [`Event::Recorded`] has it for each.

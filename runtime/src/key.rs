@@ -1,19 +1,11 @@
 //! What a recording is looked up by: the structure and the addresses of everything that enters a segment.
 //!
 //! A key belongs to one type of live-ins, so it need not say which type; within that type it is
-//! prefix-free: whatever varies in length (a vector, a rank, a variant) is announced before it is written. Behind a
-//! pointer whose type leaves open what it leads to (a trait object), the type is announced as well.
+//! prefix-free: whatever varies in length (a vector, a rank, a variant) is announced before it is written.
 
-use std::{
-    any::TypeId,
-    cell::RefCell,
-    marker::PhantomData,
-    ops::Range,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{marker::PhantomData, ops::Range, sync::Arc};
 
 use half::{bf16, f16};
-use rustc_hash::FxHashMap;
 
 use crate::{
     DType, Dim, Element, Param, Scalar, Scope, Shape, State, Tensor,
@@ -28,6 +20,8 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyTensor {
     pub(crate) slot: u32,
+    /// Its index among the device operands.
+    pub(crate) operand: u32,
     /// Identity of owned memory, 0 for arena blocks.
     pub(crate) owned: u64,
     /// Whether a dimension is padded.
@@ -47,7 +41,9 @@ pub struct KeyWriter {
     pub(crate) tensors: Vec<KeyTensor>,
     /// Owned memory that a recording must keep alive; filled only while `collect` is set.
     pub(crate) owned: Vec<(u64, SharedMemory)>,
-    /// Whether to fill `owned`: when something is recorded, not when it is looked up.
+    /// For every tensor, the bytes from its first to its last element; filled only while `collect` is set.
+    pub(crate) extents: Vec<u64>,
+    /// Whether to fill `owned` and `extents`: when something is recorded, not when it is looked up.
     pub(crate) collect: bool,
     /// Id of the runtime whose key this is.
     pub(crate) runtime: u64,
@@ -60,21 +56,6 @@ impl KeyWriter {
     #[inline]
     pub fn word(&mut self, word: u64) {
         self.shape.push(word);
-    }
-
-    /// A value that may be of any size: what a trait object is comes first.
-    #[inline]
-    pub fn value<T: LiveIn + ?Sized>(&mut self, value: &T) {
-        // Whether the pointer has a second word is known when this is compiled.
-        if size_of::<&T>() > size_of::<usize>() {
-            value.write_type(self);
-        }
-        value.write_key(self);
-    }
-
-    /// The type of a value, as a number.
-    fn type_of<T: ?Sized>(&mut self) {
-        self.word(number_of(typeid::of::<T>()));
     }
 
     /// A byte string, its length first.
@@ -91,8 +72,13 @@ impl KeyWriter {
     #[inline]
     pub(crate) fn tensor(&mut self, raw: &RawTensor) {
         self.layout(raw.dtype, raw.marks, &raw.layout);
+        let operand = (self.addrs.len() / 2) as u32;
         self.addrs.extend_from_slice(&[raw.owned, raw.addr]);
-        self.tensors.push(KeyTensor { slot: raw.slot, owned: raw.owned, padded: raw.marks.any() });
+        self.tensors.push(KeyTensor { slot: raw.slot, operand, owned: raw.owned, padded: raw.marks.any() });
+        if self.collect {
+            let (start, end) = raw.view().range();
+            self.extents.push(end - start);
+        }
     }
 
     /// A tensor of user code.
@@ -144,11 +130,14 @@ impl KeyWriter {
 
     /// Writes again what `self` holds.
     pub(crate) fn copy_to(&self, other: &mut Self) {
+        let before = (other.addrs.len() / 2) as u32;
         other.shape.extend_from_slice(&self.shape);
         other.addrs.extend_from_slice(&self.addrs);
-        other.tensors.extend_from_slice(&self.tensors);
+        let shifted = |t: &KeyTensor| KeyTensor { operand: t.operand + before, ..*t };
+        other.tensors.extend(self.tensors.iter().map(shifted));
         other.foreign |= self.foreign;
         if other.collect {
+            other.extents.extend_from_slice(&self.extents);
             other.owned.extend(self.owned.iter().map(|(id, m)| (*id, SharedMemory::clone(m))));
         }
     }
@@ -159,6 +148,7 @@ impl KeyWriter {
         self.addrs.clear();
         self.tensors.clear();
         self.owned.clear();
+        self.extents.clear();
         self.foreign = false;
     }
 }
@@ -184,29 +174,6 @@ pub trait LiveIn {
     /// Writes every part of the value that a recording depends on.
     #[doc(hidden)]
     fn write_key(&self, k: &mut KeyWriter);
-
-    /// Writes which type the value is of. Through a trait object this is the type behind it, without a word from
-    /// whoever wrote the trait.
-    #[doc(hidden)]
-    fn write_type(&self, k: &mut KeyWriter) {
-        k.type_of::<Self>();
-    }
-}
-
-/// A number for a type: equal for equal types, on every thread.
-fn number_of(id: TypeId) -> u64 {
-    /// As many as the program has types behind trait objects in keys.
-    static ALL: Mutex<Option<FxHashMap<TypeId, u64>>> = Mutex::new(None);
-    thread_local! {
-        static SEEN: RefCell<FxHashMap<TypeId, u64>> = RefCell::default();
-    }
-    let shared = || {
-        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = all.get_or_insert_default();
-        let next = all.len() as u64;
-        *all.entry(id).or_insert(next)
-    };
-    SEEN.try_with(|seen| *seen.borrow_mut().entry(id).or_insert_with(shared)).unwrap_or_else(|_| shared())
 }
 
 /// A value of which eager code can only have made the handle: what it holds is on the device.
@@ -331,7 +298,6 @@ impl LiveIn for str {
     fn write_key(&self, k: &mut KeyWriter) {
         k.bytes(self.as_bytes());
     }
-    fn write_type(&self, _: &mut KeyWriter) {}
 }
 
 impl LiveIn for String {
@@ -351,7 +317,7 @@ macro_rules! through {
         impl<$t: LiveIn + ?Sized> LiveIn for $pointer {
             #[inline]
             fn write_key(&self, k: &mut KeyWriter) {
-                k.value(&**self);
+                (**self).write_key(k);
             }
         }
         impl<$t: DeviceValue + ?Sized> DeviceValue for $pointer {}
@@ -377,7 +343,6 @@ impl<T: LiveIn> LiveIn for [T] {
             item.write_key(k);
         }
     }
-    fn write_type(&self, _: &mut KeyWriter) {}
 }
 
 impl<T: LiveIn> LiveIn for Vec<T> {

@@ -9,8 +9,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnMove {
-    /// The next recording reads a buffer of its own, and each replay copies the bytes there first. One that
-    /// shares its storage with another live-in, or leaves as an output, is never copied.
+    /// The next recording reads a buffer of its own, and each replay copies the bytes there first.
     #[default]
     Copy,
     /// The segment runs without a graph at that place of the tree from then on, also where an older

@@ -191,7 +191,7 @@ pub trait ParamField {
 impl<T: Params + ?Sized> ParamField for T {
     #[inline]
     fn field_key(&self, k: &mut KeyWriter) {
-        k.value(self);
+        self.write_key(k);
     }
     fn field_params(&self, v: &mut ParamVisitor) {
         self.visit_params(v);

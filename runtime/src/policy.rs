@@ -24,7 +24,7 @@ pub struct Moved {
     pub live_in: usize,
     /// How often it did so, this time included.
     pub moves: usize,
-    /// Whether a recording can read a copy of it instead: nothing else shows its storage.
+    /// Whether a recording can read a copy of it instead: it is not empty.
     pub can_copy: bool,
 }
 

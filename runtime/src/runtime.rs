@@ -137,7 +137,9 @@ impl Runtime {
         self.core.borrow_mut().log.take()
     }
 
-    /// From now on, a call that would have to record something returns an error: no capture while serving.
+    /// From now on, a call that would have to record something returns an error: no capture while serving. A device input
+    /// that lies elsewhere than when it was captured, or an output that is held when the next one is made, costs a
+    /// counted copy.
     pub fn close_capture(&self) {
         self.core.borrow_mut().closed = true;
     }

@@ -97,11 +97,15 @@ impl<'s, T> Tensor<'s, T> {
         Scope { rt: self.rt }
     }
 
-    /// Whether both show the same memory with the same layout.
+    /// Returns whether both show the same memory with the same layout.
+    ///
+    /// Inside a segment the answer is part of what its recording depends on: a call whose tensors overlap in
+    /// another way has a recording of its own. A padded device input of a bucketed call stands for the tensor
+    /// that was given.
     pub fn same_memory<U>(&self, other: &Tensor<'s, U>) -> bool {
         std::ptr::eq(self.rt, other.rt)
-            && self.raw.addr == other.raw.addr
             && self.raw.layout == other.raw.layout
+            && self.rt.core.borrow().same_place(&self.raw, &other.raw)
     }
 
     /// What the operation `op` reads.

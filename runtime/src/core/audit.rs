@@ -135,7 +135,7 @@ impl Core {
     ) -> Result<Entries> {
         let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
         self.stage_copies(at, key);
-        let entries = self.replay(at, key)?;
+        let entries = self.replay_apart(at, key)?;
         let outcome = self.compare(site, &entries, audit).and_then(|()| {
             for (index, ((_, memory), expected)) in writes.iter().zip(&audit.states).enumerate() {
                 let got = self.backend.read(memory.addr(), memory.len())?.wait()?;

@@ -10,8 +10,15 @@ use crate::{
 impl Core {
     /// Compares every arena with the slots of the tensors in it.
     pub(crate) fn check_memory(&self) -> Result<()> {
+        // Blocks for results of regions, which no tensor has, or not yet.
+        let mut reserved: Vec<u64> = self.slots.iter().filter_map(|s| s.stands_for).collect();
+        reserved.extend(self.region.iter().flat_map(|region| region.blocks()).map(|block| block.addr));
+        let mut pool = self.pool.live();
+        for addr in reserved {
+            pool.remove(addr);
+        }
         let arenas = [
-            (Home::Pool, "the pool", &self.pool.live(), &self.pool_zone),
+            (Home::Pool, "the pool", &pool, &self.pool_zone),
             (Home::Results, "the results arena", &self.results.live, &self.results),
             (Home::Eager, "the eager arena", &self.eager.live, &self.eager),
         ];
@@ -53,6 +60,7 @@ impl Core {
         let site = match slot.map(|s| s.origin) {
             Some(Origin::Segment { group, .. }) => self.tree.site(group).map(ToString::to_string),
             Some(Origin::Region { site, .. }) => Some(site.to_string()),
+            Some(Origin::Result { profile, .. }) => self.regions.site(profile).map(ToString::to_string),
             _ => None,
         };
         Error::MemoryAccounting {

@@ -12,18 +12,12 @@ use crate::{
     event::CopySlot,
     key::{KeyTensor, KeyWriter},
     log::Log,
-    tree::{CopiedInput, Stored},
+    tree::CopiedInput,
 };
 
-/// The tensor of a device operand in an arena: the operands without an identity, in order, are the tensors
-/// without one.
-fn tensor_at(key: &KeyWriter, position: u32) -> Option<(usize, &KeyTensor)> {
-    let pairs = || key.addrs.chunks_exact(2);
-    if pairs().nth(position as usize)?[0] != 0 {
-        return None;
-    }
-    let nth = pairs().take(position as usize).filter(|p| p[0] == 0).count();
-    key.tensors.iter().enumerate().filter(|(_, t)| t.owned == 0).nth(nth)
+/// The tensor of a device operand in an arena.
+fn tensor_at(key: &KeyWriter, position: u32) -> Option<&KeyTensor> {
+    key.tensors.iter().find(|t| t.operand == position && t.owned == 0)
 }
 
 /// Adds a copy to a block. In one piece: how a device splits it is the device's matter.
@@ -51,39 +45,25 @@ impl Run {
 }
 
 impl Core {
-    /// Whether a recording can read a copy of that live-in: nothing else of the key shows its storage, and
-    /// it does not leave as an output.
-    pub(super) fn can_copy(&self, group: usize, key: &KeyWriter, position: u32) -> bool {
-        let Some((index, tensor)) = tensor_at(key, position) else { return false };
-        let range = |t: &KeyTensor| {
-            let slot = &self.slots[t.slot as usize];
-            (slot.base, slot.base + slot.bytes)
-        };
-        let (start, end) = range(tensor);
-        let shared = key.tensors.iter().enumerate().any(|(other, t)| {
-            let (s, e) = range(t);
-            other != index && (t.slot == tensor.slot || s.max(start) < e.min(end))
-        });
-        let leaves = self.tree.siblings(group, &key.addrs).iter().any(|n| {
-            n.outputs.iter().any(|out| matches!(out, Stored::LiveIn(at, _) if *at as usize == index))
-        });
-        !shared && !leaves && start < end
+    /// Whether a recording can read a copy of that live-in: it lies in an arena, and is not empty.
+    pub(super) fn can_copy(&self, key: &KeyWriter, position: u32) -> bool {
+        tensor_at(key, position).is_some_and(|t| self.slots[t.slot as usize].bytes > 0)
     }
 
     /// Buffers for the live-ins that a recording of this key copies.
     pub(super) fn redirects(&mut self, group: usize, key: &KeyWriter) -> Result<Vec<Redirect>> {
         let mut redirects = Vec::new();
         for position in self.tree.copied(group, &key.addrs) {
-            if !self.can_copy(group, key, position) {
+            if !self.can_copy(key, position) {
                 continue;
             }
-            let Some((_, tensor)) = tensor_at(key, position) else { continue };
+            let Some(tensor) = tensor_at(key, position) else { continue };
             let slot = &self.slots[tensor.slot as usize];
             let from = key.addrs[2 * position as usize + 1];
             let end = slot.base + slot.bytes;
             // What of it is read is known after the capture, in which nothing can be allocated.
             let memory = self.backend.alloc(end - from)?;
-            redirects.push(Redirect { position, slot: tensor.slot, from, end, memory, touched: None });
+            redirects.push(Redirect { position, from, end, memory, touched: None });
         }
         Ok(redirects)
     }

@@ -33,6 +33,13 @@ pub(super) fn results_are_free(node: &Node, results: &LiveSet) -> bool {
         .all(|b| b.home != Home::Results || results.is_free(Block { addr: b.addr, len: rounded(b.bytes) }))
 }
 
+/// How far a live-in lies from where the recording has it.
+#[inline]
+fn shift(node: &Node, key: &KeyWriter, live_in: u32) -> u64 {
+    let place = node.places.iter().find(|p| p.tensor == live_in);
+    place.map_or(0, |p| key.addrs[2 * p.operand as usize + 1].wrapping_sub(p.addr))
+}
+
 impl Core {
     /// Adds what a key must hold besides the live-ins: the memory of the counts of padded dimensions, and what
     /// the batch is told apart by.
@@ -66,8 +73,9 @@ impl Core {
             self.occurrences.count(identity);
         }
         let entry = self.pool.settle();
-        let results = &self.results.live;
-        let free = |node: &Node| results_are_free(node, results);
+        let free = |node: &Node| {
+            results_are_free(node, &self.results.live) && (node.aliases.is_none() || self.sees(node, key))
+        };
         if let Some(at) = self.tree.find(identity, entry, &key.shape, &key.addrs, free) {
             if self.audit_is_due(at) {
                 return Ok(Decision::Audit(at));
@@ -85,6 +93,15 @@ impl Core {
 
     /// Runs a recording. The pool is in its exit state afterwards.
     pub(crate) fn replay(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
+        if self.tree.node(at).is_some_and(|n| n.crowded != 0) {
+            return self.replay_apart(at, key);
+        }
+        self.run_recording(at)?;
+        self.hand_over(at, key, &[])
+    }
+
+    /// Sends a recording on its way. The pool is in its exit state afterwards.
+    pub(super) fn run_recording(&mut self, at: usize) -> Result<()> {
         self.check_committed(at)?;
         if self.saver.is_some() {
             let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
@@ -107,20 +124,28 @@ impl Core {
             }
         }
         self.pool.restore(node.exit);
+        Ok(())
+    }
+
+    /// The outputs of a recording that runs. `bases` says where its blocks went that were moved.
+    pub(super) fn hand_over(&mut self, at: usize, key: &KeyWriter, bases: &[Option<u64>]) -> Result<Entries> {
+        let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
         let (site, group) = (node.site, node.group);
         let mut slots: SmallVec<[u32; 4]> = SmallVec::new();
-        for b in &node.blocks {
-            if b.home == Home::Results {
+        for (index, b) in node.blocks.iter().enumerate() {
+            let moved = bases.get(index).copied().flatten();
+            if b.home == Home::Results && moved.is_none() {
                 self.results.live.insert(Block { addr: b.addr, len: rounded(b.bytes) });
             }
             let slot = Slot {
                 refs: b.refs.into(),
                 home: b.home,
-                base: b.addr,
+                base: moved.unwrap_or(b.addr),
                 bytes: b.bytes,
                 owner: None,
                 origin: Origin::Segment { group, ordinal: b.ordinal },
                 made_by: b.made_by,
+                stands_for: None,
                 call: self.calls,
             };
             slots.push(match self.free_slots.pop() {
@@ -140,11 +165,15 @@ impl Core {
             entries.push(match stored {
                 Stored::Own(block, raw) => {
                     let mut raw = *raw;
+                    if let Some(base) = bases.get(*block as usize).copied().flatten() {
+                        raw.addr = base + (raw.addr - node.blocks[*block as usize].addr);
+                    }
                     (raw.slot, raw.epoch) = (slots[*block as usize], self.epoch);
                     Entry::Tensor(raw)
                 }
                 Stored::LiveIn(live_in, raw) => {
                     let mut raw = *raw;
+                    raw.addr = raw.addr.wrapping_add(shift(node, key, *live_in));
                     (raw.slot, raw.epoch) = (key.tensors[*live_in as usize].slot, self.epoch);
                     self.slots[raw.slot as usize].refs += 1;
                     Entry::Tensor(raw)

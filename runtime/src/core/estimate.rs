@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
-use super::{Core, Home, RegionSlot};
+use super::{Core, regions::Regions};
 use crate::{Error, Result, log::Log, memory::CaptureMemory, param::Owned, pool::Pool, tree::Tree};
 
 /// What a dry capture must not touch, while one runs.
@@ -12,7 +12,7 @@ pub(crate) struct Dry {
     tree: Tree,
     pool: Pool,
     log: Log,
-    region_slots: FxHashMap<RegionSlot, Home>,
+    regions: Regions,
     shapes: FxHashMap<u64, super::miss::Shapes>,
     before: Measure,
     /// Ids of owned memory that was dropped meanwhile: the recordings set aside must hear of it.
@@ -78,7 +78,7 @@ impl Core {
             tree: std::mem::take(&mut self.tree),
             pool: std::mem::replace(&mut self.pool, Pool::new(self.pool_zone.base(), self.pool_zone.page)),
             log: std::mem::take(&mut self.log),
-            region_slots: std::mem::take(&mut self.region_slots),
+            regions: std::mem::take(&mut self.regions),
             shapes: std::mem::take(&mut self.shapes),
             before: Measure { recorded: (0, 0), ..before },
             retired: Vec::new(),
@@ -92,7 +92,7 @@ impl Core {
         let begun = self.begin_step(&[]);
         let Some(dry) = self.dry.take() else { return };
         (self.tree, self.pool, self.log) = (dry.tree, dry.pool, dry.log);
-        self.region_slots = dry.region_slots;
+        self.regions = dry.regions;
         self.shapes = dry.shapes;
         let highs = dry.before.highs;
         self.pool.raise_high_water(highs[0]);
@@ -165,9 +165,6 @@ impl Core {
             dry.retired.extend_from_slice(retired);
         }
         self.shapes.retain(|function, _| !retired.contains(function));
-        for function in retired {
-            self.host_values.remove(function);
-        }
         let gone = self.tree.evict(|n| n.owned.iter().any(|id| retired.contains(id)));
         self.tree.forget_spares(|caller| retired.contains(&caller));
         if gone > 0 {

@@ -2,18 +2,26 @@
 
 use smallvec::SmallVec;
 
-use super::{Core, Home, Origin, RegionRun, RegionSlot, decide::Entries};
+use super::{Core, Home, Origin, decide::Entries};
 use crate::{
     DType, Result,
     backend::{Op, View},
     event::CopySlot,
     layout::{Layout, Marks},
     output::Entry,
-    plan::Site,
-    pool::rounded,
+    pool::Block,
     size::{DimKind, RawDim},
     tensor::RawTensor,
 };
+
+/// Where a block goes.
+pub(super) struct Target {
+    pub(super) home: Home,
+    /// A block that is there already.
+    pub(super) block: Option<Block>,
+    /// As what the copy counts, if it does.
+    pub(super) counted: Option<CopySlot>,
+}
 
 impl Core {
     /// Moves the call's outputs out of memory that the next call uses, and cuts padding off.
@@ -27,6 +35,7 @@ impl Core {
             Home::Owned => core.slots[raw.slot as usize].made_by == crate::function::STATIC_INPUT,
             _ => false,
         };
+        self.expect_results(outputs);
         let changed = outputs.iter().any(|e| match e {
             Entry::Tensor(raw) => raw.marks.any() || moves(self, raw),
             Entry::Size(dim) => dim.kind != DimKind::Number,
@@ -35,10 +44,10 @@ impl Core {
         if !changed {
             return Ok(None);
         }
-        let warm = self.frame.as_ref().is_some_and(|f| f.warmups_before != self.log.stats.warmups);
+        let warm = self.call_warmed();
         let mut entries = self.moved(outputs, moves, |core, slot| {
             core.plan_result(slot);
-            (Home::Results, (!warm).then_some(CopySlot::Result))
+            Target { home: Home::Results, block: None, counted: (!warm).then_some(CopySlot::Result) }
         })?;
         for entry in &mut entries {
             match entry {
@@ -50,14 +59,19 @@ impl Core {
         Ok(Some(entries))
     }
 
+    /// Whether something was warmed up in this call.
+    pub(super) fn call_warmed(&self) -> bool {
+        self.frame.as_ref().is_some_and(|f| f.warmups_before != self.log.stats.warmups)
+    }
+
     /// The outputs, those that `moves` picks in memory of their own: one copy a block, so that views of it
-    /// keep their offsets. `place` says where a block goes, and as what the copy counts, if it does. Every
-    /// tensor of the result has one count; on an error there is none.
-    fn moved(
+    /// keep their offsets. `place` says where a block goes. Every tensor of the result has one count; on an
+    /// error there is none.
+    pub(super) fn moved(
         &mut self,
         outputs: &[Entry],
         moves: impl Fn(&Self, &RawTensor) -> bool,
-        mut place: impl FnMut(&mut Self, u32) -> (Home, Option<CopySlot>),
+        mut place: impl FnMut(&mut Self, u32) -> Target,
     ) -> Result<Entries> {
         let mut blocks: SmallVec<[(u32, RawTensor); 2]> = SmallVec::new();
         let mut entries = self.spare_entries.pop().unwrap_or_default();
@@ -77,15 +91,15 @@ impl Core {
                     copy
                 }
                 None => {
-                    let (home, counted) = place(self, raw.slot);
-                    let copy = match self.copy_block(raw.slot, home) {
+                    let target = place(self, raw.slot);
+                    let copy = match self.copy_block(raw.slot, &target) {
                         Ok(copy) => copy,
                         Err(error) => {
                             self.release_all(&entries);
                             return Err(error);
                         }
                     };
-                    if let Some(kind) = counted {
+                    if let Some(kind) = target.counted {
                         self.log.copied(kind, self.slots[copy.slot as usize].bytes);
                     }
                     blocks.push((raw.slot, copy));
@@ -129,21 +143,36 @@ impl Core {
                     }
                 }
             }
-            Origin::Region { site, ordinal } => {
-                let len = rounded(self.slots[slot as usize].bytes);
-                let key = RegionSlot { site: std::ptr::from_ref(site) as usize, ordinal, len };
-                self.region_slots.insert(key, Home::Results);
+            Origin::Result { profile, at } => self.regions.leaves_the_call(profile, at),
+            Origin::Region { .. } | Origin::Padded { .. } | Origin::Other => {}
+        }
+    }
+
+    /// Results of regions that leave the call from where they were made: next time they are made with the others.
+    fn expect_results(&mut self, outputs: &[Entry]) {
+        for entry in outputs {
+            if let Entry::Tensor(raw) = entry
+                && let slot = &self.slots[raw.slot as usize]
+                && slot.home == Home::Eager
+                && slot.stands_for.is_none()
+                && let Origin::Result { profile, at } = slot.origin
+            {
+                self.regions.leaves_the_call(profile, at);
             }
-            Origin::Other => {}
         }
     }
 
     /// Copies the whole block of a slot, so that all views of it keep their offsets.
-    fn copy_block(&mut self, slot: u32, home: Home) -> Result<RawTensor> {
+    fn copy_block(&mut self, slot: u32, target: &Target) -> Result<RawTensor> {
         let s = &self.slots[slot as usize];
         let (base, bytes, origin, made_by) = (s.base, s.bytes, s.origin, s.made_by);
         let layout = Layout::contiguous(&[bytes as usize])?;
-        let copy = self.new_tensor(home, origin, made_by, DType::U8, layout, Marks::NONE)?;
+        let copy = match target.block {
+            Some(block) => {
+                self.tensor_in((target.home, block), origin, made_by, DType::U8, layout, Marks::NONE)
+            }
+            None => self.new_tensor(target.home, origin, made_by, DType::U8, layout, Marks::NONE)?,
+        };
         let from = View { addr: base, dtype: DType::U8, layout };
         if let Err(error) = self.launch_now(Op::Copy, &[from], &[copy.view()]) {
             self.release(copy.slot, copy.epoch);
@@ -177,63 +206,5 @@ impl Core {
             raw.marks = Marks::NONE;
         }
         raw
-    }
-
-    /// Opens an eager region. Regions do not nest: one is the whole expression.
-    pub(crate) fn begin_region(&mut self, site: &'static Site) {
-        self.phase = super::Phase::Eager;
-        if self.run.is_none() {
-            self.region = Some(RegionRun { site, ordinal: 0 });
-            self.log.ran_eager(site);
-        }
-    }
-
-    pub(crate) fn end_region(&mut self) {
-        self.region = None;
-        if self.phase == super::Phase::Eager {
-            self.phase = super::Phase::Driver;
-        }
-    }
-
-    /// A region gives host code a value: if the whole call is being captured, its graph would hold the value of
-    /// this call for ever, so later calls go piece by piece.
-    pub(crate) fn gives_host_value(&mut self, site: &'static Site) {
-        if self.run.is_some()
-            && let Some(frame) = &self.frame
-        {
-            self.host_values.entry(frame.function).or_insert(site);
-        }
-    }
-
-    /// Where a region of the graph object gives host code a value.
-    pub(crate) fn host_value(&self, function: u64) -> Option<&'static Site> {
-        self.host_values.get(&function).copied()
-    }
-
-    /// Moves the results of an eager region into their recorded slots. As
-    /// [`finish_outputs`](Self::finish_outputs): `None` when they lie there already.
-    pub(crate) fn settle_region(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
-        if self.run.is_some() {
-            // Captured whole, where it is a variable like any other: one that nothing uses may be gone.
-            return Ok(None);
-        }
-        self.check_outputs("the result of an eager region", outputs)?;
-        if !self.graphs() {
-            return Ok(None);
-        }
-        let strays = |core: &Self, raw: &RawTensor| core.slots[raw.slot as usize].home == Home::Eager;
-        if !outputs.iter().any(|e| matches!(e, Entry::Tensor(raw) if strays(self, raw))) {
-            return Ok(None);
-        }
-        let counted = (!self.step_warmed).then_some(CopySlot::Eager);
-        self.moved(outputs, strays, |core, slot| (core.region_home(slot), counted)).map(Some)
-    }
-
-    /// Where the block of an eager region's result goes: to the pool, until it is seen to leave the call.
-    fn region_home(&mut self, slot: u32) -> Home {
-        let slot = &self.slots[slot as usize];
-        let Origin::Region { site, ordinal } = slot.origin else { return Home::Pool };
-        let key = RegionSlot { site: std::ptr::from_ref(site) as usize, ordinal, len: rounded(slot.bytes) };
-        *self.region_slots.entry(key).or_insert(Home::Pool)
     }
 }

@@ -134,6 +134,7 @@ impl Core {
         let mut left = None;
         if !self.pool.is_empty() {
             for slot in &mut self.slots {
+                slot.stands_for = None;
                 if slot.home == super::Home::Pool && slot.refs > 0 {
                     left.get_or_insert((slot.bytes, slot.made_by));
                     slot.home = super::Home::Gone;

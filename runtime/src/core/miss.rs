@@ -31,19 +31,21 @@ impl Core {
         key: &KeyWriter,
         entry: StateId,
     ) -> Result<Decision> {
-        let known = self.tree.known_group(identity, &key.shape);
+        let known = self.known_group(identity, key);
         if let Some(group) = known {
             if let Some(reason) = self.tree.skipped(group, &key.addrs).cloned() {
                 return self.go_eager(reason);
             }
-            let results = &self.results.live;
-            let free = |node: &Node| results_are_free(node, results);
+            let free = |node: &Node| results_are_free(node, &self.results.live) && self.sees(node, key);
             if let Some(at) = self.tree.find_copying(group, identity, entry, (&key.shape, &key.addrs), free) {
                 if self.audit_is_due(at) {
                     return Ok(Decision::Audit(at));
                 }
                 self.stage_copies(at, key);
                 return self.replay(at, key).map(Decision::Replayed);
+            }
+            if let Some(at) = self.find_apart(group, identity, key) {
+                return self.run_elsewhere(at, key);
             }
         }
         let moved = self.moved_live_ins(known, key, entry);
@@ -53,18 +55,25 @@ impl Core {
             Verdict::Record | Verdict::Copy(_) => (false, false),
             Verdict::Eager(reason) | Verdict::Skip(reason) => (reason.is_wanted(), true),
         };
+        if let (Some(group), Verdict::Eager(FallbackReason::TooManyRecordings { .. })) = (known, &verdict)
+            && let Some(at) = self.find_held(group, identity, key)
+        {
+            return self.run_elsewhere(at, key);
+        }
         if self.closed && !wanted {
             return Err(Error::CaptureClosed { segment: site.to_string() });
         }
         if refused {
             return self.refuse(known, key, verdict);
         }
-        let group = self.tree.group(identity, &key.shape);
+        let group = self.group(identity, key);
         if new_shape {
             self.count_shape(group, shapes);
         }
-        if !self.tree.group_mut(group).warmed || self.step_warmed {
-            self.step_warmed = true;
+        if !self.is_warm(group) || self.waits(group, entry) {
+            if self.tree.group_of(group).warmed {
+                self.log.waited(site);
+            }
             self.log.warmed(site);
             return Ok(Decision::Run(RunKind::Warm));
         }
@@ -80,6 +89,15 @@ impl Core {
             self.log.rerecorded(site, why);
         }
         Ok(Decision::Run(RunKind::Record))
+    }
+
+    /// Replays a recording whose memory is another's now.
+    fn run_elsewhere(&mut self, at: usize, key: &KeyWriter) -> Result<Decision> {
+        if self.audit_is_due(at) {
+            return Ok(Decision::Audit(at));
+        }
+        self.stage_copies(at, key);
+        self.replay_apart(at, key).map(Decision::Replayed)
     }
 
     /// The policy's word, or that of the limits.
@@ -156,6 +174,26 @@ impl Core {
         (bytes >= limit).then_some(FallbackReason::OverGraphMemory { bytes, limit })
     }
 
+    /// Whether a recording of that group can be made now. What was warmed up in this call waits for the next: what
+    /// runs before it in the call has no recordings yet, and leaves the pool in a state that none of them will.
+    fn is_warm(&self, group: usize) -> bool {
+        let group = self.tree.group_of(group);
+        group.warmed && group.tried.0 != self.calls
+    }
+
+    /// Whether a group that could be recorded waits for the next call, once: behind a warm-up the pool is in a state
+    /// that the recordings to come will probably not leave.
+    fn waits(&mut self, group: usize, entry: StateId) -> bool {
+        let behind = entry != StateId::EMPTY && self.call_warmed();
+        let group = self.tree.group_mut(group);
+        behind && !std::mem::replace(&mut group.waited, true)
+    }
+
+    /// A segment was warmed up once more, and still nothing can be recorded: its body went on after an error.
+    pub(super) fn fall_back_unwarmed(&mut self, site: &'static Site) -> Result<()> {
+        self.fall_back(FallbackReason::NeverWarm { segment: site.to_string() })
+    }
+
     /// A segment runs without a graph because its captures were spoilt.
     pub(crate) fn fall_back_spoilt(&mut self, site: &'static Site) -> Result<()> {
         self.fall_back(FallbackReason::CaptureSpoilt { segment: site.to_string() })
@@ -169,7 +207,7 @@ impl Core {
         key: &KeyWriter,
         entry: StateId,
     ) -> SmallVec<[Moved; 2]> {
-        let Some(group) = known.filter(|&g| self.tree.trace_len(g).is_some() && !self.step_warmed) else {
+        let Some(group) = known.filter(|&g| self.is_warm(g)) else {
             return SmallVec::new();
         };
         let moved = self.tree.count_moves(group, &key.addrs, entry);
@@ -178,7 +216,7 @@ impl Core {
             .map(|(position, moves)| Moved {
                 live_in: position as usize,
                 moves: moves as usize,
-                can_copy: self.can_copy(group, key, position),
+                can_copy: self.can_copy(key, position),
             })
             .collect()
     }

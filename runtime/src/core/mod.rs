@@ -13,6 +13,8 @@ use crate::{
     tree::Tree,
 };
 
+mod aliases;
+mod apart;
 mod audit;
 mod check;
 mod copied;
@@ -26,6 +28,7 @@ mod last_use;
 mod launch;
 mod live;
 mod miss;
+mod regions;
 mod run;
 mod save;
 mod scratch;
@@ -72,8 +75,26 @@ pub(crate) enum Home {
 /// Which allocation made a block: lets the runtime place it better next time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    Segment { group: usize, ordinal: u32 },
-    Region { site: &'static Site, ordinal: u32 },
+    Segment {
+        group: usize,
+        ordinal: u32,
+    },
+    /// Of the region with that number; one that is no result of it.
+    Region {
+        site: &'static Site,
+        serial: u64,
+        ordinal: u32,
+    },
+    /// A result of a region: its profile, the run of the call, and which result.
+    Result {
+        profile: u64,
+        at: (u32, u32),
+    },
+    /// A static buffer that holds a device input with padding: of the tensor in that slot, which begins there.
+    Padded {
+        of: u32,
+        from: u64,
+    },
     Other,
 }
 
@@ -94,6 +115,8 @@ pub(crate) struct Slot {
     owner: Option<SharedMemory>,
     origin: Origin,
     made_by: &'static str,
+    /// A block of the pool that is kept free of others while this lives: recordings expect it there.
+    stands_for: Option<u64>,
     /// The call in which it was made; see [`Core::check_live`].
     call: u64,
 }
@@ -109,20 +132,6 @@ pub(crate) enum Phase {
     Eager,
     /// In a segment: operations, no capabilities.
     Segment(&'static Site),
-}
-
-#[derive(Debug)]
-struct RegionRun {
-    site: &'static Site,
-    ordinal: u32,
-}
-
-/// Where an allocation of an eager region belongs, learnt from earlier passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct RegionSlot {
-    site: usize,
-    ordinal: u32,
-    len: u64,
 }
 
 #[derive(Debug)]
@@ -160,17 +169,14 @@ pub(crate) struct Core {
     run: Option<Run>,
     /// Forks that are open, the innermost last.
     forks: Vec<fork::Fork>,
-    region: Option<RegionRun>,
-    region_slots: rustc_hash::FxHashMap<RegionSlot, Home>,
-    step_warmed: bool,
+    region: Option<regions::RegionRun>,
+    regions: regions::Regions,
     /// Counts where calls begin and end, so that what lies between them has a number.
     calls: u64,
     saver: Option<save::Saver>,
     deferred: Option<Error>,
     /// By graph object.
     shapes: rustc_hash::FxHashMap<u64, miss::Shapes>,
-    /// By graph object: where a region gives host code a value, so that the whole call is no graph.
-    host_values: rustc_hash::FxHashMap<u64, &'static Site>,
     /// Parameters and state that exist, for `capture_all`.
     pub(crate) owned_memory: Vec<std::sync::Weak<crate::param::Owned>>,
     pub(crate) kept: keep::KeptSet,
@@ -212,13 +218,11 @@ impl Core {
             run: None,
             forks: Vec::new(),
             region: None,
-            region_slots: Default::default(),
-            step_warmed: false,
+            regions: regions::Regions::default(),
             calls: 0,
             saver: None,
             deferred: None,
             shapes: Default::default(),
-            host_values: Default::default(),
             owned_memory: Vec::new(),
             kept: keep::KeptSet::default(),
             dry: None,
@@ -241,7 +245,6 @@ impl Core {
         self.frame = None;
         self.pending = None;
         self.region = None;
-        self.step_warmed = false;
         self.tree.begin_step();
         self.forget_states();
         self.evict_retired(retired);
@@ -317,10 +320,13 @@ impl Core {
         if s.refs > 0 {
             return;
         }
-        let (home, base, bytes) = (s.home, s.base, s.bytes);
+        let (home, base, bytes, stands_for) = (s.home, s.base, s.bytes, s.stands_for.take());
         s.owner = None;
         self.free_slots.push(slot);
         self.free_block(home, base, bytes);
+        if let Some(block) = stands_for {
+            self.pool.free(block);
+        }
     }
 
     fn free_block(&mut self, home: Home, base: u64, bytes: u64) {
@@ -374,6 +380,7 @@ impl Core {
             owner: Some(memory.clone()),
             origin: Origin::Other,
             made_by: "owned memory",
+            stands_for: None,
             call: self.calls,
         });
         RawTensor { slot, epoch: self.epoch, dtype, marks, addr: memory.addr(), owned: id, layout }
@@ -390,6 +397,11 @@ impl Core {
         let raw = self.adopt(id, memory, dtype, layout, marks);
         self.slots[raw.slot as usize].made_by = crate::function::STATIC_INPUT;
         raw
+    }
+
+    /// A static input holds that tensor, with padding.
+    pub(crate) fn stands_for(&mut self, input: &RawTensor, given: &RawTensor) {
+        self.slots[input.slot as usize].origin = Origin::Padded { of: given.slot, from: given.addr };
     }
 
     fn place(&mut self, home: Home, bytes: u64) -> Result<Block> {
@@ -424,17 +436,31 @@ impl Core {
     ) -> Result<RawTensor> {
         let bytes = (layout.count() * dtype.size()) as u64;
         let block = self.place(home, bytes)?;
+        Ok(self.tensor_in((home, block), origin, op, dtype, layout, marks))
+    }
+
+    /// A tensor in a block that is its own.
+    fn tensor_in(
+        &mut self,
+        (home, block): (Home, Block),
+        origin: Origin,
+        op: &'static str,
+        dtype: DType,
+        layout: Layout,
+        marks: Marks,
+    ) -> RawTensor {
         let slot = self.new_slot(Slot {
             refs: 1,
             home,
             base: block.addr,
-            bytes,
+            bytes: (layout.count() * dtype.size()) as u64,
             owner: None,
             origin,
             made_by: op,
+            stands_for: None,
             call: self.calls,
         });
-        Ok(RawTensor { slot, epoch: self.epoch, dtype, marks, addr: block.addr, owned: 0, layout })
+        RawTensor { slot, epoch: self.epoch, dtype, marks, addr: block.addr, owned: 0, layout }
     }
 
     /// A tensor in the eager arena, whatever runs.
@@ -473,22 +499,17 @@ impl Core {
             }
             return Ok(raw);
         }
-        let mut origin = Origin::Other;
-        let mut home = self.eager_home((layout.count() * dtype.size()) as u64);
-        if let Some(region) = &mut self.region {
-            let ordinal = region.ordinal;
-            region.ordinal = region.ordinal.saturating_add(1);
-            origin = Origin::Region { site: region.site, ordinal };
-            let key = RegionSlot {
-                site: std::ptr::from_ref(region.site) as usize,
-                ordinal,
-                len: rounded((layout.count() * dtype.size()) as u64),
-            };
-            if let Some(&known) = self.region_slots.get(&key) {
-                home = known;
+        let bytes = (layout.count() * dtype.size()) as u64;
+        let home = self.eager_home(bytes);
+        match self.in_region(bytes) {
+            None => self.new_tensor(home, Origin::Other, op, dtype, layout, marks),
+            Some((origin, Some((home, Some(block))))) => {
+                Ok(self.tensor_in((home, block), origin, op, dtype, layout, marks))
+            }
+            Some((origin, place)) => {
+                self.new_tensor(place.map_or(home, |(home, _)| home), origin, op, dtype, layout, marks)
             }
         }
-        self.new_tensor(home, origin, op, dtype, layout, marks)
     }
 
     /// Refuses operations where nothing would record or order them.

@@ -17,7 +17,7 @@ use crate::{
     plan::Site,
     pool::StateId,
     tensor::RawTensor,
-    tree::{CopiedInput, Identity, Node, NodeBlock, Positions, Stored, TraceOp, Usage, masked},
+    tree::{CopiedInput, Identity, LiveInPlace, Node, NodeBlock, Positions, Stored, TraceOp, Usage, masked},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,6 @@ pub(super) const NO_GROUP: usize = usize::MAX;
 #[derive(Debug)]
 pub(super) struct Redirect {
     pub(super) position: u32,
-    pub(super) slot: u32,
     /// Where the live-in begins, and where its storage ends.
     pub(super) from: u64,
     pub(super) end: u64,
@@ -70,6 +69,8 @@ pub(crate) struct Run {
     slots: Vec<u32>,
     /// Which operations use which allocations.
     pub(super) uses: Uses,
+    /// The body asked whether tensors show the same memory.
+    pub(super) asked: Cell<bool>,
     /// Something was used after its last use: the body does something else than in warm-up.
     pub(super) late_use: Cell<bool>,
     owned: Vec<(u64, SharedMemory)>,
@@ -148,6 +149,20 @@ impl Run {
     }
 }
 
+/// Where the live-ins in arenas lie now.
+fn places(key: &KeyWriter) -> Box<[LiveInPlace]> {
+    let tensors = (0u32..).zip(&key.tensors).zip(&key.extents);
+    let arenas = tensors.filter(|((_, t), _)| t.owned == 0);
+    arenas
+        .map(|((tensor, t), &bytes)| LiveInPlace {
+            tensor,
+            operand: t.operand,
+            addr: key.addrs[2 * t.operand as usize + 1],
+            bytes,
+        })
+        .collect()
+}
+
 impl Core {
     /// Starts to run a body. `key` was written with `collect`.
     pub(crate) fn begin_run(
@@ -158,15 +173,15 @@ impl Core {
         key: &KeyWriter,
     ) -> Result<()> {
         let group = match kind {
-            RunKind::Eager => self.tree.known_group(identity, &key.shape).unwrap_or(NO_GROUP),
-            _ => self.tree.group(identity, &key.shape),
+            RunKind::Eager => self.known_group(identity, key).unwrap_or(NO_GROUP),
+            _ => self.group(identity, key),
         };
         if group != NO_GROUP {
             self.tree.group_mut(group).site = Some(site);
         }
         let mut known: Vec<(u64, u64)> = Vec::new();
         let mut owned = key.owned.clone();
-        for raw in &key.tensors {
+        for raw in key.tensors.iter().filter(|t| kind != RunKind::Record || t.owned != 0) {
             let slot = &self.slots[raw.slot as usize];
             known.push((slot.base, slot.base + slot.bytes));
             if let (Some(memory), true) = (&slot.owner, raw.owned != 0) {
@@ -185,10 +200,11 @@ impl Core {
         let begun = (kind == RunKind::Record).then(Instant::now);
         if kind == RunKind::Record {
             redirects = self.redirects(group, key)?;
-            for r in &redirects {
-                // Nothing but the live-in itself is turned to the buffer: the rest of its block is unknown.
-                let block = known.iter_mut().filter(|(start, end)| *start <= r.from && *end == r.end);
-                block.for_each(|(start, _)| *start = r.from);
+            for tensor in key.tensors.iter().filter(|t| t.owned == 0) {
+                // Of one that is copied, nothing but itself is turned to the buffer: the rest of its block is unknown.
+                let slot = &self.slots[tensor.slot as usize];
+                let copied = redirects.iter().find(|r| r.position == tensor.operand);
+                known.push((copied.map_or(slot.base, |r| r.from), slot.base + slot.bytes));
             }
             tape = self.start_capture(site, &redirects)?;
             alive = self.alive_in_pool();
@@ -212,6 +228,7 @@ impl Core {
             begun,
             slots: Vec::new(),
             uses: Uses::default(),
+            asked: Cell::new(false),
             late_use: Cell::new(false),
             owned,
             alive,
@@ -288,18 +305,39 @@ impl Core {
             RunKind::Warm | RunKind::Eager => {
                 self.phase = run.before;
                 self.pool.end_body();
-                // After a failed operation the body may have taken another way than it usually does.
-                if run.kind == RunKind::Warm
-                    && !self.tree.group_mut(run.group).warmed
-                    && run.failure.is_none()
-                {
-                    let releases = self.learn_releases(&run, &outputs.entries);
-                    self.warmed_up(run.group, run.trace, releases);
-                }
                 self.tree.stray();
+                if run.kind == RunKind::Warm {
+                    self.learn_aliases(run.group, run.asked.get(), key);
+                    return self.warmed(run, &outputs.entries);
+                }
                 Ok(())
             }
             RunKind::Record => self.finish_recording(run, key, outputs),
+        }
+    }
+
+    /// A warm-up ran to its end.
+    ///
+    /// # Errors
+    /// [`Error::FallbackForbidden`] when nothing was learnt from it, and not from an earlier one.
+    fn warmed(&mut self, run: Run, outputs: &[Entry]) -> Result<()> {
+        let call = self.calls;
+        let group = self.tree.group_mut(run.group);
+        if group.tried.0 != call || group.tried.1 == 0 {
+            group.tried = (call, group.tried.1 + 1);
+        }
+        if group.warmed {
+            return Ok(());
+        }
+        if run.failure.is_none() {
+            let releases = self.learn_releases(&run, outputs);
+            self.warmed_up(run.group, run.trace, releases);
+            return Ok(());
+        }
+        // After a failed operation the body may have taken another way than it usually does.
+        match group.tried.1 {
+            0 | 1 => Ok(()),
+            _ => self.fall_back_unwarmed(run.site),
         }
     }
 
@@ -400,6 +438,12 @@ impl Core {
             owned.push(function);
         }
         let positions: Positions = copied.iter().map(|c| c.position).collect();
+        self.learn_aliases(run.group, run.asked.get(), key);
+        self.tree.group_mut(run.group).waited = false;
+        // Where copied live-ins overlap, what one shows may be read from the copy of the other.
+        let aliases = self.aliases(key);
+        let depends = run.asked.get() || !copied.is_empty() && !aliases.is_empty();
+        let aliases = depends.then(|| aliases.as_slice().into());
         let node = self.tree.insert(Node {
             site: run.site,
             identity: run.identity,
@@ -412,6 +456,8 @@ impl Core {
             shape: key.shape.as_slice().into(),
             addrs: masked(&key.addrs, &positions).as_slice().into(),
             copied: copied.into(),
+            places: places(key),
+            aliases,
             exec: ended.exec,
             sharing: ended.sharing,
             blocks,
@@ -423,6 +469,8 @@ impl Core {
             hits: 0,
             likely: None,
             children: SmallVec::new(),
+            crowded: 0,
+            handed: None,
             after_eager: false,
         });
         self.tree.runs_now(node);
@@ -513,9 +561,7 @@ impl Core {
             blocks[at].refs += 1;
             return Ok(Stored::Own(at as u32, *raw));
         }
-        // What a copied live-in shows is not known before a replay: a body that gives it out did not do so before.
-        let copied = run.redirects.iter().any(|r| r.slot == raw.slot);
-        if let (Some(index), false) = (key.tensors.iter().position(|t| t.slot == raw.slot), copied) {
+        if let Some(index) = key.tensors.iter().position(|t| t.slot == raw.slot) {
             return Ok(Stored::LiveIn(index as u32, *raw));
         }
         if let (Some(memory), true) = (&slot.owner, run.knows((slot.base, slot.base + slot.bytes))) {

@@ -148,7 +148,11 @@ impl Core {
         dead.sort_unstable();
         let others = others.iter().map(|b| match b.origin {
             Origin::Region { site, .. } => format!("`{}` in {site}", b.made_by),
-            Origin::Segment { .. } | Origin::Other => format!("`{}`", b.made_by),
+            Origin::Result { profile, .. } => match self.regions.site(profile) {
+                Some(site) => format!("`{}` in {site}", b.made_by),
+                None => format!("`{}`", b.made_by),
+            },
+            Origin::Segment { .. } | Origin::Padded { .. } | Origin::Other => format!("`{}`", b.made_by),
         });
         (alive, dead, others.collect())
     }

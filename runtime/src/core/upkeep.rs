@@ -89,7 +89,7 @@ impl Core {
             self.log.evicted(nodes);
         }
         self.pool = Pool::new(self.pool_zone.base(), self.pool_zone.page);
-        self.region_slots.clear();
+        self.regions = super::regions::Regions::default();
         self.shapes.clear();
     }
 }

@@ -32,6 +32,11 @@ impl Zone {
         self.arena.memory.addr()
     }
 
+    /// Bytes of addresses, from its start.
+    pub(super) fn reserved(&self) -> u64 {
+        self.arena.memory.len()
+    }
+
     /// Memory for a block of `bytes` bytes.
     pub(super) fn commit(&mut self, backend: &mut dyn Backend, block: Block, bytes: u64) -> Result<()> {
         let need = block.end() - self.base();

@@ -84,6 +84,7 @@ impl Frame<'_> {
                         let size = (layout.count() * spec.dtype.size()) as u64;
                         let owned = function.static_memory(rt, i, size)?;
                         let input = rt.adopt_static(&owned, spec.dtype, layout, marks);
+                        rt.core.borrow_mut().stands_for(&input, raw);
                         pads.push((raw.view(), input.view()));
                         Some(input)
                     } else {

@@ -100,6 +100,12 @@ impl Log {
         self.push(|| Event::Warmed { segment: site.to_string() });
     }
 
+    /// A segment that is warm runs without a recording until the next call: this one warmed up something.
+    pub(crate) fn waited(&mut self, site: &'static Site) {
+        self.stats.waits += 1;
+        tracing::debug!(segment = %site, "waits for the next call to be recorded");
+    }
+
     /// `capture` is the host time that it took.
     pub(crate) fn recorded(&mut self, site: &'static Site, node: usize, capture: Duration) {
         self.stats.recordings += 1;

@@ -185,6 +185,21 @@ impl LiveSet {
         }
     }
 
+    /// The live blocks that touch the range, the last one first.
+    pub(crate) fn overlapping(&self, range: Block) -> Vec<Block> {
+        let before = |at: u64| match &self.0 {
+            Blocks::Few(list) => list[..list.partition_point(|b| b.addr < at)].last().copied(),
+            Blocks::Many(tree) => at.checked_sub(1).and_then(|at| tree.up_to(at)),
+        };
+        let mut found = Vec::new();
+        let mut at = range.end();
+        while let Some(block) = before(at).filter(|b| b.end() > range.addr) {
+            found.push(block);
+            at = block.addr;
+        }
+        found
+    }
+
     /// Whether no live block touches the range.
     pub(crate) fn is_free(&self, range: Block) -> bool {
         match &self.0 {
@@ -206,6 +221,24 @@ mod tests {
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
     use super::*;
+
+    #[test]
+    fn what_touches_a_range() {
+        for count in [5u64, 200] {
+            let mut set = LiveSet::default();
+            (0..count).for_each(|i| set.insert(Block { addr: 1024 * i, len: 512 }));
+            let all: Vec<Block> = set.iter().collect();
+            for (addr, len) in
+                [(0, 4096), (512, 512), (256, 2048), (1535, 1), (1536, 1), (1024, 0), (0, 1 << 20)]
+            {
+                let range = Block { addr, len };
+                let mut found = set.overlapping(range);
+                found.reverse();
+                let touches = |b: &&Block| b.addr < range.end() && range.addr < b.end();
+                assert!(found.iter().eq(all.iter().filter(touches)), "{range:?}: {found:?}");
+            }
+        }
+    }
 
     #[test]
     fn first_fit_fills_the_lowest_gap() {

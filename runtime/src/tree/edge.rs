@@ -171,7 +171,9 @@ impl Tree {
             let hash = hash_words(identity, entry_seed(entry), shape, &masked);
             let Some(nodes) = self.index.get(&hash) else { continue };
             let found = nodes.iter().map(|&at| at as usize).find(|&at| {
-                self.nodes[at].as_ref().is_some_and(|n| n.is(identity, entry, shape, &masked) && free(n))
+                self.nodes[at]
+                    .as_ref()
+                    .is_some_and(|n| n.group == group && n.is(identity, entry, shape, &masked) && free(n))
             });
             if found.is_some() {
                 return found;

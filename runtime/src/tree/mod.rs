@@ -63,6 +63,12 @@ pub(crate) struct Group {
     pub(crate) results: SmallVec<[u32; 4]>,
     /// Whether it counts among the shapes of a function.
     pub(crate) counted: bool,
+    /// How its live-ins overlapped when it was warmed up, if its body asked; `None` if it did not.
+    pub(crate) aliases: Option<Box<[u64]>>,
+    /// The last call in which a warm-up of it ran to its end, and in how many calls one did.
+    pub(crate) tried: (u64, u32),
+    /// It waited for another's warm-up since it was recorded last.
+    pub(crate) waited: bool,
     /// The sets of live-ins that its recordings copy.
     copied: SmallVec<[Positions; 1]>,
 }
@@ -93,6 +99,18 @@ pub(crate) enum Stored {
     Size(RawDim),
 }
 
+/// A live-in in an arena, as a recording bakes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LiveInPlace {
+    /// Index among the tensors of the key.
+    pub(crate) tensor: u32,
+    /// Index among its device operands.
+    pub(crate) operand: u32,
+    pub(crate) addr: u64,
+    /// From its first to its last element.
+    pub(crate) bytes: u64,
+}
+
 /// What a recording needs of the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
@@ -121,6 +139,10 @@ pub(crate) struct Node {
     /// As in the key, [`COPIED`] for the address of a live-in that is copied.
     pub(crate) addrs: Box<[u64]>,
     pub(crate) copied: Box<[CopiedInput]>,
+    /// Where its live-ins in arenas lay when it was recorded.
+    pub(crate) places: Box<[LiveInPlace]>,
+    /// How its live-ins overlapped, if its body asked: it is a recording of that answer.
+    pub(crate) aliases: Option<Box<[u64]>>,
     pub(crate) exec: Option<Arc<dyn Executable>>,
     /// Recorded so that others can run by the same executable; they do where it is the same.
     pub(crate) sharing: Option<Sharing>,
@@ -138,6 +160,10 @@ pub(crate) struct Node {
     pub(crate) likely: Option<usize>,
     /// Every node that was seen to follow, in the order of the first time.
     pub(crate) children: SmallVec<[u32; 2]>,
+    /// The step in which its results were last seen held when it ran again; 0 when they were not lately.
+    pub(crate) crowded: u64,
+    /// Where the first of them went then.
+    pub(crate) handed: Option<u64>,
     /// It was seen to follow something that ran without a recording.
     pub(crate) after_eager: bool,
 }
@@ -162,6 +188,8 @@ pub(crate) struct Tree {
     nodes: Vec<Option<Node>>,
     live: usize,
     index: FxHashMap<u64, SmallVec<[u32; 2]>>,
+    /// As `index`, wherever live-ins in arenas lie.
+    anywhere: FxHashMap<u64, SmallVec<[u32; 2]>>,
     groups: Vec<Group>,
     group_index: FxHashMap<u64, SmallVec<[u32; 1]>>,
     edges: FxHashMap<Edge, EdgeState>,
@@ -237,7 +265,7 @@ impl Tree {
     /// The recording of this segment from this state with these inputs, if `free` says that its
     /// result blocks can be taken. Tries the child that came last time first.
     pub(crate) fn find(
-        &mut self,
+        &self,
         identity: Identity,
         entry: StateId,
         shape: &[u64],
@@ -265,6 +293,32 @@ impl Tree {
             .iter()
             .map(|&at| at as usize)
             .find(|&at| self.nodes[at].as_ref().is_some_and(&fits))
+    }
+
+    /// The recordings of this segment from this state, wherever their live-ins in arenas lay.
+    pub(crate) fn alike<'t>(
+        &'t self,
+        identity: Identity,
+        entry: StateId,
+        shape: &'t [u64],
+        addrs: &[u64],
+    ) -> impl Iterator<Item = usize> + 't {
+        let owned = owned_only(addrs);
+        let hash = hash_words(identity, entry_seed(entry), shape, &owned);
+        let fits = move |node: &Node| {
+            (node.identity, node.entry) == (identity, entry)
+                && *node.shape == *shape
+                && owned_only(&node.addrs) == owned
+        };
+        let list = self.anywhere.get(&hash).into_iter().flatten().map(|&at| at as usize);
+        list.filter(move |&at| self.nodes[at].as_ref().is_some_and(&fits))
+    }
+
+    /// The results of a recording were held in that step, or are no longer (0); the first went to `handed`.
+    pub(crate) fn crowd(&mut self, at: usize, step: u64, handed: Option<u64>) {
+        if let Some(node) = &mut self.nodes[at] {
+            (node.crowded, node.handed) = (step, handed);
+        }
     }
 
     /// Moves along an edge, and remembers it as the likely one. A way that was taken last time, too, costs
@@ -332,6 +386,9 @@ impl Tree {
             releases: Vec::new(),
             results: SmallVec::new(),
             counted: false,
+            aliases: None,
+            tried: (0, 0),
+            waited: false,
             copied: SmallVec::new(),
         });
         self.groups.len() - 1
@@ -378,6 +435,7 @@ impl Tree {
         let at = self.nodes.len();
         let hash = hash_words(node.identity, entry_seed(node.entry), &node.shape, &node.addrs);
         self.index.entry(hash).or_default().push(at as u32);
+        self.anywhere.entry(anywhere(&node)).or_default().push(at as u32);
         let edge = Edge::new(node.parent, node.group, &node.addrs);
         self.edges.entry(edge).or_default().nodes.push(at as u32);
         if !node.copied.is_empty() {
@@ -411,6 +469,13 @@ impl Tree {
                     self.index.remove(&hash);
                 }
             }
+            let hash = anywhere(node);
+            if let Some(list) = self.anywhere.get_mut(&hash) {
+                list.retain(|&mut n| n as usize != at);
+                if list.is_empty() {
+                    self.anywhere.remove(&hash);
+                }
+            }
             self.going(at);
             if let Some(node) = self.nodes[at].take() {
                 self.shares.remove(at, node);
@@ -433,6 +498,15 @@ impl Tree {
         }
         count
     }
+}
+
+/// The addresses of owned memory alone.
+fn owned_only(addrs: &[u64]) -> SmallVec<[u64; 32]> {
+    addrs.chunks_exact(2).flat_map(|a| [a[0], if a[0] == 0 { 0 } else { a[1] }]).collect()
+}
+
+fn anywhere(node: &Node) -> u64 {
+    hash_words(node.identity, entry_seed(node.entry), &node.shape, &owned_only(&node.addrs))
 }
 
 /// Adds a node to those that were seen to come next.

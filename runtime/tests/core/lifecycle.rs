@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use graphable::{Param, Result, Runtime, Step, ops};
+use graphable::{Error, FallbackReason, Param, Result, Runtime, Step, backend::faulty::FaultCall, ops};
 
 use crate::support::*;
 
@@ -54,7 +54,7 @@ fn warm_record_replay() {
 }
 
 #[test]
-fn a_step_that_warmed_up_records_nothing_after_it() {
+fn what_warmed_up_in_one_call_is_recorded_in_the_next() {
     let mut rt = runtime();
     let graph = vector(&mut rt);
     let call = |step: &Step<'_>, n: u32| {
@@ -66,19 +66,129 @@ fn a_step_that_warmed_up_records_nothing_after_it() {
     };
     let step = rt.step().unwrap();
     assert_eq!(call(&step, 1), ["warmed a"]);
-    assert_eq!(call(&step, 1), ["warmed a"]);
-    let step = rt.step().unwrap();
     assert_eq!(call(&step, 2), ["warmed a"]);
-    assert_eq!(call(&step, 1), ["warmed a"], "known, but something else warmed up in this step");
+    assert_eq!(call(&step, 1), ["recorded a"], "whatever else warmed up in this step");
     let step = rt.step().unwrap();
-    assert_eq!(call(&step, 1), ["recorded a"]);
-    assert_eq!(call(&step, 1), ["replayed a"]);
     assert_eq!(call(&step, 3), ["warmed a"]);
-    assert_eq!(call(&step, 1), ["replayed a"], "what is recorded replays all the same");
-    assert_eq!(call(&step, 2), ["warmed a"]);
-    let step = rt.step().unwrap();
-    assert_eq!([call(&step, 2), call(&step, 3)], [["recorded a"], ["recorded a"]]);
-    assert_eq!(rt.stats().nodes, 3);
+    assert_eq!(call(&step, 1), ["replayed a"]);
+    assert_eq!(call(&step, 2), ["recorded a"]);
+    assert_eq!(call(&step, 3), ["recorded a"]);
+    assert_eq!([call(&step, 3), call(&step, 2)], [["replayed a"], ["replayed a"]]);
+    assert_eq!((rt.stats().nodes, rt.stats().waits), (3, 0));
+}
+
+/// Everything in one step: warmed up in the first call, recorded in the second, replayed from then on.
+#[test]
+fn a_thousand_calls_in_one_step() {
+    for mode in [graphable::Mode::Piecewise, graphable::Mode::Full] {
+        let mut rt = runtime();
+        let graph = Spec::inputs(vec![host("x", &[Dim::Const(2)])])
+            .mode(mode)
+            .with(|o| o.or_error(true))
+            .build(&mut rt);
+        let step = rt.step().unwrap();
+        for i in 0..1000 {
+            let y = graph.call(&step, &[In::Host((&[i as f32, 1.0]).into())], (), |cx, a| {
+                let (h,) = seg!("a", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+                let e = eager!("e", Always, cx, |_e| ops::neg(&h));
+                seg!("b", cx, (&e,), |k| ops::neg(k.0))
+            });
+            assert_eq!(step.read(&y.unwrap()).unwrap(), [2.0 * i as f32, 2.0]);
+        }
+        let stats = step.stats();
+        let segments = if mode == graphable::Mode::Full { 1 } else { 2 };
+        assert_eq!((stats.warmups, stats.recordings), (segments, segments), "{mode}");
+        assert_eq!((stats.replays, stats.fallbacks, stats.copies), (998 * segments, 0, 0), "{mode}");
+    }
+}
+
+/// Requests of one step each: a prompt of a length that never was before, then decodes that always look the same.
+#[test]
+fn new_shapes_do_not_hold_back_what_is_known() {
+    let mut rt = runtime();
+    let spec = |n: &'static str| Spec::inputs(vec![any_device(n)]).with(|o| o.or_error(true));
+    let (prefill, decode) = (spec("p").build(&mut rt), spec("d").build(&mut rt));
+    for request in 0..60usize {
+        let step = rt.step().unwrap();
+        let x = step.tensor(&[2], &X).unwrap();
+        let prompt = step.tensor(&[request + 1], &vec![1.0f32; request + 1]).unwrap();
+        let y = prefill.call(&step, &[In::Device(&prompt)], (), |cx, a| {
+            let (h,) = seg!("p", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+            let e = eager!("pe", cx, |_e| ops::neg(&h));
+            seg!("q", cx, (&e,), |k| ops::neg(k.0))
+        });
+        assert_eq!(step.read(&y.unwrap()).unwrap(), vec![2.0; request + 1]);
+        for _ in 0..20 {
+            let y = decode.call(&step, &[In::Device(&x)], (), |cx, a| {
+                let (h,) = seg!("a", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+                let e = eager!("e", cx, |_e| ops::neg(&h));
+                seg!("b", cx, (&e,), |k| ops::neg(k.0))
+            });
+            assert_eq!(step.read(&y.unwrap()).unwrap(), [2.0, 4.0]);
+        }
+    }
+    let stats = rt.stats();
+    // The lengths are new each time; the decodes are recorded in the first request.
+    assert_eq!((stats.warmups, stats.recordings, stats.replays), (60 * 2 + 2, 2, (60 * 20 - 2) * 2));
+    assert_eq!((stats.fallbacks, stats.copies), (0, 0));
+}
+
+/// A call whose first segment is new each time: the second one, which is not, waits once.
+#[test]
+fn behind_a_new_shape_a_segment_waits_once() {
+    let mut rt = runtime();
+    let graph = vector(&mut rt);
+    let mut log = Vec::new();
+    for n in 0..6u32 {
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &[In::Host((&[n as f32, 1.0]).into())], (), |cx, a| {
+            let (h,) = seg!("a", cx, (&a.t[0], &n), |k| Ok((ops::scale(k.0, *k.1 as f32)?,)))?;
+            seg!("b", cx, (&h,), |k| ops::neg(k.0))
+        });
+        assert_eq!(step.read(&y.unwrap()).unwrap(), [-((n * n) as f32), -(n as f32)]);
+        log.push(events(&step).into_iter().filter(|e| e.ends_with(" b")).collect::<Vec<_>>());
+    }
+    assert_eq!(
+        log,
+        [["warmed b"], ["warmed b"], ["recorded b"], ["replayed b"], ["replayed b"], ["replayed b"]]
+    );
+    assert_eq!((rt.stats().waits, rt.stats().fallbacks), (1, 0));
+}
+
+/// A body that goes on after an error is never learnt: from the second call on that is a fallback.
+#[test]
+fn a_body_that_swallows_errors_is_told() {
+    for or_error in [false, true] {
+        let (mut rt, plan) = faulty();
+        let graph =
+            Spec::inputs(vec![host("x", &[Dim::Const(2)])]).with(|o| o.or_error(or_error)).build(&mut rt);
+        for i in 0..6 {
+            let step = rt.step().unwrap();
+            if i < 4 {
+                plan.arm(Some(FaultCall::Launch), 0, false);
+            }
+            let y = graph.call(&step, &[x()], (), |cx, a| {
+                seg!("a", cx, (&a.t[0],), |k| {
+                    let _ = ops::scale(k.0, 2.0);
+                    ops::neg(k.0)
+                })
+            });
+            match y {
+                Ok(y) => {
+                    assert!(!or_error || i == 0 || i > 3);
+                    assert_eq!(step.read(&y).unwrap(), [-1.0, -2.0]);
+                }
+                Err(Error::FallbackForbidden { reason, .. }) => {
+                    assert!(or_error && (1..4).contains(&i), "{i}: {reason}");
+                    assert!(matches!(reason, FallbackReason::NeverWarm { .. }), "{reason}");
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        let stats = rt.stats();
+        let fallbacks = if or_error { 0 } else { 3 };
+        assert_eq!((stats.warmups, stats.fallbacks, stats.recordings), (5, fallbacks, 1));
+    }
 }
 
 fn times<'s, const N: u32>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {

@@ -9,6 +9,7 @@
 mod support;
 
 mod ahead;
+mod apart;
 mod audit;
 mod branches;
 mod buckets;
@@ -29,6 +30,7 @@ mod modes;
 mod nets;
 mod panics;
 mod paths;
+mod regions;
 mod results;
 mod sharing;
 mod spoilt;

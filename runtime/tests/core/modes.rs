@@ -170,8 +170,7 @@ fn several_functions_in_one_step() {
         drop((first, third));
         let log = events(&step);
         match round {
-            0 => assert!(log.iter().all(|e| e.starts_with("warmed") || e.starts_with("eager")), "{log:?}"),
-            1 => assert!(log.iter().any(|e| e.starts_with("recorded")), "{log:?}"),
+            0 | 1 => assert!(log.iter().any(|e| e.starts_with("recorded")), "{log:?}"),
             _ => assert!(log.iter().all(|e| e.starts_with("replayed") || e.starts_with("eager")), "{log:?}"),
         }
     }

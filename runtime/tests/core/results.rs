@@ -31,8 +31,8 @@ fn a_held_output_moves_the_next_to_another_slot() {
         assert_eq!(step.read(&second).unwrap(), [4.0, 2.0]);
         log.push(events(&step));
     }
-    assert_eq!(log[0], ["warmed a", "warmed a"]);
-    assert_eq!(log[1], ["recorded a", "again a: ResultHeld", "recorded a"]);
+    assert_eq!(log[0], ["warmed a", "recorded a"]);
+    assert_eq!(log[1], ["replayed a", "again a: ResultHeld", "recorded a"]);
     assert_eq!(log[2..], [["replayed a", "replayed a"], ["replayed a", "replayed a"]]);
     // Not held: the first slot does for all calls.
     let step = rt.step().unwrap();

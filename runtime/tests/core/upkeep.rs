@@ -128,7 +128,8 @@ fn recordings_share_the_pool() {
     let memory = rt.memory();
     assert!(memory.pool_recorded_bytes <= largest + 1024);
     assert_eq!(memory.functions.len(), 2);
-    assert_eq!(memory.functions.iter().map(|f| f.nodes).collect::<Vec<_>>(), [5, 1]);
+    // What follows the segment of all these sizes is recorded once more, behind one of its warm-ups.
+    assert_eq!(memory.functions.iter().map(|f| f.nodes).collect::<Vec<_>>(), [6, 1]);
     assert_eq!(memory.pool_sum_bytes, memory.functions.iter().map(|f| f.pool_sum_bytes).sum::<u64>());
     assert!(memory.functions.iter().all(|f| f.static_bytes > 0 && f.pool_bytes > 0));
 }

@@ -10,6 +10,7 @@ mod device;
 #[path = "../core/support.rs"]
 mod support;
 
+mod aliases;
 mod builder;
 mod copied;
 mod moves;

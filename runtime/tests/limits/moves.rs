@@ -117,7 +117,7 @@ fn an_output_of_another_graph_moves() {
         (1, &[again, "recorded g"]),
         (2, &["demoted 0 of g after 2", again, "copied LiveIn 8", "recorded g"]),
         (3, copied),
-        (4, copied),
+        (3, copied),
         (1, &["replayed g"]),
         (3, copied),
         // `f` is predicted to do what it did last: give its result that place.
@@ -262,9 +262,9 @@ fn what_has_settled_is_not_copied() {
     assert_eq!((slots.len(), slots[0].live_in), (1, 1), "{slots:?}");
 }
 
-/// Copying would split what the caller sees as one.
+/// Live-ins that overlap move together; each is read from a copy, and what leaves is the caller's memory.
 #[test]
-fn aliases_are_never_copied() {
+fn aliases_that_move_are_copied() {
     let mut rt = runtime();
     let graph = limited(&mut rt, 2, 1, OnMove::Copy);
     // One tensor as two live-ins, and two views of one storage.
@@ -284,10 +284,13 @@ fn aliases_are_never_copied() {
             let expected = if views { vec![4.0, 6.0] } else { vec![2.0, 4.0, 6.0, 8.0] };
             assert_eq!(step.read(&out.unwrap()).unwrap(), expected);
             let log = events(&step);
-            assert!(!log.iter().any(|e| e.contains("emoted") || e.contains("LiveIn")), "{log:?}");
+            if place > 2 {
+                assert!(log[..log.len() - 1].iter().all(|e| e.starts_with("copied LiveIn")), "{log:?}");
+                assert_eq!(log[log.len() - 1], "replayed a");
+            }
         }
     }
-    // A live-in that leaves as a view: who holds it must see the caller's memory.
+    // A live-in that leaves as a view.
     let graph = limited(&mut rt, 1, 1, OnMove::Copy);
     for place in 0..6 {
         let step = rt.step().unwrap();
@@ -297,12 +300,14 @@ fn aliases_are_never_copied() {
             seg!("b", cx, (&a.t[0],), |k| Ok((ops::narrow(k.0, 0, 1, 2)?, ops::neg(k.0)?)))
         });
         let (view, neg) = out.unwrap();
+        assert!(view.same_memory(&ops::narrow(&x, 0, 1, 2).unwrap()));
         drop((below, x));
         assert_eq!(step.read(&view).unwrap(), [2.0, 3.0]);
         assert_eq!(step.read(&neg).unwrap(), [-(place as f32), -2.0, -3.0, -4.0]);
     }
     let stats = rt.stats();
-    assert_eq!((stats.copied_slots, stats.copies, stats.fallbacks), (0, 0, 0));
+    assert!(stats.copied_slots >= 3 && stats.recordings <= 6, "{stats:?}");
+    assert_eq!(stats.fallbacks, 0);
 }
 
 /// Memory with an identity keeps it: it is looked up by it, and a write through one argument is seen

@@ -129,5 +129,6 @@ fn values_made_early_wait_for_what_uses_them() {
         }};
     }
     let (in_place, moved) = (bytes!(DroppingInPlaceGraph), bytes!(DroppingMovedGraph));
-    assert_eq!(moved - in_place, 4096 * 4, "{moved} bytes moved, {in_place} in place");
+    // One more in the pool, and in the first call, which learns that they are results, where they are made.
+    assert_eq!(moved - in_place, 2 * 4096 * 4, "{moved} bytes moved, {in_place} in place");
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::needless_borrow, reason = "as generated code writes it")]
 
 use std::{
+    cell::Cell,
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Arc,
@@ -193,6 +194,58 @@ fn spoil_for_good(faults: &FaultPlan, seed: u64) {
     }
 }
 
+thread_local! {
+    /// How many temporaries regions make before they do what they do, in turn; 0 for none.
+    static TEMPORARIES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Values that a region makes first, another number each time, some of which live until its results are there.
+fn temporaries<'s>(region: &graphable::Eager<'s>) -> Result<Vec<graphable::Tensor<'s, u32>>> {
+    let state = TEMPORARIES.get();
+    if state == 0 {
+        return Ok(Vec::new());
+    }
+    TEMPORARIES
+        .set(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407) | 1);
+    let (count, size) = ((state >> 33) % 4, [1, 8, 100, 300][(state >> 40) as usize % 4]);
+    let all = (0..count).map(|_| region.tensor(&[size], &vec![7u32; size])).collect::<Result<Vec<_>>>()?;
+    Ok(if (state >> 50).is_multiple_of(2) { all } else { Vec::new() })
+}
+
+/// How often each call of a step is made once more, its results held to the end of the step.
+fn repeats(program: &Program) -> usize {
+    let alike = program.states.is_empty() && program.trip.is_none() && program.funcs.iter().all(|f| !f.fails);
+    if alike && program.seed % 5 == 2 { 6 } else { 0 }
+}
+
+/// Runs the last step once more with capture closed, behind blocks that were not there: what was recorded does.
+fn run_closed(
+    rt: &mut Runtime,
+    world: &World,
+    program: &Program,
+    built: &[Built],
+    expected: &StepOut,
+) -> Result<()> {
+    rt.close_capture();
+    let before = rt.stats();
+    {
+        let step = rt.step()?;
+        let below: Vec<_> = (0..3).map(|_| step.tensor(&[70], &[7u32; 70])).collect::<Result<_>>()?;
+        let out = one_step(&step, world, program, built, program.steps.len() - 1, &mut Vec::new())?;
+        if out != *expected {
+            return Err(nonsense(format!("closed, the last step gave {out:?}, and before {expected:?}")));
+        }
+        drop(below);
+    }
+    let after = rt.stats();
+    if (after.recordings, after.warmups, after.fallbacks)
+        != (before.recordings, before.warmups, before.fallbacks)
+    {
+        return Err(nonsense(format!("closed, {before:?} became {after:?}")));
+    }
+    Ok(())
+}
+
 /// Runs a program on a device in test mode, and checks what must hold after each step.
 pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     // What the run before on this thread did not use up.
@@ -222,6 +275,8 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
         }
     }
     arm(program.trip);
+    TEMPORARIES.set(if program.seed % 4 == 1 { program.seed | 1 } else { 0 });
+    let mut settled = false;
     let mut steps = Vec::new();
     let mut held: Vec<Held> = Vec::new();
     let mut seen: HashMap<String, usize> = HashMap::new();
@@ -270,7 +325,12 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
         if after.fallbacks != 0 && !gives_up || after.aborted != after.spoilt && !fails {
             return Err(nonsense(format!("step {at} fell back or aborted: {after:?}")));
         }
+        let recorded = (after.recordings, after.warmups) != (before.recordings, before.warmups);
+        settled = *times > 2 && !recorded && !gives_up && !fails;
         steps.push(out);
+    }
+    if let (true, true, Some(last)) = (settled, program.states.is_empty(), steps.last()) {
+        run_closed(&mut rt, &world, program, &built, last)?;
     }
     Ok(Run { steps, stats: rt.stats() })
 }
@@ -287,6 +347,7 @@ fn one_step<'s>(
     let mut out = StepOut::default();
     let mut results: Vec<Vec<Val<'s>>> = Vec::new();
     let mut flats = Vec::new();
+    let mut again: Vec<(usize, Vec<Val<'s>>)> = Vec::new();
     for (index, call) in plan.calls.iter().enumerate() {
         let func = &program.funcs[call.func];
         let feed = Feed::Seeded { data: plan.data, index, results: &results };
@@ -308,6 +369,10 @@ fn one_step<'s>(
         }
         let result = result.unwrap_or_default();
         step.check_memory()?;
+        for _ in 0..repeats(program) {
+            let call = one_call(step, world, &built[call.func], func, call, feed, &mut Vec::new())?;
+            again.push((index, call));
+        }
         // A result that no later call uses may go as soon as it is read.
         let used = plan.calls.iter().any(|c| {
             c.sources.iter().any(|s| match s {
@@ -329,6 +394,15 @@ fn one_step<'s>(
             None => result.iter().map(|v| v.read(step)).collect::<Result<_>>()?,
         };
         out.calls.push(read);
+    }
+    for (index, result) in again {
+        let read: Vec<Flat> = result.iter().map(|v| v.read(step)).collect::<Result<_>>()?;
+        if read != out.calls[index] {
+            return Err(nonsense(format!(
+                "call {index}, made again, gave {read:?}, not {:?}",
+                out.calls[index]
+            )));
+        }
     }
     if results.iter().any(|r| !r.is_empty()) {
         held.push((step.keep(&results)?, read_all(step, &results)?));
@@ -510,7 +584,9 @@ impl<'s> Scene<'_, 's> {
         let support = if capturable { Support::Always } else { Support::Never };
         let outs: Vec<Val<'s>> = {
             let region = self.cx.eager(self.sites[block.site], support)?;
+            let held = if capturable { Vec::new() } else { temporaries(&region)? };
             let value = live.run(None)?;
+            drop(held);
             (&&Finish::new(value)).finish(region)?
         };
         for (&(_, v), val) in block.outs.iter().zip(outs) {

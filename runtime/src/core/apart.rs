@@ -1,0 +1,345 @@
+//! A recording runs although its memory is another's now: its live-ins lie elsewhere, or what it gave last time is
+//! still held.
+//!
+//! A recording bakes addresses. A live-in that lies elsewhere is copied to where the recording reads it; a result that
+//! would be written over what somebody holds goes to a block of its own as soon as it is there. What lies where the
+//! recording reads and writes meanwhile is saved before and put back behind it: everything runs in the order of the
+//! stream, and nobody can look in between.
+
+use smallvec::SmallVec;
+
+use super::{
+    Core, Home, Origin,
+    decide::{Entries, results_are_free},
+};
+use crate::{
+    DType, Error, Result,
+    backend::{Op, SharedMemory, View},
+    event::CopySlot,
+    key::KeyWriter,
+    layout::Layout,
+    pool::{self, ALIGN, Block, LiveSet, rounded},
+    tree::{COPIED, Identity, Node},
+};
+
+/// Recordings that are made for one key, with results in other blocks each, before results are copied out instead.
+const RESULT_BLOCKS: usize = 4;
+/// For how many steps a recording whose results were held copies them out, after it was seen last.
+const CROWDED_STEPS: u64 = 8;
+
+/// Bytes on the device.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    addr: u64,
+    bytes: u64,
+}
+
+impl Range {
+    fn end(self) -> u64 {
+        self.addr + self.bytes
+    }
+
+    /// The units that it touches.
+    fn blocks(self) -> Block {
+        let addr = self.addr / ALIGN * ALIGN;
+        Block { addr, len: self.end().next_multiple_of(ALIGN) - addr }
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        self.addr.max(other.addr) < self.end().min(other.end())
+    }
+
+    fn view(self) -> Result<View> {
+        let layout = Layout::contiguous(&[self.bytes as usize])?;
+        Ok(View { addr: self.addr, dtype: DType::U8, layout })
+    }
+}
+
+/// A live-in that lies elsewhere than in the recording.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    /// Index among the tensors of the key.
+    tensor: u32,
+    from: Range,
+    to: Range,
+}
+
+/// What was saved before a replay.
+type Saved = SmallVec<[(Range, SharedMemory); 2]>;
+
+/// The live-ins to be copied to where the recording has them. `None` when it has one memory for what is two now.
+fn moves(node: &Node, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> {
+    let mut all: SmallVec<[Move; 8]> = SmallVec::new();
+    for place in &node.places {
+        if node.addrs[2 * place.operand as usize + 1] == COPIED {
+            continue;
+        }
+        let range = |addr| Range { addr, bytes: place.bytes };
+        let now = key.addrs[2 * place.operand as usize + 1];
+        all.push(Move { tensor: place.tensor, from: range(now), to: range(place.addr) });
+    }
+    let shift = |m: &Move| m.from.addr.wrapping_sub(m.to.addr);
+    let clash = |(i, a): (usize, &Move)| all[..i].iter().any(|b| a.to.overlaps(b.to) && shift(a) != shift(b));
+    if all.iter().enumerate().any(clash) {
+        return None;
+    }
+    Some(all.into_iter().filter(|m| shift(m) != 0).collect())
+}
+
+/// The blocks of the results arena that the recording writes.
+fn result_blocks(node: &Node) -> SmallVec<[(usize, Block, u64); 2]> {
+    let blocks = node.blocks.iter().enumerate().filter(|(_, b)| b.home == Home::Results);
+    blocks.map(|(i, b)| (i, Block { addr: b.addr, len: rounded(b.bytes) }, b.bytes)).collect()
+}
+
+/// The lowest place for `bytes` that is neither used nor in `avoid`.
+fn place_beside(live: &LiveSet, avoid: &[Block], (base, page): (u64, u64), bytes: u64) -> u64 {
+    let mut used = live.clone();
+    for &block in avoid {
+        let (mut start, mut end) = (block.addr, block.end());
+        for other in used.overlapping(block) {
+            used.remove(other.addr);
+            (start, end) = (start.min(other.addr), end.max(other.end()));
+        }
+        used.insert(Block { addr: start, len: end - start });
+    }
+    pool::place(&used, base, bytes, page)
+}
+
+impl Core {
+    /// A recording that can run for this key by copies: where nothing may be recorded, or enough is.
+    pub(super) fn find_apart(&self, group: usize, identity: Identity, key: &KeyWriter) -> Option<usize> {
+        let entry = self.pool.state();
+        let (mut held, mut moved) = (SmallVec::<[usize; 4]>::new(), None);
+        let mut own = None;
+        for at in self.tree.alike(identity, entry, &key.shape, &key.addrs) {
+            let Some(node) = self.tree.node(at).filter(|n| n.group == group && self.sees(n, key)) else {
+                continue;
+            };
+            match moves(node, key) {
+                None => {}
+                Some(none) if none.is_empty() => held.push(at),
+                Some(found) => {
+                    let free = results_are_free(node, &self.results.live);
+                    moved = if free { Some(at) } else { moved.or(Some(at)) };
+                    if found.iter().all(|m| self.is_of_this_call(m.tensor, key)) {
+                        own = moved;
+                    }
+                }
+            }
+        }
+        if self.closed {
+            return held.first().copied().or(moved);
+        }
+        // What this call made is where it is because others are held: it would be elsewhere each time.
+        if held.is_empty() && own.is_some() {
+            return own;
+        }
+        let crowded = |at: &&usize| self.tree.node(**at).is_some_and(|n| n.crowded != 0);
+        (held.len() >= RESULT_BLOCKS).then(|| *held.iter().find(crowded).unwrap_or(&held[0]))
+    }
+
+    /// Whether a tensor is a result that this call made.
+    fn is_of_this_call(&self, tensor: u32, key: &KeyWriter) -> bool {
+        let slot = &self.slots[key.tensors[tensor as usize].slot as usize];
+        slot.call == self.calls
+            && match slot.origin {
+                Origin::Segment { .. } => slot.home == Home::Results,
+                Origin::Result { .. } => matches!(slot.home, Home::Results | Home::Eager),
+                _ => false,
+            }
+    }
+
+    /// The same, where the limits allow no further recording.
+    pub(super) fn find_held(&self, group: usize, identity: Identity, key: &KeyWriter) -> Option<usize> {
+        let entry = self.pool.state();
+        let fits = |at: &usize| {
+            self.tree.node(*at).is_some_and(|n| {
+                n.group == group && self.sees(n, key) && moves(n, key).is_some_and(|m| m.is_empty())
+            })
+        };
+        self.tree.alike(identity, entry, &key.shape, &key.addrs).find(fits)
+    }
+
+    /// Runs a recording whose live-ins may lie elsewhere, and whose results may be held.
+    pub(super) fn replay_apart(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
+        let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
+        let moves = moves(node, key).unwrap_or_default();
+        let blocks = result_blocks(node);
+        let since = self.crowded_since(node, &blocks);
+        let crowded = since != 0;
+        let mut saved = Saved::new();
+        let entry = self.pool.settle();
+        let ran = self.run_apart(at, &moves, if crowded { &blocks } else { &[] }, &mut saved);
+        let restored = self.put_back(&saved);
+        let bases = match (ran, restored) {
+            (Ok(bases), Ok(())) => bases,
+            (Ok(bases), Err(error)) => {
+                self.take_back(&bases);
+                self.pool.restore(entry);
+                return Err(error);
+            }
+            (Err(error), _) => {
+                self.pool.restore(entry);
+                return Err(error);
+            }
+        };
+        let handed = blocks.first().and_then(|(i, ..)| bases.get(*i).copied().flatten());
+        self.tree.crowd(at, since, handed);
+        self.hand_over(at, key, &bases)
+    }
+
+    /// The step in which its results were last seen to be held, for as long as they are copied out for it; else 0.
+    fn crowded_since(&self, node: &Node, blocks: &[(usize, Block, u64)]) -> u64 {
+        let free = |addr: u64, len: u64| self.results.live.is_free(Block { addr, len });
+        if blocks.iter().any(|(_, b, _)| !free(b.addr, b.len)) {
+            return self.epoch;
+        }
+        let Some((_, first, _)) = blocks.first().filter(|_| node.crowded != 0) else { return 0 };
+        // The last of them is still there: they are held again.
+        if node.handed.is_some_and(|addr| !free(addr, first.len)) {
+            return self.epoch;
+        }
+        if self.epoch - node.crowded < CROWDED_STEPS { node.crowded } else { 0 }
+    }
+
+    /// Saves, copies, runs, and copies out. Gives where each block of the recording went, if it was moved.
+    fn run_apart(
+        &mut self,
+        at: usize,
+        moves: &[Move],
+        out: &[(usize, Block, u64)],
+        saved: &mut Saved,
+    ) -> Result<SmallVec<[Option<u64>; 4]>> {
+        for &(_, block, bytes) in out {
+            if bytes > 0 && !self.results.live.is_free(block) {
+                self.preserve(Range { addr: block.addr, bytes }, saved)?;
+            }
+        }
+        self.bring(moves, saved)?;
+        self.run_recording(at)?;
+        let count = self.tree.node(at).map_or(0, |n| n.blocks.len());
+        let mut bases: SmallVec<[Option<u64>; 4]> = SmallVec::from_elem(None, count);
+        // What is put back later is put back whole, gaps between tensors included.
+        let arena = self.results.base()..self.results.base() + self.results.reserved();
+        let back = saved.iter().map(|(range, _)| range.blocks()).filter(|block| arena.contains(&block.addr));
+        let avoid: SmallVec<[Block; 4]> = out.iter().map(|&(_, block, _)| block).chain(back).collect();
+        for &(index, block, bytes) in out {
+            match self.move_result(block.addr, bytes, &avoid) {
+                Ok(base) => bases[index] = Some(base),
+                Err(error) => {
+                    self.take_back(&bases);
+                    return Err(error);
+                }
+            }
+            let around: u64 =
+                saved.iter().filter(|(r, _)| r.addr == block.addr).map(|(r, _)| 2 * r.bytes).sum();
+            self.log.copied(CopySlot::Result, bytes + around);
+        }
+        Ok(bases)
+    }
+
+    /// Frees the blocks of results that nobody gets.
+    fn take_back(&mut self, bases: &[Option<u64>]) {
+        for base in bases.iter().flatten() {
+            self.results.live.remove(*base);
+        }
+    }
+
+    /// A copy of those bytes, to be put back.
+    fn preserve(&mut self, range: Range, saved: &mut Saved) -> Result<()> {
+        let memory = self.backend.alloc(range.bytes)?;
+        self.copy_bytes(range, memory.addr())?;
+        saved.push((range, memory));
+        Ok(())
+    }
+
+    /// Copies live-ins to where the recording reads them.
+    fn bring(&mut self, moves: &[Move], saved: &mut Saved) -> Result<()> {
+        let moves: SmallVec<[Move; 4]> = moves.iter().copied().filter(|m| m.to.bytes > 0).collect();
+        let before = saved.len();
+        for m in &moves {
+            if self.is_occupied(m.to)? {
+                self.preserve(m.to, saved)?;
+            }
+        }
+        let crossed = moves.iter().any(|a| moves.iter().any(|b| a.from.overlaps(b.to)));
+        let mut staged: SmallVec<[SharedMemory; 2]> = SmallVec::new();
+        if crossed {
+            for m in &moves {
+                let memory = self.backend.alloc(m.from.bytes)?;
+                self.copy_bytes(m.from, memory.addr())?;
+                staged.push(memory);
+            }
+        }
+        for (i, m) in moves.iter().enumerate() {
+            let from = staged.get(i).map_or(m.from.addr, |memory| memory.addr());
+            self.copy_bytes(Range { addr: from, ..m.from }, m.to.addr)?;
+            let around: u64 =
+                saved[before..].iter().filter(|(r, _)| r.addr == m.to.addr).map(|(r, _)| 2 * r.bytes).sum();
+            self.log.copied(CopySlot::LiveIn, m.to.bytes * if crossed { 2 } else { 1 } + around);
+        }
+        Ok(())
+    }
+
+    /// Whether something lives there. Memory for those bytes is there afterwards.
+    fn is_occupied(&mut self, range: Range) -> Result<bool> {
+        let backend = &mut *self.backend;
+        let inside = |base: u64, len: u64| base <= range.addr && range.end() <= base + len;
+        for zone in [&mut self.results, &mut self.eager] {
+            if inside(zone.base(), zone.reserved()) {
+                zone.prime(backend, range.end() - zone.base())?;
+                return Ok(!zone.live.is_free(Block { addr: range.addr, len: range.bytes }));
+            }
+        }
+        Ok(true)
+    }
+
+    fn copy_bytes(&mut self, from: Range, to: u64) -> Result<()> {
+        let target = Range { addr: to, bytes: from.bytes };
+        self.launch_now(Op::Copy, &[from.view()?], &[target.view()?])
+    }
+
+    /// Moves a result to a block that is nobody's.
+    fn move_result(&mut self, addr: u64, bytes: u64, avoid: &[Block]) -> Result<u64> {
+        let zone = &mut self.results;
+        let at = place_beside(&zone.live, avoid, (zone.base(), zone.page), bytes);
+        let block = Block { addr: at, len: rounded(bytes) };
+        zone.commit(&mut *self.backend, block, bytes)?;
+        if bytes > 0 {
+            self.copy_bytes(Range { addr, bytes }, at)?;
+        }
+        self.results.live.insert(block);
+        Ok(at)
+    }
+
+    /// What was saved is where it was. Whatever cannot be put back is void: its tensors cannot be used any more.
+    fn put_back(&mut self, saved: &Saved) -> Result<()> {
+        let mut outcome = Ok(());
+        for (range, memory) in saved {
+            let back = self.copy_bytes(Range { addr: memory.addr(), bytes: range.bytes }, range.addr);
+            if back.is_err() {
+                self.void(*range);
+            }
+            outcome = outcome.and(back);
+        }
+        outcome
+    }
+
+    /// The tensors that lie there hold something else now.
+    fn void(&mut self, range: Range) {
+        for slot in self.slots.iter_mut().filter(|s| s.refs > 0) {
+            let block = Block { addr: slot.base, len: rounded(slot.bytes) };
+            if !range.overlaps(Range { addr: block.addr, bytes: block.len }) {
+                continue;
+            }
+            match slot.home {
+                Home::Results => drop(self.results.live.remove(slot.base)),
+                Home::Eager => drop(self.eager.live.remove(slot.base)),
+                Home::Pool => drop(self.pool.free(slot.base)),
+                _ => continue,
+            }
+            slot.home = Home::Gone;
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Results of eager regions: of one size, of changing sizes, behind any number of temporaries.
+
+use std::cell::Cell;
+
+use graphable::{Result, Runtime, Step, ops};
+
+use crate::support::*;
+
+/// What a region does in one call.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    /// Elements of the result that no segment uses.
+    scores: usize,
+    /// Values made and dropped before the results.
+    temporaries: usize,
+    /// Whether one of them is alive until the results are there.
+    held: bool,
+}
+
+/// `-(6 x)`; the scores are all 1.
+fn call<'s>(graph: &Graph, step: &Step<'s>, x: f32, shape: Shape) -> Result<(T<'s>, Vec<f32>)> {
+    graph.call(step, &[In::Host((&[x, 1.0]).into())], (), |cx, a| {
+        let (h,) = seg!("a", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+        let (scores, e) = eager!("e", cx, |e| {
+            let mut held = None;
+            for _ in 0..shape.temporaries {
+                let t = ops::neg(&h)?;
+                held = shape.held.then_some(t);
+            }
+            let scores = ops::full(e.scope(), &[shape.scores], 1.0f32)?;
+            let result = ops::scale(&h, 3.0)?;
+            drop(held);
+            Ok::<_, graphable::Error>((scores, result))
+        });
+        let (y,) = seg!("b", cx, (&e,), |k| Ok((ops::neg(&ops::neg(k.0)?)?,)))?;
+        let ones = eager!("r", cx, |e| e.read(&scores));
+        let z = seg!("c", cx, (&y,), |k| ops::neg(k.0))?;
+        Ok((z, ones))
+    })
+}
+
+fn checked(rt: &mut Runtime, graph: &Graph, i: usize, shape: Shape) {
+    let step = rt.step().unwrap();
+    let (z, ones) = call(graph, &step, i as f32, shape).unwrap();
+    assert_eq!(step.read(&z).unwrap(), [-6.0 * i as f32, -6.0], "{i}: {shape:?}");
+    assert_eq!(ones, vec![1.0; shape.scores], "{i}: {shape:?}");
+}
+
+fn strict(rt: &mut Runtime) -> Graph {
+    Spec::inputs(vec![host("x", &[Dim::Const(2)])]).with(|o| o.or_error(true)).build(rt)
+}
+
+#[test]
+fn a_result_that_grows_changes_nothing_for_others() {
+    for repeated in [1, 2, 3] {
+        let mut rt = runtime();
+        let graph = strict(&mut rt);
+        for i in 0..200 {
+            let scores = 64 * (1 + i / repeated);
+            checked(&mut rt, &graph, i, Shape { scores, temporaries: 0, held: false });
+        }
+        let stats = rt.stats();
+        assert!(stats.recordings <= 5, "{repeated}: {}", stats.recordings);
+        assert_eq!((stats.fallbacks, stats.waits), (0, 0));
+        assert!(stats.copies <= 2, "{repeated}: {}", stats.copies);
+    }
+}
+
+#[test]
+fn sizes_that_come_and_go() {
+    let mut rt = runtime();
+    let graph = strict(&mut rt);
+    for i in 0..200 {
+        let scores = 1 + 100 * (i * i % 11);
+        checked(&mut rt, &graph, i, Shape { scores, temporaries: i % 2, held: false });
+    }
+    let stats = rt.stats();
+    assert!(stats.recordings <= 5 && stats.fallbacks == 0, "{stats:?}");
+}
+
+/// Captured with one size and closed: any other one does as well.
+#[test]
+fn closed_capture_with_a_result_of_another_size() {
+    let mut rt = runtime();
+    let graph = strict(&mut rt);
+    for i in 0..5 {
+        checked(&mut rt, &graph, i, Shape { scores: 100, temporaries: 0, held: false });
+    }
+    rt.close_capture();
+    for i in 0..50 {
+        let shape = Shape { scores: 64 * (1 + i % 7), temporaries: i % 3, held: i % 2 == 0 };
+        checked(&mut rt, &graph, i, shape);
+    }
+    let stats = rt.stats();
+    assert_eq!((stats.recordings, stats.fallbacks), (3, 0));
+}
+
+#[test]
+fn temporaries_of_any_number() {
+    for held in [false, true] {
+        let mut rt = runtime();
+        let graph = strict(&mut rt);
+        for i in 0..100 {
+            checked(&mut rt, &graph, i, Shape { scores: 2, temporaries: i * 7 % 5, held });
+        }
+        let stats = rt.stats();
+        assert!(stats.recordings <= 9 && stats.fallbacks == 0, "{held}: {stats:?}");
+        // Once guessing ended each call copies both results; it records nothing.
+        let before = stats;
+        for i in 0..20 {
+            checked(&mut rt, &graph, i, Shape { scores: 2, temporaries: i % 4, held });
+        }
+        let stats = rt.stats();
+        assert_eq!((stats.recordings, stats.warmups), (before.recordings, before.warmups));
+        assert!(stats.copies - before.copies <= 40);
+        // The pool holds no more for it.
+        assert!(rt.memory().pool.peak_bytes <= 8 * 256, "{:?}", rt.memory().pool);
+    }
+}
+
+/// A temporary that was taken for the result and lives on in the driver.
+#[test]
+fn a_temporary_that_outlives_its_region() {
+    let mut rt = runtime();
+    let graph = strict(&mut rt);
+    let n = Cell::new(0);
+    for i in 0..40 {
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &[In::Host((&[i as f32, 1.0]).into())], (), |cx, a| {
+            let (h,) = seg!("a", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+            let mut saved = Vec::new();
+            let e = eager!("e", cx, |_e| {
+                n.set((n.get() + i) % 3);
+                for _ in 0..n.get() {
+                    saved.push(ops::neg(&h)?);
+                }
+                ops::scale(&h, 3.0)
+            });
+            let (y,) = seg!("b", cx, (&e,), |k| Ok((ops::neg(k.0)?,)))?;
+            let sum = eager!("s", cx, |_e| {
+                let mut sum = y.clone();
+                for t in &saved {
+                    sum = ops::add(&sum, t)?;
+                }
+                Ok::<_, graphable::Error>(sum)
+            });
+            drop(saved);
+            seg!("c", cx, (&sum,), |k| ops::neg(k.0))
+        });
+        let expected = 2.0 * i as f32 * (3.0 + n.get() as f32);
+        assert_eq!(step.read(&y.unwrap()).unwrap()[0], expected, "{i}");
+    }
+    assert_eq!(rt.stats().fallbacks, 0);
+    assert!(rt.stats().recordings <= 12, "{:?}", rt.stats());
+}
+
+/// Results that are there in some calls only, or change places; a region that fails.
+#[test]
+fn results_that_come_and_go() {
+    let mut rt = runtime();
+    let graph = strict(&mut rt);
+    for i in 0..60usize {
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &[In::Host((&[i as f32, 1.0]).into())], (), |cx, a| {
+            let (h,) = seg!("a", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+            let (p, q) = eager!("e", cx, |_e| {
+                let (p, q) = (ops::neg(&h)?, ops::scale(&h, 3.0)?);
+                if i % 10 == 9 {
+                    return Err(graphable::Error::Argument { op: "test", why: "on purpose".into() });
+                }
+                Ok::<_, graphable::Error>(if i % 3 == 0 { (None, q) } else { (Some(p), q) })
+            });
+            let (y,) = seg!("b", cx, (&p, &q), |k| match k.0 {
+                Some(p) => Ok((ops::sub(k.1, p)?,)),
+                None => Ok((ops::neg(k.1)?,)),
+            })?;
+            drop((p, q));
+            seg!("c", cx, (&y,), |k| ops::neg(k.0))
+        });
+        match y {
+            Ok(y) => {
+                let expected = if i % 3 == 0 { 6.0 } else { -8.0 };
+                assert_eq!(step.read(&y).unwrap(), [expected * i as f32, expected], "{i}");
+            }
+            Err(error) => assert!(i % 10 == 9, "{error}"),
+        }
+    }
+    assert_eq!(rt.stats().fallbacks, 0);
+    assert!(rt.stats().recordings <= 12, "{:?}", rt.stats());
+}
+
+/// Held, and of a changing size: nothing is lost in any mode.
+#[test]
+fn results_of_regions_that_are_outputs() {
+    for mode in [graphable::Mode::None, graphable::Mode::Piecewise] {
+        let mut rt = runtime();
+        let graph = vector(&mut rt, mode);
+        for round in 0..4 {
+            let step = rt.step().unwrap();
+            let mut held = Vec::new();
+            for i in 0..20usize {
+                let n = 1 + (i * 37 + round) % 90;
+                let y = graph.call(&step, &[In::Host((&[i as f32, 1.0]).into())], (), |cx, a| {
+                    let (h,) = seg!("a", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+                    let (r, s) = eager!("e", cx, |e| {
+                        Ok::<_, graphable::Error>((ops::full(e.scope(), &[n], n as f32)?, ops::neg(&h)?))
+                    });
+                    let t = seg!("b", cx, (&s,), |k| ops::neg(k.0))?;
+                    Ok((r, s, t))
+                });
+                held.push((y.unwrap(), n, i as f32));
+            }
+            for ((r, s, t), n, i) in &held {
+                assert_eq!(step.read(r).unwrap(), vec![*n as f32; *n], "{mode} {round}");
+                assert_eq!(step.read(s).unwrap(), [-2.0 * i, -2.0], "{mode} {round}");
+                assert_eq!(step.read(t).unwrap(), [2.0 * i, 2.0], "{mode} {round}");
+            }
+        }
+        assert_eq!(rt.stats().fallbacks, 0);
+        assert!(rt.stats().recordings <= 12, "{mode}: {:?}", rt.stats());
+    }
+}
