@@ -20,7 +20,7 @@ impl SentenceTokenizer {
         let text = std::fs::read(path).map_err(|e| Error::io(path, "read", &e))?;
         let invalid = |e: tokenizers::Error| Error::File {
             path: path.to_owned(),
-            why: format!("this is no tokenizer: {e}"),
+            why: format!("this is not a tokenizer: {e}"),
             help: "pass the `tokenizer.json` that belongs to the model".into(),
         };
         let mut tokenizer = Tokenizer::from_bytes(text).map_err(invalid)?;

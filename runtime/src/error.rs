@@ -82,7 +82,8 @@ pub enum Error {
     /// An operation that would mix padding into real values.
     #[error(
         "{op}: axis {axis} is padded to a bucket of {symbol}, and this would mix padding into real values; \
-         use a masked form, keep {symbol} as a dimension of its own, or do it in an `#[eager]` region"
+         keep {symbol} as a dimension of its own, use an operation that knows the real rows (`ops::masked_mean`, \
+         `ops::attention` with lengths or positions), or do it in an `#[eager]` region"
     )]
     PaddedMix {
         /// The operation.

@@ -13,11 +13,9 @@ use std::{
 const MOST_LINES: usize = 40;
 
 /// What is no concern of the user: names of generated code, and paths of ours or of this machine.
-const INTERNAL: [&str; 14] = [
+const INTERNAL: [&str; 12] = [
     "__",
     "Driver::",
-    "InDriver",
-    "FromEager",
     "EagerTensors",
     "CaptureFailed",
     "TryError",

@@ -50,8 +50,6 @@ fn messages_are_readable() {
                 "Site",
                 "LiveIn",
                 "LiveOut",
-                "FromEager",
-                "InDriver",
                 "SegmentOutputs::",
                 "/root/",
                 "$RUST",

@@ -1,4 +1,4 @@
-//! The backends, under one small trait.
+//! The interface between the runtime and a device, and its implementations.
 //!
 //! The core above validates everything: addresses, shapes, phases, ownership. A backend carries
 //! out what it is told, in stream order, and reports what only it can know.
