@@ -4,7 +4,7 @@ pub use bytemuck;
 pub use graphable_macros::{Configured, configured};
 
 pub use crate::{
-    core::Live,
+    core::{Live, Tables},
     crossing::{
         EagerEntersSegment, EagerFieldEntersSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey,
         GraphParams, GraphResult, Held, LeavesSegment, NeedsPiecewise, PiecewiseArgument, SegmentOutputs,

@@ -4,10 +4,14 @@ use std::{
     fmt,
     marker::PhantomData,
     ops::Range,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use half::{bf16, f16};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
     DType, Eager, Element, Error, Result, Scalar, Scope, Tensor,
@@ -40,11 +44,20 @@ pub(crate) struct KeptMemory {
     owned: Arc<Owned>,
     /// Gone for a parameter's memory, which is not ours to use again, and once the runtime is gone.
     spares: Weak<SpareQueue>,
+    /// The bytes of all that is held, this among them; `None` for a parameter's.
+    sum: Option<Arc<AtomicU64>>,
 }
 
 impl KeptMemory {
-    pub(crate) fn new(owned: Arc<Owned>, spares: Weak<SpareQueue>) -> Arc<Self> {
-        Arc::new(Self { owned, spares })
+    /// Of a parameter, which is kept without a copy.
+    pub(crate) fn shared(owned: Arc<Owned>) -> Arc<Self> {
+        Arc::new(Self { owned, spares: Weak::new(), sum: None })
+    }
+
+    /// Of a kept value alone; it counts in `sum` as long as it is held.
+    pub(crate) fn held(owned: Arc<Owned>, spares: Weak<SpareQueue>, sum: &Arc<AtomicU64>) -> Arc<Self> {
+        sum.fetch_add(owned.memory.len(), Ordering::Relaxed);
+        Arc::new(Self { owned, spares, sum: Some(Arc::clone(sum)) })
     }
 
     pub(crate) fn owned(&self) -> &Arc<Owned> {
@@ -54,6 +67,9 @@ impl KeptMemory {
 
 impl Drop for KeptMemory {
     fn drop(&mut self) {
+        if let Some(sum) = &self.sum {
+            sum.fetch_sub(self.owned.memory.len(), Ordering::Relaxed);
+        }
         // On any thread, at any time: only the runtime may use it again, or free it.
         if let Some(spares) = self.spares.upgrade() {
             spares.push(Arc::clone(&self.owned));
@@ -128,7 +144,7 @@ impl<O> Kept<O> {
     {
         scope.check("Kept::view", self.runtime)?;
         let rt = scope.rt;
-        let mut adopted: Vec<RawTensor> = Vec::new();
+        let mut adopted: FxHashMap<u64, RawTensor> = FxHashMap::default();
         let mut entries = Vec::new();
         for piece in self.pieces.iter() {
             entries.push(match piece {
@@ -137,14 +153,14 @@ impl<O> Kept<O> {
                 Piece::Size(dim) => Entry::Size(*dim),
                 Piece::Tensor { memory, offset, dtype, layout } => {
                     // One storage is one slot, so that its views live and die together.
-                    let base = match adopted.iter().find(|raw| raw.owned == memory.owned.id) {
+                    let base = match adopted.get(&memory.owned.id) {
                         Some(&raw) => {
                             rt.retain(raw.slot, raw.epoch);
                             raw
                         }
                         None => {
                             let raw = rt.adopt(&memory.owned, *dtype, *layout);
-                            adopted.push(raw);
+                            adopted.insert(memory.owned.id, raw);
                             raw
                         }
                     };
@@ -167,16 +183,9 @@ impl<O> Kept<O> {
     }
 
     fn memory(&self) -> Vec<&SharedMemory> {
-        let mut seen: Vec<u64> = Vec::new();
-        self.tensors()
-            .filter_map(|(memory, ..)| {
-                let id = memory.owned.id;
-                (!seen.contains(&id)).then(|| {
-                    seen.push(id);
-                    &memory.owned.memory
-                })
-            })
-            .collect()
+        let mut seen: FxHashSet<u64> = FxHashSet::default();
+        let all = self.tensors().map(|(memory, ..)| &memory.owned);
+        all.filter(|owned| seen.insert(owned.id)).map(|owned| &owned.memory).collect()
     }
 
     pub(crate) fn tensors(&self) -> impl Iterator<Item = (&Arc<KeptMemory>, u64, DType, &Layout)> {

@@ -217,7 +217,7 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         // A hook that panics while another panic is under way would end the process.
         if self.hooks.any.get() && !std::thread::panicking() {
-            self.core.get_mut().tree.evict(|_| true);
+            self.core.get_mut().tree.evict_all();
             self.tell();
         }
     }

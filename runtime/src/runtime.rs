@@ -3,7 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     fmt,
-    sync::{Arc, Weak},
+    sync::Arc,
     time::Duration,
 };
 
@@ -327,8 +327,8 @@ impl Runtime {
             })?;
         }
         let owned = Owned::new(self.id, memory, function, Arc::clone(&self.retire));
-        core.owned_memory.retain(|weak: &Weak<Owned>| weak.strong_count() > 0);
-        core.owned_memory.push(Arc::downgrade(&owned));
+        // After the allocation: what had these addresses before told of it first.
+        core.own(&owned, &self.retire.take());
         Ok(owned)
     }
 }

@@ -95,7 +95,8 @@ fn result_blocks(node: &Node) -> SmallVec<[(usize, Block, u64); 2]> {
 /// The lowest place for `bytes` that is neither used nor in `avoid`.
 fn place_beside(live: &LiveSet, avoid: &[Block], (base, page): (u64, u64), bytes: u64) -> u64 {
     let mut used = live.clone();
-    for &block in avoid {
+    // What is to be avoided in another arena is not in the way here.
+    for &block in avoid.iter().filter(|block| block.addr >= base) {
         let (mut start, mut end) = (block.addr, block.end());
         for other in used.overlapping(block) {
             used.remove(other.addr);

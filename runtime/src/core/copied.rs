@@ -5,7 +5,10 @@
 
 use smallvec::SmallVec;
 
-use super::{Core, Run, run::Redirect};
+use super::{
+    Core, Run,
+    run::{Redirect, holds},
+};
 use crate::{
     Result,
     backend::{DeviceCopy, HostBlock, View},
@@ -31,7 +34,7 @@ impl Run {
     pub(super) fn redirected(&mut self, views: &[View]) -> SmallVec<[View; 4]> {
         let redirected = |view: &View| {
             let (start, end) = view.range();
-            let own = self.own.iter().any(|(&s, &e)| s <= start && end <= e);
+            let own = holds(&self.own, (start, end));
             let Some(r) = self.redirects.iter_mut().find(|r| !own && r.from <= start && end <= r.end) else {
                 return *view;
             };

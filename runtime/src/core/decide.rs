@@ -130,7 +130,7 @@ impl Core {
     /// The outputs of a recording that runs. `bases` says where its blocks went that were moved.
     pub(super) fn hand_over(&mut self, at: usize, key: &KeyWriter, bases: &[Option<u64>]) -> Result<Entries> {
         let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
-        let (site, group) = (node.site, node.group);
+        let (site, group, number) = (node.site, node.group, node.number());
         let mut slots: SmallVec<[u32; 4]> = SmallVec::new();
         for (index, b) in node.blocks.iter().enumerate() {
             let moved = bases.get(index).copied().flatten();
@@ -197,7 +197,7 @@ impl Core {
                 Entry::Tensor(crate::tensor::RawTensor { slot: base.slot, epoch: base.epoch, ..raw });
         }
         self.tree.follow(at);
-        self.log.replayed(site, at);
+        self.log.replayed(site, number);
         Ok(entries)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Core, regions::Regions};
 use crate::{Error, Result, log::Log, memory::CaptureMemory, param::Owned, pool::Pool, tree::Tree};
@@ -164,9 +164,12 @@ impl Core {
         if let Some(dry) = &mut self.dry {
             dry.retired.extend_from_slice(retired);
         }
-        self.shapes.retain(|function, _| !retired.contains(function));
-        let gone = self.tree.evict(|n| n.owned.iter().any(|id| retired.contains(id)));
-        self.tree.forget_spares(|caller| retired.contains(&caller));
+        for id in retired {
+            self.shapes.remove(id);
+        }
+        let gone = self.tree.retire(retired);
+        let ids: FxHashSet<u64> = retired.iter().copied().collect();
+        self.tree.forget_spares(|caller| ids.contains(&caller));
         if gone > 0 {
             self.log.evicted(gone);
         }

@@ -132,19 +132,19 @@ impl Core {
     /// Next time, the allocation behind this slot is placed in the results arena.
     fn plan_result(&mut self, slot: u32) {
         match self.slots[slot as usize].origin {
-            Origin::Segment { group, ordinal } => {
+            Origin::Segment { group, ordinal } if self.tree.knows_group(group) => {
                 let results = &mut self.tree.group_mut(group).results;
                 if ordinal != u32::MAX && !results.contains(&ordinal) {
                     results.push(ordinal);
                     // Recordings that place it in the pool would need the copy for ever.
-                    let stale = self.tree.evict(|n| n.group == group);
+                    let stale = self.tree.evict_group(group);
                     if stale > 0 {
                         self.log.evicted(stale);
                     }
                 }
             }
             Origin::Result { profile, at } => self.regions.leaves_the_call(profile, at),
-            Origin::Region { .. } | Origin::Padded { .. } | Origin::Other => {}
+            Origin::Segment { .. } | Origin::Region { .. } | Origin::Padded { .. } | Origin::Other => {}
         }
     }
 

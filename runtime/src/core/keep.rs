@@ -1,8 +1,16 @@
 //! Values that leave their step, and the memory that they get.
 
-use std::sync::{Arc, Weak};
+use std::{
+    collections::{BTreeMap, VecDeque, hash_map},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
-use super::{Core, Home, Slot};
+use rustc_hash::FxHashMap;
+
+use super::{Core, Home};
 use crate::{
     DType, Result,
     backend::{Op, View},
@@ -17,7 +25,7 @@ use crate::{
 };
 
 /// Steps after which memory of dropped kept values is freed, if no value of its size was kept.
-const SPARE_STEPS: u32 = 4;
+const SPARE_STEPS: u64 = 4;
 
 /// Where memory goes when nobody holds it any more.
 pub(crate) struct Queues<'a> {
@@ -28,7 +36,6 @@ pub(crate) struct Queues<'a> {
 
 /// One storage on its way out: what of it is shown, and where that goes.
 struct Storage {
-    key: (u64, u32),
     start: u64,
     end: u64,
     memory: Option<Arc<KeptMemory>>,
@@ -37,50 +44,90 @@ struct Storage {
 /// Memory of kept values: what is held, and what could be used again.
 #[derive(Default)]
 pub(crate) struct KeptSet {
-    held: Vec<Weak<KeptMemory>>,
-    /// With the number of steps that each has waited.
-    spares: Vec<(Arc<Owned>, u32)>,
+    /// By identity. What was dropped goes with the next step.
+    held: FxHashMap<u64, Weak<KeptMemory>>,
+    held_bytes: Arc<AtomicU64>,
+    /// By size; of one size the one that has waited longest first.
+    spares: BTreeMap<(u64, u64), Arc<Owned>>,
+    /// Steps in which they began to wait, with their keys in `spares`, from which they may be gone.
+    waiting: VecDeque<(u64, (u64, u64))>,
+    spare_bytes: u64,
+    step: u64,
+    /// How many have ever waited.
+    count: u64,
 }
 
 impl std::fmt::Debug for KeptSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KeptSet").field("held", &self.held.len()).field("spares", &self.spares.len()).finish()
+        f.debug_struct("KeptSet")
+            .field("held", &self.held.len())
+            .field("spares", &self.spares.len())
+            .finish_non_exhaustive()
     }
 }
 
 impl KeptSet {
     /// A step begins: takes in what was dropped, and frees what waited for long.
     pub(crate) fn begin_step(&mut self, dropped: Vec<Arc<Owned>>) {
-        for (_, steps) in &mut self.spares {
-            *steps += 1;
+        self.step += 1;
+        while let Some(&(since, key)) = self.waiting.front()
+            && since + SPARE_STEPS <= self.step
+        {
+            self.waiting.pop_front();
+            self.take_spare(key);
         }
-        self.spares.retain(|(_, steps)| *steps < SPARE_STEPS);
-        self.spares.extend(dropped.into_iter().map(|owned| (owned, 0)));
-        self.held.retain(|memory| memory.strong_count() > 0);
+        for owned in dropped {
+            self.held.remove(&owned.id);
+            let bytes = owned.memory.len();
+            self.count += 1;
+            self.waiting.push_back((self.step, (bytes, self.count)));
+            self.spares.insert((bytes, self.count), owned);
+            self.spare_bytes += bytes;
+        }
     }
 
     /// Frees what nobody holds.
     pub(crate) fn free_spares(&mut self) {
         self.spares.clear();
+        self.waiting.clear();
+        self.spare_bytes = 0;
     }
 
     /// Bytes that kept values hold.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.held.iter().filter_map(Weak::upgrade).map(|m| m.owned().memory.len()).sum()
+        self.held_bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes that wait for the next kept value.
     pub(crate) fn spare_bytes(&self) -> u64 {
-        self.spares.iter().map(|(owned, _)| owned.memory.len()).sum()
+        self.spare_bytes
+    }
+
+    /// How many are held or wait.
+    pub(super) fn len(&self) -> usize {
+        self.held.len() + self.waiting.len()
     }
 
     fn find(&self, id: u64) -> Option<Arc<KeptMemory>> {
-        self.held.iter().filter_map(Weak::upgrade).find(|memory| memory.owned().id == id)
+        self.held.get(&id)?.upgrade()
+    }
+
+    fn hold(&mut self, owned: Arc<Owned>, spares: &Arc<SpareQueue>) -> Arc<KeptMemory> {
+        let id = owned.id;
+        let memory = KeptMemory::held(owned, Arc::downgrade(spares), &self.held_bytes);
+        self.held.insert(id, Arc::downgrade(&memory));
+        memory
+    }
+
+    fn take_spare(&mut self, key: (u64, u64)) -> Option<Arc<Owned>> {
+        let owned = self.spares.remove(&key)?;
+        self.spare_bytes -= owned.memory.len();
+        Some(owned)
     }
 
     fn spare(&mut self, bytes: u64) -> Option<Arc<Owned>> {
-        let at = self.spares.iter().position(|(owned, _)| owned.memory.len() == bytes)?;
-        Some(self.spares.remove(at).0)
+        let (&key, _) = self.spares.range((bytes, 0)..=(bytes, u64::MAX)).next()?;
+        self.take_spare(key)
     }
 }
 
@@ -90,10 +137,12 @@ impl Core {
     /// The caller has checked that it may look.
     pub(crate) fn keep(&mut self, entries: &[Entry], queues: &Queues<'_>) -> Result<Vec<Piece>> {
         self.check_outputs("keep", entries)?;
+        // In the order of their first view, so that equal values get equal memory.
         let mut storages: Vec<Storage> = Vec::new();
+        let mut index: FxHashMap<(u64, u32), usize> = FxHashMap::default();
         for entry in entries {
             if let Entry::Tensor(raw) = entry {
-                self.add_storage(&mut storages, &self.unpadded(*raw));
+                self.add_storage(&mut storages, &mut index, &self.unpadded(*raw));
             }
         }
         for storage in &mut storages {
@@ -109,8 +158,7 @@ impl Core {
                 Entry::Size(dim) => Piece::Size(self.unpadded_size(*dim)),
                 Entry::Tensor(raw) => {
                     let raw = self.unpadded(*raw);
-                    let key = self.storage_key(&raw);
-                    let found = storages.iter().find(|s| s.key == key);
+                    let found = index.get(&self.storage_key(&raw)).map(|&at| &storages[at]);
                     let Some((storage, memory)) = found.and_then(|s| Some((s, s.memory.as_ref()?))) else {
                         return Err(crate::Error::NeverComputed { op: "keep" });
                     };
@@ -134,11 +182,16 @@ impl Core {
 
     /// Whether its memory is a parameter's, or was kept before.
     fn is_stable(&self, raw: &RawTensor) -> bool {
-        let Slot { home, made_by, .. } = &self.slots[raw.slot as usize];
+        let super::Slot { home, made_by, .. } = &self.slots[raw.slot as usize];
         *home == Home::Owned && *made_by != crate::function::STATIC_INPUT
     }
 
-    fn add_storage(&self, storages: &mut Vec<Storage>, raw: &RawTensor) {
+    fn add_storage(
+        &self,
+        storages: &mut Vec<Storage>,
+        index: &mut FxHashMap<(u64, u32), usize>,
+        raw: &RawTensor,
+    ) {
         let key = self.storage_key(raw);
         let (start, end) = raw.view().range();
         let slot = &self.slots[raw.slot as usize];
@@ -148,21 +201,22 @@ impl Core {
             // Alignment within the storage stays: kernels choose by it.
             None => slot.base + (start - slot.base) / ALIGN * ALIGN,
         };
-        match storages.iter_mut().find(|s| s.key == key) {
-            Some(storage) => {
+        match index.entry(key) {
+            hash_map::Entry::Occupied(known) => {
+                let storage = &mut storages[*known.get()];
                 storage.start = storage.start.min(start);
                 storage.end = storage.end.max(end);
             }
-            None => storages.push(Storage { key, start, end, memory: held }),
+            hash_map::Entry::Vacant(new) => {
+                new.insert(storages.len());
+                storages.push(Storage { start, end, memory: held });
+            }
         }
     }
 
     /// Memory that can be shared instead of copied.
     fn stable_memory(&self, id: u64) -> Option<Arc<KeptMemory>> {
-        self.kept.find(id).or_else(|| {
-            let owned = self.owned_memory.iter().filter_map(Weak::upgrade).find(|owned| owned.id == id)?;
-            Some(KeptMemory::new(owned, Weak::new()))
-        })
+        self.kept.find(id).or_else(|| Some(KeptMemory::shared(self.owned_memory.get(id)?)))
     }
 
     fn copy_out(&mut self, start: u64, end: u64, queues: &Queues<'_>) -> Result<Arc<KeptMemory>> {
@@ -176,14 +230,13 @@ impl Core {
         };
         let to = owned.memory.addr();
         // From here on, an error gives it back to the spares.
-        let memory = KeptMemory::new(owned, Arc::downgrade(queues.spares));
+        let memory = self.kept.hold(owned, queues.spares);
         if bytes > 0 {
             let layout = Layout::contiguous(&[bytes as usize])?;
             let view = |addr| View { addr, dtype: DType::U8, layout };
             self.launch_now(Op::Copy, &[view(start)], &[view(to)])?;
             self.log.copied(CopySlot::Kept, bytes);
         }
-        self.kept.held.push(Arc::downgrade(&memory));
         Ok(memory)
     }
 }

@@ -28,7 +28,55 @@ impl Live {
     }
 }
 
+/// How many entries each table of a runtime has: what must not grow with what came and went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    /// Recordings.
+    pub nodes: usize,
+    /// Places for recordings, vacant ones included.
+    pub places: usize,
+    /// Identities with their shapes.
+    pub groups: usize,
+    /// Edges.
+    pub edges: usize,
+    /// Owned memory and graph objects that recordings, edges or groups know.
+    pub holders: usize,
+    /// Graph objects whose calls begin with a recording.
+    pub starts: usize,
+    /// States of the pool.
+    pub states: usize,
+    /// Parameters, state and buffers.
+    pub owned: usize,
+    /// What was learnt of eager regions.
+    pub regions: usize,
+    /// Graph objects whose shapes are counted.
+    pub shapes: usize,
+    /// What was dropped and has something that the next step evicts.
+    pub retired: usize,
+    /// Kept values, those included that wait to be used again.
+    pub kept: usize,
+}
+
+impl Tables {
+    /// Of `rt`, now.
+    pub fn of(rt: &Runtime) -> Self {
+        rt.core.borrow().tables()
+    }
+}
+
 impl Core {
+    fn tables(&self) -> Tables {
+        Tables {
+            states: self.pool.states(),
+            owned: self.owned_memory.len(),
+            regions: self.regions.len(),
+            shapes: self.shapes.len(),
+            retired: self.retired.len(),
+            kept: self.kept.len(),
+            ..self.tree.tables()
+        }
+    }
+
     fn live(&self) -> Live {
         Live {
             tensors: self.slots.len() - self.free_slots.len(),

@@ -28,6 +28,7 @@ mod last_use;
 mod launch;
 mod live;
 mod miss;
+mod owned;
 mod regions;
 mod run;
 mod save;
@@ -47,14 +48,14 @@ pub(crate) use decide::Decision;
 pub(crate) use estimate::Measure;
 pub(crate) use frame::{FrameState, Symbol};
 pub(crate) use keep::Queues;
-pub use live::Live;
+pub use live::{Live, Tables};
 use run::Run;
 pub(crate) use run::RunKind;
 pub(crate) use tree_view::EntryBlock;
 use zone::Zone;
 
 /// Where a tensor's memory lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Home {
     /// The segment pool.
     Pool,
@@ -177,8 +178,9 @@ pub(crate) struct Core {
     deferred: Option<Error>,
     /// By graph object.
     shapes: rustc_hash::FxHashMap<u64, miss::Shapes>,
-    /// Parameters and state that exist, for `capture_all`.
-    pub(crate) owned_memory: Vec<std::sync::Weak<crate::param::Owned>>,
+    pub(crate) owned_memory: owned::OwnedTable,
+    /// Ids of what was dropped and has something to evict.
+    retired: Vec<u64>,
     pub(crate) kept: keep::KeptSet,
     /// While a plan of captures is tried out.
     dry: Option<estimate::Dry>,
@@ -223,7 +225,8 @@ impl Core {
             saver: None,
             deferred: None,
             shapes: Default::default(),
-            owned_memory: Vec::new(),
+            owned_memory: owned::OwnedTable::default(),
+            retired: Vec::new(),
             kept: keep::KeptSet::default(),
             dry: None,
             expected: None,
@@ -247,7 +250,9 @@ impl Core {
         self.region = None;
         self.tree.begin_step();
         self.forget_states();
-        self.evict_retired(retired);
+        self.note_retired(retired);
+        let retired = std::mem::take(&mut self.retired);
+        self.evict_retired(&retired);
         match self.deferred.take() {
             Some(error) => Err(error),
             None => Ok(()),
@@ -263,7 +268,7 @@ impl Core {
     pub(crate) fn stats(&self) -> crate::Stats {
         let mut stats = self.log.stats.clone();
         stats.nodes = self.tree.len();
-        stats.copied_slots = self.tree.nodes().map(|n| n.copied.len()).sum();
+        stats.copied_slots = self.tree.copied_live_ins();
         stats.pool_bytes = self.pool.high_water();
         stats.result_bytes = self.results.high;
         stats.eager_bytes = self.eager.high;

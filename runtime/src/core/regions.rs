@@ -101,6 +101,11 @@ enum Verdict {
 }
 
 impl Regions {
+    /// How many profiles there are.
+    pub(super) fn len(&self) -> usize {
+        self.recent.len() + self.older.len()
+    }
+
     fn profile(&mut self, key: u64, site: &'static Site) -> &mut Profile {
         if !self.recent.contains_key(&key) {
             if self.recent.len() == KEPT {

@@ -2,11 +2,11 @@
 
 use std::{
     cell::Cell,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Core, EntryBlock, Home, Phase, Slot, last_use::Uses, tape::Tape};
 use crate::{
@@ -17,7 +17,9 @@ use crate::{
     plan::Site,
     pool::StateId,
     tensor::RawTensor,
-    tree::{CopiedInput, Identity, LiveInPlace, Node, NodeBlock, Positions, Stored, TraceOp, Usage, masked},
+    tree::{
+        CopiedInput, Identity, Links, LiveInPlace, Node, NodeBlock, Positions, Stored, TraceOp, Usage, masked,
+    },
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +60,9 @@ pub(crate) struct Run {
     before: Phase,
     ordinal: u32,
     /// Live-in memory: ranges that a recording may bake.
-    known: Vec<(u64, u64)>,
+    known: Known,
     /// The run's own blocks that are alive: start, end.
-    pub(super) own: FxHashMap<u64, u64>,
+    pub(super) own: BTreeMap<u64, u64>,
     pub(super) redirects: Vec<Redirect>,
     /// Only of recordings.
     pub(super) tape: Tape,
@@ -76,7 +78,7 @@ pub(crate) struct Run {
     owned: Vec<(u64, SharedMemory)>,
     /// What was alive in the pool at its start; only of recordings.
     alive: Vec<EntryBlock>,
-    writes: Vec<u64>,
+    writes: BTreeSet<u64>,
     failure: Option<Failure>,
     /// State as it was before an audited body wrote it, with the copy's tensor.
     pub(crate) undo: Vec<(SharedMemory, RawTensor)>,
@@ -138,14 +140,11 @@ impl Run {
     }
 
     pub(crate) fn wrote(&mut self, addr: u64) {
-        if !self.writes.contains(&addr) {
-            self.writes.push(addr);
-        }
+        self.writes.insert(addr);
     }
 
-    pub(crate) fn knows(&self, (start, end): (u64, u64)) -> bool {
-        self.known.iter().any(|&(s, e)| s <= start && end <= e)
-            || self.own.iter().any(|(&s, &e)| s <= start && end <= e)
+    pub(crate) fn knows(&self, range: (u64, u64)) -> bool {
+        self.known.holds(range) || holds(&self.own, range)
     }
 }
 
@@ -161,6 +160,41 @@ fn places(key: &KeyWriter) -> Box<[LiveInPlace]> {
             bytes,
         })
         .collect()
+}
+
+/// Whether one of these blocks, which do not overlap, holds the range.
+pub(super) fn holds(blocks: &BTreeMap<u64, u64>, (start, end): (u64, u64)) -> bool {
+    blocks.range(..=start).next_back().is_some_and(|(_, &block_end)| end <= block_end)
+}
+
+/// Ranges of memory, any of which may overlap.
+#[derive(Debug)]
+struct Known(Vec<(u64, u64)>);
+
+impl Known {
+    fn new(mut ranges: Vec<(u64, u64)>) -> Self {
+        ranges.sort_unstable();
+        // Each with the farthest end of those that start no later.
+        let mut farthest = 0;
+        for (_, end) in &mut ranges {
+            farthest = farthest.max(*end);
+            *end = farthest;
+        }
+        Self(ranges)
+    }
+
+    /// Whether one of them holds the range.
+    fn holds(&self, (start, end): (u64, u64)) -> bool {
+        let after = self.0.partition_point(|&(s, _)| s <= start);
+        after > 0 && end <= self.0[after - 1].1
+    }
+}
+
+/// The blocks of a recording's outputs, and where each is by its address.
+#[derive(Default)]
+struct Blocks {
+    list: Vec<NodeBlock>,
+    index: FxHashMap<u64, usize>,
 }
 
 impl Core {
@@ -221,8 +255,8 @@ impl Core {
             entry,
             before: self.phase,
             ordinal: 0,
-            known,
-            own: FxHashMap::default(),
+            known: Known::new(known),
+            own: BTreeMap::new(),
             redirects,
             tape,
             begun,
@@ -232,7 +266,7 @@ impl Core {
             late_use: Cell::new(false),
             owned,
             alive,
-            writes: Vec::new(),
+            writes: BTreeSet::new(),
             failure: None,
             undo: Vec::new(),
         });
@@ -349,7 +383,7 @@ impl Core {
         if group.trace != trace {
             group.trace = trace;
             // The body does something else now: recordings of what it did before are wrong.
-            let stale = self.tree.evict(|n| n.group == at);
+            let stale = self.tree.evict_group(at);
             if stale > 0 {
                 self.log.evicted(stale);
             }
@@ -413,7 +447,7 @@ impl Core {
         let writes: Vec<(u64, SharedMemory)> = run
             .owned
             .iter()
-            .filter(|(_, m)| run.writes.iter().any(|&w| m.addr() <= w && w < m.addr() + m.len()))
+            .filter(|(_, m)| run.writes.range(m.addr()..m.addr() + m.len()).next().is_some())
             .cloned()
             .collect();
         if let Some(exec) = &ended.exec {
@@ -468,13 +502,14 @@ impl Core {
             usage: Usage { pool_peak: run.uses.peak(), pool_extent: self.pool.body_bytes(), result_extent },
             hits: 0,
             likely: None,
-            children: SmallVec::new(),
+            links: Links::default(),
             crowded: 0,
             handed: None,
             after_eager: false,
         });
         self.tree.runs_now(node);
         self.tree.follow(node);
+        let node = self.tree.number(node);
         self.log.recorded(run.site, node, run.begun.map_or(Duration::ZERO, |begun| begun.elapsed()));
         if let Some(with) = ended.with {
             self.log.shared(run.site, node, with);
@@ -493,7 +528,7 @@ impl Core {
         }
         outputs.check("an output of a segment")?;
         self.check_outputs("an output of a segment", &outputs.entries)?;
-        let shown: Vec<u64> = outputs
+        let shown: FxHashSet<u64> = outputs
             .entries
             .iter()
             .filter_map(|e| match e {
@@ -521,34 +556,39 @@ impl Core {
 
     /// The outputs, so that a replay can give them back.
     fn store(&self, run: &Run, key: &KeyWriter, outputs: &Encoder) -> Result<(Vec<NodeBlock>, Vec<Stored>)> {
-        let mut blocks: Vec<NodeBlock> = Vec::new();
+        let mut blocks = Blocks::default();
         let mut stored = Vec::with_capacity(outputs.entries.len());
+        let mut live_ins: FxHashMap<u32, usize> = FxHashMap::default();
+        for (index, tensor) in key.tensors.iter().enumerate() {
+            live_ins.entry(tensor.slot).or_insert(index);
+        }
         for entry in &outputs.entries {
             stored.push(match entry {
                 Entry::Word(w) => Stored::Word(*w),
                 Entry::Text(t) => Stored::Text(t.clone()),
                 Entry::Size(dim) => Stored::Size(*dim),
-                Entry::Tensor(raw) => self.store_tensor(run, key, raw, &mut blocks)?,
+                Entry::Tensor(raw) => self.store_tensor(run, &live_ins, raw, &mut blocks)?,
             });
         }
-        Ok((blocks, stored))
+        Ok((blocks.list, stored))
     }
 
     fn store_tensor(
         &self,
         run: &Run,
-        key: &KeyWriter,
+        live_ins: &FxHashMap<u32, usize>,
         raw: &RawTensor,
-        blocks: &mut Vec<NodeBlock>,
+        blocks: &mut Blocks,
     ) -> Result<Stored> {
         let slot = &self.slots[raw.slot as usize];
         if run.own.contains_key(&slot.base) && matches!(slot.home, Home::Pool | Home::Results) {
-            let at = blocks.iter().position(|b| b.addr == slot.base).unwrap_or_else(|| {
+            let Blocks { list, index } = blocks;
+            let at = *index.entry(slot.base).or_insert_with(|| {
                 let ordinal = match slot.origin {
                     super::Origin::Segment { ordinal, .. } => ordinal,
                     _ => u32::MAX,
                 };
-                blocks.push(NodeBlock {
+                list.push(NodeBlock {
                     addr: slot.base,
                     bytes: slot.bytes,
                     home: slot.home,
@@ -556,12 +596,12 @@ impl Core {
                     made_by: slot.made_by,
                     refs: 0,
                 });
-                blocks.len() - 1
+                list.len() - 1
             });
-            blocks[at].refs += 1;
+            list[at].refs += 1;
             return Ok(Stored::Own(at as u32, *raw));
         }
-        if let Some(index) = key.tensors.iter().position(|t| t.slot == raw.slot) {
+        if let Some(&index) = live_ins.get(&raw.slot) {
             return Ok(Stored::LiveIn(index as u32, *raw));
         }
         if let (Some(memory), true) = (&slot.owner, run.knows((slot.base, slot.base + slot.bytes))) {

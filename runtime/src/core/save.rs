@@ -66,13 +66,13 @@ impl Core {
     }
 
     fn state_memory(&self, outputs: &[View]) -> Vec<SharedMemory> {
-        let holds = |m: &SharedMemory, v: &View| m.addr() <= v.addr && v.addr < m.addr() + m.len();
-        self.owned_memory
-            .iter()
-            .filter_map(std::sync::Weak::upgrade)
-            .map(|o| o.memory.clone())
-            .filter(|m| outputs.iter().any(|v| holds(m, v)))
-            .collect()
+        let mut found: Vec<SharedMemory> = Vec::new();
+        for owned in outputs.iter().filter_map(|view| self.owned_memory.holding(view.addr)) {
+            if found.iter().all(|memory| memory.addr() != owned.memory.addr()) {
+                found.push(SharedMemory::clone(&owned.memory));
+            }
+        }
+        found
     }
 
     pub(crate) fn save_memory(&mut self, memory: &[(u64, SharedMemory)]) -> Result<()> {

@@ -80,7 +80,7 @@ impl Core {
             ordinal: self.occurrences.before(run.identity),
         };
         let mut ended = self.executable_for(run.site, &place, &recording, budget)?;
-        ended.sharing = Some(Sharing { place, recording, ran: 0, slow: 0, parting: None });
+        ended.sharing = Some(Sharing { place, recording, slow: 0, parting: None });
         Ok(ended)
     }
 
@@ -110,7 +110,7 @@ impl Core {
             Offer::Nothing(why) => Some(why),
             Offer::Of(at) => match self.try_to_share(site, at, recording, budget)? {
                 Ok(exec) => {
-                    let with = Some(self.tree.first_of(at));
+                    let with = Some(self.tree.number(self.tree.first_of(at)));
                     return Ok(Ended { exec: Some(exec), with, ..Ended::default() });
                 }
                 Err(why) => Some(why),
@@ -139,7 +139,7 @@ impl Core {
             Err(why) => return Ok(Err(why)),
         };
         // Something else may have taken the time. The way back has to be gone in any case.
-        let back = match self.update(site, at, &exec, &there)? {
+        let back = match self.update(site, self.tree.number(at), &exec, &there)? {
             Ok(back) => back,
             Err(why) => return Ok(Err(why)),
         };
@@ -149,7 +149,7 @@ impl Core {
             if !is_over(again, budget) {
                 return Ok(Ok(exec));
             }
-            if let Err(why) = self.update(site, at, &exec, &there)? {
+            if let Err(why) = self.update(site, self.tree.number(at), &exec, &there)? {
                 return Ok(Err(why));
             }
         }
@@ -218,12 +218,12 @@ impl Core {
                 Err(error) => return Err(error),
             }
         }
-        let cost = match self.update(site, at, &exec, &recording)? {
+        let cost = match self.update(site, self.tree.number(at), &exec, &recording)? {
             Ok(cost) => cost,
             Err(why) => return self.part(site, at, &recording, why),
         };
         let budget = self.sharing.unwrap_or(Duration::MAX);
-        let met = self.tree.met(&others);
+        let met = self.tree.met(at);
         let Some(sharing) = self.tree.sharing_mut(at) else { return Ok(()) };
         sharing.slow = if is_over(cost, budget) { sharing.slow.saturating_add(1) } else { 0 };
         // This replay goes on with what it has: the next one gets an executable of its own.
@@ -245,7 +245,7 @@ impl Core {
     ) -> Result<()> {
         let exec = self.backend.instantiate(recording)?;
         self.tree.part(at, exec);
-        self.log.unshared(site, at, why);
+        self.log.unshared(site, self.tree.number(at), why);
         Ok(())
     }
 }

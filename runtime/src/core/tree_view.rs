@@ -1,6 +1,8 @@
 //! The tree as others see it. Reads, and changes nothing.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Core, Home, Origin};
 use crate::{
@@ -20,6 +22,10 @@ pub(crate) struct EntryBlock {
     origin: Origin,
     made_by: &'static str,
 }
+
+/// How many nodes back outputs that are gone are listed: all of a long chain, for each of its nodes, would be a
+/// square of it.
+const DEAD_NODES: usize = 64;
 
 impl EntryBlock {
     /// Whether it is that output block of that node.
@@ -56,28 +62,29 @@ impl Core {
         // Ids rise with every graph object that is made.
         starts.sort_unstable_by_key(|start| start.caller.id);
         for start in starts {
-            let roots = start.first.iter().map(|&at| at as usize).collect();
+            let roots = start.first().map(|at| self.tree.number(at)).collect();
             view.functions.push(TreeFunction { name: start.caller.name.to_owned(), roots });
         }
         let mut states = States { numbers: FxHashMap::from_iter([(StateId::EMPTY, 0)]), core: self };
         let mut parents: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
-        for (id, node) in self.tree.numbered() {
-            for &child in &node.children {
-                parents.entry(child as usize).or_default().push(id);
+        for (_, node) in self.tree.numbered() {
+            for child in node.links.next() {
+                parents.entry(child).or_default().push(node.number());
             }
         }
-        for (id, node) in self.tree.numbered() {
+        let roots: FxHashSet<usize> = view.functions.iter().flat_map(|f| f.roots.iter().copied()).collect();
+        for (at, node) in self.tree.numbered() {
             let (entry, exit) = (states.number(&mut view, node.entry), states.number(&mut view, node.exit));
             let (alive, dead, alive_others) = self.liveness(node);
             view.nodes.push(TreeNode {
-                id,
+                id: node.number(),
                 function: node.caller.name.to_owned(),
                 sizes: node.sizes.iter().map(|&(name, size)| (name.to_owned(), size)).collect(),
                 segment: segment(node),
-                parent: node.parent,
-                parents: parents.remove(&id).unwrap_or_default(),
-                children: node.children.iter().map(|&at| at as usize).collect(),
-                root: view.functions.iter().any(|f| f.roots.contains(&id)),
+                parent: node.links.parent(),
+                parents: parents.remove(&at).unwrap_or_default(),
+                children: node.links.next().map(|next| self.tree.number(next)).collect(),
+                root: roots.contains(&node.number()),
                 after_eager: node.after_eager,
                 entry,
                 exit,
@@ -99,9 +106,9 @@ impl Core {
                 executable_bytes: node
                     .exec
                     .as_ref()
-                    .filter(|_| self.tree.first_of(id) == id)
+                    .filter(|_| self.tree.first_of(at) == at)
                     .map_or(0, |exec| exec.bytes()),
-                shares_with: self.tree.sharers(id).to_vec(),
+                shares_with: self.tree.sharers(at).iter().map(|&other| self.tree.number(other)).collect(),
             });
         }
         view
@@ -110,7 +117,7 @@ impl Core {
     /// A recording as the device has it; `None` when there is none of that number. One without a kernel
     /// has no nodes.
     pub(crate) fn topology(&self, node: usize) -> Option<crate::Result<Topology>> {
-        let node = self.tree.node(node)?;
+        let node = self.tree.by_number(node)?;
         Some(match (&node.sharing, &node.exec) {
             // Its executable may run another recording now.
             (Some(sharing), _) => sharing.recording.topology(),
@@ -122,31 +129,46 @@ impl Core {
     /// Which outputs of the nodes before it were alive, which were not, and what else was.
     fn liveness(&self, node: &Node) -> (Vec<OutputId>, Vec<OutputId>, Vec<String>) {
         let (mut alive, mut dead) = (Vec::new(), Vec::new());
-        let mut others: Vec<&EntryBlock> = node.alive.iter().collect();
+        let mut others: BTreeMap<u64, &EntryBlock> =
+            node.alive.iter().map(|block| (block.addr, block)).collect();
+        // What a segment made, and is not found yet: once it is all found, only the nearest nodes are of interest.
+        let mut sought = others.values().filter(|b| matches!(b.origin, Origin::Segment { .. })).count();
+        let mut steps = 0;
         let mut next = node.parent;
-        while let Some((at, before)) = next.and_then(|at| Some((at, self.tree.node(at)?))) {
+        while (sought > 0 || steps < DEAD_NODES)
+            && let Some(before) = next.and_then(|at| self.tree.node(at))
+        {
             // The nearest node owns a block; one that is farther and had the same place lost it.
             let lives: Vec<bool> = before
                 .blocks
                 .iter()
                 .map(|block| {
-                    let found = others.iter().position(|b| b.is(before, block));
-                    found.map(|index| others.remove(index)).is_some()
+                    let found = others.get(&block.addr).is_some_and(|b| b.is(before, block));
+                    if found {
+                        others.remove(&block.addr);
+                        sought -= 1;
+                    }
+                    found
                 })
                 .collect();
             for (output, stored) in before.outputs.iter().enumerate() {
                 let Stored::Own(block, _) = stored else { continue };
                 let block = *block as usize;
                 if before.blocks[block].home == Home::Pool {
-                    let list = if lives[block] { &mut alive } else { &mut dead };
-                    list.push(OutputId { node: at, output });
+                    let output = OutputId { node: before.number(), output };
+                    match lives[block] {
+                        true => alive.push(output),
+                        false if steps < DEAD_NODES => dead.push(output),
+                        false => {}
+                    }
                 }
             }
+            steps += 1;
             next = before.parent;
         }
         alive.sort_unstable();
         dead.sort_unstable();
-        let others = others.iter().map(|b| match b.origin {
+        let others = others.values().map(|b| match b.origin {
             Origin::Region { site, .. } => format!("`{}` in {site}", b.made_by),
             Origin::Result { profile, .. } => match self.regions.site(profile) {
                 Some(site) => format!("`{}` in {site}", b.made_by),

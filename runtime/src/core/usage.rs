@@ -1,6 +1,6 @@
 //! The memory of everything, counted.
 
-use std::sync::Weak;
+use std::collections::BTreeMap;
 
 use super::{Core, Home, zone::Zone};
 use crate::{
@@ -13,7 +13,8 @@ fn arena(zone: &Zone, live: &LiveSet, peak: u64) -> ArenaUsage {
     ArenaUsage { committed_bytes: zone.committed, live_bytes: live.bytes(), peak_bytes: peak }
 }
 
-fn node_usage(at: usize, node: &Node, first: usize) -> NodeUsage {
+fn node_usage(node: &Node, first: usize) -> NodeUsage {
+    let at = node.number();
     NodeUsage {
         node: at,
         segment: node.site.to_string(),
@@ -30,14 +31,10 @@ fn node_usage(at: usize, node: &Node, first: usize) -> NodeUsage {
 
 /// The entry of a function, made if it is new.
 fn function<'l>(
-    list: &'l mut Vec<(u64, FunctionUsage)>,
+    all: &'l mut BTreeMap<u64, FunctionUsage>,
     (id, name): (u64, &'static str),
 ) -> &'l mut FunctionUsage {
-    let at = list.iter().position(|(known, _)| *known == id).unwrap_or_else(|| {
-        list.push((id, FunctionUsage { function: name, ..FunctionUsage::default() }));
-        list.len() - 1
-    });
-    &mut list[at].1
+    all.entry(id).or_insert_with(|| FunctionUsage { function: name, ..FunctionUsage::default() })
 }
 
 impl Core {
@@ -59,8 +56,8 @@ impl Core {
             ..MemoryStats::default()
         };
         (stats.eager_graphs, stats.eager_graph_bytes) = self.backend.eager_graphs();
-        let mut functions: Vec<(u64, FunctionUsage)> = Vec::new();
-        for owned in self.owned_memory.iter().filter_map(Weak::upgrade) {
+        let mut functions: BTreeMap<u64, FunctionUsage> = BTreeMap::new();
+        for owned in self.owned_memory.iter() {
             let bytes = owned.memory.len();
             if owned.function.0 == 0 {
                 stats.owned_bytes += bytes;
@@ -70,7 +67,7 @@ impl Core {
             }
         }
         for (at, node) in self.tree.numbered() {
-            let usage = node_usage(at, node, self.tree.first_of(at));
+            let usage = node_usage(node, self.tree.number(self.tree.first_of(at)));
             let of = function(&mut functions, (node.caller.id, node.caller.name));
             of.nodes += 1;
             of.pool_bytes = of.pool_bytes.max(usage.pool_extent_bytes);
@@ -78,8 +75,7 @@ impl Core {
             of.executable_bytes += usage.executable_bytes;
             stats.nodes.push(usage);
         }
-        functions.sort_by_key(|(id, _)| *id);
-        stats.functions = functions.into_iter().map(|(_, usage)| usage).collect();
+        stats.functions = functions.into_values().collect();
         stats.pool_recorded_bytes = stats.functions.iter().map(|f| f.pool_bytes).max().unwrap_or(0);
         stats.pool_sum_bytes = stats.functions.iter().map(|f| f.pool_sum_bytes).sum();
         (stats.executables, stats.executable_bytes, stats.shared_bytes) = self.tree.executables();
@@ -88,7 +84,7 @@ impl Core {
 
     /// Bytes of the static inputs and host blocks of graph objects.
     pub(crate) fn static_bytes(&self) -> u64 {
-        let all = self.owned_memory.iter().filter_map(Weak::upgrade);
+        let all = self.owned_memory.iter();
         all.filter(|owned| owned.function.0 != 0).map(|owned| owned.memory.len()).sum()
     }
 

@@ -75,7 +75,7 @@ pub struct TreeNode {
     pub exit: usize,
     /// Outputs of the nodes before it, on the way that it was recorded, that are alive at its entry.
     pub alive: Vec<OutputId>,
-    /// Outputs of the nodes before it, on the way that it was recorded, that were in the pool and are gone.
+    /// Outputs of the 64 nodes before it, on the way that it was recorded, that were in the pool and are gone.
     pub dead: Vec<OutputId>,
     /// What else is alive at its entry: results of eager regions, mostly. Each is what made it.
     pub alive_others: Vec<String>,

@@ -124,7 +124,7 @@ impl Pool {
         self.states.get(state.index()).into_iter().flat_map(|state| state.set.iter())
     }
 
-    #[cfg(test)]
+    /// Number of states that are known.
     pub(crate) fn states(&self) -> usize {
         self.states.len()
     }

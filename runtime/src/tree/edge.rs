@@ -1,5 +1,11 @@
 //! Edges: what is counted of the recordings that hang in one place, and the live-ins that they copy.
 
+use std::{
+    collections::BTreeMap,
+    hash::{Hash, Hasher},
+};
+
+use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::{Identity, Node, Tree, entry_seed, hash_words};
@@ -13,21 +19,28 @@ pub(crate) type Positions = SmallVec<[u32; 2]>;
 
 /// What the re-record limit counts. Parameters belong to it, so that a model's layers do not share one
 /// limit, and a replaced parameter does not spend the old one's.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Edge {
-    pub(super) parent: Option<usize>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Edge {
+    parent: Option<usize>,
     group: usize,
     owned: Box<[u64]>,
 }
 
-impl Edge {
-    pub(super) fn new(parent: Option<usize>, group: usize, addrs: &[u64]) -> Self {
-        let owned = addrs.iter().step_by(2).copied().filter(|&id| id != 0).collect();
-        Self { parent, group, owned }
-    }
+/// The owned memory that a key names.
+fn owned(addrs: &[u64]) -> impl Iterator<Item = u64> {
+    addrs.iter().step_by(2).copied().filter(|&id| id != 0)
+}
 
-    fn of(node: &Node) -> Self {
-        Self::new(node.parent, node.group, &node.addrs)
+fn edge_hash(parent: Option<usize>, group: usize, addrs: &[u64]) -> u64 {
+    let mut h = FxHasher::default();
+    (parent, group).hash(&mut h);
+    owned(addrs).for_each(|id| h.write_u64(id));
+    h.finish()
+}
+
+impl Edge {
+    fn is(&self, parent: Option<usize>, group: usize, addrs: &[u64]) -> bool {
+        (self.parent, self.group) == (parent, group) && self.owned.iter().copied().eq(owned(addrs))
     }
 }
 
@@ -40,14 +53,29 @@ struct Moves {
 
 #[derive(Debug, Default)]
 pub(crate) struct EdgeState {
-    /// Its recordings, evicted ones included.
-    pub(super) nodes: Vec<u32>,
+    edge: Edge,
+    hash: u64,
+    /// How many recordings it has spent, evicted ones included.
+    spent: usize,
+    /// Those that exist, by their numbers.
+    nodes: BTreeMap<usize, u32>,
     /// By position.
     moves: SmallVec<[Moves; 4]>,
     /// The live-ins that recordings copy from now on.
     pub(crate) copied: Positions,
     /// Why nothing of it is a graph any more.
     skipped: Option<FallbackReason>,
+}
+
+impl EdgeState {
+    pub(super) fn hang(&mut self, number: usize, at: usize) {
+        self.spent += 1;
+        self.nodes.insert(number, at as u32);
+    }
+
+    pub(super) fn unhang(&mut self, number: usize) {
+        self.nodes.remove(&number);
+    }
 }
 
 /// A live-in that a recording reads from a buffer of its own.
@@ -64,23 +92,77 @@ pub(crate) struct CopiedInput {
 }
 
 impl Tree {
+    fn find_edge(&self, parent: Option<usize>, group: usize, addrs: &[u64]) -> Option<usize> {
+        let candidates = self.edge_index.get(&edge_hash(parent, group, addrs))?;
+        let is = |at: &usize| self.edges.get(*at).is_some_and(|state| state.edge.is(parent, group, addrs));
+        candidates.iter().map(|&at| at as usize).find(is)
+    }
+
+    /// The edge, made if it is new.
+    pub(super) fn edge_for(&mut self, parent: Option<usize>, group: usize, addrs: &[u64]) -> usize {
+        if let Some(known) = self.find_edge(parent, group, addrs) {
+            return known;
+        }
+        let hash = edge_hash(parent, group, addrs);
+        let edge = Edge { parent, group, owned: owned(addrs).collect() };
+        let at = self.edges.vacant_key();
+        let id = at as u32;
+        if let Some(parent) = parent.and_then(|parent| self.nodes[parent].as_mut()) {
+            parent.links.below.insert(id);
+        }
+        for &owned in &edge.owned {
+            self.holders.entry(owned).or_default().edges.insert(id);
+        }
+        self.groups[group].edges.insert(id);
+        self.edge_index.entry(hash).or_default().push(id);
+        self.edges.insert(EdgeState { edge, hash, ..EdgeState::default() })
+    }
+
+    /// What it hangs on, the memory that it names or its group is gone: nothing comes by it any more. Recordings
+    /// that hang on it stay.
+    pub(super) fn remove_edge(&mut self, at: usize) {
+        let Some(gone) = self.edges.try_remove(at) else { return };
+        let id = at as u32;
+        if let Some(list) = self.edge_index.get_mut(&gone.hash) {
+            list.retain(|&mut edge| edge != id);
+            if list.is_empty() {
+                self.edge_index.remove(&gone.hash);
+            }
+        }
+        if let Some(parent) = gone.edge.parent.and_then(|parent| self.nodes[parent].as_mut()) {
+            parent.links.below.remove(&id);
+        }
+        for &owned in &gone.edge.owned {
+            self.let_go(owned, |holders| holders.edges.remove(&id));
+        }
+        if self.knows_group(gone.edge.group) {
+            self.groups[gone.edge.group].edges.remove(&id);
+        }
+        for &node in gone.nodes.values() {
+            if let Some(node) = &mut self.nodes[node as usize] {
+                (node.links.edge, node.parent) = (None, None);
+            }
+        }
+    }
+
     fn edge(&self, group: usize, addrs: &[u64]) -> Option<&EdgeState> {
-        self.edges.get(&Edge::new(self.cursor, group, addrs))
+        self.edges.get(self.find_edge(self.cursor, group, addrs)?)
     }
 
     fn edge_mut(&mut self, group: usize, addrs: &[u64]) -> &mut EdgeState {
-        self.edges.entry(Edge::new(self.cursor, group, addrs)).or_default()
+        let at = self.edge_for(self.cursor, group, addrs);
+        &mut self.edges[at]
     }
 
     /// The recordings that were made on the same edge.
     pub(crate) fn siblings(&self, group: usize, addrs: &[u64]) -> Vec<&Node> {
         let Some(edge) = self.edge(group, addrs) else { return Vec::new() };
-        edge.nodes.iter().filter_map(|&at| self.nodes[at as usize].as_ref()).collect()
+        edge.nodes.values().filter_map(|&at| self.node(at as usize)).collect()
     }
 
     /// How many recordings this edge has spent, evicted ones included.
     pub(crate) fn spent(&self, group: usize, addrs: &[u64]) -> usize {
-        self.edge(group, addrs).map_or(0, |edge| edge.nodes.len())
+        self.edge(group, addrs).map_or(0, |edge| edge.spent)
     }
 
     /// The live-ins that the next recording of this edge copies, if it can.
@@ -145,8 +227,8 @@ impl Tree {
                 }
             }
         }
-        let edge = Edge::new(self.cursor, group, addrs);
-        self.evict(|n| Edge::of(n) == edge)
+        let nodes = self.edge(group, addrs).map(|edge| edge.nodes.values().map(|&at| at as usize).collect());
+        self.evict(nodes.unwrap_or_default())
     }
 
     /// Why nothing on this edge is a graph any more, if so.
@@ -190,17 +272,17 @@ impl Tree {
     }
 
     pub(crate) fn copied_slots(&self) -> Vec<CopiedSlot> {
-        let of = |(at, node): (usize, &Node)| -> Vec<CopiedSlot> {
+        let of = |(_, node): (usize, &Node)| -> Vec<CopiedSlot> {
             let one = |c: &CopiedInput| CopiedSlot {
                 segment: node.site.to_string(),
-                node: at,
+                node: node.number(),
                 live_in: c.position as usize,
                 bytes: c.bytes,
                 copies: c.copies,
             };
             node.copied.iter().map(one).collect()
         };
-        self.nodes.iter().enumerate().filter_map(|(at, n)| Some((at, n.as_ref()?))).flat_map(of).collect()
+        self.numbered().flat_map(of).collect()
     }
 }
 

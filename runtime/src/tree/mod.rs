@@ -2,12 +2,15 @@
 
 use std::{any::TypeId, hash::Hasher, sync::Arc};
 
+use std::collections::BTreeMap;
+
 use rustc_hash::{FxHashMap, FxHasher};
+use slab::Slab;
 use smallvec::SmallVec;
 
 use crate::{
     backend::{Executable, SharedMemory},
-    core::{EntryBlock, Home},
+    core::{EntryBlock, Home, Tables},
     lifecycle::LifecycleEvent,
     plan::Site,
     pool::StateId,
@@ -16,11 +19,18 @@ use crate::{
 };
 
 mod edge;
+mod evict;
+mod groups;
+mod links;
 mod notices;
 mod share;
 
+use edge::EdgeState;
 pub(crate) use edge::{COPIED, CopiedInput, Positions, masked};
-use edge::{Edge, EdgeState};
+use evict::Holders;
+use groups::Groups;
+use links::Before;
+pub(crate) use links::Links;
 use share::Shares;
 pub(crate) use share::{Offer, Place, Sharing};
 
@@ -45,32 +55,6 @@ pub(crate) struct Caller {
 pub(crate) struct TraceOp {
     pub(crate) name: &'static str,
     pub(crate) fingerprint: u64,
-}
-
-/// Everything that is shared by recordings of one identity and one set of shapes.
-#[derive(Debug)]
-pub(crate) struct Group {
-    identity: Identity,
-    shape: Box<[u64]>,
-    pub(crate) warmed: bool,
-    pub(crate) trace: Vec<TraceOp>,
-    /// Where the body stands, once it ran.
-    pub(crate) site: Option<&'static Site>,
-    /// What recordings free before its handle goes: the index of an operation, and the ordinal of an
-    /// allocation that it is the last to use. Sorted.
-    pub(crate) releases: Vec<(u32, u32)>,
-    /// Which allocations leave the call: they are placed in the results arena.
-    pub(crate) results: SmallVec<[u32; 4]>,
-    /// Whether it counts among the shapes of a function.
-    pub(crate) counted: bool,
-    /// How its live-ins overlapped when it was warmed up, if its body asked; `None` if it did not.
-    pub(crate) aliases: Option<Box<[u64]>>,
-    /// The last call in which a warm-up of it ran to its end, and in how many calls one did.
-    pub(crate) tried: (u64, u32),
-    /// It waited for another's warm-up since it was recorded last.
-    pub(crate) waited: bool,
-    /// The sets of live-ins that its recordings copy.
-    copied: SmallVec<[Positions; 1]>,
 }
 
 /// A block that a recording leaves to its outputs.
@@ -158,8 +142,8 @@ pub(crate) struct Node {
     /// How often it ran; the first time was right after its recording.
     pub(crate) hits: u64,
     pub(crate) likely: Option<usize>,
-    /// Every node that was seen to follow, in the order of the first time.
-    pub(crate) children: SmallVec<[u32; 2]>,
+    /// What it is tied to; the tree's.
+    pub(crate) links: Links,
     /// The step in which its results were last seen held when it ran again; 0 when they were not lately.
     pub(crate) crowded: u64,
     /// Where the first of them went then.
@@ -174,10 +158,22 @@ pub(crate) struct Start {
     pub(crate) caller: Caller,
     pub(super) likely: Option<usize>,
     /// Every node that was seen to come first, in the order of the first time.
-    pub(crate) first: SmallVec<[u32; 2]>,
+    pub(super) first: BTreeMap<u64, u32>,
+}
+
+impl Start {
+    /// The nodes that were seen to come first, in the order of the first time.
+    pub(crate) fn first(&self) -> impl Iterator<Item = usize> {
+        self.first.values().map(|&at| at as usize)
+    }
 }
 
 impl Node {
+    /// What users know it by. Never given twice.
+    pub(crate) fn number(&self) -> usize {
+        self.links.number
+    }
+
     fn is(&self, identity: Identity, entry: StateId, shape: &[u64], addrs: &[u64]) -> bool {
         self.identity == identity && self.entry == entry && *self.addrs == *addrs && *self.shape == *shape
     }
@@ -185,15 +181,26 @@ impl Node {
 
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
+    /// Places are used again: what refers to a node by its place is tied to it, and goes when it goes.
     nodes: Vec<Option<Node>>,
+    vacant: Vec<u32>,
     live: usize,
+    /// Where the node of a number is.
+    numbers: BTreeMap<usize, u32>,
+    next_number: usize,
+    /// Counts what is seen for the first time.
+    sequence: u64,
     index: FxHashMap<u64, SmallVec<[u32; 2]>>,
     /// As `index`, wherever live-ins in arenas lie.
     anywhere: FxHashMap<u64, SmallVec<[u32; 2]>>,
-    groups: Vec<Group>,
-    group_index: FxHashMap<u64, SmallVec<[u32; 1]>>,
-    edges: FxHashMap<Edge, EdgeState>,
+    groups: Groups,
+    edges: Slab<EdgeState>,
+    edge_index: FxHashMap<u64, SmallVec<[u32; 1]>>,
     any_skipped: bool,
+    /// What must go when owned memory or a graph object goes, by its id.
+    holders: FxHashMap<u64, Holders>,
+    /// Live-ins that recordings copy, of all of them.
+    copied: usize,
     /// Where each function's calls begin, by its id.
     roots: FxHashMap<u64, Start>,
     cursor: Option<usize>,
@@ -219,13 +226,13 @@ fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u6
 }
 
 impl Tree {
-    /// Forgets everything.
+    /// Forgets everything; numbers go on.
     pub(crate) fn clear(&mut self) {
         // Hooks hear of each.
-        self.evict(|_| true);
+        self.evict_all();
         let notices = self.notices.take();
-        let shares = self.shares.emptied();
-        *self = Self { notices, shares, ..Self::default() };
+        let (shares, next_number) = (self.shares.emptied(), self.next_number);
+        *self = Self { notices, shares, next_number, ..Self::default() };
     }
 
     /// Goes to a function's root.
@@ -254,7 +261,35 @@ impl Tree {
 
     /// The nodes with their indices, in the order of recording.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (usize, &Node)> {
-        self.nodes.iter().enumerate().filter_map(|(at, node)| Some((at, node.as_ref()?)))
+        self.numbers.values().filter_map(|&at| Some((at as usize, self.node(at as usize)?)))
+    }
+
+    /// The node of that number, if there is one still.
+    pub(crate) fn by_number(&self, number: usize) -> Option<&Node> {
+        self.node(*self.numbers.get(&number)? as usize)
+    }
+
+    /// The number of a node; of none, that of the next.
+    pub(crate) fn number(&self, at: usize) -> usize {
+        self.node(at).map_or(self.next_number, Node::number)
+    }
+
+    /// How many entries its tables have.
+    pub(crate) fn tables(&self) -> Tables {
+        Tables {
+            nodes: self.live,
+            places: self.nodes.len(),
+            groups: self.groups.len(),
+            edges: self.edges.len(),
+            holders: self.holders.len(),
+            starts: self.roots.len(),
+            ..Tables::default()
+        }
+    }
+
+    /// How many live-ins recordings copy.
+    pub(crate) fn copied_live_ins(&self) -> usize {
+        self.copied
     }
 
     /// Where calls begin, one entry for each graph object whose recordings ran.
@@ -330,7 +365,7 @@ impl Tree {
                     && node.likely != Some(at)
                 {
                     node.likely = Some(at);
-                    seen(&mut node.children, at);
+                    self.seen(Before::Node(from as u32), at);
                 }
             }
             None if self.strayed => {
@@ -338,17 +373,7 @@ impl Tree {
                     node.after_eager = true;
                 }
             }
-            None => match self.roots.get_mut(&self.caller.id) {
-                Some(start) if start.likely == Some(at) => {}
-                Some(start) => {
-                    start.likely = Some(at);
-                    seen(&mut start.first, at);
-                }
-                None => {
-                    let first = SmallVec::from_slice(&[at as u32]);
-                    self.roots.insert(self.caller.id, Start { caller: self.caller, likely: Some(at), first });
-                }
-            },
+            None => self.begun_with(at),
         }
         self.cursor = Some(at);
         self.strayed = false;
@@ -371,73 +396,23 @@ impl Tree {
         self.strayed = true;
     }
 
-    pub(crate) fn group(&mut self, identity: Identity, shape: &[u64]) -> usize {
-        if let Some(known) = self.known_group(identity, shape) {
-            return known;
-        }
-        let hash = hash_words(identity, 0, shape, &[]);
-        self.group_index.entry(hash).or_default().push(self.groups.len() as u32);
-        self.groups.push(Group {
-            identity,
-            shape: shape.into(),
-            warmed: false,
-            trace: Vec::new(),
-            site: None,
-            releases: Vec::new(),
-            results: SmallVec::new(),
-            counted: false,
-            aliases: None,
-            tried: (0, 0),
-            waited: false,
-            copied: SmallVec::new(),
-        });
-        self.groups.len() - 1
-    }
-
-    pub(crate) fn known_group(&self, identity: Identity, shape: &[u64]) -> Option<usize> {
-        let candidates = self.group_index.get(&hash_words(identity, 0, shape, &[]))?;
-        candidates.iter().map(|&g| g as usize).find(|&g| {
-            let group = &self.groups[g];
-            group.identity == identity && *group.shape == *shape
-        })
-    }
-
-    pub(crate) fn group_of(&self, group: usize) -> &Group {
-        &self.groups[group]
-    }
-
-    pub(crate) fn group_mut(&mut self, group: usize) -> &mut Group {
-        &mut self.groups[group]
-    }
-
-    /// Operations of the group's warm-up; `None` before it.
-    pub(crate) fn trace_len(&self, group: usize) -> Option<usize> {
-        let group = &self.groups[group];
-        group.warmed.then_some(group.trace.len())
-    }
-
-    /// Where the body of a group stands.
-    pub(crate) fn site(&self, group: usize) -> Option<&'static Site> {
-        self.groups.get(group)?.site
-    }
-
-    /// Whether the group counts among the shapes of a function.
-    pub(crate) fn is_counted(&self, group: usize) -> bool {
-        self.groups[group].counted
-    }
-
-    /// Whether that allocation of the group leaves the call.
-    pub(crate) fn is_result(&self, group: usize, ordinal: u32) -> bool {
-        self.groups.get(group).is_some_and(|g| g.results.contains(&ordinal))
-    }
-
-    pub(crate) fn insert(&mut self, node: Node) -> usize {
-        let at = self.nodes.len();
+    pub(crate) fn insert(&mut self, mut node: Node) -> usize {
+        let at = self.vacant.pop().map_or(self.nodes.len(), |at| at as usize);
+        node.links.number = self.next_number;
+        self.next_number += 1;
+        node.links.parent = node.parent.and_then(|parent| Some(self.node(parent)?.number()));
+        self.numbers.insert(node.links.number, at as u32);
         let hash = hash_words(node.identity, entry_seed(node.entry), &node.shape, &node.addrs);
         self.index.entry(hash).or_default().push(at as u32);
         self.anywhere.entry(anywhere(&node)).or_default().push(at as u32);
-        let edge = Edge::new(node.parent, node.group, &node.addrs);
-        self.edges.entry(edge).or_default().nodes.push(at as u32);
+        let edge = self.edge_for(node.parent, node.group, &node.addrs);
+        self.edges[edge].hang(node.links.number, at);
+        node.links.edge = Some(edge as u32);
+        self.groups.hang(node.group, at);
+        for &id in &node.owned {
+            self.holders.entry(id).or_default().nodes.insert(at as u32);
+        }
+        self.copied += node.copied.len();
         if !node.copied.is_empty() {
             let positions: Positions = node.copied.iter().map(|c| c.position).collect();
             let sets = &mut self.groups[node.group].copied;
@@ -445,58 +420,14 @@ impl Tree {
                 sets.push(positions);
             }
         }
-        if let Some(sharing) = &node.sharing {
-            self.shares.add(sharing.place, at);
+        self.shares.add(at, &mut node);
+        if at == self.nodes.len() {
+            self.nodes.push(None);
         }
-        self.nodes.push(Some(node));
+        self.nodes[at] = Some(node);
         self.live += 1;
         self.made(at);
         at
-    }
-
-    /// Removes the nodes that `gone` picks; returns how many.
-    pub(crate) fn evict(&mut self, gone: impl Fn(&Node) -> bool) -> usize {
-        let mut count = 0;
-        for at in 0..self.nodes.len() {
-            let Some(node) = &self.nodes[at] else { continue };
-            if !gone(node) {
-                continue;
-            }
-            let hash = hash_words(node.identity, entry_seed(node.entry), &node.shape, &node.addrs);
-            if let Some(list) = self.index.get_mut(&hash) {
-                list.retain(|&mut n| n as usize != at);
-                if list.is_empty() {
-                    self.index.remove(&hash);
-                }
-            }
-            let hash = anywhere(node);
-            if let Some(list) = self.anywhere.get_mut(&hash) {
-                list.retain(|&mut n| n as usize != at);
-                if list.is_empty() {
-                    self.anywhere.remove(&hash);
-                }
-            }
-            self.going(at);
-            if let Some(node) = self.nodes[at].take() {
-                self.shares.remove(at, node);
-            }
-            self.live -= 1;
-            count += 1;
-        }
-        if count > 0 {
-            let gone: Vec<bool> = self.nodes.iter().map(Option::is_none).collect();
-            self.nodes.iter_mut().flatten().for_each(|n| n.children.retain(|at| !gone[*at as usize]));
-            self.roots.retain(|_, start| {
-                start.first.retain(|at| !gone[*at as usize]);
-                start.likely = start.likely.filter(|&at| !gone[at]);
-                !start.first.is_empty()
-            });
-            let nodes = &self.nodes;
-            self.cursor = self.cursor.filter(|&at| nodes[at].is_some());
-            // Edges below an evicted node cannot be taken again.
-            self.edges.retain(|edge, _| edge.parent.is_none_or(|p| nodes[p].is_some()));
-        }
-        count
     }
 }
 
@@ -507,13 +438,6 @@ fn owned_only(addrs: &[u64]) -> SmallVec<[u64; 32]> {
 
 fn anywhere(node: &Node) -> u64 {
     hash_words(node.identity, entry_seed(node.entry), &node.shape, &owned_only(&node.addrs))
-}
-
-/// Adds a node to those that were seen to come next.
-fn seen(list: &mut SmallVec<[u32; 2]>, at: usize) {
-    if !list.contains(&(at as u32)) {
-        list.push(at as u32);
-    }
 }
 
 fn entry_seed(entry: StateId) -> u64 {

@@ -34,19 +34,20 @@ impl Tree {
         notices.push(LifecycleEvent {
             graph: GraphId(caller.id),
             function: caller.name,
-            ..event(at, node, what)
+            ..event(node, what)
         });
     }
 
     /// A node is in its place.
     pub(super) fn made(&mut self, at: usize) {
         let with = self.first_of(at);
+        let first = (with != at).then(|| self.number(with));
         let (Some(Some(node)), Some(notices)) = (self.nodes.get(at), &mut self.notices) else { return };
-        notices.push(event(at, node, Lifecycle::Recorded));
-        if with != at {
-            notices.push(event(at, node, Lifecycle::Shares { with }));
+        notices.push(event(node, Lifecycle::Recorded));
+        if let Some(with) = first {
+            notices.push(event(node, Lifecycle::Shares { with }));
         } else if let Some(exec) = &node.exec {
-            notices.push(event(at, node, instantiated(&**exec)));
+            notices.push(event(node, instantiated(&**exec)));
         }
     }
 
@@ -54,7 +55,7 @@ impl Tree {
     pub(super) fn parted(&mut self, at: usize) {
         let (Some(Some(node)), Some(notices)) = (self.nodes.get(at), &mut self.notices) else { return };
         if let Some(exec) = &node.exec {
-            notices.push(event(at, node, instantiated(&**exec)));
+            notices.push(event(node, instantiated(&**exec)));
         }
     }
 
@@ -66,8 +67,8 @@ impl Tree {
         with: Option<usize>,
         error: &Error,
     ) {
-        let node = self.nodes.len();
-        self.nodes.push(None);
+        let node = self.next_number;
+        self.next_number += 1;
         let (graph, function) = (GraphId(self.caller.id), self.caller.name);
         let Some(notices) = &mut self.notices else { return };
         let replayed = Lifecycle::Replayed { error: Some(error.to_string()) };
@@ -80,7 +81,7 @@ impl Tree {
     /// A node is about to go.
     pub(super) fn going(&mut self, at: usize) {
         let (Some(Some(node)), Some(notices)) = (self.nodes.get(at), &mut self.notices) else { return };
-        notices.push(event(at, node, Lifecycle::Destroyed));
+        notices.push(event(node, Lifecycle::Destroyed));
     }
 }
 
@@ -88,9 +89,9 @@ fn instantiated(exec: &dyn Executable) -> Lifecycle {
     Lifecycle::Instantiated { kernels: exec.nodes(), bytes: exec.bytes() }
 }
 
-fn event(at: usize, node: &Node, what: Lifecycle) -> LifecycleEvent {
+fn event(node: &Node, what: Lifecycle) -> LifecycleEvent {
     LifecycleEvent {
-        node: at,
+        node: node.number(),
         graph: GraphId(node.caller.id),
         function: node.caller.name,
         segment: node.site,

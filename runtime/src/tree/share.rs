@@ -1,6 +1,6 @@
 //! Recordings that share executables: who may, and who does.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -30,8 +30,6 @@ pub(crate) struct Place {
 pub(crate) struct Sharing {
     pub(crate) place: Place,
     pub(crate) recording: Arc<dyn Recording>,
-    /// The step in which it ran last.
-    pub(crate) ran: u64,
     /// Updates for it in a row that were over the budget.
     pub(crate) slow: u8,
     /// Why it shares no more from its next update on.
@@ -47,12 +45,31 @@ struct Spare {
     since: u64,
 }
 
+/// An executable that recordings run by, and those.
+#[derive(Debug, Default)]
+struct Users {
+    /// By their numbers.
+    nodes: BTreeMap<usize, u32>,
+    bytes: u64,
+    /// The step in which one of them ran last, its number, and the same for the last one before it that was another.
+    ran: [(u64, usize); 2],
+}
+
 /// The recordings of each place, the executables without one, and the number of the step.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    places: FxHashMap<Place, SmallVec<[u32; 4]>>,
+    /// The executables of each place, in the order of their making: by the number of their first recording.
+    places: FxHashMap<Place, BTreeMap<usize, usize>>,
+    /// By the address of the executable, which is there as long as one of its users.
+    users: FxHashMap<usize, Users>,
+    /// Number and bytes of the executables of all recordings, and what they would take besides unshared.
+    sums: (usize, u64, u64),
     spares: Vec<Spare>,
     step: u64,
+}
+
+fn address(exec: &Arc<dyn Executable>) -> usize {
+    Arc::as_ptr(exec).cast::<()>().addr()
 }
 
 impl Shares {
@@ -61,23 +78,66 @@ impl Shares {
         Self { step: self.step, ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, place: Place, at: usize) {
-        self.places.entry(place).or_default().push(at as u32);
+    /// A node is made, or has another executable.
+    pub(super) fn add(&mut self, at: usize, node: &mut Node) {
+        let Some(exec) = &node.exec else { return };
+        let Some(sharing) = &node.sharing else {
+            node.links.exec_bytes = exec.bytes();
+            self.sums = (self.sums.0 + 1, self.sums.1 + node.links.exec_bytes, self.sums.2);
+            return;
+        };
+        let (key, number) = (address(exec), node.links.number);
+        let users = self.users.entry(key).or_default();
+        if users.nodes.is_empty() {
+            users.bytes = exec.bytes();
+            self.sums = (self.sums.0 + 1, self.sums.1 + users.bytes, self.sums.2);
+            self.places.entry(sharing.place).or_default().insert(number, key);
+        } else {
+            self.sums.2 += users.bytes;
+        }
+        users.nodes.insert(number, at as u32);
     }
 
     /// A node is gone.
-    pub(super) fn remove(&mut self, at: usize, node: Node) {
+    pub(super) fn remove(&mut self, mut node: Node) {
+        self.leave(&mut node);
         let (Some(sharing), Some(exec)) = (node.sharing, node.exec) else { return };
-        if let Some(list) = self.places.get_mut(&sharing.place) {
-            list.retain(|n| *n as usize != at);
-            if list.is_empty() {
-                self.places.remove(&sharing.place);
-            }
-        }
         if let (1, Ok(signature)) = (Arc::strong_count(&exec), sharing.recording.signature()) {
             let signature = signature.clone();
             self.spares.push(Spare { place: sharing.place, signature, exec, since: self.step });
         }
+    }
+
+    /// A node does not run by its executable any more.
+    fn leave(&mut self, node: &mut Node) {
+        let Some(exec) = &node.exec else { return };
+        let Some(sharing) = &node.sharing else {
+            self.sums = (self.sums.0 - 1, self.sums.1 - node.links.exec_bytes, self.sums.2);
+            return;
+        };
+        let (key, number) = (address(exec), node.links.number);
+        let Some(users) = self.users.get_mut(&key) else { return };
+        let was_first = users.nodes.first_key_value().is_some_and(|(&first, _)| first == number);
+        users.nodes.remove(&number);
+        let next = users.nodes.first_key_value().map(|(&first, _)| first);
+        if next.is_some() {
+            self.sums.2 -= users.bytes;
+        } else {
+            self.sums = (self.sums.0 - 1, self.sums.1 - users.bytes, self.sums.2);
+            self.users.remove(&key);
+        }
+        if was_first && let Some(list) = self.places.get_mut(&sharing.place) {
+            list.remove(&number);
+            list.extend(next.map(|first| (first, key)));
+            if list.is_empty() {
+                self.places.remove(&sharing.place);
+            }
+        }
+    }
+
+    /// Whether an executable waits that belonged to something that is gone.
+    pub(super) fn has_spares(&self) -> bool {
+        !self.spares.is_empty()
     }
 }
 
@@ -101,7 +161,7 @@ impl Tree {
 
     /// The number that the next node gets.
     pub(crate) fn next(&self) -> usize {
-        self.nodes.len()
+        self.next_number
     }
 
     /// A recording that may share its executable, and that.
@@ -117,31 +177,31 @@ impl Tree {
     /// A recording runs in this step.
     pub(crate) fn runs_now(&mut self, at: usize) {
         let step = self.shares.step;
-        if let Some(sharing) = self.sharing_mut(at) {
-            sharing.ran = step;
+        let Some(Some(node)) = self.nodes.get(at) else { return };
+        let (Some(_), Some(exec)) = (&node.sharing, &node.exec) else { return };
+        let Some(users) = self.shares.users.get_mut(&address(exec)) else { return };
+        if users.ran[0].1 != node.number() {
+            users.ran[1] = users.ran[0];
         }
+        users.ran[0] = (step, node.number());
     }
 
     /// The recordings that run by the executable of this one, itself left out, in order.
     pub(crate) fn sharers(&self, at: usize) -> SmallVec<[usize; 4]> {
-        let Some((sharing, exec)) = self.sharing(at) else { return SmallVec::new() };
-        self.users(&sharing.place, exec).filter(|&other| other != at).collect()
+        let users = self.users(at).into_iter().flat_map(|users| users.nodes.values());
+        users.map(|&user| user as usize).filter(|&other| other != at).collect()
     }
 
-    fn users<'t>(
-        &'t self,
-        place: &Place,
-        exec: &'t Arc<dyn Executable>,
-    ) -> impl Iterator<Item = usize> + use<'t> {
-        let list = self.shares.places.get(place).map_or(&[][..], |list| &list[..]);
-        let same = |at: &usize| self.sharing(*at).is_some_and(|(_, other)| Arc::ptr_eq(exec, other));
-        list.iter().map(|&at| at as usize).filter(move |at| same(at))
+    fn users(&self, at: usize) -> Option<&Users> {
+        let (_, exec) = self.sharing(at)?;
+        self.shares.users.get(&address(exec))
     }
 
-    /// Whether one of the others ran in this step.
-    pub(crate) fn met(&self, others: &[usize]) -> bool {
-        let now = |at: &usize| self.sharing(*at).is_some_and(|(s, _)| s.ran == self.shares.step);
-        others.iter().any(now)
+    /// Whether another recording of the same executable ran in this step.
+    pub(crate) fn met(&self, at: usize) -> bool {
+        let Some(users) = self.users(at) else { return false };
+        let last = users.ran[usize::from(users.ran[0].1 == self.number(at))];
+        last.0 == self.shares.step
     }
 
     /// A spare executable for a recording; it is the caller's.
@@ -160,16 +220,20 @@ impl Tree {
     pub(crate) fn offer(&self, place: &Place, signature: &Signature) -> Offer {
         let Some(list) = self.shares.places.get(place) else { return Offer::None };
         let mut met = false;
-        for at in list.iter().map(|&at| at as usize) {
-            let Some((sharing, exec)) = self.sharing(at) else { continue };
-            if sharing.recording.signature() != Ok(signature) {
+        for users in list.values().filter_map(|key| self.shares.users.get(key)) {
+            let like = |&&at: &&u32| {
+                self.sharing(at as usize).is_some_and(|(s, _)| s.recording.signature() == Ok(signature))
+            };
+            // All that run by one executable have one signature.
+            if users.nodes.values().next().filter(like).is_none() {
                 continue;
             }
-            let users: SmallVec<[usize; 4]> = self.users(place, exec).collect();
-            if sharing.parting.is_none() && !self.met(&users) {
-                return Offer::Of(at);
+            let stays = |&&at: &&u32| self.sharing(at as usize).is_some_and(|(s, _)| s.parting.is_none());
+            let ran = users.ran[0].0 == self.shares.step;
+            match users.nodes.values().find(stays) {
+                Some(&at) if !ran => return Offer::Of(at as usize),
+                _ => met = true,
             }
-            met = true;
         }
         Offer::Nothing(if met { UnsharedReason::SameStep } else { UnsharedReason::OtherTopology })
     }
@@ -177,32 +241,26 @@ impl Tree {
     /// A recording has an executable of its own from now on.
     pub(crate) fn part(&mut self, at: usize, exec: Arc<dyn Executable>) {
         let Some(Some(node)) = self.nodes.get_mut(at) else { return };
+        self.shares.leave(node);
         node.exec = Some(exec);
         if let Some(sharing) = &mut node.sharing {
             (sharing.parting, sharing.slow) = (None, 0);
         }
+        self.shares.add(at, node);
         self.parted(at);
     }
 
     /// The first recording that runs by the executable of this one; each executable counts as its first's.
     pub(crate) fn first_of(&self, at: usize) -> usize {
-        let Some((sharing, exec)) = self.sharing(at) else { return at };
-        self.users(&sharing.place, exec).next().unwrap_or(at)
+        let first = self.users(at).and_then(|users| users.nodes.first_key_value());
+        first.map_or(at, |(_, &first)| first as usize)
     }
 
     /// Number of executables, spare ones included, their bytes, and the bytes that they would take besides if each
     /// recording had its own.
     pub(crate) fn executables(&self) -> (usize, u64, u64) {
-        let spares = &self.shares.spares;
-        let mut sum = (spares.len(), spares.iter().map(|s| s.exec.bytes()).sum(), 0);
-        for (at, node) in self.numbered() {
-            let Some(exec) = &node.exec else { continue };
-            if self.first_of(at) == at {
-                sum = (sum.0 + 1, sum.1 + exec.bytes(), sum.2);
-            } else {
-                sum.2 += exec.bytes();
-            }
-        }
-        sum
+        let Shares { spares, sums, .. } = &self.shares;
+        let waiting: u64 = spares.iter().map(|s| s.exec.bytes()).sum();
+        (sums.0 + spares.len(), sums.1 + waiting, sums.2)
     }
 }

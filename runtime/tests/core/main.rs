@@ -18,6 +18,7 @@ mod device;
 mod estimates;
 mod eviction;
 mod faults;
+mod growth;
 mod hooks;
 mod inspect;
 mod kept;

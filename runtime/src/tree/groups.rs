@@ -1,0 +1,232 @@
+//! Groups: what recordings of one identity and one set of shapes have in common, and how long that is known.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::{Index, IndexMut},
+};
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::{Identity, Positions, TraceOp, Tree, hash_words};
+use crate::plan::Site;
+
+/// Groups without a recording that are known, the ones that were met last: a shape that comes back after so many
+/// others is warmed up again.
+const IDLE: usize = 4096;
+
+/// Everything that is shared by recordings of one identity and one set of shapes.
+#[derive(Debug)]
+pub(crate) struct Group {
+    identity: Identity,
+    shape: Box<[u64]>,
+    pub(crate) warmed: bool,
+    pub(crate) trace: Vec<TraceOp>,
+    /// Where the body stands, once it ran.
+    pub(crate) site: Option<&'static Site>,
+    /// What recordings free before its handle goes: the index of an operation, and the ordinal of an
+    /// allocation that it is the last to use. Sorted.
+    pub(crate) releases: Vec<(u32, u32)>,
+    /// Which allocations leave the call: they are placed in the results arena.
+    pub(crate) results: SmallVec<[u32; 4]>,
+    /// Whether it counts among the shapes of a function.
+    pub(crate) counted: bool,
+    /// How its live-ins overlapped when it was warmed up, if its body asked; `None` if it did not.
+    pub(crate) aliases: Option<Box<[u64]>>,
+    /// The last call in which a warm-up of it ran to its end, and in how many calls one did.
+    pub(crate) tried: (u64, u32),
+    /// It waited for another's warm-up since it was recorded last.
+    pub(crate) waited: bool,
+    /// The sets of live-ins that its recordings copy.
+    pub(super) copied: SmallVec<[Positions; 1]>,
+    /// Its recordings, and the edges that lead to it.
+    nodes: BTreeSet<u32>,
+    pub(super) edges: BTreeSet<u32>,
+    /// While it has no recording: when it was met last.
+    idle: u64,
+}
+
+/// All groups, by numbers that are never given twice.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    all: FxHashMap<usize, Group>,
+    index: FxHashMap<u64, SmallVec<[usize; 1]>>,
+    next: usize,
+    /// Those without a recording, the one that was met longest ago first.
+    idle: BTreeMap<u64, usize>,
+    clock: u64,
+}
+
+impl Index<usize> for Groups {
+    type Output = Group;
+
+    fn index(&self, group: usize) -> &Group {
+        &self.all[&group]
+    }
+}
+
+impl IndexMut<usize> for Groups {
+    fn index_mut(&mut self, group: usize) -> &mut Group {
+        self.all
+            .get_mut(&group)
+            .unwrap_or_else(|| unreachable!("the group of a run or of a recording is known"))
+    }
+}
+
+impl Groups {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn get(&self, group: usize) -> Option<&Group> {
+        self.all.get(&group)
+    }
+
+    pub(super) fn find(&self, identity: Identity, shape: &[u64]) -> Option<usize> {
+        let candidates = self.index.get(&hash_words(identity, 0, shape, &[]))?;
+        candidates.iter().copied().find(|g| {
+            let group = &self.all[g];
+            group.identity == identity && *group.shape == *shape
+        })
+    }
+
+    /// A new group, without a recording.
+    fn add(&mut self, identity: Identity, shape: &[u64]) -> usize {
+        let group = self.next;
+        self.next += 1;
+        self.index.entry(hash_words(identity, 0, shape, &[])).or_default().push(group);
+        let new = Group {
+            identity,
+            shape: shape.into(),
+            warmed: false,
+            trace: Vec::new(),
+            site: None,
+            releases: Vec::new(),
+            results: SmallVec::new(),
+            counted: false,
+            aliases: None,
+            tried: (0, 0),
+            waited: false,
+            copied: SmallVec::new(),
+            nodes: BTreeSet::new(),
+            edges: BTreeSet::new(),
+            idle: 0,
+        };
+        self.all.insert(group, new);
+        self.rest(group);
+        group
+    }
+
+    /// It has no recording, and is met now.
+    fn rest(&mut self, group: usize) {
+        let Some(met) = self.all.get_mut(&group) else { return };
+        self.idle.remove(&met.idle);
+        self.clock += 1;
+        met.idle = self.clock;
+        self.idle.insert(self.clock, group);
+    }
+
+    /// A recording of it is made.
+    pub(super) fn hang(&mut self, group: usize, at: usize) {
+        let Some(met) = self.all.get_mut(&group) else { return };
+        met.nodes.insert(at as u32);
+        self.idle.remove(&met.idle);
+    }
+
+    /// A recording of it goes.
+    pub(super) fn unhang(&mut self, group: usize, at: usize) {
+        let Some(left) = self.all.get_mut(&group) else { return };
+        left.nodes.remove(&(at as u32));
+        if left.nodes.is_empty() {
+            self.rest(group);
+        }
+    }
+
+    /// The recordings of a group.
+    pub(super) fn nodes(&self, group: usize) -> Vec<usize> {
+        self.get(group).map(|g| g.nodes.iter().map(|&at| at as usize).collect()).unwrap_or_default()
+    }
+
+    fn remove(&mut self, group: usize) -> Option<Group> {
+        let gone = self.all.remove(&group)?;
+        self.idle.remove(&gone.idle);
+        let hash = hash_words(gone.identity, 0, &gone.shape, &[]);
+        if let Some(list) = self.index.get_mut(&hash) {
+            list.retain(|&mut known| known != group);
+            if list.is_empty() {
+                self.index.remove(&hash);
+            }
+        }
+        Some(gone)
+    }
+}
+
+impl Tree {
+    /// The group of these shapes, which is met now. Others that were not met for long may go.
+    pub(crate) fn group(&mut self, identity: Identity, shape: &[u64]) -> usize {
+        if let Some(known) = self.known_group(identity, shape) {
+            if self.groups[known].nodes.is_empty() {
+                self.groups.rest(known);
+            }
+            return known;
+        }
+        let group = self.groups.add(identity, shape);
+        if let Identity::Full(function) = identity {
+            self.holders.entry(function).or_default().groups.insert(group);
+        }
+        while self.groups.idle.len() > IDLE {
+            let Some((_, &oldest)) = self.groups.idle.first_key_value() else { break };
+            self.remove_group(oldest);
+        }
+        group
+    }
+
+    pub(crate) fn known_group(&self, identity: Identity, shape: &[u64]) -> Option<usize> {
+        self.groups.find(identity, shape)
+    }
+
+    /// Whether the group is known still: an allocation may be older than that.
+    pub(crate) fn knows_group(&self, group: usize) -> bool {
+        self.groups.get(group).is_some()
+    }
+
+    pub(crate) fn group_of(&self, group: usize) -> &Group {
+        &self.groups[group]
+    }
+
+    pub(crate) fn group_mut(&mut self, group: usize) -> &mut Group {
+        &mut self.groups[group]
+    }
+
+    /// Operations of the group's warm-up; `None` before it.
+    pub(crate) fn trace_len(&self, group: usize) -> Option<usize> {
+        let group = &self.groups[group];
+        group.warmed.then_some(group.trace.len())
+    }
+
+    /// Where the body of a group stands.
+    pub(crate) fn site(&self, group: usize) -> Option<&'static Site> {
+        self.groups.get(group)?.site
+    }
+
+    /// Whether the group counts among the shapes of a function.
+    pub(crate) fn is_counted(&self, group: usize) -> bool {
+        self.groups[group].counted
+    }
+
+    /// Whether that allocation of the group leaves the call.
+    pub(crate) fn is_result(&self, group: usize, ordinal: u32) -> bool {
+        self.groups.get(group).is_some_and(|g| g.results.contains(&ordinal))
+    }
+
+    /// A group without recordings goes, and what was counted for it.
+    pub(super) fn remove_group(&mut self, group: usize) {
+        let Some(gone) = self.groups.remove(group) else { return };
+        for edge in gone.edges {
+            self.remove_edge(edge as usize);
+        }
+        if let Identity::Full(function) = gone.identity {
+            self.let_go(function, |holders| holders.groups.remove(&group));
+        }
+    }
+}

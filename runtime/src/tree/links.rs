@@ -1,0 +1,107 @@
+//! What nodes are tied to: so that one that goes takes along what refers to it, and looks at nothing else.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+
+use super::{Start, Tree};
+
+/// What comes before a node: another one, or the start of a graph object's calls, by its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Before {
+    Node(u32),
+    Start(u64),
+}
+
+/// The ties of one node.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    pub(super) number: usize,
+    /// The number of its parent, which may be gone.
+    pub(super) parent: Option<usize>,
+    /// The edge that it hangs on, while that is known.
+    pub(super) edge: Option<u32>,
+    /// The edges that hang on it.
+    pub(super) below: BTreeSet<u32>,
+    /// The nodes that were seen to follow, in the order of the first time.
+    pub(super) next: BTreeMap<u64, u32>,
+    /// What was seen to come right before it, with the key of that in `next`, or in [`Start::first`].
+    pub(super) before: BTreeMap<Before, u64>,
+    /// Bytes of its executable.
+    pub(super) exec_bytes: u64,
+}
+
+impl Links {
+    /// The number of the node that it was recorded after.
+    pub(crate) fn parent(&self) -> Option<usize> {
+        self.parent
+    }
+
+    /// The nodes that were seen to follow, in the order of the first time.
+    pub(crate) fn next(&self) -> impl Iterator<Item = usize> {
+        self.next.values().map(|&at| at as usize)
+    }
+}
+
+impl Tree {
+    /// A node was seen to come after another one, or to come first.
+    pub(super) fn seen(&mut self, before: Before, at: usize) {
+        let Some(node) = &mut self.nodes[at] else { return };
+        let Entry::Vacant(entry) = node.links.before.entry(before) else { return };
+        self.sequence += 1;
+        entry.insert(self.sequence);
+        let list = match before {
+            Before::Node(from) => self.nodes[from as usize].as_mut().map(|from| &mut from.links.next),
+            Before::Start(id) => self.roots.get_mut(&id).map(|start| &mut start.first),
+        };
+        if let Some(list) = list {
+            list.insert(self.sequence, at as u32);
+        }
+    }
+
+    /// A call begins with a node.
+    pub(super) fn begun_with(&mut self, at: usize) {
+        let caller = self.caller;
+        let new = || Start { caller, likely: None, first: BTreeMap::new() };
+        let start = self.roots.entry(caller.id).or_insert_with(new);
+        if start.likely != Some(at) {
+            start.likely = Some(at);
+            self.seen(Before::Start(caller.id), at);
+        }
+    }
+
+    /// Unties a node that goes from what comes before and after it.
+    pub(super) fn untie(&mut self, at: usize, links: &Links) {
+        for &next in links.next.values() {
+            if let Some(node) = &mut self.nodes[next as usize] {
+                node.links.before.remove(&Before::Node(at as u32));
+            }
+        }
+        for (before, sequence) in &links.before {
+            match before {
+                Before::Node(from) => {
+                    if let Some(from) = &mut self.nodes[*from as usize] {
+                        from.links.next.remove(sequence);
+                        from.likely = from.likely.filter(|&likely| likely != at);
+                    }
+                }
+                Before::Start(id) => {
+                    let Some(start) = self.roots.get_mut(id) else { continue };
+                    start.first.remove(sequence);
+                    start.likely = start.likely.filter(|&likely| likely != at);
+                    if start.first.is_empty() {
+                        self.roots.remove(id);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A graph object is gone: no call begins there any more.
+    pub(super) fn forget_start(&mut self, id: u64) {
+        let Some(start) = self.roots.remove(&id) else { return };
+        for at in start.first() {
+            if let Some(node) = &mut self.nodes[at] {
+                node.links.before.remove(&Before::Start(id));
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Nothing grows with what came and went: parameters, graph objects, shapes, kept values.
+//!
+//! `GRAPHABLE_SOAK_STEPS=10000000` makes it long, and compares the memory of the process, too.
+
+use graphable::{__private::Tables, KeptTensor, Mode, Param, Result, Runtime, State, Stats, ops};
+
+use crate::support::*;
+
+/// Steps by default.
+const STEPS: u64 = 3_000;
+/// What each table may hold: what is alive at once, and what is remembered on purpose.
+const MOST: Tables = Tables {
+    nodes: 64,
+    places: 256,
+    // Shapes without a recording, the ones that were met last.
+    groups: 4096 + 256,
+    edges: 1024,
+    holders: 256,
+    starts: 8,
+    states: 4096,
+    owned: 64,
+    regions: 1 << 14,
+    shapes: 8,
+    retired: 64,
+    kept: 64,
+};
+
+fn check(now: Tables, at: u64) {
+    let all = [
+        (now.nodes, MOST.nodes, "nodes"),
+        (now.places, MOST.places, "places"),
+        (now.groups, MOST.groups, "groups"),
+        (now.edges, MOST.edges, "edges"),
+        (now.holders, MOST.holders, "holders"),
+        (now.starts, MOST.starts, "starts"),
+        (now.states, MOST.states, "states"),
+        (now.owned, MOST.owned, "owned"),
+        (now.regions, MOST.regions, "regions"),
+        (now.shapes, MOST.shapes, "shapes"),
+        (now.retired, MOST.retired, "retired"),
+        (now.kept, MOST.kept, "kept"),
+    ];
+    for (is, may, what) in all {
+        assert!(is <= may, "{is} {what} after {at} steps: {now:?}");
+    }
+}
+
+/// Resident bytes of the process, where the system tells.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+struct Program {
+    steady: Graph,
+    w: Param<f32>,
+    state: State<f32>,
+    sum: Option<KeptTensor<f32>>,
+    replaced: u64,
+}
+
+impl Program {
+    fn new(rt: &mut Runtime) -> Self {
+        Self {
+            steady: vector(rt, Mode::Piecewise),
+            w: Param::new(rt, &[2], &[1.0, 2.0]).unwrap(),
+            state: State::zeros(rt, &[2]).unwrap(),
+            sum: None,
+            replaced: 0,
+        }
+    }
+
+    /// A chain of three segments around a region; what `shape` is belongs to the key of the first and the last.
+    fn call<'s>(
+        &self,
+        graph: &Graph,
+        step: &graphable::Step<'s>,
+        w: &Param<f32>,
+        shape: u64,
+    ) -> Result<T<'s>> {
+        graph.call(step, &[x()], (w, &self.state, shape), |cx, a| {
+            let (h, g) = seg!("a", cx, (&a.t[0], w, &shape), |k| {
+                let h = ops::add(k.0, k.1)?;
+                Ok((ops::neg(&h)?, h))
+            })?;
+            // As long as the shape says, up to a point, so that its results have many sizes.
+            let e = eager!("e", cx, |_e| ops::add(&g, &ops::full(g.scope(), &[2], shape as f32 % 7.0)?));
+            drop(g);
+            let (s,) = seg!("b", cx, (&h, &e, &self.state), |k| {
+                ops::store(k.2, k.1)?;
+                Ok((ops::add(k.0, k.1)?,))
+            })?;
+            drop(h);
+            seg!("c", cx, (&s, &shape), |k| ops::scale(k.0, 1.0))
+        })
+    }
+
+    /// What must come of it: `-(x + w) + (x + w) + shape % 7`.
+    fn expect(&self, y: &[f32], shape: u64) {
+        let expected = shape as f32 % 7.0;
+        assert!(y.iter().all(|y| (y - expected).abs() < 1e-5), "{y:?}, not {expected}");
+    }
+
+    fn step(&mut self, rt: &mut Runtime, i: u64) {
+        if i.is_multiple_of(3) {
+            self.replaced += 1;
+            self.w = Param::new(rt, &[2], &[i as f32 % 5.0, 1.0]).unwrap();
+        }
+        // A graph object a request; some requests are whole calls.
+        let request = i.is_multiple_of(5).then(|| {
+            let mode = if i.is_multiple_of(2) { Mode::Full } else { Mode::Piecewise };
+            vector(rt, mode)
+        });
+        if i.is_multiple_of(17) {
+            self.state = State::zeros(rt, &[2]).unwrap();
+        }
+        let turns = if request.is_some() { 3 } else { 1 };
+        for _ in 0..turns {
+            let step = rt.step().unwrap();
+            let y = self.call(&self.steady, &step, &self.w, 1).unwrap();
+            self.expect(&step.read(&y).unwrap(), 1);
+            if let Some(graph) = &request {
+                let y = graph.call(&step, &[x()], (&self.w,), |cx, a| {
+                    let w = &self.w;
+                    let (h,) = seg!("own", cx, (&a.t[0], w), |k| Ok((ops::mul(k.0, k.1)?,)))?;
+                    seg!("last", cx, (&h,), |k| ops::neg(k.0))
+                });
+                assert_eq!(step.read(&y.unwrap()).unwrap(), [-(i as f32 - i as f32 % 3.0) % 5.0, -2.0]);
+            }
+        }
+        let step = rt.step().unwrap();
+        if i.is_multiple_of(7) {
+            // A shape that comes once.
+            let y = self.call(&self.steady, &step, &self.w, 1000 + i).unwrap();
+            self.expect(&step.read(&y).unwrap(), 1000 + i);
+        }
+        if i.is_multiple_of(4) {
+            // Kept from step to step, in sizes that change.
+            let n = 1 + (i / 4 % 300) as usize;
+            let wide = step.tensor(&[n], &vec![i as f32; n]).unwrap();
+            self.sum = Some(step.keep(&ops::scale(&wide, 2.0).unwrap()).unwrap());
+        }
+    }
+}
+
+fn soak(share: bool) {
+    let long = std::env::var("GRAPHABLE_SOAK_STEPS").ok().map(|n| n.parse::<u64>().expect("a number"));
+    let steps = long.unwrap_or(STEPS);
+    let mut rt = runtime();
+    rt.keep_events(false);
+    if share {
+        rt.share_executables(Some(std::time::Duration::MAX));
+    }
+    let mut program = Program::new(&mut rt);
+    let (mut early, begun) = (None, std::time::Instant::now());
+    let mut most = Tables::default();
+    for i in 1..=steps {
+        program.step(&mut rt, i);
+        if i.is_multiple_of(100) {
+            let now = Tables::of(&rt);
+            check(now, i);
+            most = Tables { groups: most.groups.max(now.groups), states: most.states.max(now.states), ..now };
+        }
+        if i == steps / 4 {
+            early = resident();
+        }
+        if long.is_some() && i.is_multiple_of(steps.div_ceil(10)) {
+            let Stats { recordings, evicted, warmups, .. } = rt.stats();
+            let bytes = resident().unwrap_or(0);
+            println!(
+                "{i} steps: {:?}, {recordings} recordings, {evicted} evicted, {warmups} warm-ups, {bytes} B resident",
+                begun.elapsed()
+            );
+        }
+    }
+    println!("{most:?}");
+    let Stats { recordings, evicted, .. } = rt.stats();
+    assert!(recordings > steps / 2 && evicted > steps / 3, "{recordings} recorded, {evicted} evicted");
+    // The process is not ours alone where other tests run beside this one.
+    if let (Some(_), Some(before), Some(after)) = (long, early, resident()) {
+        assert!(after < before + (64 << 20), "{before} bytes resident after a quarter, {after} at the end");
+    }
+    rt.keep_events(true);
+    still_usable(&mut rt);
+}
+
+#[test]
+fn soak_of_replaced_things() {
+    soak(false);
+}
+
+#[test]
+fn soak_of_replaced_things_that_share_executables() {
+    soak(true);
+}
+
+/// What is dropped without a step between is forgotten as it goes.
+#[test]
+fn dropped_parameters_leave_nothing_without_a_step() {
+    let mut rt = runtime();
+    let before = Tables::of(&rt);
+    for i in 0..5000 {
+        drop(Param::new(&rt, &[1], &[i as f32]).unwrap());
+    }
+    let after = Tables::of(&rt);
+    assert!(after.owned <= before.owned + 1 && after.retired == 0, "{after:?}");
+    rt.step().unwrap();
+    assert_eq!(Tables::of(&rt), before);
+}
+
+/// Numbers of recordings are never given twice, whatever goes; places are.
+#[test]
+fn numbers_go_on() {
+    let mut rt = runtime();
+    let graph = vector(&mut rt, Mode::Piecewise);
+    let mut seen = std::collections::HashSet::new();
+    for round in 0..20 {
+        let w = Param::new(&rt, &[2], &[round as f32, 1.0]).unwrap();
+        for _ in 0..3 {
+            let step = rt.step().unwrap();
+            graph
+                .call(&step, &[x()], &w, |cx, a| seg!("p", cx, (&a.t[0], &w), |k| ops::add(k.0, k.1)))
+                .unwrap();
+        }
+        let tree = rt.tree();
+        assert_eq!(tree.nodes.len(), 1);
+        assert!(seen.insert(tree.nodes[0].id), "{} was given twice", tree.nodes[0].id);
+        if round == 10 {
+            rt.reset().unwrap();
+        }
+    }
+    assert!(Tables::of(&rt).places <= 4);
+}
+
+/// Parents, followers and edges of what goes are untied: a tree of two ways loses one.
+#[test]
+fn what_is_left_has_no_ties_to_what_went() {
+    let mut rt = runtime();
+    let graph = vector(&mut rt, Mode::Piecewise);
+    let weights: Vec<_> = (0..4).map(|i| Param::new(&rt, &[2], &[i as f32, 1.0]).unwrap()).collect();
+    let run = |rt: &mut Runtime, w: &Param<f32>, v: &Param<f32>| {
+        for _ in 0..4 {
+            let step = rt.step().unwrap();
+            graph
+                .call(&step, &[x()], (w, v), |cx, a| {
+                    let (h,) = seg!("a", cx, (&a.t[0], w), |k| Ok((ops::add(k.0, k.1)?,)))?;
+                    let (h,) = seg!("b", cx, (&h, v), |k| Ok((ops::add(k.0, k.1)?,)))?;
+                    seg!("c", cx, (&h,), |k| ops::neg(k.0))
+                })
+                .unwrap();
+        }
+    };
+    for w in &weights {
+        for v in &weights {
+            run(&mut rt, w, v);
+        }
+    }
+    let before = rt.tree();
+    let kept: Vec<_> = weights.into_iter().skip(2).collect();
+    rt.step().unwrap();
+    let after = rt.tree();
+    assert!(after.nodes.len() < before.nodes.len());
+    let ids: Vec<usize> = after.nodes.iter().map(|n| n.id).collect();
+    for node in &after.nodes {
+        assert!(node.children.iter().chain(&node.parents).all(|id| ids.contains(id)), "{node:?}");
+        assert!(before.nodes.iter().any(|n| n.id == node.id));
+    }
+    assert!(after.functions.iter().all(|f| f.roots.iter().all(|id| ids.contains(id))));
+    let recordings = rt.stats().recordings;
+    run(&mut rt, &kept[0], &kept[1]);
+    run(&mut rt, &kept[1], &kept[0]);
+    assert_eq!(rt.stats().recordings, recordings, "what is left still serves");
+    drop((kept, graph));
+    rt.step().unwrap();
+    let Tables { edges, holders, starts, owned, .. } = Tables::of(&rt);
+    assert_eq!((holders, starts, owned), (0, 0, 0));
+    assert!(edges <= rt.stats().nodes, "{edges} edges");
+}
