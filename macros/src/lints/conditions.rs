@@ -53,7 +53,7 @@ impl Device<'_, '_> {
                 expr,
                 format!("a `for` over the elements of {}: they are on the device, and a recording has one path", the(&name)),
                 format!(
-                    "loop over sizes (`for i in 0..{name}.dim(0)`, with `ops::narrow`), or read it in a region: \
+                    "loop over sizes (`for i in 0..{name}.dim(0).get()?`, with `ops::narrow`), or read it in a region: \
                      `#[key] let values = #[eager(cx)] cx.read(&{name})?;`"
                 ),
             );
