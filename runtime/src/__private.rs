@@ -6,8 +6,9 @@ pub use graphable_macros::{Configured, configured};
 pub use crate::{
     core::{Live, Tables},
     crossing::{
-        EagerEntersSegment, EagerFieldEntersSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey,
-        GraphParams, GraphResult, Held, LeavesSegment, NeedsPiecewise, PiecewiseArgument, SegmentOutputs,
+        EagerEntersSegment, EagerFieldEntersSegment, Ends, EndsAsContainer, EndsAsGuard, EndsAsLiveIn,
+        EndsAsOther, EndsWithSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey, GraphParams,
+        GraphResult, Held, LeavesSegment, NeedsPiecewise, PiecewiseArgument, SegmentOutputs,
     },
     driver::Driver,
     eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},

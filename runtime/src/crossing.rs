@@ -8,6 +8,8 @@
 //!
 //! **Unstable**: any release may change this module, and semantic versioning does not cover it.
 
+use std::mem::needs_drop;
+
 use crate::{
     Error, Result,
     driver::Driver,
@@ -91,7 +93,7 @@ pub trait FieldEntersSegment {
 impl<T: LiveIn + ?Sized> FieldEntersSegment for T {
     #[inline]
     fn enter(&self) -> Held<'_, Self> {
-        Held { value: self, write: T::write_key, copy: None }
+        Held { value: self, write: |value, k| k.value(value), copy: None }
     }
 }
 
@@ -131,7 +133,7 @@ pub trait EagerFieldEntersSegment {
 impl<T: DeviceValue + ?Sized> EagerFieldEntersSegment for T {
     #[inline]
     fn enter(&self) -> Held<'_, Self> {
-        Held { value: self, write: T::write_key, copy: None }
+        Held { value: self, write: |value, k| k.value(value), copy: None }
     }
 }
 
@@ -146,6 +148,107 @@ pub trait LeavesSegment<'s>: LiveOut<'s> {}
 
 #[diagnostic::do_not_recommend]
 impl<'s, T: LiveOut<'s>> LeavesSegment<'s> for T {}
+
+/// A value that ends with its segment, although its block goes on: asked what that means. Which answer applies is
+/// found by method resolution, in the order of the traits below.
+#[derive(Debug)]
+pub struct Ends<'a, T: ?Sized>(pub &'a T);
+
+/// Nothing happens when it goes.
+#[derive(Debug)]
+pub struct Plain;
+
+/// A part of a key: it holds nothing but memory.
+pub trait EndsAsLiveIn {
+    /// What the value is.
+    fn what(&self) -> &Plain {
+        &Plain
+    }
+}
+impl<T: LiveIn + ?Sized> EndsAsLiveIn for &&&Ends<'_, T> {}
+
+/// A container of the standard library: what it holds says what happens.
+pub trait EndsAsContainer {
+    /// What the value is.
+    fn what(&self) -> &Plain;
+}
+impl<T: Container + ?Sized> EndsAsContainer for &&Ends<'_, T> {
+    fn what(&self) -> &Plain {
+        const { assert!(!needs_drop::<T::Items>(), "{}", GUARD) }
+        &Plain
+    }
+}
+
+/// Something happens when it goes: the answer is the value itself, which [`EndsWithSegment`] refuses.
+pub trait EndsAsGuard<'a, T: ?Sized> {
+    /// What the value is.
+    fn what(&self) -> &'a T;
+}
+#[allow(drop_bounds, reason = "a guard is a type that says itself what happens when it goes")]
+impl<'a, T: Drop + ?Sized> EndsAsGuard<'a, T> for &Ends<'a, T> {
+    fn what(&self) -> &'a T {
+        self.0
+    }
+}
+
+/// Anything else: rustc knows whether a part of it does something, once all types are known.
+pub trait EndsAsOther {
+    /// What the value is.
+    fn what(&self) -> &Plain;
+}
+impl<T: ?Sized> EndsAsOther for Ends<'_, T> {
+    fn what(&self) -> &Plain {
+        const { assert!(!needs_drop::<T>(), "{}", GUARD) }
+        &Plain
+    }
+}
+
+const GUARD: &str = "[G067] a value made in a segment would be held across a boundary, and a replay does not take it: end its \
+                     scope with a block before the boundary, or make it an `#[eager]` value";
+
+/// Types that go by dropping what they hold, and nothing else.
+pub trait Container {
+    /// What they hold.
+    type Items: ?Sized;
+}
+macro_rules! containers {
+    ($($ty:ty: [$($t:ident)*] $items:ty;)*) => {$(
+        impl<$($t),*> Container for $ty {
+            type Items = $items;
+        }
+    )*};
+}
+containers! {
+    Vec<T>: [T] T;
+    std::vec::IntoIter<T>: [T] T;
+    std::vec::Drain<'_, T>: [T] T;
+    std::rc::Rc<T>: [T] T;
+    std::sync::Arc<T>: [T] T;
+    std::collections::VecDeque<T>: [T] T;
+    std::collections::BTreeMap<A, B>: [A B] (A, B);
+    std::collections::BTreeSet<T>: [T] T;
+    std::collections::BinaryHeap<T>: [T] T;
+    std::collections::LinkedList<T>: [T] T;
+    std::collections::HashMap<A, B, C>: [A B C] (A, B, C);
+    std::collections::HashSet<A, C>: [A C] (A, C);
+}
+impl<T: ?Sized> Container for Box<T> {
+    type Items = T;
+}
+
+/// A value that may end with its segment, while its block goes on behind a boundary.
+#[diagnostic::on_unimplemented(
+    message = "[G067] `{Self}` would be held across a boundary, and a replay does not take it",
+    label = "released where its segment ends, before the boundary",
+    note = "end its scope with a block before the boundary, or make it an `#[eager]` value"
+)]
+pub trait EndsWithSegment {
+    /// Asks for the trait.
+    fn ends(&self) {}
+}
+
+#[diagnostic::do_not_recommend]
+impl EndsWithSegment for Plain {}
 
 /// The values that leave one segment, as generated code lists them.
 pub trait SegmentOutputs<'s>: Sized {

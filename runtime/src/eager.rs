@@ -10,7 +10,7 @@ use crate::{
     element::{from_bytes, to_bytes},
     function::pad_rows,
     layout::{Layout, Marks},
-    output::{Decoder, Encoder, LiveOut},
+    output::{Decoder, Encoder, Entry, LiveOut},
     plan::Site,
     tensor::RawTensor,
     timeline,
@@ -219,6 +219,7 @@ impl<T: Element> PendingRead<T> {
 /// An open eager region; closes when dropped, also by `?`, `break`, `return` and panics.
 pub struct Region<'s> {
     eager: Eager<'s>,
+    site: &'static Site,
     _span: EnteredSpan,
 }
 
@@ -226,7 +227,7 @@ impl<'s> Region<'s> {
     pub(crate) fn open(rt: &'s Runtime, site: &'static Site) -> Self {
         let span = timeline::span!("eager", boundary = %site).entered();
         rt.core.borrow_mut().begin_region(site);
-        Self { eager: Eager { rt }, _span: span }
+        Self { eager: Eager { rt }, site, _span: span }
     }
 
     /// Moves the tensors of the region's result into their recorded slots.
@@ -235,11 +236,20 @@ impl<'s> Region<'s> {
         let mut encoder = Encoder::of(self.eager.rt);
         value.encode(&mut encoder);
         encoder.check("the result of an eager region")?;
+        if encoder.entries.iter().any(|entry| !matches!(entry, Entry::Tensor(_))) {
+            self.gives_host_value();
+        }
         let settled = self.eager.rt.core.borrow_mut().settle_region(&encoder.entries)?;
         Ok(match settled {
             Some(entries) => O::decode(&mut Decoder::new(self.eager.rt, entries)),
             None => value,
         })
+    }
+
+    /// Notes that host code gets a value, or a length or a variant, which a graph of the whole call would not make
+    /// again.
+    fn gives_host_value(&self) {
+        self.eager.rt.core.borrow_mut().gives_host_value(self.site);
     }
 }
 
@@ -344,6 +354,9 @@ impl<'s, T> EagerOther<'s> for Finish<T> {
     type Value = T;
     fn finish(&self, region: Region<'s>) -> Result<T> {
         region.eager.rt.refused_sizes.take()?;
+        if size_of::<T>() > 0 {
+            region.gives_host_value();
+        }
         drop(region);
         Ok(self.take())
     }

@@ -27,6 +27,12 @@ pub enum FallbackReason {
         /// The boundary, as `file:line`.
         boundary: String,
     },
+    /// The whole call was asked for as one graph, but a boundary gives host code a value, which that graph would
+    /// hold for ever.
+    HostValue {
+        /// The boundary, as `file:line`.
+        boundary: String,
+    },
     /// The whole call was asked for as one graph, but a boundary supports uniform batches only, and this is none.
     BatchNotUniform {
         /// The boundary, as `file:line`.
@@ -165,6 +171,9 @@ impl FallbackReason {
         match self {
             Self::OverLargestBucket { .. } => "add a bucket of that size, or split the batch",
             Self::FullNotSupported { .. } => "say what the boundary supports, or use `Mode::Piecewise`",
+            Self::HostValue { .. } => {
+                "keep the value on the device, remove `support` from that boundary, or use `Mode::Piecewise`"
+            }
             Self::BatchNotUniform { .. } => {
                 "say that the boundary supports `Always`, if it does, or use `Mode::FullAndPiecewise`"
             }
@@ -208,6 +217,12 @@ impl fmt::Display for FallbackReason {
             }
             Self::FullNotSupported { boundary } => {
                 write!(f, "the boundary at {boundary} cannot be captured in full mode")
+            }
+            Self::HostValue { boundary } => {
+                write!(
+                    f,
+                    "the boundary at {boundary} gives host code a value, which a graph of the whole call would freeze"
+                )
             }
             Self::BatchNotUniform { boundary, support } => {
                 write!(

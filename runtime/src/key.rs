@@ -1,11 +1,19 @@
 //! What a recording is looked up by: the structure and the addresses of everything that enters a segment.
 //!
 //! A key belongs to one type of live-ins, so it need not say which type; within that type it is
-//! prefix-free: whatever varies in length (a vector, a rank, a variant) is announced before it is written.
+//! prefix-free: whatever varies in length (a vector, a rank, a variant) is announced before it is written. Behind a
+//! pointer whose type leaves open what it leads to (a trait object), the type is announced as well.
 
-use std::{marker::PhantomData, ops::Range, sync::Arc};
+use std::{
+    any::TypeId,
+    cell::RefCell,
+    marker::PhantomData,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use half::{bf16, f16};
+use rustc_hash::FxHashMap;
 
 use crate::{
     DType, Dim, Element, Param, Scalar, Scope, Shape, State, Tensor,
@@ -56,6 +64,21 @@ impl KeyWriter {
     #[inline]
     pub fn word(&mut self, word: u64) {
         self.shape.push(word);
+    }
+
+    /// A value that may be of any size: what a trait object is comes first.
+    #[inline]
+    pub fn value<T: LiveIn + ?Sized>(&mut self, value: &T) {
+        // Whether the pointer has a second word is known when this is compiled.
+        if size_of::<&T>() > size_of::<usize>() {
+            value.write_type(self);
+        }
+        value.write_key(self);
+    }
+
+    /// The type of a value, as a number.
+    fn type_of<T: ?Sized>(&mut self) {
+        self.word(number_of(typeid::of::<T>()));
     }
 
     /// A byte string, its length first.
@@ -174,6 +197,29 @@ pub trait LiveIn {
     /// Writes every part of the value that a recording depends on.
     #[doc(hidden)]
     fn write_key(&self, k: &mut KeyWriter);
+
+    /// Writes which type the value is of. Through a trait object this is the type behind it, without a word from
+    /// whoever wrote the trait.
+    #[doc(hidden)]
+    fn write_type(&self, k: &mut KeyWriter) {
+        k.type_of::<Self>();
+    }
+}
+
+/// A number for a type: equal for equal types, on every thread.
+fn number_of(id: TypeId) -> u64 {
+    /// As many as the program has types behind trait objects in keys.
+    static ALL: Mutex<Option<FxHashMap<TypeId, u64>>> = Mutex::new(None);
+    thread_local! {
+        static SEEN: RefCell<FxHashMap<TypeId, u64>> = RefCell::default();
+    }
+    let shared = || {
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = all.get_or_insert_default();
+        let next = all.len() as u64;
+        *all.entry(id).or_insert(next)
+    };
+    SEEN.try_with(|seen| *seen.borrow_mut().entry(id).or_insert_with(shared)).unwrap_or_else(|_| shared())
 }
 
 /// A value of which eager code can only have made the handle: what it holds is on the device.
@@ -298,6 +344,7 @@ impl LiveIn for str {
     fn write_key(&self, k: &mut KeyWriter) {
         k.bytes(self.as_bytes());
     }
+    fn write_type(&self, _: &mut KeyWriter) {}
 }
 
 impl LiveIn for String {
@@ -317,7 +364,7 @@ macro_rules! through {
         impl<$t: LiveIn + ?Sized> LiveIn for $pointer {
             #[inline]
             fn write_key(&self, k: &mut KeyWriter) {
-                (**self).write_key(k);
+                k.value(&**self);
             }
         }
         impl<$t: DeviceValue + ?Sized> DeviceValue for $pointer {}
@@ -343,6 +390,7 @@ impl<T: LiveIn> LiveIn for [T] {
             item.write_key(k);
         }
     }
+    fn write_type(&self, _: &mut KeyWriter) {}
 }
 
 impl<T: LiveIn> LiveIn for Vec<T> {

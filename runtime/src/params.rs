@@ -191,7 +191,7 @@ pub trait ParamField {
 impl<T: Params + ?Sized> ParamField for T {
     #[inline]
     fn field_key(&self, k: &mut KeyWriter) {
-        self.write_key(k);
+        k.value(self);
     }
     fn field_params(&self, v: &mut ParamVisitor) {
         self.visit_params(v);

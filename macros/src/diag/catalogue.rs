@@ -125,7 +125,7 @@ catalogue! {
     G064 NestedBoundary Rule "A boundary in a closure, an async block or another region" "";
     G065 DriverOperation Lint "A device operation where no segment and no region is" "`Error::OutsideSegment`, in every mode, on the first call";
     G066 Recursion Lint "A function with boundaries that calls itself" "a function that reaches itself through another one overflows the stack, or ends where host values end it";
-    G067 Guard Lint "A guard held across a boundary" TRACE;
+    G067 Guard Type "A guard held across a boundary" "";
     G068 PiecewisePlain Type "`#[piecewise]` on a call of a plain function" "";
     G069 MoveBlocked Lint "A region that cannot be moved, for what it needs or may change" "rustc (E0425, E0382, E0502 and the like) for a variable that was missed; for memory reached under two names, the word of who wrote `early` or `late`";
 

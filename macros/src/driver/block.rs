@@ -7,7 +7,7 @@ use quote::{quote, quote_spanned};
 use syn::{Expr, Local, Stmt};
 
 use super::{Binding, Tail, Transform, attrs, attrs::Edge, classify, ends, free, is_unit_like, span_of};
-use crate::{diag::Code, lints};
+use crate::lints;
 
 /// Driver statements, some of which may turn out to be unnecessary.
 enum Piece {
@@ -62,7 +62,6 @@ impl Transform<'_, '_> {
             match stmt {
                 Stmt::Item(item) => out.push(Piece::Tokens(quote!(#item))),
                 Stmt::Local(local) => {
-                    self.guard(local, rest);
                     self.local(local, &stmts[at..], &mut run, &mut out, after);
                 }
                 // The block's value is that it never ends, which a segment's call would hide.
@@ -159,7 +158,9 @@ impl Transform<'_, '_> {
         };
         let uses = free::of_expr(&init.expr);
         let boundary = classify::has_boundary(stmt);
-        if host && self.host_statement.is_none() {
+        // Full mode would give the value of the call that it recorded, for ever.
+        let changing = host || key && !boundary && classify::calls_functions(&init.expr);
+        if changing && self.host_statement.is_none() {
             self.host_statement = Some(self.site_of(0, stmt));
         }
         if matches!(&*init.expr, Expr::Closure(_)) && !host && !boundary {
@@ -357,19 +358,6 @@ impl Transform<'_, '_> {
             out.push(Piece::Tokens(tokens));
         }
     }
-
-    /// Refuses a guard that a later boundary would find still held.
-    fn guard(&mut self, local: &Local, rest: &[Stmt]) {
-        let Some(guard) = guard_name(local) else { return };
-        if attrs::of_init(local).is_none() && rest.iter().any(classify::has_boundary) {
-            self.errors.push_span(
-                Code::Guard,
-                guard.span(),
-                format!("the guard `{guard}` would be held across a boundary, and a replay does not take it"),
-                "end its scope with a block before the boundary, or make it an `#[eager]` value",
-            );
-        }
-    }
 }
 
 /// `_g` of `let _g = f();`, which is there to be held.
@@ -382,7 +370,7 @@ pub(super) fn guard_name(local: &Local) -> Option<&Ident> {
 }
 
 /// A value of the device, or a number or size of one: nothing that something waits for.
-fn is_value(expr: &Expr) -> bool {
+pub(super) fn is_value(expr: &Expr) -> bool {
     match expr {
         Expr::Try(e) => is_value(&e.expr),
         Expr::Paren(e) => is_value(&e.expr),

@@ -168,6 +168,30 @@ pub(crate) fn call_free(expr: &Expr) -> bool {
     !calls.0
 }
 
+/// Whether the expression calls functions or macros, and not only methods of what it names: those can give another
+/// value on each call.
+pub(crate) fn calls_functions(expr: &Expr) -> bool {
+    struct Calls(bool);
+    impl<'a> Visit<'a> for Calls {
+        fn visit_expr_call(&mut self, c: &'a ExprCall) {
+            self.0 |= constructor_name(c).is_none();
+            visit::visit_expr_call(self, c);
+        }
+        fn visit_expr_method_call(&mut self, m: &'a syn::ExprMethodCall) {
+            // A global, by convention: `COUNT.load(…)`.
+            let global = free::place_base(&m.receiver);
+            self.0 |= global.is_some_and(|name| !name.to_string().chars().any(char::is_lowercase));
+            visit::visit_expr_method_call(self, m);
+        }
+        fn visit_macro(&mut self, _: &'a syn::Macro) {
+            self.0 = true;
+        }
+    }
+    let mut calls = Calls(false);
+    calls.visit_expr(expr);
+    calls.0
+}
+
 /// Whether evaluating the expression assigns, outside closures.
 pub(crate) fn assigns(expr: &Expr) -> bool {
     struct Assigns(bool);

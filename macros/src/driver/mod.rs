@@ -15,7 +15,9 @@ mod boundary;
 mod captures;
 mod classify;
 mod control;
+mod ends;
 pub(crate) mod free;
+mod hygiene;
 pub(crate) mod misplaced;
 mod moves;
 mod names;
@@ -70,6 +72,8 @@ pub(crate) fn by_path(method: &Ident) -> Ident {
 
 /// Transforms a body.
 pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) -> Driver {
+    let renamed = hygiene::apart(block, &context.params);
+    let block = renamed.as_ref().unwrap_or(block);
     let misplaced = misplaced::check(block, &context.params, errors);
     let mut t = Transform {
         context,

@@ -159,6 +159,7 @@ impl Transform<'_, '_> {
         let mut out_patterns: Vec<TokenStream> = Vec::new();
         let mut out_names: Vec<String> = Vec::new();
         let mut captures: Vec<(usize, TokenStream)> = Vec::new();
+        let changed_names: Vec<String> = changed.iter().map(|(ident, _)| ident.to_string()).collect();
         for (ident, shadowed_at) in changed {
             self.driver_assigned.extend(self.lookup(&ident.to_string()).map(|b| b.id));
             let o = self.fresh("o");
@@ -194,8 +195,9 @@ impl Transform<'_, '_> {
             out_values.push(quote!(#alias));
             captures.push((*at, quote!(let #alias = ::core::clone::Clone::clone(&#ident);)));
         }
+        let ends = self.ends(run, rest, &outs, &changed_names);
         for (at, stmt) in run.iter().enumerate() {
-            for (_, tokens) in captures.iter().filter(|(c, _)| *c == at) {
+            for (_, tokens) in ends.iter().chain(&captures).filter(|(c, _)| *c == at) {
                 body.extend(tokens.clone());
             }
             if !used(at) {
@@ -215,6 +217,7 @@ impl Transform<'_, '_> {
             let allow = again.then(|| quote!(#[allow(unused_variables)]));
             body.extend(quote!(#allow #stmt));
         }
+        body.extend(ends.iter().filter(|(at, _)| *at == run.len()).map(|(_, question)| question.clone()));
         let mut tail_tokens = None;
         if let Some((expr, _)) = tail {
             let mut expr = expr.clone();

@@ -166,6 +166,7 @@ impl Core {
         }
         for id in retired {
             self.shapes.remove(id);
+            self.host_values.remove(id);
         }
         let gone = self.tree.retire(retired);
         let ids: FxHashSet<u64> = retired.iter().copied().collect();

@@ -9,6 +9,7 @@ use crate::{
     event::CopySlot,
     layout::{Layout, Marks},
     output::Entry,
+    plan::Site,
     pool::Block,
     size::{DimKind, RawDim},
     tensor::RawTensor,
@@ -206,5 +207,20 @@ impl Core {
             raw.marks = Marks::NONE;
         }
         raw
+    }
+
+    /// A region gives host code a value: if the whole call is being captured, its graph would hold the value of
+    /// this call for ever, so later calls go piece by piece.
+    pub(crate) fn gives_host_value(&mut self, site: &'static Site) {
+        if self.run.is_some()
+            && let Some(frame) = &self.frame
+        {
+            self.host_values.entry(frame.function).or_insert(site);
+        }
+    }
+
+    /// Where a region of the graph object gives host code a value.
+    pub(crate) fn host_value(&self, function: u64) -> Option<&'static Site> {
+        self.host_values.get(&function).copied()
     }
 }

@@ -178,6 +178,8 @@ pub(crate) struct Core {
     deferred: Option<Error>,
     /// By graph object.
     shapes: rustc_hash::FxHashMap<u64, miss::Shapes>,
+    /// By graph object: where a region gives host code a value, so that the whole call is no graph.
+    host_values: rustc_hash::FxHashMap<u64, &'static Site>,
     pub(crate) owned_memory: owned::OwnedTable,
     /// Ids of what was dropped and has something to evict.
     retired: Vec<u64>,
@@ -225,6 +227,7 @@ impl Core {
             saver: None,
             deferred: None,
             shapes: Default::default(),
+            host_values: Default::default(),
             owned_memory: owned::OwnedTable::default(),
             retired: Vec::new(),
             kept: keep::KeptSet::default(),

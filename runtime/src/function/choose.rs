@@ -2,8 +2,9 @@
 
 use super::Function;
 use crate::{
-    BatchDescriptor, BatchKey, Error, Mode, ModeSet, Resolution, Result, Runtime, dispatch::Said,
-    event::FallbackReason,
+    BatchDescriptor, BatchKey, Error, Mode, ModeSet, Resolution, Result, Runtime,
+    dispatch::Said,
+    event::{FallbackReason, place},
 };
 
 /// The sizes of a call's symbols, and the input that each comes from.
@@ -69,6 +70,7 @@ impl Function {
         let r = self.dispatcher.resolve(asked)?;
         if self.dispatcher.looks_at_batches(&r) {
             self.dispatch(rt, &r, sizes, &mut chosen)?;
+            self.keep_host_values(rt, &mut chosen)?;
             return Ok(chosen);
         }
         chosen.mode = r.mode;
@@ -79,7 +81,28 @@ impl Function {
         if said.is_some_and(|said| !said.allowed.contains(r.mode)) {
             chosen.fall_back(self, rt, FallbackReason::NotAllowed { mode: r.mode })?;
         }
+        self.keep_host_values(rt, &mut chosen)?;
         Ok(chosen)
+    }
+
+    /// A call with a region that was seen to give host code a value goes piece by piece: a graph of the whole would
+    /// give the value of the call that it was made in.
+    fn keep_host_values(&self, rt: &Runtime, chosen: &mut Chosen) -> Result<()> {
+        if chosen.mode != Mode::Full {
+            return Ok(());
+        }
+        let site = rt.core.borrow().host_value(self.id);
+        let Some(site) = site else { return Ok(()) };
+        let why = FallbackReason::HostValue { boundary: place(site) };
+        chosen.mode = Mode::Piecewise;
+        chosen.why = Some(why.clone());
+        self.fell_back(rt, why)?;
+        match &chosen.said {
+            Some(said) if !said.allowed.contains(Mode::Piecewise) => {
+                chosen.fall_back(self, rt, FallbackReason::NotAllowed { mode: Mode::Piecewise })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// As [`choose`](Self::choose), where the batch makes a difference.

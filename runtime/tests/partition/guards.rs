@@ -1,0 +1,72 @@
+//! Values that nothing behind their segment uses, and that are no guards: they end with it.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap, VecDeque},
+    rc::Rc,
+};
+
+use graphable::{graphable, prelude::*};
+
+use crate::support::{Model, attention, check, model};
+
+/// Neither `Copy` nor of a derive of ours.
+struct Span {
+    start: usize,
+}
+
+fn spans(n: usize) -> Vec<Span> {
+    (0..n).map(|start| Span { start }).collect()
+}
+
+struct Counter<'a>(&'a RefCell<f32>);
+
+impl Drop for Counter<'_> {
+    fn drop(&mut self) {
+        *self.0.borrow_mut() += 1.0;
+    }
+}
+
+#[graphable]
+fn harmless(x: &Tensor<f32>, model: &Model, #[key] n: usize) -> Result<Tensor<f32>> {
+    let all = spans(n);
+    let first = Span { start: all[0].start + n };
+    let map: HashMap<usize, usize> = (0..n).map(|i| (i, i + 1)).collect();
+    let tree: BTreeMap<usize, &str> = BTreeMap::from([(1, "a")]);
+    let queue = VecDeque::from([1.0f32, 2.0]);
+    let shared = Rc::new(3usize);
+    let mut layers = model.layers.iter();
+    let names = vec![String::from("a"); n];
+    let _unused = attention(x)?;
+    let temporary = &attention(x)?;
+    let scale =
+        map[&0] + tree.len() + queue.len() + *shared + layers.by_ref().count() + names.len() + first.start;
+    let h = ops::scale(temporary, scale as f32)?;
+    // A guard that ends where the program says, and one that is moved.
+    let count = RefCell::new(0.0);
+    let h = {
+        let _guard = Counter(&count);
+        ops::scale(&h, 2.0)?
+    };
+    let guard = Counter(&count);
+    drop(guard);
+    let h = ops::scale(&h, *count.borrow())?;
+    let a = #[eager]
+    attention(&h)?;
+    ops::add(&a, x)
+}
+
+#[test]
+fn what_is_no_guard() {
+    check!(
+        HarmlessGraph,
+        |rt| model(&rt),
+        |g, step, m, n| {
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let _ = n;
+            g.call(&step, &x, &m, 2)
+        },
+        // (1 + 1 + 2 + 3 + 2 + 2 + 2) * 2 * 2 + 1
+        vec![53.0]
+    );
+}
