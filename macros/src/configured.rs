@@ -261,8 +261,9 @@ impl VisitMut for Take {
     }
 
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        visit_mut::visit_expr_mut(self, expr);
+        // From outside: its parentheses go with a block.
         Self::unmarked(expr);
+        visit_mut::visit_expr_mut(self, expr);
     }
 }
 

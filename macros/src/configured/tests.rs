@@ -13,7 +13,7 @@ fn what_is_carried_comes_back() {
     for text in [
         "fn f(x: u8) { #[cfg(a)] let y = #[eager] g(x)?; #[cfg(b)] #[eager(cx)] { h(cx) } #[eager] k()?; y }",
         "fn f(#[cfg_attr(a, dims(B))] #[host] x: u8) { let y = (#[eager] a) + b; if #[eager] c()? {} match #[piecewise] d() { _ => #[eager] e() } }",
-        "impl A { #[cfg(a)] fn f(&self) { let Some(y) = #[eager] { g() } else { return #[eager] h() }; #[allow(unused)] #[eager] k(y); } }",
+        "impl A { #[cfg(a)] fn f(&self) { let Some(y) = #[eager] g() else { return #[eager] h() }; #[allow(unused)] #[eager] k(y); } }",
         "fn f() { #[cfg(a)] m! { #[eager] x, , y } #[eager] m!(); #[eagr] f(); { plain } }",
     ] {
         let (_, item) = settled(there(text)).unwrap().unwrap();

@@ -237,10 +237,6 @@ impl Transform<'_, '_> {
             Edge::Early => ("early", "before"),
             Edge::Late => ("late", "behind"),
         };
-        if matches!((edge, &conflict), (Edge::Early, Conflict::Holds(_))) {
-            // A guard above a boundary is an error in any case.
-            return;
-        }
         let (at, message, help) = conflict.explained(word, place);
         self.errors.push(Code::MoveBlocked, at, message, help);
     }
