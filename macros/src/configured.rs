@@ -260,6 +260,13 @@ impl VisitMut for Take {
         all.retain(|a| !a.path().is_ident("cfg"));
     }
 
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        // rustc leaves the semicolon of a statement that it takes away.
+        let empty = |s: &Stmt| matches!(s, Stmt::Expr(Expr::Verbatim(t), Some(_)) if t.is_empty());
+        block.stmts.retain(|s| !empty(s));
+        visit_mut::visit_block_mut(self, block);
+    }
+
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
         // From outside: its parentheses go with a block.
         Self::unmarked(expr);

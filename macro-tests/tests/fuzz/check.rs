@@ -12,10 +12,20 @@ const MOST_FOR_EACH: usize = 2000;
 fn expand(input: &Input) -> TokenStream {
     let (args, item) = (input.args.clone(), input.item.clone());
     match input.entry {
-        Entry::Graphable => macro_tests::graphable(args, item),
+        Entry::Graphable => settled(macro_tests::graphable(args, item)),
         Entry::Params => macro_tests::derive_params(item),
         Entry::GraphOutput => macro_tests::derive_graph_output(item),
         Entry::ConfigValue => macro_tests::derive_config_value(item),
+    }
+}
+
+/// An item with conditions is expanded by a derive, after rustc has settled them; here they all hold.
+fn settled(expansion: TokenStream) -> TokenStream {
+    match syn::parse2::<syn::ItemEnum>(expansion.clone()) {
+        Ok(item) if item.ident.to_string().starts_with("__GraphableConfigured") => {
+            macro_tests::derive_configured(expansion)
+        }
+        _ => expansion,
     }
 }
 

@@ -51,6 +51,14 @@ fn nothing_comes_of_an_item_that_is_not_there() {
 }
 
 #[test]
+fn semicolons_of_what_is_not_there_go() {
+    let text = there("fn f() { #[cfg(a)] (g())?; h(); }").to_string();
+    let text = text.replace("# [cfg (a)] (g ()) ?", "");
+    let (_, item) = settled(text.parse().unwrap()).unwrap().unwrap();
+    assert_eq!(item.to_token_stream().to_string(), "fn f () { h () ; }");
+}
+
+#[test]
 fn commas_of_what_is_not_there_go() {
     let text = there("fn f(y: u8) { g([#[cfg(a)] 1, #[cfg(a)] 2, 3]); m!(a, , b) }").to_string();
     let text = text.replace("# [cfg (a)] 1 ", "").replace("# [cfg (a)] 2 ", "");

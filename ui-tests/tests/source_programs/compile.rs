@@ -1,0 +1,226 @@
+//! One crate of many functions, compiled by rustc against the runtime that this test was built with.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+use crate::program::{Form, Program};
+
+const TEMPLATE: &str = include_str!("template.rs");
+
+/// What a batch came to.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// Functions of which the plain form is no Rust: our fault.
+    pub(crate) faulty: Vec<u64>,
+    /// Functions that are refused with boundaries and accepted without: the errors of each.
+    pub(crate) refused: BTreeMap<u64, Vec<String>>,
+    /// Functions that gave something else.
+    pub(crate) differs: BTreeMap<u64, String>,
+    /// Functions that ran to their end.
+    pub(crate) ran: Vec<u64>,
+    pub(crate) replays: u64,
+    /// What no function accounts for.
+    pub(crate) broken: Option<String>,
+}
+
+/// Where each line of the text comes from.
+struct Text {
+    text: String,
+    lines: Vec<Option<(u64, Form)>>,
+}
+
+impl Text {
+    fn add(&mut self, text: &str, of: Option<(u64, Form)>) {
+        self.text.push_str(text);
+        self.text.push('\n');
+        self.lines.extend(text.lines().map(|_| of));
+    }
+
+    fn owner(&self, line: usize) -> Option<(u64, Form)> {
+        self.lines.get(line.wrapping_sub(1)).copied().flatten()
+    }
+
+    fn of(programs: &[&Program], forms: &[(Form, &str)]) -> Self {
+        let mut all = Self { text: String::new(), lines: Vec::new() };
+        all.add(TEMPLATE.trim_end(), None);
+        for &(form, name) in forms {
+            all.add(&format!("pub mod {name} {{\nuse super::*;"), None);
+            for program in programs {
+                all.add(program.render(form).trim_end(), Some((program.seed, form)));
+            }
+            all.add("}", None);
+        }
+        all.add("fn main() {\nstd::panic::set_hook(Box::new(|_| {}));", None);
+        for program in programs {
+            let (seed, graph) = (program.seed, format!("F{}Graph", program.seed));
+            all.add(&format!("compare!({seed}, marked::{graph}, plain::{graph});"), None);
+        }
+        all.add("}", None);
+        all
+    }
+}
+
+/// The folder of this test's dependencies.
+fn dependencies() -> PathBuf {
+    let own = env::current_exe().expect("a test has a path");
+    own.parent().expect("it lies in `deps`").to_owned()
+}
+
+/// The runtime that was built last: the one that this test is linked to.
+fn runtime() -> PathBuf {
+    let entries = fs::read_dir(dependencies()).expect("the folder of this test").flatten();
+    let libraries = entries.map(|e| e.path()).filter(|path| {
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        name.starts_with("libgraphable-") && name.ends_with(".rlib")
+    });
+    let built = |path: &PathBuf| fs::metadata(path).and_then(|m| m.modified()).ok();
+    libraries.max_by_key(built).expect("the runtime was built for this test")
+}
+
+fn rustc(source: &Path, out: &Path, emit: &str) -> Vec<Failure> {
+    let mut command = Command::new(env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()));
+    command.args(["--edition", "2024", "--crate-type", "bin", "--crate-name", "programs", "--cfg", "on"]);
+    command.args(["--error-format", "json", "-Cdebuginfo=0", "-Copt-level=0", "-Ccodegen-units=4"]);
+    command.arg("--emit").arg(emit);
+    command.arg("-L").arg(format!("dependency={}", dependencies().display()));
+    command.arg("--extern").arg(format!("graphable={}", runtime().display()));
+    command.arg(source).arg("-o").arg(out);
+    let output = command.output().expect("rustc runs");
+    String::from_utf8_lossy(&output.stderr).lines().filter_map(Failure::read).collect()
+}
+
+/// An error of rustc's.
+struct Failure {
+    message: String,
+    /// Lines that it mentions, the most important first.
+    lines: Vec<usize>,
+}
+
+impl Failure {
+    /// What rustc wrote as JSON, if it is an error.
+    fn read(json: &str) -> Option<Self> {
+        let json: Value = serde_json::from_str(json).ok()?;
+        let message = json["message"].as_str()?;
+        if json["level"] != "error" || message.starts_with("aborting due to") {
+            return None;
+        }
+        let code = json["code"]["code"].as_str().unwrap_or_default();
+        let mut lines = Vec::new();
+        spans(&json, &mut lines);
+        Some(Self { message: format!("{code} {message}"), lines })
+    }
+}
+
+/// The lines of the programs in a message and its notes.
+fn spans(message: &Value, lines: &mut Vec<usize>) {
+    for span in message["spans"].as_array().into_iter().flatten() {
+        let mut span = span;
+        while span.is_object() {
+            let own = span["file_name"].as_str().is_some_and(|name| name.ends_with("programs.rs"));
+            if let Some(line) = span["line_start"].as_u64().filter(|_| own) {
+                lines.push(usize::try_from(line).unwrap_or_default());
+            }
+            span = &span["expansion"]["span"];
+        }
+    }
+    message["children"].as_array().into_iter().flatten().for_each(|child| spans(child, lines));
+}
+
+/// Which of the programs are no Rust without boundaries either.
+fn faulty(programs: &[&Program], folder: &Path) -> Vec<u64> {
+    let source = folder.join("programs.rs");
+    let mut left: Vec<&Program> = programs.to_vec();
+    let mut found = Vec::new();
+    while !left.is_empty() {
+        let text = Text::of(&left, &[(Form::Plain, "marked"), (Form::Plain, "plain")]);
+        fs::write(&source, &text.text).expect("the programs are written");
+        let owner = |failure: &Failure| failure.lines.iter().find_map(|line| text.owner(*line));
+        let wrong: Vec<u64> = rustc(&source, &folder.join("checked"), "metadata")
+            .iter()
+            .filter_map(owner)
+            .map(|(seed, _)| seed)
+            .collect();
+        if wrong.is_empty() {
+            break;
+        }
+        left.retain(|p| !wrong.contains(&p.seed));
+        found.extend(wrong);
+    }
+    found
+}
+
+/// Compiles the programs, without those that do not compile, and runs them.
+pub(crate) fn run(programs: &[&Program], folder: &Path) -> Outcome {
+    fs::create_dir_all(folder).expect("a folder for the programs");
+    let (source, binary) = (folder.join("programs.rs"), folder.join("programs"));
+    let mut outcome = Outcome::default();
+    let mut left: Vec<&Program> = programs.to_vec();
+    // Later errors show once earlier ones are gone.
+    for _ in 0..12 {
+        let text = Text::of(&left, &[(Form::Marked, "marked"), (Form::Plain, "plain")]);
+        fs::write(&source, &text.text).expect("the programs are written");
+        let mut errors = rustc(&source, &folder.join("checked"), "metadata");
+        if errors.is_empty() {
+            // Some errors come when code is generated.
+            errors = rustc(&source, &binary, "link");
+        }
+        if errors.is_empty() {
+            let mut outcome = execute(&binary, outcome);
+            // Errors of the one form can hide those of the other.
+            let refused: Vec<&Program> =
+                programs.iter().filter(|p| outcome.refused.contains_key(&p.seed)).copied().collect();
+            for seed in faulty(&refused, folder) {
+                outcome.refused.remove(&seed);
+                outcome.faulty.push(seed);
+            }
+            return outcome;
+        }
+        let mut plain = Vec::new();
+        for Failure { message, lines } in errors {
+            match lines.iter().find_map(|line| text.owner(*line)) {
+                Some((seed, Form::Plain)) => plain.push(seed),
+                Some((seed, Form::Marked)) => outcome.refused.entry(seed).or_default().push(message),
+                None => {
+                    outcome.broken = Some(format!("at {lines:?}: {message}"));
+                    return outcome;
+                }
+            }
+        }
+        left.retain(|p| !plain.contains(&p.seed) && !outcome.refused.contains_key(&p.seed));
+        plain.iter().for_each(|seed| _ = outcome.refused.remove(seed));
+        outcome.faulty.extend(plain);
+        outcome.faulty.sort_unstable();
+        outcome.faulty.dedup();
+    }
+    outcome.broken = Some("there are always more errors".to_owned());
+    outcome
+}
+
+fn execute(binary: &Path, mut outcome: Outcome) -> Outcome {
+    let output = Command::new(binary).output().expect("the programs run");
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let mut words = line.splitn(3, ' ');
+        match (words.next(), words.next().and_then(|w| w.parse::<u64>().ok()), words.next()) {
+            (Some("RAN"), Some(seed), Some(replays)) => {
+                outcome.ran.push(seed);
+                outcome.replays += replays.parse::<u64>().unwrap_or(0);
+            }
+            (Some("DIFFERS"), Some(seed), Some(what)) => {
+                outcome.differs.insert(seed, what.to_owned());
+            }
+            _ => {}
+        }
+    }
+    outcome.ran.dedup();
+    if !output.status.success() {
+        let last = outcome.ran.last().copied();
+        outcome.broken = Some(format!("the programs ended with {} behind {last:?}", output.status));
+    }
+    outcome
+}

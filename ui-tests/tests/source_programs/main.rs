@@ -1,0 +1,108 @@
+//! Random functions as Rust text, compiled with `#[graphable]` and the attributes of their boundaries, and compared
+//! in every mode, over calls whose inputs change, with the same text without boundaries: one segment that is run
+//! eagerly. Values, errors and the state that is left are equal bit by bit.
+//!
+//! - `GRAPHABLE_SOURCE_PROGRAMS=4000` tries more of them than the default; `GRAPHABLE_SOURCE_FROM=7` begins with seed 7.
+//! - `GRAPHABLE_SOURCE_ONE=7` tries one, and prints it.
+//!
+//! A function that differs is cut down, and printed with its seed. Functions that the macro refuses are counted: they
+//! are refused by a rule, with one of the codes in [`RULES`].
+
+mod compile;
+mod generate;
+mod program;
+
+use std::{collections::BTreeMap, env, fmt::Write as _, path::PathBuf};
+
+use compile::Outcome;
+use program::{Form, Program};
+
+/// Functions of every run, and in one crate.
+const SHORT: u64 = 40;
+const BATCH: u64 = 40;
+
+/// What a random function may run into, and what else is an error of the macro.
+const RULES: [&str; 4] = [
+    // A closure is made anew where it is used, and what it captures was shadowed.
+    "[G081]",
+    // `early` and `late` of a region that depends on what it would pass, or that has nothing to pass.
+    "[G069]", "[G009]",
+    // A variable that is assigned in branches, while nothing says its type outside the segment.
+    "E0282",
+];
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
+}
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("source_programs").join(name)
+}
+
+#[test]
+fn boundaries_change_nothing() {
+    let one = number("GRAPHABLE_SOURCE_ONE");
+    let from = one.or_else(|| number("GRAPHABLE_SOURCE_FROM")).unwrap_or(0);
+    let count = one.map(|_| 1).or_else(|| number("GRAPHABLE_SOURCE_PROGRAMS")).unwrap_or(SHORT);
+    let mut total = Outcome::default();
+    let mut failures = String::new();
+    for start in (from..from + count).step_by(BATCH as usize) {
+        let programs: Vec<Program> =
+            (start..(start + BATCH).min(from + count)).map(generate::program).collect();
+        if one.is_some() {
+            println!("{}", programs[0].render(Form::Marked));
+        }
+        let outcome = compile::run(&programs.iter().collect::<Vec<_>>(), &folder("batch"));
+        for (seed, what) in &outcome.differs {
+            let program = programs.iter().find(|p| p.seed == *seed).expect("one of these");
+            let _ =
+                writeln!(failures, "seed {seed}: {what}\n{}", shrunk(program.clone()).render(Form::Marked));
+        }
+        for (seed, errors) in &outcome.refused {
+            let odd = errors.iter().find(|e| !RULES.iter().any(|rule| e.contains(rule)));
+            if let Some(error) = odd {
+                let program = programs.iter().find(|p| p.seed == *seed).expect("one of these");
+                let _ =
+                    writeln!(failures, "seed {seed} is refused: {error}\n{}", program.render(Form::Marked));
+            }
+        }
+        if let Some(broken) = &outcome.broken {
+            let _ = writeln!(failures, "seeds from {start}: {broken}");
+        }
+        total.faulty.extend(outcome.faulty);
+        total.refused.extend(outcome.refused);
+        total.ran.extend(outcome.ran);
+        total.replays += outcome.replays;
+    }
+    let mut by_rule: BTreeMap<&str, usize> = BTreeMap::new();
+    for error in total.refused.values().filter_map(|errors| errors.first()) {
+        *by_rule.entry(RULES.iter().find(|rule| error.contains(**rule)).unwrap_or(&"other")).or_default() +=
+            1;
+    }
+    println!(
+        "{} functions ran, {} replays; refused {by_rule:?}; no Rust: {:?}",
+        total.ran.len(),
+        total.replays,
+        total.faulty
+    );
+    assert!(failures.is_empty(), "{failures}");
+    if one.is_none() {
+        let ran = total.ran.len() as u64;
+        assert!(ran * 10 >= count * 7, "only {ran} of {count} functions ran");
+        assert!(total.replays > ran * 20, "only {} replays", total.replays);
+    }
+}
+
+/// Smaller programs that differ as well, until there is none.
+fn shrunk(mut program: Program) -> Program {
+    let differs = |p: &Program| {
+        let outcome = compile::run(&[p], &folder("shrink"));
+        outcome.differs.contains_key(&p.seed)
+    };
+    while let Some(smaller) = program.smaller().into_iter().find(differs) {
+        program = smaller;
+    }
+    program
+}

@@ -1,0 +1,156 @@
+//! Functions as trees of statements: rendered with and without the attributes that make boundaries, and cut down.
+
+use std::fmt::Write as _;
+
+/// A function of fixed parameters; see `template.rs`.
+#[derive(Clone)]
+pub(crate) struct Program {
+    pub(crate) seed: u64,
+    /// Made by a macro that is given some of the names: `$a` and `a` are two variables.
+    pub(crate) by_macro: bool,
+    pub(crate) body: Vec<Stmt>,
+}
+
+/// A statement, or the value of a block.
+#[derive(Clone)]
+pub(crate) struct Stmt {
+    /// `#[cfg(…)]` in front of it.
+    pub(crate) condition: Option<&'static str>,
+    pub(crate) parts: Vec<Part>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Part {
+    /// Rust, with attributes of ours as `⟦eager⟧`.
+    Text(String),
+    Block(Vec<Stmt>),
+}
+
+/// Which of the two texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// With boundaries.
+    Marked,
+    /// Without: one segment.
+    Plain,
+}
+
+impl Stmt {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self { condition: None, parts: vec![Part::Text(text.into())] }
+    }
+
+    pub(crate) fn under(mut self, condition: &'static str) -> Self {
+        // rustc takes an attribute before an assignment for one of its left side.
+        let assigns = matches!(self.parts.first(), Some(Part::Text(text)) if {
+            let head = text.split(['{', '⟦']).next().unwrap_or_default();
+            let keyword = ["let ", "if ", "for ", "'", "return", "break"].iter().any(|k| head.starts_with(k));
+            !keyword && (head.contains(" = ") || head.contains(" += "))
+        });
+        if assigns {
+            self = Self { condition: None, parts: vec![Part::Block(vec![self])] };
+        }
+        self.condition = Some(condition);
+        self
+    }
+
+    fn write(&self, form: Form, indent: usize, out: &mut String) {
+        let pad = "    ".repeat(indent);
+        if let Some(condition) = self.condition {
+            let _ = writeln!(out, "{pad}#[cfg({condition})]");
+        }
+        out.push_str(&pad);
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.push_str(&marked(text, form)),
+                Part::Block(stmts) => {
+                    out.push_str("{\n");
+                    stmts.iter().for_each(|s| s.write(form, indent + 1, out));
+                    let _ = write!(out, "{pad}}}");
+                }
+            }
+        }
+        out.push('\n');
+    }
+
+    fn count(&self) -> usize {
+        let inside = |part: &Part| match part {
+            Part::Text(_) => 0,
+            Part::Block(stmts) => stmts.iter().map(Self::count).sum(),
+        };
+        1 + self.parts.iter().map(inside).sum::<usize>()
+    }
+}
+
+/// The text with attributes written out, or left out.
+fn marked(text: &str, form: Form) -> String {
+    let mut parts = text.split('⟦');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (attribute, rest) = part.split_once('⟧').expect("attributes are closed");
+        if form == Form::Marked {
+            let _ = write!(out, "#[{attribute}] ");
+        }
+        out.push_str(rest);
+    }
+    out
+}
+
+impl Program {
+    /// The function's name, in either form.
+    pub(crate) fn name(&self) -> String {
+        format!("f{}", self.seed)
+    }
+
+    pub(crate) fn render(&self, form: Form) -> String {
+        let mut body = String::new();
+        self.body.iter().for_each(|s| s.write(form, 1, &mut body));
+        let name = self.name();
+        let function = format!(
+            "#[graphable]\npub fn {name}(x: &Tensor<f32>, y: &Tensor<f32>, m: &Model, kv: &Kv, #[key] n: usize) \
+             -> Result<Tensor<f32>> {{\n{body}}}\n"
+        );
+        if self.by_macro {
+            format!(
+                "macro_rules! make_{name} {{ ($a:ident, $h:ident) => {{\n{function}}} }}\nmake_{name}!(a, h);\n"
+            )
+        } else {
+            function
+        }
+    }
+
+    /// Every program with one statement less, or with one block in place of its statement.
+    pub(crate) fn smaller(&self) -> Vec<Self> {
+        let count: usize = self.body.iter().map(Stmt::count).sum();
+        let mut all = Vec::new();
+        // From behind: what nothing depends on goes first.
+        for at in (0..count).rev() {
+            let mut body = self.body.clone();
+            if remove(&mut body, &mut at.clone()) {
+                all.push(Self { body, ..self.clone() });
+            }
+        }
+        all
+    }
+}
+
+/// Removes the statement of this number; the last one of the function stays.
+fn remove(stmts: &mut Vec<Stmt>, at: &mut usize) -> bool {
+    let mut i = 0;
+    while i < stmts.len() {
+        if *at == 0 {
+            stmts.remove(i);
+            return true;
+        }
+        *at -= 1;
+        for part in &mut stmts[i].parts {
+            if let Part::Block(inner) = part
+                && remove(inner, at)
+            {
+                return true;
+            }
+        }
+        i += 1;
+    }
+    false
+}

@@ -1,0 +1,100 @@
+// What the generated functions are made of. Compiled in front of them, by `compile.rs`.
+#![allow(warnings, clippy::all)]
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use graphable::{Mode, backend::cpu::CpuOptions, graphable, prelude::*};
+
+#[derive(Params)]
+pub struct Layer {
+    pub a: Param<f32>,
+    pub b: Param<f32>,
+}
+
+#[derive(Params)]
+pub struct Model {
+    pub layers: Vec<Layer>,
+    pub w: Param<f32>,
+    #[config]
+    pub gain: f32,
+}
+
+#[derive(Params)]
+pub struct Kv {
+    pub s: State<f32>,
+}
+
+#[derive(Clone, Debug, GraphOutput)]
+pub struct Pair<'s> {
+    pub l: Tensor<'s, f32>,
+    pub r: Tensor<'s, f32>,
+}
+
+/// What stands for attention.
+pub fn att<'s>(t: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    ops::scale(t, 0.75)
+}
+pub fn mix<'s>(a: &Tensor<'s, f32>, b: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    ops::sub(&ops::scale(a, 0.5)?, b)
+}
+pub fn scaled<'s>(t: &Tensor<'s, f32>, by: f32) -> Result<Tensor<'s, f32>> {
+    ops::scale(t, by)
+}
+pub fn pair<'s>(a: &Tensor<'s, f32>, b: &Tensor<'s, f32>) -> Result<Pair<'s>> {
+    Ok(Pair { l: ops::neg(a)?, r: ops::scale(b, 0.5)? })
+}
+pub fn pick<'s>(n: usize, a: &Tensor<'s, f32>) -> Option<Tensor<'s, f32>> {
+    (n % 2 == 1).then(|| a.clone())
+}
+pub fn count(n: usize) -> usize {
+    n * 3 % 5
+}
+pub fn refuse(n: usize) -> Result<()> {
+    if n == 9 { Err(graphable::Error::Argument { op: "refuse", why: "n is 9".into() }) } else { Ok(()) }
+}
+
+pub fn model(rt: &Runtime) -> (Model, Kv) {
+    let v = |v: f32| Param::new(rt, &[2], &[v, -v]).unwrap();
+    let layers = (0..3).map(|i| Layer { a: v(1.0 + i as f32), b: v(0.5 - i as f32) }).collect();
+    (Model { layers, w: v(0.25), gain: 1.5 }, Kv { s: State::zeros(rt, &[2]).unwrap() })
+}
+
+/// The `n` of each call; every value comes often enough to be replayed.
+const CALLS: [usize; 20] = [1, 1, 1, 1, 2, 2, 2, 1, 3, 3, 3, 0, 0, 2, 0, 3, 1, 9, 9, 1];
+
+/// What each call gave, bit by bit, and what the state is in the end; and how many replays there were.
+macro_rules! calls {
+    ($graph:ty, $mode:expr) => {{
+        let mut options = CpuOptions::default();
+        (options.test_mode, options.threads) = (Some(5), Some(1));
+        let mut rt = Runtime::new(Device::cpu_with(options)).unwrap();
+        let (m, kv) = model(&rt);
+        let graph = <$graph>::builder().mode($mode).build(&mut rt).unwrap();
+        let mut out: Vec<String> = Vec::new();
+        for (i, n) in CALLS.into_iter().enumerate() {
+            let step = rt.step().unwrap();
+            let x = step.tensor(&[2], &[i as f32 + 0.5, 1.0]).unwrap();
+            let y = step.tensor(&[2], &[3.0 - i as f32, -2.0]).unwrap();
+            let called = catch_unwind(AssertUnwindSafe(|| match graph.call(&step, &x, &y, &m, &kv, n) {
+                Ok(t) => format!("{:x?}", step.read(&t).unwrap().iter().map(|v| v.to_bits()).collect::<Vec<_>>()),
+                Err(error) => format!("error: {error}"),
+            }));
+            out.push(called.unwrap_or_else(|_| "panic".to_owned()));
+        }
+        out.push(format!("{:?}", rt.step().and_then(|step| { let t = ops::load(step.scope(), &kv.s)?; step.read(&t) }).map(|v| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>()).ok()));
+        (out, rt.stats().replays)
+    }};
+}
+
+macro_rules! compare {
+    ($seed:literal, $marked:ty, $plain:ty) => {{
+        let (expected, _) = calls!($plain, Mode::None);
+        for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+            let (got, replays) = calls!($marked, mode);
+            println!("RAN {} {replays}", $seed);
+            if let Some(at) = (0..expected.len()).find(|&i| got[i] != expected[i]) {
+                println!("DIFFERS {} {mode}: call {at} gave {}, expected {}", $seed, got[at], expected[at]);
+                break;
+            }
+        }
+    }};
+}
