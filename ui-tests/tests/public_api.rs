@@ -17,6 +17,7 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
     ("DeviceCopy", UNSTABLE),
     ("Dim", GENERATED),
     ("DimsSpec", GENERATED),
+    ("Ends", GENERATED),
     ("FunctionSpec", GENERATED),
     ("HostBlock", UNSTABLE),
     (
@@ -31,6 +32,7 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
     ("Plan", GENERATED),
     ("RopeConfig", "models write it as a literal; another way to rotate is a `RopeStyle`, which may grow"),
     ("Site", GENERATED),
+    ("Tables", "hidden, for the tests of this repository"),
     ("View", UNSTABLE),
 ];
 
