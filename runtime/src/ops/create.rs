@@ -37,14 +37,14 @@ pub fn full<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>, value: 
 ///
 /// /// Each element divided by the number of rows.
 /// fn per_row<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
-///     let rows = ops::cast::<_, f32>(ops::size(x, 0)?.tensor())?;
+///     let rows = ops::cast::<_, f32>(&ops::size(x, 0)?)?;
 ///     ops::div(x, &rows)
 /// }
 ///
 /// /// The last row, as `[1, D]`.
 /// fn last<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
 ///     let one = ops::full(x.scope(), (), 1u32)?;
-///     let last = ops::sub(ops::size(x, 0)?.tensor(), &one)?;
+///     let last = ops::sub(&ops::size(x, 0)?, &one)?;
 ///     ops::gather(x, 0, &ops::reshape(&last, [1])?)
 /// }
 ///
