@@ -64,7 +64,7 @@ pub fn failing(
     if own {
         return Err(Failure::Negative);
     }
-    Ok(ops::reshape(a, &[7, 7])?)
+    Ok(ops::reshape(a, [7, 7])?)
 }
 
 #[test]

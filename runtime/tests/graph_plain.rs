@@ -237,8 +237,8 @@ fn check_products<T: Float>(mode: Mode, bucketed: bool) {
     for i in 0..4 {
         let step = rt.step().unwrap();
         let x = f64::from(i);
-        let a = step.tensor(&[2, 2], &[t(x), t(2.0), t(3.0), t(4.0)]).unwrap();
-        let b = step.tensor(&[2, 2], &[t(2.0), t(2.0), t(0.5), t(x)]).unwrap();
+        let a = step.tensor([2, 2], &[t(x), t(2.0), t(3.0), t(4.0)]).unwrap();
+        let b = step.tensor([2, 2], &[t(2.0), t(2.0), t(0.5), t(x)]).unwrap();
         let (sum, rest) = graph.call(&step, &a, &b).unwrap();
         assert_eq!(step.read(&sum).unwrap(), [t(3.0 * x), t(6.0), t(4.5), t(4.0 * x + 4.0)]);
         assert_eq!(step.read(&rest[0]).unwrap(), [t(2.0 * x), t(4.0), t(1.5), t(4.0 * x)]);
@@ -262,8 +262,8 @@ fn inputs_must_agree_about_a_symbol() {
     let mut rt = runtime();
     let graph = ProductsGraph::<f32>::builder().build(&mut rt).unwrap();
     let step = rt.step().unwrap();
-    let a = step.tensor(&[2, 2], &[0.0; 4]).unwrap();
-    let b = step.tensor(&[1, 2], &[0.0; 2]).unwrap();
+    let a = step.tensor([2, 2], &[0.0; 4]).unwrap();
+    let b = step.tensor([1, 2], &[0.0; 2]).unwrap();
     let error = graph.call(&step, &a, &b).unwrap_err().to_string();
     assert!(error.contains('N') && error.contains("`a`") && error.contains("`b`"), "{error}");
 }
@@ -311,7 +311,7 @@ fn a_helper_is_a_graph_too() {
     let graph = OneLayerGraph::builder().build(&mut rt).unwrap();
     for _ in 0..3 {
         let step = rt.step().unwrap();
-        let x = step.tensor(&[1, 2], &[1.0, 2.0]).unwrap();
+        let x = step.tensor([1, 2], &[1.0, 2.0]).unwrap();
         let out = graph.call(&step, &x, &model.layers[1]).unwrap();
         assert_eq!(step.read(&out).unwrap(), [1.5, 3.0]);
     }
@@ -348,7 +348,7 @@ pub fn repeated(
 /// Made of nothing but a scope.
 #[graphable(helper)]
 pub fn ones(scope: Scope, n: usize) -> Result<Tensor<f32>> {
-    ops::full(scope, &[n], 1.0)
+    ops::full(scope, [n], 1.0)
 }
 
 /// What layers have in common.
@@ -473,7 +473,7 @@ fn a_returned_input_passed_on() {
         let graph = FirstOfGraph::builder().mode(mode).build(&mut rt).unwrap();
         for _ in 0..4 {
             let step = rt.step().unwrap();
-            let y = step.tensor(&[2], &[5.0, 6.0]).unwrap();
+            let y = step.tensor([2], &[5.0, 6.0]).unwrap();
             let (x, _) = graph.call(&step, &[1.0f32, 2.0], &y).unwrap();
             let (_, minus) = graph.call(&step, &[3.0f32, 4.0], &x).unwrap();
             assert_eq!(step.read(&minus).unwrap(), [-1.0, -2.0]);

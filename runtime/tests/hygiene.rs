@@ -134,7 +134,7 @@ fn it_runs() {
     ::std::assert_eq!(DrivenGraph::PLAN.boundaries(), 1);
     for _ in 0..3 {
         let step = rt.step().unwrap();
-        let f = step.tensor(&[1, 2], &[10.0, 20.0]).unwrap();
+        let f = step.tensor([1, 2], &[10.0, 20.0]).unwrap();
         let out = plain.call(&step, &[1.0, 2.0], 2.0, &f, 1, &weight).unwrap();
         ::std::assert_eq!(step.read(&out).unwrap(), [12.0, 24.0]);
         let shape: &[usize] = &[1, 1];

@@ -269,8 +269,11 @@ fn strings(tokens: TokenStream, found: &mut Vec<String>) {
     }
 }
 
+/// A path, and the calls `receiver.method(` behind it.
+type Named<'a> = (Vec<&'a str>, Vec<(&'a str, &'a str)>);
+
 /// The paths of a piece of code, and the calls `receiver.method(`.
-fn paths(code: &str) -> Vec<(Vec<&str>, Vec<(&str, &str)>)> {
+fn paths(code: &str) -> Vec<Named<'_>> {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();
     let mut rest = code;

@@ -48,7 +48,7 @@ pub(super) fn apart(block: &Block, params: &[&Ident]) -> Option<Block> {
 /// A number for the hygiene of an identifier that stands so in the source.
 fn context(ident: &Ident) -> Option<u32> {
     let span = ident.span();
-    (span.source_text()? == ident.to_string()).then(|| number(span)).flatten()
+    (*ident == span.source_text()?).then(|| number(span)).flatten()
 }
 
 /// `7` of `#7 bytes(10..12)`.
