@@ -49,6 +49,9 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
     lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
     let boundaries = driver::has_boundaries(&block);
     if !boundaries {
+        if !unparsed {
+            driver::check_without_boundaries(&block, &lint_context(&sig, None).params, &mut errors);
+        }
         driver::attrs::Keys.visit_block_mut(&mut block);
     }
     let mark = marks.iter().find_map(Marks::any);
@@ -74,7 +77,7 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
         let context = lint_context(&sig, Some(&signature));
         lints::check(&block, &context, &mut errors);
         if declared && !boundaries {
-            lints::macros::check_whole(&block.stmts, &mut errors);
+            lints::macros::check(&block.stmts, &mut errors);
             lints::effects::check(&block.stmts, &context.params, &mut errors);
         }
     }
@@ -232,15 +235,18 @@ fn with_boundaries(
         // A struct of tensors may refer to state as well.
         holding: named(&|p| matches!(p.kind, Kind::Params | Kind::Output)),
         owned: named(&|p| matches!(p.kind, Kind::Key) && types::scalar(&p.ty).is_none()),
+        host: named(&|p| matches!(p.kind, Kind::Params | Kind::Key)),
         mutable: mutable.collect(),
         params,
     };
+    let (instrumented, block) = driver::instrument::split(block);
     let driver = driver::expand(block, &context, errors);
     let parts = Parts { items: driver.plan_items, host_statement: driver.host_statement };
 
     let mut sig = sig.clone();
     declare(&mut sig, std::slice::from_ref(&signature.step), signature);
     let statements = driver.body;
+    let statements = quote!(#(#instrumented)* #statements);
     let idents = signature.params.iter().map(|p| &p.ident);
     let carrier = sig.inputs.iter().position(|a| matches!(a, FnArg::Typed(_)));
     let callee = &signature.callee;

@@ -157,6 +157,13 @@ fn key_kind(ident: &Ident, ty: &Type, inner: Option<&Type>, errors: &mut Errors)
         errors.push(Code::KeyMisuse, ty, message, help);
         return None;
     }
+    if holds_tensor(ty) {
+        let text = written(inner.unwrap_or(ty));
+        let message = format!("`{ident}` holds a tensor, and is no `#[key]`: what it holds is on the device");
+        let help = format!("write `{ident}: &{text}`: shapes and addresses are compared anyway");
+        errors.push(Code::KeyMisuse, ty, message, help);
+        return None;
+    }
     if let Some(float) = float(ty) {
         errors.push(
             Code::FloatKey,
@@ -228,14 +235,21 @@ fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
         return;
     }
     let text = written(ty);
+    let message = format!("`{ident}: {text}` is passed by value, and part of no key");
+    if is_host(ty) {
+        errors.push(Code::ByValue, ty, message, host_help(ident, ty));
+        return;
+    }
     let (message, help) = if named(ty, "Tensor").is_some() || named(ty, "Scalar").is_some() {
         (
             format!("`{ident}` is passed by value"),
             format!("tensors are passed by reference: `{ident}: &{text}`"),
         )
+    } else if holds_tensor(ty) {
+        (message, format!("pass it by reference: `{ident}: &{text}`"))
     } else {
         (
-            format!("`{ident}: {text}` is passed by value, and part of no key"),
+            message,
             format!(
                 "pass parameters by reference (`{ident}: &{text}`), host values as `#[key] {ident}: {text}`"
             ),
@@ -244,9 +258,33 @@ fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
     errors.push(Code::ByValue, ty, message, help);
 }
 
-fn host_data(ident: &Ident, ty: &Type, inner: &Type, errors: &mut Errors) {
+/// Whether a type is made with a collection that cannot be a key.
+fn is_unordered(ty: &Type) -> bool {
     let text = written(ty);
-    let help = if let Some(element) = scalar(inner) {
+    ["VecDeque", "BinaryHeap", "IndexMap", "LinkedList", "HashSet"].iter().any(|name| text.contains(name))
+}
+
+/// Whether a type holds a tensor or scalar of the device.
+fn holds_tensor(ty: &Type) -> bool {
+    fn search(tokens: proc_macro2::TokenStream) -> bool {
+        tokens.into_iter().any(|t| match t {
+            proc_macro2::TokenTree::Ident(i) => i == "Tensor" || i == "Scalar",
+            proc_macro2::TokenTree::Group(g) => search(g.stream()),
+            _ => false,
+        })
+    }
+    search(ty.to_token_stream())
+}
+
+fn host_data(ident: &Ident, ty: &Type, inner: &Type, errors: &mut Errors) {
+    let (text, help) = (written(ty), host_help(ident, inner));
+    let message = format!("`{ident}: {text}` is host data: a recording would keep what it held first");
+    errors.push(Code::HostCollection, ty, message, help);
+}
+
+/// How host data is passed.
+fn host_help(ident: &Ident, inner: &Type) -> String {
+    if let Some(element) = scalar(inner) {
         let host = format!("`#[host] {ident}: &Scalar<{element}>` for a value refreshed on every call");
         match float(inner) {
             Some(_) => format!("write {host}"),
@@ -275,14 +313,14 @@ fn host_data(ident: &Ident, ty: &Type, inner: &Type, errors: &mut Errors) {
         format!(
             "hold what changes on the device in a `State`, and pass what `{ident}` holds as `#[key]` or `#[host]`"
         )
+    } else if float(inner).is_none() && !is_unordered(inner) {
+        format!("write `#[key] {ident}: {}` for one recording per value", written(inner))
     } else {
         format!(
             "take out of `{ident}` what the function needs and pass that as `#[key]` or `#[host]`; settings go in \
              `#[config]` fields of a `#[derive(Params)]` struct"
         )
-    };
-    let message = format!("`{ident}: {text}` is host data: a recording would keep what it held first");
-    errors.push(Code::HostCollection, ty, message, help);
+    }
 }
 
 /// The device element for the elements of a slice, array or vector of numbers.

@@ -34,6 +34,22 @@ impl<T, E> TryError for Result<T, E> {
     type Error = E;
 }
 
+/// Whether a name is the same variable before and behind a macro call in a segment.
+///
+/// # Errors
+/// [`Error::Argument`](crate::Error::Argument) if the macro bound the name anew: code behind the segment, which uses
+/// it, would find the older value.
+pub fn same_variable(before: *const (), after: *const (), name: &str, mac: &str) -> crate::Result<()> {
+    if before == after {
+        return Ok(());
+    }
+    let why = format!(
+        "`{mac}!` binds `{name}` anew, which code behind the segment uses: it would find the older value; write \
+         `let {name} = …;` instead"
+    );
+    Err(crate::Error::Argument { op: "segment", why })
+}
+
 /// Turns a user's error into ours, where only ours can be returned.
 #[derive(Debug)]
 pub struct CaptureFailed;

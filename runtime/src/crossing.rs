@@ -335,7 +335,7 @@ impl<T: LiveIn + ?Sized> GraphInput for T {}
 #[diagnostic::on_unimplemented(
     message = "[G056] `{Self}` cannot be a `#[key]`",
     label = "one recording is made per value of a key",
-    note = "keys are integers, `bool`, `char`, strings, and options, tuples, arrays and vectors of them",
+    note = "keys are integers, `bool`, `char`, strings, durations, and options, tuples, arrays, vectors, ranges and maps of them; derive `Clone` and `ConfigValue` for an enum or struct of these",
     note = "a number with many values is taken as `#[host] x: &Scalar<_>`, refreshed on every call; host settings go in a `#[config]` field of a `#[derive(Params)]` struct"
 )]
 pub trait GraphKey {

@@ -237,7 +237,7 @@ pub trait DeviceValue: LiveIn {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a `#[key]`",
     label = "one recording is made per value of a key",
-    note = "keys are integers, `bool`, `char`, strings, and options, tuples, arrays and vectors of them",
+    note = "keys are integers, `bool`, `char`, strings, durations, and options, tuples, arrays, vectors, ranges and maps of them; derive `Clone` and `ConfigValue` for an enum or struct of these",
     note = "floats have too many values for that: take `#[host] x: &Scalar<f32>`, refreshed on every call, or a `#[config]` field of a `#[derive(Params)]` struct"
 )]
 pub trait Key: LiveIn + Clone {}

@@ -97,6 +97,7 @@ mod event;
 mod event_text;
 mod function;
 mod graph_memory;
+mod host_values;
 mod inputs;
 pub mod inspect;
 mod kept;

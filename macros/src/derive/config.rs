@@ -31,5 +31,17 @@ pub(crate) fn derive_config(tokens: TokenStream) -> TokenStream {
         &quote!(#[inline] #[allow(unused_variables)] fn write_key(&self, #k: &mut #p::KeyWriter) { #body }),
     );
     let config = item.implement(&quote!(#p::ConfigValue), bound, &TokenStream::new());
-    quote!(#live_in #config)
+    // Where every field can be, the whole can be a `#[key]`: asked with a lifetime of its own, so that a type of which
+    // one field cannot is no error here.
+    let fields = item.fields().filter(|field| !item.is_recursive(field.ty()));
+    let mut generics = input.generics.clone();
+    for ty in fields.map(super::Field::ty) {
+        generics.make_where_clause().predicates.push(syn::parse_quote!(for<'__key> #ty: #p::Key));
+    }
+    generics.make_where_clause().predicates.push(syn::parse_quote!(for<'__key> Self: ::core::clone::Clone));
+    for ty in item.fields().map(super::Field::ty).filter(|ty| item.is_generic(ty)) {
+        generics.make_where_clause().predicates.push(syn::parse_quote!(#ty: #p::ConfigValue));
+    }
+    let key = item.implement_with(&quote!(#p::Key), &generics, &TokenStream::new());
+    quote!(#live_in #config #key)
 }

@@ -161,6 +161,17 @@ impl<'a> Item<'a> {
     /// Whether `ty` names a type parameter. A type that names the item itself does not count: what it
     /// needs is what is being implemented.
     fn is_generic(&self, ty: &Type) -> bool {
+        let (found, recursive) = self.names_in(ty);
+        found && !recursive
+    }
+
+    /// Whether `ty` names the item itself.
+    fn is_recursive(&self, ty: &Type) -> bool {
+        self.names_in(ty).1
+    }
+
+    /// Whether `ty` names a type parameter, and whether it names the item.
+    fn names_in(&self, ty: &Type) -> (bool, bool) {
         struct Search<'a> {
             input: &'a DeriveInput,
             found: bool,
@@ -178,7 +189,7 @@ impl<'a> Item<'a> {
         }
         let mut search = Search { input: self.input, found: false, recursive: false };
         search.visit_type(ty);
-        search.found && !search.recursive
+        (search.found, search.recursive)
     }
 }
 

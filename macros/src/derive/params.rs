@@ -29,7 +29,7 @@ pub(crate) fn derive_params(tokens: TokenStream) -> TokenStream {
 
     // With errors the impls are still there, without looking at the fields, so that the struct's
     // users see nothing but these errors.
-    let checked = errors.is_empty();
+    let (p, checked) = (private(), errors.is_empty());
     let key = key(&item, &roles, checked);
     let visit = visit(&item, &roles, checked);
     let load = match (&own, load) {
@@ -37,7 +37,13 @@ pub(crate) fn derive_params(tokens: TokenStream) -> TokenStream {
         (None, _) => TokenStream::new(),
     };
     let errors = errors.finish();
-    quote!(#errors #key #visit #load)
+    // Eager code can choose which of them enters a segment, and not what it holds.
+    let device = item.implement(
+        &quote!(#p::DeviceValue),
+        |field| checked.then(|| bound(&roles, field)),
+        &TokenStream::new(),
+    );
+    quote!(#errors #key #visit #device #load)
 }
 
 fn is_config(roles: &[Role], field: &Field<'_>) -> bool {

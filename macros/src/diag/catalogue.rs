@@ -130,7 +130,7 @@ catalogue! {
     G069 MoveBlocked Lint "A region that cannot be moved, for what it needs or may change" "rustc (E0425, E0382, E0502 and the like) for a variable that was missed; for memory reached under two names, the word of who wrote `early` or `late`";
 
     G070 Prints Lint "Printing and logging in a segment" "nothing, since the results are right: the line appears once";
-    G071 UnknownMacro Rule "A macro that is not known to be harmless" "";
+    G071 UnknownMacro Lint "A macro that may bind a name behind its segment" "rustc, which does not find the name (E0425); for a name that is there already, an error when the segment is first run";
     G072 InputOutput Lint "Files, network and processes in a segment" TRACE;
     G073 Clock Lint "Clocks in a segment" TRACE;
     G074 Randomness Lint "Host randomness in a segment" TRACE;

@@ -6,7 +6,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Expr, Local, Stmt};
 
-use super::{Binding, Tail, Transform, attrs, attrs::Edge, classify, ends, free, is_unit_like, span_of};
+use super::{Tail, Transform, attrs, attrs::Edge, classify, ends, free, is_unit_like, span_of};
 use crate::lints;
 
 /// Driver statements, some of which may turn out to be unnecessary.
@@ -22,12 +22,15 @@ enum Piece {
     },
     /// The declaration of a binding that a run moved away: kept only if driver code assigns it.
     Emptied(Ident, usize),
+    /// `let x;`: kept only if driver code assigns it, since nothing else would say its type.
+    Declared(TokenStream, Vec<usize>),
 }
 
 impl Transform<'_, '_> {
     /// The driver's form of a block's statements; `after` are the bindings that live on behind it.
     pub(super) fn block(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> TokenStream {
-        let (stmts, edges) = self.reordered(stmts, tail);
+        let stmts = self.without_temporaries(stmts);
+        let (stmts, edges) = self.reordered(&stmts, tail);
         let pieces = self.scoped(|t| t.statements(&stmts, &edges, tail, after));
         let mut out = TokenStream::new();
         for piece in pieces {
@@ -35,16 +38,44 @@ impl Transform<'_, '_> {
                 Piece::Tokens(t) => out.extend(t),
                 Piece::Closure { name, id, local, variables } if self.driver_uses.contains(&name) => {
                     let shared = id.is_some_and(|id| self.in_segments.contains(&id));
-                    let local = Self::copying(&local, |n| shared && variables.contains(n));
+                    let mut local = Self::copying(&local, |n| shared && variables.contains(n));
+                    local.attrs.retain(|a| !attrs::is_made_again(a));
                     out.extend(quote!(#[allow(unused_variables)] #local))
                 }
                 Piece::Emptied(ident, id) if self.driver_assigned.contains(&id) => {
                     out.extend(quote!(#[allow(unused_mut)] let mut #ident;))
                 }
-                Piece::Closure { .. } | Piece::Emptied(..) => {}
+                Piece::Declared(declared, ids) if ids.iter().any(|id| self.driver_assigned.contains(id)) => {
+                    out.extend(declared)
+                }
+                Piece::Closure { .. } | Piece::Emptied(..) | Piece::Declared(..) => {}
             }
         }
         out
+    }
+
+    /// `let r = &f(x)?;` as `let v = f(x)?; let r = &v;`, which means the same: the value can then leave a segment.
+    fn without_temporaries(&mut self, stmts: &[Stmt]) -> Vec<Stmt> {
+        let mut all = Vec::with_capacity(stmts.len());
+        for stmt in stmts {
+            if let Stmt::Local(local) = stmt
+                && local.attrs.is_empty()
+                && let Some(init) = local.init.as_ref().filter(|i| i.diverge.is_none())
+                && let Expr::Reference(r) = &*init.expr
+                && r.attrs.is_empty()
+                && (matches!(&*r.expr, Expr::Try(_) | Expr::Call(_) | Expr::Macro(_))
+                    && !classify::call_free(&r.expr)
+                    || attrs::boundary(&r.expr).is_some())
+            {
+                let (value, inner, mutability) = (self.fresh("v"), &r.expr, r.mutability);
+                let (pat, at) = (&local.pat, r.and_token.span);
+                all.push(syn::parse_quote_spanned!(at=> let #mutability #value = #inner;));
+                all.push(syn::parse_quote_spanned!(at=> let #pat = &#mutability #value;));
+            } else {
+                all.push(stmt.clone());
+            }
+        }
+        all
     }
 
     fn statements(
@@ -81,7 +112,7 @@ impl Transform<'_, '_> {
                     let expr = Expr::Macro(syn::ExprMacro { attrs: m.attrs.clone(), mac: m.mac.clone() });
                     self.tail(&expr, tail, &mut run, &mut out, after);
                 }
-                Stmt::Macro(_) => run.push(stmt.clone()),
+                Stmt::Macro(_) => self.push(&mut run, stmt.clone()),
                 Stmt::Expr(expr, semi) => {
                     let is_tail =
                         rest.is_empty() && semi.is_none() && tail != Tail::Unit && !is_unit_like(expr);
@@ -97,12 +128,40 @@ impl Transform<'_, '_> {
         out
     }
 
+    /// A statement of the pending run.
+    fn push(&mut self, run: &mut Vec<Stmt>, stmt: Stmt) {
+        self.pending.extend(bound_by(&stmt).into_iter().map(|b| b.ident.to_string()));
+        if let Stmt::Macro(m) = &stmt {
+            self.maybe_bound.extend(super::binders::named_by(&m.mac));
+        }
+        self.run.push(&stmt);
+        let own = free::of_stmts([&stmt]);
+        let with_captures = self.with_captures(own.clone());
+        if with_captures.0.len() > own.0.len() || self.names_closures(&own) {
+            self.run.add(&with_captures);
+        }
+        let check = super::order::Check::of(&stmt);
+        if check.leaves() {
+            self.checks.push((check, with_captures));
+        }
+        run.push(stmt);
+    }
+
+    /// Forgets the pending run.
+    fn taken(&mut self) {
+        self.pending.clear();
+        self.maybe_bound.clear();
+        self.run = free::Growing::default();
+        self.checks.clear();
+    }
+
     /// Emits the pending run; `rest` are the statements behind it.
     fn flush(&mut self, run: &mut Vec<Stmt>, rest: &[Stmt], out: &mut Vec<Piece>, after: &HashSet<usize>) {
         if run.is_empty() {
             return;
         }
         let run = std::mem::take(run);
+        self.taken();
         let tokens = self.segment(&run, None, rest, after);
         out.push(Piece::Tokens(tokens));
         out.extend(
@@ -147,13 +206,13 @@ impl Transform<'_, '_> {
             if self.depends_on_run(run, &free::Uses::default(), &binds) {
                 self.flush(run, from, out, after);
             }
-            out.push(Piece::Tokens(quote!(#[allow(unused_mut)] #plain)));
+            let first = self.next_id;
             for b in binds {
-                let id = self.next_id;
-                self.next_id += 1;
-                let name = b.ident.to_string();
-                self.names.push(Binding { name, id, mutable: b.mutable, closure: None, uninit: true });
+                let id = self.bind(b.ident.to_string(), b.mutable);
+                self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
             }
+            let declared = quote!(#[allow(unused_mut)] #plain);
+            out.push(Piece::Declared(declared, (first..self.next_id).collect()));
             return;
         };
         let uses = free::of_expr(&init.expr);
@@ -166,39 +225,59 @@ impl Transform<'_, '_> {
         if matches!(&*init.expr, Expr::Closure(_)) && !host && !boundary {
             self.check_move_closure(&init.expr, &uses, run);
             // In its place in the run, and again in each later segment that uses it.
-            run.push(Stmt::Local(plain.clone()));
+            self.push(run, Stmt::Local(plain.clone()));
             for b in binds {
-                let id = self.next_id;
-                self.next_id += 1;
+                let id = self.bind(b.ident.to_string(), b.mutable);
                 let closure = Some(Box::new(plain.clone()));
-                self.names.push(Binding {
-                    name: b.ident.to_string(),
-                    id,
-                    mutable: b.mutable,
-                    closure,
-                    uninit: false,
-                });
+                self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.closure.clone_from(&closure));
+            }
+            return;
+        }
+        if !host && !key && !boundary && self.is_constant(&plain, &from[1..]) {
+            // As a closure: made where it is used, so that it need not be part of a key.
+            plain.attrs.push(attrs::made_again());
+            self.push(run, Stmt::Local(plain.clone()));
+            for b in binds {
+                let id = self.bind(b.ident.to_string(), false);
+                self.describe(id, true, false);
+                let made = Some(Box::new(plain.clone()));
+                self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.closure.clone_from(&made));
             }
             return;
         }
         let leaves = classify::leaves(stmt) || self.steered(&init.expr);
-        let in_driver =
-            host || key || boundary || leaves || classify::call_free(&init.expr) && init.diverge.is_none();
-        let depends = self.depends_on_run(run, &uses, &binds) || self.overtakes_check(run, &init.expr, &uses);
+        // What a segment writes through a reference, it writes to a variable of its own.
+        let lent = lends_to_change(&init.expr) && {
+            let later = free::of_stmts(&from[1..]);
+            binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.through))
+        };
+        let on_device = self.device_arithmetic(&init.expr);
+        let evaluated = classify::call_free(&init.expr) && init.diverge.is_none() && !lent && !on_device;
+        let in_driver = host || key || boundary || leaves || evaluated;
+        let depends = self.depends_on_run(run, &uses, &binds) || self.overtakes_check(&init.expr, &uses);
         // What assigns must run once: as a borrow, it would be evaluated again behind its segment.
-        let alone = host || key || boundary || leaves || classify::assigns(&init.expr);
+        // So must what moves one part of a value and borrows another.
+        let mixed = binds.iter().any(|b| b.by_ref) && binds.iter().any(|b| !b.by_ref);
+        let alone = host || key || boundary || leaves || mixed || classify::assigns(&init.expr);
         if !in_driver || depends && !alone {
-            run.push(Stmt::Local(plain));
+            self.push(run, Stmt::Local(plain));
             return;
         }
         let given = free::of_stmts([stmt]);
-        if boundary || leaves || depends || self.moves_from_run(run, &given) {
+        if boundary || leaves || depends || self.moves_from_run(&given) {
             self.flush(run, from, out, after);
         }
         let eager = boundary && !only_piecewise(&init.expr);
-        let tainted = !key
-            && !host
-            && (eager || !boundary && classify::call_free(&init.expr) && self.is_tainted(&uses));
+        let passes_on = !key && !host && !boundary && classify::call_free(&init.expr);
+        let tainted: HashSet<String> = match (eager && !key && !host, passes_on) {
+            (true, _) => binds.iter().map(|b| b.ident.to_string()).collect(),
+            (false, true) => self.taint_of(&init.expr).names(&local.pat),
+            (false, false) => HashSet::new(),
+        };
+        let clean = self.clean_fields(&init.expr);
+        let is_host = host || key || !boundary && self.repeatable(&init.expr, &[]);
+        let device = !is_host && self.makes_device(&init.expr);
+        let lenders = if boundary { HashSet::new() } else { self.roots(&uses) };
         let live = self.live_after(&from[1..], after);
         self.hint = hint(local);
         let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
@@ -209,7 +288,7 @@ impl Transform<'_, '_> {
         let diverge = init.diverge.as_ref().map(|(_, e)| {
             let block = match &**e {
                 // As written: in a segment, rustc would not know that it never ends.
-                Expr::Block(b) if only_fails(&b.block.stmts) => {
+                Expr::Block(b) if classify::only_fails(&b.block.stmts) => {
                     self.in_driver(&free::of_stmts(&b.block.stmts));
                     let stmts = &b.block.stmts;
                     quote!(#(#stmts)*)
@@ -220,9 +299,10 @@ impl Transform<'_, '_> {
             quote!(else { #block })
         });
         // It may be changed in a segment alone, which has its own.
-        let later = free::of_stmts(&from[1..]);
-        let changes = |u: &free::Use| u.assigned || u.touched;
-        let changed = binds.iter().any(|b| b.mutable && later.get(&b.ident.to_string()).is_some_and(changes));
+        let changed = binds.iter().any(|b| b.mutable) && {
+            let later = free::of_stmts(&from[1..]);
+            binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.changes(b.mutable)))
+        };
         let allow = changed.then(|| quote!(#[allow(unused_mut)]));
         out.push(Piece::Tokens(
             quote_spanned!(span_of(stmt)=> #allow #(#own_attrs)* let #pat = #value #diverge;),
@@ -230,7 +310,22 @@ impl Transform<'_, '_> {
         self.note_assigned(&uses);
         let owned = boundary && !host && !key || self.hands_over(&given);
         let first = self.next_id;
-        self.bind_all(&binds, tainted);
+        for b in &binds {
+            let name = b.ident.to_string();
+            let taken = tainted.contains(&name);
+            let id = self.bind(name, b.mutable);
+            if taken {
+                self.tainted.insert(id);
+            }
+            if let (true, Some(clean)) = (taken, &clean) {
+                self.clean.insert(id, clean.clone());
+            }
+            self.lenders.insert(id, lenders.clone());
+            self.describe(id, is_host, device);
+        }
+        if !boundary {
+            self.mark_exclusive(&super::taint::exclusive(&local.pat, &init.expr));
+        }
         if owned {
             self.owned.extend(first..self.next_id);
         }
@@ -259,14 +354,17 @@ impl Transform<'_, '_> {
                 matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if free::is_assign(&b.op));
             if assigns
                 && classify::call_free(expr)
+                && !self.device_arithmetic(expr)
                 && !self.depends_on_run(run, &uses, &[])
-                && !self.overtakes_check(run, expr, &uses)
+                && !self.overtakes_check(expr, &uses)
             {
-                if self.moves_from_run(run, &uses) {
+                if self.moves_from_run(&uses) {
                     self.flush(run, from, out, after);
                 }
                 match expr {
-                    Expr::Assign(a) if self.is_tainted(&free::of_expr(&a.right)) => self.taint(&a.left),
+                    Expr::Assign(a) if self.is_tainted(&free::of_expr(&a.right)) => {
+                        self.taint_by(&a.left, &a.right)
+                    }
                     Expr::Binary(b) if self.is_tainted(&uses) => self.taint(&b.left),
                     _ => {}
                 }
@@ -274,14 +372,15 @@ impl Transform<'_, '_> {
                 self.note_assigned(&uses);
                 out.push(Piece::Tokens(quote!(#expr;)));
             } else {
-                run.push(match stmt {
+                let stmt = match stmt {
                     Stmt::Expr(e, semi) => {
                         // Ours is no user's: lints of theirs do not mean it.
                         let ours = crate::krate::generated_at(ends(e).1);
                         Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ours))))
                     }
                     other => other.clone(),
-                });
+                };
+                self.push(run, stmt);
             }
             return;
         }
@@ -322,6 +421,34 @@ impl Transform<'_, '_> {
         }
     }
 
+    /// As [`taint`](Self::taint), by a value whose parts may be known.
+    fn taint_by(&mut self, left: &Expr, right: &Expr) {
+        let clean = self.clean_fields(right).unwrap_or_default();
+        let known = free::plain_name(left).and_then(|n| self.lookup(&n.to_string())).map(|b| b.id);
+        if let Some(id) = known {
+            let before = self.clean.get(&id).cloned();
+            let was = self.tainted.contains(&id);
+            let both = match before {
+                Some(before) => before.intersection(&clean).cloned().collect(),
+                None if was => HashSet::new(),
+                None => clean,
+            };
+            self.clean.insert(id, both);
+        }
+        self.taint(left);
+    }
+
+    /// The fields of a struct literal that hold no value of eager code.
+    fn clean_fields(&self, expr: &Expr) -> Option<HashSet<String>> {
+        let Expr::Struct(literal) = expr else { return None };
+        let clean = |e: &Expr| !self.is_tainted(&free::of_expr(e));
+        if literal.rest.as_deref().is_some_and(|rest| !clean(rest)) {
+            return None;
+        }
+        let fields = literal.fields.iter().filter(|f| clean(&f.expr));
+        Some(fields.map(|f| quote::ToTokens::to_token_stream(&f.member).to_string()).collect())
+    }
+
     /// Whether the code takes an owned value as a whole.
     pub(super) fn hands_over(&self, uses: &free::Uses) -> bool {
         let owned = |name: &str| self.lookup(name).is_some_and(|b| self.owned.contains(&b.id));
@@ -354,6 +481,7 @@ impl Transform<'_, '_> {
             out.push(Piece::Tokens(tokens));
         } else {
             let run = std::mem::take(run);
+            self.taken();
             let tokens = self.segment(&run, Some((expr, tail)), &[], after);
             out.push(Piece::Tokens(tokens));
         }
@@ -384,6 +512,17 @@ pub(super) fn is_value(expr: &Expr) -> bool {
     }
 }
 
+/// `&mut …`, or what holds it.
+fn lends_to_change(expr: &Expr) -> bool {
+    match expr {
+        Expr::Reference(r) => r.mutability.is_some(),
+        Expr::Paren(p) => lends_to_change(&p.expr),
+        Expr::Tuple(t) => t.elems.iter().any(lends_to_change),
+        Expr::Call(c) => c.args.iter().any(lends_to_change),
+        _ => false,
+    }
+}
+
 /// The names that a top-level statement binds.
 pub(super) fn bound_by(stmt: &Stmt) -> Vec<free::Bound> {
     match stmt {
@@ -392,10 +531,10 @@ pub(super) fn bound_by(stmt: &Stmt) -> Vec<free::Bound> {
     }
 }
 
-/// The name of `let f = |…| …;`.
+/// The name of `let f = |…| …;`, and of another value that each segment makes for itself.
 pub(super) fn closure_name(local: &Local) -> Option<String> {
     let init = local.init.as_ref()?;
-    if !matches!(&*init.expr, Expr::Closure(_)) {
+    if !matches!(&*init.expr, Expr::Closure(_)) && !local.attrs.iter().any(attrs::is_made_again) {
         return None;
     }
     free::bound_by_let(local).first().map(|b| b.ident.to_string())
@@ -427,9 +566,4 @@ fn ends_in_brace(tokens: &TokenStream) -> bool {
     use proc_macro2::{Delimiter, TokenTree};
     let last = tokens.clone().into_iter().last();
     matches!(last, Some(TokenTree::Group(g)) if matches!(g.delimiter(), Delimiter::Brace | Delimiter::None))
-}
-
-/// Whether statements without boundaries end in an error or a panic, and nothing else leaves.
-fn only_fails(stmts: &[Stmt]) -> bool {
-    classify::ends_the_call(stmts) && !stmts.iter().any(|s| classify::leaves(s) || classify::has_boundary(s))
 }

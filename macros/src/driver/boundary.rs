@@ -38,6 +38,9 @@ impl Transform<'_, '_> {
                 let (pat, init) = (&l.pat, self.driver_expr(&l.expr));
                 return quote!(let #pat = #init);
             }
+            if classify::builds_around_boundaries(expr) {
+                return self.build(expr);
+            }
             self.refuse_nested(expr);
         } else if let Some(call) = lints::device_call(expr).filter(|_| !self.misplaced) {
             let text = shortened(&call.func);
@@ -51,7 +54,28 @@ impl Transform<'_, '_> {
         quote!(#expr)
     }
 
+    /// `Ok(#[eager] f(&x)?)`, a tuple, a literal: regions in their places, and nothing else that is evaluated.
+    fn build(&mut self, expr: &Expr) -> TokenStream {
+        struct Replace<'t, 'a, 'e>(&'t mut Transform<'a, 'e>);
+        impl VisitMut for Replace<'_, '_, '_> {
+            fn visit_expr_mut(&mut self, e: &mut Expr) {
+                if attrs::boundary(e).is_some() {
+                    *e = Expr::Verbatim(self.0.driver_expr(e));
+                } else {
+                    visit_mut::visit_expr_mut(self, e);
+                }
+            }
+        }
+        let mut expr = expr.clone();
+        Replace(self).visit_expr_mut(&mut expr);
+        quote!(#expr)
+    }
+
     fn refuse_nested(&mut self, expr: &Expr) {
+        if self.misplaced {
+            // Told already, in better words.
+            return;
+        }
         struct Marks(Vec<syn::Attribute>);
         impl<'a> syn::visit::Visit<'a> for Marks {
             fn visit_attribute(&mut self, a: &'a syn::Attribute) {

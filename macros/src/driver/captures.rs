@@ -95,6 +95,11 @@ impl Transform<'_, '_> {
         }
     }
 
+    /// Whether code names a closure, or another value that segments make for themselves.
+    pub(super) fn names_closures(&self, uses: &Uses) -> bool {
+        uses.names().any(|name| self.lookup(name).is_some_and(|b| b.closure.is_some()))
+    }
+
     /// Uses with those of the closures of outer scopes that they name.
     pub(super) fn with_captures(&self, mut uses: Uses) -> Uses {
         let mut at = 0;

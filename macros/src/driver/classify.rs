@@ -117,6 +117,11 @@ pub(super) fn ends_the_call(stmts: &[Stmt]) -> bool {
     }
 }
 
+/// Whether statements without boundaries end in an error or a panic, and nothing else leaves.
+pub(super) fn only_fails(stmts: &[Stmt]) -> bool {
+    ends_the_call(stmts) && !stmts.iter().any(|s| leaves(s) || has_boundary(s))
+}
+
 /// `Err(…)`.
 fn is_err(expr: &Expr) -> bool {
     matches!(expr, Expr::Call(c) if constructor_name(c).as_deref() == Some("Err"))
@@ -231,6 +236,24 @@ pub(crate) fn borrows(expr: &Expr) -> bool {
             tail(&i.then_branch) || i.else_branch.as_ref().is_some_and(|(_, e)| borrows(e))
         }
         Expr::Match(m) => m.arms.iter().any(|a| borrows(&a.body)),
+        _ => false,
+    }
+}
+
+/// Whether an expression only builds a value out of regions, and of what calls nothing.
+pub(super) fn builds_around_boundaries(expr: &Expr) -> bool {
+    let part = |e: &Expr| attrs::boundary(e).is_some() || builds_around_boundaries(e);
+    if !expr_has_boundary(expr) {
+        return call_free(expr);
+    }
+    match expr {
+        Expr::Call(c) => constructor_name(c).is_some() && c.args.iter().all(part),
+        Expr::Tuple(t) => t.elems.iter().all(part),
+        Expr::Array(a) => a.elems.iter().all(part),
+        Expr::Struct(s) => s.fields.iter().all(|f| part(&f.expr)) && s.rest.as_deref().is_none_or(part),
+        Expr::Paren(p) => part(&p.expr),
+        Expr::Cast(c) => part(&c.expr),
+        Expr::Field(f) => part(&f.base),
         _ => false,
     }
 }

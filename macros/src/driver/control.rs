@@ -125,7 +125,6 @@ impl Transform<'_, '_> {
             }
             Expr::Match(e) => {
                 let scrutinee = self.driver_expr(&e.expr);
-                let tainted = self.is_tainted(&free::of_expr(&e.expr)) || attrs::boundary(&e.expr).is_some();
                 let (before, mut assigned) = (self.assigned.clone(), HashSet::new());
                 let arms: Vec<TokenStream> = e
                     .arms
@@ -133,7 +132,7 @@ impl Transform<'_, '_> {
                     .map(|arm| {
                         assigned.extend(std::mem::replace(&mut self.assigned, before.clone()));
                         self.scoped(|t| {
-                            t.bind_pat(&arm.pat, tainted);
+                            t.bind_from(&free::bound(&arm.pat), &arm.pat, &e.expr);
                             let (attrs, pat) = (&arm.attrs, &arm.pat);
                             let guard = arm.guard.as_ref().map(|(_, g)| {
                                 let g = t.driver_expr(g);
@@ -154,12 +153,11 @@ impl Transform<'_, '_> {
                 quote!(#(#own)* match #scrutinee { #(#arms)* })
             }
             Expr::ForLoop(e) => {
-                let tainted = self.is_tainted(&free::of_expr(&e.expr));
                 let iter = self.driver_expr(&e.expr);
                 let live = self.around_loop(expr, after);
                 let (label, pat) = (&e.label, &e.pat);
                 let body = self.scoped(|t| {
-                    t.bind_all(&free::bound_always(pat), tainted);
+                    t.bind_from(&free::bound_always(pat), pat, &e.expr);
                     t.within(label.as_ref(), true, Tail::Unit, |t| t.block(&e.body.stmts, Tail::Unit, &live))
                 });
                 quote!(#(#own)* #label for #pat in #iter { #body })
@@ -235,8 +233,7 @@ impl Transform<'_, '_> {
     fn bind_conditions(&mut self, cond: &Expr) {
         match cond {
             Expr::Let(l) => {
-                let tainted = self.is_tainted(&free::of_expr(&l.expr)) || attrs::boundary(&l.expr).is_some();
-                self.bind_pat(&l.pat, tainted);
+                self.bind_from(&free::bound(&l.pat), &l.pat, &l.expr);
             }
             Expr::Binary(b) => {
                 self.bind_conditions(&b.left);

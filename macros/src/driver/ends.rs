@@ -23,7 +23,13 @@ impl Transform<'_, '_> {
         if rest.is_empty() {
             return asked;
         }
+        let each: Vec<(free::Uses, Vec<free::Bound>)> =
+            run.iter().map(|s| (free::of_stmts([s]), block::bound_by(s))).collect();
         for (at, stmt) in run.iter().enumerate() {
+            if outs.again.iter().any(|(i, _)| *i == at) {
+                // Host code has it, to the end of the block.
+                continue;
+            }
             let (names, value) = match stmt {
                 Stmt::Local(local) if block::closure_name(local).is_none() => match &local.init {
                     Some(init) => (block::bound_by(stmt), &*init.expr),
@@ -39,11 +45,11 @@ impl Transform<'_, '_> {
                 continue;
             }
             for bound in names {
-                let again = |s: &Stmt| block::bound_by(s).iter().any(|b| b.ident == bound.ident);
-                let shadowed = (at + 1..run.len()).find(|&i| again(&run[i]));
+                let name = bound.ident.to_string();
+                let shadowed =
+                    (at + 1..run.len()).find(|&i| each[i].1.iter().any(|b| b.ident == bound.ident));
                 let end = shadowed.unwrap_or(run.len());
-                let behind = free::of_stmts(&run[at + 1..end]);
-                let moved = behind.get(&bound.ident.to_string()).is_some_and(|u| u.by_value);
+                let moved = each[at + 1..end].iter().any(|(u, _)| u.get(&name).is_some_and(|u| u.by_value));
                 let leaves = outs.carried.iter().any(|o| o.ident == bound.ident && shadowed.is_none());
                 if !moved && !leaves {
                     asked.push((end, question(&bound.ident, lends_temporary(value))));

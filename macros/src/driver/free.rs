@@ -1,6 +1,6 @@
 //! Which names a piece of code uses from outside itself, and how.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
@@ -37,13 +37,44 @@ pub(crate) struct Use {
     pub(crate) in_macro: bool,
 }
 
+impl Use {
+    /// Whether the code may change the variable, if it is declared `mut` or not.
+    pub(crate) fn changes(&self, mutable: bool) -> bool {
+        self.assigned || (self.touched || self.through || self.in_macro) && mutable
+    }
+}
+
 /// All outer names of a piece of code, in order of first use.
 #[derive(Clone, Default)]
-pub(crate) struct Uses(pub(crate) Vec<(String, Use)>);
+pub(crate) struct Uses(pub(crate) Vec<(String, Use)>, HashMap<String, usize>);
 
 impl Uses {
     pub(crate) fn get(&self, name: &str) -> Option<&Use> {
-        self.0.iter().find(|(n, _)| n == name).map(|(_, u)| u)
+        self.place(name).map(|at| &self.0[at].1)
+    }
+
+    /// Where a name stands. The list may have lost some since it was noted.
+    fn place(&self, name: &str) -> Option<usize> {
+        let noted = self.1.get(name).copied()?;
+        if self.0.get(noted).is_some_and(|(n, _)| n == name) {
+            return Some(noted);
+        }
+        self.0.iter().position(|(n, _)| n == name)
+    }
+
+    /// Goes one statement back: to the uses of `stmt` and what follows it, from those of what follows.
+    pub(crate) fn precede(&mut self, stmt: &Stmt) {
+        if let Stmt::Local(local) = stmt {
+            for bound in bound_by_let(local) {
+                if let Some(at) = self.place(&bound.ident.to_string()) {
+                    self.0.swap_remove(at);
+                    if let Some((moved, _)) = self.0.get(at) {
+                        self.1.insert(moved.clone(), at);
+                    }
+                }
+            }
+        }
+        self.merge(&of_stmts([stmt]));
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -56,7 +87,7 @@ impl Uses {
 
     fn entry(&mut self, ident: &Ident) -> &mut Use {
         let name = ident.to_string();
-        let at = self.0.iter().position(|(n, _)| *n == name).unwrap_or_else(|| {
+        let at = self.place(&name).unwrap_or_else(|| {
             let fresh = Use {
                 ident: ident.clone(),
                 whole: false,
@@ -69,6 +100,7 @@ impl Uses {
                 parted: false,
                 in_macro: false,
             };
+            self.1.insert(name.clone(), self.0.len());
             self.0.push((name, fresh));
             self.0.len() - 1
         });
@@ -92,10 +124,31 @@ impl Uses {
     }
 }
 
+/// The outer names of a run that grows by statements, and what else is asked of it.
+#[derive(Default)]
+pub(super) struct Growing(Free);
+
+impl Growing {
+    pub(super) fn push(&mut self, stmt: &Stmt) {
+        if self.0.scopes.is_empty() {
+            self.0.scopes.push(HashSet::new());
+        }
+        self.0.visit_stmt(stmt);
+    }
+
+    pub(super) fn add(&mut self, uses: &Uses) {
+        self.0.uses.merge(uses);
+    }
+
+    pub(super) fn uses(&self) -> &Uses {
+        &self.0.uses
+    }
+}
+
 /// The outer names of statements that follow each other in one block.
 pub(crate) fn of_stmts<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> Uses {
     let mut free = Free::default();
-    free.scopes.push(Vec::new());
+    free.scopes.push(HashSet::new());
     for stmt in stmts {
         free.visit_stmt(stmt);
     }
@@ -104,7 +157,7 @@ pub(crate) fn of_stmts<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> Uses {
 
 pub(crate) fn of_expr(expr: &Expr) -> Uses {
     let mut free = Free::default();
-    free.scopes.push(Vec::new());
+    free.scopes.push(HashSet::new());
     free.visit_expr(expr);
     free.uses
 }
@@ -112,7 +165,7 @@ pub(crate) fn of_expr(expr: &Expr) -> Uses {
 /// The names that the left side of an assignment assigns, or uses to say where.
 pub(crate) fn of_assigned(left: &Expr) -> Uses {
     let mut free = Free::default();
-    free.scopes.push(Vec::new());
+    free.scopes.push(HashSet::new());
     free.assign_to(left, false);
     free.uses
 }
@@ -201,13 +254,35 @@ pub(super) fn place_base(expr: &Expr) -> Option<&Ident> {
         Expr::Field(f) => place_base(&f.base),
         Expr::Index(i) => place_base(&i.expr),
         Expr::Paren(p) => place_base(&p.expr),
+        Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => place_base(&u.expr),
         other => plain_name(other),
     }
 }
 
+/// Whether a pattern takes parts of its value by `ref mut`.
+fn borrows_to_change(pat: &Pat) -> bool {
+    struct Search(bool);
+    impl<'a> Visit<'a> for Search {
+        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            self.0 |= p.by_ref.is_some() && p.mutability.is_some();
+            visit::visit_pat_ident(self, p);
+        }
+        fn visit_expr(&mut self, _: &'a Expr) {}
+    }
+    let mut search = Search(false);
+    search.visit_pat(pat);
+    search.0
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often a statement was read for its names.
+    pub(super) static VISITED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 #[derive(Default)]
 struct Free {
-    scopes: Vec<Vec<String>>,
+    scopes: Vec<HashSet<String>>,
     uses: Uses,
 }
 
@@ -226,7 +301,7 @@ impl Free {
 
     fn bind_ident(&mut self, ident: &Ident) {
         if let Some(scope) = self.scopes.last_mut() {
-            scope.push(ident.to_string());
+            scope.insert(ident.to_string());
         }
     }
 
@@ -237,7 +312,7 @@ impl Free {
     }
 
     fn scoped(&mut self, f: impl FnOnce(&mut Self)) {
-        self.scopes.push(Vec::new());
+        self.scopes.push(HashSet::new());
         f(self);
         self.scopes.pop();
     }
@@ -267,6 +342,18 @@ impl Free {
             self.note(base, |u| {
                 u.taken = true;
                 u.parted = true;
+            });
+        }
+    }
+
+    /// The variable that `ref mut` in `pat` changes by, when `value` is matched with it.
+    fn lent(&mut self, pat: &Pat, value: &Expr) {
+        if borrows_to_change(pat)
+            && let Some(base) = place_base(value)
+        {
+            self.note(base, |u| {
+                u.whole = true;
+                u.touched = true;
             });
         }
     }
@@ -381,6 +468,8 @@ impl<'a> Visit<'a> for Free {
     }
 
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
+        #[cfg(test)]
+        VISITED.with(|v| v.set(v.get() + 1));
         match stmt {
             Stmt::Item(_) => {}
             Stmt::Macro(m) => self.call_of(&m.mac),
@@ -394,6 +483,7 @@ impl<'a> Visit<'a> for Free {
 
     fn visit_local(&mut self, local: &'a Local) {
         if let Some(init) = &local.init {
+            self.lent(&local.pat, &init.expr);
             self.value(&init.expr);
             if let Some((_, diverge)) = &init.diverge {
                 self.visit_expr(diverge);
@@ -473,6 +563,7 @@ impl<'a> Visit<'a> for Free {
                 }
             }
             Expr::Match(m) => {
+                m.arms.iter().for_each(|arm| self.lent(&arm.pat, &m.expr));
                 self.taken(&m.expr);
                 visit::visit_expr_match(self, m);
             }
@@ -525,6 +616,7 @@ impl<'a> Visit<'a> for Free {
                 s.visit_block(&w.body);
             }),
             Expr::Let(l) => {
+                self.lent(&l.pat, &l.expr);
                 self.taken(&l.expr);
                 self.visit_expr(&l.expr);
                 self.bind(bound(&l.pat));

@@ -190,5 +190,33 @@ impl<'a> Visit<'a> for Check<'_> {
         }
     }
 
+    fn visit_macro(&mut self, mac: &'a syn::Macro) {
+        self.in_tokens(mac.tokens.clone());
+    }
+
     fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+impl Check<'_> {
+    /// `#[eager]` among the tokens of a macro call, where nobody reads it.
+    fn in_tokens(&mut self, tokens: proc_macro2::TokenStream) {
+        use proc_macro2::TokenTree;
+        let mut hash = false;
+        for token in tokens {
+            if let TokenTree::Group(g) = &token {
+                let first = g.stream().into_iter().next();
+                let ours = matches!(&first, Some(TokenTree::Ident(i)) if i == "eager" || i == "piecewise");
+                if hash && ours {
+                    self.errors.push(
+                        Code::NestedBoundary,
+                        first,
+                        "a boundary inside a macro call",
+                        "bind it before: `let v = #[eager] …;`, and use `v` in the macro call",
+                    );
+                }
+                self.in_tokens(g.stream());
+            }
+            hash = matches!(&token, TokenTree::Punct(p) if p.as_char() == '#');
+        }
+    }
 }

@@ -10,6 +10,7 @@ use syn::{Block, Expr, Stmt, spanned::Spanned};
 use crate::diag::Errors;
 
 pub(crate) mod attrs;
+mod binders;
 mod block;
 mod boundary;
 mod captures;
@@ -17,7 +18,9 @@ mod classify;
 mod control;
 mod ends;
 pub(crate) mod free;
+mod host;
 mod hygiene;
+pub(crate) mod instrument;
 pub(crate) mod misplaced;
 mod moves;
 mod names;
@@ -26,6 +29,7 @@ mod outs;
 mod reorder;
 mod replace;
 mod segment;
+mod taint;
 
 /// What the driver needs to know of its function.
 pub(crate) struct Context<'a> {
@@ -43,6 +47,8 @@ pub(crate) struct Context<'a> {
     pub(crate) holding: Vec<&'a Ident>,
     /// Those of them that are neither references nor numbers.
     pub(crate) owned: Vec<&'a Ident>,
+    /// Those of them that hold no tensor: weights, state and host values.
+    pub(crate) host: Vec<&'a Ident>,
 }
 
 /// A driver.
@@ -58,6 +64,12 @@ pub(crate) struct Driver {
 /// Whether the body has boundaries.
 pub(crate) fn has_boundaries(block: &Block) -> bool {
     block.stmts.iter().any(classify::has_boundary)
+}
+
+/// Looks at a body without boundaries for attributes of ours where they cannot make one: in closures and macro calls,
+/// and misspelt.
+pub(crate) fn check_without_boundaries(block: &Block, params: &[&Ident], errors: &mut Errors) {
+    misplaced::check(block, params, errors);
 }
 
 /// The identifier of the driver in generated code.
@@ -86,12 +98,19 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
                 name: p.to_string(),
                 id,
                 mutable: context.mutable.contains(p),
-                closure: None,
-                uninit: false,
+                host: context.host.contains(p),
+                device: !context.host.contains(p),
+                ..Binding::default()
             })
             .collect(),
         next_id: context.params.len(),
         tainted: HashSet::new(),
+        clean: HashMap::new(),
+        pending: HashSet::new(),
+        maybe_bound: HashSet::new(),
+        run: free::Growing::default(),
+        checks: Vec::new(),
+        lenders: HashMap::new(),
         owned: HashSet::new(),
         breaks: Vec::new(),
         emptied: Vec::new(),
@@ -144,11 +163,17 @@ fn ends(tokens: &impl ToTokens) -> (Span, Span) {
 }
 
 /// A name in scope.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Binding {
     name: String,
     id: usize,
     mutable: bool,
+    /// Whether no tensor is to be had through it.
+    host: bool,
+    /// Whether it is known to be, or to hold, a tensor.
+    device: bool,
+    /// Whether it is a `&mut`: what a segment writes through it is written when the segment has ended.
+    exclusive: bool,
     /// A `let` of a closure literal: re-emitted where a segment uses it.
     closure: Option<Box<syn::Local>>,
     /// `let x;` that nothing has assigned yet.
@@ -181,6 +206,18 @@ struct Transform<'a, 'e> {
     next_id: usize,
     /// Ids of bindings that hold values of eager code.
     tainted: HashSet<usize>,
+    /// Of those that are struct literals: the fields that hold none.
+    clean: HashMap<usize, HashSet<String>>,
+    /// Names that the pending run binds.
+    pending: HashSet<String>,
+    /// Names that macros of the user in it may bind.
+    maybe_bound: HashSet<String>,
+    /// What it uses, the closures that it names included.
+    run: free::Growing,
+    /// Its statements that may leave, and what they use.
+    checks: Vec<(order::Check, free::Uses)>,
+    /// Of bindings that may hold references: the bindings that they lead to.
+    lenders: HashMap<usize, HashSet<usize>>,
     /// Ids of bindings that hold results of calls, and so may own what they hold.
     owned: HashSet<usize>,
     /// Loops and labelled blocks around the code, innermost last: what a `break` finds.
@@ -218,22 +255,52 @@ impl Transform<'_, '_> {
     fn bind(&mut self, name: String, mutable: bool) -> usize {
         let id = self.next_id;
         self.next_id += 1;
-        self.names.push(Binding { name, id, mutable, closure: None, uninit: false });
+        self.names.push(Binding { name, id, mutable, ..Binding::default() });
         id
     }
 
-    /// Binds the names of a pattern that may not match; tainted ones are values of eager code.
-    fn bind_pat(&mut self, pat: &syn::Pat, tainted: bool) {
-        self.bind_all(&free::bound(pat), tainted);
-    }
-
-    fn bind_all(&mut self, bound: &[free::Bound], tainted: bool) {
+    /// Binds names that take the value of `expr`, or elements of it, by `pat`.
+    fn bind_from(&mut self, bound: &[free::Bound], pat: &syn::Pat, expr: &Expr) {
+        let region = attrs::boundary(expr).is_some();
+        let taint = self.taint_of(expr).names(pat);
+        let host = !region && self.repeatable(expr, &[]);
+        let lenders = self.roots(&free::of_expr(expr));
+        let exclusive = taint::exclusive(pat, expr);
         for b in bound {
-            let id = self.bind(b.ident.to_string(), b.mutable);
+            let name = b.ident.to_string();
+            let tainted = region || taint.contains(&name);
+            let id = self.bind(name, b.mutable);
             if tainted {
                 self.tainted.insert(id);
             }
+            self.lenders.insert(id, lenders.clone());
+            self.describe(id, host, false);
+            self.mark_exclusive(&exclusive);
         }
+    }
+
+    fn mark_exclusive(&mut self, names: &HashSet<String>) {
+        for name in names {
+            if let Some(b) = self.names.iter_mut().rev().find(|b| b.name == *name) {
+                b.exclusive = !b.mutable;
+            }
+        }
+    }
+
+    /// Says what is known of a binding's value.
+    fn describe(&mut self, id: usize, host: bool, device: bool) {
+        if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
+            (b.host, b.device) = (host, device);
+        }
+    }
+
+    /// The bindings that code names, and those that they may hold references to.
+    fn roots(&self, uses: &free::Uses) -> HashSet<usize> {
+        let mut roots = self.ids(uses);
+        let lent: Vec<usize> =
+            roots.iter().filter_map(|id| self.lenders.get(id)).flatten().copied().collect();
+        roots.extend(lent);
+        roots
     }
 
     fn fresh(&mut self, prefix: &str) -> Ident {
@@ -263,7 +330,19 @@ impl Transform<'_, '_> {
     }
 
     fn is_tainted(&self, uses: &free::Uses) -> bool {
-        uses.names().any(|n| self.lookup(n).is_some_and(|b| self.tainted.contains(&b.id)))
+        uses.0.iter().any(|(name, u)| {
+            // What the pending run binds is made by it, whatever had the name before.
+            let id = self.lookup(name).filter(|_| !self.pending.contains(name)).map(|b| b.id);
+            id.is_some_and(|id| self.tainted.contains(&id) && (u.whole || !self.only_clean(id, u)))
+        })
+    }
+
+    /// Whether code uses only fields of a struct literal that hold no value of eager code.
+    fn only_clean(&self, id: usize, u: &free::Use) -> bool {
+        let clean = |path: &Vec<String>| {
+            path.first().is_some_and(|f| self.clean.get(&id).is_some_and(|clean| clean.contains(f)))
+        };
+        !u.fields.is_empty() && u.fields.iter().all(clean)
     }
 
     /// Notes what driver code uses.

@@ -8,7 +8,7 @@ use syn::{
 };
 
 use super::{
-    Transform, block, free,
+    Transform, free,
     free::{Use, Uses},
 };
 
@@ -18,45 +18,51 @@ impl Transform<'_, '_> {
         if run.is_empty() {
             return false;
         }
-        let theirs = self.with_captures(free::of_stmts(run));
+        let (theirs, bound) = (self.run.uses(), &self.pending);
         let uses = self.with_captures(uses.clone());
-        let bound: HashSet<String> =
-            run.iter().flat_map(block::bound_by).map(|b| b.ident.to_string()).collect();
         let changed = |name: &str| {
             theirs.get(name).is_some_and(|u| {
-                u.assigned || u.through || (u.touched && self.lookup(name).is_some_and(|b| b.mutable))
+                u.through || u.changes(self.lookup(name).is_some_and(|b| b.mutable || b.exclusive))
             })
         };
         uses.0.iter().any(|(name, u)| {
             bound.contains(name)
+                || self.maybe_bound.contains(name)
                 || changed(name)
                 || (u.assigned || u.touched || u.through) && theirs.has(name)
         }) || binds.iter().any(|b| {
             let name = b.ident.to_string();
-            bound.contains(&name) || theirs.has(&name)
+            bound.contains(&name) || self.maybe_bound.contains(&name) || theirs.has(&name)
         })
     }
 
     /// Whether the expression may panic where a check in the run would have left before.
-    pub(super) fn overtakes_check(&self, run: &[Stmt], expr: &Expr, uses: &Uses) -> bool {
+    pub(super) fn overtakes_check(&self, expr: &Expr, uses: &Uses) -> bool {
         let risk = Risk::of(expr);
         (risk.bounds || risk.overflow)
-            && run.iter().any(|stmt| {
-                let check = Check::of(stmt);
+            && self.checks.iter().any(|(check, theirs)| {
                 // A check by its name can protect through a variable; other code must name what it protects.
-                check.explicit && risk.bounds
-                    || (check.explicit || check.implicit)
-                        && overlap(&self.with_captures(free::of_stmts([stmt])), uses)
+                check.explicit && risk.bounds || overlap(theirs, uses)
             })
     }
 
     /// Whether the code moves an owned value that the run uses.
-    pub(super) fn moves_from_run(&self, run: &[Stmt], uses: &Uses) -> bool {
+    pub(super) fn moves_from_run(&self, uses: &Uses) -> bool {
         let owned = |name: &str| self.lookup(name).is_some_and(|b| self.owned.contains(&b.id));
-        let theirs = self.with_captures(free::of_stmts(run));
+        if !uses.names().any(owned) {
+            return false;
+        }
+        let theirs = self.run.uses();
+        // What a reference in the run refers to must stay where it is.
+        let lent: HashSet<usize> =
+            self.ids(theirs).iter().filter_map(|id| self.lenders.get(id)).flatten().copied().collect();
         uses.0.iter().any(|(name, u)| {
-            owned(name)
-                && theirs.get(name).is_some_and(|t| u.by_value || u.parted && (t.taken || overlapping(u, t)))
+            let is_lent = self.lookup(name).is_some_and(|b| lent.contains(&b.id));
+            owned(name) && is_lent && (u.by_value || u.parted)
+                || owned(name)
+                    && theirs
+                        .get(name)
+                        .is_some_and(|t| u.by_value || u.parted && (t.taken || overlapping(u, t)))
         })
     }
 }
@@ -146,6 +152,11 @@ pub(super) struct Check {
 }
 
 impl Check {
+    /// Whether the statement may leave.
+    pub(super) fn leaves(&self) -> bool {
+        self.explicit || self.implicit
+    }
+
     pub(super) fn of(stmt: &Stmt) -> Self {
         let mut check = Self::default();
         if let Stmt::Expr(Expr::Call(c), Some(_)) = stmt {

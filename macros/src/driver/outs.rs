@@ -45,7 +45,12 @@ impl Transform<'_, '_> {
         }
         let mut outs = Outs::default();
         let mut seen: HashSet<String> = HashSet::new();
+        let mut behind = Uses::default();
+        let pending = std::cell::OnceCell::new();
         for (at, stmt) in run.iter().enumerate().rev() {
+            if let Some(next) = run.get(at + 1) {
+                behind.precede(next);
+            }
             let Stmt::Local(local) = stmt else { continue };
             let bound = free::bound_by_let(local);
             let wanted: Vec<&Bound> = bound
@@ -57,12 +62,14 @@ impl Transform<'_, '_> {
                 continue;
             }
             let init = local.init.as_ref();
-            let again = init.is_some_and(|i| {
-                i.diverge.is_none()
-                    && classify::call_free(&i.expr)
-                    && (classify::borrows(&i.expr) || bound.iter().any(|b| b.by_ref))
-            });
-            let behind = free::of_stmts(&run[at + 1..]);
+            let fixed = bound
+                .iter()
+                .all(|b| !b.mutable || behind.get(&b.ident.to_string()).is_none_or(|u| !u.changes(true)));
+            let again = fixed
+                && self.evaluated_again(local, || {
+                    let (names, ends) = pending.get_or_init(|| self.pending(run));
+                    &names[..at.checked_sub(1).map_or(0, |before| ends[before])]
+                });
             if let (true, Some(init)) = (again || block::closure_name(local).is_some(), init) {
                 let mut local = local.clone();
                 for (name, u) in &free::of_expr(&init.expr).0 {
@@ -106,7 +113,7 @@ impl Transform<'_, '_> {
             let own = before.iter().rev().flat_map(block::bound_by).find(|b| b.ident == u.ident);
             own.map_or_else(|| self.lookup(&u.ident.to_string()).is_some_and(|b| b.mutable), |b| b.mutable)
         };
-        u.assigned || u.through || u.touched && mutable()
+        u.through || u.changes(mutable())
     }
 
     /// Outer variables that the run changes and later code sees, with the statement that shadows them.
@@ -121,7 +128,12 @@ impl Transform<'_, '_> {
         let mut changed = Vec::new();
         for (name, u) in &uses.0 {
             let Some(b) = self.lookup(name) else { continue };
-            let changes = u.assigned || u.touched && b.mutable;
+            let changes = u.changes(b.mutable || b.exclusive);
+            if b.exclusive && changes && b.closure.is_none() {
+                let shadowed = run.iter().position(|s| block::bound_by(s).iter().any(|x| x.ident == name));
+                changed.push((u.ident.clone(), shadowed));
+                continue;
+            }
             if u.by_value && assigned_anew(rest, name) {
                 continue;
             }

@@ -9,7 +9,7 @@ use syn::{Expr, Member, Stmt, visit_mut::VisitMut};
 use super::{
     Tail, Transform, attrs, block, classify, cx, free,
     free::{Use, Uses},
-    reorder,
+    host, reorder,
     replace::Replace,
 };
 use crate::{
@@ -76,8 +76,20 @@ impl Transform<'_, '_> {
                 _ => None,
             })
             .collect();
-        // Nothing may say what an unused closure takes; the segment that uses it has its own.
-        let unused = unused_closures(run, tail_stmt.as_ref());
+        // Nothing may say what an unused closure takes; the segment that uses it has its own. What host code alone
+        // uses is evaluated there alone.
+        let outs = self.outs(run, rest, &run_closures);
+        let host = |at: usize| outs.again.iter().any(|(i, _)| *i == at);
+        let unused = unused(run, tail_stmt.as_ref(), host);
+        if tail.is_none()
+            && outs.carried.is_empty()
+            && outs.shadowed.is_empty()
+            && (0..run.len()).all(|at| unused.contains(&at))
+        {
+            self.bind_run(run, &Uses::default(), &outs.emptied);
+            let again = outs.again.iter().map(|(_, local)| local);
+            return quote!(#(#[allow(unused_variables)] #again)*);
+        }
         let used = |at: usize| !unused.contains(&at);
         let mut uses = free::of_stmts(
             run.iter().enumerate().filter(|(at, _)| used(*at)).map(|(_, s)| s).chain(&tail_stmt),
@@ -89,11 +101,11 @@ impl Transform<'_, '_> {
             ids.extend(after);
             ids
         };
-        let outs = self.outs(run, rest, &run_closures);
+        let probes = self.check_macros(run, rest, &live_ids);
         let changed = self.changed(run, rest, &uses, &live_ids, &run_closures);
 
         // What goes in.
-        let bound_inside = bound_anywhere(run, tail_stmt.as_ref());
+        let bound_inside = host::bound_anywhere(run.iter().chain(&tail_stmt));
         let k = Ident::new("__k", Span::mixed_site());
         let p = crate::krate::private();
         let mut keys: Vec<TokenStream> = Vec::new();
@@ -106,18 +118,27 @@ impl Transform<'_, '_> {
             if b.closure.is_some() {
                 continue;
             }
-            let (id, mutable, uninit) = (b.id, b.mutable, b.uninit);
+            let (id, mutable, uninit, exclusive) = (b.id, b.mutable, b.uninit, b.exclusive);
             let tainted = self.tainted.contains(&id);
+            let clean = self.clean.get(&id).cloned().unwrap_or_default();
             let ident = &u.ident;
             // What is wrong with a live-in is shown where it is used.
             let shown = crate::krate::generated_at(ident.span());
-            self.check_through(u, mutable);
+            self.check_through(u, mutable || exclusive);
             if u.assigned && (uninit && !self.assigned.contains(&id) || self.assigned_first(run, name)) {
                 let mutability = (mutable || u.touched).then(|| quote!(mut));
                 lets.extend(quote!(#[allow(unused_mut, unused_assignments, unused_variables)] let #mutability #ident;));
                 continue;
             }
-            let change = u.assigned || u.touched && mutable;
+            let change = u.changes(mutable || exclusive);
+            if exclusive && (change || u.whole) {
+                // The segment has a value of its own to write to.
+                let source = element(&k, keys.len());
+                keys.push(entering(shown, &quote!(*#ident), tainted, false));
+                names.push(name.clone());
+                lets.extend(quote_spanned!(shown=> let #ident = &mut #source.copy();));
+                continue;
+            }
             let taken = u.taken && self.owned.contains(&id);
             if u.whole || taken || change || bound_inside.contains(name) || u.fields.is_empty() {
                 let source = element(&k, keys.len());
@@ -138,6 +159,7 @@ impl Transform<'_, '_> {
             } else {
                 for path in pruned(&u.fields) {
                     let source = element(&k, keys.len());
+                    let tainted = tainted && !path.first().is_some_and(|f| clean.contains(f));
                     keys.push(entering(shown, &place(ident, &path), tainted, true));
                     names.push(format!("{name}.{}", path.join(".")));
                     let field = self.fresh("f");
@@ -149,6 +171,7 @@ impl Transform<'_, '_> {
         for mut local in closures {
             // Only `self`: what a closure captures comes in whole.
             replace.visit_local_mut(&mut local);
+            local.attrs.retain(|a| !attrs::is_made_again(a));
             lets.extend(quote!(#[allow(unused_variables)] #local));
         }
 
@@ -161,17 +184,20 @@ impl Transform<'_, '_> {
         let mut captures: Vec<(usize, TokenStream)> = Vec::new();
         let changed_names: Vec<String> = changed.iter().map(|(ident, _)| ident.to_string()).collect();
         for (ident, shadowed_at) in changed {
+            let exclusive = self.lookup(&ident.to_string()).is_some_and(|b| b.exclusive);
+            let deref = exclusive.then(|| quote!(*));
             self.driver_assigned.extend(self.lookup(&ident.to_string()).map(|b| b.id));
             let o = self.fresh("o");
             out_names.push(ident.to_string());
             out_patterns.push(quote!(#o));
             // A method may take `&mut self`, so a call counts as a change; the next statement may overwrite it.
-            assigns.extend(quote!(#[allow(unused_assignments)] { #ident = #o; }));
+            assigns.extend(quote!(#[allow(unused_assignments)] { #deref #ident = #o; }));
             match shadowed_at {
                 Some(at) => {
-                    captures.push((at, quote!(let #o = ::core::clone::Clone::clone(&#ident);)));
+                    captures.push((at, quote!(let #o = ::core::clone::Clone::clone(&#deref #ident);)));
                     out_values.push(quote!(#o));
                 }
+                None if exclusive => out_values.push(quote!(::core::clone::Clone::clone(&*#ident))),
                 None => out_values.push(quote!(#ident)),
             }
         }
@@ -203,6 +229,8 @@ impl Transform<'_, '_> {
             if !used(at) {
                 continue;
             }
+            let probe = probes.iter().find(|(i, ..)| *i == at);
+            body.extend(probe.map(|(_, before, _)| before.clone()));
             let closure = matches!(stmt, Stmt::Local(l) if block::closure_name(l).is_some());
             let mut stmt = match stmt {
                 Stmt::Local(l) if closure => {
@@ -216,6 +244,7 @@ impl Transform<'_, '_> {
             let again = outs.again.iter().any(|(i, _)| *i == at);
             let allow = again.then(|| quote!(#[allow(unused_variables)]));
             body.extend(quote!(#allow #stmt));
+            body.extend(probe.map(|(.., after)| after.clone()));
         }
         body.extend(ends.iter().filter(|(at, _)| *at == run.len()).map(|(_, question)| question.clone()));
         let mut tail_tokens = None;
@@ -363,8 +392,15 @@ impl Transform<'_, '_> {
             let given = free::of_stmts([stmt]);
             let owned =
                 local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr)) || self.hands_over(&given);
+            let value = local.init.as_ref().map(|i| &*i.expr);
+            let host = value.is_some_and(|e| self.repeatable(e, &[]));
+            let device = !host && value.is_some_and(|e| self.makes_device(e));
+            let lends = value.is_some_and(host::lends) || free::bound_by_let(local).iter().any(|b| b.by_ref);
+            let lenders = if lends { self.roots(&given) } else { HashSet::new() };
             for b in free::bound_by_let(local) {
                 let id = self.bind(b.ident.to_string(), b.mutable);
+                self.describe(id, host, device);
+                self.lenders.insert(id, lenders.clone());
                 if owned {
                     self.owned.insert(id);
                 }
@@ -377,32 +413,21 @@ impl Transform<'_, '_> {
     }
 }
 
-/// Closures of the run that nothing behind them in the run uses.
-fn unused_closures(run: &[Stmt], tail: Option<&Stmt>) -> HashSet<usize> {
+/// Closures of the run, and what host code evaluates, that nothing behind them in the run uses.
+fn unused(run: &[Stmt], tail: Option<&Stmt>, host: impl Fn(usize) -> bool) -> HashSet<usize> {
     let mut unused = HashSet::new();
     for (at, stmt) in run.iter().enumerate().rev() {
         let Stmt::Local(local) = stmt else { continue };
-        let Some(name) = block::closure_name(local) else { continue };
+        if block::closure_name(local).is_none() && !host(at) {
+            continue;
+        }
         let behind = (at + 1..run.len()).filter(|i| !unused.contains(i)).map(|i| &run[i]).chain(tail);
-        if !free::of_stmts(behind).has(&name) {
+        let behind = free::of_stmts(behind);
+        if free::bound_by_let(local).iter().all(|b| !behind.has(&b.ident.to_string())) {
             unused.insert(at);
         }
     }
     unused
-}
-
-/// Every name that is bound somewhere inside, at any depth.
-fn bound_anywhere(run: &[Stmt], tail: Option<&Stmt>) -> HashSet<String> {
-    struct All(HashSet<String>);
-    impl<'a> syn::visit::Visit<'a> for All {
-        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
-            self.0.insert(p.ident.to_string());
-            syn::visit::visit_pat_ident(self, p);
-        }
-    }
-    let mut all = All(HashSet::new());
-    run.iter().chain(tail).for_each(|s| syn::visit::Visit::visit_stmt(&mut all, s));
-    all.0
 }
 
 /// Field paths without those that lie inside another.

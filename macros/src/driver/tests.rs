@@ -34,6 +34,7 @@ pub(super) fn driver(item: &str) -> (String, usize, String) {
         mutable: Vec::new(),
         holding: holding.collect(),
         owned: Vec::new(),
+        host: Vec::new(),
     };
     let mut errors = Errors::default();
     let d = expand(&f.block, &context, &mut errors);
@@ -212,4 +213,23 @@ fn a_call_by_a_path_takes_the_driver_last() {
         let body = call(path);
         assert!(body.contains(twin), "{path}: {body}");
     }
+}
+
+/// What a run asks of its statements grows with it; it is not asked of all of them anew at each.
+#[test]
+fn the_work_is_linear_in_the_statements_of_a_run() {
+    let visits = |n: usize| {
+        let lets: String =
+            (1..=n).map(|i| format!("let h{i} = ops::add(&h{}, helper(x, h0)?)?; ", i - 1)).collect();
+        let item = format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<'s, f32>> {{ let h0 = ops::neg(x)?; {lets} \
+             let e = #[eager] mix(&h{n})?; ops::add(&e, &h{}) }}",
+            n / 2
+        );
+        free::VISITED.with(|v| v.set(0));
+        driver(&item);
+        free::VISITED.with(std::cell::Cell::get)
+    };
+    let (one, four) = (visits(50), visits(200));
+    assert!(four < 5 * one, "{one} visits of 50 statements, {four} of 200");
 }

@@ -181,15 +181,17 @@ impl Effects<'_, '_> {
         );
     }
 
-    /// The place in front of a method, when it is a static or a parameter.
-    fn outside<'x>(&self, receiver: &'x Expr) -> Option<(&'x Path, bool)> {
+    /// The place in front of a method, when it is a static or a parameter. Where a method of cells and atomics is
+    /// called, one capital is a static as well.
+    fn outside<'x>(&self, receiver: &'x Expr, calls: bool) -> Option<(&'x Path, bool)> {
         match bare(receiver) {
-            Expr::Field(f) => self.outside(&f.base),
-            Expr::Reference(r) => self.outside(&r.expr),
-            Expr::Index(i) => self.outside(&i.expr),
+            Expr::Field(f) => self.outside(&f.base, calls),
+            Expr::Reference(r) => self.outside(&r.expr, calls),
+            Expr::Index(i) => self.outside(&i.expr, calls),
             Expr::Path(p) => {
                 let last = &p.path.segments.last()?.ident;
-                let is_static = is_static_name(&last.to_string());
+                let name = last.to_string();
+                let is_static = is_static_name(&name) || calls && is_one_capital(&name);
                 let is_param = p.path.get_ident().is_some_and(|i| i == "self" || self.params.contains(&i));
                 (is_static || is_param).then_some((&p.path, is_static))
             }
@@ -212,7 +214,7 @@ impl<'a> Visit<'a> for Effects<'_, '_> {
         let method = call.method.to_string();
         if tables::SYNCHRONISES.contains(&method.as_str()) {
             self.synchronises(&call.method, &method);
-        } else if let Some((path, is_static)) = self.outside(&call.receiver)
+        } else if let Some((path, is_static)) = self.outside(&call.receiver, true)
             && (tables::INTERIOR.contains(&method.as_str())
                 || is_static && tables::INTERIOR_OF_STATIC.contains(&method.as_str()))
         {
@@ -249,7 +251,7 @@ impl<'a> Visit<'a> for Effects<'_, '_> {
 
 impl Effects<'_, '_> {
     fn assigned(&mut self, place: &Expr) {
-        let Some((path, is_static)) = self.outside(place) else { return };
+        let Some((path, is_static)) = self.outside(place, false) else { return };
         if is_static {
             return self.ambient(path, &path_text(path), "assigned");
         }
@@ -270,6 +272,11 @@ impl Effects<'_, '_> {
 
 fn path_text(path: &Path) -> String {
     path.segments.iter().map(|s| s.ident.to_string()).collect::<Vec<_>>().join("::")
+}
+
+/// `N`, which may be a variable or a parameter of the function as well.
+fn is_one_capital(name: &str) -> bool {
+    name.len() == 1 && name.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
 /// `SCREAMING_CASE`.

@@ -22,7 +22,7 @@ const COMPUTES: [&str; 14] = [
     "unimplemented",
 ];
 
-/// Others that a segment may call.
+/// Others that only compute.
 const ALLOWED: [&str; 20] = [
     "concat",
     "stringify",
@@ -49,36 +49,44 @@ const ALLOWED: [&str; 20] = [
 /// Those of the standard library that print.
 const STANDARD_PRINTS: [&str; 5] = ["println", "eprintln", "print", "eprint", "dbg"];
 
-/// Those of other crates, or that write where they are told to.
-const PRINTS: [&str; 8] = ["info", "debug", "trace", "warn", "error", "write", "writeln", "log"];
+/// Those that write where they are told to.
+const WRITES: [&str; 2] = ["write", "writeln"];
+
+/// Logging, which only reads. In a segment it speaks when the body runs: at warm-up, when recorded, when audited.
+const LOGS: [&str; 14] = [
+    "info",
+    "debug",
+    "trace",
+    "warn",
+    "error",
+    "log",
+    "event",
+    "span",
+    "info_span",
+    "debug_span",
+    "trace_span",
+    "warn_span",
+    "error_span",
+    "level_enabled",
+];
 
 /// Whether a call is known to change none of the variables that it names, but where its expressions say so.
 pub(crate) fn only_reads(mac: &syn::Macro) -> bool {
-    let last = mac.path.segments.last();
-    last.is_some_and(|s| COMPUTES.iter().chain(&STANDARD_PRINTS).any(|name| s.ident == name))
+    let Some(last) = mac.path.segments.last() else { return false };
+    let known = COMPUTES.iter().chain(&STANDARD_PRINTS).chain(&ALLOWED).chain(&LOGS);
+    known.into_iter().any(|name| last.ident == name)
 }
 
-/// Refuses macro calls that a segment must not make: their tokens cannot be judged, or what they do
-/// would happen once and never in a replay.
+/// Refuses macro calls that print: that would happen once, and never in a replay.
 pub(crate) fn check<'a>(stmts: impl IntoIterator<Item = &'a syn::Stmt>, errors: &mut Errors) {
-    look(stmts, false, errors);
-}
-
-/// The same for a function that is one segment: its macros are not taken apart, so only printing is refused.
-pub(crate) fn check_whole<'a>(stmts: impl IntoIterator<Item = &'a syn::Stmt>, errors: &mut Errors) {
-    look(stmts, true, errors);
-}
-
-fn look<'a>(stmts: impl IntoIterator<Item = &'a syn::Stmt>, any: bool, errors: &mut Errors) {
     struct Macros<'e> {
         errors: &'e mut Errors,
-        any: bool,
     }
     impl<'a> Visit<'a> for Macros<'_> {
         fn visit_macro(&mut self, mac: &'a syn::Macro) {
             let Some(last) = mac.path.segments.last() else { return };
             let name = last.ident.to_string();
-            if STANDARD_PRINTS.iter().chain(&PRINTS).any(|p| *p == name) {
+            if STANDARD_PRINTS.iter().chain(&WRITES).any(|p| *p == name) {
                 self.errors.push(
                     Code::Prints,
                     &mac.path,
@@ -87,18 +95,11 @@ fn look<'a>(stmts: impl IntoIterator<Item = &'a syn::Stmt>, any: bool, errors: &
                     ),
                     "move it into an `#[eager] { … }` region, which runs on every call",
                 );
-            } else if !self.any && !COMPUTES.iter().chain(&ALLOWED).any(|a| *a == name) {
-                self.errors.push(
-                    Code::UnknownMacro,
-                    &mac.path,
-                    format!("`{name}!` is not known to be harmless in a segment: a replay does not run it"),
-                    "call a function instead, or move it into an `#[eager] { … }` region or a `#[host] let`",
-                );
             }
             visit::visit_macro(self, mac);
         }
         fn visit_item(&mut self, _: &'a syn::Item) {}
     }
-    let mut macros = Macros { errors, any };
+    let mut macros = Macros { errors };
     stmts.into_iter().for_each(|s| macros.visit_stmt(s));
 }

@@ -25,6 +25,7 @@ mod keys;
 mod names;
 mod nested;
 mod objects;
+mod realistic;
 mod review;
 mod support;
 mod values;

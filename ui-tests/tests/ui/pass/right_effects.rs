@@ -20,16 +20,19 @@ mod g070 {
 mod g071 {
     use graphable::prelude::*;
 
-    #[graphable(helper)]
-    fn twice(h: &Tensor<f32>) -> Result<Tensor<f32>> {
-        ops::add(h, h)
+    macro_rules! bind {
+        ($name:ident, $e:expr) => {
+            let $name = $e;
+        };
     }
 
     #[graphable]
     fn decode(x: &Tensor<f32>) -> Result<Tensor<f32>> {
-        let h = #[eager]
-        ops::neg(x)?;
-        twice(&h)
+        bind!(t, ops::neg(x)?);
+        let h = t;
+        let a = #[eager]
+        ops::exp(x)?;
+        ops::add(&a, &h)
     }
 }
 

@@ -4,9 +4,13 @@ use graphable::prelude::*;
 
 use std::collections::HashMap;
 
+fn names(h: &Tensor<'_, f32>) -> Result<HashMap<String, usize>> {
+    Ok(HashMap::from([("rank".to_owned(), h.rank())]))
+}
+
 #[graphable]
 fn decode(x: &Tensor<f32>) -> Result<Tensor<f32>> {
-    let names: HashMap<String, usize> = HashMap::from([("rank".to_owned(), x.rank())]);
+    let names = names(&ops::neg(x)?)?;
     let a = #[eager]
     ops::exp(x)?;
     ops::scale(&a, names["rank"] as f32)

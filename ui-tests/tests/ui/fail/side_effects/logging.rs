@@ -1,4 +1,4 @@
-//! Nor does a replay write a log, or await anything.
+//! A log may stand in a segment, where it is written when the segment is recorded; nothing is awaited there.
 
 use graphable::prelude::*;
 
