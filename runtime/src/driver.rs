@@ -1,11 +1,12 @@
 //! The driver: runs on every call, between the segments.
 
-use std::any::TypeId;
+use std::{any::TypeId, sync::Arc};
 
 use tracing::{field, span::EnteredSpan};
 
 use crate::{
     Error, Result, Runtime,
+    backend::Mark,
     core::{Decision, Phase, RunKind},
     eager::Region,
     key::{KeyWriter, LiveIn},
@@ -78,24 +79,36 @@ impl<'s> Driver<'s> {
 /// A segment that runs its body as plain code.
 struct Direct<'s> {
     rt: &'s Runtime,
+    site: &'static Site,
     before: Phase,
+    begin: Option<Arc<dyn Mark>>,
     _span: EnteredSpan,
 }
 
 impl<'s> Direct<'s> {
     fn enter(rt: &'s Runtime, site: &'static Site) -> Result<Self> {
-        let span = timeline::span!("segment", segment = %site, decision = "no graph").entered();
+        let span = timeline::span!(
+            "segment",
+            segment = %site,
+            title = %site.title(),
+            file = site.file,
+            line = site.first_line,
+            decision = "no graph"
+        )
+        .entered();
+        let begin = if span.is_disabled() { None } else { rt.slice_begins() };
         let mut core = rt.core.borrow_mut();
         let before = core.phase;
         core.phase = Phase::Segment(site);
         drop(core);
-        Ok(Self { rt, before, _span: span })
+        Ok(Self { rt, site, before, begin, _span: span })
     }
 }
 
 impl Drop for Direct<'_> {
     fn drop(&mut self) {
         self.rt.core.borrow_mut().phase = self.before;
+        self.rt.slice_ends(self.site, "segment", self.begin.take());
     }
 }
 
@@ -128,7 +141,16 @@ impl Runtime {
         O: LiveOut<'s>,
         E: From<Error>,
     {
-        let span = timeline::span!("segment", segment = %site, decision = field::Empty).entered();
+        let span = timeline::span!(
+            "segment",
+            segment = %site,
+            title = %site.title(),
+            file = site.file,
+            line = site.first_line,
+            decision = field::Empty
+        )
+        .entered();
+        let begin = if span.is_disabled() { None } else { self.slice_begins() };
         let mut key = self.take_writer();
         write(&mut key);
         let (decision, fallbacks, fell_back) = {
@@ -152,6 +174,7 @@ impl Runtime {
             // It was to be recorded, and its captures were spoilt.
             span.record("decision", "fallback");
         }
+        self.slice_ends(site, "segment", begin);
         self.put_writer(key);
         self.tell_hooks();
         result

@@ -1,12 +1,12 @@
 //! The capability to look at device data, and eager regions.
 
-use std::{fmt, ops::Deref};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use tracing::span::EnteredSpan;
 
 use crate::{
     Element, Error, Event, IntoDataShape, Result, Runtime, Scope, Stats, Tensor,
-    backend::{HostBlock, PendingBytes},
+    backend::{HostBlock, Mark, PendingBytes},
     element::{from_bytes, to_bytes},
     function::pad_rows,
     layout::{Layout, Marks},
@@ -220,14 +220,23 @@ impl<T: Element> PendingRead<T> {
 pub struct Region<'s> {
     eager: Eager<'s>,
     site: &'static Site,
+    begin: Option<Arc<dyn Mark>>,
     _span: EnteredSpan,
 }
 
 impl<'s> Region<'s> {
     pub(crate) fn open(rt: &'s Runtime, site: &'static Site) -> Self {
-        let span = timeline::span!("eager", boundary = %site).entered();
+        let span = timeline::span!(
+            "eager",
+            boundary = %site,
+            title = %site.title(),
+            file = site.file,
+            line = site.first_line
+        )
+        .entered();
         rt.core.borrow_mut().begin_region(site);
-        Self { eager: Eager { rt }, site, _span: span }
+        let begin = if span.is_disabled() { None } else { rt.slice_begins() };
+        Self { eager: Eager { rt }, site, begin, _span: span }
     }
 
     /// Moves the tensors of the region's result into their recorded slots.
@@ -263,7 +272,9 @@ impl<'s> Deref for Region<'s> {
 
 impl Drop for Region<'_> {
     fn drop(&mut self) {
-        self.eager.rt.core.borrow_mut().end_region();
+        let rt = self.eager.rt;
+        rt.core.borrow_mut().end_region();
+        rt.slice_ends(self.site, "eager", self.begin.take());
     }
 }
 

@@ -19,6 +19,19 @@ pub struct Site {
     pub last_line: u32,
 }
 
+impl Site {
+    /// A name that is short: the function and the number in it.
+    pub(crate) fn title(&self) -> impl fmt::Display {
+        struct Title(&'static str, usize);
+        impl fmt::Display for Title {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{} #{}", self.0, self.1)
+            }
+        }
+        Title(self.function, self.index)
+    }
+}
+
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` #{} ({}:{}", self.function, self.index, self.file, self.first_line)?;

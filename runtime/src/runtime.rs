@@ -23,6 +23,7 @@ use crate::{
     scope::Switches,
     size::RefusedSizes,
     tensor::RawTensor,
+    timeline::DeviceTimeline,
 };
 
 /// Owns a device's stream, the memory pool and the graph tree.
@@ -44,6 +45,7 @@ pub struct Runtime {
     /// Scopes that say what the batch is.
     pub(crate) batches: RefCell<Batches>,
     pub(crate) hooks: Hooks,
+    pub(crate) device_timeline: DeviceTimeline,
     /// Comparisons of padded sizes, for the segment or call that they end.
     pub(crate) refused_sizes: RefusedSizes,
 }
@@ -76,6 +78,7 @@ impl Runtime {
             switches: RefCell::default(),
             batches: RefCell::default(),
             hooks: Hooks::default(),
+            device_timeline: DeviceTimeline::default(),
             refused_sizes: RefusedSizes::default(),
         })
     }
@@ -100,6 +103,7 @@ impl Runtime {
         self.graphs.set(false);
         self.switches.get_mut().end_step();
         self.batches.get_mut().end_step();
+        self.tell_slices();
         let begun = self.core.get_mut().begin_step(&retired);
         let mut unreported = Unreported { rt: self, error: begun.err() };
         unreported.rt.tell_hooks();

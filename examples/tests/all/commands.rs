@@ -329,37 +329,33 @@ fn tree_shows_a_model_and_writes_its_timeline() {
     assert!(nodes.iter().filter(|n| n["function"] == "decode").all(|n| n["sizes"] == serde_json::json!([])));
 
     let timeline: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    let of = |name: &str, phase: &str| {
-        timeline.iter().filter(|e| e["name"] == name && e["ph"] == phase).collect::<Vec<_>>()
+    let row = |tid: u64, kind: &str| {
+        timeline.iter().filter(|e| e["ph"] == "X" && e["tid"] == tid && e["cat"] == kind).collect::<Vec<_>>()
     };
-    for name in ["step", "call", "segment", "eager"] {
-        assert!(!of(name, "B").is_empty(), "{name} in {timeline:?}");
-        assert_eq!(of(name, "B").len(), of(name, "E").len(), "every {name} ends");
+    for kind in ["step", "call", "segment", "eager"] {
+        assert!(!row(1, kind).is_empty(), "{kind} in {timeline:?}");
     }
-    // The writer quotes what is text.
-    let text = |e: &serde_json::Value, field: &str| {
-        e["args"][field].as_str().map(|text| text.trim_matches('"').to_owned())
-    };
     let decided: std::collections::BTreeSet<_> =
-        of("segment", "E").iter().filter_map(|e| text(e, "decision")).collect();
+        row(1, "segment").iter().filter_map(|e| e["args"]["decision"].as_str()).collect();
     assert_eq!(decided.into_iter().collect::<Vec<_>>(), ["record", "replay", "warm-up"]);
-    let calls = of("call", "B").iter().filter(|e| text(e, "function").as_deref() == Some("decode")).count();
+    let calls = row(1, "call").iter().filter(|e| e["name"] == "decode").count();
     assert!(calls >= 3, "{calls}");
-}
-
-#[test]
-fn tree_names_the_bucket_of_each_recording() {
-    let folder = Folder::new("tree-buckets");
-    let model = tiny_model(&folder);
-    let args = ["decode", "--model", &model, "--device", "cpu", "--quiet"];
-    for mode in ["piecewise", "full"] {
-        let text = printed(&tree(&[&args[..], &["--mode", mode]].concat()));
-        let dot = printed(&tree(&[&args[..], &["--mode", mode, "--format", "dot"]].concat()));
-        for size in [16, 32, 64, 128] {
-            assert!(text.contains(&format!("] T={size}, ")), "{mode}: {text}");
-            assert!(dot.contains(&format!("\\nT={size}\\n")), "{mode}: {dot}");
+    // Named by what they are, with the user's file, on the host as on the device.
+    for kind in ["segment", "eager"] {
+        let (host, device) = (row(1, kind), row(2, kind));
+        assert_eq!(host.len(), device.len(), "{kind}");
+        for slice in host.iter().chain(&device) {
+            let name = slice["name"].as_str().unwrap();
+            let number = name.split_once(" #").map(|(_, number)| number.parse::<usize>().is_ok());
+            assert_eq!(number, Some(true), "{name}");
+            let place = slice["args"]["file"].as_str().unwrap();
+            assert!(place.ends_with(".rs") && !place.contains("runtime"), "{slice}");
+            assert!(slice["args"]["line"].as_u64().unwrap() > 1, "{slice}");
+            assert!(slice["dur"].as_f64().unwrap() >= 0.0 && slice["ts"].as_f64().unwrap() >= 0.0, "{slice}");
         }
     }
+    let worked: f64 = row(2, "segment").iter().map(|e| e["dur"].as_f64().unwrap()).sum();
+    assert!(worked > 0.0, "the device did something");
 }
 
 #[test]
