@@ -14,6 +14,8 @@ use crate::plan::Site;
 /// Groups without a recording that are known, the ones that were met last: a shape that comes back after so many
 /// others is warmed up again.
 const IDLE: usize = 4096;
+/// But what was met in the last steps stays, however much it is: it was warmed up to be recorded next.
+const IDLE_STEPS: u64 = 8;
 
 /// Everything that is shared by recordings of one identity and one set of shapes.
 #[derive(Debug)]
@@ -53,8 +55,16 @@ pub(super) struct Groups {
     index: FxHashMap<u64, SmallVec<[usize; 1]>>,
     next: usize,
     /// Those without a recording, the one that was met longest ago first.
-    idle: BTreeMap<u64, usize>,
+    idle: BTreeMap<u64, Idle>,
     clock: u64,
+    step: u64,
+}
+
+/// A group without a recording, and the step in which it was met last.
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    group: usize,
+    step: u64,
 }
 
 impl Index<usize> for Groups {
@@ -74,6 +84,16 @@ impl IndexMut<usize> for Groups {
 }
 
 impl Groups {
+    pub(super) fn begin_step(&mut self) {
+        self.step += 1;
+    }
+
+    /// A group without a recording that was not met for long, if there are too many of them.
+    fn forgotten(&self) -> Option<usize> {
+        let (_, oldest) = self.idle.first_key_value().filter(|_| self.idle.len() > IDLE)?;
+        (oldest.step + IDLE_STEPS < self.step).then_some(oldest.group)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
@@ -123,7 +143,7 @@ impl Groups {
         self.idle.remove(&met.idle);
         self.clock += 1;
         met.idle = self.clock;
-        self.idle.insert(self.clock, group);
+        self.idle.insert(self.clock, Idle { group, step: self.step });
     }
 
     /// A recording of it is made.
@@ -174,9 +194,8 @@ impl Tree {
         if let Identity::Full(function) = identity {
             self.holders.entry(function).or_default().groups.insert(group);
         }
-        while self.groups.idle.len() > IDLE {
-            let Some((_, &oldest)) = self.groups.idle.first_key_value() else { break };
-            self.remove_group(oldest);
+        while let Some(forgotten) = self.groups.forgotten() {
+            self.remove_group(forgotten);
         }
         group
     }

@@ -155,6 +155,7 @@ impl Tree {
     /// A step begins; gives up spare executables that waited too long.
     pub(crate) fn begin_step(&mut self) {
         self.shares.step += 1;
+        self.groups.begin_step();
         let now = self.shares.step;
         self.shares.spares.retain(|s| now - s.since <= SPARE_STEPS);
     }

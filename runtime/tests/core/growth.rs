@@ -12,7 +12,7 @@ const STEPS: u64 = 3_000;
 const MOST: Tables = Tables {
     nodes: 64,
     places: 256,
-    // Shapes without a recording, the ones that were met last.
+    // Shapes without a recording, the ones that were met last, and those of the last steps.
     groups: 4096 + 256,
     edges: 1024,
     holders: 256,
@@ -207,6 +207,28 @@ fn dropped_parameters_leave_nothing_without_a_step() {
     assert!(after.owned <= before.owned + 1 && after.retired == 0, "{after:?}");
     rt.step().unwrap();
     assert_eq!(Tables::of(&rt), before);
+}
+
+/// More segments in one call than shapes that are remembered without a recording: what was warmed up is recorded next.
+#[test]
+fn a_call_of_many_segments_is_recorded() {
+    const SEGMENTS: u64 = 5000;
+    let mut rt = runtime();
+    rt.keep_events(false);
+    let graph = vector(&mut rt, Mode::Piecewise);
+    for _ in 0..3 {
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &[x()], (), |cx, a| {
+            let mut h = seg!("first", cx, (&a.t[0],), |k| ops::neg(k.0))?;
+            for i in 1..SEGMENTS {
+                h = seg!("more", cx, (&h, &i), |k| ops::neg(k.0))?;
+            }
+            Ok(h)
+        });
+        assert_eq!(step.read(&y.unwrap()).unwrap(), X);
+    }
+    let Stats { warmups, nodes, .. } = rt.stats();
+    assert_eq!((warmups, nodes as u64), (SEGMENTS, SEGMENTS));
 }
 
 /// Numbers of recordings are never given twice, whatever goes; places are.
