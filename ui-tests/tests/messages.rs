@@ -57,6 +57,7 @@ const BORROW: &str = "rustc's borrow error";
 
 /// File, rule, and why it is broken.
 const NOT_YET: &[(&str, Rule, &str)] = &[
+    ("fail/dims/size_as_number.stderr", Help, RUSTC),
     ("fail/host_reads/in_a_helper.stderr", Help, RUSTC),
     ("fail/lifetimes/after_its_step.stderr", Help, BORROW),
     ("fail/lifetimes/kept_across_steps.stderr", Help, BORROW),
