@@ -46,6 +46,11 @@ where
     }
 }
 #[automatically_derived]
+impl<T> p::DeviceValue for Layer<T>
+where
+    Param<T>: p::ParamField,
+{}
+#[automatically_derived]
 impl<T> p::LoadParams for Layer<T>
 where
     Param<T>: p::LoadParam,
