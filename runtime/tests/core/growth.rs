@@ -2,7 +2,10 @@
 //!
 //! `GRAPHABLE_SOAK_STEPS=10000000` makes it long, and compares the memory of the process, too.
 
-use graphable::{__private::Tables, KeptTensor, Mode, Param, Result, Runtime, State, Stats, ops};
+use graphable::{
+    __private::{Options, Plan, Tables},
+    KeptTensor, Mode, Param, Result, Runtime, State, Stats, ops,
+};
 
 use crate::support::*;
 
@@ -50,6 +53,13 @@ fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+/// A graph object whose plan is one of the program's: a plan of its own for each would be a leak of the test.
+fn request(rt: &mut Runtime, mode: Mode) -> Graph {
+    static PLAN: Plan = Plan { function: "request", file: file!(), items: &[], host_statement: None };
+    let inputs = vec![host("x", &[Dim::Const(2)])];
+    Spec { plan: &PLAN, symbols: &[], inputs, options: Options::default(), mode }.mode(mode).build(rt)
 }
 
 struct Program {
@@ -110,7 +120,7 @@ impl Program {
         // A graph object a request; some requests are whole calls.
         let request = i.is_multiple_of(5).then(|| {
             let mode = if i.is_multiple_of(2) { Mode::Full } else { Mode::Piecewise };
-            vector(rt, mode)
+            request(rt, mode)
         });
         if i.is_multiple_of(17) {
             self.state = State::zeros(rt, &[2]).unwrap();
