@@ -42,7 +42,7 @@ fn a_folder_without_a_tokenizer_is_explained() {
     let e = SentenceTokenizer::open("no/such/tokenizer.json".as_ref(), 512).map(|_| ()).unwrap_err();
     assert!(e.to_string().contains("help: check the path"), "{e}");
     let e = SentenceTokenizer::open(&folder().join("config.json"), 512).map(|_| ()).unwrap_err();
-    assert!(e.to_string().contains("no tokenizer") && e.to_string().contains("help:"), "{e}");
+    assert!(e.to_string().contains("not a tokenizer") && e.to_string().contains("help:"), "{e}");
 }
 
 #[test]

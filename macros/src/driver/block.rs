@@ -67,8 +67,10 @@ impl Transform<'_, '_> {
                     && !classify::call_free(&r.expr)
                     || attrs::boundary(&r.expr).is_some())
             {
-                let (value, inner, mutability) = (self.fresh("v"), &r.expr, r.mutability);
+                let (mut value, inner, mutability) = (self.fresh("v"), &r.expr, r.mutability);
                 let (pat, at) = (&local.pat, r.and_token.span);
+                // What is wrong with the value is shown at the user's name for it.
+                value.set_span(value.span().located_at(syn::spanned::Spanned::span(pat)));
                 all.push(syn::parse_quote_spanned!(at=> let #mutability #value = #inner;));
                 all.push(syn::parse_quote_spanned!(at=> let #pat = &#mutability #value;));
             } else {

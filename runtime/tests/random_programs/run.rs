@@ -26,7 +26,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
     program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Size, Source, Stmt, Ty},
-    value::{ASKED, Flat, Live, Val, arm, asked, nonsense, tripped},
+    value::{ASKED, Flat, Live, Tensors, Val, arm, asked, nonsense, tripped},
     world::{Data, StepOut, World, data_of, derive, seed_of, shape_of, upload},
 };
 
@@ -587,7 +587,8 @@ impl<'s> Scene<'_, 's> {
             let held = if capturable { Vec::new() } else { temporaries(&region)? };
             let value = live.run(None)?;
             drop(held);
-            (&&Finish::new(value)).finish(region)?
+            let outs: Tensors<'s> = (&&Finish::new(Tensors(value))).finish(region)?;
+            outs.0
         };
         for (&(_, v), val) in block.outs.iter().zip(outs) {
             self.vars[v] = Some(val);

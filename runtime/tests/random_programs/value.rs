@@ -99,6 +99,17 @@ impl<'t> Keep<'t> for Val<'_> {
     type At = Val<'t>;
 }
 
+impl<'s> Val<'s> {
+    fn of_type(elem: u64, d: &mut Decoder<'s>) -> Self {
+        match elem {
+            0 => Self::F(d.tensor()),
+            1 => Self::H(d.tensor()),
+            2 => Self::U(d.tensor()),
+            _ => Self::B(d.tensor()),
+        }
+    }
+}
+
 impl<'s> LiveOut<'s> for Val<'s> {
     fn encode(&self, e: &mut Encoder) {
         e.word(self.elem() as u64);
@@ -106,12 +117,29 @@ impl<'s> LiveOut<'s> for Val<'s> {
     }
 
     fn decode(d: &mut Decoder<'s>) -> Self {
-        match d.word() {
-            0 => Self::F(d.tensor()),
-            1 => Self::H(d.tensor()),
-            2 => Self::U(d.tensor()),
-            _ => Self::B(d.tensor()),
+        Self::of_type(d.word(), d)
+    }
+}
+
+/// What a region gives that a graph of the whole call may hold: tensors, without a word beside them that host code
+/// would get. How many there are, and of which types, is known to the program.
+pub(crate) struct Tensors<'s>(pub(crate) Vec<Val<'s>>);
+
+thread_local! {
+    /// The types of the tensors that were encoded last; they are decoded at once, if at all.
+    static TYPES: std::cell::RefCell<Vec<u64>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+impl<'s> LiveOut<'s> for Tensors<'s> {
+    fn encode(&self, e: &mut Encoder) {
+        TYPES.set(self.0.iter().map(|val| val.elem() as u64).collect());
+        for val in &self.0 {
+            each!(val, t => e.tensor(t));
         }
+    }
+
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        Self(TYPES.take().into_iter().map(|elem| Val::of_type(elem, d)).collect())
     }
 }
 
