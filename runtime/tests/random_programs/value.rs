@@ -127,7 +127,7 @@ pub(crate) struct Tensors<'s>(pub(crate) Vec<Val<'s>>);
 
 thread_local! {
     /// The types of the tensors that were encoded last; they are decoded at once, if at all.
-    static TYPES: std::cell::RefCell<Vec<u64>> = const { std::cell::RefCell::new(Vec::new()) };
+    static TYPES: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
 impl<'s> LiveOut<'s> for Tensors<'s> {
