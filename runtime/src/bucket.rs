@@ -204,8 +204,8 @@ mod tests {
         for n in 1..=4096 {
             let padding = s.round_up(n).unwrap() - n;
             let bound = match n {
-                ..65 => padding < 8,
-                ..257 => padding < 16,
+                1..=64 => padding < 8,
+                65..=256 => padding < 16,
                 _ => padding * 8 < n,
             };
             assert!(bound, "{padding} rows of padding for {n}");

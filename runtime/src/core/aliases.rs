@@ -57,7 +57,9 @@ impl Core {
             Some((addr, storage.base, storage.base + storage.bytes))
         };
         let mut aliases = Aliases::new();
-        let mut seen: SmallVec<[(u64, (u64, u64, u64)); 8]> = SmallVec::new();
+        /// An operand, and its address and the bounds of its storage.
+        type Seen = (u64, (u64, u64, u64));
+        let mut seen: SmallVec<[Seen; 8]> = SmallVec::new();
         for tensor in &key.tensors {
             let Some((addr, start, end)) = place(tensor) else { continue };
             let other = seen.iter().find(|(_, (at, s, e))| addr == *at || start.max(*s) < end.min(*e));

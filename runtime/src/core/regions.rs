@@ -168,6 +168,9 @@ impl Regions {
     }
 }
 
+/// Where an allocation goes, and the block that was set apart for it, if one was.
+type Placed = (Home, Option<Block>);
+
 impl Core {
     /// Opens an eager region. Regions do not nest: one is the whole expression.
     pub(crate) fn begin_region(&mut self, site: &'static Site) {
@@ -225,7 +228,7 @@ impl Core {
     }
 
     /// What a region allocates now: where it goes, and what it will be known as.
-    pub(super) fn in_region(&mut self, bytes: u64) -> Option<(Origin, Option<(Home, Option<Block>)>)> {
+    pub(super) fn in_region(&mut self, bytes: u64) -> Option<(Origin, Option<Placed>)> {
         let region = self.region.as_mut()?;
         let ordinal = region.ordinal;
         region.ordinal = region.ordinal.saturating_add(1);

@@ -127,7 +127,7 @@ impl Generator {
     fn number(&mut self, scope: &Scope) -> String {
         let hosts: Vec<String> = scope.of(Kind::Host).iter().map(|v| v.name.clone()).collect();
         match hosts.choose(&mut self.rng) {
-            Some(name) if self.rng.random_bool(0.6) => format!("{name}"),
+            Some(name) if self.rng.random_bool(0.6) => name.clone(),
             _ => self.pick(&["0", "1", "2", "3"]).to_owned(),
         }
     }

@@ -1,5 +1,7 @@
 //! Variables that segments change, macros, and operators.
 
+#![allow(clippy::needless_late_init, clippy::match_single_binding, reason = "people write so; it must work")]
+
 use graphable::{graphable, prelude::*};
 
 use super::{Model, gives, mix, same};
@@ -134,7 +136,7 @@ impl<'s> std::ops::Neg for V<'s> {
         V(ops::neg(&self.0).unwrap())
     }
 }
-impl<'a, 's> std::ops::AddAssign<&'a V<'s>> for V<'s> {
+impl<'s> std::ops::AddAssign<&V<'s>> for V<'s> {
     fn add_assign(&mut self, o: &V<'s>) {
         self.0 = ops::add(&self.0, &o.0).unwrap()
     }
