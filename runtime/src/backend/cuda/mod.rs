@@ -4,7 +4,7 @@
 //! device; `kernels` launches the operations; `shared` frees what handles let go of. Nothing here
 //! waits for the whole device or context: a capture of another runtime, or of another library, is
 //! not disturbed. Nor does anything leave its context current on the calling thread: every call into the driver is
-//! made under a [`Bound`](driver::Bound), which costs a question where the context is current already.
+//! made under a `Bound`, which costs a question where the context is current already.
 
 use std::{any::Any, fmt, sync::Arc};
 
