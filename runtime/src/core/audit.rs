@@ -30,8 +30,12 @@ impl Core {
         identity: Identity,
         key: &KeyWriter,
     ) -> Result<Audit> {
+        let redirects = self.audited_copies(at, key);
         self.flush()?;
         self.begin_run(RunKind::Audit, site, identity, key)?;
+        if let Some(run) = &mut self.run {
+            run.redirects = redirects;
+        }
         let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
         if let Err(error) = writes.iter().try_for_each(|(_, memory)| self.save_audited(memory)) {
             self.abort_run();
@@ -137,6 +141,7 @@ impl Core {
         self.stage_copies(at, key);
         let entries = self.replay_apart(at, key)?;
         let outcome = self.compare(site, &entries, audit).and_then(|()| {
+            self.compare_copies(at, site, key)?;
             for (index, ((_, memory), expected)) in writes.iter().zip(&audit.states).enumerate() {
                 let got = self.backend.read(memory.addr(), memory.len())?.wait()?;
                 same_bytes(site, &format!("state {index}"), expected, &got)?;
@@ -149,6 +154,18 @@ impl Core {
         }
         self.log.audited(site);
         Ok(entries)
+    }
+
+    /// What a replay brought of its copied live-ins is what they hold.
+    fn compare_copies(&mut self, at: usize, site: &'static Site, key: &KeyWriter) -> Result<()> {
+        let Some(node) = self.tree.node(at) else { return Ok(()) };
+        for c in node.copied.iter().filter(|c| c.bytes > 0) {
+            let from = key.addrs[2 * c.position as usize + 1];
+            let expected = self.backend.read(from + c.start, c.bytes)?.wait()?;
+            let got = self.backend.read(c.memory.addr() + c.start, c.bytes)?.wait()?;
+            same_bytes(site, &format!("the copy of operand {}", c.position), &expected, &got)?;
+        }
+        Ok(())
     }
 
     fn compare(&mut self, site: &'static Site, entries: &[Entry], audit: &Audit) -> Result<()> {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Result,
-    backend::{DeviceCopy, HostBlock, View},
+    backend::{DeviceCopy, HostBlock, SharedMemory, View},
     event::CopySlot,
     key::{KeyTensor, KeyWriter},
     log::Log,
@@ -94,6 +94,29 @@ impl Core {
         let Some(node) = self.tree.node(at) else { return };
         stage(&mut self.pending, &mut self.log, &node.copied, key);
         self.tree.count_copies(at);
+    }
+
+    /// For the body of an audit: it reads the recording's own buffers, as the recording does, which the next
+    /// flush fills. How a product is computed may depend on the alignment of its operands, so reading the
+    /// live-ins themselves could differ in the last bits.
+    pub(super) fn audited_copies(&mut self, at: usize, key: &KeyWriter) -> Vec<Redirect> {
+        let Some(node) = self.tree.node(at) else { return Vec::new() };
+        let mut redirects = Vec::new();
+        for c in node.copied.iter().filter(|c| c.bytes > 0) {
+            let Some(tensor) = tensor_at(key, c.position) else { continue };
+            let slot = &self.slots[tensor.slot as usize];
+            let from = key.addrs[2 * c.position as usize + 1];
+            let end = (slot.base + slot.bytes).min(from + c.memory.len());
+            push_copy(
+                self.pending.get_or_insert_default(),
+                c.memory.addr() + c.start,
+                from + c.start,
+                c.bytes,
+            );
+            let memory = SharedMemory::clone(&c.memory);
+            redirects.push(Redirect { position: c.position, from, end, memory, touched: None });
+        }
+        redirects
     }
 
     /// As [`stage_copies`](Self::stage_copies), for the first replay of a recording that is no node yet.

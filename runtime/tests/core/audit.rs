@@ -7,7 +7,10 @@ use std::{
 
 use graphable::{Error, Mode, Result, Runtime, State, Step, backend::faulty::FaultCall, ops};
 
-use crate::support::*;
+use crate::{
+    listening::{Said, listening, take},
+    support::*,
+};
 
 thread_local! {
     /// What the bodies wrongly depend on; warm-up and recording see 1.
@@ -365,4 +368,43 @@ fn a_read_that_fails_in_an_audit() {
         assert_eq!(now, if nth < 2 { 3.0 } else { 4.0 }, "{mode}, read {nth}");
         assert_eq!(call(&step).unwrap()[0], now + 1.0);
     }
+}
+
+/// How a product is computed may depend on where its operands lie: the body of an audit reads a copied live-in
+/// where the recording reads it.
+#[test]
+fn the_body_of_an_audit_reads_copied_live_ins_where_the_recording_does() {
+    // There, what is placed after another size is at the same place.
+    if crate::device::skipped_with_gaps("the_body_of_an_audit_reads_copied_live_ins") {
+        return;
+    }
+    let (mut rt, heard, _) = listening();
+    let graph = Spec::inputs(vec![]).mode(Mode::Piecewise).with(|o| o.audit_every(3)).build(&mut rt);
+    let (mut places, mut audits, mut demoted) = (Vec::new(), 0, false);
+    for n in 0..200 {
+        let step = rt.step().unwrap();
+        // Something before it: each time elsewhere.
+        let before = step.tensor(&[64 * n + 1], &vec![0.0; 64 * n + 1]).unwrap();
+        let x = step.tensor(&[2], &[n as f32, 1.0]).unwrap();
+        take(&heard);
+        let y = graph
+            .call(&step, &[], (), |cx, _| seg!("moving", cx, (&x,), |k| ops::scale(&ops::neg(k.0)?, 2.0)))
+            .unwrap();
+        let said = take(&heard);
+        assert_eq!(step.read(&y).unwrap(), [-2.0 * n as f32, -2.0]);
+        drop((x, y, before));
+        let log = events(&step);
+        demoted |= log.iter().any(|e| e.starts_with("demoted"));
+        if demoted && log.iter().any(|e| e.starts_with("audited")) {
+            audits += 1;
+            places.extend(said.iter().find_map(|s| match s {
+                Said::Launch { op: "neg", reads, .. } => Some(reads[0].0),
+                _ => None,
+            }));
+        }
+    }
+    assert!(audits > 20, "{audits} audits");
+    assert_eq!(places.len(), audits, "one body each");
+    places.dedup();
+    assert_eq!(places.len(), 1, "always the recording's buffer");
 }
