@@ -225,7 +225,8 @@ impl Runtime {
     /// What `plan` says; [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn estimate_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
         self.core.get_mut().refuse_in_estimate("estimate_memory")?;
-        self.step()?;
+        self.core.get_mut().end_saving_later();
+        self.start_step(false)?;
         let dry = Dry::begin(self);
         plan(dry.0)?;
         let core = dry.0.core.get_mut();

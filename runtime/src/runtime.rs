@@ -97,8 +97,14 @@ impl Runtime {
 
     /// A step of `capture_all`, which goes on saving.
     pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
+        let counts = !self.core.get_mut().is_dry();
+        self.start_step(counts)
+    }
+
+    /// A step; memory that waits to be used again waits for steps that count.
+    pub(crate) fn start_step(&mut self, counts: bool) -> Result<Step<'_>> {
         // First: what is freed here has recordings to evict.
-        self.core.get_mut().kept.begin_step(self.spares.take());
+        self.core.get_mut().kept.begin_step(self.spares.take(), counts);
         let retired = self.retire.take();
         self.graphs.set(false);
         self.switches.get_mut().end_step();

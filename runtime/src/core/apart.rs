@@ -194,14 +194,14 @@ impl Core {
     fn crowded_since(&self, node: &Node, blocks: &[(usize, Block, u64)]) -> u64 {
         let free = |addr: u64, len: u64| self.results.live.is_free(Block { addr, len });
         if blocks.iter().any(|(_, b, _)| !free(b.addr, b.len)) {
-            return self.epoch;
+            return self.kept.steps();
         }
         let Some((_, first, _)) = blocks.first().filter(|_| node.crowded != 0) else { return 0 };
         // The last of them is still there: they are held again.
         if node.handed.is_some_and(|addr| !free(addr, first.len)) {
-            return self.epoch;
+            return self.kept.steps();
         }
-        if self.epoch - node.crowded < CROWDED_STEPS { node.crowded } else { 0 }
+        if self.kept.steps() - node.crowded < CROWDED_STEPS { node.crowded } else { 0 }
     }
 
     /// Saves, copies, runs, and copies out. Gives where each block of the recording went, if it was moved.

@@ -67,9 +67,9 @@ impl std::fmt::Debug for KeptSet {
 }
 
 impl KeptSet {
-    /// A step begins: takes in what was dropped, and frees what waited for long.
-    pub(crate) fn begin_step(&mut self, dropped: Vec<Arc<Owned>>) {
-        self.step += 1;
+    /// A step begins: takes in what was dropped, and frees what waited for long. Steps of an estimate do not count.
+    pub(crate) fn begin_step(&mut self, dropped: Vec<Arc<Owned>>, counts: bool) {
+        self.step += u64::from(counts);
         while let Some(&(since, key)) = self.waiting.front()
             && since + SPARE_STEPS <= self.step
         {
@@ -84,6 +84,11 @@ impl KeptSet {
             self.spares.insert((bytes, self.count), owned);
             self.spare_bytes += bytes;
         }
+    }
+
+    /// How many steps there were, without those of estimates; from 1 in the first.
+    pub(super) fn steps(&self) -> u64 {
+        self.step
     }
 
     /// Frees what nobody holds.

@@ -255,3 +255,40 @@ fn the_error_is_a_fraction() {
     assert_eq!(nothing, CaptureMemory::default());
     assert_eq!(nothing.error(&nothing), 0.0);
 }
+
+/// The steps of a plan are none of the program's: memory that waits to be used again waits on, and what is recorded
+/// with it stays.
+#[test]
+fn a_value_that_is_carried_outlives_estimates() {
+    let mut rt = runtime();
+    let (graph, other) =
+        (Spec::inputs(vec![any_device("x")]).build(&mut rt), bucketed(&mut rt, Mode::Piecewise));
+    let state = State::new(&rt, &[1], &[3.0f32]).unwrap();
+    let carry = |rt: &mut Runtime, kept: Option<graphable::Kept<T<'static>>>| {
+        let step = rt.step().unwrap();
+        let x = match &kept {
+            Some(kept) => kept.view(step.scope()).unwrap(),
+            None => step.tensor(&[2], &[1.0f32, 2.0]).unwrap(),
+        };
+        let y = graph
+            .call(&step, &[In::Device(&x)], (), |cx, a| seg!("c", cx, (&a.t[0],), |k| ops::scale(k.0, 0.5)));
+        step.keep(&y.unwrap()).unwrap()
+    };
+    let mut kept = carry(&mut rt, None);
+    for _ in 0..8 {
+        kept = carry(&mut rt, Some(kept));
+    }
+    let before = rt.stats();
+    for _ in 0..4 {
+        rt.estimate_memory(|rt| capture(rt, &other, &state, None)).unwrap();
+        rt.estimate_memory(|_| Ok(())).unwrap();
+        kept = carry(&mut rt, Some(kept));
+    }
+    let after = rt.stats();
+    assert_eq!(
+        (after.recordings, after.evicted, after.warmups),
+        (before.recordings, before.evicted, before.warmups)
+    );
+    let step = rt.step().unwrap();
+    assert_eq!(step.read(&kept.view(step.scope()).unwrap()).unwrap(), [2f32.powi(-13), 2f32.powi(-12)]);
+}
