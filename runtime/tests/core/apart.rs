@@ -63,7 +63,7 @@ fn since(rt: &Runtime, before: &Stats) -> (u64, u64, u64, u64) {
 
 #[test]
 fn a_step_that_collects_its_outputs() {
-    const CALLS: usize = 60;
+    const CALLS: usize = 500;
     for setup in setups() {
         let mut rt = started(setup);
         let graph = Spec::inputs(vec![host("x", &[Dim::Const(2)])])
