@@ -4,9 +4,10 @@
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{
-    instr::Locals,
+    instr::{Locals, May},
     program::{
-        Block, Call, Count, Elem, Func, Host, Input, Kind, Program, Size, Source, StepPlan, Stmt, Ty, Var,
+        Block, Call, Code, Count, Elem, Func, Host, Input, Kind, Program, Size, Source, StepPlan, Stmt, Ty,
+        Var, any_code,
     },
 };
 
@@ -24,6 +25,11 @@ pub(crate) struct Rules {
     pub(crate) padded: bool,
     /// Values may differ in the last bits between runs: nothing may jump on a small difference.
     pub(crate) approximate: bool,
+    /// Sizes are used as such, memory is estimated, graph objects and parameters are made anew. By generators of
+    /// their own, so that the other programs are what they always were.
+    pub(crate) extended: bool,
+    /// No segment and no output has the size that changes.
+    pub(crate) apart: bool,
     pub(crate) params: Vec<Vec<usize>>,
     pub(crate) states: Vec<Vec<usize>>,
 }
@@ -45,12 +51,37 @@ pub(crate) fn program(seed: u64) -> Program {
         });
     }
     let states: Vec<Vec<usize>> = (0..rng.random_range(0..3)).map(|_| vec![ROWS, width(rng)]).collect();
-    let rules = Rules { seed, padded, approximate, params: params.clone(), states: states.clone() };
+    let (extended, apart) = ([1, 3, 5, 6].contains(&(seed % 7)), seed.is_multiple_of(2));
+    let (params_of, states_of) = (params.clone(), states.clone());
+    let rules = Rules { seed, padded, approximate, extended, apart, params: params_of, states: states_of };
     let funcs: Vec<Func> = (0..rng.random_range(1..4)).map(|_| function(rng, &rules, capturable)).collect();
-    let steps = steps(rng, &funcs, &params);
+    let mut steps = steps(rng, &funcs, &params);
+    if extended {
+        disturb(&mut steps, seed, funcs.len(), params.len());
+    }
     let capture = rng.random_bool(0.4);
     let trip = (states.is_empty() && rng.random_bool(0.7)).then(|| rng.random_range(1..20));
-    Program { seed, params, states, funcs, steps, capturable, capture, trip, approximate }
+    let program =
+        Program { seed, params, states, funcs, steps, capturable, capture, trip, approximate, apart };
+    // A body that fails before its fault is reported has none.
+    let trip = if program.picks() { None } else { program.trip };
+    Program { trip, ..program }
+}
+
+/// What happens between the steps, besides.
+fn disturb(steps: &mut [StepPlan], seed: u64, funcs: usize, params: usize) {
+    let mut own = StdRng::seed_from_u64(seed ^ 0x5eed << 32);
+    let often = own.random_bool(0.3);
+    for (at, step) in steps.iter_mut().enumerate() {
+        step.v = [1, 40, 65, 300, 700][own.random_range(0..5)];
+        step.estimate = at > 0 && own.random_bool(0.25);
+        if own.random_bool(if often { 0.5 } else { 0.1 }) {
+            step.rebuild = vec![own.random_range(0..funcs)];
+        }
+        if own.random_bool(if often { 0.4 } else { 0.05 }) {
+            step.replace = vec![own.random_range(0..params)];
+        }
+    }
 }
 
 fn width(rng: &mut StdRng) -> usize {
@@ -72,6 +103,8 @@ struct Gen<'a> {
     /// Statements that may still be made.
     budget: usize,
     fails: bool,
+    /// What blocks of it may still do.
+    may: May,
 }
 
 fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
@@ -90,16 +123,25 @@ fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
     let dims = rng.random_bool(0.7);
     let vars = inputs.len();
     let fails = rng.random_bool(0.12) && (!capturable || rules.states.is_empty());
+    let blamed = rules.extended && rules.states.is_empty() && !fails;
+    let mut own = StdRng::seed_from_u64(rules.seed << 20 ^ vars as u64);
+    let may = match own.random_range(0..6) {
+        0 | 1 if blamed => May { number: true, ..May::default() },
+        2 | 3 if blamed => May { pick: true, ..May::default() },
+        _ => May::default(),
+    };
+    let hosts = vec![0];
     let mut g =
-        Gen { rng, rules, capturable, live, hosts: vec![0], vars, host_count: 1, sites: 0, budget, fails };
+        Gen { rng, rules, capturable, live, hosts, vars, host_count: 1, sites: 0, budget, fails, may };
     let mut body = g.body(0);
     if g.sites == 0 {
-        let block = g.block();
+        let block = g.block(May::default());
         body.extend(block.map(Stmt::Segment));
     }
     let mut outputs = Vec::new();
     let mut out_types = Vec::new();
-    let live = g.live.clone();
+    let mut live = g.live.clone();
+    live.retain(|(_, ty)| !rules.apart || !ty.dims.contains(&Size::V));
     for _ in 0..g.rng.random_range(1..4) {
         // Mostly what was made last; sometimes an input, or a value twice.
         let from = if g.rng.random_bool(0.7) { live.len().saturating_sub(3) } else { 0 };
@@ -109,6 +151,7 @@ fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
         }
     }
     let (vars, hosts, sites) = (g.vars, g.host_count, g.sites);
+    let fails = fails || any_code(&body, &|op| matches!(op, Code::Pick | Code::EmbedPick | Code::Number));
     Func { inputs, buckets, dims, body, outputs, out_types, vars, hosts, sites, fails }
 }
 
@@ -154,10 +197,11 @@ impl Gen<'_> {
     fn stmt(&mut self, depth: usize, body: &mut Vec<Stmt>) {
         let pick = self.rng.random_range(0..20);
         match pick {
-            0..=8 => body.extend(self.block().map(Stmt::Segment)),
+            0..=8 => body.extend(self.block(May::default()).map(Stmt::Segment)),
             9..=11 => {
                 let capturable = self.capturable || self.rng.random_bool(0.2);
-                body.extend(self.block().map(|block| Stmt::Eager { block, capturable }));
+                let may = May { grow: self.rules.extended && !capturable, ..May::default() };
+                body.extend(self.block(may).map(|block| Stmt::Eager { block, capturable }));
             }
             12 | 13 if !self.capturable => {
                 let readable: Vec<Var> = self
@@ -247,13 +291,17 @@ impl Gen<'_> {
         }
     }
 
-    fn block(&mut self) -> Option<Block> {
+    fn block(&mut self, may: May) -> Option<Block> {
         let mut ins: Vec<Var> = Vec::new();
         let mut locals = Locals::new(self.rules);
+        locals.may = May { grow: may.grow, ..self.may };
+        let mut usable = self.live.clone();
+        // Regions may have anything.
+        usable.retain(|(_, ty)| may.grow || !self.rules.apart || !ty.dims.contains(&Size::V));
         for _ in 0..self.rng.random_range(1..5) {
             // The latest values are the likeliest.
-            let from = if self.rng.random_bool(0.5) { self.live.len().saturating_sub(3) } else { 0 };
-            let (v, ty) = self.live[from..].choose(self.rng)?.clone();
+            let from = if self.rng.random_bool(0.5) { usable.len().saturating_sub(3) } else { 0 };
+            let (v, ty) = usable[from..].choose(self.rng)?.clone();
             if !ins.contains(&v) {
                 ins.push(v);
                 locals.input(ty);
@@ -265,15 +313,22 @@ impl Gen<'_> {
             Vec::new()
         };
         locals.keys = keys.len();
+        // By a generator of their own, so that a seed without forks gives the program that it always gave.
+        let mut own = StdRng::seed_from_u64(self.rules.seed << 16 ^ self.sites as u64);
+        let mut sized = StdRng::seed_from_u64(self.rules.seed << 18 ^ self.sites as u64);
+        let grown = if may.grow && sized.random_bool(0.5) { locals.grown(&mut sized) } else { None };
         for _ in 0..self.rng.random_range(1..9) {
+            if self.rules.extended && sized.random_bool(0.3) {
+                locals.sized(&mut sized);
+            }
             if self.fails && !keys.is_empty() && self.rng.random_bool(0.2) {
                 locals.fail(self.rng);
             }
             locals.grow(self.rng);
         }
-        // By a generator of their own, so that a seed without forks gives the program that it always gave.
-        let mut own = StdRng::seed_from_u64(self.rules.seed << 16 ^ self.sites as u64);
+        self.may.pick &= locals.may.pick;
         if own.random_bool(0.2) {
+            locals.may.pick = false;
             locals.fork(&mut own, 0);
             (0..own.random_range(0..3)).for_each(|_| locals.grow(&mut own));
             if own.random_bool(0.3) {
@@ -281,6 +336,9 @@ impl Gen<'_> {
             }
         }
         let mut outs = Vec::new();
+        if let Some((t, ty)) = grown.filter(|(t, _)| locals.is_there(*t)) {
+            outs.push((t, self.target(&ty)));
+        }
         for _ in 0..self.rng.random_range(1..4) {
             if let Some((t, ty)) = locals.choose(self.rng) {
                 let v = self.target(&ty);
@@ -305,7 +363,8 @@ fn steps(rng: &mut StdRng, funcs: &[Func], params: &[Vec<usize>]) -> Vec<StepPla
                 if steady { at * templates.len() / count } else { rng.random_range(0..templates.len()) };
             let replace =
                 if rng.random_bool(0.12) { vec![rng.random_range(0..params.len())] } else { Vec::new() };
-            StepPlan { replace, calls: templates[template].clone(), data: rng.random() }
+            let calls = templates[template].clone();
+            StepPlan { replace, rebuild: Vec::new(), estimate: false, v: 1, calls, data: rng.random() }
         })
         .collect()
 }

@@ -4,7 +4,7 @@ use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{
     generate::{ROWS, Rules, WIDTHS},
-    program::{Arg, CODES, Code, Elem, Instr, Size, Ty},
+    program::{Arg, Code, Elem, Instr, Size, Ty},
 };
 
 /// The locals of a block under construction.
@@ -16,7 +16,20 @@ pub(crate) struct Locals<'a> {
     /// No operation may write state now.
     pure: bool,
     pub(crate) keys: usize,
+    /// What may be used besides what every program has.
+    pub(crate) may: May,
     pub(crate) code: Vec<Instr>,
+}
+
+/// What only some blocks may do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct May {
+    /// Make numbers of sizes, which fails where they are padded.
+    pub(crate) number: bool,
+    /// Pick rows that may not be there.
+    pub(crate) pick: bool,
+    /// Make a tensor whose size changes.
+    pub(crate) grow: bool,
 }
 
 /// Elements that a value may have at most, `B` counted as 8.
@@ -37,7 +50,15 @@ fn within(a: &[Size], b: &[Size]) -> bool {
 
 impl<'a> Locals<'a> {
     pub(crate) fn new(rules: &'a Rules) -> Self {
-        Self { rules, types: Vec::new(), inputs: 0, pure: false, keys: 0, code: Vec::new() }
+        Self {
+            rules,
+            types: Vec::new(),
+            inputs: 0,
+            pure: false,
+            keys: 0,
+            may: May::default(),
+            code: Vec::new(),
+        }
     }
 
     pub(crate) fn input(&mut self, ty: Ty) {
@@ -52,22 +73,26 @@ impl<'a> Locals<'a> {
         all.choose(rng).cloned()
     }
 
+    pub(crate) fn is_there(&self, t: usize) -> bool {
+        self.types[t].is_some()
+    }
+
     fn alive(&self) -> impl Iterator<Item = (usize, Ty)> {
         self.types.iter().enumerate().filter_map(|(t, ty)| Some((t, ty.clone()?)))
     }
 
-    fn pick(&self, rng: &mut StdRng, fits: impl Fn(&Ty) -> bool) -> Option<(usize, Ty)> {
+    pub(crate) fn pick(&self, rng: &mut StdRng, fits: impl Fn(&Ty) -> bool) -> Option<(usize, Ty)> {
         let all: Vec<(usize, Ty)> = self.alive().filter(|(_, ty)| fits(ty)).collect();
         // Later values twice as often: chains, not stars.
         let late = &all[all.len() / 2..];
         if rng.random_bool(0.5) { late.choose(rng).cloned() } else { all.choose(rng).cloned() }
     }
 
-    fn floats(&self, rng: &mut StdRng, rank: usize) -> Option<(usize, Ty)> {
+    pub(crate) fn floats(&self, rng: &mut StdRng, rank: usize) -> Option<(usize, Ty)> {
         self.pick(rng, |ty| ty.elem == Elem::F32 && ty.dims.len() >= rank)
     }
 
-    fn emit(&mut self, op: Code, args: Vec<Arg>, nums: Vec<usize>, ty: Ty) -> Option<usize> {
+    pub(crate) fn emit(&mut self, op: Code, args: Vec<Arg>, nums: Vec<usize>, ty: Ty) -> Option<usize> {
         if count(&ty.dims) > LARGEST || ty.dims.len() > 5 {
             return None;
         }
@@ -114,6 +139,9 @@ impl<'a> Locals<'a> {
         for branch in 0..rng.random_range(2..4) {
             let (code, types) = (self.code.len(), self.types.len());
             for _ in 0..rng.random_range(1..5) {
+                if self.rules.extended && rng.random_bool(0.2) {
+                    self.sized(rng);
+                }
                 self.grow(rng);
             }
             self.code[code..].iter_mut().for_each(|i| i.branch = Some((fork, branch)));
@@ -136,7 +164,7 @@ impl<'a> Locals<'a> {
     }
 
     fn attempt(&mut self, rng: &mut StdRng) -> Option<()> {
-        match rng.random_range(0..CODES) {
+        match rng.random_range(0..51) {
             0..=7 => self.unary(rng),
             8..=15 => self.binary(rng),
             16..=20 if self.linear() => self.product(rng),
@@ -150,7 +178,7 @@ impl<'a> Locals<'a> {
     }
 
     /// Products may be summed in another order when their sizes differ.
-    fn linear(&self) -> bool {
+    pub(crate) fn linear(&self) -> bool {
         !self.rules.padded || self.rules.approximate
     }
 

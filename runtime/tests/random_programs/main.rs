@@ -9,6 +9,7 @@
 //! A program ([`program`]) has functions of segments, eager regions, reads that steer branches and loops,
 //! drops and copies; parameters that are replaced and state that changes; steps of several calls that
 //! hold results and pass them on. Some segments fork into branches, which drop what other branches read.
+//! Four of seven programs use sizes ([`sized`]), make graph objects again, and estimate memory ([`disturb`]).
 //! Some functions are captured before the first step, some calls fail or panic. [`run`] drives the runtime
 //! as generated code does; a segment's code is part of its key, since one closure interprets it. [`oracle`]
 //! knows no segments. Outputs, state and what was read are compared bit by bit, but for programs whose
@@ -42,15 +43,18 @@
 //! error value itself holds, the phase after a failed body (the end of the call sets it too), and the
 //! check of baked addresses (no program here hides one).
 
+mod build;
 mod check;
 #[path = "../common/device.rs"]
 mod device;
+mod disturb;
 mod generate;
 mod instr;
 mod oracle;
 mod program;
 mod run;
 mod shrink;
+mod sized;
 mod value;
 mod world;
 
@@ -63,6 +67,7 @@ use std::{
     },
 };
 
+use check::Met;
 use graphable::Stats;
 
 thread_local! {
@@ -110,7 +115,7 @@ fn random_programs() {
         }
     }));
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    let (failed, sums) = (Mutex::new(Vec::new()), Mutex::new(Stats::default()));
+    let (failed, sums) = (Mutex::new(Vec::new()), Mutex::new((Stats::default(), Met::default())));
     let keep_going = std::env::var_os("GRAPHABLE_RANDOM_ALL").is_some();
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(8));
     std::thread::scope(|scope| {
@@ -123,9 +128,10 @@ fn random_programs() {
                     }
                     SEED.set(seed);
                     match check::check(&generate::program(seed)) {
-                        Ok(stats) => {
+                        Ok((stats, met)) => {
                             let mut sums = sums.lock().unwrap();
-                            stats.iter().for_each(|s| add(&mut sums, s));
+                            stats.iter().for_each(|s| add(&mut sums.0, s));
+                            add_met(&mut sums.1, &met);
                         }
                         Err(failure) => {
                             failed.lock().unwrap().push((seed, failure));
@@ -145,8 +151,8 @@ fn random_programs() {
     }
     let text = failed.first().map(|(seed, failure)| report(*seed, failure));
     std::panic::set_hook(hook);
-    let sums = sums.into_inner().unwrap();
-    println!("{programs} programs: {sums:?}");
+    let (sums, met) = sums.into_inner().unwrap();
+    println!("{programs} programs: {sums:?}, {met:?}");
     if let Some(text) = text {
         panic!("{} of the programs failed; the first:\n{text}", failed.len());
     }
@@ -168,10 +174,25 @@ fn random_programs() {
             ("abandoned captures", sums.aborted),
             ("spoilt captures", sums.spoilt),
             ("captures given up", sums.fallbacks),
+            ("numbers of padded sizes", met.numbers),
+            ("rows that are not there", met.ranges),
+            ("estimates", met.estimates),
+            ("graph objects made again", met.rebuilt),
+            ("replaced parameters", met.replaced),
+            ("sizes of regions that changed", met.sizes),
         ] {
             assert!(count >= 20, "only {count} {what} in {programs} programs");
         }
     }
+}
+
+fn add_met(sums: &mut Met, met: &Met) {
+    sums.numbers += met.numbers;
+    sums.ranges += met.ranges;
+    sums.estimates += met.estimates;
+    sums.rebuilt += met.rebuilt;
+    sums.replaced += met.replaced;
+    sums.sizes += met.sizes;
 }
 
 fn add(sums: &mut Stats, s: &Stats) {

@@ -5,8 +5,8 @@ use graphable::{Result, Runtime, Step, backend::cpu::CpuOptions};
 
 use crate::{
     program::{Block, Call, Count, Func, Kind, Program, Source, Stmt},
-    value::{Live, Val, asked, nonsense},
-    world::{StepOut, World, data_of, derive, seed_of, shape_of, upload},
+    value::{End, Live, Val, nonsense, pending},
+    world::{StepOut, World, data_of, derive, grow, seed_of, shape_of, upload},
 };
 
 /// Outputs, state and decisions of every step.
@@ -24,6 +24,9 @@ pub(crate) fn run(program: &Program) -> Result<Vec<StepOut>> {
 
 fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, at: usize) -> Result<StepOut> {
     let plan = &program.steps[at];
+    grow(plan.v);
+    let picks = program.picks();
+    let mut ends = Vec::new();
     let mut machine = Machine { step, world, kept: Vec::new(), decisions: Vec::new() };
     let mut results: Vec<Vec<Val<'s>>> = Vec::new();
     for (index, call) in plan.calls.iter().enumerate() {
@@ -47,16 +50,22 @@ fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, at: usize) ->
             }
             vars[i] = Some(val);
         }
-        results.push(match machine.call(func, call, vars) {
-            Err(error) if asked(&error) => Vec::new(),
-            result => result?,
-        });
+        let (result, mut end) = match machine.call(func, call, vars) {
+            Err(error) => (Vec::new(), Some(End::of(&error).ok_or(error)?)),
+            Ok(result) => (result, None),
+        };
+        if picks {
+            let later = pending(step)?;
+            end = end.or(later);
+        }
+        results.push(if end.is_none() { result } else { Vec::new() });
+        ends.push(end);
     }
     let calls = results
         .iter()
         .map(|r| r.iter().map(|v| v.read(step)).collect::<Result<_>>())
         .collect::<Result<_>>()?;
-    Ok(StepOut { calls, states: world.states(step)?, decisions: machine.decisions })
+    Ok(StepOut { calls, states: world.states(step)?, decisions: machine.decisions, ends })
 }
 
 struct Machine<'a, 's> {
@@ -69,6 +78,7 @@ struct Machine<'a, 's> {
 struct Scene<'s> {
     vars: Vec<Option<Val<'s>>>,
     hosts: Vec<u64>,
+    pretends: bool,
 }
 
 impl<'s> Scene<'s> {
@@ -85,7 +95,7 @@ impl<'s> Machine<'_, 's> {
     fn call(&mut self, func: &Func, call: &Call, vars: Vec<Option<Val<'s>>>) -> Result<Vec<Val<'s>>> {
         let mut hosts = vec![0; func.hosts.max(1)];
         hosts[0] = call.key;
-        let mut scene = Scene { vars, hosts };
+        let mut scene = Scene { vars, hosts, pretends: func.buckets.is_some() };
         self.body(&func.body, &mut scene)?;
         func.outputs.iter().map(|&v| scene.var(v)).collect()
     }
@@ -96,6 +106,7 @@ impl<'s> Machine<'_, 's> {
             vals: block.ins.iter().map(|&v| scene.var(v)).collect::<Result<_>>()?,
             keys: block.keys.iter().map(|&h| scene.host(h)).collect::<Result<_>>()?,
             owned: self.world.owned(block)?,
+            pretends: scene.pretends,
         };
         let outs = live.run(Some(&mut self.kept))?;
         for (&(_, v), val) in block.outs.iter().zip(outs) {

@@ -9,6 +9,8 @@ pub(crate) enum Size {
     B,
     /// The same in every call.
     N(usize),
+    /// Another one in each step: of what a region makes.
+    V,
 }
 
 /// Element types that programs use.
@@ -50,8 +52,6 @@ macro_rules! codes {
         /// Operations. `nums` of the instruction are axes, sizes and factors, in the order of the operation.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Code { $($code),* }
-        /// How many there are.
-        pub(crate) const CODES: usize = [$(Code::$code),*].len();
     };
 }
 codes! {
@@ -61,6 +61,7 @@ codes! {
     Transpose, Merge, Split, Narrow, Contiguous, Unsqueeze, Squeeze, Broadcast,
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
     Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
+    SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
 }
 
 /// One operation: `dst = op(args; nums)`.
@@ -205,6 +206,12 @@ pub(crate) struct Call {
 pub(crate) struct StepPlan {
     /// Parameters that are dropped and made anew before it.
     pub(crate) replace: Vec<usize>,
+    /// Functions whose graph objects are dropped and made anew before it.
+    pub(crate) rebuild: Vec<usize>,
+    /// Whether memory is estimated before it, which changes nothing.
+    pub(crate) estimate: bool,
+    /// The size `V`.
+    pub(crate) v: usize,
     pub(crate) calls: Vec<Call>,
     /// Seed of the data.
     pub(crate) data: u64,
@@ -227,6 +234,25 @@ pub(crate) struct Program {
     pub(crate) trip: Option<u64>,
     /// Whether padding may change the last bits: products of other sizes are summed in another order.
     pub(crate) approximate: bool,
+    /// Whether no segment and no output is of the size `V`: another one makes no difference to them.
+    pub(crate) apart: bool,
+}
+
+impl Program {
+    /// Whether some operation may report an index out of range.
+    pub(crate) fn picks(&self) -> bool {
+        self.funcs.iter().any(|f| any_code(&f.body, &|op| matches!(op, Code::Pick | Code::EmbedPick)))
+    }
+}
+
+/// Whether some instruction of a body is such a one.
+pub(crate) fn any_code(body: &[Stmt], is: &dyn Fn(Code) -> bool) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Segment(block) | Stmt::Eager { block, .. } => block.code.iter().any(|i| is(i.op)),
+        Stmt::Loop { body, .. } => any_code(body, is),
+        Stmt::If { then, other, .. } => any_code(then, is) || any_code(other, is),
+        Stmt::Read { .. } | Stmt::Drop(_) | Stmt::Copy { .. } => false,
+    })
 }
 
 impl fmt::Display for Ty {
@@ -237,6 +263,7 @@ impl fmt::Display for Ty {
             match d {
                 Size::B => write!(f, "{comma}B")?,
                 Size::N(n) => write!(f, "{comma}{n}")?,
+                Size::V => write!(f, "{comma}V")?,
             }
         }
         f.write_str("]")?;
@@ -325,7 +352,12 @@ impl fmt::Display for Program {
             writeln!(f, "  return {}", outs.join(", "))?;
         }
         for (i, step) in self.steps.iter().enumerate() {
-            writeln!(f, "step {i}: replaces params {:?}, data {}", step.replace, step.data)?;
+            let estimate = if step.estimate { "memory is estimated, " } else { "" };
+            writeln!(
+                f,
+                "step {i}: {estimate}replaces params {:?} and graphs {:?}, V={}, data {}",
+                step.replace, step.rebuild, step.v, step.data
+            )?;
             for (c, call) in step.calls.iter().enumerate() {
                 writeln!(
                     f,

@@ -4,7 +4,6 @@
 #![allow(clippy::needless_borrow, reason = "as generated code writes it")]
 
 use std::{
-    cell::Cell,
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Arc,
@@ -13,21 +12,21 @@ use std::{
 
 use graphable::{
     __private::{
-        Dim, DimsSpec, Driver, EagerTensors as _, Finish, Function, FunctionSpec, HostSlot, InputKind,
-        InputSpec, Inputs, Options, Plan, PlanItem, Site, StaticInput, Support, Synthetic, bytemuck,
+        Driver, EagerTensors as _, Finish, HostSlot, Inputs, Site, StaticInput, Support, Synthetic, bytemuck,
     },
-    DType, Error, Kept, Mode, Result, Runtime, Scalar, Schedule, Stats, Step,
+    Error, Kept, Mode, Result, Runtime, Scalar, Stats, Step,
     backend::{
         cpu::CpuOptions,
         faulty::{FaultPlan, FaultyBackend},
     },
 };
-use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
-    program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Size, Source, Stmt, Ty},
-    value::{ASKED, Flat, Live, Tensors, Val, arm, asked, nonsense, tripped},
-    world::{Data, StepOut, World, data_of, derive, seed_of, shape_of, upload},
+    build::{self, Built},
+    disturb::{estimate, make_temporaries, spoil, spoil_for_good, temporaries},
+    program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Source, Stmt},
+    value::{ASKED, End, Flat, Live, Tensors, Val, arm, disarmed, nonsense, pending, tripped},
+    world::{Data, StepOut, World, data_of, derive, grow, seed_of, shape_of, upload},
 };
 
 /// How a program is run.
@@ -51,166 +50,8 @@ pub(crate) struct Run {
 /// and one more for each round of better placement.
 const SETTLED: usize = 5;
 
-static SYMBOLS: [&str; 1] = ["B"];
-static NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
-
 /// Results that were moved out of their step, and what they were.
 type Held = (Kept<Vec<Vec<Val<'static>>>>, Vec<Vec<Flat>>);
-
-struct Built {
-    function: Function,
-    sites: Vec<&'static Site>,
-}
-
-/// The specification that a macro would have written; it lives as long as the test.
-fn build(rt: &mut Runtime, func: &Func, setup: Setup, gives_up: bool) -> Result<Built> {
-    let sites: Vec<&'static Site> = (0..func.sites)
-        .map(|index| {
-            let line = index as u32 + 1;
-            &*Box::leak(Box::new(Site {
-                function: "random",
-                index,
-                file: "program",
-                first_line: line,
-                last_line: line,
-            }))
-        })
-        .collect();
-    let mut items = Vec::new();
-    plan_items(&func.body, &sites, &mut items);
-    let plan: &'static Plan = Box::leak(Box::new(Plan {
-        function: "random",
-        file: "program",
-        items: Vec::leak(items),
-        host_statement: None,
-    }));
-    let inputs = func
-        .inputs
-        .iter()
-        .enumerate()
-        .map(|(i, input)| InputSpec {
-            name: NAMES[i],
-            kind: match input.kind {
-                Kind::Host => InputKind::HostTensor,
-                Kind::Scalar => InputKind::HostScalar,
-                Kind::Device => InputKind::DeviceTensor,
-            },
-            dtype: dtype(input.ty.elem),
-            dims: if func.dims || func.buckets.is_some() {
-                DimsSpec::Some(dims(&input.ty))
-            } else {
-                DimsSpec::Unspecified
-            },
-        })
-        .collect();
-    let mut options = Options::default();
-    options.mode(setup.mode);
-    options.audit_every(setup.audit_every);
-    options.limits(|l| l.max_moves = setup.moves);
-    // A live-in that comes to be copied would be an error, too.
-    options.or_error(setup.moves == usize::MAX && !gives_up);
-    if let Some(sizes) = &func.buckets {
-        options.bucket("B", Schedule::new(sizes.iter().copied()));
-    }
-    let symbols: &[&str] = if func.dims || func.buckets.is_some() { &SYMBOLS } else { &[] };
-    let spec = FunctionSpec { name: "random", plan, symbols, inputs };
-    Ok(Built { function: Function::new(rt, spec, options)?, sites })
-}
-
-fn plan_items(body: &[Stmt], sites: &[&'static Site], items: &mut Vec<PlanItem>) {
-    for stmt in body {
-        match stmt {
-            Stmt::Segment(b) => {
-                items.push(PlanItem::Segment { site: sites[b.site], live_ins: &[], live_outs: &[] });
-            }
-            Stmt::Eager { block, capturable } => items.push(PlanItem::Boundary {
-                site: sites[block.site],
-                call: "eager",
-                support: if *capturable { Support::Always } else { Support::Never },
-                moved: None,
-            }),
-            Stmt::Read { site, .. } => {
-                items.push(PlanItem::Boundary {
-                    site: sites[*site],
-                    call: "read",
-                    support: Support::Never,
-                    moved: None,
-                });
-            }
-            Stmt::Loop { body, .. } => plan_items(body, sites, items),
-            Stmt::If { then, other, .. } => {
-                plan_items(then, sites, items);
-                plan_items(other, sites, items);
-            }
-            Stmt::Drop(_) | Stmt::Copy { .. } => {}
-        }
-    }
-}
-
-fn dtype(elem: Elem) -> DType {
-    match elem {
-        Elem::F32 => DType::F32,
-        Elem::Bf16 => DType::Bf16,
-        Elem::U32 => DType::U32,
-        Elem::Bool => DType::Bool,
-    }
-}
-
-fn dims(ty: &Ty) -> &'static [Dim] {
-    let dims: Vec<Dim> = ty
-        .dims
-        .iter()
-        .map(|d| match d {
-            Size::B => Dim::Symbol(0),
-            Size::N(n) => Dim::Const(*n),
-        })
-        .collect();
-    Vec::leak(dims)
-}
-
-/// Somebody disturbs captures, each up to three times in a row and wherever they are: made again, they are the same.
-fn spoil(faults: &FaultPlan, seed: u64) {
-    let rng = &mut StdRng::seed_from_u64(seed);
-    for _ in 0..40 {
-        for _ in 0..rng.random_range(0..4) {
-            faults.spoil_captures([rng.random_bool(0.8).then(|| rng.random_range(0..12))]);
-        }
-        // And one that nobody disturbs.
-        faults.spoil_captures([Some(u64::MAX)]);
-    }
-}
-
-/// Somebody disturbs them to the end of all patience, too: what was put into them runs, and the values are the same.
-fn spoil_for_good(faults: &FaultPlan, seed: u64) {
-    let rng = &mut StdRng::seed_from_u64(seed);
-    for _ in 0..40 {
-        let times = [0, 0, 1, 8, 9, 9, 18][rng.random_range(0..7)];
-        let (same, at) = (rng.random_bool(0.5), rng.random_range(0..30));
-        for _ in 0..times {
-            let after = if same { at } else { rng.random_range(0..12) };
-            faults.spoil_captures([rng.random_bool(0.9).then_some(after)]);
-        }
-        faults.spoil_captures([Some(u64::MAX)]);
-    }
-}
-
-thread_local! {
-    /// How many temporaries regions make before they do what they do, in turn; 0 for none.
-    static TEMPORARIES: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Values that a region makes first, another number each time, some of which live until its results are there.
-fn temporaries<'s>(region: &graphable::Eager<'s>) -> Result<Vec<graphable::Tensor<'s, u32>>> {
-    let state = TEMPORARIES.get();
-    if state == 0 {
-        return Ok(Vec::new());
-    }
-    TEMPORARIES
-        .set(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407) | 1);
-    let (count, size) = ((state >> 33) % 4, [1, 8, 100, 300][(state >> 40) as usize % 4]);
-    let all = (0..count).map(|_| region.tensor(&[size], &vec![7u32; size])).collect::<Result<Vec<_>>>()?;
-    Ok(if (state >> 50).is_multiple_of(2) { all } else { Vec::new() })
-}
 
 /// How often each call of a step is made once more, its results held to the end of the step.
 fn repeats(program: &Program) -> usize {
@@ -246,6 +87,20 @@ fn run_closed(
     Ok(())
 }
 
+/// Whether `capture_all` can capture the function.
+pub(crate) fn is_captured(func: &Func) -> bool {
+    func.buckets.is_some() && !func.fails
+}
+
+/// Captures a function for all of its buckets.
+pub(crate) fn capture(rt: &mut Runtime, world: &World, func: &Func, built: &Built) -> Result<()> {
+    let call = Call { func: 0, b: 1, key: 0, sources: Vec::new(), hold: false };
+    let synthetic = |step: &Step<'_>, s: &Synthetic<'_>| {
+        one_call(step, world, built, func, &call, Feed::Synthetic(s), &mut Vec::new()).map(drop)
+    };
+    built.function.capture_all(rt, synthetic, |_| {})
+}
+
 /// Runs a program on a device in test mode, and checks what must hold after each step.
 pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     // What the run before on this thread did not use up.
@@ -263,19 +118,14 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     let mut rt = Runtime::with_backend(Box::new(backend))?;
     rt.share_executables(setup.shares.then_some(Duration::MAX));
     let mut world = World::new(&rt, program)?;
-    let built: Vec<Built> =
-        program.funcs.iter().map(|f| build(&mut rt, f, setup, gives_up)).collect::<Result<_>>()?;
-    for (func, built) in program.funcs.iter().zip(&built) {
-        if program.capture && func.buckets.is_some() && setup.mode != Mode::None && !func.fails {
-            let call = Call { func: 0, b: 1, key: 0, sources: Vec::new(), hold: false };
-            let synthetic = |step: &Step<'_>, s: &Synthetic<'_>| {
-                one_call(step, &world, built, func, &call, Feed::Synthetic(s), &mut Vec::new()).map(drop)
-            };
-            built.function.capture_all(&mut rt, synthetic, |_| {})?;
-        }
+    let mut built: Vec<Built> =
+        program.funcs.iter().map(|f| build::build(&mut rt, f, setup, gives_up)).collect::<Result<_>>()?;
+    let captures = |func| program.capture && setup.mode != Mode::None && is_captured(func);
+    for (func, built) in program.funcs.iter().zip(&built).filter(|(func, _)| captures(func)) {
+        capture(&mut rt, &world, func, built)?;
     }
     arm(program.trip);
-    TEMPORARIES.set(if program.seed % 4 == 1 { program.seed | 1 } else { 0 });
+    make_temporaries(program.seed);
     let mut settled = false;
     let mut steps = Vec::new();
     let mut held: Vec<Held> = Vec::new();
@@ -284,6 +134,17 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
         if !program.steps[at].replace.is_empty() {
             world.replace(&rt, program, at)?;
             seen.clear();
+        }
+        for &f in &program.steps[at].rebuild {
+            let func = &program.funcs[f];
+            build::rebuild(&mut rt, &mut built[f], func, setup, gives_up)?;
+            if captures(func) {
+                disarmed(|| capture(&mut rt, &world, func, &built[f]))?;
+            }
+            seen.clear();
+        }
+        if program.steps[at].estimate {
+            estimate(&mut rt, &world, program, &built, setup)?;
         }
         let before = rt.stats();
         let out = {
@@ -307,7 +168,8 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
         }
         let after = rt.stats();
         // The same calls on the same path, from the same memory, again and again.
-        let path = format!("{:?} {:?}", program.steps[at].calls, out.decisions);
+        let size = if program.apart { 0 } else { program.steps[at].v };
+        let path = format!("{:?} {size} {:?}", program.steps[at].calls, out.decisions);
         let times = seen.entry(path).or_default();
         *times += 1;
         // What fails is recorded later, or never.
@@ -344,6 +206,8 @@ fn one_step<'s>(
     held: &mut Vec<Held>,
 ) -> Result<StepOut> {
     let plan = &program.steps[at];
+    grow(plan.v);
+    let picks = program.picks();
     let mut out = StepOut::default();
     let mut results: Vec<Vec<Val<'s>>> = Vec::new();
     let mut flats = Vec::new();
@@ -355,19 +219,30 @@ fn one_step<'s>(
         let attempt = |decisions: &mut Vec<u64>| {
             let call = || one_call(step, world, &built[call.func], func, call, feed, decisions);
             match catch_unwind(AssertUnwindSafe(call)) {
-                Ok(Err(error)) if asked(&error) => Ok(None),
-                Ok(result) => result.map(Some),
-                Err(panic) if panic.downcast_ref::<&str>() == Some(&ASKED) => Ok(None),
-                Err(panic) if panic.downcast_ref::<String>().is_some_and(|s| s == ASKED) => Ok(None),
+                Ok(Err(error)) => End::of(&error).map_or(Err(error), |end| Ok(Err(end))),
+                Ok(result) => result.map(Ok),
+                Err(panic) if panic.downcast_ref::<&str>() == Some(&ASKED) => Ok(Err(End::Asked)),
+                Err(panic) if panic.downcast_ref::<String>().is_some_and(|s| s == ASKED) => {
+                    Ok(Err(End::Asked))
+                }
                 Err(panic) => resume_unwind(panic),
             }
         };
         let mut result = attempt(&mut out.decisions)?;
-        if result.is_none() && tripped() {
+        if result.is_err() && tripped() {
             out.decisions.truncate(before);
             result = attempt(&mut out.decisions)?;
         }
+        if picks {
+            let later = pending(step)?;
+            result = match (result, later) {
+                (Ok(_), Some(end)) => Err(end),
+                (result, _) => result,
+            };
+        }
+        let end = result.as_ref().err().cloned();
         let result = result.unwrap_or_default();
+        out.ends.push(end);
         step.check_memory()?;
         for _ in 0..repeats(program) {
             let call = one_call(step, world, &built[call.func], func, call, feed, &mut Vec::new())?;
@@ -560,6 +435,7 @@ impl<'s> Scene<'_, 's> {
             vals: block.ins.iter().map(|&v| self.var(v)).collect::<Result<_>>()?,
             keys: block.keys.iter().map(|&h| self.hosts[h]).collect(),
             owned: self.world.owned(block)?,
+            pretends: false,
         };
         // The host value tells whether words come back right.
         let (outs, words): (Vec<Val<'s>>, u64) =
@@ -580,6 +456,7 @@ impl<'s> Scene<'_, 's> {
             vals: block.ins.iter().map(|&v| self.var(v)).collect::<Result<_>>()?,
             keys: block.keys.iter().map(|&h| self.hosts[h]).collect(),
             owned: self.world.owned(block)?,
+            pretends: false,
         };
         let support = if capturable { Support::Always } else { Support::Never };
         let outs: Vec<Val<'s>> = {

@@ -48,6 +48,12 @@ fn candidates(p: &Program) -> Vec<Program> {
         let mut q = p.clone();
         q.steps[at].replace.clear();
         all.push(q);
+        let mut q = p.clone();
+        q.steps[at].rebuild.clear();
+        all.push(q);
+        let mut q = p.clone();
+        q.steps[at].estimate = false;
+        all.push(q);
     }
     // The same call out of every step.
     for call in 0..3 {

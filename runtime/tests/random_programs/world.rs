@@ -1,12 +1,14 @@
 //! What a program works on: parameters, state, and the data of its inputs. Made from seeds, so that
 //! every run sees the same.
 
+use std::cell::Cell;
+
 use graphable::{Param, Result, Runtime, State, Step, ops};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
     program::{Arg, Block, Elem, Input, Program, Size, Ty},
-    value::{Flat, OwnedRef, Val, nonsense},
+    value::{End, Flat, OwnedRef, Val, nonsense},
 };
 
 /// Parameters and state on one runtime.
@@ -78,8 +80,23 @@ pub(crate) fn shape_of(ty: &Ty, b: usize) -> Vec<usize> {
         .map(|d| match d {
             Size::B => b,
             Size::N(n) => *n,
+            Size::V => grown(),
         })
         .collect()
+}
+
+thread_local! {
+    static GROWN: Cell<usize> = const { Cell::new(1) };
+}
+
+/// The size `V` of the running step.
+pub(crate) fn grown() -> usize {
+    GROWN.get()
+}
+
+/// The size `V` is this from now on.
+pub(crate) fn grow(v: usize) {
+    GROWN.set(v);
 }
 
 /// Data of an input.
@@ -132,4 +149,6 @@ pub(crate) struct StepOut {
     pub(crate) states: Vec<Flat>,
     /// What the driver decided by values.
     pub(crate) decisions: Vec<u64>,
+    /// How each call ended that gave nothing.
+    pub(crate) ends: Vec<Option<End>>,
 }

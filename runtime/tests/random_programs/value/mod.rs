@@ -4,12 +4,28 @@ use std::cell::{Cell, RefCell};
 
 use graphable::{
     __private::{Decoder, Encoder, KeyWriter},
-    AsOperand, Eager, Element, Error, Keep, LiveIn, LiveOut, Param, Result, Scope, Shape, State, Tensor,
-    bf16, join_all,
+    AsOperand, Eager, Element, Error, Keep, LiveIn, LiveOut, Param, Result, Scope, Shape, State, Step,
+    Tensor, bf16, join_all,
     ops::{self, AttentionMask, RopeConfig},
 };
 
-use crate::program::{Arg, Block, Code, Elem, Instr};
+use crate::{
+    program::{Arg, Block, Code, Elem, Instr},
+    world::grown,
+};
+
+macro_rules! each {
+    ($v:expr, $t:ident => $e:expr) => {
+        match $v {
+            Val::F($t) => $e,
+            Val::H($t) => $e,
+            Val::U($t) => $e,
+            Val::B($t) => $e,
+        }
+    };
+}
+
+mod sizes;
 
 /// A tensor of any of the element types.
 #[derive(Clone, Debug)]
@@ -33,17 +49,6 @@ pub(crate) struct Flat {
 pub(crate) enum OwnedRef<'a> {
     Param(&'a Param<f32>),
     State(&'a State<f32>),
-}
-
-macro_rules! each {
-    ($v:expr, $t:ident => $e:expr) => {
-        match $v {
-            Val::F($t) => $e,
-            Val::H($t) => $e,
-            Val::U($t) => $e,
-            Val::B($t) => $e,
-        }
-    };
 }
 
 impl<'s> Val<'s> {
@@ -158,6 +163,8 @@ pub(crate) struct Live<'a, 's> {
     pub(crate) vals: Vec<Val<'s>>,
     pub(crate) keys: Vec<u64>,
     pub(crate) owned: Vec<(Arg, OwnedRef<'a>)>,
+    /// Whether the function has buckets, where nothing is padded and it must be pretended.
+    pub(crate) pretends: bool,
 }
 
 impl LiveIn for Live<'_, '_> {
@@ -233,6 +240,14 @@ pub(crate) fn arm(at: Option<u64>) {
     TRIPPED.set(false);
 }
 
+/// Runs `f`, in which no body fails for it.
+pub(crate) fn disarmed<T>(f: impl FnOnce() -> T) -> T {
+    let until = UNTIL.replace(None);
+    let value = f();
+    UNTIL.set(until);
+    value
+}
+
 /// Whether a body has failed since this was asked last.
 pub(crate) fn tripped() -> bool {
     TRIPPED.replace(false)
@@ -249,9 +264,35 @@ fn trip() -> Result<()> {
     Err(Error::Argument { op: ASKED, why: String::new() })
 }
 
-/// Whether a call failed because its program says so.
-pub(crate) fn asked(error: &Error) -> bool {
-    matches!(error, Error::Argument { op: ASKED, .. })
+/// How a call ends that fails as its program says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum End {
+    /// It was asked to.
+    Asked,
+    /// A padded size was used as a number.
+    Padded,
+    /// A row was not there.
+    Range { index: u64, bound: u64 },
+}
+
+impl End {
+    /// Whether a call failed because its program says so.
+    pub(crate) fn of(error: &Error) -> Option<Self> {
+        match *error {
+            Error::Argument { op: ASKED, .. } => Some(Self::Asked),
+            Error::PaddedSize { .. } => Some(Self::Padded),
+            Error::IndexOutOfRange { index, bound, .. } => Some(Self::Range { index, bound }),
+            _ => None,
+        }
+    }
+}
+
+/// What a program that picks rows was not told yet.
+pub(crate) fn pending(step: &Step<'_>) -> Result<Option<End>> {
+    match step.synchronize() {
+        Ok(()) => Ok(None),
+        Err(error) => End::of(&error).map_or(Err(error), |end| Ok(Some(end))),
+    }
 }
 
 /// A factor for scaling.
@@ -451,6 +492,16 @@ impl<'s> Env<'_, 's, '_> {
                 ops::concat(&all, n(0))?
             }
             Code::Gather => return self.gather(i).map(Some),
+            Code::SizeOf | Code::DivSize | Code::FullDim | Code::ArangeDim => return self.sizes(i).map(Some),
+            Code::LastRow | Code::Reverse | Code::Pick => return self.rows(i).map(Some),
+            Code::EmbedPick => {
+                let x = f(0)?;
+                ops::embedding(&ops::arange_step::<u32>(x.scope(), 2, 0.0, n(0) as f64)?, x)?
+            }
+            Code::AllMean => sizes::all_mean(f(0)?, n(0), n(1))?,
+            Code::SeenKeys => sizes::seen_keys(f(0)?, n(0), n(1))?,
+            Code::Number => self.number(i)?,
+            Code::Grown => ops::full(self.val(i, 0)?.scope(), [grown()], factor(n(0)))?,
             Code::Transpose
             | Code::Merge
             | Code::Split
@@ -471,7 +522,10 @@ impl<'s> Env<'_, 's, '_> {
     }
 
     fn gather(&self, i: &Instr) -> Result<Val<'s>> {
-        let (index, axis) = (self.u(i, 1)?, i.nums[0]);
+        self.gathered(i, i.nums[0], self.u(i, 1)?)
+    }
+
+    fn gathered(&self, i: &Instr, axis: usize, index: &Tensor<'s, u32>) -> Result<Val<'s>> {
         Ok(match self.val(i, 0)? {
             Val::F(t) => Val::F(ops::gather(t, axis, index)?),
             Val::H(t) => Val::H(ops::gather(t, axis, index)?),
