@@ -1,7 +1,8 @@
 //! Compiles every CUDA kernel for the architectures that are named, without a GPU: what CI runs.
 //!
-//! `cargo run -p graphable --example compile_kernels -- sm_80 sm_90a sm_100`; `GRAPHABLE_NVRTC` may
-//! name the compiler's library or its folder. `--verbose` prints registers of each kernel.
+//! `cargo run -p graphable --example compile_kernels -- compute_80 sm_90a`; `compute_80` stops at PTX, `sm_90a` makes
+//! machine code. `GRAPHABLE_NVRTC` may name the compiler's library or its folder. `--verbose` prints registers of each
+//! kernel.
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         };
         let mut kernels = 0;
         for (name, log) in &units {
+            // Of the part that makes machine code.
             kernels += log.matches("Compiling entry function").count();
             // Local memory instead of registers: a kernel that was not meant to be so.
             let spills = log
@@ -39,7 +41,10 @@ fn main() -> ExitCode {
                 println!("{arch}: {name}\n{log}");
             }
         }
-        println!("{arch}: {kernels} kernels of {} units compiled", units.len());
+        match arch.starts_with("compute_") {
+            true => println!("{arch}: {} units compiled to PTX", units.len()),
+            false => println!("{arch}: {kernels} kernels of {} units compiled", units.len()),
+        }
     }
     if spilled { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -1,7 +1,9 @@
-//! The one door to the `gemm` crate: checks what the crate trusts.
+//! The one door to `gemm-f32`, the part of the `gemm` crate for `f32`: checks what that crate trusts.
+//!
+//! The crate `gemm` itself would bring four more element types, which take longer to build than all of this one.
 
 #[cfg(feature = "cpu-gemm")]
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 
 #[cfg(not(feature = "cpu-gemm"))]
 pub(super) use super::plain::multiply;
@@ -51,28 +53,38 @@ pub(super) fn multiply(
     assert!(k == 0 || span(m, a_rs, k, a_cs) <= a.data.len(), "left side of a product");
     assert!(k == 0 || span(k, b_rs, n, b_cs) <= b.data.len(), "right side of a product");
     let parallelism = if mode.threads { Parallelism::Rayon(0) } else { Parallelism::None };
-    // SAFETY: `gemm` reads `a.data[i * a_rs + l * a_cs]` and `b.data[l * b_rs + j * b_cs]` and
+    let a = Operand { data: a.data.as_ptr(), rs: a_rs as isize, cs: a_cs as isize };
+    let b = Operand { data: b.data.as_ptr(), rs: b_rs as isize, cs: b_cs as isize };
+    // Its kernels want the columns of the destination end to end: the product of the transposed matrices, if the rows
+    // are.
+    let (m, n, (dst_cs, dst_rs), left, right) = match rs > 1 {
+        true => (n, m, (rs as isize, 1), b.transposed(), a.transposed()),
+        false => (m, n, (1, rs as isize), a, b),
+    };
+    let multiply = gemm_f32::gemm::f32::get_gemm_fn();
+    // SAFETY: it reads `a.data[i * a_rs + l * a_cs]` and `b.data[l * b_rs + j * b_cs]` and
     // reads and writes `dst[i * rs + j]`, for i < m, j < n, l < k. The largest of these indices is
     // one less than the span, and the asserts above hold the spans within the slices (with
     // `k == 0` neither `a` nor `b` is read). A slice has at most `isize::MAX` bytes, so the strides
     // that are used fit in `isize`; the others were replaced by n or k, which are no larger than a
     // span. `dst` is borrowed mutably, so nothing else overlaps it; rows of `dst` do not overlap
-    // each other, as `rs >= n`. `f32` is one of the types that `gemm` accepts.
+    // each other, as `rs >= n`. Transposing both sides and the product swaps names only. No stride is
+    // negative, which is what the crate `gemm` takes care of before it calls this function.
     unsafe {
-        gemm::gemm(
+        multiply(
             m,
             n,
             k,
             dst.as_mut_ptr(),
-            1,
-            rs as isize,
+            dst_cs,
+            dst_rs,
             mode.add,
-            a.data.as_ptr(),
-            a_cs as isize,
-            a_rs as isize,
-            b.data.as_ptr(),
-            b_cs as isize,
-            b_rs as isize,
+            left.data,
+            left.cs,
+            left.rs,
+            right.data,
+            right.cs,
+            right.rs,
             1.0,
             mode.scale,
             false,
@@ -80,6 +92,21 @@ pub(super) fn multiply(
             false,
             parallelism,
         );
+    }
+}
+
+/// A side of a product, checked.
+#[cfg(feature = "cpu-gemm")]
+struct Operand {
+    data: *const f32,
+    rs: isize,
+    cs: isize,
+}
+
+#[cfg(feature = "cpu-gemm")]
+impl Operand {
+    fn transposed(self) -> Self {
+        Self { rs: self.cs, cs: self.rs, ..self }
     }
 }
 

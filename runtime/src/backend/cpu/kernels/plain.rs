@@ -1,4 +1,4 @@
-//! Products of matrices without the `gemm` crate: the same results up to rounding, several times as slow.
+//! Products of matrices without the `gemm-f32` crate: the same results up to rounding, several times as slow.
 
 use rayon::prelude::*;
 
