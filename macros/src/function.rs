@@ -118,7 +118,7 @@ fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, erro
         errors.push(
             Code::Helper,
             helper,
-            "a function with boundaries is no helper: it needs the driver",
+            "a function with boundaries is not a helper: it needs the driver",
             help,
         );
     }
@@ -127,7 +127,7 @@ fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, erro
         errors.push(
             Code::Helper,
             mark,
-            format!("a helper's parameter takes no `{text}`"),
+            format!("a helper's parameter does not take `{text}`"),
             "remove it, or `helper`",
         );
     }
@@ -251,7 +251,11 @@ fn with_boundaries(
     let carrier = sig.inputs.iter().position(|a| matches!(a, FnArg::Typed(_)));
     let callee = &signature.callee;
     let arguments = idents.enumerate().map(|(i, ident)| {
-        if Some(i) == carrier { quote!(#p::PiecewiseArgument(#cx, #ident)) } else { quote!(#ident) }
+        if Some(i) == carrier {
+            quote!(#p::OnlyForFunctionsWithBoundaries(#cx, #ident))
+        } else {
+            quote!(#ident)
+        }
     });
     let arguments: Vec<TokenStream> = arguments.collect();
     let step = &signature.step;
@@ -286,9 +290,15 @@ fn with_boundaries(
         open = quote!(#(#attrs)* let (#cx, #pattern) = #p::NeedsPiecewise::open(#ident););
     }
     declare(&mut sig, &names, signature);
-    for name in &names {
-        // An `impl Trait` argument does not imply the bounds that its parameters would.
-        sig.generics.make_where_clause().predicates.push(parse_quote!(#step: #name));
+    // An `impl Trait` argument does not imply the bounds that its parameters would. They stand with the lifetime where
+    // it is declared here: behind a `where` of ours, rustc would tell users to write their own bounds.
+    match sig.generics.lifetimes_mut().find(|p| p.lifetime.ident == step.ident) {
+        Some(declared) => declared.bounds.extend(names.iter().cloned()),
+        None => {
+            for name in &names {
+                sig.generics.make_where_clause().predicates.push(parse_quote!(#step: #name));
+            }
+        }
     }
     // Nor what its references say of what they refer to.
     let given = names.iter().map(|name| (step.ident.to_string(), name.ident.to_string()));
@@ -320,7 +330,11 @@ fn by_path(signature: &Signature, sig: &syn::Signature) -> TokenStream {
         let ident = &param.ident;
         typed.attrs.clear();
         *typed.pat = Pat::Verbatim(quote!(#ident));
-        arguments.push(if carried { quote!(#ident) } else { quote!(#p::PiecewiseArgument(#cx, #ident)) });
+        arguments.push(if carried {
+            quote!(#ident)
+        } else {
+            quote!(#p::OnlyForFunctionsWithBoundaries(#cx, #ident))
+        });
         carried = true;
     }
     if !carried {

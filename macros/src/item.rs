@@ -1,6 +1,6 @@
 //! What `#[graphable]` stands on, and its arguments.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Ident, Item, Token, parse::Parser, punctuated::Punctuated};
 
@@ -13,10 +13,38 @@ use crate::{
 };
 
 pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
-    match syn::parse2::<Item>(tokens.clone()) {
+    let parsed = syn::parse2::<Item>(tokens.clone()).or_else(|error| {
+        let mut found = false;
+        let plain = ungrouped_lifetimes(tokens.clone(), &mut found);
+        if found { syn::parse2(plain) } else { Err(error) }
+    });
+    match parsed {
         Ok(item) if configured::has_conditions(&item) => configured::settle(&args, item),
         parsed => expand_parsed(args, tokens, parsed),
     }
+}
+
+/// The tokens, with the lifetimes that a `macro_rules!` macro was given: as labels, they come in groups that syn does
+/// not look into.
+fn ungrouped_lifetimes(tokens: TokenStream, found: &mut bool) -> TokenStream {
+    let mut all = TokenStream::new();
+    for token in tokens {
+        let TokenTree::Group(group) = &token else {
+            all.extend([token]);
+            continue;
+        };
+        let lifetime =
+            matches!(group.stream().into_iter().next(), Some(TokenTree::Punct(p)) if p.as_char() == '\'');
+        if lifetime && group.delimiter() == Delimiter::None {
+            *found = true;
+            all.extend(group.stream());
+        } else {
+            let mut inner = Group::new(group.delimiter(), ungrouped_lifetimes(group.stream(), found));
+            inner.set_span(group.span());
+            all.extend([TokenTree::Group(inner)]);
+        }
+    }
+    all
 }
 
 /// An item whose conditions were settled.
@@ -77,7 +105,7 @@ fn arguments(args: TokenStream, errors: &mut Errors) -> Option<Ident> {
             errors.push_span(
                 Code::AttributeArguments,
                 error.span(),
-                "these are no arguments of `#[graphable]`",
+                "these are not arguments of `#[graphable]`",
                 "write `#[graphable]`, or `#[graphable(helper)]` to fill lifetimes only",
             );
             return None;

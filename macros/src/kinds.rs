@@ -153,13 +153,14 @@ fn key_kind(ident: &Ident, ty: &Type, inner: Option<&Type>, errors: &mut Errors)
     if let Some(what) = ["Tensor", "Scalar"].iter().find(|n| named(inner.unwrap_or(ty), n).is_some()) {
         let help =
             format!("remove `#[key]` from `{ident}`: a tensor's shape and address are compared anyway");
-        let message = format!("a `{what}` is no `#[key]`: what it holds is on the device");
+        let message = format!("a `{what}` is not a `#[key]`: what it holds is on the device");
         errors.push(Code::KeyMisuse, ty, message, help);
         return None;
     }
     if holds_tensor(ty) {
         let text = written(inner.unwrap_or(ty));
-        let message = format!("`{ident}` holds a tensor, and is no `#[key]`: what it holds is on the device");
+        let message =
+            format!("`{ident}` holds a tensor, and is not a `#[key]`: what it holds is on the device");
         let help = format!("write `{ident}: &{text}`: shapes and addresses are compared anyway");
         errors.push(Code::KeyMisuse, ty, message, help);
         return None;
@@ -169,7 +170,7 @@ fn key_kind(ident: &Ident, ty: &Type, inner: Option<&Type>, errors: &mut Errors)
             Code::FloatKey,
             ty,
             format!(
-                "`{ident}` holds `{float}`, and a float is no `#[key]`: every value would be recorded anew"
+                "`{ident}` holds `{float}`, and a float is not a `#[key]`: every value would be recorded anew"
             ),
             format!(
                 "write `#[host] {ident}: &{}`, refreshed on every call, or make it a `#[config]` field of a \

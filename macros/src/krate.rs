@@ -27,3 +27,11 @@ pub(crate) fn private_at(span: Span) -> TokenStream {
     });
     shown.collect()
 }
+
+/// The error type of a result type, as what can hold our errors. What is wrong with it is shown at the result's type,
+/// wherever it is asked: rustc then says it once.
+pub(crate) fn user_error(ret: &syn::Type) -> TokenStream {
+    let shown = generated_at(syn::spanned::Spanned::span(ret));
+    let p = private_at(shown);
+    quote::quote_spanned!(shown=> <<#ret as #p::TryError>::Error as #p::UserError>)
+}

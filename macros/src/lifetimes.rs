@@ -127,6 +127,19 @@ impl Fill {
 }
 
 impl VisitMut for Fill {
+    /// A pointer to a function takes tensors of any step, so that it can be part of a key.
+    fn visit_type_bare_fn_mut(&mut self, f: &mut syn::TypeBareFn) {
+        if f.lifetimes.is_some() {
+            return visit_mut::visit_type_bare_fn_mut(self, f);
+        }
+        let any = Lifetime::new("'any", Span::mixed_site());
+        let mut fill = Fill { step: any.clone(), anonymous: self.anonymous, used: false };
+        visit_mut::visit_type_bare_fn_mut(&mut fill, f);
+        if fill.used {
+            f.lifetimes = Some(syn::parse_quote!(for<#any>));
+        }
+    }
+
     fn visit_path_mut(&mut self, path: &mut syn::Path) {
         visit_mut::visit_path_mut(self, path);
         for segment in &mut path.segments {

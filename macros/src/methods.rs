@@ -77,7 +77,7 @@ pub(crate) fn refuse(sig: &syn::Signature, marks: &[Marks], boundaries: bool, er
         errors.push(
             Code::TraitMethod,
             mark,
-            format!("a trait's method is no graph, and takes no `{text}`"),
+            format!("a trait's method is not a graph, and does not take `{text}`"),
             "remove it, or move the body to a function or an inherent method",
         );
     }

@@ -158,7 +158,7 @@ fn dim(entry: Expr, generics: &Generics, symbols: &mut Vec<String>, errors: &mut
             errors.push(
                 Code::DimsEntry,
                 &entry,
-                "`_` is no dimension",
+                "`_` is not a dimension",
                 "name it with a symbol, such as `N`: any size matches",
             );
             None
@@ -168,7 +168,7 @@ fn dim(entry: Expr, generics: &Generics, symbols: &mut Vec<String>, errors: &mut
             errors.push(
                 Code::DimsEntry,
                 &entry,
-                format!("`{text}` is no dimension"),
+                format!("`{text}` is not a dimension"),
                 "write a symbol, an integer or `{CONSTANT}`",
             );
             None

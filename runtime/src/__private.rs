@@ -8,7 +8,7 @@ pub use crate::{
     crossing::{
         EagerEntersSegment, EagerFieldEntersSegment, Ends, EndsAsContainer, EndsAsGuard, EndsAsLiveIn,
         EndsAsOther, EndsWithSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey, GraphParams,
-        GraphResult, Held, LeavesSegment, NeedsPiecewise, PiecewiseArgument, SegmentOutputs,
+        GraphResult, Held, LeavesSegment, Leaving, NeedsPiecewise, OnlyForFunctionsWithBoundaries, UserError,
     },
     driver::Driver,
     eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
@@ -66,17 +66,3 @@ impl CaptureFailed {
         crate::Error::Config { what: "a call of `capture_all`".into(), why }
     }
 }
-
-/// An error type of graph functions; checked where the function stands.
-#[diagnostic::on_unimplemented(
-    message = "[G057] `{Self}` cannot be the error of a graph function: it has no `From<graphable::Error>`",
-    label = "capture and replay can fail, and this must hold their errors",
-    note = "add `impl From<graphable::Error> for {Self}`, or return `graphable::Result<_>`"
-)]
-pub trait UserError {
-    /// Asks for the trait.
-    fn is_one() {}
-}
-
-#[diagnostic::do_not_recommend]
-impl<E: From<crate::Error>> UserError for E {}

@@ -8,19 +8,19 @@
 //!
 //! **Unstable**: any release may change this module, and semantic versioning does not cover it.
 
-use std::mem::needs_drop;
+use std::{marker::PhantomData, mem::needs_drop};
 
 use crate::{
     Error, Result,
     driver::Driver,
     key::{DeviceValue, Key, KeyWriter, LiveIn},
-    output::LiveOut,
+    output::{Decoder, Encoder, LiveOut},
     params::Params,
     plan::Site,
 };
 
 // Generated code asks for these, too, so their names are in messages.
-pub use crate::{__private::UserError, params::ParamField};
+pub use crate::params::ParamField;
 
 /// A live-in: a reference to it, and what a segment does with it. It says itself how it is keyed and copied, so
 /// that a value which cannot be is one error, where it enters.
@@ -101,8 +101,8 @@ impl<T: LiveIn + ?Sized> FieldEntersSegment for T {
 #[diagnostic::on_unimplemented(
     message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
     label = "eager code may make another one on every call",
-    note = "mark its `let` with `#[key]`: one recording is made per value",
-    note = "or keep it on the device, as a tensor; `Ragged::pad_to` makes one of a fixed size"
+    note = "a host value: mark its `let` with `#[key]`, for one recording per value",
+    note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
 )]
 pub trait EagerEntersSegment: Sized {
     /// The live-in.
@@ -121,8 +121,8 @@ impl<T: DeviceValue + Clone> EagerEntersSegment for T {
 #[diagnostic::on_unimplemented(
     message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
     label = "eager code may make another one on every call",
-    note = "bind it with `#[key] let`: one recording is made per value",
-    note = "or keep it on the device, as a tensor; `Ragged::pad_to` makes one of a fixed size"
+    note = "a host value: bind it with `#[key] let`, for one recording per value",
+    note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
 )]
 pub trait EagerFieldEntersSegment {
     /// The live-in.
@@ -144,10 +144,68 @@ impl<T: DeviceValue + ?Sized> EagerFieldEntersSegment for T {
     note = "a host value is computed with `#[host] let`, on every call",
     note = "a struct of tensors needs `#[derive(GraphOutput)]`"
 )]
-pub trait LeavesSegment<'s>: LiveOut<'s> {}
+pub trait LeavesSegment<'s, By>: Sized {
+    /// The value, with how it leaves.
+    fn leave(self) -> Leaving<Self, By>;
+}
 
 #[diagnostic::do_not_recommend]
-impl<'s, T: LiveOut<'s>> LeavesSegment<'s> for T {}
+impl<'s, T: LiveOut<'s>> LeavesSegment<'s, LiveOuts> for T {
+    #[inline]
+    fn leave(self) -> Leaving<Self, LiveOuts> {
+        Leaving(self, PhantomData)
+    }
+}
+
+/// What implements it never: a second way out keeps rustc from taking the first one for granted where it is not
+/// there, which would be a second error, about the segment's whole output.
+pub trait Nowhere {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Nowhere> LeavesSegment<'_, ()> for T {
+    fn leave(self) -> Leaving<Self, ()> {
+        Leaving(self, PhantomData)
+    }
+}
+
+/// A value that leaves a segment. It says itself how it is encoded, so that a value which cannot be is one error, where
+/// it was made, and not another one about the tuple it leaves in.
+#[derive(Debug)]
+pub struct Leaving<T, By>(pub T, pub PhantomData<By>);
+
+/// Encodes and decodes values that leave segments.
+pub trait Leaves<'s, T> {
+    /// As [`LiveOut::encode`].
+    fn encode(value: &T, e: &mut Encoder);
+    /// As [`LiveOut::decode`].
+    fn decode(d: &mut Decoder<'s>) -> T;
+}
+
+/// Every [`LiveOut`], as it says itself.
+#[derive(Debug)]
+pub struct LiveOuts;
+
+impl<'s, T: LiveOut<'s>> Leaves<'s, T> for LiveOuts {
+    #[inline]
+    fn encode(value: &T, e: &mut Encoder) {
+        value.encode(e);
+    }
+    #[inline]
+    fn decode(d: &mut Decoder<'s>) -> T {
+        T::decode(d)
+    }
+}
+
+impl<'s, T, By: Leaves<'s, T>> LiveOut<'s> for Leaving<T, By> {
+    #[inline]
+    fn encode(&self, e: &mut Encoder) {
+        By::encode(&self.0, e);
+    }
+    #[inline]
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        Self(By::decode(d), PhantomData)
+    }
+}
 
 /// A value that ends with its segment, although its block goes on: asked what that means. Which answer applies is
 /// found by method resolution, in the order of the traits below.
@@ -250,44 +308,51 @@ pub trait EndsWithSegment {
 #[diagnostic::do_not_recommend]
 impl EndsWithSegment for Plain {}
 
-/// The values that leave one segment, as generated code lists them.
-pub trait SegmentOutputs<'s>: Sized {
+/// An error type of graph functions. What can fail is asked through it, so that a type which cannot hold our errors is
+/// one error, where it is written.
+#[diagnostic::on_unimplemented(
+    message = "[G057] `{Self}` cannot be the error of a graph function: it has no `From<graphable::Error>`",
+    label = "capture and replay can fail, and this must hold their errors",
+    note = "add `impl From<graphable::Error> for {Self}`, or return `graphable::Result<_>`"
+)]
+pub trait UserError: Sized {
+    /// Asks for the trait.
+    fn is_one() {}
+
+    /// What the runtime says.
+    ///
+    /// # Errors
+    /// Its own, converted.
+    fn of<T>(result: Result<T>) -> Result<T, Self>;
+
     /// Replays, records or runs a segment; see [`Driver::segment`].
     ///
     /// # Errors
     /// As [`Driver::segment`].
-    fn segment<K, E, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<Self, E>
+    fn segment<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, Self>
     where
         K: LiveIn,
-        E: From<Error>,
-        F: Fn(&K) -> Result<Self, E> + Copy + 'static;
+        O: LiveOut<'s>,
+        F: Fn(&K) -> Result<O, Self> + Copy + 'static;
 }
 
-impl<'s, T: OutputList<'s>> SegmentOutputs<'s> for T {
+#[diagnostic::do_not_recommend]
+impl<E: From<Error>> UserError for E {
     #[inline]
-    fn segment<K, E, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<Self, E>
+    fn of<T>(result: Result<T>) -> Result<T, E> {
+        result.map_err(E::from)
+    }
+
+    #[inline]
+    fn segment<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, E>
     where
         K: LiveIn,
-        E: From<Error>,
-        F: Fn(&K) -> Result<Self, E> + Copy + 'static,
+        O: LiveOut<'s>,
+        F: Fn(&K) -> Result<O, E> + Copy + 'static,
     {
         cx.segment(site, key, body)
     }
 }
-
-/// A tuple of values that leave one segment.
-pub trait OutputList<'s>: LiveOut<'s> {}
-
-macro_rules! outputs {
-    ($first:ident $($rest:ident)*) => {
-        impl<'s, $first: LeavesSegment<'s>, $($rest: LeavesSegment<'s>),*> OutputList<'s> for ($first, $($rest,)*) {}
-        outputs! { $($rest)* }
-    };
-    () => {
-        impl<'s> OutputList<'s> for () {}
-    };
-}
-outputs! { A B C D E F G H I J K L M N O P Q R S T U V W X Y Z A1 B1 C1 D1 E1 F1 }
 
 /// What a graph function returns in its `Result`.
 #[diagnostic::on_unimplemented(
@@ -305,7 +370,7 @@ impl<'s, T: LiveOut<'s>> GraphResult<'s> for T {}
 
 /// What a parameter without an attribute refers to.
 #[diagnostic::on_unimplemented(
-    message = "[G054] `{Self}` is no struct of parameters",
+    message = "[G054] `{Self}` is not a struct of parameters",
     label = "expected a parameter, state, or a `#[derive(Params)]` struct",
     note = "a struct of weights derives `Params`; a host value is passed as `#[key] x: T` (one recording per value), or as `#[host] x: &Scalar<T>` or `&Tensor<T>` (refreshed on every call)"
 )]
@@ -319,7 +384,7 @@ impl<T: Params + ?Sized> GraphParams for T {}
 
 /// A parameter that is made in a step by something else.
 #[diagnostic::on_unimplemented(
-    message = "[G055] `{Self}` is no value of a step that a graph can take",
+    message = "[G055] `{Self}` is not a value of a step that a graph can take",
     label = "it cannot be part of a key",
     note = "a struct of tensors derives `GraphOutput`; a `Ragged` becomes a tensor with `pad_to`; a `Step`, a `Runtime` and other handles stay with the caller"
 )]
@@ -348,7 +413,7 @@ impl<T: Key> GraphKey for T {}
 
 /// The first argument of a `#[piecewise]` call, with the driver that it runs in.
 #[derive(Debug)]
-pub struct PiecewiseArgument<'s, A>(pub Driver<'s>, pub A);
+pub struct OnlyForFunctionsWithBoundaries<'s, A>(pub Driver<'s>, pub A);
 
 /// What the first argument of a function with boundaries must be; `G` is the function's graph.
 #[diagnostic::on_unimplemented(
@@ -362,7 +427,7 @@ pub trait NeedsPiecewise<'s, G, A> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<'s, G, A> NeedsPiecewise<'s, G, A> for PiecewiseArgument<'s, A> {
+impl<'s, G, A> NeedsPiecewise<'s, G, A> for OnlyForFunctionsWithBoundaries<'s, A> {
     fn open(self) -> (Driver<'s>, A) {
         (self.0, self.1)
     }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    Param, ParamVisitor, Params, State,
+    Param, ParamVisitor, Params, Result, State, Tensor,
     backend::RopeStyle,
     element::Element,
     key::{DeviceValue, Key, KeyWriter, LiveIn},
@@ -319,4 +319,25 @@ mod tests {
         assert!(others.iter().all(|o| words(o) != words(&rope)));
         assert_ne!(words(&AttentionMask::None), words(&AttentionMask::Causal));
     }
+}
+
+// A function by its address: where two are equal, the same code is called. (One function may have several addresses,
+// which costs a recording.)
+macro_rules! functions {
+    ($([$($g:ident),*] $t:ty;)*) => {$(
+        impl<$($g),*> LiveIn for $t {
+            #[inline]
+            fn write_key(&self, k: &mut KeyWriter) {
+                k.word(*self as usize as u64);
+            }
+        }
+        impl<$($g),*> Key for $t {}
+        impl<$($g),*> ConfigValue for $t {}
+    )*};
+}
+functions! {
+    [T, U] for<'a, 's> fn(&'a Tensor<'s, T>) -> Result<Tensor<'s, U>>;
+    [T, U] for<'a, 's> fn(&'a Tensor<'s, T>, f32) -> Result<Tensor<'s, U>>;
+    [T, U] for<'a, 's> fn(&'a Tensor<'s, T>, usize) -> Result<Tensor<'s, U>>;
+    [T, U] for<'a, 'b, 's> fn(&'a Tensor<'s, T>, &'b Tensor<'s, T>) -> Result<Tensor<'s, U>>;
 }

@@ -256,7 +256,7 @@ pub(crate) mod sealed {
 
 /// An argument of an operation: a tensor, a scalar, a parameter or state with elements `T`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no operand with elements `{T}`",
+    message = "`{Self}` is not an operand with elements `{T}`",
     label = "expected a tensor, scalar, parameter or state of `{T}`",
     note = "cast other element types with `ops::cast`; host values become tensors with `ops::full`"
 )]

@@ -51,6 +51,12 @@ impl VisitMut for Fold {
             *expr = syn::parse2(quote!(site!(#index))).expect("a macro call");
             return;
         }
+        // `<<Result<…> as p::TryError>::Error as p::UserError>::of`, the same everywhere in a function.
+        if let Expr::Path(path) = expr
+            && path.path.segments.iter().any(|s| s.ident == "UserError")
+        {
+            path.qself = None;
+        }
         visit_mut::visit_expr_mut(self, expr);
     }
 }

@@ -201,7 +201,7 @@ fn name(field: &Field<'_>, args: &Args, errors: &mut Errors) -> Option<String> {
             errors.push(
                 Code::LoadContradiction,
                 given,
-                "`{}` stands for an index, and this is no list",
+                "`{}` stands for an index, and this is not a list",
                 "add `len = …`, on a field of type `Vec`",
             );
             None

@@ -92,7 +92,7 @@ catalogue! {
     G026 MutParameter Rule "A `&mut` parameter" "";
     G027 Handle Lint "A step, a runtime, a stream or another handle as a parameter" "the types, since no handle implements `LiveIn` (G050, G055)";
 
-    G030 DimsEntry Rule "An entry of `#[dims]` that is no dimension" "";
+    G030 DimsEntry Rule "An entry of `#[dims]` that is not a dimension" "";
     G031 DimsTarget Rule "`#[dims]` on something else than a tensor" "";
     G032 DimsContradiction Lint "Dimensions that contradict the body" "shapes are checked by every operation when it is warmed up: `Error::Shape`";
     G033 DimsSymbol Lint "A symbol of `#[dims]` that the body uses as a value" "rustc where there is no such constant; else sizes are unified at the call: `Error::DimsDisagree`";
@@ -111,7 +111,7 @@ catalogue! {
     G051 EagerEntersSegment Lint "A value of eager code that enters a segment without `#[key]`" KEYED;
     G052 LeavesSegment Type "A value that a replay cannot give back" "";
     G053 GraphResult Type "A result that a replay cannot give back" "";
-    G054 GraphParams Type "A parameter that is no struct of parameters" "";
+    G054 GraphParams Type "A parameter that is not a struct of parameters" "";
     G055 GraphInput Type "A value of a step that a graph cannot take" "";
     G056 GraphKey Type "A type that cannot be a key" "";
     G057 UserError Type "An error type that cannot hold ours" "";
@@ -153,5 +153,5 @@ catalogue! {
     G100 OutlivesStep Type "A tensor used after its step" "";
     G101 OverlappingSteps Type "Two steps at once" "tensors of two runtimes have one type: `Error::DifferentRuntimes`, at the first operation";
     G102 HiddenRead Type "Reading device data behind an alias, a generic or a helper" "";
-    G103 NotState Type "Writing to what is no `State`" "";
+    G103 NotState Type "Writing to what is not a `State`" "";
 }

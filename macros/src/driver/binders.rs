@@ -20,6 +20,7 @@ impl Transform<'_, '_> {
     /// later code would find, is an error when the body runs.
     pub(super) fn check_macros(&mut self, run: &[Stmt], rest: &[Stmt], live: &HashSet<usize>) -> Vec<Probe> {
         let p = crate::krate::private();
+        let error = crate::krate::user_error(self.context.ret);
         let mut probes = Vec::new();
         for (at, stmt) in run.iter().enumerate() {
             let Stmt::Macro(m) = stmt else { continue };
@@ -41,7 +42,8 @@ impl Transform<'_, '_> {
                 if in_run || outer.is_some() {
                     let place = self.fresh("at");
                     before.extend(quote!(let #place = ::core::ptr::from_ref(&#ident).cast::<()>();));
-                    after.extend(quote!(#p::same_variable(#place, ::core::ptr::from_ref(&#ident).cast(), #text, #name)?;));
+                    let same = quote!(#p::same_variable(#place, ::core::ptr::from_ref(&#ident).cast(), #text, #name));
+                    after.extend(quote!(#error::of(#same)?;));
                 } else if self.lookup(&text).is_none() && is_value(rest, &ident) {
                     self.errors.push(
                         Code::UnknownMacro,

@@ -30,6 +30,7 @@ impl Transform<'_, '_> {
     /// The driver's form of a block's statements; `after` are the bindings that live on behind it.
     pub(super) fn block(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> TokenStream {
         let stmts = self.without_temporaries(stmts);
+        let stmts = self.captured_apart(stmts);
         let (stmts, edges) = self.reordered(&stmts, tail);
         let pieces = self.scoped(|t| t.statements(&stmts, &edges, tail, after));
         let mut out = TokenStream::new();

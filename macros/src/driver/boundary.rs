@@ -123,6 +123,7 @@ impl Transform<'_, '_> {
             quote!(#p::PlanItem::Boundary { site: #site, call: #call, support: #support, moved: #moved }),
         );
         let cx = cx();
+        let error = crate::krate::user_error(self.context.ret);
         let region = Ident::new("__region", Span::mixed_site());
         let value = Ident::new("__value", Span::mixed_site());
         let step = self.context.step;
@@ -132,12 +133,12 @@ impl Transform<'_, '_> {
             {
                 #[allow(unused_imports)]
                 use #p::{EagerOther as _, EagerResult as _, EagerTensors as _};
-                let #region = #cx.eager(#site, #support)?;
+                let #region = #error::of(#cx.eager(#site, #support))?;
                 #capability
                 #[allow(unreachable_code, clippy::let_unit_value)]
                 #(#levels)*
                 let #value #hint = #inner;
-                (&&&#p::Finish::new(#value)).finish(#region)?
+                #error::of((&&&#p::Finish::new(#value)).finish(#region))?
             }
         }
     }
@@ -229,7 +230,7 @@ impl Transform<'_, '_> {
             Some(first) => {
                 let shown = crate::krate::generated_at(first.span());
                 let p = crate::krate::private_at(shown);
-                *first = syn::parse_quote_spanned!(shown=> #p::PiecewiseArgument(#cx, #first));
+                *first = syn::parse_quote_spanned!(shown=> #p::OnlyForFunctionsWithBoundaries(#cx, #first));
             }
             None => args.push(syn::parse_quote!(#cx)),
         }

@@ -4,12 +4,57 @@ use std::collections::HashSet;
 
 use proc_macro2::Ident;
 use quote::quote;
-use syn::{Expr, Local, Stmt};
+use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
 
-use super::{Binding, Transform, block, free, free::Uses};
+use super::{Binding, Transform, block, classify, free, free::Uses, host, outs::Rename};
 use crate::diag::Code;
 
 impl Transform<'_, '_> {
+    /// Closures whose captured variables have their names taken again behind a boundary: what they mean gets a name of
+    /// its own, `let c = &k;`, and the closure uses `*c`.
+    pub(super) fn captured_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
+        let mut all: Vec<Stmt> = Vec::with_capacity(stmts.len());
+        for at in 0..stmts.len() {
+            let mut stmt = stmts[at].clone();
+            if let Stmt::Local(local) = &mut stmt
+                && block::closure_name(local).is_some()
+                && let Some(init) = &mut local.init
+                && matches!(&*init.expr, Expr::Closure(c) if c.capture.is_none())
+                && stmts[at + 1..].iter().any(classify::has_boundary)
+            {
+                let taken = host::bound_anywhere(&stmts[at + 1..]);
+                for (name, u) in &free::of_expr(&init.expr).0 {
+                    let changes = u.assigned || u.touched || u.through || u.in_macro;
+                    if changes || !taken.contains(name) || !self.is_value(&stmts[..at], name) {
+                        continue;
+                    }
+                    let mut alias = self.fresh("v");
+                    alias.set_span(alias.span().located_at(u.ident.span()));
+                    let mut renamed = init.expr.clone();
+                    Rename { from: name, to: &syn::parse_quote!((*#alias)) }.visit_expr_mut(&mut renamed);
+                    // Inside a macro call it keeps its name.
+                    if !free::of_expr(&renamed).has(name) {
+                        let ident = &u.ident;
+                        all.push(syn::parse_quote!(let #alias = &#ident;));
+                        init.expr = renamed;
+                    }
+                }
+            }
+            all.push(stmt);
+        }
+        all
+    }
+
+    /// Whether a name stands for a variable behind the statements `before` of the block, and not for a closure.
+    fn is_value(&self, before: &[Stmt], name: &str) -> bool {
+        let own = before.iter().rev().find(|s| block::bound_by(s).iter().any(|b| b.ident == name));
+        match own {
+            Some(Stmt::Local(l)) => block::closure_name(l).is_none(),
+            Some(_) => true,
+            None => name != "self" && self.lookup(name).is_some_and(|b| b.closure.is_none()),
+        }
+    }
+
     /// A closure is made anew in each segment, when a `mut` variable may hold another value.
     pub(super) fn check_move_closure(&mut self, closure: &Expr, uses: &Uses, run: &[Stmt]) {
         let Expr::Closure(syn::ExprClosure { capture: Some(token), .. }) = closure else { return };

@@ -232,6 +232,11 @@ pub(crate) fn plain_name(expr: &Expr) -> Option<&Ident> {
     }
 }
 
+/// Whether an operator only looks at its operands.
+pub(super) fn compares(op: &BinOp) -> bool {
+    matches!(op, BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_))
+}
+
 /// `(x, ["a", "b"])` of `x.a.b`.
 pub(crate) fn field_path(expr: &ExprField) -> Option<(&Ident, Vec<String>)> {
     let member = match &expr.member {
@@ -577,9 +582,14 @@ impl<'a> Visit<'a> for Free {
                 self.visit_expr(&b.left);
                 self.visit_expr(&b.right);
             }
-            Expr::Binary(b) => {
+            Expr::Binary(b) if compares(&b.op) => {
                 self.visit_expr(&b.right);
-                if is_assign(&b.op) { self.assign_to(&b.left, true) } else { self.visit_expr(&b.left) }
+                self.visit_expr(&b.left);
+            }
+            Expr::Binary(b) => {
+                // An operator takes its operands.
+                self.value(&b.right);
+                if is_assign(&b.op) { self.assign_to(&b.left, true) } else { self.value(&b.left) }
             }
             Expr::Reference(r) if r.mutability.is_some() => {
                 if let Some(base) = place_base(&r.expr) {

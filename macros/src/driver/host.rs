@@ -7,13 +7,13 @@
 use std::collections::HashSet;
 
 use syn::{
-    BinOp, Expr, Local, Pat, Stmt, Token, UnOp,
+    Expr, Local, Pat, Stmt, Token, UnOp,
     parse::Parser,
     punctuated::Punctuated,
     visit::{self, Visit},
 };
 
-use super::{Transform, attrs, classify, free};
+use super::{Transform, attrs, block, classify, free};
 use crate::{
     diag::Errors,
     lints::{self, effects},
@@ -134,8 +134,10 @@ impl Transform<'_, '_> {
         struct Search<'t, 'a, 'e>(&'t Transform<'a, 'e>, bool);
         impl Search<'_, '_, '_> {
             fn operand(&mut self, e: &Expr) {
+                // Numbers are neither referred to nor cloned to be added.
                 let (inner, referred) = match e {
                     Expr::Reference(r) => (&*r.expr, true),
+                    Expr::MethodCall(m) if m.method == "clone" => (&*m.receiver, true),
                     other => (other, false),
                 };
                 let Some(base) = free::place_base(inner) else { return };
@@ -145,11 +147,7 @@ impl Transform<'_, '_> {
         }
         impl<'x> Visit<'x> for Search<'_, '_, '_> {
             fn visit_expr_binary(&mut self, b: &'x syn::ExprBinary) {
-                let compares = matches!(
-                    b.op,
-                    BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_)
-                );
-                if !compares {
+                if !free::compares(&b.op) {
                     self.operand(&b.left);
                     self.operand(&b.right);
                 }
@@ -174,7 +172,10 @@ impl Transform<'_, '_> {
             Expr::Paren(e) => self.makes_device(&e.expr),
             Expr::Reference(e) => self.makes_device(&e.expr),
             Expr::Tuple(t) => t.elems.iter().any(|e| self.makes_device(e)),
-            Expr::Call(c) => classify::call_free(expr) && c.args.iter().any(|e| self.makes_device(e)),
+            Expr::Call(c) => {
+                let region = !attrs::of(expr).is_empty();
+                classify::call_free(expr) && (region || c.args.iter().any(|e| self.makes_device(e)))
+            }
             Expr::Struct(s) => s.fields.iter().any(|f| self.makes_device(&f.expr)),
             Expr::Binary(_) | Expr::Unary(_) => self.device_arithmetic(expr),
             Expr::MethodCall(m) => m.method == "clone" && self.makes_device(&m.receiver),
@@ -205,7 +206,9 @@ impl Transform<'_, '_> {
         local: &Local,
         before: impl FnOnce() -> &'p [(String, bool)],
     ) -> bool {
-        let Some(init) = &local.init else { return false };
+        let Some(init) = local.init.as_ref().filter(|_| block::closure_name(local).is_none()) else {
+            return false;
+        };
         let by_ref = free::bound_by_let(local).iter().any(|b| b.by_ref);
         let ends = init.diverge.as_ref().is_none_or(|(_, e)| match &**e {
             Expr::Block(b) => classify::only_fails(&b.block.stmts) && lints::device_call(e).is_none(),
@@ -215,7 +218,15 @@ impl Transform<'_, '_> {
             return false;
         }
         if init.diverge.is_none() && classify::call_free(&init.expr) && !self.device_arithmetic(&init.expr) {
-            return by_ref || classify::borrows(&init.expr);
+            if by_ref || classify::borrows(&init.expr) {
+                return true;
+            }
+            // A name may stand for a reference. One that nobody is known to bind is a macro's.
+            let before = before();
+            let known = |n: &str| self.lookup(n).is_some() || before.iter().any(|(b, _)| b == n);
+            return gives_place(&init.expr)
+                && free::of_expr(&init.expr).names().all(known)
+                && self.repeatable(&init.expr, before);
         }
         (by_ref || init.diverge.is_some() || lends(&init.expr)) && self.repeatable(&init.expr, before())
     }
@@ -233,6 +244,21 @@ pub(super) fn bound_anywhere<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> H
     let mut all = All(HashSet::new());
     stmts.into_iter().for_each(|s| all.visit_stmt(s));
     all.0
+}
+
+/// Whether the value is a variable, or one of several.
+fn gives_place(expr: &Expr) -> bool {
+    let tail = |b: &syn::Block| matches!(b.stmts.last(), Some(Stmt::Expr(e, None)) if gives_place(e));
+    match expr {
+        Expr::Path(_) | Expr::Field(_) => true,
+        Expr::Paren(p) => gives_place(&p.expr),
+        Expr::Tuple(t) => t.elems.iter().any(gives_place),
+        Expr::Array(a) => a.elems.iter().any(gives_place),
+        Expr::Block(b) => tail(&b.block),
+        Expr::If(i) => tail(&i.then_branch) || i.else_branch.as_ref().is_some_and(|(_, e)| gives_place(e)),
+        Expr::Match(m) => m.arms.iter().any(|a| gives_place(&a.body)),
+        _ => false,
+    }
 }
 
 /// Whether a repeatable expression's value may hold references.

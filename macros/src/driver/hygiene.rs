@@ -31,7 +31,8 @@ pub(super) fn apart(block: &Block, params: &[&Ident]) -> Option<Block> {
         let first = contexts[0];
         for other in contexts.into_iter().filter(|c| *c != first).collect::<BTreeSet<_>>() {
             let taken = taken.get_or_insert_with(|| identifiers(block.to_token_stream()));
-            let free = (2..).map(|n| format!("{name}_{n}")).find(|n| !taken.contains(n));
+            let free =
+                (2..).map(|n| format!("{name}_{n}")).find(|n| !taken.contains(n.trim_start_matches(LABEL)));
             let free = free.unwrap_or_else(|| name.clone());
             taken.insert(free.clone());
             names.insert((name.clone(), other), free);
@@ -45,10 +46,13 @@ pub(super) fn apart(block: &Block, params: &[&Ident]) -> Option<Block> {
     Some(block)
 }
 
-/// A number for the hygiene of an identifier that stands so in the source.
+/// A number for the hygiene of an identifier, or of a label's, that stands so in the source.
 fn context(ident: &Ident) -> Option<u32> {
     let span = ident.span();
-    (*ident == span.source_text()?).then(|| number(span)).flatten()
+    let text = span.source_text()?;
+    (*ident == text || text.strip_prefix('\'').is_some_and(|label| *ident == label))
+        .then(|| number(span))
+        .flatten()
 }
 
 /// `7` of `#7 bytes(10..12)`.
@@ -69,6 +73,9 @@ fn identifiers(tokens: TokenStream) -> BTreeSet<String> {
     found
 }
 
+/// Before the names of labels, which share none with variables.
+const LABEL: char = '\'';
+
 /// The identifiers that bind names, in order.
 #[derive(Default)]
 struct Bound {
@@ -86,6 +93,10 @@ impl<'a> Visit<'a> for Bound {
         self.add(&p.ident);
         visit::visit_pat_ident(self, p);
     }
+    fn visit_label(&mut self, label: &'a syn::Label) {
+        let ident = &label.name.ident;
+        self.names.entry(format!("{LABEL}{ident}")).or_default().push(ident.clone());
+    }
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
@@ -102,6 +113,15 @@ impl Apart {
         }
         let new = self.names.get(&(name, number(ident.span())?))?;
         Some(Ident::new(new, ident.span()))
+    }
+
+    fn label(&self, label: &mut syn::Lifetime) {
+        let name = format!("{LABEL}{}", label.ident);
+        if let Some(context) = number(label.ident.span())
+            && let Some(new) = self.names.get(&(name, context))
+        {
+            label.ident = Ident::new(new.trim_start_matches(LABEL), label.ident.span());
+        }
     }
 
     fn rename(&self, ident: &mut Ident) {
@@ -159,6 +179,16 @@ impl VisitMut for Apart {
     fn visit_pat_ident_mut(&mut self, p: &mut syn::PatIdent) {
         self.rename(&mut p.ident);
         visit_mut::visit_pat_ident_mut(self, p);
+    }
+    fn visit_label_mut(&mut self, label: &mut syn::Label) {
+        self.label(&mut label.name);
+    }
+    fn visit_expr_break_mut(&mut self, e: &mut syn::ExprBreak) {
+        e.label.iter_mut().for_each(|l| self.label(l));
+        visit_mut::visit_expr_break_mut(self, e);
+    }
+    fn visit_expr_continue_mut(&mut self, e: &mut syn::ExprContinue) {
+        e.label.iter_mut().for_each(|l| self.label(l));
     }
     fn visit_field_pat_mut(&mut self, field: &mut syn::FieldPat) {
         // `S { h }` becomes `S { h: renamed }`.

@@ -9,6 +9,11 @@ pub(crate) fn split(block: &Block) -> (&[Stmt], &Block) {
     wrapped(block).unwrap_or((&[], block))
 }
 
+/// Whether the body stands in a closure of `#[instrument(err)]` or `#[instrument(ret)]`.
+pub(crate) fn in_a_closure(block: &Block) -> bool {
+    block.stmts.iter().any(|s| mentions(s, "__tracing_attr_span"))
+}
+
 fn wrapped(block: &Block) -> Option<(&[Stmt], &Block)> {
     let (last, opening) = block.stmts.split_last()?;
     // Warnings about its arguments come first; without any, an empty block.

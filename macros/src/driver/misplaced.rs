@@ -5,7 +5,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{attrs, free};
+use super::{attrs, free, instrument};
 use crate::{
     diag::{Code, Errors, nearest},
     kinds,
@@ -16,7 +16,8 @@ const KNOWN: [&str; 4] = ["eager", "piecewise", "host", "key"];
 /// Checks every attribute of a body; whether one is wrong.
 pub(super) fn check(block: &Block, params: &[&Ident], errors: &mut Errors) -> bool {
     let before = errors.count();
-    let mut check = Check { errors, params, depth: 0 };
+    let instrumented = instrument::in_a_closure(block);
+    let mut check = Check { errors, params, depth: 0, instrumented };
     check.visit_block(block);
     errors.count() > before
 }
@@ -27,6 +28,8 @@ struct Check<'e> {
     params: &'e [&'e Ident],
     /// Inside closures, async blocks and eager regions.
     depth: usize,
+    /// Inside a closure that `#[instrument]` made, until that was told.
+    instrumented: bool,
 }
 
 impl Check<'_> {
@@ -46,6 +49,15 @@ impl Check<'_> {
     }
 
     fn nested(&mut self, a: &Attribute) {
+        if std::mem::take(&mut self.instrumented) {
+            self.errors.push(
+                Code::NestedBoundary,
+                a,
+                "`#[instrument]` with `err` or `ret` has put the function's statements into a closure, where no boundary can stand",
+                "write `#[instrument]` below `#[graphable]`",
+            );
+            return;
+        }
         self.errors.push(
             Code::NestedBoundary,
             a,
@@ -125,7 +137,7 @@ impl<'a> Visit<'a> for Check<'_> {
             self.errors.push(
                 Code::FloatKey,
                 key,
-                format!("a `{float}` is no `#[key]`: every value would be recorded anew"),
+                format!("a `{float}` is not a `#[key]`: every value would be recorded anew"),
                 "keep it on the device as a tensor, or make an integer or a `bool` of it in the region",
             );
         }
@@ -183,7 +195,12 @@ impl<'a> Visit<'a> for Check<'_> {
                 return;
             }
             let stripped = attrs::without_ours(expr);
-            let mut inner = Check { errors: &mut *self.errors, params: self.params, depth: self.depth + 1 };
+            let mut inner = Check {
+                errors: &mut *self.errors,
+                params: self.params,
+                depth: self.depth + 1,
+                instrumented: self.instrumented,
+            };
             visit::visit_expr(&mut inner, &stripped);
         } else {
             visit::visit_expr(self, expr);

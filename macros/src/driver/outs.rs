@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream};
+use quote::quote_spanned;
 use syn::{
     Expr, Local, Stmt,
     visit_mut::{self, VisitMut},
@@ -11,7 +12,9 @@ use syn::{
 use super::{
     Transform, block, classify, free,
     free::{Bound, Uses},
+    shortened,
 };
+use crate::{diag::Code, lints};
 
 /// What happens with the `let`s of a run that later code needs.
 #[derive(Default)]
@@ -27,7 +30,64 @@ pub(super) struct Outs {
     pub(super) shadowed: Vec<(Ident, Ident, usize)>,
 }
 
+impl Outs {
+    /// Borrows that later code uses, while the run changes or moves what they refer to: host code evaluates them
+    /// again, so nothing else would show rustc that they are still needed. Where they stand, and a use of them.
+    pub(super) fn kept_borrows(&self, run: &[Stmt], rest: &[Stmt]) -> Vec<(usize, TokenStream)> {
+        let mut kept = Vec::new();
+        for (at, _) in &self.again {
+            let Stmt::Local(local) = &run[*at] else { continue };
+            let Some(init) = &local.init else { continue };
+            let changed = |name: &str| {
+                run[at + 1..].iter().any(|s| {
+                    let left = match s {
+                        Stmt::Expr(Expr::Assign(a), _) => &a.left,
+                        Stmt::Expr(Expr::Binary(b), _) if free::is_assign(&b.op) => &b.left,
+                        _ => return false,
+                    };
+                    free::place_base(left).is_some_and(|base| base == name)
+                })
+            };
+            let shadowed = |name: &Ident| {
+                run[at + 1..].iter().any(|s| block::bound_by(s).iter().any(|b| b.ident == *name))
+            };
+            if !free::of_expr(&init.expr).names().any(changed) {
+                continue;
+            }
+            let later = free::of_stmts(rest);
+            for bound in free::bound_by_let(local) {
+                if let Some(used) = later.get(&bound.ident.to_string()).filter(|_| !shadowed(&bound.ident)) {
+                    let (name, shown) = (&bound.ident, crate::krate::generated_at(used.ident.span()));
+                    kept.push((*at, quote_spanned!(shown=> let _ = &#name;)));
+                }
+            }
+        }
+        kept
+    }
+}
+
 impl Transform<'_, '_> {
+    /// `let h = ops::neg(x);` that leaves the segment, where `ops::neg(x)?` was meant.
+    pub(super) fn refuse_results(&mut self, run: &[Stmt], outs: &Outs) {
+        for bound in &outs.carried {
+            let name = &bound.ident;
+            let last = run.iter().rev().find(|s| block::bound_by(s).iter().any(|b| b.ident == *name));
+            if let Some(Stmt::Local(Local { pat: syn::Pat::Ident(_), init: Some(init), .. })) = last
+                && lints::is_operation(&init.expr)
+            {
+                let call = shortened(&init.expr);
+                self.errors.push(
+                    Code::LeavesSegment,
+                    name,
+                    format!(
+                        "`{name}` is a `Result` and is used behind its segment: a replay cannot give it back"
+                    ),
+                    format!("write `let {name} = {call}?;`"),
+                );
+            }
+        }
+    }
+
     /// Which of the run's own bindings later code needs, and how they get there.
     pub(super) fn outs(&mut self, run: &[Stmt], rest: &[Stmt], run_closures: &HashSet<String>) -> Outs {
         let mut needed: BTreeSet<String> = free::of_stmts(rest).names().map(str::to_owned).collect();
@@ -84,7 +144,7 @@ impl Transform<'_, '_> {
                         if changes { Some(at) } else { (at + 1..run.len()).find(|&i| later(&run[i])) };
                     let shadow = shadow.unwrap_or(run.len());
                     let alias = self.fresh("o");
-                    Rename { from: name, to: &alias }.visit_local_mut(&mut local);
+                    Rename { from: name, to: &syn::parse_quote!(#alias) }.visit_local_mut(&mut local);
                     outs.shadowed.push((u.ident.clone(), alias, shadow));
                 }
                 if again {
@@ -165,9 +225,10 @@ fn assigned_anew(rest: &[Stmt], name: &str) -> bool {
 }
 
 /// Renames one variable of a call-free expression, where no inner binding takes its name.
-struct Rename<'a> {
-    from: &'a str,
-    to: &'a Ident,
+pub(super) struct Rename<'a> {
+    pub(super) from: &'a str,
+    /// What stands for it.
+    pub(super) to: &'a Expr,
 }
 
 impl Rename<'_> {
@@ -192,10 +253,24 @@ impl Rename<'_> {
 }
 
 impl VisitMut for Rename<'_> {
-    fn visit_expr_path_mut(&mut self, path: &mut syn::ExprPath) {
-        if path.path.is_ident(self.from) {
-            let to = self.to;
-            *path = syn::parse_quote!(#to);
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        if matches!(expr, Expr::Path(p) if p.qself.is_none() && p.path.is_ident(self.from)) {
+            *expr = self.to.clone();
+        } else {
+            visit_mut::visit_expr_mut(self, expr);
+        }
+    }
+
+    fn visit_expr_closure_mut(&mut self, closure: &mut syn::ExprClosure) {
+        if !closure.inputs.iter().any(|pat| self.bound_by(pat)) {
+            self.visit_expr_mut(&mut closure.body);
+        }
+    }
+
+    fn visit_expr_for_loop_mut(&mut self, e: &mut syn::ExprForLoop) {
+        self.visit_expr_mut(&mut e.expr);
+        if !self.bound_by(&e.pat) {
+            self.visit_block_mut(&mut e.body);
         }
     }
 

@@ -50,6 +50,23 @@ fn entering(shown: Span, place: &TokenStream, tainted: bool, field: bool) -> Tok
     quote_spanned!(shown=> #p::#facade::enter(&#place))
 }
 
+/// What leaves a segment: as the driver binds it, and as the body gives it.
+#[derive(Default)]
+struct Leaving {
+    patterns: Vec<TokenStream>,
+    values: Vec<TokenStream>,
+}
+
+impl Leaving {
+    /// What cannot leave is shown where the user binds it.
+    fn push(&mut self, bound: Span, pattern: &TokenStream, value: &TokenStream) {
+        let shown = crate::krate::generated_at(bound);
+        let (p, at) = (crate::krate::private(), crate::krate::private_at(shown));
+        self.patterns.push(quote!(#p::Leaving(#pattern, _)));
+        self.values.push(quote_spanned!(shown=> #at::LeavesSegment::leave((#value,).0)));
+    }
+}
+
 impl Transform<'_, '_> {
     /// A run, and the tail behind it, as statements of the driver.
     pub(super) fn segment(
@@ -80,6 +97,8 @@ impl Transform<'_, '_> {
         // uses is evaluated there alone.
         let outs = self.outs(run, rest, &run_closures);
         let host = |at: usize| outs.again.iter().any(|(i, _)| *i == at);
+        let borrows = outs.kept_borrows(run, rest);
+        let host = |at: usize| host(at) && !borrows.iter().any(|(i, _)| *i == at);
         let unused = unused(run, tail_stmt.as_ref(), host);
         if tail.is_none()
             && outs.carried.is_empty()
@@ -178,8 +197,7 @@ impl Transform<'_, '_> {
         // The body.
         let mut body = TokenStream::new();
         let mut assigns = TokenStream::new();
-        let mut out_values: Vec<TokenStream> = Vec::new();
-        let mut out_patterns: Vec<TokenStream> = Vec::new();
+        let mut leaving = Leaving::default();
         let mut out_names: Vec<String> = Vec::new();
         let mut captures: Vec<(usize, TokenStream)> = Vec::new();
         let changed_names: Vec<String> = changed.iter().map(|(ident, _)| ident.to_string()).collect();
@@ -189,39 +207,39 @@ impl Transform<'_, '_> {
             self.driver_assigned.extend(self.lookup(&ident.to_string()).map(|b| b.id));
             let o = self.fresh("o");
             out_names.push(ident.to_string());
-            out_patterns.push(quote!(#o));
             // A method may take `&mut self`, so a call counts as a change; the next statement may overwrite it.
             assigns.extend(quote!(#[allow(unused_assignments)] { #deref #ident = #o; }));
-            match shadowed_at {
+            let value = match shadowed_at {
                 Some(at) => {
                     captures.push((at, quote!(let #o = ::core::clone::Clone::clone(&#deref #ident);)));
-                    out_values.push(quote!(#o));
+                    quote!(#o)
                 }
-                None if exclusive => out_values.push(quote!(::core::clone::Clone::clone(&*#ident))),
-                None => out_values.push(quote!(#ident)),
-            }
+                None if exclusive => quote!(::core::clone::Clone::clone(&*#ident)),
+                None => quote!(#ident),
+            };
+            leaving.push(ident.span(), &quote!(#o), &value);
         }
         for bound in &outs.carried {
             let ident = &bound.ident;
             let mutability = bound.mutable.then(|| quote!(mut));
-            if out_names.contains(&ident.to_string()) {
+            let pattern = if out_names.contains(&ident.to_string()) {
                 // It shadows an outer variable that is assigned first.
                 let o = self.fresh("o");
-                out_patterns.push(quote!(#o));
                 assigns.extend(quote!(#[allow(unused_mut)] let #mutability #ident = #o;));
+                quote!(#o)
             } else {
-                out_patterns.push(quote!(#mutability #ident));
-            }
+                quote!(#mutability #ident)
+            };
             out_names.push(ident.to_string());
-            out_values.push(quote!(#ident));
+            leaving.push(ident.span(), &pattern, &quote!(#ident));
         }
         for (ident, alias, at) in &outs.shadowed {
             out_names.push(ident.to_string());
-            out_patterns.push(quote!(#alias));
-            out_values.push(quote!(#alias));
+            leaving.push(ident.span(), &quote!(#alias), &quote!(#alias));
             captures.push((*at, quote!(let #alias = ::core::clone::Clone::clone(&#ident);)));
         }
         let ends = self.ends(run, rest, &outs, &changed_names);
+        self.refuse_results(run, &outs);
         for (at, stmt) in run.iter().enumerate() {
             for (_, tokens) in ends.iter().chain(&captures).filter(|(c, _)| *c == at) {
                 body.extend(tokens.clone());
@@ -247,7 +265,9 @@ impl Transform<'_, '_> {
             body.extend(probe.map(|(.., after)| after.clone()));
         }
         body.extend(ends.iter().filter(|(at, _)| *at == run.len()).map(|(_, question)| question.clone()));
+        body.extend(borrows.iter().map(|(_, used)| used.clone()));
         let mut tail_tokens = None;
+        let tail_span = tail.map_or_else(Span::call_site, |(expr, _)| syn::spanned::Spanned::span(expr));
         if let Some((expr, _)) = tail {
             let mut expr = expr.clone();
             replace.visit_expr_mut(&mut expr);
@@ -266,7 +286,7 @@ impl Transform<'_, '_> {
         let site = self.site_of(index, &all);
         let result_tail = matches!(tail, Some((_, Tail::Function)));
         // A result that stands before `?` or in a `break`: what the run changes lives on.
-        let function_tail = result_tail && out_values.is_empty();
+        let function_tail = result_tail && leaving.values.is_empty();
         let mut shown: Vec<String> = out_names.iter().cloned().map(reorder::shown).collect();
         if function_tail {
             shown = vec!["the result".to_owned()];
@@ -276,20 +296,14 @@ impl Transform<'_, '_> {
         self.plan.push(quote!(#p::PlanItem::Segment { site: #site, live_ins: &[#(#names),*], live_outs: &[#(#shown),*] }));
 
         let cx = cx();
-        // What cannot leave the segment is shown where it is bound, or at the segment's beginning.
-        let shown = match (outs.carried.as_slice(), run.first().or(tail_stmt.as_ref())) {
-            ([only], _) => only.ident.span(),
-            (_, Some(first)) => syn::spanned::Spanned::span(first),
-            (_, None) => Span::call_site(),
-        };
-        let method = Ident::new("segment", crate::krate::generated_at(shown));
         let ret = self.context.ret;
         let error = quote!(<#ret as #p::TryError>::Error);
+        let user_error = crate::krate::user_error(ret);
         let key_rows = keys.chunks(ROW).map(|row| quote!((#(#row,)*)));
         let key = quote!((#(#key_rows,)*));
         let tokens = if function_tail {
             quote! {
-                #cx.#method(#site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
+                #user_error::segment(#cx, #site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
                     #lets
                     #body
                     #tail_tokens
@@ -302,15 +316,14 @@ impl Transform<'_, '_> {
                 let t = self.fresh("t");
                 let given = if result_tail { quote!((#tail_tokens)?) } else { tail_tokens };
                 value_let = quote!(let #t = #given;);
-                out_values.push(quote!(#t));
-                out_patterns.push(quote!(#t));
+                leaving.push(tail_span, &quote!(#t), &quote!(#t));
                 value = Some(if result_tail {
                     quote!(::core::result::Result::<_, #error>::Ok(#t))
                 } else {
                     quote!(#t)
                 });
             }
-            let (out_patterns, out_values) = (rows(&out_patterns), rows(&out_values));
+            let (out_patterns, out_values) = (rows(&leaving.patterns), rows(&leaving.values));
             let given = if classify::ends_the_call(run) {
                 // Never reached: no warning, in the user's code, about what is ours.
                 let o = self.fresh("o");
@@ -318,10 +331,8 @@ impl Transform<'_, '_> {
             } else {
                 quote!(::core::result::Result::Ok(#out_values))
             };
-            let p = crate::krate::private_at(method.span());
-            let outputs = Ident::new("SegmentOutputs", method.span());
             let call = quote! {
-                #p::#outputs::#method(#cx, #site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
+                #user_error::segment(#cx, #site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
                     #lets
                     #body
                     #value_let

@@ -12,7 +12,7 @@ use syn::{Lifetime, PathArguments, Type, spanned::Spanned};
 use super::{Form, Graph, element};
 use crate::{
     kinds::Kind,
-    krate::{krate, private},
+    krate::{krate, private, user_error},
     lifetimes,
 };
 
@@ -95,7 +95,7 @@ impl Graph<'_> {
         let (k, p, sig) = (krate(), private(), self.sig);
         let inputs = sig.inputs().map(|param| {
             let element = element(param);
-            quote_spanned!(span(element)=> element::<#element>();)
+            quote_spanned!(span(element)=> let _ = <#element as #k::Element>::DTYPE;)
         });
         let keys = sig.params.iter().filter_map(|param| {
             let ty = &param.ty;
@@ -109,9 +109,10 @@ impl Graph<'_> {
         });
         let (output, ret, step) = (&sig.output, &sig.ret, &sig.step);
         let output = quote_spanned!(span(output)=> <#output as #p::GraphResult<#step>>::is_one(););
-        let error = self
-            .has_own_error()
-            .then(|| quote_spanned!(span(ret)=> <<#ret as #p::TryError>::Error as #p::UserError>::is_one();));
+        let error = self.has_own_error().then(|| {
+            let error = user_error(ret);
+            quote_spanned!(span(ret)=> #error::is_one();)
+        });
         let (cfgs, generics, bounds) = (&sig.cfgs, &sig.generics.params, &sig.bounds);
         let given = sig.generics.where_clause.iter().flat_map(|w| &w.predicates);
         let user_lifetimes = &sig.lifetimes;
@@ -119,7 +120,6 @@ impl Graph<'_> {
             #(#cfgs)*
             #[allow(dead_code, clippy::all, clippy::pedantic)]
             const _: () = {
-                fn element<T: #k::Element>() {}
                 fn check<#step, #(#user_lifetimes,)* #generics>() where #(#given,)* #(#bounds),* {
                     #(#inputs)*
                     #(#keys)*

@@ -84,11 +84,11 @@ fn attributes_of_parameters() {
 fn dimensions() {
     let f = |dims: &str| format!("fn f(#[host] {dims} x: &Tensor<f32>) -> Result<Tensor<f32>> {{ g(x) }}");
     refused(&f("#[dims]"), "names the dimensions", "one entry per dimension");
-    refused(&f("#[dims(_, 2)]"), "`_` is no dimension", "symbol");
+    refused(&f("#[dims(_, 2)]"), "`_` is not a dimension", "symbol");
     refused(&f("#[dims(1.5)]"), "number of elements", "integer");
     refused(&f("#[dims(B, 2u8)]"), "number of elements", "integer");
     refused(&f("#[dims(B 2)]"), "`#[dims]`", "one entry per dimension");
-    refused(&f("#[dims(0..2)]"), "is no dimension", "symbol");
+    refused(&f("#[dims(0..2)]"), "is not a dimension", "symbol");
     assert_eq!(errors("", &f("#[dims(B, 2, {WIDTH}, a::HEIGHT, 2 * K)]")), [""; 0]);
 }
 
@@ -144,7 +144,7 @@ fn methods_and_traits() {
         "cannot carry the driver",
         "#[piecewise]",
     );
-    refused("trait T { fn f(&self, #[host] x: &Tensor<f32>) -> Result<()>; }", "is no graph", "remove it");
+    refused("trait T { fn f(&self, #[host] x: &Tensor<f32>) -> Result<()>; }", "is not a graph", "remove it");
     refused("trait T { fn f(&self) -> Result<()> { #[eager] g() } }", "cannot carry the driver", "inherent");
 }
 

@@ -127,13 +127,27 @@ impl Device<'_, '_> {
     }
 
     fn operator(&mut self, at: impl ToTokens, op: &str, function: &str, operands: &[&Expr]) {
-        let list: Vec<String> = operands.iter().map(|e| format!("&{}", name_or_text(e))).collect();
+        let list: Vec<String> = operands.iter().map(|e| self.operand(e)).collect();
+        // `h += x` is `h = ops::add(&h, x)?`.
+        let assigned = match operands {
+            [left, _] if op.ends_with('=') && !["==", "!=", "<=", ">="].contains(&op) => {
+                format!("{} = ", name_or_text(left))
+            }
+            _ => String::new(),
+        };
         self.errors.push(
             Code::Operator,
             at,
             format!("tensors have no operator `{op}`: operations can fail, and say so"),
-            format!("write `ops::{function}({})?`", list.join(", ")),
+            format!("write `{assigned}ops::{function}({})?`", list.join(", ")),
         );
+    }
+
+    /// As an argument of an operation: a parameter is a reference already.
+    fn operand(&self, expr: &Expr) -> String {
+        let param = matches!(self.scopes.known(expr), Known::Tensor(Some(_)));
+        let text = name_or_text(expr);
+        if param { text } else { format!("&{text}") }
     }
 
     fn binary(&mut self, e: &syn::ExprBinary) -> bool {
@@ -142,14 +156,20 @@ impl Device<'_, '_> {
             return false;
         }
         let Some((op, function)) = function_of(&e.op) else { return false };
-        if left != right && !compares(&e.op) {
+        let other = if left { &e.right } else { &e.left };
+        if left != right && !compares(&e.op) && !matches!(bare(other), Expr::Reference(_) | Expr::Try(_)) {
             // One side is a host number, most likely.
-            let tensor = if left { &e.left } else { &e.right };
-            let name = name_of(tensor);
-            let help = match (&e.op, left) {
-                (BinOp::Mul(_), _) => format!("`ops::scale(&{name}, factor)?`"),
-                _ => format!("`ops::{function}(&{name}, &ops::full_like(&{name}, value)?)?`"),
+            let tensor = self.operand(if left { &e.left } else { &e.right });
+            let number = bare(other).to_token_stream();
+            let full = format!("&ops::full_like({tensor}, {number})?");
+            let (one, two) = if left { (&tensor, &full) } else { (&full, &tensor) };
+            let help = match &e.op {
+                BinOp::Mul(_) | BinOp::MulAssign(_) => format!("ops::scale({tensor}, {number})?"),
+                _ => format!("ops::{function}({one}, {two})?"),
             };
+            let assigned =
+                if op.ends_with('=') { format!("{} = ", name_or_text(&e.left)) } else { String::new() };
+            let help = format!("`{assigned}{help}`");
             self.errors.push(
                 Code::Operator,
                 e,

@@ -8,23 +8,7 @@
 
 use graphable::{graphable, prelude::*};
 
-use crate::support::{attention, check};
-
-/// Checks a graph of `x` on `x = 1`.
-macro_rules! gives {
-    ($graph:ident, $expected:expr) => {
-        check!(
-            $graph,
-            |rt| (),
-            |g, step, m, n| {
-                let x = step.tensor(&[1], &[1.0]).unwrap();
-                let _ = n;
-                g.call(&step, &x)
-            },
-            vec![$expected]
-        )
-    };
-}
+use crate::support::{attention, check, gives};
 
 /// Two alternatives, of which the one that is not there is the region.
 #[graphable]

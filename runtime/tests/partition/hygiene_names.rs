@@ -3,22 +3,7 @@
 
 use graphable::{graphable, prelude::*};
 
-use crate::support::{attention, check};
-
-macro_rules! gives {
-    ($graph:ident, $expected:expr) => {
-        check!(
-            $graph,
-            |rt| (),
-            |g, step, m, n| {
-                let x = step.tensor(&[1], &[1.0]).unwrap();
-                let _ = n;
-                g.call(&step, &x)
-            },
-            vec![$expected]
-        )
-    };
-}
+use crate::support::{attention, gives};
 
 macro_rules! written_in_a_loop {
     ($name:ident, $h:ident) => {
@@ -92,4 +77,45 @@ fn names_of_macros() {
     gives!(SecondGraph, 9.0);
     // (7 + 2 * 2) * 3 + 2
     gives!(ThirdGraph, 35.0);
+}
+
+macro_rules! labels {
+    ($name:ident, $outer:lifetime) => {
+        #[graphable]
+        fn $name(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let mut h = ops::scale(x, 1.0)?;
+            $outer: for i in 0..4 {
+                'outer: for j in 0..4 {
+                    h = ops::scale(&h, 2.0)?;
+                    if j == 1 {
+                        break 'outer;
+                    }
+                    if i == 2 {
+                        break $outer;
+                    }
+                }
+                h = #[eager]
+                attention(&h)?;
+            }
+            $outer: loop {
+                let v = 'outer: loop {
+                    h = ops::add(&h, x)?;
+                    if h.rank() == 1 {
+                        break 'outer ops::scale(&h, 2.0)?;
+                    }
+                    break $outer;
+                };
+                h = #[eager]
+                attention(&v)?;
+                break $outer;
+            }
+            Ok(h)
+        }
+    };
+}
+labels!(labelled, 'outer);
+
+#[test]
+fn labels_of_a_macro_and_of_its_caller_are_two() {
+    gives!(LabelledGraph, 66.0);
 }

@@ -7,17 +7,14 @@
     clippy::multiple_bound_locations,
     single_use_lifetimes
 )]
-fn sample<'__a0, 's>(
+fn sample<'__a0, 's: '__a0>(
     x: impl p::NeedsPiecewise<'s, SampleGraph, &'__a0 Tensor<'s, f32>>,
     greedy: bool,
-) -> Result<Tensor<'s, u32>>
-where
-    's: '__a0,
-{
+) -> Result<Tensor<'s, u32>> {
     let (__cx, x) = p::NeedsPiecewise::open(x);
     #[allow(unused_mut)]
-    let (y,) = {
-        let __outputs1 = p::SegmentOutputs::segment(
+    let (p::Leaving(y, _),) = {
+        let __outputs1 = p::UserError::segment(
             __cx,
             site!(0usize),
             ((p::EntersSegment::enter(&x),),),
@@ -29,7 +26,7 @@ where
             > {
                 let x = __k.0.0.copy();
                 let y = ops::softmax(x, 1)?;
-                ::core::result::Result::Ok((y,))
+                ::core::result::Result::Ok((p::LeavesSegment::leave((y,).0),))
             },
         )?;
         {
@@ -40,15 +37,16 @@ where
     let n = {
         #[allow(unused_imports)]
         use p::{EagerOther as _, EagerResult as _, EagerTensors as _};
-        let __region = __cx.eager(site!(1usize), p::Support::Never)?;
+        let __region = p::UserError::of(__cx.eager(site!(1usize), p::Support::Never))?;
         let cx: &::graphable::Eager<'s> = &__region;
         #[allow(unreachable_code, clippy::let_unit_value)]
         let __value = cx.item(&ops::max(&y)?)?;
-        (&&&p::Finish::new(__value)).finish(__region)?
+        p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
     };
     if n == 0 {
         return {
-            __cx.segment(
+            p::UserError::segment(
+                __cx,
                 site!(2usize),
                 ((p::EntersSegment::enter(&y),),),
                 |
@@ -66,12 +64,13 @@ where
     let Some(k) = ({
         #[allow(unused_imports)]
         use p::{EagerOther as _, EagerResult as _, EagerTensors as _};
-        let __region = __cx.eager(site!(3usize), p::Support::Never)?;
+        let __region = p::UserError::of(__cx.eager(site!(3usize), p::Support::Never))?;
         #[allow(unreachable_code, clippy::let_unit_value)]
         let __value = pick(n);
-        (&&&p::Finish::new(__value)).finish(__region)?
+        p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
     }) else { return Err(Error::Empty) };
-    __cx.segment(
+    p::UserError::segment(
+        __cx,
         site!(4usize),
         (
             (

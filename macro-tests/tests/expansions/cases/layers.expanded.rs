@@ -7,18 +7,15 @@
     clippy::multiple_bound_locations,
     single_use_lifetimes
 )]
-fn decode<'__a0, 's>(
+fn decode<'__a0, 's: '__a0>(
     tokens: impl p::NeedsPiecewise<'s, DecodeGraph, &'__a0 Tensor<'s, u32>>,
     limit: usize,
     model: &Model,
-) -> Result<Tensor<'s, f32>>
-where
-    's: '__a0,
-{
+) -> Result<Tensor<'s, f32>> {
     let (__cx, tokens) = p::NeedsPiecewise::open(tokens);
     #[allow(unused_mut)]
-    let (mut h,) = {
-        let __outputs2 = p::SegmentOutputs::segment(
+    let (p::Leaving(mut h, _),) = {
+        let __outputs2 = p::UserError::segment(
             __cx,
             site!(0usize),
             (
@@ -36,7 +33,7 @@ where
                 let tokens = __k.0.0.copy();
                 let __f1 = __k.0.1.get();
                 let mut h = ops::embedding(tokens, &*__f1)?;
-                ::core::result::Result::Ok((h,))
+                ::core::result::Result::Ok((p::LeavesSegment::leave((h,).0),))
             },
         )?;
         {
@@ -49,7 +46,7 @@ where
             break;
         }
         #[allow(unused_mut)]
-        let (q,) = p::SegmentOutputs::segment(
+        let (p::Leaving(q, _),) = p::UserError::segment(
             __cx,
             site!(1usize),
             (
@@ -74,19 +71,21 @@ where
                     &ops::rms_norm(&h, &*__f4, ::core::clone::Clone::clone(__f3))?,
                     &*__f5,
                 )?;
-                ::core::result::Result::Ok((q,))
+                ::core::result::Result::Ok((p::LeavesSegment::leave((q,).0),))
             },
         )?;
         let a = {
             #[allow(unused_imports)]
             use p::{EagerOther as _, EagerResult as _, EagerTensors as _};
-            let __region = __cx.eager(site!(2usize), p::Support::UniformBatch)?;
+            let __region = p::UserError::of(
+                __cx.eager(site!(2usize), p::Support::UniformBatch),
+            )?;
             #[allow(unreachable_code, clippy::let_unit_value)]
             let __value = attention(&q, layer)?;
-            (&&&p::Finish::new(__value)).finish(__region)?
+            p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
         };
         #[allow(unused_mut)]
-        let (__o7,) = p::SegmentOutputs::segment(
+        let (p::Leaving(__o7, _),) = p::UserError::segment(
             __cx,
             site!(3usize),
             (
@@ -107,7 +106,7 @@ where
                 let a = __k.0.1.copy();
                 let __f6 = __k.0.2.get();
                 h = ops::add(&h, &ops::linear(&a, &*__f6)?)?;
-                ::core::result::Result::Ok((h,))
+                ::core::result::Result::Ok((p::LeavesSegment::leave((h,).0),))
             },
         )?;
         #[allow(unused_assignments)]
@@ -115,7 +114,8 @@ where
             h = __o7;
         }
     }
-    __cx.segment(
+    p::UserError::segment(
+        __cx,
         site!(4usize),
         ((p::EntersSegment::enter(&h), p::FieldEntersSegment::enter(&model.head)),),
         |

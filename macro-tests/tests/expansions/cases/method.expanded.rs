@@ -8,17 +8,14 @@ impl Model {
         clippy::multiple_bound_locations,
         single_use_lifetimes
     )]
-    fn forward<'__a0, 's>(
+    fn forward<'__a0, 's: '__a0>(
         &self,
         h: impl p::NeedsPiecewise<'s, ModelForwardGraph, &'__a0 Tensor<'s, f32>>,
-    ) -> Result<Tensor<'s, f32>>
-    where
-        's: '__a0,
-    {
+    ) -> Result<Tensor<'s, f32>> {
         let (__cx, h) = p::NeedsPiecewise::open(h);
         #[allow(unused_mut)]
-        let (h,) = {
-            let __outputs2 = p::SegmentOutputs::segment(
+        let (p::Leaving(h, _),) = {
+            let __outputs2 = p::UserError::segment(
                 __cx,
                 site!(0usize),
                 (
@@ -37,7 +34,7 @@ impl Model {
                     let h = __k.0.1.copy();
                     let norm = |t: &Tensor<'s, f32>| ops::rms_norm(t, &*__f1, 1e-5);
                     let h = norm(h)?;
-                    ::core::result::Result::Ok((h,))
+                    ::core::result::Result::Ok((p::LeavesSegment::leave((h,).0),))
                 },
             )?;
             {
@@ -45,8 +42,9 @@ impl Model {
             }
             __outputs2
         };
-        let h = self.block.forward(p::PiecewiseArgument(__cx, &h))?;
-        __cx.segment(
+        let h = self.block.forward(p::OnlyForFunctionsWithBoundaries(__cx, &h))?;
+        p::UserError::segment(
+            __cx,
             site!(2usize),
             ((p::EntersSegment::enter(&h), p::EntersSegment::enter(&self)),),
             |
@@ -70,6 +68,6 @@ impl Model {
         h: &Tensor<'s, f32>,
         __cx: p::Driver<'s>,
     ) -> Result<Tensor<'s, f32>> {
-        <Model>::forward(self, p::PiecewiseArgument(__cx, h))
+        <Model>::forward(self, p::OnlyForFunctionsWithBoundaries(__cx, h))
     }
 }

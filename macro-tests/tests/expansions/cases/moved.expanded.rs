@@ -7,25 +7,22 @@
     clippy::multiple_bound_locations,
     single_use_lifetimes
 )]
-fn decode<'__a0, 's>(
+fn decode<'__a0, 's: '__a0>(
     x: impl p::NeedsPiecewise<'s, DecodeGraph, &'__a0 Tensor<'s, f32>>,
     model: &Model,
-) -> Result<Tensor<'s, f32>>
-where
-    's: '__a0,
-{
+) -> Result<Tensor<'s, f32>> {
     let (__cx, x) = p::NeedsPiecewise::open(x);
     let bias = {
         #[allow(unused_imports)]
         use p::{EagerOther as _, EagerResult as _, EagerTensors as _};
-        let __region = __cx.eager(site!(0usize), p::Support::Never)?;
+        let __region = p::UserError::of(__cx.eager(site!(0usize), p::Support::Never))?;
         #[allow(unreachable_code, clippy::let_unit_value)]
         let __value = table(x)?;
-        (&&&p::Finish::new(__value)).finish(__region)?
+        p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
     };
     #[allow(unused_mut)]
-    let (b, __value1) = {
-        let __outputs4 = p::SegmentOutputs::segment(
+    let (p::Leaving(b, _), p::Leaving(__value1, _)) = {
+        let __outputs4 = p::UserError::segment(
             __cx,
             site!(1usize),
             (
@@ -55,7 +52,10 @@ where
                     > = ops::mul(&b, &*__f2);
                     __result?
                 };
-                ::core::result::Result::Ok((b, __value1))
+                ::core::result::Result::Ok((
+                    p::LeavesSegment::leave((b,).0),
+                    p::LeavesSegment::leave((__value1,).0),
+                ))
             },
         )?;
         {
@@ -66,11 +66,11 @@ where
     {
         #[allow(unused_imports)]
         use p::{EagerOther as _, EagerResult as _, EagerTensors as _};
-        let __region = __cx.eager(site!(2usize), p::Support::Never)?;
+        let __region = p::UserError::of(__cx.eager(site!(2usize), p::Support::Never))?;
         let cx: &::graphable::Eager<'s> = &__region;
         #[allow(unreachable_code, clippy::let_unit_value)]
         let __value = look(cx, &b)?;
-        (&&&p::Finish::new(__value)).finish(__region)?
+        p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
     };
     ::core::result::Result::<
         _,

@@ -180,3 +180,115 @@ fn bound_inside(x: &Tensor<f32>) -> Result<Tensor<f32>> {
 fn what_a_macro_binds_is_seen_in_its_segment() {
     gives!(BoundInsideGraph, -3.0, |g, step, x, m| g.call(&step, &x));
 }
+
+/// Closures whose captures are shadowed: a number, a tensor, a weight, by a loop and by a region's value.
+#[graphable]
+fn captured(x: &Tensor<f32>, m: &Model) -> Result<Tensor<f32>> {
+    let k = 3.0f32;
+    let w = &m.layers[0];
+    let h = ops::neg(x)?;
+    let i = 2usize;
+    let scaled = |t: &Tensor<f32>| ops::scale(t, k);
+    let residual = |t: &Tensor<f32>| ops::add(t, &h);
+    let weighted = |t: &Tensor<f32>| {
+        let k = ops::mul(t, &m.layers[i].a)?;
+        ops::mul(&k, &w.b)
+    };
+    let mut k = scaled(x)?;
+    for i in 0..m.layers.len() {
+        k = #[eager]
+        mix(&k)?;
+        k = residual(&k)?;
+        k = ops::scale(&k, (i + 1) as f32)?;
+        for w in &m.layers[..1] {
+            k = weighted(&k)?;
+            k = ops::mul(&k, &w.a)?;
+        }
+    }
+    let h = #[eager]
+    mix(&k)?;
+    ops::add(&scaled(&h)?, &residual(&h)?)
+}
+
+#[test]
+fn closures_keep_what_they_captured() {
+    // k: 3; then (2 k - 1) times 30, 60, 90: 150, 17940, 3229110; doubled, thrice it and once it less one.
+    gives!(CapturedGraph, 4.0 * 6_458_220.0 - 1.0, |g, step, x, m| g.call(&step, &x, &m));
+}
+
+/// What an operator takes is gone, also where its statement is the last of a segment.
+#[graphable]
+fn operands(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let a = #[eager]
+    V(mix(x)?);
+    let b = a.clone() + a.clone();
+    let mut acc = a + b.clone();
+    acc = acc + b;
+    let c = #[eager]
+    V(mix(&acc.0)?);
+    let d = {
+        let e = c + acc;
+        e
+    };
+    ops::neg(&d.0)
+}
+
+#[derive(GraphOutput, Clone)]
+struct V<'s>(Tensor<'s, f32>);
+impl<'s> std::ops::Add for V<'s> {
+    type Output = V<'s>;
+    fn add(self, o: V<'s>) -> V<'s> {
+        V(ops::add(&self.0, &o.0).unwrap())
+    }
+}
+
+#[test]
+fn operators_take_their_operands() {
+    gives!(OperandsGraph, -30.0, |g, step, x, m| g.call(&step, &x));
+}
+
+type Unary = for<'a, 's> fn(&'a Tensor<'s, f32>) -> Result<Tensor<'s, f32>>;
+
+#[derive(Params)]
+struct Activated {
+    w: Param<f32>,
+    #[config]
+    act: Unary,
+}
+
+/// Functions in lists, chosen by loops, as settings and keys.
+#[graphable]
+fn by_function(x: &Tensor<f32>, m: &Activated, #[key] last: Unary) -> Result<Tensor<f32>> {
+    let table: [(fn(&Tensor<f32>) -> Result<Tensor<f32>>, f32); 2] = [(ops::neg, 2.0), (mix, 3.0)];
+    let mut h = (m.act)(x)?;
+    for (f, by) in table {
+        h = ops::scale(&f(&h)?, by)?;
+        h = #[eager]
+        same(&h)?;
+        h = f(&h)?;
+    }
+    let act = m.act;
+    let h = act(&ops::mul(&h, &m.w)?)?;
+    last(&h)
+}
+
+#[test]
+fn functions_are_settings_and_keys() {
+    let mut rt = crate::support::runtime();
+    let mut m = Activated { w: Param::new(&rt, &[1], &[1.0]).unwrap(), act: ops::neg };
+    let g = ByFunctionGraph::builder().build(&mut rt).unwrap();
+    for (act, last, expected) in [
+        (ops::neg as Unary, mix as Unary, 48.0),
+        (mix, ops::neg, -96.0),
+        (ops::neg, ops::neg, -24.0),
+        (mix, mix, 192.0),
+    ] {
+        m.act = act;
+        for _ in 0..3 {
+            let step = rt.step().unwrap();
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let y = g.call(&step, &x, &m, last).unwrap();
+            assert_eq!(step.read(&y).unwrap(), [expected]);
+        }
+    }
+}

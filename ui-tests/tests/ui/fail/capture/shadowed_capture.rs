@@ -1,22 +1,17 @@
-//! A closure must find what it meant.
+//! A closure must find what it meant: another closure that it calls.
 
 use graphable::prelude::*;
 
-#[derive(Params)]
-struct Layer {
-    a: Param<f32>,
-    b: Param<f32>,
-}
-
 #[graphable]
-fn decode(x: &Tensor<f32>, layer: &Layer) -> Result<Tensor<f32>> {
-    let by = &layer.a;
-    let project = |t: &Tensor<f32>| ops::mul(t, by);
+fn decode(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let half = |t: &Tensor<f32>| ops::scale(t, 0.5);
+    let quarter = |t: &Tensor<f32>| half(&half(t)?);
     let a = #[eager]
     ops::neg(x)?;
-    let by = &layer.b;
-    let b = project(&a)?;
-    ops::mul(&b, by)
+    let half = half(&a)?;
+    let b = #[eager]
+    ops::neg(&half)?;
+    quarter(&b)
 }
 
 fn main() {}
