@@ -13,10 +13,16 @@ use std::{
 const MOST_LINES: usize = 40;
 
 /// What is no concern of the user: names of generated code, and paths of ours or of this machine.
-const INTERNAL: [&str; 12] = [
+const INTERNAL: [&str; 18] = [
     "__",
     "Driver::",
     "EagerTensors",
+    "OutputList",
+    "SegmentOutputs",
+    "PiecewiseArgument",
+    "Leaving<",
+    "LiveOuts",
+    "UserError::",
     "CaptureFailed",
     "TryError",
     "/work",

@@ -207,8 +207,8 @@ fn a_call_by_a_path_takes_the_driver_last() {
         ("Layer::run", "Layer::__graphable_run_piecewise(l, x, __cx)"),
         ("net::Layer::run::<2>", "net::Layer::__graphable_run_piecewise::<2>(l, x, __cx)"),
         ("<Layer>::run", "<Layer>::__graphable_run_piecewise(l, x, __cx)"),
-        ("net::run", "net::run(::graphable::__private::PiecewiseArgument(__cx, l), x)"),
-        ("run", "run(::graphable::__private::PiecewiseArgument(__cx, l), x)"),
+        ("net::run", "net::run(::graphable::__private::OnlyForFunctionsWithBoundaries(__cx, l), x)"),
+        ("run", "run(::graphable::__private::OnlyForFunctionsWithBoundaries(__cx, l), x)"),
     ] {
         let body = call(path);
         assert!(body.contains(twin), "{path}: {body}");
