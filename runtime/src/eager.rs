@@ -57,7 +57,11 @@ impl<'s> Eager<'s> {
         let values = self.start_read("item", tensor)?.wait()?;
         match values.as_slice() {
             [value] => Ok(*value),
-            _ => Err(Error::shape("item", &[tensor.sizes()], "exactly one element is needed; use `read`")),
+            _ => Err(self.scope().shape_error(
+                "item",
+                &[tensor.into()],
+                "exactly one element is needed; use `read`",
+            )),
         }
     }
 

@@ -215,7 +215,7 @@ impl<'s> Eager<'s> {
         self.check(NAME)?;
         if x.rank() == 0 || repeats.sizes() != &x.sizes()[..1] {
             let why = "there must be one number of repeats for each row of the first: `[N]` for `[N, ..]`";
-            return Err(Error::shape(NAME, &[x.sizes(), repeats.sizes()], why));
+            return Err(self.scope().shape_error(NAME, &[x.into(), repeats.into()], why));
         }
         let rows = Marks::NONE.with(0, x.raw.marks.get(0));
         ops::broadcast_as(NAME, repeats, &x.sizes()[..1], rows)?;

@@ -2,10 +2,12 @@
 
 use std::{fmt, marker::PhantomData, ops::Deref};
 
+use smallvec::SmallVec;
+
 use crate::{
     DType, Dim, Element, Error, Param, Result, Runtime, Shape, State,
     backend::{Op, View},
-    layout::{Layout, Marks},
+    layout::{Layout, MAX_RANK, Marks},
 };
 
 /// A handle without its type and borrow: what keys, outputs and the core work on.
@@ -237,9 +239,52 @@ impl<'s> Scope<'s> {
         }
     }
 
+    /// [`Error::Shape`]. It lists sizes as they are in the call; of those that a bucket made larger it says what they
+    /// really are.
+    pub(crate) fn shape_error(self, op: &'static str, shapes: &[Shown<'_>], why: impl Into<String>) -> Error {
+        let mut why = why.into();
+        let core = self.rt.core.borrow();
+        let mut told: SmallVec<[u8; 4]> = SmallVec::new();
+        for symbol in shapes.iter().flat_map(|Shown(_, marks)| (0..MAX_RANK).filter_map(|a| marks.get(a))) {
+            if told.contains(&symbol) {
+                continue;
+            }
+            told.push(symbol);
+            if let Some((name, real, padded)) =
+                core.padding_of(symbol).filter(|(_, real, padded)| real != padded)
+            {
+                why += &format!("; the size along {name} is {real}, padded to a bucket of {padded}");
+            }
+        }
+        let shapes: Vec<&[usize]> = shapes.iter().map(|shown| shown.0).collect();
+        Error::shape(op, &shapes, why)
+    }
+
     /// The device-side count of real rows along a padded axis.
     pub(crate) fn real_count(self, symbol: u8) -> Option<View> {
         self.rt.symbol_count(symbol)
+    }
+}
+
+/// Sizes that an error shows, and which of them are padded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown<'a>(pub(crate) &'a [usize], pub(crate) Marks);
+
+impl<'a> From<&'a [usize]> for Shown<'a> {
+    fn from(sizes: &'a [usize]) -> Self {
+        Self(sizes, Marks::NONE)
+    }
+}
+
+impl<'a> From<&'a Operand> for Shown<'a> {
+    fn from(operand: &'a Operand) -> Self {
+        Self(operand.view.layout.shape(), operand.marks)
+    }
+}
+
+impl<'a, T> From<&'a Tensor<'_, T>> for Shown<'a> {
+    fn from(tensor: &'a Tensor<'_, T>) -> Self {
+        Self(tensor.sizes(), tensor.raw.marks)
     }
 }
 

@@ -73,6 +73,12 @@ impl Core {
         self.slots[slot as usize].call = self.calls;
     }
 
+    /// Name, real size and size in the call of dimensions padded by `symbol`.
+    pub(crate) fn padding_of(&self, symbol: u8) -> Option<(&'static str, usize, usize)> {
+        let symbol = self.frame.as_ref()?.symbols.get(usize::from(symbol))?;
+        Some((symbol.name, symbol.real, symbol.padded))
+    }
+
     /// The real size of dimensions padded by `symbol`.
     pub(crate) fn real_size(&self, symbol: u8) -> Option<usize> {
         Some(self.frame.as_ref()?.symbols.get(usize::from(symbol))?.real)

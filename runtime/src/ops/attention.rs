@@ -6,7 +6,7 @@ use super::{launch, lifted, meet, own, refuse};
 use crate::{
     AsOperand, Error, Float, Result, Scope, Tensor,
     backend::{MaskKind, Op, View},
-    layout::{Layout, Marks},
+    layout::Marks,
     tensor::Operand,
 };
 
@@ -91,15 +91,17 @@ pub fn attention<'s, T: Float>(
     if !scale.is_finite() {
         return Err(Error::Argument { op: NAME, why: format!("scale {scale}; it must be finite") });
     }
-    check_shapes(NAME, &q, &k, &v)?;
+    check_ranks(NAME, scope, [&q, &k, &v])?;
     let rank = q.view.layout.rank();
     let time = rank - 3;
+    let all = [q, k, v];
     let (queries, keys, values) = (heads(NAME, scope, q)?, heads(NAME, scope, k)?, heads(NAME, scope, v)?);
 
     let mut batch = meet(NAME, scope, 0, queries.batch, keys.batch)?;
     batch = meet(NAME, scope, 0, batch, values.batch)?;
     let mut rows = queries.rows;
     let seen = meet(NAME, scope, time, keys.rows, values.rows)?;
+    check_shapes(NAME, scope, &all)?;
     let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[queries.view, keys.view, values.view]);
     match mask {
         AttentionMask::None => refuse(NAME, scope, Marks::NONE.with(time, seen), [time])?,
@@ -110,13 +112,16 @@ pub fn attention<'s, T: Float>(
         AttentionMask::Causal => {}
         AttentionMask::Lengths(lengths) | AttentionMask::Positions(lengths) => {
             let given = lengths.operand(NAME, scope)?;
-            inputs.push(mask_view(NAME, mask, &given, &queries.view.layout, rank)?);
             if rank == 4 {
                 batch = meet(NAME, scope, 0, batch, given.marks.get(0))?;
             }
-            if let AttentionMask::Positions(_) = mask {
-                rows = meet(NAME, scope, time, rows, given.marks.get(time))?;
+            match mask {
+                AttentionMask::Positions(_) => rows = meet(NAME, scope, time, rows, given.marks.get(time))?,
+                // One length for all queries.
+                _ if rank == 3 => refuse(NAME, scope, given.marks, [0])?,
+                _ => {}
             }
+            inputs.push(mask_view(NAME, scope, mask, &given, &all[0])?);
             inputs.extend(seen.and_then(|symbol| scope.real_count(symbol)));
         }
     }
@@ -131,13 +136,20 @@ pub fn attention<'s, T: Float>(
     Ok(out)
 }
 
-fn check_shapes(name: &'static str, q: &Operand, k: &Operand, v: &Operand) -> Result<()> {
-    let shapes = [q.view.layout.shape(), k.view.layout.shape(), v.view.layout.shape()];
-    let wrong = |why: String| Err(Error::shape(name, &shapes, why));
-    let rank = shapes[0].len();
-    if !(rank == 3 || rank == 4) || shapes.iter().any(|s| s.len() != rank) {
-        return wrong("queries, keys and values must all be `[B, T, H, D]`, or all `[T, H, D]`".into());
+fn check_ranks(name: &'static str, scope: Scope<'_>, operands: [&Operand; 3]) -> Result<()> {
+    let ranks = operands.map(|operand| operand.view.layout.rank());
+    if matches!(ranks, [3, 3, 3] | [4, 4, 4]) {
+        return Ok(());
     }
+    let why = "queries, keys and values must all be `[B, T, H, D]`, or all `[T, H, D]`";
+    Err(scope.shape_error(name, &operands.map(Into::into), why))
+}
+
+/// Of what has one rank, where no padding meets anything else.
+fn check_shapes(name: &'static str, scope: Scope<'_>, operands: &[Operand; 3]) -> Result<()> {
+    let shapes = operands.each_ref().map(|operand| operand.view.layout.shape());
+    let wrong = |why: String| Err(scope.shape_error(name, &operands.each_ref().map(Into::into), why));
+    let rank = shapes[0].len();
     let [(bq, hq, dq), (bk, hk, dk), (bv, hv, _)] =
         shapes.map(|s| (s[..rank - 3].first().copied(), s[rank - 2], s[rank - 1]));
     if bq != bk || bq != bv {
@@ -158,12 +170,16 @@ fn check_shapes(name: &'static str, q: &Operand, k: &Operand, v: &Operand) -> Re
 /// Lengths as `[B]`, positions as `[B, T]`.
 fn mask_view(
     name: &'static str,
+    scope: Scope<'_>,
     mask: AttentionMask<'_, '_>,
     given: &Operand,
-    queries: &Layout,
-    rank: usize,
+    queries: &Operand,
 ) -> Result<View> {
-    let (b, t) = (queries.shape()[0], queries.shape()[1]);
+    let rank = queries.view.layout.rank();
+    let (b, t) = match *queries.view.layout.shape() {
+        [b, t, _, _] => (b, t),
+        ref shape => (1, shape[0]),
+    };
     let layout = given.view.layout;
     let fits = match (mask.kind(), rank, layout.shape()) {
         (MaskKind::Lengths, 3, []) => Some(lifted(&layout)?),
@@ -179,7 +195,7 @@ fn mask_view(
             (_, 4) => format!("lengths must be [{b}]"),
             _ => "lengths must be [1], or a scalar".to_owned(),
         };
-        return Err(Error::shape(name, &[queries.shape(), layout.shape()], need));
+        return Err(scope.shape_error(name, &[queries.into(), given.into()], need));
     };
     Ok(View { layout, ..given.view })
 }

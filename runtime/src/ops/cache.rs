@@ -8,7 +8,7 @@ use crate::{
     AsOperand, Dim, Element, Error, IntoDim, IntoShape, Result, Scope, Shape, State,
     backend::View,
     layout::{Layout, Marks},
-    tensor::{Operand, sealed},
+    tensor::{Operand, Shown, sealed},
 };
 
 /// A part of a [`State`] in another shape, to be read by an operation.
@@ -102,7 +102,7 @@ impl<'a, T: Element> CacheView<'a, T> {
             Some(scope) => narrowed_marks(NAME, scope, self.marks(), axis, start, (len, symbol))?,
             None => Marks::NONE,
         };
-        let layout = narrowed(NAME, &self.layout, axis, start, len)?;
+        let layout = narrowed(NAME, scope, (&self.layout, self.marks()), axis, start, len)?;
         let moved = if layout.count() == 0 { 0 } else { start * layout.strides()[axis] };
         Ok(Self { offset: self.offset + moved, ..self.with(layout, marks, scope) })
     }
@@ -136,11 +136,12 @@ impl<'a, T: Element> CacheView<'a, T> {
                 self.layout.count(),
                 target.count()
             );
-            return Err(Error::shape("cache_view", &[self.layout.shape(), shape], why));
+            return Err(unlike(&self, shape, marks, scope, why));
         }
         let Some(layout) = viewed(&self.layout, shape) else {
-            let why = "that merges dimensions with gaps between them; reshape before narrowing or permuting";
-            return Err(Error::shape("cache_view", &[self.layout.shape(), shape], why));
+            let why =
+                "that merges dimensions with gaps between them; reshape before narrowing or permuting".into();
+            return Err(unlike(&self, shape, marks, scope, why));
         };
         Ok(self.with(layout, marks, scope))
     }
@@ -153,6 +154,21 @@ impl<'a, T: Element> CacheView<'a, T> {
         check_permutation("cache_view", axes, self.layout.rank())?;
         let marks = permuted_marks(self.marks(), axes);
         Ok(self.with(self.layout.permuted(axes), marks, self.padding.map(|padding| padding.scope)))
+    }
+}
+
+/// One shape cannot be the other.
+fn unlike<T: Element>(
+    from: &CacheView<'_, T>,
+    shape: &[usize],
+    marks: Marks,
+    scope: Option<Scope<'_>>,
+    why: String,
+) -> Error {
+    let shapes = [Shown(from.layout.shape(), from.marks()), Shown(shape, marks)];
+    match scope {
+        Some(scope) => scope.shape_error("cache_view", &shapes, why),
+        None => Error::shape("cache_view", &[shapes[0].0, shapes[1].0], why),
     }
 }
 

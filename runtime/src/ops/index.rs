@@ -37,8 +37,8 @@ pub fn embedding<'s, T: Element>(
     let scope = ids.scope();
     let table = table.operand(NAME, scope)?;
     let &[_, d] = table.view.layout.shape() else {
-        let shapes = [ids.sizes(), table.view.layout.shape()];
-        return Err(Error::shape(NAME, &shapes, "the table must be `[V, D]`, one row for each id"));
+        let shapes = [ids.into(), (&table).into()];
+        return Err(scope.shape_error(NAME, &shapes, "the table must be `[V, D]`, one row for each id"));
     };
     let mut shape: Vec<usize> = ids.sizes().to_vec();
     shape.push(d);
@@ -80,8 +80,8 @@ pub fn gather<'s, T: Element>(
     check_axis(NAME, axis, x.rank())?;
     let index = index.operand(NAME, scope)?;
     let &[n] = index.view.layout.shape() else {
-        let shapes = [x.sizes(), index.view.layout.shape()];
-        return Err(Error::shape(NAME, &shapes, "the index must have one dimension, `[N]`"));
+        let shapes = [x.into(), (&index).into()];
+        return Err(scope.shape_error(NAME, &shapes, "the index must have one dimension, `[N]`"));
     };
     let mut shape: Shape = x.sizes().into();
     shape[axis] = n;
@@ -165,10 +165,13 @@ impl Rows {
         let scope = index.scope();
         let (target, src) = (state.operand(name, scope)?.view, src.operand(name, scope)?);
         let (all, given) = (target.layout, src.view.layout);
-        let wrong = |why: &str| Err(Error::shape(name, &[all.shape(), index.sizes(), given.shape()], why));
+        let shapes = [all.shape().into(), index.into(), (&src).into()];
+        let wrong = |why: &str| Err(scope.shape_error(name, &shapes, why));
         let (&[n], Some((&rows_given, row))) = (index.sizes(), given.shape().split_first()) else {
             return wrong("the index must be `[N]` and the source `[N, row..]`");
         };
+        refuse(name, scope, src.marks, 1..given.rank())?;
+        let padded = meet(name, scope, 0, index.raw.marks.get(0), src.marks.get(0))?;
         if rows_given != n {
             return wrong("the index and the source must have the same number of rows");
         }
@@ -177,8 +180,6 @@ impl Rows {
                 "the source is `[N, row..]`; the state must end in the same `row..`, after its rows",
             );
         }
-        refuse(name, scope, src.marks, 1..given.rank())?;
-        let padded = meet(name, scope, 0, index.raw.marks.get(0), src.marks.get(0))?;
 
         let rows = all.shape()[..all.rank() - row.len()].iter().product();
         let flat: Shape = std::iter::once(rows).chain(row.iter().copied()).collect();
@@ -210,14 +211,11 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
     const NAME: &str = "store";
     let scope = src.scope();
     let target = state.operand(NAME, scope)?.view;
-    if state.shape() != src.sizes() {
-        return Err(Error::shape(
-            NAME,
-            &[state.shape(), src.sizes()],
-            "state and source must have one shape",
-        ));
-    }
     refuse(NAME, scope, src.raw.marks, 0..src.rank())?;
+    if state.shape() != src.sizes() {
+        let why = "state and source must have one shape";
+        return Err(Error::shape(NAME, &[state.shape(), src.sizes()], why));
+    }
     launch(scope, Op::Copy, &[src.view(NAME)?], &[target])
 }
 

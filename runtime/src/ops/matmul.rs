@@ -2,7 +2,7 @@
 
 use super::{Shape, broadcast, compute, launch, meet, own, refuse, shape::viewed, spread};
 use crate::{
-    AsOperand, Error, Number, Result, Scope, Tensor,
+    AsOperand, Number, Result, Scope, Tensor,
     backend::{Op, View},
     layout::{Layout, Marks},
     tensor::Operand,
@@ -71,25 +71,27 @@ fn project<'s, T: Number>(
 ) -> Result<Tensor<'s, T>> {
     let (xs, ws) = (x.view.layout, w.view.layout);
     let (&[n, k], Some((&last, lead))) = (ws.shape(), xs.shape().split_last()) else {
-        return Err(Error::shape(
+        return Err(scope.shape_error(
             name,
-            &[xs.shape(), ws.shape()],
+            &[(&x).into(), (&w).into()],
             "the input needs at least one dimension and the weight two: `[.., K]` and `[N, K]`",
         ));
     };
-    if last != k {
-        let why = format!("the last dimension of the input is {last}, of the weight {k}; they must be equal");
-        return Err(Error::shape(name, &[xs.shape(), ws.shape()], why));
-    }
     refuse(name, scope, x.marks, [lead.len()])?;
     refuse(name, scope, w.marks, [1])?;
+    if last != k {
+        let why = format!("the last dimension of the input is {last}, of the weight {k}; they must be equal");
+        return Err(scope.shape_error(name, &[(&x).into(), (&w).into()], why));
+    }
     let mut n_mark = w.marks.get(0);
     if let Some(b) = &bias {
+        if b.view.layout.rank() == 1 {
+            n_mark = meet(name, scope, lead.len(), n_mark, b.marks.get(0))?;
+        }
         if b.view.layout.shape() != [n] {
             let why = format!("the bias must be [{n}], as the weight has {n} rows");
-            return Err(Error::shape(name, &[xs.shape(), ws.shape(), b.view.layout.shape()], why));
+            return Err(scope.shape_error(name, &[(&x).into(), (&w).into(), b.into()], why));
         }
-        n_mark = meet(name, scope, lead.len(), n_mark, b.marks.get(0))?;
     }
     let mut shape: Shape = lead.into();
     shape.push(n);
@@ -183,15 +185,15 @@ fn product<'s, T: Number>(
     b: Operand,
 ) -> Result<Tensor<'s, T>> {
     let (la, lb) = (a.view.layout, b.view.layout);
-    let wrong = |why: String| Err(Error::shape(name, &[la.shape(), lb.shape()], why));
+    let wrong = |why: String| Err(scope.shape_error(name, &[(&a).into(), (&b).into()], why));
     let (&[ref batch_a @ .., m, k], &[ref batch_b @ .., k_b, n]) = (la.shape(), lb.shape()) else {
         return wrong(format!("both operands need at least two dimensions: {expected}"));
     };
+    refuse(name, scope, a.marks, [batch_a.len() + 1])?;
+    refuse(name, scope, b.marks, [batch_b.len()])?;
     if k != k_b {
         return wrong(format!("the contracted dimensions are {k} and {k_b}; {expected} is needed"));
     }
-    refuse(name, scope, a.marks, [batch_a.len() + 1])?;
-    refuse(name, scope, b.marks, [batch_b.len()])?;
     let (mut shape, mut marks) = broadcast(name, scope, &[batch_of(a)?, batch_of(b)?])?;
     let batch = shape.len();
     marks = marks.with(batch, a.marks.get(batch_a.len())).with(batch + 1, b.marks.get(batch_b.len() + 1));

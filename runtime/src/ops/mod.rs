@@ -67,7 +67,7 @@ use crate::{
     Element, Error, Result, Scope, Tensor,
     backend::{Op, View},
     layout::{Layout, MAX_RANK, Marks},
-    tensor::Operand,
+    tensor::{Operand, Shown},
 };
 
 /// Sizes, without an allocation.
@@ -144,9 +144,10 @@ fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]) -> Result
         let mark = symbols.try_fold(first, |mark, found| meet(op, scope, axis, mark, found))?;
         for (n, _) in met() {
             if n != 1 && shape[axis] != 1 && n != shape[axis] {
-                return Err(Error::shape(
+                let shown: SmallVec<[Shown<'_>; 4]> = operands.iter().map(Into::into).collect();
+                return Err(scope.shape_error(
                     op,
-                    &shapes,
+                    &shown,
                     format!(
                         "dimension {axis} is {} and {n}; sizes aligned at the last dimension must be equal, or 1",
                         shape[axis]
@@ -166,13 +167,12 @@ fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]) -> Result
 fn spread(op: &'static str, view: View, shape: &[usize]) -> Result<View> {
     match view.layout.broadcast_to(shape) {
         Some(layout) => Ok(View { layout, ..view }),
-        None => Err(Error::shape(
-            op,
-            &[view.layout.shape(), shape],
-            "the first does not broadcast to the second; its sizes, aligned at the last dimension, must be equal or 1",
-        )),
+        None => Err(Error::shape(op, &[view.layout.shape(), shape], NOT_SPREAD)),
     }
 }
+
+/// Why a shape cannot be repeated to another one.
+const NOT_SPREAD: &str = "the first does not broadcast to the second; its sizes, aligned at the last dimension, must be equal or 1";
 
 /// `shape` without `axis`.
 fn without(shape: &[usize], axis: usize) -> Shape {

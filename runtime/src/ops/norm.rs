@@ -11,11 +11,11 @@ fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operan
     };
     refuse(name, scope, x.marks, [shape.len() - 1])?;
     for w in weights {
+        refuse(name, scope, w.marks, [0])?;
         if w.view.layout.shape() != [d] {
             let why = format!("weight and bias must be [{d}], as the last dimension of the input is {d}");
-            return Err(Error::shape(name, &[shape, w.view.layout.shape()], why));
+            return Err(scope.shape_error(name, &[(&x).into(), w.into()], why));
         }
-        refuse(name, scope, w.marks, [0])?;
     }
     Ok(())
 }
@@ -121,12 +121,13 @@ pub fn add_rms_norm<'s, T: Float>(
     let (x, added, w) = (own(NAME, x)?, added.operand(NAME, scope)?, w.operand(NAME, scope)?);
     check_eps(NAME, eps)?;
     let (shape, other) = (x.view.layout.shape(), added.view.layout.shape());
-    if shape != other {
-        return Err(Error::shape(NAME, &[shape, other], "both summands must have one shape"));
-    }
     let mut marks = x.marks;
-    for axis in 0..shape.len() {
+    for axis in 0..if shape.len() == other.len() { shape.len() } else { 0 } {
         marks = marks.with(axis, meet(NAME, scope, axis, x.marks.get(axis), added.marks.get(axis))?);
+    }
+    if shape != other {
+        let why = "both summands must have one shape";
+        return Err(scope.shape_error(NAME, &[(&x).into(), (&added).into()], why));
     }
     last_axis(NAME, scope, Operand { marks, ..x }, &[w])?;
     let op = Op::AddRmsNorm { eps };

@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::{broadcast, check_axis, compute, marks_without, own, refuse, spread, without};
+use super::{NOT_SPREAD, broadcast, check_axis, compute, marks_without, own, refuse, without};
 use crate::{
-    AsOperand, Element, Error, Float, Number, Result, Tensor,
+    AsOperand, Element, Float, Number, Result, Tensor,
     backend::{Op, Reduce, View},
     tensor::Operand,
 };
@@ -20,7 +20,7 @@ fn reduce<'s, T: Number, U: Element>(
     refuse(name, x.scope(), x.raw.marks, [axis])?;
     if x.size(axis) == 0 && !of_nothing {
         let why = format!("axis {axis} is empty, and there is no {name} of nothing");
-        return Err(Error::shape(name, &[x.sizes()], why));
+        return Err(x.scope().shape_error(name, &[x.into()], why));
     }
     let marks = marks_without(x.raw.marks, axis);
     compute(x.scope(), op, &[x.view(name)?], &without(x.sizes(), axis), marks)
@@ -172,7 +172,10 @@ fn masked<'s, T: Float>(op: Op, x: &Tensor<'s, T>, mask: Operand, axis: usize) -
     let (name, scope) = (op.name(), x.scope());
     check_axis(name, axis, x.rank())?;
     let (_, marks) = broadcast(name, scope, &[own(name, x)?, mask])?;
-    let spread_mask = spread(name, mask.view, x.sizes())?;
+    let Some(layout) = mask.view.layout.broadcast_to(x.sizes()) else {
+        return Err(scope.shape_error(name, &[(&mask).into(), x.into()], NOT_SPREAD));
+    };
+    let spread_mask = View { layout, ..mask.view };
     let mut inputs: SmallVec<[View; 3]> = SmallVec::from_slice(&[x.raw.view(), spread_mask]);
     // A mask that is true in the padding is no mistake: any comparison makes one.
     inputs.extend(marks.get(axis).and_then(|symbol| scope.real_count(symbol)));

@@ -73,24 +73,26 @@ pub fn rope<'s, T: Float>(
     let (x, given) = (own(NAME, x)?, positions.view.layout);
     let layout = x.view.layout;
     let shape = layout.shape();
-    let wrong = |why: &str| Err(Error::shape(NAME, &[shape, given.shape()], why));
+    let wrong = |why: &str| Err(scope.shape_error(NAME, &[(&x).into(), (&positions).into()], why));
     let (time, (t, d)) = match *shape {
         [t, _, d] => (0, (t, d)),
         [_, t, _, d] => (1, (t, d)),
         _ => return wrong("the input must be `[B, T, H, D]` or `[T, H, D]`"),
     };
     let batched = time == 1 && given.rank() == 2;
+    let mut marks = x.marks;
+    if given.rank() == 1 + usize::from(batched) {
+        let own = positions.marks.get(usize::from(batched));
+        marks = marks.with(time, meet(NAME, scope, time, x.marks.get(time), own)?);
+        if batched {
+            marks = marks.with(0, meet(NAME, scope, 0, x.marks.get(0), positions.marks.get(0))?);
+        }
+    }
     if given.shape() != &shape[usize::from(time == 1 && !batched)..=time] {
         return wrong("positions must be `[T]`, or `[B, T]` for an input of `[B, T, H, D]`");
     }
     let dim = config.rotated(NAME, d)?;
     refuse(NAME, scope, x.marks, [layout.rank() - 1])?;
-    let mut marks = x
-        .marks
-        .with(time, meet(NAME, scope, time, x.marks.get(time), positions.marks.get(usize::from(batched)))?);
-    if batched {
-        marks = marks.with(0, meet(NAME, scope, 0, x.marks.get(0), positions.marks.get(0))?);
-    }
 
     let op = Op::Rope { theta: config.theta, style: config.style, dim };
     let out = scope.empty::<T>(&op, shape, marks)?;
@@ -142,14 +144,16 @@ pub fn rope_scatter<'s, T: Float>(
     let rows = Rows::new(NAME, state, index, x)?;
     let (source, given) = (rows.source.layout, positions.view.layout);
     let &[n, _, d] = source.shape() else {
-        return Err(Error::shape(NAME, &[source.shape()], "the source must be `[N, H, D]`"));
+        return Err(scope.shape_error(NAME, &[x.into()], "the source must be `[N, H, D]`"));
     };
+    if given.rank() == 1 {
+        meet(NAME, scope, 0, rows.padded, positions.marks.get(0))?;
+    }
     if given.shape() != [n] {
         let why = "positions must be `[N]`, one for each row of the source";
-        return Err(Error::shape(NAME, &[source.shape(), given.shape()], why));
+        return Err(scope.shape_error(NAME, &[x.into(), (&positions).into()], why));
     }
     let dim = config.rotated(NAME, d)?;
-    meet(NAME, scope, 0, rows.padded, positions.marks.get(0))?;
     if source.count() == 0 {
         return Ok(());
     }

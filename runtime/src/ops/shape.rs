@@ -8,6 +8,7 @@ use crate::{
     backend::{Op, View},
     layout::{Layout, MAX_RANK, Marks},
     shape::Given,
+    tensor::Shown,
 };
 
 /// The layout that shows the elements of `layout`, in row-major order, as `shape`; `None` when that
@@ -95,7 +96,7 @@ pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> 
     if target.count() != elements {
         let count = target.count();
         let why = format!("the first has {elements} elements, the second {count}; they must be equal");
-        return Err(Error::shape(NAME, &[x.sizes(), shape], why));
+        return Err(x.scope().shape_error(NAME, &[x.into(), Shown(shape, marks)], why));
     }
     if let Some(layout) = viewed(&x.raw.layout, shape) {
         return Ok(x.alias(layout, 0, marks));
@@ -168,7 +169,7 @@ fn narrow_as<'s, T: Element>(
 ) -> Result<Tensor<'s, T>> {
     check_axis(name, axis, x.rank())?;
     let marks = narrowed_marks(name, x.scope(), x.raw.marks, axis, start, (len, symbol))?;
-    let layout = narrowed(name, &x.raw.layout, axis, start, len)?;
+    let layout = narrowed(name, Some(x.scope()), (&x.raw.layout, x.raw.marks), axis, start, len)?;
     // An empty view touches nothing, so it need not point past the last element.
     let offset = if layout.count() == 0 { 0 } else { start * layout.strides()[axis] };
     Ok(x.alias(layout, offset, marks))
@@ -194,7 +195,8 @@ pub(super) fn narrowed_marks(
 /// The narrowed layout, checked; the caller moves the address.
 pub(super) fn narrowed(
     name: &'static str,
-    layout: &Layout,
+    scope: Option<Scope<'_>>,
+    (layout, marks): (&Layout, Marks),
     axis: usize,
     start: usize,
     len: usize,
@@ -203,7 +205,10 @@ pub(super) fn narrowed(
     let n = layout.shape()[axis];
     if start.checked_add(len).is_none_or(|end| end > n) {
         let why = format!("{len} elements from {start} on are not inside axis {axis}, which has {n}");
-        return Err(Error::shape(name, &[layout.shape()], why));
+        return Err(match scope {
+            Some(scope) => scope.shape_error(name, &[Shown(layout.shape(), marks)], why),
+            None => Error::shape(name, &[layout.shape()], why),
+        });
     }
     Ok(layout.with_dim(axis, len))
 }
@@ -314,7 +319,7 @@ pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<
     refuse("squeeze", x.scope(), x.raw.marks, [axis])?;
     if x.size(axis) != 1 {
         let why = format!("axis {axis} has {} elements; only a dimension of size 1 can go", x.size(axis));
-        return Err(Error::shape("squeeze", &[x.sizes()], why));
+        return Err(x.scope().shape_error("squeeze", &[x.into()], why));
     }
     let (mut shape, mut strides): (Shape, Shape) = (x.sizes().into(), x.raw.layout.strides().into());
     shape.remove(axis);
@@ -360,8 +365,10 @@ pub(crate) fn broadcast_as<'s, T: Element>(
             meet(name, x.scope(), axis + lead, mark, marks.get(axis + lead))?;
         }
     }
-    let layout = super::spread(name, x.raw.view(), shape)?.layout;
-    Ok(x.alias(layout, 0, marks))
+    match x.raw.layout.broadcast_to(shape) {
+        Some(layout) => Ok(x.alias(layout, 0, marks)),
+        None => Err(x.scope().shape_error(name, &[x.into(), Shown(shape, marks)], super::NOT_SPREAD)),
+    }
 }
 
 /// Joins tensors along `axis`; all other sizes are equal.
@@ -396,17 +403,16 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
         if !std::ptr::eq(x.rt, scope.rt) {
             return Err(Error::DifferentRuntimes { op: NAME });
         }
-        if x.rank() != shape.len() || (0..shape.len()).any(|i| i != axis && x.size(i) != shape[i]) {
-            let shapes: Vec<&[usize]> = tensors.iter().map(|t| t.sizes()).collect();
-            return Err(Error::shape(
-                NAME,
-                &shapes,
-                format!("all sizes but that of axis {axis} must be equal"),
-            ));
+        if x.rank() == shape.len() {
+            refuse(NAME, scope, x.raw.marks, [axis])?;
+            for i in 0..shape.len() {
+                marks = marks.with(i, meet(NAME, scope, i, marks.get(i), x.raw.marks.get(i))?);
+            }
         }
-        refuse(NAME, scope, x.raw.marks, [axis])?;
-        for i in 0..shape.len() {
-            marks = marks.with(i, meet(NAME, scope, i, marks.get(i), x.raw.marks.get(i))?);
+        if x.rank() != shape.len() || (0..shape.len()).any(|i| i != axis && x.size(i) != shape[i]) {
+            let shapes: Vec<Shown<'_>> = tensors.iter().map(|&t| t.into()).collect();
+            let why = format!("all sizes but that of axis {axis} must be equal");
+            return Err(scope.shape_error(NAME, &shapes, why));
         }
         shape[axis] =
             shape[axis].checked_add(x.size(axis)).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
@@ -441,7 +447,7 @@ pub fn split<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, n: usize) -> Result
     let size = x.size(axis);
     if n == 0 || !size.is_multiple_of(n) {
         let why = format!("axis {axis} has {size} elements, which do not divide into {n} equal parts");
-        return Err(Error::shape("split", &[x.sizes()], why));
+        return Err(x.scope().shape_error("split", &[x.into()], why));
     }
     parts("split", x, axis, std::iter::repeat_n((size / n, None), n))
 }
@@ -480,7 +486,7 @@ pub fn split_at<'s, T: Element>(
     if total != Some(x.size(axis)) {
         let (sizes, have): (Shape, usize) = (given.iter().map(|part| part.0).collect(), x.size(axis));
         let why = format!("the parts {sizes:?} must sum up to axis {axis}, which has {have} elements");
-        return Err(Error::shape(NAME, &[x.sizes()], why));
+        return Err(x.scope().shape_error(NAME, &[x.into()], why));
     }
     for &(_, symbol) in &given {
         // Of an axis of fixed size, a part as long as a bucket says nothing of where the next one starts.

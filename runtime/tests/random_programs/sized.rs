@@ -23,7 +23,7 @@ impl Locals<'_> {
         if (self.may.number || self.may.pick) && rng.random_bool(0.4) {
             return if self.may.number { self.number(rng) } else { self.perhaps_there(rng) };
         }
-        match rng.random_range(0..12) {
+        match rng.random_range(0..16) {
             0 => {
                 let (t, _, axis) = self.axis_of(rng, |_| true)?;
                 let ty = Ty { elem: Elem::U32, dims: Vec::new(), bound: 0 };
@@ -57,13 +57,13 @@ impl Locals<'_> {
                 let (t, ty, axis) = self.axis_of(rng, |_| true)?;
                 self.emit(Code::Reverse, vec![Arg::Local(t)], vec![axis], ty).map(drop)
             }
-            9 | 10 if self.linear() => {
+            9..=12 => {
                 let (t, mut ty, axis) = self.axis_of(rng, |ty| ty.elem == Elem::F32)?;
                 ty.dims.remove(axis);
                 let nums = vec![axis, rng.random_range(0..4)];
                 self.emit(Code::AllMean, vec![Arg::Local(t)], nums, ty).map(drop)
             }
-            11 if self.linear() => {
+            13..=15 => {
                 let heads = |ty: &Ty| matches!(ty.dims[..], [_, Size::N(_)]);
                 let (t, ty) = self.pick(rng, |ty| ty.elem == Elem::F32 && heads(ty))?;
                 let nums = vec![rng.random_range(0..4), rng.random_range(0..10)];

@@ -3,6 +3,7 @@
 
 #[path = "../common/device.rs"]
 mod device;
+mod errors;
 mod kernels;
 mod numbers;
 mod shapes;
