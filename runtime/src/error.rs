@@ -33,9 +33,9 @@ pub enum Error {
     Shape {
         /// The operation.
         op: &'static str,
-        /// All operand shapes, in order.
+        /// All operand shapes, in order. Of a dimension that a bucket pads, the size of the bucket.
         shapes: Vec<Vec<usize>>,
-        /// What does not fit, and what would.
+        /// What does not fit, and what would; where a bucket made a size larger, also what it really is.
         why: String,
     },
 
