@@ -97,14 +97,18 @@ impl Runtime {
 
     /// A step of `capture_all`, which goes on saving.
     pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
-        let counts = !self.core.get_mut().is_dry();
-        self.start_step(counts)
+        self.start_step(true)
     }
 
-    /// A step; memory that waits to be used again waits for steps that count.
+    /// A step. What waits to be used again waits for steps that count; those of a plan count for what it captures.
     pub(crate) fn start_step(&mut self, counts: bool) -> Result<Step<'_>> {
+        let core = self.core.get_mut();
+        let kept_counts = counts && !core.is_dry();
         // First: what is freed here has recordings to evict.
-        self.core.get_mut().kept.begin_step(self.spares.take(), counts);
+        core.kept.begin_step(self.spares.take(), kept_counts);
+        if counts {
+            core.tree.begin_step();
+        }
         let retired = self.retire.take();
         self.graphs.set(false);
         self.switches.get_mut().end_step();

@@ -251,7 +251,6 @@ impl Core {
         self.frame = None;
         self.pending = None;
         self.region = None;
-        self.tree.begin_step();
         self.forget_states();
         self.note_retired(retired);
         let retired = std::mem::take(&mut self.retired);

@@ -2,8 +2,10 @@
 //!
 //! A script is a list of actions on the values of a call: segments of several kinds, eager regions,
 //! looks, drops, copies. Some scripts fork on a bit of the call, so that paths part and meet again with
-//! equal or other live sets. Calls of a step hold results and pass them on; parameters are replaced, state
-//! changes. The reference is host arithmetic on values that are never freed. Every value that is looked
+//! equal or other live sets. Calls of a step hold results, in some episodes many of them, and pass them on; inputs
+//! move; parameters, state and graph objects are dropped and made again; a region has a result whose size changes.
+//! Some steps run with capture closed, where nothing is recorded, and some in the plan of an estimate, after which
+//! counters and memory are as before. The reference is host arithmetic on values that are never freed. Every value that is looked
 //! at, returned or held must equal it bit by bit, and every segment call must be counted exactly once. Two of five
 //! runtimes share executables.
 //!
@@ -12,7 +14,7 @@
 
 use std::time::Duration;
 
-use graphable::{__private::Live, Param, Result, Runtime, State, Step, ops};
+use graphable::{__private::Live, Error, Param, Result, Runtime, State, Step, ops};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::support::*;
@@ -98,6 +100,11 @@ enum Action {
     },
     /// An eager region that reads a value.
     Look(usize),
+    /// An eager region that also gives a value of another length each time, which nothing but a look uses.
+    Scores {
+        x: usize,
+        factor: u32,
+    },
     Drop(usize),
     Copy(usize),
     /// One of two segments, by the call's bit; both give one value of one length.
@@ -146,7 +153,11 @@ fn script(rng: &mut StdRng) -> Script {
             8 | 9 => {
                 let Some(x) = pick(rng, &live, None) else { continue };
                 live.push(live[x]);
-                actions.push(Action::Region { ins: vec![x], factor });
+                actions.push(if rng.random_bool(0.3) {
+                    Action::Scores { x, factor }
+                } else {
+                    Action::Region { ins: vec![x], factor }
+                });
             }
             10 => actions.extend(pick(rng, &live, None).map(Action::Look)),
             11 | 12 if live.iter().flatten().count() > 2 => {
@@ -235,9 +246,15 @@ fn meaning(kind: Kind, ins: &[Value], f: u32, state: &mut Value, w: &Value) -> V
     }
 }
 
+/// Graph objects of an episode.
+const GRAPHS: usize = 2;
+
 /// Everything of one episode.
 struct World {
-    graph: Graph,
+    graphs: Vec<Graph>,
+    audited: bool,
+    /// Results that a step holds at most.
+    holds: usize,
     scripts: Vec<Script>,
     state: State<f32>,
     w: Param<f32>,
@@ -247,18 +264,26 @@ struct World {
     kept: Vec<Value>,
     segments: u64,
     steps: u64,
+    /// Estimates, and steps with capture closed that went through.
+    estimates: u64,
+    closed: u64,
 }
 
 fn random_value(rng: &mut StdRng) -> Value {
     (0..N).map(|_| rng.random_range(-1.0f32..1.0)).collect()
 }
 
-fn world(rt: &mut Runtime, rng: &mut StdRng, audited: bool) -> World {
+fn graph(rt: &mut Runtime, audited: bool) -> Graph {
     let inputs = vec![host("x", &[Dim::Const(N)]), any_device("d")];
-    let graph = Spec::inputs(inputs).with(|o| o.audit_every(if audited { 3 } else { 0 })).build(rt);
+    Spec::inputs(inputs).with(|o| o.audit_every(if audited { 3 } else { 0 })).build(rt)
+}
+
+fn world(rt: &mut Runtime, rng: &mut StdRng, audited: bool) -> World {
     let (state, w) = (random_value(rng), random_value(rng));
     World {
-        graph,
+        graphs: (0..GRAPHS).map(|_| graph(rt, audited)).collect(),
+        audited,
+        holds: if rng.random_bool(0.3) { 40 } else { 3 },
         scripts: (0..SCRIPTS).map(|_| script(rng)).collect(),
         state: State::new(rt, &[N], &state).unwrap(),
         w: Param::new(rt, &[N], &w).unwrap(),
@@ -266,6 +291,8 @@ fn world(rt: &mut Runtime, rng: &mut StdRng, audited: bool) -> World {
         kept: Vec::new(),
         segments: 0,
         steps: 0,
+        estimates: 0,
+        closed: 0,
     }
 }
 
@@ -279,7 +306,8 @@ impl World {
         x: &Value,
         d: (&T<'s>, &Value),
     ) -> Result<Vec<(T<'s>, Value)>> {
-        let Self { graph, scripts, state, w, means, kept, segments, steps } = self;
+        let Self { graphs, scripts, state, w, means, kept, segments, steps, .. } = self;
+        let graph = &graphs[at % GRAPHS];
         let Script { actions, outputs } = &scripts[at];
         let mut means_of: Vec<Value> = vec![x.clone(), d.1.clone()];
         let values = graph.call(step, &[In::Host((&x[..]).into()), In::Device(d.0)], (), |cx, a| {
@@ -299,11 +327,26 @@ impl World {
                         means_of.push(means_of[ins[0]].iter().map(|v| v * factor(*f)).collect());
                         continue;
                     }
+                    Action::Scores { x, factor: f } => {
+                        let len = 1 + *steps as usize * 37 % 300;
+                        let x_of = &taken(&values, &[*x])[0];
+                        let (scores, y) = eager!("scores", cx, |e| {
+                            let scores = ops::full(e.scope(), &[len], factor(*f))?;
+                            Ok::<_, Error>((scores, ops::scale(x_of, factor(*f))?))
+                        });
+                        eager!("look at scores", cx, |e| {
+                            assert_eq!(e.read(&scores)?, vec![factor(*f); len], "script {at}, scores");
+                            Ok::<_, Error>(())
+                        });
+                        values.push(Some(y));
+                        means_of.push(means_of[*x].iter().map(|v| v * factor(*f)).collect());
+                        continue;
+                    }
                     Action::Look(v) => {
                         let (x, mean) = (&taken(&values, &[*v])[0], &means_of[*v]);
                         eager!("look", cx, |e| {
                             assert_eq!(e.read(x)?, **mean, "script {at}, value {v}");
-                            Ok::<_, graphable::Error>(())
+                            Ok::<_, Error>(())
                         });
                         continue;
                     }
@@ -317,9 +360,10 @@ impl World {
                         continue;
                     }
                 };
-                *segments += 1;
                 let mean_ins: Vec<Value> = ins.iter().map(|&v| means_of[v].clone()).collect();
                 values.extend(segment(cx, kind, &taken(&values, &ins), f, (state, w))?.into_iter().map(Some));
+                // Only what ran is counted.
+                *segments += 1;
                 means_of.extend(meaning(kind, &mean_ins, f, &mut means.0, &means.1));
             }
             Ok(taken(&values, outputs))
@@ -328,15 +372,70 @@ impl World {
         Ok(values.into_iter().zip(outputs.iter().map(|&v| means_of[v].clone())).collect())
     }
 
-    /// A step of a few calls, which hold some results and pass them on.
+    /// A step, sometimes behind something that is dropped and made again, with capture closed, or behind an estimate.
     fn step(&mut self, rt: &mut Runtime, rng: &mut StdRng) -> Result<()> {
-        if rng.random_range(0..100) == 0 {
-            self.means.1 = random_value(rng);
-            self.w = Param::new(rt, &[N], &self.means.1)?;
+        match rng.random_range(0..400) {
+            0..4 => {
+                self.means.1 = random_value(rng);
+                self.w = Param::new(rt, &[N], &self.means.1)?;
+            }
+            4 => {
+                self.means.0 = random_value(rng);
+                self.state = State::new(rt, &[N], &self.means.0)?;
+            }
+            5..7 => {
+                let at = rng.random_range(0..GRAPHS);
+                self.graphs[at] = graph(rt, self.audited);
+            }
+            7..11 => self.estimate(rt, rng)?,
+            11..40 => return self.closed_step(rt, rng),
+            _ => {}
         }
+        self.plain_step(rt, rng)
+    }
+
+    /// A step with capture closed: what was not recorded is refused, and nothing is recorded.
+    fn closed_step(&mut self, rt: &mut Runtime, rng: &mut StdRng) -> Result<()> {
+        rt.close_capture();
+        let before = rt.stats();
+        let outcome = self.plain_step(rt, rng);
+        rt.open_capture();
+        let after = rt.stats();
+        assert_eq!((after.recordings, after.warmups), (before.recordings, before.warmups));
+        match outcome {
+            Err(Error::CaptureClosed { .. }) => Ok(()),
+            outcome => {
+                self.closed += 1;
+                outcome
+            }
+        }
+    }
+
+    /// A step in the plan of an estimate, which changes state as any does, and nothing of the runtime.
+    fn estimate(&mut self, rt: &mut Runtime, rng: &mut StdRng) -> Result<()> {
+        // What was dropped goes first.
+        rt.step()?;
+        let (segments, before) = (self.segments, rt.stats());
+        rt.estimate_memory(|rt| {
+            for _ in 0..rng.random_range(1..8) {
+                self.plain_step(rt, rng)?;
+            }
+            assert!(matches!(rt.trim(), Err(Error::InsideEstimate { .. })));
+            assert!(matches!(rt.estimate_memory(|_| Ok(())), Err(Error::InsideEstimate { .. })));
+            Ok(())
+        })?;
+        assert_eq!(rt.stats(), before, "an estimate");
+        self.segments = segments;
+        self.estimates += 1;
+        Ok(())
+    }
+
+    /// A step of a few calls, which hold some results and pass them on.
+    fn plain_step(&mut self, rt: &mut Runtime, rng: &mut StdRng) -> Result<()> {
         let step = rt.step()?;
         let mut held: Vec<(T<'_>, Value)> = Vec::new();
-        for _ in 0..rng.random_range(1..4) {
+        let calls = if self.holds > 3 { 12 } else { 4 };
+        for _ in 0..rng.random_range(1..calls) {
             let (at, bit, x) = (rng.random_range(0..SCRIPTS), rng.random(), random_value(rng));
             let whole: Vec<usize> = (0..held.len()).filter(|&h| held[h].1.len() == N).collect();
             let out = match whole.choose(rng) {
@@ -346,7 +445,12 @@ impl World {
                 }
                 None => {
                     let mean = random_value(rng);
+                    // Behind blocks that make it move.
+                    let behind = if rng.random_bool(0.1) { rng.random_range(1..4) } else { 0 };
+                    let below =
+                        (0..behind).map(|_| step.tensor(&[1], &[0.0f32])).collect::<Result<Vec<_>>>()?;
                     let d = step.tensor(&[N], &mean)?;
+                    drop(below);
                     self.call(&step, at, bit, &x, (&d, &mean))?
                 }
             };
@@ -354,7 +458,7 @@ impl World {
                 if rng.random() {
                     assert_eq!(step.read(&value)?, *mean, "an output of script {at}");
                 }
-                if rng.random() && held.len() < 3 {
+                if rng.random() && held.len() < self.holds {
                     held.push((value, mean));
                 }
             }
@@ -380,7 +484,7 @@ fn random_walks() {
     let from = number("GRAPHABLE_WALK_FROM").unwrap_or(0);
     let (mut done, mut seed) = (0, from);
     let mut sums = graphable::Stats::default();
-    let mut segments = 0;
+    let (mut segments, mut estimates, mut closed) = (0, 0, 0);
     while done < steps {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut rt = runtime();
@@ -399,6 +503,8 @@ fn random_walks() {
         assert!(world.kept.len() as u64 > world.steps / 2);
         done += world.steps;
         segments += world.segments;
+        estimates += world.estimates;
+        closed += world.closed;
         seed += 1;
         sums.warmups += stats.warmups;
         sums.recordings += stats.recordings;
@@ -412,7 +518,8 @@ fn random_walks() {
         sums.updates += stats.updates;
     }
     println!(
-        "{done} steps in {} runtimes, {segments} segment calls, without a mismatch: {sums:?}",
+        "{done} steps in {} runtimes, {segments} segment calls, {estimates} estimates, {closed} closed steps, without a \
+         mismatch: {sums:?}",
         seed - from
     );
     for (what, count) in [
@@ -425,6 +532,8 @@ fn random_walks() {
         ("copies", sums.copies),
         ("shared executables", sums.shares),
         ("updates", sums.updates),
+        ("closed steps", closed),
+        ("estimates, times three,", 3 * estimates),
     ] {
         // A walk that no longer reaches a rule of the tree would pass in silence.
         assert!(steps < STEPS || count > 50, "only {count} {what}");
