@@ -280,6 +280,36 @@ impl fmt::Display for FallbackReason {
     }
 }
 
+/// Why a segment runs in warm-up instead of being recorded: [`Event::Waited`] has it, and
+/// [`GraphTree::waiting`](crate::inspect::GraphTree::waiting).
+///
+/// A recording is found again by what is alive in the memory pool, and where. Behind a warm-up that is something else
+/// than behind the recording that takes its place in the next call, so a recording made there would not be found again.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// It had not run with these shapes and host values before, and is recorded next.
+    NotWarm,
+    /// The same segment was warmed up earlier in this call, in a layer before, say. The next call records it; so does
+    /// this call, as soon as the same values come again at the same addresses, as in a loop.
+    WarmedInThisCall,
+    /// Another segment was warmed up earlier in this call. The next call records it, whatever runs before it.
+    BehindWarmUp {
+        /// The first segment that was warmed up in this call.
+        segment: String,
+    },
+}
+
+impl fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotWarm => f.write_str("it ran with these shapes and host values for the first time"),
+            Self::WarmedInThisCall => f.write_str("it was warmed up earlier in the same call"),
+            Self::BehindWarmUp { segment } => write!(f, "{segment} was warmed up before it in the same call"),
+        }
+    }
+}
+
 /// Why a segment that had a recording of this shape was recorded again.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -367,6 +397,16 @@ pub enum Event {
     Warmed {
         /// The segment.
         segment: String,
+    },
+    /// A segment that was warmed up before is not recorded yet: it runs in warm-up once more. [`Warmed`](Self::Warmed)
+    /// follows.
+    Waited {
+        /// The function whose call runs.
+        function: &'static str,
+        /// The segment.
+        segment: String,
+        /// Why.
+        why: WaitReason,
     },
     /// A segment was recorded.
     Recorded {
@@ -499,8 +539,7 @@ pub enum Event {
 pub struct Stats {
     /// Segments run in warm-up.
     pub warmups: u64,
-    /// Of these, those of segments that are warm already and wait for the next call to be recorded: the same segment
-    /// was warmed up in this call (in a layer before, say), or one before it was, once.
+    /// Of these, those of segments that are warm already and wait to be recorded, each for a [`WaitReason`].
     pub waits: u64,
     /// Segments recorded.
     pub recordings: u64,

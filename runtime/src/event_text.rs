@@ -20,6 +20,9 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Warmed { segment } => write!(f, "warmed up {segment}"),
+            Self::Waited { function, segment, why } => {
+                write!(f, "{segment} in `{function}` is not recorded yet: {why}")
+            }
             Self::Recorded { segment, node, capture } => {
                 write!(f, "recorded {segment} as {node} in {capture:.1?}")
             }

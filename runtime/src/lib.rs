@@ -150,7 +150,9 @@ pub use dispatch::{
 pub use eager::{Eager, PendingRead};
 pub use element::{DType, Element, Float, Number};
 pub use error::{Error, MemoryFault, Result};
-pub use event::{CopiedSlot, CopySlot, Event, FallbackReason, RerecordReason, Stats, UnsharedReason};
+pub use event::{
+    CopiedSlot, CopySlot, Event, FallbackReason, RerecordReason, Stats, UnsharedReason, WaitReason,
+};
 pub use function::CaptureProgress;
 pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
 pub use half::{bf16, f16};

@@ -166,3 +166,55 @@ fn the_text_is_pinned() {
         assert_eq!(text, pinned, "{path}; GRAPHABLE_BLESS=1 writes it anew");
     }
 }
+
+/// A token, with a boundary of its own.
+#[graphable]
+fn token(x: &Tensor<f32>, one: &Param<f32>) -> Result<Tensor<f32>> {
+    let y = ops::add(x, one)?;
+    let z = #[eager]
+    ops::scale(&y, 1.0)?;
+    ops::sub(&z, one)
+}
+
+/// A prompt of any length, then tokens of one, by a helper, some of them by a branch.
+#[graphable]
+fn request(prompt: &Tensor<f32>, x: &Tensor<f32>, one: &Param<f32>) -> Result<Tensor<f32>> {
+    let prefill = ops::sum(prompt, 0)?;
+    let mut h = ops::mul(x, one)?;
+    for _ in 0..20 {
+        if #[eager(cx)]
+        positive(cx, &h)?
+        {
+            h = #[piecewise]
+            token(&h, one)?;
+        } else {
+            h = ops::neg(&h)?;
+        }
+    }
+    ops::add(&ops::scale(&prefill, 0.0)?, &h)
+}
+
+/// What is known does not wait for the prompts of lengths that never were before.
+#[test]
+fn five_hundred_prompts_of_new_lengths() {
+    const REQUESTS: usize = 500;
+    let mut rt = Runtime::new(device::device(CpuOptions::default().threads(1))).unwrap();
+    let one = Param::new(&rt, &[1], &[1.0]).unwrap();
+    let graph = RequestGraph::builder()
+        .or_error(true)
+        .limits(|limits| limits.max_shapes = None)
+        .build(&mut rt)
+        .unwrap();
+    for request in 0..REQUESTS {
+        let step = rt.step().unwrap();
+        let prompt = step.tensor(&[request + 1], &vec![1.0f32; request + 1]).unwrap();
+        let x = step.tensor(&[1], &[if request % 3 == 0 { -2.0f32 } else { 2.0 }]).unwrap();
+        let y = graph.call(&step, &prompt, &x, &one).unwrap();
+        assert_eq!(step.read(&y).unwrap(), [2.0]);
+    }
+    let stats = rt.stats();
+    // A call has 1 to 3 segments beside its tokens, of which there are 20 with two segments, or 19 and another one.
+    assert!(stats.warmups < REQUESTS as u64 + 200 && stats.recordings < 250, "{stats:?}");
+    assert!(stats.replays > REQUESTS as u64 * 39, "{stats:?}");
+    assert_eq!((stats.fallbacks, stats.unsettled), (0, 0));
+}

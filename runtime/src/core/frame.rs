@@ -113,6 +113,7 @@ impl Core {
         self.end_scratch();
         self.calls += 1;
         self.occurrences.clear();
+        self.call_warm_ups.clear();
         self.lost_inputs = None;
         self.forget_states();
         self.frame = Some(frame);

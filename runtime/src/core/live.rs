@@ -51,6 +51,8 @@ pub struct Tables {
     pub regions: usize,
     /// Graph objects whose shapes are counted.
     pub shapes: usize,
+    /// Graph objects of which a region was seen to give host code a value.
+    pub hosts: usize,
     /// What was dropped and has something that the next step evicts.
     pub retired: usize,
     /// Kept values, those included that wait to be used again.
@@ -71,6 +73,7 @@ impl Core {
             owned: self.owned_memory.len(),
             regions: self.regions.len(),
             shapes: self.shapes.len(),
+            hosts: self.host_values.len(),
             retired: self.retired.len(),
             kept: self.kept.len(),
             ..self.tree.tables()

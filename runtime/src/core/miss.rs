@@ -70,11 +70,8 @@ impl Core {
         if new_shape {
             self.count_shape(group, shapes);
         }
-        if !self.is_warm(group) || self.waits(group, entry) {
-            if self.tree.group_of(group).warmed {
-                self.log.waited(site);
-            }
-            self.log.warmed(site);
+        if let Some(wait) = self.must_wait(group, identity, entry, key) {
+            self.count_warm_up(site, group, wait);
             return Ok(Decision::Run(RunKind::Warm));
         }
         if let Some(reason) = self.over_graph_memory() {
@@ -136,6 +133,10 @@ impl Core {
             return Ok(Decision::Run(RunKind::Eager));
         };
         let decision = self.go_eager(reason.clone())?;
+        if let Some(group) = known {
+            // It does not wait for a recording: it gets none.
+            self.tree.group_mut(group).waiting = None;
+        }
         if let (Verdict::Skip(reason), Some(group)) = (verdict, known) {
             let gone = self.tree.skip(group, &key.addrs, reason);
             if gone > 0 {
@@ -172,21 +173,6 @@ impl Core {
         let limit = self.graph_memory_limit?;
         let bytes = self.pool_zone.committed + self.tree.executables().1;
         (bytes >= limit).then_some(FallbackReason::OverGraphMemory { bytes, limit })
-    }
-
-    /// Whether a recording of that group can be made now. What was warmed up in this call waits for the next: what
-    /// runs before it in the call has no recordings yet, and leaves the pool in a state that none of them will.
-    fn is_warm(&self, group: usize) -> bool {
-        let group = self.tree.group_of(group);
-        group.warmed && group.tried.0 != self.calls
-    }
-
-    /// Whether a group that could be recorded waits for the next call, once: behind a warm-up the pool is in a state
-    /// that the recordings to come will probably not leave.
-    fn waits(&mut self, group: usize, entry: StateId) -> bool {
-        let behind = entry != StateId::EMPTY && self.call_warmed();
-        let group = self.tree.group_mut(group);
-        behind && !std::mem::replace(&mut group.waited, true)
     }
 
     /// A segment was warmed up once more, and still nothing can be recorded: its body went on after an error.

@@ -8,12 +8,13 @@ use crate::{
     layout::{Layout, Marks},
     log::Log,
     plan::Site,
-    pool::{Block, LiveSet, Pool, guarded, rounded},
+    pool::{Block, LiveSet, Pool, Treap, guarded, rounded},
     tensor::RawTensor,
     tree::Tree,
 };
 
 mod aliases;
+mod alive;
 mod apart;
 mod audit;
 mod check;
@@ -40,10 +41,12 @@ mod tests;
 mod tree_view;
 mod upkeep;
 mod usage;
+mod waits;
 mod zone;
 
 use tape::Act;
 
+pub(crate) use alive::{Alive, EntryBlock};
 pub(crate) use decide::Decision;
 pub(crate) use estimate::Measure;
 pub(crate) use frame::{FrameState, Symbol};
@@ -51,7 +54,7 @@ pub(crate) use keep::Queues;
 pub use live::{Live, Tables};
 use run::Run;
 pub(crate) use run::RunKind;
-pub(crate) use tree_view::EntryBlock;
+pub(crate) use waits::{Wait, Waiting};
 use zone::Zone;
 
 /// Where a tensor's memory lies.
@@ -174,6 +177,7 @@ pub(crate) struct Core {
     regions: regions::Regions,
     /// Counts where calls begin and end, so that what lies between them has a number.
     calls: u64,
+    call_warm_ups: waits::CallWarmUps,
     saver: Option<save::Saver>,
     deferred: Option<Error>,
     /// By graph object.
@@ -181,6 +185,8 @@ pub(crate) struct Core {
     /// By graph object: where a region gives host code a value, so that the whole call is no graph.
     host_values: rustc_hash::FxHashMap<u64, &'static Site>,
     pub(crate) owned_memory: owned::OwnedTable,
+    /// What the last recording found alive in the pool, if that was much.
+    last_alive: Treap<EntryBlock>,
     /// Ids of what was dropped and has something to evict.
     retired: Vec<u64>,
     pub(crate) kept: keep::KeptSet,
@@ -224,11 +230,13 @@ impl Core {
             region: None,
             regions: regions::Regions::default(),
             calls: 0,
+            call_warm_ups: waits::CallWarmUps::default(),
             saver: None,
             deferred: None,
             shapes: Default::default(),
             host_values: Default::default(),
             owned_memory: owned::OwnedTable::default(),
+            last_alive: Treap::default(),
             retired: Vec::new(),
             kept: keep::KeptSet::default(),
             dry: None,

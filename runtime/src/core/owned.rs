@@ -69,7 +69,8 @@ impl Core {
         for &id in dropped {
             self.owned_memory.remove(id);
             let aside = self.set_aside().is_some_and(|tree| tree.holds(id));
-            if aside || self.tree.holds(id) || self.shapes.contains_key(&id) {
+            let learnt = self.shapes.contains_key(&id) || self.host_values.contains_key(&id);
+            if aside || learnt || self.tree.holds(id) {
                 self.retired.push(id);
             }
         }

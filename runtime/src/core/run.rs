@@ -8,7 +8,7 @@ use std::{
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Core, EntryBlock, Home, Phase, Slot, last_use::Uses, tape::Tape};
+use super::{Alive, Core, Home, Phase, Slot, last_use::Uses, tape::Tape};
 use crate::{
     Error, Result,
     backend::SharedMemory,
@@ -77,7 +77,7 @@ pub(crate) struct Run {
     pub(super) late_use: Cell<bool>,
     owned: Vec<(u64, SharedMemory)>,
     /// What was alive in the pool at its start; only of recordings.
-    alive: Vec<EntryBlock>,
+    alive: Alive,
     writes: BTreeSet<u64>,
     failure: Option<Failure>,
     /// State as it was before an audited body wrote it, with the copy's tensor.
@@ -229,7 +229,7 @@ impl Core {
         known.extend(owned.iter().map(|(_, m)| (m.addr(), m.addr() + m.len())));
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.settle() };
         let mut redirects = Vec::new();
-        let mut alive = Vec::new();
+        let mut alive = Alive::default();
         let mut tape = Tape::default();
         let begun = (kind == RunKind::Record).then(Instant::now);
         if kind == RunKind::Record {
@@ -473,7 +473,7 @@ impl Core {
         }
         let positions: Positions = copied.iter().map(|c| c.position).collect();
         self.learn_aliases(run.group, run.asked.get(), key);
-        self.tree.group_mut(run.group).waited = false;
+        self.tree.group_mut(run.group).recorded_in(self.calls);
         // Where copied live-ins overlap, what one shows may be read from the copy of the other.
         let aliases = self.aliases(key);
         let depends = run.asked.get() || !copied.is_empty() && !aliases.is_empty();
@@ -498,7 +498,7 @@ impl Core {
             outputs,
             owned,
             writes,
-            alive: run.alive.into(),
+            alive: run.alive,
             usage: Usage { pool_peak: run.uses.peak(), pool_extent: self.pool.body_bytes(), result_extent },
             hits: 0,
             likely: None,

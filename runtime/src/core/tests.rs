@@ -124,3 +124,42 @@ fn an_error_that_waits_survives_a_panicking_hook() {
     assert_eq!(step.read(&ops::neg(&x).unwrap()).unwrap(), [-2.0]);
     drop((step, graph));
 }
+
+/// A chain whose results all live: what each recording found alive is shared with the others, and still exact.
+#[test]
+fn what_is_alive_in_a_chain_is_shared() {
+    const N: u64 = 1500;
+    let mut rt = runtime();
+    let graph = graph(&mut rt);
+    for _ in 0..2 {
+        let step = rt.step().unwrap();
+        let frame = graph.inputs(&step).unwrap().enter(&[], ()).unwrap();
+        let result: Result<()> = frame.run(|cx| {
+            let mut all = vec![cx.segment(&SITE, (step.scope(), 0u64), |k| ops::full(k.0, &[1], 1.0f32))?];
+            for i in 1..N {
+                // Half of them go later, each beside others that stay.
+                if i % 3 == 0 {
+                    all.swap_remove(i as usize / 5);
+                }
+                let y = cx.segment(&SITE, (&all[all.len() - 1], i), |k| ops::neg(k.0))?;
+                all.push(y);
+            }
+            Ok(())
+        });
+        result.unwrap();
+    }
+    let core = rt.core.borrow();
+    assert_eq!(core.tree.len() as u64, N);
+    let (mut parts, mut entries) = (std::collections::HashSet::new(), 0);
+    for node in core.tree.nodes() {
+        entries += node.alive.iter().count();
+        if let super::Alive::Many(tree) = &node.alive {
+            tree.parts(&mut parts);
+        }
+        let alive: Vec<u64> = node.alive.iter().map(|block| block.addr).collect();
+        let state: Vec<u64> = core.pool.blocks(node.entry).map(|block| block.addr).collect();
+        assert_eq!(alive, state);
+    }
+    assert!(entries > 300_000, "{entries} blocks alive in all");
+    assert!(parts.len() < 64 * N as usize, "{} parts for {entries} blocks", parts.len());
+}

@@ -4,50 +4,23 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Core, Home, Origin};
+use super::{Core, EntryBlock, Home, Origin, Waiting};
 use crate::{
     inspect::{
         GraphTree, OutputId, OutputPlace, Topology, TreeBlock, TreeFunction, TreeNode, TreeOutput,
-        TreeSegment, TreeState,
+        TreeSegment, TreeState, TreeWaiting,
     },
+    plan::Site,
     pool::{Block, StateId, rounded},
     tensor::RawTensor,
-    tree::{Identity, Node, NodeBlock, Stored},
+    tree::{Group, Identity, Node, Stored},
 };
-
-/// A block that was alive in the pool when a recording began.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EntryBlock {
-    addr: u64,
-    origin: Origin,
-    made_by: &'static str,
-}
 
 /// How many nodes back outputs that are gone are listed: all of a long chain, for each of its nodes, would be a
 /// square of it.
 const DEAD_NODES: usize = 64;
 
-impl EntryBlock {
-    /// Whether it is that output block of that node.
-    fn is(&self, node: &Node, block: &NodeBlock) -> bool {
-        let origin = Origin::Segment { group: node.group, ordinal: block.ordinal };
-        block.home == Home::Pool && block.addr == self.addr && self.origin == origin
-    }
-}
-
 impl Core {
-    /// What lives in the pool, by address.
-    pub(super) fn alive_in_pool(&self) -> Vec<EntryBlock> {
-        let mut alive: Vec<EntryBlock> = self
-            .slots
-            .iter()
-            .filter(|s| s.refs > 0 && s.home == Home::Pool)
-            .map(|s| EntryBlock { addr: s.base, origin: s.origin, made_by: s.made_by })
-            .collect();
-        alive.sort_unstable_by_key(|b| b.addr);
-        alive
-    }
-
     /// The tree now.
     pub(crate) fn tree_view(&self) -> GraphTree {
         let mut view = GraphTree::new(self.backend.name());
@@ -58,6 +31,7 @@ impl Core {
         view.executables = stats.executables;
         view.executable_bytes = stats.executable_bytes;
         view.shared_bytes = stats.shared_bytes;
+        view.waiting = self.tree.waiting().into_iter().filter_map(waiting).collect();
         let mut starts: Vec<_> = self.tree.starts().collect();
         // Ids rise with every graph object that is made.
         starts.sort_unstable_by_key(|start| start.caller.id);
@@ -80,7 +54,7 @@ impl Core {
                 id: node.number(),
                 function: node.caller.name.to_owned(),
                 sizes: node.sizes.iter().map(|&(name, size)| (name.to_owned(), size)).collect(),
-                segment: segment(node),
+                segment: segment(node.site, matches!(node.identity, Identity::Full(_))),
                 parent: node.links.parent(),
                 parents: parents.remove(&at).unwrap_or_default(),
                 children: node.links.next().map(|next| self.tree.number(next)).collect(),
@@ -207,15 +181,25 @@ impl Core {
     }
 }
 
-fn segment(node: &Node) -> TreeSegment {
+fn segment(site: &Site, whole_call: bool) -> TreeSegment {
     TreeSegment {
-        function: node.site.function.to_owned(),
-        index: node.site.index,
-        file: node.site.file.to_owned(),
-        first_line: node.site.first_line,
-        last_line: node.site.last_line,
-        whole_call: matches!(node.identity, Identity::Full(_)),
+        function: site.function.to_owned(),
+        index: site.index,
+        file: site.file.to_owned(),
+        first_line: site.first_line,
+        last_line: site.last_line,
+        whole_call,
     }
+}
+
+fn waiting(group: &Group) -> Option<TreeWaiting> {
+    let (site, Waiting { function, wait, runs }) = (group.site?, group.waiting?);
+    Some(TreeWaiting {
+        function: function.to_owned(),
+        segment: segment(site, group.is_whole_call()),
+        why: wait.reason().to_string(),
+        warmups: runs,
+    })
 }
 
 /// Numbers for the states that nodes begin and end in.

@@ -4,7 +4,7 @@ use super::{Core, Home};
 use crate::{
     Error, Result,
     memory::MemoryArena,
-    pool::{Pool, rounded},
+    pool::{Pool, Treap, rounded},
     tree::{Node, NodeBlock, Tree},
 };
 
@@ -91,5 +91,6 @@ impl Core {
         self.pool = Pool::new(self.pool_zone.base(), self.pool_zone.page);
         self.regions = super::regions::Regions::default();
         self.shapes.clear();
+        self.last_alive = Treap::default();
     }
 }

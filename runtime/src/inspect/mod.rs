@@ -20,6 +20,7 @@ pub use plan_report::{PartKind, PlanPart, PlanReport};
 pub use topology::{EdgeKind, GraphEdge, GraphNode, NodeKind, Topology};
 pub use tree::{
     GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeNode, TreeOutput, TreeSegment, TreeState,
+    TreeWaiting,
 };
 
 /// One line of JSON.

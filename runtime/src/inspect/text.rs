@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fmt};
 
-use super::{GraphTree, OutputId, OutputPlace, TreeNode, TreeOutput, TreeSegment, TreeState};
+use super::{GraphTree, OutputId, OutputPlace, TreeNode, TreeOutput, TreeSegment, TreeState, TreeWaiting};
 
 /// Lists are cut after this many entries.
 const SHOWN: usize = 8;
@@ -108,6 +108,16 @@ impl fmt::Display for GraphTree {
         if !roots.is_empty() {
             writeln!(f, "\nafter code that ran without a graph")?;
             self.ways(f, &roots, &mut shown)?;
+        }
+        if !self.waiting.is_empty() {
+            writeln!(f, "\nnot recorded yet")?;
+        }
+        for TreeWaiting { function, segment, why, warmups } in self.waiting.iter().take(SHOWN) {
+            let times = counted(*warmups as usize, "warm-up", "warm-ups");
+            writeln!(f, "  [{segment}] in {function}, {times}: {why}")?;
+        }
+        if self.waiting.len() > SHOWN {
+            writeln!(f, "  and {} more", self.waiting.len() - SHOWN)?;
         }
         writeln!(f, "\nstates of the pool")?;
         for (number, state) in self.states.iter().enumerate() {

@@ -18,6 +18,8 @@ pub struct GraphTree {
     /// States of the pool at the nodes' ends. The first is the empty one; the others come in the order of
     /// the nodes.
     pub states: Vec<TreeState>,
+    /// Segments that ran in warm-up and have no recording yet, in the order in which they were met first.
+    pub waiting: Vec<TreeWaiting>,
     /// Bytes of the pool that were ever in use at once, also by what is no recording: a warm-up does not know
     /// yet which blocks leave the call.
     pub pool_bytes: u64,
@@ -42,6 +44,21 @@ pub struct TreeFunction {
     pub name: String,
     /// Ids of the recordings that its calls began with.
     pub roots: Vec<usize>,
+}
+
+/// A segment, with shapes and host values of its own, that is not recorded yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct TreeWaiting {
+    /// The function whose call ran it last.
+    pub function: String,
+    /// What is to be recorded.
+    pub segment: TreeSegment,
+    /// Why it was not when it ran last: a [`WaitReason`](crate::WaitReason) as text.
+    pub why: String,
+    /// How often it ran in warm-up since it was recorded last.
+    pub warmups: u64,
 }
 
 /// A recording.
@@ -193,6 +210,7 @@ impl GraphTree {
             functions: Vec::new(),
             nodes: Vec::new(),
             states: vec![TreeState { blocks: Vec::new() }],
+            waiting: Vec::new(),
             pool_bytes: 0,
             result_bytes: 0,
             eager_bytes: 0,

@@ -7,7 +7,7 @@ mod printer;
 use printer::Printer;
 
 use crate::event::{CopySlot, Event, FallbackReason, RerecordReason, Stats, UnsharedReason};
-use crate::plan::Site;
+use crate::{core::Wait, plan::Site};
 
 /// Events are kept up to this many; older ones go first.
 const KEPT: usize = 65_536;
@@ -100,10 +100,12 @@ impl Log {
         self.push(|| Event::Warmed { segment: site.to_string() });
     }
 
-    /// A segment that is warm runs without a recording until the next call: this one warmed up something.
-    pub(crate) fn waited(&mut self, site: &'static Site) {
+    /// A segment that is warm runs without a recording, for now.
+    pub(crate) fn waited(&mut self, function: &'static str, site: &'static Site, wait: Wait) {
         self.stats.waits += 1;
-        tracing::debug!(segment = %site, "waits for the next call to be recorded");
+        let why = || wait.reason();
+        tracing::debug!(function, segment = %site, why = %why(), "waits to be recorded");
+        self.push(|| Event::Waited { function, segment: site.to_string(), why: why() });
     }
 
     /// `capture` is the host time that it took.

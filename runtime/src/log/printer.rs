@@ -95,9 +95,11 @@ fn say(line: &str) {
 /// What kind an event is of, and the level that `tracing` is told it at.
 fn kind(event: &Event) -> (u8, Level) {
     match event {
-        Event::Warmed { .. } | Event::Recorded { .. } | Event::Shared { .. } | Event::Evicted { .. } => {
-            (RECORDINGS, Level::DEBUG)
-        }
+        Event::Warmed { .. }
+        | Event::Waited { .. }
+        | Event::Recorded { .. }
+        | Event::Shared { .. }
+        | Event::Evicted { .. } => (RECORDINGS, Level::DEBUG),
         Event::Rerecorded { .. }
         | Event::Unshared { .. }
         | Event::Aborted { .. }

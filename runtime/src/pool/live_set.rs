@@ -127,16 +127,33 @@ impl LiveSet {
 
     /// As [`place`](Self::place), with an unmapped page between blocks: the lowest place whose last byte is
     /// the last of a page, and whose pages, and one more on each side, hold no block. For debugging: what
-    /// runs past a block's end faults. It looks at every block.
+    /// runs past a block's end faults.
     pub(crate) fn place_guarded(&self, base: u64, bytes: u64, page: u64) -> u64 {
         let bytes = guarded(bytes);
         let pages = bytes.next_multiple_of(page);
+        let fits = |at: u64, next: u64| next / page * page >= at + pages + page;
+        let behind = |end: u64| end.next_multiple_of(page) + page;
         let mut at = base.next_multiple_of(page);
-        for block in self.iter() {
-            if block.addr / page * page >= at + pages + page {
-                break;
+        match &self.0 {
+            Blocks::Few(list) => {
+                for block in list {
+                    if fits(at, block.addr) {
+                        break;
+                    }
+                    at = behind(block.end());
+                }
             }
-            at = block.end().next_multiple_of(page) + page;
+            Blocks::Many(tree) => {
+                // What is no page wider than that cannot hold it with its guards.
+                let least = pages + 2 * page;
+                let mut next = tree.first_from(0);
+                while let Some(addr) = next.filter(|&addr| !fits(at, addr)) {
+                    let gap = tree.gap(addr, least).or(tree.end());
+                    let Some(end) = gap else { break };
+                    at = behind(end);
+                    next = tree.first_from(end);
+                }
+            }
         }
         at + pages - bytes
     }
@@ -273,6 +290,27 @@ mod tests {
             }
             set.insert(Block { addr, len: rounded(bytes) });
         }
+    }
+
+    /// A tree finds the place that looking at every block finds.
+    #[test]
+    fn guarded_places_in_large_sets() {
+        const PAGE: u64 = 4096;
+        let mut rng = StdRng::seed_from_u64(10);
+        let mut set = LiveSet::default();
+        for _ in 0..20_000 {
+            if rng.random_range(0..1200) < set.len() {
+                let victim = set.iter().nth(rng.random_range(0..set.len())).unwrap().addr;
+                set.remove(victim).unwrap();
+                continue;
+            }
+            let bytes = rng.random_range(0..30_000);
+            let list = LiveSet(Blocks::Few(set.iter().collect()));
+            let addr = set.place_guarded(PAGE, bytes, PAGE);
+            assert_eq!(addr, list.place_guarded(PAGE, bytes, PAGE), "{bytes} beside {}", set.len());
+            set.insert(Block { addr, len: rounded(bytes) });
+        }
+        assert!(matches!(set.0, Blocks::Many(_)));
     }
 
     /// Random allocate, free, checkpoint and restore against a byte map, as a list and as a tree.

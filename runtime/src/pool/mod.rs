@@ -16,6 +16,7 @@ mod model;
 mod treap;
 
 pub(crate) use live_set::{ALIGN, Block, LiveSet, guarded, rounded};
+pub(crate) use treap::Treap;
 
 /// Index of an interned state. State 0 is the empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -145,6 +145,24 @@ impl<V: Clone> Treap<V> {
         at
     }
 
+    /// Where the lowest gap between two blocks begins that holds `len` bytes and lies at or above `from`.
+    pub(super) fn gap(&self, from: u64, len: u64) -> Option<u64> {
+        gap(&self.root, from, len)
+    }
+
+    /// Where the first block at or above `addr` begins.
+    pub(super) fn first_from(&self, addr: u64) -> Option<u64> {
+        let (mut link, mut found) = (&self.root, None);
+        while let Some(node) = link {
+            if node.block.addr >= addr {
+                (found, link) = (Some(node.block.addr), &node.left);
+            } else {
+                link = &node.right;
+            }
+        }
+        found
+    }
+
     /// The blocks with their values, by address.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Block, &V)> {
         let mut path: Vec<&Node<V>> = Vec::new();
@@ -160,6 +178,17 @@ impl<V: Clone> Treap<V> {
         })
     }
 
+    /// Adds where its parts lie, which other trees may share.
+    #[cfg(test)]
+    pub(crate) fn parts(&self, seen: &mut std::collections::HashSet<usize>) {
+        let mut todo: Vec<_> = self.root.iter().collect();
+        while let Some(node) = todo.pop() {
+            if seen.insert(Arc::as_ptr(node).addr()) {
+                todo.extend(node.left.iter().chain(&node.right));
+            }
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn depth(&self) -> usize {
         fn depth<V>(link: &Link<V>) -> usize {
@@ -172,6 +201,23 @@ impl<V: Clone> Treap<V> {
     pub(super) fn same(&self, other: &Self) -> bool {
         self.len == other.len && same(&self.root, &other.root)
     }
+}
+
+fn gap<V>(link: &Link<V>, from: u64, len: u64) -> Option<u64> {
+    let node = link.as_ref().filter(|node| node.gap >= len && node.end > from)?;
+    if let Some(left) = &node.left {
+        if let Some(found) = gap(&node.left, from, len) {
+            return Some(found);
+        }
+        if left.end >= from && node.block.addr - left.end >= len {
+            return Some(left.end);
+        }
+    }
+    let (end, right) = (node.block.end(), node.right.as_ref()?);
+    if end >= from && right.first - end >= len {
+        return Some(end);
+    }
+    gap(&node.right, from, len)
 }
 
 fn insert<V: Clone>(link: &mut Link<V>, mut new: Arc<Node<V>>) {

@@ -1,7 +1,8 @@
 //! The device's own time, for a timeline: a slice for each segment and eager region.
 //!
 //! Events on the device before and behind them are asked for while a subscriber wants the timeline, and only then.
-//! What they say is known later: it is told at the start of the next step, and when the runtime is dropped.
+//! What they say is known later: it is told at the start of the next step, where many wait, and when the runtime is
+//! dropped.
 
 use std::{
     cell::RefCell,
@@ -12,6 +13,9 @@ use std::{
 };
 
 use crate::{Runtime, backend::Mark, plan::Site};
+
+/// Slices that may wait: in a step with more, those that are over are told at once.
+const WAITING: usize = 4096;
 
 /// A point on both clocks.
 struct Origin {
@@ -61,7 +65,11 @@ impl Runtime {
     pub(crate) fn slice_ends(&self, site: &'static Site, what: &'static str, begin: Option<Arc<dyn Mark>>) {
         let Some(begin) = begin else { return };
         if let Ok(end) = self.core.borrow_mut().backend.mark() {
-            self.device_timeline.0.borrow_mut().waiting.push_back(Slice { site, what, begin, end });
+            let mut slices = self.device_timeline.0.borrow_mut();
+            slices.waiting.push_back(Slice { site, what, begin, end });
+            if slices.waiting.len() >= WAITING {
+                slices.tell(|end| end.is_reached().unwrap_or(true));
+            }
         }
     }
 

@@ -9,13 +9,16 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{Identity, Positions, TraceOp, Tree, hash_words};
-use crate::plan::Site;
+use crate::{core::Waiting, plan::Site};
 
 /// Groups without a recording that are known, the ones that were met last: a shape that comes back after so many
 /// others is warmed up again.
 const IDLE: usize = 4096;
-/// But what was met in the last steps stays, however much it is: it was warmed up to be recorded next.
+/// But what was met in the last steps stays, up to so many: it was warmed up to be recorded next.
 const IDLE_STEPS: u64 = 8;
+const IDLE_IN_STEPS: usize = 4 * IDLE;
+/// And what was met in the last calls, however much it is: a step may be all that there ever is.
+const IDLE_CALLS: u64 = 8;
 
 /// Everything that is shared by recordings of one identity and one set of shapes.
 #[derive(Debug)]
@@ -37,8 +40,11 @@ pub(crate) struct Group {
     pub(crate) aliases: Option<Box<[u64]>>,
     /// The last call in which a warm-up of it ran to its end, and in how many calls one did.
     pub(crate) tried: (u64, u32),
-    /// It waited for another's warm-up since it was recorded last.
-    pub(crate) waited: bool,
+    /// The last call in which it waited for another's warm-up, and the last one in which it was recorded.
+    pub(crate) waited: u64,
+    pub(crate) recorded: u64,
+    /// Why it is not recorded yet, if it ran in warm-up.
+    pub(crate) waiting: Option<Waiting>,
     /// The sets of live-ins that its recordings copy.
     pub(super) copied: SmallVec<[Positions; 1]>,
     /// Its recordings, and the edges that lead to it.
@@ -46,6 +52,18 @@ pub(crate) struct Group {
     pub(super) edges: BTreeSet<u32>,
     /// While it has no recording: when it was met last.
     idle: u64,
+}
+
+impl Group {
+    /// A recording of it was made in that call.
+    pub(crate) fn recorded_in(&mut self, call: u64) {
+        self.recorded = call;
+        self.waiting = None;
+    }
+
+    pub(crate) fn is_whole_call(&self) -> bool {
+        matches!(self.identity, Identity::Full(_))
+    }
 }
 
 /// All groups, by numbers that are never given twice.
@@ -58,13 +76,15 @@ pub(super) struct Groups {
     idle: BTreeMap<u64, Idle>,
     clock: u64,
     step: u64,
+    call: u64,
 }
 
-/// A group without a recording, and the step in which it was met last.
+/// A group without a recording, and the step and the call in which it was met last.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     group: usize,
     step: u64,
+    call: u64,
 }
 
 impl Index<usize> for Groups {
@@ -88,10 +108,16 @@ impl Groups {
         self.step += 1;
     }
 
+    pub(super) fn begin_call(&mut self) {
+        self.call += 1;
+    }
+
     /// A group without a recording that was not met for long, if there are too many of them.
     fn forgotten(&self) -> Option<usize> {
         let (_, oldest) = self.idle.first_key_value().filter(|_| self.idle.len() > IDLE)?;
-        (oldest.step + IDLE_STEPS < self.step).then_some(oldest.group)
+        let (steps, calls) = (self.step - oldest.step, self.call - oldest.call);
+        let long = steps > IDLE_STEPS || self.idle.len() > IDLE_IN_STEPS;
+        (long && calls > IDLE_CALLS).then_some(oldest.group)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -126,7 +152,9 @@ impl Groups {
             counted: false,
             aliases: None,
             tried: (0, 0),
-            waited: false,
+            waited: 0,
+            recorded: 0,
+            waiting: None,
             copied: SmallVec::new(),
             nodes: BTreeSet::new(),
             edges: BTreeSet::new(),
@@ -143,7 +171,7 @@ impl Groups {
         self.idle.remove(&met.idle);
         self.clock += 1;
         met.idle = self.clock;
-        self.idle.insert(self.clock, Idle { group, step: self.step });
+        self.idle.insert(self.clock, Idle { group, step: self.step, call: self.call });
     }
 
     /// A recording of it is made.
@@ -215,6 +243,20 @@ impl Tree {
 
     pub(crate) fn group_mut(&mut self, group: usize) -> &mut Group {
         &mut self.groups[group]
+    }
+
+    /// The groups that run in warm-up until they are recorded, in the order in which they were met first.
+    pub(crate) fn waiting(&self) -> Vec<&Group> {
+        let waits = |idle: &Idle| Some((idle.group, self.groups.get(idle.group)?));
+        let mut all: Vec<_> = self
+            .groups
+            .idle
+            .values()
+            .filter_map(waits)
+            .filter(|(_, group)| group.waiting.is_some())
+            .collect();
+        all.sort_unstable_by_key(|(number, _)| *number);
+        all.into_iter().map(|(_, group)| group).collect()
     }
 
     /// Operations of the group's warm-up; `None` before it.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::{
     backend::{Executable, SharedMemory},
-    core::{EntryBlock, Home, Tables},
+    core::{Alive, Home, Tables},
     lifecycle::LifecycleEvent,
     plan::Site,
     pool::StateId,
@@ -28,6 +28,7 @@ mod share;
 use edge::EdgeState;
 pub(crate) use edge::{COPIED, CopiedInput, Positions, masked};
 use evict::Holders;
+pub(crate) use groups::Group;
 use groups::Groups;
 use links::Before;
 pub(crate) use links::Links;
@@ -137,7 +138,7 @@ pub(crate) struct Node {
     /// State that it writes.
     pub(crate) writes: Vec<(u64, SharedMemory)>,
     /// What was alive in the pool when it was recorded.
-    pub(crate) alive: Box<[EntryBlock]>,
+    pub(crate) alive: Alive,
     pub(crate) usage: Usage,
     /// How often it ran; the first time was right after its recording.
     pub(crate) hits: u64,
@@ -240,6 +241,7 @@ impl Tree {
         self.cursor = None;
         self.strayed = false;
         self.caller = Caller { id, name };
+        self.groups.begin_call();
     }
 
     /// Whose call runs, or ran last.
@@ -328,6 +330,17 @@ impl Tree {
             .iter()
             .map(|&at| at as usize)
             .find(|&at| self.nodes[at].as_ref().is_some_and(&fits))
+    }
+
+    /// Of all that `find` compares.
+    pub(crate) fn hash_of_key(
+        &self,
+        identity: Identity,
+        entry: StateId,
+        shape: &[u64],
+        addrs: &[u64],
+    ) -> u64 {
+        hash_words(identity, entry_seed(entry), shape, addrs)
     }
 
     /// The recordings of this segment from this state, wherever their live-ins in arenas lay.

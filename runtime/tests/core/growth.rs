@@ -2,8 +2,10 @@
 //!
 //! `GRAPHABLE_SOAK_STEPS=10000000` makes it long, and compares the memory of the process, too.
 
+use std::time::Instant;
+
 use graphable::{
-    __private::{Options, Plan, Tables},
+    __private::{Options, Plan, Site, Tables},
     KeptTensor, Mode, Param, Result, Runtime, State, Stats, ops,
 };
 
@@ -11,6 +13,8 @@ use crate::support::*;
 
 /// Steps by default.
 const STEPS: u64 = 3_000;
+/// A long run prints a line after so many steps: their time, and what there is.
+const REPORT: u64 = 100_000;
 /// What each table may hold: what is alive at once, and what is remembered on purpose.
 const MOST: Tables = Tables {
     nodes: 64,
@@ -24,6 +28,7 @@ const MOST: Tables = Tables {
     owned: 64,
     regions: 1 << 14,
     shapes: 8,
+    hosts: 8,
     retired: 64,
     kept: 64,
 };
@@ -40,6 +45,7 @@ fn check(now: Tables, at: u64) {
         (now.owned, MOST.owned, "owned"),
         (now.regions, MOST.regions, "regions"),
         (now.shapes, MOST.shapes, "shapes"),
+        (now.hosts, MOST.hosts, "hosts"),
         (now.retired, MOST.retired, "retired"),
         (now.kept, MOST.kept, "kept"),
     ];
@@ -163,7 +169,7 @@ fn soak(share: bool) {
         rt.share_executables(Some(std::time::Duration::MAX));
     }
     let mut program = Program::new(&mut rt);
-    let (mut early, begun) = (None, std::time::Instant::now());
+    let (mut early, mut begun) = (None, Instant::now());
     let mut most = Tables::default();
     for i in 1..=steps {
         program.step(&mut rt, i);
@@ -175,12 +181,13 @@ fn soak(share: bool) {
         if i == steps / 4 {
             early = resident();
         }
-        if long.is_some() && i.is_multiple_of(steps.div_ceil(10)) {
+        if long.is_some() && i.is_multiple_of(REPORT) {
             let Stats { recordings, evicted, warmups, .. } = rt.stats();
-            let bytes = resident().unwrap_or(0);
+            let (bytes, took) =
+                (resident().unwrap_or(0), std::mem::replace(&mut begun, Instant::now()).elapsed());
             println!(
-                "{i} steps: {:?}, {recordings} recordings, {evicted} evicted, {warmups} warm-ups, {bytes} B resident",
-                begun.elapsed()
+                "sharing {share}, {i} steps: {took:.2?} for the last {REPORT}, {recordings} recordings, {evicted} evicted, \
+                 {warmups} warm-ups, {bytes} B resident"
             );
         }
     }
@@ -217,6 +224,55 @@ fn dropped_parameters_leave_nothing_without_a_step() {
     assert!(after.owned <= before.owned + 1 && after.retired == 0, "{after:?}");
     rt.step().unwrap();
     assert_eq!(Tables::of(&rt), before);
+}
+
+/// One step is all that there is, and each of its calls has a shape of its own.
+#[test]
+fn one_step_of_new_shapes() {
+    let mut rt = runtime();
+    rt.keep_events(false);
+    let graph = Spec::inputs(vec![host("x", &[Dim::Const(2)])])
+        .with(|o| o.limits(|limits| limits.max_shapes = None))
+        .build(&mut rt);
+    let step = rt.step().unwrap();
+    let call = |shape: u64| {
+        let y = graph.call(&step, &[x()], shape, |cx, a| seg!("a", cx, (&a.t[0], &shape), |k| ops::neg(k.0)));
+        drop(y.unwrap());
+    };
+    (0..20_000).for_each(call);
+    // What came last is known all the same.
+    (19_990..20_000).for_each(call);
+    let stats = step.stats();
+    assert_eq!((stats.warmups, stats.recordings), (20_000, 10));
+    drop(step);
+    assert!(Tables::of(&rt).groups <= 4 * 4096 + 16, "{:?}", Tables::of(&rt));
+}
+
+/// What was learnt of a graph object goes with it, also where a reset forgot its recordings before.
+#[test]
+fn graph_objects_whose_regions_give_host_values() {
+    let mut rt = runtime();
+    for round in 0..20 {
+        static SITE: &Site = site!("n");
+        let plan = boundary(SITE, graphable::Support::Always);
+        let inputs = vec![host("x", &[Dim::Const(2)])];
+        let spec = Spec { plan, symbols: &[], inputs, options: Options::default(), mode: Mode::Full };
+        let graph = spec.mode(Mode::Full).build(&mut rt);
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &[x()], (), |cx, a| {
+            let n = eager!("n", Always, cx, |_e| Ok::<u32, graphable::Error>(3));
+            seg!("a", cx, (&a.t[0], &n), |k| ops::scale(k.0, *k.1 as f32))
+        });
+        assert_eq!(step.read(&y.unwrap()).unwrap(), [3.0, 6.0]);
+        drop(step);
+        assert_eq!(Tables::of(&rt).hosts, 1);
+        if round % 2 == 0 {
+            rt.reset().unwrap();
+        }
+        drop(graph);
+        rt.step().unwrap();
+        assert_eq!(Tables::of(&rt).hosts, 0, "round {round}");
+    }
 }
 
 /// More segments in one call than shapes that are remembered without a recording: what was warmed up is recorded next.

@@ -39,4 +39,5 @@ mod stale;
 mod threads;
 mod timeline;
 mod upkeep;
+mod waits;
 mod walk;

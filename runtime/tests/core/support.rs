@@ -295,6 +295,7 @@ fn short(event: &Event) -> String {
     let name = |segment: &str| segment.split('`').nth(1).unwrap_or(segment).to_owned();
     match event {
         Event::Warmed { segment } => format!("warmed {}", name(segment)),
+        Event::Waited { segment, why, .. } => format!("waits {}: {}", name(segment), name(&why.to_string())),
         Event::Recorded { segment, .. } => format!("recorded {}", name(segment)),
         Event::Replayed { segment, .. } => format!("replayed {}", name(segment)),
         Event::Rerecorded { segment, why } => format!("again {}: {why:?}", name(segment)),

@@ -179,3 +179,52 @@ fn a_capture_that_is_given_up_is_a_fallback() {
     plan.spoil_captures([Some(0); 9]);
     assert_eq!(call(), "2 segment a fallback", "nothing was recorded");
 }
+
+/// Counts what the device's row of the timeline has.
+#[derive(Clone, Default)]
+struct Slices(Arc<Mutex<usize>>);
+
+impl Subscriber for Slices {
+    fn enabled(&self, of: &Metadata<'_>) -> bool {
+        of.target() == "graphable::timeline"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        *self.0.lock().unwrap() += 1;
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// A step of any length holds a bounded number of slices; at the end none is missing.
+#[test]
+fn slices_are_told_within_a_long_step() {
+    const CALLS: usize = 6000;
+    let slices = Slices::default();
+    let mut rt = runtime();
+    let graph = vector(&mut rt, Mode::Piecewise);
+    several_subscribers();
+    tracing::subscriber::with_default(slices.clone(), || {
+        let step = rt.step().unwrap();
+        for _ in 0..CALLS {
+            let y = graph.call(&step, &[x()], (), |cx, a| seg!("a", cx, (&a.t[0],), |k| ops::neg(k.0)));
+            assert_eq!(step.read(&y.unwrap()).unwrap(), [-1.0, -2.0]);
+        }
+        let told = *slices.0.lock().unwrap();
+        assert!(told + 4096 >= CALLS && told < CALLS, "{told} told in the step");
+        drop(step);
+        rt.synchronize().unwrap();
+        rt.step().unwrap();
+    });
+    assert_eq!(*slices.0.lock().unwrap(), CALLS);
+}

@@ -1,0 +1,87 @@
+//! What was alive in the pool when a recording began, for who looks at the tree.
+
+use super::{Core, Home, Origin};
+use crate::{
+    pool::{Block, Treap, rounded},
+    tree::{Node, NodeBlock},
+};
+
+/// Up to so many blocks a recording has a list of its own.
+const FEW: usize = 64;
+
+/// A block that was alive in the pool when a recording began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct EntryBlock {
+    pub(super) addr: u64,
+    pub(super) origin: Origin,
+    pub(super) made_by: &'static str,
+}
+
+impl EntryBlock {
+    /// Whether it is that output block of that node.
+    pub(super) fn is(&self, node: &Node, block: &NodeBlock) -> bool {
+        let origin = Origin::Segment { group: node.group, ordinal: block.ordinal };
+        block.home == Home::Pool && block.addr == self.addr && self.origin == origin
+    }
+}
+
+/// All of them. The recordings of a call share what they have in common: a chain whose results all live would take the
+/// square of its length otherwise.
+#[derive(Debug)]
+pub(crate) enum Alive {
+    Few(Box<[EntryBlock]>),
+    Many(Treap<EntryBlock>),
+}
+
+impl Default for Alive {
+    fn default() -> Self {
+        Self::Few(Box::default())
+    }
+}
+
+impl Alive {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &EntryBlock> {
+        let (list, tree) = match self {
+            Self::Few(list) => (Some(list), None),
+            Self::Many(tree) => (None, Some(tree)),
+        };
+        let tree = tree.into_iter().flat_map(|tree| tree.iter().map(|(_, block)| block));
+        list.into_iter().flatten().chain(tree)
+    }
+}
+
+impl Core {
+    /// What lives in the pool, by address.
+    pub(super) fn alive_in_pool(&mut self) -> Alive {
+        let in_pool = self.slots.iter().filter(|s| s.refs > 0 && s.home == Home::Pool);
+        let mut now: Vec<(Block, EntryBlock)> = in_pool
+            .map(|s| {
+                let block = EntryBlock { addr: s.base, origin: s.origin, made_by: s.made_by };
+                (Block { addr: s.base, len: rounded(s.bytes) }, block)
+            })
+            .collect();
+        now.sort_unstable_by_key(|(block, _)| block.addr);
+        if now.len() <= FEW {
+            self.last_alive = Treap::default();
+            return Alive::Few(now.into_iter().map(|(_, block)| block).collect());
+        }
+        let (mut gone, mut new) = (Vec::new(), Vec::new());
+        let mut now = now.into_iter().peekable();
+        for (block, was) in self.last_alive.iter() {
+            while let Some(before) = now.next_if(|(b, _)| b.addr < block.addr) {
+                new.push(before);
+            }
+            if now.next_if(|(b, is)| *b == block && is == was).is_none() {
+                gone.push(block.addr);
+            }
+        }
+        new.extend(now);
+        for addr in gone {
+            self.last_alive.remove(addr);
+        }
+        for (block, alive) in new {
+            self.last_alive.insert(block, alive);
+        }
+        Alive::Many(self.last_alive.clone())
+    }
+}
