@@ -96,7 +96,7 @@ impl<T: ConfigValue> ConfigValue for RangeTo<T> {}
 
 impl<T: LiveIn + ToOwned + ?Sized> LiveIn for Cow<'_, T> {
     fn write_key(&self, k: &mut KeyWriter) {
-        (**self).write_key(k);
+        k.value(&**self);
     }
 }
 impl<T: ConfigValue + ToOwned + ?Sized> ConfigValue for Cow<'_, T> {}
@@ -111,7 +111,7 @@ impl<T: ConfigValue + ?Sized> ConfigValue for Rc<T> {}
 impl<T: LiveIn + ?Sized> LiveIn for Rc<T> {
     #[inline]
     fn write_key(&self, k: &mut KeyWriter) {
-        (**self).write_key(k);
+        k.value(&**self);
     }
 }
 impl<T: DeviceValue + ?Sized> DeviceValue for Rc<T> {}

@@ -1,7 +1,7 @@
 //! Trait objects in models, settings and parameters: what stands behind one is part of the key, with nothing more
 //! from whoever wrote the trait than `: Params`.
 
-use std::sync::Arc;
+use std::{rc::Rc, sync::Arc};
 
 use graphable::{ConfigValue, Mode, graphable, prelude::*};
 
@@ -89,8 +89,11 @@ struct Model {
     blocks: Vec<Box<dyn Act>>,
     maybe: Option<Arc<dyn Act>>,
     tail: Box<Tail<dyn Act>>,
+    counted: Rc<dyn Act>,
     #[config]
     policy: Arc<dyn Policy>,
+    #[config]
+    counted_policy: Rc<dyn Policy>,
 }
 
 impl Model {
@@ -100,7 +103,9 @@ impl Model {
             blocks: vec![Box::new(Scale { by: 2.0 }), Box::new(Shift { by: 2.0 })],
             maybe: None,
             tail: Box::new(Tail { gain: 1.0, act: Scale { by: 3.0 } }),
+            counted: Rc::new(Scale { by: 1.5 }),
             policy: Arc::new(Half),
+            counted_policy: Rc::new(Half),
         }
     }
 
@@ -113,7 +118,8 @@ impl Model {
         if let Some(maybe) = &self.maybe {
             h = apply(&**maybe, h);
         }
-        apply(&self.tail.act, h) * self.policy.factor() * self.tail.gain
+        let h = apply(&*self.counted, apply(&self.tail.act, h));
+        h * self.policy.factor() * self.counted_policy.factor() * self.tail.gain
     }
 }
 
@@ -133,8 +139,8 @@ fn whole(x: &Tensor<f32>, model: &Model, #[dims(1)] _y: &Tensor<f32>) -> Result<
     if let Some(maybe) = &model.maybe {
         h = maybe.act(&h)?;
     }
-    h = model.tail.act.act(&h)?;
-    ops::scale(&h, model.policy.factor() * model.tail.gain)
+    h = model.counted.act(&model.tail.act.act(&h)?)?;
+    ops::scale(&h, model.policy.factor() * model.counted_policy.factor() * model.tail.gain)
 }
 
 #[graphable]
@@ -150,9 +156,9 @@ fn cut(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
     }
     let a = #[eager(support = Always)]
     attention(&h)?;
-    h = model.tail.act.act(&a)?;
+    h = model.counted.act(&model.tail.act.act(&a)?)?;
     let policy = &model.policy;
-    ops::scale(&h, policy.factor() * model.tail.gain)
+    ops::scale(&h, policy.factor() * model.counted_policy.factor() * model.tail.gain)
 }
 
 #[graphable]
@@ -181,6 +187,8 @@ fn replaced_objects_are_recorded_anew() {
         let mut other = Model::new(Neg {});
         other.tail = Box::new(Tail { gain: 1.0, act: Shift { by: 3.0 } });
         models.push(other);
+        models.push(Model { counted: Rc::new(Shift { by: 1.5 }), ..Model::new(Neg {}) });
+        models.push(Model { counted_policy: Rc::new(Double), ..Model::new(Neg {}) });
         for by in [Arc::new(Scale { by: 2.0 }) as Arc<dyn Act>, Arc::new(Shift { by: 2.0 })] {
             models.push(Model { maybe: Some(by), ..Model::new(Neg {}) });
         }
