@@ -83,7 +83,7 @@ pub enum Error {
     #[error(
         "{op}: axis {axis} is padded to a bucket of {symbol}, and this would mix padding into real values; \
          keep {symbol} as a dimension of its own, use an operation that knows the real rows (`ops::masked_mean`, \
-         `ops::attention` with lengths or positions), or do it in an `#[eager]` region"
+         `ops::masked_sum`, `ops::attention` with lengths or positions), or do it in an `#[eager]` region"
     )]
     PaddedMix {
         /// The operation.
@@ -431,8 +431,12 @@ pub enum Error {
         why: String,
     },
 
-    /// The device is gone. Everything of this runtime fails from here on.
-    #[error("{device} is lost: {why}; make a new runtime (its memory cannot be read any more)")]
+    /// The device is gone. Everything of this runtime fails from here on. A new runtime works on the CPU; on a GPU the
+    /// driver gives a process one context for all, so that only a new process can use it again.
+    #[error(
+        "{device} is lost: {why}; its memory cannot be read any more, and it is usable again in a new process (on the \
+         CPU: in a new runtime)"
+    )]
     ContextLost {
         /// The device.
         device: String,

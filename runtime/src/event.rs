@@ -580,7 +580,8 @@ pub struct Stats {
     /// Audits made.
     pub audits: u64,
     /// On a GPU: how often the host waited for the device, because all memory for host inputs too large for a kernel's
-    /// parameter was on its way there. The host runs ahead by at most 64 such inputs, or 256 MiB.
+    /// parameter was on its way there. The host runs ahead by at most 64 such inputs, or 256 MiB, and within one call
+    /// by at most 64 MiB.
     pub staging_waits: u64,
     /// Nodes in the tree now.
     pub nodes: usize,

@@ -17,6 +17,10 @@ use crate::{Runtime, backend::Mark, plan::Site};
 /// Slices that may wait: in a step with more, those that are over are told at once.
 const WAITING: usize = 4096;
 
+/// How far from a point on both clocks distances are measured: the driver tells them as milliseconds in an `f32`, whose
+/// steps are 60 ns after a second and 4 µs after a minute.
+const REACH: Duration = Duration::from_secs(1);
+
 /// A point on both clocks.
 struct Origin {
     mark: Arc<dyn Mark>,
@@ -81,7 +85,7 @@ impl Runtime {
 
 impl Slices {
     fn tell(&mut self, is_over: impl Fn(&dyn Mark) -> bool) {
-        let Some(origin) = &self.origin else { return };
+        let Some(origin) = &mut self.origin else { return };
         while let Some(slice) = self.waiting.pop_front_if(|slice| is_over(&*slice.end)) {
             // What failed on the device has no time.
             let (Ok(Some(began)), Ok(Some(took))) =
@@ -102,6 +106,9 @@ impl Slices {
                 took_ns = nanoseconds(took),
                 ended_ago_ns = nanoseconds(ago),
             );
+            if began > REACH {
+                (origin.mark, origin.host) = (slice.begin, origin.host + began);
+            }
         }
     }
 }

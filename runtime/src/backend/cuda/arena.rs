@@ -112,7 +112,7 @@ impl Drop for ArenaMemory {
         if self.shared.context.is_lost() {
             return;
         }
-        // Memory is unmapped at once: nothing may run on it. What fails here loses the context.
+        // Memory is unmapped at once: nothing may run on it. What fails here loses the context, in which nothing runs.
         let _ = self.shared.stream.synchronize();
         if self.range.is_none() {
             let _ = self.shared.pool.free(&self.shared.stream, self.base);

@@ -165,6 +165,7 @@ impl CudaBackend {
     }
 
     fn with_stream(stream: Stream, options: CudaOptions) -> Result<Self> {
+        let _bound = stream.context().bind()?;
         let shared = Arc::new(Shared::new(stream)?);
         let faults = Arc::new(Faults::new(&shared)?);
         Ok(Self {

@@ -81,30 +81,28 @@ impl CudaBackend {
             return Err(self.failed("launch", "a plan without the library".into()));
         };
         // The library may load a kernel now, which would spoil a capture.
-        context.unordered(|| {
+        let run = context.unordered(|| {
             // SAFETY: the stream is of the bound context, in which the library was opened; the plan was
             // made for these operands; the core keeps them and the scratch until the product has run.
             unsafe { blas.run(plan, stream, at, scratch) }
-        })
+        });
+        run.map_err(|error| context.or_lost(error))
     }
 
     fn tune(&mut self, plan: &Plan, inputs: &[View], output: &View) -> Result<Plan> {
         // Taken out while its candidates run: timing needs the whole backend.
-        let Some(Some(mut blas)) = self.blas.take() else { return Ok(*plan) };
-        let largest = blas.candidates(&plan.key)?.iter().map(|c| c.workspace).max().unwrap_or(0);
-        let props = self.shared.context.props();
-        let largest = largest.max(kernels::product_scratch(props, inputs, output)).max(256);
-        let scratch = self.shared.pool.alloc(&self.shared.stream, largest, "measuring products");
+        let mut blas = match self.blas.take() {
+            Some(Some(blas)) => blas,
+            other => {
+                self.blas = other;
+                return Ok(*plan);
+            }
+        };
         self.singles.paused = true;
-        let tuned = scratch.and_then(|scratch| {
-            let tuned = blas.tune(plan, inputs, output, &mut |blas, candidate| {
-                self.time(blas, candidate, inputs, output, scratch)
-            });
-            // Freed in stream order, behind the last candidate.
-            self.shared.pool.free(&self.shared.stream, scratch).and(tuned)
-        });
+        let tuned = self.measure(&mut blas, plan, inputs, output);
         self.singles.paused = false;
         self.blas = Some(Some(blas));
+        let tuned = tuned.map_err(|error| self.shared.context.or_lost(error));
         match tuned {
             Ok(tuned) => Ok(tuned),
             Err(lost @ Error::ContextLost { .. }) => Err(lost),
@@ -114,6 +112,19 @@ impl CudaBackend {
                 Ok(*plan)
             }
         }
+    }
+
+    /// The fastest of a product's candidates.
+    fn measure(&mut self, blas: &mut Blas, plan: &Plan, inputs: &[View], output: &View) -> Result<Plan> {
+        let largest = blas.candidates(&plan.key)?.iter().map(|c| c.workspace).max().unwrap_or(0);
+        let props = self.shared.context.props();
+        let largest = largest.max(kernels::product_scratch(props, inputs, output)).max(256);
+        let scratch = self.shared.pool.alloc(&self.shared.stream, largest, "measuring products")?;
+        let tuned = blas.tune(plan, inputs, output, &mut |blas, candidate| {
+            self.time(blas, candidate, inputs, output, scratch)
+        });
+        // Freed in stream order, behind the last candidate.
+        self.shared.pool.free(&self.shared.stream, scratch).and(tuned)
     }
 
     /// Microseconds of one run.

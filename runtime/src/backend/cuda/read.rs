@@ -29,8 +29,7 @@ impl CudaRead {
         if bytes > 0 {
             pinned.copy_from(&shared.stream, addr, bytes)?;
         }
-        event.record(&shared.stream)?;
-        let under_way = Some((pinned, event));
+        let under_way = Some(shared.mark_use(pinned, event)?);
         Ok(Self { shared: Arc::clone(shared), faults: Arc::clone(faults), under_way, bytes })
     }
 }

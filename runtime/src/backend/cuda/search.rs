@@ -26,11 +26,17 @@ pub(super) struct Wanted {
 
 /// A library that was loaded.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct Loaded<'a> {
     pub(super) library: Library,
     /// What had to be loaded before it.
     pub(super) first: Option<Library>,
-    pub(super) path: PathBuf,
+    pub(super) path: &'a Path,
+}
+
+/// Why a library of CUDA `major` is of no use, if so: the driver runs code of its own major version and older.
+pub(super) fn too_new(major: u32, driver: Option<u32>) -> Option<String> {
+    let driver = driver.filter(|driver| major > *driver)?;
+    Some(format!("it is of CUDA {major}, and the driver of CUDA {driver}"))
 }
 
 /// The variables of this process.
@@ -66,7 +72,8 @@ fn site_packages(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> =
         ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable).map(PathBuf::from).collect();
     let path = variable("PATH").unwrap_or_default();
-    for folder in env::split_paths(&path) {
+    // What is relative depends on where the process was started.
+    for folder in env::split_paths(&path).filter(|folder| folder.is_absolute()) {
         for name in ["python3", "python", "python.exe"] {
             let python = folder.join(name);
             if !python.is_file() {
@@ -106,15 +113,16 @@ fn packages_of(root: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// Loads the first library of `places` that there is; `first` names what one by path needs to be loaded before.
+/// Loads the first library of `places` that `open` takes; `first` names what one by path needs to be loaded before.
 ///
 /// # Errors
-/// What was tried, and the remedy.
-pub(super) fn load(
+/// What was tried, why what was found is of no use, and the remedy.
+pub(super) fn load<T>(
     wanted: &Wanted,
     places: &[PathBuf],
     first: impl Fn(&Path) -> Option<PathBuf>,
-) -> Result<Loaded, String> {
+    open: impl Fn(Loaded<'_>) -> Result<T, String>,
+) -> Result<T, String> {
     let mut failed = Vec::new();
     for place in places {
         let is_path = place.components().count() > 1;
@@ -127,7 +135,10 @@ pub(super) fn load(
         });
         // SAFETY: loading a library of NVIDIA's runs its initialisers, which are made for being loaded so.
         match unsafe { Library::new(place) } {
-            Ok(library) => return Ok(Loaded { library, first, path: place.clone() }),
+            Ok(library) => match open(Loaded { library, first, path: place }) {
+                Ok(opened) => return Ok(opened),
+                Err(why) => failed.push(format!("{} ({why})", place.display())),
+            },
             Err(why) if is_path => failed.push(format!("{} ({why})", place.display())),
             Err(_) => {}
         }
@@ -136,7 +147,11 @@ pub(super) fn load(
 }
 
 fn list(failed: &[String]) -> String {
-    if failed.is_empty() { String::new() } else { format!(", and not {}", failed.join(", ")) }
+    if failed.is_empty() {
+        String::new()
+    } else {
+        format!("; these were found and are of no use: {}", failed.join(", "))
+    }
 }
 
 /// Bare names and single files, then the folders with several names to try in each.
@@ -250,13 +265,31 @@ mod tests {
     }
 
     #[test]
+    fn libraries_newer_than_the_driver_are_of_no_use() {
+        assert_eq!((too_new(12, Some(12)), too_new(13, None), too_new(12, Some(13))), (None, None, None));
+        assert_eq!(too_new(13, Some(12)).unwrap(), "it is of CUDA 13, and the driver of CUDA 12");
+    }
+
+    #[test]
+    fn relative_folders_of_the_path_are_not_looked_at() {
+        let found = places(&WANTED, &only("PATH", Path::new("bin:.:")));
+        assert!(
+            found.iter().all(|place| place.components().count() == 1 || place.is_absolute()),
+            "{found:?}"
+        );
+    }
+
+    #[test]
     fn what_was_tried_is_said_with_the_remedy() {
         let folder = Folder::new("said");
         folder.with("lib/python3.9/site-packages/nvidia/a/lib/liba.so.13");
         let places = places(&WANTED, &only("VIRTUAL_ENV", &folder.0));
-        let why = load(&WANTED, &places, |_| None).unwrap_err();
+        let why = load(&WANTED, &places, |_| None, |_| Ok(())).unwrap_err();
         assert!(why.starts_with("none of liba.so.13, liba.so.12, by name or in "), "{why}");
         assert!(why.contains("/usr/local/cuda/lib64") && why.ends_with("; install it"), "{why}");
-        assert!(why.contains("and not") && why.contains("python3.9/site-packages/nvidia/a/lib/liba.so.13 ("));
+        assert!(
+            why.contains("are of no use: ")
+                && why.contains("python3.9/site-packages/nvidia/a/lib/liba.so.13 (")
+        );
     }
 }

@@ -84,16 +84,20 @@ impl Shared {
             self.bury()?;
         }
         self.free_surplus();
-        let mut graveyard = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((event, _)) = graveyard.front() {
-            if !event.is_done()? {
-                break;
-            }
-            let gone = graveyard.pop_front();
-            // What an executable kept comes back to `retire`, which takes the other lock only.
+        while let Some(gone) = self.next_gone()? {
+            // Without the lock: what it kept may be a user's, whose end runs code of theirs.
             drop(gone);
         }
         Ok(())
+    }
+
+    /// The oldest that was buried, once the device is past it.
+    fn next_gone(&self) -> Result<Option<(Event, Vec<Retired>)>> {
+        let mut graveyard = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner);
+        match graveyard.front() {
+            Some((event, _)) if event.is_done()? => Ok(graveyard.pop_front()),
+            _ => Ok(None),
+        }
     }
 
     /// Waits, and gives back everything that was let go of: what an executable kept comes free only after it.
@@ -164,6 +168,8 @@ impl Shared {
             // Nothing can be freed any more: what the driver held went with the context.
             return;
         }
+        // Over all of it: memory of a user's binds its own context when it goes, which is put back here.
+        let Ok(_bound) = self.context.bind() else { return };
         if self.stream.synchronize().is_err() {
             return;
         }
@@ -204,14 +210,37 @@ impl Shared {
                     return Ok((pinned, Event::new(&self.context, false)?));
                 }
                 Taken::Wait(pinned, event) => {
-                    if !event.is_done()? {
-                        self.staging_waits.fetch_add(1, Ordering::Relaxed);
-                        event.wait()?;
-                    }
+                    self.wait_for_staging(&event)?;
                     if ring::fits(pinned.len(), bytes) {
                         return Ok((pinned, event));
                     }
                 }
+            }
+        }
+    }
+
+    /// Waits for a use of pinned memory, and counts that.
+    pub(super) fn wait_for_staging(&self, event: &Event) -> Result<()> {
+        if !event.is_done()? {
+            self.staging_waits.fetch_add(1, Ordering::Relaxed);
+            event.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Marks the end of a use of pinned memory that was just given to the stream.
+    ///
+    /// # Errors
+    /// What the driver says; then the memory goes only when nothing can use it.
+    pub(super) fn mark_use(&self, pinned: Pinned, event: Event) -> Result<(Pinned, Event)> {
+        match event.record(&self.stream) {
+            Ok(()) => Ok((pinned, event)),
+            Err(error) => {
+                if self.stream.synchronize().is_err() {
+                    // Its end cannot be known: better lost than written by a copy that still runs.
+                    std::mem::forget(pinned);
+                }
+                Err(error)
             }
         }
     }

@@ -1,14 +1,17 @@
 //! Host bytes that are too many for a kernel's parameter: through pinned memory.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
-use super::shared::Shared;
+use super::{
+    driver::{Event, Pinned},
+    shared::Shared,
+};
 use crate::{Result, backend::HostBlock};
 
 /// Bytes that one pinned buffer holds at most: enough to keep the link busy.
 const PIECE: usize = 4 << 20;
 /// Pieces under way at once, before the host waits for the first of them.
-const DEPTH: usize = 4;
+const DEPTH: usize = 16;
 
 /// Copies all writes of a block, in order. Returns when every byte is in pinned memory: waits for
 /// the device only where a block has more than [`DEPTH`] pieces.
@@ -16,25 +19,44 @@ const DEPTH: usize = 4;
 /// # Errors
 /// What the driver says.
 pub(super) fn write(shared: &Arc<Shared>, block: &HostBlock) -> Result<()> {
-    let mut under_way = std::collections::VecDeque::new();
+    let mut pieces = Pieces { shared, under_way: VecDeque::new() };
     for &(addr, offset, bytes) in &block.writes {
         for (piece, data) in block.bytes[offset..offset + bytes].chunks(PIECE).enumerate() {
-            if under_way.len() == DEPTH
-                && let Some((pinned, event)) = under_way.pop_front()
-            {
-                let event: super::driver::Event = event;
-                event.wait()?;
-                shared.put_pinned(pinned, event);
-            }
+            pieces.make_room()?;
             let (mut pinned, event) = shared.take_pinned(data.len())?;
             pinned.write(0, data);
             pinned.copy_to(&shared.stream, 0, addr + (piece * PIECE) as u64, data.len())?;
-            event.record(&shared.stream)?;
-            under_way.push_back((pinned, event));
+            pieces.under_way.push_back(shared.mark_use(pinned, event)?);
         }
     }
-    for (pinned, event) in under_way {
-        shared.put_pinned(pinned, event);
-    }
     Ok(())
+}
+
+/// Pinned memory whose copies may still run. Whatever happens, it is used again after them only.
+struct Pieces<'a> {
+    shared: &'a Shared,
+    under_way: VecDeque<(Pinned, Event)>,
+}
+
+impl Pieces<'_> {
+    /// Waits for the oldest if there are as many as there may be.
+    fn make_room(&mut self) -> Result<()> {
+        if self.under_way.len() == DEPTH
+            && let Some((_, event)) = self.under_way.front()
+        {
+            self.shared.wait_for_staging(event)?;
+            if let Some((pinned, event)) = self.under_way.pop_front() {
+                self.shared.put_pinned(pinned, event);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pieces<'_> {
+    fn drop(&mut self) {
+        for (pinned, event) in self.under_way.drain(..) {
+            self.shared.put_pinned(pinned, event);
+        }
+    }
 }

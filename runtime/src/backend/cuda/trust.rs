@@ -14,6 +14,7 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::SystemTime,
 };
 
 /// Why something of this owner and mode is not to be trusted by user `me`: root may do anything in any case.
@@ -29,12 +30,39 @@ fn refusal(owner: u32, mode: u32, me: u32) -> Option<String> {
     }
 }
 
+/// As [`refusal`], for a folder above: where everybody may write but only the owner of an entry may replace it, as in
+/// `/tmp`, the entry that leads here is as safe as its own owner.
+#[cfg(any(unix, test))]
+fn refusal_above(owner: u32, mode: u32, me: u32) -> Option<String> {
+    const STICKY: u32 = 0o1000;
+    match mode & STICKY {
+        0 => refusal(owner, mode, me),
+        _ => refusal(owner, mode & !0o022, me),
+    }
+}
+
+#[cfg(unix)]
+fn user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 #[cfg(unix)]
 fn distrust(of: &fs::Metadata) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
-    // SAFETY: takes nothing and cannot fail.
-    let me = unsafe { libc::geteuid() };
-    refusal(of.uid(), of.mode(), me)
+    refusal(of.uid(), of.mode(), user())
+}
+
+/// Who may replace a folder on the way to `folder`, by which path ever that leads there.
+#[cfg(unix)]
+fn distrust_above(folder: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = fs::canonicalize(folder).ok()?;
+    folder.ancestors().skip(1).find_map(|above| {
+        let of = fs::metadata(above).ok()?;
+        let why = refusal_above(of.uid(), of.mode(), user())?;
+        Some(format!("{} above it: {why}", above.display()))
+    })
 }
 
 /// Elsewhere a user's folders are the user's.
@@ -43,11 +71,17 @@ fn distrust(_: &fs::Metadata) -> Option<String> {
     None
 }
 
+#[cfg(not(unix))]
+fn distrust_above(_: &Path) -> Option<String> {
+    None
+}
+
 /// Whether files in `folder` may be loaded, and kept there; one that is not there yet may. What may not be is said
 /// once for each folder, with the remedy.
 pub(super) fn is_trusted(folder: &Path) -> bool {
     static WARNED: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
-    let Some(why) = fs::metadata(folder).ok().as_ref().and_then(distrust) else { return true };
+    let own = fs::metadata(folder).ok().as_ref().and_then(distrust);
+    let Some(why) = own.or_else(|| distrust_above(folder)) else { return true };
     let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
     if warned.get_or_insert_default().insert(folder.to_owned()) {
         tracing::warn!(
@@ -64,7 +98,7 @@ pub(super) fn is_trusted(folder: &Path) -> bool {
 /// # Errors
 /// What the system says; [`io::ErrorKind::PermissionDenied`] for a file that others may write.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = open(path)?;
     // Of what is open, not of what has the name by now.
     if let Some(why) = distrust(&file.metadata()?) {
         let why = format!("others could have put code there: {why}; remove the file");
@@ -84,9 +118,11 @@ pub(super) fn publish(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         create(folder)?;
     }
-    // A name of our own, then renamed: of concurrent writers of one file the last one wins.
+    // A name of our own, then renamed: of concurrent writers of one file the last one wins. Processes in containers may
+    // share a number, and not the time as well.
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-    let beside = path.with_extension(format!("{}-{serial}.tmp", process::id()));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    let beside = path.with_extension(format!("{}-{serial}-{now:x}.tmp", process::id()));
     let written = private_file(&beside).and_then(|mut file| {
         parts.iter().try_for_each(|part| file.write_all(part))?;
         file.sync_all()
@@ -107,9 +143,19 @@ fn create(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
+/// Opens the file of this name, and none that it links to.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW);
+    options.open(path)
+}
+
 fn private_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
-    options.write(true).create(true).truncate(true);
+    // Never one that is there already, which may be a link.
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
@@ -130,6 +176,9 @@ mod tests {
         assert!(why(1001, 0o040_700, 1000).contains("user 1001"));
         assert!(why(1000, 0o040_700, 0).contains("user 1000"), "root does not run a user's code");
         assert!(why(0, 0o041_777, 1000).contains("everybody"), "such as /tmp");
+        assert_eq!(refusal_above(0, 0o041_777, 1000), None, "below /tmp");
+        assert!(refusal_above(0, 0o040_777, 1000).is_some_and(|why| why.contains("everybody")));
+        assert!(refusal_above(1001, 0o041_700, 1000).is_some_and(|why| why.contains("user 1001")));
     }
 
     #[cfg(unix)]
@@ -164,6 +213,15 @@ mod tests {
             set(&folder, 0o755);
             assert!(is_trusted(&folder));
             assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
+            let above = folder.parent().unwrap();
+            set(above, 0o777);
+            assert!(!is_trusted(&folder), "the folder can be replaced");
+            set(above, 0o1777);
+            assert!(is_trusted(&folder), "only by who owns it");
+            std::os::unix::fs::symlink(&file, folder.join("link")).unwrap();
+            set(&file, 0o600);
+            assert_eq!(read(&file).unwrap(), b"code");
+            assert!(read(&folder.join("link")).is_err(), "another file under this name");
             fs::remove_dir_all(&root).unwrap();
         }
     }

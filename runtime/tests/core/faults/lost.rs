@@ -21,7 +21,7 @@ fn explained(error: &Error, what: &str) {
     let Error::ContextLost { device, why } = error else { panic!("{what}: {error}") };
     assert_eq!((device.as_str(), why.as_str()), ("faulty", "the test said so"));
     let text = error.to_string();
-    assert!(text.contains("faulty is lost: the test said so; make a new runtime"), "{text}");
+    assert!(text.contains("faulty is lost: the test said so; its memory cannot be read any more"), "{text}");
 }
 
 fn poisoned<T>(result: Result<T, Error>, what: &str) {

@@ -10,7 +10,10 @@ use libloading::Library;
 
 use crate::{
     Error, Result,
-    backend::cuda::search::{self, Wanted},
+    backend::cuda::{
+        driver,
+        search::{self, Wanted},
+    },
 };
 
 /// `cublasStatus_t`; 0 is success.
@@ -64,7 +67,7 @@ macro_rules! table {
                         };
                         *symbol.map_err(|_| {
                             format!(
-                                "{path} lacks `{}`; install cuBLASLt of CUDA 12 or 13, or name one by {VARIABLE}",
+                                "it lacks `{}`; install cuBLASLt of CUDA 12 or 13, or name one by {VARIABLE}",
                                 $symbol.to_string_lossy()
                             )
                         })?
@@ -116,7 +119,7 @@ pub(super) const WANTED: Wanted = Wanted {
     ],
     wheels: &["nvidia/cu13/lib", "nvidia/cublas/lib"],
     remedy: "install cuBLAS of CUDA 12 or 13 (`pip install nvidia-cublas`, or the CUDA toolkit), or set \
-             GRAPHABLE_CUBLASLT to libcublasLt.so or its folder",
+             GRAPHABLE_CUBLASLT to libcublasLt.so or its folder; a driver before 580 needs `nvidia-cublas-cu12`",
 };
 
 /// The library, loaded once per process.
@@ -131,8 +134,18 @@ pub(super) fn table() -> Result<&'static Table> {
 
 /// Loads the first library of `places` that there is.
 pub(super) fn open(places: &[PathBuf]) -> Result<Table, String> {
-    let found = search::load(&WANTED, places, |_| None)?;
-    Table::new(found.library, found.path.display().to_string())
+    let driver = driver::cuda_major();
+    search::load(
+        &WANTED,
+        places,
+        |_| None,
+        |found| {
+            let table = Table::new(found.library, found.path.display().to_string())?;
+            // SAFETY: takes nothing; 130001 is 13.0.1, and 120805 is 12.8.5.
+            let major = u32::try_from(unsafe { (table.version)() } / 10_000).unwrap_or(0);
+            search::too_new(major, driver).map_or(Ok(table), Err)
+        },
+    )
 }
 
 /// `CUBLAS_STATUS_…`.

@@ -32,6 +32,8 @@ struct Code {
 
 /// The compiler, as [`code_for`] needs it.
 trait Compile {
+    /// The GPU that the code is for: as the compiler names it, and its compute capability.
+    fn device(&self) -> (String, (u32, u32));
     /// What to compile for, for this device.
     fn target(&mut self) -> Result<Target>;
     fn compile(&mut self, unit: Unit, target: &Target) -> Result<Vec<u8>>;
@@ -43,6 +45,10 @@ struct ByNvrtc<'a> {
 }
 
 impl Compile for ByNvrtc<'_> {
+    fn device(&self) -> (String, (u32, u32)) {
+        (self.props.arch(), self.props.capability)
+    }
+
     fn target(&mut self) -> Result<Target> {
         let (nvrtc, arch) = (Nvrtc::get()?, self.props.arch());
         let known = nvrtc.architectures();
@@ -69,14 +75,15 @@ fn key(unit: Unit, arch: &str, kind: &str) -> String {
     ])
 }
 
-/// Code of a unit for `arch`: from the cache where it is there, and then without the compiler; else compiled and kept.
+/// Code of a unit for the compiler's GPU: from the cache where it is there, and then without the compiler; else compiled and kept.
 /// Machine code counts first; PTX, which the driver has to finish at each start, is what a compiler makes that does not
 /// know the GPU. With `anew` nothing is taken from the cache.
 ///
 /// # Errors
 /// [`Error::NoDevice`] without the compiler, [`Error::Device`] with its log.
-fn code_for(unit: Unit, arch: &str, cache: &Cache, anew: bool, compiler: &mut dyn Compile) -> Result<Code> {
-    let (machine, ptx) = (key(unit, arch, "machine"), key(unit, arch, "ptx"));
+fn code_for(unit: Unit, cache: &Cache, anew: bool, compiler: &mut dyn Compile) -> Result<Code> {
+    let (arch, capability) = compiler.device();
+    let machine = key(unit, &arch, "machine");
     let kept = |key: &str| {
         let bytes = (!anew).then(|| cache.load(key)).flatten()?;
         Some(Code { bytes, was_kept: true })
@@ -86,11 +93,16 @@ fn code_for(unit: Unit, arch: &str, cache: &Cache, anew: bool, compiler: &mut dy
     }
     let target = match compiler.target() {
         Ok(target) => target,
-        Err(error) => return kept(&ptx).ok_or(error),
+        // The best that an earlier compiler made.
+        Err(error) => {
+            let kept = Target::older(capability).find_map(|ptx| kept(&key(unit, &arch, &ptx.name())));
+            return kept.ok_or(error);
+        }
     };
-    let name = match target {
+    let name = match &target {
         Target::Machine(_) => machine,
-        Target::Virtual(_) => {
+        Target::Virtual(name) => {
+            let ptx = key(unit, &arch, name);
             if let Some(code) = kept(&ptx) {
                 return Ok(code);
             }
@@ -113,9 +125,9 @@ pub(crate) fn function(context: &Context, kernel: Kernel, shared: u32) -> Result
 }
 
 fn load(context: &Context, unit: Unit) -> Result<Module> {
-    let (cache, arch) = (Cache::of_user("kernels"), context.props().arch());
+    let cache = Cache::of_user("kernels");
     let mut compiler = ByNvrtc { props: context.props() };
-    let code = code_for(unit, &arch, &cache, false, &mut compiler)?;
+    let code = code_for(unit, &cache, false, &mut compiler)?;
     match Module::load(context, &code.bytes) {
         // Kept by a compiler that the driver is too old for, perhaps; the one of today may be another.
         Err(Error::Device { why, .. }) if code.was_kept => {
@@ -124,7 +136,7 @@ fn load(context: &Context, unit: Unit) -> Result<Module> {
                 why,
                 "the driver refuses code from the cache; compiling again"
             );
-            let code = code_for(unit, &arch, &cache, true, &mut compiler)?;
+            let code = code_for(unit, &cache, true, &mut compiler)?;
             Module::load(context, &code.bytes).map_err(|error| too_new(error, unit))
         }
         loaded => loaded.map_err(|error| too_new(error, unit)),
@@ -194,6 +206,9 @@ mod tests {
     }
 
     impl Compile for Fake {
+        fn device(&self) -> (String, (u32, u32)) {
+            ("sm_103a".into(), (10, 3))
+        }
         fn target(&mut self) -> Result<Target> {
             let missing = || Error::NoDevice { device: "NVRTC".into(), why: "missing".into() };
             self.target.clone().ok_or_else(missing)
@@ -211,7 +226,7 @@ mod tests {
     }
 
     fn code(cache: &Cache, anew: bool, compiler: &mut Fake) -> Result<(String, bool)> {
-        let code = code_for(UNIT, "sm_103a", cache, anew, compiler)?;
+        let code = code_for(UNIT, cache, anew, compiler)?;
         Ok((String::from_utf8(code.bytes).unwrap(), code.was_kept))
     }
 
@@ -249,6 +264,15 @@ mod tests {
     }
 
     #[test]
+    fn ptx_of_an_older_compiler_gives_way_to_that_of_a_newer_one() {
+        let (cache, mut old) = (cache("older"), Fake::new(Some(Target::Virtual("compute_90".into()))));
+        code(&cache, false, &mut old).unwrap();
+        let mut newer = Fake::new(Some(Target::Virtual("compute_100".into())));
+        assert_eq!(code(&cache, false, &mut newer).unwrap(), ("compute_100 1".into(), false));
+        assert_eq!(code(&cache, false, &mut Fake::new(None)).unwrap(), ("compute_100 1".into(), true));
+    }
+
+    #[test]
     fn every_option_is_in_the_key() {
         let float = Unit { family: Family::Elementwise, t: Some(crate::DType::F32), u: None };
         assert!(
@@ -256,7 +280,7 @@ mod tests {
         );
         let keys = [
             key(UNIT, "sm_90a", "machine"),
-            key(UNIT, "sm_90a", "ptx"),
+            key(UNIT, "sm_90a", "compute_80"),
             key(UNIT, "sm_80", "machine"),
             key(float, "sm_90a", "machine"),
             key(Unit { t: Some(crate::DType::F16), ..float }, "sm_90a", "machine"),

@@ -12,7 +12,10 @@ use libloading::Library;
 use super::target::Target;
 use crate::{
     Error, Result,
-    backend::cuda::search::{self, Loaded, Wanted},
+    backend::cuda::{
+        driver,
+        search::{self, Loaded, Wanted},
+    },
 };
 
 type Code = c_int;
@@ -66,7 +69,7 @@ const WANTED: Wanted = Wanted {
     names: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
     wheels: &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"],
     remedy: "install it (`pip install nvidia-cuda-nvrtc`, or the CUDA toolkit), and set GRAPHABLE_NVRTC to the file or \
-             its folder if it is found in none of these",
+             its folder if it is found in none of these; a driver before 580 needs `nvidia-cuda-nvrtc-cu12`",
 };
 
 impl Nvrtc {
@@ -93,10 +96,17 @@ impl Nvrtc {
         // The library loads its built-ins by name; from a folder off the search path it does not find them unless
         // they are loaded already.
         let places = search::places(&WANTED, &search::environment);
-        let Loaded { library, first, path } = search::load(&WANTED, &places, builtins_in)?;
-        tracing::debug!(path = %path.display(), "NVRTC loaded");
-        Self::new(library, first)
-            .map_err(|symbol| format!("{} lacks {symbol}; version 12 or newer is needed", path.display()))
+        let driver = driver::cuda_major();
+        search::load(&WANTED, &places, builtins_in, |Loaded { library, first, path }| {
+            let nvrtc = Self::new(library, first)
+                .map_err(|symbol| format!("it lacks {symbol}; version 12 or newer is needed"))?;
+            let major = u32::try_from(nvrtc.version().0).unwrap_or(0);
+            if let Some(why) = search::too_new(major, driver) {
+                return Err(why);
+            }
+            tracing::debug!(path = %path.display(), major, "NVRTC loaded");
+            Ok(nvrtc)
+        })
     }
 
     fn new(library: Library, builtins: Option<Library>) -> Result<Self, String> {

@@ -19,6 +19,12 @@ impl Target {
         }
     }
 
+    /// What the driver can finish for a GPU and a compiler may have made, the newest first.
+    pub(crate) fn older(capability: (u32, u32)) -> impl Iterator<Item = Self> {
+        let oldest = if capability.0 >= 9 { 90 } else { 50 };
+        (oldest..capability.0 * 10 + capability.1).rev().map(|n| Self::Virtual(format!("compute_{n}")))
+    }
+
     /// For a GPU, given the architectures that the compiler knows; `None` where those are not known, which are all
     /// that there were.
     ///
@@ -31,6 +37,15 @@ impl Target {
             Some(known) if known.contains(&number) => Ok(Self::Machine(arch.to_owned())),
             // The newest that is older than the GPU, without what was for one generation only (`compute_90a`).
             Some(known) => match known.iter().filter(|&&one| one < number).max() {
+                // Such GPUs start a kernel before the one before it has ended, and only code for them waits.
+                Some(newest) if *newest < 90 && capability.0 >= 9 => Err(format!(
+                    "it compiles for compute capability up to {}.{}, and this GPU has {}.{}: version 12 or newer is \
+                     needed (`pip install nvidia-cuda-nvrtc`, or GRAPHABLE_NVRTC)",
+                    newest / 10,
+                    newest % 10,
+                    capability.0,
+                    capability.1
+                )),
                 Some(newest) => Ok(Self::Virtual(format!("compute_{newest}"))),
                 None => Err(format!(
                     "it compiles for compute capability {} and newer, and this GPU has {}.{}; an older version of it \
@@ -63,6 +78,14 @@ mod tests {
         assert_eq!(of("sm_90a", (9, 0), &NVRTC_12_0), Ok(Target::Machine("sm_90a".into())));
         assert_eq!(of("sm_86", (8, 6), &NVRTC_12_0), Ok(Target::Machine("sm_86".into())));
         assert_eq!(Target::of("sm_90a", (9, 0), None), Ok(Target::Machine("sm_90a".into())));
+    }
+
+    #[test]
+    fn code_that_does_not_wait_is_not_made_for_gpus_on_which_kernels_overlap() {
+        for (arch, capability) in [("sm_90a", (9, 0)), ("sm_100a", (10, 0))] {
+            let why = of(arch, capability, &[75, 80, 86, 89]).unwrap_err();
+            assert!(why.contains("up to 8.9") && why.contains("version 12"), "{why}");
+        }
     }
 
     #[test]

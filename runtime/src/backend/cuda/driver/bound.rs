@@ -75,10 +75,13 @@ impl Context {
         if let Some(why) = self.lost() {
             return Err(Error::ContextLost { device: self.name().to_owned(), why: why.to_owned() });
         }
-        match enter(DriverCalls(self.table), self.raw()) {
-            Ok(restore) => Ok(Bound { _restore: restore }),
-            Err(code) => Err(self.failed("cuCtxSetCurrent", code)),
-        }
+        self.bind_unasked().map_err(|code| self.failed("cuCtxSetCurrent", code))
+    }
+
+    /// As [`bind`](Self::bind), whether or not it is known to be lost.
+    pub(super) fn bind_unasked(&self) -> Result<Bound, CUresult> {
+        let restore = enter(DriverCalls(self.table), self.raw())?;
+        Ok(Bound { _restore: restore })
     }
 }
 

@@ -212,9 +212,24 @@ impl Context {
         Error::Device { device: self.name.clone(), call, why: said }
     }
 
-    /// A question that changes nothing and waits for nothing, and that a context answers unless it is lost. The
-    /// caller's context is current.
+    /// The error of a library, which does not say whether the context is lost: asks it.
+    pub(crate) fn or_lost(&self, error: Error) -> Error {
+        match error {
+            Error::Device { call, .. } => match self.ask() {
+                0 => error,
+                code => self.failed(call, code),
+            },
+            other => other,
+        }
+    }
+
+    /// A question that changes nothing and waits for nothing, and that a context answers unless it is lost.
     fn ask(&self) -> CUresult {
+        // Another one may be current, or none: that is a reason for errors, too.
+        let bound = self.bind_unasked();
+        if let Err(code) = bound {
+            return code;
+        }
         let (mut free, mut total) = (0, 0);
         // SAFETY: two integers are written.
         unsafe { (self.table.mem_info)(&mut free, &mut total) }

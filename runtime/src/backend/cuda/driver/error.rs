@@ -3,6 +3,7 @@
 use super::types::CUresult;
 
 pub(super) const OUT_OF_MEMORY: CUresult = 2;
+const INVALID_CONTEXT: CUresult = 201;
 pub(super) const NOT_READY: CUresult = 600;
 /// The capture was spoilt: by us, or by another thread of the process.
 pub(super) const CAPTURE_INVALIDATED: CUresult = 901;
@@ -12,7 +13,8 @@ pub(super) const UPDATE_REFUSED: CUresult = 910;
 /// Why a context is lost after `code`, if it is. Codes that do not tell by themselves are put to the test: a context
 /// that is lost answers every question with an error, and `ask` is one that it would answer otherwise.
 pub(super) fn lost(code: CUresult, ask: impl FnOnce() -> CUresult) -> Option<&'static str> {
-    if let Some(cause) = cause(code) {
+    // No context is current, or the current one is gone: of ours it says nothing yet.
+    if let Some(cause) = cause(code).filter(|_| code != INVALID_CONTEXT) {
         return Some(cause);
     }
     if tells(code) {
@@ -32,8 +34,8 @@ pub(super) fn lost(code: CUresult, ask: impl FnOnce() -> CUresult) -> Option<&'s
 fn tells(code: CUresult) -> bool {
     matches!(
         code,
-        1 | 2 | 5..=8 | 34 | 36 | 100 | 101 | 200 | 202..=213 | 215..=219 | 221..=226 | 300..=304 | 400..=402
-            | 500 | 600 | 701 | 703..=708 | 711..=713 | 720 | 800 | 801 | 900..=917
+        1 | 2 | 5..=8 | 34 | 36 | 100 | 101 | 200 | 202..=213 | 215..=219 | 221..=225 | 300..=304 | 400..=402
+            | 500 | 600 | 701 | 703..=708 | 711..=713 | 720 | 800 | 801 | 900..=910 | 912..=917
     )
 }
 
@@ -51,7 +53,12 @@ fn cause(code: CUresult) -> Option<&'static str> {
         719 | 714 | 715 => "a kernel crashed; `compute-sanitizer` names the kernel",
         710 => "an assertion in a kernel failed; its message is on standard error",
         702 => "a kernel ran longer than the display driver allows on this GPU",
-        214 | 220 | 721 => {
+        226 => {
+            "the GPU contained a memory error, and this process must end; see `nvidia-smi -q` and the system log, and \
+             replace the card if it comes back"
+        }
+        721 => "a kernel ended without freeing the tensor memory that it took",
+        214 | 220 => {
             "the GPU reported a memory or link error that it could not correct; see `nvidia-smi -q` and the \
              system log, and replace the card if it comes back"
         }
@@ -70,7 +77,7 @@ mod tests {
 
     #[test]
     fn codes_that_say_it_are_not_asked_about() {
-        for code in [700, 716, 717, 718, 719, 714, 715, 710, 702, 214, 220, 721, 201, 709, 4] {
+        for code in [700, 716, 717, 718, 719, 714, 715, 710, 702, 214, 220, 226, 721, 709, 4] {
             assert!(lost(code, never).is_some(), "{code}");
         }
         for code in [1, OUT_OF_MEMORY, NOT_READY, CAPTURE_INVALIDATED, UPDATE_REFUSED, 801, 400, 209, 222] {
@@ -79,8 +86,14 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_without_a_context_is_no_lost_one() {
+        assert_eq!(lost(INVALID_CONTEXT, || 0), None, "ours answers");
+        assert!(lost(INVALID_CONTEXT, || INVALID_CONTEXT).is_some_and(|why| why.contains("destroyed")));
+    }
+
+    #[test]
     fn codes_that_do_not_say_it_are_asked_about() {
-        for code in [999, 46, 3, 802, 12_345] {
+        for code in [999, 46, 3, 802, 911, 12_345] {
             assert_eq!(lost(code, || 0), None, "{code} has passed");
             assert!(lost(code, || code).is_some_and(|why| why.contains("Xid")), "{code} is sticky");
             assert!(lost(code, || 700).is_some_and(|why| why.contains("address")), "{code} hid another");

@@ -25,4 +25,5 @@ pub(crate) use memory::{Pinned, Pool, VirtualRange};
 pub(crate) use module::{Function, Module};
 pub(crate) use single::Single;
 pub(crate) use stream::Stream;
+pub(crate) use table::cuda_major;
 pub(crate) use waits::Waits;

@@ -10,6 +10,9 @@ use rustc_hash::FxHashMap;
 use super::{Context, types::Handle};
 use crate::{Error, Result};
 
+/// The first bytes of a cubin.
+const ELF: &[u8] = b"\x7fELF";
+
 /// Code on the device. Stays loaded: unloading would wait for the device.
 #[derive(Debug)]
 pub(crate) struct Module {
@@ -46,14 +49,22 @@ impl Function {
 }
 
 impl Module {
-    /// Loads a cubin. Not to be called in a capture of ours: the caller holds no capture open.
+    /// Loads a cubin, or PTX that ends with a zero byte. Not to be called in a capture of ours: the caller holds no capture open.
     ///
     /// # Errors
     /// [`Error::Device`] when the driver refuses the code.
     pub(crate) fn load(context: &Context, cubin: &[u8]) -> Result<Self> {
         let _bound = context.bind()?;
+        if !cubin.starts_with(ELF) && cubin.last() != Some(&0) {
+            return Err(Error::Device {
+                device: context.name().to_owned(),
+                call: "cuModuleLoadData",
+                why: "the code is neither a cubin nor PTX to its end".into(),
+            });
+        }
         let mut raw = std::ptr::null_mut();
-        // SAFETY: a cubin says its own size; it is only read during the call.
+        // SAFETY: a cubin is an ELF file, which says its own size, and PTX is text to a zero byte, checked just above;
+        // both are only read during the call.
         let code = unsafe { (context.table.module_load)(&mut raw, cubin.as_ptr().cast()) };
         context.check("cuModuleLoadData", code)?;
         Ok(Self { raw, functions: Mutex::default() })

@@ -264,6 +264,15 @@ pub(super) fn table() -> Result<&'static Table> {
         .map_err(|why| Error::NoDevice { device: "cuda".into(), why: why.clone() })
 }
 
+/// The newest major version of CUDA that the driver runs; `None` without a driver.
+pub(crate) fn cuda_major() -> Option<u32> {
+    let mut version = 0;
+    // SAFETY: one integer is written.
+    let code = unsafe { (table().ok()?.driver_version)(&mut version) };
+    // 13000 is 13.0.
+    u32::try_from(version).ok().filter(|_| code == 0).map(|version| version / 1000)
+}
+
 fn open() -> Result<Table, String> {
     let library = NAMES.iter().find_map(|name| {
         // SAFETY: loading the driver runs its initialisers, which are made for being loaded so.
