@@ -38,6 +38,13 @@ struct Shown {
 /// # Errors
 /// Everything that can go wrong with options, model, device and output.
 pub fn run(args: Tree) -> Result<()> {
+    if args.model.is_some() && !matches!(args.program, Program::Decode) {
+        return Err(Error::Option {
+            option: "--model".into(),
+            why: "only the program `decode` has a model".into(),
+            help: "run `tree decode --model FILE`, or leave it out".into(),
+        });
+    }
     // What needs no model is checked before one is fetched.
     let device = device(&args.device)?;
     let work = || match args.program {

@@ -12,7 +12,8 @@ impl Runtime {
     /// be recorded then runs without a graph, counted, with
     /// [`FallbackReason::OverGraphMemory`](crate::FallbackReason::OverGraphMemory), which `or_error` makes an error.
     /// Recordings that exist go on; recording does when memory has become free, as by [`reset`](Self::reset). `None`,
-    /// as at first, is no limit.
+    /// the default, means no limit. What another process allocates on the GPU during a capture counts as an executable:
+    /// the driver tells how much memory is free, and not whose it is.
     ///
     /// It is checked before each recording, whose size is not known by then: the last one may go beyond it.
     /// `GRAPHABLE_GRAPH_MEMORY` sets it from outside, in bytes or as `512M` or `2G` (powers of 1024).
@@ -47,7 +48,7 @@ pub(crate) fn of_environment() -> Result<Option<u64>> {
     }
 }
 
-/// Bytes, with K, M, G or T for powers of 1024; nothing is no limit.
+/// Bytes, with K, M, G or T for powers of 1024; an empty value means no limit.
 fn parse(text: &str) -> Option<Option<u64>> {
     let text = text.trim();
     if text.is_empty() {

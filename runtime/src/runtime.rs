@@ -207,7 +207,7 @@ impl Runtime {
     ///
     /// An update costs host time, about in proportion to the number of kernels, in every replay that follows one
     /// of another sharer. It is measured: a recording for which updates take longer than `budget` has, or gets,
-    /// an executable of its own. `Duration::MAX` is no limit; [`Stats::update_time`] by [`Stats::updates`] is what
+    /// an executable of its own. `Duration::MAX` means no limit; [`Stats::update_time`] by [`Stats::updates`] is what
     /// one takes. Events are [`Shared`](Event::Shared), [`Updated`](Event::Updated) and
     /// [`Unshared`](Event::Unshared), each with its counter.
     ///

@@ -30,7 +30,7 @@ const AUDITS: u8 = 16;
 pub(super) struct Printer(u8);
 
 impl Printer {
-    /// As the environment says, which is read once for each runtime. What it names that there is not is said once.
+    /// As the environment says, which is read once for each runtime. An unknown name is reported once.
     pub(super) fn of_environment() -> Self {
         static SAID: Once = Once::new();
         let Some(text) = env::var_os(VARIABLE) else { return Self::default() };
@@ -40,7 +40,7 @@ impl Printer {
             SAID.call_once(|| {
                 let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
                 say(&format!(
-                    "{VARIABLE} names {}, which there is not; it is a list of {} and off, such as \
+                    "unknown kind {} in {VARIABLE}; expected a comma-separated list of {}, or off, such as \
                      `{VARIABLE}=recordings,fallbacks`",
                     unknown.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
                     names.join(", ")
