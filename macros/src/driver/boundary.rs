@@ -187,7 +187,7 @@ impl Transform<'_, '_> {
                 Code::PiecewiseTarget,
                 attr,
                 "`#[piecewise]` marks a call of a function with boundaries",
-                "write `#[piecewise] layer(&x)?`",
+                "write `#[piecewise] layer(x)?`",
             );
             return quote!(#inner);
         };

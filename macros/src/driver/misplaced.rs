@@ -179,7 +179,7 @@ impl<'a> Visit<'a> for Check<'_> {
                         Code::MisplacedAttribute,
                         a,
                         format!("`#[{wrong}]` marks a parameter or a `let`, not an expression"),
-                        format!("write `#[{wrong}] let x = …;`"),
+                        format!("write `#[{wrong}] let n = …;`"),
                     );
                 }
             }

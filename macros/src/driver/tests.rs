@@ -85,7 +85,7 @@ fn a_move_closure_over_a_changing_variable_is_refused() {
 }
 
 #[test]
-fn a_closure_whose_captures_are_shadowed_is_refused() {
+fn a_closure_whose_captures_are_shadowed_keeps_them() {
     let closure = |between: &str| {
         driver(&format!(
             "fn f(x: &Tensor<f32>, l: &Layer) -> Result<Tensor<f32>> {{
@@ -100,8 +100,8 @@ fn a_closure_whose_captures_are_shadowed_is_refused() {
         .2
     };
     assert_eq!(closure(""), "");
-    let messages = closure("let by = &l.b;");
-    assert!(messages.contains("the closure `project` captures `by`, which is shadowed here"), "{messages}");
+    // It keeps what it captured under a name of its own.
+    assert_eq!(closure("let by = &l.b;"), "");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_boundary_before_else_is_no_bare_block() {
     assert!(body.contains("else {"), "{body}");
     // In a segment, rustc would not know that the `return` leaves.
     assert!(!body.contains("return Err(e);\n            ::core"), "{body}");
-    assert_eq!(body.matches(".segment(").count(), 1, "{body}");
+    assert_eq!(body.matches("::segment(").count(), 1, "{body}");
 }
 
 #[test]
@@ -210,8 +210,9 @@ fn a_call_by_a_path_takes_the_driver_last() {
         ("net::run", "net::run(::graphable::__private::OnlyForFunctionsWithBoundaries(__cx, l), x)"),
         ("run", "run(::graphable::__private::OnlyForFunctionsWithBoundaries(__cx, l), x)"),
     ] {
-        let body = call(path);
-        assert!(body.contains(twin), "{path}: {body}");
+        let body = call(path).split_whitespace().collect::<String>().replace(",)", ")");
+        let twin = twin.split_whitespace().collect::<String>();
+        assert!(body.contains(&twin), "{path}: {body}");
     }
 }
 

@@ -72,7 +72,7 @@ fn attributes_of_parameters() {
     refused(&f("#[host] #[key] x: &Tensor<f32>"), "`#[host]` or `#[key]`", "refreshed on every call");
     refused(&f("#[host] #[host] x: &Tensor<f32>"), "given twice", "remove one");
     refused(&f("#[host(a)] x: &Tensor<f32>"), "takes no arguments", "`#[host]`");
-    refused(&f("#[key] x: &Tensor<f32>"), "no `#[key]`", "compared anyway");
+    refused(&f("#[key] x: &Tensor<f32>"), "not a `#[key]`", "compared anyway");
     refused(&f("#[key] n: &usize, x: &Tensor<f32>"), "by value", "`#[key] n: usize`");
     refused(&f("#[host] x: &Tensor<f32>, #[dims(B)] #[key] n: usize"), "only tensors", "remove it");
     refused(&f("#[hots] x: &Tensor<f32>"), "no attribute `#[hots]`", "`#[host]`");

@@ -98,7 +98,7 @@ fn other_arguments_of_the_region_stay() {
     let text = readable(&text);
     assert!(text.contains("let cx: &::graphable::Eager<'s> = &__region"), "{text}");
     assert!(text.contains("Support::Always"), "{text}");
-    assert_eq!(text.matches(".segment(").count(), 1, "{text}");
+    assert_eq!(text.matches("::segment(").count(), 1, "{text}");
 }
 
 #[test]
