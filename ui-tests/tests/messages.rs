@@ -66,6 +66,7 @@ const NOT_YET: &[(&str, Rule, &str)] = &[
     ("fail/dims/size_as_number.stderr", Help, RUSTC),
     ("fail/host_reads/in_a_helper.stderr", Help, RUSTC),
     ("fail/lifetimes/after_its_step.stderr", Help, BORROW),
+    ("fail/lifetimes/borrowed_across_a_boundary.stderr", Help, BORROW),
     ("fail/lifetimes/kept_across_steps.stderr", Help, BORROW),
     ("fail/lifetimes/two_steps.stderr", Help, BORROW),
     ("fail/mutation/no_state.stderr", OwnWords, "rustc shows the signature that asks for `State`"),
