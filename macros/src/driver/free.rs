@@ -1,6 +1,6 @@
 //! Which names a piece of code uses from outside itself, and how.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashSet;
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
@@ -13,116 +13,9 @@ use syn::{
 use super::{attrs, classify};
 use crate::lints;
 
-/// How one outer name is used.
-#[derive(Clone)]
-pub(crate) struct Use {
-    pub(crate) ident: Ident,
-    /// Used as a whole, and not only by field paths.
-    pub(crate) whole: bool,
-    /// Field paths, such as `["layers"]` or `["attn", "wq"]`.
-    pub(crate) fields: BTreeSet<Vec<String>>,
-    /// Used where the value itself is wanted: an argument, an element, the right side of an assignment.
-    pub(crate) by_value: bool,
-    /// Assigned as a whole.
-    pub(crate) assigned: bool,
-    /// May be changed in place: `&mut x`, `x.push(…)`, `x.f = …`, `x[i] = …`.
-    pub(crate) touched: bool,
-    /// Assigned through: `*x = …`.
-    pub(crate) through: bool,
-    /// A field path of it stands where the field may be moved out.
-    pub(crate) taken: bool,
-    /// The value of a field path is wanted, there or elsewhere.
-    pub(crate) parted: bool,
-    /// Named in a call of a macro that may change what it is given.
-    pub(crate) in_macro: bool,
-}
+mod uses;
 
-impl Use {
-    /// Whether the code may change the variable, if it is declared `mut` or not.
-    pub(crate) fn changes(&self, mutable: bool) -> bool {
-        self.assigned || (self.touched || self.through || self.in_macro) && mutable
-    }
-}
-
-/// All outer names of a piece of code, in order of first use.
-#[derive(Clone, Default)]
-pub(crate) struct Uses(pub(crate) Vec<(String, Use)>, HashMap<String, usize>);
-
-impl Uses {
-    pub(crate) fn get(&self, name: &str) -> Option<&Use> {
-        self.place(name).map(|at| &self.0[at].1)
-    }
-
-    /// Where a name stands. The list may have lost some since it was noted.
-    fn place(&self, name: &str) -> Option<usize> {
-        let noted = self.1.get(name).copied()?;
-        if self.0.get(noted).is_some_and(|(n, _)| n == name) {
-            return Some(noted);
-        }
-        self.0.iter().position(|(n, _)| n == name)
-    }
-
-    /// Goes one statement back: to the uses of `stmt` and what follows it, from those of what follows.
-    pub(crate) fn precede(&mut self, stmt: &Stmt) {
-        if let Stmt::Local(local) = stmt {
-            for bound in bound_by_let(local) {
-                if let Some(at) = self.place(&bound.ident.to_string()) {
-                    self.0.swap_remove(at);
-                    if let Some((moved, _)) = self.0.get(at) {
-                        self.1.insert(moved.clone(), at);
-                    }
-                }
-            }
-        }
-        self.merge(&of_stmts([stmt]));
-    }
-
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
-    }
-
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(n, _)| n.as_str())
-    }
-
-    fn entry(&mut self, ident: &Ident) -> &mut Use {
-        let name = ident.to_string();
-        let at = self.place(&name).unwrap_or_else(|| {
-            let fresh = Use {
-                ident: ident.clone(),
-                whole: false,
-                fields: BTreeSet::new(),
-                by_value: false,
-                assigned: false,
-                touched: false,
-                through: false,
-                taken: false,
-                parted: false,
-                in_macro: false,
-            };
-            self.1.insert(name.clone(), self.0.len());
-            self.0.push((name, fresh));
-            self.0.len() - 1
-        });
-        &mut self.0[at].1
-    }
-
-    /// Adds the uses of `other`.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        for (_, u) in &other.0 {
-            let mine = self.entry(&u.ident);
-            mine.whole |= u.whole;
-            mine.by_value |= u.by_value;
-            mine.assigned |= u.assigned;
-            mine.touched |= u.touched;
-            mine.through |= u.through;
-            mine.taken |= u.taken;
-            mine.parted |= u.parted;
-            mine.in_macro |= u.in_macro;
-            mine.fields.extend(u.fields.iter().cloned());
-        }
-    }
-}
+pub(crate) use uses::{Use, Uses};
 
 /// The outer names of a run that grows by statements, and what else is asked of it.
 #[derive(Default)]
