@@ -13,7 +13,7 @@ pub use crate::{
     driver::Driver,
     eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
     element::HostSlot,
-    function::{Frame, Function, FunctionSpec, Options, StaticInput, Synthetic, SyntheticSlice},
+    function::{BuildGraph, Frame, Function, FunctionSpec, Options, StaticInput, Synthetic, SyntheticSlice},
     inputs::{Dim, DimsSpec, InputKind, InputSpec, Inputs},
     kept::Keep,
     key::{DeviceValue, Key, KeyWriter, LiveIn},
@@ -54,9 +54,22 @@ pub fn same_variable(before: *const (), after: *const (), name: &str, mac: &str)
 #[derive(Debug)]
 pub struct CaptureFailed;
 
+/// What nobody wants to hear of.
+pub fn untold(_: crate::CaptureProgress<'_>) {}
+
 impl CaptureFailed {
+    /// Whether a call succeeded.
+    ///
+    /// # Errors
     /// Ours as it is; of any other, the message.
-    pub fn from_user<E: std::fmt::Debug + 'static>(error: E) -> crate::Error {
+    pub fn told<T, E: std::fmt::Debug + 'static>(result: Result<T, E>) -> crate::Result<()> {
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Self::from_user(error)),
+        }
+    }
+
+    fn from_user<E: std::fmt::Debug + 'static>(error: E) -> crate::Error {
         let mut slot = Some(error);
         let any: &mut dyn std::any::Any = &mut slot;
         if let Some(ours) = any.downcast_mut::<Option<crate::Error>>().and_then(Option::take) {

@@ -334,6 +334,17 @@ pub trait UserError: Sized {
         K: LiveIn,
         O: LiveOut<'s>,
         F: Fn(&K) -> Result<O, Self> + Copy + 'static;
+
+    /// As [`segment`](Self::segment), for a body that puts its outputs into a place: their type is known at its last line,
+    /// and what an error becomes is known at its first; see [`Driver::segment_into`].
+    ///
+    /// # Errors
+    /// As [`Driver::segment`].
+    fn segment_into<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, Self>
+    where
+        K: LiveIn,
+        O: LiveOut<'s>,
+        F: Fn(&K, &mut Option<O>) -> Result<(), Self> + Copy + 'static;
 }
 
 #[diagnostic::do_not_recommend]
@@ -351,6 +362,16 @@ impl<E: From<Error>> UserError for E {
         F: Fn(&K) -> Result<O, E> + Copy + 'static,
     {
         cx.segment(site, key, body)
+    }
+
+    #[inline]
+    fn segment_into<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, E>
+    where
+        K: LiveIn,
+        O: LiveOut<'s>,
+        F: Fn(&K, &mut Option<O>) -> Result<(), E> + Copy + 'static,
+    {
+        cx.segment_into(site, key, body)
     }
 }
 

@@ -37,6 +37,7 @@ impl<'s> Driver<'s> {
     ///
     /// # Errors
     /// The body's own; those of capture and replay, converted.
+    #[inline]
     pub fn segment<K, O, E, F>(self, site: &'static Site, key: K, body: F) -> Result<O, E>
     where
         K: LiveIn,
@@ -44,16 +45,47 @@ impl<'s> Driver<'s> {
         E: From<Error>,
         F: Fn(&K) -> Result<O, E> + Copy + 'static,
     {
-        const {
-            assert!(size_of::<F>() == 0, "a value is used in a segment without being one of its live-ins");
-        }
+        self.run(site, Body::of::<F>(), &key, &mut |out| {
+            *out = Some(body(&key)?);
+            Ok(())
+        })
+    }
+
+    /// As [`segment`](Self::segment), for a body that puts its outputs where they are wanted.
+    ///
+    /// In a body that returns them their type is unknown until its last line, and each `?` above waits for it: rustc
+    /// looks at all that wait at every statement, which takes time in the square of their number.
+    ///
+    /// # Errors
+    /// As [`segment`](Self::segment).
+    #[inline]
+    pub fn segment_into<K, O, E, F>(self, site: &'static Site, key: K, body: F) -> Result<O, E>
+    where
+        K: LiveIn,
+        O: LiveOut<'s>,
+        E: From<Error>,
+        F: Fn(&K, &mut Option<O>) -> Result<(), E> + Copy + 'static,
+    {
+        self.run(site, Body::of::<F>(), &key, &mut |out| body(&key, out))
+    }
+
+    /// A segment, compiled once for each type of outputs and errors.
+    fn run<O: LiveOut<'s>, E: From<Error>>(
+        self,
+        site: &'static Site,
+        body: Body,
+        key: &dyn LiveIn,
+        run: &mut dyn FnMut(&mut Option<O>) -> Result<(), E>,
+    ) -> Result<O, E> {
         if !self.rt.graphs.get() {
             let _phase = Direct::enter(self.rt, site)?;
-            let out = body(&key);
+            let mut out = None;
+            let ran = run(&mut out);
             self.rt.refused_sizes.take()?;
-            return out;
+            ran?;
+            return Ok(given(out));
         }
-        self.rt.run_segment(site, Identity::Segment(TypeId::of::<F>()), |k| key.write_key(k), || body(&key))
+        self.rt.run_segment(site, Identity::Segment(body.0), &|k| key.write_key(k), run)
     }
 
     /// Opens an eager region.
@@ -76,6 +108,27 @@ impl<'s> Driver<'s> {
     }
 }
 
+/// The identity of a body: its type.
+struct Body(TypeId);
+
+impl Body {
+    #[inline]
+    fn of<F: 'static>() -> Self {
+        const {
+            assert!(size_of::<F>() == 0, "a value is used in a segment without being one of its live-ins");
+        }
+        Self(TypeId::of::<F>())
+    }
+}
+
+/// What a body gave.
+fn given<O>(out: Option<O>) -> O {
+    match out {
+        Some(out) => out,
+        None => unreachable!("a body that succeeded has given its outputs"),
+    }
+}
+
 /// A segment that runs its body as plain code.
 struct Direct<'s> {
     rt: &'s Runtime,
@@ -87,16 +140,8 @@ struct Direct<'s> {
 
 impl<'s> Direct<'s> {
     fn enter(rt: &'s Runtime, site: &'static Site) -> Result<Self> {
-        let span = timeline::span!(
-            "segment",
-            segment = %site,
-            title = %site.title(),
-            file = site.file,
-            line = site.first_line,
-            decision = "no graph"
-        )
-        .entered();
-        let begin = if span.is_disabled() { None } else { rt.slice_begins() };
+        let (span, begin) = rt.slice_of(site);
+        span.record("decision", "no graph");
         let mut core = rt.core.borrow_mut();
         let before = core.phase;
         core.phase = Phase::Segment(site);
@@ -128,19 +173,98 @@ impl Drop for Aborting<'_> {
     }
 }
 
+/// One execution of a segment as the runtime sees it, without the types of its outputs and errors: what it does is
+/// compiled once, and not for each segment.
+trait Execution<'s> {
+    /// Lists what the body may use.
+    fn write_key(&self, k: &mut KeyWriter);
+
+    /// Runs the body, and keeps what it gave. False if it failed.
+    fn run(&mut self) -> bool;
+
+    /// Drops what the body gave.
+    fn discard(&mut self);
+
+    /// Lists what the body gave.
+    fn encode(&mut self, encoder: &mut Encoder);
+
+    /// Takes what a replay gave for what the body would have given.
+    fn decode(&mut self, decoder: &mut Decoder<'s>);
+}
+
+struct Typed<'a, O, E> {
+    write: &'a dyn Fn(&mut KeyWriter),
+    body: &'a mut dyn FnMut(&mut Option<O>) -> Result<(), E>,
+    out: Option<O>,
+    error: Option<E>,
+}
+
+impl<'s, O: LiveOut<'s>, E> Execution<'s> for Typed<'_, O, E> {
+    fn write_key(&self, k: &mut KeyWriter) {
+        (self.write)(k);
+    }
+
+    fn run(&mut self) -> bool {
+        self.error = (self.body)(&mut self.out).err();
+        self.error.is_none()
+    }
+
+    fn discard(&mut self) {
+        self.out = None;
+    }
+
+    fn encode(&mut self, encoder: &mut Encoder) {
+        // Should `encode` panic, the outputs go before the run is aborted.
+        if let Some(out) = self.out.take() {
+            out.encode(encoder);
+            self.out = Some(out);
+        }
+    }
+
+    fn decode(&mut self, decoder: &mut Decoder<'s>) {
+        self.out = Some(O::decode(decoder));
+    }
+}
+
+/// How an execution failed.
+enum Failure {
+    /// By an error of the body, which the execution keeps.
+    Body,
+    /// By one of the runtime.
+    Runtime(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Runtime(error)
+    }
+}
+
 impl Runtime {
-    /// The one way into a graph. `write` lists what the body may use.
+    /// The one way into a graph. `write` lists what the body may use; `body` runs at most once.
     pub(crate) fn run_segment<'s, O, E>(
         &'s self,
         site: &'static Site,
         identity: Identity,
-        write: impl Fn(&mut KeyWriter),
-        body: impl FnOnce() -> Result<O, E>,
+        write: &dyn Fn(&mut KeyWriter),
+        body: &mut dyn FnMut(&mut Option<O>) -> Result<(), E>,
     ) -> Result<O, E>
     where
         O: LiveOut<'s>,
         E: From<Error>,
     {
+        let mut execution = Typed { write, body, out: None, error: None };
+        let done = self.execute(site, identity, &mut execution);
+        match (done, execution.error) {
+            (Ok(()), _) => Ok(given(execution.out)),
+            (Err(Failure::Runtime(error)), _) => Err(error.into()),
+            (Err(Failure::Body), Some(error)) => Err(error),
+            (Err(Failure::Body), None) => unreachable!("a body that failed has given its error"),
+        }
+    }
+
+    /// The span of a segment, and where the device's time of it begins.
+    fn slice_of(&self, site: &'static Site) -> (EnteredSpan, Option<Arc<dyn Mark>>) {
         let span = timeline::span!(
             "segment",
             segment = %site,
@@ -151,8 +275,18 @@ impl Runtime {
         )
         .entered();
         let begin = if span.is_disabled() { None } else { self.slice_begins() };
+        (span, begin)
+    }
+
+    fn execute<'s>(
+        &'s self,
+        site: &'static Site,
+        identity: Identity,
+        execution: &mut dyn Execution<'s>,
+    ) -> Result<(), Failure> {
+        let (span, begin) = self.slice_of(site);
         let mut key = self.take_writer();
-        write(&mut key);
+        execution.write_key(&mut key);
         let (decision, fallbacks, fell_back) = {
             let mut core = self.core.borrow_mut();
             core.frame_key(&mut key);
@@ -165,9 +299,12 @@ impl Runtime {
             span.record("decision", timeline::name(&decision, fell_back));
         }
         let result = match decision {
-            Ok(Decision::Replayed(entries)) => Ok(O::decode(&mut Decoder::new(self, entries))),
-            Ok(Decision::Run(kind)) => self.run_body(kind, site, identity, &mut key, write, body),
-            Ok(Decision::Audit(node)) => self.audit(node, site, identity, &mut key, write, body),
+            Ok(Decision::Replayed(entries)) => {
+                execution.decode(&mut Decoder::new(self, entries));
+                Ok(())
+            }
+            Ok(Decision::Run(kind)) => self.run_body(kind, site, identity, &mut key, execution),
+            Ok(Decision::Audit(node)) => self.audit(node, site, identity, &mut key, execution),
             Err(error) => Err(error.into()),
         };
         if !span.is_disabled() && !fell_back && self.core.borrow().log.stats.fallbacks > fallbacks {
@@ -180,68 +317,65 @@ impl Runtime {
         result
     }
 
-    fn collect(&self, key: &mut KeyWriter, write: impl Fn(&mut KeyWriter)) {
+    fn collect(&self, key: &mut KeyWriter, execution: &dyn Execution<'_>) {
         key.clear();
         key.collect = true;
-        write(key);
+        execution.write_key(key);
         self.core.borrow().frame_key(key);
     }
 
     /// Runs a body, and lists what it gave. The run is aborted when the body fails or panics.
-    fn guarded<'s, O: LiveOut<'s>, E: From<Error>>(
-        &'s self,
-        body: impl FnOnce() -> Result<O, E>,
-    ) -> Result<(O, Encoder), E> {
+    fn guarded<'s>(&'s self, execution: &mut dyn Execution<'s>) -> Result<Encoder, Failure> {
         let mut guard = Aborting { rt: self, armed: true, graphs: self.graphs.replace(false) };
-        let out = body();
+        let succeeded = execution.run();
         // Whatever the body made of it: a branch on a padded size went one way for all sizes of the bucket.
-        self.refused_sizes.take()?;
-        let out = out?;
+        if let Err(error) = self.refused_sizes.take() {
+            execution.discard();
+            return Err(error.into());
+        }
+        if !succeeded {
+            return Err(Failure::Body);
+        }
         let mut encoder = Encoder::of(self);
-        out.encode(&mut encoder);
+        execution.encode(&mut encoder);
         guard.armed = false;
-        Ok((out, encoder))
+        Ok(encoder)
     }
 
-    fn run_body<'s, O, E>(
+    fn run_body<'s>(
         &'s self,
         kind: RunKind,
         site: &'static Site,
         identity: Identity,
         key: &mut KeyWriter,
-        write: impl Fn(&mut KeyWriter),
-        body: impl FnOnce() -> Result<O, E>,
-    ) -> Result<O, E>
-    where
-        O: LiveOut<'s>,
-        E: From<Error>,
-    {
-        self.collect(key, write);
+        execution: &mut dyn Execution<'s>,
+    ) -> Result<(), Failure> {
+        self.collect(key, execution);
         self.core.borrow_mut().begin_run(kind, site, identity, key)?;
-        let (out, encoder) = self.guarded(body)?;
-        self.core.borrow_mut().finish_run(key, &encoder)?;
-        Ok(out)
+        let encoder = self.guarded(execution)?;
+        let finished = self.core.borrow_mut().finish_run(key, &encoder);
+        if finished.is_err() {
+            execution.discard();
+        }
+        Ok(finished?)
     }
 
-    fn audit<'s, O, E>(
+    fn audit<'s>(
         &'s self,
         node: usize,
         site: &'static Site,
         identity: Identity,
         key: &mut KeyWriter,
-        write: impl Fn(&mut KeyWriter),
-        body: impl FnOnce() -> Result<O, E>,
-    ) -> Result<O, E>
-    where
-        O: LiveOut<'s>,
-        E: From<Error>,
-    {
-        self.collect(key, write);
+        execution: &mut dyn Execution<'s>,
+    ) -> Result<(), Failure> {
+        self.collect(key, execution);
         let mut audit = self.core.borrow_mut().begin_audit(node, site, identity, key)?;
-        let (out, encoder) = self.guarded(body)?;
-        self.core.borrow_mut().end_audit_body(&mut audit, &encoder)?;
-        drop(out);
+        let encoder = self.guarded(execution)?;
+        let ended = self.core.borrow_mut().end_audit_body(&mut audit, &encoder);
+        execution.discard();
+        ended?;
         let entries = self.core.borrow_mut().audited_replay(node, site, key, &audit)?;
-        Ok(O::decode(&mut Decoder::new(self, entries)))
+        execution.decode(&mut Decoder::new(self, entries));
+        Ok(())
     }
 }

@@ -153,7 +153,7 @@ pub use error::{Error, MemoryFault, Result};
 pub use event::{
     CopiedSlot, CopySlot, Event, FallbackReason, RerecordReason, Stats, UnsharedReason, WaitReason,
 };
-pub use function::CaptureProgress;
+pub use function::{CaptureProgress, GraphBuilder};
 pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
 pub use half::{bf16, f16};
 pub use inputs::HostSlice;

@@ -303,7 +303,7 @@ impl Transform<'_, '_> {
         let key = quote!((#(#key_rows,)*));
         let tokens = if function_tail {
             quote! {
-                #user_error::segment(#cx, #site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
+                #user_error::segment(#cx, #site, #key, |#k: &_| -> #ret {
                     #lets
                     #body
                     #tail_tokens
@@ -324,19 +324,21 @@ impl Transform<'_, '_> {
                 });
             }
             let (out_patterns, out_values) = (rows(&leaving.patterns), rows(&leaving.values));
-            let given = if classify::ends_the_call(run) {
+            let given = Ident::new("__given", Span::mixed_site());
+            let give = if classify::ends_the_call(run) {
                 // Never reached: no warning, in the user's code, about what is ours.
                 let o = self.fresh("o");
-                quote!(#[allow(unreachable_code, clippy::let_unit_value)] let #o = #out_values; ::core::result::Result::Ok(#o))
+                quote!(#[allow(unreachable_code, clippy::let_unit_value)] let #o = #out_values; *#given = ::core::option::Option::Some(#o);)
             } else {
-                quote!(::core::result::Result::Ok(#out_values))
+                quote!(*#given = ::core::option::Option::Some(#out_values);)
             };
             let call = quote! {
-                #user_error::segment(#cx, #site, #key, |#k: &_| -> ::core::result::Result<_, #error> {
+                #user_error::segment_into(#cx, #site, #key, |#k: &_, #given: &mut ::core::option::Option<_>| -> ::core::result::Result<(), #error> {
                     #lets
                     #body
                     #value_let
-                    #given
+                    #give
+                    ::core::result::Result::Ok(())
                 })?
             };
             // Before the outputs are bound: one of them may have the name of what is moved.

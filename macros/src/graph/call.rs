@@ -58,6 +58,7 @@ impl Graph<'_> {
             (
                 quote!(self.__call(#given, #(#arguments),*)),
                 quote! {
+                    #[inline]
                     fn __call #generics (&self, #given: &#k::Step<#step>, #(#given_params),*) -> #ret #where_clause {
                         #body
                     }
@@ -69,6 +70,7 @@ impl Graph<'_> {
             ///
             /// # Errors
             /// Those of the function, and what goes wrong on the device.
+            #[inline]
             pub fn call #generics (&self, #given: &#k::Step<#step>, #(#public),*) -> #ret #where_clause {
                 #outer
             }
@@ -91,15 +93,12 @@ impl Graph<'_> {
             }
         });
         let name = self.sig.sibling("HostBlock");
-        let (scalars, lengths) = self.block_fields();
-        let scalars = scalars.iter().map(|param| {
+        let scalars = self.scalars().map(|param| {
             let ident = &param.ident;
-            quote!(#ident: #p::HostSlot::of(#ident),)
+            quote!(#p::HostSlot::of(#ident),)
         });
-        let lengths = lengths
-            .iter()
-            .enumerate()
-            .map(|(i, ident)| quote!(#ident: #p::HostSlot::of(#inputs.symbol(#i)? as u32),));
+        let sizes =
+            (0..self.sig.symbols.len()).map(|i| quote!(#p::HostSlot::of(#inputs.symbol(#i)? as u32),));
         let keys = self.sig.params.iter().filter(|p| !p.kind.is_input()).map(|param| {
             let ident = &param.ident;
             quote_spanned!(ident.span()=> &#ident,)
@@ -116,7 +115,7 @@ impl Graph<'_> {
         quote! {
             let mut #inputs = self.function.inputs(#step)?;
             #(#give)*
-            let #block = #name { #(#scalars)* #(#lengths)* };
+            let #block: #name = [#(#scalars)* #(#sizes)*];
             let #frame = #inputs.enter(#p::bytemuck::bytes_of(&#block), (#(#keys)*))?;
             #(#bind)*
             #frame.run::<#output, _, _>(|#cx| #run)

@@ -71,12 +71,7 @@ impl Graph<'_> {
                     #rt,
                     |#step, #synthetic| {
                         #(#made)*
-                        match self.call(#step, #(#arguments),*) {
-                            ::core::result::Result::Ok(_) => ::core::result::Result::Ok(()),
-                            ::core::result::Result::Err(error) => {
-                                ::core::result::Result::Err(#p::CaptureFailed::from_user(error))
-                            }
-                        }
+                        #p::CaptureFailed::told(self.call(#step, #(#arguments),*))
                     },
                     #progress,
                 )
@@ -89,16 +84,18 @@ impl Graph<'_> {
             ///
             /// # Errors
             /// Dimensions that have no buckets, and what calls say.
+            #[inline]
             pub fn capture_all<#(#lifetimes),*>(&self, #rt: &mut #k::Runtime, #(#params),*) -> #k::Result<()>
             #where_clause
             {
-                self.capture_all_with(#rt, #(#idents,)* |_| {})
+                self.capture_all_with(#rt, #(#idents,)* #p::untold)
             }
 
             /// As `capture_all`, and tells how far it is.
             ///
             /// # Errors
             /// As `capture_all`.
+            #[inline]
             pub fn capture_all_with<#(#lifetimes),*>(
                 &self,
                 #rt: &mut #k::Runtime,

@@ -1,7 +1,7 @@
 //! The siblings of a graph function: graph object, builder, buffers, host block.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::quote;
 use syn::{GenericParam, Type};
 
 use crate::{
@@ -129,31 +129,37 @@ impl Graph<'_> {
                 pub const PLAN: #p::Plan = #plan;
 
                 #[doc = #doc_builder]
+                #[inline]
                 pub fn builder() -> #builder #arguments {
-                    #builder { options: ::core::default::Default::default(), _types: ::core::marker::PhantomData }
+                    ::core::default::Default::default()
                 }
 
                 /// Whether calls become graphs, where mode and scope allow it.
+                #[inline]
                 pub fn is_enabled(&self) -> bool {
                     self.function.is_enabled()
                 }
 
                 /// Switches graphs on or off, from the next call on.
+                #[inline]
                 pub fn set_enabled(&self, on: bool) {
                     self.function.set_enabled(on);
                 }
 
                 /// The memory of the inputs, which keeps its address from call to call.
+                #[inline]
                 pub fn buffers(&self) -> &#buffers #arguments {
                     &self.buffers
                 }
 
                 /// Which graph a batch gets, and what became of the builder's mode.
+                #[inline]
                 pub fn dispatcher(&self) -> &#k::Dispatcher {
                     self.function.dispatcher()
                 }
 
                 /// By which the runtime's hooks know this object.
+                #[inline]
                 pub fn id(&self) -> #k::GraphId {
                     self.function.id()
                 }
@@ -203,56 +209,27 @@ impl Graph<'_> {
         }
     }
 
-    /// Names of the host block's fields: scalars, then sizes of symbols.
-    fn block_fields(&self) -> (Vec<&Param>, Vec<Ident>) {
-        let scalars: Vec<&Param> =
-            self.sig.inputs().filter(|p| matches!(p.kind, Kind::HostScalar(_))).collect();
-        let mut taken: Vec<String> = scalars.iter().map(|p| p.ident.to_string()).collect();
-        let lengths = self.sig.symbols.iter().map(|symbol| {
-            let mut name = format!("len_{}", symbol.trim_start_matches("r#").to_lowercase());
-            while taken.contains(&name) {
-                name.push('_');
-            }
-            taken.push(name.clone());
-            format_ident!("{name}", span = Span::call_site())
-        });
-        let lengths = lengths.collect();
-        (scalars, lengths)
-    }
-
+    /// Host scalars and sizes as they travel: an array, of which no type of its own has to be compiled.
     fn host_block(&self) -> TokenStream {
         let (vis, cfgs, p, quiet) = (&self.sig.vis, &self.sig.cfgs, private(), quiet());
         let block = self.sig.sibling("HostBlock");
-        let doc = format!("Host scalars and sizes of `{}`, as they travel to the device.", self.sig.name);
-        let (scalars, lengths) = self.block_fields();
-        let scalars = scalars.iter().map(|param| {
-            let ident = &param.ident;
-            let doc = format!("`{ident}`.");
-            quote!(#[doc = #doc] pub #ident: #p::HostSlot,)
-        });
-        let lengths = lengths.iter().zip(&self.sig.symbols).map(|(ident, symbol)| {
-            let doc = format!("Size of `{symbol}`, without padding.");
-            quote!(#[doc = #doc] pub #ident: #p::HostSlot,)
-        });
-        let path = quote!(#p::bytemuck).to_string().replace(' ', "");
+        let scalars = self.scalars().map(|param| format!("`{}`", param.ident));
+        let sizes = self.sig.symbols.iter().map(|symbol| format!("the size of `{symbol}`, without padding"));
+        let slots: Vec<String> = scalars.chain(sizes).collect();
+        let len = slots.len();
+        let what = if slots.is_empty() { "none".to_owned() } else { slots.join(", ") };
+        let doc =
+            format!("Host scalars and sizes of `{}`, as they travel to the device: {what}.", self.sig.name);
         quote! {
             #(#cfgs)*
             #[doc = #doc]
             #quiet
-            #[derive(
-                ::core::clone::Clone,
-                ::core::marker::Copy,
-                ::core::fmt::Debug,
-                #p::bytemuck::Pod,
-                #p::bytemuck::Zeroable,
-            )]
-            #[bytemuck(crate = #path)]
-            #[repr(C)]
-            #vis struct #block {
-                #(#scalars)*
-                #(#lengths)*
-            }
+            #vis type #block = [#p::HostSlot; #len];
         }
+    }
+
+    fn scalars(&self) -> impl Iterator<Item = &Param> {
+        self.sig.inputs().filter(|p| matches!(p.kind, Kind::HostScalar(_)))
     }
 }
 
@@ -280,12 +257,14 @@ fn debug(
     arguments: &TokenStream,
     cfgs: &[syn::Attribute],
 ) -> TokenStream {
-    let text = name.to_string();
+    // As `finish_non_exhaustive` writes it.
+    let text = format!("{name} {{ .. }}");
     quote! {
         #(#cfgs)*
         impl #parameters ::core::fmt::Debug for #name #arguments {
+            #[inline]
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                ::core::fmt::Formatter::debug_struct(f, #text).finish_non_exhaustive()
+                ::core::fmt::Formatter::write_str(f, #text)
             }
         }
     }

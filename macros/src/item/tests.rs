@@ -156,7 +156,7 @@ fn all_errors_at_once_and_no_cascade() {
     let text = expansion("", item);
     assert!(text.contains("pub fn f<'s>("), "{text}");
     for sibling in
-        ["struct FGraph", "struct FBuffers", "struct FHostBlock", "struct FGraphBuilder", "pub fn call"]
+        ["struct FGraph", "struct FBuffers", "type FHostBlock", "type FGraphBuilder", "pub fn call"]
     {
         assert!(text.contains(sibling), "{sibling} is missing:\n{text}");
     }

@@ -1,6 +1,9 @@
 //! One call of a graph object: how it is entered, run and left.
 
-use std::fmt;
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 
 use tracing::span::EnteredSpan;
 
@@ -168,30 +171,31 @@ impl<'s> Frame<'s> {
         rt.refused_sizes.clear();
         let full_key = self.full_key.take();
         rt.graphs.set(rt.core.borrow().graphs());
-        let out = match full_key {
+        let out = not_for_a_refused_size(rt, || match full_key {
             None => {
                 let out = driver(cx);
                 rt.refused_sizes.take()?;
-                out?
+                out
             }
             Some(key) => {
                 let site = self.plan.items.first().map_or(&NO_SITE, PlanItem::site);
                 let mut driver = Some(driver);
-                let out = rt.run_segment(
+                let out = rt.run_segment::<O, E>(
                     site,
                     Identity::Full(self.function),
-                    |k| key.copy_to(k),
-                    || {
+                    &|k| key.copy_to(k),
+                    &mut |out| {
                         rt.core.borrow_mut().phase = Phase::Driver;
                         // `run_segment` tries no driver twice: it may consume what it was given.
                         let Some(driver) = driver.take() else { unreachable!("a driver runs once") };
-                        driver(cx)
+                        *out = Some(driver(cx)?);
+                        Ok(())
                     },
                 );
                 rt.put_writer(key);
-                out?
+                out
             }
-        };
+        })?;
         let mut encoder = Encoder::of(rt);
         out.encode(&mut encoder);
         encoder.check("an output of a call")?;
@@ -222,6 +226,22 @@ impl<'s> Frame<'s> {
         }
         self.rt.graphs.set(false);
         self.rt.core.borrow_mut().end_frame()
+    }
+}
+
+/// Runs host code of the user. What a comparison of sizes that are no numbers makes of it is dropped, also a panic, as of
+/// `assert_eq!`: the call ends with the error of the comparison.
+fn not_for_a_refused_size<T, E: From<Error>>(
+    rt: &Runtime,
+    run: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    // What is on the way has been unwound; the call ends either way.
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result,
+        Err(panic) => match rt.refused_sizes.take() {
+            Ok(()) => resume_unwind(panic),
+            Err(error) => Err(error.into()),
+        },
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
 
 mod batching;
 mod bind;
+mod builder;
 mod capture_all;
 mod choose;
 mod frame;
@@ -28,6 +29,7 @@ mod statics;
 mod synthetic;
 
 pub(crate) use bind::pad_rows;
+pub use builder::{BuildGraph, GraphBuilder};
 pub use capture_all::CaptureProgress;
 pub use frame::Frame;
 use listed::Listed;

@@ -1,7 +1,9 @@
 //! What the macros cost the compiler.
 //!
 //! `cargo bench -p macro-tests --bench compile_time --profile dev -- expansion` expands a model of 2000
-//! lines; `-- crates N` has cargo check and build a crate of N functions, with the macro and without.
+//! lines; `-- crates N` has cargo check and build a crate of N functions, with the macro and without; `-- scaling` has
+//! it check and build functions of 100 to 1600 statements, and fifty functions, each with the macro and as a plain
+//! helper. `-- scaling /path/to/another/checkout/runtime` does so with that runtime and its macros.
 //! Figures are in docs/BENCHMARKS.md.
 
 use std::{
@@ -15,67 +17,11 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Item, ItemFn};
 
-/// One function, of 20 lines: two segments, a boundary in a loop, a closure, an early error.
-fn function(n: usize, attribute: &str, eager: &str) -> String {
-    format!(
-        "\
-{attribute}
-pub fn layer{n}(x: &Tensor<f32>, weights: &Weights) -> Result<Tensor<f32>> {{
-    if weights.blocks.is_empty() {{
-        return Err(Error::Argument {{ op: \"layer{n}\", why: \"no blocks\".into() }});
-    }}
-    let scaled = |t: &Tensor<f32>| ops::mul(t, &weights.scale);
-    let mut h = ops::add(x, &weights.bias)?;
-    for block in &weights.blocks {{
-        let q = ops::mul(&h, &block.q)?;
-        let k = ops::mul(&h, &block.k)?;
-        let scores = ops::softmax(&ops::add(&q, &k)?, 1)?;
-        let mixed = {eager} mix(&scores, block)?;
-        let gated = ops::mul(&ops::silu(&mixed)?, &q)?;
-        h = ops::add(&h, &gated)?;
-        h = scaled(&h)?;
-    }}
-    let normed = ops::scale(&h, 0.5)?;
-    let out = ops::relu(&normed)?;
-    ops::add(&out, x)
-}}
-"
-    )
-}
-
-/// A model of `functions` functions, as the text of a crate.
-fn model(functions: usize, with_macro: bool) -> String {
-    let (attribute, eager) = if with_macro { ("#[graphable]", "#[eager]") } else { ("", "") };
-    // Without the macro, lifetimes are filled by hand.
-    let mut text = "\
-#![allow(missing_docs)]
-use graphable::prelude::*;
-#[derive(Params)]
-pub struct Block { q: Param<f32>, k: Param<f32> }
-#[derive(Params)]
-pub struct Weights { scale: Param<f32>, bias: Param<f32>, blocks: Vec<Block> }
-fn mix<'s>(x: &Tensor<'s, f32>, block: &Block) -> Result<Tensor<'s, f32>> { ops::mul(x, &block.q) }
-"
-    .to_owned();
-    for n in 0..functions {
-        let mut one = function(n, attribute, eager);
-        if !with_macro {
-            let plain =
-                format!("layer{n}<'s>(x: &Tensor<'s, f32>, weights: &Weights) -> Result<Tensor<'s, f32>>");
-            one = one.replace(
-                &format!("layer{n}(x: &Tensor<f32>, weights: &Weights) -> Result<Tensor<f32>>"),
-                &plain,
-            );
-            one = one.replace("|t: &Tensor<f32>|", "|t: &Tensor<'s, f32>|");
-        }
-        text += &one;
-    }
-    text
-}
+mod texts;
 
 /// Expands every function of a model of 2000 lines, a few times.
 fn expansion() {
-    let text = model(100, true);
+    let text = texts::model(100, true);
     let file = syn::parse_file(&text).expect("the model is Rust");
     let functions: Vec<TokenStream> = file
         .items
@@ -112,13 +58,41 @@ fn size(tokens: TokenStream) -> usize {
 
 /// Has cargo check and build crates of `functions` functions.
 fn crates(functions: usize) {
+    let runtime = own_runtime();
+    let text = |functions, with_macro| texts::model(functions, with_macro);
+    let crates = [
+        ("empty".to_owned(), text(0, true)),
+        (format!("plain-{functions}"), text(functions, false)),
+        (format!("graphable-{functions}"), text(functions, true)),
+    ];
+    measure(&crates, &runtime);
+}
+
+/// How long functions take by their statements, and how long each of many takes.
+fn scaling(runtime: &Path) {
+    let mut crates = vec![("empty".to_owned(), texts::model(0, true))];
+    for with_macro in [false, true] {
+        let how = if with_macro { "graphable" } else { "plain" };
+        for statements in [100, 200, 400, 800, 1600] {
+            crates
+                .push((format!("statements-{statements}-{how}"), texts::statements(statements, with_macro)));
+        }
+        crates.push((format!("functions-50-{how}"), texts::functions(50, with_macro, false)));
+        crates.push((format!("functions-50-called-{how}"), texts::functions(50, with_macro, true)));
+    }
+    measure(&crates, runtime);
+}
+
+fn own_runtime() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime")
+}
+
+/// Has cargo check and build crates of these names and texts.
+fn measure(crates: &[(String, String)], runtime: &Path) {
     let folder = env::temp_dir().join(format!("graphable-compile-time-{}", std::process::id()));
-    let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime");
-    for (name, functions, with_macro) in
-        [("empty", 0, true), ("plain", functions, false), ("graphable", functions, true)]
-    {
+    for (name, text) in crates {
         let root = folder.join(name);
-        write(&root, name, &runtime, &model(functions, with_macro));
+        write(&root, name, runtime, text);
         for command in ["check", "build"] {
             cargo(command, &root, &folder);
             // All but this crate is built now; only it is built again.
@@ -131,10 +105,7 @@ fn crates(functions: usize) {
                 spent.push((children() - before, start.elapsed()));
             }
             spent.sort_by(|a, b| a.0.total_cmp(&b.0));
-            println!(
-                "{command} {name}, {functions} functions: {:.2} s of processor, {:.2?}",
-                spent[0].0, spent[0].1
-            );
+            println!("{command} {name}: {:.2} s of processor, {:.2?}", spent[0].0, spent[0].1);
         }
     }
     fs::remove_dir_all(&folder).ok();
@@ -177,6 +148,8 @@ fn main() {
         [] | ["expansion"] => expansion(),
         ["crates"] => crates(100),
         ["crates", n] => crates(n.parse().expect("a number of functions")),
-        _ => panic!("`expansion`, or `crates N`"),
+        ["scaling"] => scaling(&own_runtime()),
+        ["scaling", runtime] => scaling(Path::new(runtime)),
+        _ => panic!("`expansion`, `crates N`, or `scaling`"),
     }
 }
