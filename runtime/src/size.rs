@@ -63,7 +63,9 @@ impl RawDim {
 /// - [`get`](Self::get) and comparisons with numbers are [`Error::PaddedSize`], in every mode and for every size,
 ///   also one that fits its bucket. Two sizes of one symbol are equal.
 ///
-/// A comparison cannot return an error, so the segment or the call does: what its branch did is dropped.
+/// A comparison cannot return an error, so the segment or the call does: what its branch did is dropped, also if it
+/// panicked. So `assert_eq!(x.dim(0), 3)` on a padded size ends in [`Error::PaddedSize`], after the panic hook has printed
+/// the assertion; in a program that is compiled with `panic = "abort"` it aborts.
 ///
 /// ```
 /// use graphable::prelude::*;

@@ -122,6 +122,51 @@ fn swallowed(
     if wide || same { ops::neg(x) } else { ops::scale(x, 2.0) }
 }
 
+/// A branch that panics, as assertions do.
+#[graphable]
+fn asserted(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    assert!(x.dim(0) < 1000);
+    ops::neg(x)
+}
+
+#[graphable]
+fn asserted_outside(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let h = #[eager(support = Always)]
+    ops::neg(x)?;
+    assert!(h.dim(0) < 1000, "in host code");
+    ops::scale(&h, 2.0)
+}
+
+#[graphable]
+fn asserted_in_region(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let h = ops::neg(x)?;
+    let h = #[eager]
+    {
+        assert!(h.dim(0) < 1000, "in a region");
+        ops::neg(&h)?
+    };
+    ops::scale(&h, 2.0)
+}
+
+#[test]
+fn an_assertion_on_a_padded_size_ends_in_its_error() {
+    refuses!(AssertedGraph, Padded);
+    refuses!(AssertedOutsideGraph, Padded);
+    refuses!(AssertedInRegionGraph, Padded);
+}
+
 #[test]
 fn a_padded_size_is_not_a_number() {
     refuses!(DividedGraph, Padded);
