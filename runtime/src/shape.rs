@@ -184,6 +184,11 @@ pub trait IntoShape<'s>: Sealed {
     /// For the operations.
     #[doc(hidden)]
     fn into_sizes(self) -> Sizes<'s>;
+
+    /// Never called. Clippy takes a method on `&mut self` for a reason to pass a reference; without one,
+    /// `needless_borrows_for_generic_args` would tell everybody who writes `&[2, 3]` to write `[2, 3]`.
+    #[doc(hidden)]
+    fn by_reference(&mut self) {}
 }
 
 /// As [`IntoShape`], for data of the host. Arrays by reference hold numbers, so that `&[]` is the shape of a scalar.
@@ -196,6 +201,10 @@ pub trait IntoDataShape<'s>: Sealed {
     /// For the operations.
     #[doc(hidden)]
     fn into_data_sizes(self) -> Sizes<'s>;
+
+    /// As of [`IntoShape`].
+    #[doc(hidden)]
+    fn by_reference(&mut self) {}
 }
 
 fn collect<'s, D: IntoDim<'s>>(sizes: impl IntoIterator<Item = D>) -> Sizes<'s> {
