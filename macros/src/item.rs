@@ -9,7 +9,7 @@ use crate::{
     diag::{Code, Errors, nearest},
     fallback,
     function::{self, Expanded, Unit},
-    helper, methods,
+    helper, holders, methods,
 };
 
 pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
@@ -80,21 +80,32 @@ fn expand_parsed(args: TokenStream, tokens: TokenStream, parsed: syn::Result<Ite
             refuse_helper(only_lifetimes, "a `trait`", &mut errors);
             helper::expand_trait(item)
         }
-        Ok(other) => {
-            let help = "remove it here; a struct of parameters is `#[derive(Params)]`, one of tensors \
-                        `#[derive(GraphOutput)]`";
-            errors.push(
-                Code::MisplacedAttribute,
-                &other,
-                "`#[graphable]` goes on a function, an `impl` or a `trait`",
-                help,
-            );
-            other.into_token_stream()
+        Ok(Item::Mod(item)) if item.content.is_some() => {
+            refuse_helper(only_lifetimes, "a module", &mut errors);
+            holders::expand_module(item)
         }
+        Ok(item @ (Item::Struct(_) | Item::Enum(_) | Item::Union(_) | Item::Type(_))) => {
+            refuse_helper(only_lifetimes, "a type", &mut errors);
+            match holders::expand_type(item.clone()) {
+                Some(filled) => filled,
+                None => misplaced(&item, &mut errors),
+            }
+        }
+        Ok(other) => misplaced(&other, &mut errors),
         Err(error) => fallback::unparsed(tokens, &error),
     };
     let errors = errors.finish();
     quote!(#expanded #errors)
+}
+
+fn misplaced(item: &Item, errors: &mut Errors) -> TokenStream {
+    errors.push(
+        Code::MisplacedAttribute,
+        item,
+        "`#[graphable]` goes on a function, an `impl`, a `trait`, a module, or a type that holds tensors",
+        "remove it here; a struct of parameters is `#[derive(Params)]`",
+    );
+    item.into_token_stream()
 }
 
 /// The `helper` of `#[graphable(helper)]`.
@@ -136,7 +147,7 @@ fn arguments(args: TokenStream, errors: &mut Errors) -> Option<Ident> {
 
 fn refuse_helper(helper: Option<Ident>, what: &str, errors: &mut Errors) {
     if let Some(helper) = helper {
-        let help = "write `#[graphable]`: methods without boundaries are helpers anyway";
+        let help = "write `#[graphable]`: what has no boundaries is a helper there anyway";
         errors.push(Code::Helper, &helper, format!("{what} takes no `helper`"), help);
     }
 }

@@ -19,6 +19,7 @@ mod fallback;
 mod function;
 mod graph;
 mod helper;
+mod holders;
 mod item;
 mod kinds;
 mod krate;
@@ -54,6 +55,12 @@ mod types;
 /// lifetime of the step; `#[graphable(helper)]` keeps it at that. On an `impl`, methods are treated in
 /// the same way (`Model::decode` gets `ModelDecodeGraph`, and `run` of an `impl Linear<f32>`
 /// `LinearF32RunGraph`); on a `trait`, only lifetimes are filled.
+///
+/// On a `struct`, `enum` or `type` that holds tensors it writes their lifetime and declares it: `struct Kv { k: Tensor<f32> }`
+/// becomes `struct Kv<'s> { k: Tensor<'s, f32> }`, which other items name `Kv<'_>`. On a module (`#[graphable] mod model { … }`)
+/// every item is treated as if the attribute stood on it, functions without boundaries and marks are helpers, and the
+/// types of the module that hold tensors are named without a lifetime. So rustc's error E0106, `missing lifetime specifier`,
+/// has one remedy: the attribute.
 #[cfg_attr(not(graphable_library), proc_macro_attribute)]
 pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(args.into(), item.into()).into()

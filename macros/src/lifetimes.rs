@@ -4,8 +4,8 @@
 
 use proc_macro2::Span;
 use syn::{
-    Block, GenericArgument, GenericParam, Generics, Ident, ItemTrait, Lifetime, LifetimeParam, PathArguments,
-    Receiver, Signature, Token, Type, WherePredicate,
+    Block, GenericArgument, GenericParam, Generics, Ident, Item, ItemTrait, Lifetime, LifetimeParam,
+    PathArguments, Receiver, Signature, Token, Type, WherePredicate,
     visit::{self, Visit},
     visit_mut::{self, VisitMut},
 };
@@ -38,11 +38,15 @@ const FOREIGN: [&str; 13] = [
 pub(crate) fn step(sig: &Signature, outer: Option<&Generics>) -> Lifetime {
     let declared: Vec<_> =
         sig.generics.lifetimes().chain(outer.into_iter().flat_map(Generics::lifetimes)).collect();
+    chosen(&declared, |written| written.visit_signature(sig))
+}
+
+fn chosen(declared: &[&LifetimeParam], visit: impl FnOnce(&mut Written)) -> Lifetime {
     if let Some(own) = declared.iter().find(|p| p.lifetime.ident == "s") {
         return own.lifetime.clone();
     }
     let mut written = Written { found: None, several: false };
-    written.visit_signature(sig);
+    visit(&mut written);
     match written.found {
         Some(lifetime) if !written.several && declared.iter().any(|p| p.lifetime.ident == lifetime.ident) => {
             lifetime
@@ -89,6 +93,63 @@ pub(crate) fn fill_impl(item: &mut syn::ItemImpl) {
                 fill.visit_type_mut(&mut inner.ty);
             }
         }
+    }
+}
+
+/// Fills the lifetimes of a struct, enum, union or alias, and declares the step's. False if there is none to fill.
+pub(crate) fn fill_type(item: &mut Item) -> bool {
+    let generics = match &*item {
+        Item::Struct(i) => &i.generics,
+        Item::Enum(i) => &i.generics,
+        Item::Union(i) => &i.generics,
+        Item::Type(i) => &i.generics,
+        _ => return false,
+    };
+    let declared: Vec<_> = generics.lifetimes().collect();
+    let step = match declared[..] {
+        // As much as the type can mean.
+        [only] => only.lifetime.clone(),
+        _ => chosen(&declared, |written| written.visit_item(item)),
+    };
+    let mut fill = Fill { step: step.clone(), anonymous: true, used: false };
+    let generics = match item {
+        Item::Struct(i) => {
+            fill.visit_fields_mut(&mut i.fields);
+            &mut i.generics
+        }
+        Item::Enum(i) => {
+            i.variants.iter_mut().for_each(|v| fill.visit_fields_mut(&mut v.fields));
+            &mut i.generics
+        }
+        Item::Union(i) => {
+            fill.visit_fields_named_mut(&mut i.fields);
+            &mut i.generics
+        }
+        Item::Type(i) => {
+            fill.visit_type_mut(&mut i.ty);
+            &mut i.generics
+        }
+        _ => return false,
+    };
+    fill.visit_generics_mut(generics);
+    if fill.used {
+        declare(generics, None, &step);
+    }
+    fill.used
+}
+
+/// Whether a type's name stands without the lifetime that [`Fill`] would give it.
+pub(crate) fn is_elided(segment: &syn::PathSegment) -> bool {
+    match &segment.arguments {
+        PathArguments::None => WITHOUT_ELEMENT.iter().any(|t| segment.ident == t),
+        PathArguments::AngleBracketed(given) => {
+            let anonymous = |a: &GenericArgument| matches!(a, GenericArgument::Lifetime(l) if l.ident == "_");
+            let named = |a: &GenericArgument| matches!(a, GenericArgument::Lifetime(l) if l.ident != "_");
+            let tensor = WITH_ELEMENT.iter().any(|t| segment.ident == t);
+            let foreign = FOREIGN.iter().any(|f| segment.ident == f);
+            tensor && !given.args.iter().any(named) || !foreign && given.args.iter().any(anonymous)
+        }
+        PathArguments::Parenthesized(_) => false,
     }
 }
 
@@ -178,7 +239,7 @@ impl VisitMut for Fill {
         }
     }
 
-    fn visit_item_mut(&mut self, _: &mut syn::Item) {
+    fn visit_item_mut(&mut self, _: &mut Item) {
         // An item cannot name the lifetimes of the function around it.
     }
 }

@@ -46,6 +46,15 @@ impl Dim {
     }
 }
 
+/// Whether a parameter has one of our attributes.
+pub(crate) fn is_marked(argument: &FnArg) -> bool {
+    let attrs = match argument {
+        FnArg::Receiver(receiver) => &receiver.attrs,
+        FnArg::Typed(typed) => &typed.attrs,
+    };
+    attrs.iter().any(|attr| OURS.iter().any(|ours| attr.path().is_ident(ours)))
+}
+
 /// Takes our attributes off a parameter.
 pub(crate) fn take(argument: &mut FnArg, errors: &mut Errors) -> Marks {
     let attrs = match argument {
