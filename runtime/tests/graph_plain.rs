@@ -451,7 +451,8 @@ fn two_instances_do_not_share_recordings() {
 #[test]
 fn the_host_block_is_plain_data() {
     use graphable::__private::{HostSlot, bytemuck};
-    let block = StackHostBlock { offset: HostSlot::of(2.5f32), len_b: HostSlot::of(3u32) };
+    // The scalar `offset`, and the size of `B`.
+    let block: StackHostBlock = [HostSlot::of(2.5f32), HostSlot::of(3u32)];
     let bytes = bytemuck::bytes_of(&block);
     assert_eq!(bytes.len(), 32);
     assert_eq!(bytes[..4], 2.5f32.to_le_bytes());

@@ -63,7 +63,6 @@ const BORROW: &str = "rustc's borrow error";
 
 /// File, rule, and why it is broken.
 const NOT_YET: &[(&str, Rule, &str)] = &[
-    ("fail/dims/size_as_number.stderr", Help, RUSTC),
     ("fail/host_reads/in_a_helper.stderr", Help, RUSTC),
     ("fail/lifetimes/after_its_step.stderr", Help, BORROW),
     ("fail/lifetimes/borrowed_across_a_boundary.stderr", Help, BORROW),

@@ -96,6 +96,7 @@ catalogue! {
     G031 DimsTarget Rule "`#[dims]` on something else than a tensor" "";
     G032 DimsContradiction Lint "Dimensions that contradict the body" "shapes are checked by every operation when it is warmed up: `Error::Shape`";
     G033 DimsSymbol Lint "A symbol of `#[dims]` that the body uses as a value" "rustc where there is no such constant; else sizes are unified at the call: `Error::DimsDisagree`";
+    G034 SizeAsNumber Lint "The size of a dimension as a number" "rustc, since `Dim` is another type than `usize` (E0308, E0277, E0605)";
 
     G040 HostRead Lint "Reading a tensor on the host" NO_READS;
     G041 FormatsTensor Lint "Printing the elements of a tensor" NO_READS;

@@ -252,7 +252,9 @@ impl<'a> Visit<'a> for Device<'_, '_> {
 
     fn visit_local(&mut self, local: &'a Local) {
         if let Some(init) = &local.init {
-            if let syn::Pat::Type(t) = &local.pat
+            if self.size_in_let(local) {
+                // Told, with all of the value.
+            } else if let syn::Pat::Type(t) = &local.pat
                 && let Some(ty) = host_type(&t.ty)
                 && let Some(receiver) = into(&init.expr)
                 && self.is_tensor(receiver)
@@ -319,6 +321,8 @@ impl<'a> Visit<'a> for Device<'_, '_> {
                     d.visit_expr(&c.body);
                 });
             }
+            Expr::Cast(c) if !self.is_tensor(&c.expr) => self.size_as_number(expr),
+            Expr::Range(_) => self.size_as_number(expr),
             Expr::MethodCall(m) if self.is_tensor(&m.receiver) => {
                 self.method(&m.method, &m.receiver, m.args.len())
             }

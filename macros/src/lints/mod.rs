@@ -17,6 +17,7 @@ pub(crate) mod macros;
 mod ops;
 mod scopes;
 mod shapes;
+mod sizes;
 mod tables;
 
 /// A tensor or scalar parameter.

@@ -14,19 +14,23 @@ fn sample<'__a0, 's: '__a0>(
     let (__cx, x) = p::NeedsPiecewise::open(x);
     #[allow(unused_mut)]
     let (p::Leaving(y, _),) = {
-        let __outputs1 = p::UserError::segment(
+        let __outputs1 = p::UserError::segment_into(
             __cx,
             site!(0usize),
             ((p::EntersSegment::enter(&x),),),
             |
                 __k: &_,
+                __given: &mut ::core::option::Option<_>,
             | -> ::core::result::Result<
-                _,
+                (),
                 <Result<Tensor<'s, u32>> as p::TryError>::Error,
             > {
                 let x = __k.0.0.copy();
                 let y = ops::softmax(x, 1)?;
-                ::core::result::Result::Ok((p::LeavesSegment::leave((y,).0),))
+                *__given = ::core::option::Option::Some((
+                    p::LeavesSegment::leave((y,).0),
+                ));
+                ::core::result::Result::Ok(())
             },
         )?;
         {
@@ -49,12 +53,7 @@ fn sample<'__a0, 's: '__a0>(
                 __cx,
                 site!(2usize),
                 ((p::EntersSegment::enter(&y),),),
-                |
-                    __k: &_,
-                | -> ::core::result::Result<
-                    _,
-                    <Result<Tensor<'s, u32>> as p::TryError>::Error,
-                > {
+                |__k: &_| -> Result<Tensor<'s, u32>> {
                     let y = __k.0.0.copy();
                     ops::argmax(&y, 1)
                 },
@@ -79,9 +78,7 @@ fn sample<'__a0, 's: '__a0>(
                 p::EagerEntersSegment::enter(&k),
             ),
         ),
-        |
-            __k: &_,
-        | -> ::core::result::Result<_, <Result<Tensor<'s, u32>> as p::TryError>::Error> {
+        |__k: &_| -> Result<Tensor<'s, u32>> {
             let greedy = __k.0.0.copy();
             let y = __k.0.1.copy();
             let k = __k.0.2.copy();

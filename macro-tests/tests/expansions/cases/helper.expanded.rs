@@ -25,8 +25,9 @@ struct SiluGraph {
     _types: ::core::marker::PhantomData<fn() -> ()>,
 }
 impl ::core::fmt::Debug for SiluGraph {
+    #[inline]
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-        ::core::fmt::Formatter::debug_struct(f, "SiluGraph").finish_non_exhaustive()
+        ::core::fmt::Formatter::write_str(f, "SiluGraph { .. }")
     }
 }
 #[allow(
@@ -52,29 +53,32 @@ impl SiluGraph {
         host_statement: ::core::option::Option::None,
     };
     ///Options of a graph of `silu`.
+    #[inline]
     pub fn builder() -> SiluGraphBuilder {
-        SiluGraphBuilder {
-            options: ::core::default::Default::default(),
-            _types: ::core::marker::PhantomData,
-        }
+        ::core::default::Default::default()
     }
     /// Whether calls become graphs, where mode and scope allow it.
+    #[inline]
     pub fn is_enabled(&self) -> bool {
         self.function.is_enabled()
     }
     /// Switches graphs on or off, from the next call on.
+    #[inline]
     pub fn set_enabled(&self, on: bool) {
         self.function.set_enabled(on);
     }
     /// The memory of the inputs, which keeps its address from call to call.
+    #[inline]
     pub fn buffers(&self) -> &SiluBuffers {
         &self.buffers
     }
     /// Which graph a batch gets, and what became of the builder's mode.
+    #[inline]
     pub fn dispatcher(&self) -> &::graphable::Dispatcher {
         self.function.dispatcher()
     }
     /// By which the runtime's hooks know this object.
+    #[inline]
     pub fn id(&self) -> ::graphable::GraphId {
         self.function.id()
     }
@@ -82,6 +86,7 @@ impl SiluGraph {
     ///
     /// # Errors
     /// Those of the function, and what goes wrong on the device.
+    #[inline]
     pub fn call<'s>(
         &self,
         step: &::graphable::Step<'s>,
@@ -97,7 +102,7 @@ impl SiluGraph {
     {
         let mut __inputs = self.function.inputs(step)?;
         __inputs.device::<f32>(0usize, x)?;
-        let __block = SiluHostBlock {};
+        let __block: SiluHostBlock = [];
         let __frame = __inputs.enter(p::bytemuck::bytes_of(&__block), (&rows,))?;
         let x = &__frame.tensor::<f32>(0usize, &self.buffers.x)?;
         __frame
@@ -133,11 +138,12 @@ struct SiluBuffers {
     _types: ::core::marker::PhantomData<fn() -> ()>,
 }
 impl ::core::fmt::Debug for SiluBuffers {
+    #[inline]
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-        ::core::fmt::Formatter::debug_struct(f, "SiluBuffers").finish_non_exhaustive()
+        ::core::fmt::Formatter::write_str(f, "SiluBuffers { .. }")
     }
 }
-///Host scalars and sizes of `silu`, as they travel to the device.
+///Host scalars and sizes of `silu`, as they travel to the device: none.
 #[allow(
     dead_code,
     unreachable_pub,
@@ -146,18 +152,8 @@ impl ::core::fmt::Debug for SiluBuffers {
     clippy::all,
     clippy::pedantic
 )]
-#[derive(
-    ::core::clone::Clone,
-    ::core::marker::Copy,
-    ::core::fmt::Debug,
-    p::bytemuck::Pod,
-    p::bytemuck::Zeroable,
-)]
-#[bytemuck(crate = "::graphable::__private::bytemuck")]
-#[repr(C)]
-struct SiluHostBlock {}
+type SiluHostBlock = [p::HostSlot; 0usize];
 ///Options of a graph of `silu`; made by [`SiluGraph::builder`].
-#[must_use]
 #[allow(
     dead_code,
     unreachable_pub,
@@ -166,16 +162,7 @@ struct SiluHostBlock {}
     clippy::all,
     clippy::pedantic
 )]
-struct SiluGraphBuilder {
-    options: p::Options,
-    _types: ::core::marker::PhantomData<fn() -> ()>,
-}
-impl ::core::fmt::Debug for SiluGraphBuilder {
-    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-        ::core::fmt::Formatter::debug_struct(f, "SiluGraphBuilder")
-            .finish_non_exhaustive()
-    }
-}
+type SiluGraphBuilder = ::graphable::GraphBuilder<SiluGraph>;
 #[allow(
     dead_code,
     unreachable_pub,
@@ -184,74 +171,12 @@ impl ::core::fmt::Debug for SiluGraphBuilder {
     clippy::all,
     clippy::pedantic
 )]
-impl SiluGraphBuilder {
-    /// Rounds a `#[dims]` symbol up to these sizes.
-    pub fn bucket(
-        mut self,
-        symbol: &'static str,
-        schedule: ::graphable::Schedule,
-    ) -> Self {
-        self.options.bucket(symbol, schedule);
-        self
-    }
-    /// How much becomes graphs; at first `Mode::Piecewise`.
-    pub fn mode(mut self, mode: ::graphable::Mode) -> Self {
-        self.options.mode(mode);
-        self
-    }
-    /// How calls are batches, for modes that tell these apart.
-    pub fn batch(mut self, batching: ::graphable::Batching) -> Self {
-        self.options.batch(batching);
-        self
-    }
-    /// Compares every `n`-th replay with what the code computes; 0, as at first, never.
-    pub fn audit_every(mut self, n: u32) -> Self {
-        self.options.audit_every(n);
-        self
-    }
-    /// Makes errors of what would run without a graph otherwise.
-    pub fn or_error(mut self, on: bool) -> Self {
-        self.options.or_error(on);
-        self
-    }
-    /// How often one segment is recorded for one shape before it runs without a graph.
-    pub fn max_recordings(mut self, n: usize) -> Self {
-        self.options.max_recordings(n);
-        self
-    }
-    /// Sets limits: `.limits(|l| l.max_moves = 2)`.
-    pub fn limits(
-        mut self,
-        set: impl ::core::ops::FnOnce(&mut ::graphable::Limits),
-    ) -> Self {
-        self.options.limits(set);
-        self
-    }
-    /// Who decides what becomes a graph, in place of the limits alone.
-    pub fn policy(mut self, policy: impl ::graphable::Policy + 'static) -> Self {
-        self.options.policy(policy);
-        self
-    }
-    /// Only these sizes of some `#[dims]` symbols become graphs, after rounding up to buckets:
-    /// `.capture_only(["B", "T"], [[1, 128], [8, 128]])`. All else runs without.
-    pub fn capture_only<const __N: usize>(
-        mut self,
-        symbols: [&'static str; __N],
-        sizes: impl ::core::iter::IntoIterator<Item = [usize; __N]>,
-    ) -> Self {
-        self.options.capture_only(symbols, sizes);
-        self
-    }
-    /// Whether calls become graphs at first; `set_enabled` changes it later.
-    pub fn enabled(mut self, on: bool) -> Self {
-        self.options.enabled(on);
-        self
-    }
-    /// The graph, with memory for its inputs. Nothing is captured yet.
-    ///
-    /// # Errors
-    /// Buckets and modes that do not fit the function, and what the device says.
-    pub fn build(self, rt: &mut ::graphable::Runtime) -> ::graphable::Result<SiluGraph> {
+impl p::BuildGraph for SiluGraph {
+    #[inline]
+    fn build(
+        rt: &mut ::graphable::Runtime,
+        options: p::Options,
+    ) -> ::graphable::Result<Self> {
         let function = p::Function::new(
             rt,
             p::FunctionSpec {
@@ -264,7 +189,7 @@ impl SiluGraphBuilder {
                     p::DimsSpec::Unspecified }
                 ],
             },
-            self.options,
+            options,
         )?;
         ::core::result::Result::Ok(SiluGraph {
             buffers: SiluBuffers {

@@ -15,7 +15,7 @@ fn decode<'__a0, 's: '__a0>(
     let (__cx, tokens) = p::NeedsPiecewise::open(tokens);
     #[allow(unused_mut)]
     let (p::Leaving(mut h, _),) = {
-        let __outputs2 = p::UserError::segment(
+        let __outputs2 = p::UserError::segment_into(
             __cx,
             site!(0usize),
             (
@@ -26,14 +26,18 @@ fn decode<'__a0, 's: '__a0>(
             ),
             |
                 __k: &_,
+                __given: &mut ::core::option::Option<_>,
             | -> ::core::result::Result<
-                _,
+                (),
                 <Result<Tensor<'s, f32>> as p::TryError>::Error,
             > {
                 let tokens = __k.0.0.copy();
                 let __f1 = __k.0.1.get();
                 let mut h = ops::embedding(tokens, &*__f1)?;
-                ::core::result::Result::Ok((p::LeavesSegment::leave((h,).0),))
+                *__given = ::core::option::Option::Some((
+                    p::LeavesSegment::leave((h,).0),
+                ));
+                ::core::result::Result::Ok(())
             },
         )?;
         {
@@ -46,7 +50,7 @@ fn decode<'__a0, 's: '__a0>(
             break;
         }
         #[allow(unused_mut)]
-        let (p::Leaving(q, _),) = p::UserError::segment(
+        let (p::Leaving(q, _),) = p::UserError::segment_into(
             __cx,
             site!(1usize),
             (
@@ -59,8 +63,9 @@ fn decode<'__a0, 's: '__a0>(
             ),
             |
                 __k: &_,
+                __given: &mut ::core::option::Option<_>,
             | -> ::core::result::Result<
-                _,
+                (),
                 <Result<Tensor<'s, f32>> as p::TryError>::Error,
             > {
                 let h = __k.0.0.copy();
@@ -71,7 +76,10 @@ fn decode<'__a0, 's: '__a0>(
                     &ops::rms_norm(&h, &*__f4, ::core::clone::Clone::clone(__f3))?,
                     &*__f5,
                 )?;
-                ::core::result::Result::Ok((p::LeavesSegment::leave((q,).0),))
+                *__given = ::core::option::Option::Some((
+                    p::LeavesSegment::leave((q,).0),
+                ));
+                ::core::result::Result::Ok(())
             },
         )?;
         let a = {
@@ -85,7 +93,7 @@ fn decode<'__a0, 's: '__a0>(
             p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
         };
         #[allow(unused_mut)]
-        let (p::Leaving(__o7, _),) = p::UserError::segment(
+        let (p::Leaving(__o7, _),) = p::UserError::segment_into(
             __cx,
             site!(3usize),
             (
@@ -97,8 +105,9 @@ fn decode<'__a0, 's: '__a0>(
             ),
             |
                 __k: &_,
+                __given: &mut ::core::option::Option<_>,
             | -> ::core::result::Result<
-                _,
+                (),
                 <Result<Tensor<'s, f32>> as p::TryError>::Error,
             > {
                 #[allow(unused_mut, unused_assignments)]
@@ -106,7 +115,10 @@ fn decode<'__a0, 's: '__a0>(
                 let a = __k.0.1.copy();
                 let __f6 = __k.0.2.get();
                 h = ops::add(&h, &ops::linear(&a, &*__f6)?)?;
-                ::core::result::Result::Ok((p::LeavesSegment::leave((h,).0),))
+                *__given = ::core::option::Option::Some((
+                    p::LeavesSegment::leave((h,).0),
+                ));
+                ::core::result::Result::Ok(())
             },
         )?;
         #[allow(unused_assignments)]
@@ -118,9 +130,7 @@ fn decode<'__a0, 's: '__a0>(
         __cx,
         site!(4usize),
         ((p::EntersSegment::enter(&h), p::FieldEntersSegment::enter(&model.head)),),
-        |
-            __k: &_,
-        | -> ::core::result::Result<_, <Result<Tensor<'s, f32>> as p::TryError>::Error> {
+        |__k: &_| -> Result<Tensor<'s, f32>> {
             let h = __k.0.0.copy();
             let __f8 = __k.0.1.get();
             ops::linear(&h, &*__f8)

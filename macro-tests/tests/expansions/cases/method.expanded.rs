@@ -15,7 +15,7 @@ impl Model {
         let (__cx, h) = p::NeedsPiecewise::open(h);
         #[allow(unused_mut)]
         let (p::Leaving(h, _),) = {
-            let __outputs2 = p::UserError::segment(
+            let __outputs2 = p::UserError::segment_into(
                 __cx,
                 site!(0usize),
                 (
@@ -26,15 +26,19 @@ impl Model {
                 ),
                 |
                     __k: &_,
+                    __given: &mut ::core::option::Option<_>,
                 | -> ::core::result::Result<
-                    _,
+                    (),
                     <Result<Tensor<'s, f32>> as p::TryError>::Error,
                 > {
                     let __f1 = __k.0.0.get();
                     let h = __k.0.1.copy();
                     let norm = |t: &Tensor<'s, f32>| ops::rms_norm(t, &*__f1, 1e-5);
                     let h = norm(h)?;
-                    ::core::result::Result::Ok((p::LeavesSegment::leave((h,).0),))
+                    *__given = ::core::option::Option::Some((
+                        p::LeavesSegment::leave((h,).0),
+                    ));
+                    ::core::result::Result::Ok(())
                 },
             )?;
             {
@@ -47,12 +51,7 @@ impl Model {
             __cx,
             site!(2usize),
             ((p::EntersSegment::enter(&h), p::EntersSegment::enter(&self)),),
-            |
-                __k: &_,
-            | -> ::core::result::Result<
-                _,
-                <Result<Tensor<'s, f32>> as p::TryError>::Error,
-            > {
+            |__k: &_| -> Result<Tensor<'s, f32>> {
                 let h = __k.0.0.copy();
                 let __self = __k.0.1.copy();
                 #[allow(unused_variables)]

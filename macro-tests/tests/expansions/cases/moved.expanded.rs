@@ -22,7 +22,7 @@ fn decode<'__a0, 's: '__a0>(
     };
     #[allow(unused_mut)]
     let (p::Leaving(b, _), p::Leaving(__value1, _)) = {
-        let __outputs4 = p::UserError::segment(
+        let __outputs4 = p::UserError::segment_into(
             __cx,
             site!(1usize),
             (
@@ -35,8 +35,9 @@ fn decode<'__a0, 's: '__a0>(
             ),
             |
                 __k: &_,
+                __given: &mut ::core::option::Option<_>,
             | -> ::core::result::Result<
-                _,
+                (),
                 <Result<Tensor<'s, f32>> as p::TryError>::Error,
             > {
                 let x = __k.0.0.copy();
@@ -52,10 +53,11 @@ fn decode<'__a0, 's: '__a0>(
                     > = ops::mul(&b, &*__f2);
                     __result?
                 };
-                ::core::result::Result::Ok((
+                *__given = ::core::option::Option::Some((
                     p::LeavesSegment::leave((b,).0),
                     p::LeavesSegment::leave((__value1,).0),
-                ))
+                ));
+                ::core::result::Result::Ok(())
             },
         )?;
         {

@@ -30,8 +30,9 @@ pub struct ProjectGraph {
     _types: ::core::marker::PhantomData<fn() -> ()>,
 }
 impl ::core::fmt::Debug for ProjectGraph {
+    #[inline]
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-        ::core::fmt::Formatter::debug_struct(f, "ProjectGraph").finish_non_exhaustive()
+        ::core::fmt::Formatter::write_str(f, "ProjectGraph { .. }")
     }
 }
 #[allow(
@@ -57,29 +58,32 @@ impl ProjectGraph {
         host_statement: ::core::option::Option::None,
     };
     ///Options of a graph of `project`.
+    #[inline]
     pub fn builder() -> ProjectGraphBuilder {
-        ProjectGraphBuilder {
-            options: ::core::default::Default::default(),
-            _types: ::core::marker::PhantomData,
-        }
+        ::core::default::Default::default()
     }
     /// Whether calls become graphs, where mode and scope allow it.
+    #[inline]
     pub fn is_enabled(&self) -> bool {
         self.function.is_enabled()
     }
     /// Switches graphs on or off, from the next call on.
+    #[inline]
     pub fn set_enabled(&self, on: bool) {
         self.function.set_enabled(on);
     }
     /// The memory of the inputs, which keeps its address from call to call.
+    #[inline]
     pub fn buffers(&self) -> &ProjectBuffers {
         &self.buffers
     }
     /// Which graph a batch gets, and what became of the builder's mode.
+    #[inline]
     pub fn dispatcher(&self) -> &::graphable::Dispatcher {
         self.function.dispatcher()
     }
     /// By which the runtime's hooks know this object.
+    #[inline]
     pub fn id(&self) -> ::graphable::GraphId {
         self.function.id()
     }
@@ -87,6 +91,7 @@ impl ProjectGraph {
     ///
     /// # Errors
     /// Those of the function, and what goes wrong on the device.
+    #[inline]
     pub fn call<'s, '__h0>(
         &self,
         step: &::graphable::Step<'s>,
@@ -101,6 +106,7 @@ impl ProjectGraph {
     {
         self.__call(step, ::core::convert::Into::into(x), limit, model)
     }
+    #[inline]
     fn __call<'s, '__h0>(
         &self,
         step: &::graphable::Step<'s>,
@@ -115,9 +121,9 @@ impl ProjectGraph {
     {
         let mut __inputs = self.function.inputs(step)?;
         __inputs.host::<f32>(0usize, x)?;
-        let __block = ProjectHostBlock {
-            len_b: p::HostSlot::of(__inputs.symbol(0usize)? as u32),
-        };
+        let __block: ProjectHostBlock = [
+            p::HostSlot::of(__inputs.symbol(0usize)? as u32),
+        ];
         let __frame = __inputs.enter(p::bytemuck::bytes_of(&__block), (&limit, &model))?;
         let x = &__frame.tensor::<f32>(0usize, &self.buffers.x)?;
         __frame
@@ -144,6 +150,7 @@ impl ProjectGraph {
     ///
     /// # Errors
     /// Dimensions that have no buckets, and what calls say.
+    #[inline]
     pub fn capture_all(
         &self,
         rt: &mut ::graphable::Runtime,
@@ -155,12 +162,13 @@ impl ProjectGraph {
         for<'__t> Model: p::LiveIn,
         for<'s> Tensor<'s, f32>: p::LiveOut<'s>,
     {
-        self.capture_all_with(rt, limit, model, |_| {})
+        self.capture_all_with(rt, limit, model, p::untold)
     }
     /// As `capture_all`, and tells how far it is.
     ///
     /// # Errors
     /// As `capture_all`.
+    #[inline]
     pub fn capture_all_with(
         &self,
         rt: &mut ::graphable::Runtime,
@@ -178,16 +186,15 @@ impl ProjectGraph {
                 rt,
                 |__given, __synthetic| {
                     let x = __synthetic.host::<f32>(0usize)?;
-                    match self
-                        .call(__given, &x, ::core::clone::Clone::clone(&limit), model)
-                    {
-                        ::core::result::Result::Ok(_) => ::core::result::Result::Ok(()),
-                        ::core::result::Result::Err(error) => {
-                            ::core::result::Result::Err(
-                                p::CaptureFailed::from_user(error),
-                            )
-                        }
-                    }
+                    p::CaptureFailed::told(
+                        self
+                            .call(
+                                __given,
+                                &x,
+                                ::core::clone::Clone::clone(&limit),
+                                model,
+                            ),
+                    )
                 },
                 progress,
             )
@@ -208,11 +215,12 @@ pub struct ProjectBuffers {
     _types: ::core::marker::PhantomData<fn() -> ()>,
 }
 impl ::core::fmt::Debug for ProjectBuffers {
+    #[inline]
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-        ::core::fmt::Formatter::debug_struct(f, "ProjectBuffers").finish_non_exhaustive()
+        ::core::fmt::Formatter::write_str(f, "ProjectBuffers { .. }")
     }
 }
-///Host scalars and sizes of `project`, as they travel to the device.
+///Host scalars and sizes of `project`, as they travel to the device: the size of `B`, without padding.
 #[allow(
     dead_code,
     unreachable_pub,
@@ -221,21 +229,8 @@ impl ::core::fmt::Debug for ProjectBuffers {
     clippy::all,
     clippy::pedantic
 )]
-#[derive(
-    ::core::clone::Clone,
-    ::core::marker::Copy,
-    ::core::fmt::Debug,
-    p::bytemuck::Pod,
-    p::bytemuck::Zeroable,
-)]
-#[bytemuck(crate = "::graphable::__private::bytemuck")]
-#[repr(C)]
-pub struct ProjectHostBlock {
-    ///Size of `B`, without padding.
-    pub len_b: p::HostSlot,
-}
+pub type ProjectHostBlock = [p::HostSlot; 1usize];
 ///Options of a graph of `project`; made by [`ProjectGraph::builder`].
-#[must_use]
 #[allow(
     dead_code,
     unreachable_pub,
@@ -244,16 +239,7 @@ pub struct ProjectHostBlock {
     clippy::all,
     clippy::pedantic
 )]
-pub struct ProjectGraphBuilder {
-    options: p::Options,
-    _types: ::core::marker::PhantomData<fn() -> ()>,
-}
-impl ::core::fmt::Debug for ProjectGraphBuilder {
-    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-        ::core::fmt::Formatter::debug_struct(f, "ProjectGraphBuilder")
-            .finish_non_exhaustive()
-    }
-}
+pub type ProjectGraphBuilder = ::graphable::GraphBuilder<ProjectGraph>;
 #[allow(
     dead_code,
     unreachable_pub,
@@ -262,77 +248,12 @@ impl ::core::fmt::Debug for ProjectGraphBuilder {
     clippy::all,
     clippy::pedantic
 )]
-impl ProjectGraphBuilder {
-    /// Rounds a `#[dims]` symbol up to these sizes.
-    pub fn bucket(
-        mut self,
-        symbol: &'static str,
-        schedule: ::graphable::Schedule,
-    ) -> Self {
-        self.options.bucket(symbol, schedule);
-        self
-    }
-    /// How much becomes graphs; at first `Mode::Piecewise`.
-    pub fn mode(mut self, mode: ::graphable::Mode) -> Self {
-        self.options.mode(mode);
-        self
-    }
-    /// How calls are batches, for modes that tell these apart.
-    pub fn batch(mut self, batching: ::graphable::Batching) -> Self {
-        self.options.batch(batching);
-        self
-    }
-    /// Compares every `n`-th replay with what the code computes; 0, as at first, never.
-    pub fn audit_every(mut self, n: u32) -> Self {
-        self.options.audit_every(n);
-        self
-    }
-    /// Makes errors of what would run without a graph otherwise.
-    pub fn or_error(mut self, on: bool) -> Self {
-        self.options.or_error(on);
-        self
-    }
-    /// How often one segment is recorded for one shape before it runs without a graph.
-    pub fn max_recordings(mut self, n: usize) -> Self {
-        self.options.max_recordings(n);
-        self
-    }
-    /// Sets limits: `.limits(|l| l.max_moves = 2)`.
-    pub fn limits(
-        mut self,
-        set: impl ::core::ops::FnOnce(&mut ::graphable::Limits),
-    ) -> Self {
-        self.options.limits(set);
-        self
-    }
-    /// Who decides what becomes a graph, in place of the limits alone.
-    pub fn policy(mut self, policy: impl ::graphable::Policy + 'static) -> Self {
-        self.options.policy(policy);
-        self
-    }
-    /// Only these sizes of some `#[dims]` symbols become graphs, after rounding up to buckets:
-    /// `.capture_only(["B", "T"], [[1, 128], [8, 128]])`. All else runs without.
-    pub fn capture_only<const __N: usize>(
-        mut self,
-        symbols: [&'static str; __N],
-        sizes: impl ::core::iter::IntoIterator<Item = [usize; __N]>,
-    ) -> Self {
-        self.options.capture_only(symbols, sizes);
-        self
-    }
-    /// Whether calls become graphs at first; `set_enabled` changes it later.
-    pub fn enabled(mut self, on: bool) -> Self {
-        self.options.enabled(on);
-        self
-    }
-    /// The graph, with memory for its inputs. Nothing is captured yet.
-    ///
-    /// # Errors
-    /// Buckets and modes that do not fit the function, and what the device says.
-    pub fn build(
-        self,
+impl p::BuildGraph for ProjectGraph {
+    #[inline]
+    fn build(
         rt: &mut ::graphable::Runtime,
-    ) -> ::graphable::Result<ProjectGraph> {
+        options: p::Options,
+    ) -> ::graphable::Result<Self> {
         let function = p::Function::new(
             rt,
             p::FunctionSpec {
@@ -345,7 +266,7 @@ impl ProjectGraphBuilder {
                     { & [p::Dim::Symbol(0usize), p::Dim::Const(4)] }) }
                 ],
             },
-            self.options,
+            options,
         )?;
         ::core::result::Result::Ok(ProjectGraph {
             buffers: ProjectBuffers {
