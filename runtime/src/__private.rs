@@ -34,6 +34,9 @@ impl<T, E> TryError for Result<T, E> {
     type Error = E;
 }
 
+/// What the body of a segment returns, whose outputs go elsewhere; `R` is the function's `Result`.
+pub type Ran<R> = Result<(), <R as TryError>::Error>;
+
 /// Whether a name is the same variable before and behind a macro call in a segment.
 ///
 /// # Errors

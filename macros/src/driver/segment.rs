@@ -333,7 +333,7 @@ impl Transform<'_, '_> {
                 quote!(*#given = ::core::option::Option::Some(#out_values);)
             };
             let call = quote! {
-                #user_error::segment_into(#cx, #site, #key, |#k: &_, #given: &mut ::core::option::Option<_>| -> ::core::result::Result<(), #error> {
+                #user_error::segment_into(#cx, #site, #key, |#k: &_, #given: &mut _| -> #p::Ran<#ret> {
                     #lets
                     #body
                     #value_let

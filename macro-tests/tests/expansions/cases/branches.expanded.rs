@@ -18,13 +18,7 @@ fn sample<'__a0, 's: '__a0>(
             __cx,
             site!(0usize),
             ((p::EntersSegment::enter(&x),),),
-            |
-                __k: &_,
-                __given: &mut ::core::option::Option<_>,
-            | -> ::core::result::Result<
-                (),
-                <Result<Tensor<'s, u32>> as p::TryError>::Error,
-            > {
+            |__k: &_, __given: &mut _| -> p::Ran<Result<Tensor<'s, u32>>> {
                 let x = __k.0.0.copy();
                 let y = ops::softmax(x, 1)?;
                 *__given = ::core::option::Option::Some((

@@ -24,13 +24,7 @@ fn decode<'__a0, 's: '__a0>(
                     p::FieldEntersSegment::enter(&model.embed),
                 ),
             ),
-            |
-                __k: &_,
-                __given: &mut ::core::option::Option<_>,
-            | -> ::core::result::Result<
-                (),
-                <Result<Tensor<'s, f32>> as p::TryError>::Error,
-            > {
+            |__k: &_, __given: &mut _| -> p::Ran<Result<Tensor<'s, f32>>> {
                 let tokens = __k.0.0.copy();
                 let __f1 = __k.0.1.get();
                 let mut h = ops::embedding(tokens, &*__f1)?;
@@ -61,13 +55,7 @@ fn decode<'__a0, 's: '__a0>(
                     p::FieldEntersSegment::enter(&layer.wqkv),
                 ),
             ),
-            |
-                __k: &_,
-                __given: &mut ::core::option::Option<_>,
-            | -> ::core::result::Result<
-                (),
-                <Result<Tensor<'s, f32>> as p::TryError>::Error,
-            > {
+            |__k: &_, __given: &mut _| -> p::Ran<Result<Tensor<'s, f32>>> {
                 let h = __k.0.0.copy();
                 let __f3 = __k.0.1.get();
                 let __f4 = __k.0.2.get();
@@ -103,13 +91,7 @@ fn decode<'__a0, 's: '__a0>(
                     p::FieldEntersSegment::enter(&layer.wo),
                 ),
             ),
-            |
-                __k: &_,
-                __given: &mut ::core::option::Option<_>,
-            | -> ::core::result::Result<
-                (),
-                <Result<Tensor<'s, f32>> as p::TryError>::Error,
-            > {
+            |__k: &_, __given: &mut _| -> p::Ran<Result<Tensor<'s, f32>>> {
                 #[allow(unused_mut, unused_assignments)]
                 let mut h = __k.0.0.copy();
                 let a = __k.0.1.copy();

@@ -24,13 +24,7 @@ impl Model {
                         p::EntersSegment::enter(&h),
                     ),
                 ),
-                |
-                    __k: &_,
-                    __given: &mut ::core::option::Option<_>,
-                | -> ::core::result::Result<
-                    (),
-                    <Result<Tensor<'s, f32>> as p::TryError>::Error,
-                > {
+                |__k: &_, __given: &mut _| -> p::Ran<Result<Tensor<'s, f32>>> {
                     let __f1 = __k.0.0.get();
                     let h = __k.0.1.copy();
                     let norm = |t: &Tensor<'s, f32>| ops::rms_norm(t, &*__f1, 1e-5);

@@ -33,13 +33,7 @@ fn decode<'__a0, 's: '__a0>(
                     p::EagerEntersSegment::enter(&bias),
                 ),
             ),
-            |
-                __k: &_,
-                __given: &mut ::core::option::Option<_>,
-            | -> ::core::result::Result<
-                (),
-                <Result<Tensor<'s, f32>> as p::TryError>::Error,
-            > {
+            |__k: &_, __given: &mut _| -> p::Ran<Result<Tensor<'s, f32>>> {
                 let x = __k.0.0.copy();
                 let __f2 = __k.0.1.get();
                 let __f3 = __k.0.2.get();
