@@ -103,15 +103,6 @@ fn is_graphable(attr: &Attribute) -> bool {
     attr.path().segments.last().is_some_and(|s| s.ident == "graphable")
 }
 
-fn type_attributes(item: &Item) -> Option<&[Attribute]> {
-    match item {
-        Item::Struct(i) => Some(&i.attrs),
-        Item::Enum(i) => Some(&i.attrs),
-        Item::Union(i) => Some(&i.attrs),
-        _ => None,
-    }
-}
-
 /// What a signature needs of the attribute.
 #[derive(Default)]
 struct Needs {
@@ -206,15 +197,4 @@ impl VisitMut for Elided<'_> {
 fn is_here(ty: &TypePath) -> bool {
     let path = &ty.path;
     path.segments.len() == 2 && path.segments.first().is_some_and(|s| s.ident == "self" || s.ident == "super")
-}
-
-/// What a derive sees of a type on which `#[graphable]` stands behind it, and was not expanded yet.
-pub(crate) fn before_derive(tokens: TokenStream) -> TokenStream {
-    match syn::parse2::<Item>(tokens.clone()) {
-        Ok(mut item) if type_attributes(&item).is_some_and(is_marked) => {
-            fill_type(&mut item);
-            item.into_token_stream()
-        }
-        _ => tokens,
-    }
 }

@@ -57,7 +57,7 @@ mod types;
 /// `LinearF32RunGraph`); on a `trait`, only lifetimes are filled.
 ///
 /// On a `struct`, `enum` or `type` that holds tensors it writes their lifetime and declares it: `struct Kv { k: Tensor<f32> }`
-/// becomes `struct Kv<'s> { k: Tensor<'s, f32> }`, which other items name `Kv<'_>`. On a module (`#[graphable] mod model { … }`)
+/// becomes `struct Kv<'s> { k: Tensor<'s, f32> }`, which other items name `Kv<'_>`; it stands above the derives. On a module (`#[graphable] mod model { … }`)
 /// every item is treated as if the attribute stood on it, functions without boundaries and marks are helpers, and the
 /// types of the module that hold tensors are named without a lifetime. So rustc's error E0106, `missing lifetime specifier`,
 /// has one remedy: the attribute.

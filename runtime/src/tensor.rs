@@ -36,6 +36,39 @@ impl RawTensor {
 /// memory; the last clone frees it.
 ///
 /// It borrows the runtime: the next [`Runtime::step`] cannot start while a tensor of this one lives.
+///
+/// # `error[E0106]: missing lifetime specifier`
+///
+/// A tensor has the lifetime of its step, `Tensor<'s, f32>`. [`#[graphable]`](macro@crate::graphable) writes it; where the
+/// attribute is missing, rustc asks for it, and proposes names that do not help. Put the attribute on the function, `impl`,
+/// trait, struct or alias that the error is about, or once on the module around them:
+///
+/// ```
+/// # fn main() {}
+/// use graphable::prelude::*;
+///
+/// #[graphable]
+/// fn helper(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+///     ops::relu(x)
+/// }
+///
+/// #[graphable]
+/// mod model {
+///     use graphable::prelude::*;
+///
+///     #[derive(Clone, GraphOutput)]
+///     pub struct Cache {
+///         pub last: Tensor<f32>,
+///     }
+///
+///     pub fn cached(x: &Tensor<f32>, by: &Tensor<f32>) -> Result<Cache> {
+///         Ok(Cache { last: ops::mul(x, by)? })
+///     }
+/// }
+/// ```
+///
+/// By hand it is `fn helper<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>>`, `struct Cache<'s>`, and `Cache<'_>` where it is
+/// used.
 pub struct Tensor<'s, T> {
     pub(crate) rt: &'s Runtime,
     pub(crate) raw: RawTensor,

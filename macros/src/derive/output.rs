@@ -5,10 +5,9 @@ use quote::{quote, quote_spanned};
 use syn::{DeriveInput, GenericParam, Lifetime, LifetimeParam, parse_quote};
 
 use super::{Code, Errors, Field, Item, local, parse, private};
-use crate::holders;
 
 pub(crate) fn derive_output(tokens: TokenStream) -> TokenStream {
-    let input = match parse(holders::before_derive(tokens)) {
+    let input = match parse(tokens) {
         Ok(input) => input,
         Err(errors) => return errors,
     };

@@ -155,4 +155,5 @@ catalogue! {
     G101 OverlappingSteps Type "Two steps at once" "tensors of two runtimes have one type: `Error::DifferentRuntimes`, at the first operation";
     G102 HiddenRead Type "Reading device data behind an alias, a generic or a helper" "";
     G103 NotState Type "Writing to what is not a `State`" "";
+    G104 MissingLifetime Type "`E0106: missing lifetime specifier`: a tensor without the lifetime of its step" "";
 }

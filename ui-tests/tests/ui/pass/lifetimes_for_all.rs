@@ -12,7 +12,7 @@ struct Last {
     last: Tensor<f32>,
 }
 
-/// The derive may stand on either side.
+/// Above the derives, which see what it writes.
 #[graphable]
 #[derive(Clone, GraphOutput)]
 struct Halves {
@@ -20,8 +20,8 @@ struct Halves {
     right: Option<Tensor<f32>>,
 }
 
-#[derive(Clone, GraphOutput)]
 #[graphable]
+#[derive(Clone, GraphOutput)]
 enum Either {
     One(Tensor<f32>),
     Two { a: Tensor<f32>, b: Vec<Tensor<f32>> },

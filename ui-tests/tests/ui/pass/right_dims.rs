@@ -51,7 +51,7 @@ mod g034 {
     fn decode(#[dims(B, 64)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
         let n: usize = x.dim(1).get()?;
         let rows = ops::cast::<u32, f32>(&ops::size(x, 0)?)?;
-        ops::div(&ops::scale(x, 1.0 / n as f64)?, &rows)
+        ops::div(&ops::scale(x, 1.0 / n as f32)?, &rows)
     }
 }
 

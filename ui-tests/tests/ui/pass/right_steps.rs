@@ -63,4 +63,29 @@ mod g103 {
     }
 }
 
+mod g104 {
+    use graphable::prelude::*;
+
+    #[graphable]
+    fn helper(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        ops::relu(x)
+    }
+
+    #[graphable]
+    mod model {
+        use graphable::prelude::*;
+
+        #[derive(Clone, GraphOutput)]
+        struct Halves {
+            left: Tensor<f32>,
+            right: Tensor<f32>,
+        }
+
+        fn halves(x: &Tensor<f32>, at: usize) -> Result<Halves> {
+            let [left, right] = ops::split_at(x, 0, &[at])?.try_into().unwrap_or_else(|_| unreachable!());
+            Ok(Halves { left, right })
+        }
+    }
+}
+
 fn main() {}
