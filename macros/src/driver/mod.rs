@@ -366,7 +366,7 @@ impl Transform<'_, '_> {
 }
 
 /// Tokens as one short line, for the plan.
-fn shortened(tokens: &impl ToTokens) -> String {
+pub(crate) fn shortened(tokens: &impl ToTokens) -> String {
     let text = tokens.to_token_stream().to_string();
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for (spaced, tight) in [

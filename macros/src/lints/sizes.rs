@@ -4,13 +4,15 @@ use quote::ToTokens;
 use syn::{BinOp, Expr, ExprMethodCall, Lit, Local, Pat, RangeLimits};
 
 use super::{bare, device::Device, name_of};
-use crate::{diag::Code, types};
+use crate::{diag::Code, driver::shortened, types};
 
 impl Device<'_, '_> {
     /// `x.dim(1)`, and arithmetic of it with literals.
     fn size<'e>(&self, expr: &'e Expr) -> Option<&'e ExprMethodCall> {
         match bare(expr) {
-            Expr::MethodCall(m) if m.method == "dim" && m.args.len() == 1 && self.is_tensor(&m.receiver) => Some(m),
+            Expr::MethodCall(m) if m.method == "dim" && m.args.len() == 1 && self.is_tensor(&m.receiver) => {
+                Some(m)
+            }
             Expr::Binary(b) if arithmetic(&b.op) => match (self.size(&b.left), self.size(&b.right)) {
                 (Some(size), None) if is_literal(&b.right) => Some(size),
                 (None, Some(size)) if is_literal(&b.left) => Some(size),
@@ -24,7 +26,11 @@ impl Device<'_, '_> {
         let name = name_of(&size.receiver);
         let axis = size.args.to_token_stream().to_string();
         let whole = bare(at).to_token_stream().to_string() == size.to_token_stream().to_string();
-        let number = if whole { format!("{name}.dim({axis}).get()?") } else { "(…).get()?".to_owned() };
+        let number = if whole {
+            format!("{name}.dim({axis}).get()?")
+        } else {
+            format!("({}).get()?", shortened(bare(at)))
+        };
         let number = if ty == "usize" { number } else { format!("{number} as {ty}") };
         self.errors.push(
             Code::SizeAsNumber,
@@ -52,7 +58,9 @@ impl Device<'_, '_> {
             Expr::Cast(cast) if types::scalar(&cast.ty).is_some() => {
                 (&*cast.expr, cast.ty.to_token_stream().to_string())
             }
-            Expr::Range(range) if matches!(range.limits, RangeLimits::HalfOpen(_) | RangeLimits::Closed(_)) => {
+            Expr::Range(range)
+                if matches!(range.limits, RangeLimits::HalfOpen(_) | RangeLimits::Closed(_)) =>
+            {
                 match (range.start.as_deref(), range.end.as_deref()) {
                     (Some(start), Some(end)) if is_literal(start) => (end, "usize".to_owned()),
                     _ => return,
