@@ -311,7 +311,9 @@ impl Runtime {
             // It was to be recorded, and its captures were spoilt.
             span.record("decision", "fallback");
         }
-        self.slice_ends(site, "segment", begin);
+        if begin.is_some() {
+            self.slice_ends(site, "segment", begin);
+        }
         self.put_writer(key);
         self.tell_hooks();
         result

@@ -479,6 +479,13 @@ pub enum Event {
         /// How many.
         shapes: usize,
     },
+    /// `capture_all` begins, and the schedules make so many combinations of sizes that it may be worth a look.
+    ManyCaptures {
+        /// The function.
+        function: &'static str,
+        /// How many calls are captured.
+        captures: usize,
+    },
     /// An eager region ran.
     RanEager {
         /// The boundary.

@@ -49,6 +49,13 @@ impl fmt::Display for Event {
             Self::ManyShapes { function, shapes } => {
                 write!(f, "`{function}` is recorded for {shapes} shapes; buckets would bound their number")
             }
+            Self::ManyCaptures { function, captures } => {
+                write!(
+                    f,
+                    "`capture_all` of `{function}` makes {captures} captures, one for each combination of sizes; list \
+                     those that occur (`capture_only`)"
+                )
+            }
             Self::RanEager { boundary } => write!(f, "ran {boundary} eagerly"),
             Self::Copied { slot, bytes } => write!(f, "copied {bytes} bytes: {slot}"),
             Self::FellBack { function, why } => {

@@ -53,8 +53,11 @@ impl Alive {
 impl Core {
     /// What lives in the pool, by address.
     pub(super) fn alive_in_pool(&mut self) -> Alive {
-        let in_pool = self.slots.iter().filter(|s| s.refs > 0 && s.home == Home::Pool);
+        // The last ones first, and no more than there are: what lies elsewhere may be any number.
+        let count = self.pool.live_blocks();
+        let in_pool = self.slots.iter().rev().filter(|s| s.refs > 0 && s.home == Home::Pool);
         let mut now: Vec<(Block, EntryBlock)> = in_pool
+            .take(count)
             .map(|s| {
                 let block = EntryBlock { addr: s.base, origin: s.origin, made_by: s.made_by };
                 (Block { addr: s.base, len: rounded(s.bytes) }, block)

@@ -79,9 +79,20 @@ fn moves(node: &Node, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> {
         all.push(Move { tensor: place.tensor, from: range(now), to: range(place.addr) });
     }
     let shift = |m: &Move| m.from.addr.wrapping_sub(m.to.addr);
-    let clash = |(i, a): (usize, &Move)| all[..i].iter().any(|b| a.to.overlaps(b.to) && shift(a) != shift(b));
-    if all.iter().enumerate().any(clash) {
-        return None;
+    let mut order: SmallVec<[&Move; 8]> = all.iter().filter(|m| m.to.bytes > 0).collect();
+    order.sort_unstable_by_key(|m| m.to.addr);
+    // Those that overlap lie alike so far, so the farthest of them speaks for all.
+    let mut farthest: Option<&Move> = None;
+    for m in order {
+        match farthest {
+            Some(before) if m.to.addr < before.to.end() => {
+                if shift(m) != shift(before) {
+                    return None;
+                }
+                farthest = Some(if m.to.end() > before.to.end() { m } else { before });
+            }
+            _ => farthest = Some(m),
+        }
     }
     Some(all.into_iter().filter(|m| shift(m) != 0).collect())
 }
@@ -108,11 +119,17 @@ fn place_beside(live: &LiveSet, avoid: &[Block], (base, page): (u64, u64), bytes
 }
 
 impl Core {
-    /// A recording that can run for this key by copies: where nothing may be recorded, or enough is.
-    pub(super) fn find_apart(&self, group: usize, identity: Identity, key: &KeyWriter) -> Option<usize> {
+    /// A recording that can run for this key by copies: where nothing more can be recorded, or enough is.
+    pub(super) fn find_apart(
+        &self,
+        group: usize,
+        identity: Identity,
+        key: &KeyWriter,
+        can_record: bool,
+    ) -> Option<usize> {
         let entry = self.pool.state();
         let (mut held, mut moved) = (SmallVec::<[usize; 4]>::new(), None);
-        let mut own = None;
+        let (mut own, mut owns) = (None, 0);
         for at in self.tree.alike(identity, entry, &key.shape, &key.addrs) {
             let Some(node) = self.tree.node(at).filter(|n| n.group == group && self.sees(n, key)) else {
                 continue;
@@ -125,15 +142,17 @@ impl Core {
                     moved = if free { Some(at) } else { moved.or(Some(at)) };
                     if found.iter().all(|m| self.is_of_this_call(m.tensor, key)) {
                         own = moved;
+                        owns += 1;
                     }
                 }
             }
         }
-        if self.closed {
+        if !can_record {
             return held.first().copied().or(moved);
         }
-        // What this call made is where it is because others are held: it would be elsewhere each time.
-        if held.is_empty() && own.is_some() {
+        // What this call made may alternate between a few places; beyond those it is where it is because others are
+        // held, and would be elsewhere each time.
+        if held.is_empty() && owns >= RESULT_BLOCKS {
             return own;
         }
         let crowded = |at: &&usize| self.tree.node(**at).is_some_and(|n| n.crowded != 0);

@@ -35,8 +35,8 @@ pub(super) fn results_are_free(node: &Node, results: &LiveSet) -> bool {
 
 /// How far a live-in lies from where the recording has it.
 #[inline]
-fn shift(node: &Node, key: &KeyWriter, live_in: u32) -> u64 {
-    let place = node.places.iter().find(|p| p.tensor == live_in);
+fn shift(node: &Node, key: &KeyWriter, place: Option<u32>) -> u64 {
+    let place = place.and_then(|at| node.places.get(at as usize));
     place.map_or(0, |p| key.addrs[2 * p.operand as usize + 1].wrapping_sub(p.addr))
 }
 
@@ -171,9 +171,9 @@ impl Core {
                     (raw.slot, raw.epoch) = (slots[*block as usize], self.epoch);
                     Entry::Tensor(raw)
                 }
-                Stored::LiveIn(live_in, raw) => {
+                Stored::LiveIn(live_in, place, raw) => {
                     let mut raw = *raw;
-                    raw.addr = raw.addr.wrapping_add(shift(node, key, *live_in));
+                    raw.addr = raw.addr.wrapping_add(shift(node, key, *place));
                     (raw.slot, raw.epoch) = (key.tensors[*live_in as usize].slot, self.epoch);
                     self.slots[raw.slot as usize].refs += 1;
                     Entry::Tensor(raw)

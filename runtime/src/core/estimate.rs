@@ -5,7 +5,9 @@ use std::{fmt, sync::Arc};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Core, regions::Regions};
-use crate::{Error, Result, log::Log, memory::CaptureMemory, param::Owned, pool::Pool, tree::Tree};
+use crate::{
+    Error, Result, log::Log, memory::CaptureMemory, param::Owned, plan::Site, pool::Pool, tree::Tree,
+};
 
 /// What a dry capture must not touch, while one runs.
 pub(crate) struct Dry {
@@ -14,6 +16,7 @@ pub(crate) struct Dry {
     log: Log,
     regions: Regions,
     shapes: FxHashMap<u64, super::miss::Shapes>,
+    host_values: FxHashMap<u64, &'static Site>,
     before: Measure,
     /// Ids of owned memory that was dropped meanwhile: the recordings set aside must hear of it.
     retired: Vec<u64>,
@@ -80,6 +83,7 @@ impl Core {
             log: std::mem::take(&mut self.log),
             regions: std::mem::take(&mut self.regions),
             shapes: std::mem::take(&mut self.shapes),
+            host_values: std::mem::take(&mut self.host_values),
             before: Measure { recorded: (0, 0), ..before },
             retired: Vec::new(),
             more: CaptureMemory::default(),
@@ -94,6 +98,7 @@ impl Core {
         (self.tree, self.pool, self.log) = (dry.tree, dry.pool, dry.log);
         self.regions = dry.regions;
         self.shapes = dry.shapes;
+        self.host_values = dry.host_values;
         let highs = dry.before.highs;
         self.pool.raise_high_water(highs[0]);
         (self.results.high, self.eager.high) = (highs[1], highs[2]);
@@ -125,6 +130,13 @@ impl Core {
     /// The recordings that are set aside, while an estimate runs.
     pub(super) fn set_aside(&self) -> Option<&Tree> {
         self.dry.as_ref().map(|dry| &dry.tree)
+    }
+
+    /// Whether what is set aside knows of a graph object or memory.
+    pub(super) fn is_set_aside(&self, id: u64) -> bool {
+        self.dry.as_ref().is_some_and(|dry| {
+            dry.tree.holds(id) || dry.shapes.contains_key(&id) || dry.host_values.contains_key(&id)
+        })
     }
 
     /// Whether captures are thrown away.

@@ -1,5 +1,6 @@
 //! Where values go when they leave: results of the call, results of eager regions.
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{Core, Home, Origin, decide::Entries};
@@ -22,6 +23,29 @@ pub(super) struct Target {
     pub(super) block: Option<Block>,
     /// As what the copy counts, if it does.
     pub(super) counted: Option<CopySlot>,
+}
+
+/// The copies of blocks, by the slots of what they are copies of.
+#[derive(Default)]
+struct Copies {
+    few: SmallVec<[(u32, RawTensor); 8]>,
+    /// Once there are more than that.
+    many: FxHashMap<u32, RawTensor>,
+}
+
+impl Copies {
+    fn of(&self, slot: u32) -> Option<RawTensor> {
+        let few = self.few.iter().find(|(of, _)| *of == slot).map(|(_, copy)| *copy);
+        few.or_else(|| self.many.get(&slot).copied())
+    }
+
+    fn add(&mut self, slot: u32, copy: RawTensor) {
+        if self.few.len() < self.few.inline_size() {
+            self.few.push((slot, copy));
+        } else {
+            self.many.insert(slot, copy);
+        }
+    }
 }
 
 impl Core {
@@ -74,7 +98,7 @@ impl Core {
         moves: impl Fn(&Self, &RawTensor) -> bool,
         mut place: impl FnMut(&mut Self, u32) -> Target,
     ) -> Result<Entries> {
-        let mut blocks: SmallVec<[(u32, RawTensor); 2]> = SmallVec::new();
+        let mut copies = Copies::default();
         let mut entries = self.spare_entries.pop().unwrap_or_default();
         for entry in outputs {
             let Entry::Tensor(raw) = entry else {
@@ -86,8 +110,8 @@ impl Core {
                 entries.push(entry.clone());
                 continue;
             }
-            let copy = match blocks.iter().find(|(slot, _)| *slot == raw.slot) {
-                Some(&(_, copy)) => {
+            let copy = match copies.of(raw.slot) {
+                Some(copy) => {
                     self.retain(copy.slot, copy.epoch);
                     copy
                 }
@@ -103,7 +127,7 @@ impl Core {
                     if let Some(kind) = target.counted {
                         self.log.copied(kind, self.slots[copy.slot as usize].bytes);
                     }
-                    blocks.push((raw.slot, copy));
+                    copies.add(raw.slot, copy);
                     copy
                 }
             };
@@ -135,8 +159,10 @@ impl Core {
         match self.slots[slot as usize].origin {
             Origin::Segment { group, ordinal } if self.tree.knows_group(group) => {
                 let results = &mut self.tree.group_mut(group).results;
-                if ordinal != u32::MAX && !results.contains(&ordinal) {
-                    results.push(ordinal);
+                if ordinal != u32::MAX
+                    && let Err(at) = results.binary_search(&ordinal)
+                {
+                    results.insert(at, ordinal);
                     // Recordings that place it in the pool would need the copy for ever.
                     let stale = self.tree.evict_group(group);
                     if stale > 0 {

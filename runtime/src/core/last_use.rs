@@ -77,11 +77,11 @@ impl Uses {
         }
     }
 
-    /// What can go after which operation, but for the ordinals in `outputs`.
+    /// What can go after which operation, but for the ordinals in `outputs`, which are sorted.
     fn releases(&self, outputs: &[u32]) -> Vec<(u32, u32)> {
         let mut all: Vec<(u32, u32)> = (0u32..)
             .zip(&self.last)
-            .filter(|(ordinal, _)| !outputs.contains(ordinal))
+            .filter(|(ordinal, _)| outputs.binary_search(ordinal).is_err())
             .filter_map(|(ordinal, last)| Some((last.get()?, ordinal)))
             .collect();
         all.sort_unstable();
@@ -92,7 +92,7 @@ impl Uses {
 impl Core {
     /// What a warm-up learnt of its allocations.
     pub(super) fn learn_releases(&self, run: &Run, outputs: &[Entry]) -> Vec<(u32, u32)> {
-        let outputs: Vec<u32> = outputs
+        let mut outputs: Vec<u32> = outputs
             .iter()
             .filter_map(|entry| match entry {
                 Entry::Tensor(raw) => match self.slots[raw.slot as usize].origin {
@@ -102,6 +102,7 @@ impl Core {
                 _ => None,
             })
             .collect();
+        outputs.sort_unstable();
         run.uses.releases(&outputs)
     }
 

@@ -44,7 +44,7 @@ impl Core {
                 self.stage_copies(at, key);
                 return self.replay(at, key).map(Decision::Replayed);
             }
-            if let Some(at) = self.find_apart(group, identity, key) {
+            if let Some(at) = self.find_apart(group, identity, key, !self.closed) {
                 return self.run_elsewhere(at, key);
             }
         }
@@ -75,7 +75,10 @@ impl Core {
             return Ok(Decision::Run(RunKind::Warm));
         }
         if let Some(reason) = self.over_graph_memory() {
-            return self.go_eager(reason);
+            return match self.find_apart(group, identity, key, false) {
+                Some(at) => self.run_elsewhere(at, key),
+                None => self.go_eager(reason),
+            };
         }
         if let Verdict::Copy(live_ins) = verdict {
             for m in moved.iter().filter(|m| m.can_copy && live_ins.contains(&m.live_in)) {

@@ -8,13 +8,20 @@ use std::{
 use rustc_hash::FxHashMap;
 
 use super::Core;
-use crate::param::Owned;
+use crate::{backend::Memory, param::Owned};
 
 /// An entry goes when the runtime hears that its memory was dropped; until then nobody has it.
 #[derive(Default)]
 pub(crate) struct OwnedTable {
-    all: FxHashMap<u64, (u64, Weak<Owned>)>,
+    all: FxHashMap<u64, Entry>,
     at: BTreeMap<u64, u64>,
+}
+
+struct Entry {
+    owned: Weak<Owned>,
+    /// May live on behind a view, or in a recording.
+    memory: Weak<dyn Memory>,
+    addr: u64,
 }
 
 impl std::fmt::Debug for OwnedTable {
@@ -31,19 +38,22 @@ impl OwnedTable {
     /// What was dropped before must have been [removed](Self::remove): its addresses may be given again.
     fn insert(&mut self, owned: &Arc<Owned>) {
         let addr = owned.memory.addr();
-        self.all.insert(owned.id, (addr, Arc::downgrade(owned)));
+        let memory = Arc::downgrade(&owned.memory);
+        self.all.insert(owned.id, Entry { owned: Arc::downgrade(owned), memory, addr });
         self.at.insert(addr, owned.id);
     }
 
-    fn remove(&mut self, id: u64) {
-        let Some((addr, _)) = self.all.remove(&id) else { return };
+    /// Forgets what was dropped. Says whether somebody has its memory still.
+    fn remove(&mut self, id: u64) -> bool {
+        let Some(Entry { memory, addr, .. }) = self.all.remove(&id) else { return false };
         if self.at.get(&addr) == Some(&id) {
             self.at.remove(&addr);
         }
+        memory.strong_count() > 0
     }
 
     pub(crate) fn get(&self, id: u64) -> Option<Arc<Owned>> {
-        self.all.get(&id)?.1.upgrade()
+        self.all.get(&id)?.owned.upgrade()
     }
 
     /// What holds the byte at `addr`.
@@ -53,7 +63,7 @@ impl OwnedTable {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Arc<Owned>> {
-        self.all.values().filter_map(|(_, weak)| weak.upgrade())
+        self.all.values().filter_map(|entry| entry.owned.upgrade())
     }
 }
 
@@ -67,10 +77,11 @@ impl Core {
     /// Owned memory and graph objects were dropped: what was recorded with them goes where the next step begins.
     pub(super) fn note_retired(&mut self, dropped: &[u64]) {
         for &id in dropped {
-            self.owned_memory.remove(id);
-            let aside = self.set_aside().is_some_and(|tree| tree.holds(id));
+            // A view of this step keeps it usable: it may be recorded still.
+            let viewed = self.owned_memory.remove(id);
+            let aside = self.is_set_aside(id);
             let learnt = self.shapes.contains_key(&id) || self.host_values.contains_key(&id);
-            if aside || learnt || self.tree.holds(id) {
+            if viewed || aside || learnt || self.tree.holds(id) {
                 self.retired.push(id);
             }
         }

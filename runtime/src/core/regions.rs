@@ -302,28 +302,21 @@ impl Core {
             return Ok(None);
         }
         let moves = |_: &Self, raw: &RawTensor| moving.iter().any(|(slot, _)| *slot == raw.slot);
+        // A block that a tensor was made in goes with that, also on an error.
+        let mut taken: SmallVec<[u32; 2]> = SmallVec::new();
         let place = |_: &mut Self, slot: u32| {
+            taken.push(slot);
             let block = moving.iter().find(|(s, _)| *s == slot).and_then(|(_, block)| *block);
             Target { home: Home::Pool, block, counted: Some(CopySlot::Eager) }
         };
         let moved = self.moved(outputs, moves, place);
         if moved.is_err() {
-            let left: SmallVec<[Block; 2]> = moving.iter().filter_map(|(_, block)| *block).collect();
-            self.free_unused(&left);
-        }
-        moved.map(Some)
-    }
-
-    /// Frees the blocks that were set apart and have no tensor.
-    fn free_unused(&mut self, blocks: &[Block]) {
-        let used = |slots: &[super::Slot], addr| {
-            slots.iter().any(|s| s.refs > 0 && s.home == Home::Pool && s.base == addr)
-        };
-        for block in blocks {
-            if !used(&self.slots, block.addr) {
+            let left = moving.iter().filter(|(slot, _)| !taken.contains(slot));
+            for block in left.filter_map(|(_, block)| *block) {
                 self.pool.free(block.addr);
             }
         }
+        moved.map(Some)
     }
 
     /// The block that is set apart for a result, if it still is.

@@ -190,6 +190,9 @@ impl Known {
     }
 }
 
+/// Live-ins by slot: the index among the tensors of the key, and that among those in arenas.
+type LiveIns = FxHashMap<u32, (u32, Option<u32>)>;
+
 /// The blocks of a recording's outputs, and where each is by its address.
 #[derive(Default)]
 struct Blocks {
@@ -475,9 +478,9 @@ impl Core {
         self.learn_aliases(run.group, run.asked.get(), key);
         self.tree.group_mut(run.group).recorded_in(self.calls);
         // Where copied live-ins overlap, what one shows may be read from the copy of the other.
-        let aliases = self.aliases(key);
-        let depends = run.asked.get() || !copied.is_empty() && !aliases.is_empty();
-        let aliases = depends.then(|| aliases.as_slice().into());
+        let (asked, copies) = (run.asked.get(), !copied.is_empty());
+        let aliases = (asked || copies).then(|| self.aliases(key)).filter(|all| asked || !all.is_empty());
+        let aliases = aliases.map(|all| all.as_slice().into());
         let node = self.tree.insert(Node {
             site: run.site,
             identity: run.identity,
@@ -558,9 +561,11 @@ impl Core {
     fn store(&self, run: &Run, key: &KeyWriter, outputs: &Encoder) -> Result<(Vec<NodeBlock>, Vec<Stored>)> {
         let mut blocks = Blocks::default();
         let mut stored = Vec::with_capacity(outputs.entries.len());
-        let mut live_ins: FxHashMap<u32, usize> = FxHashMap::default();
-        for (index, tensor) in key.tensors.iter().enumerate() {
-            live_ins.entry(tensor.slot).or_insert(index);
+        let mut live_ins: LiveIns = FxHashMap::default();
+        let mut places = 0..;
+        for (index, tensor) in (0..).zip(&key.tensors) {
+            let place = if tensor.owned == 0 { places.next() } else { None };
+            live_ins.entry(tensor.slot).or_insert((index, place));
         }
         for entry in &outputs.entries {
             stored.push(match entry {
@@ -576,7 +581,7 @@ impl Core {
     fn store_tensor(
         &self,
         run: &Run,
-        live_ins: &FxHashMap<u32, usize>,
+        live_ins: &LiveIns,
         raw: &RawTensor,
         blocks: &mut Blocks,
     ) -> Result<Stored> {
@@ -601,8 +606,8 @@ impl Core {
             list[at].refs += 1;
             return Ok(Stored::Own(at as u32, *raw));
         }
-        if let Some(&index) = live_ins.get(&raw.slot) {
-            return Ok(Stored::LiveIn(index as u32, *raw));
+        if let Some(&(index, place)) = live_ins.get(&raw.slot) {
+            return Ok(Stored::LiveIn(index, place, *raw));
         }
         if let (Some(memory), true) = (&slot.owner, run.knows((slot.base, slot.base + slot.bytes))) {
             return Ok(Stored::Owned(memory.clone(), *raw));

@@ -172,7 +172,7 @@ impl Core {
                 let pooled = block.home == Home::Pool;
                 tensor(if pooled { OutputPlace::Pool(shown) } else { OutputPlace::Result(shown) }, raw)
             }
-            Stored::LiveIn(index, raw) => tensor(OutputPlace::LiveIn(*index as usize), raw),
+            Stored::LiveIn(index, _, raw) => tensor(OutputPlace::LiveIn(*index as usize), raw),
             Stored::Owned(_, raw) => tensor(OutputPlace::Owned, raw),
             Stored::Word(word) => host(word.to_string()),
             Stored::Text(text) => host(format!("{text:?}")),

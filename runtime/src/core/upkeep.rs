@@ -91,6 +91,7 @@ impl Core {
         self.pool = Pool::new(self.pool_zone.base(), self.pool_zone.page);
         self.regions = super::regions::Regions::default();
         self.shapes.clear();
+        self.host_values.clear();
         self.last_alive = Treap::default();
     }
 }

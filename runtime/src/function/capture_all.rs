@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{Function, Synthetic, jobs::Job};
+use super::{
+    Function, Synthetic,
+    jobs::{Job, MANY},
+};
 use crate::{Error, Result, Runtime, Step, mode::Mode, param::Owned};
 
 /// How often a call is repeated until nothing new is recorded. Three passes warm up, record, and record
@@ -73,6 +76,9 @@ impl Function {
         }
         let jobs = self.jobs()?;
         let (total, symbols) = (jobs.len(), self.spec.symbols);
+        if total > MANY {
+            rt.core.get_mut().log.many_captures(self.spec.name, total);
+        }
         if rt.core.get_mut().is_dry() {
             return jobs
                 .chunk_by(|a, b| a.mode == b.mode)

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use super::Function;
 use crate::{BatchDescriptor, Error, Mode, ModeSet, Result, dispatch::Said};
 
-/// More combinations than this are warned of: capturing them takes minutes and gigabytes.
-const MANY: usize = 1 << 10;
+/// More captures than this are warned of: they take minutes and gigabytes.
+pub(super) const MANY: usize = 1 << 10;
 /// And more than this are an error.
 const MOST: usize = 1 << 16;
 /// Combinations that are looked at at most, where most of them are not listed.
@@ -96,13 +96,6 @@ impl Function {
             if all.len() > MOST {
                 return Err(self.too_many(&axes));
             }
-        }
-        if all.len() > MANY {
-            tracing::warn!(
-                function = self.spec.name,
-                combinations = all.len(),
-                "`capture_all` captures every combination of these sizes; list those that occur"
-            );
         }
         all.sort_by_key(|sizes| Reverse(sizes.iter().fold(1usize, |n, &size| n.saturating_mul(size))));
         Ok(all)

@@ -191,6 +191,15 @@ impl Log {
         self.push(|| Event::ManyShapes { function, shapes });
     }
 
+    pub(crate) fn many_captures(&mut self, function: &'static str, captures: usize) {
+        tracing::warn!(
+            function,
+            captures,
+            "`capture_all` captures every combination of these sizes; list those that occur"
+        );
+        self.push(|| Event::ManyCaptures { function, captures });
+    }
+
     pub(crate) fn unsettled(&mut self, function: &'static str, sizes: Vec<usize>, segments: Vec<String>) {
         self.stats.unsettled += 1;
         tracing::warn!(function, ?sizes, ?segments, "still records something new");

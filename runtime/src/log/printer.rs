@@ -108,6 +108,7 @@ fn kind(event: &Event) -> (u8, Level) {
         Event::FellBack { .. }
         | Event::Demoted { .. }
         | Event::ManyShapes { .. }
+        | Event::ManyCaptures { .. }
         | Event::Unsettled { .. }
         | Event::Spoilt { .. } => (FALLBACKS, Level::WARN),
         Event::Replayed { .. } | Event::Updated { .. } | Event::RanEager { .. } => (REPLAYS, Level::TRACE),

@@ -35,11 +35,19 @@ const WAYS: usize = 32;
 /// States that may be there besides what recordings need, before they are looked through.
 const SPARE_STATES: usize = 1024;
 
+/// The blocks that were freed before the next segment, by address, and where that led. One is the usual number: it needs
+/// no look elsewhere.
+#[derive(Debug)]
+struct Way {
+    first: u64,
+    rest: Box<[u64]>,
+    to: StateId,
+}
+
 #[derive(Debug)]
 struct State {
     set: LiveSet,
-    /// The blocks that were freed before the next segment, by address, and where that led.
-    frees: Vec<(Box<[u64]>, StateId)>,
+    frees: Vec<Way>,
     /// What was asked for, and where it went.
     places: Vec<(u64, u64, StateId)>,
 }
@@ -161,16 +169,17 @@ impl Pool {
         // Whatever drops them, and in whatever order.
         self.freed.sort_unstable();
         let state = &self.states[self.current.index()];
-        if let Some((_, next)) = state.frees.iter().find(|(freed, _)| **freed == *self.freed) {
-            self.current = *next;
+        let Some((&first, rest)) = self.freed.split_first() else { return };
+        if let Some(way) = state.frees.iter().find(|way| way.first == first && *way.rest == *rest) {
+            self.current = way.to;
             self.freed.clear();
             return;
         }
-        let (set, freed) = (self.live(), self.freed.as_slice().into());
+        let (set, rest) = (self.live(), rest.into());
         self.freed.clear();
-        let next = self.intern(set);
-        remember(&mut self.states[self.current.index()].frees, (freed, next));
-        self.current = next;
+        let to = self.intern(set);
+        remember(&mut self.states[self.current.index()].frees, Way { first, rest, to });
+        self.current = to;
     }
 
     /// The live blocks now.
@@ -185,12 +194,17 @@ impl Pool {
         set
     }
 
+    /// How many blocks are alive.
+    pub(crate) fn live_blocks(&self) -> usize {
+        match &self.working {
+            Some(set) => set.len(),
+            None => self.states[self.current.index()].set.len() - self.freed.len(),
+        }
+    }
+
     /// Whether nothing is alive.
     pub(crate) fn is_empty(&self) -> bool {
-        match &self.working {
-            Some(set) => set.is_empty(),
-            None => self.states[self.current.index()].set.len() == self.freed.len(),
-        }
+        self.live_blocks() == 0
     }
 
     /// Moves to a known state: what a replay leaves behind.
@@ -259,6 +273,7 @@ impl Pool {
             return set.remove(addr).is_some();
         }
         let live = self.states[self.current.index()].set.has(addr);
+        debug_assert!(!self.freed.contains(&addr), "a block was freed twice");
         if live {
             self.freed.push(addr);
         }
@@ -290,7 +305,7 @@ impl Pool {
         }
         let is_kept = |id: &StateId| kept[id.index()];
         self.states.retain(|at, state| {
-            state.frees.retain(|(_, next)| is_kept(next));
+            state.frees.retain(|way| is_kept(&way.to));
             state.places.retain(|(.., next)| is_kept(next));
             kept[at]
         });

@@ -32,7 +32,7 @@ pub(crate) struct Group {
     /// What recordings free before its handle goes: the index of an operation, and the ordinal of an
     /// allocation that it is the last to use. Sorted.
     pub(crate) releases: Vec<(u32, u32)>,
-    /// Which allocations leave the call: they are placed in the results arena.
+    /// Which allocations leave the call, sorted: they are placed in the results arena.
     pub(crate) results: SmallVec<[u32; 4]>,
     /// Whether it counts among the shapes of a function.
     pub(crate) counted: bool,
@@ -277,7 +277,7 @@ impl Tree {
 
     /// Whether that allocation of the group leaves the call.
     pub(crate) fn is_result(&self, group: usize, ordinal: u32) -> bool {
-        self.groups.get(group).is_some_and(|g| g.results.contains(&ordinal))
+        self.groups.get(group).is_some_and(|g| g.results.binary_search(&ordinal).is_ok())
     }
 
     /// A group without recordings goes, and what was counted for it.

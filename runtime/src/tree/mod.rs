@@ -75,8 +75,8 @@ pub(crate) struct NodeBlock {
 pub(crate) enum Stored {
     /// In the node's block of that index.
     Own(u32, RawTensor),
-    /// A view of the live-in tensor of that index.
-    LiveIn(u32, RawTensor),
+    /// A view of the live-in tensor of that index, with its index in [`Node::places`] if it is in an arena.
+    LiveIn(u32, Option<u32>, RawTensor),
     /// A view of owned memory.
     Owned(SharedMemory, RawTensor),
     Word(u64),

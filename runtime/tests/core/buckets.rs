@@ -281,3 +281,28 @@ fn combinations_without_bound_are_refused() {
     assert_eq!(capture(&mut rt, &few).unwrap(), [vec![2, 2, 2], vec![1, 1, 1], vec![]]);
     still_usable(&mut rt);
 }
+
+/// Many combinations are told before the first of them is captured.
+#[test]
+fn many_combinations_are_told() {
+    static SYMBOLS: [&str; 2] = ["B", "S"];
+    const SHAPE: [Dim; 2] = [Dim::Symbol(0), Dim::Symbol(1)];
+    for (sizes, told) in [(32usize, None), (33, Some(33 * 33))] {
+        let mut rt = runtime();
+        let mut spec = Spec::inputs(vec![host("x", &SHAPE)]);
+        spec.symbols = &SYMBOLS;
+        let all = |o: &mut graphable::__private::Options| {
+            SYMBOLS.iter().for_each(|symbol| o.bucket(symbol, Schedule::new(1..=sizes)));
+        };
+        let graph = spec.with(all).build(&mut rt);
+        let stop = |_: &Step<'_>, _: &graphable::__private::Synthetic<'_>| {
+            Err(Error::CaptureClosed { segment: "stop".into() })
+        };
+        graph.function.capture_all(&mut rt, stop, |_| {}).unwrap_err();
+        let many = rt.take_events().into_iter().find_map(|event| match event {
+            graphable::Event::ManyCaptures { function: "test", captures } => Some(captures),
+            _ => None,
+        });
+        assert_eq!(many, told);
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! `GRAPHABLE_SOAK_STEPS=10000000` makes it long, and compares the memory of the process, too.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use graphable::{
     __private::{Options, Plan, Site, Tables},
@@ -59,6 +59,12 @@ fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+/// Processor time of this thread, where the system tells: other programs do not count.
+fn processor_time() -> Option<Duration> {
+    let all = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(Duration::from_nanos(all.split_whitespace().next()?.parse().ok()?))
 }
 
 /// A graph object whose plan is one of the program's: a plan of its own for each would be a leak of the test.
@@ -169,7 +175,7 @@ fn soak(share: bool) {
         rt.share_executables(Some(std::time::Duration::MAX));
     }
     let mut program = Program::new(&mut rt);
-    let (mut early, mut begun) = (None, Instant::now());
+    let (mut early, mut begun) = (None, (Instant::now(), processor_time().unwrap_or_default()));
     let mut most = Tables::default();
     for i in 1..=steps {
         program.step(&mut rt, i);
@@ -183,11 +189,13 @@ fn soak(share: bool) {
         }
         if long.is_some() && i.is_multiple_of(REPORT) {
             let Stats { recordings, evicted, warmups, .. } = rt.stats();
-            let (bytes, took) =
-                (resident().unwrap_or(0), std::mem::replace(&mut begun, Instant::now()).elapsed());
+            let now = (Instant::now(), processor_time().unwrap_or_default());
+            let (took, ran) = (now.0 - begun.0, now.1 - begun.1);
+            begun = now;
+            let bytes = resident().unwrap_or(0);
             println!(
-                "sharing {share}, {i} steps: {took:.2?} for the last {REPORT}, {recordings} recordings, {evicted} evicted, \
-                 {warmups} warm-ups, {bytes} B resident"
+                "sharing {share}, {i} steps: {took:.2?} for the last {REPORT}, {ran:.2?} on the processor, \
+                 {recordings} recordings, {evicted} evicted, {warmups} warm-ups, {bytes} B resident"
             );
         }
     }
@@ -273,6 +281,34 @@ fn graph_objects_whose_regions_give_host_values() {
         rt.step().unwrap();
         assert_eq!(Tables::of(&rt).hosts, 0, "round {round}");
     }
+}
+
+/// A view keeps the memory of a dropped parameter usable: what is recorded with it afterwards goes with the step.
+#[test]
+fn parameters_that_are_dropped_before_they_are_recorded() {
+    let mut rt = runtime();
+    let mut graphs = Vec::new();
+    for round in 0..14 {
+        let p = Param::new(&rt, &[2], &[round as f32, 1.0]).unwrap();
+        // Its first call makes a buffer, which takes the queue of what was dropped in the middle of the step.
+        let graph = vector(&mut rt, Mode::Piecewise);
+        let step = rt.step().unwrap();
+        let p_view = step.scope().view(&p).unwrap();
+        drop(p);
+        for _ in 0..3 {
+            let y = graph.call(&step, &[x()], &p_view, |cx, a| {
+                seg!("a", cx, (&a.t[0], &p_view), |k| ops::add(k.0, k.1))
+            });
+            assert_eq!(step.read(&y.unwrap()).unwrap(), [round as f32 + 1.0, 3.0]);
+        }
+        drop(p_view);
+        drop(step);
+        graphs.push(graph);
+    }
+    rt.step().unwrap();
+    assert_eq!(rt.stats().nodes, 0);
+    assert!(rt.stats().recordings >= 14, "{:?}", rt.stats());
+    assert_eq!(Tables::of(&rt).holders, 0, "{:?}", Tables::of(&rt));
 }
 
 /// More segments in one call than shapes that are remembered without a recording: what was warmed up is recorded next.

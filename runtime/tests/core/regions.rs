@@ -220,3 +220,46 @@ fn results_of_regions_that_are_outputs() {
         assert!(rt.stats().recordings <= 12, "{mode}: {:?}", rt.stats());
     }
 }
+
+/// A copy of a result to its block fails, wherever: the block goes once, and everything is as before.
+#[test]
+fn a_copy_of_a_result_that_fails() {
+    use graphable::backend::faulty::FaultCall;
+    let two = |graph: &Graph, step: &Step<'_>, more: bool| -> Result<Vec<f32>> {
+        let y = graph.call(step, &[x()], (), |cx, a| {
+            let (h,) = seg!("a", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+            let (p, q) = eager!("e", cx, |e| {
+                // Behind these the results are other allocations than before, so both are copied.
+                let first = || ops::full(e.scope(), &[1000], 1.0f32);
+                let first = if more { Some((first()?, first()?)) } else { None };
+                let (p, q) = (ops::scale(&h, 3.0)?, ops::scale(&h, 4.0)?);
+                drop(first);
+                Ok::<_, graphable::Error>((p, q))
+            });
+            seg!("b", cx, (&p, &q), |k| ops::add(k.0, k.1))
+        });
+        step.read(&y?)
+    };
+    for (call, places) in [(FaultCall::Launch, 4), (FaultCall::Copy, 2)] {
+        let mut failed = 0;
+        for at in 0..8 {
+            let (mut rt, plan) = faulty();
+            let graph = strict(&mut rt);
+            for _ in 0..4 {
+                let step = rt.step().unwrap();
+                assert_eq!(two(&graph, &step, false).unwrap(), [14.0, 28.0]);
+            }
+            let step = rt.step().unwrap();
+            plan.arm(Some(call), at, false);
+            failed += u32::from(two(&graph, &step, true).is_err());
+            plan.disarm();
+            step.check_memory().unwrap();
+            drop(step);
+            for more in [false, true, true, false] {
+                let step = rt.step().unwrap();
+                assert_eq!(two(&graph, &step, more).unwrap(), [14.0, 28.0]);
+            }
+        }
+        assert_eq!(failed, places, "{call:?}");
+    }
+}
