@@ -118,7 +118,7 @@ fn a_kind_that_there_is_not_is_said_once() {
     let said = lines(&child(&[("GRAPHABLE_LOG", "recording,fallbacks")]));
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(
-        said[0].contains("GRAPHABLE_LOG names `recording`") && said[0].contains("recordings"),
+        said[0].contains("unknown kind `recording` in GRAPHABLE_LOG") && said[0].contains("recordings"),
         "{said:?}"
     );
     assert!(said[1].contains("runs without a graph"), "{said:?}");
