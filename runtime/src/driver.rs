@@ -77,6 +77,8 @@ impl<'s> Driver<'s> {
         key: &dyn LiveIn,
         run: &mut dyn FnMut(&mut Option<O>) -> Result<(), E>,
     ) -> Result<O, E> {
+        // A comparison in host code, behind which a replay would write what no launch does.
+        self.rt.refused_sizes.check()?;
         if !self.rt.graphs.get() {
             let _phase = Direct::enter(self.rt, site)?;
             let mut out = None;

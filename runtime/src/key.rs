@@ -57,6 +57,8 @@ pub struct KeyWriter {
     pub(crate) runtime: u64,
     /// Whether anything in it belongs to another runtime: its slots and ids mean something else there.
     pub(crate) foreign: bool,
+    /// Whether a padded size is in it, or one computed from it: what is made with it has padding.
+    pub(crate) sizes: bool,
 }
 
 impl KeyWriter {
@@ -147,7 +149,13 @@ impl KeyWriter {
         self.raw_size(dim.raw);
     }
 
+    /// Whether a body of this key may read the real sizes of its call.
+    pub(crate) fn has_padding(&self) -> bool {
+        self.sizes || self.tensors.iter().any(|t| t.padded)
+    }
+
     pub(crate) fn raw_size(&mut self, dim: RawDim) {
+        self.sizes |= dim.symbol().is_some();
         self.shape.extend_from_slice(&[dim.word(), dim.size as u64]);
     }
 
@@ -159,6 +167,7 @@ impl KeyWriter {
         let shifted = |t: &KeyTensor| KeyTensor { operand: t.operand + before, ..*t };
         other.tensors.extend(self.tensors.iter().map(shifted));
         other.foreign |= self.foreign;
+        other.sizes |= self.sizes;
         if other.collect {
             other.extents.extend_from_slice(&self.extents);
             other.owned.extend(self.owned.iter().map(|(id, m)| (*id, SharedMemory::clone(m))));
@@ -173,6 +182,7 @@ impl KeyWriter {
         self.owned.clear();
         self.extents.clear();
         self.foreign = false;
+        self.sizes = false;
     }
 }
 

@@ -290,6 +290,10 @@ impl Runtime {
     }
 
     pub(crate) fn launch(&self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+        if op.writes_in_place() {
+            // Behind a comparison that has no answer the body goes on, and what it writes would stay.
+            self.refused_sizes.check()?;
+        }
         self.core.borrow_mut().launch(op, inputs, outputs)
     }
 

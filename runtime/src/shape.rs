@@ -111,6 +111,12 @@ impl PartialEq for Shape<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.equals(other.iter().copied(), Location::caller())
     }
+
+    #[track_caller]
+    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
+    fn ne(&self, other: &Self) -> bool {
+        !self.eq(other)
+    }
 }
 
 macro_rules! equal_to {
@@ -120,12 +126,24 @@ macro_rules! equal_to {
             fn eq(&self, other: &$t) -> bool {
                 self.equals(other.iter().map(|&n| Dim::from(n)), Location::caller())
             }
+
+    #[track_caller]
+    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
+    fn ne(&self, other: &$t) -> bool {
+        !self.eq(other)
+    }
         }
         impl<$($generics)*> PartialEq<Shape<'_>> for $t {
             #[track_caller]
             fn eq(&self, other: &Shape<'_>) -> bool {
                 other.equals(self.iter().map(|&n| Dim::from(n)), Location::caller())
             }
+
+    #[track_caller]
+    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
+    fn ne(&self, other: &Shape<'_>) -> bool {
+        !self.eq(other)
+    }
         }
     )*};
 }

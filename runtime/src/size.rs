@@ -29,7 +29,7 @@ impl RawDim {
         Self { size, kind: DimKind::Number }
     }
 
-    fn symbol(self) -> Option<u8> {
+    pub(crate) fn symbol(self) -> Option<u8> {
         match self.kind {
             DimKind::Padded(symbol) | DimKind::Computed(symbol) => Some(symbol),
             DimKind::Number | DimKind::Impossible(_) => None,
@@ -190,12 +190,38 @@ impl PartialEq for Dim<'_> {
     fn eq(&self, other: &Self) -> bool {
         (*self).order(*other) == Some(Ordering::Equal)
     }
+
+    #[track_caller]
+    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
+    fn ne(&self, other: &Self) -> bool {
+        !self.eq(other)
+    }
 }
 
 impl PartialOrd for Dim<'_> {
     #[track_caller]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         (*self).order(*other)
+    }
+
+    #[track_caller]
+    fn lt(&self, other: &Self) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Less)
+    }
+
+    #[track_caller]
+    fn le(&self, other: &Self) -> bool {
+        matches!(self.partial_cmp(other), Some(Ordering::Less | Ordering::Equal))
+    }
+
+    #[track_caller]
+    fn gt(&self, other: &Self) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Greater)
+    }
+
+    #[track_caller]
+    fn ge(&self, other: &Self) -> bool {
+        matches!(self.partial_cmp(other), Some(Ordering::Greater | Ordering::Equal))
     }
 }
 
@@ -204,12 +230,38 @@ impl PartialEq<usize> for Dim<'_> {
     fn eq(&self, other: &usize) -> bool {
         (*self).order(Dim::from(*other)) == Some(Ordering::Equal)
     }
+
+    #[track_caller]
+    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
+    fn ne(&self, other: &usize) -> bool {
+        !self.eq(other)
+    }
 }
 
 impl PartialOrd<usize> for Dim<'_> {
     #[track_caller]
     fn partial_cmp(&self, other: &usize) -> Option<Ordering> {
         (*self).order(Dim::from(*other))
+    }
+
+    #[track_caller]
+    fn lt(&self, other: &usize) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Less)
+    }
+
+    #[track_caller]
+    fn le(&self, other: &usize) -> bool {
+        matches!(self.partial_cmp(other), Some(Ordering::Less | Ordering::Equal))
+    }
+
+    #[track_caller]
+    fn gt(&self, other: &usize) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Greater)
+    }
+
+    #[track_caller]
+    fn ge(&self, other: &usize) -> bool {
+        matches!(self.partial_cmp(other), Some(Ordering::Greater | Ordering::Equal))
     }
 }
 
@@ -218,12 +270,38 @@ impl PartialEq<Dim<'_>> for usize {
     fn eq(&self, other: &Dim<'_>) -> bool {
         Dim::from(*self).order(*other) == Some(Ordering::Equal)
     }
+
+    #[track_caller]
+    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
+    fn ne(&self, other: &Dim<'_>) -> bool {
+        !self.eq(other)
+    }
 }
 
 impl PartialOrd<Dim<'_>> for usize {
     #[track_caller]
     fn partial_cmp(&self, other: &Dim<'_>) -> Option<Ordering> {
         Dim::from(*self).order(*other)
+    }
+
+    #[track_caller]
+    fn lt(&self, other: &Dim<'_>) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Less)
+    }
+
+    #[track_caller]
+    fn le(&self, other: &Dim<'_>) -> bool {
+        matches!(self.partial_cmp(other), Some(Ordering::Less | Ordering::Equal))
+    }
+
+    #[track_caller]
+    fn gt(&self, other: &Dim<'_>) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Greater)
+    }
+
+    #[track_caller]
+    fn ge(&self, other: &Dim<'_>) -> bool {
+        matches!(self.partial_cmp(other), Some(Ordering::Greater | Ordering::Equal))
     }
 }
 
@@ -302,6 +380,18 @@ impl RefusedSizes {
         let turn = self.answers.get();
         self.answers.set(turn.wrapping_add(1));
         [None, Some(Ordering::Equal), Some(Ordering::Less), Some(Ordering::Greater)][usize::from(turn % 4)]
+    }
+
+    /// The first of them as an error, which is reported once more at the end.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        match &*self.first.borrow() {
+            None => Ok(()),
+            Some(Error::PaddedSize { op, symbol, at }) => {
+                Err(Error::PaddedSize { op, symbol: symbol.clone(), at: *at })
+            }
+            Some(other) => Err(Error::Argument { op: "a comparison of sizes", why: other.to_string() }),
+        }
     }
 
     /// Forgets what a call that panicked left.

@@ -15,14 +15,26 @@ use crate::{
 /// Between the words of a key and how its live-ins overlap. No key is the beginning of another.
 const OVERLAPS: u64 = u64::MAX;
 
+/// With an operand: it shows owned memory, at the address that follows.
+const OWNED: u64 = 1 << 63;
+
 /// Pairs of live-ins in one storage, and how far apart they begin.
 pub(super) type Aliases = SmallVec<[u64; 4]>;
 
 impl Core {
     /// Whether two tensors of one layout show the same memory, as the caller of the function sees it.
     pub(crate) fn same_place(&self, a: &RawTensor, b: &RawTensor) -> bool {
+        let padded = a.marks.any() || b.marks.any();
+        if !padded && a.layout != b.layout {
+            return false;
+        }
         if let Some(run) = &self.run {
             run.asked.set(true);
+        }
+        // The caller knows nothing of padding.
+        let real = |raw: &RawTensor| self.real_layout(raw.layout, raw.marks);
+        if real(a) != real(b) {
+            return false;
         }
         if a.epoch != self.epoch || b.epoch != self.epoch {
             return a.epoch == b.epoch && a.addr == b.addr;
@@ -56,17 +68,31 @@ impl Core {
             };
             Some((addr, storage.base, storage.base + storage.bytes))
         };
-        let mut aliases = Aliases::new();
+        let (mut aliases, mut padded) = (Aliases::new(), false);
         /// An operand, and its address and the bounds of its storage.
         type Seen = (u64, (u64, u64, u64));
         let mut seen: SmallVec<[Seen; 8]> = SmallVec::new();
         for tensor in &key.tensors {
+            // Which owned memory a padded input shows is not in the key, and any view of that memory may be compared
+            // with it, also one that the body makes.
+            if let Origin::Padded { of, .. } = self.slots[tensor.slot as usize].origin
+                && self.slots[of as usize].home == Home::Owned
+            {
+                let addr = self.place_of(tensor.slot, key.addrs[2 * tensor.operand as usize + 1]);
+                aliases.extend([OWNED | u64::from(tensor.operand), addr]);
+                padded = true;
+            }
             let Some((addr, start, end)) = place(tensor) else { continue };
             let other = seen.iter().find(|(_, (at, s, e))| addr == *at || start.max(*s) < end.min(*e));
             if let Some((operand, (at, ..))) = other {
                 aliases.extend([u64::from(tensor.operand) << 32 | operand, addr.wrapping_sub(*at)]);
+                padded |= key.has_padding();
             }
             seen.push((u64::from(tensor.operand), (addr, start, end)));
+        }
+        if let (true, Some(frame)) = (padded, &self.frame) {
+            // Whether two layouts are one then depends on how many rows are real.
+            aliases.extend(frame.symbols.iter().filter(|s| s.bucketed).map(|s| s.real as u64));
         }
         aliases
     }

@@ -45,7 +45,7 @@ impl Core {
     /// the batch is told apart by.
     pub(crate) fn frame_key(&self, key: &mut KeyWriter) {
         let Some(frame) = &self.frame else { return };
-        if key.tensors.iter().any(|t| t.padded) {
+        if key.has_padding() {
             key.addrs.extend([frame.block_id, frame.block.addr()]);
         }
         if let Some(adapters) = frame.adapters {

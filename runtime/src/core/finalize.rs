@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::{Core, Home, Origin, decide::Entries};
 use crate::{
-    DType, Result,
+    DType, Error, Result,
     backend::{Op, View},
     event::CopySlot,
     layout::{Layout, Marks},
@@ -54,6 +54,11 @@ impl Core {
     /// Every tensor of the result has one count of its own. `None` when nothing had to change.
     pub(crate) fn finish_outputs(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
         self.check_outputs("an output of a call", outputs)?;
+        for entry in outputs {
+            if let Entry::Size(dim) = entry {
+                self.unpadded_size(*dim)?;
+            }
+        }
         let moves = |core: &Self, raw: &RawTensor| match core.slots[raw.slot as usize].home {
             Home::Pool => true,
             // A static input is overwritten by the next call; parameters are not.
@@ -77,7 +82,7 @@ impl Core {
         for entry in &mut entries {
             match entry {
                 Entry::Tensor(raw) => *raw = self.unpadded(*raw),
-                Entry::Size(dim) => *dim = self.unpadded_size(*dim),
+                Entry::Size(dim) => *dim = self.unpadded_size(*dim).unwrap_or(*dim),
                 _ => {}
             }
         }
@@ -218,11 +223,19 @@ impl Core {
         })
     }
 
-    /// A size without its padding. One that was computed from such a size stays what it is: no number.
-    pub(crate) fn unpadded_size(&self, dim: RawDim) -> RawDim {
+    /// A size without its padding.
+    ///
+    /// # Errors
+    /// [`Error::PaddedSize`] for one that was computed from such a size: what it really is nobody knows where it was
+    /// computed, and outside it would be no number for ever.
+    pub(crate) fn unpadded_size(&self, dim: RawDim) -> Result<RawDim> {
         match dim.kind {
-            DimKind::Padded(symbol) => RawDim::number(self.real_size(symbol).unwrap_or(dim.size)),
-            _ => dim,
+            DimKind::Padded(symbol) => Ok(RawDim::number(self.real_size(symbol).unwrap_or(dim.size))),
+            DimKind::Computed(symbol) if self.frame.is_some() => {
+                let symbol = self.padding_of(symbol).map_or("?", |(name, ..)| name).to_owned();
+                Err(Error::PaddedSize { op: "a computed size that leaves", symbol, at: None })
+            }
+            _ => Ok(dim),
         }
     }
 

@@ -160,7 +160,7 @@ impl Core {
             pieces.push(match entry {
                 Entry::Word(word) => Piece::Word(*word),
                 Entry::Text(text) => Piece::Text(Arc::clone(text)),
-                Entry::Size(dim) => Piece::Size(self.unpadded_size(*dim)),
+                Entry::Size(dim) => Piece::Size(self.unpadded_size(*dim)?),
                 Entry::Tensor(raw) => {
                     let raw = self.unpadded(*raw);
                     let found = index.get(&self.storage_key(&raw)).map(|&at| &storages[at]);

@@ -225,11 +225,15 @@ impl Core {
                 owned.push((raw.owned, memory.clone()));
             }
         }
+        known.extend(owned.iter().map(|(_, m)| (m.addr(), m.addr() + m.len())));
         if let Some(frame) = &self.frame {
-            // The counts of padded dimensions are read by masked operations; see `Core::frame_key`.
+            // What is recorded goes with the graph object. The counts of padded dimensions are in its block, which a body
+            // without padding in its key must not read: it would not know whose; see `Core::frame_key`.
+            if key.has_padding() || matches!(identity, Identity::Full(_)) {
+                known.push((frame.block.addr(), frame.block.addr() + frame.block.len()));
+            }
             owned.push((frame.block_id, frame.block.clone()));
         }
-        known.extend(owned.iter().map(|(_, m)| (m.addr(), m.addr() + m.len())));
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.settle() };
         let mut redirects = Vec::new();
         let mut alive = Alive::default();

@@ -88,6 +88,18 @@ fn object(
     Function::new(rt, spec, options)
 }
 
+/// Another graph object of a function.
+pub(crate) fn another(
+    rt: &mut Runtime,
+    built: &Built,
+    func: &Func,
+    setup: Setup,
+    gives_up: bool,
+) -> Result<Built> {
+    let function = object(rt, func, setup, gives_up, built.plan)?;
+    Ok(Built { function, sites: built.sites.clone(), plan: built.plan })
+}
+
 /// Drops the graph object, and makes another one.
 pub(crate) fn rebuild(
     rt: &mut Runtime,

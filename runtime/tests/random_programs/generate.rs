@@ -71,9 +71,10 @@ pub(crate) fn program(seed: u64) -> Program {
 /// What happens between the steps, besides.
 fn disturb(steps: &mut [StepPlan], seed: u64, funcs: usize, params: usize) {
     let mut own = StdRng::seed_from_u64(seed ^ 0x5eed << 32);
-    let often = own.random_bool(0.3);
+    let (often, twins) = (own.random_bool(0.3), own.random_bool(0.5));
     for (at, step) in steps.iter_mut().enumerate() {
         step.v = [1, 40, 65, 300, 700][own.random_range(0..5)];
+        step.twin = twins && own.random_bool(0.4);
         step.estimate = at > 0 && own.random_bool(0.25);
         if own.random_bool(if often { 0.5 } else { 0.1 }) {
             step.rebuild = vec![own.random_range(0..funcs)];
@@ -307,6 +308,14 @@ impl Gen<'_> {
                 locals.input(ty);
             }
         }
+        let mut shapes = StdRng::seed_from_u64(self.rules.seed << 22 ^ self.sites as u64);
+        let by_shape = self.rules.extended && shapes.random_bool(0.25);
+        if by_shape {
+            if shapes.random_bool(0.6) {
+                ins.truncate(1);
+            }
+            locals.only_the_shape(ins.len());
+        }
         let keys: Vec<Host> = if self.rng.random_bool(0.3) {
             self.hosts.choose(self.rng).copied().into_iter().collect()
         } else {
@@ -347,7 +356,7 @@ impl Gen<'_> {
                 }
             }
         }
-        Some(Block { site: self.site(), ins, keys, code: locals.code, outs })
+        Some(Block { site: self.site(), ins, by_shape, keys, code: locals.code, outs })
     }
 }
 
@@ -364,7 +373,15 @@ fn steps(rng: &mut StdRng, funcs: &[Func], params: &[Vec<usize>]) -> Vec<StepPla
             let replace =
                 if rng.random_bool(0.12) { vec![rng.random_range(0..params.len())] } else { Vec::new() };
             let calls = templates[template].clone();
-            StepPlan { replace, rebuild: Vec::new(), estimate: false, v: 1, calls, data: rng.random() }
+            StepPlan {
+                replace,
+                rebuild: Vec::new(),
+                twin: false,
+                estimate: false,
+                v: 1,
+                calls,
+                data: rng.random(),
+            }
         })
         .collect()
 }

@@ -66,6 +66,15 @@ impl<'a> Locals<'a> {
         self.inputs += 1;
     }
 
+    /// Of these live-ins, of the first one a tensor of its shape is made.
+    pub(crate) fn only_the_shape(&mut self, inputs: usize) {
+        self.types.truncate(inputs);
+        self.inputs = inputs;
+        if let Some(Some(first)) = self.types.first_mut() {
+            (first.elem, first.bound) = (Elem::F32, 0);
+        }
+    }
+
     /// A local to hand out: mostly one that the code made.
     pub(crate) fn choose(&self, rng: &mut StdRng) -> Option<(usize, Ty)> {
         let made = rng.random_bool(0.85);

@@ -38,6 +38,18 @@
 //! | a block is freed while one handle is left | at once (seed 0) |
 //! | host values of the key are ignored | 62 |
 //! | a recording does not run when it is made | 418 |
+//! | `ops::size` gives the size of the bucket | 60 |
+//! | masked means count the padding | 3 |
+//! | attention sees keys of the padding | 1 |
+//! | rows of the padding are there | 5 |
+//! | indices in the padding are faults | 37 |
+//! | a padded size is a number | 2 |
+//! | a comparison with a padded size has an answer | 1 |
+//! | what is made with a padded size is not padded | 54 |
+//! | any plan of an estimate may trim | 261 |
+//! | results of regions whose size changed stay in the pool | 17 |
+//! | steps of an estimate let spare memory age | 16 |
+//! | keys leave the memory of the counts out | 1 |
 //!
 //! Not caught, because nothing here reaches it: an abandoned capture that leaves the blocks which the
 //! error value itself holds, the phase after a failed body (the end of the call sets it too), and the

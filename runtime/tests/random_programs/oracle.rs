@@ -101,13 +101,9 @@ impl<'s> Machine<'_, 's> {
     }
 
     fn block(&mut self, block: &Block, scene: &mut Scene<'s>) -> Result<()> {
-        let live = Live {
-            block,
-            vals: block.ins.iter().map(|&v| scene.var(v)).collect::<Result<_>>()?,
-            keys: block.keys.iter().map(|&h| scene.host(h)).collect::<Result<_>>()?,
-            owned: self.world.owned(block)?,
-            pretends: scene.pretends,
-        };
+        let vals = block.ins.iter().map(|&v| scene.var(v)).collect::<Result<_>>()?;
+        let keys = block.keys.iter().map(|&h| scene.host(h)).collect::<Result<_>>()?;
+        let live = Live::of(block, vals, keys, self.world.owned(block)?, scene.pretends);
         let outs = live.run(Some(&mut self.kept))?;
         for (&(_, v), val) in block.outs.iter().zip(outs) {
             self.kept.push(val.clone());

@@ -83,6 +83,8 @@ pub(crate) struct Block {
     pub(crate) site: usize,
     /// Live-ins; they are the first locals.
     pub(crate) ins: Vec<Var>,
+    /// Of the first live-in the shape alone is used: the first local is a tensor made with it.
+    pub(crate) by_shape: bool,
     /// Host values that are part of the key.
     pub(crate) keys: Vec<Host>,
     pub(crate) code: Vec<Instr>,
@@ -208,6 +210,8 @@ pub(crate) struct StepPlan {
     pub(crate) replace: Vec<usize>,
     /// Functions whose graph objects are dropped and made anew before it.
     pub(crate) rebuild: Vec<usize>,
+    /// Whether its calls are made with the second graph object of each function.
+    pub(crate) twin: bool,
     /// Whether memory is estimated before it, which changes nothing.
     pub(crate) estimate: bool,
     /// The size `V`.
@@ -298,7 +302,8 @@ fn write_block(f: &mut fmt::Formatter<'_>, pad: &str, head: &str, block: &Block)
     let ins: Vec<String> = block.ins.iter().enumerate().map(|(t, v)| format!("t{t} = v{v}")).collect();
     let keys: Vec<String> = block.keys.iter().map(|h| format!("h{h}")).collect();
     let outs: Vec<String> = block.outs.iter().map(|(t, v)| format!("v{v} = t{t}")).collect();
-    writeln!(f, "{pad}{head} #{} ({}; keys {})", block.site, ins.join(", "), keys.join(", "))?;
+    let by_shape = if block.by_shape { "the shape of " } else { "" };
+    writeln!(f, "{pad}{head} #{} ({by_shape}{}; keys {})", block.site, ins.join(", "), keys.join(", "))?;
     for i in &block.code {
         writeln!(f, "{pad}    {i}")?;
     }
@@ -352,10 +357,11 @@ impl fmt::Display for Program {
             writeln!(f, "  return {}", outs.join(", "))?;
         }
         for (i, step) in self.steps.iter().enumerate() {
+            let twin = if step.twin { "the second graph objects, " } else { "" };
             let estimate = if step.estimate { "memory is estimated, " } else { "" };
             writeln!(
                 f,
-                "step {i}: {estimate}replaces params {:?} and graphs {:?}, V={}, data {}",
+                "step {i}: {twin}{estimate}replaces params {:?} and graphs {:?}, V={}, data {}",
                 step.replace, step.rebuild, step.v, step.data
             )?;
             for (c, call) in step.calls.iter().enumerate() {

@@ -120,6 +120,13 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     let mut world = World::new(&rt, program)?;
     let mut built: Vec<Built> =
         program.funcs.iter().map(|f| build::build(&mut rt, f, setup, gives_up)).collect::<Result<_>>()?;
+    let mut twins: Vec<Built> = Vec::new();
+    if program.steps.iter().any(|step| step.twin) {
+        for (func, built) in program.funcs.iter().zip(&built) {
+            twins.push(build::another(&mut rt, built, func, setup, gives_up)?);
+        }
+    }
+    let mut twin = false;
     let captures = |func| program.capture && setup.mode != Mode::None && is_captured(func);
     for (func, built) in program.funcs.iter().zip(&built).filter(|(func, _)| captures(func)) {
         capture(&mut rt, &world, func, built)?;
@@ -133,6 +140,11 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     for at in 0..program.steps.len() {
         if !program.steps[at].replace.is_empty() {
             world.replace(&rt, program, at)?;
+            seen.clear();
+        }
+        if program.steps[at].twin != twin {
+            twin = !twin;
+            std::mem::swap(&mut built, &mut twins);
             seen.clear();
         }
         for &f in &program.steps[at].rebuild {
@@ -430,13 +442,9 @@ impl<'s> Scene<'_, 's> {
     }
 
     fn segment(&mut self, block: &Block) -> Result<()> {
-        let live = Live {
-            block,
-            vals: block.ins.iter().map(|&v| self.var(v)).collect::<Result<_>>()?,
-            keys: block.keys.iter().map(|&h| self.hosts[h]).collect(),
-            owned: self.world.owned(block)?,
-            pretends: false,
-        };
+        let vals = block.ins.iter().map(|&v| self.var(v)).collect::<Result<_>>()?;
+        let keys = block.keys.iter().map(|&h| self.hosts[h]).collect();
+        let live = Live::of(block, vals, keys, self.world.owned(block)?, false);
         // The host value tells whether words come back right.
         let (outs, words): (Vec<Val<'s>>, u64) =
             self.cx
@@ -451,13 +459,9 @@ impl<'s> Scene<'_, 's> {
     }
 
     fn eager(&mut self, block: &Block, capturable: bool) -> Result<()> {
-        let live = Live {
-            block,
-            vals: block.ins.iter().map(|&v| self.var(v)).collect::<Result<_>>()?,
-            keys: block.keys.iter().map(|&h| self.hosts[h]).collect(),
-            owned: self.world.owned(block)?,
-            pretends: false,
-        };
+        let vals = block.ins.iter().map(|&v| self.var(v)).collect::<Result<_>>()?;
+        let keys = block.keys.iter().map(|&h| self.hosts[h]).collect();
+        let live = Live::of(block, vals, keys, self.world.owned(block)?, false);
         let support = if capturable { Support::Always } else { Support::Never };
         let outs: Vec<Val<'s>> = {
             let region = self.cx.eager(self.sites[block.site], support)?;

@@ -6,6 +6,7 @@ mod device;
 mod errors;
 mod kernels;
 mod numbers;
+mod objects;
 mod shapes;
 
 use graphable::{Error, Mode, Result, Runtime, Schedule, Step, Tensor, backend::cpu::CpuOptions};

@@ -161,6 +161,8 @@ impl LiveIn for OwnedRef<'_> {
 pub(crate) struct Live<'a, 's> {
     pub(crate) block: &'a Block,
     pub(crate) vals: Vec<Val<'s>>,
+    /// Of the first live-in, where that is all that is used.
+    pub(crate) shape: Option<(Scope<'s>, Shape<'s>)>,
     pub(crate) keys: Vec<u64>,
     pub(crate) owned: Vec<(Arg, OwnedRef<'a>)>,
     /// Whether the function has buckets, where nothing is padded and it must be pretended.
@@ -191,6 +193,7 @@ impl LiveIn for Live<'_, '_> {
             k.word(*local as u64);
         }
         self.keys.write_key(k);
+        self.shape.write_key(k);
         self.vals.write_key(k);
         for (_, owned) in &self.owned {
             owned.write_key(k);
@@ -198,17 +201,40 @@ impl LiveIn for Live<'_, '_> {
     }
 }
 
-impl<'s> Live<'_, 's> {
+impl<'a, 's> Live<'a, 's> {
+    /// The live-ins of a block.
+    pub(crate) fn of(
+        block: &'a Block,
+        mut vals: Vec<Val<'s>>,
+        keys: Vec<u64>,
+        owned: Vec<(Arg, OwnedRef<'a>)>,
+        pretends: bool,
+    ) -> Self {
+        let shape = block.by_shape.then(|| vals.remove(0)).map(|val| (val.scope(), val.shape()));
+        Self { block, vals, shape, keys, owned, pretends }
+    }
+
+    /// The live-ins as locals; with the first one made of a shape, where there is no more of it.
+    fn locals(&self) -> Result<Vec<Option<Val<'s>>>> {
+        let made = self.shape.map(|(scope, shape)| ops::full(scope, shape, 0.75f32)).transpose()?;
+        Ok(made.map(Val::F).into_iter().chain(self.vals.iter().cloned()).map(Some).collect())
+    }
+
+    /// Where the code gets its runtime from, if it has anything.
+    fn scope(&self) -> Option<Scope<'s>> {
+        self.shape.map(|(scope, _)| scope).or(self.vals.first().map(Val::scope))
+    }
+
     /// Runs the code as the body of a segment, which may trip.
     pub(crate) fn body(&self) -> Result<Vec<Val<'s>>> {
-        let mut env = Env { live: self, locals: self.vals.iter().cloned().map(Some).collect(), keep: None };
+        let mut env = Env { live: self, locals: self.locals()?, keep: None };
         env.run(Some(self.block.code.len() / 2))?;
         self.block.outs.iter().map(|&(t, _)| env.local(t).cloned()).collect()
     }
 
     /// Runs the code. With `keep`, nothing is dropped before the end.
     pub(crate) fn run(&self, keep: Option<&mut Vec<Val<'s>>>) -> Result<Vec<Val<'s>>> {
-        let mut env = Env { live: self, locals: self.vals.iter().cloned().map(Some).collect(), keep };
+        let mut env = Env { live: self, locals: self.locals()?, keep };
         env.run(None)?;
         self.block.outs.iter().map(|&(t, _)| env.local(t).cloned()).collect()
     }
@@ -379,9 +405,8 @@ impl<'s> Env<'_, 's, '_> {
                 part.iter().try_for_each(step)?;
                 continue;
             }
-            let scope = match env.borrow().live.vals.first() {
-                Some(val) => val.scope(),
-                None => return Err(nonsense("a fork without live-ins".into())),
+            let Some(scope) = env.borrow().live.scope() else {
+                return Err(nonsense("a fork without live-ins".into()));
             };
             let branches: Vec<_> = part.chunk_by(|(_, a), (_, b)| a.branch == b.branch).collect();
             join_all(scope, branches.iter().map(|branch| || branch.iter().try_for_each(step)))?;
