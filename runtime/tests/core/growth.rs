@@ -172,7 +172,7 @@ fn soak(share: bool) {
     let mut rt = runtime();
     rt.keep_events(false);
     if share {
-        rt.share_executables(Some(std::time::Duration::MAX));
+        rt.share_executables(Some(Duration::MAX));
     }
     let mut program = Program::new(&mut rt);
     let (mut early, mut begun) = (None, (Instant::now(), processor_time().unwrap_or_default()));
