@@ -170,7 +170,12 @@ impl Pool {
         self.freed.sort_unstable();
         let state = &self.states[self.current.index()];
         let Some((&first, rest)) = self.freed.split_first() else { return };
-        if let Some(way) = state.frees.iter().find(|way| way.first == first && *way.rest == *rest) {
+        // Empty lists are not compared by their bytes: a vector load of none from where nothing is mapped, as an empty box
+        // points, takes longer than all the rest (50 ns on x86 with AVX-512).
+        let is = |way: &&Way| {
+            way.first == first && way.rest.len() == rest.len() && (rest.is_empty() || *way.rest == *rest)
+        };
+        if let Some(way) = state.frees.iter().find(is) {
             self.current = way.to;
             self.freed.clear();
             return;
