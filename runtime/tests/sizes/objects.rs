@@ -102,7 +102,7 @@ fn stored_in_region(
 ) -> Result<Tensor<f32>> {
     let y = #[eager]
     {
-        let wide = !(x.dim(0) < 2);
+        let wide = x.dim(0) >= 2;
         ops::store(&store.state, &ops::full(x.scope(), [1], if wide { 7.0f32 } else { 8.0 })?)?;
         ops::neg(x)?
     };

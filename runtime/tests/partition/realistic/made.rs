@@ -1,5 +1,7 @@
 //! Values that segments make for themselves, names of closures that are taken again, regions inside a value, and logs.
 
+#![allow(clippy::type_complexity, reason = "types that users write out are what is tested")]
+
 use graphable::{graphable, prelude::*};
 
 use super::{Model, gives, mix, same};
@@ -226,10 +228,7 @@ fn operands(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     acc = acc + b;
     let c = #[eager]
     V(mix(&acc.0)?);
-    let d = {
-        let e = c + acc;
-        e
-    };
+    let d = c + acc;
     ops::neg(&d.0)
 }
 
