@@ -223,7 +223,7 @@ fn attention_sees_no_padding_unless_masked() {
         marked(rope(&q, &places, config), &[B, T]);
         marked(rope(&flat, &places, config), &[T]);
         mixes(rope(&flat, &padded::<u32>(step, &[4], &[B]), config), 0);
-        mixes(rope(&padded::<f32>(step, &[4, 2, 8], &[None, None, B]), &places, config), 2);
+        mixes(rope(&padded::<f32>(step, &[4, 2, 8], &[T, None, B]), &places, config), 2);
     });
 }
 
