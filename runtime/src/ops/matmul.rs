@@ -26,7 +26,7 @@ use crate::{
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`]; [`Error::PaddedMix`] when `K` is padded.
+/// [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) when `K` is padded.
 pub fn linear<'s, T: Number>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
@@ -50,7 +50,7 @@ pub fn linear<'s, T: Number>(
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`]; [`Error::PaddedMix`] when `K` is padded.
+/// [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) when `K` is padded.
 pub fn linear_bias<'s, T: Number>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
@@ -134,7 +134,7 @@ fn project<'s, T: Number>(
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`]; [`Error::PaddedMix`] when `K` is padded, or one dimension in front by
+/// [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) when `K` is padded, or one dimension in front by
 /// different symbols.
 pub fn matmul<'s, T: Number>(
     a: &Tensor<'s, T>,

@@ -40,7 +40,7 @@ fn reduce<'s, T: Number, U: Element>(
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::PaddedMix`] when `axis` is padded.
+/// [`Error::Axis`](crate::Error::Axis); [`Error::PaddedMix`](crate::Error::PaddedMix) when `axis` is padded.
 pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     reduce("sum", Op::Reduce { kind: Reduce::Sum, axis }, x, axis, true)
 }
@@ -59,7 +59,7 @@ pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::Shape`] when `axis` is empty; [`Error::PaddedMix`] when it is padded.
+/// [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) when `axis` is empty; [`Error::PaddedMix`](crate::Error::PaddedMix) when it is padded.
 pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     reduce("mean", Op::Reduce { kind: Reduce::Mean, axis }, x, axis, false)
 }
@@ -121,7 +121,7 @@ pub fn argmax<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::Shape`] when `mask` does not broadcast to `x`; [`Error::PaddedMix`]
+/// [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) when `mask` does not broadcast to `x`; [`Error::PaddedMix`](crate::Error::PaddedMix)
 /// when one dimension is padded by different symbols.
 pub fn masked_mean<'s, T: Float>(
     x: &Tensor<'s, T>,

@@ -7,8 +7,9 @@ fn order(body: &str) -> String {
     let (text, _, messages) = function(body);
     assert_eq!(messages, "", "{text}");
     let text = readable(&text);
-    let mut places: Vec<(usize, String)> =
-        text.match_indices("segment(").map(|(at, _)| (at, "S".into())).collect();
+    // The second form is of bodies that put their outputs into a place of their own.
+    let segments = ["segment(", "segment_into("].into_iter().flat_map(|call| text.match_indices(call));
+    let mut places: Vec<(usize, String)> = segments.map(|(at, _)| (at, "S".into())).collect();
     places.extend(text.match_indices("eager").filter_map(|(at, _)| {
         let digit = text[at + 5..].chars().next().filter(char::is_ascii_digit)?;
         Some((at, digit.to_string()))
