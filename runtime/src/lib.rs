@@ -122,6 +122,7 @@ mod runtime;
 mod scope;
 mod shape;
 mod size;
+mod stats;
 mod step;
 mod sync;
 mod tensor;
@@ -150,9 +151,7 @@ pub use dispatch::{
 pub use eager::{Eager, PendingRead};
 pub use element::{DType, Element, Float, Number};
 pub use error::{Error, MemoryFault, Result};
-pub use event::{
-    CopiedSlot, CopySlot, Event, FallbackReason, RerecordReason, Stats, UnsharedReason, WaitReason,
-};
+pub use event::{CopySlot, Event, FallbackReason, RerecordReason, UnsharedReason, WaitReason};
 pub use function::{CaptureProgress, GraphBuilder};
 pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
 pub use half::{bf16, f16};
@@ -176,6 +175,7 @@ pub use runtime::Runtime;
 pub use scope::GraphScope;
 pub use shape::{IntoDataShape, IntoDim, IntoShape, Shape};
 pub use size::Dim;
+pub use stats::{CopiedSlot, Stats};
 pub use step::{Scratch, Step};
 pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
 pub use timing::DeviceEvent;

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Core, Home, Origin, RunKind, Slot};
+use super::{Core, Home, Origin, RunKind, Slot, slots::put_slot};
 use crate::{
     Error, Result,
     key::KeyWriter,
@@ -148,16 +148,7 @@ impl Core {
                 stands_for: None,
                 call: self.calls,
             };
-            slots.push(match self.free_slots.pop() {
-                Some(free) => {
-                    self.slots[free as usize] = slot;
-                    free
-                }
-                None => {
-                    self.slots.push(slot);
-                    (self.slots.len() - 1) as u32
-                }
-            });
+            slots.push(put_slot(&mut self.slots, &mut self.free_slots, slot));
         }
         let mut entries = self.spare_entries.pop().unwrap_or_default();
         let mut adopted: SmallVec<[(usize, usize); 1]> = SmallVec::new();

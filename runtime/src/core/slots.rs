@@ -9,18 +9,24 @@ use crate::{
     tensor::RawTensor,
 };
 
+/// Puts a slot where one is free, else behind all.
+#[inline]
+pub(super) fn put_slot(slots: &mut Vec<Slot>, free: &mut Vec<u32>, slot: Slot) -> u32 {
+    match free.pop() {
+        Some(at) => {
+            slots[at as usize] = slot;
+            at
+        }
+        None => {
+            slots.push(slot);
+            (slots.len() - 1) as u32
+        }
+    }
+}
+
 impl Core {
     pub(super) fn new_slot(&mut self, slot: Slot) -> u32 {
-        match self.free_slots.pop() {
-            Some(at) => {
-                self.slots[at as usize] = slot;
-                at
-            }
-            None => {
-                self.slots.push(slot);
-                (self.slots.len() - 1) as u32
-            }
-        }
+        put_slot(&mut self.slots, &mut self.free_slots, slot)
     }
 
     /// Takes back a list of outputs that was decoded.

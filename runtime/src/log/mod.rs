@@ -6,8 +6,12 @@ mod printer;
 
 use printer::Printer;
 
-use crate::event::{CopySlot, Event, FallbackReason, RerecordReason, Stats, UnsharedReason};
-use crate::{core::Wait, plan::Site};
+use crate::{
+    Stats,
+    core::Wait,
+    event::{CopySlot, Event, FallbackReason, RerecordReason, UnsharedReason},
+    plan::Site,
+};
 
 /// Events are kept up to this many; older ones go first.
 const KEPT: usize = 65_536;

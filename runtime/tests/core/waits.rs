@@ -104,6 +104,24 @@ fn other<'s>(cx: Driver<'s>, h: &T<'s>) -> graphable::Result<T<'s>> {
     seg!("other", cx, (h,), |k| ops::neg(k.0))
 }
 
+/// The plainest one: its value lies in two places in turn.
+#[test]
+fn a_loop_of_one_operation() {
+    let mut rt = runtime();
+    let graph = vector(&mut rt, Mode::Piecewise);
+    let step = rt.step().unwrap();
+    let y = graph.call(&step, &[x()], (), |cx, a| {
+        let mut h = a.t[0].clone();
+        for _ in 0..1000 {
+            h = seg!("a", cx, (&h,), |k| ops::neg(k.0))?;
+        }
+        Ok(h)
+    });
+    assert_eq!(step.read(&y.unwrap()).unwrap(), X);
+    let stats = step.stats();
+    assert_eq!((stats.warmups, stats.recordings, stats.replays), (3, 2, 995), "{stats:?}");
+}
+
 /// A loop of one call that has come round is recorded in that call.
 #[test]
 fn a_loop_is_recorded_in_its_first_call() {

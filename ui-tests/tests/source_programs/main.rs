@@ -101,7 +101,8 @@ fn boundaries_change_nothing() {
     if one.is_none() {
         let ran = total.ran.len() as u64;
         assert!(ran * 10 >= tried * 7, "only {ran} of {tried} functions ran");
-        assert!(total.replays >= ran * 20, "only {} replays", total.replays);
+        // A run that only finds everything tried has nothing to count.
+        assert!(ran == 0 || total.replays > ran * 20, "only {} replays", total.replays);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The one door to `gemm-f32`, the part of the `gemm` crate for `f32`: checks what that crate trusts.
 //!
-//! The crate `gemm` itself would bring four more element types, which take longer to build than all of this one.
+//! The crate `gemm` itself would bring four more element types, each as large to build as this one.
 
 #[cfg(feature = "cpu-gemm")]
 use gemm_common::Parallelism;
