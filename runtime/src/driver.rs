@@ -69,12 +69,13 @@ impl<'s> Driver<'s> {
         self.run(site, Body::of::<F>(), &key, &mut |out| body(&key, out))
     }
 
-    /// A segment, compiled once for each type of outputs and errors.
-    fn run<O: LiveOut<'s>, E: From<Error>>(
+    /// A segment, compiled once for each type of key, outputs and errors.
+    #[inline]
+    fn run<K: LiveIn, O: LiveOut<'s>, E: From<Error>>(
         self,
         site: &'static Site,
         body: Body,
-        key: &dyn LiveIn,
+        key: &K,
         run: &mut dyn FnMut(&mut Option<O>) -> Result<(), E>,
     ) -> Result<O, E> {
         // A comparison in host code, behind which a replay would write what no launch does.
@@ -87,7 +88,7 @@ impl<'s> Driver<'s> {
             ran?;
             return Ok(given(out));
         }
-        self.rt.run_segment(site, Identity::Segment(body.0), &|k| key.write_key(k), run)
+        self.rt.run_segment(site, Identity::Segment(body.0), |k| key.write_key(k), run)
     }
 
     /// Opens an eager region.
@@ -242,27 +243,61 @@ impl From<Error> for Failure {
     }
 }
 
+/// What an execution gives that `run` brings to its end.
+fn typed<'s, O: LiveOut<'s>, E: From<Error>>(
+    write: &dyn Fn(&mut KeyWriter),
+    body: &mut dyn FnMut(&mut Option<O>) -> Result<(), E>,
+    run: &mut dyn FnMut(&mut dyn Execution<'s>) -> Result<(), Failure>,
+) -> Result<O, E> {
+    let mut execution = Typed { write, body, out: None, error: None };
+    let done = run(&mut execution);
+    match (done, execution.error) {
+        (Ok(()), _) => Ok(given(execution.out)),
+        (Err(Failure::Runtime(error)), _) => Err(error.into()),
+        (Err(Failure::Body), Some(error)) => Err(error),
+        (Err(Failure::Body), None) => unreachable!("a body that failed has given its error"),
+    }
+}
+
+/// A segment call on its way.
+struct Entered {
+    span: EnteredSpan,
+    begin: Option<Arc<dyn Mark>>,
+    key: Box<KeyWriter>,
+    fallbacks: u64,
+    fell_back: bool,
+}
+
 impl Runtime {
     /// The one way into a graph. `write` lists what the body may use; `body` runs at most once.
+    ///
+    /// What a replay does for the types of its key and outputs is in here; all else is compiled once.
+    #[inline]
     pub(crate) fn run_segment<'s, O, E>(
         &'s self,
         site: &'static Site,
         identity: Identity,
-        write: &dyn Fn(&mut KeyWriter),
+        write: impl Fn(&mut KeyWriter),
         body: &mut dyn FnMut(&mut Option<O>) -> Result<(), E>,
     ) -> Result<O, E>
     where
         O: LiveOut<'s>,
         E: From<Error>,
     {
-        let mut execution = Typed { write, body, out: None, error: None };
-        let done = self.execute(site, identity, &mut execution);
-        match (done, execution.error) {
-            (Ok(()), _) => Ok(given(execution.out)),
-            (Err(Failure::Runtime(error)), _) => Err(error.into()),
-            (Err(Failure::Body), Some(error)) => Err(error),
-            (Err(Failure::Body), None) => unreachable!("a body that failed has given its error"),
-        }
+        let mut entered = self.enter_segment(site);
+        write(&mut entered.key);
+        let result = match self.decide_segment(site, identity, &mut entered) {
+            Ok(Decision::Replayed(entries)) => Ok(O::decode(&mut Decoder::new(self, entries))),
+            Ok(Decision::Run(kind)) => typed(&write, body, &mut |execution| {
+                self.run_body(kind, site, identity, &mut entered.key, execution)
+            }),
+            Ok(Decision::Audit(node)) => typed(&write, body, &mut |execution| {
+                self.audit(node, site, identity, &mut entered.key, execution)
+            }),
+            Err(error) => Err(error.into()),
+        };
+        self.leave_segment(site, entered);
+        result
     }
 
     /// The span of a segment, and where the device's time of it begins.
@@ -280,45 +315,49 @@ impl Runtime {
         (span, begin)
     }
 
-    fn execute<'s>(
-        &'s self,
+    #[inline]
+    fn enter_segment(&self, site: &'static Site) -> Entered {
+        let (span, begin) = self.slice_of(site);
+        Entered { span, begin, key: self.take_writer(), fallbacks: 0, fell_back: false }
+    }
+
+    fn decide_segment(
+        &self,
         site: &'static Site,
         identity: Identity,
-        execution: &mut dyn Execution<'s>,
-    ) -> Result<(), Failure> {
-        let (span, begin) = self.slice_of(site);
-        let mut key = self.take_writer();
-        execution.write_key(&mut key);
-        let (decision, fallbacks, fell_back) = {
+        entered: &mut Entered,
+    ) -> Result<Decision> {
+        let decision = {
             let mut core = self.core.borrow_mut();
-            core.frame_key(&mut key);
+            core.frame_key(&mut entered.key);
             let before = core.log.stats.fallbacks;
-            let decision = core.decide(site, identity, &key);
-            let fallbacks = core.log.stats.fallbacks;
-            (decision, fallbacks, fallbacks > before)
+            let decision = core.decide(site, identity, &entered.key);
+            entered.fallbacks = core.log.stats.fallbacks;
+            entered.fell_back = entered.fallbacks > before;
+            decision
         };
-        if !span.is_disabled() {
-            span.record("decision", timeline::name(&decision, fell_back));
+        if !entered.span.is_disabled() {
+            entered.span.record("decision", timeline::name(&decision, entered.fell_back));
         }
-        let result = match decision {
-            Ok(Decision::Replayed(entries)) => {
-                execution.decode(&mut Decoder::new(self, entries));
-                Ok(())
-            }
-            Ok(Decision::Run(kind)) => self.run_body(kind, site, identity, &mut key, execution),
-            Ok(Decision::Audit(node)) => self.audit(node, site, identity, &mut key, execution),
-            Err(error) => Err(error.into()),
-        };
-        if !span.is_disabled() && !fell_back && self.core.borrow().log.stats.fallbacks > fallbacks {
-            // It was to be recorded, and its captures were spoilt.
-            span.record("decision", "fallback");
+        decision
+    }
+
+    #[inline]
+    fn leave_segment(&self, site: &'static Site, mut entered: Entered) {
+        if !entered.span.is_disabled() {
+            self.record_slice(site, &mut entered);
         }
-        if begin.is_some() {
-            self.slice_ends(site, "segment", begin);
-        }
-        self.put_writer(key);
+        self.put_writer(entered.key);
         self.tell_hooks();
-        result
+    }
+
+    #[cold]
+    fn record_slice(&self, site: &'static Site, entered: &mut Entered) {
+        if !entered.fell_back && self.core.borrow().log.stats.fallbacks > entered.fallbacks {
+            // It was to be recorded, and its captures were spoilt.
+            entered.span.record("decision", "fallback");
+        }
+        self.slice_ends(site, "segment", entered.begin.take());
     }
 
     fn collect(&self, key: &mut KeyWriter, execution: &dyn Execution<'_>) {

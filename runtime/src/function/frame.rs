@@ -183,7 +183,7 @@ impl<'s> Frame<'s> {
                 let out = rt.run_segment::<O, E>(
                     site,
                     Identity::Full(self.function),
-                    &|k| key.copy_to(k),
+                    |k| key.copy_to(k),
                     &mut |out| {
                         rt.core.borrow_mut().phase = Phase::Driver;
                         // `run_segment` tries no driver twice: it may consume what it was given.
