@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::{
     Error, Result, Runtime, Scope,
     layout::{Layout, MAX_RANK, Marks},
-    size::{Dim, DimKind, RawDim},
+    size::{Dim, DimKind, RawDim, not_equal},
     tensor::sealed::Sealed,
 };
 
@@ -112,11 +112,7 @@ impl PartialEq for Shape<'_> {
         self.equals(other.iter().copied(), Location::caller())
     }
 
-    #[track_caller]
-    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
-    fn ne(&self, other: &Self) -> bool {
-        !self.eq(other)
-    }
+    not_equal! { Self }
 }
 
 macro_rules! equal_to {
@@ -127,11 +123,7 @@ macro_rules! equal_to {
                 self.equals(other.iter().map(|&n| Dim::from(n)), Location::caller())
             }
 
-    #[track_caller]
-    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
-    fn ne(&self, other: &$t) -> bool {
-        !self.eq(other)
-    }
+            not_equal! { $t }
         }
         impl<$($generics)*> PartialEq<Shape<'_>> for $t {
             #[track_caller]
@@ -139,11 +131,7 @@ macro_rules! equal_to {
                 other.equals(self.iter().map(|&n| Dim::from(n)), Location::caller())
             }
 
-    #[track_caller]
-    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
-    fn ne(&self, other: &Shape<'_>) -> bool {
-        !self.eq(other)
-    }
+            not_equal! { Shape<'_> }
         }
     )*};
 }

@@ -185,17 +185,50 @@ impl TryFrom<Dim<'_>> for usize {
     }
 }
 
+/// `!=` at the place of its caller, which the method that `PartialEq` has does not know.
+macro_rules! not_equal {
+    ($other:ty) => {
+        #[track_caller]
+        #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
+        fn ne(&self, other: &$other) -> bool {
+            !self.eq(other)
+        }
+    };
+}
+pub(crate) use not_equal;
+
+/// `<`, `<=`, `>` and `>=` at the place of their caller, likewise.
+macro_rules! ordered {
+    ($other:ty) => {
+        #[track_caller]
+        fn lt(&self, other: &$other) -> bool {
+            self.partial_cmp(other) == Some(Ordering::Less)
+        }
+
+        #[track_caller]
+        fn le(&self, other: &$other) -> bool {
+            matches!(self.partial_cmp(other), Some(Ordering::Less | Ordering::Equal))
+        }
+
+        #[track_caller]
+        fn gt(&self, other: &$other) -> bool {
+            self.partial_cmp(other) == Some(Ordering::Greater)
+        }
+
+        #[track_caller]
+        fn ge(&self, other: &$other) -> bool {
+            matches!(self.partial_cmp(other), Some(Ordering::Greater | Ordering::Equal))
+        }
+    };
+}
+
 impl PartialEq for Dim<'_> {
     #[track_caller]
     fn eq(&self, other: &Self) -> bool {
         (*self).order(*other) == Some(Ordering::Equal)
     }
 
-    #[track_caller]
-    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
-    fn ne(&self, other: &Self) -> bool {
-        !self.eq(other)
-    }
+    not_equal! { Self }
 }
 
 impl PartialOrd for Dim<'_> {
@@ -204,25 +237,7 @@ impl PartialOrd for Dim<'_> {
         (*self).order(*other)
     }
 
-    #[track_caller]
-    fn lt(&self, other: &Self) -> bool {
-        self.partial_cmp(other) == Some(Ordering::Less)
-    }
-
-    #[track_caller]
-    fn le(&self, other: &Self) -> bool {
-        matches!(self.partial_cmp(other), Some(Ordering::Less | Ordering::Equal))
-    }
-
-    #[track_caller]
-    fn gt(&self, other: &Self) -> bool {
-        self.partial_cmp(other) == Some(Ordering::Greater)
-    }
-
-    #[track_caller]
-    fn ge(&self, other: &Self) -> bool {
-        matches!(self.partial_cmp(other), Some(Ordering::Greater | Ordering::Equal))
-    }
+    ordered! { Self }
 }
 
 impl PartialEq<usize> for Dim<'_> {
@@ -231,11 +246,7 @@ impl PartialEq<usize> for Dim<'_> {
         (*self).order(Dim::from(*other)) == Some(Ordering::Equal)
     }
 
-    #[track_caller]
-    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
-    fn ne(&self, other: &usize) -> bool {
-        !self.eq(other)
-    }
+    not_equal! { usize }
 }
 
 impl PartialOrd<usize> for Dim<'_> {
@@ -244,25 +255,7 @@ impl PartialOrd<usize> for Dim<'_> {
         (*self).order(Dim::from(*other))
     }
 
-    #[track_caller]
-    fn lt(&self, other: &usize) -> bool {
-        self.partial_cmp(other) == Some(Ordering::Less)
-    }
-
-    #[track_caller]
-    fn le(&self, other: &usize) -> bool {
-        matches!(self.partial_cmp(other), Some(Ordering::Less | Ordering::Equal))
-    }
-
-    #[track_caller]
-    fn gt(&self, other: &usize) -> bool {
-        self.partial_cmp(other) == Some(Ordering::Greater)
-    }
-
-    #[track_caller]
-    fn ge(&self, other: &usize) -> bool {
-        matches!(self.partial_cmp(other), Some(Ordering::Greater | Ordering::Equal))
-    }
+    ordered! { usize }
 }
 
 impl PartialEq<Dim<'_>> for usize {
@@ -271,11 +264,7 @@ impl PartialEq<Dim<'_>> for usize {
         Dim::from(*self).order(*other) == Some(Ordering::Equal)
     }
 
-    #[track_caller]
-    #[allow(clippy::partialeq_ne_impl, reason = "the method that the trait has does not know its caller")]
-    fn ne(&self, other: &Dim<'_>) -> bool {
-        !self.eq(other)
-    }
+    not_equal! { Dim<'_> }
 }
 
 impl PartialOrd<Dim<'_>> for usize {
@@ -284,25 +273,7 @@ impl PartialOrd<Dim<'_>> for usize {
         Dim::from(*self).order(*other)
     }
 
-    #[track_caller]
-    fn lt(&self, other: &Dim<'_>) -> bool {
-        self.partial_cmp(other) == Some(Ordering::Less)
-    }
-
-    #[track_caller]
-    fn le(&self, other: &Dim<'_>) -> bool {
-        matches!(self.partial_cmp(other), Some(Ordering::Less | Ordering::Equal))
-    }
-
-    #[track_caller]
-    fn gt(&self, other: &Dim<'_>) -> bool {
-        self.partial_cmp(other) == Some(Ordering::Greater)
-    }
-
-    #[track_caller]
-    fn ge(&self, other: &Dim<'_>) -> bool {
-        matches!(self.partial_cmp(other), Some(Ordering::Greater | Ordering::Equal))
-    }
+    ordered! { Dim<'_> }
 }
 
 macro_rules! arithmetic {
