@@ -11,24 +11,14 @@ use proc_macro::TokenStream;
 #[cfg(graphable_library)]
 use proc_macro2::TokenStream;
 
-mod configured;
+mod analyze;
+mod check;
 mod derive;
 mod diag;
-mod driver;
-mod fallback;
-mod function;
-mod graph;
-mod helper;
-mod holders;
-mod item;
-mod kinds;
+mod entry;
+mod expand;
 mod krate;
-mod lifetimes;
-mod lints;
-mod methods;
-mod params;
-mod signature;
-mod types;
+mod parse;
 
 /// Turns a function over tensors into graphs that are recorded once and replayed.
 ///
@@ -63,7 +53,7 @@ mod types;
 /// has one remedy: the attribute.
 #[cfg_attr(not(graphable_library), proc_macro_attribute)]
 pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
-    item::expand(args.into(), item.into()).into()
+    entry::expand(args.into(), item.into()).into()
 }
 
 /// Makes a struct or enum of parameters usable in segments: every field is part of the key.
@@ -99,11 +89,11 @@ pub fn derive_config_value(input: TokenStream) -> TokenStream {
     derive::derive_config(input.into()).into()
 }
 
-/// For generated code: what stands in for an item whose `#[cfg]`s are to be settled; see `configured.rs`.
+/// For generated code: what stands in for an item whose `#[cfg]`s are to be settled; see `parse/cfg.rs`.
 #[doc(hidden)]
 #[cfg_attr(not(graphable_library), proc_macro_derive(Configured))]
 pub fn derive_configured(input: TokenStream) -> TokenStream {
-    item::expand_settled(input.into()).into()
+    entry::expand_settled(input.into()).into()
 }
 
 /// For generated code: ends what is left of an item that was expanded elsewhere.

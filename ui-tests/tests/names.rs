@@ -438,7 +438,7 @@ fn operations_that_write_are_listed() {
 /// The macro's list of operations that do not return a tensor is complete.
 #[test]
 fn operations_without_a_tensor_are_known_to_the_macro() {
-    let lints = parse(&root().join("macros/src/lints/ops.rs"));
+    let lints = parse(&root().join("macros/src/analyze/operations.rs"));
     let list = lints.items.iter().find_map(|item| match item {
         Item::Const(c) if c.ident == "NO_TENSOR" => Some(c.expr.to_token_stream()),
         _ => None,

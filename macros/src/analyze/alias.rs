@@ -1,0 +1,321 @@
+//! What the names of a function may stand for, read off all of its body at once.
+//!
+//! A name that is bound several times stands for all of what it is bound to: too much is never wrong here,
+//! since what is read off only forbids.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use syn::{
+    Block, Expr, Local,
+    visit::{self, Visit},
+};
+
+use super::{Context, operations, partition, uses, uses::Uses};
+use crate::parse::attributes;
+
+/// The names of a function.
+#[derive(Default)]
+pub(super) struct Names {
+    /// Parameters, and what the body binds.
+    known: HashSet<String>,
+    /// The parameters whose memory each name may lead to, of those that may hold state.
+    roots: HashMap<String, BTreeSet<String>>,
+    /// Names that are somewhere bound to what moves when it is taken.
+    owned: HashSet<String>,
+    /// Names that are somewhere bound as `mut`.
+    mutable: HashSet<String>,
+    /// Names that may be, or hold, a reference to change something by: `let r = &mut pair;`.
+    exclusive: HashSet<String>,
+    /// What closures use, by their names.
+    closures: HashMap<String, Uses>,
+    /// Macros that the function defines: they use names that their calls do not show.
+    macros: HashSet<String>,
+}
+
+impl Names {
+    pub(super) fn of(block: &Block, context: &Context<'_>) -> Self {
+        let mut found = Self::default();
+        let text = |names: &[&syn::Ident]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        found.known.extend(text(&context.params));
+        found.mutable.extend(text(&context.mutable));
+        found.owned.extend(text(&context.owned));
+        for name in text(&context.holding) {
+            found.roots.entry(name.clone()).or_default().insert(name);
+        }
+        let mut bindings = Bindings { found: &mut found, list: Vec::new() };
+        bindings.visit_block(block);
+        let list = bindings.list;
+        // Names stand for what other names stand for, in whatever order they are bound.
+        while list.iter().fold(false, |grown, (names, value)| found.grow(names, value) || grown) {}
+        found
+    }
+
+    /// Adds what `value` says of the names that are bound to it; whether that is new.
+    fn grow(&mut self, names: &[String], value: &Expr) -> bool {
+        let (roots, owned) = (self.leads_to(value), self.moves(value));
+        let exclusive =
+            lends_to_change(value) || uses::of_expr(value).names().any(|name| self.exclusive.contains(name));
+        let mut grown = false;
+        for name in names {
+            grown |= exclusive && self.exclusive.insert(name.clone());
+            grown |= owned && self.owned.insert(name.clone());
+            if !roots.is_empty() {
+                let known = self.roots.entry(name.clone()).or_default();
+                let before = known.len();
+                known.extend(roots.iter().cloned());
+                grown |= known.len() > before;
+            }
+        }
+        grown
+    }
+
+    /// The parameters whose state the name may lead to.
+    pub(super) fn roots(&self, name: &str) -> BTreeSet<String> {
+        self.roots.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Whether taking the name's value may leave nothing behind.
+    pub(super) fn is_owned(&self, name: &str) -> bool {
+        self.owned.contains(name)
+    }
+
+    pub(super) fn is_mutable(&self, name: &str) -> bool {
+        self.mutable.contains(name)
+    }
+
+    /// Whether something may be changed by the name, although it is not `mut`.
+    pub(super) fn is_exclusive(&self, name: &str) -> bool {
+        self.exclusive.contains(name)
+    }
+
+    /// The variables that statements use, with those of the closures that they name.
+    pub(super) fn used_by(&self, stmt: &syn::Stmt) -> Uses {
+        let mut uses = uses::of_stmts([stmt]);
+        let mut at = 0;
+        while at < uses.0.len() {
+            if let Some(inside) = self.closures.get(&uses.0[at].0) {
+                uses.merge(inside);
+            }
+            at += 1;
+        }
+        // Functions and constants are no variables.
+        uses.0.retain(|(name, _)| self.known.contains(name));
+        uses
+    }
+
+    /// Whether the code calls a macro of the function.
+    pub(super) fn calls_own_macro(&self, stmt: &syn::Stmt) -> bool {
+        struct Calls<'n>(&'n HashSet<String>, bool);
+        impl<'a> Visit<'a> for Calls<'_> {
+            fn visit_macro(&mut self, m: &'a syn::Macro) {
+                self.1 |= m.path.get_ident().is_some_and(|i| self.0.contains(&i.to_string()));
+            }
+        }
+        let mut calls = Calls(&self.macros, false);
+        calls.visit_stmt(stmt);
+        calls.1
+    }
+
+    /// The parameters into whose memory the value of an expression may be a reference.
+    ///
+    /// What stands before `?` is taken for a value of its own, as results of device code are; what only
+    /// hands on its receiver is not.
+    fn leads_to(&self, expr: &Expr) -> BTreeSet<String> {
+        if let Some(name) = uses::plain_name(expr) {
+            return self.roots(&name.to_string());
+        }
+        match expr {
+            Expr::Lit(_) | Expr::Binary(_) | Expr::Range(_) => BTreeSet::new(),
+            Expr::Field(e) => self.leads_to(&e.base),
+            Expr::Index(e) => self.leads_to(&e.expr),
+            Expr::Paren(e) => self.leads_to(&e.expr),
+            Expr::Group(e) => self.leads_to(&e.expr),
+            Expr::Reference(e) => self.leads_to(&e.expr),
+            Expr::Unary(e) => self.leads_to(&e.expr),
+            Expr::Cast(e) => self.leads_to(&e.expr),
+            Expr::Try(e) => match &*e.expr {
+                Expr::Call(_) if !operations::is_operation(&e.expr) => BTreeSet::new(),
+                Expr::MethodCall(m) if !hands_on(&m.method) => BTreeSet::new(),
+                inner => self.leads_to(inner),
+            },
+            Expr::Call(_) if operations::gives_tensor(expr) => BTreeSet::new(),
+            Expr::Call(c) => self.all(&c.args),
+            Expr::MethodCall(m) if is_number(&m.method) => BTreeSet::new(),
+            Expr::MethodCall(m) => self.all(std::iter::once(&*m.receiver).chain(&m.args)),
+            Expr::Tuple(e) => self.all(&e.elems),
+            Expr::Array(e) => self.all(&e.elems),
+            Expr::Struct(e) => self.all(e.fields.iter().map(|f| &f.expr).chain(e.rest.as_deref())),
+            Expr::If(e) => {
+                let other = e.else_branch.as_ref().map(|(_, e)| &**e);
+                self.all(last(&e.then_branch).into_iter().chain(other))
+            }
+            Expr::Match(e) => self.all(e.arms.iter().map(|a| &*a.body)),
+            Expr::Block(e) => self.all(last(&e.block)),
+            Expr::Unsafe(e) => self.all(last(&e.block)),
+            other => uses::of_expr(other).names().flat_map(|n| self.roots(n)).collect(),
+        }
+    }
+
+    fn all<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> BTreeSet<String> {
+        exprs.into_iter().flat_map(|e| self.leads_to(e)).collect()
+    }
+
+    /// Whether the value of an expression may be no number and no reference.
+    fn moves(&self, expr: &Expr) -> bool {
+        if let Some(name) = uses::plain_name(expr) {
+            return self.is_owned(&name.to_string());
+        }
+        match expr {
+            Expr::Reference(_) | Expr::Lit(_) | Expr::Cast(_) | Expr::Binary(_) | Expr::Range(_) => false,
+            Expr::Paren(e) => self.moves(&e.expr),
+            Expr::Group(e) => self.moves(&e.expr),
+            Expr::Unary(e) => self.moves(&e.expr),
+            // Out of what is borrowed nothing moves.
+            Expr::Field(e) => self.moves(&e.base),
+            Expr::Index(e) => self.moves(&e.expr),
+            Expr::MethodCall(m) => !is_number(&m.method),
+            _ => true,
+        }
+    }
+}
+
+/// The value of a block.
+fn last(block: &Block) -> Option<&Expr> {
+    match block.stmts.last() {
+        Some(syn::Stmt::Expr(e, None)) => Some(e),
+        _ => None,
+    }
+}
+
+/// Whether an expression borrows something to change it.
+fn lends_to_change(expr: &Expr) -> bool {
+    struct Lends(bool);
+    impl<'a> Visit<'a> for Lends {
+        fn visit_expr_reference(&mut self, e: &'a syn::ExprReference) {
+            self.0 |= e.mutability.is_some();
+            visit::visit_expr_reference(self, e);
+        }
+        fn visit_expr_method_call(&mut self, e: &'a syn::ExprMethodCall) {
+            self.0 |= e.method.to_string().ends_with("_mut");
+            visit::visit_expr_method_call(self, e);
+        }
+    }
+    let mut lends = Lends(false);
+    lends.visit_expr(expr);
+    lends.0
+}
+
+/// Methods that give sizes and the like.
+fn is_number(method: &syn::Ident) -> bool {
+    const NUMBERS: [&str; 10] =
+        ["rank", "shape", "dims", "dim", "len", "numel", "dtype", "is_empty", "is_some", "is_none"];
+    NUMBERS.iter().any(|n| method == n)
+}
+
+/// Methods that give a part of their receiver, or another view of it.
+fn hands_on(method: &syn::Ident) -> bool {
+    const HAND_ON: [&str; 19] = [
+        "get",
+        "first",
+        "last",
+        "next",
+        "nth",
+        "find",
+        "as_ref",
+        "as_deref",
+        "ok",
+        "cloned",
+        "copied",
+        "narrow",
+        "reshape",
+        "permute",
+        "context",
+        "with_context",
+        "map_err",
+        "map",
+        "and_then",
+    ];
+    let name = method.to_string();
+    HAND_ON.contains(&name.as_str()) || ["ok_or", "split", "iter"].iter().any(|p| name.starts_with(p))
+}
+
+/// Collects what binds names, and to what.
+struct Bindings<'n> {
+    found: &'n mut Names,
+    list: Vec<(Vec<String>, Expr)>,
+}
+
+impl Bindings<'_> {
+    fn bind(&mut self, names: Vec<uses::Bound>, value: &Expr) {
+        self.list.push((names.iter().map(|b| b.ident.to_string()).collect(), value.clone()));
+    }
+}
+
+impl<'a> Visit<'a> for Bindings<'_> {
+    fn visit_local(&mut self, local: &'a Local) {
+        if let Some(init) = &local.init {
+            self.bind(uses::bound_by_let(local), &init.expr);
+        }
+        if let (Some(name), Some(init)) = (partition::closure_name(local), &local.init) {
+            self.found.closures.entry(name).or_default().merge(&uses::of_expr(&init.expr));
+        }
+        visit::visit_local(self, local);
+    }
+    fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+        self.found.known.insert(p.ident.to_string());
+        if p.mutability.is_some() {
+            self.found.mutable.insert(p.ident.to_string());
+        }
+        if p.by_ref.is_some() && p.mutability.is_some() {
+            self.found.exclusive.insert(p.ident.to_string());
+        }
+        visit::visit_pat_ident(self, p);
+    }
+    fn visit_expr_for_loop(&mut self, e: &'a syn::ExprForLoop) {
+        self.bind(uses::bound_always(&e.pat), &e.expr);
+        visit::visit_expr_for_loop(self, e);
+    }
+    fn visit_expr_match(&mut self, e: &'a syn::ExprMatch) {
+        e.arms.iter().for_each(|arm| self.bind(uses::bound(&arm.pat), &e.expr));
+        visit::visit_expr_match(self, e);
+    }
+    fn visit_expr_let(&mut self, e: &'a syn::ExprLet) {
+        self.bind(uses::bound(&e.pat), &e.expr);
+        visit::visit_expr_let(self, e);
+    }
+    fn visit_expr_assign(&mut self, e: &'a syn::ExprAssign) {
+        // A place inside a variable, too.
+        let assigned = uses::of_assigned(&e.left).0.into_iter();
+        let assigned = assigned.filter(|(_, u)| u.assigned || u.touched || u.through);
+        self.list.push((assigned.map(|(name, _)| name).collect(), (*e.right).clone()));
+        visit::visit_expr_assign(self, e);
+    }
+    fn visit_expr_method_call(&mut self, e: &'a syn::ExprMethodCall) {
+        // `list.push(&kv.keys)`: what can change may keep what it is given.
+        if let Some(base) = uses::place_base(&e.receiver).map(ToString::to_string)
+            && (self.found.mutable.contains(&base) || self.found.exclusive.contains(&base))
+        {
+            self.list.extend(e.args.iter().map(|arg| (vec![base.clone()], arg.clone())));
+        }
+        visit::visit_expr_method_call(self, e);
+    }
+    fn visit_item(&mut self, item: &'a syn::Item) {
+        if let syn::Item::Macro(m) = item {
+            self.found.macros.extend(m.ident.as_ref().map(ToString::to_string));
+        }
+    }
+}
+
+/// Whether a region of the body asks to be moved.
+pub(super) fn asks(block: &Block) -> bool {
+    struct Asks(bool);
+    impl<'a> Visit<'a> for Asks {
+        fn visit_attribute(&mut self, a: &'a syn::Attribute) {
+            self.0 |= attributes::is_eager(a) && attributes::edge(a).is_some();
+        }
+        fn visit_item(&mut self, _: &'a syn::Item) {}
+    }
+    let mut asks = Asks(false);
+    asks.visit_block(block);
+    asks.0
+}

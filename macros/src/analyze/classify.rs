@@ -1,0 +1,274 @@
+//! What a statement is to the partition.
+
+use syn::{
+    Expr, ExprCall, Stmt,
+    visit::{self, Visit},
+};
+
+use super::uses;
+use crate::parse::attributes;
+
+/// Finds boundaries and `#[host] let`s, outside closures and items.
+pub(crate) fn has_boundary(stmt: &Stmt) -> bool {
+    let mut find = Find::default();
+    find.visit_stmt(stmt);
+    find.found
+}
+
+pub(crate) fn expr_has_boundary(expr: &Expr) -> bool {
+    let mut find = Find::default();
+    find.visit_expr(expr);
+    find.found
+}
+
+#[derive(Default)]
+struct Find {
+    found: bool,
+}
+
+impl<'a> Visit<'a> for Find {
+    fn visit_attribute(&mut self, a: &'a syn::Attribute) {
+        self.found |= attributes::is_ours(a);
+    }
+    fn visit_local(&mut self, local: &'a syn::Local) {
+        // It runs on every call, so the control flow around it does.
+        self.found |= attributes::let_flag(&local.attrs, "host");
+        visit::visit_local(self, local);
+    }
+    fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+/// Whether the statement can leave its block other than by an error: `return` of a value, or a
+/// `break`/`continue` of a loop outside.
+pub(crate) fn leaves(stmt: &Stmt) -> bool {
+    let mut jumps = Jumps::default();
+    jumps.visit_stmt(stmt);
+    jumps.found
+}
+
+#[derive(Default)]
+struct Jumps {
+    loops: usize,
+    labels: Vec<String>,
+    found: bool,
+}
+
+impl Jumps {
+    fn target(&mut self, label: Option<&syn::Lifetime>) {
+        let inside = match label {
+            Some(l) => self.labels.contains(&l.ident.to_string()),
+            None => self.loops > 0,
+        };
+        self.found |= !inside;
+    }
+
+    fn within(&mut self, label: Option<&syn::Label>, is_loop: bool, f: impl FnOnce(&mut Self)) {
+        let labelled = label.map(|l| self.labels.push(l.name.ident.to_string()));
+        self.loops += usize::from(is_loop);
+        f(self);
+        self.loops -= usize::from(is_loop);
+        if labelled.is_some() {
+            self.labels.pop();
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Jumps {
+    fn visit_expr_return(&mut self, r: &'a syn::ExprReturn) {
+        self.found |= !r.expr.as_deref().is_some_and(is_err);
+        visit::visit_expr_return(self, r);
+    }
+    fn visit_expr_break(&mut self, b: &'a syn::ExprBreak) {
+        self.target(b.label.as_ref());
+        visit::visit_expr_break(self, b);
+    }
+    fn visit_expr_continue(&mut self, c: &'a syn::ExprContinue) {
+        self.target(c.label.as_ref());
+    }
+    fn visit_expr_for_loop(&mut self, e: &'a syn::ExprForLoop) {
+        self.within(e.label.as_ref(), true, |s| visit::visit_expr_for_loop(s, e));
+    }
+    fn visit_expr_while(&mut self, e: &'a syn::ExprWhile) {
+        self.within(e.label.as_ref(), true, |s| visit::visit_expr_while(s, e));
+    }
+    fn visit_expr_loop(&mut self, e: &'a syn::ExprLoop) {
+        self.within(e.label.as_ref(), true, |s| visit::visit_expr_loop(s, e));
+    }
+    fn visit_expr_block(&mut self, e: &'a syn::ExprBlock) {
+        self.within(e.label.as_ref(), false, |s| visit::visit_expr_block(s, e));
+    }
+    fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+/// Whether a macro is known to end in a panic or an error.
+pub(super) fn never_returns(m: &syn::Macro) -> bool {
+    let name = m.path.segments.last().map(|s| s.ident.to_string());
+    name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))
+}
+
+/// Whether statements end in a `return`, or in a macro that never returns.
+pub(super) fn ends_the_call(stmts: &[Stmt]) -> bool {
+    match stmts.last() {
+        Some(Stmt::Expr(Expr::Return(_), _)) => true,
+        Some(Stmt::Expr(Expr::Macro(m), _)) => never_returns(&m.mac),
+        Some(Stmt::Macro(m)) => never_returns(&m.mac),
+        _ => false,
+    }
+}
+
+/// Whether statements without boundaries end in an error or a panic, and nothing else leaves.
+pub(super) fn only_fails(stmts: &[Stmt]) -> bool {
+    ends_the_call(stmts) && !stmts.iter().any(|s| leaves(s) || has_boundary(s))
+}
+
+/// `Err(…)`.
+fn is_err(expr: &Expr) -> bool {
+    matches!(expr, Expr::Call(c) if constructor_name(c).as_deref() == Some("Err"))
+}
+
+/// The name of a call that only builds a value: by convention, capitalised.
+fn constructor_name(call: &ExprCall) -> Option<String> {
+    match &*call.func {
+        Expr::Path(p) => {
+            let name = p.path.segments.last()?.ident.to_string();
+            name.starts_with(char::is_uppercase).then_some(name)
+        }
+        _ => None,
+    }
+}
+
+/// Whether evaluating the expression calls nothing: references, field paths, indexing, arithmetic,
+/// constructors, and control flow over these. Such an expression is the same in driver and segment.
+pub(crate) fn call_free(expr: &Expr) -> bool {
+    struct Calls(bool);
+    impl<'a> Visit<'a> for Calls {
+        fn visit_expr(&mut self, e: &'a Expr) {
+            match e {
+                Expr::Call(c) if constructor_name(c).is_none() => self.0 = true,
+                Expr::MethodCall(_)
+                | Expr::Macro(_)
+                | Expr::Await(_)
+                | Expr::Try(_)
+                | Expr::Closure(_)
+                | Expr::Async(_)
+                | Expr::Return(_)
+                | Expr::Break(_)
+                | Expr::Continue(_)
+                | Expr::Loop(_)
+                | Expr::While(_)
+                | Expr::ForLoop(_) => self.0 = true,
+                _ => visit::visit_expr(self, e),
+            }
+        }
+        fn visit_stmt(&mut self, s: &'a Stmt) {
+            match s {
+                Stmt::Macro(_) => self.0 = true,
+                _ => visit::visit_stmt(self, s),
+            }
+        }
+    }
+    let mut calls = Calls(false);
+    calls.visit_expr(expr);
+    !calls.0
+}
+
+/// Whether the expression calls functions or macros, and not only methods of what it names: those can give another
+/// value on each call.
+pub(crate) fn calls_functions(expr: &Expr) -> bool {
+    struct Calls(bool);
+    impl<'a> Visit<'a> for Calls {
+        fn visit_expr_call(&mut self, c: &'a ExprCall) {
+            self.0 |= constructor_name(c).is_none();
+            visit::visit_expr_call(self, c);
+        }
+        fn visit_expr_method_call(&mut self, m: &'a syn::ExprMethodCall) {
+            // A global, by convention: `COUNT.load(…)`.
+            let global = uses::place_base(&m.receiver);
+            self.0 |= global.is_some_and(|name| !name.to_string().chars().any(char::is_lowercase));
+            visit::visit_expr_method_call(self, m);
+        }
+        fn visit_macro(&mut self, _: &'a syn::Macro) {
+            self.0 = true;
+        }
+    }
+    let mut calls = Calls(false);
+    calls.visit_expr(expr);
+    calls.0
+}
+
+/// Whether evaluating the expression assigns, outside closures.
+pub(crate) fn assigns(expr: &Expr) -> bool {
+    struct Assigns(bool);
+    impl<'a> Visit<'a> for Assigns {
+        fn visit_expr(&mut self, e: &'a Expr) {
+            match e {
+                Expr::Closure(_) => {}
+                Expr::Assign(_) => self.0 = true,
+                Expr::Binary(b) if uses::is_assign(&b.op) => self.0 = true,
+                _ => visit::visit_expr(self, e),
+            }
+        }
+        fn visit_item(&mut self, _: &'a syn::Item) {}
+    }
+    let mut assigns = Assigns(false);
+    assigns.visit_expr(expr);
+    assigns.0
+}
+
+/// Whether the value of a call-free expression may borrow: it then cannot be carried out of a segment,
+/// and is evaluated again after it.
+pub(crate) fn borrows(expr: &Expr) -> bool {
+    match expr {
+        Expr::Reference(_) => true,
+        Expr::Paren(p) => borrows(&p.expr),
+        Expr::Tuple(t) => t.elems.iter().any(borrows),
+        Expr::Array(a) => a.elems.iter().any(borrows),
+        Expr::Call(c) => c.args.iter().any(borrows),
+        Expr::Struct(s) => s.fields.iter().any(|f| borrows(&f.expr)),
+        Expr::Block(b) => {
+            b.block.stmts.last().is_some_and(|s| matches!(s, Stmt::Expr(e, None) if borrows(e)))
+        }
+        Expr::If(i) => {
+            let tail = |b: &syn::Block| {
+                b.stmts.last().is_some_and(|s| matches!(s, Stmt::Expr(e, None) if borrows(e)))
+            };
+            tail(&i.then_branch) || i.else_branch.as_ref().is_some_and(|(_, e)| borrows(e))
+        }
+        Expr::Match(m) => m.arms.iter().any(|a| borrows(&a.body)),
+        _ => false,
+    }
+}
+
+/// Whether an expression only builds a value out of regions, and of what calls nothing.
+pub(super) fn builds_around_boundaries(expr: &Expr) -> bool {
+    let part = |e: &Expr| attributes::boundary(e).is_some() || builds_around_boundaries(e);
+    if !expr_has_boundary(expr) {
+        return call_free(expr);
+    }
+    match expr {
+        Expr::Call(c) => constructor_name(c).is_some() && c.args.iter().all(part),
+        Expr::Tuple(t) => t.elems.iter().all(part),
+        Expr::Array(a) => a.elems.iter().all(part),
+        Expr::Struct(s) => s.fields.iter().all(|f| part(&f.expr)) && s.rest.as_deref().is_none_or(part),
+        Expr::Paren(p) => part(&p.expr),
+        Expr::Cast(c) => part(&c.expr),
+        Expr::Field(f) => part(&f.base),
+        _ => false,
+    }
+}
+
+/// Control flow whose blocks can be split.
+pub(crate) fn is_control(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::If(_)
+            | Expr::Match(_)
+            | Expr::ForLoop(_)
+            | Expr::While(_)
+            | Expr::Loop(_)
+            | Expr::Block(_)
+            | Expr::Unsafe(_)
+    )
+}

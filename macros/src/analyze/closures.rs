@@ -1,0 +1,194 @@
+//! Closures: they are made anew in each segment that uses them, so what they capture must mean the same there.
+
+use std::collections::HashSet;
+
+use proc_macro2::Ident;
+use quote::quote;
+use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
+
+use super::{Binding, Transform, classify, host_values, liveness::Rename, partition, uses, uses::Uses};
+use crate::diag::Code;
+
+impl Transform<'_, '_> {
+    /// Closures whose captured variables have their names taken again behind a boundary: what they mean gets a name of
+    /// its own, `let c = &k;`, and the closure uses `*c`.
+    pub(super) fn captured_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
+        let mut all: Vec<Stmt> = Vec::with_capacity(stmts.len());
+        for at in 0..stmts.len() {
+            let mut stmt = stmts[at].clone();
+            if let Stmt::Local(local) = &mut stmt
+                && partition::closure_name(local).is_some()
+                && let Some(init) = &mut local.init
+                && matches!(&*init.expr, Expr::Closure(c) if c.capture.is_none())
+                && stmts[at + 1..].iter().any(classify::has_boundary)
+            {
+                let taken = host_values::bound_anywhere(&stmts[at + 1..]);
+                for (name, u) in &uses::of_expr(&init.expr).0 {
+                    let changes = u.assigned || u.touched || u.through || u.in_macro;
+                    if changes || !taken.contains(name) || !self.is_value(&stmts[..at], name) {
+                        continue;
+                    }
+                    let mut alias = self.fresh("v");
+                    alias.set_span(alias.span().located_at(u.ident.span()));
+                    let mut renamed = init.expr.clone();
+                    Rename { from: name, to: &syn::parse_quote!((*#alias)) }.visit_expr_mut(&mut renamed);
+                    // Inside a macro call it keeps its name.
+                    if !uses::of_expr(&renamed).has(name) {
+                        let ident = &u.ident;
+                        all.push(syn::parse_quote!(let #alias = &#ident;));
+                        init.expr = renamed;
+                    }
+                }
+            }
+            all.push(stmt);
+        }
+        all
+    }
+
+    /// Whether a name stands for a variable behind the statements `before` of the block, and not for a closure.
+    fn is_value(&self, before: &[Stmt], name: &str) -> bool {
+        let own = before.iter().rev().find(|s| partition::bound_by(s).iter().any(|b| b.ident == name));
+        match own {
+            Some(Stmt::Local(l)) => partition::closure_name(l).is_none(),
+            Some(_) => true,
+            None => name != "self" && self.lookup(name).is_some_and(|b| b.closure.is_none()),
+        }
+    }
+
+    /// A closure is made anew in each segment, when a `mut` variable may hold another value.
+    pub(super) fn check_move_closure(&mut self, closure: &Expr, uses: &Uses, run: &[Stmt]) {
+        let Expr::Closure(syn::ExprClosure { capture: Some(token), .. }) = closure else { return };
+        let in_run: Vec<uses::Bound> = run.iter().flat_map(partition::bound_by).collect();
+        let changing = uses.names().find(|name| match in_run.iter().rev().find(|b| b.ident == *name) {
+            Some(bound) => bound.mutable,
+            None => self.lookup(name).is_some_and(|b| b.mutable && b.closure.is_none()),
+        });
+        if let Some(name) = changing.map(str::to_owned) {
+            self.errors.push(
+                Code::MoveClosure, token,
+                format!("a `move` closure keeps the value that the `mut` variable `{name}` has here, and each segment makes its closures anew"),
+                format!("copy it first: `let fixed = {name};`, and use `fixed` in the closure"),
+            );
+        }
+    }
+
+    /// Closures of outer scopes that the run uses, in order of need; what they capture is used too.
+    pub(super) fn outer_closures(&mut self, uses: &mut Uses, inside: &HashSet<String>) -> Vec<Local> {
+        let mut found: Vec<(String, Local)> = Vec::new();
+        let mut at = 0;
+        while at < uses.0.len() {
+            let name = uses.0[at].0.clone();
+            at += 1;
+            if inside.contains(&name) && !uses.has(&name) || found.iter().any(|(n, _)| *n == name) {
+                continue;
+            }
+            let closure = self.lookup(&name).and_then(|b| b.closure.as_deref().cloned());
+            if let Some(local) = closure {
+                let used = uses.0[at - 1].1.ident.clone();
+                self.check_captures(&used);
+                if let Some(init) = &local.init {
+                    let mut captured = uses::of_expr(&init.expr);
+                    // A closure's captures are not replaced by fields: it is emitted as written.
+                    captured.0.iter_mut().for_each(|(_, u)| u.whole = true);
+                    uses.merge(&captured);
+                }
+                self.in_segments.extend(self.lookup(&name).map(|b| b.id));
+                found.push((name, local));
+            }
+        }
+        // What is found later was captured by what was found earlier.
+        found.reverse();
+        found.into_iter().map(|(_, l)| l).collect()
+    }
+
+    /// A `move` closure that keeps copies of those variables which later code needs as well.
+    pub(super) fn copying(local: &Local, needed: impl Fn(&str) -> bool) -> Local {
+        let mut local = local.clone();
+        if let Some(init) = &mut local.init
+            && matches!(&*init.expr, Expr::Closure(c) if c.capture.is_some())
+        {
+            let uses = uses::of_expr(&init.expr);
+            let copied: Vec<&Ident> =
+                uses.0.iter().filter(|(n, _)| n != "self" && needed(n)).map(|(_, u)| &u.ident).collect();
+            if !copied.is_empty() {
+                let closure = &init.expr;
+                let copies = quote!(#(let #copied = ::core::clone::Clone::clone(&#copied);)*);
+                *init.expr = syn::parse_quote!({ #copies #closure });
+            }
+        }
+        local
+    }
+
+    /// Host code's closure holds what it changes, and a segment in between could not read it.
+    pub(super) fn check_changing_closures(&mut self, uses: &Uses) {
+        for (name, u) in &uses.0 {
+            let Some(b) = self.lookup(name).filter(|b| b.mutable && self.in_segments.contains(&b.id)) else {
+                continue;
+            };
+            let inside = b.closure.as_ref().and_then(|l| l.init.as_ref()).map(|i| uses::of_expr(&i.expr));
+            let changed = inside
+                .iter()
+                .flat_map(|uses| &uses.0)
+                .find(|(n, u)| u.assigned || u.touched && self.lookup(n).is_some_and(|b| b.mutable));
+            if let Some((changed, _)) = changed {
+                self.errors.push(
+                    Code::ChangingClosure, &u.ident,
+                    format!("the closure `{name}` changes `{changed}`, and both a segment and host code call it; each segment makes its closures anew"),
+                    format!("let only one of them call it, or change `{changed}` where it is meant, without a closure"),
+                );
+            }
+        }
+    }
+
+    /// Whether code names a closure, or another value that segments make for themselves.
+    pub(super) fn names_closures(&self, uses: &Uses) -> bool {
+        uses.names().any(|name| self.lookup(name).is_some_and(|b| b.closure.is_some()))
+    }
+
+    /// Uses with those of the closures of outer scopes that they name.
+    pub(super) fn with_captures(&self, mut uses: Uses) -> Uses {
+        let mut at = 0;
+        while at < uses.0.len() {
+            let closure = self.lookup(&uses.0[at].0).and_then(|b| b.closure.as_ref());
+            if let Some(init) = closure.and_then(|l| l.init.as_ref()) {
+                uses.merge(&uses::of_expr(&init.expr));
+            }
+            at += 1;
+        }
+        uses
+    }
+
+    /// Notes which variables the closures of a run mean.
+    pub(super) fn note_captures(&mut self, run: &[Stmt]) {
+        run.iter().for_each(|stmt| self.note_capture(stmt));
+    }
+
+    pub(super) fn note_capture(&mut self, stmt: &Stmt) {
+        let Stmt::Local(local) = stmt else { return };
+        let (Some(name), Some(init)) = (partition::closure_name(local), &local.init) else { return };
+        // Closures are bound before their run is written, so a later one may have the name already.
+        let new = |b: &Binding| b.closure.is_some() && !self.captured.contains_key(&b.id);
+        let Some(own) = self.names.iter().position(|b| b.name == name && new(b)) else { return };
+        let meant = |n: &str| {
+            let before = |(at, b): &(usize, &Binding)| b.name == n && (b.closure.is_none() || *at < own);
+            self.names.iter().enumerate().rev().find(before).map(|(_, b)| b.id)
+        };
+        let names = uses::of_expr(&init.expr);
+        let captured = names.names().filter_map(|n| Some((n.to_owned(), meant(n)?))).collect();
+        self.captured.insert(self.names[own].id, captured);
+    }
+
+    /// A closure that is made anew in a segment must find the variables that it meant.
+    fn check_captures(&mut self, used: &Ident) {
+        let Some(id) = self.lookup(&used.to_string()).map(|b| b.id) else { return };
+        let Some(captured) = self.captured.get(&id) else { return };
+        let shadowed = captured.iter().find(|(n, id)| self.lookup(n).is_none_or(|b| b.id != *id));
+        if let Some((name, _)) = shadowed {
+            self.errors.push(
+                Code::ShadowedCapture, used,
+                format!("the closure `{used}` captures `{name}`, which is shadowed here; each segment makes its closures anew"),
+                format!("give one of the two `{name}` another name"),
+            );
+        }
+    }
+}

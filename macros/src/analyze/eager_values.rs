@@ -1,0 +1,150 @@
+//! Which names hold host values of eager code: those that a pattern takes from such a value itself, and not what
+//! merely stands beside one.
+
+use std::collections::HashSet;
+
+use syn::{Expr, Pat};
+
+use super::{Transform, uses};
+
+/// Methods that give elements, or a view, of what they are called on.
+const PASS_ON: [&str; 24] = [
+    "iter",
+    "iter_mut",
+    "into_iter",
+    "rev",
+    "skip",
+    "take",
+    "cloned",
+    "copied",
+    "step_by",
+    "clone",
+    "as_ref",
+    "as_mut",
+    "as_slice",
+    "as_deref",
+    "unwrap",
+    "expect",
+    "first",
+    "last",
+    "get",
+    "chunks",
+    "windows",
+    "peekable",
+    "by_ref",
+    "fuse",
+];
+
+/// Methods that ask for a size.
+const SIZES: [&str; 7] = ["dim", "rank", "count", "len", "dtype", "shape", "is_empty"];
+
+/// What a value of an expression is made of.
+pub(super) enum Taint {
+    Clean,
+    Eager,
+    Parts(Vec<Taint>),
+}
+
+impl Taint {
+    fn any(&self) -> bool {
+        match self {
+            Self::Clean => false,
+            Self::Eager => true,
+            Self::Parts(parts) => parts.iter().any(Self::any),
+        }
+    }
+
+    fn of(eager: bool) -> Self {
+        if eager { Self::Eager } else { Self::Clean }
+    }
+
+    /// The names of a pattern that take a value of eager code.
+    pub(super) fn names(&self, pat: &Pat) -> HashSet<String> {
+        let mut names = HashSet::new();
+        self.add(pat, &mut names);
+        names
+    }
+
+    fn add(&self, pat: &Pat, names: &mut HashSet<String>) {
+        match (self, pat) {
+            (Self::Parts(parts), Pat::Tuple(t)) if t.elems.len() == parts.len() => {
+                parts.iter().zip(&t.elems).for_each(|(part, p)| part.add(p, names));
+            }
+            (_, Pat::Reference(r)) => self.add(&r.pat, names),
+            (_, Pat::Paren(p)) => self.add(&p.pat, names),
+            (_, Pat::Type(t)) => self.add(&t.pat, names),
+            (_, Pat::TupleStruct(t)) if t.elems.len() == 1 => self.add(&t.elems[0], names),
+            _ if self.any() => names.extend(uses::bound(pat).into_iter().map(|b| b.ident.to_string())),
+            _ => {}
+        }
+    }
+}
+
+impl Transform<'_, '_> {
+    /// What the value of an expression, or the elements of an iterator, are made of.
+    pub(super) fn taint_of(&self, expr: &Expr) -> Taint {
+        match expr {
+            Expr::Paren(e) => self.taint_of(&e.expr),
+            Expr::Group(e) => self.taint_of(&e.expr),
+            Expr::Reference(e) => self.taint_of(&e.expr),
+            Expr::Try(e) => self.taint_of(&e.expr),
+            Expr::Tuple(t) => Taint::Parts(t.elems.iter().map(|e| self.taint_of(e)).collect()),
+            // A number of a turn, and an element of what is no value of eager code.
+            Expr::Range(_) => Taint::Clean,
+            Expr::Index(i) => self.taint_of(&i.expr),
+            Expr::Call(c) if c.args.len() == 1 => self.taint_of(&c.args[0]),
+            Expr::MethodCall(m) => {
+                let method = m.method.to_string();
+                match method.as_str() {
+                    "zip" if m.args.len() == 1 => {
+                        Taint::Parts(vec![self.taint_of(&m.receiver), self.taint_of(&m.args[0])])
+                    }
+                    "enumerate" => Taint::Parts(vec![Taint::Clean, self.taint_of(&m.receiver)]),
+                    name if SIZES.contains(&name) => Taint::Clean,
+                    name if PASS_ON.contains(&name) => self.taint_of(&m.receiver),
+                    _ => Taint::of(self.is_tainted(&uses::of_expr(expr))),
+                }
+            }
+            other => Taint::of(self.is_tainted(&uses::of_expr(other))),
+        }
+    }
+}
+
+/// The names of a pattern that are `&mut` when `expr` is matched with it, or iterated over.
+pub(super) fn exclusive(pat: &Pat, expr: &Expr) -> HashSet<String> {
+    let mut names = HashSet::new();
+    add_exclusive(pat, expr, &mut names);
+    names
+}
+
+fn add_exclusive(pat: &Pat, expr: &Expr, names: &mut HashSet<String>) {
+    let all = |pat: &Pat, names: &mut HashSet<String>| {
+        // `&mut x` in a pattern takes the value behind it.
+        if !matches!(pat, Pat::Reference(_)) {
+            names.extend(uses::bound(pat).into_iter().filter(|b| !b.by_ref).map(|b| b.ident.to_string()));
+        }
+    };
+    match (pat, expr) {
+        (Pat::Type(t), _) => add_exclusive(&t.pat, expr, names),
+        (Pat::Paren(p), _) => add_exclusive(&p.pat, expr, names),
+        (_, Expr::Paren(e)) => add_exclusive(pat, &e.expr, names),
+        (_, Expr::Reference(r)) if r.mutability.is_some() => all(pat, names),
+        (Pat::Tuple(t), Expr::Tuple(e)) if t.elems.len() == e.elems.len() => {
+            t.elems.iter().zip(&e.elems).for_each(|(p, e)| add_exclusive(p, e, names));
+        }
+        (Pat::Tuple(t), Expr::MethodCall(m))
+            if m.method == "zip" && t.elems.len() == 2 && m.args.len() == 1 =>
+        {
+            add_exclusive(&t.elems[0], &m.receiver, names);
+            add_exclusive(&t.elems[1], &m.args[0], names);
+        }
+        (Pat::Tuple(t), Expr::MethodCall(m)) if m.method == "enumerate" && t.elems.len() == 2 => {
+            add_exclusive(&t.elems[1], &m.receiver, names);
+        }
+        (_, Expr::MethodCall(m)) if m.method.to_string().ends_with("_mut") => all(pat, names),
+        (_, Expr::MethodCall(m)) if PASS_ON.iter().any(|p| m.method == p) && m.method != "clone" => {
+            add_exclusive(pat, &m.receiver, names);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,192 @@
+//! Whether the driver may evaluate a statement before the run that stands above it.
+
+use std::collections::HashSet;
+
+use syn::{
+    BinOp, Expr, Stmt, UnOp,
+    visit::{self, Visit},
+};
+
+use super::{
+    Transform, uses,
+    uses::{Use, Uses},
+};
+
+impl Transform<'_, '_> {
+    /// Whether evaluating something before the pending run would change what either means.
+    pub(super) fn depends_on_run(&self, run: &[Stmt], uses: &Uses, binds: &[uses::Bound]) -> bool {
+        if run.is_empty() {
+            return false;
+        }
+        let (theirs, bound) = (self.run.uses(), &self.pending);
+        let uses = self.with_captures(uses.clone());
+        let changed = |name: &str| {
+            theirs.get(name).is_some_and(|u| {
+                u.through || u.changes(self.lookup(name).is_some_and(|b| b.mutable || b.exclusive))
+            })
+        };
+        uses.0.iter().any(|(name, u)| {
+            bound.contains(name)
+                || self.maybe_bound.contains(name)
+                || changed(name)
+                || (u.assigned || u.touched || u.through) && theirs.has(name)
+        }) || binds.iter().any(|b| {
+            let name = b.ident.to_string();
+            bound.contains(&name) || self.maybe_bound.contains(&name) || theirs.has(&name)
+        })
+    }
+
+    /// Whether the expression may panic where a check in the run would have left before.
+    pub(super) fn overtakes_check(&self, expr: &Expr, uses: &Uses) -> bool {
+        let risk = Risk::of(expr);
+        (risk.bounds || risk.overflow)
+            && self.checks.iter().any(|(check, theirs)| {
+                // A check by its name can protect through a variable; other code must name what it protects.
+                check.explicit && risk.bounds || overlap(theirs, uses)
+            })
+    }
+
+    /// Whether the code moves an owned value that the run uses.
+    pub(super) fn moves_from_run(&self, uses: &Uses) -> bool {
+        let owned = |name: &str| self.lookup(name).is_some_and(|b| self.owned.contains(&b.id));
+        if !uses.names().any(owned) {
+            return false;
+        }
+        let theirs = self.run.uses();
+        // What a reference in the run refers to must stay where it is.
+        let lent: HashSet<usize> =
+            self.ids(theirs).iter().filter_map(|id| self.lenders.get(id)).flatten().copied().collect();
+        uses.0.iter().any(|(name, u)| {
+            let is_lent = self.lookup(name).is_some_and(|b| lent.contains(&b.id));
+            owned(name) && is_lent && (u.by_value || u.parted)
+                || owned(name)
+                    && theirs
+                        .get(name)
+                        .is_some_and(|t| u.by_value || u.parted && (t.taken || overlapping(u, t)))
+        })
+    }
+}
+
+/// Whether two pieces of code use the same variable or field.
+pub(super) fn overlap(a: &Uses, b: &Uses) -> bool {
+    a.0.iter().any(|(name, u)| b.get(name).is_some_and(|v| overlapping(u, v)))
+}
+
+/// The same of two uses of one variable.
+pub(super) fn overlapping(u: &Use, v: &Use) -> bool {
+    u.whole
+        || v.whole
+        || u.fields.iter().any(|f| v.fields.iter().any(|g| f.starts_with(g) || g.starts_with(f)))
+}
+
+/// How a call-free expression can panic.
+#[derive(Default)]
+struct Risk {
+    /// Indexing, division, a difference, a shift: what programs check first.
+    bounds: bool,
+    /// Sums and products.
+    overflow: bool,
+}
+
+impl Risk {
+    fn of(expr: &Expr) -> Self {
+        let mut risk = Self::default();
+        risk.visit_expr(expr);
+        risk
+    }
+}
+
+impl<'a> Visit<'a> for Risk {
+    fn visit_expr_index(&mut self, e: &'a syn::ExprIndex) {
+        self.bounds = true;
+        visit::visit_expr_index(self, e);
+    }
+    fn visit_expr_unary(&mut self, e: &'a syn::ExprUnary) {
+        let literal = matches!(&*e.expr, Expr::Lit(_));
+        self.bounds |= matches!(e.op, UnOp::Neg(_)) && !literal && !is_float(&e.expr);
+        visit::visit_expr_unary(self, e);
+    }
+    fn visit_expr_binary(&mut self, e: &'a syn::ExprBinary) {
+        if !is_float(&e.left) && !is_float(&e.right) {
+            match e.op {
+                BinOp::Sub(_) | BinOp::Div(_) | BinOp::Rem(_) | BinOp::Shl(_) | BinOp::Shr(_) => {
+                    self.bounds = true
+                }
+                BinOp::SubAssign(_)
+                | BinOp::DivAssign(_)
+                | BinOp::RemAssign(_)
+                | BinOp::ShlAssign(_)
+                | BinOp::ShrAssign(_) => self.bounds = true,
+                BinOp::Add(_) | BinOp::Mul(_) | BinOp::AddAssign(_) | BinOp::MulAssign(_) => {
+                    self.overflow = true
+                }
+                _ => {}
+            }
+        }
+        visit::visit_expr_binary(self, e);
+    }
+}
+
+/// Whether the operand says that it is a float: then no operation on it panics.
+fn is_float(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(l) => matches!(&l.lit, syn::Lit::Float(_)),
+        Expr::Cast(c) => {
+            matches!(&*c.ty, syn::Type::Path(p) if p.path.is_ident("f32") || p.path.is_ident("f64"))
+        }
+        Expr::Paren(p) => is_float(&p.expr),
+        Expr::Group(g) => is_float(&g.expr),
+        Expr::Unary(u) => is_float(&u.expr),
+        Expr::Binary(b) => is_float(&b.left) || is_float(&b.right),
+        _ => false,
+    }
+}
+
+/// How a statement can leave before what follows it.
+#[derive(Default)]
+pub(super) struct Check {
+    /// By `return`, or by a macro that is there for nothing else.
+    pub(super) explicit: bool,
+    /// By `?` on, or by a panic in, a function that is no operation.
+    implicit: bool,
+}
+
+impl Check {
+    /// Whether the statement may leave.
+    pub(super) fn leaves(&self) -> bool {
+        self.explicit || self.implicit
+    }
+
+    pub(super) fn of(stmt: &Stmt) -> Self {
+        let mut check = Self::default();
+        if let Stmt::Expr(Expr::Call(c), Some(_)) = stmt {
+            check.implicit = !is_operation(&c.func);
+        }
+        check.visit_stmt(stmt);
+        check
+    }
+}
+
+impl<'a> Visit<'a> for Check {
+    fn visit_expr_return(&mut self, e: &'a syn::ExprReturn) {
+        self.explicit = true;
+        visit::visit_expr_return(self, e);
+    }
+    fn visit_macro(&mut self, m: &'a syn::Macro) {
+        const LEAVE: [&str; 8] =
+            ["assert", "ensure", "bail", "panic", "unreachable", "todo", "unimplemented", "debug_assert"];
+        let name = m.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
+        self.explicit |= LEAVE.iter().any(|l| name.starts_with(l));
+    }
+    fn visit_expr_try(&mut self, e: &'a syn::ExprTry) {
+        self.implicit |= !matches!(&*e.expr, Expr::Call(c) if is_operation(&c.func));
+        visit::visit_expr_try(self, e);
+    }
+    fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+/// `ops::…`
+fn is_operation(func: &Expr) -> bool {
+    matches!(func, Expr::Path(p) if p.path.segments.iter().rev().nth(1).is_some_and(|s| s.ident == "ops"))
+}

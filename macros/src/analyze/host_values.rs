@@ -1,0 +1,460 @@
+//! What host code may evaluate by itself: expressions over parameters and host values, which make nothing on the
+//! device and mean the same wherever they stand.
+//!
+//! A device operation needs a tensor, or the scope of one. So an expression that names no variable through which a
+//! tensor is to be had makes none, whatever it calls; of a variable that may hold a tensor only its sizes are asked.
+
+use std::collections::HashSet;
+
+use syn::{
+    Expr, Local, Pat, Stmt, Token, UnOp,
+    parse::Parser,
+    punctuated::Punctuated,
+    visit::{self, Visit},
+};
+
+use super::{Transform, classify, operations, partition, uses};
+use crate::{check::lints::effects, diag::Errors, parse::attributes};
+
+/// Methods that ask a tensor, or a container of them, for a size.
+const SIZES: [&str; 8] = ["shape", "dim", "rank", "count", "dtype", "len", "is_empty", "is_some"];
+
+/// Methods whose value borrows nothing.
+const VALUES: [&str; 25] = [
+    "dim",
+    "rank",
+    "count",
+    "dtype",
+    "len",
+    "is_empty",
+    "is_some",
+    "is_none",
+    "clone",
+    "to_vec",
+    "to_owned",
+    "to_string",
+    "sum",
+    "product",
+    "any",
+    "all",
+    "position",
+    "contains",
+    "pow",
+    "sqrt",
+    "min",
+    "max",
+    "div_ceil",
+    "next_multiple_of",
+    "get_or_default",
+];
+
+/// Methods that only read what they are called on, also where it is `mut`.
+const READS: [&str; 16] = [
+    "len", "is_empty", "iter", "first", "last", "get", "shape", "dim", "rank", "count", "dtype", "clone",
+    "contains", "as_slice", "as_ref", "chunks",
+];
+
+/// Macros whose expressions are all that they evaluate.
+const MACROS: [&str; 3] = ["vec", "matches", "format"];
+
+impl Transform<'_, '_> {
+    /// Whether host code may evaluate the expression, once more or instead of a segment. `pending` are names that the
+    /// pending run binds, and whether they are host values.
+    pub(super) fn repeatable(&self, expr: &Expr, pending: &[(String, bool)]) -> bool {
+        let mut check =
+            Repeatable { t: self, pending, bound: Vec::new(), roots: 0, calls: false, fails: false };
+        check.visit_expr(expr);
+        // What a call without any of our variables gives is nobody's but its own.
+        if check.fails || check.calls && check.roots == 0 {
+            return false;
+        }
+        let mut errors = Errors::default();
+        let stmt = Stmt::Expr(expr.clone(), None);
+        effects::check([&stmt], &self.context.params, &mut errors);
+        errors.is_empty()
+    }
+
+    /// Whether a `let` names a value that costs nothing to make, and means the same wherever it is made: a function, a
+    /// constant, a variant, a struct literal of host values that never change. Its type may be anything.
+    pub(super) fn is_constant(&self, local: &Local, rest: &[Stmt]) -> bool {
+        let Some(init) = local.init.as_ref().filter(|i| i.diverge.is_none()) else { return false };
+        let plain = |pat: &Pat| matches!(pat, Pat::Ident(p) if p.by_ref.is_none() && p.mutability.is_none() && p.subpat.is_none());
+        let named = match &local.pat {
+            Pat::Type(t) => plain(&t.pat),
+            pat => plain(pat),
+        };
+        if !named || !local.attrs.is_empty() || !classify::call_free(&init.expr) || !self.is_built(&init.expr)
+        {
+            return false;
+        }
+        let uses = uses::of_expr(&init.expr);
+        let bound = bound_anywhere(rest);
+        uses.names().all(|name| {
+            let fixed = match self.lookup(name) {
+                None => true,
+                Some(b) => b.host && !b.mutable && b.closure.is_none() && !self.tainted.contains(&b.id),
+            };
+            fixed && !self.in_pending(name) && !bound.contains(name)
+        })
+    }
+
+    /// Whether the pending run binds the name, or a macro in it may.
+    fn in_pending(&self, name: &str) -> bool {
+        self.pending.contains(name) || self.maybe_bound.contains(name)
+    }
+
+    /// Whether an expression gives a function, a constant, a variant or a struct literal.
+    fn is_built(&self, expr: &Expr) -> bool {
+        let tail = |b: &syn::Block| matches!(b.stmts.as_slice(), [Stmt::Expr(e, None)] if self.is_built(e));
+        match expr {
+            Expr::Struct(_) => true,
+            Expr::Call(_) => true,
+            Expr::Path(p) => p.path.get_ident().is_none_or(|i| {
+                let name = i.to_string();
+                self.lookup(&name).is_none() && !self.in_pending(&name)
+            }),
+            Expr::Paren(p) => self.is_built(&p.expr),
+            Expr::Tuple(t) => t.elems.iter().any(|e| self.is_built(e)),
+            Expr::Array(a) => a.elems.iter().any(|e| self.is_built(e)),
+            Expr::Cast(c) => self.is_built(&c.expr),
+            Expr::If(i) => {
+                tail(&i.then_branch) && i.else_branch.as_ref().is_some_and(|(_, e)| self.is_built(e))
+            }
+            Expr::Block(b) => tail(&b.block),
+            Expr::Match(m) => !m.arms.is_empty() && m.arms.iter().all(|a| self.is_built(&a.body)),
+            _ => false,
+        }
+    }
+
+    /// Whether arithmetic on the expression may be an operator of the user's, which works on the device.
+    pub(super) fn device_arithmetic(&self, expr: &Expr) -> bool {
+        struct Search<'t, 'a, 'e>(&'t Transform<'a, 'e>, bool);
+        impl Search<'_, '_, '_> {
+            fn operand(&mut self, e: &Expr) {
+                // Numbers are neither referred to nor cloned to be added.
+                let (inner, referred) = match e {
+                    Expr::Reference(r) => (&*r.expr, true),
+                    Expr::MethodCall(m) if m.method == "clone" => (&*m.receiver, true),
+                    other => (other, false),
+                };
+                let Some(base) = uses::place_base(inner) else { return };
+                let Some(b) = self.0.lookup(&base.to_string()) else { return };
+                self.1 |= b.device || referred && !b.host;
+            }
+        }
+        impl<'x> Visit<'x> for Search<'_, '_, '_> {
+            fn visit_expr_binary(&mut self, b: &'x syn::ExprBinary) {
+                if !uses::compares(&b.op) {
+                    self.operand(&b.left);
+                    self.operand(&b.right);
+                }
+                visit::visit_expr_binary(self, b);
+            }
+            fn visit_expr_unary(&mut self, u: &'x syn::ExprUnary) {
+                if !matches!(u.op, UnOp::Deref(_)) {
+                    self.operand(&u.expr);
+                }
+                visit::visit_expr_unary(self, u);
+            }
+        }
+        let mut search = Search(self, false);
+        search.visit_expr(expr);
+        search.1
+    }
+
+    /// Whether the value of an expression may hold a tensor: an operation, or what is built of such variables.
+    pub(super) fn makes_device(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Try(e) => operations::is_operation(&e.expr),
+            Expr::Paren(e) => self.makes_device(&e.expr),
+            Expr::Reference(e) => self.makes_device(&e.expr),
+            Expr::Tuple(t) => t.elems.iter().any(|e| self.makes_device(e)),
+            Expr::Call(c) => {
+                let region = !attributes::of(expr).is_empty();
+                classify::call_free(expr) && (region || c.args.iter().any(|e| self.makes_device(e)))
+            }
+            Expr::Struct(s) => s.fields.iter().any(|f| self.makes_device(&f.expr)),
+            Expr::Binary(_) | Expr::Unary(_) => self.device_arithmetic(expr),
+            Expr::MethodCall(m) => m.method == "clone" && self.makes_device(&m.receiver),
+            other => {
+                uses::plain_name(other).and_then(|n| self.lookup(&n.to_string())).is_some_and(|b| b.device)
+            }
+        }
+    }
+
+    /// Names that a run binds, and whether they are host values; how many of them after each statement.
+    pub(super) fn pending(&self, run: &[Stmt]) -> (Vec<(String, bool)>, Vec<usize>) {
+        let (mut names, mut ends): (Vec<(String, bool)>, _) = (Vec::new(), Vec::new());
+        for stmt in run {
+            if let Stmt::Local(local) = stmt {
+                let host = local.init.as_ref().is_some_and(|i| self.repeatable(&i.expr, &names));
+                let bound = uses::bound_by_let(local).into_iter();
+                names.extend(bound.map(|b| (b.ident.to_string(), host && !b.mutable)));
+            }
+            ends.push(names.len());
+        }
+        (names, ends)
+    }
+
+    /// Whether a `let` of a run is evaluated by host code where it needs its names: they may borrow, and a replay
+    /// could not give them back.
+    pub(super) fn evaluated_again<'p>(
+        &self,
+        local: &Local,
+        before: impl FnOnce() -> &'p [(String, bool)],
+    ) -> bool {
+        let Some(init) = local.init.as_ref().filter(|_| partition::closure_name(local).is_none()) else {
+            return false;
+        };
+        let by_ref = uses::bound_by_let(local).iter().any(|b| b.by_ref);
+        let ends = init.diverge.as_ref().is_none_or(|(_, e)| match &**e {
+            Expr::Block(b) => classify::only_fails(&b.block.stmts) && operations::device_call(e).is_none(),
+            _ => false,
+        });
+        if !ends {
+            return false;
+        }
+        if init.diverge.is_none() && classify::call_free(&init.expr) && !self.device_arithmetic(&init.expr) {
+            if by_ref || classify::borrows(&init.expr) {
+                return true;
+            }
+            // A name may stand for a reference. One that nobody is known to bind is a macro's.
+            let before = before();
+            let known = |n: &str| self.lookup(n).is_some() || before.iter().any(|(b, _)| b == n);
+            return gives_place(&init.expr)
+                && uses::of_expr(&init.expr).names().all(known)
+                && self.repeatable(&init.expr, before);
+        }
+        (by_ref || init.diverge.is_some() || lends(&init.expr)) && self.repeatable(&init.expr, before())
+    }
+}
+
+/// Every name that statements bind somewhere inside, at any depth.
+pub(super) fn bound_anywhere<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> HashSet<String> {
+    struct All(HashSet<String>);
+    impl<'a> Visit<'a> for All {
+        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            self.0.insert(p.ident.to_string());
+            visit::visit_pat_ident(self, p);
+        }
+    }
+    let mut all = All(HashSet::new());
+    stmts.into_iter().for_each(|s| all.visit_stmt(s));
+    all.0
+}
+
+/// Whether the value is a variable, or one of several.
+fn gives_place(expr: &Expr) -> bool {
+    let tail = |b: &syn::Block| matches!(b.stmts.last(), Some(Stmt::Expr(e, None)) if gives_place(e));
+    match expr {
+        Expr::Path(_) | Expr::Field(_) => true,
+        Expr::Paren(p) => gives_place(&p.expr),
+        Expr::Tuple(t) => t.elems.iter().any(gives_place),
+        Expr::Array(a) => a.elems.iter().any(gives_place),
+        Expr::Block(b) => tail(&b.block),
+        Expr::If(i) => tail(&i.then_branch) || i.else_branch.as_ref().is_some_and(|(_, e)| gives_place(e)),
+        Expr::Match(m) => m.arms.iter().any(|a| gives_place(&a.body)),
+        _ => false,
+    }
+}
+
+/// Whether a repeatable expression's value may hold references.
+pub(super) fn lends(expr: &Expr) -> bool {
+    let tail = |b: &syn::Block| match b.stmts.last() {
+        Some(Stmt::Expr(e, None)) => lends(e),
+        _ => false,
+    };
+    match expr {
+        Expr::Reference(_) => true,
+        Expr::Lit(l) => matches!(l.lit, syn::Lit::Str(_) | syn::Lit::ByteStr(_)),
+        Expr::Paren(p) => lends(&p.expr),
+        Expr::Group(p) => lends(&p.expr),
+        Expr::Tuple(t) => t.elems.iter().any(lends),
+        Expr::Array(a) => a.elems.iter().any(lends),
+        Expr::Call(c) => c.args.iter().any(lends) || !classify::call_free(expr),
+        Expr::Struct(s) => s.fields.iter().any(|f| lends(&f.expr)),
+        Expr::Block(b) => tail(&b.block),
+        Expr::If(i) => tail(&i.then_branch) || i.else_branch.as_ref().is_some_and(|(_, e)| lends(e)),
+        Expr::Match(m) => m.arms.iter().any(|a| lends(&a.body)),
+        Expr::MethodCall(m) => !VALUES.iter().any(|v| m.method == v),
+        Expr::Macro(m) => m.mac.path.is_ident("vec"),
+        _ => false,
+    }
+}
+
+struct Repeatable<'t, 'a, 'e> {
+    t: &'t Transform<'a, 'e>,
+    pending: &'t [(String, bool)],
+    /// Names bound inside the expression.
+    bound: Vec<String>,
+    /// Variables of the function that were met.
+    roots: usize,
+    /// Whether anything is called.
+    calls: bool,
+    fails: bool,
+}
+
+/// What a name is to host code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    /// Of the expression itself, or a function or constant.
+    Own,
+    Host,
+    /// As `Host`, and declared `mut`.
+    Changing,
+    Other,
+}
+
+impl Repeatable<'_, '_, '_> {
+    fn name(&self, name: &str) -> Name {
+        if self.bound.iter().any(|b| b == name) {
+            return Name::Own;
+        }
+        if let Some((_, host)) = self.pending.iter().rev().find(|(n, _)| n == name) {
+            return if *host { Name::Host } else { Name::Other };
+        }
+        match self.t.lookup(name) {
+            None if self.t.in_pending(name) => Name::Other,
+            None => Name::Own,
+            Some(b) if b.closure.is_some() || !b.host => Name::Other,
+            Some(b) if b.mutable => Name::Changing,
+            Some(_) => Name::Host,
+        }
+    }
+
+    fn variable(&mut self, ident: &syn::Ident) {
+        let name = self.name(&ident.to_string());
+        self.roots += usize::from(name != Name::Own);
+        self.fails |= name == Name::Other;
+    }
+
+    fn receiver(&mut self, m: &syn::ExprMethodCall) {
+        let method = m.method.to_string();
+        if let Some(base) = uses::place_base(&m.receiver) {
+            let name = self.name(&base.to_string());
+            if name == Name::Other && SIZES.contains(&method.as_str()) {
+                self.roots += 1;
+                return;
+            }
+            self.fails |= name == Name::Changing && !READS.contains(&method.as_str());
+        }
+        self.visit_expr(&m.receiver);
+    }
+
+    fn scoped(&mut self, pats: &[&Pat], f: impl FnOnce(&mut Self)) {
+        let depth = self.bound.len();
+        for pat in pats {
+            self.bound.extend(uses::bound(pat).into_iter().map(|b| b.ident.to_string()));
+        }
+        f(self);
+        self.bound.truncate(depth);
+    }
+}
+
+impl<'x> Visit<'x> for Repeatable<'_, '_, '_> {
+    fn visit_expr(&mut self, expr: &'x Expr) {
+        if self.fails {
+            return;
+        }
+        if attributes::of(expr).iter().any(|a| !attributes::is_lint_level(a)) {
+            self.fails = true;
+            return;
+        }
+        match expr {
+            Expr::Path(p) => {
+                if let Some(ident) = p.path.get_ident() {
+                    self.variable(ident);
+                }
+            }
+            Expr::MethodCall(m) => {
+                self.calls = true;
+                self.receiver(m);
+                m.args.iter().for_each(|a| self.visit_expr(a));
+            }
+            Expr::Call(c) => {
+                self.calls |= !classify::call_free(expr);
+                self.fails |= operations::is_operation(expr);
+                visit::visit_expr_call(self, c);
+            }
+            Expr::Reference(r) => {
+                self.fails |= r.mutability.is_some();
+                self.visit_expr(&r.expr);
+            }
+            Expr::Closure(c) => {
+                self.fails |= c.asyncness.is_some();
+                let inputs: Vec<&Pat> = c.inputs.iter().collect();
+                self.scoped(&inputs, |s| s.visit_expr(&c.body));
+            }
+            Expr::Match(m) => {
+                self.visit_expr(&m.expr);
+                for arm in &m.arms {
+                    self.scoped(&[&arm.pat], |s| {
+                        arm.guard.iter().for_each(|(_, g)| s.visit_expr(g));
+                        s.visit_expr(&arm.body);
+                    });
+                }
+            }
+            Expr::If(i) => {
+                let depth = self.bound.len();
+                self.visit_expr(&i.cond);
+                self.visit_block(&i.then_branch);
+                self.bound.truncate(depth);
+                i.else_branch.iter().for_each(|(_, e)| self.visit_expr(e));
+            }
+            Expr::Let(l) => {
+                self.visit_expr(&l.expr);
+                self.bound.extend(uses::bound(&l.pat).into_iter().map(|b| b.ident.to_string()));
+            }
+            Expr::Macro(m) => {
+                let known = MACROS.iter().any(|n| m.mac.path.is_ident(n));
+                let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(m.mac.tokens.clone());
+                match parsed {
+                    Ok(exprs) if known => {
+                        let mut inner = Repeatable { bound: self.bound.clone(), ..*self };
+                        exprs.iter().for_each(|e| inner.visit_expr(e));
+                        (self.roots, self.calls, self.fails) = (inner.roots, inner.calls, inner.fails);
+                    }
+                    _ => self.fails = true,
+                }
+            }
+            Expr::Binary(b) => {
+                self.fails |= uses::is_assign(&b.op);
+                visit::visit_expr_binary(self, b);
+            }
+            Expr::Lit(_)
+            | Expr::Field(_)
+            | Expr::Index(_)
+            | Expr::Paren(_)
+            | Expr::Group(_)
+            | Expr::Cast(_)
+            | Expr::Tuple(_)
+            | Expr::Array(_)
+            | Expr::Struct(_)
+            | Expr::Range(_)
+            | Expr::Unary(_)
+            | Expr::Repeat(_)
+            | Expr::Block(_) => visit::visit_expr(self, expr),
+            _ => self.fails = true,
+        }
+    }
+
+    fn visit_block(&mut self, block: &'x syn::Block) {
+        let depth = self.bound.len();
+        visit::visit_block(self, block);
+        self.bound.truncate(depth);
+    }
+
+    fn visit_local(&mut self, local: &'x Local) {
+        visit::visit_local(self, local);
+        self.bound.extend(uses::bound_by_let(local).into_iter().map(|b| b.ident.to_string()));
+    }
+
+    fn visit_stmt(&mut self, stmt: &'x Stmt) {
+        if matches!(stmt, Stmt::Macro(_)) {
+            self.fails = true;
+        }
+        visit::visit_stmt(self, stmt);
+    }
+
+    fn visit_item(&mut self, _: &'x syn::Item) {}
+}

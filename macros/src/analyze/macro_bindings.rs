@@ -1,0 +1,113 @@
+//! Macros of the user as statements of a segment: one may bind a name, which nothing behind the segment would see.
+
+use std::collections::HashSet;
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::quote;
+use syn::{
+    Expr, Stmt,
+    visit::{self, Visit},
+};
+
+use super::{Transform, partition, uses};
+use crate::{check::lints::macros, diag::Code};
+
+/// Which statement, what is written before it, and behind it.
+pub(super) type Probe = (usize, TokenStream, TokenStream);
+
+impl Transform<'_, '_> {
+    /// Refuses a macro that seems to bind what later code uses. One that binds a known name anew, whose older value
+    /// later code would find, is an error when the body runs.
+    pub(super) fn check_macros(&mut self, run: &[Stmt], rest: &[Stmt], live: &HashSet<usize>) -> Vec<Probe> {
+        let p = crate::krate::private();
+        let error = crate::krate::user_error(self.context.ret);
+        let mut probes = Vec::new();
+        for (at, stmt) in run.iter().enumerate() {
+            let Stmt::Macro(m) = stmt else { continue };
+            if macros::only_reads(&m.mac) {
+                continue;
+            }
+            let name = m.mac.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
+            let earlier: Vec<uses::Bound> = run[..at].iter().flat_map(partition::bound_by).collect();
+            let later = uses::of_stmts(rest);
+            let (mut before, mut after) = (TokenStream::new(), TokenStream::new());
+            for ident in idents(m.mac.tokens.clone()) {
+                let text = ident.to_string();
+                let in_run = earlier.iter().any(|b| b.ident == ident);
+                let outer = self.lookup(&text).filter(|b| b.closure.is_none());
+                let needed = later.has(&text) || outer.is_some_and(|b| live.contains(&b.id));
+                if !needed || text == "self" {
+                    continue;
+                }
+                if in_run || outer.is_some() {
+                    let place = self.fresh("at");
+                    before.extend(quote!(let #place = ::core::ptr::from_ref(&#ident).cast::<()>();));
+                    let same = quote!(#p::same_variable(#place, ::core::ptr::from_ref(&#ident).cast(), #text, #name));
+                    after.extend(quote!(#error::of(#same)?;));
+                } else if self.lookup(&text).is_none() && is_value(rest, &ident) {
+                    self.errors.push(
+                        Code::UnknownMacro,
+                        &ident,
+                        format!("`{name}!` may bind `{text}`, which code behind the segment uses: it would not be seen there"),
+                        format!("bind it where it is seen: `let {text} = …;`"),
+                    );
+                }
+            }
+            probes.push((at, before, after));
+        }
+        probes
+    }
+}
+
+/// The names that a call of a macro, as a statement, may bind.
+pub(super) fn named_by(mac: &syn::Macro) -> Vec<String> {
+    if macros::only_reads(mac) {
+        return Vec::new();
+    }
+    idents(mac.tokens.clone()).iter().map(ToString::to_string).collect()
+}
+
+/// The names among the tokens of a macro call, each once.
+fn idents(tokens: TokenStream) -> Vec<Ident> {
+    fn collect(tokens: TokenStream, found: &mut Vec<Ident>) {
+        let mut path = false;
+        for token in tokens {
+            match &token {
+                // `x` of `a.x` or `a::x` is no variable.
+                TokenTree::Ident(i) if !path && !found.contains(i) => found.push(i.clone()),
+                TokenTree::Group(g) => collect(g.stream(), found),
+                _ => {}
+            }
+            path = matches!(&token, TokenTree::Punct(p) if p.as_char() == '.' || p.as_char() == ':');
+        }
+    }
+    let mut found = Vec::new();
+    collect(tokens, &mut found);
+    found
+}
+
+/// Whether statements use a name as a value, and not as a function or a type.
+fn is_value(stmts: &[Stmt], name: &Ident) -> bool {
+    struct Search<'n>(&'n Ident, bool);
+    impl<'a> Visit<'a> for Search<'_> {
+        fn visit_expr(&mut self, e: &'a Expr) {
+            match e {
+                Expr::Call(c) => {
+                    if uses::plain_name(&c.func).is_none() {
+                        self.visit_expr(&c.func);
+                    }
+                    c.args.iter().for_each(|a| self.visit_expr(a));
+                }
+                other => {
+                    let name = uses::plain_name(other);
+                    self.1 |=
+                        name.is_some_and(|n| n == self.0 && !n.to_string().starts_with(char::is_uppercase));
+                    visit::visit_expr(self, other);
+                }
+            }
+        }
+    }
+    let mut search = Search(name, false);
+    stmts.iter().for_each(|s| search.visit_stmt(s));
+    search.1
+}

@@ -1,0 +1,400 @@
+//! Turns a function body into its driver: statements that become segments, boundaries that run on
+//! every call, and the control flow around them.
+
+use std::collections::{HashMap, HashSet};
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Block, Expr, Stmt, spanned::Spanned};
+
+use crate::{
+    check::misplaced,
+    diag::Errors,
+    parse::{attributes, attributes::Edge, hygiene},
+};
+
+mod alias;
+mod boundary;
+mod classify;
+mod closures;
+mod control;
+mod eager_values;
+mod evaluation_order;
+mod field_paths;
+mod guards;
+mod host_values;
+mod liveness;
+mod macro_bindings;
+mod motion;
+pub(crate) mod operations;
+mod partition;
+mod segment;
+pub(crate) mod uses;
+
+/// What the driver needs to know of its function.
+pub(crate) struct Context<'a> {
+    /// The function's name.
+    pub(crate) name: String,
+    /// Its return type, lifetimes filled.
+    pub(crate) ret: &'a syn::Type,
+    /// The lifetime of the step.
+    pub(crate) step: &'a syn::Lifetime,
+    /// Names of its parameters (`self` too, for methods).
+    pub(crate) params: Vec<&'a Ident>,
+    /// Those of them that are declared `mut`.
+    pub(crate) mutable: Vec<&'a Ident>,
+    /// Those of them that may hold state: references to structs of parameters.
+    pub(crate) holding: Vec<&'a Ident>,
+    /// Those of them that are neither references nor numbers.
+    pub(crate) owned: Vec<&'a Ident>,
+    /// Those of them that hold no tensor: weights, state and host values.
+    pub(crate) host: Vec<&'a Ident>,
+}
+
+/// A driver.
+pub(crate) struct Driver {
+    /// Its statements, ending in the tail expression. They use `__cx`.
+    pub(crate) body: TokenStream,
+    /// `PlanItem` expressions.
+    pub(crate) plan_items: Vec<TokenStream>,
+    /// `&Site` of the first `#[host] let`.
+    pub(crate) host_statement: Option<TokenStream>,
+}
+
+/// Whether the body has boundaries.
+pub(crate) fn has_boundaries(block: &Block) -> bool {
+    block.stmts.iter().any(classify::has_boundary)
+}
+
+/// Looks at a body without boundaries for attributes of ours where they cannot make one: in closures and macro calls,
+/// and misspelt.
+pub(crate) fn check_without_boundaries(block: &Block, params: &[&Ident], errors: &mut Errors) {
+    misplaced::check(block, params, errors);
+}
+
+/// The identifier of the driver in generated code.
+pub(crate) fn cx() -> Ident {
+    Ident::new("__cx", Span::mixed_site())
+}
+
+/// What a method is called beside itself, for calls by a path; see `function::by_path`.
+pub(crate) fn by_path(method: &Ident) -> Ident {
+    quote::format_ident!("__graphable_{method}_piecewise", span = method.span())
+}
+
+/// Transforms a body.
+pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) -> Driver {
+    let renamed = hygiene::apart(block, &context.params);
+    let block = renamed.as_ref().unwrap_or(block);
+    let misplaced = misplaced::check(block, &context.params, errors);
+    let mut t = Transform {
+        context,
+        errors,
+        names: context
+            .params
+            .iter()
+            .enumerate()
+            .map(|(id, p)| Binding {
+                name: p.to_string(),
+                id,
+                mutable: context.mutable.contains(p),
+                host: context.host.contains(p),
+                device: !context.host.contains(p),
+                ..Binding::default()
+            })
+            .collect(),
+        next_id: context.params.len(),
+        tainted: HashSet::new(),
+        clean: HashMap::new(),
+        pending: HashSet::new(),
+        maybe_bound: HashSet::new(),
+        run: uses::Growing::default(),
+        checks: Vec::new(),
+        lenders: HashMap::new(),
+        owned: HashSet::new(),
+        breaks: Vec::new(),
+        emptied: Vec::new(),
+        driver_assigned: HashSet::new(),
+        assigned: HashSet::new(),
+        captured: HashMap::new(),
+        plan: Vec::new(),
+        host_statement: None,
+        driver_uses: HashSet::new(),
+        in_segments: HashSet::new(),
+        fresh: 0,
+        misplaced,
+        hint: None,
+        meanings: alias::asks(block).then(|| alias::Names::of(block, context)),
+        edge: None,
+    };
+    let body = t.block(&block.stmts, Tail::Function, &HashSet::new());
+    Driver { body, plan_items: t.plan, host_statement: t.host_statement }
+}
+
+/// `&Site` of a whole block, for functions of one segment.
+pub(crate) fn plain_site(block: &Block, name: &str, index: usize) -> TokenStream {
+    site(name, index, block.brace_token.span.open(), block.brace_token.span.close())
+}
+
+fn site(name: &str, index: usize, first: Span, last: Span) -> TokenStream {
+    let p = crate::krate::private();
+    let first_line = quote_spanned!(first=> ::core::line!());
+    let last_line = quote_spanned!(last=> ::core::line!());
+    quote! {
+        &#p::Site {
+            function: #name,
+            index: #index,
+            file: ::core::file!(),
+            first_line: #first_line,
+            last_line: #last_line,
+        }
+    }
+}
+
+/// First and last span of some tokens.
+fn ends(tokens: &impl ToTokens) -> (Span, Span) {
+    let mut spans = tokens.to_token_stream().into_iter().map(|t| match t {
+        proc_macro2::TokenTree::Group(g) => (g.span_open(), g.span_close()),
+        other => (other.span(), other.span()),
+    });
+    let first = spans.next().unwrap_or((Span::call_site(), Span::call_site()));
+    let last = spans.last().unwrap_or(first);
+    (first.0, last.1)
+}
+
+/// A name in scope.
+#[derive(Clone, Default)]
+struct Binding {
+    name: String,
+    id: usize,
+    mutable: bool,
+    /// Whether no tensor is to be had through it.
+    host: bool,
+    /// Whether it is known to be, or to hold, a tensor.
+    device: bool,
+    /// Whether it is a `&mut`: what a segment writes through it is written when the segment has ended.
+    exclusive: bool,
+    /// A `let` of a closure literal: re-emitted where a segment uses it.
+    closure: Option<Box<syn::Local>>,
+    /// `let x;` that nothing has assigned yet.
+    uninit: bool,
+}
+
+/// What the last expression of a block is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    /// The function's result.
+    Function,
+    /// The block's value.
+    Value,
+    /// Nothing: the block's value is `()`.
+    Unit,
+}
+
+/// What a `break` can leave.
+struct Target {
+    label: Option<String>,
+    is_loop: bool,
+    tail: Tail,
+}
+
+struct Transform<'a, 'e> {
+    context: &'a Context<'a>,
+    errors: &'e mut Errors,
+    /// Names in scope, innermost last.
+    names: Vec<Binding>,
+    next_id: usize,
+    /// Ids of bindings that hold values of eager code.
+    tainted: HashSet<usize>,
+    /// Of those that are struct literals: the fields that hold none.
+    clean: HashMap<usize, HashSet<String>>,
+    /// Names that the pending run binds.
+    pending: HashSet<String>,
+    /// Names that macros of the user in it may bind.
+    maybe_bound: HashSet<String>,
+    /// What it uses, the closures that it names included.
+    run: uses::Growing,
+    /// Its statements that may leave, and what they use.
+    checks: Vec<(evaluation_order::Check, uses::Uses)>,
+    /// Of bindings that may hold references: the bindings that they lead to.
+    lenders: HashMap<usize, HashSet<usize>>,
+    /// Ids of bindings that hold results of calls, and so may own what they hold.
+    owned: HashSet<usize>,
+    /// Loops and labelled blocks around the code, innermost last: what a `break` finds.
+    breaks: Vec<Target>,
+    /// Bindings that the last run moved away, and that later code assigns anew.
+    emptied: Vec<(Ident, usize)>,
+    /// Ids of bindings that driver code assigns.
+    driver_assigned: HashSet<usize>,
+    /// Ids of `let x;` bindings that were assigned.
+    assigned: HashSet<usize>,
+    /// Of each closure, by id: the names that it captures, and what they meant.
+    captured: HashMap<usize, Vec<(String, usize)>>,
+    plan: Vec<TokenStream>,
+    host_statement: Option<TokenStream>,
+    /// Names that driver code uses: closures among them are kept there.
+    driver_uses: HashSet<String>,
+    /// Ids of closures that segments made again.
+    in_segments: HashSet<usize>,
+    fresh: usize,
+    /// Whether an attribute is wrong: what it would have meant is then unknown.
+    misplaced: bool,
+    /// The type of the region that is written next, where the user says it.
+    hint: Option<syn::Type>,
+    /// What the names of the function may stand for; where regions ask to be moved.
+    meanings: Option<alias::Names>,
+    /// Where the region of the statement that is written next was moved.
+    edge: Option<Edge>,
+}
+
+impl Transform<'_, '_> {
+    fn lookup(&self, name: &str) -> Option<&Binding> {
+        self.names.iter().rev().find(|b| b.name == name)
+    }
+
+    fn bind(&mut self, name: String, mutable: bool) -> usize {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.names.push(Binding { name, id, mutable, ..Binding::default() });
+        id
+    }
+
+    /// Binds names that take the value of `expr`, or elements of it, by `pat`.
+    fn bind_from(&mut self, bound: &[uses::Bound], pat: &syn::Pat, expr: &Expr) {
+        let region = attributes::boundary(expr).is_some();
+        let taint = self.taint_of(expr).names(pat);
+        let host = !region && self.repeatable(expr, &[]);
+        let lenders = self.roots(&uses::of_expr(expr));
+        let exclusive = eager_values::exclusive(pat, expr);
+        for b in bound {
+            let name = b.ident.to_string();
+            let tainted = region || taint.contains(&name);
+            let id = self.bind(name, b.mutable);
+            if tainted {
+                self.tainted.insert(id);
+            }
+            self.lenders.insert(id, lenders.clone());
+            self.describe(id, host, false);
+            self.mark_exclusive(&exclusive);
+        }
+    }
+
+    fn mark_exclusive(&mut self, names: &HashSet<String>) {
+        for name in names {
+            if let Some(b) = self.names.iter_mut().rev().find(|b| b.name == *name) {
+                b.exclusive = !b.mutable;
+            }
+        }
+    }
+
+    /// Says what is known of a binding's value.
+    fn describe(&mut self, id: usize, host: bool, device: bool) {
+        if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
+            (b.host, b.device) = (host, device);
+        }
+    }
+
+    /// The bindings that code names, and those that they may hold references to.
+    fn roots(&self, uses: &uses::Uses) -> HashSet<usize> {
+        let mut roots = self.ids(uses);
+        let lent: Vec<usize> =
+            roots.iter().filter_map(|id| self.lenders.get(id)).flatten().copied().collect();
+        roots.extend(lent);
+        roots
+    }
+
+    fn fresh(&mut self, prefix: &str) -> Ident {
+        self.fresh += 1;
+        Ident::new(&format!("__{prefix}{}", self.fresh), Span::mixed_site())
+    }
+
+    /// Ids of names, as they resolve here; closures count as what they capture.
+    fn ids(&self, uses: &uses::Uses) -> HashSet<usize> {
+        let mut ids = HashSet::new();
+        for name in uses.names() {
+            self.add_id(name, &mut ids);
+        }
+        ids
+    }
+
+    fn add_id(&self, name: &str, ids: &mut HashSet<usize>) {
+        let Some(b) = self.lookup(name) else { return };
+        if !ids.insert(b.id) {
+            return;
+        }
+        if let Some(local) = b.closure.as_ref().and_then(|l| l.init.as_ref()) {
+            for inner in uses::of_expr(&local.expr).names() {
+                self.add_id(inner, ids);
+            }
+        }
+    }
+
+    fn is_tainted(&self, uses: &uses::Uses) -> bool {
+        uses.0.iter().any(|(name, u)| {
+            // What the pending run binds is made by it, whatever had the name before.
+            let id = self.lookup(name).filter(|_| !self.pending.contains(name)).map(|b| b.id);
+            id.is_some_and(|id| self.tainted.contains(&id) && (u.whole || !self.only_clean(id, u)))
+        })
+    }
+
+    /// Whether code uses only fields of a struct literal that hold no value of eager code.
+    fn only_clean(&self, id: usize, u: &uses::Use) -> bool {
+        let clean = |path: &Vec<String>| {
+            path.first().is_some_and(|f| self.clean.get(&id).is_some_and(|clean| clean.contains(f)))
+        };
+        !u.fields.is_empty() && u.fields.iter().all(clean)
+    }
+
+    /// Notes what driver code uses.
+    fn in_driver(&mut self, uses: &uses::Uses) {
+        self.check_changing_closures(uses);
+        self.driver_uses.extend(uses.names().map(str::to_owned));
+    }
+
+    /// Runs with the names of an inner scope.
+    fn scoped<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        let depth = self.names.len();
+        let result = f(self);
+        self.names.truncate(depth);
+        result
+    }
+
+    fn site_of(&self, index: usize, tokens: &impl ToTokens) -> TokenStream {
+        let (first, last) = ends(tokens);
+        site(&self.context.name, index, first, last)
+    }
+}
+
+/// Tokens as one short line, for the plan.
+pub(crate) fn shortened(tokens: &impl ToTokens) -> String {
+    let text = tokens.to_token_stream().to_string();
+    let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (spaced, tight) in [
+        (" (", "("),
+        ("( ", "("),
+        (" )", ")"),
+        (" ,", ","),
+        (" . ", "."),
+        ("& ", "&"),
+        (" ?", "?"),
+        (" :: ", "::"),
+    ] {
+        text = text.replace(spaced, tight);
+    }
+    if text.chars().count() > 60 {
+        text = text.chars().take(57).chain("...".chars()).collect();
+    }
+    text
+}
+
+fn span_of(stmt: &Stmt) -> Span {
+    stmt.span()
+}
+
+fn is_unit_like(expr: &Expr) -> bool {
+    matches!(expr, Expr::ForLoop(_) | Expr::While(_) | Expr::Assign(_))
+        || matches!(expr, Expr::Binary(b) if uses::is_assign(&b.op))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! What keeps a region where it is: data that it shares with the code that it would pass, and jumps.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::ToTokens;
+use syn::{Expr, Stmt};
+
+use super::{
+    super::{
+        alias::Names,
+        classify,
+        evaluation_order::{Check, overlap, overlapping},
+        operations, partition,
+        uses::Use,
+    },
+    Part,
+};
+
+/// Why a region and a statement keep their order.
+pub(super) enum Conflict {
+    /// The statement binds a name that the region uses.
+    Given(Ident),
+    /// The statement uses or binds a name that the region binds.
+    Needed(Ident),
+    /// One of them changes a variable that both use.
+    Changed(Ident),
+    /// One of them takes a value that both use.
+    Taken(Ident),
+    /// Both reach memory that may change, by these names.
+    State(Ident, String),
+    /// The statement may end the function.
+    Leaves(TokenStream),
+    /// The statement holds something until the end of the block.
+    Holds(Ident),
+    /// The region leaves its block.
+    Jumps(Ident),
+    /// The region's value is held until the end of the block.
+    Held(Ident),
+    /// The region uses a macro of the function.
+    Hidden(Ident),
+}
+
+impl Conflict {
+    /// Where, what, and what to do, for a region that is to run `place` ("before", "behind") other code.
+    pub(super) fn explained(self, word: &str, place: &str) -> (TokenStream, String, String) {
+        let remove = format!("remove `{word}`");
+        let renamed = |name: &Ident| format!("{remove}, or give one of the two `{name}` another name");
+        let early = word == "early";
+        let over = format!("the code that `{word}` moves this region {place}");
+        match self {
+            Self::Given(name) if early => (
+                name.to_token_stream(),
+                format!("`{name}` has its value from {over}"),
+                format!("{remove}: this region depends on device work above it"),
+            ),
+            Self::Given(name) => (
+                name.to_token_stream(),
+                format!("`{name}` means something else behind {over}"),
+                renamed(&name),
+            ),
+            Self::Needed(name) if early => (
+                name.to_token_stream(),
+                format!("`{name}` is also what a region calls its value that `early` moves before this"),
+                renamed(&name),
+            ),
+            Self::Needed(name) => (
+                name.to_token_stream(),
+                format!("this needs `{name}`, and `late` moves the code that makes it behind this"),
+                format!("{remove}: device work below the region depends on it"),
+            ),
+            Self::Changed(name) => (
+                name.to_token_stream(),
+                format!("`{name}` changes, in this region or in {over}"),
+                format!("{remove}: the order of the two matters"),
+            ),
+            Self::Taken(name) => (
+                name.to_token_stream(),
+                format!("`{name}` is taken by value, in this region or in {over}"),
+                format!("pass `&{name}`, or remove `{word}`"),
+            ),
+            Self::State(name, other) => {
+                let message = if name == other {
+                    format!("`{name}` may hold state, and {over} uses it too")
+                } else {
+                    format!("`{name}` may lead to state, and so may `{other}`, in {over}")
+                };
+                let help =
+                    format!("{remove}: what is written to state, and what is read of it, keeps its order");
+                (name.to_token_stream(), message, help)
+            }
+            Self::Leaves(statement) => (
+                statement,
+                format!("this may end the function, and `{word}` moves a region {place} it"),
+                if early {
+                    format!("{remove} from the region: it would run where this ends the function")
+                } else {
+                    format!("{remove} from the region: it would not run where this ends the function")
+                },
+            ),
+            Self::Holds(name) => (
+                name.to_token_stream(),
+                format!(
+                    "`{name}` is held until the end of its block, and `{word}` moves a region {place} it"
+                ),
+                format!("end its scope with a block, or remove `{word}` from the region"),
+            ),
+            Self::Jumps(at) => (
+                at.to_token_stream(),
+                format!(
+                    "`{word}` cannot move a region that leaves by `return`, `break`, `continue` or `else`"
+                ),
+                format!("{remove}, or give the region a value and leave behind it"),
+            ),
+            Self::Held(name) => (
+                name.to_token_stream(),
+                format!(
+                    "`{name}` is held until the end of its block, and `{word}` changes what runs meanwhile"
+                ),
+                format!(
+                    "{remove}, or call it `{}` if it guards nothing",
+                    name.to_string().trim_start_matches('_')
+                ),
+            ),
+            Self::Hidden(at) => (
+                at.to_token_stream(),
+                format!(
+                    "`{word}` cannot move a region with a macro of this function: what it uses is not seen"
+                ),
+                format!("write out the macro, or remove `{word}`"),
+            ),
+        }
+    }
+}
+
+impl Names {
+    /// Why the region stays, whatever stands beside it.
+    pub(super) fn stays(&self, region: &Stmt, word: &Ident) -> Option<Conflict> {
+        let diverges =
+            matches!(region, Stmt::Local(l) if l.init.as_ref().is_some_and(|i| i.diverge.is_some()));
+        if diverges || classify::leaves(region) {
+            return Some(Conflict::Jumps(word.clone()));
+        }
+        if self.calls_own_macro(region) {
+            return Some(Conflict::Hidden(word.clone()));
+        }
+        let Stmt::Local(local) = region else { return None };
+        partition::guard_name(local).map(|name| Conflict::Held(name.clone()))
+    }
+
+    /// Whether the statement may keep the region from running, or holds something while it does.
+    pub(super) fn leaves(&self, other: &Part, region: &Part) -> Option<Conflict> {
+        if let Stmt::Local(local) = &other.stmt
+            && let Some(name) = partition::guard_name(local)
+        {
+            return Some(Conflict::Holds(name.clone()));
+        }
+        // A call without a value is there for what it does, or for the error that it gives.
+        let called = match &other.stmt {
+            Stmt::Expr(e @ (Expr::Call(_) | Expr::MethodCall(_) | Expr::Try(_)), Some(_)) => Some(e),
+            Stmt::Local(l) if other.binds.is_empty() => l.init.as_ref().map(|i| &*i.expr),
+            _ => None,
+        };
+        let called = called.map(|e| if let Expr::Try(t) = e { &*t.expr } else { e });
+        let protects =
+            called.is_some_and(|e| !operations::is_operation(e)) && overlap(&other.uses, &region.uses);
+        let leaves = Check::of(&other.stmt).explicit || protects;
+        leaves.then(|| Conflict::Leaves(other.stmt.to_token_stream()))
+    }
+
+    /// Why the two keep their order, if they do.
+    pub(super) fn conflict(&self, other: &Part, region: &Part) -> Option<Conflict> {
+        for name in &other.binds {
+            if let Some(u) = region.uses.get(&name.to_string()) {
+                return Some(Conflict::Given(u.ident.clone()));
+            }
+        }
+        for name in &region.binds {
+            let bound = other.binds.iter().find(|b| *b == name);
+            let used = other.uses.get(&name.to_string()).map(|u| &u.ident);
+            if let Some(at) = used.or(bound) {
+                return Some(Conflict::Needed(at.clone()));
+            }
+        }
+        for (name, u) in &region.uses.0 {
+            let Some(v) = other.uses.get(name) else { continue };
+            let changes = |u: &Use| {
+                let lent = self.is_exclusive(name) && u.by_value;
+                let may = (u.touched || u.in_macro) && (self.is_mutable(name) || self.is_exclusive(name));
+                u.assigned || u.through || lent || may
+            };
+            if changes(u) || changes(v) {
+                return Some(Conflict::Changed(u.ident.clone()));
+            }
+            let takes = |u: &Use| u.by_value || u.parted || u.taken;
+            let whole = u.by_value || v.by_value;
+            if self.is_owned(name) && (takes(u) || takes(v)) && (whole || overlapping(u, v)) {
+                return Some(Conflict::Taken(u.ident.clone()));
+            }
+        }
+        self.shared_state(other, region)
+    }
+
+    /// Memory that may change and that both reach.
+    fn shared_state(&self, other: &Part, region: &Part) -> Option<Conflict> {
+        for (name, u) in &region.uses.0 {
+            let mine = self.roots(name);
+            for (theirs, v) in &other.uses.0 {
+                // Two fields of one struct are two states.
+                let apart = name == theirs && !overlapping(u, v);
+                if !apart && !mine.is_disjoint(&self.roots(theirs)) {
+                    return Some(Conflict::State(u.ident.clone(), theirs.clone()));
+                }
+            }
+        }
+        None
+    }
+}

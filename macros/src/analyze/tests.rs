@@ -1,0 +1,236 @@
+//! Expansions of bodies, as text and by their plan.
+
+use super::*;
+
+pub(super) fn driver(item: &str) -> (String, usize, String) {
+    let f: syn::ItemFn = syn::parse_str(item).unwrap();
+    let syn::ReturnType::Type(_, ret) = &f.sig.output else { panic!("a return type is needed") };
+    let step: syn::Lifetime = syn::parse_quote!('s);
+    let this = Ident::new("self", Span::call_site());
+    let params = f
+        .sig
+        .inputs
+        .iter()
+        .filter_map(|a| match a {
+            syn::FnArg::Typed(t) => match &*t.pat {
+                syn::Pat::Ident(p) => Some(&p.ident),
+                _ => None,
+            },
+            syn::FnArg::Receiver(_) => Some(&this),
+        })
+        .collect();
+    let holding = f.sig.inputs.iter().filter_map(|a| match a {
+        syn::FnArg::Typed(t) => match &*t.pat {
+            syn::Pat::Ident(p) if !quote!(#t).to_string().contains("Tensor") => Some(&p.ident),
+            _ => None,
+        },
+        syn::FnArg::Receiver(_) => Some(&this),
+    });
+    let context = Context {
+        name: f.sig.ident.to_string(),
+        ret,
+        step: &step,
+        params,
+        mutable: Vec::new(),
+        holding: holding.collect(),
+        owned: Vec::new(),
+        host: Vec::new(),
+    };
+    let mut errors = Errors::default();
+    let d = expand(&f.block, &context, &mut errors);
+    let messages = errors.finish().to_string();
+    let body = d.body;
+    let file: syn::File = syn::parse2(quote!(fn driver() { #body })).expect("the driver is Rust");
+    (prettyplease::unparse(&file), d.plan_items.len(), messages)
+}
+
+/// Without the `Site` expressions, which fill the page.
+pub(super) fn readable(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("&::graphable::__private::Site {") {
+        out.push_str(&rest[..at]);
+        out.push_str("SITE");
+        let end = rest[at..].find('}').unwrap();
+        rest = &rest[at + end + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[test]
+fn print_one() {
+    if let Ok(path) = std::env::var("GRAPHABLE_EXPAND") {
+        let text = std::fs::read_to_string(path).unwrap();
+        let (body, _, messages) = driver(&text);
+        println!("{}\n{messages}", readable(&body));
+    }
+}
+
+#[test]
+fn a_move_closure_over_a_changing_variable_is_refused() {
+    let (_, _, messages) = driver(
+        "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let mut n = 1.0;
+            let by_n = move |t: &Tensor<f32>| ops::scale(t, n);
+            n += 1.0;
+            let a = #[eager] g(x)?;
+            ops::scale(&by_n(&a)?, n)
+        }",
+    );
+    assert!(
+        messages.contains("a `move` closure keeps the value that the `mut` variable `n` has here"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn a_closure_whose_captures_are_shadowed_keeps_them() {
+    let closure = |between: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>, l: &Layer) -> Result<Tensor<f32>> {{
+                let by = &l.a;
+                let project = |t: &Tensor<f32>| ops::mul(t, by);
+                let a = #[eager] g(x)?;
+                {between}
+                let b = project(&a)?;
+                ops::mul(&b, by)
+            }}"
+        ))
+        .2
+    };
+    assert_eq!(closure(""), "");
+    // It keeps what it captured under a name of its own.
+    assert_eq!(closure("let by = &l.b;"), "");
+}
+
+#[test]
+fn a_boundary_before_else_is_no_bare_block() {
+    // rustc: "right curly brace `}` before `else` in a `let...else` statement not allowed".
+    let (body, _, messages) = driver(
+        "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let Some(y) = #[eager] g(x)? else { return Err(e) };
+            ops::neg(&y)
+        }",
+    );
+    assert_eq!(messages, "");
+    assert!(body.contains("else {"), "{body}");
+    // In a segment, rustc would not know that the `return` leaves.
+    assert!(!body.contains("return Err(e);\n            ::core"), "{body}");
+    assert_eq!(body.matches("::segment(").count(), 1, "{body}");
+}
+
+#[test]
+fn a_closure_over_self_is_made_again_with_the_segments_own() {
+    let (body, _, messages) = driver(
+        "fn f(&self, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let norm = |t: &Tensor<f32>| ops::mul(t, &self.w);
+            let h = #[eager] g(&norm(x)?)?;
+            ops::mul(&norm(&h)?, &self.head)
+        }",
+    );
+    assert_eq!(messages, "");
+    let again = body.rsplit_once("let norm").map(|(_, rest)| rest).unwrap_or_default();
+    assert!(again.contains("&__self.w") && !again.contains("self.w, "), "{body}");
+}
+
+#[test]
+fn a_closure_over_one_of_its_own_name_is_refused_behind_a_boundary() {
+    let closures = |behind: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let f = |t: &Tensor<f32>| ops::scale(t, 2.0);
+                let f = |t: &Tensor<f32>| f(&f(t)?);
+                let h = f(x)?;
+                let a = #[eager] g(&h)?;
+                {behind}
+            }}"
+        ))
+        .2
+    };
+    assert_eq!(closures("ops::neg(&a)"), "");
+    let messages = closures("f(&a)");
+    assert!(messages.contains("the closure `f` captures `f`, which is shadowed here"), "{messages}");
+}
+
+#[test]
+fn a_changing_closure_of_host_code_and_segments_is_refused() {
+    let calls = |host: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let mut i = 0usize;
+                let mut next = || {{ i += 1; i }};
+                let a = #[eager] g(x)?;
+                let b = ops::scale(&a, next() as f32)?;
+                #[host] let j = {host};
+                ops::scale(&b, j as f32)
+            }}"
+        ))
+        .2
+    };
+    assert_eq!(calls("i + 1"), "");
+    let messages = calls("next()");
+    assert!(
+        messages.contains("the closure `next` changes `i`, and both a segment and host code"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn an_assigned_value_of_eager_code_enters_segments_as_one() {
+    for assignment in ["k = n;", "[k, i] = [n, 0.0];", "(k, i) = #[eager(cx)] pair(x)?;", "k += n;"] {
+        let (body, _, messages) = driver(&format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let (mut k, mut i) = (0.0, 0.0);
+                let n = #[eager(cx)] cx.item(x)?;
+                {assignment}
+                ops::scale(x, k)
+            }}"
+        ));
+        assert_eq!(messages, "");
+        assert!(body.contains("EagerEntersSegment::enter(&k)"), "{assignment}: {body}");
+    }
+}
+
+#[test]
+fn a_call_by_a_path_takes_the_driver_last() {
+    let call = |path: &str| {
+        driver(&format!(
+            "fn f(x: &Tensor<f32>, l: &Layer) -> Result<Tensor<f32>> {{
+                let a = #[piecewise] {path}(l, x)?;
+                ops::neg(&a)
+            }}"
+        ))
+        .0
+    };
+    for (path, twin) in [
+        ("Layer::run", "Layer::__graphable_run_piecewise(l, x, __cx)"),
+        ("net::Layer::run::<2>", "net::Layer::__graphable_run_piecewise::<2>(l, x, __cx)"),
+        ("<Layer>::run", "<Layer>::__graphable_run_piecewise(l, x, __cx)"),
+        ("net::run", "net::run(::graphable::__private::OnlyForFunctionsWithBoundaries(__cx, l), x)"),
+        ("run", "run(::graphable::__private::OnlyForFunctionsWithBoundaries(__cx, l), x)"),
+    ] {
+        let body = call(path).split_whitespace().collect::<String>().replace(",)", ")");
+        let twin = twin.split_whitespace().collect::<String>();
+        assert!(body.contains(&twin), "{path}: {body}");
+    }
+}
+
+/// What a run asks of its statements grows with it; it is not asked of all of them anew at each.
+#[test]
+fn the_work_is_linear_in_the_statements_of_a_run() {
+    let visits = |n: usize| {
+        let lets: String =
+            (1..=n).map(|i| format!("let h{i} = ops::add(&h{}, helper(x, h0)?)?; ", i - 1)).collect();
+        let item = format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<'s, f32>> {{ let h0 = ops::neg(x)?; {lets} \
+             let e = #[eager] mix(&h{n})?; ops::add(&e, &h{}) }}",
+            n / 2
+        );
+        uses::VISITED.with(|v| v.set(0));
+        driver(&item);
+        uses::VISITED.with(std::cell::Cell::get)
+    };
+    let (one, four) = (visits(50), visits(200));
+    assert!(four < 5 * one, "{one} visits of 50 statements, {four} of 200");
+}

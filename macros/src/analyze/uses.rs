@@ -1,0 +1,574 @@
+//! Which names a piece of code uses from outside itself, and how.
+
+use std::collections::HashSet;
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::{
+    BinOp, Block, Expr, ExprField, Ident, Local, Member, Pat, Stmt, Token, UnOp,
+    parse::Parser,
+    punctuated::Punctuated,
+    visit::{self, Visit},
+};
+
+use super::classify;
+use crate::{
+    check::lints::macros,
+    parse::{attributes, format_strings},
+};
+
+mod set;
+
+pub(crate) use set::{Use, Uses};
+
+/// The outer names of a run that grows by statements, and what else is asked of it.
+#[derive(Default)]
+pub(super) struct Growing(Free);
+
+impl Growing {
+    pub(super) fn push(&mut self, stmt: &Stmt) {
+        if self.0.scopes.is_empty() {
+            self.0.scopes.push(HashSet::new());
+        }
+        self.0.visit_stmt(stmt);
+    }
+
+    pub(super) fn add(&mut self, uses: &Uses) {
+        self.0.uses.merge(uses);
+    }
+
+    pub(super) fn uses(&self) -> &Uses {
+        &self.0.uses
+    }
+}
+
+/// The outer names of statements that follow each other in one block.
+pub(crate) fn of_stmts<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> Uses {
+    let mut free = Free::default();
+    free.scopes.push(HashSet::new());
+    for stmt in stmts {
+        free.visit_stmt(stmt);
+    }
+    free.uses
+}
+
+pub(crate) fn of_expr(expr: &Expr) -> Uses {
+    let mut free = Free::default();
+    free.scopes.push(HashSet::new());
+    free.visit_expr(expr);
+    free.uses
+}
+
+/// The names that the left side of an assignment assigns, or uses to say where.
+pub(crate) fn of_assigned(left: &Expr) -> Uses {
+    let mut free = Free::default();
+    free.scopes.push(HashSet::new());
+    free.assign_to(left, false);
+    free.uses
+}
+
+/// A name that a pattern binds.
+#[derive(Clone)]
+pub(crate) struct Bound {
+    pub(crate) ident: Ident,
+    pub(crate) mutable: bool,
+    pub(crate) by_ref: bool,
+}
+
+/// The names that a pattern binds which may not match. A single capitalised name is a constant or a
+/// unit variant.
+pub(crate) fn bound(pat: &Pat) -> Vec<Bound> {
+    names(pat, true)
+}
+
+/// The names that a pattern binds which always matches: capitalised ones as well.
+pub(crate) fn bound_always(pat: &Pat) -> Vec<Bound> {
+    names(pat, false)
+}
+
+/// The names that a `let` binds.
+pub(crate) fn bound_by_let(local: &Local) -> Vec<Bound> {
+    names(&local.pat, local.init.as_ref().is_some_and(|i| i.diverge.is_some()))
+}
+
+fn names(pat: &Pat, refutable: bool) -> Vec<Bound> {
+    struct Names {
+        refutable: bool,
+        found: Vec<Bound>,
+    }
+    impl<'a> Visit<'a> for Names {
+        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            let constant = self.refutable
+                && p.subpat.is_none()
+                && p.mutability.is_none()
+                && p.by_ref.is_none()
+                && p.ident.to_string().starts_with(char::is_uppercase);
+            if !constant {
+                self.found.push(Bound {
+                    ident: p.ident.clone(),
+                    mutable: p.mutability.is_some() && p.by_ref.is_none(),
+                    by_ref: p.by_ref.is_some(),
+                });
+            }
+            visit::visit_pat_ident(self, p);
+        }
+        fn visit_expr(&mut self, _: &'a Expr) {}
+    }
+    let mut names = Names { refutable, found: Vec::new() };
+    names.visit_pat(pat);
+    names.found
+}
+
+/// `x` of `x`, when the expression is one plain name.
+pub(crate) fn plain_name(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Path(p) if p.qself.is_none() && p.attrs.is_empty() => p.path.get_ident(),
+        Expr::Paren(p) => plain_name(&p.expr),
+        Expr::Group(g) => plain_name(&g.expr),
+        _ => None,
+    }
+}
+
+/// Whether an operator only looks at its operands.
+pub(super) fn compares(op: &BinOp) -> bool {
+    matches!(op, BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_))
+}
+
+/// `(x, ["a", "b"])` of `x.a.b`.
+pub(crate) fn field_path(expr: &ExprField) -> Option<(&Ident, Vec<String>)> {
+    let member = match &expr.member {
+        Member::Named(n) => n.to_string(),
+        Member::Unnamed(i) => i.index.to_string(),
+    };
+    match &*expr.base {
+        Expr::Field(inner) => {
+            let (base, mut path) = field_path(inner)?;
+            path.push(member);
+            Some((base, path))
+        }
+        other => Some((plain_name(other)?, vec![member])),
+    }
+}
+
+/// The innermost name of a place such as `x.a[i].b`.
+pub(super) fn place_base(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Field(f) => place_base(&f.base),
+        Expr::Index(i) => place_base(&i.expr),
+        Expr::Paren(p) => place_base(&p.expr),
+        Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => place_base(&u.expr),
+        other => plain_name(other),
+    }
+}
+
+/// Whether a pattern takes parts of its value by `ref mut`.
+fn borrows_to_change(pat: &Pat) -> bool {
+    struct Search(bool);
+    impl<'a> Visit<'a> for Search {
+        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            self.0 |= p.by_ref.is_some() && p.mutability.is_some();
+            visit::visit_pat_ident(self, p);
+        }
+        fn visit_expr(&mut self, _: &'a Expr) {}
+    }
+    let mut search = Search(false);
+    search.visit_pat(pat);
+    search.0
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often a statement was read for its names.
+    pub(super) static VISITED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[derive(Default)]
+struct Free {
+    scopes: Vec<HashSet<String>>,
+    uses: Uses,
+}
+
+impl Free {
+    fn is_bound(&self, ident: &Ident) -> bool {
+        let name = ident.to_string();
+        self.scopes.iter().any(|s| s.contains(&name))
+    }
+
+    fn bind(&mut self, bound: Vec<Bound>) {
+        let names = bound.into_iter().map(|b| b.ident.to_string());
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.extend(names);
+        }
+    }
+
+    fn bind_ident(&mut self, ident: &Ident) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(ident.to_string());
+        }
+    }
+
+    fn note(&mut self, ident: &Ident, f: impl FnOnce(&mut Use)) {
+        if !self.is_bound(ident) {
+            f(self.uses.entry(ident));
+        }
+    }
+
+    fn scoped(&mut self, f: impl FnOnce(&mut Self)) {
+        self.scopes.push(HashSet::new());
+        f(self);
+        self.scopes.pop();
+    }
+
+    /// An expression whose value is taken.
+    fn value(&mut self, expr: &Expr) {
+        if let Some(name) = plain_name(expr) {
+            self.note(name, |u| {
+                u.whole = true;
+                u.by_value = true;
+            });
+        } else {
+            if let Expr::Field(f) = expr
+                && let Some((base, _)) = field_path(f)
+            {
+                self.note(base, |u| u.parted = true);
+            }
+            self.visit_expr(expr);
+        }
+    }
+
+    /// An expression out of which a field may be moved: the value of a block, a scrutinee, an iterator.
+    fn taken(&mut self, expr: &Expr) {
+        if let Expr::Field(f) = expr
+            && let Some((base, _)) = field_path(f)
+        {
+            self.note(base, |u| {
+                u.taken = true;
+                u.parted = true;
+            });
+        }
+    }
+
+    /// The variable that `ref mut` in `pat` changes by, when `value` is matched with it.
+    fn lent(&mut self, pat: &Pat, value: &Expr) {
+        if borrows_to_change(pat)
+            && let Some(base) = place_base(value)
+        {
+            self.note(base, |u| {
+                u.whole = true;
+                u.touched = true;
+            });
+        }
+    }
+
+    fn assign_to(&mut self, place: &Expr, reads: bool) {
+        match place {
+            Expr::Tuple(t) => t.elems.iter().for_each(|e| self.assign_to(e, reads)),
+            Expr::Array(a) => a.elems.iter().for_each(|e| self.assign_to(e, reads)),
+            Expr::Struct(s) => s.fields.iter().for_each(|f| self.assign_to(&f.expr, reads)),
+            // A tuple struct: nothing else of this form can stand on the left.
+            Expr::Call(c) => c.args.iter().for_each(|e| self.assign_to(e, reads)),
+            Expr::Paren(p) => self.assign_to(&p.expr, reads),
+            Expr::Group(g) => self.assign_to(&g.expr, reads),
+            Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => {
+                if let Some(name) = place_base(&u.expr) {
+                    self.note(name, |u| {
+                        u.whole = true;
+                        u.through = true;
+                    });
+                }
+                self.visit_expr(&u.expr);
+            }
+            other => match plain_name(other) {
+                Some(name) => self.note(name, |u| {
+                    u.assigned = true;
+                    u.whole |= reads;
+                }),
+                None => {
+                    if let Some(base) = place_base(other) {
+                        self.note(base, |u| {
+                            u.touched = true;
+                            u.whole = true;
+                        });
+                    }
+                    self.visit_expr(other);
+                }
+            },
+        }
+    }
+
+    /// A macro call: expressions where its tokens parse, else every identifier counts.
+    fn call_of(&mut self, mac: &syn::Macro) {
+        let reads = macros::only_reads(mac);
+        let outside = std::mem::take(&mut self.uses);
+        self.tokens_inside(&mac.tokens);
+        // Nothing is replaced inside a macro call, so a field path there needs its base as a whole.
+        let mut inside = std::mem::replace(&mut self.uses, outside);
+        inside.0.iter_mut().for_each(|(_, u)| {
+            u.whole = true;
+            u.in_macro |= !reads;
+        });
+        self.uses.merge(&inside);
+    }
+
+    fn tokens_inside(&mut self, tokens: &TokenStream) {
+        let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens.clone());
+        if let Ok(exprs) = parsed {
+            for expr in &exprs {
+                match expr {
+                    // `name = value` of a format string.
+                    Expr::Assign(a) => self.visit_expr(&a.right),
+                    other => self.visit_expr(other),
+                }
+                self.inline_names(expr);
+            }
+        } else {
+            self.scan(tokens);
+        }
+    }
+
+    fn inline_names(&mut self, expr: &Expr) {
+        if let Expr::Lit(l) = expr
+            && let syn::Lit::Str(s) = &l.lit
+        {
+            self.format_names(&s.value(), s.span());
+        }
+    }
+
+    /// `{name}` and `{:width$}` in a format string.
+    fn format_names(&mut self, text: &str, span: proc_macro2::Span) {
+        for name in format_strings::names(text, span) {
+            self.note(&name, |u| u.whole = true);
+        }
+    }
+
+    fn scan(&mut self, tokens: &TokenStream) {
+        for token in tokens.clone() {
+            match token {
+                TokenTree::Ident(i) => self.note(&i, |u| u.whole = true),
+                TokenTree::Group(g) => self.scan(&g.stream()),
+                TokenTree::Literal(l) => {
+                    if let syn::Lit::Str(s) = syn::Lit::new(l) {
+                        self.format_names(&s.value(), s.span());
+                    }
+                }
+                TokenTree::Punct(_) => {}
+            }
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Free {
+    fn visit_block(&mut self, block: &'a Block) {
+        let outside = std::mem::take(&mut self.uses);
+        self.scoped(|s| block.stmts.iter().for_each(|stmt| s.visit_stmt(stmt)));
+        let mut inside = std::mem::replace(&mut self.uses, outside);
+        if classify::ends_the_call(&block.stmts) {
+            // Nothing behind the block misses what it moved.
+            inside.0.iter_mut().for_each(|(_, u)| u.by_value = false);
+        }
+        self.uses.merge(&inside);
+    }
+
+    fn visit_stmt(&mut self, stmt: &'a Stmt) {
+        #[cfg(test)]
+        VISITED.with(|v| v.set(v.get() + 1));
+        match stmt {
+            Stmt::Item(_) => {}
+            Stmt::Macro(m) => self.call_of(&m.mac),
+            Stmt::Expr(e, _) => {
+                self.taken(e);
+                self.value(e);
+            }
+            Stmt::Local(local) => self.visit_local(local),
+        }
+    }
+
+    fn visit_local(&mut self, local: &'a Local) {
+        if let Some(init) = &local.init {
+            self.lent(&local.pat, &init.expr);
+            self.value(&init.expr);
+            if let Some((_, diverge)) = &init.diverge {
+                self.visit_expr(diverge);
+            }
+        }
+        self.bind(bound_by_let(local));
+    }
+
+    fn visit_macro(&mut self, mac: &'a syn::Macro) {
+        self.call_of(mac);
+    }
+
+    fn visit_arm(&mut self, arm: &'a syn::Arm) {
+        self.scoped(|s| {
+            s.bind(bound(&arm.pat));
+            if let Some((_, guard)) = &arm.guard {
+                s.visit_expr(guard);
+            }
+            s.taken(&arm.body);
+            s.value(&arm.body);
+        });
+    }
+
+    fn visit_expr(&mut self, expr: &'a Expr) {
+        // `cx` of `#[eager(cx)]` is bound inside.
+        if let Some(cx) = attributes::eager_capability(expr) {
+            let stripped = attributes::without_ours(expr);
+            self.scoped(|s| {
+                s.bind_ident(&cx);
+                // The stripped copy lives only here, so it is walked by a visitor of its own.
+                let mut inner = Free { scopes: s.scopes.clone(), uses: std::mem::take(&mut s.uses) };
+                inner.visit_expr(&stripped);
+                s.uses = inner.uses;
+            });
+            return;
+        }
+        match expr {
+            Expr::Path(_) | Expr::Paren(_) | Expr::Group(_) if plain_name(expr).is_some() => {
+                if let Some(name) = plain_name(expr) {
+                    self.note(name, |u| u.whole = true);
+                }
+            }
+            Expr::Path(_) => {}
+            Expr::Field(f) => match field_path(f) {
+                Some((base, path)) => self.note(base, |u| {
+                    u.fields.insert(path);
+                }),
+                None => visit::visit_expr_field(self, f),
+            },
+            Expr::MethodCall(m) => {
+                if let Some(name) = plain_name(&m.receiver) {
+                    self.note(name, |u| {
+                        u.whole = true;
+                        u.touched = true;
+                    });
+                } else {
+                    if consumes(&m.method) {
+                        self.taken(&m.receiver);
+                    }
+                    if let Some(base) = place_base(&m.receiver) {
+                        self.note(base, |u| u.touched = true);
+                    }
+                    self.visit_expr(&m.receiver);
+                }
+                m.args.iter().for_each(|a| self.value(a));
+            }
+            Expr::Call(c) => {
+                self.visit_expr(&c.func);
+                c.args.iter().for_each(|a| self.value(a));
+            }
+            Expr::Tuple(t) => t.elems.iter().for_each(|e| self.value(e)),
+            Expr::Array(a) => a.elems.iter().for_each(|e| self.value(e)),
+            Expr::Struct(s) => {
+                s.fields.iter().for_each(|f| self.value(&f.expr));
+                if let Some(rest) = &s.rest {
+                    self.visit_expr(rest);
+                }
+            }
+            Expr::Match(m) => {
+                m.arms.iter().for_each(|arm| self.lent(&arm.pat, &m.expr));
+                self.taken(&m.expr);
+                visit::visit_expr_match(self, m);
+            }
+            Expr::Assign(a) => {
+                self.taken(&a.right);
+                self.value(&a.right);
+                self.assign_to(&a.left, false);
+            }
+            // A `let` on the left is in scope on the right.
+            Expr::Binary(b) if matches!(b.op, BinOp::And(_) | BinOp::Or(_)) => {
+                self.visit_expr(&b.left);
+                self.visit_expr(&b.right);
+            }
+            Expr::Binary(b) if compares(&b.op) => {
+                self.visit_expr(&b.right);
+                self.visit_expr(&b.left);
+            }
+            Expr::Binary(b) => {
+                // An operator takes its operands.
+                self.value(&b.right);
+                if is_assign(&b.op) { self.assign_to(&b.left, true) } else { self.value(&b.left) }
+            }
+            Expr::Reference(r) if r.mutability.is_some() => {
+                if let Some(base) = place_base(&r.expr) {
+                    self.note(base, |u| {
+                        u.whole = true;
+                        u.touched = true;
+                    });
+                }
+                self.visit_expr(&r.expr);
+            }
+            Expr::Return(r) => {
+                if let Some(e) = &r.expr {
+                    self.taken(e);
+                    self.value(e);
+                }
+            }
+            Expr::Break(b) => {
+                if let Some(e) = &b.expr {
+                    self.taken(e);
+                    self.value(e);
+                }
+            }
+            Expr::If(i) => {
+                self.scoped(|s| {
+                    s.visit_expr(&i.cond);
+                    s.visit_block(&i.then_branch);
+                });
+                if let Some((_, other)) = &i.else_branch {
+                    self.value(other);
+                }
+            }
+            Expr::While(w) => self.scoped(|s| {
+                s.visit_expr(&w.cond);
+                s.visit_block(&w.body);
+            }),
+            Expr::Let(l) => {
+                self.lent(&l.pat, &l.expr);
+                self.taken(&l.expr);
+                self.visit_expr(&l.expr);
+                self.bind(bound(&l.pat));
+            }
+            Expr::ForLoop(f) => {
+                self.taken(&f.expr);
+                self.value(&f.expr);
+                self.scoped(|s| {
+                    s.bind(bound_always(&f.pat));
+                    s.visit_block(&f.body);
+                });
+            }
+            Expr::Closure(c) => self.scoped(|s| {
+                c.inputs.iter().for_each(|p| s.bind(bound_always(p)));
+                s.value(&c.body);
+            }),
+            Expr::Macro(m) => self.call_of(&m.mac),
+            other => visit::visit_expr(self, other),
+        }
+    }
+
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+/// Whether a method of this name takes its receiver by value, as those of `Option` and `Result` do.
+fn consumes(method: &Ident) -> bool {
+    const TAKE: [&str; 10] =
+        ["map", "and_then", "and", "or", "or_else", "xor", "zip", "filter", "flatten", "transpose"];
+    let name = method.to_string();
+    TAKE.contains(&name.as_str())
+        || ["into_", "unwrap", "expect", "ok_or", "map_or"].iter().any(|p| name.starts_with(p))
+}
+
+/// Whether an operator assigns to its left side.
+pub(crate) fn is_assign(op: &BinOp) -> bool {
+    matches!(
+        op,
+        BinOp::AddAssign(_)
+            | BinOp::SubAssign(_)
+            | BinOp::MulAssign(_)
+            | BinOp::DivAssign(_)
+            | BinOp::RemAssign(_)
+            | BinOp::BitXorAssign(_)
+            | BinOp::BitAndAssign(_)
+            | BinOp::BitOrAssign(_)
+            | BinOp::ShlAssign(_)
+            | BinOp::ShrAssign(_)
+    )
+}

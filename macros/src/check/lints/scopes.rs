@@ -1,0 +1,106 @@
+//! Which names are known to be tensors where.
+
+use quote::ToTokens;
+use syn::{Expr, Local, Pat, Type, UnOp};
+
+use super::bare;
+use crate::{
+    analyze::{operations, uses},
+    parse::{
+        attributes,
+        types::{named, plain},
+    },
+};
+
+/// What is known of a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// A tensor; which parameter, if it is one.
+    Tensor(Option<usize>),
+    /// Anything else, or not known.
+    Other,
+}
+
+/// Names in scope, innermost last.
+#[derive(Default)]
+pub(super) struct Scopes {
+    names: Vec<(String, Known)>,
+}
+
+impl Scopes {
+    pub(super) fn bind(&mut self, name: String, known: Known) {
+        self.names.push((name, known));
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(super) fn leave(&mut self, depth: usize) {
+        self.names.truncate(depth);
+    }
+
+    pub(super) fn lookup(&self, name: &str) -> Option<Known> {
+        self.names.iter().rev().find(|(n, _)| n == name).map(|(_, k)| *k)
+    }
+
+    /// Names of a pattern of which nothing is known, unless it says `name: &Tensor<…>`.
+    pub(super) fn bind_pat(&mut self, pat: &Pat) {
+        if let Pat::Type(t) = pat
+            && let Pat::Ident(p) = &*t.pat
+        {
+            let known = if is_tensor_type(&t.ty) { Known::Tensor(None) } else { Known::Other };
+            return self.bind(p.ident.to_string(), known);
+        }
+        for bound in uses::bound(pat) {
+            self.bind(bound.ident.to_string(), Known::Other);
+        }
+    }
+
+    /// Names of a `let`, after its value was looked at.
+    pub(super) fn bind_local(&mut self, local: &Local) {
+        let known = match &local.init {
+            Some(init) if init.diverge.is_none() => self.known(&attributes::without_ours(&init.expr)),
+            _ => Known::Other,
+        };
+        match &local.pat {
+            Pat::Ident(p) if p.subpat.is_none() => self.bind(p.ident.to_string(), known),
+            Pat::Type(_) => self.bind_pat(&local.pat),
+            pat => self.bind_pat(pat),
+        }
+    }
+
+    /// What an expression is.
+    pub(super) fn known(&self, expr: &Expr) -> Known {
+        match bare(expr) {
+            Expr::Path(p) if p.qself.is_none() => {
+                p.path.get_ident().and_then(|i| self.lookup(&i.to_string())).unwrap_or(Known::Other)
+            }
+            Expr::Reference(r) => self.known(&r.expr),
+            Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => self.known(&u.expr),
+            Expr::MethodCall(m) if m.method == "clone" && m.args.is_empty() => self.known(&m.receiver),
+            Expr::Try(t) if operations::gives_tensor(&t.expr) => Known::Tensor(None),
+            _ => Known::Other,
+        }
+    }
+
+    pub(super) fn is_tensor(&self, expr: &Expr) -> bool {
+        matches!(self.known(expr), Known::Tensor(_))
+    }
+}
+
+/// `Tensor<…>`, `Scalar<…>` or a reference to one.
+pub(crate) fn is_tensor_type(ty: &Type) -> bool {
+    match plain(ty) {
+        Type::Reference(r) => is_tensor_type(&r.elem),
+        ty => named(ty, "Tensor").is_some() || named(ty, "Scalar").is_some(),
+    }
+}
+
+/// A host type that a tensor might be converted into: a number, a `Vec`, a `String`.
+pub(super) fn host_type(ty: &Type) -> Option<String> {
+    let Type::Path(path) = plain(ty) else { return None };
+    let last = path.path.segments.last()?;
+    let host = crate::parse::types::scalar(ty).is_some() || last.ident == "Vec" || last.ident == "String";
+    host.then(|| last.to_token_stream().to_string().replace(' ', ""))
+}

@@ -1,0 +1,232 @@
+//! Attributes of ours where they mean nothing, or something else than they seem to.
+
+use syn::{
+    Attribute, Block, Expr, Ident, Local,
+    visit::{self, Visit},
+};
+
+use crate::{
+    analyze::uses,
+    diag::{Code, Errors, nearest},
+    parse::{attributes, instrument, parameter_kind},
+};
+
+const KNOWN: [&str; 4] = ["eager", "piecewise", "host", "key"];
+
+/// Checks every attribute of a body; whether one is wrong.
+pub(crate) fn check(block: &Block, params: &[&Ident], errors: &mut Errors) -> bool {
+    let before = errors.count();
+    let instrumented = instrument::in_a_closure(block);
+    let mut check = Check { errors, params, depth: 0, instrumented };
+    check.visit_block(block);
+    errors.count() > before
+}
+
+struct Check<'e> {
+    errors: &'e mut Errors,
+    /// Names of the function's parameters.
+    params: &'e [&'e Ident],
+    /// Inside closures, async blocks and eager regions.
+    depth: usize,
+    /// Inside a closure that `#[instrument]` made, until that was told.
+    instrumented: bool,
+}
+
+impl Check<'_> {
+    fn unknown(&mut self, a: &Attribute) {
+        let Some(name) = a.path().get_ident().map(ToString::to_string) else { return };
+        if KNOWN.contains(&name.as_str()) || attributes::is_builtin(&name) {
+            return;
+        }
+        if let Some(near) = nearest(&name, &KNOWN) {
+            self.errors.push(
+                Code::UnknownAttribute,
+                a,
+                format!("there is no attribute `{name}` here"),
+                format!("did you mean `#[{near}]`?"),
+            );
+        }
+    }
+
+    fn nested(&mut self, a: &Attribute) {
+        if std::mem::take(&mut self.instrumented) {
+            self.errors.push(
+                Code::NestedBoundary,
+                a,
+                "`#[instrument]` with `err` or `ret` has put the function's statements into a closure, where no boundary can stand",
+                "write `#[instrument]` below `#[graphable]`",
+            );
+            return;
+        }
+        self.errors.push(
+            Code::NestedBoundary,
+            a,
+            "a boundary inside a closure, an async block or another eager region",
+            "a boundary must stand in the function's own statements; make the closure a loop, or a function of its own",
+        );
+    }
+
+    /// Attributes that say one thing between them.
+    fn repeated(&mut self, all: &[Attribute], names: &[&str]) {
+        let mut first: Option<&Attribute> = None;
+        for a in all.iter().filter(|a| names.iter().any(|n| a.path().is_ident(n))) {
+            if let Some(first) = first {
+                let [one, two] = [first, a].map(|a| a.path().segments[0].ident.to_string());
+                let message = if one == two {
+                    format!("`#[{two}]` is given twice")
+                } else {
+                    format!("this is `#[{one}]` already, and cannot be `#[{two}]` as well")
+                };
+                self.errors.push(Code::RepeatedAttribute, a, message, "remove one");
+            }
+            first.get_or_insert(a);
+        }
+    }
+
+    /// A capability that hides a value: it was meant as an argument, most likely.
+    fn capability(&mut self, expr: &Expr) {
+        let Some(cx) = attributes::eager_capability(expr) else { return };
+        if self.params.contains(&&cx) {
+            self.errors.push(
+                Code::ConfusingName,
+                &cx,
+                format!(
+                    "`{cx}` names the capability to read device data here, and hides the parameter `{cx}`"
+                ),
+                "write `#[eager(cx)]`: the name is new, and a region sees every variable anyway",
+            );
+        }
+    }
+
+    fn left_operand(&mut self, operand: &Expr, whole: &str, example: &str) {
+        for a in attributes::of(operand) {
+            if attributes::is_ours(a) {
+                self.errors.push(
+                    Code::BoundaryPosition,
+                    a,
+                    format!("this attribute belongs to the left operand of the {whole}, not to all of it"),
+                    format!("write `{example}`"),
+                );
+            }
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Check<'_> {
+    fn visit_attribute(&mut self, a: &'a Attribute) {
+        self.unknown(a);
+        if self.depth > 0 && attributes::is_ours(a) {
+            self.nested(a);
+        }
+    }
+
+    fn visit_local(&mut self, local: &'a Local) {
+        self.repeated(&local.attrs, &["host", "key"]);
+        if let (Some(key), syn::Pat::Type(typed)) =
+            (local.attrs.iter().find(|a| a.path().is_ident("key")), &local.pat)
+            && let Some(float) = parameter_kind::float(&typed.ty)
+        {
+            self.errors.push(
+                Code::FloatKey,
+                key,
+                format!("a `{float}` is not a `#[key]`: every value would be recorded anew"),
+                "keep it on the device as a tensor, or make an integer or a `bool` of it in the region",
+            );
+        }
+        for a in &local.attrs {
+            if attributes::is_ours(a) {
+                let name = &a.path().segments[0].ident;
+                let text = match uses::bound(&local.pat).first() {
+                    Some(b) => b.ident.to_string(),
+                    None => "x".to_owned(),
+                };
+                self.errors.push(
+                    Code::MisplacedAttribute,
+                    a,
+                    format!("`#[{name}]` marks an expression, not a `let`"),
+                    format!("write `let {text} = #[{name}] …;`"),
+                );
+            }
+        }
+        visit::visit_local(self, local);
+    }
+
+    fn visit_expr(&mut self, expr: &'a Expr) {
+        match expr {
+            Expr::Assign(e) => self.left_operand(&e.left, "assignment", "a = #[eager] f(&x)?"),
+            Expr::Binary(e) => self.left_operand(&e.left, "operator", "let v = #[eager] f(&x)?; … v + 1"),
+            Expr::Range(e) => {
+                if let Some(start) = &e.start {
+                    self.left_operand(start, "range", "let n = #[eager] f(&x)?; … 0..n");
+                }
+            }
+            _ => {}
+        }
+        self.repeated(attributes::of(expr), &["eager", "piecewise"]);
+        self.capability(expr);
+        for a in attributes::of(expr) {
+            for wrong in ["host", "key"] {
+                if a.path().is_ident(wrong) {
+                    self.errors.push(
+                        Code::MisplacedAttribute,
+                        a,
+                        format!("`#[{wrong}]` marks a parameter or a `let`, not an expression"),
+                        format!("write `#[{wrong}] let n = …;`"),
+                    );
+                }
+            }
+        }
+        let closed =
+            matches!(expr, Expr::Closure(_) | Expr::Async(_)) || attributes::boundary(expr).is_some();
+        if closed {
+            // The expression's own attribute is in place; those inside are not.
+            let own = attributes::boundary(expr).is_some();
+            if own && self.depth > 0 {
+                if let Some(a) = attributes::of(expr).iter().find(|a| attributes::is_ours(a)) {
+                    self.nested(a);
+                }
+                return;
+            }
+            let stripped = attributes::without_ours(expr);
+            let mut inner = Check {
+                errors: &mut *self.errors,
+                params: self.params,
+                depth: self.depth + 1,
+                instrumented: self.instrumented,
+            };
+            visit::visit_expr(&mut inner, &stripped);
+        } else {
+            visit::visit_expr(self, expr);
+        }
+    }
+
+    fn visit_macro(&mut self, mac: &'a syn::Macro) {
+        self.in_tokens(mac.tokens.clone());
+    }
+
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+impl Check<'_> {
+    /// `#[eager]` among the tokens of a macro call, where nobody reads it.
+    fn in_tokens(&mut self, tokens: proc_macro2::TokenStream) {
+        use proc_macro2::TokenTree;
+        let mut hash = false;
+        for token in tokens {
+            if let TokenTree::Group(g) = &token {
+                let first = g.stream().into_iter().next();
+                let ours = matches!(&first, Some(TokenTree::Ident(i)) if i == "eager" || i == "piecewise");
+                if hash && ours {
+                    self.errors.push(
+                        Code::NestedBoundary,
+                        first,
+                        "a boundary inside a macro call",
+                        "bind it before: `let v = #[eager] …;`, and use `v` in the macro call",
+                    );
+                }
+                self.in_tokens(g.stream());
+            }
+            hash = matches!(&token, TokenTree::Punct(p) if p.as_char() == '#');
+        }
+    }
+}

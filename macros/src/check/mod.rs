@@ -1,0 +1,4 @@
+//! What is refused.
+
+pub(crate) mod lints;
+pub(crate) mod misplaced;

@@ -1,0 +1,160 @@
+//! What `#[graphable]` stands on, and its arguments.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{Ident, Item, Token, parse::Parser, punctuated::Punctuated};
+
+use crate::{
+    diag::{Code, Errors, nearest},
+    parse::cfg,
+};
+
+mod function;
+mod impl_item;
+mod module_item;
+mod trait_item;
+
+use function::{Expanded, Unit};
+
+pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
+    let parsed = syn::parse2::<Item>(tokens.clone()).or_else(|error| {
+        let mut found = false;
+        let plain = ungrouped_lifetimes(tokens.clone(), &mut found);
+        if found { syn::parse2(plain) } else { Err(error) }
+    });
+    match parsed {
+        Ok(item) if cfg::has_conditions(&item) => cfg::settle(&args, item),
+        parsed => expand_parsed(args, tokens, parsed),
+    }
+}
+
+/// The tokens, with the lifetimes that a `macro_rules!` macro was given: as labels, they come in groups that syn does
+/// not look into.
+fn ungrouped_lifetimes(tokens: TokenStream, found: &mut bool) -> TokenStream {
+    let mut all = TokenStream::new();
+    for token in tokens {
+        let TokenTree::Group(group) = &token else {
+            all.extend([token]);
+            continue;
+        };
+        let lifetime =
+            matches!(group.stream().into_iter().next(), Some(TokenTree::Punct(p)) if p.as_char() == '\'');
+        if lifetime && group.delimiter() == Delimiter::None {
+            *found = true;
+            all.extend(group.stream());
+        } else {
+            let mut inner = Group::new(group.delimiter(), ungrouped_lifetimes(group.stream(), found));
+            inner.set_span(group.span());
+            all.extend([TokenTree::Group(inner)]);
+        }
+    }
+    all
+}
+
+/// An item whose conditions were settled.
+pub(crate) fn expand_settled(tokens: TokenStream) -> TokenStream {
+    match cfg::settled(tokens) {
+        Ok(Some((args, item))) => expand_parsed(args, TokenStream::new(), Ok(item)),
+        Ok(None) => TokenStream::new(),
+        Err(error) => expand_parsed(TokenStream::new(), TokenStream::new(), Err(error)),
+    }
+}
+
+fn expand_parsed(args: TokenStream, tokens: TokenStream, parsed: syn::Result<Item>) -> TokenStream {
+    let mut errors = Errors::default();
+    let only_lifetimes = arguments(args, &mut errors);
+    let expanded = match parsed {
+        Ok(Item::Fn(item)) => {
+            let Expanded { function, siblings } = function::expand(Unit {
+                attrs: &item.attrs,
+                vis: &item.vis,
+                sig: item.sig,
+                block: *item.block,
+                owner: None,
+                helper: only_lifetimes.as_ref(),
+                broken: None,
+            });
+            quote!(#function #siblings)
+        }
+        Ok(Item::Impl(item)) => {
+            refuse_helper(only_lifetimes, "an `impl`", &mut errors);
+            impl_item::expand(item)
+        }
+        Ok(Item::Trait(item)) => {
+            refuse_helper(only_lifetimes, "a `trait`", &mut errors);
+            trait_item::expand_trait(item)
+        }
+        Ok(Item::Mod(item)) if item.content.is_some() => {
+            refuse_helper(only_lifetimes, "a module", &mut errors);
+            module_item::expand_module(item)
+        }
+        Ok(item @ (Item::Struct(_) | Item::Enum(_) | Item::Union(_) | Item::Type(_))) => {
+            refuse_helper(only_lifetimes, "a type", &mut errors);
+            match module_item::expand_type(item.clone()) {
+                Some(filled) => filled,
+                None => misplaced(&item, &mut errors),
+            }
+        }
+        Ok(other) => misplaced(&other, &mut errors),
+        Err(error) => function::unparsed(tokens, &error),
+    };
+    let errors = errors.finish();
+    quote!(#expanded #errors)
+}
+
+fn misplaced(item: &Item, errors: &mut Errors) -> TokenStream {
+    errors.push(
+        Code::MisplacedAttribute,
+        item,
+        "`#[graphable]` goes on a function, an `impl`, a `trait`, a module, or a type that holds tensors",
+        "remove it here; a struct of parameters is `#[derive(Params)]`",
+    );
+    item.into_token_stream()
+}
+
+/// The `helper` of `#[graphable(helper)]`.
+fn arguments(args: TokenStream, errors: &mut Errors) -> Option<Ident> {
+    let parsed = match Punctuated::<Ident, Token![,]>::parse_terminated.parse2(args) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            errors.push_span(
+                Code::AttributeArguments,
+                error.span(),
+                "these are not arguments of `#[graphable]`",
+                "write `#[graphable]`, or `#[graphable(helper)]` to fill lifetimes only",
+            );
+            return None;
+        }
+    };
+    let mut found = None;
+    for argument in parsed {
+        let text = argument.to_string();
+        if text != "helper" {
+            let help = match nearest(&text, &["helper"]) {
+                Some(known) => format!("did you mean `{known}`?"),
+                None => "it takes `helper` (fill lifetimes only), or nothing".to_owned(),
+            };
+            errors.push(
+                Code::UnknownArgument,
+                &argument,
+                format!("`#[graphable]` has no argument `{text}`"),
+                help,
+            );
+        } else if found.is_some() {
+            errors.push(Code::RepeatedAttribute, &argument, "`helper` is given twice", "remove one");
+        } else {
+            found = Some(argument);
+        }
+    }
+    found
+}
+
+fn refuse_helper(helper: Option<Ident>, what: &str, errors: &mut Errors) {
+    if let Some(helper) = helper {
+        let help = "write `#[graphable]`: what has no boundaries is a helper there anyway";
+        errors.push(Code::Helper, &helper, format!("{what} takes no `helper`"), help);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! Traits: only lifetimes are filled.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{ItemTrait, TraitItem};
+
+use crate::{
+    analyze,
+    diag::Errors,
+    entry::impl_item,
+    expand::fallback,
+    parse::{
+        lifetimes,
+        parameters::{self, Marks},
+    },
+};
+
+pub(crate) fn expand_trait(mut item: ItemTrait) -> TokenStream {
+    let mut errors = Errors::default();
+    for inner in &mut item.items {
+        let TraitItem::Fn(method) = inner else { continue };
+        let marks: Vec<Marks> =
+            method.sig.inputs.iter_mut().map(|argument| parameters::take(argument, &mut errors)).collect();
+        let boundaries = method.default.as_ref().is_some_and(analyze::has_boundaries);
+        impl_item::refuse(&method.sig, &marks, boundaries, &mut errors);
+        if boundaries {
+            let body = fallback::body();
+            method.default = syn::parse2(body).ok();
+        }
+    }
+    lifetimes::fill_trait(&mut item);
+    let allow = fallback::allow(false);
+    let errors = errors.finish();
+    quote!(#allow #item #errors)
+}

@@ -1,0 +1,111 @@
+//! `capture_all`: recording for every bucket, before the first real call.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::{Form, Graph, local};
+use crate::{
+    krate::{krate, private},
+    parse::lifetimes::mentions,
+    parse::parameter_kind::Kind,
+    parse::signature::Param,
+};
+
+impl Graph<'_> {
+    /// Nothing for a function that takes outputs of other functions, or keys that live as long as the
+    /// step: they cannot be made up, as the steps are made here.
+    pub(super) fn capture(&self) -> TokenStream {
+        let sig = self.sig;
+        let in_step = |p: &Param| !p.kind.is_input() && mentions(&p.ty, &sig.step);
+        let made_up = |p: &Param| !matches!(p.kind, Kind::Output) && !in_step(p);
+        if !sig.params.iter().all(made_up) || !sig.bounds.is_empty() {
+            return TokenStream::new();
+        }
+        let (k, p) = (krate(), private());
+        let lifetimes = &sig.lifetimes;
+        let [rt, progress] = ["rt", "progress"].map(|name| self.own(name));
+        let [step, synthetic] = ["__given", "__synthetic"].map(local);
+        let keys: Vec<_> = sig.params.iter().filter(|p| !p.kind.is_input()).collect();
+        let params: Vec<TokenStream> = keys
+            .iter()
+            .map(|param| {
+                let (ident, ty) = (&param.ident, &param.ty);
+                quote!(#ident: #ty)
+            })
+            .collect();
+        let idents: Vec<_> = keys.iter().map(|p| &p.ident).collect();
+        let where_clause = self.capture_bounds();
+        let with = if self.form == Form::Broken {
+            quote!(::core::unreachable!())
+        } else {
+            let mut indices = 0usize..;
+            let mut index = move || indices.next();
+            let mut made = Vec::new();
+            let arguments: Vec<TokenStream> = sig
+                .params
+                .iter()
+                .map(|param| {
+                    let ident = &param.ident;
+                    match &param.kind {
+                        Kind::HostTensor(element) => {
+                            let i = index();
+                            made.push(quote!(let #ident = #synthetic.host::<#element>(#i)?;));
+                            quote!(&#ident)
+                        }
+                        Kind::HostScalar(element) => {
+                            let i = index();
+                            quote!(#synthetic.scalar::<#element>(#i))
+                        }
+                        Kind::Device(element) => {
+                            let i = index();
+                            made.push(quote!(let #ident = #synthetic.device::<#element>(#step, #i)?;));
+                            quote!(&#ident)
+                        }
+                        Kind::Key => quote!(::core::clone::Clone::clone(&#ident)),
+                        Kind::Params | Kind::Output => quote!(#ident),
+                    }
+                })
+                .collect();
+            quote! {
+                self.function.capture_all(
+                    #rt,
+                    |#step, #synthetic| {
+                        #(#made)*
+                        #p::CaptureFailed::told(self.call(#step, #(#arguments),*))
+                    },
+                    #progress,
+                )
+            }
+        };
+        quote! {
+            /// Records for every combination of bucket sizes, largest first, so that no later call has to: the
+            /// segments, then whole calls, as far as the mode has them.
+            /// State that is written on the way is put back.
+            ///
+            /// # Errors
+            /// Dimensions that have no buckets, and what calls say.
+            #[inline]
+            pub fn capture_all<#(#lifetimes),*>(&self, #rt: &mut #k::Runtime, #(#params),*) -> #k::Result<()>
+            #where_clause
+            {
+                self.capture_all_with(#rt, #(#idents,)* #p::untold)
+            }
+
+            /// As `capture_all`, and tells how far it is.
+            ///
+            /// # Errors
+            /// As `capture_all`.
+            #[inline]
+            pub fn capture_all_with<#(#lifetimes),*>(
+                &self,
+                #rt: &mut #k::Runtime,
+                #(#params,)*
+                #progress: impl ::core::ops::FnMut(#k::CaptureProgress<'_>),
+            ) -> #k::Result<()>
+            #where_clause
+            {
+                #with
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Our attributes on expressions and statements.
+
+use proc_macro2::Ident;
+use syn::{
+    Attribute, Expr, Token,
+    parse::ParseStream,
+    visit_mut::{self, VisitMut},
+};
+
+use crate::diag::{Code, Errors, nearest};
+
+/// What an `#[eager…]` says.
+#[derive(Default)]
+pub(crate) struct EagerArgs {
+    /// `cx` of `#[eager(cx)]`.
+    pub(crate) capability: Option<Ident>,
+    /// `support = …`
+    pub(crate) support: Option<Ident>,
+    /// `early` or `late`.
+    pub(crate) edge: Option<(Edge, Ident)>,
+}
+
+/// Where a region goes that may leave its place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Edge {
+    /// Before the device work directly above it.
+    Early,
+    /// Behind the device work directly below it.
+    Late,
+}
+
+impl Edge {
+    fn of(name: &Ident) -> Option<Self> {
+        match name.to_string().as_str() {
+            "early" => Some(Self::Early),
+            "late" => Some(Self::Late),
+            _ => None,
+        }
+    }
+
+    /// As the attribute spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Early => "early",
+            Self::Late => "late",
+        }
+    }
+}
+
+/// `early` or `late` of an `#[eager(…)]`.
+pub(crate) fn edge(attr: &Attribute) -> Option<(Edge, Ident)> {
+    eager_args(attr, &mut Errors::default()).edge
+}
+
+/// A boundary: what kind, and the attribute that made it one.
+pub(crate) enum Boundary<'a> {
+    Eager(&'a Attribute),
+    Piecewise(&'a Attribute),
+}
+
+pub(crate) const SUPPORTS: [&str; 4] = ["Never", "UniformSingleTokenDecode", "UniformBatch", "Always"];
+
+pub(crate) fn is_eager(a: &Attribute) -> bool {
+    a.path().is_ident("eager")
+}
+
+pub(crate) fn is_piecewise(a: &Attribute) -> bool {
+    a.path().is_ident("piecewise")
+}
+
+pub(crate) fn is_ours(a: &Attribute) -> bool {
+    is_eager(a) || is_piecewise(a)
+}
+
+/// The attributes of an expression.
+pub(crate) fn of(expr: &Expr) -> &[Attribute] {
+    macro_rules! each {
+        ($($v:ident),*) => { match expr { $(Expr::$v(e) => &e.attrs,)* _ => &[] } };
+    }
+    each!(
+        Array, Assign, Async, Await, Binary, Block, Break, Call, Cast, Closure, Const, Continue, Field,
+        ForLoop, Group, If, Index, Infer, Let, Lit, Loop, Macro, Match, MethodCall, Paren, Path, Range,
+        RawAddr, Reference, Repeat, Return, Struct, Try, TryBlock, Tuple, Unary, Unsafe, While, Yield
+    )
+}
+
+fn of_mut(expr: &mut Expr) -> Option<&mut Vec<Attribute>> {
+    macro_rules! each {
+        ($($v:ident),*) => { match expr { $(Expr::$v(e) => Some(&mut e.attrs),)* _ => None } };
+    }
+    each!(
+        Array, Assign, Async, Await, Binary, Block, Break, Call, Cast, Closure, Const, Continue, Field,
+        ForLoop, Group, If, Index, Infer, Let, Lit, Loop, Macro, Match, MethodCall, Paren, Path, Range,
+        RawAddr, Reference, Repeat, Return, Struct, Try, TryBlock, Tuple, Unary, Unsafe, While, Yield
+    )
+}
+
+/// The boundary that this expression itself is.
+pub(crate) fn boundary(expr: &Expr) -> Option<Boundary<'_>> {
+    of(expr).iter().find_map(|a| {
+        if is_eager(a) {
+            Some(Boundary::Eager(a))
+        } else if is_piecewise(a) {
+            Some(Boundary::Piecewise(a))
+        } else {
+            None
+        }
+    })
+}
+
+/// `#[allow(…)]` and its like.
+pub(crate) fn is_lint_level(a: &Attribute) -> bool {
+    ["allow", "expect", "warn", "deny", "forbid"].iter().any(|level| a.path().is_ident(level))
+}
+
+/// Takes the attributes off an expression.
+pub(crate) fn take(expr: &mut Expr) -> Vec<Attribute> {
+    of_mut(expr).map(std::mem::take).unwrap_or_default()
+}
+
+/// Gives an expression its attributes.
+pub(crate) fn put(expr: &mut Expr, attrs: Vec<Attribute>) {
+    if let Some(own) = of_mut(expr) {
+        *own = attrs;
+    }
+}
+
+/// The expression without our attributes.
+pub(crate) fn without_ours(expr: &Expr) -> Expr {
+    let mut expr = expr.clone();
+    if let Some(attrs) = of_mut(&mut expr) {
+        attrs.retain(|a| !is_ours(a));
+    }
+    expr
+}
+
+/// `cx` of an `#[eager(cx)]` expression.
+pub(crate) fn eager_capability(expr: &Expr) -> Option<Ident> {
+    match boundary(expr)? {
+        Boundary::Eager(a) => eager_args(a, &mut Errors::default()).capability,
+        Boundary::Piecewise(_) => None,
+    }
+}
+
+/// Parses `#[eager]`, `#[eager(cx)]`, `#[eager(support = Level)]`, `#[eager(early)]`, `#[eager(late)]`.
+pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
+    let mut args = EagerArgs::default();
+    if matches!(attr.meta, syn::Meta::Path(_)) {
+        return args;
+    }
+    let parsed = attr.parse_args_with(|input: ParseStream<'_>| {
+        let mut found = Vec::new();
+        while !input.is_empty() {
+            let name: Ident = input.parse()?;
+            let value = if input.peek(Token![=]) {
+                input.parse::<Token![=]>()?;
+                Some(input.parse::<Ident>()?)
+            } else {
+                None
+            };
+            found.push((name, value));
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(found)
+    });
+    let found = match parsed {
+        Ok(found) => found,
+        Err(_) => {
+            errors.push(
+                Code::AttributeArguments,
+                attr,
+                "these arguments of `#[eager]` cannot be read",
+                "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`",
+            );
+            return args;
+        }
+    };
+    for (name, value) in found {
+        match value {
+            None if Edge::of(&name).is_some() => {
+                if args.edge.is_some() {
+                    errors.push(
+                        Code::RepeatedAttribute,
+                        &name,
+                        "a region goes to one place",
+                        "keep one of `early` and `late`",
+                    );
+                } else {
+                    args.edge = Edge::of(&name).map(|edge| (edge, name));
+                }
+            }
+            None if args.capability.is_some() => {
+                errors.push(
+                    Code::RepeatedAttribute,
+                    &name,
+                    "`#[eager]` takes one capability name",
+                    "remove the second name",
+                );
+            }
+            None if SUPPORTS.contains(&name.to_string().as_str()) => {
+                errors.push(
+                    Code::AttributeArguments,
+                    &name,
+                    format!("`{name}` is a support level"),
+                    format!("write `support = {name}`"),
+                );
+            }
+            None => args.capability = Some(name),
+            Some(level) if name == "support" => {
+                let text = level.to_string();
+                if SUPPORTS.contains(&text.as_str()) {
+                    args.support = Some(level);
+                } else {
+                    let help = match nearest(&text, &SUPPORTS) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("levels are {}", SUPPORTS.join(", ")),
+                    };
+                    errors.push(
+                        Code::UnknownArgument,
+                        &level,
+                        format!("there is no support level `{text}`"),
+                        help,
+                    );
+                }
+            }
+            Some(_) => {
+                let help = match nearest(&name.to_string(), &["support"]) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => {
+                        "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`".to_owned()
+                    }
+                };
+                errors.push(
+                    Code::UnknownArgument,
+                    &name,
+                    format!("`#[eager]` has no argument `{name}`"),
+                    help,
+                );
+            }
+        }
+    }
+    if let (Some(cx), Some(_)) = (&args.capability, &args.support) {
+        errors.push(
+            Code::CapturableReader,
+            cx,
+            "a region that reads device data cannot be captured",
+            "use `#[eager(cx)]` without `support`, or `#[eager(support = …)]` without a capability",
+        );
+    }
+    args
+}
+
+/// `#[host]` or `#[key]` on a `let`.
+pub(crate) fn let_flag(attrs: &[Attribute], name: &str) -> bool {
+    attrs.iter().any(|a| a.path().is_ident(name))
+}
+
+/// Marks a `let` of a run whose value each segment makes for itself.
+pub(crate) fn made_again() -> Attribute {
+    syn::parse_quote!(#[__made_again])
+}
+
+pub(crate) fn is_made_again(a: &Attribute) -> bool {
+    a.path().is_ident("__made_again")
+}
+
+/// Takes the `#[key]`s off `let`s that no driver sees: what they hold is keyed there anyway.
+pub(crate) struct Keys;
+
+impl VisitMut for Keys {
+    fn visit_local_mut(&mut self, local: &mut syn::Local) {
+        local.attrs.retain(|a| !a.path().is_ident("key") && !is_made_again(a));
+        visit_mut::visit_local_mut(self, local);
+    }
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+}
+
+/// The boundary that a `let`'s value is.
+pub(crate) fn of_init(local: &syn::Local) -> Option<Boundary<'_>> {
+    boundary(&local.init.as_ref()?.expr)
+}
+
+/// Whether rustc knows the attribute, and allows it on statements.
+pub(crate) fn is_builtin(name: &str) -> bool {
+    matches!(
+        name,
+        "allow" | "warn" | "deny" | "expect" | "forbid" | "cfg" | "cfg_attr" | "doc" | "rustfmt" | "inline"
+    )
+}

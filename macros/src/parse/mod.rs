@@ -1,0 +1,12 @@
+//! What the tokens say before anything is concluded from them: attributes, signatures, types, names.
+
+pub(crate) mod attributes;
+pub(crate) mod cfg;
+pub(crate) mod format_strings;
+pub(crate) mod hygiene;
+pub(crate) mod instrument;
+pub(crate) mod lifetimes;
+pub(crate) mod parameter_kind;
+pub(crate) mod parameters;
+pub(crate) mod signature;
+pub(crate) mod types;
