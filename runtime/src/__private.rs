@@ -4,7 +4,6 @@ pub use bytemuck;
 pub use graphable_macros::{Configured, configured};
 
 pub use crate::{
-    core::{Live, Tables},
     crossing::{
         EagerEntersSegment, EagerFieldEntersSegment, Ends, EndsAsContainer, EndsAsGuard, EndsAsLiveIn,
         EndsAsOther, EndsWithSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey, GraphParams,
@@ -18,6 +17,7 @@ pub use crate::{
     kept::Keep,
     key::{DeviceValue, Key, KeyWriter, LiveIn},
     load::{LoadParam, LoadParams, LoadState, Loader},
+    memory::{Live, Tables},
     mode::Support,
     output::{Decoder, Encoder, LiveOut},
     params::{ConfigValue, ParamField, ParamVisitor, Params},

@@ -2,13 +2,14 @@
 
 use smallvec::SmallVec;
 
-use super::{Core, Home, Origin, RunKind, Slot, slots::put_slot};
+use super::{Core, Origin, Placement, RunKind, Slot};
 use crate::{
     Error, Result,
     key::KeyWriter,
+    memory::pool::{Block, LiveSet, rounded},
+    memory::slots::put_slot,
     output::Entry,
     plan::Site,
-    pool::{Block, LiveSet, rounded},
     tree::{Identity, Node, Stored},
 };
 
@@ -27,10 +28,10 @@ pub(crate) enum Decision {
 
 /// Whether the blocks that a recording gives its results are not held.
 #[inline]
-pub(super) fn results_are_free(node: &Node, results: &LiveSet) -> bool {
-    node.blocks
-        .iter()
-        .all(|b| b.home != Home::Results || results.is_free(Block { addr: b.addr, len: rounded(b.bytes) }))
+pub(crate) fn results_are_free(node: &Node, results: &LiveSet) -> bool {
+    node.blocks.iter().all(|b| {
+        b.home != Placement::Results || results.is_free(Block { addr: b.addr, len: rounded(b.bytes) })
+    })
 }
 
 /// How far a live-in lies from where the recording has it.
@@ -86,7 +87,7 @@ impl Core {
     }
 
     /// Whether this replay is to be compared with its body.
-    pub(super) fn audit_is_due(&self, at: usize) -> bool {
+    pub(crate) fn audit_is_due(&self, at: usize) -> bool {
         let every = self.frame.as_ref().map_or(0, |f| f.audit_every);
         every > 0 && self.tree.node(at).is_some_and(|n| (n.hits + 1).is_multiple_of(u64::from(every)))
     }
@@ -101,7 +102,7 @@ impl Core {
     }
 
     /// Sends a recording on its way. The pool is in its exit state afterwards.
-    pub(super) fn run_recording(&mut self, at: usize) -> Result<()> {
+    pub(crate) fn run_recording(&mut self, at: usize) -> Result<()> {
         self.check_committed(at)?;
         if self.saver.is_some() {
             let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
@@ -128,13 +129,13 @@ impl Core {
     }
 
     /// The outputs of a recording that runs. `bases` says where its blocks went that were moved.
-    pub(super) fn hand_over(&mut self, at: usize, key: &KeyWriter, bases: &[Option<u64>]) -> Result<Entries> {
+    pub(crate) fn hand_over(&mut self, at: usize, key: &KeyWriter, bases: &[Option<u64>]) -> Result<Entries> {
         let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
         let (site, group, number) = (node.site, node.group, node.number());
         let mut slots: SmallVec<[u32; 4]> = SmallVec::new();
         for (index, b) in node.blocks.iter().enumerate() {
             let moved = bases.get(index).copied().flatten();
-            if b.home == Home::Results && moved.is_none() {
+            if b.home == Placement::Results && moved.is_none() {
                 self.results.live.insert(Block { addr: b.addr, len: rounded(b.bytes) });
             }
             let slot = Slot {

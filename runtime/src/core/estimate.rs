@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Core, regions::Regions};
 use crate::{
-    Error, Result, log::Log, memory::CaptureMemory, param::Owned, plan::Site, pool::Pool, tree::Tree,
+    Error, Result, log::Log, memory::CaptureMemory, memory::pool::Pool, param::Owned, plan::Site, tree::Tree,
 };
 
 /// What a dry capture must not touch, while one runs.
@@ -128,12 +128,12 @@ impl Core {
     }
 
     /// The recordings that are set aside, while an estimate runs.
-    pub(super) fn set_aside(&self) -> Option<&Tree> {
+    pub(crate) fn set_aside(&self) -> Option<&Tree> {
         self.dry.as_ref().map(|dry| &dry.tree)
     }
 
     /// Whether what is set aside knows of a graph object or memory.
-    pub(super) fn is_set_aside(&self, id: u64) -> bool {
+    pub(crate) fn is_set_aside(&self, id: u64) -> bool {
         self.dry.as_ref().is_some_and(|dry| {
             dry.tree.holds(id) || dry.shapes.contains_key(&id) || dry.host_values.contains_key(&id)
         })
@@ -169,7 +169,7 @@ impl Core {
     }
 
     /// Evicts what was recorded with memory that was dropped.
-    pub(super) fn evict_retired(&mut self, retired: &[u64]) {
+    pub(crate) fn evict_retired(&mut self, retired: &[u64]) {
         if retired.is_empty() {
             return;
         }

@@ -8,8 +8,8 @@ use crate::{
     Error, Limits, Moved, Result, SegmentInfo, Verdict,
     event::{FallbackReason, RerecordReason},
     key::KeyWriter,
+    memory::pool::StateId,
     plan::Site,
-    pool::StateId,
     tree::{COPIED, Identity, Node},
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct Shapes {
 impl Core {
     /// What [`decide`](Self::decide) does when no recording has just this key.
     #[cold]
-    pub(super) fn decide_missed(
+    pub(crate) fn decide_missed(
         &mut self,
         site: &'static Site,
         identity: Identity,
@@ -126,7 +126,7 @@ impl Core {
         }
     }
 
-    pub(super) fn function_name(&self) -> &'static str {
+    pub(crate) fn function_name(&self) -> &'static str {
         self.frame.as_ref().map_or("?", |f| f.name)
     }
 
@@ -150,7 +150,7 @@ impl Core {
     }
 
     /// A run without a graph, counted, or the error that forbids it.
-    pub(super) fn go_eager(&mut self, reason: FallbackReason) -> Result<Decision> {
+    pub(crate) fn go_eager(&mut self, reason: FallbackReason) -> Result<Decision> {
         self.fall_back(reason)?;
         Ok(Decision::Run(RunKind::Eager))
     }
@@ -179,7 +179,7 @@ impl Core {
     }
 
     /// A segment was warmed up once more, and still nothing can be recorded: its body went on after an error.
-    pub(super) fn fall_back_unwarmed(&mut self, site: &'static Site) -> Result<()> {
+    pub(crate) fn fall_back_unwarmed(&mut self, site: &'static Site) -> Result<()> {
         self.fall_back(FallbackReason::NeverWarm { segment: site.to_string() })
     }
 

@@ -7,122 +7,49 @@ use crate::{
     backend::{Backend, HostBlock, Launch, SharedMemory},
     layout::Layout,
     log::Log,
+    memory::pool::{LiveSet, Pool, Treap},
     plan::Site,
-    pool::{LiveSet, Pool, Treap},
     tensor::RawTensor,
     tree::Tree,
 };
 
-mod aliases;
-mod alive;
-mod apart;
-mod audit;
-mod check;
-mod copied;
-mod decide;
+mod call;
+pub(crate) mod decide;
 mod estimate;
-mod finalize;
-mod fork;
-mod frame;
-mod keep;
-mod last_use;
-mod launch;
-mod live;
-mod miss;
-mod owned;
-mod regions;
-mod run;
-mod save;
-mod scratch;
-mod share;
-mod slots;
-mod store;
-mod tape;
+pub(crate) mod miss;
 #[cfg(test)]
 mod tests;
 mod tree_view;
-mod upkeep;
 mod usage;
-mod waits;
-mod zone;
+pub(crate) mod waits;
 
-pub(crate) use alive::{Alive, EntryBlock};
+pub(crate) use crate::record::RunKind;
+use crate::{
+    memory::{
+        EntryBlock, Origin, Placement, arena::ArenaAllocator, learned_placements as regions, owned,
+        persist as keep,
+    },
+    record::{branches as fork, exec_reuse as share, run::Run, state_snapshot as save},
+};
+pub(crate) use call::{FrameState, Symbol};
 pub(crate) use decide::Decision;
 pub(crate) use estimate::Measure;
-pub(crate) use frame::{FrameState, Symbol};
-pub(crate) use keep::Queues;
-pub use live::{Live, Tables};
-use run::Run;
-pub(crate) use run::RunKind;
 pub(crate) use waits::{Wait, Waiting};
-use zone::Zone;
-
-/// Where a tensor's memory lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Home {
-    /// The segment pool.
-    Pool,
-    /// The results arena.
-    Results,
-    /// The eager arena.
-    Eager,
-    /// The pool, borrowed while it is idle.
-    Scratch,
-    /// Memory with an owner: a parameter, a static input.
-    Owned,
-    /// Nowhere: its capture was abandoned, or its call left it behind.
-    Gone,
-    /// Nowhere: a recording gave it back at its last use.
-    Released,
-}
-
-/// Which allocation made a block: lets the runtime place it better next time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    Segment {
-        group: usize,
-        ordinal: u32,
-    },
-    /// Of the region with that number; one that is no result of it.
-    Region {
-        site: &'static Site,
-        serial: u64,
-        ordinal: u32,
-    },
-    /// A result of a region: its profile, the run of the call, and which result.
-    Result {
-        profile: u64,
-        at: (u32, u32),
-    },
-    /// A static buffer that holds a device input with padding: of the tensor in that slot, which begins there.
-    Padded {
-        of: u32,
-        from: u64,
-    },
-    Other,
-}
-
-impl PartialEq for Site {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-impl Eq for Site {}
 
 #[derive(Debug)]
 pub(crate) struct Slot {
     /// How many handles show it. Of 64 bits, so that forgetting clones cannot make it wrap: not in centuries.
-    refs: u64,
-    home: Home,
-    base: u64,
-    bytes: u64,
-    owner: Option<SharedMemory>,
-    origin: Origin,
-    made_by: &'static str,
+    pub(crate) refs: u64,
+    pub(crate) home: Placement,
+    pub(crate) base: u64,
+    pub(crate) bytes: u64,
+    pub(crate) owner: Option<SharedMemory>,
+    pub(crate) origin: Origin,
+    pub(crate) made_by: &'static str,
     /// A block of the pool that is kept free of others while this lives: recordings expect it there.
-    stands_for: Option<u64>,
+    pub(crate) stands_for: Option<u64>,
     /// The call in which it was made; see [`Core::check_live`].
-    call: u64,
+    pub(crate) call: u64,
 }
 
 /// What the host code may do now.
@@ -147,7 +74,7 @@ pub(crate) struct Core {
     pub(crate) frame: Option<FrameState>,
     pub(crate) pending: Option<HostBlock>,
     /// Why host bytes of this call did not arrive: what reads them would read an earlier call's.
-    lost_inputs: Option<String>,
+    pub(crate) lost_inputs: Option<String>,
     pub(crate) closed: bool,
     /// Whether recordings free memory at its last use; else when its handle goes.
     pub(crate) free_at_last_use: bool,
@@ -155,52 +82,52 @@ pub(crate) struct Core {
     pub(crate) sharing: Option<std::time::Duration>,
     /// What graphs may take; see [`Runtime::limit_graph_memory`](crate::Runtime::limit_graph_memory).
     pub(crate) graph_memory_limit: Option<u64>,
-    occurrences: share::Occurrences,
-    pool: Pool,
-    pool_zone: Zone,
-    results: Zone,
-    eager: Zone,
+    pub(crate) occurrences: share::Occurrences,
+    pub(crate) pool: Pool,
+    pub(crate) pool_zone: ArenaAllocator,
+    pub(crate) results: ArenaAllocator,
+    pub(crate) eager: ArenaAllocator,
     /// Blocks in the idle pool, while it is borrowed.
-    scratch: Option<LiveSet>,
-    scratch_high: u64,
-    slots: Vec<Slot>,
-    free_slots: Vec<u32>,
+    pub(crate) scratch: Option<LiveSet>,
+    pub(crate) scratch_high: u64,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) free_slots: Vec<u32>,
     /// The operation that was launched last.
-    description: Box<Launch>,
+    pub(crate) description: Box<Launch>,
     /// Lists that were decoded, for the next outputs.
-    spare_entries: Vec<decide::Entries>,
-    epoch: u64,
-    run: Option<Run>,
+    pub(crate) spare_entries: Vec<decide::Entries>,
+    pub(crate) epoch: u64,
+    pub(crate) run: Option<Run>,
     /// Forks that are open, the innermost last.
-    forks: Vec<fork::Fork>,
-    region: Option<regions::RegionRun>,
-    regions: regions::Regions,
+    pub(crate) forks: Vec<fork::Fork>,
+    pub(crate) region: Option<regions::RegionRun>,
+    pub(crate) regions: regions::Regions,
     /// Counts where calls begin and end, so that what lies between them has a number.
-    calls: u64,
-    call_warm_ups: waits::CallWarmUps,
-    saver: Option<save::Saver>,
-    deferred: Option<Error>,
+    pub(crate) calls: u64,
+    pub(crate) call_warm_ups: waits::CallWarmUps,
+    pub(crate) saver: Option<save::Saver>,
+    pub(crate) deferred: Option<Error>,
     /// By graph object.
-    shapes: rustc_hash::FxHashMap<u64, miss::Shapes>,
+    pub(crate) shapes: rustc_hash::FxHashMap<u64, miss::Shapes>,
     /// By graph object: where a region gives host code a value, so that the whole call is no graph.
-    host_values: rustc_hash::FxHashMap<u64, &'static Site>,
+    pub(crate) host_values: rustc_hash::FxHashMap<u64, &'static Site>,
     pub(crate) owned_memory: owned::OwnedTable,
     /// What the last recording found alive in the pool, if that was much.
-    last_alive: Treap<EntryBlock>,
+    pub(crate) last_alive: Treap<EntryBlock>,
     /// Ids of what was dropped and has something to evict.
-    retired: Vec<u64>,
+    pub(crate) retired: Vec<u64>,
     pub(crate) kept: keep::KeptSet,
     /// While a plan of captures is tried out.
-    dry: Option<estimate::Dry>,
+    pub(crate) dry: Option<estimate::Dry>,
     /// The last estimate, until it is compared.
     pub(crate) expected: Option<crate::memory::CaptureMemory>,
 }
 
 impl Core {
     pub(crate) fn new(mut backend: Box<dyn Backend>) -> Result<Self> {
-        let pool_zone = Zone::new(&mut *backend)?;
-        let results = Zone::new(&mut *backend)?;
-        let eager = Zone::new(&mut *backend)?;
+        let pool_zone = ArenaAllocator::new(&mut *backend)?;
+        let results = ArenaAllocator::new(&mut *backend)?;
+        let eager = ArenaAllocator::new(&mut *backend)?;
         Ok(Self {
             pool: Pool::new(pool_zone.base(), pool_zone.page),
             pool_zone,
@@ -334,7 +261,7 @@ impl Core {
     }
 
     /// Host bytes went with this, if there were any: after an error the call goes no further.
-    fn unless_lost(&mut self, any: bool, result: Result<()>) -> Result<()> {
+    pub(crate) fn unless_lost(&mut self, any: bool, result: Result<()>) -> Result<()> {
         result.inspect_err(|error| {
             if any {
                 self.lost_inputs.get_or_insert_with(|| error.to_string());

@@ -153,7 +153,7 @@ fn what_is_alive_in_a_chain_is_shared() {
     let (mut parts, mut entries) = (std::collections::HashSet::new(), 0);
     for node in core.tree.nodes() {
         entries += node.alive.iter().count();
-        if let super::Alive::Many(tree) = &node.alive {
+        if let crate::memory::Alive::Many(tree) = &node.alive {
             tree.parts(&mut parts);
         }
         let alive: Vec<u64> = node.alive.iter().map(|block| block.addr).collect();

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Core, EntryBlock, Home, Origin, Waiting};
+use super::{Core, EntryBlock, Origin, Placement, Waiting};
 use crate::{
     inspect::{
         GraphTree, OutputId, OutputPlace, Topology, TreeBlock, TreeFunction, TreeNode, TreeOutput,
         TreeSegment, TreeState, TreeWaiting,
     },
+    memory::pool::{Block, StateId, rounded},
     plan::Site,
-    pool::{Block, StateId, rounded},
     tensor::RawTensor,
     tree::{Group, Identity, Node, Stored},
 };
@@ -128,7 +128,7 @@ impl Core {
             for (output, stored) in before.outputs.iter().enumerate() {
                 let Stored::Own(block, _) = stored else { continue };
                 let block = *block as usize;
-                if before.blocks[block].home == Home::Pool {
+                if before.blocks[block].home == Placement::Pool {
                     let output = OutputId { node: before.number(), output };
                     match lives[block] {
                         true => alive.push(output),
@@ -163,13 +163,13 @@ impl Core {
         match stored {
             Stored::Own(block, raw) => {
                 let block = &node.blocks[*block as usize];
-                let base = if block.home == Home::Pool { self.pool.base() } else { self.results.base() };
+                let base = if block.home == Placement::Pool { self.pool.base() } else { self.results.base() };
                 let shown = TreeBlock {
                     offset: block.addr - base,
                     bytes: block.bytes,
                     made_by: block.made_by.to_owned(),
                 };
-                let pooled = block.home == Home::Pool;
+                let pooled = block.home == Placement::Pool;
                 tensor(if pooled { OutputPlace::Pool(shown) } else { OutputPlace::Result(shown) }, raw)
             }
             Stored::LiveIn(index, _, raw) => tensor(OutputPlace::LiveIn(*index as usize), raw),

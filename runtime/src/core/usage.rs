@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Core, Home, zone::Zone};
+use super::{ArenaAllocator, Core, Placement};
 use crate::{
+    memory::pool::LiveSet,
     memory::{ArenaUsage, DeviceUsage, FunctionUsage, MemoryStats, NodeUsage},
-    pool::LiveSet,
     tree::Node,
 };
 
-fn arena(zone: &Zone, live: &LiveSet, peak: u64) -> ArenaUsage {
+fn arena(zone: &ArenaAllocator, live: &LiveSet, peak: u64) -> ArenaUsage {
     ArenaUsage { committed_bytes: zone.committed, live_bytes: live.bytes(), peak_bytes: peak }
 }
 
@@ -21,7 +21,7 @@ fn node_usage(node: &Node, first: usize) -> NodeUsage {
         function: node.caller.name,
         pool_peak_bytes: node.usage.pool_peak,
         pool_extent_bytes: node.usage.pool_extent,
-        result_bytes: node.blocks.iter().filter(|b| b.home == Home::Results).map(|b| b.bytes).sum(),
+        result_bytes: node.blocks.iter().filter(|b| b.home == Placement::Results).map(|b| b.bytes).sum(),
         // Counted once.
         executable_bytes: node.exec.as_ref().filter(|_| first == at).map_or(0, |exec| exec.bytes()),
         shares_with: (first != at).then_some(first),

@@ -9,7 +9,7 @@
 use rustc_hash::FxHashSet;
 
 use super::Core;
-use crate::{event::WaitReason, key::KeyWriter, plan::Site, pool::StateId, tree::Identity};
+use crate::{event::WaitReason, key::KeyWriter, memory::pool::StateId, plan::Site, tree::Identity};
 
 /// Keys of one call for which memory stays with the runtime.
 const KEPT: usize = 4096;
@@ -43,14 +43,14 @@ pub(crate) struct Waiting {
 
 /// The warm-ups of the running call.
 #[derive(Debug, Default)]
-pub(super) struct CallWarmUps {
+pub(crate) struct CallWarmUps {
     first: Option<&'static Site>,
     /// Hashes of the keys that no recording fitted. Two keys of one hash cost a recording that is not found again.
     met: FxHashSet<u64>,
 }
 
 impl CallWarmUps {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.first = None;
         if self.met.capacity() > KEPT {
             self.met = FxHashSet::default();
@@ -62,13 +62,13 @@ impl CallWarmUps {
 
 impl Core {
     /// Whether a recording of that group can be made now, as far as the group knows.
-    pub(super) fn is_warm(&self, group: usize) -> bool {
+    pub(crate) fn is_warm(&self, group: usize) -> bool {
         let group = self.tree.group_of(group);
         group.warmed && group.tried.0 != self.calls
     }
 
     /// Why the segment runs in warm-up; `None` when it is recorded.
-    pub(super) fn must_wait(
+    pub(crate) fn must_wait(
         &mut self,
         group: usize,
         identity: Identity,
@@ -99,7 +99,7 @@ impl Core {
     }
 
     /// A segment runs in warm-up.
-    pub(super) fn count_warm_up(&mut self, site: &'static Site, group: usize, wait: Wait) {
+    pub(crate) fn count_warm_up(&mut self, site: &'static Site, group: usize, wait: Wait) {
         self.call_warm_ups.first.get_or_insert(site);
         let function = self.function_name();
         let waiting = &mut self.tree.group_mut(group).waiting;

@@ -35,7 +35,6 @@ pub use frame::Frame;
 use listed::Listed;
 pub use options::Options;
 use statics::Capacities;
-pub(crate) use statics::STATIC_INPUT;
 pub use statics::StaticInput;
 pub use synthetic::{Synthetic, SyntheticSlice};
 

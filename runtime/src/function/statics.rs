@@ -9,9 +9,6 @@ use crate::{
     param::Owned,
 };
 
-/// How slots of static inputs are marked.
-pub(crate) const STATIC_INPUT: &str = "a static input";
-
 /// The static buffers of one input: capacity in bytes, memory.
 pub(super) type Capacities = Vec<(u64, Arc<Owned>)>;
 

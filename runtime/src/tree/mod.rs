@@ -10,10 +10,10 @@ use smallvec::SmallVec;
 
 use crate::{
     backend::{Executable, SharedMemory},
-    core::{Alive, Home, Tables},
     lifecycle::LifecycleEvent,
+    memory::pool::StateId,
+    memory::{Alive, Placement, Tables},
     plan::Site,
-    pool::StateId,
     size::RawDim,
     tensor::RawTensor,
 };
@@ -63,7 +63,7 @@ pub(crate) struct TraceOp {
 pub(crate) struct NodeBlock {
     pub(crate) addr: u64,
     pub(crate) bytes: u64,
-    pub(crate) home: Home,
+    pub(crate) home: Placement,
     pub(crate) ordinal: u32,
     pub(crate) made_by: &'static str,
     /// How many outputs show it: they live and die together.

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Core, Home, Origin};
+use super::{Core, Origin, Placement};
 use crate::{
     key::{KeyTensor, KeyWriter},
     tensor::RawTensor,
@@ -19,7 +19,7 @@ const OVERLAPS: u64 = u64::MAX;
 const OWNED: u64 = 1 << 63;
 
 /// Pairs of live-ins in one storage, and how far apart they begin.
-pub(super) type Aliases = SmallVec<[u64; 4]>;
+pub(crate) type Aliases = SmallVec<[u64; 4]>;
 
 impl Core {
     /// Whether two tensors of one layout show the same memory, as the caller of the function sees it.
@@ -41,14 +41,14 @@ impl Core {
         }
         let slots = [a, b].map(|raw| &self.slots[raw.slot as usize]);
         // What was given back early may lie where another does by now.
-        if slots.iter().any(|s| s.home == Home::Released) {
+        if slots.iter().any(|s| s.home == Placement::Freed) {
             return a.slot == b.slot && a.addr == b.addr;
         }
         self.place_of(a.slot, a.addr) == self.place_of(b.slot, b.addr)
     }
 
     /// Where that address of a slot is for the caller: a padded input stands for what was given.
-    fn place_of(&self, slot: u32, addr: u64) -> u64 {
+    pub(crate) fn place_of(&self, slot: u32, addr: u64) -> u64 {
         let slot = &self.slots[slot as usize];
         match slot.origin {
             Origin::Padded { from, .. } => from + (addr - slot.base),
@@ -57,7 +57,7 @@ impl Core {
     }
 
     /// How the live-ins overlap that are not fixed by the addresses of their key.
-    pub(super) fn aliases(&self, key: &KeyWriter) -> Aliases {
+    pub(crate) fn aliases(&self, key: &KeyWriter) -> Aliases {
         let place = |t: &KeyTensor| {
             let slot = &self.slots[t.slot as usize];
             let addr = self.place_of(t.slot, key.addrs[2 * t.operand as usize + 1]);
@@ -76,7 +76,7 @@ impl Core {
             // Which owned memory a padded input shows is not in the key, and any view of that memory may be compared
             // with it, also one that the body makes.
             if let Origin::Padded { of, .. } = self.slots[tensor.slot as usize].origin
-                && self.slots[of as usize].home == Home::Owned
+                && self.slots[of as usize].home == Placement::Owned
             {
                 let addr = self.place_of(tensor.slot, key.addrs[2 * tensor.operand as usize + 1]);
                 aliases.extend([OWNED | u64::from(tensor.operand), addr]);
@@ -98,12 +98,12 @@ impl Core {
     }
 
     /// Whether a recording is one for live-ins that overlap as these do.
-    pub(super) fn sees(&self, node: &Node, key: &KeyWriter) -> bool {
+    pub(crate) fn sees(&self, node: &Node, key: &KeyWriter) -> bool {
         node.aliases.as_ref().is_none_or(|recorded| **recorded == *self.aliases(key))
     }
 
     /// The group of a key, if there is one.
-    pub(super) fn known_group(&self, identity: Identity, key: &KeyWriter) -> Option<usize> {
+    pub(crate) fn known_group(&self, identity: Identity, key: &KeyWriter) -> Option<usize> {
         let group = self.tree.known_group(identity, &key.shape)?;
         match self.apart(group, key) {
             None => Some(group),
@@ -112,7 +112,7 @@ impl Core {
     }
 
     /// The group of a key, made if it is new.
-    pub(super) fn group(&mut self, identity: Identity, key: &KeyWriter) -> usize {
+    pub(crate) fn group(&mut self, identity: Identity, key: &KeyWriter) -> usize {
         let group = self.tree.group(identity, &key.shape);
         match self.apart(group, key) {
             None => group,
@@ -121,7 +121,7 @@ impl Core {
     }
 
     /// The words of a group of its own, where the body asked for addresses and these live-ins overlap otherwise.
-    fn apart(&self, group: usize, key: &KeyWriter) -> Option<Vec<u64>> {
+    pub(crate) fn apart(&self, group: usize, key: &KeyWriter) -> Option<Vec<u64>> {
         let warmed = self.tree.group_of(group).aliases.as_ref()?;
         let aliases = self.aliases(key);
         (**warmed != *aliases).then(|| {
@@ -133,7 +133,7 @@ impl Core {
     }
 
     /// The body of that run asked for addresses, or did not.
-    pub(super) fn learn_aliases(&mut self, group: usize, asked: bool, key: &KeyWriter) {
+    pub(crate) fn learn_aliases(&mut self, group: usize, asked: bool, key: &KeyWriter) {
         if asked {
             let aliases = self.aliases(key);
             self.tree.group_mut(group).aliases.get_or_insert_with(|| aliases.as_slice().into());

@@ -10,7 +10,7 @@ use crate::{
     tensor::RawTensor,
 };
 
-use super::Core;
+use super::{Core, Placement};
 
 /// One `#[dims]` symbol in the running call.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ pub(crate) struct FrameState {
 
 impl FrameState {
     /// The sizes that the builder asks for: shapes are counted for each combination.
-    pub(super) fn asked_sizes(&self) -> Vec<usize> {
+    pub(crate) fn asked_sizes(&self) -> Vec<usize> {
         let sizes = self.symbols.iter().filter(|s| s.asked).map(|s| s.padded);
         // Whole calls and segments of one size are both asked for.
         let batch = [usize::from(self.mode.rank()), self.adapters.unwrap_or(0)];
@@ -125,8 +125,8 @@ impl Core {
         if raw.epoch == self.epoch {
             let slot = &mut self.slots[raw.slot as usize];
             // A copy of one, which an earlier call returned, is its owner's.
-            if slot.home == super::Home::Owned && slot.made_by == crate::function::STATIC_INPUT {
-                slot.home = super::Home::Gone;
+            if slot.home == Placement::StaticInput {
+                slot.home = Placement::Invalid;
             }
         }
         self.release(raw.slot, raw.epoch);
@@ -142,9 +142,9 @@ impl Core {
         if !self.pool.is_empty() {
             for slot in &mut self.slots {
                 slot.stands_for = None;
-                if slot.home == super::Home::Pool && slot.refs > 0 {
+                if slot.home == Placement::Pool && slot.refs > 0 {
                     left.get_or_insert((slot.bytes, slot.made_by));
-                    slot.home = super::Home::Gone;
+                    slot.home = Placement::Invalid;
                 }
             }
             self.pool.reset();

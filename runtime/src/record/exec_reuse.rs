@@ -22,14 +22,14 @@ const SLOW: u8 = 3;
 
 /// A capture that ended.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// `None` when nothing was recorded.
-    pub(super) exec: Option<Arc<dyn Executable>>,
-    pub(super) sharing: Option<Sharing>,
+    pub(crate) exec: Option<Arc<dyn Executable>>,
+    pub(crate) sharing: Option<Sharing>,
     /// The recording whose executable it is, if it is one's.
-    pub(super) with: Option<usize>,
+    pub(crate) with: Option<usize>,
     /// Why it is none's, if it might have been.
-    pub(super) unshared: Option<UnsharedReason>,
+    pub(crate) unshared: Option<UnsharedReason>,
 }
 
 impl Ended {
@@ -40,16 +40,16 @@ impl Ended {
 
 /// Of the running call: how often each segment ran.
 #[derive(Debug, Default)]
-pub(super) struct Occurrences(Vec<(Identity, u32)>);
+pub(crate) struct Occurrences(Vec<(Identity, u32)>);
 
 impl Occurrences {
     /// A call begins.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
     /// A segment is called.
-    pub(super) fn count(&mut self, identity: Identity) {
+    pub(crate) fn count(&mut self, identity: Identity) {
         match self.0.iter_mut().find(|(known, _)| *known == identity) {
             Some((_, count)) => *count += 1,
             None => self.0.push((identity, 1)),
@@ -69,7 +69,7 @@ fn is_over(cost: Duration, budget: Duration) -> bool {
 
 impl Core {
     /// Ends the capture of a run and finds an executable for it. On an error nothing of the capture is left.
-    pub(super) fn end_capture(&mut self, run: &Run, retain: Vec<SharedMemory>) -> Result<Ended> {
+    pub(crate) fn end_capture(&mut self, run: &Run, retain: Vec<SharedMemory>) -> Result<Ended> {
         let Some(budget) = self.sharing else {
             return Ok(Ended { exec: self.backend.end_capture(retain)?, ..Ended::default() });
         };
@@ -180,7 +180,7 @@ impl Core {
     /// # Errors
     /// What the device says; the node can be tried again.
     #[inline]
-    pub(super) fn make_current(&mut self, at: usize) -> Result<()> {
+    pub(crate) fn make_current(&mut self, at: usize) -> Result<()> {
         let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
         if exec.runs() != Some(sharing.recording.id()) {
             self.switch(at)?;

@@ -75,7 +75,7 @@ impl Core {
     }
 
     /// Owned memory and graph objects were dropped: what was recorded with them goes where the next step begins.
-    pub(super) fn note_retired(&mut self, dropped: &[u64]) {
+    pub(crate) fn note_retired(&mut self, dropped: &[u64]) {
         for &id in dropped {
             // A view of this step keeps it usable: it may be recorded still.
             let viewed = self.owned_memory.remove(id);

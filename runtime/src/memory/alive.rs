@@ -1,8 +1,8 @@
 //! What was alive in the pool when a recording began, for who looks at the tree.
 
-use super::{Core, Home, Origin};
+use super::{Core, Origin, Placement};
 use crate::{
-    pool::{Block, Treap, rounded},
+    memory::pool::{Block, Treap, rounded},
     tree::{Node, NodeBlock},
 };
 
@@ -12,16 +12,16 @@ const FEW: usize = 64;
 /// A block that was alive in the pool when a recording began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct EntryBlock {
-    pub(super) addr: u64,
-    pub(super) origin: Origin,
-    pub(super) made_by: &'static str,
+    pub(crate) addr: u64,
+    pub(crate) origin: Origin,
+    pub(crate) made_by: &'static str,
 }
 
 impl EntryBlock {
     /// Whether it is that output block of that node.
-    pub(super) fn is(&self, node: &Node, block: &NodeBlock) -> bool {
+    pub(crate) fn is(&self, node: &Node, block: &NodeBlock) -> bool {
         let origin = Origin::Segment { group: node.group, ordinal: block.ordinal };
-        block.home == Home::Pool && block.addr == self.addr && self.origin == origin
+        block.home == Placement::Pool && block.addr == self.addr && self.origin == origin
     }
 }
 
@@ -40,7 +40,7 @@ impl Default for Alive {
 }
 
 impl Alive {
-    pub(super) fn iter(&self) -> impl Iterator<Item = &EntryBlock> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &EntryBlock> {
         let (list, tree) = match self {
             Self::Few(list) => (Some(list), None),
             Self::Many(tree) => (None, Some(tree)),
@@ -52,10 +52,10 @@ impl Alive {
 
 impl Core {
     /// What lives in the pool, by address.
-    pub(super) fn alive_in_pool(&mut self) -> Alive {
+    pub(crate) fn alive_in_pool(&mut self) -> Alive {
         // The last ones first, and no more than there are: what lies elsewhere may be any number.
         let count = self.pool.live_blocks();
-        let in_pool = self.slots.iter().rev().filter(|s| s.refs > 0 && s.home == Home::Pool);
+        let in_pool = self.slots.iter().rev().filter(|s| s.refs > 0 && s.home == Placement::Pool);
         let mut now: Vec<(Block, EntryBlock)> = in_pool
             .take(count)
             .map(|s| {

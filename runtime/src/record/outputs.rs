@@ -3,26 +3,26 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Core, Home, Origin, decide::Entries};
+use super::{Core, Origin, Placement, decide::Entries};
 use crate::{
     DType, Error, Result,
     backend::{Op, View},
     event::CopySlot,
     layout::{Layout, Marks},
+    memory::pool::Block,
     output::Entry,
     plan::Site,
-    pool::Block,
     size::{DimKind, RawDim},
     tensor::RawTensor,
 };
 
 /// Where a block goes.
-pub(super) struct Target {
-    pub(super) home: Home,
+pub(crate) struct Target {
+    pub(crate) home: Placement,
     /// A block that is there already.
-    pub(super) block: Option<Block>,
+    pub(crate) block: Option<Block>,
     /// As what the copy counts, if it does.
-    pub(super) counted: Option<CopySlot>,
+    pub(crate) counted: Option<CopySlot>,
 }
 
 /// The copies of blocks, by the slots of what they are copies of.
@@ -34,12 +34,12 @@ struct Copies {
 }
 
 impl Copies {
-    fn of(&self, slot: u32) -> Option<RawTensor> {
+    pub(crate) fn of(&self, slot: u32) -> Option<RawTensor> {
         let few = self.few.iter().find(|(of, _)| *of == slot).map(|(_, copy)| *copy);
         few.or_else(|| self.many.get(&slot).copied())
     }
 
-    fn add(&mut self, slot: u32, copy: RawTensor) {
+    pub(crate) fn add(&mut self, slot: u32, copy: RawTensor) {
         if self.few.len() < self.few.inline_size() {
             self.few.push((slot, copy));
         } else {
@@ -60,9 +60,9 @@ impl Core {
             }
         }
         let moves = |core: &Self, raw: &RawTensor| match core.slots[raw.slot as usize].home {
-            Home::Pool => true,
+            Placement::Pool => true,
             // A static input is overwritten by the next call; parameters are not.
-            Home::Owned => core.slots[raw.slot as usize].made_by == crate::function::STATIC_INPUT,
+            Placement::StaticInput => true,
             _ => false,
         };
         self.expect_results(outputs);
@@ -77,7 +77,7 @@ impl Core {
         let warm = self.call_warmed();
         let mut entries = self.moved(outputs, moves, |core, slot| {
             core.plan_result(slot);
-            Target { home: Home::Results, block: None, counted: (!warm).then_some(CopySlot::Result) }
+            Target { home: Placement::Results, block: None, counted: (!warm).then_some(CopySlot::Result) }
         })?;
         for entry in &mut entries {
             match entry {
@@ -90,14 +90,14 @@ impl Core {
     }
 
     /// Whether something was warmed up in this call.
-    pub(super) fn call_warmed(&self) -> bool {
+    pub(crate) fn call_warmed(&self) -> bool {
         self.frame.as_ref().is_some_and(|f| f.warmups_before != self.log.stats.warmups)
     }
 
     /// The outputs, those that `moves` picks in memory of their own: one copy a block, so that views of it
     /// keep their offsets. `place` says where a block goes. Every tensor of the result has one count; on an
     /// error there is none.
-    pub(super) fn moved(
+    pub(crate) fn moved(
         &mut self,
         outputs: &[Entry],
         moves: impl Fn(&Self, &RawTensor) -> bool,
@@ -143,7 +143,7 @@ impl Core {
     }
 
     /// Gives back one count of each tensor.
-    pub(super) fn release_all(&mut self, entries: &[Entry]) {
+    pub(crate) fn release_all(&mut self, entries: &[Entry]) {
         for entry in entries {
             if let Entry::Tensor(raw) = entry {
                 self.release(raw.slot, raw.epoch);
@@ -152,7 +152,7 @@ impl Core {
     }
 
     /// Refuses outputs whose memory is not theirs any more.
-    pub(super) fn check_outputs(&self, what: &'static str, outputs: &[Entry]) -> Result<()> {
+    pub(crate) fn check_outputs(&self, what: &'static str, outputs: &[Entry]) -> Result<()> {
         outputs.iter().try_for_each(|entry| match entry {
             Entry::Tensor(raw) => self.check_live(what, raw),
             _ => Ok(()),
@@ -160,7 +160,7 @@ impl Core {
     }
 
     /// Next time, the allocation behind this slot is placed in the results arena.
-    fn plan_result(&mut self, slot: u32) {
+    pub(crate) fn plan_result(&mut self, slot: u32) {
         match self.slots[slot as usize].origin {
             Origin::Segment { group, ordinal } if self.tree.knows_group(group) => {
                 let results = &mut self.tree.group_mut(group).results;
@@ -181,11 +181,11 @@ impl Core {
     }
 
     /// Results of regions that leave the call from where they were made: next time they are made with the others.
-    fn expect_results(&mut self, outputs: &[Entry]) {
+    pub(crate) fn expect_results(&mut self, outputs: &[Entry]) {
         for entry in outputs {
             if let Entry::Tensor(raw) = entry
                 && let slot = &self.slots[raw.slot as usize]
-                && slot.home == Home::Eager
+                && slot.home == Placement::Eager
                 && slot.stands_for.is_none()
                 && let Origin::Result { profile, at } = slot.origin
             {
@@ -195,7 +195,7 @@ impl Core {
     }
 
     /// Copies the whole block of a slot, so that all views of it keep their offsets.
-    fn copy_block(&mut self, slot: u32, target: &Target) -> Result<RawTensor> {
+    pub(crate) fn copy_block(&mut self, slot: u32, target: &Target) -> Result<RawTensor> {
         let s = &self.slots[slot as usize];
         let (base, bytes, origin, made_by) = (s.base, s.bytes, s.origin, s.made_by);
         let layout = Layout::contiguous(&[bytes as usize])?;

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Core, Home, Run, RunKind};
+use super::{Core, Placement, Run, RunKind};
 use crate::{
     Error, Result,
     key::KeyWriter,
@@ -23,7 +23,7 @@ struct Blocks {
 
 impl Core {
     /// Every block that the run made and that lives must belong to an output.
-    pub(super) fn check_owners(&self, outputs: &Encoder) -> Result<()> {
+    pub(crate) fn check_owners(&self, outputs: &Encoder) -> Result<()> {
         let Some(run) = &self.run else { return Ok(()) };
         if run.kind == RunKind::Audit {
             return Ok(());
@@ -42,7 +42,7 @@ impl Core {
             let s = &self.slots[slot as usize];
             // One that was given back early is still held by somebody, too.
             let left = match s.home {
-                Home::Released => true,
+                Placement::Freed => true,
                 _ => run.own.contains_key(&s.base) && !shown.contains(&s.base),
             };
             if s.refs > 0 && left {
@@ -57,7 +57,7 @@ impl Core {
     }
 
     /// The outputs, so that a replay can give them back.
-    pub(super) fn store(
+    pub(crate) fn store(
         &self,
         run: &Run,
         key: &KeyWriter,
@@ -90,7 +90,7 @@ impl Core {
         blocks: &mut Blocks,
     ) -> Result<Stored> {
         let slot = &self.slots[raw.slot as usize];
-        if run.own.contains_key(&slot.base) && matches!(slot.home, Home::Pool | Home::Results) {
+        if run.own.contains_key(&slot.base) && matches!(slot.home, Placement::Pool | Placement::Results) {
             let Blocks { list, index } = blocks;
             let at = *index.entry(slot.base).or_insert_with(|| {
                 let ordinal = match slot.origin {

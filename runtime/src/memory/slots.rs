@@ -1,17 +1,17 @@
 //! Slots: what tensors show. Where their memory comes from, how their handles are counted, and when it goes.
 
-use super::{Core, Home, Origin, RunKind, Slot, decide, run, tape::Act};
+use super::{Core, Origin, Placement, RunKind, Slot, decide, run, tape::Act};
 use crate::{
     DType, Error, Result,
     backend::SharedMemory,
     layout::{Layout, Marks},
-    pool::{Block, guarded, rounded},
+    memory::pool::{Block, guarded, rounded},
     tensor::RawTensor,
 };
 
 /// Puts a slot where one is free, else behind all.
 #[inline]
-pub(super) fn put_slot(slots: &mut Vec<Slot>, free: &mut Vec<u32>, slot: Slot) -> u32 {
+pub(crate) fn put_slot(slots: &mut Vec<Slot>, free: &mut Vec<u32>, slot: Slot) -> u32 {
     match free.pop() {
         Some(at) => {
             slots[at as usize] = slot;
@@ -25,7 +25,7 @@ pub(super) fn put_slot(slots: &mut Vec<Slot>, free: &mut Vec<u32>, slot: Slot) -
 }
 
 impl Core {
-    pub(super) fn new_slot(&mut self, slot: Slot) -> u32 {
+    pub(crate) fn new_slot(&mut self, slot: Slot) -> u32 {
         put_slot(&mut self.slots, &mut self.free_slots, slot)
     }
 
@@ -64,17 +64,19 @@ impl Core {
         }
     }
 
-    pub(super) fn free_block(&mut self, home: Home, base: u64, bytes: u64) {
-        if matches!(home, Home::Owned | Home::Gone | Home::Released) {
+    pub(crate) fn free_block(&mut self, home: Placement, base: u64, bytes: u64) {
+        if matches!(home, Placement::Owned | Placement::StaticInput | Placement::Invalid | Placement::Freed) {
             return;
         }
         let freed = match (self.put_off(home, base, bytes), home) {
             (Some(false), _) => return,
             // From here on the branch that made it may have it again.
             (Some(true), _) => true,
-            (None, Home::Pool) => self.pool.free(base),
-            (None, Home::Results) => self.results.live.remove(base).is_some(),
-            (None, Home::Scratch) => self.scratch.as_mut().is_some_and(|live| live.remove(base).is_some()),
+            (None, Placement::Pool) => self.pool.free(base),
+            (None, Placement::Results) => self.results.live.remove(base).is_some(),
+            (None, Placement::Borrowed) => {
+                self.scratch.as_mut().is_some_and(|live| live.remove(base).is_some())
+            }
             (None, _) => self.eager.live.remove(base).is_some(),
         };
         debug_assert!(freed, "a block that was not live was freed");
@@ -94,7 +96,7 @@ impl Core {
     }
 
     /// The bytes from a block's address that belong to it alone.
-    pub(super) fn own_bytes(&self, bytes: u64) -> u64 {
+    pub(crate) fn own_bytes(&self, bytes: u64) -> u64 {
         if self.pool_zone.page > 0 { guarded(bytes) } else { rounded(bytes) }
     }
 
@@ -109,7 +111,7 @@ impl Core {
     ) -> RawTensor {
         let slot = self.new_slot(Slot {
             refs: 1,
-            home: Home::Owned,
+            home: Placement::Owned,
             base: memory.addr(),
             bytes: memory.len(),
             owner: Some(memory.clone()),
@@ -130,7 +132,8 @@ impl Core {
         marks: Marks,
     ) -> RawTensor {
         let raw = self.adopt(id, memory, dtype, layout, marks);
-        self.slots[raw.slot as usize].made_by = crate::function::STATIC_INPUT;
+        let slot = &mut self.slots[raw.slot as usize];
+        (slot.home, slot.made_by) = (Placement::StaticInput, "a static input");
         raw
     }
 
@@ -139,12 +142,12 @@ impl Core {
         self.slots[input.slot as usize].origin = Origin::Padded { of: given.slot, from: given.addr };
     }
 
-    pub(super) fn place(&mut self, home: Home, bytes: u64) -> Result<Block> {
+    pub(crate) fn place(&mut self, home: Placement, bytes: u64) -> Result<Block> {
         if let Some(block) = self.placed_again(home, bytes) {
             return Ok(block);
         }
         let block = match home {
-            Home::Pool => {
+            Placement::Pool => {
                 let block = self.pool.place(bytes);
                 if let Err(error) = self.pool_zone.commit(&mut *self.backend, block, bytes) {
                     self.pool.free(block.addr);
@@ -152,17 +155,17 @@ impl Core {
                 }
                 block
             }
-            Home::Results => self.results.place(&mut *self.backend, bytes)?,
-            Home::Scratch => self.place_scratch(bytes)?,
+            Placement::Results => self.results.place(&mut *self.backend, bytes)?,
+            Placement::Borrowed => self.place_scratch(bytes)?,
             _ => self.eager.place(&mut *self.backend, bytes)?,
         };
         self.placed_in_branch(block);
         Ok(block)
     }
 
-    pub(super) fn new_tensor(
+    pub(crate) fn new_tensor(
         &mut self,
-        home: Home,
+        home: Placement,
         origin: Origin,
         op: &'static str,
         dtype: DType,
@@ -175,9 +178,9 @@ impl Core {
     }
 
     /// A tensor in a block that is its own.
-    pub(super) fn tensor_in(
+    pub(crate) fn tensor_in(
         &mut self,
-        (home, block): (Home, Block),
+        (home, block): (Placement, Block),
         origin: Origin,
         op: &'static str,
         dtype: DType,
@@ -222,7 +225,7 @@ impl Core {
             && run.kind != RunKind::Audit
         {
             let (group, ordinal) = (run.group, run.next_ordinal());
-            let home = if self.tree.is_result(group, ordinal) { Home::Results } else { Home::Pool };
+            let home = if self.tree.is_result(group, ordinal) { Placement::Results } else { Placement::Pool };
             let origin = match group {
                 run::NO_GROUP => Origin::Other,
                 _ => Origin::Segment { group, ordinal },
@@ -256,7 +259,7 @@ impl Core {
         }
         let slot = self.slots.get(raw.slot as usize).filter(|_| raw.epoch == self.epoch);
         match slot {
-            Some(&Slot { home: Home::Released, made_by, .. }) => {
+            Some(&Slot { home: Placement::Freed, made_by, .. }) => {
                 if let Some(run) = &self.run {
                     run.late_use.set(true);
                 }
@@ -266,8 +269,8 @@ impl Core {
         }
     }
 
-    pub(super) fn slot_is_live(&self, slot: u32, padded: bool) -> bool {
+    pub(crate) fn slot_is_live(&self, slot: u32, padded: bool) -> bool {
         let slot = &self.slots[slot as usize];
-        !matches!(slot.home, Home::Gone | Home::Released) && (!padded || slot.call == self.calls)
+        !matches!(slot.home, Placement::Invalid | Placement::Freed) && (!padded || slot.call == self.calls)
     }
 }

@@ -1,10 +1,10 @@
 //! Memory ahead of its use, and memory given back.
 
-use super::{Core, Home};
+use super::{Core, Placement};
 use crate::{
     Error, Result,
     memory::MemoryArena,
-    pool::{Pool, Treap, rounded},
+    memory::pool::{Pool, Treap, rounded},
     tree::{Node, NodeBlock, Tree},
 };
 
@@ -41,7 +41,7 @@ impl Core {
 
     /// Forgets states of the pool that no recording begins or ends in, from time to time. While no body runs.
     #[inline]
-    pub(super) fn forget_states(&mut self) {
+    pub(crate) fn forget_states(&mut self) {
         if self.pool.has_too_many_states() {
             let used = self.tree.nodes().flat_map(|node| [node.entry, node.exit]);
             self.pool.forget_states_but(used, self.tree.len());
@@ -49,8 +49,8 @@ impl Core {
     }
 
     /// What a recording with these blocks needs of the results arena, from its start.
-    pub(super) fn result_extent(&self, blocks: &[NodeBlock]) -> u64 {
-        let ends = blocks.iter().filter(|b| b.home == Home::Results).map(|b| b.addr + rounded(b.bytes));
+    pub(crate) fn result_extent(&self, blocks: &[NodeBlock]) -> u64 {
+        let ends = blocks.iter().filter(|b| b.home == Placement::Results).map(|b| b.addr + rounded(b.bytes));
         ends.max().map_or(0, |end| end - self.results.base())
     }
 
@@ -60,7 +60,7 @@ impl Core {
     /// # Errors
     /// [`Error::Uncommitted`].
     #[inline]
-    pub(super) fn check_committed(&self, at: usize) -> Result<()> {
+    pub(crate) fn check_committed(&self, at: usize) -> Result<()> {
         let Some(node) = self.tree.node(at) else { return Ok(()) };
         let usage = &node.usage;
         let there = usage.pool_extent <= self.pool_zone.committed
@@ -89,7 +89,7 @@ impl Core {
             self.log.evicted(nodes);
         }
         self.pool = Pool::new(self.pool_zone.base(), self.pool_zone.page);
-        self.regions = super::regions::Regions::default();
+        self.regions = super::learned_placements::Regions::default();
         self.shapes.clear();
         self.host_values.clear();
         self.last_alive = Treap::default();

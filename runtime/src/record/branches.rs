@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::{Core, Home, Phase, tape::Act};
+use super::{Core, Phase, Placement, tape::Act};
 use crate::{
     Error, Result,
     backend::View,
-    pool::{Block, rounded},
+    memory::pool::{Block, rounded},
 };
 
 /// One use of memory by an operation.
@@ -90,13 +90,13 @@ impl Used {
 /// A block whose last handle is gone.
 #[derive(Clone, Copy, Debug)]
 struct Freed {
-    home: Home,
+    home: Placement,
     base: u64,
     bytes: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Fork {
+pub(crate) struct Fork {
     /// Whether the backend records branches.
     recorded: bool,
     /// The branch that is running.
@@ -107,7 +107,7 @@ pub(super) struct Fork {
     /// Blocks placed since the fork, with their branch.
     made: FxHashMap<u64, usize>,
     /// Freed by the branch that made them: it may have them again, by their arena and size.
-    spare: FxHashMap<(Home, u64), Vec<u64>>,
+    spare: FxHashMap<(Placement, u64), Vec<u64>>,
     /// Freed, but not before the join.
     held: Vec<Freed>,
 }
@@ -115,7 +115,7 @@ pub(super) struct Fork {
 impl Fork {
     /// A block that the running branch made and freed. Only one of the same size: what is left of a larger
     /// one would be lost until the join, and a block between guard pages ends where its bytes end.
-    fn reuse(&mut self, home: Home, bytes: u64) -> Option<Block> {
+    fn reuse(&mut self, home: Placement, bytes: u64) -> Option<Block> {
         let addr = self.spare.get_mut(&(home, bytes))?.pop()?;
         Some(Block { addr, len: rounded(bytes) })
     }
@@ -204,12 +204,12 @@ impl Core {
     }
 
     /// A block for the running branch, if a fork is open that has one.
-    pub(super) fn placed_again(&mut self, home: Home, bytes: u64) -> Option<Block> {
+    pub(crate) fn placed_again(&mut self, home: Placement, bytes: u64) -> Option<Block> {
         self.forks.last_mut()?.reuse(home, bytes)
     }
 
     /// The running branch made a block.
-    pub(super) fn placed_in_branch(&mut self, block: Block) {
+    pub(crate) fn placed_in_branch(&mut self, block: Block) {
         if let Some(fork) = self.forks.last_mut() {
             fork.made.insert(block.addr, fork.branch);
         }
@@ -217,12 +217,12 @@ impl Core {
 
     /// Puts off freeing a block while a fork is open. `None`: none is; otherwise whether the block has no
     /// other user than the running branch.
-    pub(super) fn put_off(&mut self, home: Home, base: u64, bytes: u64) -> Option<bool> {
+    pub(crate) fn put_off(&mut self, home: Placement, base: u64, bytes: u64) -> Option<bool> {
         Some(self.forks.last_mut()?.keep(Freed { home, base, bytes }))
     }
 
     /// Refuses an operation that uses what another branch writes, or writes what another branch uses.
-    pub(super) fn check_branches(
+    pub(crate) fn check_branches(
         &mut self,
         op: &'static str,
         inputs: &[View],

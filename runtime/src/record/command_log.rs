@@ -19,7 +19,7 @@ const RETRIES: u32 = 8;
 
 /// One thing in a recording.
 #[derive(Clone, Debug)]
-pub(super) enum Act {
+pub(crate) enum Act {
     Launch(Box<Launch>),
     Poison { addr: u64, bytes: u64 },
     Fork,
@@ -28,7 +28,7 @@ pub(super) enum Act {
 }
 
 impl Act {
-    fn put(&self, backend: &mut dyn Backend) -> Result<()> {
+    pub(crate) fn put(&self, backend: &mut dyn Backend) -> Result<()> {
         match self {
             Self::Launch(launch) => backend.launch(launch),
             Self::Poison { addr, bytes } => backend.poison(*addr, *bytes),
@@ -39,7 +39,7 @@ impl Act {
     }
 
     /// Outside a capture, where branches run one after the other.
-    fn run(&self, core: &mut Core) -> Result<()> {
+    pub(crate) fn run(&self, core: &mut Core) -> Result<()> {
         match self {
             Self::Launch(launch) => {
                 if launch.op.writes_in_place() {
@@ -55,10 +55,10 @@ impl Act {
 
 /// All of it, in order.
 #[derive(Debug, Default)]
-pub(super) struct Tape {
+pub(crate) struct Tape {
     acts: Vec<Act>,
     /// Whether a capture is under way that has all of it.
-    pub(super) captured: bool,
+    pub(crate) captured: bool,
     retries: u32,
 }
 
@@ -67,7 +67,7 @@ impl Core {
     ///
     /// # Errors
     /// What the backend says.
-    pub(super) fn start_capture(&mut self, site: &'static Site, redirects: &[Redirect]) -> Result<Tape> {
+    pub(crate) fn start_capture(&mut self, site: &'static Site, redirects: &[Redirect]) -> Result<Tape> {
         let begun = self.begin_capture(redirects);
         let captured = self.unless_spoilt(site, begun)?.is_some();
         Ok(Tape { captured, ..Tape::default() })
@@ -77,7 +77,7 @@ impl Core {
     ///
     /// # Errors
     /// What the backend says.
-    pub(super) fn put(&mut self, act: Act) -> Result<()> {
+    pub(crate) fn put(&mut self, act: Act) -> Result<()> {
         if !self.capturing() {
             return act.put(&mut *self.backend);
         }
@@ -99,7 +99,7 @@ impl Core {
     ///
     /// # Errors
     /// What the backend says; [`Error::FallbackForbidden`].
-    pub(super) fn end_recording(&mut self, run: &mut Run, retain: &[SharedMemory]) -> Result<Option<Ended>> {
+    pub(crate) fn end_recording(&mut self, run: &mut Run, retain: &[SharedMemory]) -> Result<Option<Ended>> {
         loop {
             if run.tape.captured {
                 let ended = self.end_capture(run, retain.to_vec());
@@ -123,7 +123,7 @@ impl Core {
     }
 
     /// `None` when the capture was spoilt, which is abandoned then.
-    fn unless_spoilt<R>(&mut self, site: &'static Site, result: Result<R>) -> Result<Option<R>> {
+    pub(crate) fn unless_spoilt<R>(&mut self, site: &'static Site, result: Result<R>) -> Result<Option<R>> {
         match result {
             Ok(done) => Ok(Some(done)),
             Err(lost @ Error::ContextLost { .. }) => Err(lost),
@@ -137,7 +137,7 @@ impl Core {
         }
     }
 
-    fn run_instead(&mut self, run: &Run) -> Result<()> {
+    pub(crate) fn run_instead(&mut self, run: &Run) -> Result<()> {
         self.fall_back_spoilt(run.site)?;
         // What a replay would bring.
         let host = self.with_copies(&run.redirects);

@@ -9,7 +9,7 @@
 use smallvec::SmallVec;
 
 use super::{
-    Core, Home, Origin,
+    Core, Origin, Placement,
     decide::{Entries, results_are_free},
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     event::CopySlot,
     key::KeyWriter,
     layout::Layout,
-    pool::{self, ALIGN, Block, LiveSet, rounded},
+    memory::pool::{self, ALIGN, Block, LiveSet, rounded},
     tree::{COPIED, Identity, Node},
 };
 
@@ -29,27 +29,27 @@ const CROWDED_STEPS: u64 = 8;
 
 /// Bytes on the device.
 #[derive(Clone, Copy, Debug)]
-struct Range {
+pub(crate) struct Range {
     addr: u64,
     bytes: u64,
 }
 
 impl Range {
-    fn end(self) -> u64 {
+    pub(crate) fn end(self) -> u64 {
         self.addr + self.bytes
     }
 
     /// The units that it touches.
-    fn blocks(self) -> Block {
+    pub(crate) fn blocks(self) -> Block {
         let addr = self.addr / ALIGN * ALIGN;
         Block { addr, len: self.end().next_multiple_of(ALIGN) - addr }
     }
 
-    fn overlaps(self, other: Self) -> bool {
+    pub(crate) fn overlaps(self, other: Self) -> bool {
         self.addr.max(other.addr) < self.end().min(other.end())
     }
 
-    fn view(self) -> Result<View> {
+    pub(crate) fn view(self) -> Result<View> {
         let layout = Layout::contiguous(&[self.bytes as usize])?;
         Ok(View { addr: self.addr, dtype: DType::U8, layout })
     }
@@ -57,7 +57,7 @@ impl Range {
 
 /// A live-in that lies elsewhere than in the recording.
 #[derive(Clone, Copy, Debug)]
-struct Move {
+pub(crate) struct Move {
     /// Index among the tensors of the key.
     tensor: u32,
     from: Range,
@@ -99,7 +99,7 @@ fn moves(node: &Node, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> {
 
 /// The blocks of the results arena that the recording writes.
 fn result_blocks(node: &Node) -> SmallVec<[(usize, Block, u64); 2]> {
-    let blocks = node.blocks.iter().enumerate().filter(|(_, b)| b.home == Home::Results);
+    let blocks = node.blocks.iter().enumerate().filter(|(_, b)| b.home == Placement::Results);
     blocks.map(|(i, b)| (i, Block { addr: b.addr, len: rounded(b.bytes) }, b.bytes)).collect()
 }
 
@@ -120,7 +120,7 @@ fn place_beside(live: &LiveSet, avoid: &[Block], (base, page): (u64, u64), bytes
 
 impl Core {
     /// A recording that can run for this key by copies: where nothing more can be recorded, or enough is.
-    pub(super) fn find_apart(
+    pub(crate) fn find_apart(
         &self,
         group: usize,
         identity: Identity,
@@ -160,18 +160,18 @@ impl Core {
     }
 
     /// Whether a tensor is a result that this call made.
-    fn is_of_this_call(&self, tensor: u32, key: &KeyWriter) -> bool {
+    pub(crate) fn is_of_this_call(&self, tensor: u32, key: &KeyWriter) -> bool {
         let slot = &self.slots[key.tensors[tensor as usize].slot as usize];
         slot.call == self.calls
             && match slot.origin {
-                Origin::Segment { .. } => slot.home == Home::Results,
-                Origin::Result { .. } => matches!(slot.home, Home::Results | Home::Eager),
+                Origin::Segment { .. } => slot.home == Placement::Results,
+                Origin::Result { .. } => matches!(slot.home, Placement::Results | Placement::Eager),
                 _ => false,
             }
     }
 
     /// The same, where the limits allow no further recording.
-    pub(super) fn find_held(&self, group: usize, identity: Identity, key: &KeyWriter) -> Option<usize> {
+    pub(crate) fn find_held(&self, group: usize, identity: Identity, key: &KeyWriter) -> Option<usize> {
         let entry = self.pool.state();
         let fits = |at: &usize| {
             self.tree.node(*at).is_some_and(|n| {
@@ -182,7 +182,7 @@ impl Core {
     }
 
     /// Runs a recording whose live-ins may lie elsewhere, and whose results may be held.
-    pub(super) fn replay_apart(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
+    pub(crate) fn replay_apart(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
         let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
         let moves = moves(node, key).unwrap_or_default();
         let blocks = result_blocks(node);
@@ -210,7 +210,7 @@ impl Core {
     }
 
     /// The step in which its results were last seen to be held, for as long as they are copied out for it; else 0.
-    fn crowded_since(&self, node: &Node, blocks: &[(usize, Block, u64)]) -> u64 {
+    pub(crate) fn crowded_since(&self, node: &Node, blocks: &[(usize, Block, u64)]) -> u64 {
         let free = |addr: u64, len: u64| self.results.live.is_free(Block { addr, len });
         if blocks.iter().any(|(_, b, _)| !free(b.addr, b.len)) {
             return self.kept.steps();
@@ -224,7 +224,7 @@ impl Core {
     }
 
     /// Saves, copies, runs, and copies out. Gives where each block of the recording went, if it was moved.
-    fn run_apart(
+    pub(crate) fn run_apart(
         &mut self,
         at: usize,
         moves: &[Move],
@@ -260,14 +260,14 @@ impl Core {
     }
 
     /// Frees the blocks of results that nobody gets.
-    fn take_back(&mut self, bases: &[Option<u64>]) {
+    pub(crate) fn take_back(&mut self, bases: &[Option<u64>]) {
         for base in bases.iter().flatten() {
             self.results.live.remove(*base);
         }
     }
 
     /// A copy of those bytes, to be put back.
-    fn preserve(&mut self, range: Range, saved: &mut Saved) -> Result<()> {
+    pub(crate) fn preserve(&mut self, range: Range, saved: &mut Saved) -> Result<()> {
         let memory = self.backend.alloc(range.bytes)?;
         self.copy_bytes(range, memory.addr())?;
         saved.push((range, memory));
@@ -275,7 +275,7 @@ impl Core {
     }
 
     /// Copies live-ins to where the recording reads them.
-    fn bring(&mut self, moves: &[Move], saved: &mut Saved) -> Result<()> {
+    pub(crate) fn bring(&mut self, moves: &[Move], saved: &mut Saved) -> Result<()> {
         let moves: SmallVec<[Move; 4]> = moves.iter().copied().filter(|m| m.to.bytes > 0).collect();
         let before = saved.len();
         for m in &moves {
@@ -303,7 +303,7 @@ impl Core {
     }
 
     /// Whether something lives there. Memory for those bytes is there afterwards.
-    fn is_occupied(&mut self, range: Range) -> Result<bool> {
+    pub(crate) fn is_occupied(&mut self, range: Range) -> Result<bool> {
         let backend = &mut *self.backend;
         let inside = |base: u64, len: u64| base <= range.addr && range.end() <= base + len;
         for zone in [&mut self.results, &mut self.eager] {
@@ -315,13 +315,13 @@ impl Core {
         Ok(true)
     }
 
-    fn copy_bytes(&mut self, from: Range, to: u64) -> Result<()> {
+    pub(crate) fn copy_bytes(&mut self, from: Range, to: u64) -> Result<()> {
         let target = Range { addr: to, bytes: from.bytes };
         self.launch_now(Op::Copy, &[from.view()?], &[target.view()?])
     }
 
     /// Moves a result to a block that is nobody's.
-    fn move_result(&mut self, addr: u64, bytes: u64, avoid: &[Block]) -> Result<u64> {
+    pub(crate) fn move_result(&mut self, addr: u64, bytes: u64, avoid: &[Block]) -> Result<u64> {
         let zone = &mut self.results;
         let at = place_beside(&zone.live, avoid, (zone.base(), zone.page), bytes);
         let block = Block { addr: at, len: rounded(bytes) };
@@ -334,7 +334,7 @@ impl Core {
     }
 
     /// What was saved is where it was. Whatever cannot be put back is void: its tensors cannot be used any more.
-    fn put_back(&mut self, saved: &Saved) -> Result<()> {
+    pub(crate) fn put_back(&mut self, saved: &Saved) -> Result<()> {
         let mut outcome = Ok(());
         for (range, memory) in saved {
             let back = self.copy_bytes(Range { addr: memory.addr(), bytes: range.bytes }, range.addr);
@@ -347,19 +347,19 @@ impl Core {
     }
 
     /// The tensors that lie there hold something else now.
-    fn void(&mut self, range: Range) {
+    pub(crate) fn void(&mut self, range: Range) {
         for slot in self.slots.iter_mut().filter(|s| s.refs > 0) {
             let block = Block { addr: slot.base, len: rounded(slot.bytes) };
             if !range.overlaps(Range { addr: block.addr, bytes: block.len }) {
                 continue;
             }
             match slot.home {
-                Home::Results => drop(self.results.live.remove(slot.base)),
-                Home::Eager => drop(self.eager.live.remove(slot.base)),
-                Home::Pool => drop(self.pool.free(slot.base)),
+                Placement::Results => drop(self.results.live.remove(slot.base)),
+                Placement::Eager => drop(self.eager.live.remove(slot.base)),
+                Placement::Pool => drop(self.pool.free(slot.base)),
                 _ => continue,
             }
-            slot.home = Home::Gone;
+            slot.home = Placement::Invalid;
         }
     }
 }

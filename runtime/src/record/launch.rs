@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
 
-use super::{Core, Home, RunKind, tape::Act};
+use super::{Core, Placement, RunKind, tape::Act};
 use crate::{
     Error, Result,
     backend::{Op, View},
@@ -38,7 +38,7 @@ impl Core {
         result
     }
 
-    fn launch_checked(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+    pub(crate) fn launch_checked(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         if let Some(error) = self.deferred.take() {
             return Err(error);
         }
@@ -69,9 +69,9 @@ impl Core {
         // In a body it comes from the pool, as ordinary memory of the operation: branches that run side
         // by side share none, and the next operation may have it.
         let pooled = self.run.as_ref().is_some_and(|run| run.kind != RunKind::Audit);
-        let home = if pooled { Home::Pool } else { self.eager_home(bytes) };
+        let home = if pooled { Placement::Pool } else { self.eager_home(bytes) };
         // Whole units: scratch is aligned to one, also where blocks end at guards.
-        let bytes = crate::pool::rounded(bytes);
+        let bytes = crate::memory::pool::rounded(bytes);
         let block = self.place(home, bytes)?;
         if let (Some(run), true) = (&mut self.run, pooled) {
             run.uses.scratch(block.len);
@@ -83,7 +83,13 @@ impl Core {
 
     /// Hands an operation to the backend, in a description that is used again: it is large, and most of it
     /// empty.
-    fn launch_at(&mut self, op: Op, inputs: &[View], outputs: &[View], scratch: u64) -> Result<()> {
+    pub(crate) fn launch_at(
+        &mut self,
+        op: Op,
+        inputs: &[View],
+        outputs: &[View],
+        scratch: u64,
+    ) -> Result<()> {
         let launch = &mut *self.description;
         (launch.op, launch.scratch) = (op, scratch);
         launch.inputs.clear();
@@ -97,7 +103,7 @@ impl Core {
         self.backend.launch(&self.description)
     }
 
-    fn check_run(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+    pub(crate) fn check_run(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         let Some(run) = &mut self.run else { return Ok(()) };
         if run.kind == RunKind::Eager {
             return Ok(());
@@ -141,7 +147,7 @@ impl Core {
 }
 
 /// An operation of an audited body against the recording's.
-pub(super) fn same_operation(
+pub(crate) fn same_operation(
     site: &'static Site,
     index: usize,
     recorded: Option<TraceOp>,

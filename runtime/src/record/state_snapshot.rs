@@ -16,7 +16,7 @@ pub(crate) struct Saver {
 }
 
 /// All of owned memory, as bytes.
-pub(super) fn bytes_of(memory: &SharedMemory) -> Result<View> {
+pub(crate) fn bytes_of(memory: &SharedMemory) -> Result<View> {
     Ok(View { addr: memory.addr(), dtype: DType::U8, layout: Layout::contiguous(&[memory.len() as usize])? })
 }
 

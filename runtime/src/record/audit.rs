@@ -45,7 +45,7 @@ impl Core {
     }
 
     /// Before the audited body writes `memory`, or may.
-    pub(super) fn save_audited(&mut self, memory: &SharedMemory) -> Result<()> {
+    pub(crate) fn save_audited(&mut self, memory: &SharedMemory) -> Result<()> {
         let saved = |run: &Run| run.undo.iter().any(|(m, _)| m.addr() == memory.addr());
         if self.run.as_ref().is_none_or(saved) {
             return Ok(());

@@ -3,10 +3,10 @@
 //! Between calls nothing in the pool is alive, so its memory can serve once more. Who borrows it holds the
 //! step exclusively: no call can be made meanwhile. A borrow that was forgotten ends where the next call begins.
 
-use super::{Core, Home};
+use super::{Core, Placement};
 use crate::{
     Error, Result,
-    pool::{Block, LiveSet, rounded},
+    memory::pool::{Block, LiveSet, rounded},
 };
 
 impl Core {
@@ -30,22 +30,22 @@ impl Core {
             return;
         }
         for slot in &mut self.slots {
-            if slot.home == Home::Scratch && slot.refs > 0 {
-                slot.home = Home::Gone;
+            if slot.home == Placement::Borrowed && slot.refs > 0 {
+                slot.home = Placement::Invalid;
             }
         }
     }
 
     /// Where a block of eager code goes: into the borrowed pool, if it is one and has room.
-    pub(super) fn eager_home(&self, bytes: u64) -> Home {
-        let Some(live) = &self.scratch else { return Home::Eager };
+    pub(crate) fn eager_home(&self, bytes: u64) -> Placement {
+        let Some(live) = &self.scratch else { return Placement::Eager };
         let (base, len) = (self.pool_zone.base(), rounded(bytes));
         // It is there already: the pool does not grow for this.
         let fits = live.place(base, len) + len <= base + self.pool_zone.committed;
-        if fits { Home::Scratch } else { Home::Eager }
+        if fits { Placement::Borrowed } else { Placement::Eager }
     }
 
-    pub(super) fn place_scratch(&mut self, bytes: u64) -> Result<Block> {
+    pub(crate) fn place_scratch(&mut self, bytes: u64) -> Result<Block> {
         let (base, len) = (self.pool_zone.base(), rounded(bytes));
         let Some(live) = &mut self.scratch else { return self.eager.place(&mut *self.backend, bytes) };
         let block = Block { addr: live.place(base, len), len };

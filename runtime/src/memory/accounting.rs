@@ -1,10 +1,10 @@
 //! Exact accounting: the live blocks of every arena are those of the tensors, no more and no fewer.
 
-use super::{Core, Home, Origin, Slot};
+use super::{Core, Origin, Placement, Slot};
 use crate::{
     Error, Result,
     error::MemoryFault,
-    pool::{Block, LiveSet, rounded},
+    memory::pool::{Block, LiveSet, rounded},
 };
 
 impl Core {
@@ -18,13 +18,13 @@ impl Core {
             pool.remove(addr);
         }
         let arenas = [
-            (Home::Pool, "the pool", &pool, &self.pool_zone),
-            (Home::Results, "the results arena", &self.results.live, &self.results),
-            (Home::Eager, "the eager arena", &self.eager.live, &self.eager),
+            (Placement::Pool, "the pool", &pool, &self.pool_zone),
+            (Placement::Results, "the results arena", &self.results.live, &self.results),
+            (Placement::Eager, "the eager arena", &self.eager.live, &self.eager),
         ];
         if let Some(live) = &self.scratch {
             let end = self.pool_zone.base() + self.pool_zone.committed;
-            self.check_arena(Home::Scratch, "the borrowed pool", live, end)?;
+            self.check_arena(Placement::Borrowed, "the borrowed pool", live, end)?;
         }
         for (home, arena, live, zone) in arenas {
             self.check_arena(home, arena, live, zone.base() + zone.committed)?;
@@ -32,7 +32,7 @@ impl Core {
         Ok(())
     }
 
-    fn check_arena(&self, home: Home, arena: &'static str, live: &LiveSet, end: u64) -> Result<()> {
+    fn check_arena(&self, home: Placement, arena: &'static str, live: &LiveSet, end: u64) -> Result<()> {
         let mut tracked: Vec<(Block, &Slot)> =
             self.slots.iter().filter(|s| s.refs > 0 && s.home == home).map(|s| (block_of(s), s)).collect();
         tracked.sort_unstable_by_key(|(block, _)| block.addr);

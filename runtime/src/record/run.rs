@@ -6,14 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Alive, Core, Home, Phase, Slot, last_use::Uses, tape::Tape};
+use super::{Alive, Core, Phase, Placement, Slot, last_use::Uses, tape::Tape};
 use crate::{
     Error, Result,
     backend::SharedMemory,
     key::KeyWriter,
+    memory::pool::StateId,
     output::{Encoder, Entry},
     plan::Site,
-    pool::StateId,
     tensor::RawTensor,
     tree::{CopiedInput, Identity, Links, LiveInPlace, Node, Positions, TraceOp, Usage, masked},
 };
@@ -31,18 +31,18 @@ pub(crate) enum RunKind {
 }
 
 /// The group of a run whose shape is not kept.
-pub(super) const NO_GROUP: usize = usize::MAX;
+pub(crate) const NO_GROUP: usize = usize::MAX;
 
 /// A live-in that the recording under way reads from a buffer of its own.
 #[derive(Debug)]
-pub(super) struct Redirect {
-    pub(super) position: u32,
+pub(crate) struct Redirect {
+    pub(crate) position: u32,
     /// Where the live-in begins, and where its storage ends.
-    pub(super) from: u64,
-    pub(super) end: u64,
-    pub(super) memory: SharedMemory,
+    pub(crate) from: u64,
+    pub(crate) end: u64,
+    pub(crate) memory: SharedMemory,
     /// The first and one past the last byte that is read, from `from` on.
-    pub(super) touched: Option<(u64, u64)>,
+    pub(crate) touched: Option<(u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -51,26 +51,26 @@ pub(crate) struct Run {
     pub(crate) site: &'static Site,
     pub(crate) group: usize,
     pub(crate) trace: Vec<TraceOp>,
-    pub(super) identity: Identity,
+    pub(crate) identity: Identity,
     entry: StateId,
     before: Phase,
     ordinal: u32,
     /// Live-in memory: ranges that a recording may bake.
     known: Known,
     /// The run's own blocks that are alive: start, end.
-    pub(super) own: BTreeMap<u64, u64>,
-    pub(super) redirects: Vec<Redirect>,
+    pub(crate) own: BTreeMap<u64, u64>,
+    pub(crate) redirects: Vec<Redirect>,
     /// Only of recordings.
-    pub(super) tape: Tape,
+    pub(crate) tape: Tape,
     /// When the capture began.
     begun: Option<Instant>,
-    pub(super) slots: Vec<u32>,
+    pub(crate) slots: Vec<u32>,
     /// Which operations use which allocations.
-    pub(super) uses: Uses,
+    pub(crate) uses: Uses,
     /// The body asked whether tensors show the same memory.
-    pub(super) asked: Cell<bool>,
+    pub(crate) asked: Cell<bool>,
     /// Something was used after its last use: the body does something else than in warm-up.
-    pub(super) late_use: Cell<bool>,
+    pub(crate) late_use: Cell<bool>,
     owned: Vec<(u64, SharedMemory)>,
     /// What was alive in the pool at its start; only of recordings.
     alive: Alive,
@@ -82,7 +82,7 @@ pub(crate) struct Run {
 
 impl Redirect {
     /// As the recording keeps it.
-    fn done(&self) -> CopiedInput {
+    pub(crate) fn done(&self) -> CopiedInput {
         let (start, end) = self.touched.unwrap_or_default();
         CopiedInput {
             position: self.position,
@@ -111,9 +111,9 @@ impl Run {
         self.ordinal - 1
     }
 
-    pub(crate) fn made(&mut self, ordinal: u32, slot: u32, base: u64, len: u64, home: Home) {
+    pub(crate) fn made(&mut self, ordinal: u32, slot: u32, base: u64, len: u64, home: Placement) {
         self.own.insert(base, base + len);
-        self.uses.made(ordinal, slot, (base, base + len), home == Home::Pool);
+        self.uses.made(ordinal, slot, (base, base + len), home == Placement::Pool);
         self.slots.push(slot);
     }
 
@@ -159,7 +159,7 @@ fn places(key: &KeyWriter) -> Box<[LiveInPlace]> {
 }
 
 /// Whether one of these blocks, which do not overlap, holds the range.
-pub(super) fn holds(blocks: &BTreeMap<u64, u64>, (start, end): (u64, u64)) -> bool {
+pub(crate) fn holds(blocks: &BTreeMap<u64, u64>, (start, end): (u64, u64)) -> bool {
     blocks.range(..=start).next_back().is_some_and(|(_, &block_end)| end <= block_end)
 }
 
@@ -168,7 +168,7 @@ pub(super) fn holds(blocks: &BTreeMap<u64, u64>, (start, end): (u64, u64)) -> bo
 struct Known(Vec<(u64, u64)>);
 
 impl Known {
-    fn new(mut ranges: Vec<(u64, u64)>) -> Self {
+    pub(crate) fn new(mut ranges: Vec<(u64, u64)>) -> Self {
         ranges.sort_unstable();
         // Each with the farthest end of those that start no later.
         let mut farthest = 0;
@@ -180,7 +180,7 @@ impl Known {
     }
 
     /// Whether one of them holds the range.
-    fn holds(&self, (start, end): (u64, u64)) -> bool {
+    pub(crate) fn holds(&self, (start, end): (u64, u64)) -> bool {
         let after = self.0.partition_point(|&(s, _)| s <= start);
         after > 0 && end <= self.0[after - 1].1
     }
@@ -300,11 +300,11 @@ impl Core {
         for slot in left {
             let Slot { home, base, .. } = self.slots[slot as usize];
             match home {
-                Home::Results => _ = self.results.live.remove(base),
-                Home::Pool => _ = self.pool.free(base),
+                Placement::Results => _ = self.results.live.remove(base),
+                Placement::Pool => _ = self.pool.free(base),
                 _ => continue,
             }
-            self.slots[slot as usize].home = Home::Gone;
+            self.slots[slot as usize].home = Placement::Invalid;
         }
         self.pool.end_body();
         self.tree.stray();
@@ -347,7 +347,7 @@ impl Core {
     ///
     /// # Errors
     /// [`Error::FallbackForbidden`] when nothing was learnt from it, and not from an earlier one.
-    fn warmed(&mut self, run: Run, outputs: &[Entry]) -> Result<()> {
+    pub(crate) fn warmed(&mut self, run: Run, outputs: &[Entry]) -> Result<()> {
         let call = self.calls;
         let group = self.tree.group_mut(run.group);
         if group.tried.0 != call || group.tried.1 == 0 {
@@ -369,7 +369,7 @@ impl Core {
     }
 
     /// A group has its trace, which all its recordings share.
-    fn warmed_up(&mut self, at: usize, trace: Vec<TraceOp>, releases: Vec<(u32, u32)>) {
+    pub(crate) fn warmed_up(&mut self, at: usize, trace: Vec<TraceOp>, releases: Vec<(u32, u32)>) {
         let group = self.tree.group_mut(at);
         group.warmed = true;
         group.releases = releases;
@@ -384,7 +384,7 @@ impl Core {
     }
 
     /// A recording, or an audit, of a body that swallowed an error would be one of something else.
-    pub(super) fn check_went_well(&self, run: &Run) -> Result<()> {
+    pub(crate) fn check_went_well(&self, run: &Run) -> Result<()> {
         match run.failure.clone() {
             None => Ok(()),
             Some(Failure::Lost { device, why }) => Err(Error::ContextLost { device, why }),
@@ -396,7 +396,12 @@ impl Core {
         }
     }
 
-    fn finish_recording(&mut self, mut run: Run, key: &KeyWriter, outputs: &Encoder) -> Result<()> {
+    pub(crate) fn finish_recording(
+        &mut self,
+        mut run: Run,
+        key: &KeyWriter,
+        outputs: &Encoder,
+    ) -> Result<()> {
         let expected = self.tree.group_mut(run.group).trace.len();
         if run.trace.len() != expected {
             let error = Error::TraceMismatch {

@@ -11,13 +11,13 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::{Core, Home, Origin, decide::Entries, finalize::Target};
+use super::{Core, Origin, Placement, decide::Entries, finalize::Target};
 use crate::{
     Result,
     event::CopySlot,
+    memory::pool::{Block, rounded},
     output::Entry,
     plan::Site,
-    pool::{Block, rounded},
     tensor::RawTensor,
 };
 
@@ -36,7 +36,7 @@ struct Learnt {
     /// Which allocation of the region it was.
     ordinal: u32,
     len: u64,
-    home: Home,
+    home: Placement,
     /// It has or had a block in the pool, which recordings expect.
     placed: bool,
     /// Its size changes: it lies outside.
@@ -58,7 +58,7 @@ struct Profile {
 
 /// The profiles, by what they are for. Those that are not used are forgotten in time.
 #[derive(Debug, Default)]
-pub(super) struct Regions {
+pub(crate) struct Regions {
     recent: FxHashMap<u64, Profile>,
     older: FxHashMap<u64, Profile>,
     serial: u64,
@@ -74,7 +74,7 @@ struct Reserved {
 
 /// A region that runs.
 #[derive(Debug)]
-pub(super) struct RegionRun {
+pub(crate) struct RegionRun {
     site: &'static Site,
     serial: u64,
     /// The next allocation.
@@ -86,7 +86,7 @@ pub(super) struct RegionRun {
 
 impl RegionRun {
     /// The blocks that are still set apart.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         self.reserved.iter().filter(|r| !r.taken).map(|r| r.block)
     }
 }
@@ -102,7 +102,7 @@ enum Verdict {
 
 impl Regions {
     /// How many profiles there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.recent.len() + self.older.len()
     }
 
@@ -124,14 +124,14 @@ impl Regions {
     }
 
     /// Where a profile stands in the source.
-    pub(super) fn site(&self, key: u64) -> Option<&'static Site> {
+    pub(crate) fn site(&self, key: u64) -> Option<&'static Site> {
         self.recent.get(&key).or_else(|| self.older.get(&key)).map(|profile| profile.site)
     }
 
     /// From now on that result goes where the results of calls do.
-    pub(super) fn leaves_the_call(&mut self, key: u64, (run, index): (u32, u32)) {
+    pub(crate) fn leaves_the_call(&mut self, key: u64, (run, index): (u32, u32)) {
         if let Some(learnt) = self.learnt(key, run).and_then(|all| all.get_mut(index as usize)) {
-            (learnt.home, learnt.placed) = (Home::Results, false);
+            (learnt.home, learnt.placed) = (Placement::Results, false);
         }
     }
 
@@ -150,7 +150,14 @@ impl Regions {
                 profile.sizes.push(len);
             }
             let many = !profile.sizes.contains(&len);
-            all.push(Learnt { ordinal, len, home: Home::Pool, placed: false, outside: many, changes: 0 });
+            all.push(Learnt {
+                ordinal,
+                len,
+                home: Placement::Pool,
+                placed: false,
+                outside: many,
+                changes: 0,
+            });
             return Verdict::Stay;
         };
         learnt.outside |= learnt.len != len;
@@ -169,7 +176,7 @@ impl Regions {
 }
 
 /// Where an allocation goes, and the block that was set apart for it, if one was.
-type Placed = (Home, Option<Block>);
+type Placed = (Placement, Option<Block>);
 
 impl Core {
     /// Opens an eager region. Regions do not nest: one is the whole expression.
@@ -212,14 +219,14 @@ impl Core {
         let expected: SmallVec<[(usize, u64); 2]> = profile.learnt[run as usize]
             .iter_mut()
             .enumerate()
-            .filter(|(_, l)| l.home == Home::Pool && (!l.outside || l.placed))
+            .filter(|(_, l)| l.home == Placement::Pool && (!l.outside || l.placed))
             .map(|(index, l)| {
                 l.placed = true;
                 (index, l.len)
             })
             .collect();
         for (index, len) in expected {
-            match self.place(Home::Pool, len) {
+            match self.place(Placement::Pool, len) {
                 Ok(block) => region.reserved.push(Reserved { index, block, taken: false }),
                 // The region goes on without it; its own allocations say why.
                 Err(_) => break,
@@ -228,7 +235,7 @@ impl Core {
     }
 
     /// What a region allocates now: where it goes, and what it will be known as.
-    pub(super) fn in_region(&mut self, bytes: u64) -> Option<(Origin, Option<Placed>)> {
+    pub(crate) fn in_region(&mut self, bytes: u64) -> Option<(Origin, Option<Placed>)> {
         let region = self.region.as_mut()?;
         let ordinal = region.ordinal;
         region.ordinal = region.ordinal.saturating_add(1);
@@ -238,10 +245,10 @@ impl Core {
         let Some(all) = self.regions.learnt(key, run) else { return Some((origin, None)) };
         let fits = |l: &Learnt| (l.ordinal, l.len) == (ordinal, len) && !l.outside && l.changes <= CHANGES;
         let place = all.iter().position(fits).and_then(|index| match all[index].home {
-            Home::Results => Some((Home::Results, None)),
+            Placement::Results => Some((Placement::Results, None)),
             _ => region.reserved.iter_mut().find(|r| r.index == index && !r.taken).map(|r| {
                 r.taken = true;
-                (Home::Pool, Some(r.block))
+                (Placement::Pool, Some(r.block))
             }),
         });
         Some((origin, place))
@@ -286,7 +293,7 @@ impl Core {
         for (index, (slot, ordinal)) in results.into_iter().enumerate() {
             let s = &self.slots[slot as usize];
             let len = rounded(s.bytes);
-            let verdict = self.regions.judge(learning, index, (ordinal, len), s.home != Home::Eager);
+            let verdict = self.regions.judge(learning, index, (ordinal, len), s.home != Placement::Eager);
             let (profile, run) = learning;
             self.slots[slot as usize].origin = Origin::Result { profile, at: (run, index as u32) };
             match verdict {
@@ -307,7 +314,7 @@ impl Core {
         let place = |_: &mut Self, slot: u32| {
             taken.push(slot);
             let block = moving.iter().find(|(s, _)| *s == slot).and_then(|(_, block)| *block);
-            Target { home: Home::Pool, block, counted: Some(CopySlot::Eager) }
+            Target { home: Placement::Pool, block, counted: Some(CopySlot::Eager) }
         };
         let moved = self.moved(outputs, moves, place);
         if moved.is_err() {

@@ -6,12 +6,12 @@
 
 use std::{cell::Cell, collections::BTreeMap};
 
-use super::{Core, Home, Origin, Run, RunKind};
+use super::{Core, Origin, Placement, Run, RunKind};
 use crate::{backend::View, output::Entry};
 
 /// What a run does with its allocations, by ordinal.
 #[derive(Debug, Default)]
-pub(super) struct Uses {
+pub(crate) struct Uses {
     /// Live blocks, by where they start.
     blocks: BTreeMap<u64, Live>,
     slots: Vec<Option<u32>>,
@@ -30,7 +30,7 @@ struct Live {
 
 impl Uses {
     /// An allocation; `pooled` ones are in the pool, not among the results.
-    pub(super) fn made(&mut self, ordinal: u32, slot: u32, (start, end): (u64, u64), pooled: bool) {
+    pub(crate) fn made(&mut self, ordinal: u32, slot: u32, (start, end): (u64, u64), pooled: bool) {
         let at = ordinal as usize;
         self.slots.resize(at + 1, None);
         self.last.resize(at + 1, Cell::new(None));
@@ -42,24 +42,24 @@ impl Uses {
         }
     }
 
-    pub(super) fn forget(&mut self, start: u64) {
+    pub(crate) fn forget(&mut self, start: u64) {
         if let Some(Live { end, pooled: true, .. }) = self.blocks.remove(&start) {
             self.bytes -= end - start;
         }
     }
 
     /// An operation has this many bytes of scratch memory in the pool while it runs.
-    pub(super) fn scratch(&mut self, bytes: u64) {
+    pub(crate) fn scratch(&mut self, bytes: u64) {
         self.peak = self.peak.max(self.bytes + bytes);
     }
 
     /// Bytes of its blocks in the pool that were alive at once.
-    pub(super) fn peak(&self) -> u64 {
+    pub(crate) fn peak(&self) -> u64 {
         self.peak
     }
 
     /// Operation `index` uses these; views count for the storage that they show.
-    pub(super) fn touch<'a>(&mut self, index: usize, views: impl Iterator<Item = &'a View>) {
+    pub(crate) fn touch<'a>(&mut self, index: usize, views: impl Iterator<Item = &'a View>) {
         for view in views {
             if let Some((_, &Live { end, ordinal, .. })) = self.blocks.range(..=view.addr).next_back()
                 && view.addr < end
@@ -70,7 +70,7 @@ impl Uses {
     }
 
     /// An operation with this index, or one before it that launches nothing, looked at a tensor.
-    pub(super) fn look(&self, index: usize, slot: u32, ordinal: u32) {
+    pub(crate) fn look(&self, index: usize, slot: u32, ordinal: u32) {
         let at = ordinal as usize;
         if self.slots.get(at) == Some(&Some(slot)) {
             self.last[at].set(Some(index as u32));
@@ -78,7 +78,7 @@ impl Uses {
     }
 
     /// What can go after which operation, but for the ordinals in `outputs`, which are sorted.
-    fn releases(&self, outputs: &[u32]) -> Vec<(u32, u32)> {
+    pub(crate) fn releases(&self, outputs: &[u32]) -> Vec<(u32, u32)> {
         let mut all: Vec<(u32, u32)> = (0u32..)
             .zip(&self.last)
             .filter(|(ordinal, _)| outputs.binary_search(ordinal).is_err())
@@ -91,7 +91,7 @@ impl Uses {
 
 impl Core {
     /// What a warm-up learnt of its allocations.
-    pub(super) fn learn_releases(&self, run: &Run, outputs: &[Entry]) -> Vec<(u32, u32)> {
+    pub(crate) fn learn_releases(&self, run: &Run, outputs: &[Entry]) -> Vec<(u32, u32)> {
         let mut outputs: Vec<u32> = outputs
             .iter()
             .filter_map(|entry| match entry {
@@ -107,7 +107,7 @@ impl Core {
     }
 
     /// A tensor was looked at. Not every operation that does so launches something: one without elements does not.
-    pub(super) fn looked_at(&self, slot: u32) {
+    pub(crate) fn looked_at(&self, slot: u32) {
         if let Some(run) = &self.run
             && run.kind == RunKind::Warm
             && let Origin::Segment { group, ordinal } = self.slots[slot as usize].origin
@@ -118,7 +118,7 @@ impl Core {
     }
 
     /// After an operation of a recording: frees what it was the last to use.
-    pub(super) fn release_finished(&mut self) {
+    pub(crate) fn release_finished(&mut self) {
         let Some(run) = &self.run else { return };
         if run.kind != RunKind::Record || !self.free_at_last_use {
             return;
@@ -134,17 +134,17 @@ impl Core {
         }
     }
 
-    fn release_early(&mut self, group: usize, ordinal: u32) {
+    pub(crate) fn release_early(&mut self, group: usize, ordinal: u32) {
         let known = self.run.as_ref().and_then(|run| run.uses.slots.get(ordinal as usize).copied().flatten());
         let Some(slot) = known.and_then(|at| self.slots.get_mut(at as usize)) else { return };
         // A slot whose handle went before may be another tensor's by now.
         let same = slot.origin == Origin::Segment { group, ordinal };
-        if !same || slot.refs == 0 || slot.home != Home::Pool {
+        if !same || slot.refs == 0 || slot.home != Placement::Pool {
             return;
         }
-        slot.home = Home::Released;
+        slot.home = Placement::Freed;
         let (base, bytes) = (slot.base, slot.bytes);
-        self.free_block(Home::Pool, base, bytes);
+        self.free_block(Placement::Pool, base, bytes);
     }
 }
 
@@ -153,12 +153,12 @@ mod tests {
     use super::*;
     use crate::{DType, layout::Layout};
 
-    fn view(addr: u64) -> View {
+    pub(crate) fn view(addr: u64) -> View {
         View { addr, dtype: DType::F32, layout: Layout::contiguous(&[4]).unwrap() }
     }
 
     #[test]
-    fn the_last_use_counts_by_storage() {
+    pub(crate) fn the_last_use_counts_by_storage() {
         let mut uses = Uses::default();
         uses.made(0, 7, (0, 256), true);
         uses.made(1, 8, (256, 512), true);

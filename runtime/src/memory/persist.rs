@@ -10,16 +10,16 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use super::{Core, Home};
+use super::{Core, Placement};
 use crate::{
     DType, Result,
     backend::{Op, View},
     event::CopySlot,
     kept::{KeptMemory, Piece, SpareQueue},
     layout::Layout,
+    memory::pool::{ALIGN, rounded},
     output::Entry,
     param::Owned,
-    pool::{ALIGN, rounded},
     retire::RetireQueue,
     tensor::RawTensor,
 };
@@ -35,7 +35,7 @@ pub(crate) struct Queues<'a> {
 }
 
 /// One storage on its way out: what of it is shown, and where that goes.
-struct Storage {
+pub(crate) struct Storage {
     start: u64,
     end: u64,
     memory: Option<Arc<KeptMemory>>,
@@ -87,7 +87,7 @@ impl KeptSet {
     }
 
     /// How many steps there were, without those of estimates; from 1 in the first.
-    pub(super) fn steps(&self) -> u64 {
+    pub(crate) fn steps(&self) -> u64 {
         self.step
     }
 
@@ -109,28 +109,28 @@ impl KeptSet {
     }
 
     /// How many are held or wait.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.held.len() + self.waiting.len()
     }
 
-    fn find(&self, id: u64) -> Option<Arc<KeptMemory>> {
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<KeptMemory>> {
         self.held.get(&id)?.upgrade()
     }
 
-    fn hold(&mut self, owned: Arc<Owned>, spares: &Arc<SpareQueue>) -> Arc<KeptMemory> {
+    pub(crate) fn hold(&mut self, owned: Arc<Owned>, spares: &Arc<SpareQueue>) -> Arc<KeptMemory> {
         let id = owned.id;
         let memory = KeptMemory::held(owned, Arc::downgrade(spares), &self.held_bytes);
         self.held.insert(id, Arc::downgrade(&memory));
         memory
     }
 
-    fn take_spare(&mut self, key: (u64, u64)) -> Option<Arc<Owned>> {
+    pub(crate) fn take_spare(&mut self, key: (u64, u64)) -> Option<Arc<Owned>> {
         let owned = self.spares.remove(&key)?;
         self.spare_bytes -= owned.memory.len();
         Some(owned)
     }
 
-    fn spare(&mut self, bytes: u64) -> Option<Arc<Owned>> {
+    pub(crate) fn spare(&mut self, bytes: u64) -> Option<Arc<Owned>> {
         let (&key, _) = self.spares.range((bytes, 0)..=(bytes, u64::MAX)).next()?;
         self.take_spare(key)
     }
@@ -181,17 +181,16 @@ impl Core {
 
     /// What two views of one storage have in common: the identity of owned memory that no call overwrites,
     /// else the slot.
-    fn storage_key(&self, raw: &RawTensor) -> (u64, u32) {
+    pub(crate) fn storage_key(&self, raw: &RawTensor) -> (u64, u32) {
         if raw.owned != 0 && self.is_stable(raw) { (raw.owned, 0) } else { (0, raw.slot) }
     }
 
     /// Whether its memory is a parameter's, or was kept before.
-    fn is_stable(&self, raw: &RawTensor) -> bool {
-        let super::Slot { home, made_by, .. } = &self.slots[raw.slot as usize];
-        *home == Home::Owned && *made_by != crate::function::STATIC_INPUT
+    pub(crate) fn is_stable(&self, raw: &RawTensor) -> bool {
+        self.slots[raw.slot as usize].home == Placement::Owned
     }
 
-    fn add_storage(
+    pub(crate) fn add_storage(
         &self,
         storages: &mut Vec<Storage>,
         index: &mut FxHashMap<(u64, u32), usize>,
@@ -220,11 +219,11 @@ impl Core {
     }
 
     /// Memory that can be shared instead of copied.
-    fn stable_memory(&self, id: u64) -> Option<Arc<KeptMemory>> {
+    pub(crate) fn stable_memory(&self, id: u64) -> Option<Arc<KeptMemory>> {
         self.kept.find(id).or_else(|| Some(KeptMemory::shared(self.owned_memory.get(id)?)))
     }
 
-    fn copy_out(&mut self, start: u64, end: u64, queues: &Queues<'_>) -> Result<Arc<KeptMemory>> {
+    pub(crate) fn copy_out(&mut self, start: u64, end: u64, queues: &Queues<'_>) -> Result<Arc<KeptMemory>> {
         let bytes = end - start;
         let owned = match self.kept.spare(rounded(bytes)) {
             Some(owned) => owned,

@@ -31,7 +31,7 @@ fn push_copy(block: &mut HostBlock, to: u64, from: u64, bytes: u64) {
 impl Run {
     /// The views as the capture shall see them. A block of the run's own is never a live-in, also where a
     /// live-in lay before.
-    pub(super) fn redirected(&mut self, views: &[View]) -> SmallVec<[View; 4]> {
+    pub(crate) fn redirected(&mut self, views: &[View]) -> SmallVec<[View; 4]> {
         let redirected = |view: &View| {
             let (start, end) = view.range();
             let own = holds(&self.own, (start, end));
@@ -49,12 +49,12 @@ impl Run {
 
 impl Core {
     /// Whether a recording can read a copy of that live-in: it lies in an arena, and is not empty.
-    pub(super) fn can_copy(&self, key: &KeyWriter, position: u32) -> bool {
+    pub(crate) fn can_copy(&self, key: &KeyWriter, position: u32) -> bool {
         tensor_at(key, position).is_some_and(|t| self.slots[t.slot as usize].bytes > 0)
     }
 
     /// Buffers for the live-ins that a recording of this key copies.
-    pub(super) fn redirects(&mut self, group: usize, key: &KeyWriter) -> Result<Vec<Redirect>> {
+    pub(crate) fn redirects(&mut self, group: usize, key: &KeyWriter) -> Result<Vec<Redirect>> {
         let mut redirects = Vec::new();
         for position in self.tree.copied(group, &key.addrs) {
             if !self.can_copy(key, position) {
@@ -72,7 +72,7 @@ impl Core {
     }
 
     /// Starts a capture; a replay will bring what waits now, and the copies.
-    pub(super) fn begin_capture(&mut self, redirects: &[Redirect]) -> Result<()> {
+    pub(crate) fn begin_capture(&mut self, redirects: &[Redirect]) -> Result<()> {
         if redirects.is_empty() {
             return self.backend.begin_capture(self.pending.as_ref());
         }
@@ -81,7 +81,7 @@ impl Core {
     }
 
     /// What waits now, and the whole of what may be read of copied live-ins.
-    pub(super) fn with_copies(&self, redirects: &[Redirect]) -> Option<HostBlock> {
+    pub(crate) fn with_copies(&self, redirects: &[Redirect]) -> Option<HostBlock> {
         let mut host = self.pending.clone();
         for r in redirects {
             push_copy(host.get_or_insert_default(), r.memory.addr(), r.from, r.end - r.from);
@@ -90,7 +90,7 @@ impl Core {
     }
 
     /// The next replay of this recording brings the bytes of its copied live-ins.
-    pub(super) fn stage_copies(&mut self, at: usize, key: &KeyWriter) {
+    pub(crate) fn stage_copies(&mut self, at: usize, key: &KeyWriter) {
         let Some(node) = self.tree.node(at) else { return };
         stage(&mut self.pending, &mut self.log, &node.copied, key);
         self.tree.count_copies(at);
@@ -99,7 +99,7 @@ impl Core {
     /// For the body of an audit: it reads the recording's own buffers, as the recording does, which the next
     /// flush fills. How a product is computed may depend on the alignment of its operands, so reading the
     /// live-ins themselves could differ in the last bits.
-    pub(super) fn audited_copies(&mut self, at: usize, key: &KeyWriter) -> Vec<Redirect> {
+    pub(crate) fn audited_copies(&mut self, at: usize, key: &KeyWriter) -> Vec<Redirect> {
         let Some(node) = self.tree.node(at) else { return Vec::new() };
         let mut redirects = Vec::new();
         for c in node.copied.iter().filter(|c| c.bytes > 0) {
@@ -120,7 +120,7 @@ impl Core {
     }
 
     /// As [`stage_copies`](Self::stage_copies), for the first replay of a recording that is no node yet.
-    pub(super) fn stage_first_copies(&mut self, copied: &mut [CopiedInput], key: &KeyWriter) {
+    pub(crate) fn stage_first_copies(&mut self, copied: &mut [CopiedInput], key: &KeyWriter) {
         stage(&mut self.pending, &mut self.log, copied, key);
         copied.iter_mut().for_each(|c| c.copies += 1);
     }
