@@ -12,7 +12,7 @@
 mod backend;
 mod cpu;
 mod cuda;
-#[path = "../../runtime/src/retire.rs"]
+#[path = "../../runtime/src/value/retire.rs"]
 mod retire;
 mod sync;
 mod tests;

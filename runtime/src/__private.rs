@@ -4,24 +4,33 @@ pub use bytemuck;
 pub use graphable_macros::{Configured, configured};
 
 pub use crate::{
-    crossing::{
-        EagerEntersSegment, EagerFieldEntersSegment, Ends, EndsAsContainer, EndsAsGuard, EndsAsLiveIn,
-        EndsAsOther, EndsWithSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey, GraphParams,
-        GraphResult, Held, LeavesSegment, Leaving, NeedsPiecewise, OnlyForFunctionsWithBoundaries, UserError,
+    base::{
+        dtype::HostSlot,
+        mode::Support,
+        plan::{BoundaryMove, Plan, PlanItem, Site},
     },
     driver::Driver,
-    eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
-    element::HostSlot,
     function::{BuildGraph, Frame, Function, FunctionSpec, Options, StaticInput, Synthetic, SyntheticSlice},
+    host::{
+        boundary::{
+            EagerEntersSegment, EagerFieldEntersSegment, Ends, EndsAsContainer, EndsAsGuard, EndsAsLiveIn,
+            EndsAsOther, EndsWithSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey,
+            GraphParams, GraphResult, Held, LeavesSegment, Leaving, NeedsPiecewise,
+            OnlyForFunctionsWithBoundaries, UserError,
+        },
+        eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
+    },
     inputs::{Dim, DimsSpec, InputKind, InputSpec, Inputs},
-    kept::Keep,
-    key::{DeviceValue, Key, KeyWriter, LiveIn},
-    load::{LoadParam, LoadParams, LoadState, Loader},
     memory::{Live, Tables},
-    mode::Support,
-    output::{Decoder, Encoder, LiveOut},
-    params::{ConfigValue, ParamField, ParamVisitor, Params},
-    plan::{BoundaryMove, Plan, PlanItem, Site},
+    model::{
+        load::{LoadParam, LoadParams, LoadState, Loader},
+        params::{ConfigValue, ParamField, ParamVisitor, Params},
+    },
+    tensor::{
+        live_out::{Decoder, Encoder, LiveOut},
+        persistent::Keep,
+    },
+    value::live_in::{DeviceValue, Key, KeyWriter, LiveIn},
 };
 
 /// The error type of a `Result`, whatever alias it was written with.

@@ -7,14 +7,13 @@ use tracing::{field, span::EnteredSpan};
 use crate::{
     Error, Result, Runtime,
     backend::Mark,
+    base::{mode::Support, plan::Site},
     core::{Decision, Phase, RunKind},
-    eager::Region,
-    key::{KeyWriter, LiveIn},
-    mode::Support,
-    output::{Decoder, Encoder, LiveOut},
-    plan::Site,
-    timeline,
+    host::eager::Region,
+    observe::timeline,
+    tensor::live_out::{Decoder, Encoder, LiveOut},
     tree::Identity,
+    value::live_in::{KeyWriter, LiveIn},
 };
 
 /// Handed through functions with boundaries by generated code.

@@ -4,11 +4,10 @@ use std::fmt;
 
 use crate::{
     DType, Element, Error, Result, Step, Tensor,
-    element::to_bytes,
+    base::dtype::to_bytes,
     function::{Frame, Function},
-    key::LiveIn,
-    layout::Layout,
     tensor::RawTensor,
+    value::{layout::Layout, live_in::LiveIn},
 };
 
 /// Host data for a `#[host]` tensor parameter: a slice, with a shape where the dimensions do not

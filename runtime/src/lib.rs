@@ -81,104 +81,79 @@ extern crate self as graphable;
 #[doc(hidden)]
 pub mod __private;
 pub mod backend;
-mod branches;
-mod bucket;
+mod base;
 mod core;
-pub mod crossing;
-#[cfg(feature = "cuda")]
-mod cuda;
-mod device;
 mod dispatch;
 mod driver;
-mod eager;
-mod element;
 mod error;
-mod event;
-mod event_text;
 mod function;
-mod graph_memory;
-mod host_values;
+mod host;
 mod inputs;
-pub mod inspect;
-mod kept;
-mod key;
-mod layout;
-mod lifecycle;
-mod limits;
-pub mod load;
-mod log;
 mod memory;
-mod mode;
+mod model;
+mod observe;
 pub mod ops;
-mod output;
-mod param;
-mod params;
-mod plan;
 mod policy;
-mod ragged;
 mod record;
-mod retire;
 mod runtime;
 mod scope;
-mod shape;
-mod size;
-mod stats;
-mod step;
 mod sync;
 mod tensor;
-mod timeline;
-mod timing;
 mod tree;
+mod value;
 
 pub use backend::cpu::CpuOptions;
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use backend::cuda::CudaOptions;
-pub use branches::{join, join_all, join3};
-pub use bucket::{Packed, Schedule};
-#[cfg(feature = "cuda")]
-#[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
-pub use cuda::CudaTensor;
+pub use base::dtype::{DType, Element, Float, Number};
+pub use base::mode::{Mode, ModeSet, Support};
+pub use base::plan::{BoundaryMove, Plan, PlanItem, Site};
 /// The version that this crate shares streams and memory with.
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use cudarc;
-pub use device::Device;
+pub use dispatch::bucket::{Packed, Schedule};
 pub use dispatch::{
     BatchDescriptor, BatchKey, BatchScope, BatchSizes, Batching, Capability, Capture, Dispatch, Dispatcher,
     Resolution,
 };
-pub use eager::{Eager, PendingRead};
-pub use element::{DType, Element, Float, Number};
 pub use error::{Error, MemoryFault, Result};
-pub use event::{CopySlot, Event, FallbackReason, RerecordReason, UnsharedReason, WaitReason};
 pub use function::{CaptureProgress, GraphBuilder};
 pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
 pub use half::{bf16, f16};
+pub use host::boundary as crossing;
+#[cfg(feature = "cuda")]
+#[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
+pub use host::cuda::CudaTensor;
+pub use host::device_event::DeviceEvent;
+pub use host::eager::{Eager, PendingRead};
+pub use host::join::{join, join_all, join3};
+pub use host::ragged::Ragged;
+pub use host::step::{Scratch, Step};
 pub use inputs::HostSlice;
-pub use kept::{Keep, Kept, KeptTensor};
-pub use key::{DeviceValue, Key, LiveIn};
-pub use layout::{Layout, MAX_RANK, Marks};
-pub use lifecycle::{GraphId, HookId, Lifecycle, LifecycleEvent};
-pub use limits::{Limits, OnMove};
 pub use memory::{
     ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
 };
-pub use mode::{Mode, ModeSet, Support};
-pub use output::LiveOut;
-pub use param::{Param, State};
-pub use params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
-pub use plan::{BoundaryMove, Plan, PlanItem, Site};
+pub use model::load;
+pub use model::params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
+pub use observe::event::{CopySlot, Event, FallbackReason, RerecordReason, UnsharedReason, WaitReason};
+pub use observe::hooks::{GraphId, HookId, Lifecycle, LifecycleEvent};
+pub use observe::inspect;
+pub use observe::stats::{CopiedSlot, Stats};
+pub use policy::limits::{Limits, OnMove};
 pub use policy::{CallInfo, Moved, Policy, SegmentInfo, Verdict};
-pub use ragged::Ragged;
 pub use runtime::Runtime;
+pub use runtime::device::Device;
 pub use scope::GraphScope;
-pub use shape::{IntoDataShape, IntoDim, IntoShape, Shape};
-pub use size::Dim;
-pub use stats::{CopiedSlot, Stats};
-pub use step::{Scratch, Step};
+pub use tensor::dim::Dim;
+pub use tensor::live_out::LiveOut;
+pub use tensor::param::{Param, State};
+pub use tensor::persistent::{Keep, Kept, KeptTensor};
+pub use tensor::shape::{IntoDataShape, IntoDim, IntoShape, Shape};
 pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
-pub use timing::DeviceEvent;
+pub use value::layout::{Layout, MAX_RANK, Marks};
+pub use value::live_in::{DeviceValue, Key, LiveIn};
 
 /// What a model file needs: `use graphable::prelude::*;`.
 pub mod prelude {

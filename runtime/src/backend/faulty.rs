@@ -471,7 +471,7 @@ mod tests {
             Op, Unary, View,
             cpu::{CpuBackend, CpuOptions},
         },
-        layout::Layout,
+        value::layout::Layout,
     };
 
     fn faulty() -> (FaultyBackend, Arc<FaultPlan>) {

@@ -11,7 +11,7 @@
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
 
-use crate::{Error, Result, inspect::Topology};
+use crate::{Error, Result, observe::inspect::Topology};
 
 #[allow(unsafe_code)] // Addresses become slices, and `gemm` takes pointers: each block has its proof.
 pub mod cpu;

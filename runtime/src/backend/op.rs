@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::{
     DType,
-    layout::{Layout, MAX_RANK},
+    value::layout::{Layout, MAX_RANK},
 };
 
 /// A strided view of device memory.

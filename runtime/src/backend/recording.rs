@@ -2,7 +2,7 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use crate::{Result, inspect::Topology};
+use crate::{Result, observe::inspect::Topology};
 
 /// What two recordings must have in common, so that one executable can run either: for each node its kind, the
 /// kernel, its block, shared memory and attributes; the edges, and how each orders. Grids, addresses and the rest

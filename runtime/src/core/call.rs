@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::{
     DType, Limits, Policy,
     backend::{SharedMemory, View},
-    layout::Layout,
-    mode::Mode,
+    base::mode::Mode,
     tensor::RawTensor,
+    value::layout::Layout,
 };
 
 use super::{Core, Placement};

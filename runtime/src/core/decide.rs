@@ -5,12 +5,14 @@ use smallvec::SmallVec;
 use super::{Core, Origin, Placement, RunKind, Slot};
 use crate::{
     Error, Result,
-    key::KeyWriter,
-    memory::pool::{Block, LiveSet, rounded},
-    memory::slots::put_slot,
-    output::Entry,
-    plan::Site,
+    base::plan::Site,
+    memory::{
+        pool::{Block, LiveSet, rounded},
+        slots::put_slot,
+    },
+    tensor::live_out::Entry,
     tree::{Identity, Node, Stored},
+    value::live_in::KeyWriter,
 };
 
 /// Outputs on their way to being decoded. A list goes back to the core when they are: it passes through many

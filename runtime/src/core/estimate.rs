@@ -6,7 +6,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Core, regions::Regions};
 use crate::{
-    Error, Result, log::Log, memory::CaptureMemory, memory::pool::Pool, param::Owned, plan::Site, tree::Tree,
+    Error, Result,
+    base::plan::Site,
+    memory::{CaptureMemory, pool::Pool},
+    observe::log::Log,
+    tensor::param::Owned,
+    tree::Tree,
 };
 
 /// What a dry capture must not touch, while one runs.

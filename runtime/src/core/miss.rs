@@ -6,11 +6,11 @@ use smallvec::SmallVec;
 use super::{Core, Decision, RunKind, decide::results_are_free};
 use crate::{
     Error, Limits, Moved, Result, SegmentInfo, Verdict,
-    event::{FallbackReason, RerecordReason},
-    key::KeyWriter,
+    base::plan::Site,
     memory::pool::StateId,
-    plan::Site,
+    observe::event::{FallbackReason, RerecordReason},
     tree::{COPIED, Identity, Node},
+    value::live_in::KeyWriter,
 };
 
 /// The distinct shapes that one graph object was called with.

@@ -5,12 +5,12 @@
 use crate::{
     Error, Result,
     backend::{Backend, HostBlock, Launch, SharedMemory},
-    layout::Layout,
-    log::Log,
+    base::plan::Site,
     memory::pool::{LiveSet, Pool, Treap},
-    plan::Site,
+    observe::log::Log,
     tensor::RawTensor,
     tree::Tree,
+    value::layout::Layout,
 };
 
 mod call;

@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{
     Device, Error, Param, Result, Runtime,
+    base::plan::{Plan, Site},
     function::{Function, FunctionSpec, Options},
     ops,
-    plan::{Plan, Site},
 };
 
 static SITE: Site = Site { function: "test", index: 0, file: file!(), first_line: 1, last_line: 1 };

@@ -6,12 +6,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Core, EntryBlock, Origin, Placement, Waiting};
 use crate::{
-    inspect::{
+    base::plan::Site,
+    memory::pool::{Block, StateId, rounded},
+    observe::inspect::{
         GraphTree, OutputId, OutputPlace, Topology, TreeBlock, TreeFunction, TreeNode, TreeOutput,
         TreeSegment, TreeState, TreeWaiting,
     },
-    memory::pool::{Block, StateId, rounded},
-    plan::Site,
     tensor::RawTensor,
     tree::{Group, Identity, Node, Stored},
 };

@@ -9,7 +9,10 @@
 use rustc_hash::FxHashSet;
 
 use super::Core;
-use crate::{event::WaitReason, key::KeyWriter, memory::pool::StateId, plan::Site, tree::Identity};
+use crate::{
+    base::plan::Site, memory::pool::StateId, observe::event::WaitReason, tree::Identity,
+    value::live_in::KeyWriter,
+};
 
 /// Keys of one call for which memory stays with the runtime.
 const KEPT: usize = 4096;

@@ -2,10 +2,11 @@
 
 use std::{borrow::Cow, mem::discriminant};
 
-use crate::{Error, Mode, ModeSet, Result, Schedule, event::FallbackReason};
+use crate::{Error, Mode, ModeSet, Result, Schedule, observe::event::FallbackReason};
 
 mod batch;
 mod batching;
+pub(crate) mod bucket;
 mod resolve;
 mod sizes;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Mode, Plan, PlanItem, Result, Site, Support,
-    event::{FallbackReason, place},
+    observe::event::{FallbackReason, place},
 };
 
 /// What a function offers to modes: how it is cut, and what its weakest boundary supports.

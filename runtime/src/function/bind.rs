@@ -5,10 +5,10 @@ use crate::{
     Result,
     backend::{HostBlock, Op, View},
     core::Symbol,
-    event::CopySlot,
     inputs::{Dim, DimsSpec, Given},
-    layout::{Layout, Marks},
+    observe::event::CopySlot,
     tensor::RawTensor,
+    value::layout::{Layout, Marks},
 };
 
 impl Frame<'_> {

@@ -4,7 +4,7 @@ use super::Function;
 use crate::{
     BatchDescriptor, BatchKey, Error, Mode, ModeSet, Resolution, Result, Runtime,
     dispatch::Said,
-    event::{FallbackReason, place},
+    observe::event::{FallbackReason, place},
 };
 
 /// The sizes of a call's symbols, and the input that each comes from.

@@ -11,17 +11,20 @@ use super::StaticInput;
 use crate::{
     Element, Error, Result, Runtime, Scalar, Tensor,
     backend::SharedMemory,
+    base::{
+        mode::Mode,
+        plan::{Plan, PlanItem, Site},
+    },
     core::{FrameState, Phase, Symbol},
     driver::Driver,
-    event::FallbackReason,
     inputs::Inputs,
-    key::{KeyWriter, LiveIn},
-    mode::Mode,
-    output::{Decoder, Encoder, LiveOut},
-    plan::{Plan, PlanItem, Site},
-    tensor::RawTensor,
-    timeline,
+    observe::{event::FallbackReason, timeline},
+    tensor::{
+        RawTensor,
+        live_out::{Decoder, Encoder, LiveOut},
+    },
     tree::Identity,
+    value::live_in::{KeyWriter, LiveIn},
 };
 
 /// A running call. Dropping it ends the call.

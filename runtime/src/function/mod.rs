@@ -8,12 +8,12 @@ use std::{
 
 use crate::{
     Dispatcher, Error, Result, Runtime, Step,
-    bucket::Schedule,
+    base::plan::Plan,
+    dispatch::bucket::Schedule,
     inputs::{InputKind, InputSpec, Inputs},
-    lifecycle::GraphId,
-    param::{Owned, next_id},
-    plan::Plan,
-    retire::RetireQueue,
+    observe::hooks::GraphId,
+    tensor::param::{Owned, next_id},
+    value::retire::RetireQueue,
 };
 
 mod batching;

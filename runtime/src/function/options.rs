@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::listed::Listed;
-use crate::{Batching, Limits, Policy, bucket::Schedule, mode::Mode};
+use crate::{Batching, Limits, Policy, base::mode::Mode, dispatch::bucket::Schedule};
 
 /// What a builder collects.
 #[derive(Clone, Debug)]

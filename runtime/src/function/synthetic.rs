@@ -4,7 +4,7 @@ use super::Function;
 use crate::{
     Element, Error, Result, Step, Tensor,
     inputs::{Dim, DimsSpec},
-    layout::Layout,
+    value::layout::Layout,
 };
 
 /// Inputs of zeros, for `capture_all`.

@@ -14,11 +14,10 @@ use smallvec::SmallVec;
 use super::{Core, Origin, Placement, decide::Entries, finalize::Target};
 use crate::{
     Result,
-    event::CopySlot,
+    base::plan::Site,
     memory::pool::{Block, rounded},
-    output::Entry,
-    plan::Site,
-    tensor::RawTensor,
+    observe::event::CopySlot,
+    tensor::{RawTensor, live_out::Entry},
 };
 
 /// Sizes that the results of one site may have in the same call, in a loop over layers, say.

@@ -8,7 +8,7 @@ use std::{
 use rustc_hash::FxHashMap;
 
 use super::Core;
-use crate::{backend::Memory, param::Owned};
+use crate::{backend::Memory, tensor::param::Owned};
 
 /// An entry goes when the runtime hears that its memory was dropped; until then nobody has it.
 #[derive(Default)]

@@ -14,14 +14,15 @@ use super::{Core, Placement};
 use crate::{
     DType, Result,
     backend::{Op, View},
-    event::CopySlot,
-    kept::{KeptMemory, Piece, SpareQueue},
-    layout::Layout,
     memory::pool::{ALIGN, rounded},
-    output::Entry,
-    param::Owned,
-    retire::RetireQueue,
-    tensor::RawTensor,
+    observe::event::CopySlot,
+    tensor::{
+        RawTensor,
+        live_out::Entry,
+        param::Owned,
+        persistent::{KeptMemory, Piece, SpareQueue},
+    },
+    value::{layout::Layout, retire::RetireQueue},
 };
 
 /// Steps after which memory of dropped kept values is freed, if no value of its size was kept.

@@ -1,6 +1,6 @@
 //! Where memory is, and which allocation made it.
 
-use crate::plan::Site;
+use crate::base::plan::Site;
 
 /// Where a tensor's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

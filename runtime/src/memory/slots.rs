@@ -4,9 +4,9 @@ use super::{Core, Origin, Placement, RunKind, Slot, decide, run, tape::Act};
 use crate::{
     DType, Error, Result,
     backend::SharedMemory,
-    layout::{Layout, Marks},
     memory::pool::{Block, guarded, rounded},
     tensor::RawTensor,
+    value::layout::{Layout, Marks},
 };
 
 /// Puts a slot where one is free, else behind all.

@@ -6,8 +6,8 @@ use super::{launch, lifted, meet, own, refuse};
 use crate::{
     AsOperand, Error, Float, Result, Scope, Tensor,
     backend::{MaskKind, Op, View},
-    layout::Marks,
     tensor::Operand,
+    value::layout::Marks,
 };
 
 /// Which keys a query of [`attention`] sees. `i` counts queries, `j` keys; there are `T` and `S`.

@@ -7,8 +7,8 @@ use super::{
 use crate::{
     AsOperand, Dim, Element, Error, IntoDim, IntoShape, Result, Scope, Shape, State,
     backend::View,
-    layout::{Layout, Marks},
     tensor::{Operand, Shown, sealed},
+    value::layout::{Layout, Marks},
 };
 
 /// A part of a [`State`] in another shape, to be read by an operation.

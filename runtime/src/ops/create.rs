@@ -1,7 +1,9 @@
 //! Tensors made from host values that are fixed when a segment is recorded.
 
 use super::{check_axis, compute};
-use crate::{Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor, backend::Op, layout::Marks};
+use crate::{
+    Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor, backend::Op, value::layout::Marks,
+};
 
 /// A tensor of `shape` whose every element is `value`.
 ///

@@ -6,7 +6,7 @@ use super::{Shape, check_axis, compute, launch, meet, refuse};
 use crate::{
     AsOperand, Element, Error, Result, Scope, State, Tensor,
     backend::{Counts, Op, View},
-    layout::{Layout, MAX_RANK, Marks},
+    value::layout::{Layout, MAX_RANK, Marks},
 };
 
 /// Rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.

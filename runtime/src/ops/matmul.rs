@@ -4,8 +4,8 @@ use super::{Shape, broadcast, compute, launch, meet, own, refuse, shape::viewed,
 use crate::{
     AsOperand, Number, Result, Scope, Tensor,
     backend::{Op, View},
-    layout::{Layout, Marks},
     tensor::Operand,
+    value::layout::{Layout, Marks},
 };
 
 /// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.

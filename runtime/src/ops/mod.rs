@@ -66,8 +66,8 @@ use smallvec::SmallVec;
 use crate::{
     Element, Error, Result, Scope, Tensor,
     backend::{Op, View},
-    layout::{Layout, MAX_RANK, Marks},
     tensor::{Operand, Shown},
+    value::layout::{Layout, MAX_RANK, Marks},
 };
 
 /// Sizes, without an allocation.

@@ -6,9 +6,8 @@ use super::{Shape, check_axis, compute, launch, marks_without, meet, refuse};
 use crate::{
     Element, Error, IntoDim, IntoShape, Result, Scope, Tensor,
     backend::{Op, View},
-    layout::{Layout, MAX_RANK, Marks},
-    shape::Given,
-    tensor::Shown,
+    tensor::{Shown, shape::Given},
+    value::layout::{Layout, MAX_RANK, Marks},
 };
 
 /// The layout that shows the elements of `layout`, in row-major order, as `shape`; `None` when that

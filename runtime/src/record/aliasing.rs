@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 
 use super::{Core, Origin, Placement};
 use crate::{
-    key::{KeyTensor, KeyWriter},
     tensor::RawTensor,
     tree::{Identity, Node},
+    value::live_in::{KeyTensor, KeyWriter},
 };
 
 /// Between the words of a key and how its live-ins overlap. No key is the beginning of another.

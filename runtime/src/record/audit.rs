@@ -4,11 +4,13 @@ use super::{Core, Run, RunKind, decide::Entries, launch::same_operation, save::b
 use crate::{
     DType, Error, Result,
     backend::{Op, SharedMemory},
-    key::KeyWriter,
-    output::{Encoder, Entry},
-    plan::Site,
-    tensor::RawTensor,
+    base::plan::Site,
+    tensor::{
+        RawTensor,
+        live_out::{Encoder, Entry},
+    },
     tree::Identity,
+    value::live_in::KeyWriter,
 };
 
 /// What the body gave, read back.

@@ -10,8 +10,8 @@ use super::{Core, Run, run::Redirect, share::Ended};
 use crate::{
     Error, Result,
     backend::{Backend, Launch, SharedMemory},
-    event::CopySlot,
-    plan::Site,
+    base::plan::Site,
+    observe::event::CopySlot,
 };
 
 /// How often the capture of one recording is made again.

@@ -12,10 +12,9 @@ use super::{
 use crate::{
     Result,
     backend::{DeviceCopy, HostBlock, SharedMemory, View},
-    event::CopySlot,
-    key::{KeyTensor, KeyWriter},
-    log::Log,
+    observe::{event::CopySlot, log::Log},
     tree::CopiedInput,
+    value::live_in::{KeyTensor, KeyWriter},
 };
 
 /// The tensor of a device operand in an arena.

@@ -12,8 +12,8 @@ use super::{Core, run::Run};
 use crate::{
     Error, Result,
     backend::{Executable, Recording, SharedMemory, Update},
-    event::UnsharedReason,
-    plan::Site,
+    base::plan::Site,
+    observe::event::UnsharedReason,
     tree::{Identity, Offer, Place, Sharing},
 };
 

@@ -7,7 +7,7 @@
 use std::{cell::Cell, collections::BTreeMap};
 
 use super::{Core, Origin, Placement, Run, RunKind};
-use crate::{backend::View, output::Entry};
+use crate::{backend::View, tensor::live_out::Entry};
 
 /// What a run does with its allocations, by ordinal.
 #[derive(Debug, Default)]
@@ -151,7 +151,7 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DType, layout::Layout};
+    use crate::{DType, value::layout::Layout};
 
     pub(crate) fn view(addr: u64) -> View {
         View { addr, dtype: DType::F32, layout: Layout::contiguous(&[4]).unwrap() }

@@ -8,7 +8,7 @@ use super::{Core, Placement, RunKind, tape::Act};
 use crate::{
     Error, Result,
     backend::{Op, View},
-    plan::Site,
+    base::plan::Site,
     tree::TraceOp,
 };
 

@@ -7,13 +7,15 @@ use super::{Core, Origin, Placement, decide::Entries};
 use crate::{
     DType, Error, Result,
     backend::{Op, View},
-    event::CopySlot,
-    layout::{Layout, Marks},
+    base::plan::Site,
     memory::pool::Block,
-    output::Entry,
-    plan::Site,
-    size::{DimKind, RawDim},
-    tensor::RawTensor,
+    observe::event::CopySlot,
+    tensor::{
+        RawTensor,
+        dim::{DimKind, RawDim},
+        live_out::Entry,
+    },
+    value::layout::{Layout, Marks},
 };
 
 /// Where a block goes.

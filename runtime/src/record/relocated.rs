@@ -15,11 +15,10 @@ use super::{
 use crate::{
     DType, Error, Result,
     backend::{Op, SharedMemory, View},
-    event::CopySlot,
-    key::KeyWriter,
-    layout::Layout,
     memory::pool::{self, ALIGN, Block, LiveSet, rounded},
+    observe::event::CopySlot,
     tree::{COPIED, Identity, Node},
+    value::{layout::Layout, live_in::KeyWriter},
 };
 
 /// Recordings that are made for one key, with results in other blocks each, before results are copied out instead.

@@ -10,12 +10,14 @@ use super::{Alive, Core, Phase, Placement, Slot, last_use::Uses, tape::Tape};
 use crate::{
     Error, Result,
     backend::SharedMemory,
-    key::KeyWriter,
+    base::plan::Site,
     memory::pool::StateId,
-    output::{Encoder, Entry},
-    plan::Site,
-    tensor::RawTensor,
+    tensor::{
+        RawTensor,
+        live_out::{Encoder, Entry},
+    },
     tree::{CopiedInput, Identity, Links, LiveInPlace, Node, Positions, TraceOp, Usage, masked},
+    value::live_in::KeyWriter,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

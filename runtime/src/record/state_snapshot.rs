@@ -6,7 +6,7 @@ use super::{Core, RunKind};
 use crate::{
     DType, Result,
     backend::{Op, SharedMemory, View},
-    layout::Layout,
+    value::layout::Layout,
 };
 
 #[derive(Debug, Default)]

@@ -5,10 +5,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Core, Placement, Run, RunKind};
 use crate::{
     Error, Result,
-    key::KeyWriter,
-    output::{Encoder, Entry},
-    tensor::RawTensor,
+    tensor::{
+        RawTensor,
+        live_out::{Encoder, Entry},
+    },
     tree::{NodeBlock, Stored},
+    value::live_in::KeyWriter,
 };
 
 /// Live-ins by slot: the index among the tensors of the key, and that among those in arenas.

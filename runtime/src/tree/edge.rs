@@ -9,7 +9,7 @@ use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::{Identity, Node, Tree, entry_seed, hash_words};
-use crate::{CopiedSlot, backend::SharedMemory, event::FallbackReason, memory::pool::StateId};
+use crate::{CopiedSlot, backend::SharedMemory, memory::pool::StateId, observe::event::FallbackReason};
 
 /// Stands in a recording's key for the address of a live-in that is copied; no memory lies there.
 pub(crate) const COPIED: u64 = u64::MAX;

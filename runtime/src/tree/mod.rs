@@ -10,12 +10,10 @@ use smallvec::SmallVec;
 
 use crate::{
     backend::{Executable, SharedMemory},
-    lifecycle::LifecycleEvent,
-    memory::pool::StateId,
-    memory::{Alive, Placement, Tables},
-    plan::Site,
-    size::RawDim,
-    tensor::RawTensor,
+    base::plan::Site,
+    memory::{Alive, Placement, Tables, pool::StateId},
+    observe::hooks::LifecycleEvent,
+    tensor::{RawTensor, dim::RawDim},
 };
 
 mod edge;

@@ -4,8 +4,8 @@ use super::{Node, Tree};
 use crate::{
     Error,
     backend::Executable,
-    lifecycle::{GraphId, Lifecycle, LifecycleEvent},
-    plan::Site,
+    base::plan::Site,
+    observe::hooks::{GraphId, Lifecycle, LifecycleEvent},
 };
 
 impl Tree {

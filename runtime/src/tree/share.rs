@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::{Identity, Node, Tree};
 use crate::{
     backend::{Executable, Recording, Signature},
-    event::UnsharedReason,
+    observe::event::UnsharedReason,
 };
 
 /// Steps for which an executable waits that no recording runs by any more.

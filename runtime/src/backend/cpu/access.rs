@@ -35,7 +35,7 @@ impl<'a> Access<'a> {
         Self { blocks, given: RefCell::default() }
     }
 
-    /// The [`span`](crate::layout::Layout::span) elements from the first one of `view`.
+    /// The [`span`](crate::value::layout::Layout::span) elements from the first one of `view`.
     ///
     /// Unwinds, and so ends the stream, where `T` is not the view's element type by size, where the
     /// memory is not there, and where it overlaps an exclusive slice of this launch.

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Error, Result,
     backend::{Executable, Launch, Op, Recording, SharedMemory, Signature},
-    inspect::{GraphEdge, GraphNode, NodeKind, Topology},
+    observe::inspect::{GraphEdge, GraphNode, NodeKind, Topology},
 };
 
 /// Bytes that a node touches, `[start, end)`.
@@ -100,7 +100,7 @@ pub(super) struct Graph {
 impl Graph {
     pub(super) fn new(nodes: Vec<Node>, shuffle: bool, retained: Vec<SharedMemory>) -> Self {
         let hazards = shuffle.then(|| Hazards::of(&nodes));
-        Self { id: crate::param::next_id(), nodes, hazards, _retained: retained }
+        Self { id: crate::tensor::param::next_id(), nodes, hazards, _retained: retained }
     }
 
     fn bytes(&self) -> u64 {

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Error, Result,
     backend::{Executable, HostBlock, Recording, Update},
-    inspect::Topology,
+    observe::inspect::Topology,
 };
 
 /// What an executable runs.

@@ -58,7 +58,7 @@ use super::{
     Arena, Backend, Executable, HostBlock, Launch, Mark, Op, PendingBytes, Recording, SharedMemory, Update,
     View, refused_in_capture,
 };
-use crate::{Error, Result, inspect::Topology};
+use crate::{Error, Result, observe::inspect::Topology};
 
 /// How a GPU works: `CudaOptions::default().test_mode(true)`.
 #[derive(Clone, Debug, Default)]

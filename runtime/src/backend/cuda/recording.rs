@@ -15,8 +15,8 @@ use super::{
 use crate::{
     Error, Result,
     backend::{Executable, Recording, SharedMemory, Signature},
-    inspect::Topology,
-    param::next_id,
+    observe::inspect::Topology,
+    tensor::param::next_id,
 };
 
 /// The first kernel, whose parameter carries host values.

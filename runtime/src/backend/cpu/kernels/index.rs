@@ -11,7 +11,7 @@ use crate::{
         Counts, Launch, View,
         cpu::{access::Access, fault::Fault},
     },
-    layout::MAX_RANK,
+    value::layout::MAX_RANK,
 };
 
 /// The row index that [`scatter_rows`] skips.

@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
-use crate::layout::Layout;
+use crate::value::layout::Layout;
 
 #[cfg(test)]
 pub(super) mod testing;

@@ -10,7 +10,7 @@ use super::{access::Access, fault::Fault, *};
 use crate::{
     DType,
     backend::{DeviceCopy, Op, View},
-    layout::Layout,
+    value::layout::Layout,
 };
 
 mod graphs;

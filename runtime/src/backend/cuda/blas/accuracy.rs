@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::*;
-use crate::{DType, backend::cuda::driver::Context, layout::Layout};
+use crate::{DType, backend::cuda::driver::Context, value::layout::Layout};
 
 /// Rounded as the dtype rounds.
 fn rounded(dtype: DType, x: f64) -> f64 {

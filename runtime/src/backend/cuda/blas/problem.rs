@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::{
     DType,
     backend::View,
-    layout::{Layout, MAX_RANK},
+    value::layout::{Layout, MAX_RANK},
 };
 
 /// Strides of one matrix, in elements.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    inspect::{EdgeKind, GraphEdge, GraphNode, NodeKind, Topology},
+    observe::inspect::{EdgeKind, GraphEdge, GraphNode, NodeKind, Topology},
 };
 
 impl Graph {

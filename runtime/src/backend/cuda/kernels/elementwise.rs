@@ -9,7 +9,7 @@ use super::{
 use crate::{
     DType, Result,
     backend::{Binary, Compare, Launch, Op, Unary, View},
-    layout::MAX_RANK,
+    value::layout::MAX_RANK,
 };
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Result,
     backend::{Counts, Launch, Op, View},
-    layout::MAX_RANK,
+    value::layout::MAX_RANK,
 };
 
 #[cfg(test)]

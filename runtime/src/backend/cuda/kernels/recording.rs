@@ -1,7 +1,7 @@
 //! A stream of an H200 that writes down what is launched.
 
 use super::{FaultSink, Grid, Kernel, Props, Submit};
-use crate::{DType, Result, backend::View, layout::Layout};
+use crate::{DType, Result, backend::View, value::layout::Layout};
 
 pub(super) struct Recorder {
     props: Props,

@@ -6,7 +6,7 @@ use super::{DeviceView, Family, Grid, Kernel, Props, Submit, submit};
 use crate::{
     DType, Result,
     backend::{Launch, Op, Reduce, View},
-    layout::Layout,
+    value::layout::Layout,
 };
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{FaultSink, Grid, Kernel, Props, Submit};
 use crate::{
     DType, Result,
     backend::{Launch, Op, View},
-    layout::{Layout, MAX_RANK},
+    value::layout::{Layout, MAX_RANK},
 };
 
 /// What a launch asked for.

@@ -207,7 +207,7 @@ fn bits_do_not_depend_on_threads_or_addresses() {
 fn attention_time() {
     for (t, s) in [(1, 128), (1, 2048), (1, 8192), (512, 512), (2048, 2048)] {
         let z = sizes(1, t, s, 9, 3, 64, 64);
-        let contiguous = |shape: [usize; 4]| crate::layout::Layout::contiguous(&shape).unwrap();
+        let contiguous = |shape: [usize; 4]| crate::value::layout::Layout::contiguous(&shape).unwrap();
         let (q, k) = (vec![0.1f32; t * 9 * 64], vec![0.2f32; s * 3 * 64]);
         let q = Strided { data: &q[..], layout: contiguous([1, t, 9, 64]) };
         let k = Strided { data: &k[..], layout: contiguous([1, s, 3, 64]) };

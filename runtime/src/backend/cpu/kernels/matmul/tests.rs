@@ -3,7 +3,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use super::*;
 use crate::{
     backend::cpu::kernels::real::testing::{Owned, floats, near, stable},
-    layout::Layout,
+    value::layout::Layout,
 };
 
 /// Shapes `(batch, m, k, n)`: each path, its edges, and nothing at all.

@@ -14,7 +14,7 @@ fn check<T: Real>(bound: f64, row: impl Fn(&mut [f32]) + Sync, want: impl Fn(&[f
             along_axis(x.view(), axis, &mut out, &row);
             let inner: usize = shape[axis + 1..].iter().product();
             for first in (0..out.len()).filter(|i| (i / inner).is_multiple_of(shape[axis])) {
-                let strides = crate::layout::Layout::contiguous(shape).unwrap();
+                let strides = crate::value::layout::Layout::contiguous(shape).unwrap();
                 let index = |linear: usize| -> Vec<usize> {
                     shape.iter().zip(strides.strides()).map(|(n, s)| linear / s % n).collect()
                 };

@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use rand::{Rng, rngs::StdRng, seq::SliceRandom};
 
 use super::{Real, Strided};
-use crate::layout::Layout;
+use crate::value::layout::Layout;
 
 /// A view with memory of its own. What it does not touch is poison (NaN for floats).
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use crate::{
         Backend, HostBlock, View,
         cpu::{CpuBackend, CpuOptions},
     },
-    layout::Layout,
+    value::layout::Layout,
 };
 
 mod copy;

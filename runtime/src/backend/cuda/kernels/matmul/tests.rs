@@ -1,7 +1,7 @@
 use smallvec::smallvec;
 
 use super::*;
-use crate::{backend::Op, layout::Layout};
+use crate::{backend::Op, value::layout::Layout};
 
 use super::super::FaultSink;
 

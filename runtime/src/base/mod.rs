@@ -1,0 +1,5 @@
+//! Plain data that errors, events and keys are written with. Nothing here knows of a device or a runtime.
+
+pub(crate) mod dtype;
+pub(crate) mod mode;
+pub(crate) mod plan;

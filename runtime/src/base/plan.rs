@@ -1,0 +1,182 @@
+//! The partition of a function, as the macro made it.
+
+use std::fmt;
+
+use crate::base::mode::Support;
+
+/// Where a segment or a boundary stands in the source.
+#[derive(Debug)]
+pub struct Site {
+    /// The function.
+    pub function: &'static str,
+    /// Index in [`Plan::items`].
+    pub index: usize,
+    /// The file.
+    pub file: &'static str,
+    /// First line.
+    pub first_line: u32,
+    /// Last line.
+    pub last_line: u32,
+}
+
+impl Site {
+    /// A name that is short: the function and the number in it.
+    pub(crate) fn title(&self) -> impl fmt::Display {
+        struct Title(&'static str, usize);
+        impl fmt::Display for Title {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{} #{}", self.0, self.1)
+            }
+        }
+        Title(self.function, self.index)
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` #{} ({}:{}", self.function, self.index, self.file, self.first_line)?;
+        if self.last_line != self.first_line {
+            write!(f, "-{}", self.last_line)?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// Where an `#[eager]` expression runs that asked to leave its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum BoundaryMove {
+    /// Before the device work above it: `#[eager(early)]`.
+    Early,
+    /// Behind the device work below it: `#[eager(late)]`.
+    Late,
+}
+
+impl fmt::Display for BoundaryMove {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Early => "moved early",
+            Self::Late => "moved late",
+        })
+    }
+}
+
+/// One part of a function.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PlanItem {
+    /// Statements that become one graph.
+    Segment {
+        /// Where.
+        site: &'static Site,
+        /// What it reads from outside, as written.
+        live_ins: &'static [&'static str],
+        /// What later code uses of it.
+        live_outs: &'static [&'static str],
+    },
+    /// An `#[eager]` expression.
+    Boundary {
+        /// Where.
+        site: &'static Site,
+        /// The expression, shortened.
+        call: &'static str,
+        /// For which batches the whole call, as one graph, may capture it.
+        support: Support,
+        /// Where it runs, when that is not where it is written.
+        moved: Option<BoundaryMove>,
+    },
+    /// A `#[piecewise]` call: a function with a plan of its own.
+    Piecewise {
+        /// Where.
+        site: &'static Site,
+        /// The call, shortened.
+        call: &'static str,
+    },
+}
+
+impl PlanItem {
+    /// Where it stands.
+    pub fn site(&self) -> &'static Site {
+        match self {
+            Self::Segment { site, .. } | Self::Boundary { site, .. } | Self::Piecewise { site, .. } => site,
+        }
+    }
+}
+
+/// Segments and boundaries of a function, in the order in which they run: that of the source, but for boundaries
+/// that were [moved](BoundaryMove).
+#[derive(Debug)]
+pub struct Plan {
+    /// The function.
+    pub function: &'static str,
+    /// Its file.
+    pub file: &'static str,
+    /// The parts.
+    pub items: &'static [PlanItem],
+    /// The first driver statement that full mode could not skip (`#[host] let`), as `file:line`.
+    pub host_statement: Option<&'static Site>,
+}
+
+impl Plan {
+    /// Number of segments in the source. Loops run one segment many times.
+    pub fn segments(&self) -> usize {
+        self.items.iter().filter(|i| matches!(i, PlanItem::Segment { .. })).count()
+    }
+
+    /// The parts, which of them become graphs, and why the others do not.
+    pub fn report(&self) -> crate::observe::inspect::PlanReport {
+        crate::observe::inspect::PlanReport::of(self)
+    }
+
+    /// Number of `#[eager]` boundaries in the source.
+    pub fn boundaries(&self) -> usize {
+        self.items.iter().filter(|i| matches!(i, PlanItem::Boundary { .. })).count()
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |names: &[&str]| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        let (segments, boundaries) = (self.segments(), self.boundaries());
+        writeln!(
+            f,
+            "{} ({}): {segments} segment{}, {boundaries} boundar{}",
+            self.function,
+            self.file,
+            if segments == 1 { "" } else { "s" },
+            if boundaries == 1 { "y" } else { "ies" }
+        )?;
+        for item in self.items {
+            let site = item.site();
+            let lines = if site.first_line == site.last_line {
+                format!("line {}", site.first_line)
+            } else {
+                format!("lines {}-{}", site.first_line, site.last_line)
+            };
+            match item {
+                PlanItem::Segment { live_ins, live_outs, .. } => {
+                    writeln!(
+                        f,
+                        "  #{} segment   {lines}: {} -> {}",
+                        site.index,
+                        list(live_ins),
+                        list(live_outs)
+                    )?;
+                }
+                PlanItem::Boundary { call, support, moved, .. } => {
+                    write!(f, "  #{} eager     {lines}: {call} [support: {support}]", site.index)?;
+                    match moved {
+                        Some(moved) => writeln!(f, " {moved}")?,
+                        None => writeln!(f)?,
+                    }
+                }
+                PlanItem::Piecewise { call, .. } => {
+                    writeln!(f, "  #{} piecewise {lines}: {call}", site.index)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

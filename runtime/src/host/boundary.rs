@@ -1,0 +1,455 @@
+//! What generated code asks of the types that cross into and out of segments, and of those in the signatures of
+//! graph functions. Errors name these traits; nobody implements or calls them by hand.
+//!
+//! Each is a facade over a public trait, for the sake of the message: its only implementation is generic and
+//! not recommended, so rustc names the value that is wrong, and neither the tuple it travels in nor a list of
+//! everything that would have been right. They are asked through methods of the trait itself, because a bound
+//! on a function would add a note about that function, which users never wrote.
+//!
+//! **Unstable**: any release may change this module, and semantic versioning does not cover it.
+
+use std::{marker::PhantomData, mem::needs_drop};
+
+use crate::{
+    Error, Result,
+    base::plan::Site,
+    driver::Driver,
+    model::params::Params,
+    tensor::live_out::{Decoder, Encoder, LiveOut},
+    value::live_in::{DeviceValue, Key, KeyWriter, LiveIn},
+};
+
+// Generated code asks for these, too, so their names are in messages.
+pub use crate::model::params::ParamField;
+
+/// A live-in: a reference to it, and what a segment does with it. It says itself how it is keyed and copied, so
+/// that a value which cannot be is one error, where it enters.
+#[derive(Debug)]
+pub struct Held<'a, T: ?Sized> {
+    value: &'a T,
+    write: fn(&T, &mut KeyWriter),
+    copy: Option<fn(&T) -> T>,
+}
+
+impl<T> Held<'_, T> {
+    /// The segment's own copy.
+    #[inline]
+    pub fn copy(&self) -> T {
+        match self.copy {
+            Some(copy) => copy(self.value),
+            None => unreachable!("generated code copies what it entered to be copied"),
+        }
+    }
+}
+
+impl<'a, T: ?Sized> Held<'a, T> {
+    /// The value where it lies.
+    #[inline]
+    pub fn get(&self) -> &'a T {
+        self.value
+    }
+}
+
+impl<T: ?Sized> LiveIn for Held<'_, T> {
+    #[inline]
+    fn write_key(&self, k: &mut KeyWriter) {
+        (self.write)(self.value, k);
+    }
+}
+
+/// A value that a segment uses as a whole: it gets a copy.
+#[diagnostic::on_unimplemented(
+    message = "[G050] `{Self}` cannot enter a captured segment",
+    label = "used by a segment, and cannot be part of its key",
+    note = "derive `Clone`, and `Params` (weights), `GraphOutput` (tensors) or `ConfigValue` (host settings)",
+    note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
+)]
+pub trait EntersSegment: Sized {
+    /// The live-in.
+    fn enter(&self) -> Held<'_, Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: LiveIn + Clone> EntersSegment for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: T::write_key, copy: Some(T::clone) }
+    }
+}
+
+/// A value that a segment uses in place, because it is a field of another.
+#[diagnostic::on_unimplemented(
+    message = "[G050] `{Self}` cannot enter a captured segment",
+    label = "used by a segment, and cannot be part of its key",
+    note = "derive `Params` (weights), `GraphOutput` (tensors) or `ConfigValue` (host settings)",
+    note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
+)]
+pub trait FieldEntersSegment {
+    /// The live-in.
+    fn enter(&self) -> Held<'_, Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: LiveIn + ?Sized> FieldEntersSegment for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: |value, k| k.value(value), copy: None }
+    }
+}
+
+/// As [`EntersSegment`], for a value of an eager region whose `let` has no `#[key]`.
+#[diagnostic::on_unimplemented(
+    message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
+    label = "eager code may make another one on every call",
+    note = "a host value: mark its `let` with `#[key]`, for one recording per value",
+    note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
+)]
+pub trait EagerEntersSegment: Sized {
+    /// The live-in.
+    fn enter(&self) -> Held<'_, Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeviceValue + Clone> EagerEntersSegment for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: T::write_key, copy: Some(T::clone) }
+    }
+}
+
+/// As [`FieldEntersSegment`], for a field of a value of an eager region.
+#[diagnostic::on_unimplemented(
+    message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
+    label = "eager code may make another one on every call",
+    note = "a host value: bind it with `#[key] let`, for one recording per value",
+    note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
+)]
+pub trait EagerFieldEntersSegment {
+    /// The live-in.
+    fn enter(&self) -> Held<'_, Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeviceValue + ?Sized> EagerFieldEntersSegment for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: |value, k| k.value(value), copy: None }
+    }
+}
+
+/// What a segment computes, and code behind it uses.
+#[diagnostic::on_unimplemented(
+    message = "[G052] `{Self}` cannot leave a captured segment",
+    label = "made in a segment and used after it, and a replay cannot make it again",
+    note = "a host value is computed with `#[host] let`, on every call",
+    note = "a struct of tensors needs `#[derive(GraphOutput)]`"
+)]
+pub trait LeavesSegment<'s, By>: Sized {
+    /// The value, with how it leaves.
+    fn leave(self) -> Leaving<Self, By>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: LiveOut<'s>> LeavesSegment<'s, LiveOuts> for T {
+    #[inline]
+    fn leave(self) -> Leaving<Self, LiveOuts> {
+        Leaving(self, PhantomData)
+    }
+}
+
+/// What implements it never: a second way out keeps rustc from taking the first one for granted where it is not
+/// there, which would be a second error, about the segment's whole output.
+pub trait Nowhere {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Nowhere> LeavesSegment<'_, ()> for T {
+    fn leave(self) -> Leaving<Self, ()> {
+        Leaving(self, PhantomData)
+    }
+}
+
+/// A value that leaves a segment. It says itself how it is encoded, so that a value which cannot be is one error, where
+/// it was made, and not another one about the tuple it leaves in.
+#[derive(Debug)]
+pub struct Leaving<T, By>(pub T, pub PhantomData<By>);
+
+/// Encodes and decodes values that leave segments.
+pub trait Leaves<'s, T> {
+    /// As [`LiveOut::encode`].
+    fn encode(value: &T, e: &mut Encoder);
+    /// As [`LiveOut::decode`].
+    fn decode(d: &mut Decoder<'s>) -> T;
+}
+
+/// Every [`LiveOut`], as it says itself.
+#[derive(Debug)]
+pub struct LiveOuts;
+
+impl<'s, T: LiveOut<'s>> Leaves<'s, T> for LiveOuts {
+    #[inline]
+    fn encode(value: &T, e: &mut Encoder) {
+        value.encode(e);
+    }
+    #[inline]
+    fn decode(d: &mut Decoder<'s>) -> T {
+        T::decode(d)
+    }
+}
+
+impl<'s, T, By: Leaves<'s, T>> LiveOut<'s> for Leaving<T, By> {
+    #[inline]
+    fn encode(&self, e: &mut Encoder) {
+        By::encode(&self.0, e);
+    }
+    #[inline]
+    fn decode(d: &mut Decoder<'s>) -> Self {
+        Self(By::decode(d), PhantomData)
+    }
+}
+
+/// A value that ends with its segment, although its block goes on: asked what that means. Which answer applies is
+/// found by method resolution, in the order of the traits below.
+#[derive(Debug)]
+pub struct Ends<'a, T: ?Sized>(pub &'a T);
+
+/// Nothing happens when it goes.
+#[derive(Debug)]
+pub struct Plain;
+
+/// A part of a key: it holds nothing but memory.
+pub trait EndsAsLiveIn {
+    /// What the value is.
+    fn what(&self) -> &Plain {
+        &Plain
+    }
+}
+impl<T: LiveIn + ?Sized> EndsAsLiveIn for &&&Ends<'_, T> {}
+
+/// A container of the standard library: what it holds says what happens.
+pub trait EndsAsContainer {
+    /// What the value is.
+    fn what(&self) -> &Plain;
+}
+impl<T: Container + ?Sized> EndsAsContainer for &&Ends<'_, T> {
+    fn what(&self) -> &Plain {
+        const { assert!(!needs_drop::<T::Items>(), "{}", GUARD) }
+        &Plain
+    }
+}
+
+/// Something happens when it goes: the answer is the value itself, which [`EndsWithSegment`] refuses.
+pub trait EndsAsGuard<'a, T: ?Sized> {
+    /// What the value is.
+    fn what(&self) -> &'a T;
+}
+#[allow(drop_bounds, reason = "a guard is a type that says itself what happens when it goes")]
+impl<'a, T: Drop + ?Sized> EndsAsGuard<'a, T> for &Ends<'a, T> {
+    fn what(&self) -> &'a T {
+        self.0
+    }
+}
+
+/// Anything else: rustc knows whether a part of it does something, once all types are known.
+pub trait EndsAsOther {
+    /// What the value is.
+    fn what(&self) -> &Plain;
+}
+impl<T: ?Sized> EndsAsOther for Ends<'_, T> {
+    fn what(&self) -> &Plain {
+        const { assert!(!needs_drop::<T>(), "{}", GUARD) }
+        &Plain
+    }
+}
+
+const GUARD: &str = "[G067] a value made in a segment would be held across a boundary, and a replay does not take it: end its \
+                     scope with a block before the boundary, or make it an `#[eager]` value";
+
+/// Types that go by dropping what they hold, and nothing else.
+pub trait Container {
+    /// What they hold.
+    type Items: ?Sized;
+}
+macro_rules! containers {
+    ($($ty:ty: [$($t:ident)*] $items:ty;)*) => {$(
+        impl<$($t),*> Container for $ty {
+            type Items = $items;
+        }
+    )*};
+}
+containers! {
+    Vec<T>: [T] T;
+    std::vec::IntoIter<T>: [T] T;
+    std::vec::Drain<'_, T>: [T] T;
+    std::rc::Rc<T>: [T] T;
+    std::sync::Arc<T>: [T] T;
+    std::collections::VecDeque<T>: [T] T;
+    std::collections::BTreeMap<A, B>: [A B] (A, B);
+    std::collections::BTreeSet<T>: [T] T;
+    std::collections::BinaryHeap<T>: [T] T;
+    std::collections::LinkedList<T>: [T] T;
+    std::collections::HashMap<A, B, C>: [A B C] (A, B, C);
+    std::collections::HashSet<A, C>: [A C] (A, C);
+}
+impl<T: ?Sized> Container for Box<T> {
+    type Items = T;
+}
+
+/// A value that may end with its segment, while its block goes on behind a boundary.
+#[diagnostic::on_unimplemented(
+    message = "[G067] `{Self}` would be held across a boundary, and a replay does not take it",
+    label = "released where its segment ends, before the boundary",
+    note = "end its scope with a block before the boundary, or make it an `#[eager]` value"
+)]
+pub trait EndsWithSegment {
+    /// Asks for the trait.
+    fn ends(&self) {}
+}
+
+#[diagnostic::do_not_recommend]
+impl EndsWithSegment for Plain {}
+
+/// An error type of graph functions. What can fail is asked through it, so that a type which cannot hold our errors is
+/// one error, where it is written.
+#[diagnostic::on_unimplemented(
+    message = "[G057] `{Self}` cannot be the error of a graph function: it has no `From<graphable::Error>`",
+    label = "capture and replay can fail, and this must hold their errors",
+    note = "add `impl From<graphable::Error> for {Self}`, or return `graphable::Result<_>`"
+)]
+pub trait UserError: Sized {
+    /// Asks for the trait.
+    fn is_one() {}
+
+    /// What the runtime says.
+    ///
+    /// # Errors
+    /// Its own, converted.
+    fn of<T>(result: Result<T>) -> Result<T, Self>;
+
+    /// Replays, records or runs a segment; see [`Driver::segment`].
+    ///
+    /// # Errors
+    /// As [`Driver::segment`].
+    fn segment<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, Self>
+    where
+        K: LiveIn,
+        O: LiveOut<'s>,
+        F: Fn(&K) -> Result<O, Self> + Copy + 'static;
+
+    /// As [`segment`](Self::segment), for a body that puts its outputs into a place: their type is known at its last line,
+    /// and what an error becomes is known at its first; see [`Driver::segment_into`].
+    ///
+    /// # Errors
+    /// As [`Driver::segment`].
+    fn segment_into<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, Self>
+    where
+        K: LiveIn,
+        O: LiveOut<'s>,
+        F: Fn(&K, &mut Option<O>) -> Result<(), Self> + Copy + 'static;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: From<Error>> UserError for E {
+    #[inline]
+    fn of<T>(result: Result<T>) -> Result<T, E> {
+        result.map_err(E::from)
+    }
+
+    #[inline]
+    fn segment<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, E>
+    where
+        K: LiveIn,
+        O: LiveOut<'s>,
+        F: Fn(&K) -> Result<O, E> + Copy + 'static,
+    {
+        cx.segment(site, key, body)
+    }
+
+    #[inline]
+    fn segment_into<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, E>
+    where
+        K: LiveIn,
+        O: LiveOut<'s>,
+        F: Fn(&K, &mut Option<O>) -> Result<(), E> + Copy + 'static,
+    {
+        cx.segment_into(site, key, body)
+    }
+}
+
+/// What a graph function returns in its `Result`.
+#[diagnostic::on_unimplemented(
+    message = "[G053] `{Self}` cannot be the result of a graph function",
+    label = "a replay cannot make it again",
+    note = "return tensors, numbers and strings, tuples and vectors of them, or a `#[derive(GraphOutput)]` struct"
+)]
+pub trait GraphResult<'s> {
+    /// Asks for the trait.
+    fn is_one() {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: LiveOut<'s>> GraphResult<'s> for T {}
+
+/// What a parameter without an attribute refers to.
+#[diagnostic::on_unimplemented(
+    message = "[G054] `{Self}` is not a struct of parameters",
+    label = "expected a parameter, state, or a `#[derive(Params)]` struct",
+    note = "a struct of weights derives `Params`; a host value is passed as `#[key] x: T` (one recording per value), or as `#[host] x: &Scalar<T>` or `&Tensor<T>` (refreshed on every call)"
+)]
+pub trait GraphParams {
+    /// Asks for the trait.
+    fn is_one() {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Params + ?Sized> GraphParams for T {}
+
+/// A parameter that is made in a step by something else.
+#[diagnostic::on_unimplemented(
+    message = "[G055] `{Self}` is not a value of a step that a graph can take",
+    label = "it cannot be part of a key",
+    note = "a struct of tensors derives `GraphOutput`; a `Ragged` becomes a tensor with `pad_to`; a `Step`, a `Runtime` and other handles stay with the caller"
+)]
+pub trait GraphInput {
+    /// Asks for the trait.
+    fn is_one() {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: LiveIn + ?Sized> GraphInput for T {}
+
+/// A `#[key]` parameter.
+#[diagnostic::on_unimplemented(
+    message = "[G056] `{Self}` cannot be a `#[key]`",
+    label = "one recording is made per value of a key",
+    note = "keys are integers, `bool`, `char`, strings, durations, and options, tuples, arrays, vectors, ranges and maps of them; derive `Clone` and `ConfigValue` for an enum or struct of these",
+    note = "a number with many values is taken as `#[host] x: &Scalar<_>`, refreshed on every call; host settings go in a `#[config]` field of a `#[derive(Params)]` struct"
+)]
+pub trait GraphKey {
+    /// Asks for the trait.
+    fn is_one() {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Key> GraphKey for T {}
+
+/// The first argument of a `#[piecewise]` call, with the driver that it runs in.
+#[derive(Debug)]
+pub struct OnlyForFunctionsWithBoundaries<'s, A>(pub Driver<'s>, pub A);
+
+/// What the first argument of a function with boundaries must be; `G` is the function's graph.
+#[diagnostic::on_unimplemented(
+    message = "[G060] the function of `{G}` has `#[eager]` boundaries and cannot be called as plain code",
+    label = "write `#[piecewise]` before the call",
+    note = "only a `#[graphable]` function can make such a call; elsewhere, build a `{G}`"
+)]
+pub trait NeedsPiecewise<'s, G, A> {
+    /// The driver, and the argument.
+    fn open(self) -> (Driver<'s>, A);
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, G, A> NeedsPiecewise<'s, G, A> for OnlyForFunctionsWithBoundaries<'s, A> {
+    fn open(self) -> (Driver<'s>, A) {
+        (self.0, self.1)
+    }
+}

@@ -1,0 +1,115 @@
+//! Working with cudarc: its memory as tensors, tensors as its memory, and its launches in order with ours.
+
+use std::{marker::PhantomData, ops::Deref, sync::Arc};
+
+use cudarc::driver::{CudaSlice, CudaStream};
+
+use crate::{
+    Eager, Element, Error, IntoDataShape, Result, Tensor,
+    backend::cuda::{CudaBackend, CudaRef},
+    core::Core,
+    value::layout::Layout,
+};
+
+fn backend<'a>(core: &'a Core, call: &'static str) -> Result<&'a CudaBackend> {
+    core.backend.as_any().and_then(|any| any.downcast_ref()).ok_or_else(|| Error::Config {
+        what: call.into(),
+        why: format!("the runtime runs on {}, not on a GPU", core.backend.name()),
+    })
+}
+
+/// A tensor's memory for cudarc, as long as the tensor lives.
+#[derive(Debug)]
+pub struct CudaTensor<'t, T> {
+    slice: CudaRef<T>,
+    _tensor: PhantomData<&'t ()>,
+}
+
+impl<T> Deref for CudaTensor<'_, T> {
+    type Target = CudaSlice<T>;
+
+    /// The memory: pass it to `launch_builder(..).arg(..)`, or take a `CudaView` of it. It is read only:
+    /// tensors do not change.
+    fn deref(&self) -> &CudaSlice<T> {
+        &self.slice
+    }
+}
+
+impl<'s> Eager<'s> {
+    /// The runtime's stream. Work launched there inside the region runs in order with the runtime's own.
+    ///
+    /// A kernel of yours that you launch with the attribute for programmatic dependent launch
+    /// (`CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`) may begin before the runtime's last kernel has ended: it
+    /// must wait itself (`griddepcontrol.wait`, `cudaGridDependencySynchronize`) before it touches memory. Without the
+    /// attribute nothing is to be done.
+    ///
+    /// The runtime leaves the context that is current on the calling thread as it was; cudarc makes the stream's
+    /// current when it is used.
+    ///
+    /// Do not store it for later, or use it on another thread: CUDA captures by stream, so work that reaches the
+    /// stream while the runtime records a segment would become part of that recording. Such work is refused with
+    /// [`Error::ForeignWork`](crate::Error::ForeignWork), unless it coincides with one of the runtime's own
+    /// launches, in which case the driver itself may crash, or the driver is older than CUDA 12.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if the runtime does not run on a GPU; [`Error::CapabilityInSegment`].
+    pub fn cuda_stream(&self) -> Result<Arc<CudaStream>> {
+        let core = self.rt.core.borrow();
+        core.may_look("the stream")?;
+        backend(&core, "the stream").map(|b| Arc::clone(b.stream().cudarc()))
+    }
+
+    /// Your memory as a row-major tensor of `shape`, without a copy. The slice is kept alive until the tensor
+    /// and all work that reads it are done; do not write to it before then.
+    ///
+    /// The runtime's stream waits for work already queued on the slice's stream. Where `shape` has the size of a padded
+    /// dimension, the slice holds the padding as well; its contents do not matter.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if the sizes differ; [`Error::Config`] if the runtime does not run on a GPU.
+    pub fn tensor_of_cuda<T: Element>(
+        &self,
+        shape: impl IntoDataShape<'s>,
+        slice: Arc<CudaSlice<T>>,
+    ) -> Result<Tensor<'s, T>> {
+        self.check("a tensor of CUDA memory")?;
+        let given = self.scope().resolve("tensor_of_cuda", shape.into_data_sizes())?;
+        let (shape, layout) = (&given.sizes, Layout::contiguous(&given.sizes)?);
+        let mut core = self.rt.core.borrow_mut();
+        if layout.count() != slice.len() {
+            return Err(Error::Argument {
+                op: "tensor_of_cuda",
+                why: format!("shape {shape:?} has {} elements, the slice {}", layout.count(), slice.len()),
+            });
+        }
+        let memory = backend(&core, "a tensor of CUDA memory")?.adopt_slice(slice)?;
+        let raw = core.adopt(0, &memory, T::DTYPE, layout, given.marks);
+        drop(core);
+        Ok(Tensor::from_raw(self.rt, raw))
+    }
+
+    /// A tensor's memory for cudarc, without a copy: on the runtime's stream it holds the values that a read
+    /// would return. Padding of the first dimension is cut off.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if the elements are not contiguous (copy them with `ops::contiguous`);
+    /// [`Error::DifferentRuntimes`]; [`Error::Config`] if the runtime does not run on a GPU.
+    pub fn cuda_view<'t, T: Element>(&self, tensor: &'t Tensor<'s, T>) -> Result<CudaTensor<'t, T>> {
+        if !std::ptr::eq(self.rt, tensor.rt) {
+            return Err(Error::DifferentRuntimes { op: "cuda_view" });
+        }
+        let mut core = self.rt.core.borrow_mut();
+        core.may_look("a view for CUDA")?;
+        core.check_live("cuda_view", &tensor.raw)?;
+        core.flush()?;
+        let real = core.unpadded(tensor.raw).layout;
+        if !real.is_contiguous() {
+            return Err(Error::Argument {
+                op: "cuda_view",
+                why: "the elements are not contiguous; copy the tensor with `ops::contiguous` first".into(),
+            });
+        }
+        let slice = backend(&core, "a view for CUDA")?.show(tensor.raw.addr, real.count())?;
+        Ok(CudaTensor { slice, _tensor: PhantomData })
+    }
+}

@@ -1,0 +1,382 @@
+//! The capability to look at device data, and eager regions.
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+use tracing::span::EnteredSpan;
+
+use crate::{
+    Element, Error, Event, IntoDataShape, Result, Runtime, Scope, Stats, Tensor,
+    backend::{HostBlock, Mark, PendingBytes},
+    base::{
+        dtype::{from_bytes, to_bytes},
+        plan::Site,
+    },
+    function::pad_rows,
+    observe::timeline,
+    tensor::{
+        RawTensor,
+        live_out::{Decoder, Encoder, Entry, LiveOut},
+    },
+    value::layout::{Layout, Marks},
+};
+
+/// The right to look at device data: given by a [`Step`](crate::Step) and by `#[eager(cx)]`.
+///
+/// It cannot enter a segment, and every method checks at run time, in every mode, that none runs.
+pub struct Eager<'s> {
+    pub(crate) rt: &'s Runtime,
+}
+
+impl fmt::Debug for Eager<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Eager")
+    }
+}
+
+impl<'s> Eager<'s> {
+    /// Refuses to go on inside a segment.
+    pub(crate) fn check(&self, call: &'static str) -> Result<()> {
+        self.rt.core.borrow().may_look(call)
+    }
+
+    /// Where constructors get their runtime from.
+    pub fn scope(&self) -> Scope<'s> {
+        Scope { rt: self.rt }
+    }
+
+    /// The elements, row-major. Waits for exactly what it reads. Padding is cut off.
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`], [`Error::DifferentRuntimes`], [`Error::NeverComputed`], and what
+    /// went wrong on the stream since the last wait.
+    pub fn read<T: Element>(&self, tensor: &Tensor<'_, T>) -> Result<Vec<T>> {
+        self.start_read("read", tensor)?.wait()
+    }
+
+    /// The one element of a tensor of one element.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); [`Error::Shape`] for any other number of elements.
+    pub fn item<T: Element>(&self, tensor: &Tensor<'_, T>) -> Result<T> {
+        let values = self.start_read("item", tensor)?.wait()?;
+        match values.as_slice() {
+            [value] => Ok(*value),
+            _ => Err(self.scope().shape_error(
+                "item",
+                &[tensor.into()],
+                "exactly one element is needed; use `read`",
+            )),
+        }
+    }
+
+    /// Starts to read, without waiting. The handle outlives the step.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), but for failures of the stream: those come from the handle.
+    pub fn read_later<T: Element>(&self, tensor: &Tensor<'_, T>) -> Result<PendingRead<T>> {
+        self.start_read("read_later", tensor)
+    }
+
+    fn start_read<T: Element>(&self, call: &'static str, tensor: &Tensor<'_, T>) -> Result<PendingRead<T>> {
+        self.start_read_as(call, tensor, tensor.raw.marks).map(|(pending, _)| pending)
+    }
+
+    /// Reads the real part of a tensor that is padded as `marks` says; also gives the layout read.
+    pub(crate) fn start_read_as<T: Element>(
+        &self,
+        call: &'static str,
+        tensor: &Tensor<'_, T>,
+        marks: Marks,
+    ) -> Result<(PendingRead<T>, Layout)> {
+        if !std::ptr::eq(self.rt, tensor.rt) {
+            return Err(Error::DifferentRuntimes { op: call });
+        }
+        let mut core = self.rt.core.borrow_mut();
+        core.may_look(call)?;
+        core.check_live(call, &tensor.raw)?;
+        let raw = core.unpadded(RawTensor { marks, ..tensor.raw });
+        let bytes = core.read(raw)?;
+        Ok((PendingRead { bytes, _type: std::marker::PhantomData }, Layout::contiguous(raw.layout.shape())?))
+    }
+
+    /// The size of a dimension as a number: the real one, where a bucket pads it.
+    ///
+    /// It may differ from call to call of one bucket, so it does not enter a segment, unless its `let` says
+    /// `#[key]`; on the device it is [`ops::size`](crate::ops::size).
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; [`Error::DifferentRuntimes`]; [`Error::NeverComputed`]; [`Error::Axis`].
+    pub fn size<T>(&self, x: &Tensor<'_, T>, axis: usize) -> Result<usize> {
+        const CALL: &str = "size";
+        if !std::ptr::eq(self.rt, x.rt) {
+            return Err(Error::DifferentRuntimes { op: CALL });
+        }
+        let core = self.rt.core.borrow();
+        core.may_look(CALL)?;
+        core.check_live(CALL, &x.raw)?;
+        core.unpadded(x.raw).layout.shape().get(axis).copied().ok_or(Error::Axis {
+            op: CALL,
+            axis,
+            rank: x.rank(),
+        })
+    }
+
+    /// Copies host data (row-major) to the device.
+    ///
+    /// Where `shape` has the size of a padded dimension, `data` holds the real elements, and the tensor is padded
+    /// with zeros.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when `data` has another length than `shape` says; [`Error::PaddedSize`] for a size computed
+    /// from a padded one.
+    pub fn tensor<T: Element>(&self, shape: impl IntoDataShape<'s>, data: &[T]) -> Result<Tensor<'s, T>> {
+        self.check("tensor")?;
+        let given = self.scope().resolve("tensor", shape.into_data_sizes())?;
+        let layout = Layout::contiguous(&given.sizes)?;
+        let mut core = self.rt.core.borrow_mut();
+        let real = core.real_layout(layout, given.marks);
+        if real.count() != data.len() {
+            let (shape, count) = (real.shape(), real.count());
+            return Err(Error::Argument {
+                op: "tensor",
+                why: format!("shape {shape:?} has {count} elements, the data {}", data.len()),
+            });
+        }
+        let raw = core.allocate_output("tensor", T::DTYPE, layout, given.marks)?;
+        let mut bytes = to_bytes(data);
+        if real.shape() != layout.shape() {
+            bytes = pad_rows(&bytes, T::DTYPE.size(), real.shape(), layout.shape());
+        }
+        let len = bytes.len();
+        let written = if len == 0 {
+            Ok(())
+        } else {
+            core.backend.host_write(HostBlock {
+                bytes,
+                writes: vec![(raw.addr, 0, len)],
+                ..HostBlock::default()
+            })
+        };
+        drop(core);
+        let tensor = Tensor::from_raw(self.rt, raw);
+        written.map(|()| tensor)
+    }
+
+    /// Waits until the device has done everything that it was given.
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment), and what failed on the device.
+    pub fn synchronize(&self) -> Result<()> {
+        let mut core = self.rt.core.borrow_mut();
+        core.may_look("a wait for the device")?;
+        core.flush()?;
+        core.backend.synchronize()
+    }
+
+    /// See [`Runtime::memory`].
+    pub fn memory(&self) -> crate::MemoryStats {
+        self.rt.memory()
+    }
+
+    /// See [`Runtime::check_memory`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_memory(&self) -> Result<()> {
+        self.rt.check_memory()
+    }
+
+    /// Counters and sizes of the runtime.
+    pub fn stats(&self) -> Stats {
+        self.rt.stats()
+    }
+
+    /// The events since the last call; see [`Runtime::keep_events`].
+    pub fn take_events(&self) -> Vec<Event> {
+        self.rt.take_events()
+    }
+}
+
+/// A host read under way; outlives its step.
+pub struct PendingRead<T> {
+    bytes: Box<dyn PendingBytes>,
+    _type: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T> fmt::Debug for PendingRead<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingRead").field("ready", &self.bytes.is_ready()).finish()
+    }
+}
+
+impl<T: Element> PendingRead<T> {
+    /// Waits for the elements, row-major.
+    ///
+    /// # Errors
+    /// What went wrong on the stream.
+    pub fn wait(self) -> Result<Vec<T>> {
+        Ok(from_bytes(&self.bytes.wait()?))
+    }
+
+    /// Whether [`wait`](Self::wait) would return at once.
+    pub fn is_ready(&self) -> bool {
+        self.bytes.is_ready()
+    }
+}
+
+/// An open eager region; closes when dropped, also by `?`, `break`, `return` and panics.
+pub struct Region<'s> {
+    eager: Eager<'s>,
+    site: &'static Site,
+    begin: Option<Arc<dyn Mark>>,
+    _span: EnteredSpan,
+}
+
+impl<'s> Region<'s> {
+    pub(crate) fn open(rt: &'s Runtime, site: &'static Site) -> Self {
+        let span = timeline::span!(
+            "eager",
+            boundary = %site,
+            title = %site.title(),
+            file = site.file,
+            line = site.first_line
+        )
+        .entered();
+        rt.core.borrow_mut().begin_region(site);
+        let begin = if span.is_disabled() { None } else { rt.slice_begins() };
+        Self { eager: Eager { rt }, site, begin, _span: span }
+    }
+
+    /// Moves the tensors of the region's result into their recorded slots.
+    fn settle<O: LiveOut<'s>>(&self, value: O) -> Result<O> {
+        self.eager.rt.refused_sizes.take()?;
+        let mut encoder = Encoder::of(self.eager.rt);
+        value.encode(&mut encoder);
+        encoder.check("the result of an eager region")?;
+        if encoder.entries.iter().any(|entry| !matches!(entry, Entry::Tensor(_))) {
+            self.gives_host_value();
+        }
+        let settled = self.eager.rt.core.borrow_mut().settle_region(&encoder.entries)?;
+        Ok(match settled {
+            Some(entries) => O::decode(&mut Decoder::new(self.eager.rt, entries)),
+            None => value,
+        })
+    }
+
+    /// Notes that host code gets a value, or a length or a variant, which a graph of the whole call would not make
+    /// again.
+    fn gives_host_value(&self) {
+        self.eager.rt.core.borrow_mut().gives_host_value(self.site);
+    }
+}
+
+impl<'s> Deref for Region<'s> {
+    type Target = Eager<'s>;
+
+    fn deref(&self) -> &Eager<'s> {
+        &self.eager
+    }
+}
+
+impl Drop for Region<'_> {
+    fn drop(&mut self) {
+        let rt = self.eager.rt;
+        rt.core.borrow_mut().end_region();
+        rt.slice_ends(self.site, "eager", self.begin.take());
+    }
+}
+
+impl fmt::Debug for Region<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Region")
+    }
+}
+
+/// The value of an eager region, for the three ways it can be finished. Which one applies is found
+/// by method resolution: a result of tensors, tensors, or anything else.
+pub struct Finish<R>(std::cell::Cell<Option<R>>);
+
+impl<R> fmt::Debug for Finish<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Finish")
+    }
+}
+
+impl<R> Finish<R> {
+    /// Holds `value` until `finish`.
+    pub fn new(value: R) -> Self {
+        Self(std::cell::Cell::new(Some(value)))
+    }
+
+    fn take(&self) -> R {
+        match self.0.take() {
+            Some(value) => value,
+            None => unreachable!("generated code finishes a region once"),
+        }
+    }
+}
+
+/// Finishes a region whose value is a `Result` of something that can be output.
+pub trait EagerResult<'s> {
+    /// The value's type.
+    type Value;
+    /// Closes the region.
+    ///
+    /// # Errors
+    /// When a tensor cannot be moved.
+    fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
+}
+
+impl<'s, T: LiveOut<'s>, E> EagerResult<'s> for &&Finish<Result<T, E>> {
+    type Value = Result<T, E>;
+    fn finish(&self, region: Region<'s>) -> Result<Result<T, E>> {
+        Ok(match self.take() {
+            Ok(value) => Ok(region.settle(value)?),
+            Err(error) => {
+                region.eager.rt.refused_sizes.take()?;
+                Err(error)
+            }
+        })
+    }
+}
+
+/// Finishes a region whose value can be output.
+pub trait EagerTensors<'s> {
+    /// The value's type.
+    type Value;
+    /// Closes the region.
+    ///
+    /// # Errors
+    /// When a tensor cannot be moved.
+    fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
+}
+
+impl<'s, T: LiveOut<'s>> EagerTensors<'s> for &Finish<T> {
+    type Value = T;
+    fn finish(&self, region: Region<'s>) -> Result<T> {
+        region.settle(self.take())
+    }
+}
+
+/// Finishes a region with any other value; tensors inside stay where they are.
+pub trait EagerOther<'s> {
+    /// The value's type.
+    type Value;
+    /// Closes the region.
+    ///
+    /// # Errors
+    /// Never.
+    fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
+}
+
+impl<'s, T> EagerOther<'s> for Finish<T> {
+    type Value = T;
+    fn finish(&self, region: Region<'s>) -> Result<T> {
+        region.eager.rt.refused_sizes.take()?;
+        if size_of::<T>() > 0 {
+            region.gives_host_value();
+        }
+        drop(region);
+        Ok(self.take())
+    }
+}

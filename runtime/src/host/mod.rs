@@ -1,0 +1,11 @@
+//! The code between graphs: steps, eager regions, and how values pass from host code into segments and back.
+
+pub mod boundary;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+pub(crate) mod device_event;
+pub(crate) mod eager;
+pub(crate) mod join;
+pub(crate) mod ragged;
+pub(crate) mod step;
+mod values;

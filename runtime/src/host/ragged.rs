@@ -1,0 +1,289 @@
+//! Values whose number depends on values: only outside segments.
+
+use std::fmt;
+
+use crate::{
+    Dim, Eager, Element, Error, IntoDim, Result, Scalar, Tensor,
+    backend::{Op, View},
+    ops,
+    value::layout::{Layout, Marks},
+};
+
+/// The result of an operation whose size depends on device values.
+///
+/// It cannot enter a segment: a recording has fixed sizes. [`pad_to`](Self::pad_to) makes a tensor of
+/// a fixed size from it, with the real size in device memory.
+pub struct Ragged<'s, T> {
+    values: Tensor<'s, T>,
+}
+
+impl<T> Clone for Ragged<'_, T> {
+    fn clone(&self) -> Self {
+        Self { values: self.values.clone() }
+    }
+}
+
+impl<T> fmt::Debug for Ragged<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ragged({:?})", self.values)
+    }
+}
+
+impl<'s, T: Element> Ragged<'s, T> {
+    /// Number of rows: the size of the first dimension.
+    pub fn len(&self) -> usize {
+        self.values.size(0)
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sizes, outermost first. Padding is no part of them.
+    pub fn shape(&self) -> &[usize] {
+        self.values.sizes()
+    }
+
+    /// The values on the host, row-major.
+    ///
+    /// # Errors
+    /// As [`Eager::read`].
+    pub fn read(&self, cx: &Eager<'s>) -> Result<Vec<T>> {
+        cx.read(&self.values)
+    }
+
+    /// `n` rows, those past the end filled with `fill`, and the number of real ones in device memory.
+    ///
+    /// The tensor has a fixed size and may enter a segment. `n` may be the size of a tensor, as in
+    /// `pad_to(x.dim(0), 0.0)`: it is padded to a bucket then where that is.
+    ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[3], &[1u32, 2, 1])?;
+    /// let (values, count) = step.unique(&x)?.pad_to(4, 0)?;
+    /// assert_eq!(step.read(&values)?, [1, 2, 0, 0]);
+    /// assert_eq!(step.item(&count)?, 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when there are more than `n` rows; [`Error::PaddedSize`] for a size computed from a padded
+    /// one.
+    pub fn pad_to(&self, n: impl IntoDim<'s>, fill: T) -> Result<(Tensor<'s, T>, Scalar<'s, u32>)> {
+        let (len, scope, n) = (self.len(), self.values.scope(), n.into_dim());
+        let (_, symbol) = scope.resolve_dim("pad_to", n)?;
+        let room = symbol.and_then(|symbol| scope.rt.core.borrow().real_size(symbol)).unwrap_or(n.raw.size);
+        let count = match u32::try_from(len) {
+            Ok(count) if len <= room => count,
+            _ => {
+                let why = format!("{len} rows do not fit in {room}; pad to at least {len}");
+                return Err(Error::Argument { op: "pad_to", why });
+            }
+        };
+        let mut shape: Vec<Dim<'s>> = self.values.sizes().iter().map(|&n| n.into()).collect();
+        shape[0] = n;
+        let out = ops::full(scope, shape, fill)?;
+        if self.values.raw.layout.count() > 0 {
+            let front = View { layout: Layout::contiguous(self.values.sizes())?, ..out.raw.view() };
+            scope.launch(Op::Copy, &[self.values.view("pad_to")?], &[front])?;
+        }
+        Ok((out, Scalar::from_tensor(ops::full(scope, (), count)?)?))
+    }
+}
+
+/// Bins that [`Eager::bincount`] makes at most.
+const MAX_BINS: u32 = 1 << 28;
+
+/// Operations whose result has a size that depends on values. They wait for the device and work on the
+/// host; padding is no part of their result.
+impl<'s> Eager<'s> {
+    /// Coordinates of the elements that are not zero (NaN is not zero), in row-major order, as
+    /// `[N, rank]`.
+    ///
+    /// Reads `x` on the host.
+    ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[2, 2], &[0u32, 5, 0, 7])?;
+    /// assert_eq!(step.nonzero(&x)?.read(&step)?, [0, 1, 1, 1]); // (0, 1) and (1, 1)
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; what a read reports.
+    pub fn nonzero<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, u32>> {
+        let (values, real) = self.real_part("nonzero", x)?;
+        let mut coordinates = Vec::new();
+        let mut n = 0;
+        for (place, _) in values.iter().enumerate().filter(|(_, v)| v.to_f64() != 0.0) {
+            n += 1;
+            let start = coordinates.len();
+            let mut rest = place;
+            for &size in real.shape().iter().rev() {
+                coordinates.push((rest % size) as u32);
+                rest /= size;
+            }
+            coordinates[start..].reverse();
+        }
+        self.upload(&[n, x.rank()], &coordinates)
+    }
+
+    /// The elements of `x` whose `mask` is true, in row-major order, as `[N]`. `mask` broadcasts to
+    /// `x`.
+    ///
+    /// Reads both on the host.
+    ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[3], &[1.0f32, 2.0, 3.0])?;
+    /// let mask = step.tensor(&[3], &[true, false, true])?;
+    /// assert_eq!(step.masked_select(&x, &mask)?.read(&step)?, [1.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; [`Error::Shape`] when `mask` does not broadcast to `x`;
+    /// [`Error::PaddedMix`] when `mask` is padded where `x` is not; what a read reports.
+    pub fn masked_select<T: Element>(
+        &self,
+        x: &Tensor<'s, T>,
+        mask: &Tensor<'s, bool>,
+    ) -> Result<Ragged<'s, T>> {
+        const NAME: &str = "masked_select";
+        self.check(NAME)?;
+        let mask = ops::broadcast_as(NAME, mask, x.sizes(), x.raw.marks)?;
+        let (keep, _) = self.real_part_as(NAME, &mask, x.raw.marks)?;
+        let (values, _) = self.real_part(NAME, x)?;
+        let picked: Vec<T> = values.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(v, _)| v).collect();
+        self.upload(&[picked.len()], &picked)
+    }
+
+    /// The distinct elements of `x`, ascending, as `[N]`. All NaNs count as one, which comes last.
+    ///
+    /// Reads `x` on the host.
+    ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[4], &[3u32, 1, 3, 2])?;
+    /// assert_eq!(step.unique(&x)?.read(&step)?, [1, 2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; what a read reports.
+    pub fn unique<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, T>> {
+        let (mut values, _) = self.real_part("unique", x)?;
+        let is_nan = |v: &T| v.to_f64().is_nan();
+        values.sort_by(|a, b| is_nan(a).cmp(&is_nan(b)).then(a.to_f64().total_cmp(&b.to_f64())));
+        values.dedup_by(|a, b| a == b || is_nan(a) && is_nan(b));
+        self.upload(&[values.len()], &values)
+    }
+
+    /// Row `i` of `x` (along axis 0) `repeats[i]` times, for each row in order.
+    ///
+    /// Reads both on the host.
+    ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[2], &[7u32, 8])?;
+    /// let repeats = step.tensor(&[2], &[1u32, 3])?;
+    /// assert_eq!(step.repeat_interleave(&x, &repeats)?.read(&step)?, [7, 8, 8, 8]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; [`Error::Shape`] when `repeats` has not one number for each
+    /// row; [`Error::TooLarge`]; [`Error::PaddedMix`] when `repeats` is padded and `x` is not; what a
+    /// read reports.
+    pub fn repeat_interleave<T: Element>(
+        &self,
+        x: &Tensor<'s, T>,
+        repeats: &Tensor<'s, u32>,
+    ) -> Result<Ragged<'s, T>> {
+        const NAME: &str = "repeat_interleave";
+        self.check(NAME)?;
+        if x.rank() == 0 || repeats.sizes() != &x.sizes()[..1] {
+            let why = "there must be one number of repeats for each row of the first: `[N]` for `[N, ..]`";
+            return Err(self.scope().shape_error(NAME, &[x.into(), repeats.into()], why));
+        }
+        let rows = Marks::NONE.with(0, x.raw.marks.get(0));
+        ops::broadcast_as(NAME, repeats, &x.sizes()[..1], rows)?;
+        let (repeats, _) = self.real_part_as(NAME, repeats, rows)?;
+        let (values, real) = self.real_part(NAME, x)?;
+        let mut shape = real.shape().to_vec();
+        let row: usize = shape[1..].iter().product();
+        shape[0] =
+            repeats.iter().try_fold(0usize, |sum, &n| sum.checked_add(n as usize)).unwrap_or(usize::MAX);
+        let count = Layout::contiguous(&shape)?.count();
+        let mut out = Vec::new();
+        out.try_reserve_exact(count).map_err(|_| Error::TooLarge { shape: shape.clone() })?;
+        for (i, &n) in repeats.iter().enumerate() {
+            for _ in 0..n {
+                out.extend_from_slice(&values[i * row..(i + 1) * row]);
+            }
+        }
+        self.upload(&shape, &out)
+    }
+
+    /// How often each number from 0 to the largest occurs in `x`, as `[largest + 1]` (`[0]` for an
+    /// empty `x`).
+    ///
+    /// Reads `x` on the host.
+    ///
+    /// ```
+    /// # use graphable::prelude::*;
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[4], &[3u32, 1, 3, 0])?;
+    /// assert_eq!(step.bincount(&x)?.read(&step)?, [1, 1, 0, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`]; [`Error::Argument`] for a number of 2^28 or above; what a read
+    /// reports.
+    pub fn bincount(&self, x: &Tensor<'s, u32>) -> Result<Ragged<'s, u32>> {
+        let (values, _) = self.real_part("bincount", x)?;
+        let largest = values.iter().max().copied();
+        if let Some(largest) = largest.filter(|&n| n >= MAX_BINS) {
+            let why = format!("{largest} would take as many bins; values must be below {MAX_BINS}");
+            return Err(Error::Argument { op: "bincount", why });
+        }
+        let mut counts = vec![0u32; largest.map_or(0, |n| n as usize + 1)];
+        for &value in &values {
+            counts[value as usize] += 1;
+        }
+        self.upload(&[counts.len()], &counts)
+    }
+
+    /// The real elements on the host, and their layout.
+    fn real_part<T: Element>(&self, name: &'static str, x: &Tensor<'s, T>) -> Result<(Vec<T>, Layout)> {
+        self.real_part_as(name, x, x.raw.marks)
+    }
+
+    /// As [`real_part`](Self::real_part), for a tensor that is padded as `marks` says.
+    fn real_part_as<T: Element>(
+        &self,
+        name: &'static str,
+        x: &Tensor<'s, T>,
+        marks: Marks,
+    ) -> Result<(Vec<T>, Layout)> {
+        let (pending, shape) = self.start_read_as(name, x, marks)?;
+        Ok((pending.wait()?, shape))
+    }
+
+    fn upload<T: Element>(&self, shape: &[usize], data: &[T]) -> Result<Ragged<'s, T>> {
+        Ok(Ragged { values: self.tensor(shape, data)? })
+    }
+}

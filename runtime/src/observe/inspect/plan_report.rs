@@ -1,0 +1,164 @@
+//! How a function is cut into graphs, and why.
+
+use std::fmt;
+
+use crate::{
+    Capability,
+    base::{
+        mode::Support,
+        plan::{BoundaryMove, Plan, PlanItem},
+    },
+};
+
+/// The parts of a function, and which of them become graphs.
+///
+/// It says what the source allows, before anything runs; what became of each part is in
+/// [`GraphTree`](super::GraphTree), [`Event`](crate::Event) and [`Stats`](crate::Stats).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct PlanReport {
+    /// The function.
+    pub function: String,
+    /// Its file.
+    pub file: String,
+    /// Its parts, in the order in which they run.
+    pub parts: Vec<PlanPart>,
+    /// How many parts become graphs in piecewise mode.
+    pub graphable: usize,
+    /// Why the whole call cannot be one graph; empty when it can.
+    pub not_full: Vec<String>,
+    /// For which batches it can be one, as the weakest boundary says: a name of [`Support`].
+    pub support: String,
+}
+
+/// A part of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct PlanPart {
+    /// Index in [`Plan::items`].
+    pub index: usize,
+    /// What it is.
+    pub kind: PartKind,
+    /// First line.
+    pub first_line: u32,
+    /// Last line.
+    pub last_line: u32,
+    /// The call of a boundary, shortened; empty for a segment.
+    pub call: String,
+    /// What a segment reads from outside, as written.
+    pub live_ins: Vec<String>,
+    /// What later code uses of a segment.
+    pub live_outs: Vec<String>,
+    /// Where a boundary runs, when that is not where it is written.
+    pub moved: Option<BoundaryMove>,
+    /// Why it is no graph in piecewise mode; `None` when it is one.
+    pub why_not: Option<String>,
+}
+
+/// What a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum PartKind {
+    /// Statements that become one graph.
+    Segment,
+    /// An `#[eager]` expression.
+    Boundary,
+    /// A `#[piecewise]` call: a function with a plan of its own.
+    Piecewise,
+}
+
+impl PlanReport {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let list = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+        let mut not_full = Vec::new();
+        if let Some(site) = plan.host_statement {
+            not_full.push(format!("line {}: a `#[host] let` runs on every call", site.first_line));
+        }
+        let parts: Vec<PlanPart> = plan
+            .items
+            .iter()
+            .map(|item| {
+                let site = item.site();
+                let part = PlanPart {
+                    index: site.index,
+                    kind: PartKind::Segment,
+                    first_line: site.first_line,
+                    last_line: site.last_line,
+                    call: String::new(),
+                    live_ins: Vec::new(),
+                    live_outs: Vec::new(),
+                    moved: None,
+                    why_not: None,
+                };
+                match item {
+                    PlanItem::Segment { live_ins, live_outs, .. } => {
+                        PlanPart { live_ins: list(live_ins), live_outs: list(live_outs), ..part }
+                    }
+                    PlanItem::Boundary { call, support, moved, .. } => {
+                        if *support == Support::Never {
+                            not_full.push(format!(
+                                "line {}: `{call}` is `#[eager]` and supports no capture",
+                                site.first_line
+                            ));
+                        }
+                        let why = "it is `#[eager]`: it runs on every call".to_owned();
+                        let kind = PartKind::Boundary;
+                        PlanPart { kind, call: (*call).to_owned(), moved: *moved, why_not: Some(why), ..part }
+                    }
+                    PlanItem::Piecewise { call, .. } => {
+                        not_full.push(format!(
+                            "line {}: what the boundaries of `{call}` support is not known here",
+                            site.first_line
+                        ));
+                        let why = "it is `#[piecewise]`: its function has parts of its own".to_owned();
+                        let kind = PartKind::Piecewise;
+                        PlanPart { kind, call: (*call).to_owned(), why_not: Some(why), ..part }
+                    }
+                }
+            })
+            .collect();
+        Self {
+            function: plan.function.to_owned(),
+            file: plan.file.to_owned(),
+            graphable: parts.iter().filter(|p| p.why_not.is_none()).count(),
+            parts,
+            not_full,
+            support: Capability::of(plan).support.to_string(),
+        }
+    }
+
+    /// As one JSON object on one line, its keys the names of the fields.
+    #[cfg(feature = "serde")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
+    pub fn to_json(&self) -> String {
+        super::json(self)
+    }
+}
+
+impl fmt::Display for PlanReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { function, file, parts, graphable, not_full, support } = self;
+        let word = if parts.len() == 1 { "part" } else { "parts" };
+        writeln!(f, "{function} ({file}): {} {word}, {graphable} of them graphs", parts.len())?;
+        for part in parts {
+            write!(f, "  #{} line {}", part.index, part.first_line)?;
+            part.moved.map_or(Ok(()), |moved| write!(f, ", {moved}"))?;
+            match &part.why_not {
+                None => writeln!(f, ": a graph")?,
+                Some(why) => writeln!(f, ": `{}` is not a graph: {why}", part.call)?,
+            }
+        }
+        if not_full.is_empty() {
+            if *support == Support::Always.to_string() {
+                return writeln!(f, "  the whole call can be one graph");
+            }
+            return writeln!(f, "  the whole call can be one graph for some batches: {support}");
+        }
+        writeln!(f, "  the whole call cannot be one graph")?;
+        not_full.iter().try_for_each(|why| writeln!(f, "    {why}"))
+    }
+}

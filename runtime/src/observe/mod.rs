@@ -1,0 +1,9 @@
+//! Everything that reports what a runtime does and holds.
+
+pub(crate) mod event;
+mod event_text;
+pub(crate) mod hooks;
+pub mod inspect;
+pub(crate) mod log;
+pub(crate) mod stats;
+pub(crate) mod timeline;

@@ -1,0 +1,382 @@
+//! The runtime: one device, one stream, its memory and its recordings.
+
+pub(crate) mod device;
+mod graph_memory;
+
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    CopiedSlot, DType, Device, Error, Event, Result, Stats, Step,
+    backend::{Backend, HostBlock, Op, View},
+    core::Core,
+    dispatch::Batches,
+    memory::Queues,
+    observe::{
+        hooks::Hooks,
+        inspect::{GraphTree, Topology},
+        timeline::DeviceTimeline,
+    },
+    scope::Switches,
+    tensor::{
+        RawTensor,
+        dim::RefusedSizes,
+        live_out::Entry,
+        param::{Owned, next_id},
+        persistent::{Piece, SpareQueue},
+    },
+    value::{
+        layout::{Layout, Marks},
+        live_in::KeyWriter,
+        retire::RetireQueue,
+    },
+};
+
+/// Owns a device's stream, the memory pool and the graph tree.
+///
+/// `Send`, not `Sync`: it can move to another thread, with everything that was recorded. Several
+/// runtimes may live side by side; tensors of one are refused by another.
+pub struct Runtime {
+    id: u64,
+    pub(crate) core: RefCell<Core>,
+    pub(crate) retire: Arc<RetireQueue>,
+    spares: Arc<SpareQueue>,
+    /// Key writers are taken out while user code writes keys, and put back.
+    #[allow(clippy::vec_box, reason = "one passes through many hands on each call")]
+    writers: RefCell<Vec<Box<KeyWriter>>>,
+    /// Whether segments go through the tree now.
+    pub(crate) graphs: Cell<bool>,
+    /// Scopes that switch graphs on or off.
+    pub(crate) switches: RefCell<Switches>,
+    /// Scopes that say what the batch is.
+    pub(crate) batches: RefCell<Batches>,
+    pub(crate) hooks: Hooks,
+    pub(crate) device_timeline: DeviceTimeline,
+    /// Comparisons of padded sizes, for the segment or call that they end.
+    pub(crate) refused_sizes: RefusedSizes,
+}
+
+impl Runtime {
+    /// A runtime on `device`.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`](crate::Error::NoDevice) or [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn new(device: Device) -> Result<Self> {
+        Self::with_backend(device.open()?)
+    }
+
+    /// A runtime on a backend of your own making, such as the [`faulty`](crate::backend::faulty) one.
+    ///
+    /// # Errors
+    /// What the backend says when it reserves memory; [`Error::Config`](crate::Error::Config) for an environment
+    /// variable that is not understood.
+    pub fn with_backend(backend: Box<dyn Backend>) -> Result<Self> {
+        let id = next_id();
+        let mut core = Core::new(backend)?;
+        core.graph_memory_limit = graph_memory::of_environment()?;
+        Ok(Self {
+            id,
+            core: RefCell::new(core),
+            retire: Arc::default(),
+            spares: Arc::default(),
+            writers: RefCell::default(),
+            graphs: Cell::new(false),
+            switches: RefCell::default(),
+            batches: RefCell::default(),
+            hooks: Hooks::default(),
+            device_timeline: DeviceTimeline::default(),
+            refused_sizes: RefusedSizes::default(),
+        })
+    }
+
+    /// Starts a step: a generation of tensors. All tensors of the previous step have been dropped by then.
+    ///
+    /// Recordings of parameters that were dropped in the meantime are evicted here.
+    ///
+    /// # Errors
+    /// A failure of the device that no earlier call could report.
+    pub fn step(&mut self) -> Result<Step<'_>> {
+        // Saving belongs to one `capture_all`, which is over, however it ended.
+        self.core.get_mut().end_saving_later();
+        self.saving_step()
+    }
+
+    /// A step of `capture_all`, which goes on saving.
+    pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
+        self.start_step(true)
+    }
+
+    /// A step. What waits to be used again waits for steps that count; those of a plan count for what it captures.
+    pub(crate) fn start_step(&mut self, counts: bool) -> Result<Step<'_>> {
+        let core = self.core.get_mut();
+        let kept_counts = counts && !core.is_dry();
+        // First: what is freed here has recordings to evict.
+        core.kept.begin_step(self.spares.take(), kept_counts);
+        if counts {
+            core.tree.begin_step();
+        }
+        let retired = self.retire.take();
+        self.graphs.set(false);
+        self.switches.get_mut().end_step();
+        self.batches.get_mut().end_step();
+        self.tell_slices();
+        let begun = self.core.get_mut().begin_step(&retired);
+        let mut unreported = Unreported { rt: self, error: begun.err() };
+        unreported.rt.tell_hooks();
+        match unreported.error.take() {
+            Some(error) => Err(error),
+            None => {
+                drop(unreported);
+                Ok(Step::new(self))
+            }
+        }
+    }
+
+    /// Name of the device, such as `cpu`.
+    pub fn device(&self) -> String {
+        self.core.borrow().backend.name()
+    }
+
+    /// Counters and sizes.
+    pub fn stats(&self) -> Stats {
+        self.core.borrow().stats()
+    }
+
+    /// The live-ins that are copied because they kept moving, of the recordings that exist now.
+    pub fn copied_slots(&self) -> Vec<CopiedSlot> {
+        self.core.borrow().tree.copied_slots()
+    }
+
+    /// Whether to keep a list of [`Event`]s. Off by default; counters always run.
+    pub fn keep_events(&self, on: bool) {
+        self.core.borrow_mut().log.keep(on);
+    }
+
+    /// The events since the last call, oldest first; the list holds at most 65536.
+    pub fn take_events(&self) -> Vec<Event> {
+        self.core.borrow_mut().log.take()
+    }
+
+    /// From now on, a call that would have to record something returns an error: no capture while serving. A device input
+    /// that lies elsewhere than when it was captured, or an output that is held when the next one is made, costs a
+    /// counted copy.
+    pub fn close_capture(&self) {
+        self.core.borrow_mut().closed = true;
+    }
+
+    /// Undoes [`close_capture`](Self::close_capture).
+    pub fn open_capture(&self) {
+        self.core.borrow_mut().closed = false;
+    }
+
+    /// The recordings now: what follows what, what is alive where, how often each was hit, what it takes.
+    pub fn tree(&self) -> GraphTree {
+        self.core.borrow().tree_view()
+    }
+
+    /// A recording as the device has it: kernels, copies, fills, and their dependencies. `node` is its id
+    /// in [`tree`](Self::tree). `None` if there is no such recording, or it was evicted.
+    ///
+    /// On the CPU these are the recorded commands. On a GPU they are read from the driver's graph while it is
+    /// captured, so [`keep_topology`](Self::keep_topology) must have been on by then.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) when it was not.
+    pub fn topology(&self, node: usize) -> Option<Result<Topology>> {
+        self.core.borrow().topology(node)
+    }
+
+    /// Whether recordings made from now on keep what [`topology`](Self::topology) returns, where that has a
+    /// cost. Off by default.
+    pub fn keep_topology(&self, on: bool) {
+        self.core.borrow_mut().backend.keep_topology(on);
+    }
+
+    /// If set (the default), recordings made from now on free pool memory after its last use, even while a
+    /// variable still holds it; otherwise when its last handle is dropped. Values are the same either way.
+    pub fn free_at_last_use(&self, on: bool) {
+        self.core.borrow_mut().free_at_last_use = on;
+    }
+
+    /// Whether recordings made from now on may share executables, and how long an update may take. Default:
+    /// `None`, recordings do not share. Values are the same either way.
+    ///
+    /// An executable holds device memory and takes milliseconds to make. With this on, recordings of one place
+    /// in a graph object's calls, made for other bucket sizes, keys or addresses, run by one executable if they
+    /// have the same kernels, launches and edges: it is updated in place when another of them is to run. Calls
+    /// come by a place once, so the layers of a loop share nothing. Two that run in one step all the same are
+    /// right, only slower, and part. Graphs are kept in host memory for it.
+    ///
+    /// On a GPU the first segment of a call takes host values by a kernel of its own, in sizes from 256 bytes to
+    /// 32 KB, or has none when an input had to be padded in the call that recorded it. Recordings that differ in
+    /// that do not share.
+    ///
+    /// An update costs host time, about in proportion to the number of kernels, in every replay that follows one
+    /// of another sharer. It is measured: a recording for which updates take longer than `budget` has, or gets,
+    /// an executable of its own. `Duration::MAX` means no limit; [`Stats::update_time`] by [`Stats::updates`] is what
+    /// one takes. Events are [`Shared`](Event::Shared), [`Updated`](Event::Updated) and
+    /// [`Unshared`](Event::Unshared), each with its counter.
+    ///
+    /// ```
+    /// # fn main() -> graphable::Result<()> {
+    /// use std::time::Duration;
+    /// let rt = graphable::Runtime::new(graphable::Device::cpu())?;
+    /// rt.share_executables(Some(Duration::from_micros(200)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn share_executables(&self, budget: Option<Duration>) {
+        self.core.borrow_mut().sharing = budget;
+    }
+
+    /// Compares the live memory of every arena with the tensors in it: they must be equal, block by block. For
+    /// tests; its cost grows with the number of tensors.
+    ///
+    /// # Errors
+    /// [`Error::MemoryAccounting`](crate::Error::MemoryAccounting) with the operation and site of a block that is
+    /// too many or too few.
+    pub fn check_memory(&self) -> Result<()> {
+        self.core.borrow().check_memory()
+    }
+
+    /// Waits until the device has done everything.
+    ///
+    /// # Errors
+    /// What failed on the stream since the last wait.
+    pub fn synchronize(&self) -> Result<()> {
+        self.core.borrow_mut().backend.synchronize()
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn take_writer(&self) -> Box<KeyWriter> {
+        let spare = self.writers.borrow_mut().pop();
+        spare.unwrap_or_else(|| Box::new(KeyWriter { runtime: self.id, ..KeyWriter::default() }))
+    }
+
+    pub(crate) fn put_writer(&self, mut writer: Box<KeyWriter>) {
+        writer.clear();
+        writer.collect = false;
+        self.writers.borrow_mut().push(writer);
+    }
+
+    pub(crate) fn retain(&self, slot: u32, epoch: u64) {
+        self.core.borrow_mut().retain(slot, epoch);
+    }
+
+    pub(crate) fn release(&self, slot: u32, epoch: u64) {
+        self.core.borrow_mut().release(slot, epoch);
+    }
+
+    pub(crate) fn adopt(&self, owned: &Arc<Owned>, dtype: DType, layout: Layout) -> RawTensor {
+        self.core.borrow_mut().adopt(owned.id, &owned.memory, dtype, layout, Marks::NONE)
+    }
+
+    /// As [`adopt`](Self::adopt), for a static input: it is overwritten by the next call.
+    pub(crate) fn adopt_static(
+        &self,
+        owned: &Arc<Owned>,
+        dtype: DType,
+        layout: Layout,
+        marks: Marks,
+    ) -> RawTensor {
+        self.core.borrow_mut().adopt_static(owned.id, &owned.memory, dtype, layout, marks)
+    }
+
+    pub(crate) fn allocate_output(
+        &self,
+        op: &'static str,
+        dtype: DType,
+        layout: Layout,
+        marks: Marks,
+    ) -> Result<RawTensor> {
+        self.core.borrow_mut().allocate_output(op, dtype, layout, marks)
+    }
+
+    pub(crate) fn launch(&self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+        if op.writes_in_place() {
+            // Behind a comparison that has no answer the body goes on, and what it writes would stay.
+            self.refused_sizes.check()?;
+        }
+        self.core.borrow_mut().launch(op, inputs, outputs)
+    }
+
+    pub(crate) fn check_live(&self, op: &'static str, raw: &RawTensor) -> Result<()> {
+        self.core.borrow().check_live(op, raw)
+    }
+
+    pub(crate) fn symbol_name(&self, symbol: u8) -> String {
+        self.core.borrow().symbol_name(symbol)
+    }
+
+    pub(crate) fn symbol_count(&self, symbol: u8) -> Option<View> {
+        self.core.borrow().symbol_count(symbol)
+    }
+
+    /// Memory that outlives the step for the tensors among `entries`.
+    pub(crate) fn keep(&self, entries: &[Entry]) -> Result<Vec<Piece>> {
+        let queues = Queues { runtime: self.id, retire: &self.retire, spares: &self.spares };
+        self.core.borrow_mut().keep(entries, &queues)
+    }
+
+    /// Memory with an owner; zeroed, or filled with `init`.
+    pub(crate) fn allocate_owned(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
+        self.allocate(bytes, init, (0, ""))
+    }
+
+    /// Zeroed memory for a graph object, with its id and name.
+    pub(crate) fn allocate_static(&self, bytes: u64, function: (u64, &'static str)) -> Result<Arc<Owned>> {
+        self.allocate(bytes, None, function)
+    }
+
+    fn allocate(
+        &self,
+        bytes: u64,
+        init: Option<Vec<u8>>,
+        function: (u64, &'static str),
+    ) -> Result<Arc<Owned>> {
+        let mut core = self.core.borrow_mut();
+        core.may_look("an allocation of parameters or state")?;
+        let memory = core.backend.alloc(bytes.max(1))?;
+        if let Some(bytes) = init
+            && !bytes.is_empty()
+        {
+            let len = bytes.len();
+            core.backend.host_write(HostBlock {
+                bytes,
+                writes: vec![(memory.addr(), 0, len)],
+                ..HostBlock::default()
+            })?;
+        }
+        let owned = Owned::new(self.id, memory, function, Arc::clone(&self.retire));
+        // After the allocation: what had these addresses before told of it first.
+        core.own(&owned, &self.retire.take());
+        Ok(owned)
+    }
+}
+
+/// An error that its call may not come to report, since a hook panics: the next call that can reports it.
+struct Unreported<'r> {
+    rt: &'r Runtime,
+    error: Option<Error>,
+}
+
+impl Drop for Unreported<'_> {
+    fn drop(&mut self) {
+        if let Some(error) = self.error.take() {
+            self.rt.core.borrow_mut().report_later(error);
+        }
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("device", &self.device()).finish_non_exhaustive()
+    }
+}

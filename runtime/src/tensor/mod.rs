@@ -1,0 +1,389 @@
+//! Handles of values on the device.
+
+pub(crate) mod dim;
+pub(crate) mod live_out;
+pub(crate) mod param;
+pub(crate) mod persistent;
+pub(crate) mod shape;
+
+use std::{fmt, marker::PhantomData, ops::Deref};
+
+use smallvec::SmallVec;
+
+use crate::{
+    DType, Dim, Element, Error, Param, Result, Runtime, Shape, State,
+    backend::{Op, View},
+    value::layout::{Layout, MAX_RANK, Marks},
+};
+
+/// A handle without its type and borrow: what keys, outputs and the core work on.
+#[derive(Clone, Copy, Debug)]
+pub struct RawTensor {
+    pub(crate) slot: u32,
+    pub(crate) epoch: u64,
+    pub(crate) dtype: DType,
+    pub(crate) marks: Marks,
+    pub(crate) addr: u64,
+    /// Identity of owned memory, 0 for arena blocks.
+    pub(crate) owned: u64,
+    pub(crate) layout: Layout,
+}
+
+impl RawTensor {
+    pub(crate) fn view(&self) -> View {
+        View { addr: self.addr, dtype: self.dtype, layout: self.layout }
+    }
+}
+
+/// An immutable value on the device, alive within one step.
+///
+/// There is no way to look at its elements but [`Step::read`](crate::Eager::read) and the
+/// capability of an `#[eager(cx)]` region, so a segment cannot depend on them. Cloning shares the
+/// memory; the last clone frees it.
+///
+/// It borrows the runtime: the next [`Runtime::step`] cannot start while a tensor of this one lives.
+///
+/// # `error[E0106]: missing lifetime specifier`
+///
+/// A tensor has the lifetime of its step, `Tensor<'s, f32>`. [`#[graphable]`](macro@crate::graphable) writes it; where the
+/// attribute is missing, rustc asks for it, and proposes names that do not help. Put the attribute on the function, `impl`,
+/// trait, struct or alias that the error is about, or once on the module around them:
+///
+/// ```
+/// # fn main() {}
+/// use graphable::prelude::*;
+///
+/// #[graphable]
+/// fn helper(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+///     ops::relu(x)
+/// }
+///
+/// #[graphable]
+/// mod model {
+///     use graphable::prelude::*;
+///
+///     #[derive(Clone, GraphOutput)]
+///     pub struct Cache {
+///         pub last: Tensor<f32>,
+///     }
+///
+///     pub fn cached(x: &Tensor<f32>, by: &Tensor<f32>) -> Result<Cache> {
+///         Ok(Cache { last: ops::mul(x, by)? })
+///     }
+/// }
+/// ```
+///
+/// By hand it is `fn helper<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>>`, `struct Cache<'s>`, and `Cache<'_>` where it is
+/// used.
+pub struct Tensor<'s, T> {
+    pub(crate) rt: &'s Runtime,
+    pub(crate) raw: RawTensor,
+    _type: PhantomData<fn() -> T>,
+}
+
+impl<'s, T> Tensor<'s, T> {
+    /// Takes over one count of the slot.
+    pub(crate) fn from_raw(rt: &'s Runtime, raw: RawTensor) -> Self {
+        Self { rt, raw, _type: PhantomData }
+    }
+
+    /// Gives up the handle without releasing its count.
+    pub(crate) fn into_raw(self) -> RawTensor {
+        let raw = self.raw;
+        std::mem::forget(self);
+        raw
+    }
+
+    /// Sizes, outermost first.
+    pub fn shape(&self) -> Shape<'s> {
+        Shape::new(self.rt, &self.raw.layout, self.raw.marks)
+    }
+
+    /// Size of one dimension; 1 beyond the rank. See [`Dim`] for how sizes of padded dimensions differ from numbers.
+    pub fn dim(&self, axis: usize) -> Dim<'s> {
+        match self.shape().get(axis) {
+            Some(dim) => *dim,
+            None => Dim::from(1),
+        }
+    }
+
+    /// Sizes in the call: padded where a bucket pads them.
+    pub(crate) fn sizes(&self) -> &[usize] {
+        self.raw.layout.shape()
+    }
+
+    /// Size of one dimension in the call.
+    pub(crate) fn size(&self, axis: usize) -> usize {
+        self.sizes().get(axis).copied().unwrap_or(1)
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.raw.layout.rank()
+    }
+
+    /// Number of elements. Like a size, it is not a number where a bucket pads a dimension.
+    pub fn count(&self) -> Dim<'s> {
+        let one = Dim { rt: Some(self.rt), ..Dim::from(1) };
+        self.shape().into_iter().fold(one, |count, dim| count * dim)
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.raw.dtype
+    }
+
+    /// Where constructors get their runtime from.
+    pub fn scope(&self) -> Scope<'s> {
+        Scope { rt: self.rt }
+    }
+
+    /// Returns whether both show the same memory with the same layout.
+    ///
+    /// Inside a segment the answer is part of what its recording depends on: a call whose tensors overlap in
+    /// another way has a recording of its own. A padded device input of a bucketed call stands for the tensor
+    /// that was given.
+    pub fn same_memory<U>(&self, other: &Tensor<'s, U>) -> bool {
+        std::ptr::eq(self.rt, other.rt) && self.rt.core.borrow().same_place(&self.raw, &other.raw)
+    }
+
+    /// What the operation `op` reads.
+    pub(crate) fn view(&self, op: &'static str) -> Result<View> {
+        self.rt.check_live(op, &self.raw)?;
+        Ok(self.raw.view())
+    }
+
+    /// The same memory under another layout, `offset` elements further on.
+    pub(crate) fn alias(&self, layout: Layout, offset: usize, marks: Marks) -> Self {
+        let raw = RawTensor {
+            addr: self.raw.addr + (offset * self.raw.dtype.size()) as u64,
+            layout,
+            marks,
+            ..self.raw
+        };
+        self.rt.retain(raw.slot, raw.epoch);
+        Self::from_raw(self.rt, raw)
+    }
+}
+
+impl<T> Clone for Tensor<'_, T> {
+    fn clone(&self) -> Self {
+        self.rt.retain(self.raw.slot, self.raw.epoch);
+        Self::from_raw(self.rt, self.raw)
+    }
+}
+
+impl<T> Drop for Tensor<'_, T> {
+    fn drop(&mut self) {
+        self.rt.release(self.raw.slot, self.raw.epoch);
+    }
+}
+
+impl<T> fmt::Debug for Tensor<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor<{}>{:?}", self.raw.dtype, self.raw.layout)
+    }
+}
+
+/// A single value on the device: a tensor of rank 0, refreshed on every call where it is a
+/// `#[host]` parameter.
+pub struct Scalar<'s, T>(pub(crate) Tensor<'s, T>);
+
+impl<'s, T> Scalar<'s, T> {
+    /// The scalar as a tensor of rank 0.
+    pub fn tensor(&self) -> &Tensor<'s, T> {
+        &self.0
+    }
+
+    /// A tensor of rank 0 as a scalar.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for any other rank.
+    pub fn from_tensor(tensor: Tensor<'s, T>) -> Result<Self> {
+        if tensor.rank() != 0 {
+            return Err(Error::shape("Scalar::from_tensor", &[tensor.sizes()], "a scalar has rank 0"));
+        }
+        Ok(Self(tensor))
+    }
+}
+
+impl<T> Clone for Scalar<'_, T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<'s, T> Deref for Scalar<'s, T> {
+    type Target = Tensor<'s, T>;
+
+    fn deref(&self) -> &Tensor<'s, T> {
+        &self.0
+    }
+}
+
+impl<T> fmt::Debug for Scalar<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scalar<{}>", self.0.raw.dtype)
+    }
+}
+
+/// Where a constructor such as [`ops::full`](crate::ops::full) gets its runtime from: `t.scope()`
+/// or `step.scope()`. Gives no access to values.
+#[derive(Clone, Copy)]
+pub struct Scope<'s> {
+    pub(crate) rt: &'s Runtime,
+}
+
+impl fmt::Debug for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scope")
+    }
+}
+
+impl<'s> Scope<'s> {
+    /// A parameter as a tensor, without a copy.
+    ///
+    /// # Errors
+    /// [`Error::DifferentRuntimes`].
+    pub fn view<T: Element>(self, param: &Param<T>) -> Result<Tensor<'s, T>> {
+        self.check("Scope::view", param.owned.runtime)?;
+        let raw = self.rt.adopt(&param.owned, T::DTYPE, param.layout);
+        Ok(Tensor::from_raw(self.rt, raw))
+    }
+
+    /// Allocates an output of an operation. Nothing is written yet.
+    pub(crate) fn empty<T: Element>(self, op: &Op, shape: &[usize], marks: Marks) -> Result<Tensor<'s, T>> {
+        let layout = Layout::contiguous(shape)?;
+        let raw = self.rt.allocate_output(op.name(), T::DTYPE, layout, marks)?;
+        Ok(Tensor::from_raw(self.rt, raw))
+    }
+
+    /// Launches one operation. Shapes and dtypes were checked by the caller.
+    pub(crate) fn launch(self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+        self.rt.launch(op, inputs, outputs)
+    }
+
+    /// Refuses memory of another runtime.
+    pub(crate) fn check(self, op: &'static str, runtime: u64) -> Result<()> {
+        if runtime == self.rt.id() { Ok(()) } else { Err(Error::DifferentRuntimes { op }) }
+    }
+
+    /// Refuses a padded axis.
+    pub(crate) fn refuse_padded(self, op: &'static str, marks: Marks, axis: usize) -> Result<()> {
+        match marks.get(axis) {
+            None => Ok(()),
+            Some(symbol) => Err(Error::PaddedMix { op, axis, symbol: self.rt.symbol_name(symbol) }),
+        }
+    }
+
+    /// [`Error::Shape`]. It lists sizes as they are in the call; of those that a bucket made larger it says what they
+    /// really are.
+    pub(crate) fn shape_error(self, op: &'static str, shapes: &[Shown<'_>], why: impl Into<String>) -> Error {
+        let mut why = why.into();
+        let core = self.rt.core.borrow();
+        let mut told: SmallVec<[u8; 4]> = SmallVec::new();
+        for symbol in shapes.iter().flat_map(|Shown(_, marks)| (0..MAX_RANK).filter_map(|a| marks.get(a))) {
+            if told.contains(&symbol) {
+                continue;
+            }
+            told.push(symbol);
+            if let Some((name, real, padded)) =
+                core.padding_of(symbol).filter(|(_, real, padded)| real != padded)
+            {
+                why += &format!("; the size along {name} is {real}, padded to a bucket of {padded}");
+            }
+        }
+        let shapes: Vec<&[usize]> = shapes.iter().map(|shown| shown.0).collect();
+        Error::shape(op, &shapes, why)
+    }
+
+    /// The device-side count of real rows along a padded axis.
+    pub(crate) fn real_count(self, symbol: u8) -> Option<View> {
+        self.rt.symbol_count(symbol)
+    }
+}
+
+/// Sizes that an error shows, and which of them are padded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown<'a>(pub(crate) &'a [usize], pub(crate) Marks);
+
+impl<'a> From<&'a [usize]> for Shown<'a> {
+    fn from(sizes: &'a [usize]) -> Self {
+        Self(sizes, Marks::NONE)
+    }
+}
+
+impl<'a> From<&'a Operand> for Shown<'a> {
+    fn from(operand: &'a Operand) -> Self {
+        Self(operand.view.layout.shape(), operand.marks)
+    }
+}
+
+impl<'a, T> From<&'a Tensor<'_, T>> for Shown<'a> {
+    fn from(tensor: &'a Tensor<'_, T>) -> Self {
+        Self(tensor.sizes(), tensor.raw.marks)
+    }
+}
+
+/// What an operation reads: memory, layout and padding of one argument.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    pub(crate) view: View,
+    pub(crate) marks: Marks,
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+/// An argument of an operation: a tensor, a scalar, a parameter or state with elements `T`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an operand with elements `{T}`",
+    label = "expected a tensor, scalar, parameter or state of `{T}`",
+    note = "cast other element types with `ops::cast`; host values become tensors with `ops::full`"
+)]
+pub trait AsOperand<'s, T>: sealed::Sealed {
+    /// For the operations.
+    #[doc(hidden)]
+    fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand>;
+}
+
+impl<T> sealed::Sealed for Tensor<'_, T> {}
+impl<'s, T: Element> AsOperand<'s, T> for Tensor<'s, T> {
+    fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
+        if !std::ptr::eq(self.rt, scope.rt) {
+            return Err(Error::DifferentRuntimes { op });
+        }
+        Ok(Operand { view: self.view(op)?, marks: self.raw.marks })
+    }
+}
+
+impl<T> sealed::Sealed for Scalar<'_, T> {}
+impl<'s, T: Element> AsOperand<'s, T> for Scalar<'s, T> {
+    fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
+        self.0.operand(op, scope)
+    }
+}
+
+impl<T> sealed::Sealed for Param<T> {}
+impl<'s, T: Element> AsOperand<'s, T> for Param<T> {
+    fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
+        scope.check(op, self.owned.runtime)?;
+        Ok(Operand { view: self.view(), marks: Marks::NONE })
+    }
+}
+
+impl<T> sealed::Sealed for State<T> {}
+impl<'s, T: Element> AsOperand<'s, T> for State<T> {
+    fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
+        scope.check(op, self.owned.runtime)?;
+        Ok(Operand { view: self.view(), marks: Marks::NONE })
+    }
+}
+
+impl<T: sealed::Sealed + ?Sized> sealed::Sealed for &T {}
+impl<'s, T, O: AsOperand<'s, T> + ?Sized> AsOperand<'s, T> for &O {
+    fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
+        (**self).operand(op, scope)
+    }
+}
