@@ -75,9 +75,10 @@ impl Names {
                 let file = parse(&path);
                 names.visit_file(&file);
                 names.of_macros(&file);
+                names.root.extend(targets(&fs::read_to_string(&path).unwrap()));
             }
         }
-        names.root = public(&parse(&root().join("runtime/src/lib.rs")));
+        names.root.extend(public(&parse(&root().join("runtime/src/lib.rs"))));
         names.root.extend(public(&parse(&root().join("macros/src/lib.rs"))));
         names.ops = public(&parse(&root().join("runtime/src/ops/mod.rs")));
         names
@@ -154,6 +155,12 @@ impl Names {
         }
         wrong
     }
+}
+
+/// What follows `graphable::` in the targets of `tracing` events and spans.
+fn targets(text: &str) -> impl Iterator<Item = String> {
+    let after = text.split(r#"target: "graphable::"#).skip(1);
+    after.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()))
 }
 
 impl<'ast> Visit<'ast> for Names {

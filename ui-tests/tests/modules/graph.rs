@@ -1,0 +1,79 @@
+//! Cycles of a graph whose nodes are names.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Nodes, and for each the nodes that it names.
+#[derive(Clone, Default)]
+pub(crate) struct Graph(pub(crate) BTreeMap<String, BTreeSet<String>>);
+
+impl Graph {
+    /// The shortest way from one node to another along at least one arc, both ends included.
+    pub(crate) fn path(&self, from: &str, to: &str) -> Option<Vec<String>> {
+        let mut before: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut queue = VecDeque::from([from]);
+        while let Some(at) = queue.pop_front() {
+            for next in self.0.get(at).into_iter().flatten() {
+                if !before.contains_key(next.as_str()) {
+                    before.insert(next, at);
+                    queue.push_back(next);
+                }
+            }
+        }
+        let mut way = vec![to.to_owned()];
+        let mut at = *before.get(to)?;
+        while at != from {
+            way.push(at.to_owned());
+            at = before[at];
+        }
+        way.push(from.to_owned());
+        way.reverse();
+        Some(way)
+    }
+
+    /// The shortest cycle, its first node repeated at its end.
+    pub(crate) fn shortest_cycle(&self) -> Option<Vec<String>> {
+        self.0.keys().filter_map(|node| self.path(node, node)).min_by_key(Vec::len)
+    }
+
+    fn reached(&self, from: &str) -> BTreeSet<&str> {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![from];
+        while let Some(at) = open.pop() {
+            for next in self.0.get(at).into_iter().flatten() {
+                if reached.insert(next.as_str()) {
+                    open.push(next);
+                }
+            }
+        }
+        reached
+    }
+
+    /// Sets of more than one node in which each reaches every other, largest first.
+    pub(crate) fn components(&self) -> Vec<BTreeSet<String>> {
+        let reached: BTreeMap<_, _> = self.0.keys().map(|node| (node.as_str(), self.reached(node))).collect();
+        let mut found = BTreeSet::new();
+        for (node, to) in &reached {
+            let with: BTreeSet<String> = to
+                .iter()
+                .filter(|other| reached.get(*other).is_some_and(|back| back.contains(node)))
+                .map(|other| (*other).to_owned())
+                .collect();
+            if with.len() > 1 {
+                found.insert(with);
+            }
+        }
+        let mut found: Vec<_> = found.into_iter().collect();
+        found.sort_by_key(|with| std::cmp::Reverse(with.len()));
+        found
+    }
+
+    pub(crate) fn has(&self, from: &str, to: &str) -> bool {
+        self.0.get(from).is_some_and(|to_all| to_all.contains(to))
+    }
+
+    pub(crate) fn remove(&mut self, from: &str, to: &str) {
+        if let Some(all) = self.0.get_mut(from) {
+            all.remove(to);
+        }
+    }
+}

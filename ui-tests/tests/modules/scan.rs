@@ -1,0 +1,261 @@
+//! Which file of a crate names what another file of it defines.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{Item, UseTree};
+
+/// A module path below the crate root, empty at the root.
+pub(crate) type Module = Vec<String>;
+
+/// The modules of a crate, and what they name of each other.
+#[derive(Default)]
+pub(crate) struct Crate {
+    /// Every module, inline ones too, and the module that is the file it stands in.
+    modules: BTreeMap<Module, Module>,
+    /// Names that a module imports or re-exports, with the paths that they stand for.
+    imports: BTreeMap<Module, BTreeMap<String, Module>>,
+    /// Modules whose every name a module imports.
+    globs: BTreeMap<Module, Vec<Module>>,
+    /// Names that a module defines itself.
+    defined: BTreeMap<Module, BTreeSet<String>>,
+    /// Every path that is written somewhere, by the module that it is written in.
+    paths: Vec<(Module, Module)>,
+}
+
+impl Crate {
+    /// Reads a crate from its root file on, without its tests.
+    pub(crate) fn read(folder: &Path) -> Self {
+        let mut found = Self::default();
+        found.file(&folder.join("lib.rs"), folder, &Vec::new());
+        found
+    }
+
+    fn file(&mut self, path: &Path, children: &Path, module: &Module) {
+        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        self.items(&file.items, children, module, module);
+    }
+
+    fn items(&mut self, items: &[Item], children: &Path, module: &Module, file: &Module) {
+        self.modules.insert(module.clone(), file.clone());
+        for item in items.iter().filter(|item| !is_test(item)) {
+            match item {
+                Item::Mod(inner) => {
+                    let name = inner.ident.to_string();
+                    let path = joined(module, &name);
+                    let folder = children.join(&name);
+                    match &inner.content {
+                        Some((_, items)) => self.items(items, &folder, &path, file),
+                        None if folder.join("mod.rs").exists() => {
+                            self.file(&folder.join("mod.rs"), &folder, &path);
+                        }
+                        None => self.file(&children.join(name + ".rs"), &folder, &path),
+                    }
+                }
+                Item::Use(import) => self.import(&import.tree, &mut Vec::new(), module),
+                item => {
+                    if let Some(name) = defines(item) {
+                        self.defined.entry(module.clone()).or_default().insert(name);
+                    }
+                    self.tokens(item.to_token_stream(), module);
+                }
+            }
+        }
+    }
+
+    fn import(&mut self, tree: &UseTree, prefix: &mut Module, module: &Module) {
+        match tree {
+            UseTree::Path(path) => {
+                prefix.push(path.ident.to_string());
+                self.import(&path.tree, prefix, module);
+                prefix.pop();
+            }
+            UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.import(tree, prefix, module);
+                }
+            }
+            UseTree::Name(name) if name.ident == "self" => {
+                let alias = prefix.last().cloned().unwrap_or_default();
+                self.imported(alias, prefix.clone(), module);
+            }
+            UseTree::Name(name) => {
+                let path = joined(prefix, &name.ident.to_string());
+                self.imported(name.ident.to_string(), path, module);
+            }
+            UseTree::Rename(rename) => {
+                let path = joined(prefix, &rename.ident.to_string());
+                self.imported(rename.rename.to_string(), path, module);
+            }
+            UseTree::Glob(_) => {
+                self.paths.push((module.clone(), prefix.clone()));
+                self.globs.entry(module.clone()).or_default().push(prefix.clone());
+            }
+        }
+    }
+
+    fn imported(&mut self, alias: String, path: Module, module: &Module) {
+        self.paths.push((module.clone(), path.clone()));
+        self.imports.entry(module.clone()).or_default().insert(alias, path);
+    }
+
+    /// Paths in code, in the tokens of macros too: two or more names with `::` between them.
+    fn tokens(&mut self, tokens: TokenStream, module: &Module) {
+        let mut path = Module::new();
+        let mut colons = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+                TokenTree::Ident(name) => {
+                    if colons != 2 {
+                        self.written(&mut path, module);
+                    }
+                    colons = 0;
+                    path.push(name.to_string());
+                }
+                TokenTree::Group(group) => {
+                    self.written(&mut path, module);
+                    colons = 0;
+                    self.tokens(group.stream(), module);
+                }
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {
+                    self.written(&mut path, module);
+                    colons = 0;
+                }
+            }
+        }
+        self.written(&mut path, module);
+    }
+
+    fn written(&mut self, path: &mut Module, module: &Module) {
+        if path.len() > 1 {
+            self.paths.push((module.clone(), path.clone()));
+        }
+        path.clear();
+    }
+
+    /// The module that defines what a path written in `from` means, if it is one of this crate.
+    fn resolve(&self, from: &Module, path: &[String], depth: usize) -> Option<Module> {
+        assert!(depth < 32, "`{}` in `{}` leads round in a circle", path.join("::"), from.join("::"));
+        let (first, rest) = path.split_first()?;
+        let mut at = match first.as_str() {
+            "crate" => Module::new(),
+            "self" => from.clone(),
+            "super" => from[..from.len().checked_sub(1)?].to_vec(),
+            _ if self.knows(from, first) => return self.lookup(from, path, depth),
+            _ => return None,
+        };
+        let mut rest = rest;
+        while rest.first().is_some_and(|name| name == "super") {
+            at.pop()?;
+            rest = &rest[1..];
+        }
+        self.lookup(&at, rest, depth)
+    }
+
+    fn knows(&self, module: &Module, name: &str) -> bool {
+        self.modules.contains_key(&joined(module, name))
+            || self.imports.get(module).is_some_and(|names| names.contains_key(name))
+    }
+
+    /// Follows a path from a module through its children and re-exports.
+    fn lookup(&self, at: &Module, path: &[String], depth: usize) -> Option<Module> {
+        let Some((name, rest)) = path.split_first() else { return Some(at.clone()) };
+        let child = joined(at, name);
+        if self.modules.contains_key(&child) {
+            return self.lookup(&child, rest, depth);
+        }
+        if self.defined.get(at).is_some_and(|names| names.contains(name)) {
+            return Some(at.clone());
+        }
+        if let Some(target) = self.imports.get(at).and_then(|names| names.get(name)) {
+            if target.first() == Some(name) {
+                return None; // a crate's name
+            }
+            let module = self.resolve(at, target, depth + 1)?;
+            return if self.modules.contains_key(&module) && target.last() == module.last() {
+                self.lookup(&module, rest, depth)
+            } else {
+                Some(module)
+            };
+        }
+        for target in self.globs.get(at).into_iter().flatten() {
+            if let Some(module) = self.resolve(at, target, depth + 1)
+                && self.defined.get(&module).is_some_and(|names| names.contains(name))
+            {
+                return Some(module);
+            }
+        }
+        Some(at.clone())
+    }
+
+    /// Files by their module paths, and for each the files that it names, with a path that does.
+    pub(crate) fn files(&self) -> BTreeMap<String, BTreeMap<String, String>> {
+        let mut arcs: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        for file in self.modules.values() {
+            arcs.entry(file.join("::")).or_default();
+        }
+        for (from, path) in &self.paths {
+            let Some(to) = self.resolve(from, path, 0) else { continue };
+            let (from, to) = (&self.modules[from], &self.modules[&to]);
+            if from != to {
+                let by = arcs.entry(from.join("::")).or_default();
+                by.entry(to.join("::")).or_insert_with(|| path.join("::"));
+            }
+        }
+        arcs
+    }
+}
+
+fn joined(module: &Module, name: &str) -> Module {
+    let mut path = module.clone();
+    path.push(name.to_owned());
+    path
+}
+
+fn attributes(item: &Item) -> &[syn::Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Macro(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+/// Tests may name everything.
+fn is_test(item: &Item) -> bool {
+    attributes(item).iter().any(|attr| {
+        attr.path().is_ident("cfg") && attr.meta.to_token_stream().to_string().replace(' ', "") == "cfg(test)"
+    })
+}
+
+fn defines(item: &Item) -> Option<String> {
+    Some(
+        match item {
+            Item::Const(item) => &item.ident,
+            Item::Enum(item) => &item.ident,
+            Item::Fn(item) => &item.sig.ident,
+            Item::Macro(item) => item.ident.as_ref()?,
+            Item::Static(item) => &item.ident,
+            Item::Struct(item) => &item.ident,
+            Item::Trait(item) => &item.ident,
+            Item::Type(item) => &item.ident,
+            _ => return None,
+        }
+        .to_string(),
+    )
+}
