@@ -11,6 +11,7 @@ use syn::{
     parse::Parser,
     punctuated::Punctuated,
     visit::{self, Visit},
+    visit_mut::{self, VisitMut},
 };
 
 use super::{Transform, classify, operations, partition, uses};
@@ -83,7 +84,7 @@ impl Transform<'_, '_> {
             Pat::Type(t) => plain(&t.pat),
             pat => plain(pat),
         };
-        if !named || !local.attrs.is_empty() || !classify::call_free(&init.expr) || !self.is_built(&init.expr)
+        if !named || !local.attrs.is_empty() || !self.is_built(&init.expr) || !self.is_made_freely(&init.expr)
         {
             return false;
         }
@@ -98,6 +99,15 @@ impl Transform<'_, '_> {
         })
     }
 
+    /// Whether what an expression evaluates on the way to its value costs nothing and is the same wherever it stands.
+    fn is_made_freely(&self, expr: &Expr) -> bool {
+        // A constructor with calls in it can cross as a value.
+        let chosen = matches!(expr, Expr::If(_) | Expr::Match(_) | Expr::Struct(_));
+        let mut kept = expr.clone();
+        Closures.visit_expr_mut(&mut kept);
+        classify::call_free(&kept) || chosen && self.repeatable(&kept, &[])
+    }
+
     /// Whether the pending run binds the name, or a macro in it may.
     fn in_pending(&self, name: &str) -> bool {
         self.pending.contains(name) || self.maybe_bound.contains(name)
@@ -108,7 +118,8 @@ impl Transform<'_, '_> {
         let tail = |b: &syn::Block| matches!(b.stmts.as_slice(), [Stmt::Expr(e, None)] if self.is_built(e));
         match expr {
             Expr::Struct(_) => true,
-            Expr::Call(_) => true,
+            Expr::Closure(_) => true,
+            Expr::Call(c) => classify::call_free(expr) || boxed(c).is_some_and(|e| self.is_built(e)),
             Expr::Path(p) => p.path.get_ident().is_none_or(|i| {
                 let name = i.to_string();
                 self.lookup(&name).is_none() && !self.in_pending(&name)
@@ -197,11 +208,12 @@ impl Transform<'_, '_> {
     }
 
     /// Whether a `let` of a run is evaluated by host code where it needs its names: they may borrow, and a replay
-    /// could not give them back.
+    /// could not give them back. `is_list` tells which names stand for lists.
     pub(super) fn evaluated_again<'p>(
         &self,
         local: &Local,
-        before: impl FnOnce() -> &'p [(String, bool)],
+        before: impl Fn() -> &'p [(String, bool)],
+        is_list: impl FnOnce(&str) -> bool,
     ) -> bool {
         let Some(init) = local.init.as_ref().filter(|_| partition::closure_name(local).is_none()) else {
             return false;
@@ -213,6 +225,12 @@ impl Transform<'_, '_> {
         });
         if !ends {
             return false;
+        }
+        if let Some((list, at)) = picked_from(&init.expr)
+            && is_list(&list.to_string())
+            && at.is_none_or(|at| self.repeatable(at, before()))
+        {
+            return true;
         }
         if init.diverge.is_none() && classify::call_free(&init.expr) && !self.device_arithmetic(&init.expr) {
             if by_ref || classify::borrows(&init.expr) {
@@ -227,6 +245,65 @@ impl Transform<'_, '_> {
         }
         (by_ref || init.diverge.is_some() || lends(&init.expr)) && self.repeatable(&init.expr, before())
     }
+}
+
+/// Closures stand for what is not evaluated, also in a box: to make one costs nothing.
+struct Closures;
+
+impl VisitMut for Closures {
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        let inner = match &*expr {
+            Expr::Call(c) => boxed(c).cloned(),
+            _ => None,
+        };
+        if let Some(inner) = inner {
+            *expr = inner;
+        }
+        match expr {
+            Expr::Closure(_) => *expr = syn::parse_quote!(()),
+            other => visit_mut::visit_expr_mut(self, other),
+        }
+    }
+}
+
+/// `e` of `Box::new(e)`.
+fn boxed(call: &syn::ExprCall) -> Option<&Expr> {
+    let Expr::Path(path) = &*call.func else { return None };
+    let mut names = path.path.segments.iter().rev().map(|s| s.ident.to_string());
+    let new = names.next().is_some_and(|n| n == "new");
+    let owner = names.next().is_some_and(|n| ["Box", "Rc", "Arc"].contains(&n.as_str()));
+    call.args.first().filter(|_| new && owner)
+}
+
+/// `v` of `v.last().unwrap()`, and `i` of `v.get(i)`: a reference to an element.
+fn picked_from(expr: &Expr) -> Option<(&syn::Ident, Option<&Expr>)> {
+    let Expr::MethodCall(m) = expr else { return None };
+    if m.method == "unwrap" || m.method == "expect" {
+        return picked_from(&m.receiver);
+    }
+    let picks = ["first", "last", "get"].iter().any(|n| m.method == n);
+    Some((uses::plain_name(&m.receiver).filter(|_| picks)?, m.args.first()))
+}
+
+/// Whether a `let` binds a vector or an array, as its type or its value says.
+pub(super) fn binds_list(local: &Local) -> bool {
+    let of_type = |t: &syn::Type| match t {
+        syn::Type::Array(_) => true,
+        syn::Type::Path(p) => p.path.segments.last().is_some_and(|s| s.ident == "Vec"),
+        _ => false,
+    };
+    if let Pat::Type(t) = &local.pat {
+        return of_type(&t.ty);
+    }
+    local.init.as_ref().is_some_and(|i| match &*i.expr {
+        Expr::Array(_) => true,
+        Expr::Macro(m) => m.mac.path.is_ident("vec"),
+        // `Vec::new()`
+        Expr::Call(c) => {
+            matches!(&*c.func, Expr::Path(p) if p.path.segments.iter().rev().nth(1).is_some_and(|s| s.ident == "Vec"))
+        }
+        _ => false,
+    })
 }
 
 /// Every name that statements bind somewhere inside, at any depth.

@@ -10,7 +10,7 @@ use syn::{
 };
 
 use super::{
-    Transform, classify, operations, partition, shortened, uses,
+    Transform, classify, host_values, operations, partition, shortened, uses,
     uses::{Bound, Uses},
 };
 use crate::diag::Code;
@@ -125,10 +125,14 @@ impl Transform<'_, '_> {
                 .iter()
                 .all(|b| !b.mutable || behind.get(&b.ident.to_string()).is_none_or(|u| !u.changes(true)));
             let again = fixed
-                && self.evaluated_again(local, || {
-                    let (names, ends) = pending.get_or_init(|| self.pending(run));
-                    &names[..at.checked_sub(1).map_or(0, |before| ends[before])]
-                });
+                && self.evaluated_again(
+                    local,
+                    || {
+                        let (names, ends) = pending.get_or_init(|| self.pending(run));
+                        &names[..at.checked_sub(1).map_or(0, |before| ends[before])]
+                    },
+                    |name| self.is_list(&run[..at], name),
+                );
             if let (true, Some(init)) = (again || partition::closure_name(local).is_some(), init) {
                 let mut local = local.clone();
                 for (name, u) in &uses::of_expr(&init.expr).0 {
@@ -164,6 +168,17 @@ impl Transform<'_, '_> {
         }
         outs.carried.reverse();
         outs
+    }
+
+    /// Whether a name stands for a list behind the statements `before`.
+    fn is_list(&self, before: &[Stmt], name: &str) -> bool {
+        let own = before.iter().rev().find_map(|s| match s {
+            Stmt::Local(l) if uses::bound_by_let(l).iter().any(|b| b.ident == name) => {
+                Some(host_values::binds_list(l))
+            }
+            _ => None,
+        });
+        own.unwrap_or_else(|| self.lookup(name).is_some_and(|b| b.list))
     }
 
     /// Whether a use behind the statements `before` may change the variable.

@@ -178,6 +178,8 @@ struct Binding {
     closure: Option<Box<syn::Local>>,
     /// `let x;` that nothing has assigned yet.
     uninit: bool,
+    /// Whether its `let` shows that it is a vector or an array.
+    list: bool,
 }
 
 /// What the last expression of a block is.
@@ -291,6 +293,13 @@ impl Transform<'_, '_> {
     fn describe(&mut self, id: usize, host: bool, device: bool) {
         if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
             (b.host, b.device) = (host, device);
+        }
+    }
+
+    /// Says that a binding is a list, if its `let` shows it.
+    fn note_list(&mut self, id: usize, local: &syn::Local) {
+        if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
+            b.list = host_values::binds_list(local);
         }
     }
 

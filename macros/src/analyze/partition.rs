@@ -222,8 +222,12 @@ impl Transform<'_, '_> {
         };
         let uses = uses::of_expr(&init.expr);
         let boundary = classify::has_boundary(stmt);
+        // With `#[host]` only what is named: a function, a constant or a variant is the same on every call.
+        let constant = !key
+            && (!boundary || host && matches!(&*init.expr, Expr::Path(_)))
+            && self.is_constant(&plain, &from[1..]);
         // Full mode would give the value of the call that it recorded, for ever.
-        let changing = host || key && !boundary && classify::calls_functions(&init.expr);
+        let changing = !constant && (host || key && !boundary && classify::calls_functions(&init.expr));
         if changing && self.host_statement.is_none() {
             self.host_statement = Some(self.site_of(0, stmt));
         }
@@ -238,7 +242,7 @@ impl Transform<'_, '_> {
             }
             return;
         }
-        if !host && !key && !boundary && self.is_constant(&plain, &from[1..]) {
+        if constant {
             // As a closure: made where it is used, so that it need not be part of a key.
             plain.attrs.push(attributes::made_again());
             self.push(run, Stmt::Local(plain.clone()));
@@ -252,7 +256,7 @@ impl Transform<'_, '_> {
         }
         let leaves = classify::leaves(stmt) || self.steered(&init.expr);
         // What a segment writes through a reference, it writes to a variable of its own.
-        let lent = lends_to_change(&init.expr) && {
+        let lent = (lends_to_change(&init.expr) || uses::binds_to_change(&local.pat)) && {
             let later = uses::of_stmts(&from[1..]);
             binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.through))
         };
@@ -327,6 +331,7 @@ impl Transform<'_, '_> {
             }
             self.lenders.insert(id, lenders.clone());
             self.describe(id, is_host, device);
+            self.note_list(id, local);
         }
         if !boundary {
             self.mark_exclusive(&super::eager_values::exclusive(&local.pat, &init.expr));

@@ -415,6 +415,7 @@ impl Transform<'_, '_> {
             for b in uses::bound_by_let(local) {
                 let id = self.bind(b.ident.to_string(), b.mutable);
                 self.describe(id, host, device);
+                self.note_list(id, local);
                 self.lenders.insert(id, lenders.clone());
                 if owned {
                     self.owned.insert(id);

@@ -90,6 +90,21 @@ pub(crate) fn bound_by_let(local: &Local) -> Vec<Bound> {
     names(&local.pat, local.init.as_ref().is_some_and(|i| i.diverge.is_some()))
 }
 
+/// Whether a pattern has a `ref mut`.
+pub(super) fn binds_to_change(pat: &Pat) -> bool {
+    struct Search(bool);
+    impl<'a> Visit<'a> for Search {
+        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            self.0 |= p.by_ref.is_some() && p.mutability.is_some();
+            visit::visit_pat_ident(self, p);
+        }
+        fn visit_expr(&mut self, _: &'a Expr) {}
+    }
+    let mut search = Search(false);
+    search.visit_pat(pat);
+    search.0
+}
+
 fn names(pat: &Pat, refutable: bool) -> Vec<Bound> {
     struct Names {
         refutable: bool,

@@ -5,8 +5,11 @@ use graphable::prelude::*;
 
 mod borrowed;
 mod changed;
+mod chosen;
 mod keyed;
+mod lists;
 mod made;
+mod parts;
 mod steered;
 
 #[derive(Params)]
