@@ -27,10 +27,14 @@ pub use crate::{
         params::{ConfigValue, ParamField, ParamVisitor, Params},
     },
     tensor::{
-        live_out::{Decoder, Encoder, LiveOut},
+        live_out::{Decoder, LiveOut},
         persistent::Keep,
     },
-    value::live_in::{DeviceValue, Key, KeyWriter, LiveIn},
+    value::{
+        entry::Encoder,
+        key::KeyWriter,
+        live_in::{DeviceValue, Key, LiveIn},
+    },
 };
 
 /// The error type of a `Result`, whatever alias it was written with.

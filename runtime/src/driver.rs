@@ -9,11 +9,12 @@ use crate::{
     backend::Mark,
     base::{mode::Support, plan::Site},
     core::{Decision, Phase, RunKind},
+    host::decision_name,
     host::eager::Region,
     observe::timeline,
-    tensor::live_out::{Decoder, Encoder, LiveOut},
+    tensor::live_out::{Decoder, LiveOut},
     tree::Identity,
-    value::live_in::{KeyWriter, LiveIn},
+    value::{entry::Encoder, key::KeyWriter, live_in::LiveIn},
 };
 
 /// Handed through functions with boundaries by generated code.
@@ -336,7 +337,7 @@ impl Runtime {
             decision
         };
         if !entered.span.is_disabled() {
-            entered.span.record("decision", timeline::name(&decision, entered.fell_back));
+            entered.span.record("decision", decision_name::name(&decision, entered.fell_back));
         }
         decision
     }

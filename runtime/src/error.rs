@@ -1,6 +1,6 @@
 //! The errors of the runtime. Each names its cause and what to do about it.
 
-use crate::{BatchDescriptor, DType, ModeSet, observe::event::FallbackReason};
+use crate::{BatchDescriptor, DType, ModeSet, base::reason::FallbackReason};
 
 /// The result of everything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -14,7 +14,7 @@ pub enum Error {
     /// Too many dimensions.
     #[error(
         "rank {rank} is above the limit of {}; merge dimensions with `ops::reshape`",
-        crate::value::layout::MAX_RANK
+        crate::base::rank::MAX_RANK
     )]
     Rank {
         /// What was asked for.

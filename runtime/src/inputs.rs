@@ -6,8 +6,7 @@ use crate::{
     DType, Element, Error, Result, Step, Tensor,
     base::dtype::to_bytes,
     function::{Frame, Function},
-    tensor::RawTensor,
-    value::{layout::Layout, live_in::LiveIn},
+    value::{layout::Layout, live_in::LiveIn, raw::RawTensor},
 };
 
 /// Host data for a `#[host]` tensor parameter: a slice, with a shape where the dimensions do not

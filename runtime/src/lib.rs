@@ -106,17 +106,19 @@ pub use backend::cpu::CpuOptions;
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use backend::cuda::CudaOptions;
+pub use base::batch::BatchDescriptor;
 pub use base::dtype::{DType, Element, Float, Number};
 pub use base::mode::{Mode, ModeSet, Support};
 pub use base::plan::{BoundaryMove, Plan, PlanItem, Site};
+pub use base::rank::MAX_RANK;
+pub use base::reason::FallbackReason;
 /// The version that this crate shares streams and memory with.
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use cudarc;
 pub use dispatch::bucket::{Packed, Schedule};
 pub use dispatch::{
-    BatchDescriptor, BatchKey, BatchScope, BatchSizes, Batching, Capability, Capture, Dispatch, Dispatcher,
-    Resolution,
+    BatchKey, BatchScope, BatchSizes, Batching, Capability, Capture, Dispatch, Dispatcher, Resolution,
 };
 pub use error::{Error, MemoryFault, Result};
 pub use function::{CaptureProgress, GraphBuilder};
@@ -132,14 +134,13 @@ pub use host::join::{join, join_all, join3};
 pub use host::ragged::Ragged;
 pub use host::step::{Scratch, Step};
 pub use inputs::HostSlice;
-pub use memory::{
-    ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
-};
 pub use model::load;
 pub use model::params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
-pub use observe::event::{CopySlot, Event, FallbackReason, RerecordReason, UnsharedReason, WaitReason};
+pub use observe::event::{CopySlot, Event, RerecordReason, UnsharedReason, WaitReason};
 pub use observe::hooks::{GraphId, HookId, Lifecycle, LifecycleEvent};
-pub use observe::inspect;
+pub use observe::memory::{
+    ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
+};
 pub use observe::stats::{CopiedSlot, Stats};
 pub use policy::limits::{Limits, OnMove};
 pub use policy::{CallInfo, Moved, Policy, SegmentInfo, Verdict};
@@ -151,9 +152,32 @@ pub use tensor::live_out::LiveOut;
 pub use tensor::param::{Param, State};
 pub use tensor::persistent::{Keep, Kept, KeptTensor};
 pub use tensor::shape::{IntoDataShape, IntoDim, IntoShape, Shape};
-pub use tensor::{AsOperand, Operand, RawTensor, Scalar, Scope, Tensor};
-pub use value::layout::{Layout, MAX_RANK, Marks};
+pub use tensor::{AsOperand, Operand, Scalar, Scope, Tensor};
+pub use value::layout::{Layout, Marks};
 pub use value::live_in::{DeviceValue, Key, LiveIn};
+pub use value::raw::RawTensor;
+
+pub mod inspect {
+    //! What a runtime holds, as values to print, draw or store.
+    //!
+    //! - [`GraphTree`], from [`Runtime::tree`](crate::Runtime::tree): every recording, what follows what, what is
+    //!   alive where, and what it takes.
+    //! - [`Topology`], from [`Runtime::topology`](crate::Runtime::topology): one recording as the device has it,
+    //!   with its kernels, copies and edges.
+    //! - [`PlanReport`], from [`Plan::report`](crate::Plan::report): how a function is cut, and why.
+    //!
+    //! Each is a snapshot of plain fields that owns what it shows. Each prints as text, becomes Graphviz with
+    //! `to_dot` (the first two) and one JSON object with `to_json`; all implement `serde::Serialize`. Both of the latter
+    //! need the feature `serde`.
+
+    pub use crate::{
+        dispatch::plan_report::{PartKind, PlanPart, PlanReport},
+        observe::inspect::{
+            EdgeKind, GraphEdge, GraphNode, GraphTree, NodeKind, OutputId, OutputPlace, Topology, TreeBlock,
+            TreeFunction, TreeNode, TreeOutput, TreeSegment, TreeState, TreeWaiting,
+        },
+    };
+}
 
 /// What a model file needs: `use graphable::prelude::*;`.
 pub mod prelude {

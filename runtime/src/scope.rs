@@ -2,43 +2,7 @@
 
 use std::{cell::RefCell, fmt};
 
-use crate::{Runtime, Step};
-
-/// The switches that are set now, the innermost last.
-#[derive(Debug, Default)]
-pub(crate) struct Switches {
-    next: u64,
-    set: Vec<Switch>,
-}
-
-#[derive(Debug)]
-struct Switch {
-    id: u64,
-    on: bool,
-    /// Ends with its step, also when its guard was forgotten.
-    of_step: bool,
-}
-
-impl Switches {
-    fn push(&mut self, on: bool, of_step: bool) -> u64 {
-        self.next += 1;
-        self.set.push(Switch { id: self.next, on, of_step });
-        self.next
-    }
-
-    fn remove(&mut self, id: u64) {
-        self.set.retain(|s| s.id != id);
-    }
-
-    /// A new step has begun.
-    pub(crate) fn end_step(&mut self) {
-        self.set.retain(|s| !s.of_step);
-    }
-
-    pub(crate) fn on(&self) -> bool {
-        self.set.last().is_none_or(|s| s.on)
-    }
-}
+use crate::{Runtime, Step, runtime::scopes::Switches};
 
 /// Graphs are on or off while this lives; see [`Step::graphs`].
 #[must_use = "graphs are switched back when this is dropped"]

@@ -22,23 +22,13 @@ pub mod faulty;
 mod op;
 mod recording;
 
-pub use op::{Binary, Compare, Counts, Launch, MaskKind, Op, Reduce, RopeStyle, Unary, View};
+pub use op::{Binary, Compare, Counts, Launch, MaskKind, Op, Reduce, RopeStyle, Unary};
 pub use recording::{Recording, Signature, Update};
 
-/// Device memory with one owner; freed when the last clone goes and the stream is done with it.
-pub trait Memory: Send + Sync + fmt::Debug {
-    /// Address of the first byte; aligned to 256 bytes.
-    fn addr(&self) -> u64;
-    /// Bytes.
-    fn len(&self) -> u64;
-    /// Whether there is no byte.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// A shared [`Memory`].
-pub type SharedMemory = Arc<dyn Memory>;
+pub use crate::value::{
+    memory::{Memory, SharedMemory},
+    view::View,
+};
 
 /// A range of addresses reserved for an arena. Its bytes exist up to what was committed.
 #[derive(Clone, Debug)]

@@ -5,28 +5,7 @@
 
 use smallvec::SmallVec;
 
-use crate::{
-    DType,
-    value::layout::{Layout, MAX_RANK},
-};
-
-/// A strided view of device memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct View {
-    /// Address of the first element, in bytes.
-    pub addr: u64,
-    /// Element type.
-    pub dtype: DType,
-    /// Shape and strides, in elements.
-    pub layout: Layout,
-}
-
-impl View {
-    /// First and one past the last byte that the view touches.
-    pub fn range(&self) -> (u64, u64) {
-        (self.addr, self.addr + (self.layout.span() * self.dtype.size()) as u64)
-    }
-}
+use crate::{base::rank::MAX_RANK, value::view::View};
 
 /// Element-wise functions of one argument.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,5 +1,8 @@
 //! Plain data that errors, events and keys are written with. Nothing here knows of a device or a runtime.
 
+pub(crate) mod batch;
 pub(crate) mod dtype;
 pub(crate) mod mode;
 pub(crate) mod plan;
+pub(crate) mod rank;
+pub(crate) mod reason;

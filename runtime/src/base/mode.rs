@@ -1,8 +1,6 @@
 //! Modes of capture, and what boundaries support.
 
-use std::{fmt, str::FromStr};
-
-use crate::Error;
+use std::fmt;
 
 /// How much of a function becomes graphs.
 ///
@@ -86,19 +84,6 @@ impl fmt::Display for Mode {
             Self::Full => "full",
             Self::FullDecodeOnly => "full-decode-only",
             Self::FullAndPiecewise => "full-and-piecewise",
-        })
-    }
-}
-
-impl FromStr for Mode {
-    type Err = Error;
-
-    fn from_str(s: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|mode| mode.to_string() == s).ok_or_else(|| Error::Config {
-            what: format!("mode `{s}`"),
-            why:
-                "there is no such mode; choose none, piecewise, full, full-decode-only or full-and-piecewise"
-                    .into(),
         })
     }
 }

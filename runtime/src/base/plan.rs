@@ -124,16 +124,6 @@ impl Plan {
     pub fn segments(&self) -> usize {
         self.items.iter().filter(|i| matches!(i, PlanItem::Segment { .. })).count()
     }
-
-    /// The parts, which of them become graphs, and why the others do not.
-    pub fn report(&self) -> crate::observe::inspect::PlanReport {
-        crate::observe::inspect::PlanReport::of(self)
-    }
-
-    /// Number of `#[eager]` boundaries in the source.
-    pub fn boundaries(&self) -> usize {
-        self.items.iter().filter(|i| matches!(i, PlanItem::Boundary { .. })).count()
-    }
 }
 
 impl fmt::Display for Plan {

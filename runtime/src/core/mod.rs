@@ -34,7 +34,6 @@ use crate::{
 pub(crate) use call::{FrameState, Symbol};
 pub(crate) use decide::Decision;
 pub(crate) use estimate::Measure;
-pub(crate) use waits::{Wait, Waiting};
 
 #[derive(Debug)]
 pub(crate) struct Slot {

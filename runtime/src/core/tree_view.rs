@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Core, EntryBlock, Origin, Placement, Waiting};
+use super::{Core, EntryBlock, Origin, Placement};
+use crate::tree::groups::Waiting;
 use crate::{
     base::plan::Site,
     memory::pool::{Block, StateId, rounded},

@@ -10,39 +10,15 @@ use rustc_hash::FxHashSet;
 
 use super::Core;
 use crate::{
-    base::plan::Site, memory::pool::StateId, observe::event::WaitReason, tree::Identity,
+    base::plan::Site,
+    memory::pool::StateId,
+    observe::log::Wait,
+    tree::{Identity, groups::Waiting},
     value::live_in::KeyWriter,
 };
 
 /// Keys of one call for which memory stays with the runtime.
 const KEPT: usize = 4096;
-
-/// Why a segment runs in warm-up now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    NotWarm,
-    SameCall,
-    Behind(&'static Site),
-}
-
-impl Wait {
-    pub(crate) fn reason(self) -> WaitReason {
-        match self {
-            Self::NotWarm => WaitReason::NotWarm,
-            Self::SameCall => WaitReason::WarmedInThisCall,
-            Self::Behind(site) => WaitReason::BehindWarmUp { segment: site.to_string() },
-        }
-    }
-}
-
-/// A group that has run in warm-up since it was recorded last, if ever.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) function: &'static str,
-    pub(crate) wait: Wait,
-    /// How often it ran so.
-    pub(crate) runs: u64,
-}
 
 /// The warm-ups of the running call.
 #[derive(Debug, Default)]

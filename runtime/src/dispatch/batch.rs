@@ -2,49 +2,10 @@
 
 use std::{cell::RefCell, fmt};
 
-use crate::{ModeSet, Step};
-
-/// What a call works on, as far as the choice of its graph depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct BatchDescriptor {
-    /// New tokens of all sequences together, without padding; at least 1.
-    pub num_tokens: usize,
-    /// Whether every sequence has [`Batching::query_len`](crate::Batching::query_len) new tokens: one, unless
-    /// tokens are drafted ahead.
-    pub uniform_decode: bool,
-    /// How many adapters (LoRA) are in use; see [`Batching::adapters`](crate::Batching::adapters).
-    pub adapters: usize,
-}
-
-impl BatchDescriptor {
-    /// Any batch: prompts, or prompts and decodes together.
-    pub fn mixed(num_tokens: usize) -> Self {
-        Self { num_tokens, uniform_decode: false, adapters: 0 }
-    }
-
-    /// A batch in which every sequence has [`Batching::query_len`](crate::Batching::query_len) new tokens.
-    pub fn decode(num_tokens: usize) -> Self {
-        Self { num_tokens, uniform_decode: true, adapters: 0 }
-    }
-
-    /// The same with that many adapters in use.
-    #[must_use]
-    pub fn with_adapters(self, adapters: usize) -> Self {
-        Self { adapters, ..self }
-    }
-}
-
-impl fmt::Display for BatchDescriptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { num_tokens, uniform_decode, adapters } = self;
-        write!(f, "{num_tokens} tokens, {}", if *uniform_decode { "uniform decode" } else { "mixed" })?;
-        if *adapters > 0 {
-            write!(f, ", {adapters} adapters")?;
-        }
-        Ok(())
-    }
-}
+use crate::{
+    BatchDescriptor, ModeSet, Step,
+    runtime::scopes::{Batches, Said},
+};
 
 /// The sizes that a batch is captured for: what is told apart by mode, after padding.
 ///
@@ -62,41 +23,6 @@ pub struct BatchKey {
     pub uniform: bool,
 }
 
-/// What is said of the calls of a scope.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Said {
-    pub(crate) batch: BatchDescriptor,
-    pub(crate) allowed: ModeSet,
-    /// The calls are captures ahead of time.
-    pub(crate) ahead: bool,
-}
-
-/// The batches that are said now, the innermost last.
-#[derive(Debug, Default)]
-pub(crate) struct Batches {
-    next: u64,
-    said: Vec<(u64, Said)>,
-    /// What `capture_all` says, over all of its steps.
-    capture: Option<Said>,
-}
-
-impl Batches {
-    /// A new step has begun: what a forgotten guard said ends with its step.
-    pub(crate) fn end_step(&mut self) {
-        self.said.clear();
-    }
-
-    /// A capture ahead of time knows what it is for, whatever its closure says, which may be that of serving.
-    pub(crate) fn now(&self) -> Option<Said> {
-        self.capture.or_else(|| self.said.last().map(|(_, said)| *said))
-    }
-
-    /// Says what a capture ahead of time is for, or that it is over.
-    pub(crate) fn capture(&mut self, said: Option<Said>) {
-        self.capture = said;
-    }
-}
-
 /// Says what the batch of calls is while this lives; see [`Step::batch`].
 #[must_use = "the batch is forgotten when this is dropped"]
 pub struct BatchScope<'s> {
@@ -111,19 +37,14 @@ impl BatchScope<'_> {
     /// mode that the caller leaves out is no fallback; it is counted as a skip. Where nothing is left, the call
     /// is [`Error::NoAllowedMode`](crate::Error::NoAllowedMode): without `None`, no call runs without a graph.
     pub fn allow(self, modes: ModeSet) -> Self {
-        let mut batches = self.batches.borrow_mut();
-        if let Some((_, said)) = batches.said.iter_mut().find(|(id, _)| *id == self.id) {
-            said.allowed = modes;
-        }
-        drop(batches);
+        self.batches.borrow_mut().allow(self.id, modes);
         self
     }
 }
 
 impl Drop for BatchScope<'_> {
     fn drop(&mut self) {
-        let id = self.id;
-        self.batches.borrow_mut().said.retain(|(other, _)| *other != id);
+        self.batches.borrow_mut().remove(self.id);
     }
 }
 
@@ -176,11 +97,7 @@ impl<'s> Step<'s> {
     /// [`BatchScope::allow`] alone.
     pub fn batch(&self, batch: BatchDescriptor) -> BatchScope<'s> {
         let batches = &self.rt.batches;
-        let mut now = batches.borrow_mut();
-        now.next += 1;
-        let id = now.next;
-        now.said.push((id, Said { batch, allowed: ModeSet::ALL, ahead: false }));
-        drop(now);
+        let id = batches.borrow_mut().push(Said { batch, allowed: ModeSet::ALL, ahead: false });
         BatchScope { batches, id }
     }
 }

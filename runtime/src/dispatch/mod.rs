@@ -2,18 +2,19 @@
 
 use std::{borrow::Cow, mem::discriminant};
 
-use crate::{Error, Mode, ModeSet, Result, Schedule, observe::event::FallbackReason};
+use crate::{BatchDescriptor, Error, Mode, ModeSet, Result, Schedule, base::reason::FallbackReason};
 
 mod batch;
 mod batching;
 pub(crate) mod bucket;
+mod mode_name;
+pub(crate) mod plan_report;
 mod resolve;
 mod sizes;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{BatchDescriptor, BatchKey, BatchScope};
-pub(crate) use batch::{Batches, Said};
+pub use batch::{BatchKey, BatchScope};
 pub use batching::Batching;
 pub use resolve::{Capability, Resolution};
 pub use sizes::BatchSizes;

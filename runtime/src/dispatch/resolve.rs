@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Mode, Plan, PlanItem, Result, Site, Support,
-    observe::event::{FallbackReason, place},
+    base::reason::{FallbackReason, place},
 };
 
 /// What a function offers to modes: how it is cut, and what its weakest boundary supports.

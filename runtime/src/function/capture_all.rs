@@ -7,7 +7,7 @@ use super::{
     Function, Synthetic,
     jobs::{Job, MANY},
 };
-use crate::{Error, Result, Runtime, Step, base::mode::Mode, tensor::param::Owned};
+use crate::{Error, Result, Runtime, Step, base::mode::Mode, value::owned::Owned};
 
 /// How often a call is repeated until nothing new is recorded. Three passes warm up, record, and record
 /// again where results were placed better meanwhile; the fourth finds nothing. A chain of such moves

@@ -3,8 +3,8 @@
 use super::Function;
 use crate::{
     BatchDescriptor, BatchKey, Error, Mode, ModeSet, Resolution, Result, Runtime,
-    dispatch::Said,
-    observe::event::{FallbackReason, place},
+    base::reason::{FallbackReason, place},
+    runtime::scopes::Said,
 };
 
 /// The sizes of a call's symbols, and the input that each comes from.

@@ -14,17 +14,15 @@ use crate::{
     base::{
         mode::Mode,
         plan::{Plan, PlanItem, Site},
+        reason::FallbackReason,
     },
     core::{FrameState, Phase, Symbol},
     driver::Driver,
     inputs::Inputs,
-    observe::{event::FallbackReason, timeline},
-    tensor::{
-        RawTensor,
-        live_out::{Decoder, Encoder, LiveOut},
-    },
+    observe::timeline,
+    tensor::live_out::{Decoder, LiveOut},
     tree::Identity,
-    value::live_in::{KeyWriter, LiveIn},
+    value::{entry::Encoder, key::KeyWriter, live_in::LiveIn, raw::RawTensor},
 };
 
 /// A running call. Dropping it ends the call.

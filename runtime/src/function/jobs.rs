@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::Function;
-use crate::{BatchDescriptor, Error, Mode, ModeSet, Result, dispatch::Said};
+use crate::{BatchDescriptor, Error, Mode, ModeSet, Result, runtime::scopes::Said};
 
 /// More captures than this are warned of: they take minutes and gigabytes.
 pub(super) const MANY: usize = 1 << 10;

@@ -12,8 +12,10 @@ use crate::{
     dispatch::bucket::Schedule,
     inputs::{InputKind, InputSpec, Inputs},
     observe::hooks::GraphId,
-    tensor::param::{Owned, next_id},
-    value::retire::RetireQueue,
+    value::{
+        owned::{Owned, next_id},
+        retire::RetireQueue,
+    },
 };
 
 mod batching;
@@ -28,7 +30,6 @@ mod options;
 mod statics;
 mod synthetic;
 
-pub(crate) use bind::pad_rows;
 pub use builder::{BuildGraph, GraphBuilder};
 pub use capture_all::CaptureProgress;
 pub use frame::Frame;

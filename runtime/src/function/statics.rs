@@ -6,7 +6,7 @@ use super::Function;
 use crate::{
     Element, Result, Runtime,
     inputs::{Dim, DimsSpec},
-    tensor::param::Owned,
+    value::owned::Owned,
 };
 
 /// The static buffers of one input: capacity in bytes, memory.

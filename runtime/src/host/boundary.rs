@@ -15,8 +15,12 @@ use crate::{
     base::plan::Site,
     driver::Driver,
     model::params::Params,
-    tensor::live_out::{Decoder, Encoder, LiveOut},
-    value::live_in::{DeviceValue, Key, KeyWriter, LiveIn},
+    tensor::live_out::{Decoder, LiveOut},
+    value::{
+        entry::Encoder,
+        key::KeyWriter,
+        live_in::{DeviceValue, Key, LiveIn},
+    },
 };
 
 // Generated code asks for these, too, so their names are in messages.

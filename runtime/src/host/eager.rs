@@ -11,13 +11,14 @@ use crate::{
         dtype::{from_bytes, to_bytes},
         plan::Site,
     },
-    function::pad_rows,
+    host::padding::pad_rows,
     observe::timeline,
-    tensor::{
-        RawTensor,
-        live_out::{Decoder, Encoder, Entry, LiveOut},
+    tensor::live_out::{Decoder, LiveOut},
+    value::{
+        entry::{Encoder, Entry},
+        layout::{Layout, Marks},
+        raw::RawTensor,
     },
-    value::layout::{Layout, Marks},
 };
 
 /// The right to look at device data: given by a [`Step`](crate::Step) and by `#[eager(cx)]`.

@@ -4,7 +4,7 @@ use std::{fmt, ops::Deref};
 
 use tracing::span::EnteredSpan;
 
-use crate::{Eager, Result, Runtime, observe::timeline};
+use crate::{Eager, Error, Result, Runtime, memory::Live, observe::timeline};
 
 /// One generation of tensors, and the capability to look at them.
 ///
@@ -22,11 +22,77 @@ impl<'s> Step<'s> {
     }
 }
 
+impl Live {
+    /// Of the runtime of a step, now.
+    pub fn in_step(step: &Step<'_>) -> Self {
+        Self::of(step.scope().rt)
+    }
+}
+
 impl<'s> Deref for Step<'s> {
     type Target = Eager<'s>;
 
     fn deref(&self) -> &Eager<'s> {
         &self.eager
+    }
+}
+
+impl Runtime {
+    /// Starts a step: a generation of tensors. All tensors of the previous step have been dropped by then.
+    ///
+    /// Recordings of parameters that were dropped in the meantime are evicted here.
+    ///
+    /// # Errors
+    /// A failure of the device that no earlier call could report.
+    pub fn step(&mut self) -> Result<Step<'_>> {
+        // Saving belongs to one `capture_all`, which is over, however it ended.
+        self.core.get_mut().end_saving_later();
+        self.saving_step()
+    }
+
+    /// A step of `capture_all`, which goes on saving.
+    pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
+        self.start_step(true)
+    }
+
+    /// A step. What waits to be used again waits for steps that count; those of a plan count for what it captures.
+    pub(crate) fn start_step(&mut self, counts: bool) -> Result<Step<'_>> {
+        let core = self.core.get_mut();
+        let kept_counts = counts && !core.is_dry();
+        // First: what is freed here has recordings to evict.
+        core.kept.begin_step(self.spares.take(), kept_counts);
+        if counts {
+            core.tree.begin_step();
+        }
+        let retired = self.retire.take();
+        self.graphs.set(false);
+        self.switches.get_mut().end_step();
+        self.batches.get_mut().end_step();
+        self.tell_slices();
+        let begun = self.core.get_mut().begin_step(&retired);
+        let mut unreported = Unreported { rt: self, error: begun.err() };
+        unreported.rt.tell_hooks();
+        match unreported.error.take() {
+            Some(error) => Err(error),
+            None => {
+                drop(unreported);
+                Ok(Step::new(self))
+            }
+        }
+    }
+}
+
+/// An error that its call may not come to report, since a hook panics: the next call that can reports it.
+struct Unreported<'r> {
+    rt: &'r Runtime,
+    error: Option<Error>,
+}
+
+impl Drop for Unreported<'_> {
+    fn drop(&mut self) {
+        if let Some(error) = self.error.take() {
+            self.rt.core.borrow_mut().report_later(error);
+        }
     }
 }
 

@@ -21,8 +21,12 @@ use crate::{
     base::dtype::Element,
     model::params::ConfigValue,
     ops::{AttentionMask, RopeConfig},
-    tensor::live_out::{Decoder, Encoder, LiveOut},
-    value::live_in::{DeviceValue, Key, KeyWriter, LiveIn},
+    tensor::live_out::{Decoder, LiveOut},
+    value::{
+        entry::Encoder,
+        key::KeyWriter,
+        live_in::{DeviceValue, Key, LiveIn},
+    },
 };
 
 macro_rules! nonzero {

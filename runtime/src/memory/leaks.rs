@@ -1,7 +1,6 @@
 //! What is alive now, for tests that look for leaks.
 
 use super::Core;
-use crate::{Runtime, Step};
 
 /// Tensors and blocks of a runtime that are alive. All zero when no tensor of the step is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,18 +13,6 @@ pub struct Live {
     pub results: u64,
     /// Bytes of the eager arena.
     pub eager: u64,
-}
-
-impl Live {
-    /// Of `rt`, now.
-    pub fn of(rt: &Runtime) -> Self {
-        rt.core.borrow().live()
-    }
-
-    /// Of the runtime of a step, now.
-    pub fn in_step(step: &Step<'_>) -> Self {
-        Self::of(step.scope().rt)
-    }
 }
 
 /// How many entries each table of a runtime has: what must not grow with what came and went.
@@ -59,15 +46,8 @@ pub struct Tables {
     pub kept: usize,
 }
 
-impl Tables {
-    /// Of `rt`, now.
-    pub fn of(rt: &Runtime) -> Self {
-        rt.core.borrow().tables()
-    }
-}
-
 impl Core {
-    fn tables(&self) -> Tables {
+    pub(crate) fn tables(&self) -> Tables {
         Tables {
             states: self.pool.states(),
             owned: self.owned_memory.len(),
@@ -80,7 +60,7 @@ impl Core {
         }
     }
 
-    fn live(&self) -> Live {
+    pub(crate) fn live(&self) -> Live {
         Live {
             tensors: self.slots.len() - self.free_slots.len(),
             pool: self.pool.live().bytes(),

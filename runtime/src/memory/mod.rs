@@ -12,14 +12,15 @@ pub(crate) mod persist;
 pub(crate) mod placement;
 pub(crate) mod pool;
 pub(crate) mod slots;
-mod stats;
 
 pub(crate) use alive::{Alive, EntryBlock};
 pub use leaks::{Live, Tables};
 pub(crate) use persist::Queues;
 pub(crate) use placement::{Origin, Placement};
-pub use stats::{ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage};
 
+pub(crate) use crate::observe::memory::{
+    ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
+};
 use crate::{
     core::{Core, Phase, RunKind, Slot, decide},
     record::{command_log as tape, outputs as finalize, run},

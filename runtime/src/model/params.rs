@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use crate::{
     DType, Element, Kept, Param, State,
-    value::live_in::{KeyWriter, LiveIn},
+    value::{key::KeyWriter, live_in::LiveIn},
 };
 
 /// A model, a layer, a cache: a struct whose parameters and state have static addresses.

@@ -7,10 +7,10 @@ use std::{
     any::Any,
     cell::{Cell, RefCell},
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use crate::{Runtime, base::plan::Site};
+use crate::base::plan::Site;
 
 /// A graph object, such as a `DecodeGraph`. Never given twice in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +28,7 @@ pub enum Lifecycle {
     /// Its body was captured.
     Recorded,
     /// It runs by the executable of another recording, which is updated for it: see
-    /// [`Runtime::share_executables`]. When it parts from that one, `Instantiated` follows.
+    /// [`Runtime::share_executables`](crate::Runtime::share_executables). When it parts from that one, `Instantiated` follows.
     Shares {
         /// The other one.
         with: usize,
@@ -83,9 +83,9 @@ impl fmt::Display for LifecycleEvent {
     }
 }
 
-type Call = Box<dyn FnMut(&LifecycleEvent) + Send>;
+pub(crate) type Call = Box<dyn FnMut(&LifecycleEvent) + Send>;
 
-struct Hook {
+pub(crate) struct Hook {
     id: HookId,
     graph: Option<GraphId>,
     /// Taken out while it runs.
@@ -107,14 +107,32 @@ impl Hooks {
         self.any.get()
     }
 
+    /// Adds a hook, for one graph object or for all.
+    pub(crate) fn add(&self, graph: Option<GraphId>, call: Call) -> HookId {
+        let id = HookId(self.next.get());
+        self.next.set(id.0 + 1);
+        self.list.borrow_mut().push(Hook { id, graph, call: Some(call) });
+        self.any.set(true);
+        id
+    }
+
+    /// Removes a hook. What it captured may be anything: the caller drops it when nothing is borrowed.
+    pub(crate) fn remove(&self, id: HookId) -> Option<Hook> {
+        let mut list = self.list.borrow_mut();
+        let at = list.iter().position(|h| h.id == id)?;
+        let removed = list.remove(at);
+        self.any.set(!list.is_empty());
+        Some(removed)
+    }
+
     /// The ids of those that want to hear of `graph`, in the order of registration.
-    fn wanting(&self, graph: GraphId) -> Vec<HookId> {
+    pub(crate) fn wanting(&self, graph: GraphId) -> Vec<HookId> {
         let list = self.list.borrow();
         list.iter().filter(|h| h.graph.is_none_or(|g| g == graph)).map(|h| h.id).collect()
     }
 
     /// Calls one hook. Gives its panic, if there is one: other hooks have not heard of the event yet.
-    fn call(&self, id: HookId, event: &LifecycleEvent) -> Result<(), Box<dyn Any + Send>> {
+    pub(crate) fn call(&self, id: HookId, event: &LifecycleEvent) -> Result<(), Box<dyn Any + Send>> {
         let mut list = self.list.borrow_mut();
         // One that an earlier hook removed is not called any more.
         let call = list.iter_mut().find(|h| h.id == id).and_then(|h| h.call.take());
@@ -137,88 +155,6 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         if let Some(hook) = self.hooks.list.borrow_mut().iter_mut().find(|h| h.id == self.id) {
             hook.call = self.call.take();
-        }
-    }
-}
-
-impl Runtime {
-    /// Calls `hook` with everything that happens to a recording from now on, hooks in the order in which they
-    /// were registered, until [`remove_hook`](Self::remove_hook).
-    ///
-    /// Hooks run between calls into the device, on the thread that uses the runtime: soon after what they
-    /// tell of, and before the call that it belongs to returns. A panic in one goes through that call, after every
-    /// hook has heard of everything; of several panics, the first does.
-    /// Without hooks, a replay pays two comparisons for them.
-    pub fn on_lifecycle(&self, hook: impl FnMut(&LifecycleEvent) + Send + 'static) -> HookId {
-        self.add_hook(None, Box::new(hook))
-    }
-
-    /// As [`on_lifecycle`](Self::on_lifecycle), for one graph object: `rt.on_lifecycle_of(decode.id(), …)`.
-    pub fn on_lifecycle_of(
-        &self,
-        graph: GraphId,
-        hook: impl FnMut(&LifecycleEvent) + Send + 'static,
-    ) -> HookId {
-        self.add_hook(Some(graph), Box::new(hook))
-    }
-
-    fn add_hook(&self, graph: Option<GraphId>, call: Call) -> HookId {
-        let hooks = &self.hooks;
-        let id = HookId(hooks.next.get());
-        hooks.next.set(id.0 + 1);
-        hooks.list.borrow_mut().push(Hook { id, graph, call: Some(call) });
-        if !hooks.any.replace(true) {
-            self.core.borrow_mut().tree.watch(true);
-        }
-        id
-    }
-
-    /// Removes a hook: it is not called again. Says whether it was there.
-    pub fn remove_hook(&self, id: HookId) -> bool {
-        let mut list = self.hooks.list.borrow_mut();
-        let Some(at) = list.iter().position(|h| h.id == id) else { return false };
-        let gone = list.remove(at);
-        let empty = list.is_empty();
-        drop(list);
-        if empty {
-            self.hooks.any.set(false);
-            self.core.borrow_mut().tree.watch(false);
-        }
-        // What it captured may be anything: dropped last.
-        drop(gone);
-        true
-    }
-
-    /// Tells the hooks what has happened. Not to be called while the core is borrowed.
-    pub(crate) fn tell_hooks(&self) {
-        if self.hooks.any.get() {
-            self.tell();
-        }
-    }
-
-    #[cold]
-    fn tell(&self) {
-        let events = self.core.borrow_mut().tree.take_notices();
-        let mut panicked = None;
-        for event in events {
-            for id in self.hooks.wanting(event.graph) {
-                if let Err(panic) = self.hooks.call(id, &event) {
-                    panicked.get_or_insert(panic);
-                }
-            }
-        }
-        if let Some(panic) = panicked {
-            resume_unwind(panic);
-        }
-    }
-}
-
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        // A hook that panics while another panic is under way would end the process.
-        if self.hooks.any.get() && !std::thread::panicking() {
-            self.core.get_mut().tree.evict_all();
-            self.tell();
         }
     }
 }

@@ -3,7 +3,8 @@
 pub(crate) mod event;
 mod event_text;
 pub(crate) mod hooks;
-pub mod inspect;
+pub(crate) mod inspect;
 pub(crate) mod log;
+pub(crate) mod memory;
 pub(crate) mod stats;
 pub(crate) mod timeline;

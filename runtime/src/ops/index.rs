@@ -6,7 +6,8 @@ use super::{Shape, check_axis, compute, launch, meet, refuse};
 use crate::{
     AsOperand, Element, Error, Result, Scope, State, Tensor,
     backend::{Counts, Op, View},
-    value::layout::{Layout, MAX_RANK, Marks},
+    base::rank::MAX_RANK,
+    value::layout::{Layout, Marks},
 };
 
 /// Rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.

@@ -66,8 +66,9 @@ use smallvec::SmallVec;
 use crate::{
     Element, Error, Result, Scope, Tensor,
     backend::{Op, View},
+    base::rank::MAX_RANK,
     tensor::{Operand, Shown},
-    value::layout::{Layout, MAX_RANK, Marks},
+    value::layout::{Layout, Marks},
 };
 
 /// Sizes, without an allocation.

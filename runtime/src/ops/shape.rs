@@ -6,8 +6,9 @@ use super::{Shape, check_axis, compute, launch, marks_without, meet, refuse};
 use crate::{
     Element, Error, IntoDim, IntoShape, Result, Scope, Tensor,
     backend::{Op, View},
+    base::rank::MAX_RANK,
     tensor::{Shown, shape::Given},
-    value::layout::{Layout, MAX_RANK, Marks},
+    value::layout::{Layout, Marks},
 };
 
 /// The layout that shows the elements of `layout`, in row-major order, as `shape`; `None` when that

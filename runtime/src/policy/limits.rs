@@ -1,7 +1,7 @@
 //! Limits on recordings, and what happens beyond them.
 
 use crate::{
-    observe::event::FallbackReason,
+    base::reason::FallbackReason,
     policy::{SegmentInfo, Verdict},
 };
 

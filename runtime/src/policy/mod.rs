@@ -4,7 +4,7 @@ pub(crate) mod limits;
 
 use std::fmt;
 
-use crate::{Limits, Mode, Site, observe::event::FallbackReason};
+use crate::{Limits, Mode, Site, base::reason::FallbackReason};
 
 /// A call that starts.
 #[non_exhaustive]

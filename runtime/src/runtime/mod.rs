@@ -1,7 +1,13 @@
 //! The runtime: one device, one stream, its memory and its recordings.
 
 pub(crate) mod device;
+mod device_timeline;
 mod graph_memory;
+mod hooks;
+mod leaks;
+mod memory;
+pub(crate) mod refused_sizes;
+pub(crate) mod scopes;
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,30 +17,28 @@ use std::{
 };
 
 use crate::{
-    CopiedSlot, DType, Device, Error, Event, Result, Stats, Step,
+    CopiedSlot, DType, Device, Event, Result, Stats,
     backend::{Backend, HostBlock, Op, View},
     core::Core,
-    dispatch::Batches,
     memory::Queues,
     observe::{
         hooks::Hooks,
         inspect::{GraphTree, Topology},
-        timeline::DeviceTimeline,
-    },
-    scope::Switches,
-    tensor::{
-        RawTensor,
-        dim::RefusedSizes,
-        live_out::Entry,
-        param::{Owned, next_id},
-        persistent::{Piece, SpareQueue},
     },
     value::{
+        entry::Entry,
+        key::KeyWriter,
         layout::{Layout, Marks},
-        live_in::KeyWriter,
+        owned::{Owned, next_id},
+        persistent::{Piece, SpareQueue},
+        raw::RawTensor,
         retire::RetireQueue,
     },
 };
+
+use device_timeline::DeviceTimeline;
+use refused_sizes::RefusedSizes;
+use scopes::{Batches, Switches};
 
 /// Owns a device's stream, the memory pool and the graph tree.
 ///
@@ -44,7 +48,7 @@ pub struct Runtime {
     id: u64,
     pub(crate) core: RefCell<Core>,
     pub(crate) retire: Arc<RetireQueue>,
-    spares: Arc<SpareQueue>,
+    pub(crate) spares: Arc<SpareQueue>,
     /// Key writers are taken out while user code writes keys, and put back.
     #[allow(clippy::vec_box, reason = "one passes through many hands on each call")]
     writers: RefCell<Vec<Box<KeyWriter>>>,
@@ -91,49 +95,6 @@ impl Runtime {
             device_timeline: DeviceTimeline::default(),
             refused_sizes: RefusedSizes::default(),
         })
-    }
-
-    /// Starts a step: a generation of tensors. All tensors of the previous step have been dropped by then.
-    ///
-    /// Recordings of parameters that were dropped in the meantime are evicted here.
-    ///
-    /// # Errors
-    /// A failure of the device that no earlier call could report.
-    pub fn step(&mut self) -> Result<Step<'_>> {
-        // Saving belongs to one `capture_all`, which is over, however it ended.
-        self.core.get_mut().end_saving_later();
-        self.saving_step()
-    }
-
-    /// A step of `capture_all`, which goes on saving.
-    pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
-        self.start_step(true)
-    }
-
-    /// A step. What waits to be used again waits for steps that count; those of a plan count for what it captures.
-    pub(crate) fn start_step(&mut self, counts: bool) -> Result<Step<'_>> {
-        let core = self.core.get_mut();
-        let kept_counts = counts && !core.is_dry();
-        // First: what is freed here has recordings to evict.
-        core.kept.begin_step(self.spares.take(), kept_counts);
-        if counts {
-            core.tree.begin_step();
-        }
-        let retired = self.retire.take();
-        self.graphs.set(false);
-        self.switches.get_mut().end_step();
-        self.batches.get_mut().end_step();
-        self.tell_slices();
-        let begun = self.core.get_mut().begin_step(&retired);
-        let mut unreported = Unreported { rt: self, error: begun.err() };
-        unreported.rt.tell_hooks();
-        match unreported.error.take() {
-            Some(error) => Err(error),
-            None => {
-                drop(unreported);
-                Ok(Step::new(self))
-            }
-        }
     }
 
     /// Name of the device, such as `cpu`.
@@ -358,20 +319,6 @@ impl Runtime {
         // After the allocation: what had these addresses before told of it first.
         core.own(&owned, &self.retire.take());
         Ok(owned)
-    }
-}
-
-/// An error that its call may not come to report, since a hook panics: the next call that can reports it.
-struct Unreported<'r> {
-    rt: &'r Runtime,
-    error: Option<Error>,
-}
-
-impl Drop for Unreported<'_> {
-    fn drop(&mut self) {
-        if let Some(error) = self.error.take() {
-            self.rt.core.borrow_mut().report_later(error);
-        }
     }
 }
 

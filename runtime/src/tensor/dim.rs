@@ -2,50 +2,8 @@
 
 use std::{cmp::Ordering, fmt, ops, panic::Location};
 
+pub(crate) use crate::value::dim::{DimKind, RawDim};
 use crate::{Error, Result, Runtime};
-
-/// What is known of a size, without its runtime: what outputs and keys hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RawDim {
-    /// The size in the call; larger than the real one where it is padded.
-    pub(crate) size: usize,
-    pub(crate) kind: DimKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DimKind {
-    /// The same number in every mode.
-    Number,
-    /// The size of a dimension that this symbol pads.
-    Padded(u8),
-    /// Computed from the size of a dimension that this symbol pads.
-    Computed(u8),
-    /// Arithmetic that has no result.
-    Impossible(&'static str),
-}
-
-impl RawDim {
-    pub(crate) fn number(size: usize) -> Self {
-        Self { size, kind: DimKind::Number }
-    }
-
-    pub(crate) fn symbol(self) -> Option<u8> {
-        match self.kind {
-            DimKind::Padded(symbol) | DimKind::Computed(symbol) => Some(symbol),
-            DimKind::Number | DimKind::Impossible(_) => None,
-        }
-    }
-
-    /// For keys.
-    pub(crate) fn word(self) -> u64 {
-        match self.kind {
-            DimKind::Number => 0,
-            DimKind::Padded(symbol) => 1 << 8 | u64::from(symbol),
-            DimKind::Computed(symbol) => 2 << 8 | u64::from(symbol),
-            DimKind::Impossible(_) => 3 << 8,
-        }
-    }
-}
 
 /// The size of one dimension: [`Tensor::dim`](crate::Tensor::dim).
 ///
@@ -332,48 +290,6 @@ impl fmt::Debug for Dim<'_> {
 impl fmt::Display for Dim<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
-    }
-}
-
-/// Comparisons with sizes that are no numbers, until the segment or call that made them ends.
-#[derive(Debug, Default)]
-pub(crate) struct RefusedSizes {
-    first: std::cell::RefCell<Option<Error>>,
-    answers: std::cell::Cell<u8>,
-}
-
-impl RefusedSizes {
-    fn answer(&self, error: impl FnOnce() -> Error) -> Option<Ordering> {
-        if self.first.borrow().is_none() {
-            let error = error();
-            *self.first.borrow_mut() = Some(error);
-        }
-        let turn = self.answers.get();
-        self.answers.set(turn.wrapping_add(1));
-        [None, Some(Ordering::Equal), Some(Ordering::Less), Some(Ordering::Greater)][usize::from(turn % 4)]
-    }
-
-    /// The first of them as an error, which is reported once more at the end.
-    #[inline]
-    pub(crate) fn check(&self) -> Result<()> {
-        match &*self.first.borrow() {
-            None => Ok(()),
-            Some(Error::PaddedSize { op, symbol, at }) => {
-                Err(Error::PaddedSize { op, symbol: symbol.clone(), at: *at })
-            }
-            Some(other) => Err(Error::Argument { op: "a comparison of sizes", why: other.to_string() }),
-        }
-    }
-
-    /// Forgets what a call that panicked left.
-    pub(crate) fn clear(&self) {
-        drop(self.take());
-    }
-
-    /// The first of them as an error; it is reported once.
-    pub(crate) fn take(&self) -> Result<()> {
-        self.answers.set(0);
-        self.first.borrow_mut().take().map_or(Ok(()), Err)
     }
 }
 

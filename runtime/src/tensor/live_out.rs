@@ -3,69 +3,27 @@
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
 use half::{bf16, f16};
-use smallvec::SmallVec;
 
-use crate::{
-    DType, Dim, Error, Result, Runtime, Scalar, Scope, Shape, Tensor,
-    tensor::{RawTensor, dim::RawDim},
-};
+use crate::{DType, Dim, Runtime, Scalar, Scope, Shape, Tensor};
 
-/// One piece of an output.
-#[derive(Clone, Debug)]
-pub(crate) enum Entry {
-    /// A tensor.
-    Tensor(#[doc(hidden)] RawTensor),
-    /// A host value, a length or a discriminant.
-    Word(u64),
-    /// A string.
-    Text(Arc<str>),
-    /// A size, with the symbol that pads it.
-    Size(RawDim),
-}
-
-/// Collects the pieces of an output. Tensors are listed, not retained.
-#[derive(Debug, Default)]
-pub struct Encoder {
-    pub(crate) entries: SmallVec<[Entry; 2]>,
-    /// Id of the runtime whose output this is.
-    runtime: u64,
-    /// Whether a tensor in it belongs to another runtime: its slot means something else there.
-    foreign: bool,
-}
+pub(crate) use crate::value::entry::{Encoder, Entry};
 
 impl Encoder {
     pub(crate) fn of(rt: &Runtime) -> Self {
-        Self { runtime: rt.id(), ..Self::default() }
-    }
-
-    /// Refuses tensors of another runtime in `what`.
-    pub(crate) fn check(&self, what: &'static str) -> Result<()> {
-        if self.foreign { Err(Error::DifferentRuntimes { op: what }) } else { Ok(()) }
-    }
-
-    pub(crate) fn raw(&mut self, raw: &RawTensor) {
-        self.entries.push(Entry::Tensor(*raw));
+        Self::of_runtime(rt.id())
     }
 
     /// A tensor.
     pub fn tensor<T>(&mut self, tensor: &Tensor<'_, T>) {
-        self.foreign |= tensor.rt.id() != self.runtime;
+        self.part_of(tensor.rt.id());
         self.raw(&tensor.raw);
     }
 
-    /// A host value, a length or a discriminant.
-    pub fn word(&mut self, word: u64) {
-        self.entries.push(Entry::Word(word));
-    }
-
     pub(crate) fn size(&mut self, dim: &Dim<'_>) {
-        self.foreign |= dim.is_padded() && dim.rt.is_some_and(|rt| rt.id() != self.runtime);
-        self.entries.push(Entry::Size(dim.raw));
-    }
-
-    /// A string.
-    pub fn text(&mut self, text: &str) {
-        self.entries.push(Entry::Text(text.into()));
+        if let Some(rt) = dim.rt.filter(|_| dim.is_padded()) {
+            self.part_of(rt.id());
+        }
+        self.raw_size(dim.raw);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Handles of values on the device.
 
 pub(crate) mod dim;
+mod live_in;
 pub(crate) mod live_out;
 pub(crate) mod param;
 pub(crate) mod persistent;
@@ -10,30 +11,13 @@ use std::{fmt, marker::PhantomData, ops::Deref};
 
 use smallvec::SmallVec;
 
+pub(crate) use crate::value::raw::RawTensor;
 use crate::{
     DType, Dim, Element, Error, Param, Result, Runtime, Shape, State,
     backend::{Op, View},
-    value::layout::{Layout, MAX_RANK, Marks},
+    base::rank::MAX_RANK,
+    value::layout::{Layout, Marks},
 };
-
-/// A handle without its type and borrow: what keys, outputs and the core work on.
-#[derive(Clone, Copy, Debug)]
-pub struct RawTensor {
-    pub(crate) slot: u32,
-    pub(crate) epoch: u64,
-    pub(crate) dtype: DType,
-    pub(crate) marks: Marks,
-    pub(crate) addr: u64,
-    /// Identity of owned memory, 0 for arena blocks.
-    pub(crate) owned: u64,
-    pub(crate) layout: Layout,
-}
-
-impl RawTensor {
-    pub(crate) fn view(&self) -> View {
-        View { addr: self.addr, dtype: self.dtype, layout: self.layout }
-    }
-}
 
 /// An immutable value on the device, alive within one step.
 ///

@@ -1,56 +1,10 @@
 //! Memory that outlives steps: parameters and state.
 
-use std::{
-    fmt,
-    marker::PhantomData,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
-use crate::{
-    Element, Result, Runtime,
-    backend::{SharedMemory, View},
-    base::dtype::to_bytes,
-    value::{layout::Layout, retire::RetireQueue},
-};
+use crate::{Element, Result, Runtime, base::dtype::to_bytes, value::layout::Layout, value::view::View};
 
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-
-/// Identity of owned memory. Never given twice, so a recording cannot mistake a new parameter for
-/// the old one whose address it got.
-pub(crate) fn next_id() -> u64 {
-    NEXT_ID.fetch_add(1, Ordering::Relaxed)
-}
-
-/// Device memory with an identity.
-pub(crate) struct Owned {
-    pub(crate) id: u64,
-    pub(crate) runtime: u64,
-    pub(crate) memory: SharedMemory,
-    /// Id and name of the graph object whose buffer it is; 0 for memory of the user's.
-    pub(crate) function: (u64, &'static str),
-    retire: Arc<RetireQueue>,
-}
-
-impl Owned {
-    pub(crate) fn new(
-        runtime: u64,
-        memory: SharedMemory,
-        function: (u64, &'static str),
-        retire: Arc<RetireQueue>,
-    ) -> Arc<Self> {
-        Arc::new(Self { id: next_id(), runtime, memory, function, retire })
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        // On any thread, at any time: only the runtime may touch what was recorded with it.
-        self.retire.push(self.id);
-    }
-}
+pub(crate) use crate::value::owned::Owned;
 
 macro_rules! owned {
     ($(#[$doc:meta])* $name:ident, $word:literal) => {

@@ -1,106 +1,33 @@
 //! Values that outlive their step.
 
-use std::{
-    fmt,
-    marker::PhantomData,
-    ops::Range,
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{fmt, marker::PhantomData, ops::Range, sync::Arc};
 
 use half::{bf16, f16};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
-    DType, Eager, Element, Error, Result, Scalar, Scope, Tensor,
+    DType, Element, Error, Result, Scalar, Scope, Tensor,
     backend::{SharedMemory, View},
     tensor::{
-        AsOperand, Operand, RawTensor,
-        dim::RawDim,
-        live_out::{Decoder, Encoder, Entry, LiveOut},
-        param::Owned,
+        AsOperand, Operand,
+        live_out::{Decoder, LiveOut},
         sealed::Sealed,
     },
     value::{
+        entry::Entry,
+        key::KeyWriter,
         layout::{Layout, Marks},
-        live_in::{KeyWriter, LiveIn},
+        live_in::LiveIn,
+        raw::RawTensor,
     },
 };
 
-/// Memory of kept values that were dropped, until the runtime takes it: the next value of that size may
-/// have it, with its identity, so that what was recorded with it stays right.
-#[derive(Default)]
-pub(crate) struct SpareQueue(Mutex<Vec<Arc<Owned>>>);
-
-impl SpareQueue {
-    fn push(&self, memory: Arc<Owned>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
-    }
-
-    pub(crate) fn take(&self) -> Vec<Arc<Owned>> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// One storage of kept values.
-pub(crate) struct KeptMemory {
-    owned: Arc<Owned>,
-    /// Gone for a parameter's memory, which is not ours to use again, and once the runtime is gone.
-    spares: Weak<SpareQueue>,
-    /// The bytes of all that is held, this among them; `None` for a parameter's.
-    sum: Option<Arc<AtomicU64>>,
-}
-
-impl KeptMemory {
-    /// Of a parameter, which is kept without a copy.
-    pub(crate) fn shared(owned: Arc<Owned>) -> Arc<Self> {
-        Arc::new(Self { owned, spares: Weak::new(), sum: None })
-    }
-
-    /// Of a kept value alone; it counts in `sum` as long as it is held.
-    pub(crate) fn held(owned: Arc<Owned>, spares: Weak<SpareQueue>, sum: &Arc<AtomicU64>) -> Arc<Self> {
-        sum.fetch_add(owned.memory.len(), Ordering::Relaxed);
-        Arc::new(Self { owned, spares, sum: Some(Arc::clone(sum)) })
-    }
-
-    pub(crate) fn owned(&self) -> &Arc<Owned> {
-        &self.owned
-    }
-}
-
-impl Drop for KeptMemory {
-    fn drop(&mut self) {
-        if let Some(sum) = &self.sum {
-            sum.fetch_sub(self.owned.memory.len(), Ordering::Relaxed);
-        }
-        // On any thread, at any time: only the runtime may use it again, or free it.
-        if let Some(spares) = self.spares.upgrade() {
-            spares.push(Arc::clone(&self.owned));
-        }
-    }
-}
-
-/// One piece of a kept value.
-#[derive(Clone)]
-pub(crate) enum Piece {
-    Tensor {
-        memory: Arc<KeptMemory>,
-        /// Bytes from the start of the memory.
-        offset: u64,
-        dtype: DType,
-        layout: Layout,
-    },
-    Word(u64),
-    Text(Arc<str>),
-    Size(RawDim),
-}
+pub(crate) use crate::value::persistent::{KeptMemory, Piece, SpareQueue};
 
 /// A value that was moved out of its step: tensors, or a tuple, array, vector or `#[derive(GraphOutput)]`
 /// struct of them.
 ///
-/// Made by [`Eager::keep`]. It has no step's lifetime and may go to other threads; [`view`](Self::view) gives
+/// Made by [`Eager::keep`](crate::Eager::keep). It has no step's lifetime and may go to other threads; [`view`](Self::view) gives
 /// the value in a later step, without a copy. Views of one storage stay views of one storage. Its memory keeps
 /// its address, so recordings that use it are replayed as long as it lives; it is freed, behind the work that
 /// uses it, when the last clone is dropped and no value of the same size is kept in the next few steps.
@@ -139,6 +66,10 @@ pub struct Kept<O> {
 pub type KeptTensor<T> = Kept<Tensor<'static, T>>;
 
 impl<O> Kept<O> {
+    pub(crate) fn new(pieces: Vec<Piece>, runtime: u64) -> Self {
+        Self { pieces: pieces.into(), runtime, _type: PhantomData }
+    }
+
     /// The value in the step of `scope`, without a copy.
     ///
     /// # Errors
@@ -158,18 +89,18 @@ impl<O> Kept<O> {
                 Piece::Size(dim) => Entry::Size(*dim),
                 Piece::Tensor { memory, offset, dtype, layout } => {
                     // One storage is one slot, so that its views live and die together.
-                    let base = match adopted.get(&memory.owned.id) {
+                    let base = match adopted.get(&memory.owned().id) {
                         Some(&raw) => {
                             rt.retain(raw.slot, raw.epoch);
                             raw
                         }
                         None => {
-                            let raw = rt.adopt(&memory.owned, *dtype, *layout);
-                            adopted.insert(memory.owned.id, raw);
+                            let raw = rt.adopt(memory.owned(), *dtype, *layout);
+                            adopted.insert(memory.owned().id, raw);
                             raw
                         }
                     };
-                    let addr = memory.owned.memory.addr() + offset;
+                    let addr = memory.owned().memory.addr() + offset;
                     Entry::Tensor(RawTensor { dtype: *dtype, layout: *layout, addr, ..base })
                 }
             });
@@ -189,7 +120,7 @@ impl<O> Kept<O> {
 
     fn memory(&self) -> Vec<&SharedMemory> {
         let mut seen: FxHashSet<u64> = FxHashSet::default();
-        let all = self.tensors().map(|(memory, ..)| &memory.owned);
+        let all = self.tensors().map(|(memory, ..)| memory.owned());
         all.filter(|owned| seen.insert(owned.id)).map(|owned| &owned.memory).collect()
     }
 
@@ -234,7 +165,7 @@ impl<'s, T: Element> AsOperand<'s, T> for KeptTensor<T> {
         scope.check(op, self.runtime)?;
         match self.tensors().next() {
             Some((memory, offset, dtype, &layout)) => {
-                let addr = memory.owned.memory.addr() + offset;
+                let addr = memory.owned().memory.addr() + offset;
                 Ok(Operand { view: View { addr, dtype, layout }, marks: Marks::NONE })
             }
             None => Err(Error::NeverComputed { op }),
@@ -251,38 +182,14 @@ impl<O> LiveIn for Kept<O> {
                 Piece::Text(text) => k.bytes(text.as_bytes()),
                 Piece::Size(dim) => k.raw_size(*dim),
                 Piece::Tensor { memory, offset, dtype, layout } => {
-                    k.owned_at(&memory.owned, *offset, *dtype, layout);
+                    k.owned_at(memory.owned(), *offset, *dtype, layout);
                 }
             }
         }
     }
 }
 
-impl<'s> Eager<'s> {
-    /// Moves a value out of the step: its tensors get memory of their own, which no later step uses for
-    /// anything else.
-    ///
-    /// Each storage is copied once ([`CopySlot::Kept`](crate::CopySlot::Kept)), and of it what the kept views
-    /// show; views of it stay views of one storage. Parameters and what was kept before are not copied.
-    /// Padding is cut off.
-    ///
-    /// # Errors
-    /// [`Error::CapabilityInSegment`], [`Error::DifferentRuntimes`], [`Error::NeverComputed`],
-    /// [`Error::OutOfMemory`].
-    pub fn keep<O>(&self, value: &O) -> Result<Kept<<O as Keep<'static>>::At>>
-    where
-        O: LiveOut<'s> + Keep<'static>,
-    {
-        self.check("keep")?;
-        let mut encoder = Encoder::of(self.rt);
-        value.encode(&mut encoder);
-        encoder.check("keep")?;
-        let pieces = self.rt.keep(&encoder.entries)?;
-        Ok(Kept { pieces: pieces.into(), runtime: self.rt.id(), _type: PhantomData })
-    }
-}
-
-/// A value that can be [kept](Eager::keep) beyond its step.
+/// A value that can be [kept](crate::Eager::keep) beyond its step.
 ///
 /// Implemented for tensors, plain host values and containers of these; for structs by
 /// `#[derive(GraphOutput)]`.

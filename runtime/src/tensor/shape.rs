@@ -6,11 +6,15 @@ use smallvec::SmallVec;
 
 use crate::{
     Error, Result, Runtime, Scope,
+    base::rank::MAX_RANK,
     tensor::{
-        dim::{Dim, DimKind, RawDim, not_equal},
+        dim::{Dim, not_equal},
         sealed::Sealed,
     },
-    value::layout::{Layout, MAX_RANK, Marks},
+    value::{
+        dim::{DimKind, RawDim},
+        layout::{Layout, Marks},
+    },
 };
 
 /// The sizes of a tensor, outermost first: a slice of [`Dim`]s.

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{Identity, Positions, TraceOp, Tree, hash_words};
-use crate::{base::plan::Site, core::Waiting};
+use crate::{base::plan::Site, observe::log::Wait};
 
 /// Groups without a recording that are known, the ones that were met last: a shape that comes back after so many
 /// others is warmed up again.
@@ -19,6 +19,15 @@ const IDLE_STEPS: u64 = 8;
 const IDLE_IN_STEPS: usize = 4 * IDLE;
 /// And what was met in the last calls, however much it is: a step may be all that there ever is.
 const IDLE_CALLS: u64 = 8;
+
+/// A group that has run in warm-up since it was recorded last, if ever.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) function: &'static str,
+    pub(crate) wait: Wait,
+    /// How often it ran so.
+    pub(crate) runs: u64,
+}
 
 /// Everything that is shared by recordings of one identity and one set of shapes.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use crate::{
 
 mod edge;
 mod evict;
-mod groups;
+pub(crate) mod groups;
 mod links;
 mod notices;
 mod share;

@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use crate::{Error, Result};
-
-/// The largest rank of a tensor.
-pub const MAX_RANK: usize = 6;
+use crate::{Error, Result, base::rank::MAX_RANK};
 
 /// The most elements that a tensor may have: of every type they fit in an address range, so that sizes
 /// in bytes do not overflow.

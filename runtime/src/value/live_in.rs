@@ -1,8 +1,4 @@
-//! What a recording is looked up by: the structure and the addresses of everything that enters a segment.
-//!
-//! A key belongs to one type of live-ins, so it need not say which type; within that type it is
-//! prefix-free: whatever varies in length (a vector, a rank, a variant) is announced before it is written. Behind a
-//! pointer whose type leaves open what it leads to (a trait object), the type is announced as well.
+//! Values that may enter a segment.
 
 use std::{
     any::TypeId,
@@ -15,174 +11,8 @@ use std::{
 use half::{bf16, f16};
 use rustc_hash::FxHashMap;
 
-use crate::{
-    DType, Dim, Element, Param, Scalar, Scope, Shape, State, Tensor,
-    backend::SharedMemory,
-    tensor::{RawTensor, dim::RawDim, param::Owned},
-    value::layout::{Layout, Marks},
-};
-
-/// What a recording or a replay must know of a live-in tensor. Small: it is copied on every call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyTensor {
-    pub(crate) slot: u32,
-    /// Its index among the device operands.
-    pub(crate) operand: u32,
-    /// Identity of owned memory, 0 for arena blocks.
-    pub(crate) owned: u64,
-    /// Whether a dimension is padded.
-    pub(crate) padded: bool,
-}
-
-/// Collects the key of a segment's live-ins. Kept and cleared between calls, so that writing a key
-/// does not allocate.
-#[derive(Debug, Default)]
-pub struct KeyWriter {
-    /// Structural words: dtypes, ranks, sizes, strides where they matter, padding marks, lengths,
-    /// discriminants, host values.
-    pub(crate) shape: Vec<u64>,
-    /// Two words for every device operand: identity of owned memory (0 in an arena), and address.
-    pub(crate) addrs: Vec<u64>,
-    /// Every tensor, in order.
-    pub(crate) tensors: Vec<KeyTensor>,
-    /// Owned memory that a recording must keep alive; filled only while `collect` is set.
-    pub(crate) owned: Vec<(u64, SharedMemory)>,
-    /// For every tensor, the bytes from its first to its last element; filled only while `collect` is set.
-    pub(crate) extents: Vec<u64>,
-    /// Whether to fill `owned` and `extents`: when something is recorded, not when it is looked up.
-    pub(crate) collect: bool,
-    /// Id of the runtime whose key this is.
-    pub(crate) runtime: u64,
-    /// Whether anything in it belongs to another runtime: its slots and ids mean something else there.
-    pub(crate) foreign: bool,
-    /// Whether a padded size is in it, or one computed from it: what is made with it has padding.
-    pub(crate) sizes: bool,
-}
-
-impl KeyWriter {
-    /// One structural word.
-    #[inline]
-    pub fn word(&mut self, word: u64) {
-        self.shape.push(word);
-    }
-
-    /// A value that may be of any size: what a trait object is comes first.
-    #[inline]
-    pub fn value<T: LiveIn + ?Sized>(&mut self, value: &T) {
-        // Whether the pointer has a second word is known when this is compiled.
-        if size_of::<&T>() > size_of::<usize>() {
-            value.write_type(self);
-        }
-        value.write_key(self);
-    }
-
-    /// The type of a value, as a number.
-    fn type_of<T: ?Sized>(&mut self) {
-        self.word(number_of(typeid::of::<T>()));
-    }
-
-    /// A byte string, its length first.
-    pub fn bytes(&mut self, bytes: &[u8]) {
-        self.word(bytes.len() as u64);
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.word(u64::from_le_bytes(word));
-        }
-    }
-
-    /// A tensor: its element type, layout, padding and address.
-    #[inline]
-    pub(crate) fn tensor(&mut self, raw: &RawTensor) {
-        self.layout(raw.dtype, raw.marks, &raw.layout);
-        let operand = (self.addrs.len() / 2) as u32;
-        self.addrs.extend_from_slice(&[raw.owned, raw.addr]);
-        self.tensors.push(KeyTensor { slot: raw.slot, operand, owned: raw.owned, padded: raw.marks.any() });
-        if self.collect {
-            let (start, end) = raw.view().range();
-            self.extents.push(end - start);
-        }
-    }
-
-    /// A tensor of user code.
-    #[inline]
-    fn live_in<T>(&mut self, tensor: &Tensor<'_, T>) {
-        self.foreign |= tensor.rt.id() != self.runtime;
-        self.tensor(&tensor.raw);
-    }
-
-    /// A parameter or state: its identity, and its layout.
-    #[inline]
-    pub(crate) fn owned(&mut self, owned: &Arc<Owned>, dtype: DType, layout: &Layout) {
-        self.owned_at(owned, 0, dtype, layout);
-    }
-
-    /// As [`owned`](Self::owned), for a view that starts `offset` bytes into the memory.
-    #[inline]
-    pub(crate) fn owned_at(&mut self, owned: &Arc<Owned>, offset: u64, dtype: DType, layout: &Layout) {
-        self.foreign |= owned.runtime != self.runtime;
-        self.layout(dtype, Marks::NONE, layout);
-        self.addrs.extend_from_slice(&[owned.id, owned.memory.addr() + offset]);
-        if self.collect {
-            self.owned.push((owned.id, SharedMemory::clone(&owned.memory)));
-        }
-    }
-
-    /// One header word (element type, rank, contiguity, marks), the sizes, and the strides unless
-    /// they follow from the sizes.
-    #[inline]
-    fn layout(&mut self, dtype: DType, marks: Marks, layout: &Layout) {
-        let contiguous = layout.is_contiguous();
-        let header = dtype as u64 | (layout.rank() as u64) << 4 | u64::from(contiguous) << 8;
-        self.shape.push(marks.word() << 16 | header);
-        self.shape.extend(layout.shape().iter().map(|&n| n as u64));
-        if !contiguous {
-            self.shape.extend(layout.meaning().map(|n| n as u64));
-        }
-    }
-
-    /// A size: one recording is made for each, as for the shape that it is part of.
-    pub(crate) fn size(&mut self, dim: &Dim<'_>) {
-        self.foreign |= dim.is_padded() && dim.rt.is_some_and(|rt| rt.id() != self.runtime);
-        self.raw_size(dim.raw);
-    }
-
-    /// Whether a body of this key may read the real sizes of its call.
-    pub(crate) fn has_padding(&self) -> bool {
-        self.sizes || self.tensors.iter().any(|t| t.padded)
-    }
-
-    pub(crate) fn raw_size(&mut self, dim: RawDim) {
-        self.sizes |= dim.symbol().is_some();
-        self.shape.extend_from_slice(&[dim.word(), dim.size as u64]);
-    }
-
-    /// Writes again what `self` holds.
-    pub(crate) fn copy_to(&self, other: &mut Self) {
-        let before = (other.addrs.len() / 2) as u32;
-        other.shape.extend_from_slice(&self.shape);
-        other.addrs.extend_from_slice(&self.addrs);
-        let shifted = |t: &KeyTensor| KeyTensor { operand: t.operand + before, ..*t };
-        other.tensors.extend(self.tensors.iter().map(shifted));
-        other.foreign |= self.foreign;
-        other.sizes |= self.sizes;
-        if other.collect {
-            other.extents.extend_from_slice(&self.extents);
-            other.owned.extend(self.owned.iter().map(|(id, m)| (*id, SharedMemory::clone(m))));
-        }
-    }
-
-    /// Forgets everything but the capacity.
-    pub fn clear(&mut self) {
-        self.shape.clear();
-        self.addrs.clear();
-        self.tensors.clear();
-        self.owned.clear();
-        self.extents.clear();
-        self.foreign = false;
-        self.sizes = false;
-    }
-}
+pub(crate) use super::key::{KeyTensor, KeyWriter};
+use crate::DType;
 
 /// A value that a segment may use: it can be part of the segment's key.
 ///
@@ -214,22 +44,6 @@ pub trait LiveIn {
     }
 }
 
-/// A number for a type: equal for equal types, on every thread.
-fn number_of(id: TypeId) -> u64 {
-    /// As many as the program has types behind trait objects in keys.
-    static ALL: Mutex<Option<FxHashMap<TypeId, u64>>> = Mutex::new(None);
-    thread_local! {
-        static SEEN: RefCell<FxHashMap<TypeId, u64>> = RefCell::default();
-    }
-    let shared = || {
-        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = all.get_or_insert_default();
-        let next = all.len() as u64;
-        *all.entry(id).or_insert(next)
-    };
-    SEEN.try_with(|seen| *seen.borrow_mut().entry(id).or_insert_with(shared)).unwrap_or_else(|_| shared())
-}
-
 /// A value of which eager code can only have made the handle: what it holds is on the device.
 #[diagnostic::on_unimplemented(
     message = "a value of eager code enters a segment: `{Self}`",
@@ -249,59 +63,6 @@ pub trait DeviceValue: LiveIn {}
     note = "floats have too many values for that: take `#[host] x: &Scalar<f32>`, refreshed on every call, or a `#[config]` field of a `#[derive(Params)]` struct"
 )]
 pub trait Key: LiveIn + Clone {}
-
-macro_rules! device {
-    ($($t:ident => |$v:ident, $k:ident| $write:expr;)*) => {$(
-        impl<T> LiveIn for $t<'_, T> {
-            #[inline]
-            fn write_key(&self, $k: &mut KeyWriter) {
-                let $v = self;
-                $write;
-            }
-        }
-        impl<T> DeviceValue for $t<'_, T> {}
-    )*};
-}
-
-device! {
-    Tensor => |t, k| k.live_in(t);
-    Scalar => |s, k| k.live_in(s.tensor());
-}
-
-impl<T: Element> LiveIn for Param<T> {
-    #[inline]
-    fn write_key(&self, k: &mut KeyWriter) {
-        k.owned(&self.owned, T::DTYPE, &self.layout);
-    }
-}
-
-impl<T: Element> LiveIn for State<T> {
-    #[inline]
-    fn write_key(&self, k: &mut KeyWriter) {
-        k.owned(&self.owned, T::DTYPE, &self.layout);
-    }
-}
-
-impl LiveIn for Dim<'_> {
-    fn write_key(&self, k: &mut KeyWriter) {
-        k.size(self);
-    }
-}
-impl Key for Dim<'_> {}
-
-impl LiveIn for Shape<'_> {
-    fn write_key(&self, k: &mut KeyWriter) {
-        k.word(self.len() as u64);
-        self.iter().for_each(|dim| k.size(dim));
-    }
-}
-impl Key for Shape<'_> {}
-
-// A scope is the runtime, and a key belongs to one runtime.
-impl LiveIn for Scope<'_> {
-    fn write_key(&self, _: &mut KeyWriter) {}
-}
-impl DeviceValue for Scope<'_> {}
 
 macro_rules! words {
     ($($t:ty: |$v:ident| $word:expr;)*) => {$(
@@ -465,6 +226,39 @@ macro_rules! tuples {
 }
 tuples! { A B C D E F G H I J K L M N O P Q R S T U V W X Y Z A1 B1 C1 D1 E1 F1 }
 
+impl KeyWriter {
+    /// A value that may be of any size: what a trait object is comes first.
+    #[inline]
+    pub fn value<T: LiveIn + ?Sized>(&mut self, value: &T) {
+        // Whether the pointer has a second word is known when this is compiled.
+        if size_of::<&T>() > size_of::<usize>() {
+            value.write_type(self);
+        }
+        value.write_key(self);
+    }
+
+    /// The type of a value, as a number.
+    fn type_of<T: ?Sized>(&mut self) {
+        self.word(number_of(typeid::of::<T>()));
+    }
+}
+
+/// A number for a type: equal for equal types, on every thread.
+fn number_of(id: TypeId) -> u64 {
+    /// As many as the program has types behind trait objects in keys.
+    static ALL: Mutex<Option<FxHashMap<TypeId, u64>>> = Mutex::new(None);
+    thread_local! {
+        static SEEN: RefCell<FxHashMap<TypeId, u64>> = RefCell::default();
+    }
+    let shared = || {
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = all.get_or_insert_default();
+        let next = all.len() as u64;
+        *all.entry(id).or_insert(next)
+    };
+    SEEN.try_with(|seen| *seen.borrow_mut().entry(id).or_insert_with(shared)).unwrap_or_else(|_| shared())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -473,24 +267,6 @@ mod tests {
         let mut k = KeyWriter::default();
         value.write_key(&mut k);
         k.shape
-    }
-
-    fn raw(shape: &[usize], strides: &[usize], marks: Marks) -> RawTensor {
-        RawTensor {
-            slot: 0,
-            epoch: 0,
-            dtype: DType::F32,
-            marks,
-            addr: 4096,
-            owned: 0,
-            layout: Layout::strided(shape, strides).unwrap(),
-        }
-    }
-
-    fn key_of(raw: &RawTensor) -> KeyWriter {
-        let mut k = KeyWriter::default();
-        k.tensor(raw);
-        k
     }
 
     #[test]
@@ -514,44 +290,5 @@ mod tests {
         assert_eq!(words(&f64::NAN), words(&f64::NAN));
         assert_ne!(words(&-1i128), words(&i128::from(u64::MAX)));
         assert_ne!(words(&(0..3usize)), words(&(0..4usize)));
-    }
-
-    #[test]
-    fn a_transposed_square_has_another_key() {
-        let plain = key_of(&raw(&[3, 3], &[3, 1], Marks::NONE));
-        let turned = key_of(&raw(&[3, 3], &[1, 3], Marks::NONE));
-        assert_ne!(plain.shape, turned.shape);
-        assert_eq!(plain.addrs, [0, 4096]);
-    }
-
-    #[test]
-    fn padding_rank_and_dtype_are_in_the_key() {
-        let plain = raw(&[2, 3], &[3, 1], Marks::NONE);
-        let padded = raw(&[2, 3], &[3, 1], Marks::NONE.with(0, Some(0)));
-        let other_axis = raw(&[2, 3], &[3, 1], Marks::NONE.with(1, Some(0)));
-        let last_axis = raw(&[1; 6], &[1; 6], Marks::NONE.with(0, Some(254)));
-        let keys: Vec<_> = [plain, padded, other_axis, RawTensor { dtype: DType::U32, ..plain }]
-            .iter()
-            .chain([
-                &raw(&[2, 3, 1], &[3, 1, 1], Marks::NONE),
-                &raw(&[1; 6], &[1; 6], Marks::NONE),
-                &last_axis,
-            ])
-            .map(|r| key_of(r).shape)
-            .collect();
-        for (i, a) in keys.iter().enumerate() {
-            for b in &keys[i + 1..] {
-                assert_ne!(a, b);
-            }
-        }
-    }
-
-    #[test]
-    fn clearing_keeps_capacity() {
-        let mut k = key_of(&raw(&[2, 3], &[3, 1], Marks::NONE));
-        let capacity = (k.shape.capacity(), k.addrs.capacity());
-        k.clear();
-        assert!(k.shape.is_empty() && k.addrs.is_empty() && k.tensors.is_empty());
-        assert_eq!((k.shape.capacity(), k.addrs.capacity()), capacity);
     }
 }

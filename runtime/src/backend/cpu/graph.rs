@@ -100,7 +100,7 @@ pub(super) struct Graph {
 impl Graph {
     pub(super) fn new(nodes: Vec<Node>, shuffle: bool, retained: Vec<SharedMemory>) -> Self {
         let hazards = shuffle.then(|| Hazards::of(&nodes));
-        Self { id: crate::tensor::param::next_id(), nodes, hazards, _retained: retained }
+        Self { id: crate::value::owned::next_id(), nodes, hazards, _retained: retained }
     }
 
     fn bytes(&self) -> u64 {

@@ -16,7 +16,7 @@ use crate::{
     Error, Result,
     backend::{Executable, Recording, SharedMemory, Signature},
     observe::inspect::Topology,
-    tensor::param::next_id,
+    value::owned::next_id,
 };
 
 /// The first kernel, whose parameter carries host values.

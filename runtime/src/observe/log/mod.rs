@@ -8,13 +8,30 @@ use printer::Printer;
 
 use crate::{
     Stats,
-    base::plan::Site,
-    core::Wait,
-    observe::event::{CopySlot, Event, FallbackReason, RerecordReason, UnsharedReason},
+    base::{plan::Site, reason::FallbackReason},
+    observe::event::{CopySlot, Event, RerecordReason, UnsharedReason, WaitReason},
 };
 
 /// Events are kept up to this many; older ones go first.
 const KEPT: usize = 65_536;
+
+/// Why a segment runs in warm-up now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    NotWarm,
+    SameCall,
+    Behind(&'static Site),
+}
+
+impl Wait {
+    pub(crate) fn reason(self) -> WaitReason {
+        match self {
+            Self::NotWarm => WaitReason::NotWarm,
+            Self::SameCall => WaitReason::WarmedInThisCall,
+            Self::Behind(site) => WaitReason::BehindWarmUp { segment: site.to_string() },
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Log {

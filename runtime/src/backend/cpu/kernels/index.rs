@@ -11,7 +11,7 @@ use crate::{
         Counts, Launch, View,
         cpu::{access::Access, fault::Fault},
     },
-    value::layout::MAX_RANK,
+    base::rank::MAX_RANK,
 };
 
 /// The row index that [`scatter_rows`] skips.

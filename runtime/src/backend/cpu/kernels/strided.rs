@@ -8,7 +8,7 @@ use bytemuck::Zeroable;
 use rayon::prelude::*;
 
 use super::scalar::Scalar;
-use crate::value::layout::{Layout, MAX_RANK};
+use crate::{base::rank::MAX_RANK, value::layout::Layout};
 
 /// Elements computed at once; two f32 operands and a result stay in the first-level cache.
 pub(super) const BLOCK: usize = 512;

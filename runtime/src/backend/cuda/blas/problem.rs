@@ -2,11 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::{
-    DType,
-    backend::View,
-    value::layout::{Layout, MAX_RANK},
-};
+use crate::{DType, backend::View, base::rank::MAX_RANK, value::layout::Layout};
 
 /// Strides of one matrix, in elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     DType, Result,
     backend::{Launch, Op, View, cpu::round_to_odd},
-    value::layout::MAX_RANK,
+    base::rank::MAX_RANK,
 };
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     DType, Result,
     backend::{Binary, Compare, Launch, Op, Unary, View},
-    value::layout::MAX_RANK,
+    base::rank::MAX_RANK,
 };
 
 #[cfg(test)]

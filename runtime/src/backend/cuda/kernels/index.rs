@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Result,
     backend::{Counts, Launch, Op, View},
-    value::layout::MAX_RANK,
+    base::rank::MAX_RANK,
 };
 
 #[cfg(test)]

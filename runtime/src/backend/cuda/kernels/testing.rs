@@ -7,7 +7,8 @@ use super::{FaultSink, Grid, Kernel, Props, Submit};
 use crate::{
     DType, Result,
     backend::{Launch, Op, View},
-    value::layout::{Layout, MAX_RANK},
+    base::rank::MAX_RANK,
+    value::layout::Layout,
 };
 
 /// What a launch asked for.

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::{backend::View, value::layout::MAX_RANK};
+use crate::{backend::View, base::rank::MAX_RANK};
 
 /// Mirrors `View` of `common.cuh`.
 #[repr(C)]

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
 
-use crate::{backend::View, value::layout::MAX_RANK};
+use crate::{backend::View, base::rank::MAX_RANK};
 
 /// Threads of a block of every kernel that walks.
 pub(super) const THREADS: u32 = 256;

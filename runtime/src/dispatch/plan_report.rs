@@ -13,7 +13,7 @@ use crate::{
 /// The parts of a function, and which of them become graphs.
 ///
 /// It says what the source allows, before anything runs; what became of each part is in
-/// [`GraphTree`](super::GraphTree), [`Event`](crate::Event) and [`Stats`](crate::Stats).
+/// [`GraphTree`](crate::inspect::GraphTree), [`Event`](crate::Event) and [`Stats`](crate::Stats).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -69,6 +69,18 @@ pub enum PartKind {
     Boundary,
     /// A `#[piecewise]` call: a function with a plan of its own.
     Piecewise,
+}
+
+impl Plan {
+    /// The parts, which of them become graphs, and why the others do not.
+    pub fn report(&self) -> PlanReport {
+        PlanReport::of(self)
+    }
+
+    /// Number of `#[eager]` boundaries in the source.
+    pub fn boundaries(&self) -> usize {
+        self.items.iter().filter(|i| matches!(i, PlanItem::Boundary { .. })).count()
+    }
 }
 
 impl PlanReport {
@@ -135,7 +147,7 @@ impl PlanReport {
     #[cfg(feature = "serde")]
     #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
     pub fn to_json(&self) -> String {
-        super::json(self)
+        crate::observe::inspect::json(self)
     }
 }
 

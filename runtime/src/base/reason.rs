@@ -1,0 +1,281 @@
+//! Why something ran without a graph.
+
+use std::fmt;
+
+use crate::{Mode, Site, Support};
+
+/// Where something stands, as reasons say it.
+pub(crate) fn place(site: &Site) -> String {
+    format!("{}:{}", site.file, site.first_line)
+}
+
+/// Why something ran without a graph, or was done again.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FallbackReason {
+    /// A `#[dims]` symbol is above its largest bucket.
+    OverLargestBucket {
+        /// The symbol.
+        symbol: &'static str,
+        /// Its size in this call.
+        size: usize,
+        /// The largest bucket.
+        largest: usize,
+    },
+    /// Full mode was asked for, but a boundary of the function cannot be captured.
+    FullNotSupported {
+        /// The boundary, as `file:line`.
+        boundary: String,
+    },
+    /// The whole call was asked for as one graph, but a boundary gives host code a value, which that graph would
+    /// hold for ever.
+    HostValue {
+        /// The boundary, as `file:line`.
+        boundary: String,
+    },
+    /// The whole call was asked for as one graph, but a boundary supports uniform batches only, and this is none.
+    BatchNotUniform {
+        /// The boundary, as `file:line`.
+        boundary: String,
+        /// What it supports.
+        support: Support,
+    },
+    /// A boundary supports decodes of one token a sequence, and a decode of this function has more.
+    QueryTooLong {
+        /// The boundary, as `file:line`.
+        boundary: String,
+        /// New tokens of a sequence.
+        query_len: usize,
+    },
+    /// The function consists of boundaries: it has no segment that could be a graph for mixed batches.
+    NoPieces,
+    /// The mode tells batches apart, and nothing says what the batch of this call is.
+    UnknownBatch,
+    /// The batch is mixed, and the mode makes graphs of uniform decodes only.
+    MixedBatch,
+    /// The caller does not allow the mode that the batch would get.
+    NotAllowed {
+        /// The mode.
+        mode: Mode,
+    },
+    /// More adapters are in use than any recording is made for.
+    OverMostAdapters {
+        /// How many.
+        adapters: usize,
+        /// The largest count that is captured.
+        largest: usize,
+    },
+    /// One segment was recorded too often for one shape.
+    TooManyRecordings {
+        /// The segment.
+        segment: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// Other threads of the process spoilt the capture again and again.
+    CaptureSpoilt {
+        /// The segment.
+        segment: String,
+    },
+    /// A segment was warmed up in several calls, and each time an operation failed and its body went on: nothing
+    /// says what a recording of it must hold.
+    NeverWarm {
+        /// The segment.
+        segment: String,
+    },
+    /// A live-in lies elsewhere again and again.
+    KeepsMoving {
+        /// The segment.
+        segment: String,
+        /// Index among its device operands.
+        live_in: usize,
+        /// How often it moved.
+        moves: usize,
+    },
+    /// The function was called with more shapes than it may record.
+    TooManyShapes {
+        /// The limit.
+        limit: usize,
+    },
+    /// The sizes are not among those that the builder lists.
+    SizeNotListed {
+        /// The `#[dims]` symbols of the list.
+        symbols: Vec<&'static str>,
+        /// Their sizes in this call.
+        sizes: Vec<usize>,
+    },
+    /// The size of a `#[dims]` symbol may be anything, and the builder wants none such.
+    DynamicSize {
+        /// The symbol.
+        symbol: &'static str,
+    },
+    /// A segment launches fewer operations than the builder wants in a graph.
+    TooFewKernels {
+        /// The segment.
+        segment: String,
+        /// How many it launches.
+        kernels: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Graphs have as much memory as they may.
+    OverGraphMemory {
+        /// Bytes of the segment pool and of all executables.
+        bytes: u64,
+        /// The [limit](crate::Runtime::limit_graph_memory).
+        limit: u64,
+    },
+    /// The function is switched off, or the scope in which it is called.
+    SwitchedOff,
+    /// A policy said so.
+    Policy {
+        /// Why.
+        why: &'static str,
+    },
+}
+
+impl FallbackReason {
+    /// Whether the program asks for it and so expects it: counted as a skip, without a warning, and no error
+    /// under `or_error`.
+    pub fn is_wanted(&self) -> bool {
+        matches!(
+            self,
+            Self::TooFewKernels { .. }
+                | Self::SwitchedOff
+                | Self::Policy { .. }
+                | Self::MixedBatch
+                | Self::NotAllowed { .. }
+        )
+    }
+
+    /// Whether both are the same thing happening again, if with other sizes.
+    pub(crate) fn same_cause(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::OverLargestBucket { symbol: a, largest: m, .. },
+                Self::OverLargestBucket { symbol: b, largest: n, .. },
+            ) => (a, m) == (b, n),
+            (Self::SizeNotListed { symbols: a, .. }, Self::SizeNotListed { symbols: b, .. }) => a == b,
+            (
+                Self::KeepsMoving { segment: a, live_in: i, .. },
+                Self::KeepsMoving { segment: b, live_in: j, .. },
+            ) => (a, i) == (b, j),
+            (Self::OverGraphMemory { limit: a, .. }, Self::OverGraphMemory { limit: b, .. }) => a == b,
+            (Self::OverMostAdapters { largest: a, .. }, Self::OverMostAdapters { largest: b, .. }) => a == b,
+            _ => self == other,
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn remedy(&self) -> &'static str {
+        match self {
+            Self::OverLargestBucket { .. } => "add a bucket of that size, or split the batch",
+            Self::FullNotSupported { .. } => "say what the boundary supports, or use `Mode::Piecewise`",
+            Self::HostValue { .. } => {
+                "keep the value on the device, remove `support` from that boundary, or use `Mode::Piecewise`"
+            }
+            Self::BatchNotUniform { .. } => {
+                "say that the boundary supports `Always`, if it does, or use `Mode::FullAndPiecewise`"
+            }
+            Self::QueryTooLong { .. } => {
+                "say that the boundary supports `UniformBatch`, if it does, or use `Mode::Piecewise`"
+            }
+            Self::NoPieces => "use `Mode::FullDecodeOnly`",
+            Self::UnknownBatch => {
+                "say it with `Step::batch`, or give the builder the symbols to tell by (`Batching::requests`)"
+            }
+            Self::MixedBatch => "use `Mode::FullAndPiecewise`",
+            Self::NotAllowed { .. } => "allow it in `BatchScope::allow`",
+            Self::OverMostAdapters { .. } => "add that count to `Batching::adapters`",
+            Self::TooManyRecordings { .. } => {
+                "keep its inputs where they are from call to call, or raise `max_recordings`"
+            }
+            Self::CaptureSpoilt { .. } => "keep such waits away from captures: capture at start-up",
+            Self::NeverWarm { .. } => "let the body return the error of the operation that fails",
+            Self::KeepsMoving { .. } => {
+                "keep that input where it is from call to call (a `#[host]` input, a `State`), or raise `max_moves`"
+            }
+            Self::TooManyShapes { .. } => "give the `#[dims]` symbols buckets, or raise `max_shapes`",
+            Self::SizeNotListed { .. } => "list that size in `capture_only`, or give the symbol buckets",
+            Self::DynamicSize { .. } => "give the symbol buckets or listed sizes, or clear `static_only`",
+            Self::TooFewKernels { .. } => "lower `min_kernels`",
+            Self::OverGraphMemory { .. } => {
+                "raise `Runtime::limit_graph_memory`, or record less: fewer buckets, `capture_only`, \
+                 `Runtime::share_executables`"
+            }
+            Self::SwitchedOff => "switch it on",
+            Self::Policy { .. } => "change the policy",
+        }
+    }
+}
+
+impl fmt::Display for FallbackReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OverLargestBucket { symbol, size, largest } => {
+                write!(f, "{symbol} = {size} is above its largest bucket, {largest}")
+            }
+            Self::FullNotSupported { boundary } => {
+                write!(f, "the boundary at {boundary} cannot be captured in full mode")
+            }
+            Self::HostValue { boundary } => {
+                write!(
+                    f,
+                    "the boundary at {boundary} gives host code a value, which a graph of the whole call would freeze"
+                )
+            }
+            Self::BatchNotUniform { boundary, support } => {
+                write!(
+                    f,
+                    "the boundary at {boundary} supports {support}, and the batch is not a uniform decode"
+                )
+            }
+            Self::QueryTooLong { boundary, query_len } => {
+                write!(
+                    f,
+                    "the boundary at {boundary} supports decodes of one token a sequence, and here one has {query_len}"
+                )
+            }
+            Self::NoPieces => f.write_str("the function has no segment beside its boundaries"),
+            Self::UnknownBatch => f.write_str("nothing says whether the batch is a uniform decode"),
+            Self::MixedBatch => f.write_str("the batch is mixed, and only uniform decodes are graphs"),
+            Self::NotAllowed { mode } => write!(f, "the caller does not allow mode {mode} for this batch"),
+            Self::OverMostAdapters { adapters, largest } => {
+                write!(f, "{adapters} adapters are in use, and captures are for {largest} at most")
+            }
+            Self::CaptureSpoilt { segment } => {
+                write!(
+                    f,
+                    "another thread spoilt each capture of {segment}; device-wide waits (`cuCtxSynchronize`, \
+                     `cudaDeviceSynchronize`) do that, stream or event waits do not"
+                )
+            }
+            Self::TooManyRecordings { segment, limit } => {
+                write!(f, "{segment} was recorded {limit} times for one shape")
+            }
+            Self::NeverWarm { segment } => {
+                write!(f, "an operation of {segment} fails in each warm-up, and its body goes on")
+            }
+            Self::KeepsMoving { segment, live_in, moves } => {
+                write!(f, "live-in {live_in} of {segment} moved {moves} times")
+            }
+            Self::TooManyShapes { limit } => {
+                write!(f, "{limit} shapes are recorded, as many as `max_shapes` allows")
+            }
+            Self::SizeNotListed { symbols, sizes } => {
+                write!(f, "{} = {sizes:?} is not listed in `capture_only`", symbols.join(", "))
+            }
+            Self::DynamicSize { symbol } => {
+                write!(f, "{symbol} may have any size, and `static_only` is set")
+            }
+            Self::TooFewKernels { segment, kernels, limit } => {
+                write!(f, "{segment} launches {kernels} operations, `min_kernels` is {limit}")
+            }
+            Self::OverGraphMemory { bytes, limit } => {
+                write!(f, "graphs have {bytes} bytes, and may have {limit}")
+            }
+            Self::SwitchedOff => f.write_str("graphs are switched off here"),
+            Self::Policy { why } => write!(f, "the policy says: {why}"),
+        }
+    }
+}

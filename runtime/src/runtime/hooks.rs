@@ -1,0 +1,82 @@
+//! Hooks of a runtime: registered, removed, and called between two borrows of the core.
+
+use std::panic::resume_unwind;
+
+use crate::{
+    Runtime,
+    observe::hooks::{Call, GraphId, HookId, LifecycleEvent},
+};
+
+impl Runtime {
+    /// Calls `hook` with everything that happens to a recording from now on, hooks in the order in which they
+    /// were registered, until [`remove_hook`](Self::remove_hook).
+    ///
+    /// Hooks run between calls into the device, on the thread that uses the runtime: soon after what they
+    /// tell of, and before the call that it belongs to returns. A panic in one goes through that call, after every
+    /// hook has heard of everything; of several panics, the first does.
+    /// Without hooks, a replay pays two comparisons for them.
+    pub fn on_lifecycle(&self, hook: impl FnMut(&LifecycleEvent) + Send + 'static) -> HookId {
+        self.add_hook(None, Box::new(hook))
+    }
+
+    /// As [`on_lifecycle`](Self::on_lifecycle), for one graph object: `rt.on_lifecycle_of(decode.id(), …)`.
+    pub fn on_lifecycle_of(
+        &self,
+        graph: GraphId,
+        hook: impl FnMut(&LifecycleEvent) + Send + 'static,
+    ) -> HookId {
+        self.add_hook(Some(graph), Box::new(hook))
+    }
+
+    fn add_hook(&self, graph: Option<GraphId>, call: Call) -> HookId {
+        let first = !self.hooks.any();
+        let id = self.hooks.add(graph, call);
+        if first {
+            self.core.borrow_mut().tree.watch(true);
+        }
+        id
+    }
+
+    /// Removes a hook: it is not called again. Says whether it was there.
+    pub fn remove_hook(&self, id: HookId) -> bool {
+        let Some(removed) = self.hooks.remove(id) else { return false };
+        if !self.hooks.any() {
+            self.core.borrow_mut().tree.watch(false);
+        }
+        drop(removed);
+        true
+    }
+
+    /// Tells the hooks what has happened. Not to be called while the core is borrowed.
+    pub(crate) fn tell_hooks(&self) {
+        if self.hooks.any() {
+            self.tell();
+        }
+    }
+
+    #[cold]
+    fn tell(&self) {
+        let events = self.core.borrow_mut().tree.take_notices();
+        let mut panicked = None;
+        for event in events {
+            for id in self.hooks.wanting(event.graph) {
+                if let Err(panic) = self.hooks.call(id, &event) {
+                    panicked.get_or_insert(panic);
+                }
+            }
+        }
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // A hook that panics while another panic is under way would end the process.
+        if self.hooks.any() && !std::thread::panicking() {
+            self.core.get_mut().tree.evict_all();
+            self.tell();
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What a recording is looked up by: the structure and the addresses of everything that enters a segment.
+//!
+//! A key belongs to one type of live-ins, so it need not say which type; within that type it is
+//! prefix-free: whatever varies in length (a vector, a rank, a variant) is announced before it is written. Behind a
+//! pointer whose type leaves open what it leads to (a trait object), the type is announced as well.
+
+use std::sync::Arc;
+
+use super::{
+    dim::RawDim,
+    layout::{Layout, Marks},
+    memory::SharedMemory,
+    owned::Owned,
+    raw::RawTensor,
+};
+use crate::DType;
+
+/// What a recording or a replay must know of a live-in tensor. Small: it is copied on every call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyTensor {
+    pub(crate) slot: u32,
+    /// Its index among the device operands.
+    pub(crate) operand: u32,
+    /// Identity of owned memory, 0 for arena blocks.
+    pub(crate) owned: u64,
+    /// Whether a dimension is padded.
+    pub(crate) padded: bool,
+}
+
+/// Collects the key of a segment's live-ins. Kept and cleared between calls, so that writing a key
+/// does not allocate.
+#[derive(Debug, Default)]
+pub struct KeyWriter {
+    /// Structural words: dtypes, ranks, sizes, strides where they matter, padding marks, lengths,
+    /// discriminants, host values.
+    pub(crate) shape: Vec<u64>,
+    /// Two words for every device operand: identity of owned memory (0 in an arena), and address.
+    pub(crate) addrs: Vec<u64>,
+    /// Every tensor, in order.
+    pub(crate) tensors: Vec<KeyTensor>,
+    /// Owned memory that a recording must keep alive; filled only while `collect` is set.
+    pub(crate) owned: Vec<(u64, SharedMemory)>,
+    /// For every tensor, the bytes from its first to its last element; filled only while `collect` is set.
+    pub(crate) extents: Vec<u64>,
+    /// Whether to fill `owned` and `extents`: when something is recorded, not when it is looked up.
+    pub(crate) collect: bool,
+    /// Id of the runtime whose key this is.
+    pub(crate) runtime: u64,
+    /// Whether anything in it belongs to another runtime: its slots and ids mean something else there.
+    pub(crate) foreign: bool,
+    /// Whether a padded size is in it, or one computed from it: what is made with it has padding.
+    pub(crate) sizes: bool,
+}
+
+impl KeyWriter {
+    /// One structural word.
+    #[inline]
+    pub fn word(&mut self, word: u64) {
+        self.shape.push(word);
+    }
+
+    /// A byte string, its length first.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.word(bytes.len() as u64);
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.word(u64::from_le_bytes(word));
+        }
+    }
+
+    /// A tensor: its element type, layout, padding and address.
+    #[inline]
+    pub(crate) fn tensor(&mut self, raw: &RawTensor) {
+        self.layout(raw.dtype, raw.marks, &raw.layout);
+        let operand = (self.addrs.len() / 2) as u32;
+        self.addrs.extend_from_slice(&[raw.owned, raw.addr]);
+        self.tensors.push(KeyTensor { slot: raw.slot, operand, owned: raw.owned, padded: raw.marks.any() });
+        if self.collect {
+            let (start, end) = raw.view().range();
+            self.extents.push(end - start);
+        }
+    }
+
+    /// Records that the key has a part of the runtime of that id.
+    #[inline]
+    pub(crate) fn part_of(&mut self, runtime: u64) {
+        self.foreign |= runtime != self.runtime;
+    }
+
+    /// A parameter or state: its identity, and its layout.
+    #[inline]
+    pub(crate) fn owned(&mut self, owned: &Arc<Owned>, dtype: DType, layout: &Layout) {
+        self.owned_at(owned, 0, dtype, layout);
+    }
+
+    /// As [`owned`](Self::owned), for a view that starts `offset` bytes into the memory.
+    #[inline]
+    pub(crate) fn owned_at(&mut self, owned: &Arc<Owned>, offset: u64, dtype: DType, layout: &Layout) {
+        self.foreign |= owned.runtime != self.runtime;
+        self.layout(dtype, Marks::NONE, layout);
+        self.addrs.extend_from_slice(&[owned.id, owned.memory.addr() + offset]);
+        if self.collect {
+            self.owned.push((owned.id, SharedMemory::clone(&owned.memory)));
+        }
+    }
+
+    /// One header word (element type, rank, contiguity, marks), the sizes, and the strides unless
+    /// they follow from the sizes.
+    #[inline]
+    fn layout(&mut self, dtype: DType, marks: Marks, layout: &Layout) {
+        let contiguous = layout.is_contiguous();
+        let header = dtype as u64 | (layout.rank() as u64) << 4 | u64::from(contiguous) << 8;
+        self.shape.push(marks.word() << 16 | header);
+        self.shape.extend(layout.shape().iter().map(|&n| n as u64));
+        if !contiguous {
+            self.shape.extend(layout.meaning().map(|n| n as u64));
+        }
+    }
+
+    /// Whether a body of this key may read the real sizes of its call.
+    pub(crate) fn has_padding(&self) -> bool {
+        self.sizes || self.tensors.iter().any(|t| t.padded)
+    }
+
+    pub(crate) fn raw_size(&mut self, dim: RawDim) {
+        self.sizes |= dim.symbol().is_some();
+        self.shape.extend_from_slice(&[dim.word(), dim.size as u64]);
+    }
+
+    /// Writes again what `self` holds.
+    pub(crate) fn copy_to(&self, other: &mut Self) {
+        let before = (other.addrs.len() / 2) as u32;
+        other.shape.extend_from_slice(&self.shape);
+        other.addrs.extend_from_slice(&self.addrs);
+        let shifted = |t: &KeyTensor| KeyTensor { operand: t.operand + before, ..*t };
+        other.tensors.extend(self.tensors.iter().map(shifted));
+        other.foreign |= self.foreign;
+        other.sizes |= self.sizes;
+        if other.collect {
+            other.extents.extend_from_slice(&self.extents);
+            other.owned.extend(self.owned.iter().map(|(id, m)| (*id, SharedMemory::clone(m))));
+        }
+    }
+
+    /// Forgets everything but the capacity.
+    pub fn clear(&mut self) {
+        self.shape.clear();
+        self.addrs.clear();
+        self.tensors.clear();
+        self.owned.clear();
+        self.extents.clear();
+        self.foreign = false;
+        self.sizes = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(shape: &[usize], strides: &[usize], marks: Marks) -> RawTensor {
+        RawTensor {
+            slot: 0,
+            epoch: 0,
+            dtype: DType::F32,
+            marks,
+            addr: 4096,
+            owned: 0,
+            layout: Layout::strided(shape, strides).unwrap(),
+        }
+    }
+
+    fn key_of(raw: &RawTensor) -> KeyWriter {
+        let mut k = KeyWriter::default();
+        k.tensor(raw);
+        k
+    }
+
+    #[test]
+    fn a_transposed_square_has_another_key() {
+        let plain = key_of(&raw(&[3, 3], &[3, 1], Marks::NONE));
+        let turned = key_of(&raw(&[3, 3], &[1, 3], Marks::NONE));
+        assert_ne!(plain.shape, turned.shape);
+        assert_eq!(plain.addrs, [0, 4096]);
+    }
+
+    #[test]
+    fn padding_rank_and_dtype_are_in_the_key() {
+        let plain = raw(&[2, 3], &[3, 1], Marks::NONE);
+        let padded = raw(&[2, 3], &[3, 1], Marks::NONE.with(0, Some(0)));
+        let other_axis = raw(&[2, 3], &[3, 1], Marks::NONE.with(1, Some(0)));
+        let last_axis = raw(&[1; 6], &[1; 6], Marks::NONE.with(0, Some(254)));
+        let keys: Vec<_> = [plain, padded, other_axis, RawTensor { dtype: DType::U32, ..plain }]
+            .iter()
+            .chain([
+                &raw(&[2, 3, 1], &[3, 1, 1], Marks::NONE),
+                &raw(&[1; 6], &[1; 6], Marks::NONE),
+                &last_axis,
+            ])
+            .map(|r| key_of(r).shape)
+            .collect();
+        for (i, a) in keys.iter().enumerate() {
+            for b in &keys[i + 1..] {
+                assert_ne!(a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn clearing_keeps_capacity() {
+        let mut k = key_of(&raw(&[2, 3], &[3, 1], Marks::NONE));
+        let capacity = (k.shape.capacity(), k.addrs.capacity());
+        k.clear();
+        assert!(k.shape.is_empty() && k.addrs.is_empty() && k.tensors.is_empty());
+        assert_eq!((k.shape.capacity(), k.addrs.capacity()), capacity);
+    }
+}
