@@ -9,8 +9,10 @@ pub use crate::{
         mode::Support,
         plan::{BoundaryMove, Plan, PlanItem, Site},
     },
-    driver::Driver,
-    function::{BuildGraph, Frame, Function, FunctionSpec, Options, StaticInput, Synthetic, SyntheticSlice},
+    graph::{
+        BuildGraph, Frame, Function, FunctionSpec, Options, StaticInput, Synthetic, SyntheticSlice,
+        inputs::{Dim, DimsSpec, InputKind, InputSpec, Inputs},
+    },
     host::{
         boundary::{
             EagerEntersSegment, EagerFieldEntersSegment, Ends, EndsAsContainer, EndsAsGuard, EndsAsLiveIn,
@@ -19,8 +21,8 @@ pub use crate::{
             OnlyForFunctionsWithBoundaries, UserError,
         },
         eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
+        piecewise::Driver,
     },
-    inputs::{Dim, DimsSpec, InputKind, InputSpec, Inputs},
     memory::{Live, Tables},
     model::{
         load::{LoadParam, LoadParams, LoadState, Loader},

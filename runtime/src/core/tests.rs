@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::{
     Device, Error, Param, Result, Runtime,
     base::plan::{Plan, Site},
-    function::{Function, FunctionSpec, Options},
+    graph::{Function, FunctionSpec, Options},
     ops,
 };
 

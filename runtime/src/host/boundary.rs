@@ -13,7 +13,7 @@ use std::{marker::PhantomData, mem::needs_drop};
 use crate::{
     Error, Result,
     base::plan::Site,
-    driver::Driver,
+    host::piecewise::Driver,
     model::params::Params,
     tensor::live_out::{Decoder, LiveOut},
     value::{

@@ -3,12 +3,12 @@
 pub mod boundary;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
-pub(crate) mod decision_name;
 pub(crate) mod device_event;
 pub(crate) mod eager;
 pub(crate) mod join;
 mod keep;
 pub(crate) mod padding;
+pub(crate) mod piecewise;
 pub(crate) mod ragged;
 pub(crate) mod step;
 mod values;

@@ -1,4 +1,4 @@
-//! The driver: runs on every call, between the segments.
+//! Piecewise execution: host code that runs on every call, and the segments that it calls.
 
 use std::{any::TypeId, sync::Arc};
 
@@ -9,7 +9,6 @@ use crate::{
     backend::Mark,
     base::{mode::Support, plan::Site},
     core::{Decision, Phase, RunKind},
-    host::decision_name,
     host::eager::Region,
     observe::timeline,
     tensor::live_out::{Decoder, LiveOut},
@@ -337,7 +336,7 @@ impl Runtime {
             decision
         };
         if !entered.span.is_disabled() {
-            entered.span.record("decision", decision_name::name(&decision, entered.fell_back));
+            entered.span.record("decision", decision_name(&decision, entered.fell_back));
         }
         decision
     }
@@ -420,5 +419,30 @@ impl Runtime {
         let entries = self.core.borrow_mut().audited_replay(node, site, key, &audit)?;
         execution.decode(&mut Decoder::new(self, entries));
         Ok(())
+    }
+}
+
+/// A decision's name in the timeline.
+fn decision_name(decision: &Result<Decision>, fell_back: bool) -> &'static str {
+    match decision {
+        Ok(Decision::Replayed(_)) => "replay",
+        Ok(Decision::Run(RunKind::Record)) => "record",
+        Ok(Decision::Run(_)) if fell_back => "fallback",
+        Ok(Decision::Run(_)) => "warm-up",
+        Ok(Decision::Audit(_)) => "audit",
+        Err(_) => "failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn a_fallback_is_no_warm_up() {
+        assert_eq!(decision_name(&Ok(Decision::Run(RunKind::Warm)), false), "warm-up");
+        assert_eq!(decision_name(&Ok(Decision::Run(RunKind::Warm)), true), "fallback");
+        assert_eq!(decision_name(&Err(Error::NeverComputed { op: "a test" }), false), "failed");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     DType, Element, Error, Result, Step, Tensor,
     base::dtype::to_bytes,
-    function::{Frame, Function},
+    graph::{Frame, Function},
     value::{layout::Layout, live_in::LiveIn, raw::RawTensor},
 };
 

@@ -5,8 +5,8 @@ use crate::{
     Result,
     backend::{HostBlock, Op, View},
     core::Symbol,
+    graph::inputs::{Dim, DimsSpec, Given},
     host::padding::pad_rows,
-    inputs::{Dim, DimsSpec, Given},
     observe::event::CopySlot,
     value::{
         layout::{Layout, Marks},

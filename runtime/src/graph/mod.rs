@@ -1,4 +1,4 @@
-//! A graph object's runtime side: its specification, static inputs, and calls.
+//! Graph objects: their specification, static inputs, calls, and captures ahead of time.
 
 use std::{
     cell::{Cell, RefCell},
@@ -10,7 +10,7 @@ use crate::{
     Dispatcher, Error, Result, Runtime, Step,
     base::plan::Plan,
     dispatch::bucket::Schedule,
-    inputs::{InputKind, InputSpec, Inputs},
+    graph::inputs::{InputKind, InputSpec, Inputs},
     observe::hooks::GraphId,
     value::{
         owned::{Owned, next_id},
@@ -21,22 +21,24 @@ use crate::{
 mod batching;
 mod bind;
 mod builder;
+mod call;
 mod capture_all;
 mod choose;
-mod frame;
+pub(crate) mod inputs;
 mod jobs;
 mod listed;
 mod options;
-mod statics;
+mod static_inputs;
+pub(crate) mod switches;
 mod synthetic;
 
 pub use builder::{BuildGraph, GraphBuilder};
+pub use call::Frame;
 pub use capture_all::CaptureProgress;
-pub use frame::Frame;
 use listed::Listed;
 pub use options::Options;
-use statics::Capacities;
-pub use statics::StaticInput;
+use static_inputs::Capacities;
+pub use static_inputs::StaticInput;
 pub use synthetic::{Synthetic, SyntheticSlice};
 
 /// What the macro knows of a function.

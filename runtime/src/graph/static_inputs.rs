@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use super::Function;
 use crate::{
     Element, Result, Runtime,
-    inputs::{Dim, DimsSpec},
+    graph::inputs::{Dim, DimsSpec},
     value::owned::Owned,
 };
 

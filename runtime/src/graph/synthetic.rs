@@ -3,7 +3,7 @@
 use super::Function;
 use crate::{
     Element, Error, Result, Step, Tensor,
-    inputs::{Dim, DimsSpec},
+    graph::inputs::{Dim, DimsSpec},
     value::layout::Layout,
 };
 
