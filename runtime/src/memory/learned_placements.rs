@@ -88,6 +88,22 @@ impl RegionRun {
     pub(crate) fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         self.reserved.iter().filter(|r| !r.taken).map(|r| r.block)
     }
+
+    fn is_reserved_for(&self, index: usize, addr: u64) -> bool {
+        self.reserved.iter().any(|r| r.index == index && r.block.addr == addr)
+    }
+}
+
+/// Where a result is at the end of its region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WhereItIs {
+    /// Where the segments expect it.
+    Expected,
+    /// In the block of another result, for which it was taken. It stays there in this call, since that block cannot be
+    /// set apart any more; a guess was wrong.
+    AnothersBlock,
+    /// In memory of the region.
+    Outside,
 }
 
 /// What is to be done with a result.
@@ -134,13 +150,13 @@ impl Regions {
         }
     }
 
-    /// A region gave this result, which is now at `home`; `own` says whether that is its own block.
+    /// A region returned this result, which is `where_it_is`.
     fn judge(
         &mut self,
         (key, run): (u64, u32),
         index: usize,
         (ordinal, len): (u32, u64),
-        own: bool,
+        where_it_is: WhereItIs,
     ) -> Verdict {
         let Some(profile) = self.recent.get_mut(&key) else { return Verdict::Stay };
         let Some(all) = profile.learnt.get_mut(run as usize) else { return Verdict::Stay };
@@ -163,14 +179,14 @@ impl Regions {
         if learnt.outside {
             return if learnt.placed { Verdict::Stand } else { Verdict::Stay };
         }
-        if own {
+        if where_it_is == WhereItIs::Expected {
             return Verdict::Stay;
         }
         if learnt.ordinal != ordinal {
             learnt.ordinal = ordinal;
             learnt.changes = learnt.changes.saturating_add(1);
         }
-        if learnt.placed { Verdict::Move } else { Verdict::Stay }
+        if learnt.placed && where_it_is == WhereItIs::Outside { Verdict::Move } else { Verdict::Stay }
     }
 }
 
@@ -292,7 +308,14 @@ impl Core {
         for (index, (slot, ordinal)) in results.into_iter().enumerate() {
             let s = &self.slots[slot as usize];
             let len = rounded(s.bytes);
-            let verdict = self.regions.judge(learning, index, (ordinal, len), s.home != Placement::Eager);
+            let where_it_is = match (s.home, self.region.as_ref()) {
+                (Placement::Eager, _) => WhereItIs::Outside,
+                (Placement::Pool, Some(region)) if !region.is_reserved_for(index, s.base) => {
+                    WhereItIs::AnothersBlock
+                }
+                _ => WhereItIs::Expected,
+            };
+            let verdict = self.regions.judge(learning, index, (ordinal, len), where_it_is);
             let (profile, run) = learning;
             self.slots[slot as usize].origin = Origin::Result { profile, at: (run, index as u32) };
             match verdict {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use graphable::{Result, Runtime, Step, ops};
+use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::support::*;
 
@@ -261,5 +262,36 @@ fn a_copy_of_a_result_that_fails() {
             }
         }
         assert_eq!(failed, places, "{call:?}");
+    }
+}
+
+/// A wrong guess for one result may take the block of another. Each has its own after a few calls all the same.
+#[test]
+fn results_of_one_size_behind_temporaries() {
+    let mut rng = StdRng::seed_from_u64(7);
+    for round in 0..200 {
+        let mut rt = runtime();
+        let graph = strict(&mut rt);
+        for i in 0..40 {
+            let step = rt.step().unwrap();
+            let x = i as f32;
+            let y = graph
+                .call(&step, &[In::Host((&[x, 1.0]).into())], (), |cx, _| {
+                    let (e, f) = eager!("e", cx, |e| {
+                        let temporaries = (0..rng.random_range(0..4)).map(|_| e.tensor(&[2], &[x; 2]));
+                        let temporaries = temporaries.collect::<Result<Vec<_>>>()?;
+                        let held = rng.random::<bool>().then_some(temporaries);
+                        let early = e.tensor(&[2], &[x, 1.0])?;
+                        let late = ops::scale(&early, 3.0)?;
+                        drop(held);
+                        Ok::<_, graphable::Error>((late, early))
+                    });
+                    seg!("b", cx, (&e, &f), |k| ops::add(k.0, k.1))
+                })
+                .unwrap();
+            assert_eq!(step.read(&y).unwrap(), [4.0 * x, 4.0], "call {i}");
+        }
+        let stats = rt.stats();
+        assert!(stats.recordings <= 3 && stats.fallbacks == 0, "{round}: {stats:?}");
     }
 }
