@@ -18,6 +18,7 @@ mod diag;
 mod entry;
 mod expand;
 mod krate;
+mod model;
 mod parse;
 
 /// Turns a function over tensors into graphs that are recorded once and replayed.

@@ -10,8 +10,11 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{Context, operations, partition, uses, uses::Uses};
-use crate::parse::attributes;
+use super::{classify, operations, uses, uses::Uses};
+use crate::{
+    model::Header,
+    parse::{attributes, syntax},
+};
 
 /// The names of a function.
 #[derive(Default)]
@@ -33,13 +36,13 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(block: &Block, context: &Context<'_>) -> Self {
+    pub(super) fn of(block: &Block, header: &Header<'_>) -> Self {
         let mut found = Self::default();
         let text = |names: &[&syn::Ident]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        found.known.extend(text(&context.params));
-        found.mutable.extend(text(&context.mutable));
-        found.owned.extend(text(&context.owned));
-        for name in text(&context.holding) {
+        found.known.extend(text(&header.params));
+        found.mutable.extend(text(&header.mutable));
+        found.owned.extend(text(&header.owned));
+        for name in text(&header.holding) {
             found.roots.entry(name.clone()).or_default().insert(name);
         }
         let mut bindings = Bindings { found: &mut found, list: Vec::new() };
@@ -121,7 +124,7 @@ impl Names {
     /// What stands before `?` is taken for a value of its own, as results of device code are; what only
     /// hands on its receiver is not.
     fn leads_to(&self, expr: &Expr) -> BTreeSet<String> {
-        if let Some(name) = uses::plain_name(expr) {
+        if let Some(name) = syntax::plain_name(expr) {
             return self.roots(&name.to_string());
         }
         match expr {
@@ -162,7 +165,7 @@ impl Names {
 
     /// Whether the value of an expression may be no number and no reference.
     fn moves(&self, expr: &Expr) -> bool {
-        if let Some(name) = uses::plain_name(expr) {
+        if let Some(name) = syntax::plain_name(expr) {
             return self.is_owned(&name.to_string());
         }
         match expr {
@@ -246,7 +249,7 @@ struct Bindings<'n> {
 }
 
 impl Bindings<'_> {
-    fn bind(&mut self, names: Vec<uses::Bound>, value: &Expr) {
+    fn bind(&mut self, names: Vec<syntax::Bound>, value: &Expr) {
         self.list.push((names.iter().map(|b| b.ident.to_string()).collect(), value.clone()));
     }
 }
@@ -254,9 +257,9 @@ impl Bindings<'_> {
 impl<'a> Visit<'a> for Bindings<'_> {
     fn visit_local(&mut self, local: &'a Local) {
         if let Some(init) = &local.init {
-            self.bind(uses::bound_by_let(local), &init.expr);
+            self.bind(syntax::bound_by_let(local), &init.expr);
         }
-        if let (Some(name), Some(init)) = (partition::closure_name(local), &local.init) {
+        if let (Some(name), Some(init)) = (classify::closure_name(local), &local.init) {
             self.found.closures.entry(name).or_default().merge(&uses::of_expr(&init.expr));
         }
         visit::visit_local(self, local);
@@ -272,15 +275,15 @@ impl<'a> Visit<'a> for Bindings<'_> {
         visit::visit_pat_ident(self, p);
     }
     fn visit_expr_for_loop(&mut self, e: &'a syn::ExprForLoop) {
-        self.bind(uses::bound_always(&e.pat), &e.expr);
+        self.bind(syntax::bound_always(&e.pat), &e.expr);
         visit::visit_expr_for_loop(self, e);
     }
     fn visit_expr_match(&mut self, e: &'a syn::ExprMatch) {
-        e.arms.iter().for_each(|arm| self.bind(uses::bound(&arm.pat), &e.expr));
+        e.arms.iter().for_each(|arm| self.bind(syntax::bound(&arm.pat), &e.expr));
         visit::visit_expr_match(self, e);
     }
     fn visit_expr_let(&mut self, e: &'a syn::ExprLet) {
-        self.bind(uses::bound(&e.pat), &e.expr);
+        self.bind(syntax::bound(&e.pat), &e.expr);
         visit::visit_expr_let(self, e);
     }
     fn visit_expr_assign(&mut self, e: &'a syn::ExprAssign) {
@@ -292,7 +295,7 @@ impl<'a> Visit<'a> for Bindings<'_> {
     }
     fn visit_expr_method_call(&mut self, e: &'a syn::ExprMethodCall) {
         // `list.push(&kv.keys)`: what can change may keep what it is given.
-        if let Some(base) = uses::place_base(&e.receiver).map(ToString::to_string)
+        if let Some(base) = syntax::place_base(&e.receiver).map(ToString::to_string)
             && (self.found.mutable.contains(&base) || self.found.exclusive.contains(&base))
         {
             self.list.extend(e.args.iter().map(|arg| (vec![base.clone()], arg.clone())));

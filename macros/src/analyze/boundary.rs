@@ -1,45 +1,41 @@
-//! Boundaries, and other expressions that the driver evaluates.
+//! Boundaries, and other expressions that host code evaluates.
 
 use std::collections::HashSet;
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use proc_macro2::Ident;
+use quote::ToTokens;
 use syn::{
     Expr,
-    spanned::Spanned,
+    visit::Visit,
     visit_mut::{self, VisitMut},
 };
 
-use super::{Transform, classify, cx, operations, shortened, uses};
+use super::{Analysis, Tail, classify, operations, uses};
 use crate::{
-    diag::{Code, nearest},
-    parse::attributes,
+    diag::{Code, nearest, shortened},
+    model::{Carrier, PiecewiseCall, PlanItem, Region, Value},
+    parse::{
+        attributes::{self, Boundary, EagerArgs, Edge},
+        syntax,
+    },
 };
 
-impl Transform<'_, '_> {
-    /// An expression of the driver: boundaries in it are expanded, wherever the whole of it is one.
-    pub(super) fn driver_expr(&mut self, expr: &Expr) -> TokenStream {
-        self.in_driver(&uses::of_expr(expr));
-        if let Some(boundary) = attributes::boundary(expr) {
-            return match boundary {
-                attributes::Boundary::Eager(a) => {
-                    let a = a.clone();
-                    self.eager(expr, &a)
-                }
-                attributes::Boundary::Piecewise(a) => {
-                    let a = a.clone();
-                    self.piecewise(expr, &a)
-                }
-            };
+impl Analysis<'_, '_> {
+    /// An expression of host code: boundaries are found in it, wherever the whole of it is one.
+    pub(super) fn host_expr(&mut self, expr: &Expr) -> Value {
+        self.in_host_code(&uses::of_expr(expr));
+        match attributes::boundary(expr) {
+            Some(Boundary::Eager(attr)) => return self.region(expr, attr),
+            Some(Boundary::Piecewise(attr)) => return self.piecewise(expr, attr),
+            None => {}
         }
         if classify::expr_has_boundary(expr) {
             if let Expr::Let(l) = expr {
                 // `if let P = #[eager] …`
-                let (pat, init) = (&l.pat, self.driver_expr(&l.expr));
-                return quote!(let #pat = #init);
+                return Value::Condition((*l.pat).clone(), Box::new(self.host_expr(&l.expr)));
             }
             if classify::builds_around_boundaries(expr) {
-                return self.build(expr);
+                return Value::Built(expr.clone(), self.regions_in(expr));
             }
             self.refuse_nested(expr);
         } else if let Some(call) = operations::device_call(expr).filter(|_| !self.misplaced) {
@@ -51,24 +47,24 @@ impl Transform<'_, '_> {
                 "compute it in a statement before, `let v = …;`, and use `v` here",
             );
         }
-        quote!(#expr)
+        Value::Written(expr.clone())
     }
 
-    /// `Ok(#[eager] f(&x)?)`, a tuple, a literal: regions in their places, and nothing else that is evaluated.
-    fn build(&mut self, expr: &Expr) -> TokenStream {
-        struct Replace<'t, 'a, 'e>(&'t mut Transform<'a, 'e>);
-        impl VisitMut for Replace<'_, '_, '_> {
-            fn visit_expr_mut(&mut self, e: &mut Expr) {
+    /// `Ok(#[eager] f(&x)?)`, a tuple, a literal: the boundaries in it, in order.
+    fn regions_in(&mut self, expr: &Expr) -> Vec<Value> {
+        struct Find<'e>(Vec<&'e Expr>);
+        impl<'e> Visit<'e> for Find<'e> {
+            fn visit_expr(&mut self, e: &'e Expr) {
                 if attributes::boundary(e).is_some() {
-                    *e = Expr::Verbatim(self.0.driver_expr(e));
+                    self.0.push(e);
                 } else {
-                    visit_mut::visit_expr_mut(self, e);
+                    syn::visit::visit_expr(self, e);
                 }
             }
         }
-        let mut expr = expr.clone();
-        Replace(self).visit_expr_mut(&mut expr);
-        quote!(#expr)
+        let mut find = Find(Vec::new());
+        find.visit_expr(expr);
+        find.0.into_iter().map(|e| self.host_expr(e)).collect()
     }
 
     fn refuse_nested(&mut self, expr: &Expr) {
@@ -77,7 +73,7 @@ impl Transform<'_, '_> {
             return;
         }
         struct Marks(Vec<syn::Attribute>);
-        impl<'a> syn::visit::Visit<'a> for Marks {
+        impl<'a> Visit<'a> for Marks {
             fn visit_attribute(&mut self, a: &'a syn::Attribute) {
                 if attributes::is_ours(a) {
                     self.0.push(a.clone());
@@ -91,7 +87,7 @@ impl Transform<'_, '_> {
             fn visit_expr_async(&mut self, _: &'a syn::ExprAsync) {}
         }
         let mut marks = Marks(Vec::new());
-        syn::visit::Visit::visit_expr(&mut marks, expr);
+        marks.visit_expr(expr);
         for a in marks.0 {
             self.errors.push(
                 Code::BoundaryPosition,
@@ -102,49 +98,21 @@ impl Transform<'_, '_> {
         }
     }
 
-    fn eager(&mut self, expr: &Expr, attr: &syn::Attribute) -> TokenStream {
-        let p = crate::krate::private();
-        let krate = crate::krate::krate();
+    fn region(&mut self, expr: &Expr, attr: &syn::Attribute) -> Value {
         let args = attributes::eager_args(attr, self.errors);
         let mut inner = attributes::without_ours(expr);
-        // Allowed before a statement, and not before a value.
         let (levels, others): (Vec<_>, Vec<_>) =
             attributes::take(&mut inner).into_iter().partition(attributes::is_lint_level);
         attributes::put(&mut inner, others);
-        let support = match &args.support {
-            Some(level) => quote_spanned!(level.span()=> #p::Support::#level),
-            None => quote!(#p::Support::Never),
-        };
-        let index = self.plan.len();
-        let site = self.site_of(index, &inner);
-        let call = shortened(&inner);
-        let moved = self.moved(&args, &inner);
-        self.plan.push(
-            quote!(#p::PlanItem::Boundary { site: #site, call: #call, support: #support, moved: #moved }),
-        );
-        let cx = cx();
-        let error = crate::krate::user_error(self.context.ret);
-        let region = Ident::new("__region", Span::mixed_site());
-        let value = Ident::new("__value", Span::mixed_site());
-        let step = self.context.step;
-        let hint = self.hint.take().map(|ty| quote!(: #ty));
-        let capability = args.capability.map(|name| quote!(let #name: &#krate::Eager<#step> = &#region;));
-        quote! {
-            {
-                #[allow(unused_imports)]
-                use #p::{EagerOther as _, EagerResult as _, EagerTensors as _};
-                let #region = #error::of(#cx.eager(#site, #support))?;
-                #capability
-                #[allow(unreachable_code, clippy::let_unit_value)]
-                #(#levels)*
-                let #value #hint = #inner;
-                #error::of((&&&#p::Finish::new(#value)).finish(#region))?
-            }
-        }
+        let location = self.location(&inner);
+        let (call, moved) = (shortened(&inner), self.moved(&args, &inner));
+        let EagerArgs { capability, support, .. } = args;
+        self.plan.push(PlanItem::Boundary { location, call, support: support.clone(), moved });
+        Value::Region(Box::new(Region { location, support, capability, ty: None, levels, value: inner }))
     }
 
-    /// Where the region was moved, as the plan says it.
-    fn moved(&mut self, args: &attributes::EagerArgs, inner: &Expr) -> TokenStream {
+    /// Where the region was moved.
+    fn moved(&mut self, args: &EagerArgs, inner: &Expr) -> Option<Edge> {
         let placed = self.edge.take();
         if let (None, Some((edge, token))) = (placed, &args.edge) {
             let edge = edge.name();
@@ -166,32 +134,37 @@ impl Transform<'_, '_> {
                 format!("did you mean `{near}`?"),
             );
         }
-        let p = crate::krate::private();
-        match placed {
-            Some(attributes::Edge::Early) => quote!(::core::option::Option::Some(#p::BoundaryMove::Early)),
-            Some(attributes::Edge::Late) => quote!(::core::option::Option::Some(#p::BoundaryMove::Late)),
-            None => quote!(::core::option::Option::None),
-        }
+        placed
     }
 
-    fn piecewise(&mut self, expr: &Expr, attr: &syn::Attribute) -> TokenStream {
-        let p = crate::krate::private();
-        let cx = cx();
+    fn piecewise(&mut self, expr: &Expr, attr: &syn::Attribute) -> Value {
         let mut inner = attributes::without_ours(expr);
-        let index = self.plan.len();
-        let site = self.site_of(index, &inner);
-        let text = shortened(&inner);
-        self.plan.push(quote!(#p::PlanItem::Piecewise { site: #site, call: #text }));
-        let Some(call) = innermost_call(&mut inner) else {
+        let location = self.location(&inner);
+        self.plan.push(PlanItem::Piecewise { location, call: shortened(&inner) });
+        let Some(call) = syntax::innermost_call(&mut inner) else {
             self.errors.push(
                 Code::PiecewiseTarget,
                 attr,
                 "`#[piecewise]` marks a call of a function with boundaries",
                 "write `#[piecewise] layer(x)?`",
             );
-            return quote!(#inner);
+            return Value::Written(inner);
         };
-        if let Some(at) = calls_itself(call, &self.context.name) {
+        self.check_piecewise(call);
+        let carrier = match call {
+            Expr::Call(c) if is_associated(&c.func) => Carrier::Twin,
+            Expr::Call(syn::ExprCall { args, .. }) | Expr::MethodCall(syn::ExprMethodCall { args, .. })
+                if args.is_empty() =>
+            {
+                Carrier::OwnArgument
+            }
+            _ => Carrier::FirstArgument,
+        };
+        Value::Piecewise(Box::new(PiecewiseCall { call: inner, carrier }))
+    }
+
+    fn check_piecewise(&mut self, call: &Expr) {
+        if let Some(at) = calls_itself(call, &self.header.name) {
             let text = at.to_token_stream().to_string();
             self.errors.push(
                 Code::Recursion,
@@ -201,44 +174,22 @@ impl Transform<'_, '_> {
             );
         }
         let args = match call {
-            Expr::Call(c) => &mut c.args,
-            Expr::MethodCall(m) => &mut m.args,
-            _ => return quote!(#inner),
+            Expr::Call(c) => &c.args,
+            Expr::MethodCall(m) => &m.args,
+            _ => return,
         };
-        for arg in args.iter() {
-            if !classify::call_free(arg) {
-                self.errors.push(
-                    Code::PiecewiseArgument, arg,
-                    "an argument of a `#[piecewise]` call makes calls of its own, which no segment would hold",
-                    "bind it first: `let a = …;`, then pass `a`",
-                );
-            }
+        for arg in args.iter().filter(|arg| !classify::call_free(arg)) {
+            self.errors.push(
+                Code::PiecewiseArgument,
+                arg,
+                "an argument of a `#[piecewise]` call makes calls of its own, which no segment would hold",
+                "bind it first: `let a = …;`, then pass `a`",
+            );
         }
-        if let Expr::Call(c) = call
-            && let Some(method) = associated(&mut c.func)
-        {
-            *method = super::by_path(method);
-            c.args.push(syn::parse_quote!(#cx));
-            return quote!(#inner);
-        }
-        let args = match call {
-            Expr::Call(c) => &mut c.args,
-            Expr::MethodCall(m) => &mut m.args,
-            _ => return quote!(#inner),
-        };
-        match args.first_mut() {
-            Some(first) => {
-                let shown = crate::krate::generated_at(first.span());
-                let p = crate::krate::private_at(shown);
-                *first = syn::parse_quote_spanned!(shown=> #p::OnlyForFunctionsWithBoundaries(#cx, #first));
-            }
-            None => args.push(syn::parse_quote!(#cx)),
-        }
-        quote!(#inner)
     }
 
-    /// The plain-Rust parts of a driver statement: `return` and `break` values that make calls.
-    pub(super) fn jump(&mut self, expr: &Expr, after: &HashSet<usize>) -> TokenStream {
+    /// `return`, `break` and `continue`: their values may make calls.
+    pub(super) fn jump(&mut self, expr: &Expr, after: &HashSet<usize>) -> Value {
         struct Strip;
         impl VisitMut for Strip {
             fn visit_attributes_mut(&mut self, attrs: &mut Vec<syn::Attribute>) {
@@ -246,27 +197,20 @@ impl Transform<'_, '_> {
             }
         }
         match expr {
-            Expr::Return(r) => match r.expr.as_deref() {
-                Some(value) => {
-                    let value = self.tail_expr(value, super::Tail::Function, &Default::default());
-                    let attrs = &r.attrs;
-                    quote!(#(#attrs)* return #value)
-                }
-                None => quote!(#expr),
-            },
-            Expr::Break(b) => match b.expr.as_deref() {
-                Some(value) => {
-                    let tail = self.break_tail(b.label.as_ref());
-                    let value = self.tail_expr(value, tail, after);
-                    let (attrs, label) = (&b.attrs, &b.label);
-                    quote!(#(#attrs)* break #label #value)
-                }
-                None => quote!(#expr),
-            },
+            Expr::Return(syn::ExprReturn { attrs, expr: Some(value), .. }) => {
+                let value = self.tail_expr(value, Tail::Function, &HashSet::new());
+                Value::Return(attrs.clone(), Box::new(value))
+            }
+            Expr::Break(syn::ExprBreak { attrs, label, expr: Some(value), .. }) => {
+                let tail = self.break_tail(label.as_ref());
+                let value = self.tail_expr(value, tail, after);
+                Value::Break(attrs.clone(), label.clone(), Box::new(value))
+            }
+            Expr::Return(_) | Expr::Break(_) => Value::Written(expr.clone()),
             other => {
                 let mut plain = other.clone();
                 visit_mut::visit_expr_mut(&mut Strip, &mut plain);
-                quote!(#plain)
+                Value::Written(plain)
             }
         }
     }
@@ -290,33 +234,18 @@ fn calls_itself<'a>(call: &'a Expr, name: &str) -> Option<&'a Ident> {
             (same && last == own).then_some(last)
         }
         Expr::MethodCall(m) => {
-            let on_self = uses::plain_name(&m.receiver).is_some_and(|r| r == "self");
+            let on_self = syntax::plain_name(&m.receiver).is_some_and(|r| r == "self");
             (on_self && owner.is_some() && m.method == own).then_some(&m.method)
         }
         _ => None,
     }
 }
 
-/// `method` of `Type::method`, or of `<Type>::method`; by convention, types are capitalised and modules are not.
-fn associated(func: &mut Expr) -> Option<&mut Ident> {
-    let Expr::Path(path) = func else { return None };
+/// Whether a function is `Type::method`, or `<Type>::method`; by convention, types are capitalised and modules are not.
+fn is_associated(func: &Expr) -> bool {
+    let Expr::Path(path) = func else { return false };
     let own = path.qself.as_ref().is_some_and(|q| q.as_token.is_none());
     let before = path.path.segments.iter().rev().nth(1);
     let capitalised = before.is_some_and(|s| s.ident.to_string().starts_with(char::is_uppercase));
-    if own || path.qself.is_none() && capitalised {
-        path.path.segments.last_mut().map(|s| &mut s.ident)
-    } else {
-        None
-    }
-}
-
-/// The call that a `#[piecewise]` stands before: below `?` and parentheses.
-fn innermost_call(expr: &mut Expr) -> Option<&mut Expr> {
-    match expr {
-        Expr::Call(_) | Expr::MethodCall(_) => Some(expr),
-        Expr::Try(t) => innermost_call(&mut t.expr),
-        Expr::Paren(p) => innermost_call(&mut p.expr),
-        Expr::Group(g) => innermost_call(&mut g.expr),
-        _ => None,
-    }
+    own || path.qself.is_none() && capitalised
 }

@@ -1,12 +1,12 @@
 //! What a statement is to the partition.
 
 use syn::{
-    Expr, ExprCall, Stmt,
+    Expr, ExprCall, Ident, Local, Stmt,
     visit::{self, Visit},
 };
 
-use super::uses;
-use crate::parse::attributes;
+use super::{macros, operations};
+use crate::parse::{attributes, syntax};
 
 /// Finds boundaries and `#[host] let`s, outside closures and items.
 pub(crate) fn has_boundary(stmt: &Stmt) -> bool {
@@ -30,7 +30,7 @@ impl<'a> Visit<'a> for Find {
     fn visit_attribute(&mut self, a: &'a syn::Attribute) {
         self.found |= attributes::is_ours(a);
     }
-    fn visit_local(&mut self, local: &'a syn::Local) {
+    fn visit_local(&mut self, local: &'a Local) {
         // It runs on every call, so the control flow around it does.
         self.found |= attributes::let_flag(&local.attrs, "host");
         visit::visit_local(self, local);
@@ -102,18 +102,12 @@ impl<'a> Visit<'a> for Jumps {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// Whether a macro is known to end in a panic or an error.
-pub(super) fn never_returns(m: &syn::Macro) -> bool {
-    let name = m.path.segments.last().map(|s| s.ident.to_string());
-    name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))
-}
-
 /// Whether statements end in a `return`, or in a macro that never returns.
 pub(super) fn ends_the_call(stmts: &[Stmt]) -> bool {
     match stmts.last() {
         Some(Stmt::Expr(Expr::Return(_), _)) => true,
-        Some(Stmt::Expr(Expr::Macro(m), _)) => never_returns(&m.mac),
-        Some(Stmt::Macro(m)) => never_returns(&m.mac),
+        Some(Stmt::Expr(Expr::Macro(m), _)) => macros::never_returns(&m.mac),
+        Some(Stmt::Macro(m)) => macros::never_returns(&m.mac),
         _ => false,
     }
 }
@@ -185,7 +179,7 @@ pub(crate) fn calls_functions(expr: &Expr) -> bool {
         }
         fn visit_expr_method_call(&mut self, m: &'a syn::ExprMethodCall) {
             // A global, by convention: `COUNT.load(…)`.
-            let global = uses::place_base(&m.receiver);
+            let global = syntax::place_base(&m.receiver);
             self.0 |= global.is_some_and(|name| !name.to_string().chars().any(char::is_lowercase));
             visit::visit_expr_method_call(self, m);
         }
@@ -206,7 +200,7 @@ pub(crate) fn assigns(expr: &Expr) -> bool {
             match e {
                 Expr::Closure(_) => {}
                 Expr::Assign(_) => self.0 = true,
-                Expr::Binary(b) if uses::is_assign(&b.op) => self.0 = true,
+                Expr::Binary(b) if syntax::is_assign(&b.op) => self.0 = true,
                 _ => visit::visit_expr(self, e),
             }
         }
@@ -271,4 +265,37 @@ pub(crate) fn is_control(expr: &Expr) -> bool {
             | Expr::Block(_)
             | Expr::Unsafe(_)
     )
+}
+
+/// `_g` of `let _g = f();`, which is there to be held.
+pub(super) fn guard_name(local: &Local) -> Option<&Ident> {
+    let syn::Pat::Ident(p) = &local.pat else { return None };
+    let name = p.ident.to_string();
+    let named_so = name.strip_prefix('_').is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
+    let called = local.init.as_ref().is_some_and(|i| !call_free(&i.expr) && !is_value(&i.expr));
+    (named_so && called).then_some(&p.ident)
+}
+
+/// A value of the device, or a number or size of one: nothing that something waits for.
+pub(super) fn is_value(expr: &Expr) -> bool {
+    match expr {
+        Expr::Try(e) => is_value(&e.expr),
+        Expr::Paren(e) => is_value(&e.expr),
+        Expr::Reference(e) => is_value(&e.expr),
+        Expr::MethodCall(m) => {
+            let plain = ["rank", "shape", "dims", "len", "numel", "dtype", "clone"];
+            plain.iter().any(|n| m.method == n) && m.args.iter().all(call_free)
+        }
+        Expr::Index(i) => is_value(&i.expr),
+        other => matches!(other, Expr::Call(_)) && operations::is_operation(other),
+    }
+}
+
+/// The name of `let f = |…| …;`, and of another value that each segment makes for itself.
+pub(super) fn closure_name(local: &Local) -> Option<String> {
+    let init = local.init.as_ref()?;
+    if !matches!(&*init.expr, Expr::Closure(_)) && !local.attrs.iter().any(attributes::is_made_again) {
+        return None;
+    }
+    syntax::bound_by_let(local).first().map(|b| b.ident.to_string())
 }

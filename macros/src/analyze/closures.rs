@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
-use quote::quote;
 use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
 
-use super::{Binding, Transform, classify, host_values, liveness::Rename, partition, uses, uses::Uses};
-use crate::diag::Code;
+use super::{Analysis, Binding, classify, liveness::Rename, uses, uses::Uses};
+use crate::{diag::Code, parse::syntax};
 
-impl Transform<'_, '_> {
+impl Analysis<'_, '_> {
     /// Closures whose captured variables have their names taken again behind a boundary: what they mean gets a name of
     /// its own, `let c = &k;`, and the closure uses `*c`.
     pub(super) fn captured_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
@@ -17,12 +16,12 @@ impl Transform<'_, '_> {
         for at in 0..stmts.len() {
             let mut stmt = stmts[at].clone();
             if let Stmt::Local(local) = &mut stmt
-                && partition::closure_name(local).is_some()
+                && classify::closure_name(local).is_some()
                 && let Some(init) = &mut local.init
                 && matches!(&*init.expr, Expr::Closure(c) if c.capture.is_none())
                 && stmts[at + 1..].iter().any(classify::has_boundary)
             {
-                let taken = host_values::bound_anywhere(&stmts[at + 1..]);
+                let taken = syntax::bound_anywhere(&stmts[at + 1..]);
                 for (name, u) in &uses::of_expr(&init.expr).0 {
                     let changes = u.assigned || u.touched || u.through || u.in_macro;
                     if changes || !taken.contains(name) || !self.is_value(&stmts[..at], name) {
@@ -47,9 +46,9 @@ impl Transform<'_, '_> {
 
     /// Whether a name stands for a variable behind the statements `before` of the block, and not for a closure.
     fn is_value(&self, before: &[Stmt], name: &str) -> bool {
-        let own = before.iter().rev().find(|s| partition::bound_by(s).iter().any(|b| b.ident == name));
+        let own = before.iter().rev().find(|s| syntax::bound_by(s).iter().any(|b| b.ident == name));
         match own {
-            Some(Stmt::Local(l)) => partition::closure_name(l).is_none(),
+            Some(Stmt::Local(l)) => classify::closure_name(l).is_none(),
             Some(_) => true,
             None => name != "self" && self.lookup(name).is_some_and(|b| b.closure.is_none()),
         }
@@ -58,7 +57,7 @@ impl Transform<'_, '_> {
     /// A closure is made anew in each segment, when a `mut` variable may hold another value.
     pub(super) fn check_move_closure(&mut self, closure: &Expr, uses: &Uses, run: &[Stmt]) {
         let Expr::Closure(syn::ExprClosure { capture: Some(token), .. }) = closure else { return };
-        let in_run: Vec<uses::Bound> = run.iter().flat_map(partition::bound_by).collect();
+        let in_run: Vec<syntax::Bound> = run.iter().flat_map(syntax::bound_by).collect();
         let changing = uses.names().find(|name| match in_run.iter().rev().find(|b| b.ident == *name) {
             Some(bound) => bound.mutable,
             None => self.lookup(name).is_some_and(|b| b.mutable && b.closure.is_none()),
@@ -99,24 +98,6 @@ impl Transform<'_, '_> {
         // What is found later was captured by what was found earlier.
         found.reverse();
         found.into_iter().map(|(_, l)| l).collect()
-    }
-
-    /// A `move` closure that keeps copies of those variables which later code needs as well.
-    pub(super) fn copying(local: &Local, needed: impl Fn(&str) -> bool) -> Local {
-        let mut local = local.clone();
-        if let Some(init) = &mut local.init
-            && matches!(&*init.expr, Expr::Closure(c) if c.capture.is_some())
-        {
-            let uses = uses::of_expr(&init.expr);
-            let copied: Vec<&Ident> =
-                uses.0.iter().filter(|(n, _)| n != "self" && needed(n)).map(|(_, u)| &u.ident).collect();
-            if !copied.is_empty() {
-                let closure = &init.expr;
-                let copies = quote!(#(let #copied = ::core::clone::Clone::clone(&#copied);)*);
-                *init.expr = syn::parse_quote!({ #copies #closure });
-            }
-        }
-        local
     }
 
     /// Host code's closure holds what it changes, and a segment in between could not read it.
@@ -165,7 +146,7 @@ impl Transform<'_, '_> {
 
     pub(super) fn note_capture(&mut self, stmt: &Stmt) {
         let Stmt::Local(local) = stmt else { return };
-        let (Some(name), Some(init)) = (partition::closure_name(local), &local.init) else { return };
+        let (Some(name), Some(init)) = (classify::closure_name(local), &local.init) else { return };
         // Closures are bound before their run is written, so a later one may have the name already.
         let new = |b: &Binding| b.closure.is_some() && !self.captured.contains_key(&b.id);
         let Some(own) = self.names.iter().position(|b| b.name == name && new(b)) else { return };

@@ -1,31 +1,32 @@
-//! Expressions that the driver evaluates itself: control flow that holds a boundary or a jump out of it.
+//! Control flow that host code decides, since it holds a boundary or a jump out of it, and values in host code.
 
 use std::collections::HashSet;
 
-use proc_macro2::TokenStream;
-use quote::quote;
 use syn::{Expr, Stmt};
 
-use super::{Tail, Target, Transform, classify, ends, uses};
-use crate::parse::attributes;
+use super::{Analysis, Tail, Target, classify, ends, macros, uses};
+use crate::{
+    model::{Arm, Block, Control, ControlKind, Otherwise, Part, Value, Wrapper},
+    parse::{attributes, syntax},
+};
 
-impl Transform<'_, '_> {
+impl Analysis<'_, '_> {
     /// An expression in value position that may make device calls: those become a segment.
-    pub(super) fn tail_expr(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
+    pub(super) fn tail_expr(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> Value {
         let jumps = matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_));
         if jumps || self.is_split(expr) || classify::call_free(expr) {
-            return self.tail_in_driver(expr, tail, after);
+            return self.host_value(expr, tail, after);
         }
-        let tokens = if tail == Tail::Unit {
+        let parts = if tail == Tail::Unit {
             let stmt = Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1)));
             self.segment(std::slice::from_ref(&stmt), None, &[], after)
         } else {
             self.segment(&[], Some((expr, tail)), &[], after)
         };
-        quote!({ #tokens })
+        Value::Block(Block { parts })
     }
 
-    /// Whether a value of eager code decides which part of the expression runs: the driver then does.
+    /// Whether a value of eager code decides which part of the expression runs: host code then does.
     pub(super) fn steered(&self, expr: &Expr) -> bool {
         let tainted = |e: &Expr| self.is_tainted(&uses::of_expr(e));
         match expr {
@@ -41,158 +42,142 @@ impl Transform<'_, '_> {
         }
     }
 
-    /// Whether the expression is split by the driver rather than left to a segment.
+    /// Whether the expression is split by host code rather than left to a segment.
     pub(super) fn is_split(&self, expr: &Expr) -> bool {
         let stmt = Stmt::Expr(expr.clone(), None);
         classify::has_boundary(&stmt) || classify::leaves(&stmt) || self.steered(expr)
     }
 
-    /// An expression that the driver evaluates itself.
-    pub(super) fn tail_in_driver(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
-        if attributes::boundary(expr).is_none() {
-            if classify::is_control(expr) && self.is_split(expr) {
-                return self.control(expr, tail, after);
-            }
-            if matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_)) {
-                return self.jump(expr, after);
-            }
-            if self.is_split(expr) {
-                let own = attributes::of(expr);
-                match expr {
-                    // `if … { … } else { … }?`: the branches give results, as the function does.
-                    Expr::Try(e) if has_branches(&e.expr) => {
-                        // Each branch with its own `?`: their errors may be of several types.
-                        let branches = with_question_mark(&e.expr, e.question_token);
-                        let inner = self.tail_in_driver(&branches, Tail::Value, after);
-                        return if tail == Tail::Unit {
-                            quote!(#(#own)* { let _ = #inner; })
-                        } else {
-                            quote!(#(#own)* (#inner))
-                        };
-                    }
-                    Expr::Try(e) => {
-                        let inner = self.tail_in_driver(&e.expr, Tail::Function, after);
-                        return quote!(#(#own)* (#inner)?);
-                    }
-                    Expr::Paren(e) => {
-                        let inner = self.tail_in_driver(&e.expr, tail, after);
-                        return quote!(#(#own)* (#inner));
-                    }
-                    Expr::Cast(e) => {
-                        let (inner, ty) = (self.tail_in_driver(&e.expr, Tail::Value, after), &e.ty);
-                        return quote!(#(#own)* (#inner) as #ty);
-                    }
-                    Expr::Unary(e) => {
-                        let (op, inner) = (&e.op, self.tail_in_driver(&e.expr, Tail::Value, after));
-                        return quote!(#(#own)* #op (#inner));
-                    }
-                    _ => {}
-                }
-            }
+    /// An expression that host code evaluates itself.
+    pub(super) fn host_value(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> Value {
+        if attributes::boundary(expr).is_some() {
+            return self.host_expr(expr);
         }
-        self.driver_expr(expr)
+        let split = self.is_split(expr);
+        if split && let Some(control) = self.control(expr, tail, after) {
+            return Value::Control(Box::new(control));
+        }
+        if matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_)) {
+            return self.jump(expr, after);
+        }
+        let wrapped = if split { self.wrapped(expr, tail, after) } else { None };
+        match wrapped {
+            Some((value, by)) => {
+                Value::Wrapped { attrs: attributes::of(expr).to_vec(), value: Box::new(value), by }
+            }
+            None => self.host_expr(expr),
+        }
     }
 
-    /// Control flow that stays in the driver.
-    fn control(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> TokenStream {
-        let own = attributes::of(expr);
-        match expr {
-            Expr::If(e) => {
-                // What one branch assigns is not assigned in the other.
-                let before = self.assigned.clone();
-                let (cond, then) = self.scoped(|t| {
-                    let cond = t.driver_expr(&e.cond);
-                    t.bind_conditions(&e.cond);
-                    let tail = if e.else_branch.is_none() { Tail::Unit } else { tail };
-                    (cond, t.block(&e.then_branch.stmts, tail, after))
-                });
-                let after_then = std::mem::replace(&mut self.assigned, before);
-                let other = e.else_branch.as_ref().map(|(_, other)| {
-                    let tokens = match &**other {
-                        Expr::Block(b) if b.attrs.is_empty() && b.label.is_none() => {
-                            let inner = self.block(&b.block.stmts, tail, after);
-                            quote!({ #inner })
-                        }
-                        Expr::If(_) => self.control(other, tail, after),
-                        other => {
-                            let inner = self.tail_expr(other, tail, after);
-                            quote!({ #inner })
-                        }
-                    };
-                    quote!(else #tokens)
-                });
-                self.assigned.extend(after_then);
-                quote!(#(#own)* if #cond { #then } #other)
+    /// What stands inside `?`, parentheses and the like.
+    fn wrapped(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> Option<(Value, Wrapper)> {
+        Some(match expr {
+            // `if … { … } else { … }?`: the branches give results, as the function does.
+            Expr::Try(e) if has_branches(&e.expr) => {
+                // Each branch with its own `?`: their errors may be of several types.
+                let branches = with_question_mark(&e.expr, e.question_token);
+                let by = if tail == Tail::Unit { Wrapper::Discard } else { Wrapper::Parentheses };
+                (self.host_value(&branches, Tail::Value, after), by)
             }
-            Expr::Match(e) => {
-                let scrutinee = self.driver_expr(&e.expr);
-                let (before, mut assigned) = (self.assigned.clone(), HashSet::new());
-                let arms: Vec<TokenStream> = e
-                    .arms
-                    .iter()
-                    .map(|arm| {
-                        assigned.extend(std::mem::replace(&mut self.assigned, before.clone()));
-                        self.scoped(|t| {
-                            t.bind_from(&uses::bound(&arm.pat), &arm.pat, &e.expr);
-                            let (attrs, pat) = (&arm.attrs, &arm.pat);
-                            let guard = arm.guard.as_ref().map(|(_, g)| {
-                                let g = t.driver_expr(g);
-                                quote!(if #g)
-                            });
-                            let body = match &*arm.body {
-                                Expr::Block(b) if b.attrs.is_empty() && b.label.is_none() => {
-                                    let inner = t.block(&b.block.stmts, tail, after);
-                                    quote!({ #inner })
-                                }
-                                other => t.tail_expr(other, tail, after),
-                            };
-                            quote!(#(#attrs)* #pat #guard => #body,)
-                        })
-                    })
-                    .collect();
-                self.assigned.extend(assigned);
-                quote!(#(#own)* match #scrutinee { #(#arms)* })
-            }
+            Expr::Try(e) => (self.host_value(&e.expr, Tail::Function, after), Wrapper::Try),
+            Expr::Paren(e) => (self.host_value(&e.expr, tail, after), Wrapper::Parentheses),
+            Expr::Cast(e) => (self.host_value(&e.expr, Tail::Value, after), Wrapper::Cast((*e.ty).clone())),
+            Expr::Unary(e) => (self.host_value(&e.expr, Tail::Value, after), Wrapper::Unary(e.op)),
+            _ => return None,
+        })
+    }
+
+    /// Control flow that stays in host code; `None` for what is none.
+    fn control(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> Option<Control> {
+        let kind = match expr {
+            Expr::If(e) => self.branches(e, tail, after),
+            Expr::Match(e) => self.arms(e, tail, after),
             Expr::ForLoop(e) => {
-                let iter = self.driver_expr(&e.expr);
+                let iterated = self.host_expr(&e.expr);
                 let live = self.around_loop(expr, after);
-                let (label, pat) = (&e.label, &e.pat);
-                let body = self.scoped(|t| {
-                    t.bind_from(&uses::bound_always(pat), pat, &e.expr);
-                    t.within(label.as_ref(), true, Tail::Unit, |t| t.block(&e.body.stmts, Tail::Unit, &live))
+                let body = self.scoped(|a| {
+                    a.bind_from(&syntax::bound_always(&e.pat), &e.pat, &e.expr);
+                    a.loop_body(e.label.as_ref(), Tail::Unit, &e.body, &live)
                 });
-                quote!(#(#own)* #label for #pat in #iter { #body })
+                ControlKind::For { label: e.label.clone(), pat: (*e.pat).clone(), iterated, body }
             }
             Expr::While(e) => {
                 let live = self.around_loop(expr, after);
-                let label = &e.label;
-                let (cond, body) = self.scoped(|t| {
-                    let cond = t.driver_expr(&e.cond);
-                    t.bind_conditions(&e.cond);
-                    let stmts = &e.body.stmts;
-                    (cond, t.within(label.as_ref(), true, Tail::Unit, |t| t.block(stmts, Tail::Unit, &live)))
+                let (condition, body) = self.scoped(|a| {
+                    let condition = a.host_expr(&e.cond);
+                    a.bind_conditions(&e.cond);
+                    (condition, a.loop_body(e.label.as_ref(), Tail::Unit, &e.body, &live))
                 });
-                quote!(#(#own)* #label while #cond { #body })
+                ControlKind::While { label: e.label.clone(), condition, body }
             }
             Expr::Loop(e) => {
                 let live = self.around_loop(expr, after);
-                let label = &e.label;
-                let stmts = &e.body.stmts;
-                let body = self.within(label.as_ref(), true, tail, |t| t.block(stmts, Tail::Unit, &live));
-                quote!(#(#own)* #label loop { #body })
+                let body = self.loop_body(e.label.as_ref(), tail, &e.body, &live);
+                ControlKind::Loop { label: e.label.clone(), body }
             }
             Expr::Block(e) => {
-                let label = &e.label;
                 let stmts = &e.block.stmts;
-                let body = self.within(label.as_ref(), false, tail, |t| t.block(stmts, tail, after));
-                quote!(#(#own)* #label { #body })
+                let body = self.within(e.label.as_ref(), false, tail, |a| a.block(stmts, tail, after));
+                ControlKind::Block { label: e.label.clone(), body }
             }
-            Expr::Unsafe(e) => {
-                let body = self.block(&e.block.stmts, tail, after);
-                quote!(#(#own)* unsafe { #body })
+            Expr::Unsafe(e) => ControlKind::Unsafe { body: self.block(&e.block.stmts, tail, after) },
+            _ => return None,
+        };
+        Some(Control { attrs: attributes::of(expr).to_vec(), kind })
+    }
+
+    fn branches(&mut self, e: &syn::ExprIf, tail: Tail, after: &HashSet<usize>) -> ControlKind {
+        // What one branch assigns is not assigned in the other.
+        let before = self.assigned.clone();
+        let (condition, then) = self.scoped(|a| {
+            let condition = a.host_expr(&e.cond);
+            a.bind_conditions(&e.cond);
+            let tail = if e.else_branch.is_none() { Tail::Unit } else { tail };
+            (condition, a.block(&e.then_branch.stmts, tail, after))
+        });
+        let after_then = std::mem::replace(&mut self.assigned, before);
+        let otherwise = e.else_branch.as_ref().map(|(_, other)| match &**other {
+            Expr::If(e) => {
+                let kind = self.branches(e, tail, after);
+                Otherwise::If(Box::new(Control { attrs: e.attrs.clone(), kind }))
             }
-            other => quote!(#other),
+            other => Otherwise::Block(match plain_block(other) {
+                Some(block) => self.block(&block.stmts, tail, after),
+                None => Block { parts: vec![Part::Value(self.tail_expr(other, tail, after))] },
+            }),
+        });
+        self.assigned.extend(after_then);
+        ControlKind::If { condition, then, otherwise }
+    }
+
+    fn arms(&mut self, e: &syn::ExprMatch, tail: Tail, after: &HashSet<usize>) -> ControlKind {
+        let scrutinee = self.host_expr(&e.expr);
+        let (before, mut assigned) = (self.assigned.clone(), HashSet::new());
+        let mut arms = Vec::new();
+        for arm in &e.arms {
+            assigned.extend(std::mem::replace(&mut self.assigned, before.clone()));
+            arms.push(self.scoped(|a| {
+                a.bind_from(&syntax::bound(&arm.pat), &arm.pat, &e.expr);
+                let guard = arm.guard.as_ref().map(|(_, guard)| a.host_expr(guard));
+                let body = match plain_block(&arm.body) {
+                    Some(block) => Value::Block(a.block(&block.stmts, tail, after)),
+                    None => a.tail_expr(&arm.body, tail, after),
+                };
+                Arm { attrs: arm.attrs.clone(), pat: arm.pat.clone(), guard, body }
+            }));
         }
+        self.assigned.extend(assigned);
+        ControlKind::Match { scrutinee, arms }
+    }
+
+    fn loop_body(
+        &mut self,
+        label: Option<&syn::Label>,
+        tail: Tail,
+        body: &syn::Block,
+        live: &HashSet<usize>,
+    ) -> Block {
+        self.within(label, true, tail, |a| a.block(&body.stmts, Tail::Unit, live))
     }
 
     /// Runs inside a loop or a labelled block whose value is `tail`.
@@ -234,7 +219,7 @@ impl Transform<'_, '_> {
     fn bind_conditions(&mut self, cond: &Expr) {
         match cond {
             Expr::Let(l) => {
-                self.bind_from(&uses::bound(&l.pat), &l.pat, &l.expr);
+                self.bind_from(&syntax::bound(&l.pat), &l.pat, &l.expr);
             }
             Expr::Binary(b) => {
                 self.bind_conditions(&b.left);
@@ -243,6 +228,14 @@ impl Transform<'_, '_> {
             Expr::Paren(p) => self.bind_conditions(&p.expr),
             _ => {}
         }
+    }
+}
+
+/// A block that a branch can be split as: without a label or attributes.
+fn plain_block(expr: &Expr) -> Option<&syn::Block> {
+    match expr {
+        Expr::Block(b) if b.attrs.is_empty() && b.label.is_none() => Some(&b.block),
+        _ => None,
     }
 }
 
@@ -285,7 +278,7 @@ fn with_question_mark(expr: &Expr, mark: syn::Token![?]) -> Expr {
     }
     let never = match &expr {
         Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => true,
-        Expr::Macro(m) => classify::never_returns(&m.mac),
+        Expr::Macro(m) => macros::never_returns(&m.mac),
         _ => false,
     };
     if never {

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use syn::{Expr, Pat};
 
-use super::{Transform, uses};
+use super::{Analysis, uses};
+use crate::parse::syntax;
 
 /// Methods that give elements, or a view, of what they are called on.
 const PASS_ON: [&str; 24] = [
@@ -74,13 +75,13 @@ impl Taint {
             (_, Pat::Paren(p)) => self.add(&p.pat, names),
             (_, Pat::Type(t)) => self.add(&t.pat, names),
             (_, Pat::TupleStruct(t)) if t.elems.len() == 1 => self.add(&t.elems[0], names),
-            _ if self.any() => names.extend(uses::bound(pat).into_iter().map(|b| b.ident.to_string())),
+            _ if self.any() => names.extend(syntax::bound(pat).into_iter().map(|b| b.ident.to_string())),
             _ => {}
         }
     }
 }
 
-impl Transform<'_, '_> {
+impl Analysis<'_, '_> {
     /// What the value of an expression, or the elements of an iterator, are made of.
     pub(super) fn taint_of(&self, expr: &Expr) -> Taint {
         match expr {
@@ -121,7 +122,7 @@ fn add_exclusive(pat: &Pat, expr: &Expr, names: &mut HashSet<String>) {
     let all = |pat: &Pat, names: &mut HashSet<String>| {
         // `&mut x` in a pattern takes the value behind it.
         if !matches!(pat, Pat::Reference(_)) {
-            names.extend(uses::bound(pat).into_iter().filter(|b| !b.by_ref).map(|b| b.ident.to_string()));
+            names.extend(syntax::bound(pat).into_iter().filter(|b| !b.by_ref).map(|b| b.ident.to_string()));
         }
     };
     match (pat, expr) {

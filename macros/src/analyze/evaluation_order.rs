@@ -8,13 +8,14 @@ use syn::{
 };
 
 use super::{
-    Transform, uses,
+    Analysis,
     uses::{Use, Uses},
 };
+use crate::parse::syntax;
 
-impl Transform<'_, '_> {
+impl Analysis<'_, '_> {
     /// Whether evaluating something before the pending run would change what either means.
-    pub(super) fn depends_on_run(&self, run: &[Stmt], uses: &Uses, binds: &[uses::Bound]) -> bool {
+    pub(super) fn depends_on_run(&self, run: &[Stmt], uses: &Uses, binds: &[syntax::Bound]) -> bool {
         if run.is_empty() {
             return false;
         }

@@ -2,37 +2,38 @@
 //! is earlier than the program says, which is no difference unless the value does something when it goes: a guard.
 //! Only types can tell, so generated code asks them (`crossing.rs` of the runtime).
 
-use proc_macro2::{Ident, TokenStream};
-use quote::quote_spanned;
 use syn::{Expr, Stmt};
 
-use super::{Transform, classify, liveness::Outs, partition, uses};
-use crate::krate;
+use super::{Analysis, classify, liveness::Outs, uses};
+use crate::{
+    model::{Guard, Step},
+    parse::syntax,
+};
 
-impl Transform<'_, '_> {
+impl Analysis<'_, '_> {
     /// For values that end with the run: the question, and the statement of the run that it stands before. The outer
     /// variables `changed` live on.
-    pub(super) fn ends(
+    pub(super) fn guards(
         &self,
         run: &[Stmt],
         rest: &[Stmt],
         outs: &Outs,
         changed: &[String],
-    ) -> Vec<(usize, TokenStream)> {
+    ) -> Vec<(usize, Step)> {
         let mut asked = Vec::new();
         if rest.is_empty() {
             return asked;
         }
-        let each: Vec<(uses::Uses, Vec<uses::Bound>)> =
-            run.iter().map(|s| (uses::of_stmts([s]), partition::bound_by(s))).collect();
+        let each: Vec<(uses::Uses, Vec<syntax::Bound>)> =
+            run.iter().map(|s| (uses::of_stmts([s]), syntax::bound_by(s))).collect();
         for (at, stmt) in run.iter().enumerate() {
             if outs.again.iter().any(|(i, _)| *i == at) {
                 // Host code has it, to the end of the block.
                 continue;
             }
             let (names, value) = match stmt {
-                Stmt::Local(local) if partition::closure_name(local).is_none() => match &local.init {
-                    Some(init) => (partition::bound_by(stmt), &*init.expr),
+                Stmt::Local(local) if classify::closure_name(local).is_none() => match &local.init {
+                    Some(init) => (syntax::bound_by(stmt), &*init.expr),
                     None => continue,
                 },
                 Stmt::Expr(Expr::Assign(a), _) => match self.initialises(&a.left, changed) {
@@ -41,7 +42,7 @@ impl Transform<'_, '_> {
                 },
                 _ => continue,
             };
-            if classify::call_free(value) || partition::is_value(value) {
+            if classify::call_free(value) || classify::is_value(value) {
                 continue;
             }
             for bound in names {
@@ -52,7 +53,8 @@ impl Transform<'_, '_> {
                 let moved = each[at + 1..end].iter().any(|(u, _)| u.get(&name).is_some_and(|u| u.by_value));
                 let leaves = outs.carried.iter().any(|o| o.ident == bound.ident && shadowed.is_none());
                 if !moved && !leaves {
-                    asked.push((end, question(&bound.ident, lends_temporary(value))));
+                    let guard = Guard { ident: bound.ident, lent: lends_temporary(value) };
+                    asked.push((end, Step::AskEnd(guard)));
                 }
             }
         }
@@ -60,32 +62,19 @@ impl Transform<'_, '_> {
     }
 
     /// The variable that an assignment gives its first value, if only this run has it.
-    fn initialises(&self, left: &Expr, changed: &[String]) -> Option<uses::Bound> {
-        let ident = uses::plain_name(left)?;
+    fn initialises(&self, left: &Expr, changed: &[String]) -> Option<syntax::Bound> {
+        let ident = syntax::plain_name(left)?;
         let name = ident.to_string();
         let alone = self.lookup(&name).is_some_and(|b| b.uninit) && !changed.contains(&name);
-        alone.then(|| uses::Bound { ident: ident.clone(), mutable: false, by_ref: false })
+        alone.then(|| syntax::Bound { ident: ident.clone(), mutable: false, by_ref: false })
     }
 }
 
 /// Whether the value is a reference to a temporary that lives as long as it does.
 fn lends_temporary(expr: &Expr) -> bool {
     match expr {
-        Expr::Reference(e) => uses::place_base(&e.expr).is_none(),
+        Expr::Reference(e) => syntax::place_base(&e.expr).is_none(),
         Expr::Paren(e) => lends_temporary(&e.expr),
         _ => false,
-    }
-}
-
-fn question(name: &Ident, lent: bool) -> TokenStream {
-    let shown = krate::generated_at(name.span());
-    let p = krate::private_at(shown);
-    let value = if lent { quote_spanned!(shown=> &*#name) } else { quote_spanned!(shown=> &#name) };
-    quote_spanned! {shown=>
-        {
-            #[allow(unused_imports)]
-            use #p::{EndsAsContainer as _, EndsAsGuard as _, EndsAsLiveIn as _, EndsAsOther as _};
-            #p::EndsWithSegment::ends((&&&&#p::Ends(#value)).what());
-        }
     }
 }

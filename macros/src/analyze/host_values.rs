@@ -4,8 +4,6 @@
 //! A device operation needs a tensor, or the scope of one. So an expression that names no variable through which a
 //! tensor is to be had makes none, whatever it calls; of a variable that may hold a tensor only its sizes are asked.
 
-use std::collections::HashSet;
-
 use syn::{
     Expr, Local, Pat, Stmt, Token, UnOp,
     parse::Parser,
@@ -14,8 +12,8 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use super::{Transform, classify, operations, partition, uses};
-use crate::{check::lints::effects, diag::Errors, parse::attributes};
+use super::{Analysis, classify, effects, operations, uses};
+use crate::parse::{attributes, syntax};
 
 /// Methods that ask a tensor, or a container of them, for a size.
 const SIZES: [&str; 8] = ["shape", "dim", "rank", "count", "dtype", "len", "is_empty", "is_some"];
@@ -58,7 +56,7 @@ const READS: [&str; 16] = [
 /// Macros whose expressions are all that they evaluate.
 const MACROS: [&str; 3] = ["vec", "matches", "format"];
 
-impl Transform<'_, '_> {
+impl Analysis<'_, '_> {
     /// Whether host code may evaluate the expression, once more or instead of a segment. `pending` are names that the
     /// pending run binds, and whether they are host values.
     pub(super) fn repeatable(&self, expr: &Expr, pending: &[(String, bool)]) -> bool {
@@ -69,10 +67,7 @@ impl Transform<'_, '_> {
         if check.fails || check.calls && check.roots == 0 {
             return false;
         }
-        let mut errors = Errors::default();
-        let stmt = Stmt::Expr(expr.clone(), None);
-        effects::check([&stmt], &self.context.params, &mut errors);
-        errors.is_empty()
+        !effects::has_effects(expr, &self.header.params)
     }
 
     /// Whether a `let` names a value that costs nothing to make, and means the same wherever it is made: a function, a
@@ -89,7 +84,7 @@ impl Transform<'_, '_> {
             return false;
         }
         let uses = uses::of_expr(&init.expr);
-        let bound = bound_anywhere(rest);
+        let bound = syntax::bound_anywhere(rest);
         uses.names().all(|name| {
             let fixed = match self.lookup(name) {
                 None => true,
@@ -139,7 +134,7 @@ impl Transform<'_, '_> {
 
     /// Whether arithmetic on the expression may be an operator of the user's, which works on the device.
     pub(super) fn device_arithmetic(&self, expr: &Expr) -> bool {
-        struct Search<'t, 'a, 'e>(&'t Transform<'a, 'e>, bool);
+        struct Search<'t, 'a, 'e>(&'t Analysis<'a, 'e>, bool);
         impl Search<'_, '_, '_> {
             fn operand(&mut self, e: &Expr) {
                 // Numbers are neither referred to nor cloned to be added.
@@ -148,14 +143,14 @@ impl Transform<'_, '_> {
                     Expr::MethodCall(m) if m.method == "clone" => (&*m.receiver, true),
                     other => (other, false),
                 };
-                let Some(base) = uses::place_base(inner) else { return };
+                let Some(base) = syntax::place_base(inner) else { return };
                 let Some(b) = self.0.lookup(&base.to_string()) else { return };
                 self.1 |= b.device || referred && !b.host;
             }
         }
         impl<'x> Visit<'x> for Search<'_, '_, '_> {
             fn visit_expr_binary(&mut self, b: &'x syn::ExprBinary) {
-                if !uses::compares(&b.op) {
+                if !syntax::compares(&b.op) {
                     self.operand(&b.left);
                     self.operand(&b.right);
                 }
@@ -188,7 +183,7 @@ impl Transform<'_, '_> {
             Expr::Binary(_) | Expr::Unary(_) => self.device_arithmetic(expr),
             Expr::MethodCall(m) => m.method == "clone" && self.makes_device(&m.receiver),
             other => {
-                uses::plain_name(other).and_then(|n| self.lookup(&n.to_string())).is_some_and(|b| b.device)
+                syntax::plain_name(other).and_then(|n| self.lookup(&n.to_string())).is_some_and(|b| b.device)
             }
         }
     }
@@ -199,7 +194,7 @@ impl Transform<'_, '_> {
         for stmt in run {
             if let Stmt::Local(local) = stmt {
                 let host = local.init.as_ref().is_some_and(|i| self.repeatable(&i.expr, &names));
-                let bound = uses::bound_by_let(local).into_iter();
+                let bound = syntax::bound_by_let(local).into_iter();
                 names.extend(bound.map(|b| (b.ident.to_string(), host && !b.mutable)));
             }
             ends.push(names.len());
@@ -215,10 +210,10 @@ impl Transform<'_, '_> {
         before: impl Fn() -> &'p [(String, bool)],
         is_list: impl FnOnce(&str) -> bool,
     ) -> bool {
-        let Some(init) = local.init.as_ref().filter(|_| partition::closure_name(local).is_none()) else {
+        let Some(init) = local.init.as_ref().filter(|_| classify::closure_name(local).is_none()) else {
             return false;
         };
-        let by_ref = uses::bound_by_let(local).iter().any(|b| b.by_ref);
+        let by_ref = syntax::bound_by_let(local).iter().any(|b| b.by_ref);
         let ends = init.diverge.as_ref().is_none_or(|(_, e)| match &**e {
             Expr::Block(b) => classify::only_fails(&b.block.stmts) && operations::device_call(e).is_none(),
             _ => false,
@@ -282,7 +277,7 @@ fn picked_from(expr: &Expr) -> Option<(&syn::Ident, Option<&Expr>)> {
         return picked_from(&m.receiver);
     }
     let picks = ["first", "last", "get"].iter().any(|n| m.method == n);
-    Some((uses::plain_name(&m.receiver).filter(|_| picks)?, m.args.first()))
+    Some((syntax::plain_name(&m.receiver).filter(|_| picks)?, m.args.first()))
 }
 
 /// Whether a `let` binds a vector or an array, as its type or its value says.
@@ -304,20 +299,6 @@ pub(super) fn binds_list(local: &Local) -> bool {
         }
         _ => false,
     })
-}
-
-/// Every name that statements bind somewhere inside, at any depth.
-pub(super) fn bound_anywhere<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> HashSet<String> {
-    struct All(HashSet<String>);
-    impl<'a> Visit<'a> for All {
-        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
-            self.0.insert(p.ident.to_string());
-            visit::visit_pat_ident(self, p);
-        }
-    }
-    let mut all = All(HashSet::new());
-    stmts.into_iter().for_each(|s| all.visit_stmt(s));
-    all.0
 }
 
 /// Whether the value is a variable, or one of several.
@@ -360,7 +341,7 @@ pub(super) fn lends(expr: &Expr) -> bool {
 }
 
 struct Repeatable<'t, 'a, 'e> {
-    t: &'t Transform<'a, 'e>,
+    t: &'t Analysis<'a, 'e>,
     pending: &'t [(String, bool)],
     /// Names bound inside the expression.
     bound: Vec<String>,
@@ -407,7 +388,7 @@ impl Repeatable<'_, '_, '_> {
 
     fn receiver(&mut self, m: &syn::ExprMethodCall) {
         let method = m.method.to_string();
-        if let Some(base) = uses::place_base(&m.receiver) {
+        if let Some(base) = syntax::place_base(&m.receiver) {
             let name = self.name(&base.to_string());
             if name == Name::Other && SIZES.contains(&method.as_str()) {
                 self.roots += 1;
@@ -421,7 +402,7 @@ impl Repeatable<'_, '_, '_> {
     fn scoped(&mut self, pats: &[&Pat], f: impl FnOnce(&mut Self)) {
         let depth = self.bound.len();
         for pat in pats {
-            self.bound.extend(uses::bound(pat).into_iter().map(|b| b.ident.to_string()));
+            self.bound.extend(syntax::bound(pat).into_iter().map(|b| b.ident.to_string()));
         }
         f(self);
         self.bound.truncate(depth);
@@ -480,7 +461,7 @@ impl<'x> Visit<'x> for Repeatable<'_, '_, '_> {
             }
             Expr::Let(l) => {
                 self.visit_expr(&l.expr);
-                self.bound.extend(uses::bound(&l.pat).into_iter().map(|b| b.ident.to_string()));
+                self.bound.extend(syntax::bound(&l.pat).into_iter().map(|b| b.ident.to_string()));
             }
             Expr::Macro(m) => {
                 let known = MACROS.iter().any(|n| m.mac.path.is_ident(n));
@@ -495,7 +476,7 @@ impl<'x> Visit<'x> for Repeatable<'_, '_, '_> {
                 }
             }
             Expr::Binary(b) => {
-                self.fails |= uses::is_assign(&b.op);
+                self.fails |= syntax::is_assign(&b.op);
                 visit::visit_expr_binary(self, b);
             }
             Expr::Lit(_)
@@ -523,7 +504,7 @@ impl<'x> Visit<'x> for Repeatable<'_, '_, '_> {
 
     fn visit_local(&mut self, local: &'x Local) {
         visit::visit_local(self, local);
-        self.bound.extend(uses::bound_by_let(local).into_iter().map(|b| b.ident.to_string()));
+        self.bound.extend(syntax::bound_by_let(local).into_iter().map(|b| b.ident.to_string()));
     }
 
     fn visit_stmt(&mut self, stmt: &'x Stmt) {

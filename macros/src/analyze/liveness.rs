@@ -2,18 +2,24 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use proc_macro2::{Ident, TokenStream};
-use quote::quote_spanned;
+use proc_macro2::Ident;
 use syn::{
     Expr, Local, Stmt,
     visit_mut::{self, VisitMut},
 };
 
-use super::{
-    Transform, classify, host_values, operations, partition, shortened, uses,
-    uses::{Bound, Uses},
+use super::{Analysis, classify, host_values, operations, uses, uses::Uses};
+use crate::{
+    diag::{Code, shortened},
+    model::Step,
+    parse::syntax::{self, Bound},
 };
-use crate::diag::Code;
+
+/// An outer variable that a run changes and later code sees, and the statement of the run that shadows it.
+pub(super) struct Changed {
+    pub(super) ident: Ident,
+    pub(super) shadowed_at: Option<usize>,
+}
 
 /// What happens with the `let`s of a run that later code needs.
 #[derive(Default)]
@@ -32,7 +38,7 @@ pub(super) struct Outs {
 impl Outs {
     /// Borrows that later code uses, while the run changes or moves what they refer to: host code evaluates them
     /// again, so nothing else would show rustc that they are still needed. Where they stand, and a use of them.
-    pub(super) fn kept_borrows(&self, run: &[Stmt], rest: &[Stmt]) -> Vec<(usize, TokenStream)> {
+    pub(super) fn kept_borrows(&self, run: &[Stmt], rest: &[Stmt]) -> Vec<(usize, Step)> {
         let mut kept = Vec::new();
         for (at, _) in &self.again {
             let Stmt::Local(local) = &run[*at] else { continue };
@@ -41,23 +47,22 @@ impl Outs {
                 run[at + 1..].iter().any(|s| {
                     let left = match s {
                         Stmt::Expr(Expr::Assign(a), _) => &a.left,
-                        Stmt::Expr(Expr::Binary(b), _) if uses::is_assign(&b.op) => &b.left,
+                        Stmt::Expr(Expr::Binary(b), _) if syntax::is_assign(&b.op) => &b.left,
                         _ => return false,
                     };
-                    uses::place_base(left).is_some_and(|base| base == name)
+                    syntax::place_base(left).is_some_and(|base| base == name)
                 })
             };
             let shadowed = |name: &Ident| {
-                run[at + 1..].iter().any(|s| partition::bound_by(s).iter().any(|b| b.ident == *name))
+                run[at + 1..].iter().any(|s| syntax::bound_by(s).iter().any(|b| b.ident == *name))
             };
             if !uses::of_expr(&init.expr).names().any(changed) {
                 continue;
             }
             let later = uses::of_stmts(rest);
-            for bound in uses::bound_by_let(local) {
+            for bound in syntax::bound_by_let(local) {
                 if let Some(used) = later.get(&bound.ident.to_string()).filter(|_| !shadowed(&bound.ident)) {
-                    let (name, shown) = (&bound.ident, crate::krate::generated_at(used.ident.span()));
-                    kept.push((*at, quote_spanned!(shown=> let _ = &#name;)));
+                    kept.push((*at, Step::StillUsed { ident: bound.ident, at: used.ident.span() }));
                 }
             }
         }
@@ -65,12 +70,12 @@ impl Outs {
     }
 }
 
-impl Transform<'_, '_> {
+impl Analysis<'_, '_> {
     /// `let h = ops::neg(x);` that leaves the segment, where `ops::neg(x)?` was meant.
     pub(super) fn refuse_results(&mut self, run: &[Stmt], outs: &Outs) {
         for bound in &outs.carried {
             let name = &bound.ident;
-            let last = run.iter().rev().find(|s| partition::bound_by(s).iter().any(|b| b.ident == *name));
+            let last = run.iter().rev().find(|s| syntax::bound_by(s).iter().any(|b| b.ident == *name));
             if let Some(Stmt::Local(Local { pat: syn::Pat::Ident(_), init: Some(init), .. })) = last
                 && operations::is_operation(&init.expr)
             {
@@ -111,7 +116,7 @@ impl Transform<'_, '_> {
                 behind.precede(next);
             }
             let Stmt::Local(local) = stmt else { continue };
-            let bound = uses::bound_by_let(local);
+            let bound = syntax::bound_by_let(local);
             let wanted: Vec<&Bound> = bound
                 .iter()
                 .filter(|b| needed.contains(&b.ident.to_string()) && !seen.contains(&b.ident.to_string()))
@@ -133,7 +138,7 @@ impl Transform<'_, '_> {
                     },
                     |name| self.is_list(&run[..at], name),
                 );
-            if let (true, Some(init)) = (again || partition::closure_name(local).is_some(), init) {
+            if let (true, Some(init)) = (again || classify::closure_name(local).is_some(), init) {
                 let mut local = local.clone();
                 for (name, u) in &uses::of_expr(&init.expr).0 {
                     let changes = again && behind.get(name).is_some_and(|b| self.changes(&run[..at], b));
@@ -142,7 +147,7 @@ impl Transform<'_, '_> {
                         continue;
                     }
                     // Changed or shadowed further down: the value meant here leaves under a name of its own.
-                    let later = |s: &Stmt| partition::bound_by(s).iter().any(|b| b.ident == name);
+                    let later = |s: &Stmt| syntax::bound_by(s).iter().any(|b| b.ident == name);
                     let shadow =
                         if changes { Some(at) } else { (at + 1..run.len()).find(|&i| later(&run[i])) };
                     let shadow = shadow.unwrap_or(run.len());
@@ -173,7 +178,7 @@ impl Transform<'_, '_> {
     /// Whether a name stands for a list behind the statements `before`.
     fn is_list(&self, before: &[Stmt], name: &str) -> bool {
         let own = before.iter().rev().find_map(|s| match s {
-            Stmt::Local(l) if uses::bound_by_let(l).iter().any(|b| b.ident == name) => {
+            Stmt::Local(l) if syntax::bound_by_let(l).iter().any(|b| b.ident == name) => {
                 Some(host_values::binds_list(l))
             }
             _ => None,
@@ -184,7 +189,7 @@ impl Transform<'_, '_> {
     /// Whether a use behind the statements `before` may change the variable.
     fn changes(&self, before: &[Stmt], u: &uses::Use) -> bool {
         let mutable = || {
-            let own = before.iter().rev().flat_map(partition::bound_by).find(|b| b.ident == u.ident);
+            let own = before.iter().rev().flat_map(syntax::bound_by).find(|b| b.ident == u.ident);
             own.map_or_else(|| self.lookup(&u.ident.to_string()).is_some_and(|b| b.mutable), |b| b.mutable)
         };
         u.through || u.changes(mutable())
@@ -198,24 +203,22 @@ impl Transform<'_, '_> {
         uses: &Uses,
         live: &HashSet<usize>,
         run_closures: &HashSet<String>,
-    ) -> Vec<(Ident, Option<usize>)> {
+    ) -> Vec<Changed> {
         let mut changed = Vec::new();
         for (name, u) in &uses.0 {
             let Some(b) = self.lookup(name) else { continue };
             let changes = u.changes(b.mutable || b.exclusive);
             if b.exclusive && changes && b.closure.is_none() {
-                let shadowed =
-                    run.iter().position(|s| partition::bound_by(s).iter().any(|x| x.ident == name));
-                changed.push((u.ident.clone(), shadowed));
+                let shadowed = run.iter().position(|s| syntax::bound_by(s).iter().any(|x| x.ident == name));
+                changed.push(Changed { ident: u.ident.clone(), shadowed_at: shadowed });
                 continue;
             }
             if u.by_value && assigned_anew(rest, name) {
                 continue;
             }
             if changes && live.contains(&b.id) && b.closure.is_none() && !run_closures.contains(name) {
-                let shadowed =
-                    run.iter().position(|s| partition::bound_by(s).iter().any(|x| x.ident == name));
-                changed.push((u.ident.clone(), shadowed));
+                let shadowed = run.iter().position(|s| syntax::bound_by(s).iter().any(|x| x.ident == name));
+                changed.push(Changed { ident: u.ident.clone(), shadowed_at: shadowed });
             }
         }
         changed
@@ -229,7 +232,7 @@ fn assigned_anew(rest: &[Stmt], name: &str) -> bool {
             return false;
         }
         if let Stmt::Expr(Expr::Assign(a), _) = stmt
-            && uses::plain_name(&a.left).is_some_and(|n| n == name)
+            && syntax::plain_name(&a.left).is_some_and(|n| n == name)
         {
             return !uses::of_expr(&a.right).has(name);
         }
@@ -249,7 +252,7 @@ pub(super) struct Rename<'a> {
 
 impl Rename<'_> {
     fn bound_by(&self, pat: &syn::Pat) -> bool {
-        uses::bound(pat).iter().any(|b| b.ident == self.from)
+        syntax::bound(pat).iter().any(|b| b.ident == self.from)
     }
 
     /// Renames in a condition; whether one of its `let`s binds the name.
@@ -292,7 +295,7 @@ impl VisitMut for Rename<'_> {
 
     fn visit_field_value_mut(&mut self, field: &mut syn::FieldValue) {
         // `S { i }` becomes `S { i: renamed }`.
-        if field.colon_token.is_none() && uses::plain_name(&field.expr).is_some_and(|n| n == self.from) {
+        if field.colon_token.is_none() && syntax::plain_name(&field.expr).is_some_and(|n| n == self.from) {
             field.colon_token = Some(Default::default());
         }
         self.visit_expr_mut(&mut field.expr);
@@ -301,7 +304,7 @@ impl VisitMut for Rename<'_> {
     fn visit_block_mut(&mut self, block: &mut syn::Block) {
         for stmt in &mut block.stmts {
             self.visit_stmt_mut(stmt);
-            if partition::bound_by(stmt).iter().any(|b| b.ident == self.from) {
+            if syntax::bound_by(stmt).iter().any(|b| b.ident == self.from) {
                 return;
             }
         }

@@ -3,34 +3,36 @@
 use std::collections::HashSet;
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
-use quote::quote;
 use syn::{
     Expr, Stmt,
     visit::{self, Visit},
 };
 
-use super::{Transform, partition, uses};
-use crate::{check::lints::macros, diag::Code};
+use super::{Analysis, macros, uses};
+use crate::{diag::Code, model::Probe, parse::syntax};
 
-/// Which statement, what is written before it, and behind it.
-pub(super) type Probe = (usize, TokenStream, TokenStream);
+/// A macro call of a run, and the variables that it may bind anew.
+pub(super) struct Probed {
+    /// Which statement.
+    pub(super) at: usize,
+    pub(super) macro_name: String,
+    pub(super) probes: Vec<Probe>,
+}
 
-impl Transform<'_, '_> {
+impl Analysis<'_, '_> {
     /// Refuses a macro that seems to bind what later code uses. One that binds a known name anew, whose older value
     /// later code would find, is an error when the body runs.
-    pub(super) fn check_macros(&mut self, run: &[Stmt], rest: &[Stmt], live: &HashSet<usize>) -> Vec<Probe> {
-        let p = crate::krate::private();
-        let error = crate::krate::user_error(self.context.ret);
-        let mut probes = Vec::new();
+    pub(super) fn probes(&mut self, run: &[Stmt], rest: &[Stmt], live: &HashSet<usize>) -> Vec<Probed> {
+        let mut probed = Vec::new();
         for (at, stmt) in run.iter().enumerate() {
             let Stmt::Macro(m) = stmt else { continue };
             if macros::only_reads(&m.mac) {
                 continue;
             }
-            let name = m.mac.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
-            let earlier: Vec<uses::Bound> = run[..at].iter().flat_map(partition::bound_by).collect();
+            let macro_name = m.mac.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
+            let earlier: Vec<syntax::Bound> = run[..at].iter().flat_map(syntax::bound_by).collect();
             let later = uses::of_stmts(rest);
-            let (mut before, mut after) = (TokenStream::new(), TokenStream::new());
+            let mut probes = Vec::new();
             for ident in idents(m.mac.tokens.clone()) {
                 let text = ident.to_string();
                 let in_run = earlier.iter().any(|b| b.ident == ident);
@@ -40,22 +42,19 @@ impl Transform<'_, '_> {
                     continue;
                 }
                 if in_run || outer.is_some() {
-                    let place = self.fresh("at");
-                    before.extend(quote!(let #place = ::core::ptr::from_ref(&#ident).cast::<()>();));
-                    let same = quote!(#p::same_variable(#place, ::core::ptr::from_ref(&#ident).cast(), #text, #name));
-                    after.extend(quote!(#error::of(#same)?;));
+                    probes.push(Probe { place: self.fresh("at"), ident });
                 } else if self.lookup(&text).is_none() && is_value(rest, &ident) {
                     self.errors.push(
                         Code::UnknownMacro,
                         &ident,
-                        format!("`{name}!` may bind `{text}`, which code behind the segment uses: it would not be seen there"),
+                        format!("`{macro_name}!` may bind `{text}`, which code behind the segment uses: it would not be seen there"),
                         format!("bind it where it is seen: `let {text} = …;`"),
                     );
                 }
             }
-            probes.push((at, before, after));
+            probed.push(Probed { at, macro_name, probes });
         }
-        probes
+        probed
     }
 }
 
@@ -93,13 +92,13 @@ fn is_value(stmts: &[Stmt], name: &Ident) -> bool {
         fn visit_expr(&mut self, e: &'a Expr) {
             match e {
                 Expr::Call(c) => {
-                    if uses::plain_name(&c.func).is_none() {
+                    if syntax::plain_name(&c.func).is_none() {
                         self.visit_expr(&c.func);
                     }
                     c.args.iter().for_each(|a| self.visit_expr(a));
                 }
                 other => {
-                    let name = uses::plain_name(other);
+                    let name = syntax::plain_name(other);
                     self.1 |=
                         name.is_some_and(|n| n == self.0 && !n.to_string().starts_with(char::is_uppercase));
                     visit::visit_expr(self, other);

@@ -1,16 +1,16 @@
-//! Turns a function body into its driver: statements that become segments, boundaries that run on
-//! every call, and the control flow around them.
+//! From a function body to its host code as data: statements that become segments, boundaries that run on every call,
+//! and the control flow around them.
 
 use std::collections::{HashMap, HashSet};
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
-use syn::{Block, Expr, Stmt, spanned::Spanned};
+use proc_macro2::{Ident, Span};
+use quote::ToTokens;
+use syn::{Block, Expr};
 
 use crate::{
-    check::misplaced,
     diag::Errors,
-    parse::{attributes, attributes::Edge, hygiene},
+    model::{Header, HostCode, Location, PlanItem, Run},
+    parse::{attributes, attributes::Edge, syntax},
 };
 
 mod alias;
@@ -19,91 +19,36 @@ mod classify;
 mod closures;
 mod control;
 mod eager_values;
+pub(crate) mod effects;
 mod evaluation_order;
-mod field_paths;
 mod guards;
 mod host_values;
 mod liveness;
 mod macro_bindings;
+pub(crate) mod macros;
 mod motion;
 pub(crate) mod operations;
 mod partition;
 mod segment;
 pub(crate) mod uses;
 
-/// What the driver needs to know of its function.
-pub(crate) struct Context<'a> {
-    /// The function's name.
-    pub(crate) name: String,
-    /// Its return type, lifetimes filled.
-    pub(crate) ret: &'a syn::Type,
-    /// The lifetime of the step.
-    pub(crate) step: &'a syn::Lifetime,
-    /// Names of its parameters (`self` too, for methods).
-    pub(crate) params: Vec<&'a Ident>,
-    /// Those of them that are declared `mut`.
-    pub(crate) mutable: Vec<&'a Ident>,
-    /// Those of them that may hold state: references to structs of parameters.
-    pub(crate) holding: Vec<&'a Ident>,
-    /// Those of them that are neither references nor numbers.
-    pub(crate) owned: Vec<&'a Ident>,
-    /// Those of them that hold no tensor: weights, state and host values.
-    pub(crate) host: Vec<&'a Ident>,
-}
-
-/// A driver.
-pub(crate) struct Driver {
-    /// Its statements, ending in the tail expression. They use `__cx`.
-    pub(crate) body: TokenStream,
-    /// `PlanItem` expressions.
-    pub(crate) plan_items: Vec<TokenStream>,
-    /// `&Site` of the first `#[host] let`.
-    pub(crate) host_statement: Option<TokenStream>,
-}
-
 /// Whether the body has boundaries.
 pub(crate) fn has_boundaries(block: &Block) -> bool {
     block.stmts.iter().any(classify::has_boundary)
 }
 
-/// Looks at a body without boundaries for attributes of ours where they cannot make one: in closures and macro calls,
-/// and misspelt.
-pub(crate) fn check_without_boundaries(block: &Block, params: &[&Ident], errors: &mut Errors) {
-    misplaced::check(block, params, errors);
-}
-
-/// The identifier of the driver in generated code.
-pub(crate) fn cx() -> Ident {
-    Ident::new("__cx", Span::mixed_site())
-}
-
-/// What a method is called beside itself, for calls by a path; see `function::by_path`.
-pub(crate) fn by_path(method: &Ident) -> Ident {
-    quote::format_ident!("__graphable_{method}_piecewise", span = method.span())
-}
-
-/// Transforms a body.
-pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) -> Driver {
-    let renamed = hygiene::apart(block, &context.params);
-    let block = renamed.as_ref().unwrap_or(block);
-    let misplaced = misplaced::check(block, &context.params, errors);
-    let mut t = Transform {
-        context,
+/// The host code of a body. `misplaced` says that an attribute in it is wrong: what it would have meant is then unknown.
+pub(crate) fn host_code(
+    block: &Block,
+    header: &Header<'_>,
+    misplaced: bool,
+    errors: &mut Errors,
+) -> HostCode {
+    let mut analysis = Analysis {
+        header,
         errors,
-        names: context
-            .params
-            .iter()
-            .enumerate()
-            .map(|(id, p)| Binding {
-                name: p.to_string(),
-                id,
-                mutable: context.mutable.contains(p),
-                host: context.host.contains(p),
-                device: !context.host.contains(p),
-                ..Binding::default()
-            })
-            .collect(),
-        next_id: context.params.len(),
+        names: parameters(header),
+        next_id: header.params.len(),
         tainted: HashSet::new(),
         clean: HashMap::new(),
         pending: HashSet::new(),
@@ -114,41 +59,42 @@ pub(crate) fn expand(block: &Block, context: &Context<'_>, errors: &mut Errors) 
         owned: HashSet::new(),
         breaks: Vec::new(),
         emptied: Vec::new(),
-        driver_assigned: HashSet::new(),
+        host_assigned: HashSet::new(),
         assigned: HashSet::new(),
         captured: HashMap::new(),
         plan: Vec::new(),
         host_statement: None,
-        driver_uses: HashSet::new(),
+        runs: Vec::new(),
+        host_uses: HashSet::new(),
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
-        hint: None,
-        meanings: alias::asks(block).then(|| alias::Names::of(block, context)),
+        meanings: alias::asks(block).then(|| alias::Names::of(block, header)),
         edge: None,
     };
-    let body = t.block(&block.stmts, Tail::Function, &HashSet::new());
-    Driver { body, plan_items: t.plan, host_statement: t.host_statement }
+    let body = analysis.block(&block.stmts, Tail::Function, &HashSet::new());
+    let Analysis { plan, host_statement, runs, .. } = analysis;
+    HostCode { body, plan, host_statement, runs }
 }
 
-/// `&Site` of a whole block, for functions of one segment.
-pub(crate) fn plain_site(block: &Block, name: &str, index: usize) -> TokenStream {
-    site(name, index, block.brace_token.span.open(), block.brace_token.span.close())
+/// The parameters of a function as names in scope.
+fn parameters(header: &Header<'_>) -> Vec<Binding> {
+    let binding = |(id, param): (usize, &&Ident)| Binding {
+        name: param.to_string(),
+        id,
+        mutable: header.mutable.contains(param),
+        host: header.host.contains(param),
+        device: !header.host.contains(param),
+        ..Binding::default()
+    };
+    header.params.iter().enumerate().map(binding).collect()
 }
 
-fn site(name: &str, index: usize, first: Span, last: Span) -> TokenStream {
-    let p = crate::krate::private();
-    let first_line = quote_spanned!(first=> ::core::line!());
-    let last_line = quote_spanned!(last=> ::core::line!());
-    quote! {
-        &#p::Site {
-            function: #name,
-            index: #index,
-            file: ::core::file!(),
-            first_line: #first_line,
-            last_line: #last_line,
-        }
-    }
+/// A whole block as one segment, for functions without boundaries.
+pub(crate) fn one_segment(block: &Block, params: impl Iterator<Item = String>) -> PlanItem {
+    let location =
+        Location { index: 0, first: block.brace_token.span.open(), last: block.brace_token.span.close() };
+    PlanItem::Segment { location, live_ins: params.collect(), live_outs: vec!["the result".to_owned()] }
 }
 
 /// First and last span of some tokens.
@@ -200,8 +146,9 @@ struct Target {
     tail: Tail,
 }
 
-struct Transform<'a, 'e> {
-    context: &'a Context<'a>,
+/// What is known at one point of a body, and what was made of the code above it.
+struct Analysis<'a, 'e> {
+    header: &'a Header<'a>,
     errors: &'e mut Errors,
     /// Names in scope, innermost last.
     names: Vec<Binding>,
@@ -226,30 +173,29 @@ struct Transform<'a, 'e> {
     breaks: Vec<Target>,
     /// Bindings that the last run moved away, and that later code assigns anew.
     emptied: Vec<(Ident, usize)>,
-    /// Ids of bindings that driver code assigns.
-    driver_assigned: HashSet<usize>,
+    /// Ids of bindings that host code assigns.
+    host_assigned: HashSet<usize>,
     /// Ids of `let x;` bindings that were assigned.
     assigned: HashSet<usize>,
     /// Of each closure, by id: the names that it captures, and what they meant.
     captured: HashMap<usize, Vec<(String, usize)>>,
-    plan: Vec<TokenStream>,
-    host_statement: Option<TokenStream>,
-    /// Names that driver code uses: closures among them are kept there.
-    driver_uses: HashSet<String>,
+    plan: Vec<PlanItem>,
+    host_statement: Option<Location>,
+    runs: Vec<Run>,
+    /// Names that host code uses: closures among them are kept there.
+    host_uses: HashSet<String>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
     fresh: usize,
     /// Whether an attribute is wrong: what it would have meant is then unknown.
     misplaced: bool,
-    /// The type of the region that is written next, where the user says it.
-    hint: Option<syn::Type>,
     /// What the names of the function may stand for; where regions ask to be moved.
     meanings: Option<alias::Names>,
-    /// Where the region of the statement that is written next was moved.
+    /// Where the region of the next statement was moved.
     edge: Option<Edge>,
 }
 
-impl Transform<'_, '_> {
+impl Analysis<'_, '_> {
     fn lookup(&self, name: &str) -> Option<&Binding> {
         self.names.iter().rev().find(|b| b.name == name)
     }
@@ -262,7 +208,7 @@ impl Transform<'_, '_> {
     }
 
     /// Binds names that take the value of `expr`, or elements of it, by `pat`.
-    fn bind_from(&mut self, bound: &[uses::Bound], pat: &syn::Pat, expr: &Expr) {
+    fn bind_from(&mut self, bound: &[syntax::Bound], pat: &syn::Pat, expr: &Expr) {
         let region = attributes::boundary(expr).is_some();
         let taint = self.taint_of(expr).names(pat);
         let host = !region && self.repeatable(expr, &[]);
@@ -296,10 +242,10 @@ impl Transform<'_, '_> {
         }
     }
 
-    /// Says that a binding is a list, if its `let` shows it.
-    fn note_list(&mut self, id: usize, local: &syn::Local) {
+    /// Says whether a binding is a list.
+    fn note_list(&mut self, id: usize, list: bool) {
         if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
-            b.list = host_values::binds_list(local);
+            b.list = list;
         }
     }
 
@@ -354,10 +300,10 @@ impl Transform<'_, '_> {
         !u.fields.is_empty() && u.fields.iter().all(clean)
     }
 
-    /// Notes what driver code uses.
-    fn in_driver(&mut self, uses: &uses::Uses) {
+    /// Notes what host code uses.
+    fn in_host_code(&mut self, uses: &uses::Uses) {
         self.check_changing_closures(uses);
-        self.driver_uses.extend(uses.names().map(str::to_owned));
+        self.host_uses.extend(uses.names().map(str::to_owned));
     }
 
     /// Runs with the names of an inner scope.
@@ -368,42 +314,14 @@ impl Transform<'_, '_> {
         result
     }
 
-    fn site_of(&self, index: usize, tokens: &impl ToTokens) -> TokenStream {
+    /// The place of some tokens, as the next entry of the plan.
+    fn location(&self, tokens: &impl ToTokens) -> Location {
         let (first, last) = ends(tokens);
-        site(&self.context.name, index, first, last)
+        Location { index: self.plan.len(), first, last }
     }
-}
-
-/// Tokens as one short line, for the plan.
-pub(crate) fn shortened(tokens: &impl ToTokens) -> String {
-    let text = tokens.to_token_stream().to_string();
-    let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (spaced, tight) in [
-        (" (", "("),
-        ("( ", "("),
-        (" )", ")"),
-        (" ,", ","),
-        (" . ", "."),
-        ("& ", "&"),
-        (" ?", "?"),
-        (" :: ", "::"),
-    ] {
-        text = text.replace(spaced, tight);
-    }
-    if text.chars().count() > 60 {
-        text = text.chars().take(57).chain("...".chars()).collect();
-    }
-    text
-}
-
-fn span_of(stmt: &Stmt) -> Span {
-    stmt.span()
 }
 
 fn is_unit_like(expr: &Expr) -> bool {
     matches!(expr, Expr::ForLoop(_) | Expr::While(_) | Expr::Assign(_))
-        || matches!(expr, Expr::Binary(b) if uses::is_assign(&b.op))
+        || matches!(expr, Expr::Binary(b) if syntax::is_assign(&b.op))
 }
-
-#[cfg(test)]
-mod tests;

@@ -10,10 +10,13 @@ use std::borrow::Cow;
 use proc_macro2::Ident;
 use syn::{Expr, Stmt};
 
-use super::{Tail, Transform, classify, is_unit_like, partition, uses, uses::Uses};
+use super::{Analysis, Tail, classify, is_unit_like, macros, uses, uses::Uses};
 use crate::{
     diag::Code,
-    parse::attributes::{self, Boundary, Edge},
+    parse::{
+        attributes::{self, Boundary, Edge},
+        syntax,
+    },
 };
 
 mod conflict;
@@ -105,7 +108,7 @@ fn role(stmt: &Stmt, is_tail: bool) -> Role {
             Some(_) => Role::Device,
             None => Role::Follows,
         },
-        Stmt::Macro(m) if is_tail || classify::never_returns(&m.mac) => Role::Stays,
+        Stmt::Macro(m) if is_tail || macros::never_returns(&m.mac) => Role::Stays,
         Stmt::Macro(_) => Role::Device,
         Stmt::Expr(Expr::Return(_), _) => Role::Stays,
         Stmt::Expr(e, _) if is_tail => {
@@ -120,7 +123,7 @@ fn role(stmt: &Stmt, is_tail: bool) -> Role {
     }
 }
 
-impl Transform<'_, '_> {
+impl Analysis<'_, '_> {
     /// The statements of a block in the order in which they run, and where regions among them were moved.
     pub(super) fn reordered<'b>(
         &mut self,
@@ -139,7 +142,7 @@ impl Transform<'_, '_> {
             .map(|(at, stmt)| Part {
                 stmt: stmt.clone(),
                 uses: names.used_by(stmt),
-                binds: partition::bound_by(stmt).into_iter().map(|b| b.ident).collect(),
+                binds: syntax::bound_by(stmt).into_iter().map(|b| b.ident).collect(),
                 role: role(stmt, at == last && is_tail(stmt, tail)),
                 edge: edge_of(stmt).filter(|_| movable(at, stmt)),
             })
@@ -285,7 +288,7 @@ impl Transform<'_, '_> {
     fn bind_value(&mut self, parts: &mut Vec<Part>, tail: Tail) {
         let Some(Part { stmt: Stmt::Expr(expr, None), .. }) = parts.last() else { return };
         let value = self.fresh(VALUE);
-        let ret = self.context.ret;
+        let ret = self.header.ret;
         let p = crate::krate::private();
         let error: syn::Type = syn::parse_quote!(<#ret as #p::TryError>::Error);
         let (bind, give): (Stmt, Expr) = match (tail, expr) {
@@ -316,7 +319,7 @@ impl Transform<'_, '_> {
 
 /// `Ok(v)`.
 fn is_ok(call: &syn::ExprCall) -> bool {
-    call.args.len() == 1 && uses::plain_name(&call.func).is_some_and(|name| name == "Ok")
+    call.args.len() == 1 && syntax::plain_name(&call.func).is_some_and(|name| name == "Ok")
 }
 
 fn ok(error: &syn::Type, value: &Ident) -> Expr {

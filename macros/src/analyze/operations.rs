@@ -5,7 +5,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use crate::{check::lints::bare, parse::attributes};
+use crate::parse::{attributes, syntax::bare};
 
 /// Operations that return something else than a tensor; `ui-tests/tests/names.rs` compares it with the functions.
 const NO_TENSOR: [&str; 7] =

@@ -1,18 +1,20 @@
-//! Walks the statements of a block, collects runs of device statements, and leaves the rest to the driver.
+//! Walks the statements of a block, collects runs of device statements, and leaves the rest to host code.
 
 use std::collections::HashSet;
 
-use proc_macro2::{Ident, TokenStream};
-use quote::{quote, quote_spanned};
-use syn::{Expr, Local, Stmt};
+use proc_macro2::Ident;
+use syn::{Expr, Local, LocalInit, Stmt};
 
-use super::{Tail, Transform, classify, ends, is_unit_like, operations, span_of, uses};
-use crate::parse::{attributes, attributes::Edge};
+use super::{Analysis, Tail, classify, ends, host_values, is_unit_like, macros, uses, uses::Uses};
+use crate::{
+    model::{Block, Closure, HostLet, Location, Part, Value},
+    parse::{attributes, attributes::Edge, syntax},
+};
 
-/// Driver statements, some of which may turn out to be unnecessary.
-enum Piece {
-    Tokens(TokenStream),
-    /// A closure: kept only if driver code uses it.
+/// A part of a block, some of which may turn out to be unnecessary.
+enum Draft {
+    Part(Part),
+    /// A closure: kept only if host code uses it.
     Closure {
         name: String,
         id: Option<usize>,
@@ -20,39 +22,85 @@ enum Piece {
         /// The variables that it captures.
         variables: HashSet<String>,
     },
-    /// The declaration of a binding that a run moved away: kept only if driver code assigns it.
+    /// The declaration of a binding that a run moved away: kept only if host code assigns it.
     Emptied(Ident, usize),
-    /// `let x;`: kept only if driver code assigns it, since nothing else would say its type.
-    Declared(TokenStream, Vec<usize>),
+    /// `let x;`: kept only if host code assigns it, since nothing else would say its type.
+    Declared(Local, Vec<usize>),
 }
 
-impl Transform<'_, '_> {
-    /// The driver's form of a block's statements; `after` are the bindings that live on behind it.
-    pub(super) fn block(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> TokenStream {
+/// A block under way.
+struct Walk<'b> {
+    /// The pending run.
+    run: Vec<Stmt>,
+    drafts: Vec<Draft>,
+    /// The bindings that live on behind the block.
+    after: &'b HashSet<usize>,
+}
+
+impl Walk<'_> {
+    fn part(&mut self, part: Part) {
+        self.drafts.push(Draft::Part(part));
+    }
+}
+
+/// A `let` with a value, and what is asked of it first.
+struct Let<'s> {
+    stmt: &'s Stmt,
+    init: &'s LocalInit,
+    /// Without attributes of ours.
+    plain: Local,
+    binds: Vec<syntax::Bound>,
+    /// What its value uses.
+    uses: Uses,
+    host: bool,
+    key: bool,
+    boundary: bool,
+}
+
+impl<'s> Let<'s> {
+    fn of(stmt: &'s Stmt, local: &'s Local, init: &'s LocalInit) -> Self {
+        Self {
+            stmt,
+            init,
+            plain: without_ours(local),
+            binds: syntax::bound_by_let(local),
+            uses: uses::of_expr(&init.expr),
+            host: attributes::let_flag(&local.attrs, "host"),
+            key: attributes::let_flag(&local.attrs, "key"),
+            boundary: classify::has_boundary(stmt),
+        }
+    }
+
+    /// Whether its names hold host values because it says so.
+    fn says_host(&self) -> bool {
+        self.host || self.key
+    }
+}
+
+impl Analysis<'_, '_> {
+    /// The host code of a block; `after` are the bindings that live on behind it.
+    pub(super) fn block(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> Block {
         let stmts = self.without_temporaries(stmts);
         let stmts = self.captured_apart(stmts);
         let (stmts, edges) = self.reordered(&stmts, tail);
-        let pieces = self.scoped(|t| t.statements(&stmts, &edges, tail, after));
-        let mut out = TokenStream::new();
-        for piece in pieces {
-            match piece {
-                Piece::Tokens(t) => out.extend(t),
-                Piece::Closure { name, id, local, variables } if self.driver_uses.contains(&name) => {
-                    let shared = id.is_some_and(|id| self.in_segments.contains(&id));
-                    let mut local = Self::copying(&local, |n| shared && variables.contains(n));
-                    local.attrs.retain(|a| !attributes::is_made_again(a));
-                    out.extend(quote!(#[allow(unused_variables)] #local))
-                }
-                Piece::Emptied(ident, id) if self.driver_assigned.contains(&id) => {
-                    out.extend(quote!(#[allow(unused_mut)] let mut #ident;))
-                }
-                Piece::Declared(declared, ids) if ids.iter().any(|id| self.driver_assigned.contains(id)) => {
-                    out.extend(declared)
-                }
-                Piece::Closure { .. } | Piece::Emptied(..) | Piece::Declared(..) => {}
+        let drafts = self.scoped(|a| a.statements(&stmts, &edges, tail, after));
+        Block { parts: drafts.into_iter().filter_map(|draft| self.settled(draft)).collect() }
+    }
+
+    /// A draft as it stands when all of its block is known; `None` for what nothing needs.
+    fn settled(&self, draft: Draft) -> Option<Part> {
+        match draft {
+            Draft::Part(part) => Some(part),
+            Draft::Closure { name, id, local, variables } if self.host_uses.contains(&name) => {
+                let shared = id.is_some_and(|id| self.in_segments.contains(&id));
+                Some(Part::Closure(closure(*local, |n| shared && variables.contains(n))))
             }
+            Draft::Emptied(ident, id) if self.host_assigned.contains(&id) => Some(Part::Emptied(ident)),
+            Draft::Declared(local, ids) if ids.iter().any(|id| self.host_assigned.contains(id)) => {
+                Some(Part::Declared(local))
+            }
+            Draft::Closure { .. } | Draft::Emptied(..) | Draft::Declared(..) => None,
         }
-        out
     }
 
     /// `let r = &f(x)?;` as `let v = f(x)?; let r = &v;`, which means the same: the value can then leave a segment.
@@ -87,53 +135,41 @@ impl Transform<'_, '_> {
         edges: &[Option<Edge>],
         tail: Tail,
         after: &HashSet<usize>,
-    ) -> Vec<Piece> {
-        let mut out = Vec::new();
-        let mut run: Vec<Stmt> = Vec::new();
+    ) -> Vec<Draft> {
+        let mut walk = Walk { run: Vec::new(), drafts: Vec::new(), after };
         for (at, stmt) in stmts.iter().enumerate() {
-            let rest = &stmts[at + 1..];
+            let is_last = at + 1 == stmts.len() && tail != Tail::Unit;
             self.edge = edges.get(at).copied().flatten();
             match stmt {
-                Stmt::Item(item) => out.push(Piece::Tokens(quote!(#item))),
-                Stmt::Local(local) => {
-                    self.local(local, &stmts[at..], &mut run, &mut out, after);
-                }
+                Stmt::Item(_) => walk.part(Part::Written(stmt.clone())),
+                Stmt::Local(local) => self.local(local, &stmts[at..], &mut walk),
                 // The block's value is that it never ends, which a segment's call would hide.
-                Stmt::Expr(expr @ Expr::Return(_), _) if rest.is_empty() && tail != Tail::Unit => {
-                    self.flush(&mut run, std::slice::from_ref(stmt), &mut out, after);
-                    out.push(Piece::Tokens(self.tail_in_driver(expr, tail, after)));
+                Stmt::Expr(expr @ Expr::Return(_), _) if is_last => {
+                    self.flush(std::slice::from_ref(stmt), &mut walk);
+                    walk.part(Part::Value(self.host_value(expr, tail, after)));
                 }
-                Stmt::Macro(m)
-                    if rest.is_empty() && tail != Tail::Unit && classify::never_returns(&m.mac) =>
-                {
+                Stmt::Macro(m) if is_last && macros::never_returns(&m.mac) => {
                     let last = std::slice::from_ref(stmt);
-                    self.flush(&mut run, last, &mut out, after);
-                    self.in_driver(&uses::of_stmts(last));
-                    out.push(Piece::Tokens(quote!(#m)));
+                    self.flush(last, &mut walk);
+                    self.in_host_code(&uses::of_stmts(last));
+                    walk.part(Part::Written(stmt.clone()));
                 }
-                Stmt::Macro(m) if rest.is_empty() && m.semi_token.is_none() && tail != Tail::Unit => {
+                Stmt::Macro(m) if is_last && m.semi_token.is_none() => {
                     let expr = Expr::Macro(syn::ExprMacro { attrs: m.attrs.clone(), mac: m.mac.clone() });
-                    self.tail(&expr, tail, &mut run, &mut out, after);
+                    self.tail(&expr, tail, &mut walk);
                 }
-                Stmt::Macro(_) => self.push(&mut run, stmt.clone()),
-                Stmt::Expr(expr, semi) => {
-                    let is_tail =
-                        rest.is_empty() && semi.is_none() && tail != Tail::Unit && !is_unit_like(expr);
-                    if is_tail {
-                        self.tail(expr, tail, &mut run, &mut out, after);
-                    } else {
-                        self.statement(stmt, expr, &stmts[at..], &mut run, &mut out, after);
-                    }
-                }
+                Stmt::Macro(_) => self.push(&mut walk, stmt.clone()),
+                Stmt::Expr(expr, None) if is_last && !is_unit_like(expr) => self.tail(expr, tail, &mut walk),
+                Stmt::Expr(expr, _) => self.statement(expr, &stmts[at..], &mut walk),
             }
         }
-        self.flush(&mut run, &[], &mut out, after);
-        out
+        self.flush(&[], &mut walk);
+        walk.drafts
     }
 
     /// A statement of the pending run.
-    fn push(&mut self, run: &mut Vec<Stmt>, stmt: Stmt) {
-        self.pending.extend(bound_by(&stmt).into_iter().map(|b| b.ident.to_string()));
+    fn push(&mut self, walk: &mut Walk<'_>, stmt: Stmt) {
+        self.pending.extend(syntax::bound_by(&stmt).into_iter().map(|b| b.ident.to_string()));
         if let Stmt::Macro(m) = &stmt {
             self.maybe_bound.extend(super::macro_bindings::named_by(&m.mac));
         }
@@ -147,179 +183,188 @@ impl Transform<'_, '_> {
         if check.leaves() {
             self.checks.push((check, with_captures));
         }
-        run.push(stmt);
+        walk.run.push(stmt);
     }
 
-    /// Forgets the pending run.
-    fn taken(&mut self) {
+    /// Takes the pending run.
+    fn take_run(&mut self, walk: &mut Walk<'_>) -> Vec<Stmt> {
         self.pending.clear();
         self.maybe_bound.clear();
         self.run = uses::Growing::default();
         self.checks.clear();
+        std::mem::take(&mut walk.run)
     }
 
-    /// Emits the pending run; `rest` are the statements behind it.
-    fn flush(&mut self, run: &mut Vec<Stmt>, rest: &[Stmt], out: &mut Vec<Piece>, after: &HashSet<usize>) {
-        if run.is_empty() {
+    /// Ends the pending run; `rest` are the statements behind it.
+    fn flush(&mut self, rest: &[Stmt], walk: &mut Walk<'_>) {
+        if walk.run.is_empty() {
             return;
         }
-        let run = std::mem::take(run);
-        self.taken();
-        let tokens = self.segment(&run, None, rest, after);
-        out.push(Piece::Tokens(tokens));
-        out.extend(
-            std::mem::take(&mut self.emptied).into_iter().map(|(ident, id)| Piece::Emptied(ident, id)),
-        );
-        // A closure of the run can be used by the driver from here on.
-        for (at, stmt) in run.iter().enumerate() {
-            let taken = |name: &str, s: &Stmt| {
-                matches!(s, Stmt::Local(l) if closure_name(l).is_none())
-                    && bound_by(s).iter().any(|b| b.ident == name)
-            };
-            if let Stmt::Local(local) = stmt
-                && let Some(name) = closure_name(local)
-                && !run[at + 1..].iter().any(|s| taken(&name, s))
-            {
-                let id = self.lookup(&name).map(|b| b.id);
-                let variables = local.init.iter().flat_map(|i| uses::of_expr(&i.expr).0);
-                let variables = variables
-                    .map(|(n, _)| n)
-                    .filter(|n| self.lookup(n).is_some_and(|b| b.closure.is_none()))
-                    .collect();
-                out.push(Piece::Closure { name, id, local: Box::new(local.clone()), variables });
-            }
-        }
+        let run = self.take_run(walk);
+        let parts = self.segment(&run, None, rest, walk.after);
+        walk.drafts.extend(parts.into_iter().map(Draft::Part));
+        let emptied = std::mem::take(&mut self.emptied).into_iter();
+        walk.drafts.extend(emptied.map(|(ident, id)| Draft::Emptied(ident, id)));
+        let closures = (0..run.len()).filter_map(|at| self.usable_closure(&run, at));
+        walk.drafts.extend(closures);
     }
 
-    fn local(
-        &mut self,
-        local: &Local,
-        from: &[Stmt],
-        run: &mut Vec<Stmt>,
-        out: &mut Vec<Piece>,
-        after: &HashSet<usize>,
-    ) {
-        let stmt = &from[0];
-        let host = attributes::let_flag(&local.attrs, "host");
-        let key = attributes::let_flag(&local.attrs, "key");
-        let mut plain = local.clone();
-        plain
-            .attrs
-            .retain(|a| !a.path().is_ident("host") && !a.path().is_ident("key") && !attributes::is_ours(a));
-        let binds = uses::bound_by_let(local);
-        let Some(init) = &local.init else {
-            if self.depends_on_run(run, &uses::Uses::default(), &binds) {
-                self.flush(run, from, out, after);
-            }
-            let first = self.next_id;
-            for b in binds {
-                let id = self.bind(b.ident.to_string(), b.mutable);
-                self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
-            }
-            let declared = quote!(#[allow(unused_mut)] #plain);
-            out.push(Piece::Declared(declared, (first..self.next_id).collect()));
-            return;
+    /// The closure of a run's statement, which host code can use from the end of the run on.
+    fn usable_closure(&self, run: &[Stmt], at: usize) -> Option<Draft> {
+        let Stmt::Local(local) = &run[at] else { return None };
+        let name = classify::closure_name(local)?;
+        let taken = |s: &Stmt| {
+            matches!(s, Stmt::Local(l) if classify::closure_name(l).is_none())
+                && syntax::bound_by(s).iter().any(|b| b.ident == name)
         };
-        let uses = uses::of_expr(&init.expr);
-        let boundary = classify::has_boundary(stmt);
-        // With `#[host]` only what is named: a function, a constant or a variant is the same on every call.
-        let constant = !key
-            && (!boundary || host && matches!(&*init.expr, Expr::Path(_)))
-            && self.is_constant(&plain, &from[1..]);
-        // Full mode would give the value of the call that it recorded, for ever.
-        let changing = !constant && (host || key && !boundary && classify::calls_functions(&init.expr));
-        if changing && self.host_statement.is_none() {
-            self.host_statement = Some(self.site_of(0, stmt));
+        if run[at + 1..].iter().any(taken) {
+            return None;
         }
-        if matches!(&*init.expr, Expr::Closure(_)) && !host && !boundary {
-            self.check_move_closure(&init.expr, &uses, run);
+        let id = self.lookup(&name).map(|b| b.id);
+        let used = local.init.iter().flat_map(|i| uses::of_expr(&i.expr).0).map(|(n, _)| n);
+        let variables = used.filter(|n| self.lookup(n).is_some_and(|b| b.closure.is_none())).collect();
+        Some(Draft::Closure { name, id, local: Box::new(local.clone()), variables })
+    }
+
+    fn local(&mut self, local: &Local, from: &[Stmt], walk: &mut Walk<'_>) {
+        let Some(init) = &local.init else { return self.declared(local, from, walk) };
+        let found = Let::of(&from[0], local, init);
+        // With `#[host]` only what is named: a function, a constant or a variant is the same on every call.
+        let constant = !found.key
+            && (!found.boundary || found.host && matches!(&*init.expr, Expr::Path(_)))
+            && self.is_constant(&found.plain, &from[1..]);
+        // Full mode would give the value of the call that it recorded, for ever.
+        let calls = found.key && !found.boundary && classify::calls_functions(&init.expr);
+        let changing = !constant && (found.host || calls);
+        if changing && self.host_statement.is_none() {
+            self.host_statement = Some(Location { index: 0, ..self.location(found.stmt) });
+        }
+        if matches!(&*init.expr, Expr::Closure(_)) && !found.host && !found.boundary {
+            self.check_move_closure(&init.expr, &found.uses, &walk.run);
             // In its place in the run, and again in each later segment that uses it.
-            self.push(run, Stmt::Local(plain.clone()));
-            for b in binds {
-                let id = self.bind(b.ident.to_string(), b.mutable);
-                let closure = Some(Box::new(plain.clone()));
-                self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.closure.clone_from(&closure));
-            }
-            return;
+            return self.made_in_each_segment(found.plain, &found.binds, walk);
         }
         if constant {
             // As a closure: made where it is used, so that it need not be part of a key.
+            let mut plain = found.plain;
             plain.attrs.push(attributes::made_again());
-            self.push(run, Stmt::Local(plain.clone()));
-            for b in binds {
-                let id = self.bind(b.ident.to_string(), false);
-                self.describe(id, true, false);
-                let made = Some(Box::new(plain.clone()));
-                self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.closure.clone_from(&made));
-            }
+            let first = self.next_id;
+            self.made_in_each_segment(plain, &found.binds, walk);
+            (first..self.next_id).for_each(|id| self.describe(id, true, false));
             return;
         }
+        match self.place(&found, from, walk) {
+            Place::Run => self.push(walk, Stmt::Local(found.plain)),
+            Place::HostCode { behind_run } => {
+                if behind_run {
+                    self.flush(from, walk);
+                }
+                self.host_let(&found, &from[1..], walk);
+            }
+        }
+    }
+
+    /// `let x;`
+    fn declared(&mut self, local: &Local, from: &[Stmt], walk: &mut Walk<'_>) {
+        let binds = syntax::bound_by_let(local);
+        if self.depends_on_run(&walk.run, &Uses::default(), &binds) {
+            self.flush(from, walk);
+        }
+        let first = self.next_id;
+        for b in binds {
+            let id = self.bind(b.ident.to_string(), b.mutable);
+            self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
+        }
+        walk.drafts.push(Draft::Declared(without_ours(local), (first..self.next_id).collect()));
+    }
+
+    /// A closure, or another value that each segment makes for itself.
+    fn made_in_each_segment(&mut self, plain: Local, binds: &[syntax::Bound], walk: &mut Walk<'_>) {
+        self.push(walk, Stmt::Local(plain.clone()));
+        let is_closure = plain.init.as_ref().is_some_and(|i| matches!(&*i.expr, Expr::Closure(_)));
+        for b in binds {
+            let id = self.bind(b.ident.to_string(), is_closure && b.mutable);
+            let made = Some(Box::new(plain.clone()));
+            self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.closure.clone_from(&made));
+        }
+    }
+
+    /// Where a `let` is evaluated.
+    fn place(&self, found: &Let<'_>, from: &[Stmt], walk: &Walk<'_>) -> Place {
+        let Let { stmt, init, binds, uses, boundary, .. } = found;
         let leaves = classify::leaves(stmt) || self.steered(&init.expr);
         // What a segment writes through a reference, it writes to a variable of its own.
-        let lent = (lends_to_change(&init.expr) || uses::binds_to_change(&local.pat)) && {
+        let lent = (lends_to_change(&init.expr) || syntax::binds_to_change(&found.plain.pat)) && {
             let later = uses::of_stmts(&from[1..]);
             binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.through))
         };
         let on_device = self.device_arithmetic(&init.expr);
         let evaluated = classify::call_free(&init.expr) && init.diverge.is_none() && !lent && !on_device;
-        let in_driver = host || key || boundary || leaves || evaluated;
-        let depends = self.depends_on_run(run, &uses, &binds) || self.overtakes_check(&init.expr, &uses);
+        let must = found.says_host() || *boundary || leaves;
+        let depends = self.depends_on_run(&walk.run, uses, binds) || self.overtakes_check(&init.expr, uses);
         // What assigns must run once: as a borrow, it would be evaluated again behind its segment.
         // So must what moves one part of a value and borrows another.
         let mixed = binds.iter().any(|b| b.by_ref) && binds.iter().any(|b| !b.by_ref);
-        let alone = host || key || boundary || leaves || mixed || classify::assigns(&init.expr);
-        if !in_driver || depends && !alone {
-            self.push(run, Stmt::Local(plain));
-            return;
+        let alone = must || mixed || classify::assigns(&init.expr);
+        if !(must || evaluated) || depends && !alone {
+            return Place::Run;
         }
-        let given = uses::of_stmts([stmt]);
-        if boundary || leaves || depends || self.moves_from_run(&given) {
-            self.flush(run, from, out, after);
+        let behind_run = *boundary || leaves || depends || self.moves_from_run(&uses::of_stmts([*stmt]));
+        Place::HostCode { behind_run }
+    }
+
+    /// A `let` that host code evaluates; `rest` are the statements behind it.
+    fn host_let(&mut self, found: &Let<'_>, rest: &[Stmt], walk: &mut Walk<'_>) {
+        let Let { stmt, init, plain, binds, boundary, .. } = found;
+        let described = self.described(found);
+        let live = self.live_after(rest, walk.after);
+        let mut value = self.host_value(&init.expr, Tail::Value, &live);
+        if let Value::Region(region) = &mut value {
+            region.ty = written_type(plain);
         }
-        let eager = boundary && !only_piecewise(&init.expr);
-        let passes_on = !key && !host && !boundary && classify::call_free(&init.expr);
-        let tainted: HashSet<String> = match (eager && !key && !host, passes_on) {
-            (true, _) => binds.iter().map(|b| b.ident.to_string()).collect(),
-            (false, true) => self.taint_of(&init.expr).names(&local.pat),
-            (false, false) => HashSet::new(),
-        };
-        let clean = self.clean_fields(&init.expr);
-        let is_host = host || key || !boundary && self.repeatable(&init.expr, &[]);
-        let device = !is_host && self.makes_device(&init.expr);
-        let lenders = if boundary { HashSet::new() } else { self.roots(&uses) };
-        let live = self.live_after(&from[1..], after);
-        self.hint = hint(local);
-        let value = self.tail_in_driver(&init.expr, Tail::Value, &live);
-        self.hint = None;
-        let (own_attrs, pat) = (&plain.attrs, &plain.pat);
-        // No `}` may stand before `else`.
-        let value = if init.diverge.is_some() && ends_in_brace(&value) { quote!((#value)) } else { value };
-        let diverge = init.diverge.as_ref().map(|(_, e)| {
-            let block = match &**e {
-                // As written: in a segment, rustc would not know that it never ends.
-                Expr::Block(b) if classify::only_fails(&b.block.stmts) => {
-                    self.in_driver(&uses::of_stmts(&b.block.stmts));
-                    let stmts = &b.block.stmts;
-                    quote!(#(#stmts)*)
-                }
-                Expr::Block(b) => self.block(&b.block.stmts, Tail::Unit, &live),
-                other => quote!(#other;),
-            };
-            quote!(else { #block })
-        });
+        let otherwise = init.diverge.as_ref().map(|(_, e)| self.otherwise(e, &live));
         // It may be changed in a segment alone, which has its own.
-        let changed = binds.iter().any(|b| b.mutable) && {
-            let later = uses::of_stmts(&from[1..]);
+        let changes_later = binds.iter().any(|b| b.mutable) && {
+            let later = uses::of_stmts(rest);
             binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.changes(b.mutable)))
         };
-        let allow = changed.then(|| quote!(#[allow(unused_mut)]));
-        out.push(Piece::Tokens(
-            quote_spanned!(span_of(stmt)=> #allow #(#own_attrs)* let #pat = #value #diverge;),
-        ));
-        self.note_assigned(&uses);
-        let owned = boundary && !host && !key || self.hands_over(&given);
+        let span = syn::spanned::Spanned::span(*stmt);
+        let (attrs, pat) = (plain.attrs.clone(), plain.pat.clone());
+        walk.part(Part::Let(Box::new(HostLet { span, attrs, pat, value, otherwise, changes_later })));
+        self.note_assigned(&found.uses);
+        let owned = *boundary && !found.says_host() || self.hands_over(&uses::of_stmts([*stmt]));
+        self.bind_described(binds, described, owned);
+        if !boundary {
+            self.mark_exclusive(&super::eager_values::exclusive(&plain.pat, &init.expr));
+        }
+    }
+
+    /// What is known of the value of a `let` before it is evaluated.
+    fn described(&self, found: &Let<'_>) -> Described {
+        let Let { init, plain, binds, uses, boundary, .. } = found;
+        let eager = *boundary && !only_piecewise(&init.expr);
+        let passes_on = !found.says_host() && !boundary && classify::call_free(&init.expr);
+        let tainted: HashSet<String> = match (eager && !found.says_host(), passes_on) {
+            (true, _) => binds.iter().map(|b| b.ident.to_string()).collect(),
+            (false, true) => self.taint_of(&init.expr).names(&plain.pat),
+            (false, false) => HashSet::new(),
+        };
+        let host = found.says_host() || !boundary && self.repeatable(&init.expr, &[]);
+        Described {
+            tainted,
+            clean: self.clean_fields(&init.expr),
+            host,
+            device: !host && self.makes_device(&init.expr),
+            list: host_values::binds_list(plain),
+            lenders: if *boundary { HashSet::new() } else { self.roots(uses) },
+        }
+    }
+
+    /// Binds the names of a `let` that host code evaluated.
+    fn bind_described(&mut self, binds: &[syntax::Bound], described: Described, owned: bool) {
+        let Described { tainted, clean, host, device, list, lenders } = described;
         let first = self.next_id;
-        for b in &binds {
+        for b in binds {
             let name = b.ident.to_string();
             let taken = tainted.contains(&name);
             let id = self.bind(name, b.mutable);
@@ -330,83 +375,86 @@ impl Transform<'_, '_> {
                 self.clean.insert(id, clean.clone());
             }
             self.lenders.insert(id, lenders.clone());
-            self.describe(id, is_host, device);
-            self.note_list(id, local);
-        }
-        if !boundary {
-            self.mark_exclusive(&super::eager_values::exclusive(&local.pat, &init.expr));
+            self.describe(id, host, device);
+            self.note_list(id, list);
         }
         if owned {
             self.owned.extend(first..self.next_id);
         }
     }
 
+    /// The block behind the `else` of a `let`.
+    fn otherwise(&mut self, diverge: &Expr, live: &HashSet<usize>) -> Block {
+        match diverge {
+            // As written: in a segment, rustc would not know that it never ends.
+            Expr::Block(b) if classify::only_fails(&b.block.stmts) => {
+                let stmts = &b.block.stmts;
+                self.in_host_code(&uses::of_stmts(stmts));
+                Block { parts: stmts.iter().cloned().map(Part::Written).collect() }
+            }
+            Expr::Block(b) => self.block(&b.block.stmts, Tail::Unit, live),
+            other => Block { parts: vec![Part::Evaluated(other.clone())] },
+        }
+    }
+
     /// Bindings that code behind this point uses.
-    fn live_after(&self, rest: &[Stmt], after: &HashSet<usize>) -> HashSet<usize> {
+    pub(super) fn live_after(&self, rest: &[Stmt], after: &HashSet<usize>) -> HashSet<usize> {
         let mut live = self.ids(&uses::of_stmts(rest));
         live.extend(after);
         live
     }
 
-    fn statement(
-        &mut self,
-        stmt: &Stmt,
-        expr: &Expr,
-        from: &[Stmt],
-        run: &mut Vec<Stmt>,
-        out: &mut Vec<Piece>,
-        after: &HashSet<usize>,
-    ) {
+    fn statement(&mut self, expr: &Expr, from: &[Stmt], walk: &mut Walk<'_>) {
+        let stmt = &from[0];
         let uses = uses::of_expr(expr);
         let value = if let Expr::Assign(a) = expr { &a.right } else { expr };
-        if !classify::has_boundary(stmt) && !classify::leaves(stmt) && !self.steered(value) {
-            let assigns =
-                matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if uses::is_assign(&b.op));
-            if assigns
-                && classify::call_free(expr)
-                && !self.device_arithmetic(expr)
-                && !self.depends_on_run(run, &uses, &[])
-                && !self.overtakes_check(expr, &uses)
-            {
-                if self.moves_from_run(&uses) {
-                    self.flush(run, from, out, after);
-                }
-                match expr {
-                    Expr::Assign(a) if self.is_tainted(&uses::of_expr(&a.right)) => {
-                        self.taint_by(&a.left, &a.right)
-                    }
-                    Expr::Binary(b) if self.is_tainted(&uses) => self.taint(&b.left),
-                    _ => {}
-                }
-                self.in_driver(&uses);
-                self.note_assigned(&uses);
-                out.push(Piece::Tokens(quote!(#expr;)));
-            } else {
-                let stmt = match stmt {
-                    Stmt::Expr(e, semi) => {
-                        // Ours is no user's: lints of theirs do not mean it.
-                        let ours = crate::krate::generated_at(ends(e).1);
-                        Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ours))))
-                    }
-                    other => other.clone(),
-                };
-                self.push(run, stmt);
-            }
-            return;
+        if classify::has_boundary(stmt) || classify::leaves(stmt) || self.steered(value) {
+            return self.host_statement(expr, &uses, from, walk);
         }
-        self.flush(run, from, out, after);
-        let live = self.live_after(&from[1..], after);
+        let assigns =
+            matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if syntax::is_assign(&b.op));
+        let in_host_code = assigns
+            && classify::call_free(expr)
+            && !self.device_arithmetic(expr)
+            && !self.depends_on_run(&walk.run, &uses, &[])
+            && !self.overtakes_check(expr, &uses);
+        if !in_host_code {
+            let stmt = match stmt {
+                Stmt::Expr(e, semi) => {
+                    // Ours is no user's: lints of theirs do not mean it.
+                    let ours = crate::krate::generated_at(ends(e).1);
+                    Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ours))))
+                }
+                other => other.clone(),
+            };
+            return self.push(walk, stmt);
+        }
+        if self.moves_from_run(&uses) {
+            self.flush(from, walk);
+        }
+        match expr {
+            Expr::Assign(a) if self.is_tainted(&uses::of_expr(&a.right)) => self.taint_by(&a.left, &a.right),
+            Expr::Binary(b) if self.is_tainted(&uses) => self.taint(&b.left),
+            _ => {}
+        }
+        self.in_host_code(&uses);
+        self.note_assigned(&uses);
+        walk.part(Part::Evaluated(expr.clone()));
+    }
+
+    /// A statement with a boundary, or that host code decides about.
+    fn host_statement(&mut self, expr: &Expr, uses: &Uses, from: &[Stmt], walk: &mut Walk<'_>) {
+        self.flush(from, walk);
+        let live = self.live_after(&from[1..], walk.after);
         if let Expr::Assign(a) = expr
             && attributes::boundary(expr).is_none()
         {
-            let value = self.tail_in_driver(&a.right, Tail::Value, &live);
+            let value = self.host_value(&a.right, Tail::Value, &live);
             if !only_piecewise(&a.right) {
                 self.taint(&a.left);
             }
-            self.note_assigned(&uses);
-            let left = &a.left;
-            out.push(Piece::Tokens(quote!(#left = #value;)));
-            return;
+            self.note_assigned(uses);
+            return walk.part(Part::Assign((*a.left).clone(), value));
         }
         // Other attributes are allowed before a statement, and not before the value inside.
         let (mut plain, mut own) = (expr.clone(), Vec::new());
@@ -415,9 +463,9 @@ impl Transform<'_, '_> {
             (ours, own) = attributes::take(&mut plain).into_iter().partition(attributes::is_ours);
             attributes::put(&mut plain, ours);
         }
-        let tokens = self.tail_in_driver(&plain, Tail::Unit, &live);
-        self.note_assigned(&uses);
-        out.push(Piece::Tokens(quote!(#(#own)* #tokens;)));
+        let value = self.host_value(&plain, Tail::Unit, &live);
+        self.note_assigned(uses);
+        walk.part(Part::Statement(own, value));
     }
 
     /// The names that the left side of an assignment assigns are values of eager code from here on.
@@ -434,7 +482,7 @@ impl Transform<'_, '_> {
     /// As [`taint`](Self::taint), by a value whose parts may be known.
     fn taint_by(&mut self, left: &Expr, right: &Expr) {
         let clean = self.clean_fields(right).unwrap_or_default();
-        let known = uses::plain_name(left).and_then(|n| self.lookup(&n.to_string())).map(|b| b.id);
+        let known = syntax::plain_name(left).and_then(|n| self.lookup(&n.to_string())).map(|b| b.id);
         if let Some(id) = known {
             let before = self.clean.get(&id).cloned();
             let was = self.tainted.contains(&id);
@@ -460,65 +508,84 @@ impl Transform<'_, '_> {
     }
 
     /// Whether the code takes an owned value as a whole.
-    pub(super) fn hands_over(&self, uses: &uses::Uses) -> bool {
+    pub(super) fn hands_over(&self, uses: &Uses) -> bool {
         let owned = |name: &str| self.lookup(name).is_some_and(|b| self.owned.contains(&b.id));
         uses.0.iter().any(|(name, u)| u.by_value && owned(name))
     }
 
-    fn note_assigned(&mut self, uses: &uses::Uses) {
+    fn note_assigned(&mut self, uses: &Uses) {
         for (name, u) in &uses.0 {
             if u.assigned
                 && let Some(id) = self.lookup(name).map(|b| b.id)
             {
                 self.assigned.insert(id);
-                self.driver_assigned.insert(id);
+                self.host_assigned.insert(id);
             }
         }
     }
 
-    fn tail(
-        &mut self,
-        expr: &Expr,
-        tail: Tail,
-        run: &mut Vec<Stmt>,
-        out: &mut Vec<Piece>,
-        after: &HashSet<usize>,
-    ) {
+    fn tail(&mut self, expr: &Expr, tail: Tail, walk: &mut Walk<'_>) {
         let stmt = Stmt::Expr(expr.clone(), None);
         if self.is_split(expr) || classify::call_free(expr) {
-            self.flush(run, std::slice::from_ref(&stmt), out, after);
-            let tokens = self.tail_in_driver(expr, tail, after);
-            out.push(Piece::Tokens(tokens));
+            self.flush(std::slice::from_ref(&stmt), walk);
+            walk.part(Part::Value(self.host_value(expr, tail, walk.after)));
         } else {
-            let run = std::mem::take(run);
-            self.taken();
-            let tokens = self.segment(&run, Some((expr, tail)), &[], after);
-            out.push(Piece::Tokens(tokens));
+            let run = self.take_run(walk);
+            let parts = self.segment(&run, Some((expr, tail)), &[], walk.after);
+            walk.drafts.extend(parts.into_iter().map(Draft::Part));
         }
     }
 }
 
-/// `_g` of `let _g = f();`, which is there to be held.
-pub(super) fn guard_name(local: &Local) -> Option<&Ident> {
-    let syn::Pat::Ident(p) = &local.pat else { return None };
-    let name = p.ident.to_string();
-    let named_so = name.strip_prefix('_').is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
-    let called = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr) && !is_value(&i.expr));
-    (named_so && called).then_some(&p.ident)
+/// Where a `let` is evaluated.
+enum Place {
+    /// In the pending run.
+    Run,
+    /// In host code, before the pending run or behind it.
+    HostCode { behind_run: bool },
 }
 
-/// A value of the device, or a number or size of one: nothing that something waits for.
-pub(super) fn is_value(expr: &Expr) -> bool {
-    match expr {
-        Expr::Try(e) => is_value(&e.expr),
-        Expr::Paren(e) => is_value(&e.expr),
-        Expr::Reference(e) => is_value(&e.expr),
-        Expr::MethodCall(m) => {
-            let plain = ["rank", "shape", "dims", "len", "numel", "dtype", "clone"];
-            plain.iter().any(|n| m.method == n) && m.args.iter().all(classify::call_free)
+/// What is known of the value of a `let`.
+struct Described {
+    /// Names that take a value of eager code.
+    tainted: HashSet<String>,
+    /// Of a struct literal: the fields that hold none.
+    clean: Option<HashSet<String>>,
+    host: bool,
+    device: bool,
+    /// Whether it is a vector or an array.
+    list: bool,
+    /// The bindings that it may refer to.
+    lenders: HashSet<usize>,
+}
+
+/// A closure that keeps copies of those of its variables that are `needed` by later code; only a `move` closure does.
+pub(super) fn closure(mut local: Local, needed: impl Fn(&str) -> bool) -> Closure {
+    let copied = match &local.init {
+        Some(init) if matches!(&*init.expr, Expr::Closure(c) if c.capture.is_some()) => {
+            let uses = uses::of_expr(&init.expr).0.into_iter();
+            uses.filter(|(n, _)| n != "self" && needed(n)).map(|(_, u)| u.ident).collect()
         }
-        Expr::Index(i) => is_value(&i.expr),
-        other => matches!(other, Expr::Call(_)) && operations::is_operation(other),
+        _ => Vec::new(),
+    };
+    local.attrs.retain(|a| !attributes::is_made_again(a));
+    Closure { local, copied }
+}
+
+/// The `let` without attributes of ours.
+fn without_ours(local: &Local) -> Local {
+    let mut plain = local.clone();
+    let ours =
+        |a: &syn::Attribute| a.path().is_ident("host") || a.path().is_ident("key") || attributes::is_ours(a);
+    plain.attrs.retain(|a| !ours(a));
+    plain
+}
+
+/// The type of a `let`: generic values, as of `collect`, are found by it.
+fn written_type(local: &Local) -> Option<syn::Type> {
+    match &local.pat {
+        syn::Pat::Type(t) => Some((*t.ty).clone()),
+        _ => None,
     }
 }
 
@@ -533,31 +600,6 @@ fn lends_to_change(expr: &Expr) -> bool {
     }
 }
 
-/// The names that a top-level statement binds.
-pub(super) fn bound_by(stmt: &Stmt) -> Vec<uses::Bound> {
-    match stmt {
-        Stmt::Local(l) => uses::bound_by_let(l),
-        _ => Vec::new(),
-    }
-}
-
-/// The name of `let f = |…| …;`, and of another value that each segment makes for itself.
-pub(super) fn closure_name(local: &Local) -> Option<String> {
-    let init = local.init.as_ref()?;
-    if !matches!(&*init.expr, Expr::Closure(_)) && !local.attrs.iter().any(attributes::is_made_again) {
-        return None;
-    }
-    uses::bound_by_let(local).first().map(|b| b.ident.to_string())
-}
-
-/// The type of a `let` whose value is a region: generic values, as of `collect`, are found by it.
-fn hint(local: &Local) -> Option<syn::Type> {
-    match (&local.pat, attributes::of_init(local)) {
-        (syn::Pat::Type(t), Some(attributes::Boundary::Eager(_))) => Some((*t.ty).clone()),
-        _ => None,
-    }
-}
-
 /// Whether all boundaries of the expression are `#[piecewise]` calls: their results come from segments.
 fn only_piecewise(expr: &Expr) -> bool {
     struct Eager(bool);
@@ -569,11 +611,4 @@ fn only_piecewise(expr: &Expr) -> bool {
     let mut eager = Eager(false);
     syn::visit::Visit::visit_expr(&mut eager, expr);
     !eager.0
-}
-
-/// Whether `tokens` end in a `}`, or in what it could come from.
-fn ends_in_brace(tokens: &TokenStream) -> bool {
-    use proc_macro2::{Delimiter, TokenTree};
-    let last = tokens.clone().into_iter().last();
-    matches!(last, Some(TokenTree::Group(g)) if matches!(g.delimiter(), Delimiter::Brace | Delimiter::None))
 }

@@ -1,365 +1,238 @@
-//! One run of statements as a segment: what goes in, what comes out, and the call between.
+//! One run of statements as a segment: what goes in, what it runs, what comes out.
 
 use std::collections::{BTreeSet, HashSet};
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
-use syn::{Expr, Member, Stmt, visit_mut::VisitMut};
+use proc_macro2::{Ident, TokenStream};
+use quote::ToTokens;
+use syn::{Expr, Stmt};
 
 use super::{
-    Tail, Transform, classify, cx,
-    field_paths::Replace,
-    host_values, motion, partition, uses,
+    Analysis, Tail, classify, host_values,
+    liveness::{Changed, Outs},
+    macro_bindings::Probed,
+    motion, partition, uses,
     uses::{Use, Uses},
 };
 use crate::{
-    check::lints::{effects, macros},
     diag::Code,
-    parse::attributes,
+    model::{Closure, Ending, LiveIn, LiveOut, Location, Part, PlanItem, Run, Segment, Step},
+    parse::syntax,
 };
 
-/// Live-ins are listed in rows of this many: tuples have no more elements than 32, and rows fit 32 times.
-const ROW: usize = 32;
-
-/// A tuple, or a tuple of tuples where one would be too long.
-fn rows(items: &[TokenStream]) -> TokenStream {
-    if items.len() <= ROW {
-        return quote!((#(#items,)*));
-    }
-    let rows = items.chunks(ROW).map(|row| quote!((#(#row,)*)));
-    quote!((#(#rows,)*))
+/// A run under analysis.
+struct Device<'s> {
+    run: &'s [Stmt],
+    tail: Option<(&'s Expr, Tail)>,
+    /// The statements behind it.
+    rest: &'s [Stmt],
+    /// Names of closures that it binds.
+    closures: HashSet<String>,
+    outs: Outs,
+    /// Statements that nothing needs.
+    unused: HashSet<usize>,
+    /// Where borrows stand that later code uses, and a use of each.
+    borrows: Vec<(usize, Step)>,
 }
 
-/// Where live-in `at` is found in the key.
-fn element(k: &Ident, at: usize) -> TokenStream {
-    let (row, column) = (syn::Index::from(at / ROW), syn::Index::from(at % ROW));
-    quote!(#k.#row.#column)
-}
-
-/// A live-in of the key. What is wrong with it is shown at `shown`.
-fn entering(shown: Span, place: &TokenStream, tainted: bool, field: bool) -> TokenStream {
-    let p = crate::krate::private_at(shown);
-    let facade = Ident::new(
-        match (tainted, field) {
-            (false, false) => "EntersSegment",
-            (false, true) => "FieldEntersSegment",
-            (true, false) => "EagerEntersSegment",
-            (true, true) => "EagerFieldEntersSegment",
-        },
-        shown,
-    );
-    quote_spanned!(shown=> #p::#facade::enter(&#place))
-}
-
-/// What leaves a segment: as the driver binds it, and as the body gives it.
-#[derive(Default)]
-struct Leaving {
-    patterns: Vec<TokenStream>,
-    values: Vec<TokenStream>,
-}
-
-impl Leaving {
-    /// What cannot leave is shown where the user binds it.
-    fn push(&mut self, bound: Span, pattern: &TokenStream, value: &TokenStream) {
-        let shown = crate::krate::generated_at(bound);
-        let (p, at) = (crate::krate::private(), crate::krate::private_at(shown));
-        self.patterns.push(quote!(#p::Leaving(#pattern, _)));
-        self.values.push(quote_spanned!(shown=> #at::LeavesSegment::leave((#value,).0)));
-    }
-}
-
-impl Transform<'_, '_> {
-    /// A run, and the tail behind it, as statements of the driver.
+impl Analysis<'_, '_> {
+    /// A run, and the tail behind it, as parts of host code.
     pub(super) fn segment(
         &mut self,
         run: &[Stmt],
         tail: Option<(&Expr, Tail)>,
         rest: &[Stmt],
         after: &HashSet<usize>,
-    ) -> TokenStream {
+    ) -> Vec<Part> {
         let tail_stmt = tail.map(|(e, _)| Stmt::Expr(e.clone(), None));
-        macros::check(run.iter().chain(&tail_stmt), self.errors);
-        effects::check(run.iter().chain(&tail_stmt), &self.context.params, self.errors);
-        let only_closures = tail.is_none()
-            && run.iter().all(|s| matches!(s, Stmt::Local(l) if partition::closure_name(l).is_some()));
-        if only_closures {
+        let stmts = run.iter().chain(&tail_stmt).cloned().collect();
+        self.runs.push(Run { stmts, report: self.errors.place() });
+        let closures = closures_of(run);
+        if tail.is_none() && closures.len() == run.len() {
             // Their names are bound already.
             self.note_captures(run);
-            return TokenStream::new();
+            return Vec::new();
         }
-        let run_closures: HashSet<String> = run
-            .iter()
-            .filter_map(|s| match s {
-                Stmt::Local(l) => partition::closure_name(l),
-                _ => None,
-            })
-            .collect();
         // Nothing may say what an unused closure takes; the segment that uses it has its own. What host code alone
         // uses is evaluated there alone.
-        let outs = self.outs(run, rest, &run_closures);
-        let host = |at: usize| outs.again.iter().any(|(i, _)| *i == at);
+        let closures: HashSet<String> = closures.into_iter().collect();
+        let outs = self.outs(run, rest, &closures);
         let borrows = outs.kept_borrows(run, rest);
-        let host = |at: usize| host(at) && !borrows.iter().any(|(i, _)| *i == at);
+        let host =
+            |at: usize| outs.again.iter().any(|(i, _)| *i == at) && !borrows.iter().any(|(i, _)| *i == at);
         let unused = unused(run, tail_stmt.as_ref(), host);
-        if tail.is_none()
-            && outs.carried.is_empty()
-            && outs.shadowed.is_empty()
-            && (0..run.len()).all(|at| unused.contains(&at))
-        {
+        let nothing_leaves = tail.is_none() && outs.carried.is_empty() && outs.shadowed.is_empty();
+        if nothing_leaves && unused.len() == run.len() {
             self.bind_run(run, &Uses::default(), &outs.emptied);
-            let again = outs.again.iter().map(|(_, local)| local);
-            return quote!(#(#[allow(unused_variables)] #again)*);
+            let again = outs.again.into_iter().map(|(_, local)| local);
+            return again.map(|local| Part::Closure(Closure { local, copied: Vec::new() })).collect();
         }
-        let used = |at: usize| !unused.contains(&at);
-        let mut uses = uses::of_stmts(
-            run.iter().enumerate().filter(|(at, _)| used(*at)).map(|(_, s)| s).chain(&tail_stmt),
-        );
-        let closures = self.outer_closures(&mut uses, &run_closures);
+        let device = Device { run, tail, rest, closures, outs, unused, borrows };
+        vec![Part::Segment(Box::new(self.device(device, tail_stmt.as_ref(), after)))]
+    }
 
-        let live_ids = {
-            let mut ids = self.ids(&uses::of_stmts(rest));
-            ids.extend(after);
-            ids
-        };
-        let probes = self.check_macros(run, rest, &live_ids);
-        let changed = self.changed(run, rest, &uses, &live_ids, &run_closures);
+    /// A run that becomes a segment.
+    fn device(&mut self, device: Device<'_>, tail_stmt: Option<&Stmt>, after: &HashSet<usize>) -> Segment {
+        let run = device.run;
+        let used = run.iter().enumerate().filter(|(at, _)| !device.unused.contains(at)).map(|(_, s)| s);
+        let mut uses = uses::of_stmts(used.chain(tail_stmt));
+        let closures = self.outer_closures(&mut uses, &device.closures);
+        let live = self.live_after(device.rest, after);
+        let mut probes = self.probes(run, device.rest, &live);
+        let changed = self.changed(run, device.rest, &uses, &live, &device.closures);
 
-        // What goes in.
-        let bound_inside = host_values::bound_anywhere(run.iter().chain(&tail_stmt));
-        let k = Ident::new("__k", Span::mixed_site());
-        let p = crate::krate::private();
-        let mut keys: Vec<TokenStream> = Vec::new();
-        let mut lets = TokenStream::new();
-        let mut names: Vec<String> = Vec::new();
-        let mut replace = Replace { fields: Vec::new(), this: None };
-        let mut moved: Vec<Ident> = Vec::new();
+        let live_ins = self.live_ins(run, tail_stmt, &uses);
+        let live_outs = self.live_outs(&device.outs, &changed);
+        let mut steps = self.steps(&device, &changed, &live_outs, &mut probes);
+        steps.extend(device.borrows.into_iter().map(|(_, step)| step));
+        self.refuse_results(run, &device.outs);
+        let all: TokenStream = run.iter().chain(tail_stmt).map(ToTokens::to_token_stream).collect();
+        let location = self.location(&all);
+        let ending = self.ending(device.tail, &live_outs);
+        self.plan_segment(location, &live_ins, &live_outs, &ending);
+        let gives_outputs = !matches!(ending, Ending::Result(_));
+        let unreached = (gives_outputs && classify::ends_the_call(run)).then(|| self.fresh("o"));
+        let moved = gives_outputs && live_ins.iter().any(LiveIn::moves);
+        let outputs = moved.then(|| self.fresh("outputs"));
+        self.bind_run(run, &uses, &device.outs.emptied);
+        let again = device.outs.again.into_iter().map(|(_, local)| local).collect();
+        Segment { location, live_ins, closures, steps, live_outs, ending, unreached, outputs, again }
+    }
+
+    /// What enters, in the order of its first use.
+    fn live_ins(&mut self, run: &[Stmt], tail: Option<&Stmt>, uses: &Uses) -> Vec<LiveIn> {
+        let bound_inside = syntax::bound_anywhere(run.iter().chain(tail));
+        let mut all = Vec::new();
         for (name, u) in &uses.0 {
-            let Some(b) = self.lookup(name) else { continue };
-            if b.closure.is_some() {
-                continue;
-            }
-            let (id, mutable, uninit, exclusive) = (b.id, b.mutable, b.uninit, b.exclusive);
-            let tainted = self.tainted.contains(&id);
-            let clean = self.clean.get(&id).cloned().unwrap_or_default();
-            let ident = &u.ident;
-            // What is wrong with a live-in is shown where it is used.
-            let shown = crate::krate::generated_at(ident.span());
-            self.check_through(u, mutable || exclusive);
-            if u.assigned && (uninit && !self.assigned.contains(&id) || self.assigned_first(run, name)) {
-                let mutability = (mutable || u.touched).then(|| quote!(mut));
-                lets.extend(quote!(#[allow(unused_mut, unused_assignments, unused_variables)] let #mutability #ident;));
-                continue;
-            }
-            let change = u.changes(mutable || exclusive);
-            if exclusive && (change || u.whole) {
-                // The segment has a value of its own to write to.
-                let source = element(&k, keys.len());
-                keys.push(entering(shown, &quote!(*#ident), tainted, false));
-                names.push(name.clone());
-                lets.extend(quote_spanned!(shown=> let #ident = &mut #source.copy();));
-                continue;
-            }
-            let taken = u.taken && self.owned.contains(&id);
-            if u.whole || taken || change || bound_inside.contains(name) || u.fields.is_empty() {
-                let source = element(&k, keys.len());
-                keys.push(entering(shown, &quote!(#ident), tainted, false));
-                names.push(name.clone());
-                if name == "self" {
-                    let this = Ident::new("__self", Span::mixed_site());
-                    lets.extend(quote_spanned!(shown=> let #this = #source.copy();));
-                    replace.this = Some(this);
-                } else {
-                    let mutability = change.then(|| quote!(mut));
-                    let allow = change.then(|| quote!(#[allow(unused_mut, unused_assignments)]));
-                    lets.extend(quote_spanned!(shown=> #allow let #mutability #ident = #source.copy();));
-                    if u.by_value {
-                        moved.push(ident.clone());
-                    }
-                }
-            } else {
-                for path in pruned(&u.fields) {
-                    let source = element(&k, keys.len());
-                    let tainted = tainted && !path.first().is_some_and(|f| clean.contains(f));
-                    keys.push(entering(shown, &place(ident, &path), tainted, true));
-                    names.push(format!("{name}.{}", path.join(".")));
-                    let field = self.fresh("f");
-                    lets.extend(quote!(let #field = #source.get();));
-                    replace.fields.push((name.clone(), path, field));
-                }
-            }
+            self.live_in(name, u, run, &bound_inside, &mut all);
         }
-        for mut local in closures {
-            // Only `self`: what a closure captures comes in whole.
-            replace.visit_local_mut(&mut local);
-            local.attrs.retain(|a| !attributes::is_made_again(a));
-            lets.extend(quote!(#[allow(unused_variables)] #local));
-        }
+        all
+    }
 
-        // The body.
-        let mut body = TokenStream::new();
-        let mut assigns = TokenStream::new();
-        let mut leaving = Leaving::default();
-        let mut out_names: Vec<String> = Vec::new();
-        let mut captures: Vec<(usize, TokenStream)> = Vec::new();
-        let changed_names: Vec<String> = changed.iter().map(|(ident, _)| ident.to_string()).collect();
-        for (ident, shadowed_at) in changed {
-            let exclusive = self.lookup(&ident.to_string()).is_some_and(|b| b.exclusive);
-            let deref = exclusive.then(|| quote!(*));
-            self.driver_assigned.extend(self.lookup(&ident.to_string()).map(|b| b.id));
-            let o = self.fresh("o");
-            out_names.push(ident.to_string());
-            // A method may take `&mut self`, so a call counts as a change; the next statement may overwrite it.
-            assigns.extend(quote!(#[allow(unused_assignments)] { #deref #ident = #o; }));
-            let value = match shadowed_at {
-                Some(at) => {
-                    captures.push((at, quote!(let #o = ::core::clone::Clone::clone(&#deref #ident);)));
-                    quote!(#o)
-                }
-                None if exclusive => quote!(::core::clone::Clone::clone(&*#ident)),
-                None => quote!(#ident),
-            };
-            leaving.push(ident.span(), &quote!(#o), &value);
+    fn live_in(
+        &mut self,
+        name: &str,
+        u: &Use,
+        run: &[Stmt],
+        bound_inside: &HashSet<String>,
+        all: &mut Vec<LiveIn>,
+    ) {
+        let Some(b) = self.lookup(name).filter(|b| b.closure.is_none()) else { return };
+        let (id, mutable, uninit, exclusive) = (b.id, b.mutable, b.uninit, b.exclusive);
+        let (ident, eager) = (u.ident.clone(), self.tainted.contains(&id));
+        self.check_through(u, mutable || exclusive);
+        if u.assigned && (uninit && !self.assigned.contains(&id) || self.assigned_first(run, name)) {
+            return all.push(LiveIn::Fresh { ident, mutable: mutable || u.touched });
+        }
+        let changes = u.changes(mutable || exclusive);
+        if exclusive && (changes || u.whole) {
+            return all.push(LiveIn::Exclusive { ident, eager });
+        }
+        let taken = u.taken && self.owned.contains(&id);
+        if u.whole || taken || changes || bound_inside.contains(name) || u.fields.is_empty() {
+            return all.push(LiveIn::Whole { ident, eager, changes, moves: u.by_value && name != "self" });
+        }
+        let clean = self.clean.get(&id).cloned().unwrap_or_default();
+        for path in pruned(&u.fields) {
+            let eager = eager && !path.first().is_some_and(|f| clean.contains(f));
+            let name = self.fresh("f");
+            all.push(LiveIn::Field { base: ident.clone(), path, eager, name });
+        }
+    }
+
+    /// What leaves: changed variables, then bindings, then what is kept under other names.
+    fn live_outs(&mut self, outs: &Outs, changed: &[Changed]) -> Vec<LiveOut> {
+        let mut all = Vec::new();
+        for Changed { ident, shadowed_at } in changed {
+            let known = self.lookup(&ident.to_string()).map(|b| (b.id, b.exclusive));
+            self.host_assigned.extend(known.map(|(id, _)| id));
+            let exclusive = known.is_some_and(|(_, exclusive)| exclusive);
+            let output = self.fresh("o");
+            all.push(LiveOut::Changed {
+                ident: ident.clone(),
+                output,
+                exclusive,
+                kept: shadowed_at.is_some(),
+            });
         }
         for bound in &outs.carried {
-            let ident = &bound.ident;
-            let mutability = bound.mutable.then(|| quote!(mut));
-            let pattern = if out_names.contains(&ident.to_string()) {
-                // It shadows an outer variable that is assigned first.
-                let o = self.fresh("o");
-                assigns.extend(quote!(#[allow(unused_mut)] let #mutability #ident = #o;));
-                quote!(#o)
-            } else {
-                quote!(#mutability #ident)
-            };
-            out_names.push(ident.to_string());
-            leaving.push(ident.span(), &pattern, &quote!(#ident));
+            let ident = bound.ident.clone();
+            // It shadows an outer variable that is assigned first.
+            let shadows = all.iter().any(|out: &LiveOut| *out.ident() == ident);
+            let through = shadows.then(|| self.fresh("o"));
+            all.push(LiveOut::Bound { ident, mutable: bound.mutable, through });
         }
-        for (ident, alias, at) in &outs.shadowed {
-            out_names.push(ident.to_string());
-            leaving.push(ident.span(), &quote!(#alias), &quote!(#alias));
-            captures.push((*at, quote!(let #alias = ::core::clone::Clone::clone(&#ident);)));
-        }
-        let ends = self.ends(run, rest, &outs, &changed_names);
-        self.refuse_results(run, &outs);
+        let shadowed = outs.shadowed.iter().cloned();
+        all.extend(shadowed.map(|(ident, alias, _)| LiveOut::Shadowed { ident, alias }));
+        all
+    }
+
+    /// What the segment runs, in order, with what is kept and asked between its statements.
+    fn steps(
+        &self,
+        device: &Device<'_>,
+        changed: &[Changed],
+        live_outs: &[LiveOut],
+        probes: &mut Vec<Probed>,
+    ) -> Vec<Step> {
+        let run = device.run;
+        let names: Vec<String> = changed.iter().map(|c| c.ident.to_string()).collect();
+        let mut between = self.guards(run, device.rest, &device.outs, &names);
+        between.extend(kept(changed, live_outs, &device.outs));
+        let mut steps = Vec::new();
+        let mut at_place = |at: usize, steps: &mut Vec<Step>| {
+            steps.extend(between.extract_if(.., |(place, _)| *place == at).map(|(_, step)| step));
+        };
         for (at, stmt) in run.iter().enumerate() {
-            for (_, tokens) in ends.iter().chain(&captures).filter(|(c, _)| *c == at) {
-                body.extend(tokens.clone());
-            }
-            if !used(at) {
+            at_place(at, &mut steps);
+            if device.unused.contains(&at) {
                 continue;
             }
-            let probe = probes.iter().find(|(i, ..)| *i == at);
-            body.extend(probe.map(|(_, before, _)| before.clone()));
-            let closure = matches!(stmt, Stmt::Local(l) if partition::closure_name(l).is_some());
-            let mut stmt = match stmt {
-                Stmt::Local(l) if closure => {
-                    Stmt::Local(Self::copying(l, |name| out_names.iter().any(|n| n == name)))
+            let probed = probes.iter().position(|p| p.at == at).map(|i| probes.swap_remove(i));
+            steps.push(match (stmt, probed) {
+                (_, Some(Probed { macro_name, probes, .. })) => {
+                    Step::Probed { call: stmt.clone(), macro_name, probes }
                 }
-                other => other.clone(),
-            };
-            replace.visit_stmt_mut(&mut stmt);
-            attributes::Keys.visit_stmt_mut(&mut stmt);
-            // A borrow may be made for later code only.
-            let again = outs.again.iter().any(|(i, _)| *i == at);
-            let allow = again.then(|| quote!(#[allow(unused_variables)]));
-            body.extend(quote!(#allow #stmt));
-            body.extend(probe.map(|(.., after)| after.clone()));
+                (Stmt::Local(l), None) if classify::closure_name(l).is_some() => {
+                    let leaves = |name: &str| live_outs.iter().any(|out| out.ident() == name);
+                    Step::Closure(partition::closure(l.clone(), leaves))
+                }
+                _ if device.outs.again.iter().any(|(i, _)| *i == at) => Step::Borrow(stmt.clone()),
+                _ => Step::Statement(stmt.clone()),
+            });
         }
-        body.extend(ends.iter().filter(|(at, _)| *at == run.len()).map(|(_, question)| question.clone()));
-        body.extend(borrows.iter().map(|(_, used)| used.clone()));
-        let mut tail_tokens = None;
-        let tail_span = tail.map_or_else(Span::call_site, |(expr, _)| syn::spanned::Spanned::span(expr));
-        if let Some((expr, _)) = tail {
-            let mut expr = expr.clone();
-            replace.visit_expr_mut(&mut expr);
-            attributes::Keys.visit_expr_mut(&mut expr);
-            tail_tokens = Some(quote!(#expr));
-        }
+        at_place(run.len(), &mut steps);
+        steps
+    }
 
-        let all = {
-            let mut tokens = TokenStream::new();
-            for s in run.iter().chain(&tail_stmt) {
-                tokens.extend(quote!(#s));
+    /// What the segment ends with.
+    fn ending(&mut self, tail: Option<(&Expr, Tail)>, live_outs: &[LiveOut]) -> Ending {
+        match tail {
+            None => Ending::Outputs,
+            // A result that stands before `?` or in a `break`: what the run changes lives on.
+            Some((expr, Tail::Function)) if live_outs.is_empty() => Ending::Result(expr.clone()),
+            Some((expr, tail)) => {
+                let (expr, result) = (expr.clone(), tail == Tail::Function);
+                Ending::Value { expr, name: self.fresh("t"), result }
             }
-            tokens
-        };
-        let index = self.plan.len();
-        let site = self.site_of(index, &all);
-        let result_tail = matches!(tail, Some((_, Tail::Function)));
-        // A result that stands before `?` or in a `break`: what the run changes lives on.
-        let function_tail = result_tail && leaving.values.is_empty();
-        let mut shown: Vec<String> = out_names.iter().cloned().map(motion::shown).collect();
-        if function_tail {
-            shown = vec!["the result".to_owned()];
-        } else if tail.is_some() {
-            shown.push("a value".to_owned());
         }
-        self.plan.push(quote!(#p::PlanItem::Segment { site: #site, live_ins: &[#(#names),*], live_outs: &[#(#shown),*] }));
+    }
 
-        let cx = cx();
-        let ret = self.context.ret;
-        let error = quote!(<#ret as #p::TryError>::Error);
-        let user_error = crate::krate::user_error(ret);
-        let key_rows = keys.chunks(ROW).map(|row| quote!((#(#row,)*)));
-        let key = quote!((#(#key_rows,)*));
-        let tokens = if function_tail {
-            quote! {
-                #user_error::segment(#cx, #site, #key, |#k: &_| -> #ret {
-                    #lets
-                    #body
-                    #tail_tokens
-                })
-            }
-        } else {
-            let mut value_let = TokenStream::new();
-            let mut value = None;
-            if let Some(tail_tokens) = tail_tokens {
-                let t = self.fresh("t");
-                let given = if result_tail { quote!((#tail_tokens)?) } else { tail_tokens };
-                value_let = quote!(let #t = #given;);
-                leaving.push(tail_span, &quote!(#t), &quote!(#t));
-                value = Some(if result_tail {
-                    quote!(::core::result::Result::<_, #error>::Ok(#t))
-                } else {
-                    quote!(#t)
-                });
-            }
-            let (out_patterns, out_values) = (rows(&leaving.patterns), rows(&leaving.values));
-            let given = Ident::new("__given", Span::mixed_site());
-            let give = if classify::ends_the_call(run) {
-                // Never reached: no warning, in the user's code, about what is ours.
-                let o = self.fresh("o");
-                quote!(#[allow(unreachable_code, clippy::let_unit_value)] let #o = #out_values; *#given = ::core::option::Option::Some(#o);)
-            } else {
-                quote!(*#given = ::core::option::Option::Some(#out_values);)
-            };
-            let call = quote! {
-                #user_error::segment_into(#cx, #site, #key, |#k: &_, #given: &mut _| -> #p::Ran<#ret> {
-                    #lets
-                    #body
-                    #value_let
-                    #give
-                    ::core::result::Result::Ok(())
-                })?
-            };
-            // Before the outputs are bound: one of them may have the name of what is moved.
-            let call = if moved.is_empty() {
-                call
-            } else {
-                let outputs = self.fresh("outputs");
-                quote!({ let #outputs = #call; { let _moved = (#(#moved,)*); } #outputs })
-            };
-            let again = outs.again.iter().map(|(_, local)| local);
-            quote! {
-                #[allow(unused_mut)]
-                let #out_patterns = #call;
-                #assigns
-                #(#[allow(unused_variables)] #again)*
-                #value
-            }
-        };
-        self.bind_run(run, &uses, &outs.emptied);
-        tokens
+    fn plan_segment(
+        &mut self,
+        location: Location,
+        live_ins: &[LiveIn],
+        live_outs: &[LiveOut],
+        ending: &Ending,
+    ) {
+        let mut leaving: Vec<String> =
+            live_outs.iter().map(|out| motion::shown(out.ident().to_string())).collect();
+        match ending {
+            Ending::Outputs => {}
+            Ending::Result(_) => leaving.push("the result".to_owned()),
+            Ending::Value { .. } => leaving.push("a value".to_owned()),
+        }
+        let live_ins = live_ins.iter().filter_map(LiveIn::name).collect();
+        self.plan.push(PlanItem::Segment { location, live_ins, live_outs: leaving });
     }
 
     /// Whether the run's first mention of `name` is a plain assignment at its top level.
@@ -371,7 +244,7 @@ impl Transform<'_, '_> {
             }
             let Stmt::Expr(Expr::Assign(a), _) = stmt else { return false };
             let right = self.with_captures(uses::of_expr(&a.right));
-            return uses::plain_name(&a.left).is_some_and(|n| n == name) && !right.has(name);
+            return syntax::plain_name(&a.left).is_some_and(|n| n == name) && !right.has(name);
         }
         false
     }
@@ -400,7 +273,7 @@ impl Transform<'_, '_> {
             self.note_capture(stmt);
             // A closure is bound where it stands; its name may be taken again.
             let Stmt::Local(local) = stmt else { continue };
-            if partition::closure_name(local).is_some() {
+            if classify::closure_name(local).is_some() {
                 continue;
             }
             let given = uses::of_stmts([stmt]);
@@ -410,12 +283,12 @@ impl Transform<'_, '_> {
             let host = value.is_some_and(|e| self.repeatable(e, &[]));
             let device = !host && value.is_some_and(|e| self.makes_device(e));
             let lends =
-                value.is_some_and(host_values::lends) || uses::bound_by_let(local).iter().any(|b| b.by_ref);
+                value.is_some_and(host_values::lends) || syntax::bound_by_let(local).iter().any(|b| b.by_ref);
             let lenders = if lends { self.roots(&given) } else { HashSet::new() };
-            for b in uses::bound_by_let(local) {
+            for b in syntax::bound_by_let(local) {
                 let id = self.bind(b.ident.to_string(), b.mutable);
                 self.describe(id, host, device);
-                self.note_list(id, local);
+                self.note_list(id, host_values::binds_list(local));
                 self.lenders.insert(id, lenders.clone());
                 if owned {
                     self.owned.insert(id);
@@ -429,17 +302,40 @@ impl Transform<'_, '_> {
     }
 }
 
+/// The names of the closures of a run.
+fn closures_of(run: &[Stmt]) -> Vec<String> {
+    let closure = |s: &Stmt| match s {
+        Stmt::Local(l) => classify::closure_name(l),
+        _ => None,
+    };
+    run.iter().filter_map(closure).collect()
+}
+
+/// Values that are kept before later statements take their names, and where.
+fn kept(changed: &[Changed], live_outs: &[LiveOut], outs: &Outs) -> Vec<(usize, Step)> {
+    let changed = changed.iter().zip(live_outs).filter_map(|(c, out)| match out {
+        LiveOut::Changed { ident, output, exclusive, .. } => {
+            let (ident, output) = (ident.clone(), output.clone());
+            Some((c.shadowed_at?, Step::Keep { output, ident, exclusive: *exclusive }))
+        }
+        _ => None,
+    });
+    let shadowed = outs.shadowed.iter().cloned();
+    let shadowed = shadowed.map(|(ident, output, at)| (at, Step::Keep { output, ident, exclusive: false }));
+    changed.chain(shadowed).collect()
+}
+
 /// Closures of the run, and what host code evaluates, that nothing behind them in the run uses.
 fn unused(run: &[Stmt], tail: Option<&Stmt>, host: impl Fn(usize) -> bool) -> HashSet<usize> {
     let mut unused = HashSet::new();
     for (at, stmt) in run.iter().enumerate().rev() {
         let Stmt::Local(local) = stmt else { continue };
-        if partition::closure_name(local).is_none() && !host(at) {
+        if classify::closure_name(local).is_none() && !host(at) {
             continue;
         }
         let behind = (at + 1..run.len()).filter(|i| !unused.contains(i)).map(|i| &run[i]).chain(tail);
         let behind = uses::of_stmts(behind);
-        if uses::bound_by_let(local).iter().all(|b| !behind.has(&b.ident.to_string())) {
+        if syntax::bound_by_let(local).iter().all(|b| !behind.has(&b.ident.to_string())) {
             unused.insert(at);
         }
     }
@@ -449,12 +345,4 @@ fn unused(run: &[Stmt], tail: Option<&Stmt>, host: impl Fn(usize) -> bool) -> Ha
 /// Field paths without those that lie inside another.
 fn pruned(paths: &BTreeSet<Vec<String>>) -> Vec<Vec<String>> {
     paths.iter().filter(|p| !paths.iter().any(|q| q.len() < p.len() && p.starts_with(q))).cloned().collect()
-}
-
-fn place(base: &Ident, path: &[String]) -> TokenStream {
-    let members = path.iter().map(|m| match m.parse::<u32>() {
-        Ok(index) => Member::Unnamed(syn::Index { index, span: base.span() }),
-        Err(_) => Member::Named(format_ident!("{m}", span = base.span())),
-    });
-    quote!(#base #(.#members)*)
 }

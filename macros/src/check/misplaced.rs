@@ -6,9 +6,8 @@ use syn::{
 };
 
 use crate::{
-    analyze::uses,
     diag::{Code, Errors, nearest},
-    parse::{attributes, instrument, parameter_kind},
+    parse::{attributes, instrument, parameter_kind, syntax},
 };
 
 const KNOWN: [&str; 4] = ["eager", "piecewise", "host", "key"];
@@ -136,7 +135,7 @@ impl<'a> Visit<'a> for Check<'_> {
         for a in &local.attrs {
             if attributes::is_ours(a) {
                 let name = &a.path().segments[0].ident;
-                let text = match uses::bound(&local.pat).first() {
+                let text = match syntax::bound(&local.pat).first() {
                     Some(b) => b.ident.to_string(),
                     None => "x".to_owned(),
                 };

@@ -5,9 +5,11 @@ use quote::ToTokens;
 
 pub(crate) mod catalogue;
 mod nearest;
+mod shortened;
 
 pub(crate) use catalogue::Code;
 pub(crate) use nearest::nearest;
+pub(crate) use shortened::shortened;
 
 /// Collects errors. Must be drained with [`Errors::finish`].
 #[derive(Default)]
@@ -16,6 +18,10 @@ pub(crate) struct Errors {
     /// Whether the function cannot be emitted: rustc would find more that is wrong with it.
     breaking: bool,
 }
+
+/// A place among the errors of a function, noted so that those of a later check stand in the order of the source.
+#[derive(Clone, Copy)]
+pub(crate) struct Place(usize);
 
 impl Errors {
     /// An error on `at`: what is wrong, and what to write instead.
@@ -54,6 +60,19 @@ impl Errors {
     pub(crate) fn append(&mut self, other: Self) {
         self.list.extend(other.list);
         self.breaking |= other.breaking;
+    }
+
+    /// The place of the next error.
+    pub(crate) fn place(&self) -> Place {
+        Place(self.list.len())
+    }
+
+    /// Puts what a later check found where it belongs: at places in the order in which they were noted.
+    pub(crate) fn insert(&mut self, found: Vec<(Place, Self)>) {
+        for (place, errors) in found.into_iter().rev() {
+            self.breaking |= errors.breaking;
+            self.list.splice(place.0..place.0, errors.list);
+        }
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -1,25 +1,26 @@
 //! `#[graphable]` on one function: what it is, the function that is emitted, its siblings.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, Type, Visibility,
+    Attribute, Block, FnArg, Ident, Pat, Type, Visibility,
     parse::{Parse, ParseStream},
     parse_quote,
     visit_mut::VisitMut,
 };
 
 use crate::{
-    analyze::{self, Context},
-    check::lints,
+    analyze,
+    check::{host_code, lints, misplaced},
     diag::{Code, Errors},
     expand::{
         fallback,
-        graph_object::{Form, Graph, Parts, local},
+        function::{self, Function},
+        graph_object::{Form, Graph, Plan},
     },
-    krate::private,
+    model::Header,
     parse::{
-        attributes, instrument, lifetimes,
+        attributes, hygiene, instrument, lifetimes,
         parameter_kind::Kind,
         parameters::{self, Marks},
         signature::{Owner, Param, Signature},
@@ -57,7 +58,7 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
     let boundaries = analyze::has_boundaries(&block);
     if !boundaries {
         if !unparsed {
-            analyze::check_without_boundaries(&block, &lint_context(&sig, None).params, &mut errors);
+            misplaced::check(&block, &lint_context(&sig, None).params, &mut errors);
         }
         attributes::Keys.visit_block_mut(&mut block);
     }
@@ -70,52 +71,122 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
     if plain && !unparsed {
         lints::check(&block, &lint_context(&sig, None), &mut errors);
     }
+    let ordinary = |errors: Errors| {
+        let function = function::ordinary(attrs, vis, &sig, &block, errors.is_breaking());
+        Expanded { function, siblings: errors.finish() }
+    };
     if plain || !errors.is_empty() && !declared && !unparsed {
-        return finish_helper(attrs, vis, &sig, &block, errors);
+        return ordinary(errors);
     }
-
     let mut problems = Errors::default();
     let signature = Signature::read(&sig, &marks, vis, attrs, owner, &mut problems);
     if !declared && (!problems.is_empty() || !signature.is_graph()) {
-        return finish_helper(attrs, vis, &sig, &block, errors);
+        return ordinary(errors);
     }
     errors.append(problems);
     if !unparsed {
         let context = lint_context(&sig, Some(&signature));
         lints::check(&block, &context, &mut errors);
         if declared && !boundaries {
-            lints::macros::check(&block.stmts, &mut errors);
-            lints::effects::check(&block.stmts, &context.params, &mut errors);
+            lints::segment(&block.stmts, &context.params, &mut errors);
         }
     }
-
-    let (emitted, parts, run) = if boundaries {
-        with_boundaries(&signature, &sig, &block, &mut errors)
-    } else {
-        (
-            Emitted { sig: sig.clone(), body: block.to_token_stream() },
-            plain_parts(&signature, &block),
-            plain_run(&signature, &block),
-        )
-    };
+    let graph = GraphFunction { attrs, vis, sig: &sig, block: &block, signature: &signature };
+    let (function, plan) = if boundaries { graph.with_boundaries(&mut errors) } else { graph.one_segment() };
     let form = match (errors.is_breaking(), declared) {
         (true, _) => Form::Broken,
         (false, true) => Form::Declared,
         (false, false) => Form::Possible,
     };
-    let by_path = (boundaries && owner.is_some()).then(|| by_path(&signature, &sig));
-    let Emitted { mut sig, mut body } = emitted;
-    if form == Form::Broken {
-        body = fallback::body();
-        let ret = &signature.ret;
-        sig.output = parse_quote!(-> #ret);
+    let by_path = (boundaries && owner.is_some()).then(|| function::by_path(&signature, &sig));
+    graph.finish(function, by_path, plan, form, errors)
+}
+
+/// A function that is a graph.
+struct GraphFunction<'a> {
+    attrs: &'a [Attribute],
+    vis: &'a Visibility,
+    sig: &'a syn::Signature,
+    block: &'a Block,
+    signature: &'a Signature,
+}
+
+impl GraphFunction<'_> {
+    fn one_segment(&self) -> (Function, Plan) {
+        let params = self.signature.params.iter().map(|p| p.ident.to_string());
+        let item = analyze::one_segment(self.block, params);
+        let function = function::one_segment(self.signature, self.sig, self.block, &item);
+        (function, Plan { items: vec![item], host_statement: None })
     }
-    let graph = Graph { sig: &signature, form, parts, run }.emit();
-    let allow = fallback::allow(form == Form::Broken);
-    let errors = errors.finish();
-    Expanded {
-        function: quote!(#(#attrs)* #allow #vis #sig #body #by_path),
-        siblings: quote!(#graph #errors),
+
+    fn with_boundaries(&self, errors: &mut Errors) -> (Function, Plan) {
+        let Self { sig, signature, .. } = self;
+        let this = Ident::new("self", Span::call_site());
+        let header = header(sig, signature, &this);
+        let (opening, block) = instrument::split(self.block);
+        let renamed = hygiene::apart(block, &header.params);
+        let block = renamed.as_ref().unwrap_or(block);
+        let misplaced = misplaced::check(block, &header.params, errors);
+        let code = analyze::host_code(block, &header, misplaced, errors);
+        host_code::check(&code, &header.params, errors);
+        let function = function::with_boundaries(signature, sig, opening, &code, &header);
+        (function, Plan { items: code.plan, host_statement: code.host_statement })
+    }
+
+    /// The function and its siblings; without its body where something is wrong with it.
+    fn finish(
+        &self,
+        function: Function,
+        by_path: Option<TokenStream>,
+        plan: Plan,
+        form: Form,
+        errors: Errors,
+    ) -> Expanded {
+        let Self { attrs, vis, signature, .. } = self;
+        let Function { mut sig, mut body, run } = function;
+        if form == Form::Broken {
+            body = fallback::body();
+            let ret = &signature.ret;
+            sig.output = parse_quote!(-> #ret);
+        }
+        let graph = Graph { sig: signature, form, plan, run }.emit();
+        let allow = fallback::allow(form == Form::Broken);
+        let errors = errors.finish();
+        Expanded {
+            function: quote!(#(#attrs)* #allow #vis #sig #body #by_path),
+            siblings: quote!(#graph #errors),
+        }
+    }
+}
+
+/// What the body sees of the signature; `this` is `self`.
+fn header<'a>(sig: &'a syn::Signature, signature: &'a Signature, this: &'a Ident) -> Header<'a> {
+    let params = sig.inputs.iter().zip(&signature.params).map(|(argument, param)| match argument {
+        FnArg::Receiver(_) => this,
+        FnArg::Typed(_) => &param.ident,
+    });
+    let mutable = sig.inputs.iter().filter_map(|argument| match argument {
+        FnArg::Typed(typed) => match &*typed.pat {
+            Pat::Ident(p) => p.mutability.is_some().then_some(&p.ident),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    });
+    let params: Vec<&Ident> = params.collect();
+    let named = |wanted: &dyn Fn(&Param) -> bool| {
+        let wanted = params.iter().zip(&signature.params).filter(|(_, p)| wanted(p));
+        wanted.map(|(ident, _)| *ident).collect()
+    };
+    Header {
+        name: signature.name.clone(),
+        ret: &signature.ret,
+        step: &signature.step,
+        // A struct of tensors may refer to state as well.
+        holding: named(&|p| matches!(p.kind, Kind::Params | Kind::Output)),
+        owned: named(&|p| matches!(p.kind, Kind::Key) && types::scalar(&p.ty).is_none()),
+        host: named(&|p| matches!(p.kind, Kind::Params | Kind::Key)),
+        mutable: mutable.collect(),
+        params,
     }
 }
 
@@ -140,20 +211,6 @@ fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, erro
     }
 }
 
-/// An ordinary function whose lifetimes are filled.
-fn finish_helper(
-    attrs: &[Attribute],
-    vis: &Visibility,
-    sig: &syn::Signature,
-    block: &Block,
-    errors: Errors,
-) -> Expanded {
-    let broken = errors.is_breaking();
-    let body = if broken { fallback::body() } else { block.to_token_stream() };
-    let allow = fallback::allow(broken);
-    Expanded { function: quote!(#(#attrs)* #allow #vis #sig #body), siblings: errors.finish() }
-}
-
 /// Names and types of the parameters, and what `#[dims]` says of them in a graph.
 fn lint_context<'a>(sig: &'a syn::Signature, graph: Option<&'a Signature>) -> lints::Context<'a> {
     let named = sig.inputs.iter().filter_map(|argument| match argument {
@@ -174,200 +231,12 @@ fn lint_context<'a>(sig: &'a syn::Signature, graph: Option<&'a Signature>) -> li
     };
     let tensors = named
         .iter()
-        .filter(|(_, ty)| ty.is_some_and(lints::is_tensor_type))
+        .filter(|(_, ty)| ty.is_some_and(types::is_tensor))
         .map(|(ident, _)| lints::TensorParam { name: ident.to_string(), dims: dims(ident) });
     lints::Context {
         tensors: tensors.collect(),
         symbols: graph.map_or(&[], |g| &g.symbols),
         params: named.iter().map(|(ident, _)| *ident).collect(),
-    }
-}
-
-struct Emitted {
-    sig: syn::Signature,
-    body: TokenStream,
-}
-
-/// One segment: the whole body.
-fn plain_parts(signature: &Signature, block: &Block) -> Parts {
-    let (p, site) = (private(), analyze::plain_site(block, &signature.name, 0));
-    let live_ins = signature.params.iter().map(|p| p.ident.to_string());
-    let item = quote! {
-        #p::PlanItem::Segment { site: #site, live_ins: &[#(#live_ins),*], live_outs: &["the result"] }
-    };
-    Parts { items: vec![item], host_statement: None }
-}
-
-fn plain_run(signature: &Signature, block: &Block) -> TokenStream {
-    let (site, callee) = (analyze::plain_site(block, &signature.name, 0), &signature.callee);
-    let [cx, key] = ["__cx", "__k"].map(local);
-    let idents = signature.params.iter().map(|p| &p.ident);
-    let arguments = (0..signature.params.len()).map(|i| {
-        let index = syn::Index::from(i);
-        quote!(::core::clone::Clone::clone(#key.#index))
-    });
-    quote!(#cx.segment(#site, (#(&#idents,)*), |#key| #callee(#(#arguments),*)))
-}
-
-/// The driver, and how the graph calls it.
-fn with_boundaries(
-    signature: &Signature,
-    sig: &syn::Signature,
-    block: &Block,
-    errors: &mut Errors,
-) -> (Emitted, Parts, TokenStream) {
-    let p = private();
-    let cx = local("__cx");
-    let this = Ident::new("self", proc_macro2::Span::call_site());
-    let params = sig.inputs.iter().zip(&signature.params).map(|(argument, param)| match argument {
-        FnArg::Receiver(_) => &this,
-        FnArg::Typed(_) => &param.ident,
-    });
-    let mutable = sig.inputs.iter().filter_map(|argument| match argument {
-        FnArg::Typed(typed) => match &*typed.pat {
-            Pat::Ident(p) => p.mutability.is_some().then_some(&p.ident),
-            _ => None,
-        },
-        FnArg::Receiver(_) => None,
-    });
-    let params: Vec<&Ident> = params.collect();
-    let named = |wanted: &dyn Fn(&Param) -> bool| {
-        let wanted = params.iter().zip(&signature.params).filter(|(_, p)| wanted(p));
-        wanted.map(|(ident, _)| *ident).collect()
-    };
-    let context = Context {
-        name: signature.name.clone(),
-        ret: &signature.ret,
-        step: &signature.step,
-        // A struct of tensors may refer to state as well.
-        holding: named(&|p| matches!(p.kind, Kind::Params | Kind::Output)),
-        owned: named(&|p| matches!(p.kind, Kind::Key) && types::scalar(&p.ty).is_none()),
-        host: named(&|p| matches!(p.kind, Kind::Params | Kind::Key)),
-        mutable: mutable.collect(),
-        params,
-    };
-    let (instrumented, block) = instrument::split(block);
-    let host_code = analyze::expand(block, &context, errors);
-    let parts = Parts { items: host_code.plan_items, host_statement: host_code.host_statement };
-
-    let mut sig = sig.clone();
-    declare(&mut sig, std::slice::from_ref(&signature.step), signature);
-    let statements = host_code.body;
-    let statements = quote!(#(#instrumented)* #statements);
-    let idents = signature.params.iter().map(|p| &p.ident);
-    let carrier = sig.inputs.iter().position(|a| matches!(a, FnArg::Typed(_)));
-    let callee = &signature.callee;
-    let arguments = idents.enumerate().map(|(i, ident)| {
-        if Some(i) == carrier {
-            quote!(#p::OnlyForFunctionsWithBoundaries(#cx, #ident))
-        } else {
-            quote!(#ident)
-        }
-    });
-    let arguments: Vec<TokenStream> = arguments.collect();
-    let step = &signature.step;
-    let Some(carrier) = carrier else {
-        // Nothing to carry the driver: it is a parameter of its own.
-        sig.inputs.push(parse_quote!(#cx: #p::Driver<#step>));
-        let run = quote!(#callee(#(#arguments,)* #cx));
-        return (Emitted { sig, body: quote!({ #statements }) }, parts, run);
-    };
-    let (mut names, mut outlives) = (Vec::new(), Vec::new());
-    let mut open = TokenStream::new();
-    let types: Vec<Ident> = signature.generics.type_params().map(|p| p.ident.clone()).collect();
-    let declared: Vec<Ident> = sig
-        .generics
-        .lifetimes()
-        .chain(&signature.lifetimes)
-        .map(|p| p.lifetime.ident.clone())
-        .chain([signature.step.ident.clone()])
-        .collect();
-    if let FnArg::Typed(argument) = &mut sig.inputs[carrier] {
-        let mut ty = (*argument.ty).clone();
-        names = lifetimes::name_elided(&mut ty);
-        let declared = [declared, names.iter().map(|l| l.ident.clone()).collect()].concat();
-        outlives = lifetimes::outlives(&ty, &declared, &types);
-        let graph = signature.sibling("Graph");
-        let arguments = signature.type_arguments();
-        *argument.ty = Type::Verbatim(quote!(impl #p::NeedsPiecewise<#step, #graph #arguments, #ty>));
-        let pattern = argument.pat.clone();
-        let ident = &signature.params[carrier].ident;
-        *argument.pat = Pat::Verbatim(quote!(#ident));
-        let attrs = &argument.attrs;
-        open = quote!(#(#attrs)* let (#cx, #pattern) = #p::NeedsPiecewise::open(#ident););
-    }
-    declare(&mut sig, &names, signature);
-    // An `impl Trait` argument does not imply the bounds that its parameters would. They stand with the lifetime where
-    // it is declared here: behind a `where` of ours, rustc would tell users to write their own bounds.
-    match sig.generics.lifetimes_mut().find(|p| p.lifetime.ident == step.ident) {
-        Some(declared) => declared.bounds.extend(names.iter().cloned()),
-        None => {
-            for name in &names {
-                sig.generics.make_where_clause().predicates.push(parse_quote!(#step: #name));
-            }
-        }
-    }
-    // Nor what its references say of what they refer to.
-    let given = names.iter().map(|name| (step.ident.to_string(), name.ident.to_string()));
-    let given: Vec<_> = given.collect();
-    for (long, short, predicate) in outlives {
-        if !given.contains(&(long, short)) {
-            sig.generics.make_where_clause().predicates.push(predicate);
-        }
-    }
-    let run = quote!(#callee(#(#arguments),*));
-    (Emitted { sig, body: quote!({ #open #statements }) }, parts, run)
-}
-
-/// A method as `#[piecewise] Type::method(…)` calls it: which argument is a receiver, and which one takes the
-/// driver, is not to be seen there, so the driver comes last.
-fn by_path(signature: &Signature, sig: &syn::Signature) -> TokenStream {
-    let (p, cx) = (private(), local("__cx"));
-    let (vis, cfgs, step, callee) = (&signature.vis, &signature.cfgs, &signature.step, &signature.callee);
-    let mut sig = sig.clone();
-    declare(&mut sig, std::slice::from_ref(step), signature);
-    sig.ident = analyze::by_path(&sig.ident);
-    let mut carried = false;
-    let mut arguments: Vec<TokenStream> = Vec::new();
-    for (argument, param) in sig.inputs.iter_mut().zip(&signature.params) {
-        let FnArg::Typed(typed) = argument else {
-            arguments.push(quote!(self));
-            continue;
-        };
-        let ident = &param.ident;
-        typed.attrs.clear();
-        *typed.pat = Pat::Verbatim(quote!(#ident));
-        arguments.push(if carried {
-            quote!(#ident)
-        } else {
-            quote!(#p::OnlyForFunctionsWithBoundaries(#cx, #ident))
-        });
-        carried = true;
-    }
-    if !carried {
-        arguments.push(quote!(#cx));
-    }
-    sig.inputs.push(parse_quote!(#cx: #p::Driver<#step>));
-    quote! {
-        #(#cfgs)*
-        #[doc(hidden)]
-        #[allow(dead_code, unreachable_pub, clippy::all, clippy::pedantic)]
-        #vis #sig {
-            #callee(#(#arguments),*)
-        }
-    }
-}
-
-/// Adds lifetimes that neither the function nor its `impl` declares.
-fn declare(sig: &mut syn::Signature, names: &[Lifetime], signature: &Signature) {
-    for name in names.iter().rev() {
-        let own = sig.generics.lifetimes().any(|p| p.lifetime.ident == name.ident);
-        let outer = signature.outer_step && signature.step.ident == name.ident;
-        if !own && !outer {
-            sig.generics.lt_token.get_or_insert_with(Default::default);
-            sig.generics.gt_token.get_or_insert_with(Default::default);
-            sig.generics.params.insert(0, GenericParam::Lifetime(LifetimeParam::new(name.clone())));
-        }
     }
 }
 

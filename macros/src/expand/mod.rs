@@ -1,4 +1,15 @@
-//! From what is known of an item to tokens.
+//! From what is known of an item to tokens. Nothing here fails, or finds anything wrong.
 
+mod boundary;
+mod crossing;
 pub(crate) mod fallback;
+mod field_paths;
+pub(crate) mod function;
 pub(crate) mod graph_object;
+mod host_code;
+mod plan;
+mod segment;
+mod value;
+
+#[cfg(test)]
+pub(crate) mod tests;

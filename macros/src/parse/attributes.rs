@@ -277,11 +277,6 @@ impl VisitMut for Keys {
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
-/// The boundary that a `let`'s value is.
-pub(crate) fn of_init(local: &syn::Local) -> Option<Boundary<'_>> {
-    boundary(&local.init.as_ref()?.expr)
-}
-
 /// Whether rustc knows the attribute, and allows it on statements.
 pub(crate) fn is_builtin(name: &str) -> bool {
     matches!(

@@ -9,4 +9,5 @@ pub(crate) mod lifetimes;
 pub(crate) mod parameter_kind;
 pub(crate) mod parameters;
 pub(crate) mod signature;
+pub(crate) mod syntax;
 pub(crate) mod types;

@@ -94,3 +94,11 @@ pub(crate) fn written(ty: &Type) -> String {
     ];
     tight.iter().fold(ty.to_token_stream().to_string(), |text, (spaced, tight)| text.replace(spaced, tight))
 }
+
+/// `Tensor<…>`, `Scalar<…>` or a reference to one.
+pub(crate) fn is_tensor(ty: &Type) -> bool {
+    match plain(ty) {
+        Type::Reference(r) => is_tensor(&r.elem),
+        ty => named(ty, "Tensor").is_some() || named(ty, "Scalar").is_some(),
+    }
+}

@@ -9,7 +9,7 @@ use super::{
         alias::Names,
         classify,
         evaluation_order::{Check, overlap, overlapping},
-        operations, partition,
+        operations,
         uses::Use,
     },
     Part,
@@ -143,13 +143,13 @@ impl Names {
             return Some(Conflict::Hidden(word.clone()));
         }
         let Stmt::Local(local) = region else { return None };
-        partition::guard_name(local).map(|name| Conflict::Held(name.clone()))
+        classify::guard_name(local).map(|name| Conflict::Held(name.clone()))
     }
 
     /// Whether the statement may keep the region from running, or holds something while it does.
     pub(super) fn leaves(&self, other: &Part, region: &Part) -> Option<Conflict> {
         if let Stmt::Local(local) = &other.stmt
-            && let Some(name) = partition::guard_name(local)
+            && let Some(name) = classify::guard_name(local)
         {
             return Some(Conflict::Holds(name.clone()));
         }

@@ -1,6 +1,6 @@
 //! Which regions move, where to, and what keeps them.
 
-use crate::analyze::tests::{driver, readable};
+use crate::expand::tests::{host_code_of, readable};
 
 /// What the driver of a body runs, in order: `S` for a segment, else the number that a region's call has.
 fn order(body: &str) -> String {
@@ -24,7 +24,7 @@ fn errors(body: &str) -> String {
 }
 
 fn function(body: &str) -> (String, usize, String) {
-    driver(&format!(
+    host_code_of(&format!(
         "fn f(x: &Tensor<f32>, y: &Tensor<f32>, model: &Model, kv: &Kv) -> Result<Tensor<f32>> {{ {body} }}"
     ))
 }

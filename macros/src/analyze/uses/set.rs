@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use syn::{Ident, Stmt};
 
-use super::{bound_by_let, of_stmts};
+use super::of_stmts;
+use crate::parse::syntax::bound_by_let;
 
 /// How one outer name is used.
 #[derive(Clone)]

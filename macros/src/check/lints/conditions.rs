@@ -3,8 +3,11 @@
 use quote::ToTokens;
 use syn::{Arm, BinOp, Expr, Pat, UnOp};
 
-use super::{bare, device::Device, name_of, the};
-use crate::diag::Code;
+use super::{device::Device, name_of, the};
+use crate::{
+    diag::Code,
+    parse::syntax::{bare, compares},
+};
 
 impl Device<'_, '_> {
     /// A condition of `if`, `while` or `assert!`. What it says is looked at here and not again.
@@ -73,10 +76,6 @@ impl Device<'_, '_> {
             ),
         );
     }
-}
-
-pub(super) fn compares(op: &BinOp) -> bool {
-    matches!(op, BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_))
 }
 
 /// A pattern that would need the elements: a literal or a range, a slice of them.

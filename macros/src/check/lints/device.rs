@@ -7,9 +7,7 @@ use syn::{
 };
 
 use super::{
-    Context, bare,
-    conditions::compares,
-    name_of,
+    Context, name_of,
     scopes::{Known, Scopes, host_type},
     shapes, tables,
 };
@@ -19,6 +17,7 @@ use crate::{
     parse::{
         attributes,
         format_strings::{self, Shown},
+        syntax::{bare, compares},
     },
 };
 

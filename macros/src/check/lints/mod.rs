@@ -5,14 +5,14 @@
 //! that is looked for here. So a lint may only speak where it is sure, and each says in the catalogue which net
 //! stands behind it.
 
-use syn::{Block, Expr, Ident};
+use syn::{Block, Expr, Ident, Stmt};
 
-use crate::diag::Errors;
+use crate::{diag::Errors, parse::syntax::bare};
 
 mod conditions;
 mod device;
-pub(crate) mod effects;
-pub(crate) mod macros;
+mod effects;
+mod macros;
 mod scopes;
 mod shapes;
 mod sizes;
@@ -33,20 +33,15 @@ pub(crate) struct Context<'a> {
     pub(crate) params: Vec<&'a Ident>,
 }
 
+/// Looks at the statements of a segment: what they do besides computing.
+pub(crate) fn segment(stmts: &[Stmt], params: &[&Ident], errors: &mut Errors) {
+    macros::check(stmts, errors);
+    effects::check(stmts, params, errors);
+}
+
 /// Looks at a whole body: what it does with device data, wherever it does it.
 pub(crate) fn check(block: &Block, context: &Context<'_>, errors: &mut Errors) {
     device::check(block, context, errors);
-}
-
-pub(crate) use scopes::is_tensor_type;
-
-/// Without parentheses and groups.
-pub(crate) fn bare(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Paren(p) => bare(&p.expr),
-        Expr::Group(g) => bare(&g.expr),
-        other => other,
-    }
 }
 
 /// A value as it stands in a message: its name, or that it is a tensor.

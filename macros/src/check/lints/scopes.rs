@@ -3,12 +3,12 @@
 use quote::ToTokens;
 use syn::{Expr, Local, Pat, Type, UnOp};
 
-use super::bare;
 use crate::{
-    analyze::{operations, uses},
+    analyze::operations,
     parse::{
         attributes,
-        types::{named, plain},
+        syntax::{self, bare},
+        types::{self, plain},
     },
 };
 
@@ -49,10 +49,10 @@ impl Scopes {
         if let Pat::Type(t) = pat
             && let Pat::Ident(p) = &*t.pat
         {
-            let known = if is_tensor_type(&t.ty) { Known::Tensor(None) } else { Known::Other };
+            let known = if types::is_tensor(&t.ty) { Known::Tensor(None) } else { Known::Other };
             return self.bind(p.ident.to_string(), known);
         }
-        for bound in uses::bound(pat) {
+        for bound in syntax::bound(pat) {
             self.bind(bound.ident.to_string(), Known::Other);
         }
     }
@@ -89,18 +89,10 @@ impl Scopes {
     }
 }
 
-/// `Tensor<…>`, `Scalar<…>` or a reference to one.
-pub(crate) fn is_tensor_type(ty: &Type) -> bool {
-    match plain(ty) {
-        Type::Reference(r) => is_tensor_type(&r.elem),
-        ty => named(ty, "Tensor").is_some() || named(ty, "Scalar").is_some(),
-    }
-}
-
 /// A host type that a tensor might be converted into: a number, a `Vec`, a `String`.
 pub(super) fn host_type(ty: &Type) -> Option<String> {
     let Type::Path(path) = plain(ty) else { return None };
     let last = path.path.segments.last()?;
-    let host = crate::parse::types::scalar(ty).is_some() || last.ident == "Vec" || last.ident == "String";
+    let host = types::scalar(ty).is_some() || last.ident == "Vec" || last.ident == "String";
     host.then(|| last.to_token_stream().to_string().replace(' ', ""))
 }

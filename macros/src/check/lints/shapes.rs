@@ -2,8 +2,10 @@
 
 use syn::{Expr, ExprCall, Ident, Lit};
 
-use super::bare;
-use crate::diag::{Code, Errors};
+use crate::{
+    diag::{Code, Errors},
+    parse::syntax::bare,
+};
 
 /// Operations on one axis, which must be one of the tensor's.
 const ON_AXIS: [&str; 10] =

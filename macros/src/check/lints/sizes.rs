@@ -3,8 +3,11 @@
 use quote::ToTokens;
 use syn::{BinOp, Expr, ExprMethodCall, Lit, Local, Pat, RangeLimits};
 
-use super::{bare, device::Device, name_of};
-use crate::{analyze::shortened, diag::Code, parse::types};
+use super::{device::Device, name_of};
+use crate::{
+    diag::{Code, shortened},
+    parse::{syntax::bare, types},
+};
 
 impl Device<'_, '_> {
     /// `x.dim(1)`, and arithmetic of it with literals.

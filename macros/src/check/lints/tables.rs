@@ -57,38 +57,3 @@ pub(super) const ON_EAGER: [&str; 5] =
 /// Methods that change a tensor in place, beside those that end in `_`.
 pub(super) const IN_PLACE: [&str; 6] =
     ["copy_from", "copy_from_slice", "index_put", "set_item", "slice_set", "fill"];
-
-/// Names of what waits for the device.
-pub(super) const SYNCHRONISES: [&str; 9] = [
-    "synchronize",
-    "device_synchronize",
-    "block_until_ready",
-    "wait_idle",
-    "cudaDeviceSynchronize",
-    "cudaStreamSynchronize",
-    "cuCtxSynchronize",
-    "cuStreamSynchronize",
-    "cuEventSynchronize",
-];
-
-/// Methods that nothing but cells, locks and atomics have.
-pub(super) const INTERIOR: [&str; 15] = [
-    "fetch_add",
-    "fetch_sub",
-    "fetch_and",
-    "fetch_or",
-    "fetch_xor",
-    "fetch_max",
-    "fetch_min",
-    "compare_exchange",
-    "compare_exchange_weak",
-    "lock",
-    "try_lock",
-    "borrow_mut",
-    "try_borrow_mut",
-    "with_borrow",
-    "with_borrow_mut",
-];
-
-/// Methods that show a static to have a changing inside.
-pub(super) const INTERIOR_OF_STATIC: [&str; 7] = ["load", "store", "swap", "set", "replace", "with", "read"];

@@ -4,8 +4,10 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use syn::{GenericParam, Type};
 
+use super::{host_code, plan};
 use crate::{
     krate::{krate, private},
+    model::{Location, PlanItem},
     parse::parameter_kind::Kind,
     parse::parameters::Dim,
     parse::signature::{Param, Signature},
@@ -28,20 +30,17 @@ pub(crate) enum Form {
 }
 
 /// Segments and boundaries of a function.
-#[derive(Default)]
-pub(crate) struct Parts {
-    /// `PlanItem` expressions.
-    pub(crate) items: Vec<TokenStream>,
-    /// A `&Site` expression.
-    pub(crate) host_statement: Option<TokenStream>,
+pub(crate) struct Plan {
+    pub(crate) items: Vec<PlanItem>,
+    pub(crate) host_statement: Option<Location>,
 }
 
 /// Everything about one graph.
 pub(crate) struct Graph<'a> {
     pub(crate) sig: &'a Signature,
     pub(crate) form: Form,
-    pub(crate) parts: Parts,
-    /// Runs the driver `__cx` on bindings named like the parameters.
+    pub(crate) plan: Plan,
+    /// Runs the host code `__cx` on bindings named like the parameters.
     pub(crate) run: TokenStream,
 }
 
@@ -171,9 +170,13 @@ impl Graph<'_> {
     }
 
     fn plan(&self) -> TokenStream {
-        let (p, name, items) = (private(), &self.sig.name, &self.parts.items);
-        let host_statement = match &self.parts.host_statement {
-            Some(site) => quote!(::core::option::Option::Some(#site)),
+        let (p, name) = (private(), &self.sig.name);
+        let items = self.plan.items.iter().map(|item| plan::item(name, item));
+        let host_statement = match &self.plan.host_statement {
+            Some(location) => {
+                let site = host_code::site(name, location);
+                quote!(::core::option::Option::Some(#site))
+            }
             None => quote!(::core::option::Option::None),
         };
         quote! {

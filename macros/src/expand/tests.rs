@@ -1,8 +1,18 @@
 //! Expansions of bodies, as text and by their plan.
 
-use super::*;
+use proc_macro2::{Ident, Span};
+use quote::quote;
 
-pub(super) fn driver(item: &str) -> (String, usize, String) {
+use super::host_code::body;
+use crate::{
+    analyze::{self, uses},
+    check::{host_code, misplaced},
+    diag::Errors,
+    model::Header,
+};
+
+/// The host code of a function, how many entries its plan has, and what is wrong with it.
+pub(crate) fn host_code_of(item: &str) -> (String, usize, String) {
     let f: syn::ItemFn = syn::parse_str(item).unwrap();
     let syn::ReturnType::Type(_, ret) = &f.sig.output else { panic!("a return type is needed") };
     let step: syn::Lifetime = syn::parse_quote!('s);
@@ -26,7 +36,7 @@ pub(super) fn driver(item: &str) -> (String, usize, String) {
         },
         syn::FnArg::Receiver(_) => Some(&this),
     });
-    let context = Context {
+    let header = Header {
         name: f.sig.ident.to_string(),
         ret,
         step: &step,
@@ -37,15 +47,16 @@ pub(super) fn driver(item: &str) -> (String, usize, String) {
         host: Vec::new(),
     };
     let mut errors = Errors::default();
-    let d = expand(&f.block, &context, &mut errors);
-    let messages = errors.finish().to_string();
-    let body = d.body;
-    let file: syn::File = syn::parse2(quote!(fn driver() { #body })).expect("the driver is Rust");
-    (prettyplease::unparse(&file), d.plan_items.len(), messages)
+    let misplaced = misplaced::check(&f.block, &header.params, &mut errors);
+    let code = analyze::host_code(&f.block, &header, misplaced, &mut errors);
+    host_code::check(&code, &header.params, &mut errors);
+    let body = body(&code, &header);
+    let file: syn::File = syn::parse2(quote!(fn host_code() { #body })).expect("host code is Rust");
+    (prettyplease::unparse(&file), code.plan.len(), errors.finish().to_string())
 }
 
 /// Without the `Site` expressions, which fill the page.
-pub(super) fn readable(text: &str) -> String {
+pub(crate) fn readable(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("&::graphable::__private::Site {") {
@@ -62,14 +73,14 @@ pub(super) fn readable(text: &str) -> String {
 fn print_one() {
     if let Ok(path) = std::env::var("GRAPHABLE_EXPAND") {
         let text = std::fs::read_to_string(path).unwrap();
-        let (body, _, messages) = driver(&text);
+        let (body, _, messages) = host_code_of(&text);
         println!("{}\n{messages}", readable(&body));
     }
 }
 
 #[test]
 fn a_move_closure_over_a_changing_variable_is_refused() {
-    let (_, _, messages) = driver(
+    let (_, _, messages) = host_code_of(
         "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
             let mut n = 1.0;
             let by_n = move |t: &Tensor<f32>| ops::scale(t, n);
@@ -87,7 +98,7 @@ fn a_move_closure_over_a_changing_variable_is_refused() {
 #[test]
 fn a_closure_whose_captures_are_shadowed_keeps_them() {
     let closure = |between: &str| {
-        driver(&format!(
+        host_code_of(&format!(
             "fn f(x: &Tensor<f32>, l: &Layer) -> Result<Tensor<f32>> {{
                 let by = &l.a;
                 let project = |t: &Tensor<f32>| ops::mul(t, by);
@@ -107,7 +118,7 @@ fn a_closure_whose_captures_are_shadowed_keeps_them() {
 #[test]
 fn a_boundary_before_else_is_no_bare_block() {
     // rustc: "right curly brace `}` before `else` in a `let...else` statement not allowed".
-    let (body, _, messages) = driver(
+    let (body, _, messages) = host_code_of(
         "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
             let Some(y) = #[eager] g(x)? else { return Err(e) };
             ops::neg(&y)
@@ -122,7 +133,7 @@ fn a_boundary_before_else_is_no_bare_block() {
 
 #[test]
 fn a_closure_over_self_is_made_again_with_the_segments_own() {
-    let (body, _, messages) = driver(
+    let (body, _, messages) = host_code_of(
         "fn f(&self, x: &Tensor<f32>) -> Result<Tensor<f32>> {
             let norm = |t: &Tensor<f32>| ops::mul(t, &self.w);
             let h = #[eager] g(&norm(x)?)?;
@@ -137,7 +148,7 @@ fn a_closure_over_self_is_made_again_with_the_segments_own() {
 #[test]
 fn a_closure_over_one_of_its_own_name_is_refused_behind_a_boundary() {
     let closures = |behind: &str| {
-        driver(&format!(
+        host_code_of(&format!(
             "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
                 let f = |t: &Tensor<f32>| ops::scale(t, 2.0);
                 let f = |t: &Tensor<f32>| f(&f(t)?);
@@ -156,7 +167,7 @@ fn a_closure_over_one_of_its_own_name_is_refused_behind_a_boundary() {
 #[test]
 fn a_changing_closure_of_host_code_and_segments_is_refused() {
     let calls = |host: &str| {
-        driver(&format!(
+        host_code_of(&format!(
             "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
                 let mut i = 0usize;
                 let mut next = || {{ i += 1; i }};
@@ -179,7 +190,7 @@ fn a_changing_closure_of_host_code_and_segments_is_refused() {
 #[test]
 fn an_assigned_value_of_eager_code_enters_segments_as_one() {
     for assignment in ["k = n;", "[k, i] = [n, 0.0];", "(k, i) = #[eager(cx)] pair(x)?;", "k += n;"] {
-        let (body, _, messages) = driver(&format!(
+        let (body, _, messages) = host_code_of(&format!(
             "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
                 let (mut k, mut i) = (0.0, 0.0);
                 let n = #[eager(cx)] cx.item(x)?;
@@ -195,7 +206,7 @@ fn an_assigned_value_of_eager_code_enters_segments_as_one() {
 #[test]
 fn a_call_by_a_path_takes_the_driver_last() {
     let call = |path: &str| {
-        driver(&format!(
+        host_code_of(&format!(
             "fn f(x: &Tensor<f32>, l: &Layer) -> Result<Tensor<f32>> {{
                 let a = #[piecewise] {path}(l, x)?;
                 ops::neg(&a)
@@ -228,7 +239,7 @@ fn the_work_is_linear_in_the_statements_of_a_run() {
             n / 2
         );
         uses::VISITED.with(|v| v.set(0));
-        driver(&item);
+        host_code_of(&item);
         uses::VISITED.with(std::cell::Cell::get)
     };
     let (one, four) = (visits(50), visits(200));

@@ -8,8 +8,7 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use super::uses;
-use crate::parse::format_strings;
+use crate::parse::{format_strings, syntax};
 
 /// What to replace.
 pub(super) struct Replace {
@@ -22,7 +21,7 @@ pub(super) struct Replace {
 impl Replace {
     fn field(&self, expr: &Expr) -> Option<&Ident> {
         let Expr::Field(f) = expr else { return None };
-        let (base, path) = uses::field_path(f)?;
+        let (base, path) = syntax::field_path(f)?;
         self.fields.iter().find(|(b, p, _)| base == b && *p == path).map(|(_, _, name)| name)
     }
 

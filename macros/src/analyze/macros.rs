@@ -1,0 +1,85 @@
+//! What is known of macros by their names.
+
+/// Macros of the standard library that compute with their expressions.
+const COMPUTES: [&str; 14] = [
+    "vec",
+    "matches",
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "debug_assert",
+    "debug_assert_eq",
+    "debug_assert_ne",
+    "format",
+    "format_args",
+    "panic",
+    "unreachable",
+    "todo",
+    "unimplemented",
+];
+
+/// Others that only compute.
+const ALLOWED: [&str; 20] = [
+    "concat",
+    "stringify",
+    "bail",
+    "ensure",
+    "anyhow",
+    "env",
+    "cfg",
+    "line",
+    "file",
+    "column",
+    "module_path",
+    "option_env",
+    "include_str",
+    "include_bytes",
+    "compile_error",
+    "assert_matches",
+    "debug_assert_matches",
+    "smallvec",
+    "eyre",
+    "const_format",
+];
+
+/// Those of the standard library that print.
+const STANDARD_PRINTS: [&str; 5] = ["println", "eprintln", "print", "eprint", "dbg"];
+
+/// Those that write where they are told to.
+const WRITES: [&str; 2] = ["write", "writeln"];
+
+/// Logging, which only reads. In a segment it speaks when the body runs: at warm-up, when recorded, when audited.
+const LOGS: [&str; 14] = [
+    "info",
+    "debug",
+    "trace",
+    "warn",
+    "error",
+    "log",
+    "event",
+    "span",
+    "info_span",
+    "debug_span",
+    "trace_span",
+    "warn_span",
+    "error_span",
+    "level_enabled",
+];
+
+/// Whether a call is known to change none of the variables that it names, but where its expressions say so.
+pub(crate) fn only_reads(mac: &syn::Macro) -> bool {
+    let Some(last) = mac.path.segments.last() else { return false };
+    let known = COMPUTES.iter().chain(&STANDARD_PRINTS).chain(&ALLOWED).chain(&LOGS);
+    known.into_iter().any(|name| last.ident == name)
+}
+
+/// Whether a macro of this name prints, or writes to what it is given.
+pub(crate) fn prints(name: &str) -> bool {
+    STANDARD_PRINTS.iter().chain(&WRITES).any(|p| *p == name)
+}
+
+/// Whether a macro is known to end in a panic or an error.
+pub(crate) fn never_returns(m: &syn::Macro) -> bool {
+    let name = m.path.segments.last().map(|s| s.ident.to_string());
+    name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))
+}

@@ -1,0 +1,182 @@
+//! The two sides of a segment: how live-ins enter its key, and how outputs leave it.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::Member;
+
+use super::field_paths::Replace;
+use crate::{
+    krate,
+    model::{LiveIn, LiveOut},
+};
+
+/// Live-ins are listed in rows of this many: tuples have no more elements than 32, and rows fit 32 times.
+const ROW: usize = 32;
+
+/// A tuple, or a tuple of tuples where one would be too long.
+pub(super) fn rows(items: &[TokenStream]) -> TokenStream {
+    if items.len() <= ROW {
+        return quote!((#(#items,)*));
+    }
+    let rows = items.chunks(ROW).map(|row| quote!((#(#row,)*)));
+    quote!((#(#rows,)*))
+}
+
+/// The live-ins as the key that a segment is called with.
+pub(super) fn key(keys: &[TokenStream]) -> TokenStream {
+    let rows = keys.chunks(ROW).map(|row| quote!((#(#row,)*)));
+    quote!((#(#rows,)*))
+}
+
+/// Where live-in `at` is found in the key.
+fn element(k: &Ident, at: usize) -> TokenStream {
+    let (row, column) = (syn::Index::from(at / ROW), syn::Index::from(at % ROW));
+    quote!(#k.#row.#column)
+}
+
+/// A live-in of the key. What is wrong with it is shown at `shown`.
+fn facade(shown: Span, place: &TokenStream, tainted: bool, field: bool) -> TokenStream {
+    let p = krate::private_at(shown);
+    let facade = Ident::new(
+        match (tainted, field) {
+            (false, false) => "EntersSegment",
+            (false, true) => "FieldEntersSegment",
+            (true, false) => "EagerEntersSegment",
+            (true, true) => "EagerFieldEntersSegment",
+        },
+        shown,
+    );
+    quote_spanned!(shown=> #p::#facade::enter(&#place))
+}
+
+/// What a segment is called with, and what its body begins with.
+pub(super) struct Entering {
+    pub(super) keys: Vec<TokenStream>,
+    /// The variables of the body.
+    pub(super) lets: TokenStream,
+    /// What stands for field paths and `self` there.
+    pub(super) replace: Replace,
+}
+
+/// How live-ins enter.
+pub(super) fn entering(live_ins: &[LiveIn]) -> Entering {
+    let replace = Replace { fields: Vec::new(), this: None };
+    let mut all = Entering { keys: Vec::new(), lets: TokenStream::new(), replace };
+    live_ins.iter().for_each(|live_in| all.enter(live_in));
+    all
+}
+
+impl Entering {
+    /// The name of the key in the body.
+    pub(super) fn source() -> Ident {
+        Ident::new("__k", Span::mixed_site())
+    }
+
+    fn enter(&mut self, live_in: &LiveIn) {
+        let source = element(&Self::source(), self.keys.len());
+        // What is wrong with a live-in is shown where it is used.
+        let shown = |ident: &Ident| krate::generated_at(ident.span());
+        match live_in {
+            LiveIn::Fresh { ident, mutable } => {
+                let mutability = mutable.then(|| quote!(mut));
+                self.lets.extend(
+                    quote!(#[allow(unused_mut, unused_assignments, unused_variables)] let #mutability #ident;),
+                );
+            }
+            LiveIn::Exclusive { ident, eager } => {
+                let shown = shown(ident);
+                self.keys.push(facade(shown, &quote!(*#ident), *eager, false));
+                self.lets.extend(quote_spanned!(shown=> let #ident = &mut #source.copy();));
+            }
+            LiveIn::Whole { ident, eager, .. } if ident == "self" => {
+                let shown = shown(ident);
+                self.keys.push(facade(shown, &quote!(#ident), *eager, false));
+                let this = Ident::new("__self", Span::mixed_site());
+                self.lets.extend(quote_spanned!(shown=> let #this = #source.copy();));
+                self.replace.this = Some(this);
+            }
+            LiveIn::Whole { ident, eager, changes, .. } => {
+                let shown = shown(ident);
+                self.keys.push(facade(shown, &quote!(#ident), *eager, false));
+                let mutability = changes.then(|| quote!(mut));
+                let allow = changes.then(|| quote!(#[allow(unused_mut, unused_assignments)]));
+                self.lets.extend(quote_spanned!(shown=> #allow let #mutability #ident = #source.copy();));
+            }
+            LiveIn::Field { base, path, eager, name } => {
+                self.keys.push(facade(shown(base), &place(base, path), *eager, true));
+                self.lets.extend(quote!(let #name = #source.get();));
+                self.replace.fields.push((base.to_string(), path.clone(), name.clone()));
+            }
+        }
+    }
+}
+
+fn place(base: &Ident, path: &[String]) -> TokenStream {
+    let members = path.iter().map(|m| match m.parse::<u32>() {
+        Ok(index) => Member::Unnamed(syn::Index { index, span: base.span() }),
+        Err(_) => Member::Named(format_ident!("{m}", span = base.span())),
+    });
+    quote!(#base #(.#members)*)
+}
+
+/// What leaves a segment: as host code binds it, and as the body gives it.
+#[derive(Default)]
+pub(super) struct Leaving {
+    pub(super) patterns: Vec<TokenStream>,
+    pub(super) values: Vec<TokenStream>,
+}
+
+impl Leaving {
+    /// What cannot leave is shown where the user binds it.
+    pub(super) fn push(&mut self, bound: Span, pattern: &TokenStream, value: &TokenStream) {
+        let shown = krate::generated_at(bound);
+        let (p, at) = (krate::private(), krate::private_at(shown));
+        self.patterns.push(quote!(#p::Leaving(#pattern, _)));
+        self.values.push(quote_spanned!(shown=> #at::LeavesSegment::leave((#value,).0)));
+    }
+}
+
+/// How outputs leave.
+pub(super) fn leaving(live_outs: &[LiveOut]) -> Leaving {
+    let mut leaving = Leaving::default();
+    for live_out in live_outs {
+        match live_out {
+            LiveOut::Changed { ident, output, exclusive, kept } => {
+                let value = match (kept, exclusive) {
+                    (true, _) => quote!(#output),
+                    (false, true) => quote!(::core::clone::Clone::clone(&*#ident)),
+                    (false, false) => quote!(#ident),
+                };
+                leaving.push(ident.span(), &quote!(#output), &value);
+            }
+            LiveOut::Bound { ident, through: Some(output), .. } => {
+                leaving.push(ident.span(), &quote!(#output), &quote!(#ident));
+            }
+            LiveOut::Bound { ident, mutable, through: None } => {
+                let mutability = mutable.then(|| quote!(mut));
+                leaving.push(ident.span(), &quote!(#mutability #ident), &quote!(#ident));
+            }
+            LiveOut::Shadowed { ident, alias } => {
+                leaving.push(ident.span(), &quote!(#alias), &quote!(#alias));
+            }
+        }
+    }
+    leaving
+}
+
+/// What host code does with outputs that it took by other names.
+pub(super) fn assigned(live_outs: &[LiveOut]) -> TokenStream {
+    let assign = |live_out: &LiveOut| match live_out {
+        LiveOut::Changed { ident, output, exclusive, .. } => {
+            let deref = exclusive.then(|| quote!(*));
+            // A method may take `&mut self`, so a call counts as a change; the next statement may overwrite it.
+            Some(quote!(#[allow(unused_assignments)] { #deref #ident = #output; }))
+        }
+        LiveOut::Bound { ident, mutable, through: Some(output) } => {
+            let mutability = mutable.then(|| quote!(mut));
+            Some(quote!(#[allow(unused_mut)] let #mutability #ident = #output;))
+        }
+        _ => None,
+    };
+    live_outs.iter().filter_map(assign).collect()
+}

@@ -1,0 +1,186 @@
+//! The function itself: its signature with what carries host code into it, and its call by the graph.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{
+    Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, PatType, Type, Visibility,
+    parse_quote,
+};
+
+use super::{
+    boundary, fallback,
+    graph_object::local,
+    host_code::{self, cx},
+};
+use crate::{
+    krate::private,
+    model::{Header, HostCode, PlanItem},
+    parse::{lifetimes, signature::Signature},
+};
+
+/// A function as it is written, and how its graph calls it.
+pub(crate) struct Function {
+    pub(crate) sig: syn::Signature,
+    pub(crate) body: TokenStream,
+    /// Runs the host code `__cx` on bindings named like the parameters.
+    pub(crate) run: TokenStream,
+}
+
+/// An ordinary function whose lifetimes are filled; without its body if that is broken.
+pub(crate) fn ordinary(
+    attrs: &[Attribute],
+    vis: &Visibility,
+    sig: &syn::Signature,
+    block: &Block,
+    broken: bool,
+) -> TokenStream {
+    let body = if broken { fallback::body() } else { block.to_token_stream() };
+    let allow = fallback::allow(broken);
+    quote!(#(#attrs)* #allow #vis #sig #body)
+}
+
+/// A function whose whole body is one segment.
+pub(crate) fn one_segment(
+    signature: &Signature,
+    sig: &syn::Signature,
+    block: &Block,
+    plan: &PlanItem,
+) -> Function {
+    let (site, callee) = (host_code::site(&signature.name, plan.location()), &signature.callee);
+    let [cx, key] = ["__cx", "__k"].map(local);
+    let idents = signature.params.iter().map(|p| &p.ident);
+    let arguments = (0..signature.params.len()).map(|i| {
+        let index = syn::Index::from(i);
+        quote!(::core::clone::Clone::clone(#key.#index))
+    });
+    let run = quote!(#cx.segment(#site, (#(&#idents,)*), |#key| #callee(#(#arguments),*)));
+    Function { sig: sig.clone(), body: block.to_token_stream(), run }
+}
+
+/// A function with boundaries. Its host code comes with the first argument, or as one of its own. `opening` are
+/// statements that stand before it.
+pub(crate) fn with_boundaries(
+    signature: &Signature,
+    sig: &syn::Signature,
+    opening: &[syn::Stmt],
+    code: &HostCode,
+    header: &Header<'_>,
+) -> Function {
+    let (p, cx, step, callee) = (private(), cx(), &signature.step, &signature.callee);
+    let mut sig = sig.clone();
+    declare(&mut sig, std::slice::from_ref(step), signature);
+    let statements = host_code::body(code, header);
+    let statements = quote!(#(#opening)* #statements);
+    let carrier = sig.inputs.iter().position(|a| matches!(a, FnArg::Typed(_)));
+    let arguments = signature.params.iter().enumerate().map(|(i, param)| {
+        let ident = &param.ident;
+        let carries = Some(i) == carrier;
+        if carries { quote!(#p::OnlyForFunctionsWithBoundaries(#cx, #ident)) } else { quote!(#ident) }
+    });
+    let arguments: Vec<TokenStream> = arguments.collect();
+    let Some(carrier) = carrier else {
+        // Nothing to carry the host code: it is a parameter of its own.
+        sig.inputs.push(parse_quote!(#cx: #p::Driver<#step>));
+        let run = quote!(#callee(#(#arguments,)* #cx));
+        return Function { sig, body: quote!({ #statements }), run };
+    };
+    let open = carried(&mut sig, carrier, signature);
+    let run = quote!(#callee(#(#arguments),*));
+    Function { sig, body: quote!({ #open #statements }), run }
+}
+
+/// Makes the parameter at `carrier` one that brings the host code along, and gives what takes the two apart.
+fn carried(sig: &mut syn::Signature, carrier: usize, signature: &Signature) -> TokenStream {
+    let types: Vec<Ident> = signature.generics.type_params().map(|p| p.ident.clone()).collect();
+    let step = &signature.step;
+    let declared = sig.generics.lifetimes().chain(&signature.lifetimes).map(|p| p.lifetime.ident.clone());
+    let mut declared: Vec<Ident> = declared.chain([step.ident.clone()]).collect();
+    let FnArg::Typed(argument) = &mut sig.inputs[carrier] else { return TokenStream::new() };
+    let mut ty = (*argument.ty).clone();
+    let names = lifetimes::name_elided(&mut ty);
+    declared.extend(names.iter().map(|l| l.ident.clone()));
+    let outlives = lifetimes::outlives(&ty, &declared, &types);
+    let open = opened(argument, &ty, &signature.params[carrier].ident, signature);
+    declare(sig, &names, signature);
+    // An `impl Trait` argument does not imply the bounds that its parameters would. They stand with the lifetime where
+    // it is declared here: behind a `where` of ours, rustc would tell users to write their own bounds.
+    match sig.generics.lifetimes_mut().find(|p| p.lifetime.ident == step.ident) {
+        Some(declared) => declared.bounds.extend(names.iter().cloned()),
+        None => {
+            for name in &names {
+                sig.generics.make_where_clause().predicates.push(parse_quote!(#step: #name));
+            }
+        }
+    }
+    // Nor what its references say of what they refer to.
+    let given: Vec<_> = names.iter().map(|name| (step.ident.to_string(), name.ident.to_string())).collect();
+    for (long, short, predicate) in outlives {
+        if !given.contains(&(long, short)) {
+            sig.generics.make_where_clause().predicates.push(predicate);
+        }
+    }
+    open
+}
+
+/// Gives the parameter `ident` the type that carries host code beside a `ty`, and writes how it is opened.
+fn opened(argument: &mut PatType, ty: &Type, ident: &Ident, signature: &Signature) -> TokenStream {
+    let (p, cx, step) = (private(), cx(), &signature.step);
+    let (graph, arguments) = (signature.sibling("Graph"), signature.type_arguments());
+    *argument.ty = Type::Verbatim(quote!(impl #p::NeedsPiecewise<#step, #graph #arguments, #ty>));
+    let pattern = argument.pat.clone();
+    *argument.pat = Pat::Verbatim(quote!(#ident));
+    let attrs = &argument.attrs;
+    quote!(#(#attrs)* let (#cx, #pattern) = #p::NeedsPiecewise::open(#ident);)
+}
+
+/// A method as `#[piecewise] Type::method(…)` calls it: which argument is a receiver, and which one takes the host
+/// code, is not to be seen there, so that comes last.
+pub(crate) fn by_path(signature: &Signature, sig: &syn::Signature) -> TokenStream {
+    let (p, cx) = (private(), cx());
+    let (vis, cfgs, step, callee) = (&signature.vis, &signature.cfgs, &signature.step, &signature.callee);
+    let mut sig = sig.clone();
+    declare(&mut sig, std::slice::from_ref(step), signature);
+    sig.ident = boundary::by_path(&sig.ident);
+    let mut carried = false;
+    let mut arguments: Vec<TokenStream> = Vec::new();
+    for (argument, param) in sig.inputs.iter_mut().zip(&signature.params) {
+        let FnArg::Typed(typed) = argument else {
+            arguments.push(quote!(self));
+            continue;
+        };
+        let ident = &param.ident;
+        typed.attrs.clear();
+        *typed.pat = Pat::Verbatim(quote!(#ident));
+        arguments.push(if carried {
+            quote!(#ident)
+        } else {
+            quote!(#p::OnlyForFunctionsWithBoundaries(#cx, #ident))
+        });
+        carried = true;
+    }
+    if !carried {
+        arguments.push(quote!(#cx));
+    }
+    sig.inputs.push(parse_quote!(#cx: #p::Driver<#step>));
+    quote! {
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[allow(dead_code, unreachable_pub, clippy::all, clippy::pedantic)]
+        #vis #sig {
+            #callee(#(#arguments),*)
+        }
+    }
+}
+
+/// Adds lifetimes that neither the function nor its `impl` declares.
+fn declare(sig: &mut syn::Signature, names: &[Lifetime], signature: &Signature) {
+    for name in names.iter().rev() {
+        let own = sig.generics.lifetimes().any(|p| p.lifetime.ident == name.ident);
+        let outer = signature.outer_step && signature.step.ident == name.ident;
+        if !own && !outer {
+            sig.generics.lt_token.get_or_insert_with(Default::default);
+            sig.generics.gt_token.get_or_insert_with(Default::default);
+            sig.generics.params.insert(0, GenericParam::Lifetime(LifetimeParam::new(name.clone())));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A segment as a call of the runtime.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Expr, Stmt, spanned::Spanned, visit_mut::VisitMut};
+
+use super::{
+    crossing::{Entering, Leaving, assigned, entering, key, leaving, rows},
+    field_paths::Replace,
+    host_code::{HostWriter, closure, cx},
+};
+use crate::{
+    krate,
+    model::{Ending, Guard, LiveIn, Probe, Segment, Step},
+    parse::attributes,
+};
+
+/// The parts of a call of a segment.
+struct Call {
+    site: TokenStream,
+    /// The live-ins.
+    key: TokenStream,
+    /// What the body does before it gives anything.
+    body: TokenStream,
+}
+
+impl HostWriter<'_> {
+    pub(super) fn segment(&self, segment: &Segment) -> TokenStream {
+        let Entering { keys, mut lets, mut replace } = entering(&segment.live_ins);
+        for local in &segment.closures {
+            // Only `self`: what a closure captures comes in whole.
+            let mut local = local.clone();
+            replace.visit_local_mut(&mut local);
+            local.attrs.retain(|a| !attributes::is_made_again(a));
+            lets.extend(quote!(#[allow(unused_variables)] #local));
+        }
+        let steps: TokenStream = segment.steps.iter().map(|step| self.step(step, &mut replace)).collect();
+        let call = Call { site: self.site(&segment.location), key: key(&keys), body: quote!(#lets #steps) };
+        match &segment.ending {
+            Ending::Result(expr) => self.result(&call, &device_expr(expr, &mut replace)),
+            Ending::Outputs => self.outputs(&call, segment, leaving(&segment.live_outs), None),
+            Ending::Value { expr, name, result } => {
+                let mut leaving = leaving(&segment.live_outs);
+                leaving.push(expr.span(), &quote!(#name), &quote!(#name));
+                let value = device_expr(expr, &mut replace);
+                self.outputs(&call, segment, leaving, Some((value, name, *result)))
+            }
+        }
+    }
+
+    fn step(&self, step: &Step, replace: &mut Replace) -> TokenStream {
+        match step {
+            Step::Statement(stmt) => device_stmt(stmt, replace),
+            Step::Borrow(stmt) => {
+                let stmt = device_stmt(stmt, replace);
+                quote!(#[allow(unused_variables)] #stmt)
+            }
+            Step::Closure(given) => device_stmt(&Stmt::Local(closure(given)), replace),
+            Step::Probed { call, macro_name, probes } => {
+                let stmt = device_stmt(call, replace);
+                let before = probes.iter().map(|Probe { place, ident }| {
+                    quote!(let #place = ::core::ptr::from_ref(&#ident).cast::<()>();)
+                });
+                let after = probes.iter().map(|probe| self.same_variable(probe, macro_name));
+                quote!(#(#before)* #stmt #(#after)*)
+            }
+            Step::Keep { output, ident, exclusive } => {
+                let deref = exclusive.then(|| quote!(*));
+                quote!(let #output = ::core::clone::Clone::clone(&#deref #ident);)
+            }
+            Step::AskEnd(guard) => question(guard),
+            Step::StillUsed { ident, at } => {
+                quote_spanned!(krate::generated_at(*at)=> let _ = &#ident;)
+            }
+        }
+    }
+
+    fn same_variable(&self, Probe { place, ident }: &Probe, macro_name: &str) -> TokenStream {
+        let (p, error, text) = (krate::private(), krate::user_error(self.ret), ident.to_string());
+        let same =
+            quote!(#p::same_variable(#place, ::core::ptr::from_ref(&#ident).cast(), #text, #macro_name));
+        quote!(#error::of(#same)?;)
+    }
+
+    /// A segment whose value is the function's result.
+    fn result(&self, call: &Call, value: &TokenStream) -> TokenStream {
+        let (cx, k, ret, error) = (cx(), Entering::source(), self.ret, krate::user_error(self.ret));
+        let Call { site, key, body } = call;
+        quote! {
+            #error::segment(#cx, #site, #key, |#k: &_| -> #ret {
+                #body
+                #value
+            })
+        }
+    }
+
+    /// A segment that gives outputs, and a value beside them: its tokens, its name, and whether it is the function's
+    /// result.
+    fn outputs(
+        &self,
+        call: &Call,
+        segment: &Segment,
+        leaving: Leaving,
+        value: Option<(TokenStream, &Ident, bool)>,
+    ) -> TokenStream {
+        let (p, cx, k, ret) = (krate::private(), cx(), Entering::source(), self.ret);
+        let user_error = krate::user_error(ret);
+        let Call { site, key, body } = call;
+        let (value_let, value) = match value {
+            Some((tokens, t, true)) => (
+                quote!(let #t = (#tokens)?;),
+                Some(quote!(::core::result::Result::<_, <#ret as #p::TryError>::Error>::Ok(#t))),
+            ),
+            Some((tokens, t, false)) => (quote!(let #t = #tokens;), Some(quote!(#t))),
+            None => (TokenStream::new(), None),
+        };
+        let (patterns, values) = (rows(&leaving.patterns), rows(&leaving.values));
+        let given = Ident::new("__given", Span::mixed_site());
+        let give = match &segment.unreached {
+            // Never reached: no warning, in the user's code, about what is ours.
+            Some(o) => quote! {
+                #[allow(unreachable_code, clippy::let_unit_value)]
+                let #o = #values;
+                *#given = ::core::option::Option::Some(#o);
+            },
+            None => quote!(*#given = ::core::option::Option::Some(#values);),
+        };
+        let call = quote! {
+            #user_error::segment_into(#cx, #site, #key, |#k: &_, #given: &mut _| -> #p::Ran<#ret> {
+                #body
+                #value_let
+                #give
+                ::core::result::Result::Ok(())
+            })?
+        };
+        let call = moving(segment, call);
+        let (assigns, again) = (assigned(&segment.live_outs), &segment.again);
+        quote! {
+            #[allow(unused_mut)]
+            let #patterns = #call;
+            #assigns
+            #(#[allow(unused_variables)] #again)*
+            #value
+        }
+    }
+}
+
+/// The call, with what the run moves moved behind it.
+fn moving(segment: &Segment, call: TokenStream) -> TokenStream {
+    let Some(outputs) = &segment.outputs else { return call };
+    // Before the outputs are bound: one of them may have the name of what is moved.
+    let moved = segment.live_ins.iter().filter_map(|live_in| match live_in {
+        LiveIn::Whole { ident, moves: true, .. } => Some(ident),
+        _ => None,
+    });
+    quote!({ let #outputs = #call; { let _moved = (#(#moved,)*); } #outputs })
+}
+
+/// A statement as it stands in a segment.
+fn device_stmt(stmt: &Stmt, replace: &mut Replace) -> TokenStream {
+    let mut stmt = stmt.clone();
+    replace.visit_stmt_mut(&mut stmt);
+    attributes::Keys.visit_stmt_mut(&mut stmt);
+    quote!(#stmt)
+}
+
+fn device_expr(expr: &Expr, replace: &mut Replace) -> TokenStream {
+    let mut expr = expr.clone();
+    replace.visit_expr_mut(&mut expr);
+    attributes::Keys.visit_expr_mut(&mut expr);
+    quote!(#expr)
+}
+
+/// The question whether what ends here is a guard.
+fn question(Guard { ident, lent }: &Guard) -> TokenStream {
+    let shown = krate::generated_at(ident.span());
+    let p = krate::private_at(shown);
+    let value = if *lent { quote_spanned!(shown=> &*#ident) } else { quote_spanned!(shown=> &#ident) };
+    quote_spanned! {shown=>
+        {
+            #[allow(unused_imports)]
+            use #p::{EndsAsContainer as _, EndsAsGuard as _, EndsAsLiveIn as _, EndsAsOther as _};
+            #p::EndsWithSegment::ends((&&&&#p::Ends(#value)).what());
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! A function with boundaries as data: what its host code does, in order, and what enters and leaves each segment.
+//!
+//! `analyze` makes it, `check` reads it, `expand` writes it down. Nothing here concludes anything.
+
+mod boundary;
+mod header;
+mod host_code;
+mod plan;
+mod segment;
+mod value;
+
+pub(crate) use boundary::{Carrier, PiecewiseCall, Region};
+pub(crate) use header::Header;
+pub(crate) use host_code::{Block, Closure, HostCode, HostLet, Part, Run};
+pub(crate) use plan::{Location, PlanItem};
+pub(crate) use segment::{Ending, Guard, LiveIn, LiveOut, Probe, Segment, Step};
+pub(crate) use value::{Arm, Control, ControlKind, Otherwise, Value, Wrapper};

@@ -1,0 +1,176 @@
+//! Names, patterns and places, as they are written.
+
+use std::collections::HashSet;
+
+use syn::{
+    BinOp, Expr, ExprField, Ident, Local, Member, Pat, Stmt, UnOp,
+    visit::{self, Visit},
+};
+
+/// Without parentheses and groups.
+pub(crate) fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Paren(p) => bare(&p.expr),
+        Expr::Group(g) => bare(&g.expr),
+        other => other,
+    }
+}
+
+/// A name that a pattern binds.
+#[derive(Clone)]
+pub(crate) struct Bound {
+    pub(crate) ident: Ident,
+    pub(crate) mutable: bool,
+    pub(crate) by_ref: bool,
+}
+
+/// The names that a pattern binds which may not match. A single capitalised name is a constant or a
+/// unit variant.
+pub(crate) fn bound(pat: &Pat) -> Vec<Bound> {
+    names(pat, true)
+}
+
+/// The names that a pattern binds which always matches: capitalised ones as well.
+pub(crate) fn bound_always(pat: &Pat) -> Vec<Bound> {
+    names(pat, false)
+}
+
+/// The names that a `let` binds.
+pub(crate) fn bound_by_let(local: &Local) -> Vec<Bound> {
+    names(&local.pat, local.init.as_ref().is_some_and(|i| i.diverge.is_some()))
+}
+
+fn names(pat: &Pat, refutable: bool) -> Vec<Bound> {
+    struct Names {
+        refutable: bool,
+        found: Vec<Bound>,
+    }
+    impl<'a> Visit<'a> for Names {
+        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            let constant = self.refutable
+                && p.subpat.is_none()
+                && p.mutability.is_none()
+                && p.by_ref.is_none()
+                && p.ident.to_string().starts_with(char::is_uppercase);
+            if !constant {
+                self.found.push(Bound {
+                    ident: p.ident.clone(),
+                    mutable: p.mutability.is_some() && p.by_ref.is_none(),
+                    by_ref: p.by_ref.is_some(),
+                });
+            }
+            visit::visit_pat_ident(self, p);
+        }
+        fn visit_expr(&mut self, _: &'a Expr) {}
+    }
+    let mut names = Names { refutable, found: Vec::new() };
+    names.visit_pat(pat);
+    names.found
+}
+
+/// `x` of `x`, when the expression is one plain name.
+pub(crate) fn plain_name(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Path(p) if p.qself.is_none() && p.attrs.is_empty() => p.path.get_ident(),
+        Expr::Paren(p) => plain_name(&p.expr),
+        Expr::Group(g) => plain_name(&g.expr),
+        _ => None,
+    }
+}
+
+/// Whether an operator only looks at its operands.
+pub(crate) fn compares(op: &BinOp) -> bool {
+    matches!(op, BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_))
+}
+
+/// `(x, ["a", "b"])` of `x.a.b`.
+pub(crate) fn field_path(expr: &ExprField) -> Option<(&Ident, Vec<String>)> {
+    let member = match &expr.member {
+        Member::Named(n) => n.to_string(),
+        Member::Unnamed(i) => i.index.to_string(),
+    };
+    match &*expr.base {
+        Expr::Field(inner) => {
+            let (base, mut path) = field_path(inner)?;
+            path.push(member);
+            Some((base, path))
+        }
+        other => Some((plain_name(other)?, vec![member])),
+    }
+}
+
+/// The innermost name of a place such as `x.a[i].b`.
+pub(crate) fn place_base(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Field(f) => place_base(&f.base),
+        Expr::Index(i) => place_base(&i.expr),
+        Expr::Paren(p) => place_base(&p.expr),
+        Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => place_base(&u.expr),
+        other => plain_name(other),
+    }
+}
+
+/// Whether an operator assigns to its left side.
+pub(crate) fn is_assign(op: &BinOp) -> bool {
+    matches!(
+        op,
+        BinOp::AddAssign(_)
+            | BinOp::SubAssign(_)
+            | BinOp::MulAssign(_)
+            | BinOp::DivAssign(_)
+            | BinOp::RemAssign(_)
+            | BinOp::BitXorAssign(_)
+            | BinOp::BitAndAssign(_)
+            | BinOp::BitOrAssign(_)
+            | BinOp::ShlAssign(_)
+            | BinOp::ShrAssign(_)
+    )
+}
+
+/// The names that a top-level statement binds.
+pub(crate) fn bound_by(stmt: &Stmt) -> Vec<Bound> {
+    match stmt {
+        Stmt::Local(l) => bound_by_let(l),
+        _ => Vec::new(),
+    }
+}
+
+/// Every name that statements bind somewhere inside, at any depth.
+pub(crate) fn bound_anywhere<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> HashSet<String> {
+    struct All(HashSet<String>);
+    impl<'a> Visit<'a> for All {
+        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            self.0.insert(p.ident.to_string());
+            visit::visit_pat_ident(self, p);
+        }
+    }
+    let mut all = All(HashSet::new());
+    stmts.into_iter().for_each(|s| all.visit_stmt(s));
+    all.0
+}
+
+/// The call that a `#[piecewise]` stands before: below `?` and parentheses.
+pub(crate) fn innermost_call(expr: &mut Expr) -> Option<&mut Expr> {
+    match expr {
+        Expr::Call(_) | Expr::MethodCall(_) => Some(expr),
+        Expr::Try(t) => innermost_call(&mut t.expr),
+        Expr::Paren(p) => innermost_call(&mut p.expr),
+        Expr::Group(g) => innermost_call(&mut g.expr),
+        _ => None,
+    }
+}
+
+/// Whether a pattern takes parts of its value by `ref mut`.
+pub(crate) fn binds_to_change(pat: &Pat) -> bool {
+    struct Search(bool);
+    impl<'a> Visit<'a> for Search {
+        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            self.0 |= p.by_ref.is_some() && p.mutability.is_some();
+            visit::visit_pat_ident(self, p);
+        }
+        fn visit_expr(&mut self, _: &'a Expr) {}
+    }
+    let mut search = Search(false);
+    search.visit_pat(pat);
+    search.0
+}
