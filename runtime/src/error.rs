@@ -24,7 +24,7 @@ pub enum Error {
     /// The number of elements does not fit.
     #[error("a tensor of shape {shape:?} has more elements than can be addressed")]
     TooLarge {
-        /// What was asked for.
+        /// What was asked for. Of a dimension that a bucket pads, the size of the bucket: that many rows would be there.
         shape: Vec<usize>,
     },
 

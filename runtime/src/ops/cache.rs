@@ -102,7 +102,7 @@ impl<'a, T: Element> CacheView<'a, T> {
             Some(scope) => narrowed_marks(NAME, scope, self.marks(), axis, start, (len, symbol))?,
             None => Marks::NONE,
         };
-        let layout = narrowed(NAME, scope, (&self.layout, self.marks()), axis, start, len)?;
+        let layout = narrowed(NAME, scope, (&self.layout, marks), axis, start, len)?;
         let moved = if layout.count() == 0 { 0 } else { start * layout.strides()[axis] };
         Ok(Self { offset: self.offset + moved, ..self.with(layout, marks, scope) })
     }

@@ -169,7 +169,7 @@ fn narrow_as<'s, T: Element>(
 ) -> Result<Tensor<'s, T>> {
     check_axis(name, axis, x.rank())?;
     let marks = narrowed_marks(name, x.scope(), x.raw.marks, axis, start, (len, symbol))?;
-    let layout = narrowed(name, Some(x.scope()), (&x.raw.layout, x.raw.marks), axis, start, len)?;
+    let layout = narrowed(name, Some(x.scope()), (&x.raw.layout, marks), axis, start, len)?;
     // An empty view touches nothing, so it need not point past the last element.
     let offset = if layout.count() == 0 { 0 } else { start * layout.strides()[axis] };
     Ok(x.alias(layout, offset, marks))
@@ -192,7 +192,8 @@ pub(super) fn narrowed_marks(
     Ok(marks.with(axis, symbol))
 }
 
-/// The narrowed layout, checked; the caller moves the address.
+/// The narrowed layout, checked; the caller moves the address. `marks` are those of the result, for the error: its length
+/// may be padded where `layout` is not.
 pub(super) fn narrowed(
     name: &'static str,
     scope: Option<Scope<'_>>,

@@ -162,6 +162,11 @@ graphs! {
     spread |x, m| ops::add(x, &ops::full(x.scope(), [3], 1.0f32)?);
     enlarged |x, m| ops::broadcast_to(x, (x.dim(0), 3));
     cut |x, m| ops::narrow(&ops::neg(x)?, 1, 1, 2);
+    cut_by_padding |x, m| ops::narrow(&four(x)?, 0, 4, x.dim(0));
+    state_cut_by_padding |x, m| {
+        let _ = ops::cache_view(&m.rows).narrow(0, 4, x.dim(0))?;
+        Ok(x.clone())
+    };
     squeezed |x, m| ops::squeeze(x, 1);
     divided |x, m| Ok(ops::split(x, 1, 3)?.swap_remove(0));
     parted |x, m| Ok(ops::split_at(x, 1, &[1, 2])?.swap_remove(0));
@@ -208,7 +213,7 @@ macro_rules! told {
 #[test]
 fn the_real_size_is_told() {
     told! {
-        WideGraph ProjectedGraph SpreadGraph EnlargedGraph CutGraph SqueezedGraph DividedGraph PartedGraph
+        WideGraph ProjectedGraph SpreadGraph EnlargedGraph CutGraph CutByPaddingGraph StateCutByPaddingGraph SqueezedGraph DividedGraph PartedGraph
         MaskedByMoreGraph ReshapedGraph NormedGraph OfIdsGraph OfPairsGraph TurnedGraph WrittenGraph AttendedGraph
     }
 }
