@@ -24,6 +24,8 @@ pub struct Tables {
     pub places: usize,
     /// Identities with their shapes.
     pub groups: usize,
+    /// Sets of live-ins that recordings copy.
+    pub copied_sets: usize,
     /// Edges.
     pub edges: usize,
     /// Owned memory and graph objects that recordings, edges or groups know.

@@ -112,7 +112,7 @@ impl Core {
                 return self.run_instead(run).map(|()| None);
             }
             run.tape.retries += 1;
-            let begun = self.begin_capture(&run.redirects);
+            let begun = self.begin_capture(run.redirects.all());
             // From here on it is under way, which an error leaves to `abort_run`.
             run.tape.captured = self.unless_spoilt(run.site, begun)?.is_some();
             if run.tape.captured {
@@ -140,8 +140,8 @@ impl Core {
     pub(crate) fn run_instead(&mut self, run: &Run) -> Result<()> {
         self.fall_back_spoilt(run.site)?;
         // What a replay would bring.
-        let host = self.with_copies(&run.redirects);
-        for r in &run.redirects {
+        let host = self.with_copies(run.redirects.all());
+        for r in run.redirects.all() {
             self.log.copied(CopySlot::LiveIn, r.end - r.from);
         }
         self.pending = None;

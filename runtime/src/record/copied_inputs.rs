@@ -3,6 +3,8 @@
 //! The body has handles of the tensors themselves, whose addresses are those of the call that records. So
 //! what it launches is turned to the buffer, view by view, on its way into the capture.
 
+use std::cmp::Reverse;
+
 use smallvec::SmallVec;
 
 use super::{
@@ -19,12 +21,60 @@ use crate::{
 
 /// The tensor of a device operand in an arena.
 fn tensor_at(key: &KeyWriter, position: u32) -> Option<&KeyTensor> {
-    key.tensors.iter().find(|t| t.operand == position && t.owned == 0)
+    // In the order of their operands.
+    let at = key.tensors.binary_search_by_key(&position, |t| t.operand).ok()?;
+    Some(&key.tensors[at]).filter(|t| t.owned == 0)
 }
 
 /// Adds a copy to a block. In one piece: how a device splits it is the device's matter.
 fn push_copy(block: &mut HostBlock, to: u64, from: u64, bytes: u64) {
     block.copies.push(DeviceCopy { to, from, bytes });
+}
+
+/// The live-ins that a run reads elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Redirects {
+    /// By position.
+    all: Vec<Redirect>,
+    /// Where each begins, ascending, and which of those up to it reaches farthest, the first where several do.
+    starts: Vec<(u64, usize)>,
+}
+
+impl Redirects {
+    /// Of redirects by position.
+    pub(crate) fn new(all: Vec<Redirect>) -> Self {
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_by_key(|&at| all[at].from);
+        let mut farthest = None;
+        let mut starts = Vec::with_capacity(all.len());
+        for at in order {
+            let reach = |at: usize| (all[at].end, Reverse(at));
+            let now = farthest.filter(|&before| reach(before) > reach(at)).unwrap_or(at);
+            farthest = Some(now);
+            starts.push((all[at].from, now));
+        }
+        Self { all, starts }
+    }
+
+    pub(crate) fn all(&self) -> &[Redirect] {
+        &self.all
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// That of the live-in at `position`.
+    pub(crate) fn of(&self, position: u32) -> Option<&Redirect> {
+        self.all.binary_search_by_key(&position, |r| r.position).ok().map(|at| &self.all[at])
+    }
+
+    /// One of a live-in in whose storage those bytes lie.
+    fn around(&mut self, start: u64, end: u64) -> Option<&mut Redirect> {
+        let before = self.starts.partition_point(|&(from, _)| from <= start);
+        let (_, at) = *self.starts.get(before.checked_sub(1)?)?;
+        Some(&mut self.all[at]).filter(|r| end <= r.end)
+    }
 }
 
 impl Run {
@@ -34,9 +84,7 @@ impl Run {
         let redirected = |view: &View| {
             let (start, end) = view.range();
             let own = holds(&self.own, (start, end));
-            let Some(r) = self.redirects.iter_mut().find(|r| !own && r.from <= start && end <= r.end) else {
-                return *view;
-            };
+            let Some(r) = self.redirects.around(start, end).filter(|_| !own) else { return *view };
             let (first, last) = (start - r.from, end - r.from);
             let touched = r.touched.map_or((first, last), |(f, l)| (f.min(first), l.max(last)));
             r.touched = Some(touched);
@@ -53,7 +101,7 @@ impl Core {
     }
 
     /// Buffers for the live-ins that a recording of this key copies.
-    pub(crate) fn redirects(&mut self, group: usize, key: &KeyWriter) -> Result<Vec<Redirect>> {
+    pub(crate) fn redirects(&mut self, group: usize, key: &KeyWriter) -> Result<Redirects> {
         let mut redirects = Vec::new();
         for position in self.tree.copied(group, &key.addrs) {
             if !self.can_copy(key, position) {
@@ -67,7 +115,7 @@ impl Core {
             let memory = self.backend.alloc(end - from)?;
             redirects.push(Redirect { position, from, end, memory, touched: None });
         }
-        Ok(redirects)
+        Ok(Redirects::new(redirects))
     }
 
     /// Starts a capture; a replay will bring what waits now, and the copies.
@@ -98,8 +146,8 @@ impl Core {
     /// For the body of an audit: it reads the recording's own buffers, as the recording does, which the next
     /// flush fills. How a product is computed may depend on the alignment of its operands, so reading the
     /// live-ins themselves could differ in the last bits.
-    pub(crate) fn audited_copies(&mut self, at: usize, key: &KeyWriter) -> Vec<Redirect> {
-        let Some(node) = self.tree.node(at) else { return Vec::new() };
+    pub(crate) fn audited_copies(&mut self, at: usize, key: &KeyWriter) -> Redirects {
+        let Some(node) = self.tree.node(at) else { return Redirects::default() };
         let mut redirects = Vec::new();
         for c in node.copied.iter().filter(|c| c.bytes > 0) {
             let Some(tensor) = tensor_at(key, c.position) else { continue };
@@ -115,7 +163,7 @@ impl Core {
             let memory = SharedMemory::clone(&c.memory);
             redirects.push(Redirect { position: c.position, from, end, memory, touched: None });
         }
-        redirects
+        Redirects::new(redirects)
     }
 
     /// As [`stage_copies`](Self::stage_copies), for the first replay of a recording that is no node yet.

@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustc_hash::FxHashMap;
+
 use super::{Core, run::Run};
 use crate::{
     Error, Result,
@@ -40,7 +42,7 @@ impl Ended {
 
 /// Of the running call: how often each segment ran.
 #[derive(Debug, Default)]
-pub(crate) struct Occurrences(Vec<(Identity, u32)>);
+pub(crate) struct Occurrences(FxHashMap<Identity, u32>);
 
 impl Occurrences {
     /// A call begins.
@@ -50,15 +52,12 @@ impl Occurrences {
 
     /// A segment is called.
     pub(crate) fn count(&mut self, identity: Identity) {
-        match self.0.iter_mut().find(|(known, _)| *known == identity) {
-            Some((_, count)) => *count += 1,
-            None => self.0.push((identity, 1)),
-        }
+        *self.0.entry(identity).or_default() += 1;
     }
 
     /// How often it was called before this time.
     fn before(&self, identity: Identity) -> u32 {
-        self.0.iter().find(|(known, _)| *known == identity).map_or(0, |(_, count)| count - 1)
+        self.0.get(&identity).map_or(0, |count| count - 1)
     }
 }
 

@@ -6,6 +6,7 @@
 //! recording reads and writes meanwhile is saved before and put back behind it: everything runs in the order of the
 //! stream, and nobody can look in between.
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{
@@ -94,6 +95,26 @@ fn moves(node: &Node, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> {
         }
     }
     Some(all.into_iter().filter(|m| shift(m) != 0).collect())
+}
+
+/// Whether a range of the first kind overlaps one of the second.
+fn any_overlap(first: impl Iterator<Item = Range>, second: impl Iterator<Item = Range>) -> bool {
+    let all = first.map(|r| (r, 0)).chain(second.map(|r| (r, 1)));
+    let mut all: SmallVec<[(Range, usize); 16]> = all.filter(|(r, _)| r.bytes > 0).collect();
+    all.sort_unstable_by_key(|(r, _)| r.addr);
+    // How far those of each kind reach that begin before.
+    let mut reach = [0; 2];
+    all.iter().any(|&(r, kind)| {
+        reach[kind] = r.end().max(reach[kind]);
+        r.addr < reach[1 - kind]
+    })
+}
+
+/// The bytes that saving and putting back copy, by address.
+fn copied_around(saved: &[(Range, SharedMemory)]) -> FxHashMap<u64, u64> {
+    let mut bytes = FxHashMap::default();
+    saved.iter().for_each(|(r, _)| *bytes.entry(r.addr).or_default() += 2 * r.bytes);
+    bytes
 }
 
 /// The blocks of the results arena that the recording writes.
@@ -243,6 +264,7 @@ impl Core {
         let arena = self.results.base()..self.results.base() + self.results.reserved();
         let back = saved.iter().map(|(range, _)| range.blocks()).filter(|block| arena.contains(&block.addr));
         let avoid: SmallVec<[Block; 4]> = out.iter().map(|&(_, block, _)| block).chain(back).collect();
+        let around = copied_around(saved);
         for &(index, block, bytes) in out {
             match self.move_result(block.addr, bytes, &avoid) {
                 Ok(base) => bases[index] = Some(base),
@@ -251,8 +273,7 @@ impl Core {
                     return Err(error);
                 }
             }
-            let around: u64 =
-                saved.iter().filter(|(r, _)| r.addr == block.addr).map(|(r, _)| 2 * r.bytes).sum();
+            let around = around.get(&block.addr).copied().unwrap_or(0);
             self.log.copied(CopySlot::Result, bytes + around);
         }
         Ok(bases)
@@ -282,7 +303,8 @@ impl Core {
                 self.preserve(m.to, saved)?;
             }
         }
-        let crossed = moves.iter().any(|a| moves.iter().any(|b| a.from.overlaps(b.to)));
+        let crossed = any_overlap(moves.iter().map(|m| m.from), moves.iter().map(|m| m.to));
+        let around = copied_around(&saved[before..]);
         let mut staged: SmallVec<[SharedMemory; 2]> = SmallVec::new();
         if crossed {
             for m in &moves {
@@ -294,8 +316,7 @@ impl Core {
         for (i, m) in moves.iter().enumerate() {
             let from = staged.get(i).map_or(m.from.addr, |memory| memory.addr());
             self.copy_bytes(Range { addr: from, ..m.from }, m.to.addr)?;
-            let around: u64 =
-                saved[before..].iter().filter(|(r, _)| r.addr == m.to.addr).map(|(r, _)| 2 * r.bytes).sum();
+            let around = around.get(&m.to.addr).copied().unwrap_or(0);
             self.log.copied(CopySlot::LiveIn, m.to.bytes * if crossed { 2 } else { 1 } + around);
         }
         Ok(())
@@ -359,6 +380,34 @@ impl Core {
                 _ => continue,
             }
             slot.home = Placement::Invalid;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_two_kinds() {
+        let range = |(addr, bytes)| Range { addr, bytes };
+        let overlap = |a: &[(u64, u64)], b: &[(u64, u64)]| {
+            let (first, second) = (a.iter().copied().map(range), b.iter().copied().map(range));
+            any_overlap(first, second)
+        };
+        assert!(!overlap(&[(0, 10), (20, 10)], &[(10, 10), (30, 1)]));
+        // Those of one kind may overlap each other.
+        assert!(!overlap(&[(0, 10), (5, 5)], &[(10, 10), (15, 1)]));
+        // One that begins long before reaches over others of its kind.
+        assert!(overlap(&[(0, 100), (5, 1)], &[(50, 1)]));
+        assert!(overlap(&[(50, 1)], &[(0, 100), (5, 1)]));
+        assert!(overlap(&[(7, 2)], &[(7, 2)]) && !overlap(&[(7, 0)], &[(7, 2)]));
+        let all = |n: u64, m: u64| (0..60).map(|i| (i * i * n % 97, i % m)).collect::<Vec<_>>();
+        for (n, m) in [(3, 2), (5, 3), (7, 1), (11, 4)] {
+            let (a, b) = (all(n, m), all(n + 1, 2));
+            let slow =
+                a.iter().any(|&a| b.iter().any(|&b| a.1 > 0 && b.1 > 0 && range(a).overlaps(range(b))));
+            assert_eq!(overlap(&a, &b), slow, "{n} {m}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Alive, Core, Phase, Placement, Slot, last_use::Uses, tape::Tape};
+use super::{Alive, Core, Phase, Placement, Slot, copied_inputs::Redirects, last_use::Uses, tape::Tape};
 use crate::{
     Error, Result,
     backend::SharedMemory,
@@ -61,7 +61,7 @@ pub(crate) struct Run {
     known: Known,
     /// The run's own blocks that are alive: start, end.
     pub(crate) own: BTreeMap<u64, u64>,
-    pub(crate) redirects: Vec<Redirect>,
+    pub(crate) redirects: Redirects,
     /// Only of recordings.
     pub(crate) tape: Tape,
     /// When the capture began.
@@ -223,7 +223,7 @@ impl Core {
             owned.push((frame.block_id, frame.block.clone()));
         }
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { self.pool.settle() };
-        let mut redirects = Vec::new();
+        let mut redirects = Redirects::default();
         let mut alive = Alive::default();
         let mut tape = Tape::default();
         let begun = (kind == RunKind::Record).then(Instant::now);
@@ -232,10 +232,10 @@ impl Core {
             for tensor in key.tensors.iter().filter(|t| t.owned == 0) {
                 // Of one that is copied, nothing but itself is turned to the buffer: the rest of its block is unknown.
                 let slot = &self.slots[tensor.slot as usize];
-                let copied = redirects.iter().find(|r| r.position == tensor.operand);
+                let copied = redirects.of(tensor.operand);
                 known.push((copied.map_or(slot.base, |r| r.from), slot.base + slot.bytes));
             }
-            tape = self.start_capture(site, &redirects)?;
+            tape = self.start_capture(site, redirects.all())?;
             alive = self.alive_in_pool();
         }
         if kind != RunKind::Audit {
@@ -425,7 +425,7 @@ impl Core {
                 return Err(error);
             }
         };
-        let mut copied: Vec<CopiedInput> = run.redirects.iter().map(Redirect::done).collect();
+        let mut copied: Vec<CopiedInput> = run.redirects.all().iter().map(Redirect::done).collect();
         let mut retain: Vec<SharedMemory> = run.owned.iter().map(|(_, m)| m.clone()).collect();
         retain.extend(copied.iter().map(|c| c.memory.clone()));
         let ended = match self.end_recording(&mut run, &retain) {

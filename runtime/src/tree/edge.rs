@@ -8,7 +8,7 @@ use std::{
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::{Identity, Node, Tree, entry_seed, hash_words};
+use super::{Identity, Node, Tree, entry_seed, hash_words, links::Before};
 use crate::{CopiedSlot, backend::SharedMemory, memory::pool::StateId, observe::event::FallbackReason};
 
 /// Stands in a recording's key for the address of a live-in that is copied; no memory lies there.
@@ -219,16 +219,30 @@ impl Tree {
         // Predictions are not asked: none may lead there.
         match self.cursor.and_then(|at| self.nodes[at].as_mut()) {
             Some(node) => node.likely = None,
-            None => {
-                let nodes = &self.nodes;
-                let leads_there = |at: usize| nodes[at].as_ref().is_none_or(|n| n.group == group);
-                for start in self.roots.values_mut() {
-                    start.likely = start.likely.filter(|&at| !leads_there(at));
-                }
-            }
+            None => self.forget_first(group, addrs),
         }
         let nodes = self.edge(group, addrs).map(|edge| edge.nodes.values().map(|&at| at as usize).collect());
         self.evict(nodes.unwrap_or_default())
+    }
+
+    /// No call is expected to begin with a recording of this group and this owned memory.
+    fn forget_first(&mut self, group: usize, addrs: &[u64]) {
+        // Those that bake the memory are fewer than those of the group, where layers have weights of their own.
+        let baked = owned(addrs).next().and_then(|id| Some(self.holders.get(&id)?.nodes.iter()));
+        let all = match baked {
+            Some(nodes) => nodes.map(|&at| at as usize).collect(),
+            None => self.groups.nodes(group),
+        };
+        for at in all {
+            let Some(node) = self.nodes[at].as_ref().filter(|n| n.group == group) else { continue };
+            for before in node.links.before.keys() {
+                if let Before::Start(id) = before
+                    && let Some(start) = self.roots.get_mut(id)
+                {
+                    start.likely = start.likely.filter(|&likely| likely != at);
+                }
+            }
+        }
     }
 
     /// Why nothing on this edge is a graph any more, if so.
@@ -248,7 +262,7 @@ impl Tree {
         (shape, addrs): (&[u64], &[u64]),
         free: impl Fn(&Node) -> bool,
     ) -> Option<usize> {
-        for positions in &self.groups[group].copied {
+        for (positions, _) in &self.groups[group].copied {
             let masked = masked(addrs, positions);
             let hash = hash_words(identity, entry_seed(entry), shape, &masked);
             let Some(nodes) = self.index.get(&hash) else { continue };

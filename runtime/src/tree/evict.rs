@@ -87,7 +87,7 @@ impl Tree {
         for &id in &node.owned {
             self.let_go(id, |holders| holders.nodes.remove(&(at as u32)));
         }
-        self.groups.unhang(node.group, at);
+        self.groups.unhang(node.group, at, &node.copied);
         self.shares.remove(node);
         self.vacant.push(at as u32);
         self.shrink();

@@ -8,7 +8,7 @@ use std::{
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Identity, Positions, TraceOp, Tree, hash_words};
+use super::{CopiedInput, Identity, Positions, TraceOp, Tree, hash_words};
 use crate::{base::plan::Site, observe::log::Wait};
 
 /// Groups without a recording that are known, the ones that were met last: a shape that comes back after so many
@@ -54,8 +54,8 @@ pub(crate) struct Group {
     pub(crate) recorded: u64,
     /// Why it is not recorded yet, if it ran in warm-up.
     pub(crate) waiting: Option<Waiting>,
-    /// The sets of live-ins that its recordings copy.
-    pub(super) copied: SmallVec<[Positions; 1]>,
+    /// The sets of live-ins that its recordings copy, each with the number of recordings that do.
+    pub(super) copied: SmallVec<[(Positions, u32); 1]>,
     /// Its recordings, and the edges that lead to it.
     nodes: BTreeSet<u32>,
     pub(super) edges: BTreeSet<u32>,
@@ -112,7 +112,16 @@ impl IndexMut<usize> for Groups {
     }
 }
 
+fn positions(copied: &[CopiedInput]) -> Positions {
+    copied.iter().map(|c| c.position).collect()
+}
+
 impl Groups {
+    /// How many sets of live-ins are looked for, of all groups.
+    pub(super) fn copied_sets(&self) -> usize {
+        self.all.values().map(|group| group.copied.len()).sum()
+    }
+
     pub(super) fn begin_step(&mut self) {
         self.step += 1;
     }
@@ -183,17 +192,31 @@ impl Groups {
         self.idle.insert(self.clock, Idle { group, step: self.step, call: self.call });
     }
 
-    /// A recording of it is made.
-    pub(super) fn hang(&mut self, group: usize, at: usize) {
+    /// A recording of it is made, which copies these live-ins.
+    pub(super) fn hang(&mut self, group: usize, at: usize, copied: &[CopiedInput]) {
         let Some(met) = self.all.get_mut(&group) else { return };
         met.nodes.insert(at as u32);
+        if !copied.is_empty() {
+            let positions = positions(copied);
+            match met.copied.iter_mut().find(|(set, _)| *set == positions) {
+                Some((_, count)) => *count += 1,
+                None => met.copied.push((positions, 1)),
+            }
+        }
         self.idle.remove(&met.idle);
     }
 
     /// A recording of it goes.
-    pub(super) fn unhang(&mut self, group: usize, at: usize) {
+    pub(super) fn unhang(&mut self, group: usize, at: usize, copied: &[CopiedInput]) {
         let Some(left) = self.all.get_mut(&group) else { return };
         left.nodes.remove(&(at as u32));
+        if !copied.is_empty() {
+            let positions = positions(copied);
+            left.copied.retain(|(set, count)| {
+                *count -= u32::from(*set == positions);
+                *count > 0
+            });
+        }
         if left.nodes.is_empty() {
             self.rest(group);
         }

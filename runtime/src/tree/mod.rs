@@ -280,6 +280,7 @@ impl Tree {
             nodes: self.live,
             places: self.nodes.len(),
             groups: self.groups.len(),
+            copied_sets: self.groups.copied_sets(),
             edges: self.edges.len(),
             holders: self.holders.len(),
             starts: self.roots.len(),
@@ -419,18 +420,11 @@ impl Tree {
         let edge = self.edge_for(node.parent, node.group, &node.addrs);
         self.edges[edge].hang(node.links.number, at);
         node.links.edge = Some(edge as u32);
-        self.groups.hang(node.group, at);
+        self.groups.hang(node.group, at, &node.copied);
         for &id in &node.owned {
             self.holders.entry(id).or_default().nodes.insert(at as u32);
         }
         self.copied += node.copied.len();
-        if !node.copied.is_empty() {
-            let positions: Positions = node.copied.iter().map(|c| c.position).collect();
-            let sets = &mut self.groups[node.group].copied;
-            if !sets.contains(&positions) {
-                sets.push(positions);
-            }
-        }
         self.shares.add(at, &mut node);
         if at == self.nodes.len() {
             self.nodes.push(None);

@@ -21,6 +21,7 @@ const MOST: Tables = Tables {
     places: 256,
     // Shapes without a recording, the ones that were met last, and those of the last steps.
     groups: 4096 + 256,
+    copied_sets: 64,
     edges: 1024,
     holders: 256,
     starts: 8,
@@ -38,6 +39,7 @@ fn check(now: Tables, at: u64) {
         (now.nodes, MOST.nodes, "nodes"),
         (now.places, MOST.places, "places"),
         (now.groups, MOST.groups, "groups"),
+        (now.copied_sets, MOST.copied_sets, "sets of copied live-ins"),
         (now.edges, MOST.edges, "edges"),
         (now.holders, MOST.holders, "holders"),
         (now.starts, MOST.starts, "starts"),
@@ -232,6 +234,36 @@ fn dropped_parameters_leave_nothing_without_a_step() {
     assert!(after.owned <= before.owned + 1 && after.retired == 0, "{after:?}");
     rt.step().unwrap();
     assert_eq!(Tables::of(&rt), before);
+}
+
+/// Which live-ins recordings copy is looked for at each miss: what went with a parameter is looked for no longer.
+#[test]
+fn sets_of_copied_inputs_go_with_their_recordings() {
+    const INPUTS: usize = 6;
+    let mut rt = runtime();
+    rt.keep_events(false);
+    let graph =
+        Spec::inputs(vec![any_device("x"); INPUTS]).with(|o| o.limits(|l| l.max_moves = 1)).build(&mut rt);
+    for round in 0..130 {
+        let w = Param::new(&rt, &[2], &[round as f32, 1.0]).unwrap();
+        // Nothing moved, until that is recorded; then some of the inputs.
+        for moved in [0, 0, 1 + round % ((1 << INPUTS) - 1), 0] {
+            let step = rt.step().unwrap();
+            let all: Vec<_> = (0..2 * INPUTS).map(|_| step.tensor(&[2], &X).unwrap()).collect();
+            let inputs: Vec<_> = (0..INPUTS).map(|i| In::Device(&all[2 * i + (moved >> i & 1)])).collect();
+            let y = graph.call(&step, &inputs, &w, |cx, a| {
+                let key = (&a.t[0], &a.t[1], &a.t[2], &a.t[3], &a.t[4], &a.t[5], &w);
+                seg!("a", cx, key, |k| {
+                    let sum = ops::add(&ops::add(k.0, k.1)?, &ops::add(k.2, k.3)?)?;
+                    ops::add(&ops::add(&sum, &ops::add(k.4, k.5)?)?, k.6)
+                })
+            });
+            assert_eq!(step.read(&y.unwrap()).unwrap(), [6.0 + round as f32, 13.0], "{round}");
+        }
+        let now = Tables::of(&rt);
+        assert!(now.copied_sets == 1 && now.nodes == 2, "{round}: {now:?}");
+    }
+    assert!(rt.stats().copies > 130, "{:?}", rt.stats());
 }
 
 /// One step is all that there is, and each of its calls has a shape of its own.

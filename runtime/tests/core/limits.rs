@@ -169,6 +169,40 @@ fn an_input_that_keeps_moving() {
     still_usable(&mut rt);
 }
 
+/// A segment that begins some calls and comes second in others: what is skipped where it begins is not replayed there,
+/// also not by the recording that calls began with last, and goes on where it comes second.
+#[test]
+fn what_is_skipped_does_not_begin_a_call() {
+    let mut rt = runtime();
+    let skip = |l: &mut graphable::Limits| (l.max_moves, l.on_move) = (1, graphable::OnMove::Skip);
+    let graph = Spec::inputs(vec![any_device("x")]).with(|o| o.limits(skip)).build(&mut rt);
+    let mut call = |second: bool, place: usize| {
+        let before = rt.stats();
+        let step = rt.step().unwrap();
+        let all: Vec<_> = (0..3).map(|_| step.tensor(&[2], &X).unwrap()).collect();
+        let y = graph.call(&step, &[In::Device(&all[place])], (), |cx, a| {
+            if second {
+                let (h,) = seg!("a", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+                drop(h);
+            }
+            seg!("b", cx, (&a.t[0],), |k| ops::neg(k.0))
+        });
+        assert_eq!(step.read(&y.unwrap()).unwrap(), [-1.0, -2.0]);
+        let now = step.stats();
+        (now.replays - before.replays, now.recordings - before.recordings, now.fallbacks - before.fallbacks)
+    };
+    for _ in 0..3 {
+        call(true, 0);
+    }
+    assert_eq!(call(true, 0), (2, 0, 0));
+    assert_eq!(call(false, 0), (1, 0, 0), "found by the state");
+    assert_eq!(call(false, 1), (0, 1, 0));
+    assert_eq!(call(false, 0), (1, 0, 0));
+    assert_eq!(call(false, 2), (0, 0, 1), "moved once too often");
+    assert_eq!(call(false, 0), (0, 0, 1), "the call began so the last time");
+    assert_eq!(call(true, 0), (2, 0, 0));
+}
+
 #[test]
 fn a_reason_is_warned_of_once() {
     counting_warnings(|warnings| {
