@@ -26,6 +26,7 @@ mod names;
 mod nested;
 mod objects;
 mod realistic;
+mod regions;
 mod review;
 mod support;
 mod values;
