@@ -93,7 +93,7 @@ impl Names {
 
     /// The variables that statements use, with those of the closures that they name.
     pub(super) fn used_by(&self, stmt: &syn::Stmt) -> Uses {
-        let mut uses = uses::of_stmts([stmt]);
+        let mut uses = uses::of_stmt(stmt);
         let mut at = 0;
         while at < uses.0.len() {
             if let Some(inside) = self.closures.get(&uses.0[at].0) {

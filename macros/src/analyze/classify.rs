@@ -39,6 +39,13 @@ impl<'a> Visit<'a> for Find {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
+/// As [`leaves`], of an expression.
+pub(super) fn expr_leaves(expr: &Expr) -> bool {
+    let mut jumps = Jumps::default();
+    jumps.visit_expr(expr);
+    jumps.found
+}
+
 /// Whether the statement can leave its block other than by an error: `return` of a value, or a
 /// `break`/`continue` of a loop outside.
 pub(crate) fn leaves(stmt: &Stmt) -> bool {
@@ -104,10 +111,15 @@ impl<'a> Visit<'a> for Jumps {
 
 /// Whether statements end in a `return`, or in a macro that never returns.
 pub(super) fn ends_the_call(stmts: &[Stmt]) -> bool {
-    match stmts.last() {
-        Some(Stmt::Expr(Expr::Return(_), _)) => true,
-        Some(Stmt::Expr(Expr::Macro(m), _)) => macros::never_returns(&m.mac),
-        Some(Stmt::Macro(m)) => macros::never_returns(&m.mac),
+    stmts.last().is_some_and(never_ends)
+}
+
+/// Whether a statement is a `return`, or a macro that never returns.
+pub(super) fn never_ends(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Expr(Expr::Return(_), _) => true,
+        Stmt::Expr(Expr::Macro(m), _) => macros::never_returns(&m.mac),
+        Stmt::Macro(m) => macros::never_returns(&m.mac),
         _ => false,
     }
 }
@@ -291,11 +303,9 @@ pub(super) fn is_value(expr: &Expr) -> bool {
     }
 }
 
-/// The name of `let f = |…| …;`, and of another value that each segment makes for itself.
+/// The name of `let f = |…| …;`.
 pub(super) fn closure_name(local: &Local) -> Option<String> {
     let init = local.init.as_ref()?;
-    if !matches!(&*init.expr, Expr::Closure(_)) && !local.attrs.iter().any(attributes::is_made_again) {
-        return None;
-    }
-    syntax::bound_by_let(local).first().map(|b| b.ident.to_string())
+    let first = || syntax::bound_by_let(local).first().map(|b| b.ident.to_string());
+    if matches!(&*init.expr, Expr::Closure(_)) { first() } else { None }
 }

@@ -1,11 +1,9 @@
 //! Closures: they are made anew in each segment that uses them, so what they capture must mean the same there.
 
-use std::collections::HashSet;
-
 use proc_macro2::Ident;
 use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
 
-use super::{Analysis, Binding, classify, liveness::Rename, uses, uses::Uses};
+use super::{Analysis, Binding, classify, liveness::Rename, statement::Statement, uses, uses::Uses};
 use crate::{diag::Code, parse::syntax};
 
 impl Analysis<'_, '_> {
@@ -50,17 +48,17 @@ impl Analysis<'_, '_> {
         match own {
             Some(Stmt::Local(l)) => classify::closure_name(l).is_none(),
             Some(_) => true,
-            None => name != "self" && self.lookup(name).is_some_and(|b| b.closure.is_none()),
+            None => name != "self" && self.lookup(name).is_some_and(|b| b.made.is_none()),
         }
     }
 
     /// A closure is made anew in each segment, when a `mut` variable may hold another value.
-    pub(super) fn check_move_closure(&mut self, closure: &Expr, uses: &Uses, run: &[Stmt]) {
+    pub(super) fn check_move_closure(&mut self, closure: &Expr, uses: &Uses, run: &[Statement]) {
         let Expr::Closure(syn::ExprClosure { capture: Some(token), .. }) = closure else { return };
-        let in_run: Vec<syntax::Bound> = run.iter().flat_map(syntax::bound_by).collect();
+        let in_run: Vec<&syntax::Bound> = run.iter().flat_map(|s| &s.binds).collect();
         let changing = uses.names().find(|name| match in_run.iter().rev().find(|b| b.ident == *name) {
             Some(bound) => bound.mutable,
-            None => self.lookup(name).is_some_and(|b| b.mutable && b.closure.is_none()),
+            None => self.lookup(name).is_some_and(|b| b.mutable && b.made.is_none()),
         });
         if let Some(name) = changing.map(str::to_owned) {
             self.errors.push(
@@ -72,27 +70,24 @@ impl Analysis<'_, '_> {
     }
 
     /// Closures of outer scopes that the run uses, in order of need; what they capture is used too.
-    pub(super) fn outer_closures(&mut self, uses: &mut Uses, inside: &HashSet<String>) -> Vec<Local> {
+    pub(super) fn outer_closures(&mut self, uses: &mut Uses) -> Vec<Local> {
         let mut found: Vec<(String, Local)> = Vec::new();
         let mut at = 0;
         while at < uses.0.len() {
             let name = uses.0[at].0.clone();
             at += 1;
-            if inside.contains(&name) && !uses.has(&name) || found.iter().any(|(n, _)| *n == name) {
+            if found.iter().any(|(n, _)| *n == name) {
                 continue;
             }
-            let closure = self.lookup(&name).and_then(|b| b.closure.as_deref().cloned());
-            if let Some(local) = closure {
+            if let Some((id, made)) = self.lookup(&name).and_then(|b| Some((b.id, b.made.clone()?))) {
                 let used = uses.0[at - 1].1.ident.clone();
                 self.check_captures(&used);
-                if let Some(init) = &local.init {
-                    let mut captured = uses::of_expr(&init.expr);
-                    // A closure's captures are not replaced by fields: it is emitted as written.
-                    captured.0.iter_mut().for_each(|(_, u)| u.whole = true);
-                    uses.merge(&captured);
-                }
-                self.in_segments.extend(self.lookup(&name).map(|b| b.id));
-                found.push((name, local));
+                let mut captured = made.uses.clone();
+                // A closure's captures are not replaced by fields: it is emitted as written.
+                captured.0.iter_mut().for_each(|(_, u)| u.whole = true);
+                uses.merge(&captured);
+                self.in_segments.insert(id);
+                found.push((name, made.local.clone()));
             }
         }
         // What is found later was captured by what was found earlier.
@@ -106,11 +101,10 @@ impl Analysis<'_, '_> {
             let Some(b) = self.lookup(name).filter(|b| b.mutable && self.in_segments.contains(&b.id)) else {
                 continue;
             };
-            let inside = b.closure.as_ref().and_then(|l| l.init.as_ref()).map(|i| uses::of_expr(&i.expr));
-            let changed = inside
-                .iter()
-                .flat_map(|uses| &uses.0)
-                .find(|(n, u)| u.assigned || u.touched && self.lookup(n).is_some_and(|b| b.mutable));
+            let inside = b.made.iter().flat_map(|made| &made.uses.0);
+            let mut inside = inside;
+            let changed =
+                inside.find(|(n, u)| u.assigned || u.touched && self.lookup(n).is_some_and(|b| b.mutable));
             if let Some((changed, _)) = changed {
                 self.errors.push(
                     Code::ChangingClosure, &u.ident,
@@ -123,16 +117,15 @@ impl Analysis<'_, '_> {
 
     /// Whether code names a closure, or another value that segments make for themselves.
     pub(super) fn names_closures(&self, uses: &Uses) -> bool {
-        uses.names().any(|name| self.lookup(name).is_some_and(|b| b.closure.is_some()))
+        uses.names().any(|name| self.lookup(name).is_some_and(|b| b.made.is_some()))
     }
 
     /// Uses with those of the closures of outer scopes that they name.
     pub(super) fn with_captures(&self, mut uses: Uses) -> Uses {
         let mut at = 0;
         while at < uses.0.len() {
-            let closure = self.lookup(&uses.0[at].0).and_then(|b| b.closure.as_ref());
-            if let Some(init) = closure.and_then(|l| l.init.as_ref()) {
-                uses.merge(&uses::of_expr(&init.expr));
+            if let Some(made) = self.lookup(&uses.0[at].0).and_then(|b| b.made.as_ref()) {
+                uses.merge(&made.uses);
             }
             at += 1;
         }
@@ -140,22 +133,20 @@ impl Analysis<'_, '_> {
     }
 
     /// Notes which variables the closures of a run mean.
-    pub(super) fn note_captures(&mut self, run: &[Stmt]) {
-        run.iter().for_each(|stmt| self.note_capture(stmt));
+    pub(super) fn note_captures(&mut self, run: &[Statement]) {
+        run.iter().for_each(|statement| self.note_capture(statement));
     }
 
-    pub(super) fn note_capture(&mut self, stmt: &Stmt) {
-        let Stmt::Local(local) = stmt else { return };
-        let (Some(name), Some(init)) = (classify::closure_name(local), &local.init) else { return };
+    pub(super) fn note_capture(&mut self, statement: &Statement) {
+        let Some(name) = &statement.made else { return };
         // Closures are bound before their run is written, so a later one may have the name already.
-        let new = |b: &Binding| b.closure.is_some() && !self.captured.contains_key(&b.id);
-        let Some(own) = self.names.iter().position(|b| b.name == name && new(b)) else { return };
+        let new = |b: &Binding| b.made.is_some() && !self.captured.contains_key(&b.id);
+        let Some(own) = self.names.iter().position(|b| b.name == *name && new(b)) else { return };
         let meant = |n: &str| {
-            let before = |(at, b): &(usize, &Binding)| b.name == n && (b.closure.is_none() || *at < own);
+            let before = |(at, b): &(usize, &Binding)| b.name == n && (b.made.is_none() || *at < own);
             self.names.iter().enumerate().rev().find(before).map(|(_, b)| b.id)
         };
-        let names = uses::of_expr(&init.expr);
-        let captured = names.names().filter_map(|n| Some((n.to_owned(), meant(n)?))).collect();
+        let captured = statement.value.names().filter_map(|n| Some((n.to_owned(), meant(n)?))).collect();
         self.captured.insert(self.names[own].id, captured);
     }
 

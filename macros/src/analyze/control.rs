@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use syn::{Expr, Stmt};
 
-use super::{Analysis, Tail, Target, classify, ends, macros, uses};
+use super::{Analysis, Tail, Target, classify, ends, macros, statement::Statement, uses};
 use crate::{
     model::{Arm, Block, Control, ControlKind, Otherwise, Part, Value, Wrapper},
     parse::{attributes, syntax},
@@ -17,11 +17,12 @@ impl Analysis<'_, '_> {
         if jumps || self.is_split(expr) || classify::call_free(expr) {
             return self.host_value(expr, tail, after);
         }
+        let value = Statement::of_value(expr);
         let parts = if tail == Tail::Unit {
-            let stmt = Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1)));
-            self.segment(std::slice::from_ref(&stmt), None, &[], after)
+            let statement = value.with(Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1))));
+            self.segment(std::slice::from_ref(&statement), None, &[], after)
         } else {
-            self.segment(&[], Some((expr, tail)), &[], after)
+            self.segment(&[], Some((&value, tail)), &[], after)
         };
         Value::Block(Block { parts })
     }
@@ -44,8 +45,7 @@ impl Analysis<'_, '_> {
 
     /// Whether the expression is split by host code rather than left to a segment.
     pub(super) fn is_split(&self, expr: &Expr) -> bool {
-        let stmt = Stmt::Expr(expr.clone(), None);
-        classify::has_boundary(&stmt) || classify::leaves(&stmt) || self.steered(expr)
+        classify::expr_has_boundary(expr) || classify::expr_leaves(expr) || self.steered(expr)
     }
 
     /// An expression that host code evaluates itself.

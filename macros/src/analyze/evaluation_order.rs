@@ -1,4 +1,4 @@
-//! Whether the driver may evaluate a statement before the run that stands above it.
+//! Whether host code may evaluate a statement before the run that stands above it.
 
 use std::collections::HashSet;
 
@@ -9,13 +9,14 @@ use syn::{
 
 use super::{
     Analysis,
+    statement::Statement,
     uses::{Use, Uses},
 };
 use crate::parse::syntax;
 
 impl Analysis<'_, '_> {
     /// Whether evaluating something before the pending run would change what either means.
-    pub(super) fn depends_on_run(&self, run: &[Stmt], uses: &Uses, binds: &[syntax::Bound]) -> bool {
+    pub(super) fn depends_on_run(&self, run: &[Statement], uses: &Uses, binds: &[syntax::Bound]) -> bool {
         if run.is_empty() {
             return false;
         }

@@ -4,7 +4,7 @@
 
 use syn::{Expr, Stmt};
 
-use super::{Analysis, classify, liveness::Outs, uses};
+use super::{Analysis, classify, liveness::Outs, statement::Statement};
 use crate::{
     model::{Guard, Step},
     parse::syntax,
@@ -15,8 +15,8 @@ impl Analysis<'_, '_> {
     /// variables `changed` live on.
     pub(super) fn guards(
         &self,
-        run: &[Stmt],
-        rest: &[Stmt],
+        run: &[Statement],
+        rest: &[Statement],
         outs: &Outs,
         changed: &[String],
     ) -> Vec<(usize, Step)> {
@@ -24,16 +24,14 @@ impl Analysis<'_, '_> {
         if rest.is_empty() {
             return asked;
         }
-        let each: Vec<(uses::Uses, Vec<syntax::Bound>)> =
-            run.iter().map(|s| (uses::of_stmts([s]), syntax::bound_by(s))).collect();
-        for (at, stmt) in run.iter().enumerate() {
+        for (at, statement) in run.iter().enumerate() {
             if outs.again.iter().any(|(i, _)| *i == at) {
                 // Host code has it, to the end of the block.
                 continue;
             }
-            let (names, value) = match stmt {
-                Stmt::Local(local) if classify::closure_name(local).is_none() => match &local.init {
-                    Some(init) => (syntax::bound_by(stmt), &*init.expr),
+            let (names, value) = match &statement.stmt {
+                Stmt::Local(local) if statement.made.is_none() => match &local.init {
+                    Some(init) => (statement.binds.clone(), &*init.expr),
                     None => continue,
                 },
                 Stmt::Expr(Expr::Assign(a), _) => match self.initialises(&a.left, changed) {
@@ -47,10 +45,9 @@ impl Analysis<'_, '_> {
             }
             for bound in names {
                 let name = bound.ident.to_string();
-                let shadowed =
-                    (at + 1..run.len()).find(|&i| each[i].1.iter().any(|b| b.ident == bound.ident));
+                let shadowed = (at + 1..run.len()).find(|&i| run[i].binds(&name));
                 let end = shadowed.unwrap_or(run.len());
-                let moved = each[at + 1..end].iter().any(|(u, _)| u.get(&name).is_some_and(|u| u.by_value));
+                let moved = run[at + 1..end].iter().any(|s| s.uses.get(&name).is_some_and(|u| u.by_value));
                 let leaves = outs.carried.iter().any(|o| o.ident == bound.ident && shadowed.is_none());
                 if !moved && !leaves {
                     let guard = Guard { ident: bound.ident, lent: lends_temporary(value) };

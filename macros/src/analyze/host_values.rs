@@ -12,7 +12,7 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use super::{Analysis, classify, effects, operations, uses};
+use super::{Analysis, classify, effects, operations, statement, statement::Statement, uses};
 use crate::parse::{attributes, syntax};
 
 /// Methods that ask a tensor, or a container of them, for a size.
@@ -72,7 +72,7 @@ impl Analysis<'_, '_> {
 
     /// Whether a `let` names a value that costs nothing to make, and means the same wherever it is made: a function, a
     /// constant, a variant, a struct literal of host values that never change. Its type may be anything.
-    pub(super) fn is_constant(&self, local: &Local, rest: &[Stmt]) -> bool {
+    pub(super) fn is_constant(&self, local: &Local, rest: &[Statement]) -> bool {
         let Some(init) = local.init.as_ref().filter(|i| i.diverge.is_none()) else { return false };
         let plain = |pat: &Pat| matches!(pat, Pat::Ident(p) if p.by_ref.is_none() && p.mutability.is_none() && p.subpat.is_none());
         let named = match &local.pat {
@@ -84,11 +84,11 @@ impl Analysis<'_, '_> {
             return false;
         }
         let uses = uses::of_expr(&init.expr);
-        let bound = syntax::bound_anywhere(rest);
+        let bound = syntax::bound_anywhere(statement::stmts(rest));
         uses.names().all(|name| {
             let fixed = match self.lookup(name) {
                 None => true,
-                Some(b) => b.host && !b.mutable && b.closure.is_none() && !self.tainted.contains(&b.id),
+                Some(b) => b.host && !b.mutable && b.made.is_none() && !self.tainted.contains(&b.id),
             };
             fixed && !self.in_pending(name) && !bound.contains(name)
         })
@@ -189,13 +189,12 @@ impl Analysis<'_, '_> {
     }
 
     /// Names that a run binds, and whether they are host values; how many of them after each statement.
-    pub(super) fn pending(&self, run: &[Stmt]) -> (Vec<(String, bool)>, Vec<usize>) {
+    pub(super) fn pending(&self, run: &[Statement]) -> (Vec<(String, bool)>, Vec<usize>) {
         let (mut names, mut ends): (Vec<(String, bool)>, _) = (Vec::new(), Vec::new());
-        for stmt in run {
-            if let Stmt::Local(local) = stmt {
+        for statement in run {
+            if let Some(local) = statement.local() {
                 let host = local.init.as_ref().is_some_and(|i| self.repeatable(&i.expr, &names));
-                let bound = syntax::bound_by_let(local).into_iter();
-                names.extend(bound.map(|b| (b.ident.to_string(), host && !b.mutable)));
+                names.extend(statement.binds.iter().map(|b| (b.ident.to_string(), host && !b.mutable)));
             }
             ends.push(names.len());
         }
@@ -206,14 +205,13 @@ impl Analysis<'_, '_> {
     /// could not give them back. `is_list` tells which names stand for lists.
     pub(super) fn evaluated_again<'p>(
         &self,
-        local: &Local,
+        statement: &Statement,
         before: impl Fn() -> &'p [(String, bool)],
         is_list: impl FnOnce(&str) -> bool,
     ) -> bool {
-        let Some(init) = local.init.as_ref().filter(|_| classify::closure_name(local).is_none()) else {
-            return false;
-        };
-        let by_ref = syntax::bound_by_let(local).iter().any(|b| b.by_ref);
+        let init = statement.local().and_then(|l| l.init.as_ref()).filter(|_| statement.made.is_none());
+        let Some(init) = init else { return false };
+        let by_ref = statement.binds.iter().any(|b| b.by_ref);
         let ends = init.diverge.as_ref().is_none_or(|(_, e)| match &**e {
             Expr::Block(b) => classify::only_fails(&b.block.stmts) && operations::device_call(e).is_none(),
             _ => false,
@@ -235,7 +233,7 @@ impl Analysis<'_, '_> {
             let before = before();
             let known = |n: &str| self.lookup(n).is_some() || before.iter().any(|(b, _)| b == n);
             return gives_place(&init.expr)
-                && uses::of_expr(&init.expr).names().all(known)
+                && statement.value.names().all(known)
                 && self.repeatable(&init.expr, before);
         }
         (by_ref || init.diverge.is_some() || lends(&init.expr)) && self.repeatable(&init.expr, before())
@@ -374,7 +372,7 @@ impl Repeatable<'_, '_, '_> {
         match self.t.lookup(name) {
             None if self.t.in_pending(name) => Name::Other,
             None => Name::Own,
-            Some(b) if b.closure.is_some() || !b.host => Name::Other,
+            Some(b) if b.made.is_some() || !b.host => Name::Other,
             Some(b) if b.mutable => Name::Changing,
             Some(_) => Name::Host,
         }

@@ -1,6 +1,9 @@
 //! What leaves a segment: its own bindings that later code needs, and outer variables that it changes.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeSet, HashSet},
+};
 
 use proc_macro2::Ident;
 use syn::{
@@ -8,7 +11,11 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use super::{Analysis, classify, host_values, operations, uses, uses::Uses};
+use super::{
+    Analysis, host_values, operations,
+    statement::Statement,
+    uses::{self, Sequence, Use, Uses},
+};
 use crate::{
     diag::{Code, shortened},
     model::Step,
@@ -38,14 +45,13 @@ pub(super) struct Outs {
 impl Outs {
     /// Borrows that later code uses, while the run changes or moves what they refer to: host code evaluates them
     /// again, so nothing else would show rustc that they are still needed. Where they stand, and a use of them.
-    pub(super) fn kept_borrows(&self, run: &[Stmt], rest: &[Stmt]) -> Vec<(usize, Step)> {
+    pub(super) fn kept_borrows(&self, run: &[Statement], rest: &[Statement]) -> Vec<(usize, Step)> {
         let mut kept = Vec::new();
         for (at, _) in &self.again {
-            let Stmt::Local(local) = &run[*at] else { continue };
-            let Some(init) = &local.init else { continue };
+            let statement = &run[*at];
             let changed = |name: &str| {
                 run[at + 1..].iter().any(|s| {
-                    let left = match s {
+                    let left = match &s.stmt {
                         Stmt::Expr(Expr::Assign(a), _) => &a.left,
                         Stmt::Expr(Expr::Binary(b), _) if syntax::is_assign(&b.op) => &b.left,
                         _ => return false,
@@ -53,16 +59,15 @@ impl Outs {
                     syntax::place_base(left).is_some_and(|base| base == name)
                 })
             };
-            let shadowed = |name: &Ident| {
-                run[at + 1..].iter().any(|s| syntax::bound_by(s).iter().any(|b| b.ident == *name))
-            };
-            if !uses::of_expr(&init.expr).names().any(changed) {
+            let shadowed =
+                |name: &Ident| run[at + 1..].iter().any(|s| s.binds.iter().any(|b| b.ident == *name));
+            if !statement.value.names().any(changed) {
                 continue;
             }
-            let later = uses::of_stmts(rest);
-            for bound in syntax::bound_by_let(local) {
+            let later = Sequence::of(rest);
+            for bound in &statement.binds {
                 if let Some(used) = later.get(&bound.ident.to_string()).filter(|_| !shadowed(&bound.ident)) {
-                    kept.push((*at, Step::StillUsed { ident: bound.ident, at: used.ident.span() }));
+                    kept.push((*at, Step::StillUsed { ident: bound.ident.clone(), at: used.ident.span() }));
                 }
             }
         }
@@ -72,11 +77,12 @@ impl Outs {
 
 impl Analysis<'_, '_> {
     /// `let h = ops::neg(x);` that leaves the segment, where `ops::neg(x)?` was meant.
-    pub(super) fn refuse_results(&mut self, run: &[Stmt], outs: &Outs) {
+    pub(super) fn refuse_results(&mut self, run: &[Statement], outs: &Outs) {
         for bound in &outs.carried {
             let name = &bound.ident;
-            let last = run.iter().rev().find(|s| syntax::bound_by(s).iter().any(|b| b.ident == *name));
-            if let Some(Stmt::Local(Local { pat: syn::Pat::Ident(_), init: Some(init), .. })) = last
+            let last = run.iter().rev().find(|s| s.binds.iter().any(|b| b.ident == *name));
+            if let Some(Stmt::Local(Local { pat: syn::Pat::Ident(_), init: Some(init), .. })) =
+                last.map(|s| &s.stmt)
                 && operations::is_operation(&init.expr)
             {
                 let call = shortened(&init.expr);
@@ -93,103 +99,119 @@ impl Analysis<'_, '_> {
     }
 
     /// Which of the run's own bindings later code needs, and how they get there.
-    pub(super) fn outs(&mut self, run: &[Stmt], rest: &[Stmt], run_closures: &HashSet<String>) -> Outs {
-        let mut needed: BTreeSet<String> = uses::of_stmts(rest).names().map(str::to_owned).collect();
+    pub(super) fn outs(&mut self, run: &[Statement], rest: &[Statement]) -> Outs {
+        let mut live = Live {
+            run,
+            rest,
+            needed: self.needed(run, rest),
+            seen: HashSet::new(),
+            behind: Uses::default(),
+            pending: OnceCell::new(),
+            outs: Outs::default(),
+        };
+        for (at, statement) in run.iter().enumerate().rev() {
+            if let Some(next) = run.get(at + 1) {
+                live.behind.precede(next);
+            }
+            self.out(at, statement, &mut live);
+            live.seen.extend(statement.binds.iter().map(|b| b.ident.to_string()));
+        }
+        live.outs.carried.reverse();
+        live.outs
+    }
+
+    /// The names that later code needs.
+    fn needed(&self, run: &[Statement], rest: &[Statement]) -> BTreeSet<String> {
+        let mut needed: BTreeSet<String> = Sequence::of(rest).names().map(str::to_owned).collect();
         // A closure of an outer scope that is used later needs what it captures.
         let outer: Vec<String> = needed.iter().cloned().collect();
         for name in outer {
-            if run_closures.contains(&name) {
-                continue;
-            }
-            if let Some(init) =
-                self.lookup(&name).and_then(|b| b.closure.as_ref()).and_then(|l| l.init.as_ref())
-            {
-                needed.extend(uses::of_expr(&init.expr).names().map(str::to_owned));
-            }
+            let in_run = run.iter().any(|s| s.made.as_ref() == Some(&name));
+            let made = self.lookup(&name).filter(|_| !in_run).and_then(|b| b.made.as_ref());
+            needed.extend(made.iter().flat_map(|made| made.uses.names()).map(str::to_owned));
         }
-        let mut outs = Outs::default();
-        let mut seen: HashSet<String> = HashSet::new();
-        let mut behind = Uses::default();
-        let pending = std::cell::OnceCell::new();
-        for (at, stmt) in run.iter().enumerate().rev() {
-            if let Some(next) = run.get(at + 1) {
-                behind.precede(next);
+        needed
+    }
+
+    /// How the bindings of the statement at `at` get to later code.
+    fn out(&mut self, at: usize, statement: &Statement, live: &mut Live<'_>) {
+        let Some(local) = statement.local() else { return };
+        let wanted = |b: &&Bound| {
+            let name = b.ident.to_string();
+            live.needed.contains(&name) && !live.seen.contains(&name)
+        };
+        let wanted: Vec<&Bound> = statement.binds.iter().filter(wanted).collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let fixed = statement
+            .binds
+            .iter()
+            .all(|b| !b.mutable || live.behind.get(&b.ident.to_string()).is_none_or(|u| !u.changes(true)));
+        let before = &live.run[..at];
+        let again = fixed
+            && self.evaluated_again(
+                statement,
+                || {
+                    let (names, ends) = live.pending.get_or_init(|| self.pending(live.run));
+                    &names[..at.checked_sub(1).map_or(0, |before| ends[before])]
+                },
+                |name| self.is_list(before, name),
+            );
+        if (again || statement.made.is_some()) && local.init.is_some() {
+            let local = self.with_meanings(at, local.clone(), &statement.value, again, live);
+            if again {
+                live.outs.again.insert(0, (at, local));
             }
-            let Stmt::Local(local) = stmt else { continue };
-            let bound = syntax::bound_by_let(local);
-            let wanted: Vec<&Bound> = bound
-                .iter()
-                .filter(|b| needed.contains(&b.ident.to_string()) && !seen.contains(&b.ident.to_string()))
-                .collect();
-            if wanted.is_empty() {
-                seen.extend(bound.iter().map(|b| b.ident.to_string()));
-                continue;
-            }
-            let init = local.init.as_ref();
-            let fixed = bound
-                .iter()
-                .all(|b| !b.mutable || behind.get(&b.ident.to_string()).is_none_or(|u| !u.changes(true)));
-            let again = fixed
-                && self.evaluated_again(
-                    local,
-                    || {
-                        let (names, ends) = pending.get_or_init(|| self.pending(run));
-                        &names[..at.checked_sub(1).map_or(0, |before| ends[before])]
-                    },
-                    |name| self.is_list(&run[..at], name),
-                );
-            if let (true, Some(init)) = (again || classify::closure_name(local).is_some(), init) {
-                let mut local = local.clone();
-                for (name, u) in &uses::of_expr(&init.expr).0 {
-                    let changes = again && behind.get(name).is_some_and(|b| self.changes(&run[..at], b));
-                    if !seen.contains(name) && !changes {
-                        needed.insert(name.clone());
-                        continue;
-                    }
-                    // Changed or shadowed further down: the value meant here leaves under a name of its own.
-                    let later = |s: &Stmt| syntax::bound_by(s).iter().any(|b| b.ident == name);
-                    let shadow =
-                        if changes { Some(at) } else { (at + 1..run.len()).find(|&i| later(&run[i])) };
-                    let shadow = shadow.unwrap_or(run.len());
-                    let alias = self.fresh("o");
-                    Rename { from: name, to: &syn::parse_quote!(#alias) }.visit_local_mut(&mut local);
-                    outs.shadowed.push((u.ident.clone(), alias, shadow));
-                }
-                if again {
-                    outs.again.insert(0, (at, local));
-                }
+            return;
+        }
+        for b in wanted {
+            let name = b.ident.to_string();
+            let moved = live.behind.get(&name).is_some_and(|u| u.by_value);
+            if b.mutable && moved && assigned_anew(live.rest, &name) {
+                live.outs.emptied.push(b.ident.clone());
             } else {
-                for b in wanted {
-                    let name = b.ident.to_string();
-                    let moved = behind.get(&name).is_some_and(|u| u.by_value);
-                    if b.mutable && moved && assigned_anew(rest, &name) {
-                        outs.emptied.push(b.ident.clone());
-                    } else {
-                        outs.carried.push(b.clone());
-                    }
-                }
+                live.outs.carried.push(b.clone());
             }
-            seen.extend(bound.iter().map(|b| b.ident.to_string()));
         }
-        outs.carried.reverse();
-        outs
+    }
+
+    /// A `let` that host code or a later segment evaluates, where what it uses may mean something else: such values
+    /// leave under names of their own.
+    fn with_meanings(
+        &mut self,
+        at: usize,
+        mut local: Local,
+        uses: &Uses,
+        again: bool,
+        live: &mut Live<'_>,
+    ) -> Local {
+        let run = live.run;
+        for (name, u) in &uses.0 {
+            let changes = again && live.behind.get(name).is_some_and(|b| self.changes(&run[..at], b));
+            if !live.seen.contains(name) && !changes {
+                live.needed.insert(name.clone());
+                continue;
+            }
+            // Changed or shadowed further down.
+            let shadow = if changes { Some(at) } else { (at + 1..run.len()).find(|&i| run[i].binds(name)) };
+            let alias = self.fresh("o");
+            Rename { from: name, to: &syn::parse_quote!(#alias) }.visit_local_mut(&mut local);
+            live.outs.shadowed.push((u.ident.clone(), alias, shadow.unwrap_or(run.len())));
+        }
+        local
     }
 
     /// Whether a name stands for a list behind the statements `before`.
-    fn is_list(&self, before: &[Stmt], name: &str) -> bool {
-        let own = before.iter().rev().find_map(|s| match s {
-            Stmt::Local(l) if syntax::bound_by_let(l).iter().any(|b| b.ident == name) => {
-                Some(host_values::binds_list(l))
-            }
-            _ => None,
-        });
-        own.unwrap_or_else(|| self.lookup(name).is_some_and(|b| b.list))
+    fn is_list(&self, before: &[Statement], name: &str) -> bool {
+        let own = before.iter().rev().find(|s| s.binds(name)).and_then(Statement::local);
+        own.map(host_values::binds_list).unwrap_or_else(|| self.lookup(name).is_some_and(|b| b.list))
     }
 
     /// Whether a use behind the statements `before` may change the variable.
-    fn changes(&self, before: &[Stmt], u: &uses::Use) -> bool {
+    fn changes(&self, before: &[Statement], u: &Use) -> bool {
         let mutable = || {
-            let own = before.iter().rev().flat_map(syntax::bound_by).find(|b| b.ident == u.ident);
+            let own = before.iter().rev().flat_map(|s| &s.binds).find(|b| b.ident == u.ident);
             own.map_or_else(|| self.lookup(&u.ident.to_string()).is_some_and(|b| b.mutable), |b| b.mutable)
         };
         u.through || u.changes(mutable())
@@ -198,45 +220,55 @@ impl Analysis<'_, '_> {
     /// Outer variables that the run changes and later code sees, with the statement that shadows them.
     pub(super) fn changed(
         &self,
-        run: &[Stmt],
-        rest: &[Stmt],
+        run: &[Statement],
+        rest: &[Statement],
         uses: &Uses,
         live: &HashSet<usize>,
-        run_closures: &HashSet<String>,
     ) -> Vec<Changed> {
         let mut changed = Vec::new();
         for (name, u) in &uses.0 {
-            let Some(b) = self.lookup(name) else { continue };
-            let changes = u.changes(b.mutable || b.exclusive);
-            if b.exclusive && changes && b.closure.is_none() {
-                let shadowed = run.iter().position(|s| syntax::bound_by(s).iter().any(|x| x.ident == name));
-                changed.push(Changed { ident: u.ident.clone(), shadowed_at: shadowed });
+            let Some(b) = self.lookup(name).filter(|b| b.made.is_none()) else { continue };
+            if !u.changes(b.mutable || b.exclusive) {
                 continue;
             }
-            if u.by_value && assigned_anew(rest, name) {
-                continue;
-            }
-            if changes && live.contains(&b.id) && b.closure.is_none() && !run_closures.contains(name) {
-                let shadowed = run.iter().position(|s| syntax::bound_by(s).iter().any(|x| x.ident == name));
-                changed.push(Changed { ident: u.ident.clone(), shadowed_at: shadowed });
+            let made = || run.iter().any(|s| s.made.as_ref() == Some(name));
+            let seen = || !(u.by_value && assigned_anew(rest, name)) && live.contains(&b.id) && !made();
+            if b.exclusive || seen() {
+                let shadowed_at = run.iter().position(|s| s.binds(name));
+                changed.push(Changed { ident: u.ident.clone(), shadowed_at });
             }
         }
         changed
     }
 }
 
+/// The live-outs of a run, from its end to its beginning.
+struct Live<'s> {
+    run: &'s [Statement],
+    rest: &'s [Statement],
+    /// Names that later code needs.
+    needed: BTreeSet<String>,
+    /// Names that were bound behind this point.
+    seen: HashSet<String>,
+    /// What the run uses behind this point.
+    behind: Uses,
+    /// Names that the run binds; see `pending`.
+    pending: OnceCell<(Vec<(String, bool)>, Vec<usize>)>,
+    outs: Outs,
+}
+
 /// Whether the statements give the variable a new value before anything reads it.
-fn assigned_anew(rest: &[Stmt], name: &str) -> bool {
-    for stmt in rest {
-        if classify::leaves(stmt) {
+fn assigned_anew(rest: &[Statement], name: &str) -> bool {
+    for statement in rest {
+        if statement.leaves {
             return false;
         }
-        if let Stmt::Expr(Expr::Assign(a), _) = stmt
+        if let Stmt::Expr(Expr::Assign(a), _) = &statement.stmt
             && syntax::plain_name(&a.left).is_some_and(|n| n == name)
         {
             return !uses::of_expr(&a.right).has(name);
         }
-        if uses::of_stmts([stmt]).has(name) {
+        if statement.uses.has(name) {
             return false;
         }
     }

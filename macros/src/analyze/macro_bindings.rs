@@ -8,7 +8,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{Analysis, macros, uses};
+use super::{Analysis, macros, statement, statement::Statement, uses::Sequence};
 use crate::{diag::Code, model::Probe, parse::syntax};
 
 /// A macro call of a run, and the variables that it may bind anew.
@@ -22,28 +22,32 @@ pub(super) struct Probed {
 impl Analysis<'_, '_> {
     /// Refuses a macro that seems to bind what later code uses. One that binds a known name anew, whose older value
     /// later code would find, is an error when the body runs.
-    pub(super) fn probes(&mut self, run: &[Stmt], rest: &[Stmt], live: &HashSet<usize>) -> Vec<Probed> {
+    pub(super) fn probes(
+        &mut self,
+        run: &[Statement],
+        rest: &[Statement],
+        live: &HashSet<usize>,
+    ) -> Vec<Probed> {
         let mut probed = Vec::new();
-        for (at, stmt) in run.iter().enumerate() {
-            let Stmt::Macro(m) = stmt else { continue };
+        for (at, statement) in run.iter().enumerate() {
+            let Stmt::Macro(m) = &statement.stmt else { continue };
             if macros::only_reads(&m.mac) {
                 continue;
             }
             let macro_name = m.mac.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
-            let earlier: Vec<syntax::Bound> = run[..at].iter().flat_map(syntax::bound_by).collect();
-            let later = uses::of_stmts(rest);
+            let later = Sequence::of(rest);
             let mut probes = Vec::new();
             for ident in idents(m.mac.tokens.clone()) {
                 let text = ident.to_string();
-                let in_run = earlier.iter().any(|b| b.ident == ident);
-                let outer = self.lookup(&text).filter(|b| b.closure.is_none());
+                let in_run = run[..at].iter().any(|s| s.binds(&text));
+                let outer = self.lookup(&text).filter(|b| b.made.is_none());
                 let needed = later.has(&text) || outer.is_some_and(|b| live.contains(&b.id));
                 if !needed || text == "self" {
                     continue;
                 }
                 if in_run || outer.is_some() {
                     probes.push(Probe { place: self.fresh("at"), ident });
-                } else if self.lookup(&text).is_none() && is_value(rest, &ident) {
+                } else if self.lookup(&text).is_none() && is_value(statement::stmts(rest), &ident) {
                     self.errors.push(
                         Code::UnknownMacro,
                         &ident,
@@ -86,7 +90,7 @@ fn idents(tokens: TokenStream) -> Vec<Ident> {
 }
 
 /// Whether statements use a name as a value, and not as a function or a type.
-fn is_value(stmts: &[Stmt], name: &Ident) -> bool {
+fn is_value<'s>(stmts: impl Iterator<Item = &'s Stmt>, name: &Ident) -> bool {
     struct Search<'n>(&'n Ident, bool);
     impl<'a> Visit<'a> for Search<'_> {
         fn visit_expr(&mut self, e: &'a Expr) {
@@ -107,6 +111,6 @@ fn is_value(stmts: &[Stmt], name: &Ident) -> bool {
         }
     }
     let mut search = Search(name, false);
-    stmts.iter().for_each(|s| search.visit_stmt(s));
+    stmts.for_each(|s| search.visit_stmt(s));
     search.1
 }

@@ -1,7 +1,10 @@
 //! From a function body to its host code as data: statements that become segments, boundaries that run on every call,
 //! and the control flow around them.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
 
 use proc_macro2::{Ident, Span};
 use quote::ToTokens;
@@ -30,7 +33,10 @@ mod motion;
 pub(crate) mod operations;
 mod partition;
 mod segment;
+mod statement;
 pub(crate) mod uses;
+
+use uses::{Sequence, Use, Uses};
 
 /// Whether the body has boundaries.
 pub(crate) fn has_boundaries(block: &Block) -> bool {
@@ -53,7 +59,7 @@ pub(crate) fn host_code(
         clean: HashMap::new(),
         pending: HashSet::new(),
         maybe_bound: HashSet::new(),
-        run: uses::Growing::default(),
+        run: Sequence::default(),
         checks: Vec::new(),
         lenders: HashMap::new(),
         owned: HashSet::new(),
@@ -120,12 +126,19 @@ struct Binding {
     device: bool,
     /// Whether it is a `&mut`: what a segment writes through it is written when the segment has ended.
     exclusive: bool,
-    /// A `let` of a closure literal: re-emitted where a segment uses it.
-    closure: Option<Box<syn::Local>>,
+    /// What each segment that uses it makes for itself: a closure literal, or a constant.
+    made: Option<Rc<Made>>,
     /// `let x;` that nothing has assigned yet.
     uninit: bool,
     /// Whether its `let` shows that it is a vector or an array.
     list: bool,
+}
+
+/// A `let` of what each segment that uses it makes for itself.
+struct Made {
+    local: syn::Local,
+    /// What its value uses.
+    uses: Uses,
 }
 
 /// What the last expression of a block is.
@@ -162,9 +175,9 @@ struct Analysis<'a, 'e> {
     /// Names that macros of the user in it may bind.
     maybe_bound: HashSet<String>,
     /// What it uses, the closures that it names included.
-    run: uses::Growing,
+    run: Sequence,
     /// Its statements that may leave, and what they use.
-    checks: Vec<(evaluation_order::Check, uses::Uses)>,
+    checks: Vec<(evaluation_order::Check, Uses)>,
     /// Of bindings that may hold references: the bindings that they lead to.
     lenders: HashMap<usize, HashSet<usize>>,
     /// Ids of bindings that hold results of calls, and so may own what they hold.
@@ -250,7 +263,7 @@ impl Analysis<'_, '_> {
     }
 
     /// The bindings that code names, and those that they may hold references to.
-    fn roots(&self, uses: &uses::Uses) -> HashSet<usize> {
+    fn roots(&self, uses: &Uses) -> HashSet<usize> {
         let mut roots = self.ids(uses);
         let lent: Vec<usize> =
             roots.iter().filter_map(|id| self.lenders.get(id)).flatten().copied().collect();
@@ -264,7 +277,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Ids of names, as they resolve here; closures count as what they capture.
-    fn ids(&self, uses: &uses::Uses) -> HashSet<usize> {
+    fn ids(&self, uses: &Uses) -> HashSet<usize> {
         let mut ids = HashSet::new();
         for name in uses.names() {
             self.add_id(name, &mut ids);
@@ -277,14 +290,12 @@ impl Analysis<'_, '_> {
         if !ids.insert(b.id) {
             return;
         }
-        if let Some(local) = b.closure.as_ref().and_then(|l| l.init.as_ref()) {
-            for inner in uses::of_expr(&local.expr).names() {
-                self.add_id(inner, ids);
-            }
+        if let Some(made) = &b.made {
+            made.uses.names().for_each(|inner| self.add_id(inner, ids));
         }
     }
 
-    fn is_tainted(&self, uses: &uses::Uses) -> bool {
+    fn is_tainted(&self, uses: &Uses) -> bool {
         uses.0.iter().any(|(name, u)| {
             // What the pending run binds is made by it, whatever had the name before.
             let id = self.lookup(name).filter(|_| !self.pending.contains(name)).map(|b| b.id);
@@ -293,7 +304,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Whether code uses only fields of a struct literal that hold no value of eager code.
-    fn only_clean(&self, id: usize, u: &uses::Use) -> bool {
+    fn only_clean(&self, id: usize, u: &Use) -> bool {
         let clean = |path: &Vec<String>| {
             path.first().is_some_and(|f| self.clean.get(&id).is_some_and(|clean| clean.contains(f)))
         };
@@ -301,7 +312,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Notes what host code uses.
-    fn in_host_code(&mut self, uses: &uses::Uses) {
+    fn in_host_code(&mut self, uses: &Uses) {
         self.check_changing_closures(uses);
         self.host_uses.extend(uses.names().map(str::to_owned));
     }

@@ -312,7 +312,7 @@ impl Analysis<'_, '_> {
             last.role = Role::Device;
             last.binds.push(value);
         }
-        let uses = uses::of_stmts([&give]);
+        let uses = uses::of_stmt(&give);
         parts.push(Part { stmt: give, uses, binds: Vec::new(), role: Role::Stays, edge: None });
     }
 }

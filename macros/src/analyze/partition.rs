@@ -1,11 +1,15 @@
 //! Walks the statements of a block, collects runs of device statements, and leaves the rest to host code.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, rc::Rc};
 
 use proc_macro2::Ident;
 use syn::{Expr, Local, LocalInit, Stmt};
 
-use super::{Analysis, Tail, classify, ends, host_values, is_unit_like, macros, uses, uses::Uses};
+use super::{
+    Analysis, Made, Tail, classify, ends, host_values, is_unit_like, macros,
+    statement::Statement,
+    uses::{self, Sequence, Uses},
+};
 use crate::{
     model::{Block, Closure, HostLet, Location, Part, Value},
     parse::{attributes, attributes::Edge, syntax},
@@ -31,7 +35,7 @@ enum Draft {
 /// A block under way.
 struct Walk<'b> {
     /// The pending run.
-    run: Vec<Stmt>,
+    run: Vec<Statement>,
     drafts: Vec<Draft>,
     /// The bindings that live on behind the block.
     after: &'b HashSet<usize>,
@@ -45,29 +49,22 @@ impl Walk<'_> {
 
 /// A `let` with a value, and what is asked of it first.
 struct Let<'s> {
-    stmt: &'s Stmt,
+    statement: &'s Statement,
     init: &'s LocalInit,
     /// Without attributes of ours.
     plain: Local,
-    binds: Vec<syntax::Bound>,
-    /// What its value uses.
-    uses: Uses,
     host: bool,
     key: bool,
-    boundary: bool,
 }
 
 impl<'s> Let<'s> {
-    fn of(stmt: &'s Stmt, local: &'s Local, init: &'s LocalInit) -> Self {
+    fn of(statement: &'s Statement, local: &'s Local, init: &'s LocalInit) -> Self {
         Self {
-            stmt,
+            statement,
             init,
             plain: without_ours(local),
-            binds: syntax::bound_by_let(local),
-            uses: uses::of_expr(&init.expr),
             host: attributes::let_flag(&local.attrs, "host"),
             key: attributes::let_flag(&local.attrs, "key"),
-            boundary: classify::has_boundary(stmt),
         }
     }
 
@@ -83,7 +80,8 @@ impl Analysis<'_, '_> {
         let stmts = self.without_temporaries(stmts);
         let stmts = self.captured_apart(stmts);
         let (stmts, edges) = self.reordered(&stmts, tail);
-        let drafts = self.scoped(|a| a.statements(&stmts, &edges, tail, after));
+        let statements: Vec<Statement> = stmts.iter().cloned().map(Statement::of).collect();
+        let drafts = self.scoped(|a| a.statements(&statements, &edges, tail, after));
         Block { parts: drafts.into_iter().filter_map(|draft| self.settled(draft)).collect() }
     }
 
@@ -131,36 +129,36 @@ impl Analysis<'_, '_> {
 
     fn statements(
         &mut self,
-        stmts: &[Stmt],
+        statements: &[Statement],
         edges: &[Option<Edge>],
         tail: Tail,
         after: &HashSet<usize>,
     ) -> Vec<Draft> {
         let mut walk = Walk { run: Vec::new(), drafts: Vec::new(), after };
-        for (at, stmt) in stmts.iter().enumerate() {
-            let is_last = at + 1 == stmts.len() && tail != Tail::Unit;
+        for (at, statement) in statements.iter().enumerate() {
+            let (from, stmt) = (&statements[at..], &statement.stmt);
+            let is_last = from.len() == 1 && tail != Tail::Unit;
             self.edge = edges.get(at).copied().flatten();
             match stmt {
                 Stmt::Item(_) => walk.part(Part::Written(stmt.clone())),
-                Stmt::Local(local) => self.local(local, &stmts[at..], &mut walk),
+                Stmt::Local(local) => self.local(local, from, &mut walk),
                 // The block's value is that it never ends, which a segment's call would hide.
                 Stmt::Expr(expr @ Expr::Return(_), _) if is_last => {
-                    self.flush(std::slice::from_ref(stmt), &mut walk);
+                    self.flush(from, &mut walk);
                     walk.part(Part::Value(self.host_value(expr, tail, after)));
                 }
                 Stmt::Macro(m) if is_last && macros::never_returns(&m.mac) => {
-                    let last = std::slice::from_ref(stmt);
-                    self.flush(last, &mut walk);
-                    self.in_host_code(&uses::of_stmts(last));
+                    self.flush(from, &mut walk);
+                    self.in_host_code(&statement.uses);
                     walk.part(Part::Written(stmt.clone()));
                 }
                 Stmt::Macro(m) if is_last && m.semi_token.is_none() => {
                     let expr = Expr::Macro(syn::ExprMacro { attrs: m.attrs.clone(), mac: m.mac.clone() });
                     self.tail(&expr, tail, &mut walk);
                 }
-                Stmt::Macro(_) => self.push(&mut walk, stmt.clone()),
+                Stmt::Macro(_) => self.push(&mut walk, statement.clone()),
                 Stmt::Expr(expr, None) if is_last && !is_unit_like(expr) => self.tail(expr, tail, &mut walk),
-                Stmt::Expr(expr, _) => self.statement(expr, &stmts[at..], &mut walk),
+                Stmt::Expr(expr, _) => self.statement(expr, from, &mut walk),
             }
         }
         self.flush(&[], &mut walk);
@@ -168,35 +166,35 @@ impl Analysis<'_, '_> {
     }
 
     /// A statement of the pending run.
-    fn push(&mut self, walk: &mut Walk<'_>, stmt: Stmt) {
-        self.pending.extend(syntax::bound_by(&stmt).into_iter().map(|b| b.ident.to_string()));
-        if let Stmt::Macro(m) = &stmt {
+    fn push(&mut self, walk: &mut Walk<'_>, statement: Statement) {
+        self.pending.extend(statement.binds.iter().map(|b| b.ident.to_string()));
+        if let Stmt::Macro(m) = &statement.stmt {
             self.maybe_bound.extend(super::macro_bindings::named_by(&m.mac));
         }
-        self.run.push(&stmt);
-        let own = uses::of_stmts([&stmt]);
+        self.run.push(&statement);
+        let own = &statement.uses;
         let with_captures = self.with_captures(own.clone());
-        if with_captures.0.len() > own.0.len() || self.names_closures(&own) {
+        if with_captures.0.len() > own.0.len() || self.names_closures(own) {
             self.run.add(&with_captures);
         }
-        let check = super::evaluation_order::Check::of(&stmt);
+        let check = super::evaluation_order::Check::of(&statement.stmt);
         if check.leaves() {
             self.checks.push((check, with_captures));
         }
-        walk.run.push(stmt);
+        walk.run.push(statement);
     }
 
     /// Takes the pending run.
-    fn take_run(&mut self, walk: &mut Walk<'_>) -> Vec<Stmt> {
+    fn take_run(&mut self, walk: &mut Walk<'_>) -> Vec<Statement> {
         self.pending.clear();
         self.maybe_bound.clear();
-        self.run = uses::Growing::default();
+        self.run = Sequence::default();
         self.checks.clear();
         std::mem::take(&mut walk.run)
     }
 
     /// Ends the pending run; `rest` are the statements behind it.
-    fn flush(&mut self, rest: &[Stmt], walk: &mut Walk<'_>) {
+    fn flush(&mut self, rest: &[Statement], walk: &mut Walk<'_>) {
         if walk.run.is_empty() {
             return;
         }
@@ -210,51 +208,44 @@ impl Analysis<'_, '_> {
     }
 
     /// The closure of a run's statement, which host code can use from the end of the run on.
-    fn usable_closure(&self, run: &[Stmt], at: usize) -> Option<Draft> {
-        let Stmt::Local(local) = &run[at] else { return None };
-        let name = classify::closure_name(local)?;
-        let taken = |s: &Stmt| {
-            matches!(s, Stmt::Local(l) if classify::closure_name(l).is_none())
-                && syntax::bound_by(s).iter().any(|b| b.ident == name)
-        };
-        if run[at + 1..].iter().any(taken) {
+    fn usable_closure(&self, run: &[Statement], at: usize) -> Option<Draft> {
+        let (local, name) = (run[at].local()?, run[at].made.clone()?);
+        if run[at + 1..].iter().any(|s| s.made.is_none() && s.binds(&name)) {
             return None;
         }
         let id = self.lookup(&name).map(|b| b.id);
-        let used = local.init.iter().flat_map(|i| uses::of_expr(&i.expr).0).map(|(n, _)| n);
-        let variables = used.filter(|n| self.lookup(n).is_some_and(|b| b.closure.is_none())).collect();
+        let variable = |n: &&str| self.lookup(n).is_some_and(|b| b.made.is_none());
+        let variables = run[at].value.names().filter(variable).map(str::to_owned).collect();
         Some(Draft::Closure { name, id, local: Box::new(local.clone()), variables })
     }
 
-    fn local(&mut self, local: &Local, from: &[Stmt], walk: &mut Walk<'_>) {
+    fn local(&mut self, local: &Local, from: &[Statement], walk: &mut Walk<'_>) {
         let Some(init) = &local.init else { return self.declared(local, from, walk) };
-        let found = Let::of(&from[0], local, init);
+        let (statement, found) = (&from[0], Let::of(&from[0], local, init));
         // With `#[host]` only what is named: a function, a constant or a variant is the same on every call.
         let constant = !found.key
-            && (!found.boundary || found.host && matches!(&*init.expr, Expr::Path(_)))
+            && (!statement.has_boundary || found.host && matches!(&*init.expr, Expr::Path(_)))
             && self.is_constant(&found.plain, &from[1..]);
         // Full mode would give the value of the call that it recorded, for ever.
-        let calls = found.key && !found.boundary && classify::calls_functions(&init.expr);
+        let calls = found.key && !statement.has_boundary && classify::calls_functions(&init.expr);
         let changing = !constant && (found.host || calls);
         if changing && self.host_statement.is_none() {
-            self.host_statement = Some(Location { index: 0, ..self.location(found.stmt) });
+            self.host_statement = Some(Location { index: 0, ..self.location(&statement.stmt) });
         }
-        if matches!(&*init.expr, Expr::Closure(_)) && !found.host && !found.boundary {
-            self.check_move_closure(&init.expr, &found.uses, &walk.run);
+        if matches!(&*init.expr, Expr::Closure(_)) && !found.host && !statement.has_boundary {
+            self.check_move_closure(&init.expr, &statement.value, &walk.run);
             // In its place in the run, and again in each later segment that uses it.
-            return self.made_in_each_segment(found.plain, &found.binds, walk);
+            return self.made_in_each_segment(statement, found.plain, walk);
         }
         if constant {
             // As a closure: made where it is used, so that it need not be part of a key.
-            let mut plain = found.plain;
-            plain.attrs.push(attributes::made_again());
             let first = self.next_id;
-            self.made_in_each_segment(plain, &found.binds, walk);
+            self.made_in_each_segment(statement, found.plain, walk);
             (first..self.next_id).for_each(|id| self.describe(id, true, false));
             return;
         }
         match self.place(&found, from, walk) {
-            Place::Run => self.push(walk, Stmt::Local(found.plain)),
+            Place::Run => self.push(walk, statement.with(Stmt::Local(found.plain))),
             Place::HostCode { behind_run } => {
                 if behind_run {
                     self.flush(from, walk);
@@ -265,9 +256,9 @@ impl Analysis<'_, '_> {
     }
 
     /// `let x;`
-    fn declared(&mut self, local: &Local, from: &[Stmt], walk: &mut Walk<'_>) {
-        let binds = syntax::bound_by_let(local);
-        if self.depends_on_run(&walk.run, &Uses::default(), &binds) {
+    fn declared(&mut self, local: &Local, from: &[Statement], walk: &mut Walk<'_>) {
+        let binds = &from[0].binds;
+        if self.depends_on_run(&walk.run, &Uses::default(), binds) {
             self.flush(from, walk);
         }
         let first = self.next_id;
@@ -279,29 +270,31 @@ impl Analysis<'_, '_> {
     }
 
     /// A closure, or another value that each segment makes for itself.
-    fn made_in_each_segment(&mut self, plain: Local, binds: &[syntax::Bound], walk: &mut Walk<'_>) {
-        self.push(walk, Stmt::Local(plain.clone()));
-        let is_closure = plain.init.as_ref().is_some_and(|i| matches!(&*i.expr, Expr::Closure(_)));
-        for b in binds {
+    fn made_in_each_segment(&mut self, statement: &Statement, plain: Local, walk: &mut Walk<'_>) {
+        let name = statement.binds.first().map(|b| b.ident.to_string());
+        let is_closure = statement.made.is_some();
+        let made = Rc::new(Made { local: plain.clone(), uses: statement.value.clone() });
+        self.push(walk, Statement { made: name, ..statement.with(Stmt::Local(plain)) });
+        for b in &statement.binds {
             let id = self.bind(b.ident.to_string(), is_closure && b.mutable);
-            let made = Some(Box::new(plain.clone()));
-            self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.closure.clone_from(&made));
+            self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.made = Some(made.clone()));
         }
     }
 
     /// Where a `let` is evaluated.
-    fn place(&self, found: &Let<'_>, from: &[Stmt], walk: &Walk<'_>) -> Place {
-        let Let { stmt, init, binds, uses, boundary, .. } = found;
-        let leaves = classify::leaves(stmt) || self.steered(&init.expr);
+    fn place(&self, found: &Let<'_>, from: &[Statement], walk: &Walk<'_>) -> Place {
+        let Let { statement, init, .. } = found;
+        let Statement { value, binds, has_boundary, .. } = statement;
+        let leaves = statement.leaves || self.steered(&init.expr);
         // What a segment writes through a reference, it writes to a variable of its own.
         let lent = (lends_to_change(&init.expr) || syntax::binds_to_change(&found.plain.pat)) && {
-            let later = uses::of_stmts(&from[1..]);
+            let later = Sequence::of(&from[1..]);
             binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.through))
         };
         let on_device = self.device_arithmetic(&init.expr);
         let evaluated = classify::call_free(&init.expr) && init.diverge.is_none() && !lent && !on_device;
-        let must = found.says_host() || *boundary || leaves;
-        let depends = self.depends_on_run(&walk.run, uses, binds) || self.overtakes_check(&init.expr, uses);
+        let must = found.says_host() || *has_boundary || leaves;
+        let depends = self.depends_on_run(&walk.run, value, binds) || self.overtakes_check(&init.expr, value);
         // What assigns must run once: as a borrow, it would be evaluated again behind its segment.
         // So must what moves one part of a value and borrows another.
         let mixed = binds.iter().any(|b| b.by_ref) && binds.iter().any(|b| !b.by_ref);
@@ -309,13 +302,14 @@ impl Analysis<'_, '_> {
         if !(must || evaluated) || depends && !alone {
             return Place::Run;
         }
-        let behind_run = *boundary || leaves || depends || self.moves_from_run(&uses::of_stmts([*stmt]));
+        let behind_run = *has_boundary || leaves || depends || self.moves_from_run(&statement.uses);
         Place::HostCode { behind_run }
     }
 
     /// A `let` that host code evaluates; `rest` are the statements behind it.
-    fn host_let(&mut self, found: &Let<'_>, rest: &[Stmt], walk: &mut Walk<'_>) {
-        let Let { stmt, init, plain, binds, boundary, .. } = found;
+    fn host_let(&mut self, found: &Let<'_>, rest: &[Statement], walk: &mut Walk<'_>) {
+        let Let { statement, init, plain, .. } = found;
+        let binds = &statement.binds;
         let described = self.described(found);
         let live = self.live_after(rest, walk.after);
         let mut value = self.host_value(&init.expr, Tail::Value, &live);
@@ -325,27 +319,28 @@ impl Analysis<'_, '_> {
         let otherwise = init.diverge.as_ref().map(|(_, e)| self.otherwise(e, &live));
         // It may be changed in a segment alone, which has its own.
         let changes_later = binds.iter().any(|b| b.mutable) && {
-            let later = uses::of_stmts(rest);
+            let later = Sequence::of(rest);
             binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.changes(b.mutable)))
         };
-        let span = syn::spanned::Spanned::span(*stmt);
+        let span = syn::spanned::Spanned::span(&statement.stmt);
         let (attrs, pat) = (plain.attrs.clone(), plain.pat.clone());
         walk.part(Part::Let(Box::new(HostLet { span, attrs, pat, value, otherwise, changes_later })));
-        self.note_assigned(&found.uses);
-        let owned = *boundary && !found.says_host() || self.hands_over(&uses::of_stmts([*stmt]));
+        self.note_assigned(&statement.value);
+        let owned = statement.has_boundary && !found.says_host() || self.hands_over(&statement.uses);
         self.bind_described(binds, described, owned);
-        if !boundary {
+        if !statement.has_boundary {
             self.mark_exclusive(&super::eager_values::exclusive(&plain.pat, &init.expr));
         }
     }
 
     /// What is known of the value of a `let` before it is evaluated.
     fn described(&self, found: &Let<'_>) -> Described {
-        let Let { init, plain, binds, uses, boundary, .. } = found;
-        let eager = *boundary && !only_piecewise(&init.expr);
+        let Let { statement, init, plain, .. } = found;
+        let boundary = statement.has_boundary;
+        let eager = boundary && !only_piecewise(&init.expr);
         let passes_on = !found.says_host() && !boundary && classify::call_free(&init.expr);
         let tainted: HashSet<String> = match (eager && !found.says_host(), passes_on) {
-            (true, _) => binds.iter().map(|b| b.ident.to_string()).collect(),
+            (true, _) => statement.binds.iter().map(|b| b.ident.to_string()).collect(),
             (false, true) => self.taint_of(&init.expr).names(&plain.pat),
             (false, false) => HashSet::new(),
         };
@@ -356,7 +351,7 @@ impl Analysis<'_, '_> {
             host,
             device: !host && self.makes_device(&init.expr),
             list: host_values::binds_list(plain),
-            lenders: if *boundary { HashSet::new() } else { self.roots(uses) },
+            lenders: if boundary { HashSet::new() } else { self.roots(&statement.value) },
         }
     }
 
@@ -389,7 +384,9 @@ impl Analysis<'_, '_> {
             // As written: in a segment, rustc would not know that it never ends.
             Expr::Block(b) if classify::only_fails(&b.block.stmts) => {
                 let stmts = &b.block.stmts;
-                self.in_host_code(&uses::of_stmts(stmts));
+                self.in_host_code(&Sequence::of(
+                    &stmts.iter().cloned().map(Statement::of).collect::<Vec<_>>(),
+                ));
                 Block { parts: stmts.iter().cloned().map(Part::Written).collect() }
             }
             Expr::Block(b) => self.block(&b.block.stmts, Tail::Unit, live),
@@ -398,28 +395,28 @@ impl Analysis<'_, '_> {
     }
 
     /// Bindings that code behind this point uses.
-    pub(super) fn live_after(&self, rest: &[Stmt], after: &HashSet<usize>) -> HashSet<usize> {
-        let mut live = self.ids(&uses::of_stmts(rest));
+    pub(super) fn live_after(&self, rest: &[Statement], after: &HashSet<usize>) -> HashSet<usize> {
+        let mut live = self.ids(&Sequence::of(rest));
         live.extend(after);
         live
     }
 
-    fn statement(&mut self, expr: &Expr, from: &[Stmt], walk: &mut Walk<'_>) {
-        let stmt = &from[0];
-        let uses = uses::of_expr(expr);
+    fn statement(&mut self, expr: &Expr, from: &[Statement], walk: &mut Walk<'_>) {
+        let statement = &from[0];
+        let uses = &statement.value;
         let value = if let Expr::Assign(a) = expr { &a.right } else { expr };
-        if classify::has_boundary(stmt) || classify::leaves(stmt) || self.steered(value) {
-            return self.host_statement(expr, &uses, from, walk);
+        if statement.has_boundary || statement.leaves || self.steered(value) {
+            return self.host_statement(expr, from, walk);
         }
         let assigns =
             matches!(expr, Expr::Assign(_)) || matches!(expr, Expr::Binary(b) if syntax::is_assign(&b.op));
         let in_host_code = assigns
             && classify::call_free(expr)
             && !self.device_arithmetic(expr)
-            && !self.depends_on_run(&walk.run, &uses, &[])
-            && !self.overtakes_check(expr, &uses);
+            && !self.depends_on_run(&walk.run, uses, &[])
+            && !self.overtakes_check(expr, uses);
         if !in_host_code {
-            let stmt = match stmt {
+            let stmt = match &statement.stmt {
                 Stmt::Expr(e, semi) => {
                     // Ours is no user's: lints of theirs do not mean it.
                     let ours = crate::krate::generated_at(ends(e).1);
@@ -427,23 +424,24 @@ impl Analysis<'_, '_> {
                 }
                 other => other.clone(),
             };
-            return self.push(walk, stmt);
+            return self.push(walk, statement.with(stmt));
         }
-        if self.moves_from_run(&uses) {
+        if self.moves_from_run(uses) {
             self.flush(from, walk);
         }
         match expr {
             Expr::Assign(a) if self.is_tainted(&uses::of_expr(&a.right)) => self.taint_by(&a.left, &a.right),
-            Expr::Binary(b) if self.is_tainted(&uses) => self.taint(&b.left),
+            Expr::Binary(b) if self.is_tainted(uses) => self.taint(&b.left),
             _ => {}
         }
-        self.in_host_code(&uses);
-        self.note_assigned(&uses);
+        self.in_host_code(uses);
+        self.note_assigned(uses);
         walk.part(Part::Evaluated(expr.clone()));
     }
 
     /// A statement with a boundary, or that host code decides about.
-    fn host_statement(&mut self, expr: &Expr, uses: &Uses, from: &[Stmt], walk: &mut Walk<'_>) {
+    fn host_statement(&mut self, expr: &Expr, from: &[Statement], walk: &mut Walk<'_>) {
+        let uses = &from[0].value;
         self.flush(from, walk);
         let live = self.live_after(&from[1..], walk.after);
         if let Expr::Assign(a) = expr
@@ -525,13 +523,13 @@ impl Analysis<'_, '_> {
     }
 
     fn tail(&mut self, expr: &Expr, tail: Tail, walk: &mut Walk<'_>) {
-        let stmt = Stmt::Expr(expr.clone(), None);
+        let value = Statement::of_value(expr);
         if self.is_split(expr) || classify::call_free(expr) {
-            self.flush(std::slice::from_ref(&stmt), walk);
+            self.flush(std::slice::from_ref(&value), walk);
             walk.part(Part::Value(self.host_value(expr, tail, walk.after)));
         } else {
             let run = self.take_run(walk);
-            let parts = self.segment(&run, Some((expr, tail)), &[], walk.after);
+            let parts = self.segment(&run, Some((&value, tail)), &[], walk.after);
             walk.drafts.extend(parts.into_iter().map(Draft::Part));
         }
     }
@@ -560,7 +558,7 @@ struct Described {
 }
 
 /// A closure that keeps copies of those of its variables that are `needed` by later code; only a `move` closure does.
-pub(super) fn closure(mut local: Local, needed: impl Fn(&str) -> bool) -> Closure {
+pub(super) fn closure(local: Local, needed: impl Fn(&str) -> bool) -> Closure {
     let copied = match &local.init {
         Some(init) if matches!(&*init.expr, Expr::Closure(c) if c.capture.is_some()) => {
             let uses = uses::of_expr(&init.expr).0.into_iter();
@@ -568,7 +566,6 @@ pub(super) fn closure(mut local: Local, needed: impl Fn(&str) -> bool) -> Closur
         }
         _ => Vec::new(),
     };
-    local.attrs.retain(|a| !attributes::is_made_again(a));
     Closure { local, copied }
 }
 

@@ -10,8 +10,9 @@ use super::{
     Analysis, Tail, classify, host_values,
     liveness::{Changed, Outs},
     macro_bindings::Probed,
-    motion, partition, uses,
-    uses::{Use, Uses},
+    motion, partition,
+    statement::Statement,
+    uses::{self, Sequence, Use, Uses},
 };
 use crate::{
     diag::Code,
@@ -21,12 +22,10 @@ use crate::{
 
 /// A run under analysis.
 struct Device<'s> {
-    run: &'s [Stmt],
-    tail: Option<(&'s Expr, Tail)>,
+    run: &'s [Statement],
+    tail: Option<(&'s Statement, Tail)>,
     /// The statements behind it.
-    rest: &'s [Stmt],
-    /// Names of closures that it binds.
-    closures: HashSet<String>,
+    rest: &'s [Statement],
     outs: Outs,
     /// Statements that nothing needs.
     unused: HashSet<usize>,
@@ -38,59 +37,58 @@ impl Analysis<'_, '_> {
     /// A run, and the tail behind it, as parts of host code.
     pub(super) fn segment(
         &mut self,
-        run: &[Stmt],
-        tail: Option<(&Expr, Tail)>,
-        rest: &[Stmt],
+        run: &[Statement],
+        tail: Option<(&Statement, Tail)>,
+        rest: &[Statement],
         after: &HashSet<usize>,
     ) -> Vec<Part> {
-        let tail_stmt = tail.map(|(e, _)| Stmt::Expr(e.clone(), None));
-        let stmts = run.iter().chain(&tail_stmt).cloned().collect();
+        let value = tail.map(|(value, _)| value);
+        let stmts = run.iter().chain(value).map(|s| s.stmt.clone()).collect();
         self.runs.push(Run { stmts, report: self.errors.place() });
-        let closures = closures_of(run);
-        if tail.is_none() && closures.len() == run.len() {
+        if tail.is_none() && run.iter().all(|s| s.made.is_some()) {
             // Their names are bound already.
             self.note_captures(run);
             return Vec::new();
         }
         // Nothing may say what an unused closure takes; the segment that uses it has its own. What host code alone
         // uses is evaluated there alone.
-        let closures: HashSet<String> = closures.into_iter().collect();
-        let outs = self.outs(run, rest, &closures);
+        let outs = self.outs(run, rest);
         let borrows = outs.kept_borrows(run, rest);
         let host =
             |at: usize| outs.again.iter().any(|(i, _)| *i == at) && !borrows.iter().any(|(i, _)| *i == at);
-        let unused = unused(run, tail_stmt.as_ref(), host);
+        let unused = unused(run, value, host);
         let nothing_leaves = tail.is_none() && outs.carried.is_empty() && outs.shadowed.is_empty();
         if nothing_leaves && unused.len() == run.len() {
             self.bind_run(run, &Uses::default(), &outs.emptied);
             let again = outs.again.into_iter().map(|(_, local)| local);
             return again.map(|local| Part::Closure(Closure { local, copied: Vec::new() })).collect();
         }
-        let device = Device { run, tail, rest, closures, outs, unused, borrows };
-        vec![Part::Segment(Box::new(self.device(device, tail_stmt.as_ref(), after)))]
+        let device = Device { run, tail, rest, outs, unused, borrows };
+        vec![Part::Segment(Box::new(self.device(device, after)))]
     }
 
     /// A run that becomes a segment.
-    fn device(&mut self, device: Device<'_>, tail_stmt: Option<&Stmt>, after: &HashSet<usize>) -> Segment {
-        let run = device.run;
+    fn device(&mut self, device: Device<'_>, after: &HashSet<usize>) -> Segment {
+        let (run, value) = (device.run, device.tail.map(|(value, _)| value));
         let used = run.iter().enumerate().filter(|(at, _)| !device.unused.contains(at)).map(|(_, s)| s);
-        let mut uses = uses::of_stmts(used.chain(tail_stmt));
-        let closures = self.outer_closures(&mut uses, &device.closures);
+        let mut uses = Sequence::of(used.chain(value));
+        let closures = self.outer_closures(&mut uses);
         let live = self.live_after(device.rest, after);
         let mut probes = self.probes(run, device.rest, &live);
-        let changed = self.changed(run, device.rest, &uses, &live, &device.closures);
+        let changed = self.changed(run, device.rest, &uses, &live);
 
-        let live_ins = self.live_ins(run, tail_stmt, &uses);
+        let live_ins = self.live_ins(run, value, &uses);
         let live_outs = self.live_outs(&device.outs, &changed);
         let mut steps = self.steps(&device, &changed, &live_outs, &mut probes);
         steps.extend(device.borrows.into_iter().map(|(_, step)| step));
         self.refuse_results(run, &device.outs);
-        let all: TokenStream = run.iter().chain(tail_stmt).map(ToTokens::to_token_stream).collect();
+        let all: TokenStream = run.iter().chain(value).map(|s| s.stmt.to_token_stream()).collect();
         let location = self.location(&all);
         let ending = self.ending(device.tail, &live_outs);
         self.plan_segment(location, &live_ins, &live_outs, &ending);
         let gives_outputs = !matches!(ending, Ending::Result(_));
-        let unreached = (gives_outputs && classify::ends_the_call(run)).then(|| self.fresh("o"));
+        let unreached = (gives_outputs && run.last().is_some_and(|s| classify::never_ends(&s.stmt)))
+            .then(|| self.fresh("o"));
         let moved = gives_outputs && live_ins.iter().any(LiveIn::moves);
         let outputs = moved.then(|| self.fresh("outputs"));
         self.bind_run(run, &uses, &device.outs.emptied);
@@ -99,8 +97,8 @@ impl Analysis<'_, '_> {
     }
 
     /// What enters, in the order of its first use.
-    fn live_ins(&mut self, run: &[Stmt], tail: Option<&Stmt>, uses: &Uses) -> Vec<LiveIn> {
-        let bound_inside = syntax::bound_anywhere(run.iter().chain(tail));
+    fn live_ins(&mut self, run: &[Statement], tail: Option<&Statement>, uses: &Uses) -> Vec<LiveIn> {
+        let bound_inside = syntax::bound_anywhere(run.iter().chain(tail).map(|s| &s.stmt));
         let mut all = Vec::new();
         for (name, u) in &uses.0 {
             self.live_in(name, u, run, &bound_inside, &mut all);
@@ -112,11 +110,11 @@ impl Analysis<'_, '_> {
         &mut self,
         name: &str,
         u: &Use,
-        run: &[Stmt],
+        run: &[Statement],
         bound_inside: &HashSet<String>,
         all: &mut Vec<LiveIn>,
     ) {
-        let Some(b) = self.lookup(name).filter(|b| b.closure.is_none()) else { return };
+        let Some(b) = self.lookup(name).filter(|b| b.made.is_none()) else { return };
         let (id, mutable, uninit, exclusive) = (b.id, b.mutable, b.uninit, b.exclusive);
         let (ident, eager) = (u.ident.clone(), self.tainted.contains(&id));
         self.check_through(u, mutable || exclusive);
@@ -182,17 +180,18 @@ impl Analysis<'_, '_> {
         let mut at_place = |at: usize, steps: &mut Vec<Step>| {
             steps.extend(between.extract_if(.., |(place, _)| *place == at).map(|(_, step)| step));
         };
-        for (at, stmt) in run.iter().enumerate() {
+        for (at, statement) in run.iter().enumerate() {
             at_place(at, &mut steps);
             if device.unused.contains(&at) {
                 continue;
             }
             let probed = probes.iter().position(|p| p.at == at).map(|i| probes.swap_remove(i));
+            let stmt = &statement.stmt;
             steps.push(match (stmt, probed) {
                 (_, Some(Probed { macro_name, probes, .. })) => {
                     Step::Probed { call: stmt.clone(), macro_name, probes }
                 }
-                (Stmt::Local(l), None) if classify::closure_name(l).is_some() => {
+                (Stmt::Local(l), None) if statement.made.is_some() => {
                     let leaves = |name: &str| live_outs.iter().any(|out| out.ident() == name);
                     Step::Closure(partition::closure(l.clone(), leaves))
                 }
@@ -205,8 +204,12 @@ impl Analysis<'_, '_> {
     }
 
     /// What the segment ends with.
-    fn ending(&mut self, tail: Option<(&Expr, Tail)>, live_outs: &[LiveOut]) -> Ending {
-        match tail {
+    fn ending(&mut self, tail: Option<(&Statement, Tail)>, live_outs: &[LiveOut]) -> Ending {
+        let value = tail.and_then(|(value, tail)| match &value.stmt {
+            Stmt::Expr(expr, _) => Some((expr, tail)),
+            _ => None,
+        });
+        match value {
             None => Ending::Outputs,
             // A result that stands before `?` or in a `break`: what the run changes lives on.
             Some((expr, Tail::Function)) if live_outs.is_empty() => Ending::Result(expr.clone()),
@@ -236,13 +239,13 @@ impl Analysis<'_, '_> {
     }
 
     /// Whether the run's first mention of `name` is a plain assignment at its top level.
-    fn assigned_first(&self, run: &[Stmt], name: &str) -> bool {
-        for stmt in run {
-            let uses = self.with_captures(uses::of_stmts([stmt]));
+    fn assigned_first(&self, run: &[Statement], name: &str) -> bool {
+        for statement in run {
+            let uses = self.with_captures(statement.uses.clone());
             if !uses.has(name) {
                 continue;
             }
-            let Stmt::Expr(Expr::Assign(a), _) = stmt else { return false };
+            let Stmt::Expr(Expr::Assign(a), _) = &statement.stmt else { return false };
             let right = self.with_captures(uses::of_expr(&a.right));
             return syntax::plain_name(&a.left).is_some_and(|n| n == name) && !right.has(name);
         }
@@ -261,7 +264,7 @@ impl Analysis<'_, '_> {
     }
 
     /// The run's names are in scope from here on.
-    fn bind_run(&mut self, run: &[Stmt], uses: &Uses, emptied: &[Ident]) {
+    fn bind_run(&mut self, run: &[Statement], uses: &Uses, emptied: &[Ident]) {
         for (name, u) in &uses.0 {
             if u.assigned
                 && let Some(id) = self.lookup(name).map(|b| b.id)
@@ -269,23 +272,19 @@ impl Analysis<'_, '_> {
                 self.assigned.insert(id);
             }
         }
-        for stmt in run {
-            self.note_capture(stmt);
+        for statement in run {
+            self.note_capture(statement);
             // A closure is bound where it stands; its name may be taken again.
-            let Stmt::Local(local) = stmt else { continue };
-            if classify::closure_name(local).is_some() {
-                continue;
-            }
-            let given = uses::of_stmts([stmt]);
+            let Some(local) = statement.local().filter(|_| statement.made.is_none()) else { continue };
+            let given = &statement.uses;
             let owned =
-                local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr)) || self.hands_over(&given);
+                local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr)) || self.hands_over(given);
             let value = local.init.as_ref().map(|i| &*i.expr);
             let host = value.is_some_and(|e| self.repeatable(e, &[]));
             let device = !host && value.is_some_and(|e| self.makes_device(e));
-            let lends =
-                value.is_some_and(host_values::lends) || syntax::bound_by_let(local).iter().any(|b| b.by_ref);
-            let lenders = if lends { self.roots(&given) } else { HashSet::new() };
-            for b in syntax::bound_by_let(local) {
+            let lends = value.is_some_and(host_values::lends) || statement.binds.iter().any(|b| b.by_ref);
+            let lenders = if lends { self.roots(given) } else { HashSet::new() };
+            for b in statement.binds.clone() {
                 let id = self.bind(b.ident.to_string(), b.mutable);
                 self.describe(id, host, device);
                 self.note_list(id, host_values::binds_list(local));
@@ -300,15 +299,6 @@ impl Analysis<'_, '_> {
             }
         }
     }
-}
-
-/// The names of the closures of a run.
-fn closures_of(run: &[Stmt]) -> Vec<String> {
-    let closure = |s: &Stmt| match s {
-        Stmt::Local(l) => classify::closure_name(l),
-        _ => None,
-    };
-    run.iter().filter_map(closure).collect()
 }
 
 /// Values that are kept before later statements take their names, and where.
@@ -326,16 +316,15 @@ fn kept(changed: &[Changed], live_outs: &[LiveOut], outs: &Outs) -> Vec<(usize, 
 }
 
 /// Closures of the run, and what host code evaluates, that nothing behind them in the run uses.
-fn unused(run: &[Stmt], tail: Option<&Stmt>, host: impl Fn(usize) -> bool) -> HashSet<usize> {
+fn unused(run: &[Statement], value: Option<&Statement>, host: impl Fn(usize) -> bool) -> HashSet<usize> {
     let mut unused = HashSet::new();
-    for (at, stmt) in run.iter().enumerate().rev() {
-        let Stmt::Local(local) = stmt else { continue };
-        if classify::closure_name(local).is_none() && !host(at) {
+    for (at, statement) in run.iter().enumerate().rev() {
+        if statement.local().is_none() || statement.made.is_none() && !host(at) {
             continue;
         }
-        let behind = (at + 1..run.len()).filter(|i| !unused.contains(i)).map(|i| &run[i]).chain(tail);
-        let behind = uses::of_stmts(behind);
-        if syntax::bound_by_let(local).iter().all(|b| !behind.has(&b.ident.to_string())) {
+        let behind = (at + 1..run.len()).filter(|i| !unused.contains(i)).map(|i| &run[i]).chain(value);
+        let behind = Sequence::of(behind);
+        if statement.binds.iter().all(|b| !behind.has(&b.ident.to_string())) {
             unused.insert(at);
         }
     }

@@ -21,39 +21,18 @@ use crate::parse::{
 
 mod set;
 
+pub(super) use set::Sequence;
 pub(crate) use set::{Use, Uses};
 
-/// The outer names of a run that grows by statements, and what else is asked of it.
-#[derive(Default)]
-pub(super) struct Growing(Free);
-
-impl Growing {
-    pub(super) fn push(&mut self, stmt: &Stmt) {
-        if self.0.scopes.is_empty() {
-            self.0.scopes.push(HashSet::new());
-        }
-        self.0.visit_stmt(stmt);
-    }
-
-    pub(super) fn add(&mut self, uses: &Uses) {
-        self.0.uses.merge(uses);
-    }
-
-    pub(super) fn uses(&self) -> &Uses {
-        &self.0.uses
-    }
-}
-
-/// The outer names of statements that follow each other in one block.
-pub(crate) fn of_stmts<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> Uses {
+/// The outer names of a statement.
+pub(crate) fn of_stmt(stmt: &Stmt) -> Uses {
     let mut free = Free::default();
     free.scopes.push(HashSet::new());
-    for stmt in stmts {
-        free.visit_stmt(stmt);
-    }
+    free.visit_stmt(stmt);
     free.uses
 }
 
+/// The outer names of an expression.
 pub(crate) fn of_expr(expr: &Expr) -> Uses {
     let mut free = Free::default();
     free.scopes.push(HashSet::new());

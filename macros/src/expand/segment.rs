@@ -31,7 +31,6 @@ impl HostWriter<'_> {
             // Only `self`: what a closure captures comes in whole.
             let mut local = local.clone();
             replace.visit_local_mut(&mut local);
-            local.attrs.retain(|a| !attributes::is_made_again(a));
             lets.extend(quote!(#[allow(unused_variables)] #local));
         }
         let steps: TokenStream = segment.steps.iter().map(|step| self.step(step, &mut replace)).collect();

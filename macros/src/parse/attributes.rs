@@ -257,21 +257,12 @@ pub(crate) fn let_flag(attrs: &[Attribute], name: &str) -> bool {
     attrs.iter().any(|a| a.path().is_ident(name))
 }
 
-/// Marks a `let` of a run whose value each segment makes for itself.
-pub(crate) fn made_again() -> Attribute {
-    syn::parse_quote!(#[__made_again])
-}
-
-pub(crate) fn is_made_again(a: &Attribute) -> bool {
-    a.path().is_ident("__made_again")
-}
-
 /// Takes the `#[key]`s off `let`s that no driver sees: what they hold is keyed there anyway.
 pub(crate) struct Keys;
 
 impl VisitMut for Keys {
     fn visit_local_mut(&mut self, local: &mut syn::Local) {
-        local.attrs.retain(|a| !a.path().is_ident("key") && !is_made_again(a));
+        local.attrs.retain(|a| !a.path().is_ident("key"));
         visit_mut::visit_local_mut(self, local);
     }
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}

@@ -3,4 +3,4 @@
 pub(crate) const RUNTIME: &[(&str, &str)] =
     &[("memory", "core"), ("memory", "record"), ("memory", "tree"), ("record", "core")];
 
-pub(crate) const MACROS: &[(&str, &str)] = &[("check", "analyze")];
+pub(crate) const MACROS: &[(&str, &str)] = &[];

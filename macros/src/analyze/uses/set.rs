@@ -1,11 +1,10 @@
 //! What is known of the names that a piece of code uses.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use syn::{Ident, Stmt};
+use syn::Ident;
 
-use super::of_stmts;
-use crate::parse::syntax::bound_by_let;
+use crate::analyze::statement::Statement;
 
 /// How one outer name is used.
 #[derive(Clone)]
@@ -56,19 +55,17 @@ impl Uses {
         self.0.iter().position(|(n, _)| n == name)
     }
 
-    /// Goes one statement back: to the uses of `stmt` and what follows it, from those of what follows.
-    pub(crate) fn precede(&mut self, stmt: &Stmt) {
-        if let Stmt::Local(local) = stmt {
-            for bound in bound_by_let(local) {
-                if let Some(at) = self.place(&bound.ident.to_string()) {
-                    self.0.swap_remove(at);
-                    if let Some((moved, _)) = self.0.get(at) {
-                        self.1.insert(moved.clone(), at);
-                    }
+    /// Goes one statement back: to the uses of `statement` and what follows it, from those of what follows.
+    pub(in crate::analyze) fn precede(&mut self, statement: &Statement) {
+        for bound in &statement.binds {
+            if let Some(at) = self.place(&bound.ident.to_string()) {
+                self.0.swap_remove(at);
+                if let Some((moved, _)) = self.0.get(at) {
+                    self.1.insert(moved.clone(), at);
                 }
             }
         }
-        self.merge(&of_stmts([stmt]));
+        self.merge(&statement.uses);
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -103,17 +100,54 @@ impl Uses {
 
     /// Adds the uses of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (_, u) in &other.0 {
-            let mine = self.entry(&u.ident);
-            mine.whole |= u.whole;
-            mine.by_value |= u.by_value;
-            mine.assigned |= u.assigned;
-            mine.touched |= u.touched;
-            mine.through |= u.through;
-            mine.taken |= u.taken;
-            mine.parted |= u.parted;
-            mine.in_macro |= u.in_macro;
-            mine.fields.extend(u.fields.iter().cloned());
+        other.0.iter().for_each(|(_, u)| self.add(u));
+    }
+
+    fn add(&mut self, u: &Use) {
+        let mine = self.entry(&u.ident);
+        mine.whole |= u.whole;
+        mine.by_value |= u.by_value;
+        mine.assigned |= u.assigned;
+        mine.touched |= u.touched;
+        mine.through |= u.through;
+        mine.taken |= u.taken;
+        mine.parted |= u.parted;
+        mine.in_macro |= u.in_macro;
+        mine.fields.extend(u.fields.iter().cloned());
+    }
+}
+
+/// The outer names of statements that follow each other in one block.
+#[derive(Default)]
+pub(in crate::analyze) struct Sequence {
+    uses: Uses,
+    /// Names that they bind.
+    bound: HashSet<String>,
+}
+
+impl Sequence {
+    pub(in crate::analyze) fn push(&mut self, statement: &Statement) {
+        for (name, u) in &statement.uses.0 {
+            if !self.bound.contains(name) {
+                self.uses.add(u);
+            }
         }
+        self.bound.extend(statement.binds.iter().map(|b| b.ident.to_string()));
+    }
+
+    /// Adds what is used besides.
+    pub(in crate::analyze) fn add(&mut self, uses: &Uses) {
+        self.uses.merge(uses);
+    }
+
+    pub(in crate::analyze) fn uses(&self) -> &Uses {
+        &self.uses
+    }
+
+    /// What all of some statements use.
+    pub(in crate::analyze) fn of<'s>(statements: impl IntoIterator<Item = &'s Statement>) -> Uses {
+        let mut sequence = Self::default();
+        statements.into_iter().for_each(|s| sequence.push(s));
+        sequence.uses
     }
 }

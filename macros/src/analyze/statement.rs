@@ -1,0 +1,75 @@
+//! What is known of a statement by itself, found once.
+
+use syn::{Expr, Local, Stmt};
+
+use super::{
+    classify,
+    uses::{self, Uses},
+};
+use crate::parse::syntax::{self, Bound};
+
+/// A statement of a block.
+#[derive(Clone)]
+pub(super) struct Statement {
+    pub(super) stmt: Stmt,
+    /// What it uses.
+    pub(super) uses: Uses,
+    /// What its value uses, where that is only looked at: the value of a `let`, or the expression.
+    pub(super) value: Uses,
+    pub(super) binds: Vec<Bound>,
+    pub(super) has_boundary: bool,
+    /// Whether it can leave its block other than by an error.
+    pub(super) leaves: bool,
+    /// The name of a closure, or of another value that each segment makes for itself.
+    pub(super) made: Option<String>,
+}
+
+impl Statement {
+    pub(super) fn of(stmt: Stmt) -> Self {
+        let value = match &stmt {
+            Stmt::Local(Local { init: Some(init), .. }) => uses::of_expr(&init.expr),
+            Stmt::Expr(expr, _) => uses::of_expr(expr),
+            _ => Uses::default(),
+        };
+        let made = match &stmt {
+            Stmt::Local(local) => classify::closure_name(local),
+            _ => None,
+        };
+        Self {
+            uses: uses::of_stmt(&stmt),
+            value,
+            binds: syntax::bound_by(&stmt),
+            has_boundary: classify::has_boundary(&stmt),
+            leaves: classify::leaves(&stmt),
+            made,
+            stmt,
+        }
+    }
+
+    /// A value that stands by itself.
+    pub(super) fn of_value(expr: &Expr) -> Self {
+        Self::of(Stmt::Expr(expr.clone(), None))
+    }
+
+    /// The same code with other attributes, or with a semicolon.
+    pub(super) fn with(&self, stmt: Stmt) -> Self {
+        Self { stmt, ..self.clone() }
+    }
+
+    /// Whether it binds the name.
+    pub(super) fn binds(&self, name: &str) -> bool {
+        self.binds.iter().any(|b| b.ident == name)
+    }
+
+    pub(super) fn local(&self) -> Option<&Local> {
+        match &self.stmt {
+            Stmt::Local(local) => Some(local),
+            _ => None,
+        }
+    }
+}
+
+/// The statements themselves.
+pub(super) fn stmts(all: &[Statement]) -> impl DoubleEndedIterator<Item = &Stmt> {
+    all.iter().map(|s| &s.stmt)
+}
