@@ -5,7 +5,7 @@ use cudarc::driver::{CudaContext, result, sys};
 use graphable::{
     Device, Error, Result, Runtime,
     backend::{
-        Backend as _, DeviceCopy, HostBlock,
+        Arenas as _, DeviceCopy, HostBlock, Stream as _,
         cuda::{CudaBackend, CudaOptions},
     },
     graphable,

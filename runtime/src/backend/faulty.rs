@@ -9,8 +9,8 @@ use std::{
 };
 
 use super::{
-    Arena, Backend, Executable, HostBlock, Launch, Memory, Op, PendingBytes, Recording, SharedMemory, Update,
-    View,
+    Arena, Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, Launch, Memory, Op,
+    PendingBytes, SharedMemory, Stream, Update, View, delegate,
 };
 use crate::{Error, Result};
 
@@ -18,44 +18,44 @@ use crate::{Error, Result};
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultCall {
-    /// [`Backend::reserve`]
+    /// [`Arenas::reserve`](super::Arenas::reserve)
     Reserve,
-    /// [`Backend::commit`]
+    /// [`Arenas::commit`](super::Arenas::commit)
     Commit,
-    /// [`Backend::alloc`]
+    /// [`Arenas::alloc`](super::Arenas::alloc)
     Alloc,
-    /// [`Backend::scratch`]
-    Scratch,
-    /// [`Backend::launch`], but for copies
+    /// [`Stream::workspace`](super::Stream::workspace)
+    Workspace,
+    /// [`Stream::launch`](super::Stream::launch), but for copies
     Launch,
-    /// [`Backend::launch`] of [`Op::Copy`]
+    /// [`Stream::launch`](super::Stream::launch) of [`Op::Copy`]
     Copy,
-    /// [`Backend::host_write`]
+    /// [`Stream::host_write`](super::Stream::host_write)
     HostWrite,
-    /// [`Backend::read`]
+    /// [`Stream::read`](super::Stream::read)
     Read,
     /// [`PendingBytes::wait`]
     Wait,
-    /// [`Backend::begin_capture`]
+    /// [`Graphs::begin_capture`](super::Graphs::begin_capture)
     BeginCapture,
-    /// [`Backend::end_capture`] or [`Backend::end_recording`], before it does anything
+    /// [`Graphs::end_capture`](super::Graphs::end_capture) or [`Graphs::end_capture_shared`](super::Graphs::end_capture_shared), before it does anything
     EndCapture,
-    /// [`Backend::instantiate`], or the second half of [`Backend::end_capture`]: what was recorded cannot be
+    /// [`Graphs::instantiate`](super::Graphs::instantiate), or the second half of [`Graphs::end_capture`](super::Graphs::end_capture): what was recorded cannot be
     /// made ready to run
     Instantiate,
-    /// [`Backend::update`]
+    /// [`Graphs::update`](super::Graphs::update)
     Update,
-    /// [`Backend::replay`]
+    /// [`Graphs::replay`](super::Graphs::replay)
     Replay,
-    /// [`Backend::poison`]
+    /// [`Stream::poison`](super::Stream::poison)
     Poison,
-    /// [`Backend::synchronize`]
+    /// [`Stream::synchronize`](super::Stream::synchronize)
     Synchronize,
-    /// [`Backend::fork`]
+    /// [`Graphs::fork`](super::Graphs::fork)
     Fork,
-    /// [`Backend::branch`]
+    /// [`Graphs::branch`](super::Graphs::branch)
     Branch,
-    /// [`Backend::join`]
+    /// [`Graphs::join`](super::Graphs::join)
     Join,
 }
 
@@ -65,7 +65,7 @@ impl FaultCall {
         Self::Reserve,
         Self::Commit,
         Self::Alloc,
-        Self::Scratch,
+        Self::Workspace,
         Self::Launch,
         Self::Copy,
         Self::HostWrite,
@@ -88,7 +88,7 @@ impl FaultCall {
             Self::Reserve => "reserve",
             Self::Commit => "commit",
             Self::Alloc => "alloc",
-            Self::Scratch => "scratch",
+            Self::Workspace => "workspace",
             Self::Launch => "launch",
             Self::Copy => "copy",
             Self::HostWrite => "host_write",
@@ -124,9 +124,9 @@ pub struct FaultPlan {
     counts: [AtomicU64; FaultCall::ALL.len()],
     lost: AtomicBool,
     refuses_updates: AtomicBool,
-    spoils: Mutex<VecDeque<Option<u64>>>,
+    invalidations: Mutex<VecDeque<Option<u64>>>,
     memory: Mutex<Vec<Weak<dyn Memory>>>,
-    executables: Mutex<Vec<Weak<dyn Executable>>>,
+    executables: Mutex<Vec<Weak<dyn GraphExec>>>,
 }
 
 impl FaultPlan {
@@ -153,11 +153,11 @@ impl FaultPlan {
         self.refuses_updates.store(on, Ordering::Relaxed);
     }
 
-    /// The next captures are spoilt, as another thread of the process may do: each after so many things were put
+    /// The next captures are invalidated, as another thread of the process may do: each after so many things were put
     /// into it, or, with `None`, before it has begun. What comes then fails, until the capture is abandoned or
     /// ended.
-    pub fn spoil_captures(&self, after: impl IntoIterator<Item = Option<u64>>) {
-        self.spoils.lock().unwrap_or_else(PoisonError::into_inner).extend(after);
+    pub fn invalidate_captures(&self, after: impl IntoIterator<Item = Option<u64>>) {
+        self.invalidations.lock().unwrap_or_else(PoisonError::into_inner).extend(after);
     }
 
     /// How often a call was made.
@@ -181,11 +181,11 @@ impl FaultPlan {
         executables.len()
     }
 
-    fn next_spoil(&self) -> Option<Option<u64>> {
-        self.spoils.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    fn next_invalidation(&self) -> Option<Option<u64>> {
+        self.invalidations.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    fn note_executable(&self, exec: &Arc<dyn Executable>) {
+    fn note_exec(&self, exec: &Arc<dyn GraphExec>) {
         self.executables.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(exec));
     }
 
@@ -223,22 +223,22 @@ impl FaultPlan {
 pub struct FaultyBackend {
     inner: Box<dyn Backend>,
     plan: Arc<FaultPlan>,
-    /// How many more things the capture under way takes before it is spoilt, if it will be.
+    /// How many more things the capture under way takes before it is invalidated, if it will be.
     takes: Option<u64>,
     /// It was, or the last one was if there is none.
-    spoilt: bool,
+    invalidated: bool,
 }
 
 impl FaultyBackend {
     /// Wraps `inner`.
     pub fn new(inner: Box<dyn Backend>, plan: Arc<FaultPlan>) -> Self {
-        Self { inner, plan, takes: None, spoilt: false }
+        Self { inner, plan, takes: None, invalidated: false }
     }
 
     /// Something goes into the capture under way, if there is one.
     fn put_in(&mut self) -> Result<()> {
         match &mut self.takes {
-            Some(0) => self.is_spoilt(),
+            Some(0) => self.invalidate(),
             Some(left) => {
                 *left -= 1;
                 Ok(())
@@ -247,18 +247,18 @@ impl FaultyBackend {
         }
     }
 
-    fn is_spoilt(&mut self) -> Result<()> {
-        self.spoilt = true;
+    fn invalidate(&mut self) -> Result<()> {
+        self.invalidated = true;
         Err(Error::Device {
             device: "faulty".into(),
             call: "capture",
-            why: "another thread spoilt it".into(),
+            why: "another thread invalidated it".into(),
         })
     }
 
     fn end(&mut self) -> Result<()> {
         let fault = match self.takes.take() {
-            Some(0) => self.is_spoilt(),
+            Some(0) => self.invalidate(),
             _ => self.plan.pass(FaultCall::EndCapture),
         };
         if fault.is_err() {
@@ -268,71 +268,18 @@ impl FaultyBackend {
     }
 }
 
-impl Backend for FaultyBackend {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-
-    fn reserve(&mut self, at_least: u64) -> Result<Arena> {
-        self.plan.pass(FaultCall::Reserve)?;
-        self.inner.reserve(at_least)
-    }
-
-    fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
-        self.plan.pass(FaultCall::Commit)?;
-        self.inner.commit(arena, bytes)
-    }
-
-    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
-        self.plan.check_lost()?;
-        self.inner.uncommit(arena, bytes)
-    }
-
-    fn device_memory(&self) -> Result<Option<(u64, u64)>> {
-        self.inner.device_memory()
-    }
-
-    fn staging_waits(&self) -> u64 {
-        self.inner.staging_waits()
-    }
-
-    fn mark(&mut self) -> Result<Arc<dyn super::Mark>> {
-        self.inner.mark()
-    }
-
-    fn eager_graphs(&self) -> (usize, u64) {
-        self.inner.eager_graphs()
-    }
-
-    fn release(&mut self) {
-        self.inner.release();
-    }
-
-    fn guard_page(&self) -> u64 {
-        self.inner.guard_page()
-    }
-
-    fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()> {
-        self.plan.pass(FaultCall::Commit)?;
-        self.inner.commit_block(arena, addr, bytes)
-    }
-
-    fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
-        self.plan.pass(FaultCall::Alloc)?;
-        let memory = self.inner.alloc(bytes)?;
-        self.plan.memory.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&memory));
-        Ok(memory)
-    }
-
-    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
-        self.plan.pass(FaultCall::Scratch)?;
-        self.inner.scratch(op, inputs, outputs, measure)
-    }
+impl Stream for FaultyBackend {
+    delegate!(inner: mark, wants_poison);
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         self.plan.pass(if matches!(launch.op, Op::Copy) { FaultCall::Copy } else { FaultCall::Launch })?;
         self.put_in()?;
         self.inner.launch(launch)
+    }
+
+    fn workspace(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
+        self.plan.pass(FaultCall::Workspace)?;
+        self.inner.workspace(op, inputs, outputs, measure)
     }
 
     fn host_write(&mut self, block: HostBlock) -> Result<()> {
@@ -346,54 +293,59 @@ impl Backend for FaultyBackend {
         Ok(Box::new(FaultyPending { inner, plan: Arc::clone(&self.plan) }))
     }
 
+    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
+        self.plan.pass(FaultCall::Poison)?;
+        self.put_in()?;
+        self.inner.poison(addr, bytes)
+    }
+
+    fn synchronize(&mut self) -> Result<()> {
+        self.plan.pass(FaultCall::Synchronize)?;
+        self.inner.synchronize()
+    }
+}
+
+impl Arenas for FaultyBackend {
+    delegate!(inner: guard_page, release);
+
+    fn reserve(&mut self, at_least: u64) -> Result<Arena> {
+        self.plan.pass(FaultCall::Reserve)?;
+        self.inner.reserve(at_least)
+    }
+
+    fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
+        self.plan.pass(FaultCall::Commit)?;
+        self.inner.commit(arena, bytes)
+    }
+
+    fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()> {
+        self.plan.pass(FaultCall::Commit)?;
+        self.inner.commit_block(arena, addr, bytes)
+    }
+
+    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
+        self.plan.check_lost()?;
+        self.inner.uncommit(arena, bytes)
+    }
+
+    fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
+        self.plan.pass(FaultCall::Alloc)?;
+        let memory = self.inner.alloc(bytes)?;
+        self.plan.memory.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&memory));
+        Ok(memory)
+    }
+}
+
+impl Graphs for FaultyBackend {
     fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
-        self.spoilt = false;
+        self.invalidated = false;
         self.plan.pass(FaultCall::BeginCapture)?;
-        match self.plan.next_spoil() {
-            Some(None) => return self.is_spoilt(),
+        match self.plan.next_invalidation() {
+            Some(None) => return self.invalidate(),
             Some(after) => self.takes = after,
             None => {}
         }
         self.inner.begin_capture(host).inspect_err(|_| self.takes = None)
-    }
-
-    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        self.end()?;
-        let exec = self.inner.end_capture(retain)?;
-        if let Some(exec) = &exec {
-            self.plan.pass(FaultCall::Instantiate)?;
-            self.plan.note_executable(exec);
-        }
-        Ok(exec)
-    }
-
-    fn end_recording(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Recording>>> {
-        self.end()?;
-        self.inner.end_recording(retain)
-    }
-
-    fn instantiate(&mut self, recording: &Arc<dyn Recording>) -> Result<Arc<dyn Executable>> {
-        self.plan.pass(FaultCall::Instantiate)?;
-        let exec = self.inner.instantiate(recording)?;
-        self.plan.note_executable(&exec);
-        Ok(exec)
-    }
-
-    fn update(&mut self, exec: &Arc<dyn Executable>, recording: &Arc<dyn Recording>) -> Result<Update> {
-        self.plan.pass(FaultCall::Update)?;
-        if self.plan.refuses_updates.load(Ordering::Relaxed) {
-            return Ok(Update::Refused { why: "the test said so".into() });
-        }
-        self.inner.update(exec, recording)
-    }
-
-    fn keep_topology(&mut self, on: bool) {
-        self.inner.keep_topology(on);
-    }
-
-    fn abort_capture(&mut self) {
-        self.takes = None;
-        self.inner.abort_capture();
     }
 
     fn fork(&mut self) -> Result<()> {
@@ -414,33 +366,57 @@ impl Backend for FaultyBackend {
         self.plan.pass(FaultCall::Join).and(joined).and_then(|()| self.put_in())
     }
 
-    fn capture_was_spoilt(&self) -> bool {
-        self.spoilt || self.inner.capture_was_spoilt()
+    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn GraphExec>>> {
+        self.end()?;
+        let exec = self.inner.end_capture(retain)?;
+        if let Some(exec) = &exec {
+            self.plan.pass(FaultCall::Instantiate)?;
+            self.plan.note_exec(exec);
+        }
+        Ok(exec)
     }
 
-    fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
+    fn end_capture_shared(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn CapturedGraph>>> {
+        self.end()?;
+        self.inner.end_capture_shared(retain)
+    }
+
+    fn abort_capture(&mut self) {
+        self.takes = None;
+        self.inner.abort_capture();
+    }
+
+    fn capture_was_invalidated(&self) -> bool {
+        self.invalidated || self.inner.capture_was_invalidated()
+    }
+
+    fn instantiate(&mut self, recording: &Arc<dyn CapturedGraph>) -> Result<Arc<dyn GraphExec>> {
+        self.plan.pass(FaultCall::Instantiate)?;
+        let exec = self.inner.instantiate(recording)?;
+        self.plan.note_exec(&exec);
+        Ok(exec)
+    }
+
+    fn update(&mut self, exec: &Arc<dyn GraphExec>, recording: &Arc<dyn CapturedGraph>) -> Result<Update> {
+        self.plan.pass(FaultCall::Update)?;
+        if self.plan.refuses_updates.load(Ordering::Relaxed) {
+            return Ok(Update::Refused { why: "the test said so".into() });
+        }
+        self.inner.update(exec, recording)
+    }
+
+    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostBlock>) -> Result<()> {
         self.plan.pass(FaultCall::Replay)?;
         self.inner.replay(exec, block)
     }
+}
 
-    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
-        self.plan.pass(FaultCall::Poison)?;
-        self.put_in()?;
-        self.inner.poison(addr, bytes)
-    }
+impl Diagnostics for FaultyBackend {
+    delegate!(inner: name, device_memory, eager_graphs, staging_waits, keep_topology);
+}
 
-    fn as_any(&self) -> Option<&dyn std::any::Any> {
-        self.inner.as_any()
-    }
-
-    fn wants_poison(&self) -> bool {
-        self.inner.wants_poison()
-    }
-
-    fn synchronize(&mut self) -> Result<()> {
-        self.plan.pass(FaultCall::Synchronize)?;
-        self.inner.synchronize()
-    }
+impl Backend for FaultyBackend {
+    delegate!(inner: as_any);
 }
 
 /// A read whose bytes may fail to come.
@@ -484,7 +460,7 @@ mod tests {
     fn launch(op: Op, memory: &SharedMemory, from: u64, to: u64) -> Launch {
         let layout = Layout::contiguous(&[2]).unwrap();
         let view = |at| View { addr: memory.addr() + 8 * at, dtype: DType::F32, layout };
-        Launch { op, inputs: smallvec![view(from)], outputs: smallvec![view(to)], scratch: 0 }
+        Launch { op, inputs: smallvec![view(from)], outputs: smallvec![view(to)], workspace: 0 }
     }
 
     /// One of each call, until one fails; `Ok` has what was copied.
@@ -498,7 +474,7 @@ mod tests {
             ..HostBlock::default()
         })?;
         let (neg, copy) = (launch(Op::Unary(Unary::Neg), &memory, 0, 1), launch(Op::Copy, &memory, 1, 2));
-        b.scratch(&neg.op, &neg.inputs, &neg.outputs, true)?;
+        b.workspace(&neg.op, &neg.inputs, &neg.outputs, true)?;
         b.begin_capture(None)?;
         let forked =
             b.fork().and_then(|()| b.branch(0)).and_then(|()| b.launch(&neg)).and_then(|()| b.launch(&copy));
@@ -506,7 +482,7 @@ mod tests {
             b.abort_capture();
             return Err(error);
         }
-        let recording = b.end_recording(vec![memory.clone()])?.expect("two nodes");
+        let recording = b.end_capture_shared(vec![memory.clone()])?.expect("two nodes");
         let exec = b.instantiate(&recording)?;
         assert_eq!(b.update(&exec, &recording)?, Update::Done);
         b.replay(&exec, None)?;
@@ -543,7 +519,7 @@ mod tests {
     #[test]
     fn any_call_can_be_the_nth() {
         for (nth, name) in
-            "reserve commit alloc host_write scratch begin_capture fork branch launch copy join end_capture instantiate \
+            "reserve commit alloc host_write workspace begin_capture fork branch launch copy join end_capture instantiate \
              update replay read poison synchronize wait"
                 .split(' ')
                 .enumerate()

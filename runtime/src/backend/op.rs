@@ -342,14 +342,14 @@ pub struct Launch {
     pub inputs: SmallVec<[View; 4]>,
     /// What is written.
     pub outputs: SmallVec<[View; 1]>,
-    /// Address of the bytes that [`Backend::scratch`](super::Backend::scratch) asked for, if any;
+    /// Address of the bytes that [`Backend::workspace`](super::Backend::workspace) asked for, if any;
     /// aligned to 256 bytes, contents unknown, free again when the operation is done.
-    pub scratch: u64,
+    pub workspace: u64,
 }
 
 impl Launch {
     /// Of nothing.
     pub(crate) fn empty() -> Self {
-        Self { op: Op::Copy, inputs: SmallVec::new(), outputs: SmallVec::new(), scratch: 0 }
+        Self { op: Op::Copy, inputs: SmallVec::new(), outputs: SmallVec::new(), workspace: 0 }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 fn backend<'a>(core: &'a Core, call: &'static str) -> Result<&'a CudaBackend> {
-    core.backend.as_any().and_then(|any| any.downcast_ref()).ok_or_else(|| Error::Config {
+    core.backend.as_any().downcast_ref().ok_or_else(|| Error::Config {
         what: call.into(),
         why: format!("the runtime runs on {}, not on a GPU", core.backend.name()),
     })

@@ -99,7 +99,11 @@ impl Core {
     ///
     /// # Errors
     /// What the backend says; [`Error::FallbackForbidden`].
-    pub(crate) fn end_recording(&mut self, run: &mut Run, retain: &[SharedMemory]) -> Result<Option<Ended>> {
+    pub(crate) fn end_capture_shared(
+        &mut self,
+        run: &mut Run,
+        retain: &[SharedMemory],
+    ) -> Result<Option<Ended>> {
         loop {
             if run.tape.captured {
                 let ended = self.end_capture(run, retain.to_vec());
@@ -127,7 +131,7 @@ impl Core {
         match result {
             Ok(done) => Ok(Some(done)),
             Err(lost @ Error::ContextLost { .. }) => Err(lost),
-            Err(_) if self.backend.capture_was_spoilt() => {
+            Err(_) if self.backend.capture_was_invalidated() => {
                 self.backend.abort_capture();
                 self.log.aborted(site);
                 self.log.spoilt(site);

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::{Core, run::Run};
 use crate::{
     Error, Result,
-    backend::{Executable, Recording, SharedMemory, Update},
+    backend::{CapturedGraph as Recording, GraphExec as Executable, SharedMemory, Update},
     base::plan::Site,
     observe::event::UnsharedReason,
     tree::{Identity, Offer, Place, Sharing},
@@ -72,7 +72,7 @@ impl Core {
         let Some(budget) = self.sharing else {
             return Ok(Ended { exec: self.backend.end_capture(retain)?, ..Ended::default() });
         };
-        let Some(recording) = self.backend.end_recording(retain)? else { return Ok(Ended::default()) };
+        let Some(recording) = self.backend.end_capture_shared(retain)? else { return Ok(Ended::default()) };
         let place = Place {
             identity: run.identity,
             caller: self.tree.caller().id,

@@ -62,7 +62,7 @@ impl Core {
         self.flush()?;
         // What a recording has is launched again as it was: nothing is chosen anew meanwhile.
         let measure = !self.capturing();
-        let bytes = self.backend.scratch(&op, inputs, outputs, measure)?;
+        let bytes = self.backend.workspace(&op, inputs, outputs, measure)?;
         if bytes == 0 {
             return self.launch_at(op, inputs, outputs, 0);
         }
@@ -91,7 +91,7 @@ impl Core {
         scratch: u64,
     ) -> Result<()> {
         let launch = &mut *self.description;
-        (launch.op, launch.scratch) = (op, scratch);
+        (launch.op, launch.workspace) = (op, scratch);
         launch.inputs.clear();
         launch.inputs.extend_from_slice(inputs);
         launch.outputs.clear();

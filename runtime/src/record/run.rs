@@ -428,7 +428,7 @@ impl Core {
         let mut copied: Vec<CopiedInput> = run.redirects.all().iter().map(Redirect::done).collect();
         let mut retain: Vec<SharedMemory> = run.owned.iter().map(|(_, m)| m.clone()).collect();
         retain.extend(copied.iter().map(|c| c.memory.clone()));
-        let ended = match self.end_recording(&mut run, &retain) {
+        let ended = match self.end_capture_shared(&mut run, &retain) {
             Ok(Some(ended)) => ended,
             Ok(None) => {
                 self.phase = run.before;

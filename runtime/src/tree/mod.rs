@@ -9,7 +9,7 @@ use slab::Slab;
 use smallvec::SmallVec;
 
 use crate::{
-    backend::{Executable, SharedMemory},
+    backend::{GraphExec as Executable, SharedMemory},
     base::plan::Site,
     memory::{Alive, Placement, Tables, pool::StateId},
     observe::hooks::LifecycleEvent,

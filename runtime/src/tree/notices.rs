@@ -3,7 +3,7 @@
 use super::{Node, Tree};
 use crate::{
     Error,
-    backend::Executable,
+    backend::GraphExec as Executable,
     base::plan::Site,
     observe::hooks::{GraphId, Lifecycle, LifecycleEvent},
 };

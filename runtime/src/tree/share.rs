@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{Identity, Node, Tree};
 use crate::{
-    backend::{Executable, Recording, Signature},
+    backend::{CapturedGraph as Recording, GraphExec as Executable, Signature},
     observe::event::UnsharedReason,
 };
 

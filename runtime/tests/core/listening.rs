@@ -1,15 +1,12 @@
 //! A backend that notes what the core says to it.
 
-use std::{
-    any::Any,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use graphable::{
     Result, Runtime,
     backend::{
-        Arena, Backend, Executable, HostBlock, Launch, Mark, Op, PendingBytes, Recording, SharedMemory,
-        Update, View,
+        Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, Launch, SharedMemory,
+        Stream, View, delegate,
         faulty::{FaultPlan, FaultyBackend},
     },
 };
@@ -55,115 +52,66 @@ impl Listening {
     }
 }
 
-impl Backend for Listening {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-    fn reserve(&mut self, at_least: u64) -> Result<Arena> {
-        self.inner.reserve(at_least)
-    }
-    fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
-        self.inner.commit(arena, bytes)
-    }
-    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
-        self.inner.uncommit(arena, bytes)
-    }
-    fn device_memory(&self) -> Result<Option<(u64, u64)>> {
-        self.inner.device_memory()
-    }
-    fn staging_waits(&self) -> u64 {
-        self.inner.staging_waits()
-    }
+impl Stream for Listening {
+    delegate!(inner: workspace, host_write, read, mark, poison, wants_poison, synchronize);
 
-    fn mark(&mut self) -> Result<Arc<dyn Mark>> {
-        self.inner.mark()
-    }
-
-    fn eager_graphs(&self) -> (usize, u64) {
-        self.inner.eager_graphs()
-    }
-    fn release(&mut self) {
-        self.inner.release();
-    }
-    fn guard_page(&self) -> u64 {
-        self.inner.guard_page()
-    }
-    fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()> {
-        self.inner.commit_block(arena, addr, bytes)
-    }
-    fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
-        self.inner.alloc(bytes)
-    }
-    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
-        self.inner.scratch(op, inputs, outputs, measure)
-    }
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         let ranges = |views: &[View]| views.iter().map(View::range).collect();
         let (reads, writes) = (ranges(&launch.inputs), ranges(&launch.outputs));
         self.note(Said::Launch { op: launch.op.name(), reads, writes });
         self.inner.launch(launch)
     }
-    fn host_write(&mut self, block: HostBlock) -> Result<()> {
-        self.inner.host_write(block)
-    }
-    fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
-        self.inner.read(addr, bytes)
-    }
+}
+
+impl Arenas for Listening {
+    delegate!(inner: reserve, commit, guard_page, commit_block, uncommit, alloc, release);
+}
+
+impl Graphs for Listening {
+    delegate!(inner: capture_was_invalidated, instantiate, update, replay);
+
     fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
         self.note(Said::Begin);
         self.inner.begin_capture(host)
     }
-    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        self.note(Said::End);
-        self.inner.end_capture(retain)
-    }
-    fn end_recording(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Recording>>> {
-        self.note(Said::End);
-        self.inner.end_recording(retain)
-    }
-    fn instantiate(&mut self, recording: &Arc<dyn Recording>) -> Result<Arc<dyn Executable>> {
-        self.inner.instantiate(recording)
-    }
-    fn update(&mut self, exec: &Arc<dyn Executable>, recording: &Arc<dyn Recording>) -> Result<Update> {
-        self.inner.update(exec, recording)
-    }
-    fn keep_topology(&mut self, on: bool) {
-        self.inner.keep_topology(on);
-    }
-    fn abort_capture(&mut self) {
-        self.note(Said::Abort);
-        self.inner.abort_capture();
-    }
+
     fn fork(&mut self) -> Result<()> {
         self.note(Said::Fork);
         self.inner.fork()
     }
+
     fn branch(&mut self, index: usize) -> Result<()> {
         self.note(Said::Branch(index));
         self.inner.branch(index)
     }
+
     fn join(&mut self) -> Result<()> {
         self.note(Said::Join);
         self.inner.join()
     }
-    fn capture_was_spoilt(&self) -> bool {
-        self.inner.capture_was_spoilt()
+
+    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn GraphExec>>> {
+        self.note(Said::End);
+        self.inner.end_capture(retain)
     }
-    fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
-        self.inner.replay(exec, block)
+
+    fn end_capture_shared(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn CapturedGraph>>> {
+        self.note(Said::End);
+        self.inner.end_capture_shared(retain)
     }
-    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
-        self.inner.poison(addr, bytes)
+
+    fn abort_capture(&mut self) {
+        self.note(Said::Abort);
+        self.inner.abort_capture();
     }
-    fn as_any(&self) -> Option<&dyn Any> {
-        self.inner.as_any()
-    }
-    fn wants_poison(&self) -> bool {
-        self.inner.wants_poison()
-    }
-    fn synchronize(&mut self) -> Result<()> {
-        self.inner.synchronize()
-    }
+}
+
+impl Diagnostics for Listening {
+    delegate!(inner: name, device_memory, eager_graphs, staging_waits, keep_topology);
+}
+
+impl Backend for Listening {
+    delegate!(inner: as_any);
 }
 
 pub(crate) fn listening() -> (Runtime, Heard, Arc<FaultPlan>) {

@@ -176,7 +176,7 @@ fn a_capture_that_is_given_up_is_a_fallback() {
         keeper.take().pop().unwrap()
     };
     assert_eq!(call(), "2 segment a warm-up");
-    plan.spoil_captures([Some(0); 9]);
+    plan.invalidate_captures([Some(0); 9]);
     assert_eq!(call(), "2 segment a fallback", "nothing was recorded");
 }
 

@@ -20,10 +20,10 @@ pub(crate) fn spoil(faults: &FaultPlan, seed: u64) {
     let rng = &mut StdRng::seed_from_u64(seed);
     for _ in 0..40 {
         for _ in 0..rng.random_range(0..4) {
-            faults.spoil_captures([rng.random_bool(0.8).then(|| rng.random_range(0..12))]);
+            faults.invalidate_captures([rng.random_bool(0.8).then(|| rng.random_range(0..12))]);
         }
         // And one that nobody disturbs.
-        faults.spoil_captures([Some(u64::MAX)]);
+        faults.invalidate_captures([Some(u64::MAX)]);
     }
 }
 
@@ -35,9 +35,9 @@ pub(crate) fn spoil_for_good(faults: &FaultPlan, seed: u64) {
         let (same, at) = (rng.random_bool(0.5), rng.random_range(0..30));
         for _ in 0..times {
             let after = if same { at } else { rng.random_range(0..12) };
-            faults.spoil_captures([rng.random_bool(0.9).then_some(after)]);
+            faults.invalidate_captures([rng.random_bool(0.9).then_some(after)]);
         }
-        faults.spoil_captures([Some(u64::MAX)]);
+        faults.invalidate_captures([Some(u64::MAX)]);
     }
 }
 

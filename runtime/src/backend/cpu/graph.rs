@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    backend::{Executable, Launch, Op, Recording, SharedMemory, Signature},
+    backend::{CapturedGraph, GraphExec, Launch, Op, SharedMemory, Signature},
     observe::inspect::{GraphEdge, GraphNode, NodeKind, Topology},
 };
 
@@ -120,19 +120,19 @@ impl Graph {
 }
 
 /// A graph that several executables can run.
-pub(super) struct CpuRecording {
+pub(super) struct CpuCapturedGraph {
     graph: Arc<Graph>,
     signature: Signature,
     pub(super) stream: Arc<Shared>,
 }
 
-impl CpuRecording {
+impl CpuCapturedGraph {
     pub(super) fn new(graph: Graph, paths: &[Path], stream: Arc<Shared>) -> Self {
         Self { signature: signature(&graph.nodes, paths), graph: Arc::new(graph), stream }
     }
 }
 
-impl Recording for CpuRecording {
+impl CapturedGraph for CpuCapturedGraph {
     fn id(&self) -> u64 {
         self.graph.id
     }
@@ -150,7 +150,7 @@ impl Recording for CpuRecording {
     }
 }
 
-impl fmt::Debug for CpuRecording {
+impl fmt::Debug for CpuCapturedGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CPU recording of {} nodes", self.graph.nodes.len())
     }
@@ -165,21 +165,21 @@ enum Runs {
 }
 
 /// What can be replayed, and the stream that it belongs to. A replay under way keeps its graph, not this.
-pub(super) struct CpuExecutable {
+pub(super) struct CpuGraphExec {
     runs: Runs,
     nodes: usize,
     bytes: u64,
     pub(super) stream: Arc<Shared>,
 }
 
-impl CpuExecutable {
+impl CpuGraphExec {
     pub(super) fn new(graph: Graph, stream: Arc<Shared>) -> Self {
         let (nodes, bytes) = (graph.nodes.len(), graph.bytes());
         Self { runs: Runs::Own(Arc::new(graph)), nodes, bytes, stream }
     }
 
-    pub(super) fn of(recording: &CpuRecording) -> Self {
-        let CpuRecording { graph, signature, stream } = recording;
+    pub(super) fn of(recording: &CpuCapturedGraph) -> Self {
+        let CpuCapturedGraph { graph, signature, stream } = recording;
         let runs = Runs::Lent(Mutex::new((signature.clone(), Arc::downgrade(graph))));
         Self { runs, nodes: graph.nodes.len(), bytes: graph.bytes(), stream: Arc::clone(stream) }
     }
@@ -193,7 +193,7 @@ impl CpuExecutable {
     }
 
     /// Replaces the commands, if the topologies agree.
-    pub(super) fn update(&self, recording: &CpuRecording) -> Result<(), &'static str> {
+    pub(super) fn update(&self, recording: &CpuCapturedGraph) -> Result<(), &'static str> {
         let Runs::Lent(lent) = &self.runs else { return Err("it was made for one recording") };
         let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
         if lent.0 != recording.signature {
@@ -204,7 +204,7 @@ impl CpuExecutable {
     }
 }
 
-impl Executable for CpuExecutable {
+impl GraphExec for CpuGraphExec {
     fn nodes(&self) -> usize {
         self.nodes
     }
@@ -233,7 +233,7 @@ impl Executable for CpuExecutable {
     }
 }
 
-impl fmt::Debug for CpuExecutable {
+impl fmt::Debug for CpuGraphExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CPU graph of {} nodes", self.nodes)
     }

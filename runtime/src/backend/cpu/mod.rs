@@ -6,7 +6,7 @@
 //! (`order`). Branches of a fork run one after the other; test mode refuses those that share memory which
 //! one of them writes, since elsewhere they run side by side.
 
-use std::{fmt, sync::Arc};
+use std::{any::Any, fmt, sync::Arc};
 
 mod access;
 mod fault;
@@ -27,14 +27,14 @@ mod tests;
 pub(super) use kernels::round_to_odd;
 
 use self::{
-    graph::{CpuExecutable, CpuRecording, Graph, Node},
+    graph::{CpuCapturedGraph, CpuGraphExec, Graph, Node},
     memory::{Block, Handle},
     order::Path,
-    stream::{Command, Kernel, Stream},
+    stream::{Command, CpuStream, Kernel},
 };
 use super::{
-    Arena, Backend, Executable, HostBlock, Launch, Mark, PendingBytes, Recording, SharedMemory, Update,
-    refused_in_capture,
+    Arena, Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, Launch, Mark, Op,
+    PendingBytes, SharedMemory, Stream, Update, View, refused_in_capture,
 };
 use crate::{Error, Result};
 
@@ -72,7 +72,7 @@ impl CpuOptions {
 /// Dropping it finishes what is queued, so reads under way get their bytes. Memory and executables
 /// may be dropped before or after it, on any thread.
 pub struct CpuBackend {
-    stream: Stream,
+    stream: CpuStream,
     test_mode: bool,
     /// Arenas made so far.
     arenas: usize,
@@ -108,7 +108,7 @@ impl CpuBackend {
             });
         }
         Ok(Self {
-            stream: Stream::new(kernel, options.threads, options.test_mode)?,
+            stream: CpuStream::new(kernel, options.threads, options.test_mode)?,
             test_mode: options.test_mode.is_some(),
             arenas: 0,
             capture: None,
@@ -169,20 +169,20 @@ impl CpuBackend {
     }
 
     /// An executable of this stream.
-    fn own_executable<'e>(
-        &self,
-        call: &'static str,
-        exec: &'e Arc<dyn Executable>,
-    ) -> Result<&'e CpuExecutable> {
+    fn own_exec<'e>(&self, call: &'static str, exec: &'e Arc<dyn GraphExec>) -> Result<&'e CpuGraphExec> {
         exec.as_any()
-            .downcast_ref::<CpuExecutable>()
+            .downcast_ref::<CpuGraphExec>()
             .filter(|exec| Arc::ptr_eq(&exec.stream, self.stream.shared()))
             .ok_or_else(|| failed(call, "the executable was captured on another device".into()))
     }
 
     /// A recording of this stream.
-    fn own_recording(&self, call: &'static str, recording: &Arc<dyn Recording>) -> Result<Arc<CpuRecording>> {
-        let own = Arc::clone(recording).into_any().downcast::<CpuRecording>().ok();
+    fn own_graph(
+        &self,
+        call: &'static str,
+        recording: &Arc<dyn CapturedGraph>,
+    ) -> Result<Arc<CpuCapturedGraph>> {
+        let own = Arc::clone(recording).into_any().downcast::<CpuCapturedGraph>().ok();
         own.filter(|own| Arc::ptr_eq(&own.stream, self.stream.shared()))
             .ok_or_else(|| failed(call, "the recording was captured on another device".into()))
     }
@@ -195,11 +195,60 @@ impl CpuBackend {
     }
 }
 
-impl Backend for CpuBackend {
-    fn name(&self) -> String {
-        NAME.into()
+impl Stream for CpuBackend {
+    fn launch(&mut self, launch: &Launch) -> Result<()> {
+        self.stream.check()?;
+        // A kernel holds its inputs and its output at once.
+        let overlap = launch.outputs.iter().any(|out| {
+            let (start, end) = out.range();
+            launch.inputs.iter().map(|input| input.range()).any(|(s, e)| s.max(start) < e.min(end))
+        });
+        if overlap {
+            let why = format!("{} would write what it reads", launch.op.name());
+            return Err(failed("launch", why));
+        }
+        self.submit(Node::Launch(launch.clone()))
     }
 
+    /// Kernels have their intermediate values on the stack.
+    fn workspace(&mut self, _: &Op, _: &[View], _: &[View], _: bool) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn host_write(&mut self, block: HostBlock) -> Result<()> {
+        self.outside_capture("host_write")?;
+        check_block("host_write", &block)?;
+        self.stream.send(Command::Write(block))
+    }
+
+    fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
+        self.outside_capture("read")?;
+        self.stream.read(addr, bytes as usize)
+    }
+
+    fn mark(&mut self) -> Result<Arc<dyn Mark>> {
+        self.outside_capture("an event")?;
+        let (coming, mark) = mark::mark();
+        self.stream.send(Command::Mark(coming))?;
+        Ok(Arc::new(mark))
+    }
+
+    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
+        self.stream.check()?;
+        self.submit(Node::Poison { addr, bytes })
+    }
+
+    fn wants_poison(&self) -> bool {
+        self.test_mode
+    }
+
+    fn synchronize(&mut self) -> Result<()> {
+        self.outside_capture("synchronize")?;
+        self.stream.synchronize()
+    }
+}
+
+impl Arenas for CpuBackend {
     fn reserve(&mut self, at_least: u64) -> Result<Arena> {
         self.stream.check()?;
         let block = Block::reserve(NAME, at_least)?;
@@ -217,6 +266,14 @@ impl Backend for CpuBackend {
         self.stream.send(Command::Commit { addr: arena.memory.addr(), bytes })
     }
 
+    fn guard_page(&self) -> u64 {
+        0
+    }
+
+    fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()> {
+        self.commit(arena, addr + bytes - arena.memory.addr())
+    }
+
     fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
         self.outside_capture("uncommit")?;
         // In the order of the queue: what runs before still has the memory.
@@ -229,65 +286,15 @@ impl Backend for CpuBackend {
         self.own(Block::new(NAME, bytes)?, bytes)
     }
 
-    fn launch(&mut self, launch: &Launch) -> Result<()> {
-        self.stream.check()?;
-        // A kernel holds its inputs and its output at once.
-        let overlap = launch.outputs.iter().any(|out| {
-            let (start, end) = out.range();
-            launch.inputs.iter().map(|input| input.range()).any(|(s, e)| s.max(start) < e.min(end))
-        });
-        if overlap {
-            let why = format!("{} would write what it reads", launch.op.name());
-            return Err(failed("launch", why));
-        }
-        self.submit(Node::Launch(launch.clone()))
-    }
+    /// Nothing is kept for later.
+    fn release(&mut self) {}
+}
 
-    fn host_write(&mut self, block: HostBlock) -> Result<()> {
-        self.outside_capture("host_write")?;
-        check_block("host_write", &block)?;
-        self.stream.send(Command::Write(block))
-    }
-
-    fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
-        self.outside_capture("read")?;
-        self.stream.read(addr, bytes as usize)
-    }
-
+impl Graphs for CpuBackend {
     fn begin_capture(&mut self, _host: Option<&HostBlock>) -> Result<()> {
         self.outside_capture("begin_capture")?;
         self.capture = Some(Capture::default());
         Ok(())
-    }
-
-    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        let Some((graph, _)) = self.finish("end_capture", retain)? else { return Ok(None) };
-        Ok(Some(Arc::new(CpuExecutable::new(graph, self.stream.shared().clone()))))
-    }
-
-    fn end_recording(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Recording>>> {
-        let Some((graph, paths)) = self.finish("end_recording", retain)? else { return Ok(None) };
-        Ok(Some(Arc::new(CpuRecording::new(graph, &paths, self.stream.shared().clone()))))
-    }
-
-    fn instantiate(&mut self, recording: &Arc<dyn Recording>) -> Result<Arc<dyn Executable>> {
-        self.outside_capture("instantiate")?;
-        let recording = self.own_recording("instantiate", recording)?;
-        Ok(Arc::new(CpuExecutable::of(&recording)))
-    }
-
-    fn update(&mut self, exec: &Arc<dyn Executable>, recording: &Arc<dyn Recording>) -> Result<Update> {
-        self.outside_capture("update")?;
-        let recording = self.own_recording("update", recording)?;
-        // Replays in the queue have their graphs with them.
-        Ok(match self.own_executable("update", exec)?.update(&recording) {
-            Ok(()) => Update::Done,
-            Err(why) => Update::Refused { why: why.into() },
-        })
-    }
-
-    fn abort_capture(&mut self) {
-        self.capture = None;
     }
 
     fn fork(&mut self) -> Result<()> {
@@ -312,35 +319,77 @@ impl Backend for CpuBackend {
         }
     }
 
-    fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
+    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn GraphExec>>> {
+        let Some((graph, _)) = self.finish("end_capture", retain)? else { return Ok(None) };
+        Ok(Some(Arc::new(CpuGraphExec::new(graph, self.stream.shared().clone()))))
+    }
+
+    fn end_capture_shared(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn CapturedGraph>>> {
+        let Some((graph, paths)) = self.finish("end_capture_shared", retain)? else { return Ok(None) };
+        Ok(Some(Arc::new(CpuCapturedGraph::new(graph, &paths, self.stream.shared().clone()))))
+    }
+
+    fn abort_capture(&mut self) {
+        self.capture = None;
+    }
+
+    /// A capture is a list of this backend's own, which nobody else can reach.
+    fn capture_was_invalidated(&self) -> bool {
+        false
+    }
+
+    fn instantiate(&mut self, recording: &Arc<dyn CapturedGraph>) -> Result<Arc<dyn GraphExec>> {
+        self.outside_capture("instantiate")?;
+        let recording = self.own_graph("instantiate", recording)?;
+        Ok(Arc::new(CpuGraphExec::of(&recording)))
+    }
+
+    fn update(&mut self, exec: &Arc<dyn GraphExec>, recording: &Arc<dyn CapturedGraph>) -> Result<Update> {
+        self.outside_capture("update")?;
+        let recording = self.own_graph("update", recording)?;
+        // Replays in the queue have their graphs with them.
+        Ok(match self.own_exec("update", exec)?.update(&recording) {
+            Ok(()) => Update::Done,
+            Err(why) => Update::Refused { why: why.into() },
+        })
+    }
+
+    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostBlock>) -> Result<()> {
         self.outside_capture("replay")?;
-        let graph = self.own_executable("replay", exec)?.graph();
+        let graph = self.own_exec("replay", exec)?.graph();
         let graph = graph.ok_or_else(|| failed("replay", "the recording that it ran last is gone".into()))?;
         if let Some(block) = &block {
             check_block("replay", block)?;
         }
         self.stream.send(Command::Replay(graph, block))
     }
+}
 
-    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
-        self.stream.check()?;
-        self.submit(Node::Poison { addr, bytes })
+impl Diagnostics for CpuBackend {
+    fn name(&self) -> String {
+        NAME.into()
     }
 
-    fn mark(&mut self) -> Result<Arc<dyn Mark>> {
-        self.outside_capture("an event")?;
-        let (coming, mark) = mark::mark();
-        self.stream.send(Command::Mark(coming))?;
-        Ok(Arc::new(mark))
+    fn device_memory(&self) -> Result<Option<(u64, u64)>> {
+        Ok(None)
     }
 
-    fn wants_poison(&self) -> bool {
-        self.test_mode
+    fn eager_graphs(&self) -> (usize, u64) {
+        (0, 0)
     }
 
-    fn synchronize(&mut self) -> Result<()> {
-        self.outside_capture("synchronize")?;
-        self.stream.synchronize()
+    /// Blocks of bytes go to the stream as they are.
+    fn staging_waits(&self) -> u64 {
+        0
+    }
+
+    /// Graphs are lists of commands, from which the topology is read at any time.
+    fn keep_topology(&mut self, _on: bool) {}
+}
+
+impl Backend for CpuBackend {
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

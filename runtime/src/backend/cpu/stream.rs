@@ -90,12 +90,12 @@ impl Shared {
 }
 
 /// The caller's side.
-pub(super) struct Stream {
+pub(super) struct CpuStream {
     shared: Arc<Shared>,
     worker: Option<JoinHandle<()>>,
 }
 
-impl Stream {
+impl CpuStream {
     /// Starts a worker that runs launches with `kernel`; `threads` as in
     /// [`CpuOptions`](super::CpuOptions), `seed` is that of test mode.
     pub(super) fn new(kernel: Kernel, threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
@@ -171,7 +171,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for CpuStream {
     fn drop(&mut self) {
         // Not through `send`: a lost stream has to end too.
         let _ = self.shared.queue.send(Command::Stop);

@@ -11,13 +11,16 @@ use std::{any::Any, fmt, sync::Arc};
 use rustc_hash::FxHashMap;
 
 mod arena;
+mod arenas;
 mod blas;
+mod captured_graph;
 mod compile;
 mod driver;
 mod eager;
-mod executable;
 mod fault;
 mod fork;
+mod graph_exec;
+mod graphs;
 mod hot;
 mod interop;
 mod intruder;
@@ -26,13 +29,13 @@ mod mark;
 mod product;
 mod props;
 mod read;
-mod recording;
 mod retired;
 mod retry;
 mod ring;
 mod search;
 mod shared;
 mod staging;
+mod stream;
 mod trust;
 
 pub use compile::compile_all;
@@ -42,22 +45,16 @@ pub(crate) use props::Props;
 use self::{
     arena::ArenaMemory,
     blas::{Blas, Pin},
+    captured_graph::CudaCapturedGraph,
     driver::{Bound, Context, Function, Graph, Stream},
     eager::Singles,
-    executable::CudaExecutable,
     fault::Faults,
     fork::Fork,
     kernels::{FaultSink, Grid, Kernel, PutClass, Submit},
-    mark::CudaMark,
-    read::CudaRead,
-    recording::CudaRecording,
     retry::Retry,
-    shared::{Owned, Shared},
+    shared::Shared,
 };
-use super::{
-    Arena, Backend, Executable, HostBlock, Launch, Mark, Op, PendingBytes, Recording, SharedMemory, Update,
-    View, refused_in_capture,
-};
+use super::{Arenas, Backend, Diagnostics, Graphs, HostBlock, SharedMemory, refused_in_capture};
 use crate::{Error, Result, observe::inspect::Topology};
 
 /// How a GPU works: `CudaOptions::default().test_mode(true)`.
@@ -109,7 +106,7 @@ const POISON: u8 = 0xFF;
 #[derive(Debug)]
 struct Capture {
     head: Option<PutClass>,
-    spoilt: bool,
+    invalidated: bool,
     /// How many nodes it has that are ours; `None` where the driver cannot tell.
     nodes: Option<usize>,
     /// Forks that are open, the innermost last; `None` where the driver cannot fork.
@@ -126,8 +123,8 @@ pub struct CudaBackend {
     arenas: Vec<Arc<ArenaMemory>>,
     functions: FxHashMap<Kernel, (Function, u32)>,
     capture: Option<Capture>,
-    /// The last capture was spoilt by another thread.
-    spoilt: bool,
+    /// The last capture was invalidated by another thread.
+    invalidated: bool,
     /// Whether kernels may have more than 4 KB of parameters; found out when one is first wanted.
     has_large_params: bool,
     large_params_retry: Retry,
@@ -176,7 +173,7 @@ impl CudaBackend {
             arenas: Vec::new(),
             functions: FxHashMap::default(),
             capture: None,
-            spoilt: false,
+            invalidated: false,
             has_large_params: false,
             large_params_retry: Retry::default(),
             keeps_topology: false,
@@ -223,14 +220,14 @@ impl CudaBackend {
         call: &'static str,
         retain: Vec<SharedMemory>,
         lends: bool,
-    ) -> Result<Option<CudaRecording>> {
+    ) -> Result<Option<CudaCapturedGraph>> {
         let _bound = self.shared.context.bind()?;
         let intruders = self.check_intruders();
         let Some(mut capture) = self.capture.take() else {
             return Err(self.failed(call, "no capture is under way".into()));
         };
-        capture.spoilt = self.shared.stream.capture_is_spoilt();
-        self.spoilt = capture.spoilt;
+        capture.invalidated = self.shared.stream.capture_is_invalidated();
+        self.invalidated = capture.invalidated;
         let pins = std::mem::take(&mut capture.pins);
         let ended = self.finish_capture(&capture, retain, pins, lends);
         intruders.and(ended)
@@ -337,45 +334,13 @@ impl Submit for CudaBackend {
     }
 }
 
-impl Backend for CudaBackend {
+impl Diagnostics for CudaBackend {
     fn name(&self) -> String {
         self.shared.context.name().to_owned()
     }
 
-    fn reserve(&mut self, at_least: u64) -> Result<Arena> {
-        let _bound = self.outside_capture("reserve")?;
-        let memory = Arc::new(ArenaMemory::reserve(&self.shared, at_least)?);
-        self.arenas.push(Arc::clone(&memory));
-        Ok(Arena { memory, index: self.arenas.len() - 1 })
-    }
-
-    fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()> {
-        let _bound = self.shared.context.bind()?;
-        let Some(memory) = self.arenas.get(arena.index).cloned() else {
-            return Err(self.failed("commit", "the arena is of another device".into()));
-        };
-        let (before, now) = match memory.commit(bytes) {
-            // Not in a capture: nothing may be waited for.
-            Err(Error::OutOfMemory { .. }) if self.capture.is_none() => {
-                self.reclaim()?;
-                memory.commit(bytes)?
-            }
-            other => other?,
-        };
-        if self.options.test_mode && now > before && self.capture.is_none() {
-            self.shared.stream.fill(arena.memory.addr() + before, POISON, now - before)?;
-        }
-        Ok(())
-    }
-
-    fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
-        let _bound = self.outside_capture("uncommit")?;
-        let Some(memory) = self.arenas.get(arena.index) else {
-            return Err(self.failed("uncommit", "the arena is of another device".into()));
-        };
-        // Memory is unmapped at once: nothing of this stream, the only one that uses it, may run on it.
-        self.shared.stream.synchronize()?;
-        memory.uncommit(bytes)
+    fn device_memory(&self) -> Result<Option<(u64, u64)>> {
+        self.shared.context.memory().map(Some)
     }
 
     fn eager_graphs(&self) -> (usize, u64) {
@@ -386,225 +351,14 @@ impl Backend for CudaBackend {
         self.shared.staging_waits()
     }
 
-    fn mark(&mut self) -> Result<Arc<dyn Mark>> {
-        let _bound = self.outside_capture("an event")?;
-        // A kernel is not brought up across it: its time would be that of two.
-        self.after_kernel = false;
-        Ok(Arc::new(CudaMark::new(&self.shared)?))
-    }
-
-    fn release(&mut self) {
-        self.singles.release(&self.shared);
-    }
-
-    fn device_memory(&self) -> Result<Option<(u64, u64)>> {
-        self.shared.context.memory().map(Some)
-    }
-
-    fn guard_page(&self) -> u64 {
-        // Every arena's pages are of one size.
-        self.arenas.first().filter(|_| self.options.guard_gaps).map_or(0, |arena| arena.page())
-    }
-
-    fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()> {
-        let _bound = self.shared.context.bind()?;
-        let Some(memory) = self.arenas.get(arena.index) else {
-            return Err(self.failed("commit_block", "the arena is of another device".into()));
-        };
-        for page in memory.commit_block(addr, bytes)? {
-            if self.options.test_mode && self.capture.is_none() {
-                self.shared.stream.fill(page, POISON, memory.page())?;
-            }
-        }
-        Ok(())
-    }
-
-    fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
-        let _bound = self.outside_capture("alloc")?;
-        self.shared.drain()?;
-        let what = "parameters or state";
-        let addr = match self.shared.pool.alloc(&self.shared.stream, bytes.max(1), what) {
-            Err(Error::OutOfMemory { .. }) => {
-                self.reclaim()?;
-                self.shared.pool.alloc(&self.shared.stream, bytes.max(1), what)?
-            }
-            other => other?,
-        };
-        let owned = Arc::new(Owned { addr, bytes, shared: Arc::clone(&self.shared) });
-        self.shared.stream.fill(addr, 0, bytes.max(1))?;
-        Ok(owned)
-    }
-
-    fn scratch(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
-        match (op, outputs) {
-            (Op::MatMul, [output]) => {
-                let _bound = self.shared.context.bind()?;
-                self.product_scratch(inputs, output, measure)
-            }
-            _ => Ok(kernels::scratch_bytes(self.shared.context.props(), op, inputs, outputs)),
-        }
-    }
-
-    fn launch(&mut self, launch: &Launch) -> Result<()> {
-        let _bound = self.shared.context.bind()?;
-        if self.capture.is_none() {
-            self.faults.reset()?;
-        }
-        match launch.op {
-            Op::MatMul => self.launch_product(launch),
-            _ => kernels::launch(self, launch, launch.scratch),
-        }
-    }
-
-    fn host_write(&mut self, block: HostBlock) -> Result<()> {
-        let _bound = self.outside_capture("host_write")?;
-        self.shared.drain()?;
-        self.put(&block)
-    }
-
-    fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
-        let _bound = self.outside_capture("read")?;
-        self.shared.drain()?;
-        Ok(Box::new(CudaRead::start(&self.shared, &self.faults, addr, bytes)?))
-    }
-
-    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
-        self.spoilt = false;
-        let _bound = self.outside_capture("begin_capture")?;
-        self.shared.drain()?;
-        let mut head = None;
-        if let Some(block) = host {
-            let large = self.large_params(block);
-            head = PutClass::of(block, large);
-            if let Some(class) = head {
-                // Compiled and loaded before the capture starts.
-                self.function(class.kernel(), 0)?;
-            }
-        }
-        self.shared.stream.begin_capture()?;
-        // None is ours yet, whatever another thread has put there.
-        let nodes = self.shared.stream.captured_nodes().map(|_| 0);
-        self.capture = Some(Capture { head, spoilt: false, nodes, forks: Vec::new(), pins: Vec::new() });
-        if let (Some(class), Some(block)) = (head, host)
-            && let Err(error) = self.put_kernel(class, block)
-        {
-            self.abort_capture();
-            return Err(error);
-        }
-        Ok(())
-    }
-
-    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Executable>>> {
-        let _bound = self.shared.context.bind()?;
-        let Some(recording) = self.ended("end_capture", retain, false)? else { return Ok(None) };
-        let Some(graph) = recording.graph().cloned() else { return Ok(None) };
-        let (exec, bytes) = self.make_executable(&graph)?;
-        drop(graph);
-        Ok(Some(Arc::new(CudaExecutable::owning(recording, exec, bytes))))
-    }
-
-    fn end_recording(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn Recording>>> {
-        Ok(match self.ended("end_recording", retain, true)? {
-            Some(recording) => Some(Arc::new(recording)),
-            None => None,
-        })
-    }
-
-    fn instantiate(&mut self, recording: &Arc<dyn Recording>) -> Result<Arc<dyn Executable>> {
-        let _bound = self.outside_capture("instantiate")?;
-        let recording = self.own_recording("instantiate", recording)?;
-        let graph = recording.graph().ok_or_else(|| self.failed("instantiate", "it has no graph".into()))?;
-        let (exec, bytes) = self.make_executable(graph)?;
-        Ok(Arc::new(CudaExecutable::lent(&recording, exec, bytes)))
-    }
-
-    fn update(&mut self, exec: &Arc<dyn Executable>, recording: &Arc<dyn Recording>) -> Result<Update> {
-        let _bound = self.outside_capture("update")?;
-        let recording = self.own_recording("update", recording)?;
-        self.own_executable("update", exec)?.update(&recording)
-    }
-
-    fn abort_capture(&mut self) {
-        if self.capture.take().is_some() {
-            let _bound = self.shared.context.bind();
-            self.spoilt = self.shared.stream.capture_is_spoilt();
-            // Its error is the capture's own failure, which is known already.
-            drop(self.shared.stream.end_capture());
-        }
-    }
-
     fn keep_topology(&mut self, on: bool) {
         self.keeps_topology = on;
     }
+}
 
-    fn fork(&mut self) -> Result<()> {
-        let stream = &self.shared.stream;
-        let fork = stream.has_waits().then(|| Fork::open(stream)).transpose()?;
-        self.open_capture("fork")?.forks.push(fork);
-        Ok(())
-    }
-
-    fn branch(&mut self, index: usize) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        match self.open_capture("branch")?.forks.last_mut() {
-            Some(Some(fork)) => fork.branch(index, &shared.stream),
-            Some(None) => Ok(()),
-            None => Err(self.failed("branch", "no fork is open".into())),
-        }
-    }
-
-    fn join(&mut self) -> Result<()> {
-        match self.open_capture("join")?.forks.pop() {
-            Some(Some(fork)) => fork.join(&self.shared.stream),
-            Some(None) => Ok(()),
-            None => Err(self.failed("join", "no fork is open".into())),
-        }
-    }
-
-    fn capture_was_spoilt(&self) -> bool {
-        self.spoilt || self.capture.is_some() && self.shared.stream.capture_is_spoilt()
-    }
-
-    fn replay(&mut self, exec: &Arc<dyn Executable>, block: Option<HostBlock>) -> Result<()> {
-        let _bound = self.outside_capture("replay")?;
-        self.faults.reset()?;
-        self.after_kernel = false;
-        self.singles.end();
-        let exec = self.own_executable("replay", exec)?;
-        let large = self.has_large_params;
-        let mut params = std::mem::take(&mut self.params);
-        let launched = match block {
-            Some(block) if exec.takes(&block, large) => exec.launch(Some(&block), &mut params),
-            Some(block) => {
-                self.params = params;
-                self.put(&block)?;
-                params = std::mem::take(&mut self.params);
-                exec.launch(None, &mut params)
-            }
-            None => exec.launch(None, &mut params),
-        };
-        self.params = params;
-        launched
-    }
-
-    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
-        let _bound = self.shared.context.bind()?;
-        self.watched(false, |backend| backend.shared.stream.fill(addr, POISON, bytes))
-    }
-
-    fn as_any(&self) -> Option<&dyn Any> {
-        Some(self)
-    }
-
-    fn wants_poison(&self) -> bool {
-        self.options.test_mode
-    }
-
-    fn synchronize(&mut self) -> Result<()> {
-        let _bound = self.outside_capture("synchronize")?;
-        self.shared.stream.synchronize()?;
-        self.shared.drain()?;
-        self.faults.check()
+impl Backend for CudaBackend {
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

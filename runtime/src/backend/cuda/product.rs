@@ -35,16 +35,16 @@ impl CudaBackend {
             return Ok(None);
         }
         let context = Arc::clone(&self.shared.context);
-        // The library may load code when it is asked, which would spoil a capture.
+        // The library may load code when it is asked, which would invalidate a capture.
         self.blas().map_or(Ok(None), |blas| context.unordered(|| blas.plan(inputs, output)))
     }
 
-    /// Scratch of a product. With `measure`, outside a capture, a product that is new is measured first, on its
+    /// Workspace of a product. With `measure`, outside a capture, a product that is new is measured first, on its
     /// own operands: the output is overwritten anyway.
-    pub(super) fn product_scratch(&mut self, inputs: &[View], output: &View, measure: bool) -> Result<u64> {
+    pub(super) fn product_workspace(&mut self, inputs: &[View], output: &View, measure: bool) -> Result<u64> {
         let Some(mut plan) = self.plan(inputs, output)? else {
             let outputs = std::slice::from_ref(output);
-            return Ok(kernels::scratch_bytes(self.shared.context.props(), &Op::MatMul, inputs, outputs));
+            return Ok(kernels::workspace_bytes(self.shared.context.props(), &Op::MatMul, inputs, outputs));
         };
         // The body of a recording goes on with the plan that it was recorded with.
         let fixed = self.blas().is_some_and(|blas| blas.is_fixed(&plan));
@@ -54,7 +54,7 @@ impl CudaBackend {
         Ok(plan.workspace)
     }
 
-    /// Launches a product with the scratch that [`product_scratch`](Self::product_scratch) asked for.
+    /// Launches a product with the workspace that [`product_workspace`](Self::product_workspace) asked for.
     pub(super) fn launch_product(&mut self, launch: &Launch) -> Result<()> {
         let [output] = launch.outputs.as_slice() else {
             return Err(self.failed("launch", "a product has one output".into()));
@@ -67,24 +67,23 @@ impl CudaBackend {
             }
         }
         match plan {
-            Some(plan) if !plan.is_own() => {
-                self.watched(false, |backend| backend.run_plan(&plan, &launch.inputs, output, launch.scratch))
-            }
-            _ => kernels::launch(self, launch, launch.scratch),
+            Some(plan) if !plan.is_own() => self
+                .watched(false, |backend| backend.run_plan(&plan, &launch.inputs, output, launch.workspace)),
+            _ => kernels::launch(self, launch, launch.workspace),
         }
     }
 
-    fn run_plan(&mut self, plan: &Plan, inputs: &[View], output: &View, scratch: u64) -> Result<()> {
+    fn run_plan(&mut self, plan: &Plan, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
         let (stream, context) = (self.shared.stream.raw(), Arc::clone(&self.shared.context));
         let at = Addresses::of(inputs, output);
         let Some(blas) = self.blas() else {
             return Err(self.failed("launch", "a plan without the library".into()));
         };
-        // The library may load a kernel now, which would spoil a capture.
+        // The library may load a kernel now, which would invalidate a capture.
         let run = context.unordered(|| {
             // SAFETY: the stream is of the bound context, in which the library was opened; the plan was
-            // made for these operands; the core keeps them and the scratch until the product has run.
-            unsafe { blas.run(plan, stream, at, scratch) }
+            // made for these operands; the core keeps them and the workspace until the product has run.
+            unsafe { blas.run(plan, stream, at, workspace) }
         });
         run.map_err(|error| context.or_lost(error))
     }
@@ -118,13 +117,13 @@ impl CudaBackend {
     fn measure(&mut self, blas: &mut Blas, plan: &Plan, inputs: &[View], output: &View) -> Result<Plan> {
         let largest = blas.candidates(&plan.key)?.iter().map(|c| c.workspace).max().unwrap_or(0);
         let props = self.shared.context.props();
-        let largest = largest.max(kernels::product_scratch(props, inputs, output)).max(256);
-        let scratch = self.shared.pool.alloc(&self.shared.stream, largest, "measuring products")?;
+        let largest = largest.max(kernels::product_workspace(props, inputs, output)).max(256);
+        let workspace = self.shared.pool.alloc(&self.shared.stream, largest, "measuring products")?;
         let tuned = blas.tune(plan, inputs, output, &mut |blas, candidate| {
-            self.time(blas, candidate, inputs, output, scratch)
+            self.time(blas, candidate, inputs, output, workspace)
         });
         // Freed in stream order, behind the last candidate.
-        self.shared.pool.free(&self.shared.stream, scratch).and(tuned)
+        self.shared.pool.free(&self.shared.stream, workspace).and(tuned)
     }
 
     /// Microseconds of one run.
@@ -134,7 +133,7 @@ impl CudaBackend {
         plan: &Plan,
         inputs: &[View],
         output: &View,
-        scratch: u64,
+        workspace: u64,
     ) -> Result<f32> {
         let (start, end) = (Event::new(&self.shared.context, true)?, Event::new(&self.shared.context, true)?);
         for run in 0..=RUNS {
@@ -146,13 +145,13 @@ impl CudaBackend {
                     op: Op::MatMul,
                     inputs: inputs.into(),
                     outputs: std::slice::from_ref(output).into(),
-                    scratch,
+                    workspace,
                 };
-                kernels::launch(self, &launch, scratch)?;
+                kernels::launch(self, &launch, workspace)?;
             } else {
                 let stream = self.shared.stream.raw();
-                // SAFETY: as in `run_plan`; `scratch` has room for the largest candidate.
-                unsafe { blas.run(plan, stream, Addresses::of(inputs, output), scratch)? };
+                // SAFETY: as in `run_plan`; `workspace` has room for the largest candidate.
+                unsafe { blas.run(plan, stream, Addresses::of(inputs, output), workspace)? };
             }
         }
         end.record(&self.shared.stream)?;

@@ -13,7 +13,7 @@ fn spoilt(
     let plan = Arc::new(FaultPlan::default());
     let mut rt = open(&plan).unwrap();
     let program = Program::new(&mut rt, setup).unwrap();
-    plan.spoil_captures(vec![after; times]);
+    plan.invalidate_captures(vec![after; times]);
     plan.arm(Some(call), nth, false);
     let mut bad = None;
     let mut told = false;
@@ -35,7 +35,7 @@ fn spoilt(
         bad = Some(format!("{what}: swallowed"));
     }
     // Nothing is spoilt any more.
-    plan.spoil_captures([Some(99999); 100]);
+    plan.invalidate_captures([Some(99999); 100]);
     if bad.is_none() {
         bad = rt
             .step()

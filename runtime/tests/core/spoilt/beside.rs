@@ -32,7 +32,7 @@ fn the_pool_cannot_grow_after_a_spoil() {
             };
             assert_eq!(call(&mut rt).unwrap(), [-2.0, -4.0]);
             rt.trim().unwrap();
-            plan.spoil_captures([Some(0)]);
+            plan.invalidate_captures([Some(0)]);
             plan.run_out_of_memory(FaultCall::Commit, nth);
             let r = call(&mut rt);
             plan.disarm();
@@ -62,7 +62,7 @@ fn nothing_in_it() {
                 let graph = vector(&mut rt, mode);
                 for i in 0..6 {
                     if i == 1 {
-                        plan.spoil_captures(vec![after; times]);
+                        plan.invalidate_captures(vec![after; times]);
                     }
                     let step = rt.step().unwrap();
                     let data = [i as f32, 1.0];
@@ -99,7 +99,7 @@ fn giving_up_is_no_move() {
     for _ in 0..3 {
         call(&mut rt, 1);
     }
-    plan.spoil_captures([Some(0); 9 * 40]);
+    plan.invalidate_captures([Some(0); 9 * 40]);
     for _ in 0..40 {
         call(&mut rt, 1000);
     }
@@ -125,7 +125,7 @@ fn audits_and_kept_values_after_giving_up() {
         let mut kept = Vec::new();
         for i in 0..12u32 {
             if i % 3 == 1 {
-                plan.spoil_captures([Some(2); 9]);
+                plan.invalidate_captures([Some(2); 9]);
             }
             if i == 6 {
                 rt.reset().unwrap();
@@ -152,7 +152,7 @@ fn audits_and_kept_values_after_giving_up() {
 const CALLS: [FaultCall; 11] = [
     FaultCall::Alloc,
     FaultCall::Commit,
-    FaultCall::Scratch,
+    FaultCall::Workspace,
     FaultCall::Launch,
     FaultCall::Copy,
     FaultCall::HostWrite,
@@ -191,7 +191,7 @@ fn state_is_put_back_after_a_capture_all_that_failed() {
                         let step = rt.step().unwrap();
                         graph.call(&step, &[x()], &count, |cx, a| counting(cx, &a.t[0], &count)).unwrap();
                     }
-                    plan.spoil_captures(vec![Some(4); times]);
+                    plan.invalidate_captures(vec![Some(4); times]);
                     plan.arm(Some(call), nth, false);
                     let captured = graph.function.capture_all(
                         &mut rt,
@@ -203,7 +203,7 @@ fn state_is_put_back_after_a_capture_all_that_failed() {
                         |_| {},
                     );
                     let hit = !plan.disarm();
-                    plan.spoil_captures([Some(9999); 20]);
+                    plan.invalidate_captures([Some(9999); 20]);
                     let what = format!("{mode} {times} {call:?} {nth}: {captured:?}");
                     let told = captured.is_err();
                     let late = rt.step().map(drop);
@@ -268,7 +268,7 @@ fn copied_live_ins_with_faults() {
                     n += 1;
                 }
                 rt.take_events();
-                plan.spoil_captures(vec![Some(1); times]);
+                plan.invalidate_captures(vec![Some(1); times]);
                 let before = plan.live_memory().0;
                 plan.arm(Some(call), nth, false);
                 for i in 0..8 {
@@ -349,7 +349,7 @@ fn another_call_in_the_step_of_a_refusal() {
             let total = State::new(&rt, &[2], &[0.0f32; 2]).unwrap();
             for i in 0..6usize {
                 if i == 1 {
-                    plan.spoil_captures(vec![Some(2); times]);
+                    plan.invalidate_captures(vec![Some(2); times]);
                 }
                 let step = rt.step().unwrap();
                 let y = first.call(&step, &[x_of(i)], &total, |cx, a| body(cx, &a.t[0], &total));
@@ -383,7 +383,7 @@ fn hooks_hear_of_one_recording() {
                 to.lock().unwrap().push(what.split([' ', '{']).next().unwrap_or_default().to_owned());
             });
             case.call().unwrap();
-            case.plan.spoil_captures(vec![Some(3); times]);
+            case.plan.invalidate_captures(vec![Some(3); times]);
             if fails {
                 case.plan.arm(Some(FaultCall::Replay), 0, false);
             }
@@ -424,7 +424,7 @@ fn a_driver_that_swallows_a_segments_error() {
                     let mut failed = 0;
                     for i in 0..6usize {
                         if i == 2 {
-                            plan.spoil_captures(vec![Some(1); times]);
+                            plan.invalidate_captures(vec![Some(1); times]);
                             if let Some(call) = call {
                                 plan.arm(Some(call), nth, false);
                             }
@@ -450,7 +450,7 @@ fn a_driver_that_swallows_a_segments_error() {
                         assert!(failed > 0, "{:?}", rt.stats());
                     }
                     let _ = rt.step();
-                    plan.spoil_captures([Some(9999); 20]);
+                    plan.invalidate_captures([Some(9999); 20]);
                     still_usable(&mut rt);
                     if !hit || call.is_none() {
                         break;

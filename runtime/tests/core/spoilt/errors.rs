@@ -83,7 +83,7 @@ fn given_up_at_the_same_place_each_time() {
             let mut case = Case::new(mode, false);
             case.call(forked).unwrap();
             // Nine times at the same place.
-            case.plan.spoil_captures([Some(after); 9]);
+            case.plan.invalidate_captures([Some(after); 9]);
             let y = case.call(forked);
             assert!(y.is_ok(), "{mode}, after {after}: {y:?}");
             // -3 + 5 + 1
@@ -106,7 +106,7 @@ fn an_error_instead_at_every_place() {
             let mut case = Case::new(mode, true);
             case.call(forked).unwrap();
             let before = case.total();
-            case.plan.spoil_captures([Some(after); 9]);
+            case.plan.invalidate_captures([Some(after); 9]);
             let y = case.call(forked);
             let stats = case.rt.stats();
             if stats.spoilt == 0 {
@@ -149,7 +149,7 @@ fn nothing_runs_after_a_recording_was_refused() {
             let step = case.rt.step().unwrap();
             ops::store(&case.total, &step.tensor(&[2], &[7.0f32, 7.0]).unwrap()).unwrap();
         }
-        case.plan.spoil_captures([Some(0); 9]);
+        case.plan.invalidate_captures([Some(0); 9]);
         let y = case.call(swallows);
         assert!(y.is_err(), "{mode}: {y:?}");
         assert_eq!(case.total(), [7.0, 7.0], "{mode}: the call failed with {y:?}");
@@ -167,7 +167,7 @@ fn capture_all_is_not_done_where_a_capture_was_given_up() {
         let mut spec = Spec::inputs(vec![host("x", &[Dim::Symbol(0)])]);
         spec.symbols = &["B"];
         let graph = spec.mode(mode).with(|o| o.bucket("B", Schedule::new([2]))).build(&mut rt);
-        plan.spoil_captures([Some(0); 9]);
+        plan.invalidate_captures([Some(0); 9]);
         graph
             .function
             .capture_all(
@@ -205,7 +205,7 @@ fn a_swallowed_error_before_giving_up() {
             assert_eq!(case.call(body).unwrap(), [2.0, 4.0]);
             VARIANT.set(1);
             if spoilt {
-                case.plan.spoil_captures([Some(0); 9]);
+                case.plan.invalidate_captures([Some(0); 9]);
             }
             match case.call(body) {
                 Ok(y) => assert_eq!(y, [-2.0, -4.0], "{mode}, spoilt {spoilt}: not what the body computes"),
@@ -234,7 +234,7 @@ fn what_was_put_in_fails_when_it_runs() {
         // Without anything that is poisoned in between.
         case.rt.free_at_last_use(false);
         assert_eq!(case.call(body).unwrap(), [6.0, 12.0]);
-        case.plan.spoil_captures([Some(2); 9]);
+        case.plan.invalidate_captures([Some(2); 9]);
         // 3 launches, then 8 times again 3 of them (the third finds the spoil), then the first of those that run.
         case.plan.arm(Some(FaultCall::Launch), 3 + 8 * 3, false);
         let y = case.call(body);
@@ -261,7 +261,7 @@ fn a_late_use() {
             VARIANT.set(1);
             if spoilt {
                 // Behind the launch that is the last to use `y`, and its poison.
-                case.plan.spoil_captures([Some(3); 9]);
+                case.plan.invalidate_captures([Some(3); 9]);
             }
             let first = case.call(body);
             if let Ok(y) = &first {
@@ -280,7 +280,7 @@ fn a_device_that_is_lost_meanwhile() {
         for or_error in [false, true] {
             let mut case = Case::new(mode, or_error);
             case.call(forked).unwrap();
-            case.plan.spoil_captures([Some(2)]);
+            case.plan.invalidate_captures([Some(2)]);
             case.plan.arm(Some(FaultCall::BeginCapture), 1, true);
             let y = case.call(forked);
             let stats = case.rt.stats();
@@ -318,11 +318,11 @@ fn bodies_that_fail_after_a_spoil() {
                     let mut case = Case::new(mode, false);
                     case.call(body).unwrap();
                     VARIANT.set(variant);
-                    case.plan.spoil_captures(std::iter::repeat_n(Some(after), times));
+                    case.plan.invalidate_captures(std::iter::repeat_n(Some(after), times));
                     let outcome = catch_unwind(AssertUnwindSafe(|| case.call(body)));
                     assert!(!matches!(outcome, Ok(Ok(_))), "{mode}, {variant}, {after}, {times}");
                     VARIANT.set(0);
-                    case.plan.spoil_captures([Some(99); 9]);
+                    case.plan.invalidate_captures([Some(99); 9]);
                     case.rt.check_memory().unwrap();
                     for _ in 0..3 {
                         assert_eq!(

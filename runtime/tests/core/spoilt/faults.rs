@@ -79,7 +79,7 @@ fn one(
 ) -> (bool, Option<String>) {
     let mut case = Case::new(mode, shares);
     assert_eq!(case.call().unwrap(), [10.0, 20.0]);
-    case.plan.spoil_captures(spoils(times, after));
+    case.plan.invalidate_captures(spoils(times, after));
     match full {
         true => case.plan.run_out_of_memory(call, nth),
         false => case.plan.arm(Some(call), nth, false),
@@ -109,7 +109,7 @@ fn one(
     if wrong.is_none() && !told {
         wrong = Some(format!("{what}: swallowed; {:?}", case.rt.stats().spoilt));
     }
-    case.plan.spoil_captures([Some(9999); 20]);
+    case.plan.invalidate_captures([Some(9999); 20]);
     if wrong.is_none()
         && let Err(e) = case.rt.check_memory()
     {
@@ -171,7 +171,7 @@ macro_rules! each { ($($name:ident $call:ident),*) => { $(
     #[test]
     fn $name() { all(&[FaultCall::$call], false); }
 )* } }
-each!(fault_at_scratch Scratch, fault_at_launch Launch, fault_at_copy Copy, fault_at_host_write HostWrite, fault_at_read Read,
+each!(fault_at_workspace Workspace, fault_at_launch Launch, fault_at_copy Copy, fault_at_host_write HostWrite, fault_at_read Read,
     fault_at_begin BeginCapture, fault_at_end EndCapture, fault_at_instantiate Instantiate, fault_at_replay Replay, fault_at_poison Poison,
     fault_at_fork Fork, fault_at_branch Branch, fault_at_join Join, fault_at_wait Wait);
 

@@ -82,7 +82,7 @@ fn a_capture_is_made_again_wherever_it_is_spoilt() {
         for after in 0..40 {
             let mut case = Case::new(mode, true);
             case.check();
-            case.plan.spoil_captures([Some(after)]);
+            case.plan.invalidate_captures([Some(after)]);
             case.check();
             let stats = case.rt.stats();
             assert_eq!((stats.recordings, stats.fallbacks, BODIES.get()), (1, 0, 2), "{mode}, after {after}");
@@ -104,7 +104,7 @@ fn again_and_again_up_to_a_limit() {
     for mode in [Mode::Piecewise, Mode::Full] {
         let mut case = Case::new(mode, false);
         case.check();
-        case.plan.spoil_captures([Some(2), Some(0), None, Some(5), Some(3), None, None, Some(4)]);
+        case.plan.invalidate_captures([Some(2), Some(0), None, Some(5), Some(3), None, None, Some(4)]);
         case.check();
         let stats = case.rt.stats();
         assert_eq!((stats.spoilt, stats.recordings, stats.fallbacks), (8, 1, 0), "{mode}");
@@ -123,7 +123,7 @@ fn whoever_is_always_disturbed_gets_no_graph_this_time() {
             case.rt.take_events();
             // Wherever it begins; where nothing was in it yet, too.
             let first = if last == Some(3) { None } else { Some(1) };
-            case.plan.spoil_captures([first; 8].into_iter().chain([last]));
+            case.plan.invalidate_captures([first; 8].into_iter().chain([last]));
             case.check();
             let stats = case.rt.stats();
             assert_eq!((stats.spoilt, stats.recordings, stats.fallbacks), (9, 0, 1), "{mode}, last {last:?}");
@@ -145,7 +145,7 @@ fn it_can_be_an_error_instead() {
     for mode in [Mode::Piecewise, Mode::Full] {
         let mut case = Case::new(mode, true);
         case.check();
-        case.plan.spoil_captures([Some(1); 9]);
+        case.plan.invalidate_captures([Some(1); 9]);
         let refused = case.call();
         let Err(Error::FallbackForbidden { reason: FallbackReason::CaptureSpoilt { .. }, .. }) = refused
         else {
@@ -188,7 +188,7 @@ fn copied_live_ins_are_there() {
             call(&mut rt, n);
             if n == 1 {
                 // From the first recording on, also that of the demoted one.
-                plan.spoil_captures(std::iter::repeat_n(spoils.clone(), 20).flatten());
+                plan.invalidate_captures(std::iter::repeat_n(spoils.clone(), 20).flatten());
             }
         }
         assert!(demoted, "{:?}", rt.stats());
@@ -222,7 +222,7 @@ fn state_is_put_back_after_a_capture_that_was_given_up() {
         graph.call(&step, &[x()], &count, |cx, a| counting(cx, &a.t[0], &count)).unwrap();
         drop(step);
         // It is warm: the first that writes is a recording.
-        plan.spoil_captures(std::iter::repeat_n(Some(6), spoils));
+        plan.invalidate_captures(std::iter::repeat_n(Some(6), spoils));
         let captured = graph.function.capture_all(
             &mut rt,
             |step, synthetic| {

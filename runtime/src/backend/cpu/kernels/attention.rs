@@ -180,7 +180,7 @@ fn tile<'a, T: Real>(
     x: &Strided<'a, T>,
     (b, head): (usize, usize),
     (from, to): (usize, usize),
-    scratch: &'a mut Vec<f32>,
+    workspace: &'a mut Vec<f32>,
 ) -> Mat<'a> {
     let (d, strides) = (x.layout.shape()[3], x.layout.strides());
     let start = x.layout.offset_of(&[b, from, head]);
@@ -190,13 +190,13 @@ fn tile<'a, T: Real>(
     {
         return Mat { data: &data[start..], rs: strides[1], cs: 1 };
     }
-    scratch.resize((to - from) * d, 0.0);
+    workspace.resize((to - from) * d, 0.0);
     if d > 0 {
-        for (i, row) in scratch.chunks_exact_mut(d).enumerate() {
+        for (i, row) in workspace.chunks_exact_mut(d).enumerate() {
             gather(x.data, start + i * strides[1], strides[3], row);
         }
     }
-    Mat { data: scratch, rs: d, cs: 1 }
+    Mat { data: workspace, rs: d, cs: 1 }
 }
 
 fn run_task<T: Real>(

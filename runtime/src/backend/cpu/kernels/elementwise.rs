@@ -2,7 +2,7 @@
 
 use super::{
     scalar::{Arith, Number, Scalar, with_scalar, with_word},
-    strided::{BLOCK, Scratch, Walk, blocks},
+    strided::{BLOCK, Walk, Workspace, blocks},
 };
 use crate::{
     DType,
@@ -36,8 +36,8 @@ fn unary_of<T: Scalar>(access: &Access<'_>, x: &View, y: &View, kind: Unary) {
     };
     let walk = Walk::new(&x.layout);
     let src = access.slice::<T>(x);
-    blocks(access.slice_mut::<T>(y), Scratch::new, |scratch, start, out| {
-        let x = walk.read(src, start, out.len(), scratch);
+    blocks(access.slice_mut::<T>(y), Workspace::new, |workspace, start, out| {
+        let x = walk.read(src, start, out.len(), workspace);
         T::write(out, |y| block(y, x));
     });
 }
@@ -59,8 +59,8 @@ fn binary_of<T: Scalar>(access: &Access<'_>, a: &View, b: &View, y: &View, kind:
     };
     let (walk_a, walk_b) = (Walk::new(&a.layout), Walk::new(&b.layout));
     let (src_a, src_b) = (access.slice::<T>(a), access.slice::<T>(b));
-    let scratch = || (Scratch::new(), Scratch::new());
-    blocks(access.slice_mut::<T>(y), scratch, |(scratch_a, scratch_b), start, out| {
+    let workspace = || (Workspace::new(), Workspace::new());
+    blocks(access.slice_mut::<T>(y), workspace, |(scratch_a, scratch_b), start, out| {
         let a = walk_a.read(src_a, start, out.len(), scratch_a);
         let b = walk_b.read(src_b, start, out.len(), scratch_b);
         T::write(out, |y| block(y, a, b));
@@ -83,8 +83,8 @@ fn compare_of<T: Scalar>(access: &Access<'_>, a: &View, b: &View, y: &View, kind
     };
     let (walk_a, walk_b) = (Walk::new(&a.layout), Walk::new(&b.layout));
     let (src_a, src_b) = (access.slice::<T>(a), access.slice::<T>(b));
-    let scratch = || (Scratch::new(), Scratch::new());
-    blocks(access.slice_mut::<u8>(y), scratch, |(scratch_a, scratch_b), start, out| {
+    let workspace = || (Workspace::new(), Workspace::new());
+    blocks(access.slice_mut::<u8>(y), workspace, |(scratch_a, scratch_b), start, out| {
         let a = walk_a.read(src_a, start, out.len(), scratch_a);
         let b = walk_b.read(src_b, start, out.len(), scratch_b);
         block(out, a, b);
@@ -97,9 +97,9 @@ pub(super) fn select(access: &Access<'_>, launch: &Launch) {
     with_word!(y.dtype, T => {
         let (walk_c, walk_a, walk_b) = (Walk::new(&cond.layout), Walk::new(&a.layout), Walk::new(&b.layout));
         let (src_c, src_a, src_b) = (access.slice::<u8>(cond), access.slice::<T>(a), access.slice::<T>(b));
-        let scratch = || (Scratch::<u8>::new(), [T::MIN; BLOCK]);
-        blocks(access.slice_mut::<T>(y), scratch, |(scratch, other), start, out| {
-            let cond = walk_c.read(src_c, start, out.len(), scratch);
+        let workspace = || (Workspace::<u8>::new(), [T::MIN; BLOCK]);
+        blocks(access.slice_mut::<T>(y), workspace, |(workspace, other), start, out| {
+            let cond = walk_c.read(src_c, start, out.len(), workspace);
             let other = &mut other[..out.len()];
             walk_a.copy(src_a, start, out);
             walk_b.copy(src_b, start, other);
@@ -142,8 +142,8 @@ fn cast_to<S: Scalar, D: Scalar>(
 ) {
     let walk = Walk::new(&x.layout);
     let src = access.slice::<S>(x);
-    blocks(access.slice_mut::<D>(y), Scratch::new, |scratch, start, out| {
-        block(out, walk.read(src, start, out.len(), scratch));
+    blocks(access.slice_mut::<D>(y), Workspace::new, |workspace, start, out| {
+        block(out, walk.read(src, start, out.len(), workspace));
     });
 }
 

@@ -179,42 +179,43 @@ fn thin<T: Real>(p: &Problem, a: &[T], b: &[T], bias: Bias<'_>, out: &mut [T], t
     // Rows of a transposed weight lie side by side and slices may be narrow; columns of a plain one
     // are read across, where a slice should span several cache lines.
     let width = if p.b_rs == 1 { (SLICE / p.k).clamp(16.min(DOTS / p.m), DOTS / p.m) } else { 512 };
-    let slice = |first: usize, to: &mut [f32], scratch: &mut Vec<f32>| {
+    let slice = |first: usize, to: &mut [f32], workspace: &mut Vec<f32>| {
         let n = to.len() / p.m;
-        let b = right_side(p, b, first, n, scratch);
+        let b = right_side(p, b, first, n, workspace);
         preset(to, n, bias.map(|bias| &bias[first..first + n]));
         multiply((p.m, p.k, n), to, n, a, b, Mode { add: bias.is_some(), scale: 1.0, threads: false });
     };
     if p.m == 1 {
         let one =
-            |(scratch, row): &mut (Vec<f32>, Vec<f32>), (i, to): (usize, &mut [T])| match T::as_f32_mut(to) {
-                Some(to) => slice(i * width, to, scratch),
+            |(workspace, row): &mut (Vec<f32>, Vec<f32>), (i, to): (usize, &mut [T])| match T::as_f32_mut(to)
+            {
+                Some(to) => slice(i * width, to, workspace),
                 None => {
                     row.resize(to.len(), 0.0);
-                    slice(i * width, row, scratch);
+                    slice(i * width, row, workspace);
                     T::store(row, to);
                 }
             };
         if threads {
             out.par_chunks_mut(width).enumerate().for_each_init(Default::default, one);
         } else {
-            let mut scratch = Default::default();
-            out.chunks_mut(width).enumerate().for_each(|item| one(&mut scratch, item));
+            let mut workspace = Default::default();
+            out.chunks_mut(width).enumerate().for_each(|item| one(&mut workspace, item));
         }
         return;
     }
-    let compute = |scratch: &mut Vec<f32>, i: usize| {
+    let compute = |workspace: &mut Vec<f32>, i: usize| {
         let n = width.min(p.n - i * width);
         let mut to = vec![0.0; p.m * n];
-        slice(i * width, &mut to, scratch);
+        slice(i * width, &mut to, workspace);
         to
     };
     let slices = p.n.div_ceil(width);
     let results: Vec<Vec<f32>> = if threads {
         (0..slices).into_par_iter().map_init(Vec::new, compute).collect()
     } else {
-        let mut scratch = Vec::new();
-        (0..slices).map(|i| compute(&mut scratch, i)).collect()
+        let mut workspace = Vec::new();
+        (0..slices).map(|i| compute(&mut workspace, i)).collect()
     };
     for (row, out) in out.chunks_exact_mut(p.n).enumerate() {
         for (to, from) in out.chunks_mut(width).zip(&results) {
@@ -256,26 +257,26 @@ fn preset(out: &mut [f32], n: usize, bias: Bias<'_>) {
     }
 }
 
-/// Columns `first..first + n` of the right side in f32: where they lie, or copied to `scratch`.
+/// Columns `first..first + n` of the right side in f32: where they lie, or copied to `workspace`.
 fn right_side<'a, T: Real>(
     p: &Problem,
     b: &'a [T],
     first: usize,
     n: usize,
-    scratch: &'a mut Vec<f32>,
+    workspace: &'a mut Vec<f32>,
 ) -> Mat<'a> {
     let b = &b[first * p.b_cs..];
     if let Some(data) = T::as_f32(b) {
         return Mat { data, rs: p.b_rs, cs: p.b_cs };
     }
-    scratch.resize(p.k * n, 0.0);
+    workspace.resize(p.k * n, 0.0);
     // Along the smaller stride, so that memory is read in order.
     if p.b_rs <= p.b_cs {
-        widen(b, (n, p.b_cs), (p.k, p.b_rs), scratch);
-        Mat { data: scratch, rs: 1, cs: p.k }
+        widen(b, (n, p.b_cs), (p.k, p.b_rs), workspace);
+        Mat { data: workspace, rs: 1, cs: p.k }
     } else {
-        widen(b, (p.k, p.b_rs), (n, p.b_cs), scratch);
-        Mat { data: scratch, rs: n, cs: 1 }
+        widen(b, (p.k, p.b_rs), (n, p.b_cs), workspace);
+        Mat { data: workspace, rs: n, cs: 1 }
     }
 }
 

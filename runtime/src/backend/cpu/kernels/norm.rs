@@ -85,8 +85,8 @@ fn add_rms_norm_as<T: Real>(access: &Access<'_>, launch: &Launch) {
         gather(view.data, offset_at(row, &shape[..axis], &strides[..axis]), strides[axis], to);
     };
     let sum = access.slice_mut::<T>(&launch.outputs[0]);
-    in_blocks(sum, n, 2 * n, |row, to, scratch| {
-        let (a, b) = scratch.split_at_mut(n);
+    in_blocks(sum, n, 2 * n, |row, to, workspace| {
+        let (a, b) = workspace.split_at_mut(n);
         row_of(&x, row, a);
         row_of(&added, row, b);
         a.iter_mut().zip(b).for_each(|(a, b)| *a += *b);
@@ -148,26 +148,26 @@ fn along_axis<T: Real>(x: Strided<'_, T>, axis: usize, out: &mut [T], f: impl Fn
     });
 }
 
-/// Calls `f(index, block, scratch)` for each `size` elements of `out`, over the threads if that pays.
+/// Calls `f(index, block, workspace)` for each `size` elements of `out`, over the threads if that pays.
 pub(super) fn in_blocks<T: Send>(
     out: &mut [T],
     size: usize,
-    scratch: usize,
+    workspace: usize,
     f: impl Fn(usize, &mut [T], &mut [f32]) + Sync,
 ) {
     if out.is_empty() {
         return;
     }
     if out.len() < 2 * TASK {
-        let mut scratch = vec![0.0; scratch];
+        let mut workspace = vec![0.0; workspace];
         for (i, block) in out.chunks_mut(size).enumerate() {
-            f(i, block, &mut scratch);
+            f(i, block, &mut workspace);
         }
     } else {
         out.par_chunks_mut(size)
             .enumerate()
             .with_min_len((TASK / size).max(1))
-            .for_each_init(|| vec![0.0; scratch], |scratch, (i, block)| f(i, block, scratch));
+            .for_each_init(|| vec![0.0; workspace], |workspace, (i, block)| f(i, block, workspace));
     }
 }
 

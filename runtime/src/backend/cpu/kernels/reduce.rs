@@ -8,7 +8,7 @@ use bytemuck::Zeroable;
 use super::{
     index::count_at,
     scalar::{Arith, Scalar, with_scalar},
-    strided::{BLOCK, Scratch, Walk, chunks},
+    strided::{BLOCK, Walk, Workspace, chunks},
 };
 use crate::{
     DType,
@@ -42,7 +42,7 @@ impl Slices {
         self.stride == 1 || self.starts.count() < LANES
     }
 
-    /// Calls `f(i)` for each output element, with its own scratch memory per group.
+    /// Calls `f(i)` for each output element, with its own workspace memory per group.
     fn each<T: Send, S>(
         &self,
         out: &mut [T],
@@ -92,22 +92,22 @@ fn fold<T: Scalar, R: Copy + Send + Sync>(
     let slices = Slices::new(x, axis);
     let (src, out) = (access.slice::<T>(x), access.slice_mut::<T>(y));
     if slices.one_by_one() {
-        slices.each(out, Scratch::new, |scratch, i| {
+        slices.each(out, Workspace::new, |workspace, i| {
             let first = if slices.len == 0 { 0 } else { slices.starts.offset(i) };
             let mut total = init;
             for start in (0..slices.len).step_by(BLOCK) {
                 let len = BLOCK.min(slices.len - start);
-                let x = slices.axis.read(&src[first..], start, len, scratch);
+                let x = slices.axis.read(&src[first..], start, len, workspace);
                 total = merge(total, row(x, init, &step, &merge));
             }
             finish(total)
         });
     } else {
         chunks(out, BLOCK, BLOCK.saturating_mul(slices.len), |i, out| {
-            let mut scratch = Scratch::new();
+            let mut workspace = Workspace::new();
             let (mut total, mut part) = ([init; BLOCK], [init; BLOCK]);
             for k in 0..slices.len {
-                let x = slices.starts.read(&src[k * slices.stride..], i * BLOCK, out.len(), &mut scratch);
+                let x = slices.starts.read(&src[k * slices.stride..], i * BLOCK, out.len(), &mut workspace);
                 for (part, x) in part.iter_mut().zip(x) {
                     *part = step(*part, *x);
                 }
@@ -144,12 +144,12 @@ pub(super) fn arg_max(access: &Access<'_>, launch: &Launch, axis: usize) {
     with_scalar!(x.dtype, T => {
         let slices = Slices::new(x, axis);
         let src = access.slice::<T>(x);
-        slices.each(access.slice_mut::<u32>(y), Scratch::<T>::new, |scratch, i| {
+        slices.each(access.slice_mut::<u32>(y), Workspace::<T>::new, |workspace, i| {
             let first = if slices.len == 0 { 0 } else { slices.starts.offset(i) };
             let (mut best, mut at) = (Arith::LOWEST, 0);
             for start in (0..slices.len).step_by(BLOCK) {
                 let len = BLOCK.min(slices.len - start);
-                let x = slices.axis.read(&src[first..], start, len, scratch);
+                let x = slices.axis.read(&src[first..], start, len, workspace);
                 let largest = row(x, Arith::LOWEST, Arith::max, Arith::max);
                 if largest > best || (largest.is_nan() && !best.is_nan()) {
                     let same = |v: &_| *v == largest || Arith::is_nan(*v) && largest.is_nan();
@@ -200,7 +200,7 @@ fn masked_of<T: Scalar, M: Scalar<Acc = M>>(
     if slices.one_by_one() {
         slices.each(
             out,
-            || (Scratch::new(), Scratch::new(), [init; LANES]),
+            || (Workspace::new(), Workspace::new(), [init; LANES]),
             |(scratch_x, scratch_m, lanes), i| {
                 let (first_x, first_m) = match slices.len {
                     0 => (0, 0),
@@ -224,7 +224,7 @@ fn masked_of<T: Scalar, M: Scalar<Acc = M>>(
         );
     } else {
         chunks(out, BLOCK, BLOCK.saturating_mul(slices.len), |i, out| {
-            let (mut scratch_x, mut scratch_m) = (Scratch::new(), Scratch::new());
+            let (mut scratch_x, mut scratch_m) = (Workspace::new(), Workspace::new());
             let (mut total, mut part) = ([init; BLOCK], [init; BLOCK]);
             let (first, len) = (i * BLOCK, out.len());
             for k in 0..slices.len {

@@ -75,10 +75,10 @@ fn rotate<T: Real>(x: Strided<'_, T>, positions: Strided<'_, u32>, out: &mut [T]
     let half = dim / 2;
     let frequencies: Vec<f64> =
         (0..half).map(|i| f64::from(theta).powf(-2.0 * i as f64 / dim as f64)).collect();
-    in_blocks(out, heads * d, dim + d, |block, to, scratch| {
+    in_blocks(out, heads * d, dim + d, |block, to, workspace| {
         let (b, t) = (block / t_len, block % t_len);
         let position = f64::from(positions.data[positions.layout.offset_of(&[b, t])]);
-        let (table, row) = scratch.split_at_mut(dim);
+        let (table, row) = workspace.split_at_mut(dim);
         let (cos, sin) = table.split_at_mut(half);
         for ((c, s), frequency) in cos.iter_mut().zip(sin.iter_mut()).zip(&frequencies) {
             // In f64: in f32 the angle of a far position is off by more than a bf16 ulp.

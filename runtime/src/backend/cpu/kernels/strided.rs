@@ -142,16 +142,16 @@ impl Walk {
         src: &'a [T],
         start: usize,
         len: usize,
-        scratch: &'a mut Scratch<T>,
+        workspace: &'a mut Workspace<T>,
     ) -> &'a [T::Acc] {
         let raw = match self.one_run(start, len) {
             Some(offset) => &src[offset..offset + len],
             None => {
-                self.copy(src, start, &mut scratch.raw[..len]);
-                &scratch.raw[..len]
+                self.copy(src, start, &mut workspace.raw[..len]);
+                &workspace.raw[..len]
             }
         };
-        T::acc(raw, &mut scratch.acc[..len])
+        T::acc(raw, &mut workspace.acc[..len])
     }
 
     /// Where the elements `start .. start + len` lie, if they are neighbours.
@@ -167,12 +167,12 @@ impl Walk {
 }
 
 /// Where [`Walk::read`] gathers what does not lie in one piece.
-pub(super) struct Scratch<T: Scalar> {
+pub(super) struct Workspace<T: Scalar> {
     raw: [T; BLOCK],
     acc: [T::Acc; BLOCK],
 }
 
-impl<T: Scalar> Scratch<T> {
+impl<T: Scalar> Workspace<T> {
     pub(super) fn new() -> Self {
         Self { raw: [T::zeroed(); BLOCK], acc: [T::Acc::zeroed(); BLOCK] }
     }

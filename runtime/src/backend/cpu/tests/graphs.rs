@@ -156,7 +156,7 @@ fn hazards_keep_their_order_and_the_rest_does_not() {
 }
 
 /// A copy of 16 bytes from `from` to `to`, in each branch of a fork that two others surround.
-fn forked(b: &mut CpuBackend, at: u64, branches: &[(u64, u64)]) -> Result<Option<Arc<dyn Executable>>> {
+fn forked(b: &mut CpuBackend, at: u64, branches: &[(u64, u64)]) -> Result<Option<Arc<dyn GraphExec>>> {
     b.begin_capture(None)?;
     b.launch(&copy(at, at + 16, 16))?;
     b.fork()?;

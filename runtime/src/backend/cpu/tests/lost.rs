@@ -11,7 +11,7 @@ fn assert_lost<T>(result: Result<T>, why: &str) {
 }
 
 /// Every call of a lost stream.
-fn assert_all_lost(b: &mut CpuBackend, exec: &Arc<dyn Executable>, arena: &Arena, why: &str) {
+fn assert_all_lost(b: &mut CpuBackend, exec: &Arc<dyn GraphExec>, arena: &Arena, why: &str) {
     assert_lost(b.synchronize(), why);
     assert_lost(b.launch(&copy(0, 64, 64)), why);
     assert_lost(b.poison(0, 64), why);
@@ -80,7 +80,7 @@ fn stray_launches_lose_the_stream_instead_of_touching_memory() {
             op: Op::Copy,
             inputs: smallvec![f32s(x + 2)],
             outputs: smallvec![f32s(y)],
-            scratch: 0,
+            workspace: 0,
         },
         "not aligned",
     );

@@ -35,7 +35,7 @@ fn copy(from: u64, to: u64, n: usize) -> Launch {
         op: Op::Copy,
         inputs: smallvec![bytes_at(from, n)],
         outputs: smallvec![bytes_at(to, n)],
-        scratch: 0,
+        workspace: 0,
     }
 }
 
@@ -73,7 +73,7 @@ fn gated_backend() -> CpuBackend {
 }
 
 fn output_only(op: Op) -> Launch {
-    Launch { op, inputs: smallvec![], outputs: smallvec![], scratch: 0 }
+    Launch { op, inputs: smallvec![], outputs: smallvec![], workspace: 0 }
 }
 
 const WAIT_FOR_GATE: Op = Op::Fill(0.0);
@@ -136,7 +136,7 @@ fn an_index_out_of_range_is_reported_once() {
         op: Op::Embedding { counts: crate::backend::Counts::NONE },
         inputs: smallvec![view(ids.addr(), DType::U32, &[1]), view(table.addr(), DType::F32, &[4, 1])],
         outputs: smallvec![view(out.addr(), DType::F32, &[1, 1])],
-        scratch: 0,
+        workspace: 0,
     };
     write(&mut b, table.addr(), bytemuck::cast_slice(&[1.0f32, 2.0, 3.0, 4.0]));
     for bad in [9u32, 4] {

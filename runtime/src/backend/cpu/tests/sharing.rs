@@ -3,10 +3,10 @@
 use super::*;
 
 /// A recording of copies of 16 bytes.
-fn recorded(b: &mut CpuBackend, copies: &[(u64, u64)], retain: Vec<SharedMemory>) -> Arc<dyn Recording> {
+fn recorded(b: &mut CpuBackend, copies: &[(u64, u64)], retain: Vec<SharedMemory>) -> Arc<dyn CapturedGraph> {
     b.begin_capture(None).unwrap();
     copies.iter().for_each(|&(from, to)| b.launch(&copy(from, to, 16)).unwrap());
-    b.end_recording(retain).unwrap().unwrap()
+    b.end_capture_shared(retain).unwrap().unwrap()
 }
 
 #[test]
@@ -46,13 +46,13 @@ fn another_topology_is_refused_and_changes_nothing() {
     let longer = recorded(&mut b, &[at(16), at(32)], Vec::new());
     b.begin_capture(None).unwrap();
     b.poison(y.addr(), 16).unwrap();
-    let other = b.end_recording(Vec::new()).unwrap().unwrap();
+    let other = b.end_capture_shared(Vec::new()).unwrap().unwrap();
     b.begin_capture(None).unwrap();
     b.fork().unwrap();
     b.branch(0).unwrap();
     b.launch(&copy(x.addr(), y.addr(), 16)).unwrap();
     b.join().unwrap();
-    let forked = b.end_recording(Vec::new()).unwrap().unwrap();
+    let forked = b.end_capture_shared(Vec::new()).unwrap().unwrap();
     for recording in [&longer, &other, &forked] {
         assert_ne!(recording.signature(), one.signature());
         assert!(matches!(b.update(&exec, recording).unwrap(), Update::Refused { .. }));
@@ -101,5 +101,5 @@ fn not_in_a_capture_and_not_on_another_device() {
     b.begin_capture(None).unwrap();
     assert!(matches!(b.instantiate(&recording), Err(Error::RefusedInCapture { call: "instantiate" })));
     assert!(matches!(b.update(&exec, &recording), Err(Error::RefusedInCapture { call: "update" })));
-    assert!(b.end_recording(Vec::new()).unwrap().is_none(), "nothing was recorded");
+    assert!(b.end_capture_shared(Vec::new()).unwrap().is_none(), "nothing was recorded");
 }

@@ -119,7 +119,7 @@ pub(super) struct Lt {
 }
 
 /// The library's handle, one for each context and process. It is never destroyed: that, as making one,
-/// waits for the whole device, which would spoil captures on other threads.
+/// waits for the whole device, which would invalidate captures on other threads.
 #[derive(Clone, Copy, Debug)]
 struct Handle {
     raw: Raw,

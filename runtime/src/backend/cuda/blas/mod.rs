@@ -6,14 +6,14 @@
 //! let mut blas = Blas::open(context, &props, folder);   // once, the context being current
 //!
 //! match blas.plan(&inputs, &output)? {                  // at warm-up and at capture
-//!     None => own kernel: kernels::scratch_bytes, kernels::launch
+//!     None => own kernel: kernels::workspace_bytes, kernels::launch
 //!     Some(plan) => {
 //!         if !plan.tuned && warming up && !blas.is_fixed(&plan) {
 //!             plan = blas.tune(&plan, &inputs, &output, &mut |blas, candidate| time(blas, candidate))?;
 //!         }
-//!         let scratch = alloc(plan.workspace);          // aligned to 256 bytes
-//!         if plan.is_own() { kernels::launch(gpu, &launch, scratch)? }
-//!         else { unsafe { blas.run(&plan, stream, Addresses::of(&inputs, &output), scratch)? } }
+//!         let workspace = alloc(plan.workspace);          // aligned to 256 bytes
+//!         if plan.is_own() { kernels::launch(gpu, &launch, workspace)? }
+//!         else { unsafe { blas.run(&plan, stream, Addresses::of(&inputs, &output), workspace)? } }
 //!     }
 //! }
 //! ```
@@ -71,7 +71,7 @@ pub(crate) struct Plan {
     pub(crate) key: Key,
     /// Who computes.
     pub(crate) choice: Choice,
-    /// Scratch that it needs, in bytes.
+    /// Workspace that it needs, in bytes.
     pub(crate) workspace: u64,
     /// Whether it was measured, now or by an earlier process; else it is the heuristics' guess.
     pub(crate) tuned: bool,
@@ -176,7 +176,7 @@ impl Blas {
     ) -> Option<Plan> {
         let choice = self.cache.as_ref().and_then(|cache| cache.read(&key.text()))?;
         let workspace = match choice {
-            Choice::Own => kernels::product_scratch(&self.props, inputs, output),
+            Choice::Own => kernels::product_workspace(&self.props, inputs, output),
             Choice::Library(algo) => self.lt.accepts(descriptors, &algo).or_else(|| {
                 tracing::warn!(key = key.text(), "the library refuses a cached algorithm; measuring again");
                 None
@@ -223,7 +223,7 @@ impl Blas {
     ) -> Result<Plan> {
         let mut candidates = self.candidates(&plan.key)?;
         if kernels::product_is_thin(&self.props, inputs, output) {
-            let workspace = kernels::product_scratch(&self.props, inputs, output);
+            let workspace = kernels::product_workspace(&self.props, inputs, output);
             candidates.push(Plan { choice: Choice::Own, workspace, ..*plan });
         }
         let (mut best, micros) = fastest(&candidates, &mut |candidate| time(self, candidate))?;

@@ -248,7 +248,7 @@ impl Context {
     }
 
     /// Runs `work` as if no capture were under way on this thread: what it does is not recorded and
-    /// does not spoil the capture.
+    /// does not invalidate the capture.
     ///
     /// # Errors
     /// What `work` says.

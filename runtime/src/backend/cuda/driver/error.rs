@@ -5,7 +5,7 @@ use super::types::CUresult;
 pub(super) const OUT_OF_MEMORY: CUresult = 2;
 const INVALID_CONTEXT: CUresult = 201;
 pub(super) const NOT_READY: CUresult = 600;
-/// The capture was spoilt: by us, or by another thread of the process.
+/// The capture was invalidated: by us, or by another thread of the process.
 pub(super) const CAPTURE_INVALIDATED: CUresult = 901;
 /// An executable cannot run another graph by being updated.
 pub(super) const UPDATE_REFUSED: CUresult = 910;

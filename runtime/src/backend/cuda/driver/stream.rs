@@ -50,7 +50,7 @@ impl Stream {
         let _bound = context.bind()?;
         // Our context is open, so the driver is there and cudarc finds it too.
         let cuda = cudarc::driver::CudaContext::new(context.ordinal()).map_err(failed)?;
-        // With events on, the first stream of a context object waits for the whole device, which spoils the
+        // With events on, the first stream of a context object waits for the whole device, which invalidates the
         // captures of others.
         // SAFETY: nothing was allocated through this context object yet.
         unsafe { cuda.disable_event_tracking() };
@@ -139,7 +139,7 @@ impl Stream {
 
     /// Launches, or records, a kernel with one parameter of plain bytes. With `overlap` it may be brought
     /// up while the one before it ends; not in captures, whose edges [`Graph::overlap`] changes instead: in a
-    /// capture that another thread spoils, the driver crashes on such a launch (580.159).
+    /// capture that another thread invalidates, the driver crashes on such a launch (580.159).
     ///
     /// # Errors
     /// As [`Context::check`].
@@ -207,7 +207,7 @@ impl Stream {
         self.context.check("cuStreamBeginCapture", code)
     }
 
-    /// Ends the recording. The stream is usable again whatever comes out. Also tells whether something spoilt
+    /// Ends the recording. The stream is usable again whatever comes out. Also tells whether something invalidated
     /// it.
     ///
     /// # Errors
@@ -231,8 +231,8 @@ impl Stream {
         (code == super::error::CAPTURE_INVALIDATED, graph)
     }
 
-    /// Whether the capture under way has been spoilt.
-    pub(crate) fn capture_is_spoilt(&self) -> bool {
+    /// Whether the capture under way has been invalidated.
+    pub(crate) fn capture_is_invalidated(&self) -> bool {
         const INVALIDATED: i32 = 2;
         let Ok(_bound) = self.context.bind() else { return false };
         let mut status = 0;

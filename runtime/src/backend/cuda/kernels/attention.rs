@@ -125,7 +125,7 @@ fn vector(view: &View) -> bool {
         && (0..3).all(|a| shape[a] <= 1 || strides[a].is_multiple_of(wide))
 }
 
-pub(super) fn scratch_bytes(props: &Props, inputs: &[View], _outputs: &[View]) -> u64 {
+pub(super) fn workspace_bytes(props: &Props, inputs: &[View], _outputs: &[View]) -> u64 {
     let Some(z) = Sizes::of(inputs) else { return 0 };
     let plan = Plan::new(props, inputs[0].dtype, &z);
     if plan.splits == 1 {
@@ -134,7 +134,7 @@ pub(super) fn scratch_bytes(props: &Props, inputs: &[View], _outputs: &[View]) -
     (z.batches * z.key_heads * z.rows() * plan.splits * (z.size_v + 2) * size_of::<f32>()) as u64
 }
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
     let Op::Attention { mask, scale } = launch.op else { return Ok(()) };
     let Some(z) = Sizes::of(&launch.inputs) else { return Ok(()) };
     if z.size.max(z.size_v) > MAX_SIZE {
@@ -160,7 +160,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
         y: y.addr,
         limits: limits.map_or(0, |l| l.addr),
         real: launch.inputs.get(4).map_or(0, |count| count.addr),
-        partials: scratch,
+        partials: workspace,
         q_strides: strides(q),
         k_strides: strides(k),
         v_strides: strides(v),

@@ -83,7 +83,7 @@ struct ScatterParams {
 }
 const _: () = assert!(size_of::<ScatterParams>() == 272);
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
     let op = gpu.fault_op(launch.op.name());
     match launch.op {
@@ -92,7 +92,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
             pick(gpu, op, (&x[1], &x[0], axis), counted(counts, &x[2..], &x[1]), y)
         }
         Op::ScatterRows => {
-            let to = Places::find(gpu, &launch.op, &x[0], x.get(2), y, scratch)?;
+            let to = Places::find(gpu, &launch.op, &x[0], x.get(2), y, workspace)?;
             scatter(gpu, to, &x[1], y)
         }
         _ => unreachable!("another family's operation"),

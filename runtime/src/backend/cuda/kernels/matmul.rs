@@ -131,8 +131,8 @@ pub(crate) fn is_thin(props: &Props, inputs: &[View], output: &View) -> bool {
     Problem::new(inputs, output).is_some_and(|p| Form::of(props, &p) != Form::Tiled)
 }
 
-/// Scratch of [`launch`], in bytes.
-pub(crate) fn scratch_bytes(props: &Props, inputs: &[View], output: &View) -> u64 {
+/// Workspace of [`launch`], in bytes.
+pub(crate) fn workspace_bytes(props: &Props, inputs: &[View], output: &View) -> u64 {
     let Some(p) = Problem::new(inputs, output) else { return 0 };
     match Form::of(props, &p) {
         Form::Columns { split } if split > 1 => (split * p.batches() * p.m * p.n * size_of::<f32>()) as u64,
@@ -141,7 +141,7 @@ pub(crate) fn scratch_bytes(props: &Props, inputs: &[View], output: &View) -> u6
 }
 
 /// [`Op::MatMul`](crate::backend::Op::MatMul).
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
     let problem = launch.outputs.first().and_then(|y| Problem::new(&launch.inputs, y));
     let Some(p) = problem.filter(|p| p.batch.len() <= BATCH_RANK) else {
         return Err(Error::Argument {
@@ -153,7 +153,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
         return Ok(());
     }
     let form = Form::of(gpu.props(), &p);
-    let mut params = params(&p, scratch);
+    let mut params = params(&p, workspace);
     let batches = p.batches() as u32;
     match form {
         Form::Tiled => {
@@ -189,14 +189,14 @@ fn thin(dtype: DType, m: usize, names: [&'static str; 4]) -> Kernel {
     Kernel::of(Family::MatMul, dtype, names[step.min(3)])
 }
 
-fn params(p: &Problem, scratch: u64) -> Params {
+fn params(p: &Problem, workspace: u64) -> Params {
     let [a, b, bias, y] = p.strides;
     let mut out = Params {
         a: p.addrs[A],
         w: p.addrs[B],
         bias: p.addrs[BIAS],
         y: p.addrs[Y],
-        partial: scratch,
+        partial: workspace,
         m: p.m as u64,
         n: p.n as u64,
         k: p.k as u64,

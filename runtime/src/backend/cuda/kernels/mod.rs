@@ -23,7 +23,7 @@ mod unit;
 mod view;
 mod walk;
 
-pub(crate) use matmul::{is_thin as product_is_thin, scratch_bytes as product_scratch};
+pub(crate) use matmul::{is_thin as product_is_thin, workspace_bytes as product_workspace};
 pub(crate) use put::PutClass;
 pub(crate) use unit::{Family, Grid, Kernel, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
@@ -57,29 +57,29 @@ pub(crate) fn submit<P: Pod>(gpu: &mut dyn Submit, kernel: Kernel, grid: Grid, p
     gpu.submit_bytes(kernel, grid, bytemuck::bytes_of(params))
 }
 
-/// Scratch that a launch of one of our kernels wants, in bytes: 0 for most.
-pub(crate) fn scratch_bytes(props: &Props, op: &Op, inputs: &[View], outputs: &[View]) -> u64 {
+/// Workspace that a launch of one of our kernels wants, in bytes: 0 for most.
+pub(crate) fn workspace_bytes(props: &Props, op: &Op, inputs: &[View], outputs: &[View]) -> u64 {
     match op {
-        Op::Attention { .. } => attention::scratch_bytes(props, inputs, outputs),
-        Op::MatMul => outputs.first().map_or(0, |y| matmul::scratch_bytes(props, inputs, y)),
-        Op::ScatterRows => inputs.first().map_or(0, places::scratch_bytes),
-        Op::RopeScatter { .. } => inputs.get(2).map_or(0, places::scratch_bytes),
+        Op::Attention { .. } => attention::workspace_bytes(props, inputs, outputs),
+        Op::MatMul => outputs.first().map_or(0, |y| matmul::workspace_bytes(props, inputs, y)),
+        Op::ScatterRows => inputs.first().map_or(0, places::workspace_bytes),
+        Op::RopeScatter { .. } => inputs.get(2).map_or(0, places::workspace_bytes),
         Op::ArgMax { .. }
         | Op::Reduce { .. }
         | Op::Softmax { .. }
         | Op::L2Normalize { .. }
         | Op::MaskedMean { .. }
-        | Op::MaskedSum { .. } => reduce::scratch_bytes(props, op, inputs, outputs),
+        | Op::MaskedSum { .. } => reduce::workspace_bytes(props, op, inputs, outputs),
         _ => 0,
     }
 }
 
-/// Launches an operation. `scratch` is the address of what [`scratch_bytes`] asked for, aligned to
+/// Launches an operation. `workspace` is the address of what [`workspace_bytes`] asked for, aligned to
 /// 256 bytes, its contents unknown.
 ///
 /// # Errors
 /// What [`Submit::submit_bytes`] says.
-pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
+pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
     // Nothing to write: a grid of zero blocks is an error in CUDA.
     if launch.outputs.iter().all(|v| v.layout.count() == 0) {
         return Ok(());
@@ -89,16 +89,16 @@ pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
             elementwise::launch(gpu, launch)
         }
         Op::Copy | Op::Pad | Op::Fill(_) | Op::Arange { .. } | Op::Concat { .. } => copy::launch(gpu, launch),
-        Op::Embedding { .. } | Op::Gather { .. } | Op::ScatterRows => index::launch(gpu, launch, scratch),
+        Op::Embedding { .. } | Op::Gather { .. } | Op::ScatterRows => index::launch(gpu, launch, workspace),
         Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::AddRmsNorm { .. } => norm::launch(gpu, launch),
         Op::L2Normalize { .. }
         | Op::Softmax { .. }
         | Op::Reduce { .. }
         | Op::ArgMax { .. }
         | Op::MaskedMean { .. }
-        | Op::MaskedSum { .. } => reduce::launch(gpu, launch, scratch),
-        Op::Rope { .. } | Op::RopeScatter { .. } => rope::launch(gpu, launch, scratch),
-        Op::Attention { .. } => attention::launch(gpu, launch, scratch),
-        Op::MatMul => matmul::launch(gpu, launch, scratch),
+        | Op::MaskedSum { .. } => reduce::launch(gpu, launch, workspace),
+        Op::Rope { .. } | Op::RopeScatter { .. } => rope::launch(gpu, launch, workspace),
+        Op::Attention { .. } => attention::launch(gpu, launch, workspace),
+        Op::MatMul => matmul::launch(gpu, launch, workspace),
     }
 }

@@ -1,7 +1,7 @@
 //! The rows of a state that a scatter writes: of equal indices the last one counts.
 //!
 //! Few indices are looked through: each row looks for a later index that names the same one. For many that would be
-//! quadratic, so a table in scratch memory holds the last index of each row: one kernel clears it, one fills it.
+//! quadratic, so a table in workspace memory holds the last index of each row: one kernel clears it, one fills it.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -40,21 +40,21 @@ fn slots(indices: u64) -> u64 {
     }
 }
 
-/// Bytes of scratch that placing rows by `index` needs.
-pub(super) fn scratch_bytes(index: &View) -> u64 {
+/// Bytes of workspace that placing rows by `index` needs.
+pub(super) fn workspace_bytes(index: &View) -> u64 {
     slots(index.layout.count() as u64) * 8
 }
 
 impl Places {
-    /// Where `index` sends rows of `state`; `real` counts those that are written. `scratch` shows
-    /// [`scratch_bytes`] bytes, which the kernels of this call fill.
+    /// Where `index` sends rows of `state`; `real` counts those that are written. `workspace` shows
+    /// [`workspace_bytes`] bytes, which the kernels of this call fill.
     pub(super) fn find(
         gpu: &mut dyn Submit,
         op: &Op,
         index: &View,
         real: Option<&View>,
         state: &View,
-        scratch: u64,
+        workspace: u64,
     ) -> Result<Self> {
         let n = index.layout.count() as u64;
         let slots = slots(n);
@@ -67,7 +67,7 @@ impl Places {
             n,
             index_stride: index.layout.strides()[0] as u64,
             rows: state.layout.shape()[0] as u64,
-            table: if slots > 0 { scratch } else { 0 },
+            table: if slots > 0 { workspace } else { 0 },
             mask: slots.saturating_sub(1),
         };
         if slots > 0 {
@@ -155,9 +155,9 @@ mod tests {
         assert_eq!((clear.table, clear.mask), (enter.table, enter.mask));
         assert_eq!(clear.mask + 1, 262_144);
         for n in [2049u64, 100_000, 1 << 30] {
-            let bytes = scratch_bytes(&whole(0x100, DType::U32, &[n as usize]));
+            let bytes = workspace_bytes(&whole(0x100, DType::U32, &[n as usize]));
             assert!((16 * n..=32 * n).contains(&bytes), "{n}: {bytes}");
         }
-        assert_eq!(scratch_bytes(&whole(0x100, DType::U32, &[2048])), 0);
+        assert_eq!(workspace_bytes(&whole(0x100, DType::U32, &[2048])), 0);
     }
 }

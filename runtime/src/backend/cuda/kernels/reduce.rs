@@ -61,7 +61,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// For [`scratch_bytes`] and the launch alike. Alignment decides nothing but `vector`.
+    /// For [`workspace_bytes`] and the launch alike. Alignment decides nothing but `vector`.
     fn new(props: &Props, x: &View, axis: usize) -> Self {
         let (len, stride) = (x.layout.shape()[axis] as u64, x.layout.strides()[axis] as u64);
         let starts = without(x, axis);
@@ -75,7 +75,7 @@ impl Plan {
         let rows = &starts.strides[..starts.rank as usize];
         let vector = stride == 1 && x.addr.is_multiple_of(16) && rows.iter().all(|&s| whole(s));
 
-        // What one thread takes at once. It does not depend on alignment, so scratch does not either.
+        // What one thread takes at once. It does not depend on alignment, so workspace does not either.
         let unit = if stride == 1 { width } else { 1 };
         let lanes = if along {
             len.div_ceil(unit).next_power_of_two().clamp(1, u64::from(THREADS))
@@ -142,13 +142,13 @@ fn keeps_axis(op: &Op) -> bool {
     matches!(op, Op::Softmax { .. } | Op::L2Normalize { .. })
 }
 
-pub(super) fn scratch_bytes(props: &Props, op: &Op, inputs: &[View], _outputs: &[View]) -> u64 {
+pub(super) fn workspace_bytes(props: &Props, op: &Op, inputs: &[View], _outputs: &[View]) -> u64 {
     let Some((axis, _)) = kernels(op, None) else { return 0 };
     let plan = Plan::new(props, &inputs[0], axis);
     if plan.splits > 1 { plan.count * plan.splits * ACCUMULATOR } else { 0 }
 }
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     let mask = launch.inputs.get(1);
     let Some((axis, [whole, piece, finish])) = kernels(&launch.op, mask.map(|m| m.dtype)) else {
@@ -164,7 +164,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
         mask_stride: mask.map_or(0, |m| m.layout.strides()[axis] as u64),
         real: launch.inputs.get(2).map_or(0, |count| count.addr),
         y: y.addr,
-        partials: scratch,
+        partials: workspace,
         count: plan.count,
         len: plan.len,
         stride: plan.stride,

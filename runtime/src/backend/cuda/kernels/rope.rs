@@ -39,7 +39,7 @@ struct ScatterParams {
 }
 const _: () = assert!(size_of::<ScatterParams>() == 200);
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Result<()> {
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
     let (Op::Rope { theta, style, dim } | Op::RopeScatter { theta, style, dim }) = launch.op else {
         return Ok(());
     };
@@ -70,7 +70,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, scratch: u64) -> Res
     if let Op::Rope { .. } = launch.op {
         return submit(gpu, Kernel::of(Family::Rope, x.dtype, "rope"), grid, &params);
     }
-    let to = Places::find(gpu, &launch.op, &launch.inputs[2], launch.inputs.get(3), y, scratch)?;
+    let to = Places::find(gpu, &launch.op, &launch.inputs[2], launch.inputs.get(3), y, workspace)?;
     let params = ScatterParams { rope: params, to };
     submit(gpu, Kernel::of(Family::Rope, x.dtype, "rope_scatter"), grid, &params)
 }

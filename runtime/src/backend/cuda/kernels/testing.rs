@@ -39,7 +39,7 @@ impl Recorder {
     pub(super) fn of(op: Op, inputs: &[View], outputs: &[View]) -> Self {
         let props = Props { name: "none".into(), multiprocessors: 3, ..Props::h200() };
         let mut gpu = Self { props, calls: Vec::new() };
-        let launch = Launch { op, inputs: inputs.into(), outputs: outputs.into(), scratch: 0 };
+        let launch = Launch { op, inputs: inputs.into(), outputs: outputs.into(), workspace: 0 };
         super::launch(&mut gpu, &launch, 0).unwrap();
         gpu
     }

@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     DType, Element, Error,
     backend::{
-        Backend, HostBlock, View,
+        Arenas, HostBlock, Stream, View,
         cpu::{CpuBackend, CpuOptions},
     },
     value::layout::Layout,
@@ -260,7 +260,7 @@ fn launch(device: &mut CpuBackend, op: Op, inputs: &[&Array], y: &mut Array) -> 
     };
     let inputs = inputs.iter().map(|array| upload(array)).collect();
     let outputs = smallvec![upload(y)];
-    device.launch(&Launch { op, inputs, outputs, scratch: 0 }).unwrap();
+    device.launch(&Launch { op, inputs, outputs, workspace: 0 }).unwrap();
     let fault = match device.synchronize() {
         Ok(()) => Ok(()),
         Err(Error::IndexOutOfRange { op, index, bound }) => Err(Fault { op, index, bound }),

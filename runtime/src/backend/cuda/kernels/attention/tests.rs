@@ -4,28 +4,28 @@ fn run(dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64
     let mut gpu = Recorder::new();
     let inputs = [view(dtype, &q), view(dtype, &k), view(dtype, &k)];
     let outputs = [view(dtype, &q)];
-    let scratch = scratch_bytes(&Props::h200(), &inputs, &outputs);
+    let workspace = workspace_bytes(&Props::h200(), &inputs, &outputs);
     let op = Op::Attention { mask: MaskKind::Causal, scale: 1.0 };
     let all = Launch {
         op,
         inputs: inputs.into_iter().collect(),
         outputs: outputs.into_iter().collect(),
-        scratch: 0,
+        workspace: 0,
     };
     let result = launch(&mut gpu, &all, 64);
-    (result, gpu, scratch)
+    (result, gpu, workspace)
 }
 
 #[test]
 fn a_long_cache_is_split_and_a_short_one_is_not() {
-    let (result, gpu, scratch) = run(DType::Bf16, [1, 1, 32, 64], [1, 4096, 8, 64]);
+    let (result, gpu, workspace) = run(DType::Bf16, [1, 1, 32, 64], [1, 4096, 8, 64]);
     assert!(result.is_ok());
     assert_eq!(gpu.names(), ["attend_4", "attend_join"]);
     let splits = gpu.launches[0].1.blocks[0] / 8;
     assert!(splits > 1);
-    assert_eq!(scratch, 32 * u64::from(splits) * 66 * 4);
-    let (_, gpu, scratch) = run(DType::Bf16, [1, 1, 32, 64], [1, 60, 8, 64]);
-    assert_eq!((gpu.names(), scratch), (vec!["attend_4"], 0));
+    assert_eq!(workspace, 32 * u64::from(splits) * 66 * 4);
+    let (_, gpu, workspace) = run(DType::Bf16, [1, 1, 32, 64], [1, 60, 8, 64]);
+    assert_eq!((gpu.names(), workspace), (vec!["attend_4"], 0));
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn dense(addr: u64, dtype: DType, shape: &[usize]) -> View {
 
 fn submitted(inputs: &[View], output: View) -> Vec<(Kernel, Grid, Params)> {
     let mut gpu = Recorder { props: props(), kernels: Vec::new() };
-    let launched = Launch { op: Op::MatMul, inputs: inputs.into(), outputs: smallvec![output], scratch: 0 };
+    let launched = Launch { op: Op::MatMul, inputs: inputs.into(), outputs: smallvec![output], workspace: 0 };
     launch(&mut gpu, &launched, SCRATCH).unwrap();
     gpu.kernels
 }
@@ -76,7 +76,7 @@ fn few_columns_share_k_between_warps() {
     assert_eq!(p.split, 8);
     // One group of 4 columns per block.
     assert_eq!(grid.blocks, [16, 1, 1]);
-    assert_eq!(scratch_bytes(&props(), &inputs, &y), 0);
+    assert_eq!(workspace_bytes(&props(), &inputs, &y), 0);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_plain_right_side_is_cut_between_blocks() {
     // 64 columns per block; each block has at least 128 of K.
     assert_eq!((grid.blocks, p.split), ([8, 1, 16], 16));
     assert_eq!((p.partial, q.partial, q.split), (SCRATCH, SCRATCH, 16));
-    assert_eq!(scratch_bytes(&props(), &inputs, &y), 16 * 3 * 512 * 4);
+    assert_eq!(workspace_bytes(&props(), &inputs, &y), 16 * 3 * 512 * 4);
 }
 
 #[test]

@@ -5,7 +5,7 @@ fn run(op: Op, x: View, out: &[usize]) -> Recorder {
     let y = view(x.dtype, out);
     launch(
         &mut gpu,
-        &Launch { op, inputs: [x].into_iter().collect(), outputs: [y].into_iter().collect(), scratch: 0 },
+        &Launch { op, inputs: [x].into_iter().collect(), outputs: [y].into_iter().collect(), workspace: 0 },
         64,
     )
     .unwrap();
@@ -31,8 +31,8 @@ fn pieces_cover_a_slice_and_blocks_cover_the_slices() {
             assert!((plan.chunk * dtype.size() as u64).is_multiple_of(16));
             let blocks = u64::from(plan.grid(1).blocks[0]) * u64::from(THREADS / plan.lanes);
             assert!(blocks >= plan.count, "{plan:?}");
-            let scratch = scratch_bytes(&Props::h200(), &Op::ArgMax { axis }, &[x], &[]);
-            assert_eq!(scratch, if plan.splits > 1 { plan.count * plan.splits * 16 } else { 0 });
+            let workspace = workspace_bytes(&Props::h200(), &Op::ArgMax { axis }, &[x], &[]);
+            assert_eq!(workspace, if plan.splits > 1 { plan.count * plan.splits * 16 } else { 0 });
         }
     }
 }

@@ -10,26 +10,26 @@ use std::{
 };
 
 use super::{
+    captured_graph::{CudaCapturedGraph, Head},
     driver::{Exec, Graph, Updated},
-    recording::{CudaRecording, Head},
     shared::{Shared, retire_graph},
 };
 use crate::{
     Error, Result,
-    backend::{Executable, HostBlock, Recording, Update},
+    backend::{CapturedGraph, GraphExec, HostBlock, Update},
     observe::inspect::Topology,
 };
 
 /// What an executable runs.
 enum Runs {
     /// One recording, which it keeps.
-    Own(Arc<CudaRecording>),
+    Own(Arc<CudaCapturedGraph>),
     /// Recordings that others keep, one after the other. `None` after an update that broke off.
-    Lent(Mutex<Option<Weak<CudaRecording>>>),
+    Lent(Mutex<Option<Weak<CudaCapturedGraph>>>),
 }
 
 /// A graph that can be launched.
-pub(super) struct CudaExecutable {
+pub(super) struct CudaGraphExec {
     /// Taken when it is retired.
     exec: Option<Exec>,
     /// What it was made from, whatever it runs now: the driver knows its nodes by this graph's.
@@ -44,21 +44,21 @@ pub(super) struct CudaExecutable {
     pub(super) shared: Arc<Shared>,
 }
 
-impl CudaExecutable {
+impl CudaGraphExec {
     /// Of a recording that it keeps.
-    pub(super) fn owning(mut recording: CudaRecording, exec: Exec, bytes: u64) -> Self {
+    pub(super) fn owning(mut recording: CudaCapturedGraph, exec: Exec, bytes: u64) -> Self {
         recording.is_final();
         let recording = Arc::new(recording);
         Self::new(&recording, Runs::Own(Arc::clone(&recording)), exec, bytes)
     }
 
     /// Of a recording that others keep.
-    pub(super) fn lent(recording: &Arc<CudaRecording>, exec: Exec, bytes: u64) -> Self {
+    pub(super) fn lent(recording: &Arc<CudaCapturedGraph>, exec: Exec, bytes: u64) -> Self {
         let runs = Runs::Lent(Mutex::new(Some(Arc::downgrade(recording))));
         Self::new(recording, runs, exec, bytes)
     }
 
-    fn new(recording: &CudaRecording, runs: Runs, exec: Exec, bytes: u64) -> Self {
+    fn new(recording: &CudaCapturedGraph, runs: Runs, exec: Exec, bytes: u64) -> Self {
         Self {
             exec: Some(exec),
             graph: recording.graph().cloned(),
@@ -73,7 +73,7 @@ impl CudaExecutable {
     }
 
     /// What its next launch runs.
-    fn recording(&self) -> Option<Arc<CudaRecording>> {
+    fn recording(&self) -> Option<Arc<CudaCapturedGraph>> {
         match &self.runs {
             Runs::Own(recording) => Some(Arc::clone(recording)),
             Runs::Lent(lent) => lent.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.upgrade(),
@@ -92,7 +92,7 @@ impl CudaExecutable {
     ///
     /// # Errors
     /// What the driver says; nothing can be launched then before an update that succeeds.
-    pub(super) fn update(&self, recording: &Arc<CudaRecording>) -> Result<Update> {
+    pub(super) fn update(&self, recording: &Arc<CudaCapturedGraph>) -> Result<Update> {
         let refused = |why: &str| Ok(Update::Refused { why: why.into() });
         let (Runs::Lent(lent), Some(exec), Some(graph)) = (&self.runs, &self.exec, recording.graph()) else {
             return refused("it was made for one recording");
@@ -158,7 +158,7 @@ impl CudaExecutable {
     }
 }
 
-impl Executable for CudaExecutable {
+impl GraphExec for CudaGraphExec {
     fn nodes(&self) -> usize {
         self.nodes
     }
@@ -189,13 +189,13 @@ impl Executable for CudaExecutable {
     }
 }
 
-impl fmt::Debug for CudaExecutable {
+impl fmt::Debug for CudaGraphExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CudaExecutable").field("nodes", &self.nodes).finish_non_exhaustive()
+        f.debug_struct("CudaGraphExec").field("nodes", &self.nodes).finish_non_exhaustive()
     }
 }
 
-impl Drop for CudaExecutable {
+impl Drop for CudaGraphExec {
     fn drop(&mut self) {
         // Before what it runs, which is let go of behind it.
         retire_graph(&self.shared, self.exec.take(), self.graph.take(), Vec::new());

@@ -8,13 +8,13 @@ use super::{
     Capture, CudaBackend,
     blas::Pin,
     driver::{Exec, Function, Graph, KernelNode},
-    executable::CudaExecutable,
+    graph_exec::CudaGraphExec,
     kernels::PutClass,
     shared::{Shared, retire_graph},
 };
 use crate::{
     Error, Result,
-    backend::{Executable, Recording, SharedMemory, Signature},
+    backend::{CapturedGraph, GraphExec, SharedMemory, Signature},
     observe::inspect::Topology,
     value::owned::next_id,
 };
@@ -27,9 +27,9 @@ pub(super) struct Head {
 }
 
 /// A captured graph and what it keeps alive.
-pub(super) struct CudaRecording {
+pub(super) struct CudaCapturedGraph {
     id: u64,
-    /// Dropped early where nothing needs it: see [`CudaRecording::is_final`].
+    /// Dropped early where nothing needs it: see [`CudaCapturedGraph::is_final`].
     graph: Option<Arc<Graph>>,
     pub(super) head: Option<Head>,
     pub(super) nodes: usize,
@@ -42,7 +42,7 @@ pub(super) struct CudaRecording {
     pub(super) shared: Arc<Shared>,
 }
 
-impl CudaRecording {
+impl CudaCapturedGraph {
     pub(super) fn graph(&self) -> Option<&Arc<Graph>> {
         self.graph.as_ref()
     }
@@ -55,7 +55,7 @@ impl CudaRecording {
     }
 }
 
-impl Recording for CudaRecording {
+impl CapturedGraph for CudaCapturedGraph {
     fn id(&self) -> u64 {
         self.id
     }
@@ -76,16 +76,16 @@ impl Recording for CudaRecording {
     }
 }
 
-impl fmt::Debug for CudaRecording {
+impl fmt::Debug for CudaCapturedGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CudaRecording")
+        f.debug_struct("CudaCapturedGraph")
             .field("id", &self.id)
             .field("nodes", &self.nodes)
             .finish_non_exhaustive()
     }
 }
 
-impl Drop for CudaRecording {
+impl Drop for CudaCapturedGraph {
     fn drop(&mut self) {
         // Launches under way use the memory.
         retire_graph(&self.shared, None, self.graph.take(), std::mem::take(&mut self.retain));
@@ -94,24 +94,24 @@ impl Drop for CudaRecording {
 
 impl CudaBackend {
     /// An executable of this backend.
-    pub(super) fn own_executable<'e>(
+    pub(super) fn own_exec<'e>(
         &self,
         call: &'static str,
-        exec: &'e Arc<dyn Executable>,
-    ) -> Result<&'e CudaExecutable> {
+        exec: &'e Arc<dyn GraphExec>,
+    ) -> Result<&'e CudaGraphExec> {
         exec.as_any()
-            .downcast_ref::<CudaExecutable>()
+            .downcast_ref::<CudaGraphExec>()
             .filter(|exec| Arc::ptr_eq(&exec.shared, &self.shared))
             .ok_or_else(|| self.failed(call, "the executable was captured on another device".into()))
     }
 
     /// A recording of this backend.
-    pub(super) fn own_recording(
+    pub(super) fn own_graph(
         &self,
         call: &'static str,
-        recording: &Arc<dyn Recording>,
-    ) -> Result<Arc<CudaRecording>> {
-        let own = Arc::clone(recording).into_any().downcast::<CudaRecording>().ok();
+        recording: &Arc<dyn CapturedGraph>,
+    ) -> Result<Arc<CudaCapturedGraph>> {
+        let own = Arc::clone(recording).into_any().downcast::<CudaCapturedGraph>().ok();
         own.filter(|own| Arc::ptr_eq(&own.shared, &self.shared))
             .ok_or_else(|| self.failed(call, "the recording was captured on another device".into()))
     }
@@ -124,10 +124,10 @@ impl CudaBackend {
         retain: Vec<SharedMemory>,
         pins: Vec<Pin>,
         lends: bool,
-    ) -> Result<Option<CudaRecording>> {
-        let (spoilt, graph) = self.shared.stream.end_capture();
+    ) -> Result<Option<CudaCapturedGraph>> {
+        let (invalidated, graph) = self.shared.stream.end_capture();
         // Between the question before this and the end, too.
-        self.spoilt |= spoilt;
+        self.invalidated |= invalidated;
         let graph = graph?;
         let nodes = graph.len()?;
         if nodes == 0 {
@@ -144,7 +144,7 @@ impl CudaBackend {
         graph.overlap(|function| ours.contains(&function))?;
         let topology = self.keeps_topology.then(|| self.topology(&graph)).transpose()?;
         let signature = if lends { graph.signature()? } else { Err("it was captured for one executable") };
-        Ok(Some(CudaRecording {
+        Ok(Some(CudaCapturedGraph {
             id: next_id(),
             graph: Some(Arc::new(graph)),
             head,
@@ -158,7 +158,7 @@ impl CudaBackend {
     }
 
     /// Makes the graph ready to run; also tells how many bytes of the device that took.
-    pub(super) fn make_executable(&mut self, graph: &Graph) -> Result<(Exec, u64)> {
+    pub(super) fn make_exec(&mut self, graph: &Graph) -> Result<(Exec, u64)> {
         let (before, _) = self.shared.context.memory()?;
         let exec = match graph.instantiate(&self.shared.stream) {
             Err(Error::OutOfMemory { .. }) => {

@@ -1,0 +1,126 @@
+//! Captures on the stream of a GPU, and their graphs.
+
+use std::sync::Arc;
+
+use super::{Capture, CudaBackend, fork::Fork, graph_exec::CudaGraphExec, kernels::PutClass};
+use crate::{
+    Result,
+    backend::{CapturedGraph, GraphExec, Graphs, HostBlock, SharedMemory, Update},
+};
+
+impl Graphs for CudaBackend {
+    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
+        self.invalidated = false;
+        let _bound = self.outside_capture("begin_capture")?;
+        self.shared.drain()?;
+        let mut head = None;
+        if let Some(block) = host {
+            let large = self.large_params(block);
+            head = PutClass::of(block, large);
+            if let Some(class) = head {
+                // Compiled and loaded before the capture starts.
+                self.function(class.kernel(), 0)?;
+            }
+        }
+        self.shared.stream.begin_capture()?;
+        // None is ours yet, whatever another thread has put there.
+        let nodes = self.shared.stream.captured_nodes().map(|_| 0);
+        self.capture = Some(Capture { head, invalidated: false, nodes, forks: Vec::new(), pins: Vec::new() });
+        if let (Some(class), Some(block)) = (head, host)
+            && let Err(error) = self.put_kernel(class, block)
+        {
+            self.abort_capture();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn fork(&mut self) -> Result<()> {
+        let stream = &self.shared.stream;
+        let fork = stream.has_waits().then(|| Fork::open(stream)).transpose()?;
+        self.open_capture("fork")?.forks.push(fork);
+        Ok(())
+    }
+
+    fn branch(&mut self, index: usize) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        match self.open_capture("branch")?.forks.last_mut() {
+            Some(Some(fork)) => fork.branch(index, &shared.stream),
+            Some(None) => Ok(()),
+            None => Err(self.failed("branch", "no fork is open".into())),
+        }
+    }
+
+    fn join(&mut self) -> Result<()> {
+        match self.open_capture("join")?.forks.pop() {
+            Some(Some(fork)) => fork.join(&self.shared.stream),
+            Some(None) => Ok(()),
+            None => Err(self.failed("join", "no fork is open".into())),
+        }
+    }
+
+    fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn GraphExec>>> {
+        let _bound = self.shared.context.bind()?;
+        let Some(recording) = self.ended("end_capture", retain, false)? else { return Ok(None) };
+        let Some(graph) = recording.graph().cloned() else { return Ok(None) };
+        let (exec, bytes) = self.make_exec(&graph)?;
+        drop(graph);
+        Ok(Some(Arc::new(CudaGraphExec::owning(recording, exec, bytes))))
+    }
+
+    fn end_capture_shared(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn CapturedGraph>>> {
+        Ok(match self.ended("end_capture_shared", retain, true)? {
+            Some(recording) => Some(Arc::new(recording)),
+            None => None,
+        })
+    }
+
+    fn abort_capture(&mut self) {
+        if self.capture.take().is_some() {
+            let _bound = self.shared.context.bind();
+            self.invalidated = self.shared.stream.capture_is_invalidated();
+            // Its error is the capture's own failure, which is known already.
+            drop(self.shared.stream.end_capture());
+        }
+    }
+
+    fn capture_was_invalidated(&self) -> bool {
+        self.invalidated || self.capture.is_some() && self.shared.stream.capture_is_invalidated()
+    }
+
+    fn instantiate(&mut self, recording: &Arc<dyn CapturedGraph>) -> Result<Arc<dyn GraphExec>> {
+        let _bound = self.outside_capture("instantiate")?;
+        let recording = self.own_graph("instantiate", recording)?;
+        let graph = recording.graph().ok_or_else(|| self.failed("instantiate", "it has no graph".into()))?;
+        let (exec, bytes) = self.make_exec(graph)?;
+        Ok(Arc::new(CudaGraphExec::lent(&recording, exec, bytes)))
+    }
+
+    fn update(&mut self, exec: &Arc<dyn GraphExec>, recording: &Arc<dyn CapturedGraph>) -> Result<Update> {
+        let _bound = self.outside_capture("update")?;
+        let recording = self.own_graph("update", recording)?;
+        self.own_exec("update", exec)?.update(&recording)
+    }
+
+    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostBlock>) -> Result<()> {
+        let _bound = self.outside_capture("replay")?;
+        self.faults.reset()?;
+        self.after_kernel = false;
+        self.singles.end();
+        let exec = self.own_exec("replay", exec)?;
+        let large = self.has_large_params;
+        let mut params = std::mem::take(&mut self.params);
+        let launched = match block {
+            Some(block) if exec.takes(&block, large) => exec.launch(Some(&block), &mut params),
+            Some(block) => {
+                self.params = params;
+                self.put(&block)?;
+                params = std::mem::take(&mut self.params);
+                exec.launch(None, &mut params)
+            }
+            None => exec.launch(None, &mut params),
+        };
+        self.params = params;
+        launched
+    }
+}

@@ -1,0 +1,67 @@
+//! Work on the stream of a GPU.
+
+use std::sync::Arc;
+
+use super::{CudaBackend, POISON, kernels, mark::CudaMark, read::CudaRead};
+use crate::{
+    Result,
+    backend::{HostBlock, Launch, Mark, Op, PendingBytes, Stream, View},
+};
+
+impl Stream for CudaBackend {
+    fn launch(&mut self, launch: &Launch) -> Result<()> {
+        let _bound = self.shared.context.bind()?;
+        if self.capture.is_none() {
+            self.faults.reset()?;
+        }
+        match launch.op {
+            Op::MatMul => self.launch_product(launch),
+            _ => kernels::launch(self, launch, launch.workspace),
+        }
+    }
+
+    fn workspace(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
+        match (op, outputs) {
+            (Op::MatMul, [output]) => {
+                let _bound = self.shared.context.bind()?;
+                self.product_workspace(inputs, output, measure)
+            }
+            _ => Ok(kernels::workspace_bytes(self.shared.context.props(), op, inputs, outputs)),
+        }
+    }
+
+    fn host_write(&mut self, block: HostBlock) -> Result<()> {
+        let _bound = self.outside_capture("host_write")?;
+        self.shared.drain()?;
+        self.put(&block)
+    }
+
+    fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
+        let _bound = self.outside_capture("read")?;
+        self.shared.drain()?;
+        Ok(Box::new(CudaRead::start(&self.shared, &self.faults, addr, bytes)?))
+    }
+
+    fn mark(&mut self) -> Result<Arc<dyn Mark>> {
+        let _bound = self.outside_capture("an event")?;
+        // A kernel is not brought up across it: its time would be that of two.
+        self.after_kernel = false;
+        Ok(Arc::new(CudaMark::new(&self.shared)?))
+    }
+
+    fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
+        let _bound = self.shared.context.bind()?;
+        self.watched(false, |backend| backend.shared.stream.fill(addr, POISON, bytes))
+    }
+
+    fn wants_poison(&self) -> bool {
+        self.options.test_mode
+    }
+
+    fn synchronize(&mut self) -> Result<()> {
+        let _bound = self.outside_capture("synchronize")?;
+        self.shared.stream.synchronize()?;
+        self.shared.drain()?;
+        self.faults.check()
+    }
+}

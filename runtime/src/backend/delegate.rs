@@ -1,0 +1,173 @@
+//! Backends around other backends.
+
+/// Passes methods of [`Backend`](super::Backend) and its parts on to another backend: in the `impl` of such a trait,
+/// `delegate!(inner: alloc, commit);` writes these methods, which call those of the backend in the box `self.inner`.
+///
+/// A wrapper names each method that it passes on, so one that it forgot does not compile.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __delegate {
+    ($inner:ident: $($method:ident),+ $(,)?) => {
+        $($crate::__delegate! { @ $inner $method })+
+    };
+    (@ $inner:ident launch) => {
+        fn launch(&mut self, launch: &$crate::backend::Launch) -> $crate::Result<()> {
+            $crate::backend::Stream::launch(&mut *self.$inner, launch)
+        }
+    };
+    (@ $inner:ident workspace) => {
+        fn workspace(&mut self, op: &$crate::backend::Op, inputs: &[$crate::backend::View], outputs: &[$crate::backend::View], measure: bool) -> $crate::Result<u64> {
+            $crate::backend::Stream::workspace(&mut *self.$inner, op, inputs, outputs, measure)
+        }
+    };
+    (@ $inner:ident host_write) => {
+        fn host_write(&mut self, block: $crate::backend::HostBlock) -> $crate::Result<()> {
+            $crate::backend::Stream::host_write(&mut *self.$inner, block)
+        }
+    };
+    (@ $inner:ident read) => {
+        fn read(&mut self, addr: u64, bytes: u64) -> $crate::Result<::std::boxed::Box<dyn $crate::backend::PendingBytes>> {
+            $crate::backend::Stream::read(&mut *self.$inner, addr, bytes)
+        }
+    };
+    (@ $inner:ident mark) => {
+        fn mark(&mut self) -> $crate::Result<::std::sync::Arc<dyn $crate::backend::Mark>> {
+            $crate::backend::Stream::mark(&mut *self.$inner)
+        }
+    };
+    (@ $inner:ident poison) => {
+        fn poison(&mut self, addr: u64, bytes: u64) -> $crate::Result<()> {
+            $crate::backend::Stream::poison(&mut *self.$inner, addr, bytes)
+        }
+    };
+    (@ $inner:ident wants_poison) => {
+        fn wants_poison(&self) -> bool {
+            $crate::backend::Stream::wants_poison(&*self.$inner)
+        }
+    };
+    (@ $inner:ident synchronize) => {
+        fn synchronize(&mut self) -> $crate::Result<()> {
+            $crate::backend::Stream::synchronize(&mut *self.$inner)
+        }
+    };
+    (@ $inner:ident reserve) => {
+        fn reserve(&mut self, at_least: u64) -> $crate::Result<$crate::backend::Arena> {
+            $crate::backend::Arenas::reserve(&mut *self.$inner, at_least)
+        }
+    };
+    (@ $inner:ident commit) => {
+        fn commit(&mut self, arena: &$crate::backend::Arena, bytes: u64) -> $crate::Result<()> {
+            $crate::backend::Arenas::commit(&mut *self.$inner, arena, bytes)
+        }
+    };
+    (@ $inner:ident guard_page) => {
+        fn guard_page(&self) -> u64 {
+            $crate::backend::Arenas::guard_page(&*self.$inner)
+        }
+    };
+    (@ $inner:ident commit_block) => {
+        fn commit_block(&mut self, arena: &$crate::backend::Arena, addr: u64, bytes: u64) -> $crate::Result<()> {
+            $crate::backend::Arenas::commit_block(&mut *self.$inner, arena, addr, bytes)
+        }
+    };
+    (@ $inner:ident uncommit) => {
+        fn uncommit(&mut self, arena: &$crate::backend::Arena, bytes: u64) -> $crate::Result<u64> {
+            $crate::backend::Arenas::uncommit(&mut *self.$inner, arena, bytes)
+        }
+    };
+    (@ $inner:ident alloc) => {
+        fn alloc(&mut self, bytes: u64) -> $crate::Result<$crate::backend::SharedMemory> {
+            $crate::backend::Arenas::alloc(&mut *self.$inner, bytes)
+        }
+    };
+    (@ $inner:ident release) => {
+        fn release(&mut self) {
+            $crate::backend::Arenas::release(&mut *self.$inner)
+        }
+    };
+    (@ $inner:ident begin_capture) => {
+        fn begin_capture(&mut self, host: ::std::option::Option<&$crate::backend::HostBlock>) -> $crate::Result<()> {
+            $crate::backend::Graphs::begin_capture(&mut *self.$inner, host)
+        }
+    };
+    (@ $inner:ident fork) => {
+        fn fork(&mut self) -> $crate::Result<()> {
+            $crate::backend::Graphs::fork(&mut *self.$inner)
+        }
+    };
+    (@ $inner:ident branch) => {
+        fn branch(&mut self, index: usize) -> $crate::Result<()> {
+            $crate::backend::Graphs::branch(&mut *self.$inner, index)
+        }
+    };
+    (@ $inner:ident join) => {
+        fn join(&mut self) -> $crate::Result<()> {
+            $crate::backend::Graphs::join(&mut *self.$inner)
+        }
+    };
+    (@ $inner:ident end_capture) => {
+        fn end_capture(&mut self, retain: ::std::vec::Vec<$crate::backend::SharedMemory>) -> $crate::Result<::std::option::Option<::std::sync::Arc<dyn $crate::backend::GraphExec>>> {
+            $crate::backend::Graphs::end_capture(&mut *self.$inner, retain)
+        }
+    };
+    (@ $inner:ident end_capture_shared) => {
+        fn end_capture_shared(&mut self, retain: ::std::vec::Vec<$crate::backend::SharedMemory>) -> $crate::Result<::std::option::Option<::std::sync::Arc<dyn $crate::backend::CapturedGraph>>> {
+            $crate::backend::Graphs::end_capture_shared(&mut *self.$inner, retain)
+        }
+    };
+    (@ $inner:ident abort_capture) => {
+        fn abort_capture(&mut self) {
+            $crate::backend::Graphs::abort_capture(&mut *self.$inner)
+        }
+    };
+    (@ $inner:ident capture_was_invalidated) => {
+        fn capture_was_invalidated(&self) -> bool {
+            $crate::backend::Graphs::capture_was_invalidated(&*self.$inner)
+        }
+    };
+    (@ $inner:ident instantiate) => {
+        fn instantiate(&mut self, recording: &::std::sync::Arc<dyn $crate::backend::CapturedGraph>) -> $crate::Result<::std::sync::Arc<dyn $crate::backend::GraphExec>> {
+            $crate::backend::Graphs::instantiate(&mut *self.$inner, recording)
+        }
+    };
+    (@ $inner:ident update) => {
+        fn update(&mut self, exec: &::std::sync::Arc<dyn $crate::backend::GraphExec>, recording: &::std::sync::Arc<dyn $crate::backend::CapturedGraph>) -> $crate::Result<$crate::backend::Update> {
+            $crate::backend::Graphs::update(&mut *self.$inner, exec, recording)
+        }
+    };
+    (@ $inner:ident replay) => {
+        fn replay(&mut self, exec: &::std::sync::Arc<dyn $crate::backend::GraphExec>, block: ::std::option::Option<$crate::backend::HostBlock>) -> $crate::Result<()> {
+            $crate::backend::Graphs::replay(&mut *self.$inner, exec, block)
+        }
+    };
+    (@ $inner:ident name) => {
+        fn name(&self) -> ::std::string::String {
+            $crate::backend::Diagnostics::name(&*self.$inner)
+        }
+    };
+    (@ $inner:ident device_memory) => {
+        fn device_memory(&self) -> $crate::Result<::std::option::Option<(u64, u64)>> {
+            $crate::backend::Diagnostics::device_memory(&*self.$inner)
+        }
+    };
+    (@ $inner:ident eager_graphs) => {
+        fn eager_graphs(&self) -> (usize, u64) {
+            $crate::backend::Diagnostics::eager_graphs(&*self.$inner)
+        }
+    };
+    (@ $inner:ident staging_waits) => {
+        fn staging_waits(&self) -> u64 {
+            $crate::backend::Diagnostics::staging_waits(&*self.$inner)
+        }
+    };
+    (@ $inner:ident keep_topology) => {
+        fn keep_topology(&mut self, on: bool) {
+            $crate::backend::Diagnostics::keep_topology(&mut *self.$inner, on)
+        }
+    };
+    (@ $inner:ident as_any) => {
+        fn as_any(&self) -> &dyn ::std::any::Any {
+            $crate::backend::Backend::as_any(&*self.$inner)
+        }
+    };
+}
