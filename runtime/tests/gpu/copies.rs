@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use graphable::{
     backend::{
-        Backend as _, DeviceCopy, HostBlock,
+        Arenas as _, DeviceCopy, HostBlock, Stream as _,
         cuda::{CudaBackend, CudaOptions},
     },
     graphable,
