@@ -152,6 +152,10 @@ fn host_kind(
 }
 
 fn key_kind(ident: &Ident, ty: &Type, inner: Option<&Type>, errors: &mut Errors) -> Option<Kind> {
+    // What a function takes is not held; which functions can be keys is a matter of types.
+    if matches!(plain(ty), Type::BareFn(_)) {
+        return Some(Kind::Key);
+    }
     if let Some(what) = ["Tensor", "Scalar"].iter().find(|n| named(inner.unwrap_or(ty), n).is_some()) {
         let help =
             format!("remove `#[key]` from `{ident}`: a tensor's shape and address are compared anyway");

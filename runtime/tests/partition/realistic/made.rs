@@ -271,6 +271,34 @@ fn by_function(x: &Tensor<f32>, m: &Activated, #[key] last: Unary) -> Result<Ten
     last(&h)
 }
 
+/// As people write the type of a function: of one tensor, of two, and with a number.
+#[graphable]
+fn by_function_types(
+    x: &Tensor<f32>,
+    #[key] one: fn(&Tensor<f32>) -> Result<Tensor<f32>>,
+    #[key] two: fn(&Tensor<f32>, &Tensor<f32>) -> Result<Tensor<f32>>,
+    #[key] with_number: fn(&Tensor<f32>, f32) -> Result<Tensor<f32>>,
+) -> Result<Tensor<f32>> {
+    let h = with_number(&one(x)?, 3.0)?;
+    let h = #[eager]
+    mix(&h)?;
+    two(&h, &one(&h)?)
+}
+
+fn sum<'s>(a: &Tensor<'s, f32>, b: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    ops::add(a, b)
+}
+
+fn times<'s>(a: &Tensor<'s, f32>, by: f32) -> Result<Tensor<'s, f32>> {
+    ops::scale(a, by)
+}
+
+#[test]
+fn types_of_functions_as_keys() {
+    gives!(ByFunctionTypesGraph, 36.0, |g, step, x, m| g.call(&step, &x, mix, sum, times));
+    gives!(ByFunctionTypesGraph, 0.0, |g, step, x, m| g.call(&step, &x, ops::neg, sum, times));
+}
+
 #[test]
 fn functions_are_settings_and_keys() {
     let mut rt = crate::support::runtime();
