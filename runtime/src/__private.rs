@@ -49,6 +49,16 @@ impl<T, E> TryError for Result<T, E> {
     type Error = E;
 }
 
+/// The result of a pointer to a function: there, elided lifetimes are that of the parameter.
+pub trait Returns {
+    /// `R` of `fn(A) -> R`.
+    type Value;
+}
+
+impl<A, R> Returns for fn(A) -> R {
+    type Value = R;
+}
+
 /// What the body of a segment returns, whose outputs go elsewhere; `R` is the function's `Result`.
 pub type Ran<R> = Result<(), <R as TryError>::Error>;
 

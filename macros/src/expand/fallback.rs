@@ -10,5 +10,5 @@ pub(crate) fn body() -> TokenStream {
 /// Attributes for a function whose lifetimes were filled; a replaced body uses no parameter.
 pub(crate) fn allow(broken: bool) -> TokenStream {
     let broken = broken.then(|| quote!(unused_variables, unused_mut, dead_code, clippy::all,));
-    quote!(#[allow(#broken clippy::needless_lifetimes, clippy::extra_unused_lifetimes, clippy::multiple_bound_locations, single_use_lifetimes)])
+    quote!(#[allow(#broken clippy::needless_lifetimes, clippy::extra_unused_lifetimes, clippy::multiple_bound_locations, single_use_lifetimes, mismatched_lifetime_syntaxes)])
 }

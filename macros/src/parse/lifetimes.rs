@@ -5,7 +5,7 @@
 use proc_macro2::Span;
 use syn::{
     Block, GenericArgument, GenericParam, Generics, Ident, Item, ItemTrait, Lifetime, LifetimeParam,
-    PathArguments, Receiver, Signature, Token, Type, WherePredicate,
+    PathArguments, Receiver, ReturnType, Signature, Token, Type, WherePredicate,
     visit::{self, Visit},
     visit_mut::{self, VisitMut},
 };
@@ -31,6 +31,12 @@ const FOREIGN: [&str; 13] = [
     "Formatter",
     "Context",
     "Arguments",
+];
+
+/// Types that have none.
+const WITHOUT_LIFETIME: [&str; 20] = [
+    "bool", "char", "str", "String", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64",
+    "i128", "isize", "f32", "f64", "f16", "bf16",
 ];
 
 /// The lifetime that tensors of this signature have: one that its generics or `outer` ones declare as
@@ -65,6 +71,14 @@ pub(crate) fn fill_fn(sig: &mut Signature, body: Option<&mut Block>, outer: Opti
     fill.visit_return_type_mut(&mut sig.output);
     fill.visit_generics_mut(&mut sig.generics);
     if fill.used
+        && let ReturnType::Type(_, ty) = &mut sig.output
+        && let Some(value) = value_of(ty)
+    {
+        let known = sig.generics.type_params().chain(outer.into_iter().flat_map(Generics::type_params));
+        let known = known.map(|p| p.ident.to_string()).collect();
+        Elided { step: step.clone(), known }.visit_type_mut(value);
+    }
+    if fill.used
         && let Some(body) = body
     {
         // In a body `'_` is inferred, which is right.
@@ -74,6 +88,52 @@ pub(crate) fn fill_fn(sig: &mut Signature, body: Option<&mut Block>, outer: Opti
         declare(&mut sig.generics, outer, &step);
     }
     step
+}
+
+/// `T` of `Result<T>` and `Result<T, E>`.
+fn value_of(ty: &mut Type) -> Option<&mut Type> {
+    let Type::Path(path) = ty else { return None };
+    let PathArguments::AngleBracketed(arguments) = &mut path.path.segments.last_mut()?.arguments else {
+        return None;
+    };
+    arguments.args.iter_mut().find_map(|a| match a {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    })
+}
+
+/// Lets rustc find the lifetime of `Out` in a result: whether it has one the tokens do not say.
+///
+/// Where a pointer to a function has one lifetime among its parameters, `Out` stands for `Out<'that>` in its result, if it
+/// has a lifetime. So it is written as the result of such a type.
+struct Elided {
+    step: Lifetime,
+    /// Type parameters.
+    known: Vec<String>,
+}
+
+impl Elided {
+    fn may_have_a_lifetime(&self, ty: &syn::TypePath) -> bool {
+        let mut segments = ty.path.segments.iter();
+        let plain = ty.path.segments.iter().all(|s| s.arguments.is_none());
+        let first = segments.next().map(|s| s.ident.to_string()).unwrap_or_default();
+        let own = ty.path.segments.len() == 1 && WITHOUT_LIFETIME.contains(&first.as_str());
+        plain && ty.qself.is_none() && first != "Self" && !own && !self.known.contains(&first)
+    }
+}
+
+impl VisitMut for Elided {
+    fn visit_type_mut(&mut self, ty: &mut Type) {
+        match ty {
+            Type::Path(path) if self.may_have_a_lifetime(path) => {
+                let (step, private) = (&self.step, crate::krate::private());
+                *ty = syn::parse_quote!(<fn(&#step ()) -> #path as #private::Returns>::Value);
+            }
+            // They have lifetimes of their own.
+            Type::BareFn(_) | Type::TraitObject(_) | Type::ImplTrait(_) => {}
+            other => visit_mut::visit_type_mut(self, other),
+        }
+    }
 }
 
 /// Fills the lifetimes of the header of an `impl`.

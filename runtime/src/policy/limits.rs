@@ -26,6 +26,10 @@ pub enum OnMove {
 pub struct Limits {
     /// Recordings on one edge. Beyond that the edge runs eagerly where no recording fits. A replaced parameter
     /// has its own edge, so it does not count. Default: 128.
+    ///
+    /// A live-in that moved is not copied to where a recording reads it, as it is after [`Runtime::close_capture`](crate::Runtime::close_capture): what that
+    /// copies has no bound, and may take longer than the launches that it saves. [`max_moves`](Self::max_moves) asks for
+    /// copies, and by default comes long before this limit.
     pub max_recordings: usize,
     /// How often a device live-in may be at an address that no recording of the edge expects before
     /// [`on_move`](Self::on_move) applies to it. `usize::MAX` is never. Default: 5.

@@ -5,7 +5,8 @@
     clippy::needless_lifetimes,
     clippy::extra_unused_lifetimes,
     clippy::multiple_bound_locations,
-    single_use_lifetimes
+    single_use_lifetimes,
+    mismatched_lifetime_syntaxes
 )]
 fn silu<'s>(x: &Tensor<'s, f32>, rows: &[Tensor<'s, f32>]) -> Result<Out<'s>> {
     ops::mul(x, &ops::sigmoid(&rows[0])?)
@@ -16,6 +17,7 @@ fn silu<'s>(x: &Tensor<'s, f32>, rows: &[Tensor<'s, f32>]) -> Result<Out<'s>> {
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]
@@ -35,6 +37,7 @@ impl ::core::fmt::Debug for SiluGraph {
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]
@@ -129,6 +132,7 @@ impl SiluGraph {
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]
@@ -149,6 +153,7 @@ impl ::core::fmt::Debug for SiluBuffers {
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]
@@ -159,6 +164,7 @@ type SiluHostBlock = [p::HostSlot; 0usize];
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]
@@ -168,6 +174,7 @@ type SiluGraphBuilder = ::graphable::GraphBuilder<SiluGraph>;
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]

@@ -6,7 +6,8 @@ impl Model {
         clippy::needless_lifetimes,
         clippy::extra_unused_lifetimes,
         clippy::multiple_bound_locations,
-        single_use_lifetimes
+        single_use_lifetimes,
+        mismatched_lifetime_syntaxes
     )]
     fn forward<'__a0, 's: '__a0>(
         &self,

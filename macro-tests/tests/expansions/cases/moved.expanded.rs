@@ -5,7 +5,8 @@
     clippy::needless_lifetimes,
     clippy::extra_unused_lifetimes,
     clippy::multiple_bound_locations,
-    single_use_lifetimes
+    single_use_lifetimes,
+    mismatched_lifetime_syntaxes
 )]
 fn decode<'__a0, 's: '__a0>(
     x: impl p::NeedsPiecewise<'s, DecodeGraph, &'__a0 Tensor<'s, f32>>,

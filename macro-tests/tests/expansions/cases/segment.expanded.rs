@@ -5,7 +5,8 @@
     clippy::needless_lifetimes,
     clippy::extra_unused_lifetimes,
     clippy::multiple_bound_locations,
-    single_use_lifetimes
+    single_use_lifetimes,
+    mismatched_lifetime_syntaxes
 )]
 pub fn project<'s>(
     x: &Tensor<'s, f32>,
@@ -21,6 +22,7 @@ pub fn project<'s>(
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]
@@ -40,6 +42,7 @@ impl ::core::fmt::Debug for ProjectGraph {
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]
@@ -206,6 +209,7 @@ impl ProjectGraph {
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]
@@ -226,6 +230,7 @@ impl ::core::fmt::Debug for ProjectBuffers {
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]
@@ -236,6 +241,7 @@ pub type ProjectHostBlock = [p::HostSlot; 1usize];
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]
@@ -245,6 +251,7 @@ pub type ProjectGraphBuilder = ::graphable::GraphBuilder<ProjectGraph>;
     unreachable_pub,
     unused_mut,
     unused_variables,
+    mismatched_lifetime_syntaxes,
     clippy::all,
     clippy::pedantic
 )]

@@ -51,7 +51,7 @@ pub(crate) fn local(name: &str) -> Ident {
 
 /// Items that users may or may not use.
 fn quiet() -> TokenStream {
-    quote!(#[allow(dead_code, unreachable_pub, unused_mut, unused_variables, clippy::all, clippy::pedantic)])
+    quote!(#[allow(dead_code, unreachable_pub, unused_mut, unused_variables, mismatched_lifetime_syntaxes, clippy::all, clippy::pedantic)])
 }
 
 impl Graph<'_> {

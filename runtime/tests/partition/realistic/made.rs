@@ -319,3 +319,49 @@ fn functions_are_settings_and_keys() {
         }
     }
 }
+
+type Hidden<'s> = Tensor<'s, f32>;
+
+#[derive(GraphOutput, Clone)]
+struct Out<'s> {
+    h: Tensor<'s, f32>,
+    n: Count,
+}
+
+#[derive(GraphOutput, Clone)]
+struct Count {
+    n: usize,
+}
+
+struct Block;
+
+/// Results without the `<'_>` that they mean: of helpers, of methods, of graphs, in tuples and options.
+#[graphable]
+impl Block {
+    fn out(&self, x: &Tensor<f32>) -> Result<Out> {
+        Ok(Out { h: ops::neg(x)?, n: self.count(x)? })
+    }
+
+    fn count(&self, x: &Tensor<f32>) -> Result<Count> {
+        Ok(Count { n: x.rank() })
+    }
+}
+
+#[graphable]
+fn elided_helper(x: &Tensor<f32>, y: &Tensor<f32>) -> Result<(Out, Option<Hidden>)> {
+    let out = Block.out(&ops::add(x, y)?)?;
+    Ok((out.clone(), Some(out.h)))
+}
+
+#[graphable]
+fn elided(x: &Tensor<f32>) -> Result<Hidden> {
+    let (out, more) = elided_helper(x, x)?;
+    let h = #[eager]
+    mix(&out.h)?;
+    ops::scale(&ops::add(&h, &more.unwrap())?, out.n.n as f32)
+}
+
+#[test]
+fn results_without_the_lifetime_that_they_mean() {
+    gives!(ElidedGraph, -6.0, |g, step, x, m| g.call(&step, &x));
+}
