@@ -1,6 +1,9 @@
 //! What a recording leaves: its outputs, so that a replay can give them back, and who owns the blocks.
 
+use std::collections::hash_map::Entry::Vacant;
+
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::{Core, Placement, Run, RunKind};
 use crate::{
@@ -13,8 +16,43 @@ use crate::{
     value::live_in::KeyWriter,
 };
 
-/// Live-ins by slot: the index among the tensors of the key, and that among those in arenas.
-type LiveIns = FxHashMap<u32, (u32, Option<u32>)>;
+/// The live-ins that outputs may be views of, by what they show. Views of one slot are told apart: another call may
+/// bring views that are farther apart, or of two slots.
+#[derive(Default)]
+struct LiveIns {
+    exact: FxHashMap<(u32, u64, u64), LiveInIndex>,
+    of_slot: FxHashMap<u32, SmallVec<[(u64, u64, LiveInIndex); 1]>>,
+}
+
+/// The index among the tensors of the key, and that among those in arenas.
+type LiveInIndex = (u32, Option<u32>);
+
+impl LiveIns {
+    fn of(key: &KeyWriter) -> Self {
+        let mut all = Self::default();
+        let mut places = 0..;
+        for (index, (tensor, bytes)) in (0..).zip(key.tensors.iter().zip(&key.extents)) {
+            let place = if tensor.owned == 0 { places.next() } else { None };
+            let start = key.addrs[2 * tensor.operand as usize + 1];
+            let (end, found) = (start + bytes, (index, place));
+            if let Vacant(entry) = all.exact.entry((tensor.slot, start, end)) {
+                entry.insert(found);
+                all.of_slot.entry(tensor.slot).or_default().push((start, end, found));
+            }
+        }
+        all
+    }
+
+    /// The live-in that `raw` is, or is a part of. Of several that overlap any one: they move together.
+    fn shown_by(&self, raw: &RawTensor) -> Option<LiveInIndex> {
+        let (start, end) = raw.view().range();
+        if let Some(&found) = self.exact.get(&(raw.slot, start, end)) {
+            return Some(found);
+        }
+        let all = self.of_slot.get(&raw.slot)?;
+        all.iter().find(|(from, to, _)| *from <= start && end <= *to).map(|(.., found)| *found)
+    }
+}
 
 /// The blocks of a recording's outputs, and where each is by its address.
 #[derive(Default)]
@@ -67,12 +105,7 @@ impl Core {
     ) -> Result<(Vec<NodeBlock>, Vec<Stored>)> {
         let mut blocks = Blocks::default();
         let mut stored = Vec::with_capacity(outputs.entries.len());
-        let mut live_ins: LiveIns = FxHashMap::default();
-        let mut places = 0..;
-        for (index, tensor) in (0..).zip(&key.tensors) {
-            let place = if tensor.owned == 0 { places.next() } else { None };
-            live_ins.entry(tensor.slot).or_insert((index, place));
-        }
+        let live_ins = LiveIns::of(key);
         for entry in &outputs.entries {
             stored.push(match entry {
                 Entry::Word(w) => Stored::Word(*w),
@@ -112,7 +145,7 @@ impl Core {
             list[at].refs += 1;
             return Ok(Stored::Own(at as u32, *raw));
         }
-        if let Some(&(index, place)) = live_ins.get(&raw.slot) {
+        if let Some((index, place)) = live_ins.shown_by(raw) {
             return Ok(Stored::LiveIn(index, place, *raw));
         }
         if let (Some(memory), true) = (&slot.owner, run.knows((slot.base, slot.base + slot.bytes))) {

@@ -420,3 +420,48 @@ fn over_the_limit_of_memory_inputs_are_copied() {
     assert_eq!(since(&rt, &before), (0, 0, 0, 20));
     assert_eq!(rt.stats().replays - before.replays, 20);
 }
+
+/// Outputs that are live-ins, of one storage when they were recorded: each is what the call brings for it, wherever
+/// that is.
+#[test]
+fn views_of_one_storage_pass_through() {
+    const EIGHT: [f32; 8] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
+    for setup in setups() {
+        let mut rt = started(setup);
+        let inputs = ["a", "b", "c"].map(any_device).to_vec();
+        let graph = Spec::inputs(inputs)
+            .mode(setup.mode)
+            .with(|o| {
+                o.audit_every(setup.audit_every);
+            })
+            .build(&mut rt);
+        for call in 0..60usize {
+            if setup.closed && call == 6 {
+                rt.close_capture();
+            }
+            let step = rt.step().unwrap();
+            let (one, two) = (step.tensor(&[8], &EIGHT).unwrap(), step.tensor(&[8], &EIGHT).unwrap());
+            // Recorded as three views of one storage, then with other views, of two.
+            let at = if call < 6 { [0, 2, 4] } else { [call * 5 % 7, call * 3 % 5, call % 6] };
+            let views = [0, 1, 2].map(|i| {
+                let of = if call < 6 || call >> i & 1 == 0 { &one } else { &two };
+                ops::narrow(of, 0, at[i], 2).unwrap()
+            });
+            let ins = views.each_ref().map(In::Device);
+            let out = graph
+                .call(&step, &ins, (), |cx, a| {
+                    seg!("pass", cx, (&a.t[0], &a.t[1], &a.t[2]), |k| {
+                        Ok(((k.0.clone(), ops::neg(k.1)?), (k.1.clone(), ops::narrow(k.2, 0, 1, 1)?)))
+                    })
+                })
+                .unwrap();
+            let ((a, b), (c, d)) = &out;
+            let at = at.map(|at| at as f32);
+            let tell = format!("{setup:?}, call {call}");
+            assert_eq!(step.read(a).unwrap(), [at[0], at[0] + 1.0], "{tell}");
+            assert_eq!(step.read(b).unwrap(), [-at[1], -at[1] - 1.0], "{tell}");
+            assert_eq!(step.read(c).unwrap(), [at[1], at[1] + 1.0], "{tell}");
+            assert_eq!(step.read(d).unwrap(), [at[2] + 1.0], "{tell}");
+        }
+    }
+}
