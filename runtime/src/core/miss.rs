@@ -1,202 +1,211 @@
 //! A segment that no recording fits: warm up, record, copy what keeps moving, or run without a graph.
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Core, Decision, RunKind, decide::results_are_free};
+use super::{Core, Decision};
 use crate::{
     Error, Limits, Moved, Result, SegmentInfo, Verdict,
     base::plan::Site,
     memory::pool::StateId,
     observe::event::{FallbackReason, RerecordReason},
-    tree::{COPIED, Identity, Node},
-    value::live_in::KeyWriter,
+    record::{Candidate, Relocations, Replayer, RunKind, ShapeCount, WarmUp, can_copy, results_are_free},
+    tree::{COPIED, GroupId, Identity, Node, Tree},
+    value::key::KeyWriter,
 };
 
-/// The distinct shapes that one graph object was called with.
-#[derive(Debug, Default)]
-pub(crate) struct Shapes {
-    /// How many, for each combination of the sizes that were asked for.
-    met: FxHashMap<Vec<usize>, usize>,
-    warned: bool,
+/// A key that no recording has.
+#[derive(Clone, Copy, Debug)]
+struct Missed<'k> {
+    site: &'static Site,
+    identity: Identity,
+    key: &'k KeyWriter,
+    /// The state of the pool.
+    entry: StateId,
+    /// Its group, if its shapes were met before.
+    known: Option<GroupId>,
 }
 
 impl Core {
     /// What [`decide`](Self::decide) does when no recording has just this key.
     #[cold]
-    pub(crate) fn decide_missed(
+    pub(super) fn decide_missed(
         &mut self,
         site: &'static Site,
         identity: Identity,
         key: &KeyWriter,
         entry: StateId,
     ) -> Result<Decision> {
-        let known = self.known_group(identity, key);
+        let known = self.overlaps().known_group(&self.tree, identity, key);
+        let missed = Missed { site, identity, key, entry, known };
         if let Some(group) = known {
             if let Some(reason) = self.tree.skipped(group, &key.addrs).cloned() {
                 return self.go_eager(reason);
             }
-            let free = |node: &Node| results_are_free(node, &self.results.live) && self.sees(node, key);
-            if let Some(at) = self.tree.find_copying(group, identity, entry, (&key.shape, &key.addrs), free) {
-                if self.audit_is_due(at) {
-                    return Ok(Decision::Audit(at));
-                }
-                self.stage_copies(at, key);
-                return self.replay(at, key).map(Decision::Replayed);
-            }
-            if let Some(at) = self.find_apart(group, identity, key, !self.closed) {
-                return self.run_elsewhere(at, key);
+            if let Some(decision) = self.replay_with_copies(missed, group)? {
+                return Ok(decision);
             }
         }
-        let moved = self.moved_live_ins(known, key, entry);
-        let (shapes, new_shape) = self.shapes(known);
-        let verdict = self.ask(site, known, key, &moved, (shapes, new_shape));
-        let (wanted, refused) = match &verdict {
-            Verdict::Record | Verdict::Copy(_) => (false, false),
-            Verdict::Eager(reason) | Verdict::Skip(reason) => (reason.is_wanted(), true),
+        let moved = self.moved_live_ins(missed);
+        let is_new = known.is_none_or(|group| !self.tree.is_counted(group));
+        let shapes = self.call.count_shapes(is_new);
+        let verdict = self.ask(missed, &moved, shapes);
+        let refused = match &verdict {
+            Verdict::Record | Verdict::Copy(_) => None,
+            Verdict::Eager(reason) | Verdict::Skip(reason) => Some(reason),
         };
         if let (Some(group), Verdict::Eager(FallbackReason::TooManyRecordings { .. })) = (known, &verdict)
-            && let Some(at) = self.find_held(group, identity, key)
+            && let Some(at) = self.relocations(missed, group).find_held()
         {
-            return self.run_elsewhere(at, key);
+            return self.replay_elsewhere(at, key);
         }
-        if self.closed && !wanted {
+        if self.settings.is_capture_closed() && !refused.is_some_and(FallbackReason::is_wanted) {
             return Err(Error::CaptureClosed { segment: site.to_string() });
         }
-        if refused {
-            return self.refuse(known, key, verdict);
+        match refused {
+            Some(reason) => self.refuse(missed, reason.clone(), matches!(verdict, Verdict::Skip(_))),
+            None => self.record_or_wait(missed, &moved, shapes, &verdict),
         }
-        let group = self.group(identity, key);
-        if new_shape {
-            self.count_shape(group, shapes);
+    }
+
+    /// Replays a recording that fits but for live-ins that it copies, or one that can run by copies.
+    fn replay_with_copies(&mut self, missed: Missed<'_>, group: GroupId) -> Result<Option<Decision>> {
+        let Missed { identity, key, entry, .. } = missed;
+        let overlaps = self.overlaps();
+        let free = |node: &Node| results_are_free(node, overlaps.memory) && overlaps.sees(node, key);
+        if let Some(at) = self.tree.find_copying(group, identity, entry, (&key.shape, &key.addrs), free) {
+            if self.audit_is_due(at) {
+                return Ok(Some(Decision::Audit(at)));
+            }
+            let mut replayer = self.replayer();
+            replayer.stage_copies(at, key);
+            return replayer.replay(at, key).map(Decision::Replayed).map(Some);
         }
-        if let Some(wait) = self.must_wait(group, identity, entry, key) {
-            self.count_warm_up(site, group, wait);
+        let can_record = !self.settings.is_capture_closed();
+        match self.relocations(missed, group).find(can_record) {
+            Some(at) => self.replay_elsewhere(at, key).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn relocations<'c>(&'c self, missed: Missed<'c>, group: GroupId) -> Relocations<'c> {
+        let Missed { identity, key, .. } = missed;
+        Relocations { tree: &self.tree, overlaps: self.overlaps(), group, identity, key }
+    }
+
+    /// Records the segment, or warms it up.
+    fn record_or_wait(
+        &mut self,
+        missed: Missed<'_>,
+        moved: &[Moved],
+        shapes: ShapeCount,
+        verdict: &Verdict,
+    ) -> Result<Decision> {
+        let Missed { site, identity, key, entry, .. } = missed;
+        let group = crate::record::Overlaps { memory: &self.memory, call: &self.call }.group(
+            &mut self.tree,
+            identity,
+            key,
+        );
+        if shapes.is_new {
+            self.tree.group_mut(group).counted = true;
+            if let Some(function) = self.call.add_shape(shapes.shapes) {
+                self.log.many_shapes(function, shapes.shapes);
+            }
+        }
+        let hash = self.tree.hash_of_key(identity, entry, &key.shape, &key.addrs);
+        let candidate = Candidate { group, key: hash, entry, call: self.memory.call_number() };
+        let function = self.call.function_name();
+        let warm_ups = self.call.warm_ups_mut();
+        if let Some(wait) = warm_ups.must_wait(&mut self.tree, candidate) {
+            warm_ups.count(&mut self.tree, &mut self.log, function, WarmUp { site, group, wait });
             return Ok(Decision::Run(RunKind::Warm));
         }
         if let Some(reason) = self.over_graph_memory() {
-            return match self.find_apart(group, identity, key, false) {
-                Some(at) => self.run_elsewhere(at, key),
+            return match self.relocations(missed, group).find(false) {
+                Some(at) => self.replay_elsewhere(at, key),
                 None => self.go_eager(reason),
             };
         }
         if let Verdict::Copy(live_ins) = verdict {
             for m in moved.iter().filter(|m| m.can_copy && live_ins.contains(&m.live_in)) {
-                self.demote(site, group, key, m)?;
+                self.copy_from_now_on(site, group, key, m)?;
             }
         }
-        if let Some(why) = self.why_again(group, key) {
-            self.log.rerecorded(site, why);
+        if let Some(reason) = rerecord_reason(&self.tree, group, key, entry) {
+            self.log.rerecorded(site, reason);
         }
         Ok(Decision::Run(RunKind::Record))
     }
 
     /// Replays a recording whose memory is another's now.
-    fn run_elsewhere(&mut self, at: usize, key: &KeyWriter) -> Result<Decision> {
+    fn replay_elsewhere(&mut self, at: usize, key: &KeyWriter) -> Result<Decision> {
         if self.audit_is_due(at) {
             return Ok(Decision::Audit(at));
         }
-        self.stage_copies(at, key);
-        self.replay_apart(at, key).map(Decision::Replayed)
+        let mut replayer: Replayer<'_> = self.replayer();
+        replayer.stage_copies(at, key);
+        replayer.replay_relocated(at, key).map(Decision::Replayed)
     }
 
-    /// The policy's word, or that of the limits.
-    fn ask(
-        &self,
-        site: &'static Site,
-        known: Option<usize>,
-        key: &KeyWriter,
-        moved: &[Moved],
-        (shapes, new_shape): (usize, bool),
-    ) -> Verdict {
+    /// The policy's decision, or that of the limits.
+    fn ask(&self, missed: Missed<'_>, moved: &[Moved], shapes: ShapeCount) -> Verdict {
+        let Missed { site, key, known, .. } = missed;
         let built_in = Limits::default();
+        let call = self.call.active();
         let info = SegmentInfo {
-            function: self.function_name(),
+            function: self.call.function_name(),
             site,
-            limits: self.frame.as_ref().map_or(&built_in, |f| &f.limits),
-            kernels: known.and_then(|g| self.tree.trace_len(g)),
-            recordings: known.map_or(0, |g| self.tree.spent(g, &key.addrs)),
-            shapes,
-            new_shape,
+            limits: call.map_or(&built_in, |call| &call.limits),
+            kernels: known.and_then(|group| self.tree.trace_len(group)),
+            recordings: known.map_or(0, |group| self.tree.spent(group, &key.addrs)),
+            shapes: shapes.shapes,
+            new_shape: shapes.is_new,
             moved,
         };
-        match self.frame.as_ref().and_then(|f| f.policy.as_ref()) {
+        match call.and_then(|call| call.policy.as_ref()) {
             Some(policy) => policy.segment(&info),
             None => info.built_in(),
         }
     }
 
-    pub(crate) fn function_name(&self) -> &'static str {
-        self.frame.as_ref().map_or("?", |f| f.name)
-    }
-
-    /// The segment gets no graph, now or never.
-    fn refuse(&mut self, known: Option<usize>, key: &KeyWriter, verdict: Verdict) -> Result<Decision> {
-        let (Verdict::Eager(reason) | Verdict::Skip(reason)) = &verdict else {
-            return Ok(Decision::Run(RunKind::Eager));
-        };
+    /// The segment gets no graph: now, or if it is to be skipped, never.
+    fn refuse(&mut self, missed: Missed<'_>, reason: FallbackReason, skip: bool) -> Result<Decision> {
         let decision = self.go_eager(reason.clone())?;
-        if let Some(group) = known {
-            // It does not wait for a recording: it gets none.
-            self.tree.group_mut(group).waiting = None;
-        }
-        if let (Verdict::Skip(reason), Some(group)) = (verdict, known) {
-            let gone = self.tree.skip(group, &key.addrs, reason);
-            if gone > 0 {
-                self.log.evicted(gone);
+        let Some(group) = missed.known else { return Ok(decision) };
+        // It does not wait for a recording: it gets none.
+        self.tree.group_mut(group).waiting = None;
+        if skip {
+            let evicted = self.tree.skip(group, &missed.key.addrs, reason);
+            if evicted > 0 {
+                self.log.evicted(evicted);
             }
         }
         Ok(decision)
     }
 
-    /// A run without a graph, counted, or the error that forbids it.
-    pub(crate) fn go_eager(&mut self, reason: FallbackReason) -> Result<Decision> {
-        self.fall_back(reason)?;
+    /// A run without a graph, counted.
+    ///
+    /// # Errors
+    /// [`Error::FallbackForbidden`].
+    fn go_eager(&mut self, reason: FallbackReason) -> Result<Decision> {
+        self.call.may_fall_back(&reason)?;
+        self.log.fell_back(self.call.function_name(), reason);
         Ok(Decision::Run(RunKind::Eager))
-    }
-
-    fn fall_back(&mut self, reason: FallbackReason) -> Result<()> {
-        self.forbidden(&reason)?;
-        let function = self.function_name();
-        self.log.fell_back(function, reason);
-        Ok(())
-    }
-
-    fn forbidden(&self, reason: &FallbackReason) -> Result<()> {
-        match &self.frame {
-            Some(f) if f.or_error && !reason.is_wanted() => {
-                Err(Error::FallbackForbidden { function: f.name, reason: reason.clone() })
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Whether graphs have as much memory as they may.
     fn over_graph_memory(&self) -> Option<FallbackReason> {
-        let limit = self.graph_memory_limit?;
-        let bytes = self.pool_zone.committed + self.tree.executables().1;
+        let limit = self.settings.graph_memory_limit()?;
+        let bytes = self.memory.committed().pool + self.tree.executables().1;
         (bytes >= limit).then_some(FallbackReason::OverGraphMemory { bytes, limit })
-    }
-
-    /// A segment was warmed up once more, and still nothing can be recorded: its body went on after an error.
-    pub(crate) fn fall_back_unwarmed(&mut self, site: &'static Site) -> Result<()> {
-        self.fall_back(FallbackReason::NeverWarm { segment: site.to_string() })
-    }
-
-    /// A segment runs without a graph because its captures were spoilt.
-    pub(crate) fn fall_back_spoilt(&mut self, site: &'static Site) -> Result<()> {
-        self.fall_back(FallbackReason::CaptureSpoilt { segment: site.to_string() })
     }
 
     /// The live-ins whose addresses keep the recordings of this edge from fitting; they are counted, if a
     /// recording may follow.
-    fn moved_live_ins(
-        &mut self,
-        known: Option<usize>,
-        key: &KeyWriter,
-        entry: StateId,
-    ) -> SmallVec<[Moved; 2]> {
-        let Some(group) = known.filter(|&g| self.is_warm(g)) else {
+    fn moved_live_ins(&mut self, missed: Missed<'_>) -> SmallVec<[Moved; 2]> {
+        let Missed { key, entry, known, .. } = missed;
+        let call = self.memory.call_number();
+        let Some(group) = known.filter(|&group| self.tree.group_of(group).is_warm_for(call)) else {
             return SmallVec::new();
         };
         let moved = self.tree.count_moves(group, &key.addrs, entry);
@@ -205,56 +214,39 @@ impl Core {
             .map(|(position, moves)| Moved {
                 live_in: position as usize,
                 moves: moves as usize,
-                can_copy: self.can_copy(key, position),
+                can_copy: can_copy(&self.memory, key, position),
             })
             .collect()
     }
 
     /// From now on recordings of this edge copy the live-in.
-    fn demote(&mut self, site: &'static Site, group: usize, key: &KeyWriter, m: &Moved) -> Result<()> {
+    fn copy_from_now_on(
+        &mut self,
+        site: &'static Site,
+        group: GroupId,
+        key: &KeyWriter,
+        m: &Moved,
+    ) -> Result<()> {
         let (live_in, moves) = (m.live_in, m.moves);
-        self.forbidden(&FallbackReason::KeepsMoving { segment: site.to_string(), live_in, moves })?;
+        self.call.may_fall_back(&FallbackReason::KeepsMoving {
+            segment: site.to_string(),
+            live_in,
+            moves,
+        })?;
         self.tree.demote(group, &key.addrs, live_in as u32);
         self.log.demoted(site, live_in, moves);
         Ok(())
     }
+}
 
-    /// How many distinct shapes the function was called with, this one included, and whether this call
-    /// brought one that the segment never met.
-    fn shapes(&self, known: Option<usize>) -> (usize, bool) {
-        let new = known.is_none_or(|g| !self.tree.is_counted(g));
-        let Some(frame) = &self.frame else { return (0, new) };
-        let shapes = self.shapes.get(&frame.function);
-        let met = shapes.and_then(|s| s.met.get(&frame.asked_sizes())).copied().unwrap_or(0);
-        // One call counts once, however many segments meet it.
-        (met + usize::from(new && !frame.counted_shape), new)
+/// Why no recording of this edge fits, if it has any.
+fn rerecord_reason(tree: &Tree, group: GroupId, key: &KeyWriter, state: StateId) -> Option<RerecordReason> {
+    let differs = |(a, b): (&u64, &u64)| a != b && *a != COPIED;
+    let siblings = tree.siblings(group, &key.addrs);
+    let nearest =
+        siblings.iter().min_by_key(|n| n.addrs.iter().zip(&key.addrs).filter(|&p| differs(p)).count())?;
+    if let Some(word) = nearest.addrs.iter().zip(&key.addrs).position(differs) {
+        return Some(RerecordReason::InputMoved { live_in: word / 2 });
     }
-
-    fn count_shape(&mut self, group: usize, shapes: usize) {
-        self.tree.group_mut(group).counted = true;
-        let Some(frame) = self.frame.as_mut().filter(|f| !f.counted_shape) else { return };
-        frame.counted_shape = true;
-        let all = self.shapes.entry(frame.function).or_default();
-        all.met.insert(frame.asked_sizes(), shapes);
-        if shapes == frame.limits.warn_shapes && !all.warned {
-            all.warned = true;
-            self.log.many_shapes(frame.name, shapes);
-        }
-    }
-
-    /// Why no recording of this edge fits, if it has any.
-    fn why_again(&self, group: usize, key: &KeyWriter) -> Option<RerecordReason> {
-        let differs = |(a, b): (&u64, &u64)| a != b && *a != COPIED;
-        let siblings = self.tree.siblings(group, &key.addrs);
-        let nearest =
-            siblings.iter().min_by_key(|n| n.addrs.iter().zip(&key.addrs).filter(|&p| differs(p)).count())?;
-        if let Some(word) = nearest.addrs.iter().zip(&key.addrs).position(differs) {
-            return Some(RerecordReason::InputMoved { live_in: word / 2 });
-        }
-        if nearest.entry == self.pool.state() {
-            Some(RerecordReason::ResultHeld)
-        } else {
-            Some(RerecordReason::LiveSet)
-        }
-    }
+    if nearest.entry == state { Some(RerecordReason::ResultHeld) } else { Some(RerecordReason::LiveSet) }
 }

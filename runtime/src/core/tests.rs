@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{
-    Device, Error, Param, Result, Runtime,
+    Device, Error, MemoryArena, Param, Result, Runtime,
     base::plan::{Plan, Site},
     graph::{Function, FunctionSpec, Options},
     ops,
@@ -46,7 +46,7 @@ fn counts_of_handles_do_not_wrap() {
     let mut rt = runtime();
     let step = rt.step().unwrap();
     let x = step.tensor(&[4], &[1.0f32, 2.0, 3.0, 4.0]).unwrap();
-    x.rt.core.borrow_mut().slots[x.raw.slot as usize].refs = u32::MAX.into();
+    x.rt.core.borrow_mut().memory.set_handles(x.raw.slot, u32::MAX.into());
     std::mem::forget(x.clone());
     drop(x.clone());
     let y = step.tensor(&[4], &[-7.0f32; 4]).unwrap();
@@ -64,7 +64,7 @@ fn numbers_of_steps_do_not_wrap() {
         let x = step.tensor(&[1], &[1.0f32]).unwrap();
         x.raw
     };
-    rt.core.get_mut().epoch += u64::from(u32::MAX);
+    rt.core.get_mut().memory.skip_steps(u32::MAX.into());
     let step = rt.step().unwrap();
     let y = step.tensor(&[1], &[2.0f32]).unwrap();
     assert_eq!(y.raw.slot, first.slot);
@@ -76,20 +76,16 @@ fn a_replay_that_lacks_memory_is_not_launched() {
     let mut rt = runtime();
     let (graph, w) = recorded(&mut rt);
     let replays = rt.stats().replays;
-    for arena in ["the pool", "the results arena"] {
-        let core = rt.core.get_mut();
-        let zone = if arena == "the pool" { &mut core.pool_zone } else { &mut core.results };
-        let there = std::mem::replace(&mut zone.committed, 0);
+    for (arena, name) in [(MemoryArena::Pool, "the pool"), (MemoryArena::Results, "the results arena")] {
+        let there = rt.core.get_mut().memory.set_committed(arena, 0);
         match twice(&mut rt, &graph, &w) {
             Err(Error::Uncommitted { arena: named, needed, committed: 0, .. }) => {
-                assert_eq!(named, arena);
+                assert_eq!(named, name);
                 assert!(needed > 0 && needed <= there);
             }
             other => panic!("{other:?}"),
         }
-        let core = rt.core.get_mut();
-        let zone = if arena == "the pool" { &mut core.pool_zone } else { &mut core.results };
-        zone.committed = there;
+        rt.core.get_mut().memory.set_committed(arena, there);
         assert_eq!(twice(&mut rt, &graph, &w).unwrap(), [3.0]);
     }
     assert_eq!(rt.stats().replays, replays + 2);
@@ -114,7 +110,7 @@ fn an_error_that_waits_survives_a_panicking_hook() {
     let mut rt = runtime();
     let (graph, w) = recorded(&mut rt);
     rt.on_lifecycle(|_| panic!("asked"));
-    rt.core.get_mut().report_later(Error::Rank { rank: 77 });
+    rt.core.get_mut().stream.defer(Error::Rank { rank: 77 });
     // The next step has an eviction to tell of.
     drop(w);
     assert!(catch_unwind(AssertUnwindSafe(|| rt.step().map(drop))).is_err());
@@ -156,8 +152,8 @@ fn what_is_alive_in_a_chain_is_shared() {
         if let crate::memory::Alive::Many(tree) = &node.alive {
             tree.parts(&mut parts);
         }
-        let alive: Vec<u64> = node.alive.iter().map(|block| block.addr).collect();
-        let state: Vec<u64> = core.pool.blocks(node.entry).map(|block| block.addr).collect();
+        let alive: Vec<u64> = node.alive.iter().map(|block| block.addr()).collect();
+        let state: Vec<u64> = core.memory.pool().blocks(node.entry).map(|block| block.addr).collect();
         assert_eq!(alive, state);
     }
     assert!(entries > 300_000, "{entries} blocks alive in all");

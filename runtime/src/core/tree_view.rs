@@ -4,28 +4,40 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Core, EntryBlock, Origin, Placement};
-use crate::tree::groups::Waiting;
 use crate::{
+    Stats,
     base::plan::Site,
-    memory::pool::{Block, StateId, rounded},
-    observe::inspect::{
-        GraphTree, OutputId, OutputPlace, Topology, TreeBlock, TreeFunction, TreeNode, TreeOutput,
-        TreeSegment, TreeState, TreeWaiting,
+    memory::{
+        EntryBlock, Memory, Origin, Placement,
+        pool::{Block, StateId, rounded},
     },
-    tensor::RawTensor,
-    tree::{Group, Identity, Node, Stored},
+    observe::inspect::{
+        GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeNode, TreeOutput, TreeSegment,
+        TreeState, TreeWaiting,
+    },
+    tree::{Group, Identity, Node, NodeBlock, Stored, Tree, Waiting},
+    value::raw::RawTensor,
 };
 
 /// How many nodes back outputs that are gone are listed: all of a long chain, for each of its nodes, would be a
 /// square of it.
 const DEAD_NODES: usize = 64;
 
-impl Core {
-    /// The tree now.
-    pub(crate) fn tree_view(&self) -> GraphTree {
-        let mut view = GraphTree::new(self.backend.name());
-        let stats = self.stats();
+/// The tree now; `stats` are those of its runtime.
+pub(crate) fn tree_view(tree: &Tree, memory: &Memory, device: String, stats: &Stats) -> GraphTree {
+    View { tree, memory }.of(device, stats)
+}
+
+/// What the view reads.
+#[derive(Clone, Copy)]
+struct View<'c> {
+    tree: &'c Tree,
+    memory: &'c Memory,
+}
+
+impl View<'_> {
+    fn of(self, device: String, stats: &Stats) -> GraphTree {
+        let mut view = GraphTree::new(device);
         view.pool_bytes = stats.pool_bytes;
         view.result_bytes = stats.result_bytes;
         view.eager_bytes = stats.eager_bytes;
@@ -40,7 +52,7 @@ impl Core {
             let roots = start.first().map(|at| self.tree.number(at)).collect();
             view.functions.push(TreeFunction { name: start.caller.name.to_owned(), roots });
         }
-        let mut states = States { numbers: FxHashMap::from_iter([(StateId::EMPTY, 0)]), core: self };
+        let mut states = States { numbers: FxHashMap::from_iter([(StateId::EMPTY, 0)]), memory: self.memory };
         let mut parents: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for (_, node) in self.tree.numbered() {
             for child in node.links.next() {
@@ -77,7 +89,7 @@ impl Core {
                 kernels: node.exec.as_ref().map_or(0, |exec| exec.nodes()),
                 // The first run was the recording's own.
                 hits: node.hits.saturating_sub(1),
-                pool_bytes: node.usage.pool_extent,
+                pool_bytes: node.usage.extent.pool,
                 executable_bytes: node
                     .exec
                     .as_ref()
@@ -89,25 +101,13 @@ impl Core {
         view
     }
 
-    /// A recording as the device has it; `None` when there is none of that number. One without a kernel
-    /// has no nodes.
-    pub(crate) fn topology(&self, node: usize) -> Option<crate::Result<Topology>> {
-        let node = self.tree.by_number(node)?;
-        Some(match (&node.sharing, &node.exec) {
-            // Its executable may run another recording now.
-            (Some(sharing), _) => sharing.recording.topology(),
-            (None, Some(exec)) => exec.topology(),
-            (None, None) => Ok(Topology::default()),
-        })
-    }
-
     /// Which outputs of the nodes before it were alive, which were not, and what else was.
     fn liveness(&self, node: &Node) -> (Vec<OutputId>, Vec<OutputId>, Vec<String>) {
         let (mut alive, mut dead) = (Vec::new(), Vec::new());
         let mut others: BTreeMap<u64, &EntryBlock> =
-            node.alive.iter().map(|block| (block.addr, block)).collect();
+            node.alive.iter().map(|block| (block.addr(), block)).collect();
         // What a segment made, and is not found yet: once it is all found, only the nearest nodes are of interest.
-        let mut sought = others.values().filter(|b| matches!(b.origin, Origin::Segment { .. })).count();
+        let mut sought = others.values().filter(|b| matches!(b.origin(), Origin::Segment { .. })).count();
         let mut steps = 0;
         let mut next = node.parent;
         while (sought > 0 || steps < DEAD_NODES)
@@ -118,7 +118,7 @@ impl Core {
                 .blocks
                 .iter()
                 .map(|block| {
-                    let found = others.get(&block.addr).is_some_and(|b| b.is(before, block));
+                    let found = others.get(&block.addr).is_some_and(|b| is_output(b, before, block));
                     if found {
                         others.remove(&block.addr);
                         sought -= 1;
@@ -129,7 +129,7 @@ impl Core {
             for (output, stored) in before.outputs.iter().enumerate() {
                 let Stored::Own(block, _) = stored else { continue };
                 let block = *block as usize;
-                if before.blocks[block].home == Placement::Pool {
+                if before.blocks[block].placement == Placement::Pool {
                     let output = OutputId { node: before.number(), output };
                     match lives[block] {
                         true => alive.push(output),
@@ -143,13 +143,13 @@ impl Core {
         }
         alive.sort_unstable();
         dead.sort_unstable();
-        let others = others.values().map(|b| match b.origin {
-            Origin::Region { site, .. } => format!("`{}` in {site}", b.made_by),
-            Origin::Result { profile, .. } => match self.regions.site(profile) {
-                Some(site) => format!("`{}` in {site}", b.made_by),
-                None => format!("`{}`", b.made_by),
+        let others = others.values().map(|b| match b.origin() {
+            Origin::Region { site, .. } => format!("`{}` in {site}", b.producer()),
+            Origin::Result(result) => match self.memory.learned().site(result) {
+                Some(site) => format!("`{}` in {site}", b.producer()),
+                None => format!("`{}`", b.producer()),
             },
-            Origin::Segment { .. } | Origin::Padded { .. } | Origin::Other => format!("`{}`", b.made_by),
+            Origin::Segment { .. } | Origin::Padded { .. } | Origin::Other => format!("`{}`", b.producer()),
         });
         (alive, dead, others.collect())
     }
@@ -164,13 +164,16 @@ impl Core {
         match stored {
             Stored::Own(block, raw) => {
                 let block = &node.blocks[*block as usize];
-                let base = if block.home == Placement::Pool { self.pool.base() } else { self.results.base() };
+                let base = match block.placement {
+                    Placement::Pool => self.memory.pool().base(),
+                    _ => self.memory.result_addresses().start,
+                };
                 let shown = TreeBlock {
                     offset: block.addr - base,
                     bytes: block.bytes,
-                    made_by: block.made_by.to_owned(),
+                    made_by: block.producer.to_owned(),
                 };
-                let pooled = block.home == Placement::Pool;
+                let pooled = block.placement == Placement::Pool;
                 tensor(if pooled { OutputPlace::Pool(shown) } else { OutputPlace::Result(shown) }, raw)
             }
             Stored::LiveIn(index, _, raw) => tensor(OutputPlace::LiveIn(*index as usize), raw),
@@ -180,6 +183,13 @@ impl Core {
             Stored::Size(dim) => host(dim.size.to_string()),
         }
     }
+}
+
+/// Whether a block is that output of that node.
+fn is_output(block: &EntryBlock, node: &Node, output: &NodeBlock) -> bool {
+    let origin =
+        output.ordinal.map_or(Origin::Other, |ordinal| Origin::Segment { group: node.group, ordinal });
+    output.placement == Placement::Pool && output.addr == block.addr() && block.origin() == origin
 }
 
 fn segment(site: &Site, whole_call: bool) -> TreeSegment {
@@ -206,14 +216,14 @@ fn waiting(group: &Group) -> Option<TreeWaiting> {
 /// Numbers for the states that nodes begin and end in.
 struct States<'c> {
     numbers: FxHashMap<StateId, usize>,
-    core: &'c Core,
+    memory: &'c Memory,
 }
 
 impl States<'_> {
     fn number(&mut self, view: &mut GraphTree, state: StateId) -> usize {
         *self.numbers.entry(state).or_insert_with(|| {
-            let offset = |b: Block| (b.addr - self.core.pool.base(), rounded(b.len));
-            view.states.push(TreeState { blocks: self.core.pool.blocks(state).map(offset).collect() });
+            let offset = |b: Block| (b.addr - self.memory.pool().base(), rounded(b.len));
+            view.states.push(TreeState { blocks: self.memory.pool().blocks(state).map(offset).collect() });
             view.states.len() - 1
         })
     }

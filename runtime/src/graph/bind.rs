@@ -4,10 +4,10 @@ use super::{Frame, Function};
 use crate::{
     Result,
     backend::{HostBlock, Op, View},
-    core::Symbol,
     graph::inputs::{Dim, DimsSpec, Given},
     host::padding::pad_rows,
     observe::event::CopySlot,
+    record::Symbol,
     value::{
         layout::{Layout, Marks},
         raw::RawTensor,
@@ -24,7 +24,7 @@ impl Frame<'_> {
         block: &[u8],
     ) -> Result<()> {
         let rt = self.rt;
-        let graphs = rt.core.borrow().graphs();
+        let graphs = rt.core.borrow().call.graphs();
         let mut host = HostBlock::default();
         let mut put = |addr: u64, bytes: &[u8], padded: usize| {
             let at = host.bytes.len();
@@ -87,14 +87,14 @@ impl Frame<'_> {
                         let size = (layout.count() * spec.dtype.size()) as u64;
                         let owned = function.static_memory(rt, i, size)?;
                         let input = rt.adopt_static(&owned, spec.dtype, layout, marks);
-                        rt.core.borrow_mut().stands_for(&input, raw);
+                        rt.core.borrow_mut().memory.note_padded_copy(&input, raw);
                         pads.push((raw.view(), input.view()));
                         Some(input)
                     } else {
                         let mut core = rt.core.borrow_mut();
-                        core.retain(raw.slot, raw.epoch);
+                        core.memory.retain(raw.slot, raw.epoch);
                         if marks.any() {
-                            core.belongs_to_call(raw.slot);
+                            core.memory.belongs_to_call(raw.slot);
                         }
                         Some(RawTensor { marks, ..*raw })
                     }
@@ -103,9 +103,9 @@ impl Frame<'_> {
             self.inputs.push(raw);
         }
         let mut core = rt.core.borrow_mut();
-        core.pending = (!host.writes.is_empty()).then_some(host);
+        core.stream.stage_upload((!host.writes.is_empty()).then_some(host));
         for (from, to) in pads {
-            core.launch_now(Op::Pad, &[from], &[to])?;
+            core.launcher().launch(Op::Pad, &[from], &[to])?;
             let (_, end) = to.range();
             core.log.copied(CopySlot::Input, end - to.addr);
         }

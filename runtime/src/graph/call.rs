@@ -16,10 +16,10 @@ use crate::{
         plan::{Plan, PlanItem, Site},
         reason::FallbackReason,
     },
-    core::{FrameState, Phase, Symbol},
     graph::inputs::Inputs,
     host::piecewise::Driver,
     observe::timeline,
+    record::{ActiveCall, Symbol},
     tensor::live_out::{Decoder, LiveOut},
     tree::Identity,
     value::{entry::Encoder, key::KeyWriter, live_in::LiveIn, raw::RawTensor},
@@ -97,7 +97,7 @@ impl<'s> Frame<'s> {
             let mut core = rt.core.borrow_mut();
             core.flush()?;
             let warmups_before = core.log.stats.warmups;
-            core.begin_frame(FrameState {
+            core.begin_call(ActiveCall {
                 name,
                 function: function.id,
                 mode,
@@ -127,7 +127,7 @@ impl<'s> Frame<'s> {
             key.write_key(&mut writer);
             frame.full_key = Some(writer);
         }
-        rt.core.borrow_mut().phase = Phase::Driver;
+        rt.core.borrow_mut().call.enter_host_code();
         Ok(frame)
     }
 
@@ -171,7 +171,7 @@ impl<'s> Frame<'s> {
         let cx = Driver { rt };
         rt.refused_sizes.clear();
         let full_key = self.full_key.take();
-        rt.graphs.set(rt.core.borrow().graphs());
+        rt.graphs.set(rt.core.borrow().call.graphs());
         let out = not_for_a_refused_size(rt, || match full_key {
             None => {
                 let out = driver(cx);
@@ -186,7 +186,7 @@ impl<'s> Frame<'s> {
                     Identity::Full(self.function),
                     |k| key.copy_to(k),
                     &mut |out| {
-                        rt.core.borrow_mut().phase = Phase::Driver;
+                        rt.core.borrow_mut().call.enter_host_code();
                         // `run_segment` tries no driver twice: it may consume what it was given.
                         let Some(driver) = driver.take() else { unreachable!("a driver runs once") };
                         *out = Some(driver(cx)?);
@@ -226,7 +226,7 @@ impl<'s> Frame<'s> {
             self.rt.core.borrow_mut().end_input(&raw);
         }
         self.rt.graphs.set(false);
-        self.rt.core.borrow_mut().end_frame()
+        self.rt.core.borrow_mut().end_call()
     }
 }
 
@@ -251,7 +251,7 @@ static NO_SITE: Site = Site { function: "", index: 0, file: "", first_line: 0, l
 
 impl Drop for Frame<'_> {
     fn drop(&mut self) {
-        if self.rt.core.borrow().frame.is_some() {
+        if self.rt.core.borrow().call.active().is_some() {
             self.end();
         }
     }

@@ -19,12 +19,12 @@ struct Saving<'r>(&'r mut Runtime);
 
 impl<'r> Saving<'r> {
     fn begin(rt: &'r mut Runtime) -> Self {
-        rt.core.get_mut().begin_saving();
+        rt.core.get_mut().recorder.begin_snapshot();
         Self(rt)
     }
 
     fn end(self) -> Result<()> {
-        self.0.core.get_mut().end_saving()
+        self.0.core.get_mut().launcher().restore_snapshot()
     }
 }
 
@@ -32,7 +32,7 @@ impl Drop for Saving<'_> {
     fn drop(&mut self) {
         let core = self.0.core.get_mut();
         core.log.watch(false);
-        core.end_saving_later();
+        core.launcher().restore_snapshot_later();
         self.0.batches.get_mut().capture(None);
     }
 }
@@ -79,7 +79,7 @@ impl Function {
         if total > MANY {
             rt.core.get_mut().log.many_captures(self.spec.name, total);
         }
-        if rt.core.get_mut().is_dry() {
+        if rt.core.get_mut().estimate.is_dry() {
             return jobs
                 .chunk_by(|a, b| a.mode == b.mode)
                 .try_for_each(|kind| self.sample(rt, kind, &mut call));
@@ -103,17 +103,17 @@ impl Function {
         call: &mut impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
     ) -> Result<()> {
         let buffers = NewBuffers { function: self, before: self.statics_now() };
-        let mut counts = vec![rt.core.get_mut().recorded()];
+        let mut counts = vec![rt.core.get_mut().tree.recorded()];
         let saving = Saving::begin(rt);
         let sampled = jobs.iter().take(2).try_for_each(|job| {
             self.settle(saving.0, job, &mut *call)?;
-            counts.push(saving.0.core.get_mut().recorded());
+            counts.push(saving.0.core.get_mut().tree.recorded());
             Ok(())
         });
         let saved = saving.end();
         let core = rt.core.get_mut();
         // What was recorded with them counts to the end of the plan.
-        core.hold_to_the_end(buffers.take());
+        core.estimate.hold_to_the_end(buffers.take());
         sampled.and(saved)?;
         let left = jobs.len().saturating_sub(2) as u64;
         let (mut nodes, mut bytes) = (0, 0);
@@ -122,7 +122,7 @@ impl Function {
             nodes = left * second.0.saturating_sub(first.0);
             bytes = left * second.1.saturating_sub(first.1);
         }
-        core.expect_more(nodes, bytes);
+        core.estimate.expect_more(nodes, bytes);
         Ok(())
     }
 

@@ -91,7 +91,7 @@ impl Function {
         if chosen.mode != Mode::Full {
             return Ok(());
         }
-        let site = rt.core.borrow().host_value(self.id);
+        let site = rt.core.borrow().call.host_value(self.id);
         let Some(site) = site else { return Ok(()) };
         let why = FallbackReason::HostValue { boundary: place(site) };
         chosen.mode = Mode::Piecewise;

@@ -131,7 +131,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
         if rt.id() != function.runtime {
             return Err(Error::DifferentRuntimes { op: function.spec.name });
         }
-        if let Some(frame) = &rt.core.borrow().frame {
+        if let Some(frame) = rt.core.borrow().call.active() {
             return Err(Error::NestedCall { outer: frame.name, inner: function.spec.name });
         }
         Ok(Self {
@@ -334,7 +334,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
         for symbol in 0..self.sizes.len() {
             self.symbol(symbol)?;
         }
-        if let Some(frame) = &self.step.core.borrow().frame {
+        if let Some(frame) = self.step.core.borrow().call.active() {
             return Err(Error::NestedCall { outer: frame.name, inner: self.function.spec.name });
         }
         Frame::enter(self, block, &key)

@@ -1,7 +1,7 @@
 //! Which calls become graphs: switches, the policy, and sizes that alone do.
 
 use super::Function;
-use crate::{CallInfo, Error, Mode, Result, Runtime, base::reason::FallbackReason, core::Symbol};
+use crate::{CallInfo, Error, Mode, Result, Runtime, base::reason::FallbackReason, record::Symbol};
 
 /// Sizes of some symbols, as the builder gives them.
 #[derive(Clone, Debug)]

@@ -8,13 +8,14 @@ use crate::{
     Eager, Element, Error, IntoDataShape, Result, Tensor,
     backend::cuda::{CudaBackend, CudaRef},
     core::Core,
+    memory::OwnedView,
     value::layout::Layout,
 };
 
 fn backend<'a>(core: &'a Core, call: &'static str) -> Result<&'a CudaBackend> {
-    core.backend.as_any().downcast_ref().ok_or_else(|| Error::Config {
+    core.stream.backend().as_any().downcast_ref().ok_or_else(|| Error::Config {
         what: call.into(),
-        why: format!("the runtime runs on {}, not on a GPU", core.backend.name()),
+        why: format!("the runtime runs on {}, not on a GPU", core.stream.backend().name()),
     })
 }
 
@@ -55,7 +56,7 @@ impl<'s> Eager<'s> {
     /// [`Error::Config`] if the runtime does not run on a GPU; [`Error::CapabilityInSegment`].
     pub fn cuda_stream(&self) -> Result<Arc<CudaStream>> {
         let core = self.rt.core.borrow();
-        core.may_look("the stream")?;
+        core.call.may_look("the stream")?;
         backend(&core, "the stream").map(|b| Arc::clone(b.stream().cudarc()))
     }
 
@@ -83,7 +84,13 @@ impl<'s> Eager<'s> {
             });
         }
         let memory = backend(&core, "a tensor of CUDA memory")?.adopt_slice(slice)?;
-        let raw = core.adopt(0, &memory, T::DTYPE, layout, given.marks);
+        let raw = core.memory.adopt(OwnedView {
+            id: 0,
+            memory: &memory,
+            dtype: T::DTYPE,
+            layout,
+            marks: given.marks,
+        });
         drop(core);
         Ok(Tensor::from_raw(self.rt, raw))
     }
@@ -99,10 +106,10 @@ impl<'s> Eager<'s> {
             return Err(Error::DifferentRuntimes { op: "cuda_view" });
         }
         let mut core = self.rt.core.borrow_mut();
-        core.may_look("a view for CUDA")?;
+        core.call.may_look("a view for CUDA")?;
         core.check_live("cuda_view", &tensor.raw)?;
         core.flush()?;
-        let real = core.unpadded(tensor.raw).layout;
+        let real = core.call.unpadded(tensor.raw).layout;
         if !real.is_contiguous() {
             return Err(Error::Argument {
                 op: "cuda_view",

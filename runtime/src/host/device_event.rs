@@ -39,8 +39,8 @@ impl Eager<'_> {
     /// of its own.
     pub fn record_event(&self) -> Result<DeviceEvent> {
         let mut core = self.rt.core.borrow_mut();
-        core.may_look("an event")?;
-        Ok(DeviceEvent { mark: core.backend.mark()?, runtime: self.rt.id() })
+        core.call.may_look("an event")?;
+        Ok(DeviceEvent { mark: core.stream.backend_mut().mark()?, runtime: self.rt.id() })
     }
 }
 

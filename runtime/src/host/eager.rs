@@ -12,6 +12,7 @@ use crate::{
         plan::Site,
     },
     host::padding::pad_rows,
+    memory::NewTensor,
     observe::timeline,
     tensor::live_out::{Decoder, LiveOut},
     value::{
@@ -37,7 +38,7 @@ impl fmt::Debug for Eager<'_> {
 impl<'s> Eager<'s> {
     /// Refuses to go on inside a segment.
     pub(crate) fn check(&self, call: &'static str) -> Result<()> {
-        self.rt.core.borrow().may_look(call)
+        self.rt.core.borrow().call.may_look(call)
     }
 
     /// Where constructors get their runtime from.
@@ -93,10 +94,10 @@ impl<'s> Eager<'s> {
             return Err(Error::DifferentRuntimes { op: call });
         }
         let mut core = self.rt.core.borrow_mut();
-        core.may_look(call)?;
+        core.call.may_look(call)?;
         core.check_live(call, &tensor.raw)?;
-        let raw = core.unpadded(RawTensor { marks, ..tensor.raw });
-        let bytes = core.read(raw)?;
+        let raw = core.call.unpadded(RawTensor { marks, ..tensor.raw });
+        let bytes = core.launcher().read(raw)?;
         Ok((PendingRead { bytes, _type: std::marker::PhantomData }, Layout::contiguous(raw.layout.shape())?))
     }
 
@@ -113,9 +114,9 @@ impl<'s> Eager<'s> {
             return Err(Error::DifferentRuntimes { op: CALL });
         }
         let core = self.rt.core.borrow();
-        core.may_look(CALL)?;
+        core.call.may_look(CALL)?;
         core.check_live(CALL, &x.raw)?;
-        core.unpadded(x.raw).layout.shape().get(axis).copied().ok_or(Error::Axis {
+        core.call.unpadded(x.raw).layout.shape().get(axis).copied().ok_or(Error::Axis {
             op: CALL,
             axis,
             rank: x.rank(),
@@ -135,7 +136,7 @@ impl<'s> Eager<'s> {
         let given = self.scope().resolve("tensor", shape.into_data_sizes())?;
         let layout = Layout::contiguous(&given.sizes)?;
         let mut core = self.rt.core.borrow_mut();
-        let real = core.real_layout(layout, given.marks);
+        let real = core.call.real_layout(layout, given.marks);
         if real.count() != data.len() {
             let (shape, count) = (real.shape(), real.count());
             return Err(Error::Argument {
@@ -143,7 +144,8 @@ impl<'s> Eager<'s> {
                 why: format!("shape {shape:?} has {count} elements, the data {}", data.len()),
             });
         }
-        let raw = core.allocate_output("tensor", T::DTYPE, layout, given.marks)?;
+        let raw = core
+            .allocate_output(NewTensor { marks: given.marks, ..NewTensor::of("tensor", T::DTYPE, layout) })?;
         let mut bytes = to_bytes(data);
         if real.shape() != layout.shape() {
             bytes = pad_rows(&bytes, T::DTYPE.size(), real.shape(), layout.shape());
@@ -152,7 +154,7 @@ impl<'s> Eager<'s> {
         let written = if len == 0 {
             Ok(())
         } else {
-            core.backend.host_write(HostBlock {
+            core.stream.backend_mut().host_write(HostBlock {
                 bytes,
                 writes: vec![(raw.addr, 0, len)],
                 ..HostBlock::default()
@@ -169,9 +171,9 @@ impl<'s> Eager<'s> {
     /// [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment), and what failed on the device.
     pub fn synchronize(&self) -> Result<()> {
         let mut core = self.rt.core.borrow_mut();
-        core.may_look("a wait for the device")?;
+        core.call.may_look("a wait for the device")?;
         core.flush()?;
-        core.backend.synchronize()
+        core.stream.backend_mut().synchronize()
     }
 
     /// See [`Runtime::memory`].
@@ -257,7 +259,7 @@ impl<'s> Region<'s> {
         if encoder.entries.iter().any(|entry| !matches!(entry, Entry::Tensor(_))) {
             self.gives_host_value();
         }
-        let settled = self.eager.rt.core.borrow_mut().settle_region(&encoder.entries)?;
+        let settled = self.eager.rt.core.borrow_mut().launcher().settle_region(&encoder.entries)?;
         Ok(match settled {
             Some(entries) => O::decode(&mut Decoder::new(self.eager.rt, entries)),
             None => value,
@@ -267,7 +269,7 @@ impl<'s> Region<'s> {
     /// Notes that host code gets a value, or a length or a variant, which a graph of the whole call would not make
     /// again.
     fn gives_host_value(&self) {
-        self.eager.rt.core.borrow_mut().gives_host_value(self.site);
+        self.eager.rt.core.borrow_mut().call.note_host_value(self.site);
     }
 }
 

@@ -123,14 +123,14 @@ impl<'s> Fork<'s> {
 
     fn branch<T, E: From<Error>>(&mut self, body: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if self.open {
-            self.rt.core.borrow_mut().begin_branch(self.branches)?;
+            self.rt.core.borrow_mut().launcher().begin_branch(self.branches)?;
             self.branches += 1;
         }
         body()
     }
 
     fn close(mut self) -> Result<()> {
-        if std::mem::take(&mut self.open) { self.rt.core.borrow_mut().end_fork() } else { Ok(()) }
+        if std::mem::take(&mut self.open) { self.rt.core.borrow_mut().launcher().end_fork() } else { Ok(()) }
     }
 }
 
@@ -138,7 +138,7 @@ impl Drop for Fork<'_> {
     fn drop(&mut self) {
         if self.open {
             // A failure is noted in the run, whose end tells it.
-            drop(self.rt.core.borrow_mut().end_fork());
+            drop(self.rt.core.borrow_mut().launcher().end_fork());
         }
     }
 }

@@ -8,9 +8,10 @@ use crate::{
     Error, Result, Runtime,
     backend::Mark,
     base::{mode::Support, plan::Site},
-    core::{Decision, Phase, RunKind},
+    core::Decision,
     host::eager::Region,
     observe::timeline,
+    record::{NewRun, Phase, RunKind},
     tensor::live_out::{Decoder, LiveOut},
     tree::Identity,
     value::{entry::Encoder, key::KeyWriter, live_in::LiveIn},
@@ -98,13 +99,16 @@ impl<'s> Driver<'s> {
         self.rt.refused_sizes.take()?;
         {
             let core = self.rt.core.borrow();
-            if let Phase::Segment(segment) = core.phase {
+            if let Phase::Segment(segment) = core.call.phase() {
                 return Err(Error::CapabilityInSegment {
                     call: "an eager region",
                     segment: segment.to_string(),
                 });
             }
-            debug_assert!(!core.capturing() || support != Support::Never, "full mode checks the plan first");
+            debug_assert!(
+                !core.recorder.is_recording() || support != Support::Never,
+                "full mode checks the plan first"
+            );
         }
         Ok(Region::open(self.rt, site))
     }
@@ -145,8 +149,7 @@ impl<'s> Direct<'s> {
         let (span, begin) = rt.slice_of(site);
         span.record("decision", "no graph");
         let mut core = rt.core.borrow_mut();
-        let before = core.phase;
-        core.phase = Phase::Segment(site);
+        let before = core.call.enter_segment(site);
         drop(core);
         Ok(Self { rt, site, before, begin, _span: span })
     }
@@ -154,7 +157,7 @@ impl<'s> Direct<'s> {
 
 impl Drop for Direct<'_> {
     fn drop(&mut self) {
-        self.rt.core.borrow_mut().phase = self.before;
+        self.rt.core.borrow_mut().call.restore(self.before);
         self.rt.slice_ends(self.site, "segment", self.begin.take());
     }
 }
@@ -170,7 +173,7 @@ impl Drop for Aborting<'_> {
     fn drop(&mut self) {
         self.rt.graphs.set(self.graphs);
         if self.armed {
-            self.rt.core.borrow_mut().abort_run();
+            self.rt.core.borrow_mut().body_runner().abort();
         }
     }
 }
@@ -328,7 +331,7 @@ impl Runtime {
     ) -> Result<Decision> {
         let decision = {
             let mut core = self.core.borrow_mut();
-            core.frame_key(&mut entered.key);
+            core.call.write_key(&mut entered.key);
             let before = core.log.stats.fallbacks;
             let decision = core.decide(site, identity, &entered.key);
             entered.fallbacks = core.log.stats.fallbacks;
@@ -363,7 +366,7 @@ impl Runtime {
         key.clear();
         key.collect = true;
         execution.write_key(key);
-        self.core.borrow().frame_key(key);
+        self.core.borrow().call.write_key(key);
     }
 
     /// Runs a body, and lists what it gave. The run is aborted when the body fails or panics.
@@ -393,9 +396,9 @@ impl Runtime {
         execution: &mut dyn Execution<'s>,
     ) -> Result<(), Failure> {
         self.collect(key, execution);
-        self.core.borrow_mut().begin_run(kind, site, identity, key)?;
+        self.core.borrow_mut().body_runner().begin(NewRun { kind, site, identity }, key)?;
         let encoder = self.guarded(execution)?;
-        let finished = self.core.borrow_mut().finish_run(key, &encoder);
+        let finished = self.core.borrow_mut().body_runner().finish(key, &encoder);
         if finished.is_err() {
             execution.discard();
         }
@@ -411,12 +414,12 @@ impl Runtime {
         execution: &mut dyn Execution<'s>,
     ) -> Result<(), Failure> {
         self.collect(key, execution);
-        let mut audit = self.core.borrow_mut().begin_audit(node, site, identity, key)?;
+        let mut audit = self.core.borrow_mut().body_runner().begin_audit(node, site, identity, key)?;
         let encoder = self.guarded(execution)?;
-        let ended = self.core.borrow_mut().end_audit_body(&mut audit, &encoder);
+        let ended = self.core.borrow_mut().body_runner().end_audit(&mut audit, &encoder);
         execution.discard();
         ended?;
-        let entries = self.core.borrow_mut().audited_replay(node, site, key, &audit)?;
+        let entries = self.core.borrow_mut().replayer().audited_replay(node, site, key, &audit)?;
         execution.decode(&mut Decoder::new(self, entries));
         Ok(())
     }

@@ -46,7 +46,7 @@ impl Runtime {
     /// A failure of the device that no earlier call could report.
     pub fn step(&mut self) -> Result<Step<'_>> {
         // Saving belongs to one `capture_all`, which is over, however it ended.
-        self.core.get_mut().end_saving_later();
+        self.core.get_mut().launcher().restore_snapshot_later();
         self.saving_step()
     }
 
@@ -58,9 +58,9 @@ impl Runtime {
     /// A step. What waits to be used again waits for steps that count; those of a plan count for what it captures.
     pub(crate) fn start_step(&mut self, counts: bool) -> Result<Step<'_>> {
         let core = self.core.get_mut();
-        let kept_counts = counts && !core.is_dry();
+        let kept_counts = counts && !core.estimate.is_dry();
         // First: what is freed here has recordings to evict.
-        core.kept.begin_step(self.spares.take(), kept_counts);
+        core.memory.persistent_mut().begin_step(self.spares.take(), kept_counts);
         if counts {
             core.tree.begin_step();
         }
@@ -91,7 +91,7 @@ struct Unreported<'r> {
 impl Drop for Unreported<'_> {
     fn drop(&mut self) {
         if let Some(error) = self.error.take() {
-            self.rt.core.borrow_mut().report_later(error);
+            self.rt.core.borrow_mut().stream.defer(error);
         }
     }
 }
@@ -126,7 +126,7 @@ impl Step<'_> {
     /// [`Error::NestedCall`](crate::Error::NestedCall) inside a call.
     pub fn scratch(&mut self) -> Result<Scratch<'_>> {
         let rt = self.eager.rt;
-        rt.core.borrow_mut().begin_scratch()?;
+        rt.core.borrow_mut().begin_lending()?;
         Ok(Scratch { eager: Eager { rt } })
     }
 }
@@ -146,7 +146,7 @@ impl<'a> Deref for Scratch<'a> {
 
 impl Drop for Scratch<'_> {
     fn drop(&mut self) {
-        self.eager.rt.core.borrow_mut().end_scratch();
+        self.eager.rt.core.borrow_mut().memory.end_lending();
     }
 }
 

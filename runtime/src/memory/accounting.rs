@@ -1,72 +1,93 @@
 //! Exact accounting: the live blocks of every arena are those of the tensors, no more and no fewer.
 
-use super::{Core, Origin, Placement, Slot};
-use crate::{
-    Error, Result,
-    error::MemoryFault,
-    memory::pool::{Block, LiveSet, rounded},
+use super::{
+    GroupId, Memory, Origin, Placement, Slot,
+    pool::{Block, LiveSet},
 };
+use crate::{Error, Result, error::MemoryFault};
 
-impl Core {
+/// Where the body of a group stands, to name it in an error.
+type SiteOf<'a> = &'a dyn Fn(GroupId) -> Option<String>;
+
+impl Memory {
     /// Compares every arena with the slots of the tensors in it.
-    pub(crate) fn check_memory(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::MemoryAccounting`].
+    pub(crate) fn check(&self, site_of: SiteOf<'_>) -> Result<()> {
         // Blocks for results of regions, which no tensor has, or not yet.
         let mut reserved: Vec<u64> = self.slots.iter().filter_map(|s| s.stands_for).collect();
-        reserved.extend(self.region.iter().flat_map(|region| region.blocks()).map(|block| block.addr));
+        reserved.extend(self.learned.reserved().map(|block| block.addr));
         let mut pool = self.pool.live();
         for addr in reserved {
             pool.remove(addr);
         }
         let arenas = [
-            (Placement::Pool, "the pool", &pool, &self.pool_zone),
+            (Placement::Pool, "the pool", &pool, &self.pool_arena),
             (Placement::Results, "the results arena", &self.results.live, &self.results),
             (Placement::Eager, "the eager arena", &self.eager.live, &self.eager),
         ];
-        if let Some(live) = &self.scratch {
-            let end = self.pool_zone.base() + self.pool_zone.committed;
-            self.check_arena(Placement::Borrowed, "the borrowed pool", live, end)?;
+        if let Some(live) = &self.lent {
+            let end = self.pool_arena.base() + self.pool_arena.committed;
+            self.check_arena(
+                &Arena { placement: Placement::Borrowed, name: "the borrowed pool", live, end },
+                site_of,
+            )?;
         }
-        for (home, arena, live, zone) in arenas {
-            self.check_arena(home, arena, live, zone.base() + zone.committed)?;
+        for (placement, name, live, arena) in arenas {
+            let end = arena.base() + arena.committed;
+            self.check_arena(&Arena { placement, name, live, end }, site_of)?;
         }
         Ok(())
     }
 
-    fn check_arena(&self, home: Placement, arena: &'static str, live: &LiveSet, end: u64) -> Result<()> {
-        let mut tracked: Vec<(Block, &Slot)> =
-            self.slots.iter().filter(|s| s.refs > 0 && s.home == home).map(|s| (block_of(s), s)).collect();
+    fn check_arena(&self, arena: &Arena<'_>, site_of: SiteOf<'_>) -> Result<()> {
+        let fault = |fault, block, slot| Err(self.fault(arena.name, fault, block, slot, site_of));
+        let mut tracked: Vec<(Block, &Slot)> = self
+            .slots
+            .iter()
+            .filter(|s| s.refs > 0 && s.placement == arena.placement)
+            .map(|s| (s.block(), s))
+            .collect();
         tracked.sort_unstable_by_key(|(block, _)| block.addr);
         let mut tracked = tracked.into_iter().peekable();
-        for block in live.iter() {
+        for block in arena.live.iter() {
             if let Some((missing, slot)) = tracked.next_if(|(t, _)| t.addr < block.addr) {
-                return Err(self.fault(arena, MemoryFault::Missing, missing, Some(slot)));
+                return fault(MemoryFault::Missing, missing, Some(slot));
             }
             let Some((_, slot)) = tracked.next_if(|(t, _)| *t == block) else {
                 // The slot of a freed tensor still says who made it, until it is used again.
-                let last = self.slots.iter().find(|s| s.base == block.addr && s.home == home);
-                return Err(self.fault(arena, MemoryFault::Untracked, block, last));
+                let is_last = |s: &&Slot| s.base() == block.addr && s.placement == arena.placement;
+                return fault(MemoryFault::Untracked, block, self.slots.iter().find(is_last));
             };
-            if self.pool_zone.page == 0 && block.end() > end {
-                return Err(self.fault(arena, MemoryFault::Uncommitted, block, Some(slot)));
+            if self.pool_arena.page == 0 && block.end() > arena.end {
+                return fault(MemoryFault::Uncommitted, block, Some(slot));
             }
         }
         match tracked.next() {
-            Some((missing, slot)) => Err(self.fault(arena, MemoryFault::Missing, missing, Some(slot))),
+            Some((missing, slot)) => fault(MemoryFault::Missing, missing, Some(slot)),
             None => Ok(()),
         }
     }
 
-    fn fault(&self, arena: &'static str, fault: MemoryFault, block: Block, slot: Option<&Slot>) -> Error {
-        let site = match slot.map(|s| s.origin) {
-            Some(Origin::Segment { group, .. }) => self.tree.site(group).map(ToString::to_string),
+    fn fault(
+        &self,
+        arena: &'static str,
+        fault: MemoryFault,
+        block: Block,
+        slot: Option<&Slot>,
+        site_of: SiteOf<'_>,
+    ) -> Error {
+        let site = match slot.map(Slot::origin) {
+            Some(Origin::Segment { group, .. }) => site_of(group),
             Some(Origin::Region { site, .. }) => Some(site.to_string()),
-            Some(Origin::Result { profile, .. }) => self.regions.site(profile).map(ToString::to_string),
+            Some(Origin::Result(result)) => self.learned.site(result).map(ToString::to_string),
             _ => None,
         };
         Error::MemoryAccounting {
             arena,
             fault,
-            op: slot.map_or("an unknown operation", |s| s.made_by),
+            op: slot.map_or("an unknown operation", Slot::producer),
             site: site.unwrap_or_else(|| "outside any segment".into()),
             bytes: block.len,
             addr: block.addr,
@@ -74,8 +95,13 @@ impl Core {
     }
 }
 
-fn block_of(slot: &Slot) -> Block {
-    Block { addr: slot.base, len: rounded(slot.bytes) }
+/// An arena as it is compared with its slots.
+struct Arena<'m> {
+    placement: Placement,
+    name: &'static str,
+    live: &'m LiveSet,
+    /// Where its committed memory ends.
+    end: u64,
 }
 
 #[cfg(test)]
@@ -98,7 +124,7 @@ mod tests {
         {
             // What a lost free would leave.
             let core = &mut *x.rt.core.borrow_mut();
-            core.eager.place(&mut *core.backend, 400).unwrap();
+            core.memory.eager.place(core.stream.backend_mut(), 400).unwrap();
         }
         match step.check_memory() {
             Err(Error::MemoryAccounting { arena, fault, op, bytes, addr: at, .. }) => {
@@ -115,7 +141,7 @@ mod tests {
         let step = rt.step().unwrap();
         let x = step.tensor(&[2], &[1.0f32; 2]).unwrap();
         let y = ops::neg(&x).unwrap();
-        y.rt.core.borrow_mut().eager.live.remove(y.raw.addr).unwrap();
+        y.rt.core.borrow_mut().memory.eager.live.remove(y.raw.addr).unwrap();
         let error = step.check_memory().unwrap_err();
         assert!(
             matches!(
@@ -132,7 +158,7 @@ mod tests {
         let mut rt = runtime();
         let step = rt.step().unwrap();
         let x = step.tensor(&[2], &[1.0f32; 2]).unwrap();
-        x.rt.core.borrow_mut().eager.committed = 0;
+        x.rt.core.borrow_mut().memory.eager.committed = 0;
         assert!(matches!(
             step.check_memory(),
             Err(Error::MemoryAccounting { fault: MemoryFault::Uncommitted, op: "tensor", .. })

@@ -1,9 +1,8 @@
 //! What was alive in the pool when a recording began, for who looks at the tree.
 
-use super::{Core, Origin, Placement};
-use crate::{
-    memory::pool::{Block, Treap, rounded},
-    tree::{Node, NodeBlock},
+use super::{
+    Memory, Origin, Placement,
+    pool::{Block, Treap},
 };
 
 /// Up to so many blocks a recording has a list of its own.
@@ -12,16 +11,23 @@ const FEW: usize = 64;
 /// A block that was alive in the pool when a recording began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct EntryBlock {
-    pub(crate) addr: u64,
-    pub(crate) origin: Origin,
-    pub(crate) made_by: &'static str,
+    addr: u64,
+    origin: Origin,
+    producer: &'static str,
 }
 
 impl EntryBlock {
-    /// Whether it is that output block of that node.
-    pub(crate) fn is(&self, node: &Node, block: &NodeBlock) -> bool {
-        let origin = Origin::Segment { group: node.group, ordinal: block.ordinal };
-        block.home == Placement::Pool && block.addr == self.addr && self.origin == origin
+    pub(crate) fn addr(&self) -> u64 {
+        self.addr
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The operation that made it.
+    pub(crate) fn producer(&self) -> &'static str {
+        self.producer
     }
 }
 
@@ -50,17 +56,17 @@ impl Alive {
     }
 }
 
-impl Core {
+impl Memory {
     /// What lives in the pool, by address.
     pub(crate) fn alive_in_pool(&mut self) -> Alive {
         // The last ones first, and no more than there are: what lies elsewhere may be any number.
         let count = self.pool.live_blocks();
-        let in_pool = self.slots.iter().rev().filter(|s| s.refs > 0 && s.home == Placement::Pool);
+        let in_pool = self.slots.iter().rev().filter(|s| s.refs > 0 && s.placement == Placement::Pool);
         let mut now: Vec<(Block, EntryBlock)> = in_pool
             .take(count)
             .map(|s| {
-                let block = EntryBlock { addr: s.base, origin: s.origin, made_by: s.made_by };
-                (Block { addr: s.base, len: rounded(s.bytes) }, block)
+                let block = EntryBlock { addr: s.base(), origin: s.origin, producer: s.producer() };
+                (s.block(), block)
             })
             .collect();
         now.sort_unstable_by_key(|(block, _)| block.addr);

@@ -1,9 +1,9 @@
 //! Arenas: addresses, the memory behind them, and what is alive there.
 
+use super::pool::{self, Block, LiveSet, guarded, rounded};
 use crate::{
     Result,
     backend::{Arena, Backend},
-    memory::pool::{self, Block, LiveSet, guarded, rounded},
 };
 
 /// Arenas grow by at least this much.
@@ -14,41 +14,41 @@ const COMMIT_STEP: u64 = 2 << 20;
 pub(crate) struct ArenaAllocator {
     arena: Arena,
     /// Bytes that exist, from its start.
-    pub(crate) committed: u64,
-    pub(crate) live: LiveSet,
+    pub(super) committed: u64,
+    pub(super) live: LiveSet,
     /// Bytes ever in use at once, from its start.
-    pub(crate) high: u64,
+    pub(super) high: u64,
     /// See [`Backend::guard_page`]. Then memory comes and stays block by block, and none of it is counted.
-    pub(crate) page: u64,
+    pub(super) page: u64,
 }
 
 impl ArenaAllocator {
-    pub(crate) fn new(backend: &mut dyn Backend) -> Result<Self> {
+    pub(super) fn new(backend: &mut dyn Backend) -> Result<Self> {
         let arena = backend.reserve(COMMIT_STEP)?;
         Ok(Self { arena, committed: 0, live: LiveSet::default(), high: 0, page: backend.guard_page() })
     }
 
-    pub(crate) fn base(&self) -> u64 {
+    pub(super) fn base(&self) -> u64 {
         self.arena.memory.addr()
     }
 
     /// Bytes of addresses, from its start.
-    pub(crate) fn reserved(&self) -> u64 {
+    pub(super) fn reserved(&self) -> u64 {
         self.arena.memory.len()
     }
 
     /// Memory for a block of `bytes` bytes.
-    pub(crate) fn commit(&mut self, backend: &mut dyn Backend, block: Block, bytes: u64) -> Result<()> {
+    pub(super) fn commit(&mut self, backend: &mut dyn Backend, block: Block, bytes: u64) -> Result<()> {
         let need = block.end() - self.base();
         self.high = self.high.max(need);
         if self.page > 0 {
             return backend.commit_block(&self.arena, block.addr, guarded(bytes));
         }
-        self.prime(backend, need)
+        self.preallocate(backend, need)
     }
 
     /// Makes the first `bytes` usable.
-    pub(crate) fn prime(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<()> {
+    pub(super) fn preallocate(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<()> {
         if self.page == 0 && bytes > self.committed {
             let step = bytes.checked_next_multiple_of(COMMIT_STEP).unwrap_or(bytes);
             let want = step.min(self.arena.memory.len()).max(bytes);
@@ -59,7 +59,7 @@ impl ArenaAllocator {
     }
 
     /// Gives back what lies beyond the first `bytes`, as far as the backend can; returns how much that was.
-    pub(crate) fn trim(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<u64> {
+    pub(super) fn trim(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<u64> {
         let keep = bytes.next_multiple_of(COMMIT_STEP);
         if self.page > 0 || keep >= self.committed {
             return Ok(0);
@@ -69,7 +69,7 @@ impl ArenaAllocator {
         Ok(before.saturating_sub(self.committed))
     }
 
-    pub(crate) fn place(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<Block> {
+    pub(super) fn place(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<Block> {
         let len = rounded(bytes);
         let block = Block { addr: pool::place(&self.live, self.base(), bytes, self.page), len };
         self.commit(backend, block, bytes)?;

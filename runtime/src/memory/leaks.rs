@@ -1,6 +1,6 @@
-//! What is alive now, for tests that look for leaks.
+//! Leak counters for tests.
 
-use super::Core;
+use super::Memory;
 
 /// Tensors and blocks of a runtime that are alive. All zero when no tensor of the step is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,26 +48,26 @@ pub struct Tables {
     pub kept: usize,
 }
 
-impl Core {
-    pub(crate) fn tables(&self) -> Tables {
-        Tables {
-            states: self.pool.states(),
-            owned: self.owned_memory.len(),
-            regions: self.regions.len(),
-            shapes: self.shapes.len(),
-            hosts: self.host_values.len(),
-            retired: self.retired.len(),
-            kept: self.kept.len(),
-            ..self.tree.tables()
-        }
-    }
-
+impl Memory {
+    /// Tensors and blocks that are alive.
     pub(crate) fn live(&self) -> Live {
         Live {
-            tensors: self.slots.len() - self.free_slots.len(),
+            tensors: self.slots.held(),
             pool: self.pool.live().bytes(),
             results: self.results.live.bytes(),
             eager: self.eager.live.bytes(),
+        }
+    }
+
+    /// How many entries the tables of memory have.
+    pub(crate) fn tables(&self) -> Tables {
+        Tables {
+            states: self.pool.states(),
+            owned: self.owned.len(),
+            regions: self.learned.len(),
+            retired: self.owned.retired(),
+            kept: self.persistent.len(),
+            ..Tables::default()
         }
     }
 }

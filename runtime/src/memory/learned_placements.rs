@@ -11,14 +11,12 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::{Core, Origin, Placement, decide::Entries, finalize::Target};
-use crate::{
-    Result,
-    base::plan::Site,
-    memory::pool::{Block, rounded},
-    observe::event::CopySlot,
-    tensor::{RawTensor, live_out::Entry},
+use super::{
+    Memory, Origin, Placement, SlotId,
+    placement::ResultId,
+    pool::{Block, rounded},
 };
+use crate::base::plan::Site;
 
 /// Sizes that the results of one site may have in the same call, in a loop over layers, say.
 const SIZES: usize = 8;
@@ -35,7 +33,7 @@ struct Learnt {
     /// Which allocation of the region it was.
     ordinal: u32,
     len: u64,
-    home: Placement,
+    placement: Placement,
     /// It has or had a block in the pool, which recordings expect.
     placed: bool,
     /// Its size changes: it lies outside.
@@ -57,10 +55,12 @@ struct Profile {
 
 /// The profiles, by what they are for. Those that are not used are forgotten in time.
 #[derive(Debug, Default)]
-pub(crate) struct Regions {
+pub(crate) struct LearnedPlacements {
     recent: FxHashMap<u64, Profile>,
     older: FxHashMap<u64, Profile>,
     serial: u64,
+    /// The region that runs.
+    running: Option<RegionRun>,
 }
 
 /// A block that is set apart for a result.
@@ -73,19 +73,26 @@ struct Reserved {
 
 /// A region that runs.
 #[derive(Debug)]
-pub(crate) struct RegionRun {
+struct RegionRun {
     site: &'static Site,
     serial: u64,
     /// The next allocation.
     ordinal: u32,
-    /// The profile, and which run of the call it is; `None` where nothing is recorded.
-    learning: Option<(u64, u32)>,
+    /// `None` where nothing is recorded.
+    learning: Option<Learning>,
     reserved: SmallVec<[Reserved; 2]>,
+}
+
+/// A run of a region that learns: its profile, and which run of the call it is.
+#[derive(Clone, Copy, Debug)]
+struct Learning {
+    profile: u64,
+    run: u32,
 }
 
 impl RegionRun {
     /// The blocks that are still set apart.
-    pub(crate) fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
+    fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         self.reserved.iter().filter(|r| !r.taken).map(|r| r.block)
     }
 
@@ -106,8 +113,51 @@ enum WhereItIs {
     Outside,
 }
 
+/// What the profile of a region belongs to besides its site.
+#[derive(Clone, Debug)]
+pub(crate) struct RegionKey {
+    /// Id of the graph object.
+    pub(crate) function: u64,
+    /// The sizes that its builder asks for.
+    pub(crate) sizes: Vec<usize>,
+    /// The call in which it runs.
+    pub(crate) call: u64,
+}
+
+/// A result that a region is expected to leave in the pool: a block is set apart for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected {
+    index: usize,
+    pub(crate) bytes: u64,
+}
+
+/// An allocation of a region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegionAllocation {
+    pub(crate) origin: Origin,
+    pub(crate) target: RegionTarget,
+}
+
+/// Where an allocation of a region goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RegionTarget {
+    /// Nothing is known of it.
+    Anywhere,
+    /// The results arena: it leaves the call.
+    Results,
+    /// The block that was set apart for it.
+    Reserved(Block),
+}
+
+/// A result that belongs elsewhere: in the block that was set apart for it, if there is one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Misplaced {
+    pub(crate) slot: SlotId,
+    pub(crate) block: Option<Block>,
+}
+
 /// What is to be done with a result.
-enum Verdict {
+enum Judgement {
     Stay,
     /// It belongs in the block that is set apart for it.
     Move,
@@ -115,7 +165,7 @@ enum Verdict {
     Stand,
 }
 
-impl Regions {
+impl LearnedPlacements {
     /// How many profiles there are.
     pub(crate) fn len(&self) -> usize {
         self.recent.len() + self.older.len()
@@ -134,32 +184,119 @@ impl Regions {
         self.recent.entry(key).or_insert_with(|| unreachable!("it is there"))
     }
 
-    fn learnt(&mut self, key: u64, run: u32) -> Option<&mut SmallVec<[Learnt; 2]>> {
-        self.recent.get_mut(&key)?.learnt.get_mut(run as usize)
+    fn learnt(&mut self, of: Learning) -> Option<&mut SmallVec<[Learnt; 2]>> {
+        self.recent.get_mut(&of.profile)?.learnt.get_mut(of.run as usize)
     }
 
-    /// Where a profile stands in the source.
-    pub(crate) fn site(&self, key: u64) -> Option<&'static Site> {
-        self.recent.get(&key).or_else(|| self.older.get(&key)).map(|profile| profile.site)
+    /// Where the region of a result is in the source.
+    pub(crate) fn site(&self, result: ResultId) -> Option<&'static Site> {
+        let key = &result.profile;
+        self.recent.get(key).or_else(|| self.older.get(key)).map(|profile| profile.site)
     }
 
     /// From now on that result goes where the results of calls do.
-    pub(crate) fn leaves_the_call(&mut self, key: u64, (run, index): (u32, u32)) {
-        if let Some(learnt) = self.learnt(key, run).and_then(|all| all.get_mut(index as usize)) {
-            (learnt.home, learnt.placed) = (Placement::Results, false);
+    pub(crate) fn leaves_the_call(&mut self, result: ResultId) {
+        let ResultId { profile, run, index } = result;
+        if let Some(learnt) =
+            self.learnt(Learning { profile, run }).and_then(|all| all.get_mut(index as usize))
+        {
+            (learnt.placement, learnt.placed) = (Placement::Results, false);
         }
     }
 
-    /// A region returned this result, which is `where_it_is`.
+    /// The blocks that are set apart, and that no tensor has yet.
+    pub(super) fn reserved(&self) -> impl Iterator<Item = Block> + '_ {
+        self.running.iter().flat_map(RegionRun::blocks)
+    }
+
+    /// The region is over, and its blocks are gone with all others of the pool.
+    pub(super) fn forget_region(&mut self) {
+        self.running = None;
+    }
+
+    /// Where a result of the running region is.
+    fn where_it_is(&self, index: usize, placement: Placement, base: u64) -> WhereItIs {
+        match (placement, &self.running) {
+            (Placement::Eager, _) => WhereItIs::Outside,
+            (Placement::Pool, Some(region)) if !region.is_reserved_for(index, base) => {
+                WhereItIs::AnothersBlock
+            }
+            _ => WhereItIs::Expected,
+        }
+    }
+
+    /// The block that is set apart for a result, if it still is.
+    fn take_reserved(&mut self, index: usize) -> Option<Block> {
+        let region = self.running.as_mut()?;
+        let reserved = region.reserved.iter_mut().find(|r| r.index == index && !r.taken)?;
+        reserved.taken = true;
+        Some(reserved.block)
+    }
+
+    /// Finds what is known of a run of a region, and the results that it is expected to leave in the pool.
+    fn learn(&mut self, site: &'static Site, expecting: &RegionKey) -> (Learning, SmallVec<[Expected; 2]>) {
+        let mut hasher = FxHasher::default();
+        (std::ptr::from_ref(site) as usize, expecting.function, &expecting.sizes).hash(&mut hasher);
+        let key = hasher.finish();
+        let profile = self.profile(key, site);
+        if profile.call != expecting.call {
+            (profile.call, profile.runs) = (expecting.call, 0);
+        }
+        let run = profile.runs.min(RUNS - 1);
+        profile.runs += 1;
+        if profile.learnt.len() == run as usize {
+            profile.learnt.push(SmallVec::new());
+        }
+        let expected = profile.learnt[run as usize]
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, l)| l.placement == Placement::Pool && (!l.outside || l.placed))
+            .map(|(index, l)| {
+                l.placed = true;
+                Expected { index, bytes: l.len }
+            })
+            .collect();
+        (Learning { profile: key, run }, expected)
+    }
+
+    /// What an allocation of the running region is, and where it goes.
+    fn allocation(&mut self, bytes: u64) -> Option<RegionAllocation> {
+        let region = self.running.as_mut()?;
+        let ordinal = region.ordinal;
+        region.ordinal = region.ordinal.saturating_add(1);
+        let origin = Origin::Region { site: region.site, serial: region.serial, ordinal };
+        let unplanned = RegionAllocation { origin, target: RegionTarget::Anywhere };
+        let Some(learning) = region.learning else { return Some(unplanned) };
+        let len = rounded(bytes);
+        let profile = self.recent.get(&learning.profile);
+        let Some(all) = profile.and_then(|p| p.learnt.get(learning.run as usize)) else {
+            return Some(unplanned);
+        };
+        let fits = |l: &Learnt| (l.ordinal, l.len) == (ordinal, len) && !l.outside && l.changes <= CHANGES;
+        let Some(index) = all.iter().position(fits) else { return Some(unplanned) };
+        let target = match all[index].placement {
+            Placement::Results => RegionTarget::Results,
+            _ => match region.reserved.iter_mut().find(|r| r.index == index && !r.taken) {
+                Some(reserved) => {
+                    reserved.taken = true;
+                    RegionTarget::Reserved(reserved.block)
+                }
+                None => RegionTarget::Anywhere,
+            },
+        };
+        Some(RegionAllocation { origin, target })
+    }
+
+    /// A region returned this result, the allocation of that ordinal and length, which is `where_it_is`.
     fn judge(
         &mut self,
-        (key, run): (u64, u32),
+        of: Learning,
         index: usize,
         (ordinal, len): (u32, u64),
         where_it_is: WhereItIs,
-    ) -> Verdict {
-        let Some(profile) = self.recent.get_mut(&key) else { return Verdict::Stay };
-        let Some(all) = profile.learnt.get_mut(run as usize) else { return Verdict::Stay };
+    ) -> Judgement {
+        let Some(profile) = self.recent.get_mut(&of.profile) else { return Judgement::Stay };
+        let Some(all) = profile.learnt.get_mut(of.run as usize) else { return Judgement::Stay };
         let Some(learnt) = all.get_mut(index) else {
             if !profile.sizes.contains(&len) && profile.sizes.len() < SIZES {
                 profile.sizes.push(len);
@@ -168,191 +305,105 @@ impl Regions {
             all.push(Learnt {
                 ordinal,
                 len,
-                home: Placement::Pool,
+                placement: Placement::Pool,
                 placed: false,
                 outside: many,
                 changes: 0,
             });
-            return Verdict::Stay;
+            return Judgement::Stay;
         };
         learnt.outside |= learnt.len != len;
         if learnt.outside {
-            return if learnt.placed { Verdict::Stand } else { Verdict::Stay };
+            return if learnt.placed { Judgement::Stand } else { Judgement::Stay };
         }
         if where_it_is == WhereItIs::Expected {
-            return Verdict::Stay;
+            return Judgement::Stay;
         }
         if learnt.ordinal != ordinal {
             learnt.ordinal = ordinal;
             learnt.changes = learnt.changes.saturating_add(1);
         }
-        if learnt.placed && where_it_is == WhereItIs::Outside { Verdict::Move } else { Verdict::Stay }
+        if learnt.placed && where_it_is == WhereItIs::Outside { Judgement::Move } else { Judgement::Stay }
     }
 }
 
-/// Where an allocation goes, and the block that was set apart for it, if one was.
-type Placed = (Placement, Option<Block>);
-
-impl Core {
-    /// Opens an eager region. Regions do not nest: one is the whole expression.
-    pub(crate) fn begin_region(&mut self, site: &'static Site) {
-        self.phase = super::Phase::Eager;
-        if self.run.is_some() {
-            return;
-        }
-        self.regions.serial = self.regions.serial.wrapping_add(1);
-        let mut region = RegionRun {
-            site,
-            serial: self.regions.serial,
-            ordinal: 0,
-            learning: None,
-            reserved: SmallVec::new(),
-        };
-        if self.graphs() {
-            self.reserve_results(&mut region);
-        }
-        self.region = Some(region);
-        self.log.ran_eager(site);
+impl Memory {
+    /// Opens an eager region; `key` is `None` where nothing is recorded. Returns the results that blocks are to be
+    /// [set apart](Self::reserve) for.
+    pub(crate) fn begin_region(
+        &mut self,
+        site: &'static Site,
+        key: Option<&RegionKey>,
+    ) -> SmallVec<[Expected; 2]> {
+        let learned = &mut self.learned;
+        learned.serial = learned.serial.wrapping_add(1);
+        let found = key.map(|key| learned.learn(site, key));
+        let (learning, expected) =
+            found.map_or((None, SmallVec::new()), |(learning, expected)| (Some(learning), expected));
+        let serial = learned.serial;
+        learned.running = Some(RegionRun { site, serial, ordinal: 0, learning, reserved: SmallVec::new() });
+        expected
     }
 
-    /// Sets blocks apart for the results that are expected in the pool.
-    fn reserve_results(&mut self, region: &mut RegionRun) {
-        let Some(frame) = &self.frame else { return };
-        let mut hasher = FxHasher::default();
-        (std::ptr::from_ref(region.site) as usize, frame.function, frame.asked_sizes()).hash(&mut hasher);
-        let (key, call) = (hasher.finish(), self.calls);
-        let profile = self.regions.profile(key, region.site);
-        if profile.call != call {
-            (profile.call, profile.runs) = (call, 0);
-        }
-        let run = profile.runs.min(RUNS - 1);
-        profile.runs += 1;
-        if profile.learnt.len() == run as usize {
-            profile.learnt.push(SmallVec::new());
-        }
-        region.learning = Some((key, run));
-        let expected: SmallVec<[(usize, u64); 2]> = profile.learnt[run as usize]
-            .iter_mut()
-            .enumerate()
-            .filter(|(_, l)| l.home == Placement::Pool && (!l.outside || l.placed))
-            .map(|(index, l)| {
-                l.placed = true;
-                (index, l.len)
-            })
-            .collect();
-        for (index, len) in expected {
-            match self.place(Placement::Pool, len) {
-                Ok(block) => region.reserved.push(Reserved { index, block, taken: false }),
-                // The region goes on without it; its own allocations say why.
-                Err(_) => break,
-            }
+    /// Sets a block of the pool apart for a result of the running region.
+    pub(crate) fn reserve(&mut self, expected: Expected, block: Block) {
+        if let Some(region) = &mut self.learned.running {
+            region.reserved.push(Reserved { index: expected.index, block, taken: false });
         }
     }
 
-    /// What a region allocates now: where it goes, and what it will be known as.
-    pub(crate) fn in_region(&mut self, bytes: u64) -> Option<(Origin, Option<Placed>)> {
-        let region = self.region.as_mut()?;
-        let ordinal = region.ordinal;
-        region.ordinal = region.ordinal.saturating_add(1);
-        let origin = Origin::Region { site: region.site, serial: region.serial, ordinal };
-        let Some((key, run)) = region.learning else { return Some((origin, None)) };
-        let len = rounded(bytes);
-        let Some(all) = self.regions.learnt(key, run) else { return Some((origin, None)) };
-        let fits = |l: &Learnt| (l.ordinal, l.len) == (ordinal, len) && !l.outside && l.changes <= CHANGES;
-        let place = all.iter().position(fits).and_then(|index| match all[index].home {
-            Placement::Results => Some((Placement::Results, None)),
-            _ => region.reserved.iter_mut().find(|r| r.index == index && !r.taken).map(|r| {
-                r.taken = true;
-                (Placement::Pool, Some(r.block))
-            }),
-        });
-        Some((origin, place))
+    /// What the running region allocates now.
+    pub(crate) fn region_allocation(&mut self, bytes: u64) -> Option<RegionAllocation> {
+        self.learned.allocation(bytes)
     }
 
+    /// Closes the region: blocks that nothing took are free again.
     pub(crate) fn end_region(&mut self) {
-        if let Some(region) = self.region.take() {
+        if let Some(region) = self.learned.running.take() {
             for block in region.blocks() {
                 self.pool.free(block.addr);
             }
         }
-        if self.phase == super::Phase::Eager {
-            self.phase = super::Phase::Driver;
-        }
     }
 
-    /// Brings the results of an eager region to where the segments after it expect them. `None` when they are there.
-    ///
-    /// # Errors
-    /// [`NeverComputed`](crate::Error::NeverComputed); what a copy says.
-    pub(crate) fn settle_region(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
-        if self.run.is_some() {
-            // Captured whole, where it is a variable like any other: one that nothing uses may be gone.
-            return Ok(None);
-        }
-        self.check_outputs("the result of an eager region", outputs)?;
-        let Some((serial, learning)) = self.region.as_ref().and_then(|r| Some((r.serial, r.learning?)))
+    /// Learns from the tensors that leave the running region. Returns those that belong elsewhere; a block in the list
+    /// is the caller's.
+    pub(crate) fn settle_results(
+        &mut self,
+        leaving: impl Iterator<Item = SlotId>,
+    ) -> SmallVec<[Misplaced; 2]> {
+        let mut misplaced = SmallVec::new();
+        let Some((serial, learning)) =
+            self.learned.running.as_ref().and_then(|r| Some((r.serial, r.learning?)))
         else {
-            return Ok(None);
+            return misplaced;
         };
-        let mut results: SmallVec<[(u32, u32); 4]> = SmallVec::new();
-        for entry in outputs {
-            let Entry::Tensor(raw) = entry else { continue };
-            if let Origin::Region { serial: made_in, ordinal, .. } = self.slots[raw.slot as usize].origin
+        let mut results: SmallVec<[(SlotId, u32); 4]> = SmallVec::new();
+        for id in leaving {
+            if let Origin::Region { serial: made_in, ordinal, .. } = self.slots.get(id).origin
                 && made_in == serial
-                && !results.iter().any(|(slot, _)| *slot == raw.slot)
+                && !results.iter().any(|(slot, _)| *slot == id)
             {
-                results.push((raw.slot, ordinal));
+                results.push((id, ordinal));
             }
         }
-        let mut moving: SmallVec<[(u32, Option<Block>); 2]> = SmallVec::new();
-        for (index, (slot, ordinal)) in results.into_iter().enumerate() {
-            let s = &self.slots[slot as usize];
-            let len = rounded(s.bytes);
-            let where_it_is = match (s.home, self.region.as_ref()) {
-                (Placement::Eager, _) => WhereItIs::Outside,
-                (Placement::Pool, Some(region)) if !region.is_reserved_for(index, s.base) => {
-                    WhereItIs::AnothersBlock
+        for (index, (id, ordinal)) in results.into_iter().enumerate() {
+            let slot = self.slots.get_mut(id);
+            let len = rounded(slot.bytes());
+            let where_it_is = self.learned.where_it_is(index, slot.placement, slot.base());
+            let Learning { profile, run } = learning;
+            slot.origin = Origin::Result(ResultId { profile, run, index: index as u32 });
+            match self.learned.judge(learning, index, (ordinal, len), where_it_is) {
+                Judgement::Stay => {}
+                Judgement::Move => {
+                    misplaced.push(Misplaced { slot: id, block: self.learned.take_reserved(index) })
                 }
-                _ => WhereItIs::Expected,
-            };
-            let verdict = self.regions.judge(learning, index, (ordinal, len), where_it_is);
-            let (profile, run) = learning;
-            self.slots[slot as usize].origin = Origin::Result { profile, at: (run, index as u32) };
-            match verdict {
-                Verdict::Stay => {}
-                Verdict::Move => moving.push((slot, self.take_reserved(index))),
-                Verdict::Stand => {
-                    let block = self.take_reserved(index);
-                    self.slots[slot as usize].stands_for = block.map(|block| block.addr);
+                Judgement::Stand => {
+                    let block = self.learned.take_reserved(index);
+                    self.slots.get_mut(id).stands_for = block.map(|block| block.addr);
                 }
             }
         }
-        if moving.is_empty() {
-            return Ok(None);
-        }
-        let moves = |_: &Self, raw: &RawTensor| moving.iter().any(|(slot, _)| *slot == raw.slot);
-        // A block that a tensor was made in goes with that, also on an error.
-        let mut taken: SmallVec<[u32; 2]> = SmallVec::new();
-        let place = |_: &mut Self, slot: u32| {
-            taken.push(slot);
-            let block = moving.iter().find(|(s, _)| *s == slot).and_then(|(_, block)| *block);
-            Target { home: Placement::Pool, block, counted: Some(CopySlot::Eager) }
-        };
-        let moved = self.moved(outputs, moves, place);
-        if moved.is_err() {
-            let left = moving.iter().filter(|(slot, _)| !taken.contains(slot));
-            for block in left.filter_map(|(_, block)| *block) {
-                self.pool.free(block.addr);
-            }
-        }
-        moved.map(Some)
-    }
-
-    /// The block that is set apart for a result, if it still is.
-    fn take_reserved(&mut self, index: usize) -> Option<Block> {
-        let region = self.region.as_mut()?;
-        let reserved = region.reserved.iter_mut().find(|r| r.index == index && !r.taken)?;
-        reserved.taken = true;
-        Some(reserved.block)
+        misplaced
     }
 }

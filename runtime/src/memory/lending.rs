@@ -3,54 +3,47 @@
 //! Between calls nothing in the pool is alive, so its memory can serve once more. Who borrows it holds the
 //! step exclusively: no call can be made meanwhile. A borrow that was forgotten ends where the next call begins.
 
-use super::{Core, Placement};
-use crate::{
-    Error, Result,
-    memory::pool::{Block, LiveSet, rounded},
+use super::{
+    Memory, Placement,
+    pool::{Block, LiveSet, rounded},
 };
+use crate::{Result, backend::Backend};
 
-impl Core {
-    /// Lends the pool.
-    pub(crate) fn begin_scratch(&mut self) -> Result<()> {
-        self.may_look("a borrow of the pool")?;
-        if let Some(frame) = &self.frame {
-            // The pool is in use.
-            return Err(Error::NestedCall { outer: frame.name, inner: "a borrow of the pool" });
-        }
-        // One that was forgotten.
-        self.end_scratch();
-        self.scratch = Some(LiveSet::default());
-        Ok(())
+impl Memory {
+    /// Lends the pool; a borrow that was forgotten ends.
+    pub(crate) fn begin_lending(&mut self) {
+        self.end_lending();
+        self.lent = Some(LiveSet::default());
     }
 
     /// Takes the pool back: tensors that are left in it are void.
-    pub(crate) fn end_scratch(&mut self) {
-        let Some(live) = self.scratch.take() else { return };
+    pub(crate) fn end_lending(&mut self) {
+        let Some(live) = self.lent.take() else { return };
         if live.is_empty() {
             return;
         }
-        for slot in &mut self.slots {
-            if slot.home == Placement::Borrowed && slot.refs > 0 {
-                slot.home = Placement::Invalid;
+        for slot in self.slots.iter_mut() {
+            if slot.placement == Placement::Borrowed && slot.refs > 0 {
+                slot.placement = Placement::Invalid;
             }
         }
     }
 
-    /// Where a block of eager code goes: into the borrowed pool, if it is one and has room.
-    pub(crate) fn eager_home(&self, bytes: u64) -> Placement {
-        let Some(live) = &self.scratch else { return Placement::Eager };
-        let (base, len) = (self.pool_zone.base(), rounded(bytes));
+    /// Where a block of eager code goes: into the borrowed pool, if it is borrowed and has room.
+    pub(crate) fn eager_placement(&self, bytes: u64) -> Placement {
+        let Some(live) = &self.lent else { return Placement::Eager };
+        let (base, len) = (self.pool_arena.base(), rounded(bytes));
         // It is there already: the pool does not grow for this.
-        let fits = live.place(base, len) + len <= base + self.pool_zone.committed;
+        let fits = live.place(base, len) + len <= base + self.pool_arena.committed;
         if fits { Placement::Borrowed } else { Placement::Eager }
     }
 
-    pub(crate) fn place_scratch(&mut self, bytes: u64) -> Result<Block> {
-        let (base, len) = (self.pool_zone.base(), rounded(bytes));
-        let Some(live) = &mut self.scratch else { return self.eager.place(&mut *self.backend, bytes) };
+    pub(super) fn place_borrowed(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<Block> {
+        let (base, len) = (self.pool_arena.base(), rounded(bytes));
+        let Some(live) = &mut self.lent else { return self.eager.place(backend, bytes) };
         let block = Block { addr: live.place(base, len), len };
         live.insert(block);
-        self.scratch_high = self.scratch_high.max(block.end() - base);
+        self.lent_peak = self.lent_peak.max(block.end() - base);
         Ok(block)
     }
 }

@@ -1,97 +1,131 @@
-//! Memory ahead of its use, and memory given back.
+//! Preallocation and trimming of the arenas.
 
-use super::{Core, Placement};
-use crate::{
-    Error, Result,
-    memory::MemoryArena,
-    memory::pool::{Pool, Treap, rounded},
-    tree::{Node, NodeBlock, Tree},
+use super::{
+    Memory, MemoryArena, Placement,
+    learned_placements::LearnedPlacements,
+    pool::{Pool, StateId, Treap, rounded},
 };
+use crate::{Result, backend::Backend};
 
-impl Core {
+/// What recordings need of the arenas that they bake, from the start of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) pool: u64,
+    pub(crate) results: u64,
+}
+
+impl Extent {
+    /// As much as either needs.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self { pool: self.pool.max(other.pool), results: self.results.max(other.results) }
+    }
+}
+
+/// An arena that lacks memory which a recording bakes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shortage {
+    pub(crate) arena: &'static str,
+    pub(crate) needed: u64,
+    pub(crate) committed: u64,
+}
+
+impl Memory {
     /// Makes the first `bytes` of an arena usable.
-    pub(crate) fn prime(&mut self, arena: MemoryArena, bytes: u64) -> Result<()> {
-        let zone = match arena {
-            MemoryArena::Pool => &mut self.pool_zone,
+    pub(crate) fn preallocate(
+        &mut self,
+        backend: &mut dyn Backend,
+        arena: MemoryArena,
+        bytes: u64,
+    ) -> Result<()> {
+        let arena = match arena {
+            MemoryArena::Pool => &mut self.pool_arena,
             MemoryArena::Results => &mut self.results,
             MemoryArena::Eager => &mut self.eager,
         };
-        zone.prime(&mut *self.backend, bytes)
+        arena.preallocate(backend, bytes)
     }
 
-    /// Gives back the memory that no recording needs. Between steps: nothing else is alive.
+    /// Gives back the memory beyond what recordings need, and all of the eager arena. Between steps: nothing else is
+    /// alive. Returns how much that was.
     ///
-    /// The memory of a recording that lies in the pool or the results arena stays, since a replay commits
-    /// nothing; so does that of recordings which an estimate set aside. A device input in the eager arena is alive
-    /// when its recording is replayed, so its memory is there by then.
-    pub(crate) fn trim(&mut self) -> Result<u64> {
-        self.kept.free_spares();
-        self.tree.forget_spares(|_| true);
-        let (mut pool, mut results) = (0, 0);
-        for node in self.tree.nodes().chain(self.set_aside().into_iter().flat_map(Tree::nodes)) {
-            pool = pool.max(node.usage.pool_extent);
-            results = results.max(node.usage.result_extent);
-        }
-        let backend = &mut *self.backend;
-        backend.release();
-        Ok(self.pool_zone.trim(backend, pool)?
-            + self.results.trim(backend, results)?
+    /// The memory of a recording in the pool or the results arena stays, since a replay commits nothing. A device input
+    /// in the eager arena is alive when its recording is replayed, so its memory is there by then.
+    pub(crate) fn trim(&mut self, backend: &mut dyn Backend, needed: Extent) -> Result<u64> {
+        Ok(self.pool_arena.trim(backend, needed.pool)?
+            + self.results.trim(backend, needed.results)?
             + self.eager.trim(backend, 0)?)
     }
 
     /// Forgets states of the pool that no recording begins or ends in, from time to time. While no body runs.
     #[inline]
-    pub(crate) fn forget_states(&mut self) {
+    pub(crate) fn forget_states<I: Iterator<Item = StateId>>(
+        &mut self,
+        used: impl FnOnce() -> I,
+        recordings: usize,
+    ) {
         if self.pool.has_too_many_states() {
-            let used = self.tree.nodes().flat_map(|node| [node.entry, node.exit]);
-            self.pool.forget_states_but(used, self.tree.len());
+            self.pool.forget_states_but(used(), recordings);
         }
     }
 
-    /// What a recording with these blocks needs of the results arena, from its start.
-    pub(crate) fn result_extent(&self, blocks: &[NodeBlock]) -> u64 {
-        let ends = blocks.iter().filter(|b| b.home == Placement::Results).map(|b| b.addr + rounded(b.bytes));
+    /// What a recording with these blocks (their placement, where they begin, their bytes) needs of the results arena,
+    /// from its start.
+    pub(crate) fn result_extent(&self, blocks: impl Iterator<Item = (Placement, u64, u64)>) -> u64 {
+        let ends = blocks
+            .filter(|(placement, ..)| *placement == Placement::Results)
+            .map(|(_, addr, bytes)| addr + rounded(bytes));
         ends.max().map_or(0, |end| end - self.results.base())
     }
 
-    /// Refuses to launch what would touch memory that is not there: on a GPU that would cost the context, and with
-    /// it everything of the process.
-    ///
-    /// # Errors
-    /// [`Error::Uncommitted`].
+    /// Whether the memory that a recording needs is there: a launch into memory that is not would cost the context on a
+    /// GPU, and with it everything of the process.
     #[inline]
-    pub(crate) fn check_committed(&self, at: usize) -> Result<()> {
-        let Some(node) = self.tree.node(at) else { return Ok(()) };
-        let usage = &node.usage;
-        let there = usage.pool_extent <= self.pool_zone.committed
-            && usage.result_extent <= self.results.committed
+    pub(crate) fn has_committed(&self, needed: Extent) -> bool {
+        needed.pool <= self.pool_arena.committed && needed.results <= self.results.committed
             // Between guard pages memory is committed block by block, and stays.
-            || self.pool_zone.page > 0;
-        if there { Ok(()) } else { Err(self.uncommitted(node)) }
+            || self.pool_arena.page > 0
     }
 
+    /// The arena that lacks memory, where [`has_committed`](Self::has_committed) is false.
     #[cold]
-    fn uncommitted(&self, node: &Node) -> Error {
-        let pool = (node.usage.pool_extent, self.pool_zone.committed);
-        let (arena, (needed, committed)) = if pool.0 > pool.1 {
-            ("the pool", pool)
+    pub(crate) fn shortage(&self, needed: Extent) -> Shortage {
+        let (pool, results) = (self.pool_arena.committed, self.results.committed);
+        if needed.pool > pool {
+            Shortage { arena: "the pool", needed: needed.pool, committed: pool }
         } else {
-            ("the results arena", (node.usage.result_extent, self.results.committed))
-        };
-        Error::Uncommitted { segment: node.site.to_string(), arena, needed, committed }
+            Shortage { arena: "the results arena", needed: needed.results, committed: results }
+        }
     }
 
-    /// Forgets everything that was recorded and learnt. Between steps.
+    /// Forgets the states of the pool and what was learnt of results. Between steps.
     pub(crate) fn forget_recordings(&mut self) {
-        let nodes = self.tree.len();
-        self.tree.clear();
-        if nodes > 0 {
-            self.log.evicted(nodes);
-        }
-        self.pool = Pool::new(self.pool_zone.base(), self.pool_zone.page);
-        self.regions = super::learned_placements::Regions::default();
-        self.shapes.clear();
-        self.host_values.clear();
+        self.pool = self.empty_pool();
+        self.learned = LearnedPlacements::default();
         self.last_alive = Treap::default();
+    }
+
+    pub(super) fn empty_pool(&self) -> Pool {
+        Pool::new(self.pool_arena.base(), self.pool_arena.page)
+    }
+}
+
+#[cfg(test)]
+impl Memory {
+    /// Lets an arena have so many bytes, as far as its accounting goes; returns how many it had.
+    pub(crate) fn set_committed(&mut self, arena: MemoryArena, bytes: u64) -> u64 {
+        let arena = match arena {
+            MemoryArena::Pool => &mut self.pool_arena,
+            MemoryArena::Results => &mut self.results,
+            MemoryArena::Eager => &mut self.eager,
+        };
+        std::mem::replace(&mut arena.committed, bytes)
+    }
+
+    pub(crate) fn skip_steps(&mut self, steps: u64) {
+        self.slots.skip_steps(steps);
+    }
+
+    pub(crate) fn set_handles(&mut self, id: super::SlotId, refs: u64) {
+        self.slots.get_mut(id).refs = refs;
     }
 }

@@ -1,27 +1,407 @@
-//! The memory of a runtime: arenas, the segment pool, and the slots of the tensors in them.
+//! The memory of a runtime: its arenas, the slots of the tensors in them, and memory with an owner.
+//!
+//! [`Memory`] knows nothing of recordings or of the stream: who commits, copies or poisons hands it the backend, or is
+//! told which block is free.
 
-pub(crate) mod accounting;
-pub(crate) mod alive;
-pub(crate) mod arena;
-pub(crate) mod leaks;
-pub(crate) mod learned_placements;
-pub(crate) mod lending;
-pub(crate) mod maintenance;
-pub(crate) mod owned;
-pub(crate) mod persist;
-pub(crate) mod placement;
+mod accounting;
+mod alive;
+mod arena;
+mod leaks;
+mod learned_placements;
+mod lending;
+mod maintenance;
+mod measure;
+mod owned;
+mod persistent;
+mod placement;
 pub(crate) mod pool;
-pub(crate) mod slots;
+mod relocation;
+mod slots;
 
+use arena::ArenaAllocator;
+use learned_placements::LearnedPlacements;
+use owned::OwnedTable;
+use persistent::PersistentSet;
+use pool::{Block, LiveSet, Pool, StateId, Treap, guarded, rounded};
+use slots::{NewSlot, Slots};
+
+use crate::{
+    DType, Result,
+    backend::{Backend, SharedMemory},
+    value::layout::{Layout, Marks},
+    value::raw::RawTensor,
+};
+
+pub(crate) use self::measure::{HighWater, MemoryAside};
+use crate::observe::memory::{ArenaUsage, MemoryArena};
+pub(crate) use crate::value::raw::SlotId;
 pub(crate) use alive::{Alive, EntryBlock};
 pub use leaks::{Live, Tables};
-pub(crate) use persist::Queues;
-pub(crate) use placement::{Origin, Placement};
+pub(crate) use learned_placements::{Misplaced, RegionKey, RegionTarget};
+pub(crate) use maintenance::Extent;
+pub(crate) use persistent::Queues;
+pub(crate) use placement::{GroupId, Origin, Placement};
+pub(crate) use slots::{LastRelease, Slot};
 
-pub(crate) use crate::observe::memory::{
-    ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
-};
-use crate::{
-    core::{Core, Phase, RunKind, Slot, decide},
-    record::{command_log as tape, outputs as finalize, run},
-};
+/// A tensor to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewTensor {
+    pub(crate) origin: Origin,
+    /// The operation that makes it.
+    pub(crate) producer: &'static str,
+    pub(crate) dtype: DType,
+    pub(crate) layout: Layout,
+    pub(crate) marks: Marks,
+}
+
+impl NewTensor {
+    /// One without padding that no segment and no region makes.
+    pub(crate) fn of(producer: &'static str, dtype: DType, layout: Layout) -> Self {
+        Self { origin: Origin::Other, producer, dtype, layout, marks: Marks::NONE }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.layout.count() * self.dtype.size()) as u64
+    }
+}
+
+/// A view of memory with an identity.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnedView<'m> {
+    pub(crate) id: u64,
+    pub(crate) memory: &'m SharedMemory,
+    pub(crate) dtype: DType,
+    pub(crate) layout: Layout,
+    pub(crate) marks: Marks,
+}
+
+/// What became of the memory that a handle shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Liveness {
+    Live(Origin),
+    /// Freed after what was its last use during warm-up.
+    Freed {
+        producer: &'static str,
+    },
+    /// Another's by now, or never computed.
+    Invalid,
+}
+
+/// Arenas, slots and owned memory.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pool: Pool,
+    pool_arena: ArenaAllocator,
+    results: ArenaAllocator,
+    eager: ArenaAllocator,
+    /// Blocks in the idle pool, while it is borrowed.
+    lent: Option<LiveSet>,
+    lent_peak: u64,
+    slots: Slots,
+    owned: OwnedTable,
+    persistent: PersistentSet,
+    learned: LearnedPlacements,
+    /// What the last recording found alive in the pool, if that was much.
+    last_alive: Treap<EntryBlock>,
+}
+
+impl Memory {
+    pub(crate) fn new(backend: &mut dyn Backend) -> Result<Self> {
+        let pool_arena = ArenaAllocator::new(backend)?;
+        Ok(Self {
+            pool: Pool::new(pool_arena.base(), pool_arena.page),
+            pool_arena,
+            results: ArenaAllocator::new(backend)?,
+            eager: ArenaAllocator::new(backend)?,
+            lent: None,
+            lent_peak: 0,
+            slots: Slots::default(),
+            owned: OwnedTable::default(),
+            persistent: PersistentSet::default(),
+            learned: LearnedPlacements::default(),
+            last_alive: Treap::default(),
+        })
+    }
+
+    /// Starts a generation of tensors: nothing of the last one can be reached any more, whatever was forgotten.
+    pub(crate) fn begin_step(&mut self) {
+        self.slots.begin_step();
+        self.pool.reset();
+        self.results.live.clear();
+        self.eager.live.clear();
+        self.lent = None;
+        self.learned.forget_region();
+    }
+
+    /// A call begins: a borrow of the pool that was forgotten ends.
+    pub(crate) fn begin_call(&mut self) {
+        self.end_lending();
+        self.slots.next_call();
+    }
+
+    /// Ends a call: what it left in the pool is void, since that is the next call's. Returns the size and the producer of
+    /// one such block.
+    pub(crate) fn end_call(&mut self) -> Option<(u64, &'static str)> {
+        self.slots.next_call();
+        let mut left = None;
+        if !self.pool.is_empty() {
+            for slot in self.slots.iter_mut() {
+                slot.stands_for = None;
+                if slot.placement == Placement::Pool && slot.refs > 0 {
+                    left.get_or_insert((slot.bytes(), slot.producer()));
+                    slot.placement = Placement::Invalid;
+                }
+            }
+            self.pool.reset();
+        }
+        self.learned.forget_region();
+        left
+    }
+
+    /// Makes an input of a call void, if it is a static input: the next call writes over it.
+    pub(crate) fn end_input(&mut self, raw: &RawTensor) {
+        if raw.epoch == self.slots.epoch() {
+            let slot = self.slots.get_mut(raw.slot);
+            if slot.placement == Placement::StaticInput {
+                slot.placement = Placement::Invalid;
+            }
+        }
+    }
+
+    /// The number of the running step's generation of tensors.
+    #[inline]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.slots.epoch()
+    }
+
+    /// Tells sizes and paddings of one call from those of another.
+    #[inline]
+    pub(crate) fn call_number(&self) -> u64 {
+        self.slots.call()
+    }
+
+    /// The slot of a handle of this step.
+    #[inline]
+    pub(crate) fn slot(&self, id: SlotId) -> &Slot {
+        self.slots.get(id)
+    }
+
+    /// Counts one more handle; a late one, of an earlier generation, is ignored.
+    #[inline]
+    pub(crate) fn retain(&mut self, id: SlotId, epoch: u64) {
+        if epoch == self.slots.epoch() {
+            self.slots.get_mut(id).refs += 1;
+        }
+    }
+
+    /// Gives back one count. Returns what the slot held if that was the last one.
+    pub(crate) fn release(&mut self, id: SlotId, epoch: u64) -> Option<LastRelease> {
+        self.slots.release(id, epoch)
+    }
+
+    #[inline]
+    pub(crate) fn is_live(&self, id: SlotId, padded: bool) -> bool {
+        let slot = self.slots.get(id);
+        !matches!(slot.placement, Placement::Invalid | Placement::Freed)
+            && (!padded || slot.call == self.slots.call())
+    }
+
+    /// Whether a handle may be used. Its padding is that of its call, too: the symbols that it names mean something
+    /// else in the next one.
+    pub(crate) fn liveness(&self, raw: &RawTensor) -> Liveness {
+        match self.slots.of_step(raw.slot, raw.epoch) {
+            Some(slot) if self.is_live(raw.slot, raw.marks.any()) => Liveness::Live(slot.origin),
+            Some(slot) if slot.placement == Placement::Freed => Liveness::Freed { producer: slot.producer() },
+            _ => Liveness::Invalid,
+        }
+    }
+
+    /// A tensor of the caller's enters the call as it is: its padding, of no elements, is that of this call.
+    pub(crate) fn belongs_to_call(&mut self, id: SlotId) {
+        self.slots.get_mut(id).call = self.slots.call();
+    }
+
+    /// A static input holds that tensor, with padding.
+    pub(crate) fn note_padded_copy(&mut self, input: &RawTensor, given: &RawTensor) {
+        self.slots.get_mut(input.slot).origin = Origin::Padded { of: given.slot, from: given.addr };
+    }
+
+    /// A tensor of owned memory, with one count.
+    pub(crate) fn adopt(&mut self, view: OwnedView<'_>) -> RawTensor {
+        self.adopt_as(Placement::Owned, "owned memory", view)
+    }
+
+    /// As [`adopt`](Self::adopt), for a static input: the next call overwrites it.
+    pub(crate) fn adopt_static(&mut self, view: OwnedView<'_>) -> RawTensor {
+        self.adopt_as(Placement::StaticInput, "a static input", view)
+    }
+
+    fn adopt_as(&mut self, placement: Placement, producer: &'static str, view: OwnedView<'_>) -> RawTensor {
+        let OwnedView { id, memory, dtype, layout, marks } = view;
+        let addr = memory.addr();
+        let slot = self.slots.add(NewSlot {
+            refs: 1,
+            placement,
+            base: addr,
+            bytes: memory.len(),
+            owner: Some(memory.clone()),
+            origin: Origin::Other,
+            producer,
+        });
+        RawTensor { slot, epoch: self.slots.epoch(), dtype, marks, addr, owned: id, layout }
+    }
+
+    /// A tensor in a block that is its own.
+    pub(crate) fn tensor_in(&mut self, placement: Placement, block: Block, new: &NewTensor) -> RawTensor {
+        let &NewTensor { origin, producer, dtype, layout, marks } = new;
+        let slot = self.slots.add(NewSlot {
+            refs: 1,
+            placement,
+            base: block.addr,
+            bytes: new.bytes(),
+            owner: None,
+            origin,
+            producer,
+        });
+        RawTensor { slot, epoch: self.slots.epoch(), dtype, marks, addr: block.addr, owned: 0, layout }
+    }
+
+    /// The slot of an output of a recording that runs. Its block is the caller's.
+    #[inline]
+    pub(crate) fn output_slot(
+        &mut self,
+        placement: Placement,
+        block: RecordedBlock,
+        origin: Origin,
+    ) -> SlotId {
+        let RecordedBlock { base, bytes, refs, producer } = block;
+        self.slots.add(NewSlot { refs: refs.into(), placement, base, bytes, owner: None, origin, producer })
+    }
+
+    /// Counts one more handle of a slot of this step.
+    #[inline]
+    pub(crate) fn share(&mut self, id: SlotId) {
+        self.slots.get_mut(id).refs += 1;
+    }
+
+    /// Places a block, and makes its memory usable.
+    pub(crate) fn place(
+        &mut self,
+        backend: &mut dyn Backend,
+        placement: Placement,
+        bytes: u64,
+    ) -> Result<Block> {
+        match placement {
+            Placement::Pool => {
+                let block = self.pool.place(bytes);
+                if let Err(error) = self.pool_arena.commit(backend, block, bytes) {
+                    self.pool.free(block.addr);
+                    return Err(error);
+                }
+                Ok(block)
+            }
+            Placement::Results => self.results.place(backend, bytes),
+            Placement::Borrowed => self.place_borrowed(backend, bytes),
+            _ => self.eager.place(backend, bytes),
+        }
+    }
+
+    /// Frees a block. Returns false if none began there.
+    pub(crate) fn free(&mut self, placement: Placement, base: u64) -> bool {
+        match placement {
+            Placement::Pool => self.pool.free(base),
+            Placement::Results => self.results.live.remove(base).is_some(),
+            Placement::Borrowed => self.lent.as_mut().is_some_and(|live| live.remove(base).is_some()),
+            _ => self.eager.live.remove(base).is_some(),
+        }
+    }
+
+    /// Marks a slot whose recording frees it after its last use. Returns its block, which the caller frees.
+    pub(crate) fn free_early(&mut self, id: SlotId, origin: Origin) -> Option<(u64, u64)> {
+        let slot = self.slots.get_mut(id);
+        // A slot whose handle went before may be another tensor's by now.
+        if slot.origin != origin || slot.refs == 0 || slot.placement != Placement::Pool {
+            return None;
+        }
+        slot.placement = Placement::Freed;
+        Some((slot.base(), slot.bytes()))
+    }
+
+    /// Voids what a body that failed made and something still holds: it was never computed. `made` says which blocks are
+    /// the body's.
+    pub(crate) fn abandon(&mut self, slots: &[SlotId], made: impl Fn(u64) -> bool) {
+        for &id in slots {
+            let slot = self.slots.get(id);
+            let (placement, base) = (slot.placement, slot.base());
+            if slot.refs == 0 || !made(base) || !matches!(placement, Placement::Pool | Placement::Results) {
+                continue;
+            }
+            self.free(placement, base);
+            self.slots.get_mut(id).placement = Placement::Invalid;
+        }
+    }
+
+    /// The bytes from a block's address that belong to it alone.
+    pub(crate) fn own_bytes(&self, bytes: u64) -> u64 {
+        if self.pool_arena.page > 0 { guarded(bytes) } else { rounded(bytes) }
+    }
+
+    /// The pool, to look at.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The pool's state between two segments.
+    #[inline]
+    pub(crate) fn settle(&mut self) -> StateId {
+        self.pool.settle()
+    }
+
+    /// Moves the pool to a known state: the one that a replay leaves.
+    #[inline]
+    pub(crate) fn restore(&mut self, state: StateId) {
+        self.pool.restore(state);
+    }
+
+    pub(crate) fn begin_body(&mut self) {
+        self.pool.begin_body();
+    }
+
+    pub(crate) fn end_body(&mut self) -> StateId {
+        self.pool.end_body()
+    }
+
+    pub(crate) fn owned(&self) -> &OwnedTable {
+        &self.owned
+    }
+
+    pub(crate) fn owned_mut(&mut self) -> &mut OwnedTable {
+        &mut self.owned
+    }
+
+    pub(crate) fn persistent(&self) -> &PersistentSet {
+        &self.persistent
+    }
+
+    pub(crate) fn persistent_mut(&mut self) -> &mut PersistentSet {
+        &mut self.persistent
+    }
+
+    /// What was learnt of the results of eager regions.
+    pub(crate) fn learned_mut(&mut self) -> &mut LearnedPlacements {
+        &mut self.learned
+    }
+
+    pub(crate) fn learned(&self) -> &LearnedPlacements {
+        &self.learned
+    }
+}
+
+/// A block of a recording, as one of its outputs shows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordedBlock {
+    pub(crate) base: u64,
+    pub(crate) bytes: u64,
+    pub(crate) refs: u32,
+    pub(crate) producer: &'static str,
+}

@@ -7,14 +7,15 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use super::Core;
-use crate::{backend::Memory, tensor::param::Owned};
+use crate::{value::memory::Memory, value::owned::Owned};
 
 /// An entry goes when the runtime hears that its memory was dropped; until then nobody has it.
 #[derive(Default)]
 pub(crate) struct OwnedTable {
     all: FxHashMap<u64, Entry>,
     at: BTreeMap<u64, u64>,
+    /// Ids of what was dropped and has something to evict, which goes with the next step.
+    retired: Vec<u64>,
 }
 
 struct Entry {
@@ -36,15 +37,15 @@ impl OwnedTable {
     }
 
     /// What was dropped before must have been [removed](Self::remove): its addresses may be given again.
-    fn insert(&mut self, owned: &Arc<Owned>) {
+    pub(crate) fn insert(&mut self, owned: &Arc<Owned>) {
         let addr = owned.memory.addr();
         let memory = Arc::downgrade(&owned.memory);
         self.all.insert(owned.id, Entry { owned: Arc::downgrade(owned), memory, addr });
         self.at.insert(addr, owned.id);
     }
 
-    /// Forgets what was dropped. Says whether somebody has its memory still.
-    fn remove(&mut self, id: u64) -> bool {
+    /// Forgets what was dropped. Returns whether its memory is still in use.
+    pub(crate) fn remove(&mut self, id: u64) -> bool {
         let Some(Entry { memory, addr, .. }) = self.all.remove(&id) else { return false };
         if self.at.get(&addr) == Some(&id) {
             self.at.remove(&addr);
@@ -65,25 +66,18 @@ impl OwnedTable {
     pub(crate) fn iter(&self) -> impl Iterator<Item = Arc<Owned>> {
         self.all.values().filter_map(|entry| entry.owned.upgrade())
     }
-}
 
-impl Core {
-    /// Owned memory was made; `dropped` are the ids of what went before it.
-    pub(crate) fn own(&mut self, owned: &Arc<Owned>, dropped: &[u64]) {
-        self.note_retired(dropped);
-        self.owned_memory.insert(owned);
+    /// Remembers that something must be evicted with that id in the next step.
+    pub(crate) fn retire(&mut self, id: u64) {
+        self.retired.push(id);
     }
 
-    /// Owned memory and graph objects were dropped: what was recorded with them goes where the next step begins.
-    pub(crate) fn note_retired(&mut self, dropped: &[u64]) {
-        for &id in dropped {
-            // A view of this step keeps it usable: it may be recorded still.
-            let viewed = self.owned_memory.remove(id);
-            let aside = self.is_set_aside(id);
-            let learnt = self.shapes.contains_key(&id) || self.host_values.contains_key(&id);
-            if viewed || aside || learnt || self.tree.holds(id) {
-                self.retired.push(id);
-            }
-        }
+    pub(crate) fn take_retired(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.retired)
+    }
+
+    /// How many ids wait to be evicted.
+    pub(crate) fn retired(&self) -> usize {
+        self.retired.len()
     }
 }

@@ -1,5 +1,6 @@
 //! Where memory is, and which allocation made it.
 
+use super::SlotId;
 use crate::base::plan::Site;
 
 /// Where a tensor's memory is.
@@ -23,11 +24,33 @@ pub(crate) enum Placement {
     Freed,
 }
 
+/// What recordings of one identity and one set of shapes have in common; see [`Group`](crate::tree::Group). Never given
+/// twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct GroupId(usize);
+
+impl GroupId {
+    /// The one that is given after this one.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// One result of an eager region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ResultId {
+    /// What is known of the region, by a hash of what it belongs to.
+    pub(super) profile: u64,
+    /// Which run of the call it is.
+    pub(super) run: u32,
+    pub(super) index: u32,
+}
+
 /// Which allocation made a block: lets the runtime place it better next time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Segment {
-        group: usize,
+        group: GroupId,
         ordinal: u32,
     },
     /// An allocation of the region run with that number which is not one of its results.
@@ -36,14 +59,10 @@ pub(crate) enum Origin {
         serial: u64,
         ordinal: u32,
     },
-    /// A result of a region: its profile, the run of the call, and the index of the result.
-    Result {
-        profile: u64,
-        at: (u32, u32),
-    },
+    Result(ResultId),
     /// A static buffer that holds a device input with padding: of the tensor in that slot, which begins there.
     Padded {
-        of: u32,
+        of: SlotId,
         from: u64,
     },
     Other,

@@ -1,276 +1,204 @@
-//! Slots: what tensors show. Where their memory comes from, how their handles are counted, and when it goes.
+//! Slots: the storages that tensors show, and how many handles show each.
 
-use super::{Core, Origin, Placement, RunKind, Slot, decide, run, tape::Act};
-use crate::{
-    DType, Error, Result,
-    backend::SharedMemory,
-    memory::pool::{Block, guarded, rounded},
-    tensor::RawTensor,
-    value::layout::{Layout, Marks},
+use super::{
+    Origin, Placement,
+    pool::{Block, rounded},
 };
+use crate::value::{memory::SharedMemory, raw::SlotId};
 
-/// Puts a slot where one is free, else behind all.
-#[inline]
-pub(crate) fn put_slot(slots: &mut Vec<Slot>, free: &mut Vec<u32>, slot: Slot) -> u32 {
-    match free.pop() {
-        Some(at) => {
-            slots[at as usize] = slot;
-            at
-        }
-        None => {
-            slots.push(slot);
-            (slots.len() - 1) as u32
-        }
+/// One storage.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// How many handles show it. Of 64 bits, so that forgetting clones cannot make it wrap: not in centuries.
+    pub(super) refs: u64,
+    pub(super) placement: Placement,
+    base: u64,
+    bytes: u64,
+    owner: Option<SharedMemory>,
+    pub(super) origin: Origin,
+    producer: &'static str,
+    /// A block of the pool that is kept free of others while this lives: recordings expect it there.
+    pub(super) stands_for: Option<u64>,
+    /// The call in which it was made: what its padding means is known in that one alone.
+    pub(super) call: u64,
+}
+
+/// What a new slot shows.
+#[derive(Debug)]
+pub(crate) struct NewSlot {
+    pub(crate) refs: u64,
+    pub(crate) placement: Placement,
+    pub(crate) base: u64,
+    pub(crate) bytes: u64,
+    pub(crate) owner: Option<SharedMemory>,
+    pub(crate) origin: Origin,
+    pub(crate) producer: &'static str,
+}
+
+impl Slot {
+    pub(crate) fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// Where its memory begins.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.base + self.bytes
+    }
+
+    /// What keeps its memory alive, if that is not an arena.
+    pub(crate) fn owner(&self) -> Option<&SharedMemory> {
+        self.owner.as_ref()
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The operation that made it.
+    pub(crate) fn producer(&self) -> &'static str {
+        self.producer
+    }
+
+    /// Whether a handle shows it.
+    pub(crate) fn is_held(&self) -> bool {
+        self.refs > 0
+    }
+
+    /// Whether recordings expect a block of the pool in its stead.
+    pub(crate) fn stands_for_block(&self) -> bool {
+        self.stands_for.is_some()
+    }
+
+    /// The call in which it was made.
+    pub(crate) fn call(&self) -> u64 {
+        self.call
+    }
+
+    /// The units of its arena that it takes.
+    pub(super) fn block(&self) -> Block {
+        Block { addr: self.base, len: rounded(self.bytes) }
     }
 }
 
-impl Core {
-    pub(crate) fn new_slot(&mut self, slot: Slot) -> u32 {
-        put_slot(&mut self.slots, &mut self.free_slots, slot)
+/// A slot whose last handle is gone, and what it held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastRelease {
+    pub(crate) placement: Placement,
+    pub(crate) base: u64,
+    pub(crate) bytes: u64,
+    /// A block of the pool that was kept free for it.
+    pub(crate) stands_for: Option<u64>,
+}
+
+/// All slots of the running step, and the numbers of the step and of the call.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    all: Vec<Slot>,
+    free: Vec<SlotId>,
+    epoch: u64,
+    /// Counts where calls begin and end, so that what happens between them has a number.
+    call: u64,
+}
+
+impl Slots {
+    /// Starts a generation: no handle of an earlier one names a slot any more.
+    pub(super) fn begin_step(&mut self) {
+        self.epoch += 1;
+        self.all.clear();
+        self.free.clear();
     }
 
-    /// Takes back a list of outputs that was decoded.
-    pub(crate) fn recycle(&mut self, mut entries: decide::Entries) {
-        /// More than are on their way at once, unless calls are nested.
-        const SPARE: usize = 8;
-        entries.clear();
-        if self.spare_entries.len() < SPARE {
-            self.spare_entries.push(entries);
+    /// A call begins or ends.
+    pub(super) fn next_call(&mut self) {
+        self.call += 1;
+    }
+
+    /// The number of the step.
+    #[inline]
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The number of the call.
+    #[inline]
+    pub(super) fn call(&self) -> u64 {
+        self.call
+    }
+
+    /// Makes a slot where one is free, else after all others.
+    #[inline]
+    pub(super) fn add(&mut self, new: NewSlot) -> SlotId {
+        let NewSlot { refs, placement, base, bytes, owner, origin, producer } = new;
+        let slot =
+            Slot { refs, placement, base, bytes, owner, origin, producer, stands_for: None, call: self.call };
+        match self.free.pop() {
+            Some(id) => {
+                self.all[id.index()] = slot;
+                id
+            }
+            None => {
+                self.all.push(slot);
+                SlotId::at(self.all.len() - 1)
+            }
         }
     }
 
-    pub(crate) fn retain(&mut self, slot: u32, epoch: u64) {
-        if epoch == self.epoch {
-            self.slots[slot as usize].refs += 1;
-        }
+    #[inline]
+    pub(super) fn get(&self, id: SlotId) -> &Slot {
+        &self.all[id.index()]
     }
 
-    /// Gives back one count; a late one, from an earlier generation, is ignored.
-    pub(crate) fn release(&mut self, slot: u32, epoch: u64) {
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: SlotId) -> &mut Slot {
+        &mut self.all[id.index()]
+    }
+
+    /// The slot of a handle made in the step of that number, if that is this one.
+    pub(super) fn of_step(&self, id: SlotId, epoch: u64) -> Option<&Slot> {
+        self.all.get(id.index()).filter(|_| epoch == self.epoch)
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Slot> {
+        self.all.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+        self.all.iter_mut()
+    }
+
+    /// How many have a handle.
+    pub(super) fn held(&self) -> usize {
+        self.all.len() - self.free.len()
+    }
+
+    /// Gives back one count. A late one, from an earlier generation, is ignored.
+    pub(super) fn release(&mut self, id: SlotId, epoch: u64) -> Option<LastRelease> {
         if epoch != self.epoch {
-            return;
+            return None;
         }
-        let s = &mut self.slots[slot as usize];
-        s.refs -= 1;
-        if s.refs > 0 {
-            return;
+        let slot = &mut self.all[id.index()];
+        slot.refs -= 1;
+        if slot.refs > 0 {
+            return None;
         }
-        let (home, base, bytes, stands_for) = (s.home, s.base, s.bytes, s.stands_for.take());
-        s.owner = None;
-        self.free_slots.push(slot);
-        self.free_block(home, base, bytes);
-        if let Some(block) = stands_for {
-            self.pool.free(block);
-        }
+        slot.owner = None;
+        self.free.push(id);
+        let (placement, base, bytes) = (slot.placement, slot.base, slot.bytes);
+        Some(LastRelease { placement, base, bytes, stands_for: slot.stands_for.take() })
     }
+}
 
-    pub(crate) fn free_block(&mut self, home: Placement, base: u64, bytes: u64) {
-        if matches!(home, Placement::Owned | Placement::StaticInput | Placement::Invalid | Placement::Freed) {
-            return;
-        }
-        let freed = match (self.put_off(home, base, bytes), home) {
-            (Some(false), _) => return,
-            // From here on the branch that made it may have it again.
-            (Some(true), _) => true,
-            (None, Placement::Pool) => self.pool.free(base),
-            (None, Placement::Results) => self.results.live.remove(base).is_some(),
-            (None, Placement::Borrowed) => {
-                self.scratch.as_mut().is_some_and(|live| live.remove(base).is_some())
-            }
-            (None, _) => self.eager.live.remove(base).is_some(),
-        };
-        debug_assert!(freed, "a block that was not live was freed");
-        if let Some(run) = &mut self.run {
-            run.forget(base);
-        }
-        if self.backend.wants_poison()
-            && let Err(error) = self.put(Act::Poison { addr: base, bytes: self.own_bytes(bytes) })
-        {
-            match &mut self.run {
-                // The capture is spoilt, which its end will say.
-                Some(run) if run.kind == RunKind::Record => run.fail(&error),
-                // Dropping cannot fail: the next call that can reports it.
-                _ => drop(self.deferred.get_or_insert(error)),
-            }
-        }
-    }
-
-    /// The bytes from a block's address that belong to it alone.
-    pub(crate) fn own_bytes(&self, bytes: u64) -> u64 {
-        if self.pool_zone.page > 0 { guarded(bytes) } else { rounded(bytes) }
-    }
-
-    /// A tensor of owned memory, with one count.
-    pub(crate) fn adopt(
-        &mut self,
-        id: u64,
-        memory: &SharedMemory,
-        dtype: DType,
-        layout: Layout,
-        marks: Marks,
-    ) -> RawTensor {
-        let slot = self.new_slot(Slot {
-            refs: 1,
-            home: Placement::Owned,
-            base: memory.addr(),
-            bytes: memory.len(),
-            owner: Some(memory.clone()),
-            origin: Origin::Other,
-            made_by: "owned memory",
-            stands_for: None,
-            call: self.calls,
-        });
-        RawTensor { slot, epoch: self.epoch, dtype, marks, addr: memory.addr(), owned: id, layout }
-    }
-
-    pub(crate) fn adopt_static(
-        &mut self,
-        id: u64,
-        memory: &SharedMemory,
-        dtype: DType,
-        layout: Layout,
-        marks: Marks,
-    ) -> RawTensor {
-        let raw = self.adopt(id, memory, dtype, layout, marks);
-        let slot = &mut self.slots[raw.slot as usize];
-        (slot.home, slot.made_by) = (Placement::StaticInput, "a static input");
-        raw
-    }
-
-    /// A static input holds that tensor, with padding.
-    pub(crate) fn stands_for(&mut self, input: &RawTensor, given: &RawTensor) {
-        self.slots[input.slot as usize].origin = Origin::Padded { of: given.slot, from: given.addr };
-    }
-
-    pub(crate) fn place(&mut self, home: Placement, bytes: u64) -> Result<Block> {
-        if let Some(block) = self.placed_again(home, bytes) {
-            return Ok(block);
-        }
-        let block = match home {
-            Placement::Pool => {
-                let block = self.pool.place(bytes);
-                if let Err(error) = self.pool_zone.commit(&mut *self.backend, block, bytes) {
-                    self.pool.free(block.addr);
-                    return Err(error);
-                }
-                block
-            }
-            Placement::Results => self.results.place(&mut *self.backend, bytes)?,
-            Placement::Borrowed => self.place_scratch(bytes)?,
-            _ => self.eager.place(&mut *self.backend, bytes)?,
-        };
-        self.placed_in_branch(block);
-        Ok(block)
-    }
-
-    pub(crate) fn new_tensor(
-        &mut self,
-        home: Placement,
-        origin: Origin,
-        op: &'static str,
-        dtype: DType,
-        layout: Layout,
-        marks: Marks,
-    ) -> Result<RawTensor> {
-        let bytes = (layout.count() * dtype.size()) as u64;
-        let block = self.place(home, bytes)?;
-        Ok(self.tensor_in((home, block), origin, op, dtype, layout, marks))
-    }
-
-    /// A tensor in a block that is its own.
-    pub(crate) fn tensor_in(
-        &mut self,
-        (home, block): (Placement, Block),
-        origin: Origin,
-        op: &'static str,
-        dtype: DType,
-        layout: Layout,
-        marks: Marks,
-    ) -> RawTensor {
-        let slot = self.new_slot(Slot {
-            refs: 1,
-            home,
-            base: block.addr,
-            bytes: (layout.count() * dtype.size()) as u64,
-            owner: None,
-            origin,
-            made_by: op,
-            stands_for: None,
-            call: self.calls,
-        });
-        RawTensor { slot, epoch: self.epoch, dtype, marks, addr: block.addr, owned: 0, layout }
-    }
-
-    /// A tensor in the eager arena, whatever runs.
-    pub(crate) fn eager_tensor(
-        &mut self,
-        op: &'static str,
-        dtype: DType,
-        layout: Layout,
-    ) -> Result<RawTensor> {
-        let home = self.eager_home((layout.count() * dtype.size()) as u64);
-        self.new_tensor(home, Origin::Other, op, dtype, layout, Marks::NONE)
-    }
-
-    /// The output of an operation: where it goes depends on what runs.
-    pub(crate) fn allocate_output(
-        &mut self,
-        op: &'static str,
-        dtype: DType,
-        layout: Layout,
-        marks: Marks,
-    ) -> Result<RawTensor> {
-        self.may_operate(op)?;
-        if let Some(run) = &mut self.run
-            && run.kind != RunKind::Audit
-        {
-            let (group, ordinal) = (run.group, run.next_ordinal());
-            let home = if self.tree.is_result(group, ordinal) { Placement::Results } else { Placement::Pool };
-            let origin = match group {
-                run::NO_GROUP => Origin::Other,
-                _ => Origin::Segment { group, ordinal },
-            };
-            let raw = self.new_tensor(home, origin, op, dtype, layout, marks)?;
-            if let Some(run) = &mut self.run {
-                let slot = &self.slots[raw.slot as usize];
-                run.made(ordinal, raw.slot, slot.base, rounded(slot.bytes), home);
-            }
-            return Ok(raw);
-        }
-        let bytes = (layout.count() * dtype.size()) as u64;
-        let home = self.eager_home(bytes);
-        match self.in_region(bytes) {
-            None => self.new_tensor(home, Origin::Other, op, dtype, layout, marks),
-            Some((origin, Some((home, Some(block))))) => {
-                Ok(self.tensor_in((home, block), origin, op, dtype, layout, marks))
-            }
-            Some((origin, place)) => {
-                self.new_tensor(place.map_or(home, |(home, _)| home), origin, op, dtype, layout, marks)
-            }
-        }
-    }
-
-    /// Refuses a tensor whose memory may be another's by now. Its padding is that of its call, too: the
-    /// symbols that it names mean something else in the next one.
-    pub(crate) fn check_live(&self, op: &'static str, raw: &RawTensor) -> Result<()> {
-        if raw.epoch == self.epoch && self.slot_is_live(raw.slot, raw.marks.any()) {
-            self.looked_at(raw.slot);
-            return Ok(());
-        }
-        let slot = self.slots.get(raw.slot as usize).filter(|_| raw.epoch == self.epoch);
-        match slot {
-            Some(&Slot { home: Placement::Freed, made_by, .. }) => {
-                if let Some(run) = &self.run {
-                    run.late_use.set(true);
-                }
-                Err(Error::UsedAfterLastUse { op, made_by })
-            }
-            _ => Err(Error::NeverComputed { op }),
-        }
-    }
-
-    pub(crate) fn slot_is_live(&self, slot: u32, padded: bool) -> bool {
-        let slot = &self.slots[slot as usize];
-        !matches!(slot.home, Placement::Invalid | Placement::Freed) && (!padded || slot.call == self.calls)
+#[cfg(test)]
+impl Slots {
+    pub(super) fn skip_steps(&mut self, steps: u64) {
+        self.epoch += steps;
     }
 }

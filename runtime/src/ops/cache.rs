@@ -75,7 +75,7 @@ impl<'a, T: Element> CacheView<'a, T> {
 
     fn with(self, layout: Layout, marks: Marks, scope: Option<Scope<'a>>) -> Self {
         let padding = scope.filter(|_| marks.any()).map(|scope| {
-            let call = scope.rt.core.borrow().call_number();
+            let call = scope.rt.core.borrow().memory.call_number();
             Padding { scope, call, marks }
         });
         Self { layout, padding, ..self }
@@ -194,7 +194,7 @@ impl<'s, T: Element> AsOperand<'s, T> for CacheView<'_, T> {
             if !std::ptr::eq(padding.scope.rt, scope.rt) {
                 return Err(Error::DifferentRuntimes { op });
             }
-            if padding.call != scope.rt.core.borrow().call_number() {
+            if padding.call != scope.rt.core.borrow().memory.call_number() {
                 return Err(Error::NeverComputed { op });
             }
         }

@@ -4,8 +4,8 @@ use super::*;
 use crate::{
     Device, Error, Mode, Runtime, State, Step,
     backend::SharedMemory,
-    core::{FrameState, Symbol},
     ops::shape::viewed,
+    record::{ActiveCall, Symbol},
 };
 
 /// Symbols of the tests.
@@ -50,7 +50,7 @@ fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
         (counts[0], counts[16]) = (2, 3);
         let block = rt.allocate_owned(32, Some(counts)).unwrap();
         let symbol = |name, real| Symbol { name, real, padded: 4, bucketed: true, asked: true };
-        rt.core.borrow_mut().frame = Some(FrameState {
+        rt.core.borrow_mut().call.begin(ActiveCall {
             name: "test",
             function: 0,
             mode: Mode::None,
@@ -68,7 +68,7 @@ fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
             counted_shape: false,
         });
         f(step);
-        rt.core.borrow_mut().frame = None;
+        rt.core.borrow_mut().call.end();
     });
 }
 

@@ -1,16 +1,16 @@
-//! The last net: a replay against its body.
+//! Audits: a replay is compared with an eager run of its body.
 
-use super::{Core, Run, RunKind, decide::Entries, launch::same_operation, save::bytes_of};
+use super::{Entries, Launcher, Replayer, Run, RunState, launch::same_operation, state_snapshot::bytes_of};
 use crate::{
     DType, Error, Result,
     backend::{Op, SharedMemory},
     base::plan::Site,
-    tensor::{
-        RawTensor,
-        live_out::{Encoder, Entry},
+    tree::Tree,
+    value::key::KeyWriter,
+    value::{
+        entry::{Encoder, Entry},
+        raw::RawTensor,
     },
-    tree::Identity,
-    value::live_in::KeyWriter,
 };
 
 /// What the body gave, read back.
@@ -23,153 +23,99 @@ pub(crate) struct Audit {
     recorded_writes: usize,
 }
 
-impl Core {
-    /// Saves the state that the node writes, and opens the body's run.
-    pub(crate) fn begin_audit(
-        &mut self,
-        at: usize,
-        site: &'static Site,
-        identity: Identity,
-        key: &KeyWriter,
-    ) -> Result<Audit> {
-        let redirects = self.audited_copies(at, key);
-        self.flush()?;
-        self.begin_run(RunKind::Audit, site, identity, key)?;
-        if let Some(run) = &mut self.run {
-            run.redirects = redirects;
-        }
-        let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
-        if let Err(error) = writes.iter().try_for_each(|(_, memory)| self.save_audited(memory)) {
-            self.abort_run();
-            return Err(error);
-        }
-        Ok(Audit { recorded_writes: writes.len(), ..Audit::default() })
+impl Audit {
+    /// An audit of a recording that writes so many states.
+    pub(crate) fn of(recorded_writes: usize) -> Self {
+        Self { recorded_writes, ..Self::default() }
     }
+}
 
-    /// Before the audited body writes `memory`, or may.
-    pub(crate) fn save_audited(&mut self, memory: &SharedMemory) -> Result<()> {
-        let saved = |run: &Run| run.undo.iter().any(|(m, _)| m.addr() == memory.addr());
-        if self.run.as_ref().is_none_or(saved) {
-            return Ok(());
+impl Run {
+    /// Refuses an audited body that does something else than the recording, or writes other state.
+    ///
+    /// # Errors
+    /// [`Error::AuditMismatch`].
+    pub(crate) fn check_audited(&self, tree: &Tree, audit: &Audit) -> Result<()> {
+        let recorded = self.group.map_or(&[][..], |group| &tree.group_of(group).trace);
+        for index in 0..recorded.len().max(self.trace.len()) {
+            same_operation(self.site, index, recorded.get(index).copied(), self.trace.get(index).copied())?;
         }
-        let view = bytes_of(memory)?;
-        let copy = self.eager_tensor("audit", DType::U8, view.layout)?;
-        if let Err(error) = self.launch_now(Op::Copy, &[view], &[copy.view()]) {
-            self.release(copy.slot, copy.epoch);
-            return Err(error);
-        }
-        if let Some(run) = &mut self.run {
-            run.undo.push((memory.clone(), copy));
-        }
-        Ok(())
-    }
-
-    /// Checks what the body did, reads what it gave and puts the state back.
-    pub(crate) fn end_audit_body(&mut self, audit: &mut Audit, outputs: &Encoder) -> Result<()> {
-        let Some(run) = self.run.take() else { return Ok(()) };
-        self.phase = run.phase_before();
-        // The state is put back whatever the body did, and whether or not everything could be read.
-        let checked =
-            self.check_audited(&run, audit).and_then(|()| self.read_audited(audit, outputs, &run.undo));
-        let undone = self.undo_writes(run.undo);
-        match (checked, undone) {
-            (Err(error), Err(lost)) => {
-                // As in `abort_run`: one error is given now, the other must not get lost.
-                self.deferred.get_or_insert(lost);
-                Err(error)
-            }
-            (checked, undone) => checked.and(undone),
-        }
-    }
-
-    /// The body must do what the recording does, to the same state.
-    fn check_audited(&mut self, run: &Run, audit: &Audit) -> Result<()> {
-        let recorded = &self.tree.group_mut(run.group).trace;
-        for index in 0..recorded.len().max(run.trace.len()) {
-            same_operation(run.site, index, recorded.get(index).copied(), run.trace.get(index).copied())?;
-        }
-        if run.undo.len() > audit.recorded_writes {
+        if self.undo().len() > audit.recorded_writes {
             return Err(Error::AuditMismatch {
-                segment: run.site.to_string(),
+                segment: self.site.to_string(),
                 what: "the state that is written".into(),
                 detail: "the body writes one that the recording does not".into(),
             });
         }
-        self.check_went_well(run)
+        Ok(())
     }
 
-    fn read_audited(
-        &mut self,
-        audit: &mut Audit,
-        outputs: &Encoder,
-        states: &[(SharedMemory, RawTensor)],
-    ) -> Result<()> {
+    /// State that the audited body wrote, or may have written, with the tensor that holds what it was.
+    fn undo(&self) -> &[(SharedMemory, RawTensor)] {
+        match &self.state {
+            RunState::Auditing(audit) => &audit.undo,
+            _ => &[],
+        }
+    }
+}
+
+impl Launcher<'_> {
+    /// Before the audited body writes `memory`, or may.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub(crate) fn save_audited(&mut self, memory: &SharedMemory) -> Result<()> {
+        let is_saved = |run: &Run| run.undo().iter().any(|(m, _)| m.addr() == memory.addr());
+        if self.recorder.run().is_none_or(is_saved) {
+            return Ok(());
+        }
+        let view = bytes_of(memory)?;
+        let copy = self.eager_tensor("audit", DType::U8, view.layout)?;
+        if let Err(error) = self.launch(Op::Copy, &[view], &[copy.view()]) {
+            self.release(copy.slot, copy.epoch);
+            return Err(error);
+        }
+        if let Some(Run { state: RunState::Auditing(audit), .. }) = self.recorder.run_mut() {
+            audit.undo.push((memory.clone(), copy));
+        }
+        Ok(())
+    }
+
+    /// Reads what an audited body made, and the state that it wrote.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub(crate) fn read_audited(&mut self, audit: &mut Audit, outputs: &Encoder, run: &Run) -> Result<()> {
         outputs.check("an output of an audited segment")?;
         for entry in &outputs.entries {
             if let Entry::Tensor(raw) = entry {
-                audit.values.push({
-                    self.check_live("an output of an audited segment", raw)?;
-                    self.read(*raw)?.wait()?
-                });
+                self.recorder.check_live(self.memory, "an output of an audited segment", raw)?;
+                audit.values.push(self.read(*raw)?.wait()?);
             }
         }
         audit.outputs = outputs.entries.to_vec();
-        for (memory, _) in states {
-            audit.states.push(self.backend.read(memory.addr(), memory.len())?.wait()?);
+        for (memory, _) in run.undo() {
+            audit.states.push(self.stream.read(memory.addr(), memory.len())?.wait()?);
         }
         Ok(())
     }
 
     /// Puts state back that an audited body wrote.
-    pub(crate) fn undo_writes(&mut self, undo: Vec<(SharedMemory, RawTensor)>) -> Result<()> {
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub(crate) fn undo_writes(&mut self, run: Run) -> Result<()> {
+        let RunState::Auditing(audit) = run.state else { return Ok(()) };
         let mut outcome = Ok(());
-        for (memory, copy) in undo {
-            let back = bytes_of(&memory).and_then(|to| self.launch_now(Op::Copy, &[copy.view()], &[to]));
+        for (memory, copy) in audit.undo {
+            let back = bytes_of(&memory).and_then(|to| self.launch(Op::Copy, &[copy.view()], &[to]));
             self.release(copy.slot, copy.epoch);
             outcome = outcome.and(back);
         }
         outcome
     }
 
-    /// Replays and compares, bit by bit.
-    pub(crate) fn audited_replay(
-        &mut self,
-        at: usize,
-        site: &'static Site,
-        key: &KeyWriter,
-        audit: &Audit,
-    ) -> Result<Entries> {
-        let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
-        self.stage_copies(at, key);
-        let entries = self.replay_apart(at, key)?;
-        let outcome = self.compare(site, &entries, audit).and_then(|()| {
-            self.compare_copies(at, site, key)?;
-            for (index, ((_, memory), expected)) in writes.iter().zip(&audit.states).enumerate() {
-                let got = self.backend.read(memory.addr(), memory.len())?.wait()?;
-                same_bytes(site, &format!("state {index}"), expected, &got)?;
-            }
-            Ok(())
-        });
-        if let Err(error) = outcome {
-            self.release_all(&entries);
-            return Err(error);
-        }
-        self.log.audited(site);
-        Ok(entries)
-    }
-
-    /// What a replay brought of its copied live-ins is what they hold.
-    fn compare_copies(&mut self, at: usize, site: &'static Site, key: &KeyWriter) -> Result<()> {
-        let Some(node) = self.tree.node(at) else { return Ok(()) };
-        for c in node.copied.iter().filter(|c| c.bytes > 0) {
-            let from = key.addrs[2 * c.position as usize + 1];
-            let expected = self.backend.read(from + c.start, c.bytes)?.wait()?;
-            let got = self.backend.read(c.memory.addr() + c.start, c.bytes)?.wait()?;
-            same_bytes(site, &format!("the copy of operand {}", c.position), &expected, &got)?;
-        }
-        Ok(())
-    }
-
+    /// Compares the outputs of a replay with those of the body, bit by bit.
     fn compare(&mut self, site: &'static Site, entries: &[Entry], audit: &Audit) -> Result<()> {
         if entries.len() != audit.outputs.len() {
             return Err(Error::AuditMismatch {
@@ -197,6 +143,51 @@ impl Core {
                     });
                 }
             }
+        }
+        Ok(())
+    }
+}
+
+impl Replayer<'_> {
+    /// Replays and compares, bit by bit.
+    ///
+    /// # Errors
+    /// [`Error::AuditMismatch`]; what the device reports.
+    pub(crate) fn audited_replay(
+        &mut self,
+        at: usize,
+        site: &'static Site,
+        key: &KeyWriter,
+        audit: &Audit,
+    ) -> Result<Entries> {
+        let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
+        self.stage_copies(at, key);
+        let entries = self.replay_relocated(at, key)?;
+        let outcome = self.launcher.compare(site, &entries, audit).and_then(|()| {
+            self.compare_copies(at, site, key)?;
+            for (index, ((_, memory), expected)) in writes.iter().zip(&audit.states).enumerate() {
+                let got = self.launcher.stream.read(memory.addr(), memory.len())?.wait()?;
+                same_bytes(site, &format!("state {index}"), expected, &got)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = outcome {
+            self.launcher.release_all(&entries);
+            return Err(error);
+        }
+        self.launcher.log.audited(site);
+        Ok(entries)
+    }
+
+    /// What a replay brought of its copied live-ins is what they hold.
+    fn compare_copies(&mut self, at: usize, site: &'static Site, key: &KeyWriter) -> Result<()> {
+        let Some(node) = self.tree.node(at) else { return Ok(()) };
+        let stream = &mut *self.launcher.stream;
+        for c in node.copied.iter().filter(|c| c.bytes > 0) {
+            let from = key.addrs[2 * c.position as usize + 1];
+            let expected = stream.read(from + c.start, c.bytes)?.wait()?;
+            let got = stream.read(c.memory.addr() + c.start, c.bytes)?.wait()?;
+            same_bytes(site, &format!("the copy of operand {}", c.position), &expected, &got)?;
         }
         Ok(())
     }

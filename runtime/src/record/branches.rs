@@ -9,11 +9,14 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::{Core, Phase, Placement, tape::Act};
+use super::{CallState, Launcher, Phase, command_log::Command};
 use crate::{
     Error, Result,
     backend::View,
-    memory::pool::{Block, rounded},
+    memory::{
+        Placement,
+        pool::{Block, rounded},
+    },
 };
 
 /// One use of memory by an operation.
@@ -90,13 +93,13 @@ impl Used {
 /// A block whose last handle is gone.
 #[derive(Clone, Copy, Debug)]
 struct Freed {
-    home: Placement,
+    placement: Placement,
     base: u64,
     bytes: u64,
 }
 
 #[derive(Debug)]
-pub(crate) struct Fork {
+struct Fork {
     /// Whether the backend records branches.
     recorded: bool,
     /// The branch that is running.
@@ -115,42 +118,58 @@ pub(crate) struct Fork {
 impl Fork {
     /// A block that the running branch made and freed. Only one of the same size: what is left of a larger
     /// one would be lost until the join, and a block between guard pages ends where its bytes end.
-    fn reuse(&mut self, home: Placement, bytes: u64) -> Option<Block> {
-        let addr = self.spare.get_mut(&(home, bytes))?.pop()?;
+    fn reuse(&mut self, placement: Placement, bytes: u64) -> Option<Block> {
+        let addr = self.spare.get_mut(&(placement, bytes))?.pop()?;
         Some(Block { addr, len: rounded(bytes) })
     }
 
     /// Nobody may have the spare blocks again before the join.
     fn hold_spare(&mut self) {
-        for ((home, bytes), all) in self.spare.drain() {
-            self.held.extend(all.into_iter().map(|base| Freed { home, base, bytes }));
+        for ((placement, bytes), all) in self.spare.drain() {
+            self.held.extend(all.into_iter().map(|base| Freed { placement, base, bytes }));
         }
     }
 
-    /// Keeps a block for later. Whether nobody but the running branch has used it.
-    fn keep(&mut self, freed: Freed) -> bool {
+    /// Keeps a block for later. Returns whether only the running branch has used it.
+    fn defer(&mut self, freed: Freed) -> bool {
         let own = self.made.get(&freed.base) == Some(&self.branch);
         match own {
-            true => self.spare.entry((freed.home, freed.bytes)).or_default().push(freed.base),
+            true => self.spare.entry((freed.placement, freed.bytes)).or_default().push(freed.base),
             false => self.held.push(freed),
         }
         own
     }
 }
 
-impl Core {
-    /// Opens a fork; `false` where there is nothing to record or to check, between calls.
-    pub(crate) fn begin_fork(&mut self) -> Result<bool> {
-        self.may_operate("join")?;
-        if self.phase == Phase::Idle {
-            return Ok(false);
+/// The forks that are open, the innermost last.
+#[derive(Debug, Default)]
+pub(super) struct Forks(Vec<Fork>);
+
+impl Forks {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// A block for the running branch, if a fork is open that has one.
+    pub(super) fn reuse(&mut self, placement: Placement, bytes: u64) -> Option<Block> {
+        self.0.last_mut()?.reuse(placement, bytes)
+    }
+
+    /// The running branch made a block.
+    pub(super) fn note_placed(&mut self, block: Block) {
+        if let Some(fork) = self.0.last_mut() {
+            fork.made.insert(block.addr, fork.branch);
         }
-        let recorded = self.capturing();
-        if recorded {
-            let opened = self.put(Act::Fork);
-            self.noted(opened)?;
-        }
-        self.forks.push(Fork {
+    }
+
+    /// Defers freeing a block while a fork is open. `None`: none is; otherwise whether the running branch alone has used
+    /// the block.
+    pub(super) fn defer_free(&mut self, placement: Placement, base: u64, bytes: u64) -> Option<bool> {
+        Some(self.0.last_mut()?.defer(Freed { placement, base, bytes }))
+    }
+
+    fn open(&mut self, recorded: bool) {
+        self.0.push(Fork {
             recorded,
             branch: 0,
             earlier: Used::default(),
@@ -159,84 +178,112 @@ impl Core {
             spare: FxHashMap::default(),
             held: Vec::new(),
         });
+    }
+
+    /// Starts a branch of the innermost fork. Returns whether the backend records it; `None` if no fork is open.
+    fn begin_branch(&mut self, index: usize) -> Option<bool> {
+        let fork = self.0.last_mut()?;
+        fork.branch = index;
+        fork.running.drain(..).for_each(|access| fork.earlier.add(access));
+        fork.hold_spare();
+        Some(fork.recorded)
+    }
+
+    /// What a fork that is closed used and made counts for the one around it.
+    fn add_to_outer(&mut self, fork: &mut Fork) {
+        if let Some(outer) = self.0.last_mut() {
+            outer.running.extend(std::mem::take(&mut fork.earlier).into_accesses());
+            outer.running.append(&mut fork.running);
+            outer.made.extend(fork.made.drain().map(|(base, _)| (base, outer.branch)));
+        }
+    }
+
+    /// Refuses an operation that uses what another branch writes, or writes what another branch uses.
+    ///
+    /// # Errors
+    /// [`Error::BranchesShare`].
+    fn check(&mut self, op: &'static str, inputs: &[View], outputs: &[View]) -> Result<()> {
+        let Some(innermost) = self.0.len().checked_sub(1) else { return Ok(()) };
+        let reads = inputs.iter().map(|view| Access::of(op, view, false));
+        for access in reads.chain(outputs.iter().map(|view| Access::of(op, view, true))) {
+            if let Some(other) = self.0.iter().find_map(|fork| fork.earlier.meets(&access)) {
+                return Err(Error::BranchesShare { op, other });
+            }
+            self.0[innermost].running.push(access);
+        }
+        Ok(())
+    }
+}
+
+impl Launcher<'_> {
+    /// Opens a fork. Returns false where there is nothing to record or to check, between calls.
+    ///
+    /// # Errors
+    /// [`Error::OutsideSegment`]; what the device reports.
+    pub(crate) fn begin_fork(&mut self, call: &CallState) -> Result<bool> {
+        call.may_operate("join")?;
+        if call.phase() == Phase::Idle {
+            return Ok(false);
+        }
+        let recorded = self.recorder.is_recording();
+        if recorded {
+            let opened = self.issue(Command::Fork);
+            self.note_failure(opened)?;
+        }
+        self.recorder.forks.open(recorded);
         Ok(true)
     }
 
     /// Starts branch `index` of the innermost fork.
+    ///
+    /// # Errors
+    /// What the device reports.
     pub(crate) fn begin_branch(&mut self, index: usize) -> Result<()> {
-        let Some(fork) = self.forks.last_mut() else { return Ok(()) };
-        fork.branch = index;
-        fork.running.drain(..).for_each(|access| fork.earlier.add(access));
-        fork.hold_spare();
-        if fork.recorded {
-            let begun = self.put(Act::Branch(index));
-            self.noted(begun)?;
+        if self.recorder.forks.begin_branch(index) == Some(true) {
+            let begun = self.issue(Command::Branch(index));
+            self.note_failure(begun)?;
         }
         Ok(())
     }
 
     /// Closes the innermost fork, whether its branches went well or not.
+    ///
+    /// # Errors
+    /// What the device reports.
     pub(crate) fn end_fork(&mut self) -> Result<()> {
-        let Some(mut fork) = self.forks.pop() else { return Ok(()) };
+        let Some(mut fork) = self.recorder.forks.0.pop() else { return Ok(()) };
         // First: what is poisoned below comes after all branches.
-        let joined = if fork.recorded { self.put(Act::Join) } else { Ok(()) };
+        let joined = if fork.recorded { self.issue(Command::Join) } else { Ok(()) };
         fork.hold_spare();
-        if let Some(outer) = self.forks.last_mut() {
-            outer.running.extend(std::mem::take(&mut fork.earlier).into_accesses());
-            outer.running.append(&mut fork.running);
-            outer.made.extend(fork.made.into_keys().map(|base| (base, outer.branch)));
-        }
+        self.recorder.forks.add_to_outer(&mut fork);
         let mut freed = fork.held;
         // In the order of addresses: whatever frees them, recordings do it alike.
         freed.sort_unstable_by_key(|f| f.base);
         for f in freed {
-            self.free_block(f.home, f.base, f.bytes);
+            self.free_block(f.placement, f.base, f.bytes);
         }
-        self.noted(joined)
+        self.note_failure(joined)
     }
 
-    /// A body may swallow the error; its recording must fail all the same.
-    fn noted(&mut self, result: Result<()>) -> Result<()> {
-        if let (Err(error), Some(run)) = (&result, &mut self.run) {
-            run.fail(error);
-        }
-        result
-    }
-
-    /// A block for the running branch, if a fork is open that has one.
-    pub(crate) fn placed_again(&mut self, home: Placement, bytes: u64) -> Option<Block> {
-        self.forks.last_mut()?.reuse(home, bytes)
-    }
-
-    /// The running branch made a block.
-    pub(crate) fn placed_in_branch(&mut self, block: Block) {
-        if let Some(fork) = self.forks.last_mut() {
-            fork.made.insert(block.addr, fork.branch);
-        }
-    }
-
-    /// Puts off freeing a block while a fork is open. `None`: none is; otherwise whether the block has no
-    /// other user than the running branch.
-    pub(crate) fn put_off(&mut self, home: Placement, base: u64, bytes: u64) -> Option<bool> {
-        Some(self.forks.last_mut()?.keep(Freed { home, base, bytes }))
-    }
-
-    /// Refuses an operation that uses what another branch writes, or writes what another branch uses.
+    /// Refuses an operation that branches of an open fork may not order in two ways.
+    ///
+    /// # Errors
+    /// [`Error::BranchesShare`].
     pub(crate) fn check_branches(
         &mut self,
         op: &'static str,
         inputs: &[View],
         outputs: &[View],
     ) -> Result<()> {
-        let Some(innermost) = self.forks.len().checked_sub(1) else { return Ok(()) };
-        let reads = inputs.iter().map(|view| Access::of(op, view, false));
-        for access in reads.chain(outputs.iter().map(|view| Access::of(op, view, true))) {
-            if let Some(other) = self.forks.iter().find_map(|fork| fork.earlier.meets(&access)) {
-                return Err(Error::BranchesShare { op, other });
-            }
-            self.forks[innermost].running.push(access);
+        self.recorder.forks.check(op, inputs, outputs)
+    }
+
+    /// A body may swallow the error; its recording must fail all the same.
+    fn note_failure(&mut self, result: Result<()>) -> Result<()> {
+        if let (Err(error), Some(run)) = (&result, self.recorder.run_mut()) {
+            run.fail(error);
         }
-        Ok(())
+        result
     }
 }
 

@@ -1,25 +1,32 @@
-//! What is put into a recording, so that its capture can be made again.
+//! The commands of a recording, written down so that an invalidated capture can be made again.
 //!
-//! Another thread of the process may spoil a capture (in CUDA, by waiting for the whole device). The body may be one
+//! Another thread of the process may invalidate a capture (in CUDA, by waiting for the whole device). The body may be one
 //! that can run once only; but all that it puts into a capture goes through here, with the addresses that it has. From
-//! the moment of the spoil on it is only written down, and when the body has ended, and passed all that a recording
-//! must pass, the capture is made again from that, in one go. When this fails too often, what is written down runs as
-//! it is, as the body's operations would have without a recording.
+//! the moment of the invalidation on it is only written down, and when the body has ended, and passed all that a
+//! recording must pass, the capture is made again from that, in one go. When this fails too often, what is written down
+//! runs as it is, as the body's operations would have without a recording.
 
-use super::{Core, Run, run::Redirect, share::Ended};
+use super::{
+    CallState, Launcher, Replayer, Run, Stream,
+    copied_inputs::InputBinding,
+    exec_reuse::{Captured, ExecFinder},
+};
 use crate::{
     Error, Result,
     backend::{Backend, Launch, SharedMemory},
     base::plan::Site,
-    observe::event::CopySlot,
+    observe::{
+        event::{CopySlot, FallbackReason},
+        log::Log,
+    },
 };
 
 /// How often the capture of one recording is made again.
 const RETRIES: u32 = 8;
 
-/// One thing in a recording.
+/// One command of a recording.
 #[derive(Clone, Debug)]
-pub(crate) enum Act {
+pub(super) enum Command {
     Launch(Box<Launch>),
     Poison { addr: u64, bytes: u64 },
     Fork,
@@ -27,8 +34,8 @@ pub(crate) enum Act {
     Join,
 }
 
-impl Act {
-    pub(crate) fn put(&self, backend: &mut dyn Backend) -> Result<()> {
+impl Command {
+    fn issue(&self, backend: &mut dyn Backend) -> Result<()> {
         match self {
             Self::Launch(launch) => backend.launch(launch),
             Self::Poison { addr, bytes } => backend.poison(*addr, *bytes),
@@ -39,120 +46,198 @@ impl Act {
     }
 
     /// Outside a capture, where branches run one after the other.
-    pub(crate) fn run(&self, core: &mut Core) -> Result<()> {
+    fn run(&self, launcher: &mut Launcher<'_>) -> Result<()> {
         match self {
             Self::Launch(launch) => {
                 if launch.op.writes_in_place() {
-                    core.save_before_write(&launch.outputs)?;
+                    launcher.save_before_write(&launch.outputs)?;
                 }
-                core.backend.launch(launch)
+                launcher.stream.backend_mut().launch(launch)
             }
-            Self::Poison { .. } => self.put(&mut *core.backend),
+            Self::Poison { .. } => self.issue(launcher.stream.backend_mut()),
             Self::Fork | Self::Branch(_) | Self::Join => Ok(()),
         }
     }
 }
 
-/// All of it, in order.
-#[derive(Debug, Default)]
-pub(crate) struct Tape {
-    acts: Vec<Act>,
-    /// Whether a capture is under way that has all of it.
-    pub(crate) captured: bool,
-    retries: u32,
+/// Where the capture of a recording stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CaptureState {
+    /// The device captures, and has every command of the log.
+    Capturing,
+    /// The device captures nothing: another thread invalidated the capture, which was abandoned. Commands are only
+    /// written down.
+    Invalidated,
 }
 
-impl Core {
-    /// Starts the capture of a recording; one that is spoilt at once is made at the end.
+/// The commands of a recording, in order, and the state of its capture.
+#[derive(Debug)]
+pub(super) struct CommandLog {
+    commands: Vec<Command>,
+    capture: CaptureState,
+}
+
+impl CommandLog {
+    /// Starts the capture of a recording; one that is invalidated at once is made at the end.
     ///
     /// # Errors
-    /// What the backend says.
-    pub(crate) fn start_capture(&mut self, site: &'static Site, redirects: &[Redirect]) -> Result<Tape> {
-        let begun = self.begin_capture(redirects);
-        let captured = self.unless_spoilt(site, begun)?.is_some();
-        Ok(Tape { captured, ..Tape::default() })
+    /// What the backend reports.
+    pub(super) fn begin(
+        stream: &mut Stream,
+        log: &mut Log,
+        site: &'static Site,
+        bindings: &[InputBinding],
+    ) -> Result<Self> {
+        let begun = begin_capture(stream, bindings);
+        Ok(Self { commands: Vec::new(), capture: unless_invalidated(stream, log, site, begun)?.into() })
     }
 
-    /// Puts something into the recording under way, or runs it, if there is none.
+    /// Whether a capture is under way.
+    pub(super) fn is_capturing(&self) -> bool {
+        self.capture == CaptureState::Capturing
+    }
+
+    /// Writes a command down, and captures it as long as the capture is good.
     ///
     /// # Errors
-    /// What the backend says.
-    pub(crate) fn put(&mut self, act: Act) -> Result<()> {
-        if !self.capturing() {
-            return act.put(&mut *self.backend);
+    /// What the backend reports.
+    fn record(
+        &mut self,
+        stream: &mut Stream,
+        log: &mut Log,
+        site: &'static Site,
+        command: Command,
+    ) -> Result<()> {
+        if self.is_capturing() {
+            let issued = command.issue(stream.backend_mut());
+            self.capture = unless_invalidated(stream, log, site, issued)?.into();
         }
-        let Some(site) = self.run.as_ref().map(|run| run.site) else { return Ok(()) };
-        let mut captured = self.run.as_ref().is_some_and(|run| run.tape.captured);
-        if captured {
-            let done = act.put(&mut *self.backend);
-            captured = self.unless_spoilt(site, done)?.is_some();
-        }
-        if let Some(run) = &mut self.run {
-            run.tape.captured = captured;
-            run.tape.acts.push(act);
-        }
+        self.commands.push(command);
         Ok(())
     }
 
-    /// Ends the capture of a run whose body has ended well, made again as often as needed. `None`: it was spoilt too
-    /// often, and what was put into it has run.
+    /// Makes the capture again.
     ///
     /// # Errors
-    /// What the backend says; [`Error::FallbackForbidden`].
-    pub(crate) fn end_capture_shared(
+    /// What the backend reports.
+    fn redo(
         &mut self,
+        stream: &mut Stream,
+        log: &mut Log,
+        site: &'static Site,
+        bindings: &[InputBinding],
+    ) -> Result<()> {
+        let begun = begin_capture(stream, bindings);
+        // From here on it is under way, which an error leaves to whoever aborts the recording.
+        self.capture = unless_invalidated(stream, log, site, begun)?.into();
+        if self.is_capturing() {
+            let issued = self.commands.iter().try_for_each(|command| command.issue(stream.backend_mut()));
+            self.capture = unless_invalidated(stream, log, site, issued)?.into();
+        }
+        Ok(())
+    }
+}
+
+/// A step of a capture that was done, or not, because the capture was invalidated.
+impl From<Option<()>> for CaptureState {
+    fn from(done: Option<()>) -> Self {
+        done.map_or(Self::Invalidated, |()| Self::Capturing)
+    }
+}
+
+/// Starts a capture; a replay will bring what waits now, and the whole of what may be read of copied live-ins.
+fn begin_capture(stream: &mut Stream, bindings: &[InputBinding]) -> Result<()> {
+    if bindings.is_empty() {
+        return stream.begin_capture();
+    }
+    let upload = stream.upload_with(bindings.iter().map(InputBinding::whole_copy));
+    stream.begin_capture_with(upload.as_ref())
+}
+
+/// `None` if the capture was invalidated; it is abandoned then.
+fn unless_invalidated<R>(
+    stream: &mut Stream,
+    log: &mut Log,
+    site: &'static Site,
+    result: Result<R>,
+) -> Result<Option<R>> {
+    match result {
+        Ok(done) => Ok(Some(done)),
+        Err(lost @ Error::ContextLost { .. }) => Err(lost),
+        Err(_) if stream.backend().capture_was_invalidated() => {
+            stream.backend_mut().abort_capture();
+            log.aborted(site);
+            log.spoilt(site);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl Launcher<'_> {
+    /// Puts a command into the recording under way, or runs it, if there is none.
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub(super) fn issue(&mut self, command: Command) -> Result<()> {
+        let Some(run) = self.recorder.run_mut() else { return command.issue(self.stream.backend_mut()) };
+        let site = run.site;
+        match run.recording_mut() {
+            Some(recording) => recording.log.record(self.stream, self.log, site, command),
+            None => command.issue(self.stream.backend_mut()),
+        }
+    }
+}
+
+impl Replayer<'_> {
+    /// Ends the capture of a run whose body has ended well, made again as often as needed. `None`: it was invalidated
+    /// too often, and what was put into it has run.
+    ///
+    /// # Errors
+    /// What the backend reports; [`Error::FallbackForbidden`].
+    pub(crate) fn end_capture(
+        &mut self,
+        call: &CallState,
         run: &mut Run,
         retain: &[SharedMemory],
-    ) -> Result<Option<Ended>> {
-        loop {
-            if run.tape.captured {
-                let ended = self.end_capture(run, retain.to_vec());
-                if let Some(ended) = self.unless_spoilt(run.site, ended)? {
+    ) -> Result<Option<Captured>> {
+        let (site, identity) = (run.site, run.identity);
+        let Some(recording) = run.recording_mut() else { return Ok(None) };
+        for attempt in 0..=RETRIES {
+            if recording.log.is_capturing() {
+                let mut finder = ExecFinder {
+                    tree: &mut *self.tree,
+                    stream: &mut *self.launcher.stream,
+                    log: &mut *self.launcher.log,
+                };
+                let ended = finder.end_capture(site, identity, call, (self.reuse_budget, retain.to_vec()));
+                let (stream, log) = (&mut *self.launcher.stream, &mut *self.launcher.log);
+                if let Some(ended) = unless_invalidated(stream, log, site, ended)? {
                     return Ok(Some(ended));
                 }
-                run.tape.captured = false;
+                recording.log.capture = CaptureState::Invalidated;
             }
-            if run.tape.retries == RETRIES {
-                return self.run_instead(run).map(|()| None);
-            }
-            run.tape.retries += 1;
-            let begun = self.begin_capture(run.redirects.all());
-            // From here on it is under way, which an error leaves to `abort_run`.
-            run.tape.captured = self.unless_spoilt(run.site, begun)?.is_some();
-            if run.tape.captured {
-                let again = run.tape.acts.iter().try_for_each(|act| act.put(&mut *self.backend));
-                run.tape.captured = self.unless_spoilt(run.site, again)?.is_some();
+            if attempt < RETRIES {
+                let (stream, log) = (&mut *self.launcher.stream, &mut *self.launcher.log);
+                recording.log.redo(stream, log, site, recording.bindings.all())?;
             }
         }
+        let reason = FallbackReason::CaptureSpoilt { segment: site.to_string() };
+        call.may_fall_back(&reason)?;
+        self.launcher.log.fell_back(call.function_name(), reason);
+        self.launcher.run_instead(&recording.log, recording.bindings.all()).map(|()| None)
     }
+}
 
-    /// `None` when the capture was spoilt, which is abandoned then.
-    pub(crate) fn unless_spoilt<R>(&mut self, site: &'static Site, result: Result<R>) -> Result<Option<R>> {
-        match result {
-            Ok(done) => Ok(Some(done)),
-            Err(lost @ Error::ContextLost { .. }) => Err(lost),
-            Err(_) if self.backend.capture_was_invalidated() => {
-                self.backend.abort_capture();
-                self.log.aborted(site);
-                self.log.spoilt(site);
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    pub(crate) fn run_instead(&mut self, run: &Run) -> Result<()> {
-        self.fall_back_spoilt(run.site)?;
+impl Launcher<'_> {
+    /// Runs what could not be captured.
+    fn run_instead(&mut self, commands: &CommandLog, bindings: &[InputBinding]) -> Result<()> {
         // What a replay would bring.
-        let host = self.with_copies(run.redirects.all());
-        for r in run.redirects.all() {
-            self.log.copied(CopySlot::LiveIn, r.end - r.from);
+        let upload = self.stream.upload_with(bindings.iter().map(InputBinding::whole_copy));
+        for binding in bindings {
+            self.log.copied(CopySlot::LiveIn, binding.bytes());
         }
-        self.pending = None;
-        if let Some(host) = host {
-            let written = self.backend.host_write(host);
-            self.unless_lost(true, written)?;
-        }
-        run.tape.acts.iter().try_for_each(|act| act.run(self))
+        self.stream.write_instead(upload)?;
+        commands.commands.iter().try_for_each(|command| command.run(self))
     }
 }

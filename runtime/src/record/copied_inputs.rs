@@ -7,42 +7,70 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use super::{
-    Core, Run,
-    run::{Redirect, holds},
-};
+use super::{Replayer, Run, Stream};
 use crate::{
     Result,
-    backend::{DeviceCopy, HostBlock, SharedMemory, View},
+    backend::{DeviceCopy, SharedMemory, View},
+    memory::Memory,
     observe::{event::CopySlot, log::Log},
-    tree::CopiedInput,
-    value::live_in::{KeyTensor, KeyWriter},
+    tree::{CopiedInput, GroupId, Tree},
+    value::key::{KeyTensor, KeyWriter},
 };
 
-/// The tensor of a device operand in an arena.
-fn tensor_at(key: &KeyWriter, position: u32) -> Option<&KeyTensor> {
-    // In the order of their operands.
-    let at = key.tensors.binary_search_by_key(&position, |t| t.operand).ok()?;
-    Some(&key.tensors[at]).filter(|t| t.owned == 0)
+/// A live-in that a run reads from a buffer.
+#[derive(Debug)]
+pub(super) struct InputBinding {
+    /// Its position in the key.
+    position: u32,
+    /// Where the live-in begins, and where its storage ends.
+    from: u64,
+    end: u64,
+    memory: SharedMemory,
+    /// The first and one past the last byte that is read, from `from` on.
+    touched: Option<(u64, u64)>,
 }
 
-/// Adds a copy to a block. In one piece: how a device splits it is the device's matter.
-fn push_copy(block: &mut HostBlock, to: u64, from: u64, bytes: u64) {
-    block.copies.push(DeviceCopy { to, from, bytes });
+impl InputBinding {
+    /// Where the live-in begins.
+    pub(super) fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// The most that may be read of it.
+    pub(super) fn bytes(&self) -> u64 {
+        self.end - self.from
+    }
+
+    /// The copy of all that may be read.
+    pub(super) fn whole_copy(&self) -> DeviceCopy {
+        DeviceCopy { to: self.memory.addr(), from: self.from, bytes: self.bytes() }
+    }
+
+    /// As the recording keeps it.
+    pub(super) fn recorded(&self) -> CopiedInput {
+        let (start, end) = self.touched.unwrap_or_default();
+        CopiedInput {
+            position: self.position,
+            memory: SharedMemory::clone(&self.memory),
+            start,
+            bytes: end - start,
+            copies: 0,
+        }
+    }
 }
 
-/// The live-ins that a run reads elsewhere.
+/// The live-ins that a run reads from buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Redirects {
+pub(super) struct InputBindings {
     /// By position.
-    all: Vec<Redirect>,
+    all: Vec<InputBinding>,
     /// Where each begins, ascending, and which of those up to it reaches farthest, the first where several do.
     starts: Vec<(u64, usize)>,
 }
 
-impl Redirects {
-    /// Of redirects by position.
-    pub(crate) fn new(all: Vec<Redirect>) -> Self {
+impl InputBindings {
+    /// Of bindings by position.
+    fn new(all: Vec<InputBinding>) -> Self {
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by_key(|&at| all[at].from);
         let mut farthest = None;
@@ -56,128 +84,132 @@ impl Redirects {
         Self { all, starts }
     }
 
-    pub(crate) fn all(&self) -> &[Redirect] {
+    pub(super) fn all(&self) -> &[InputBinding] {
         &self.all
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// That of the live-in at `position`.
-    pub(crate) fn of(&self, position: u32) -> Option<&Redirect> {
-        self.all.binary_search_by_key(&position, |r| r.position).ok().map(|at| &self.all[at])
+    pub(super) fn of(&self, position: u32) -> Option<&InputBinding> {
+        self.all.binary_search_by_key(&position, |b| b.position).ok().map(|at| &self.all[at])
     }
 
-    /// One of a live-in in whose storage those bytes lie.
-    fn around(&mut self, start: u64, end: u64) -> Option<&mut Redirect> {
+    /// One of a live-in whose storage holds those bytes.
+    fn around(&mut self, start: u64, end: u64) -> Option<&mut InputBinding> {
         let before = self.starts.partition_point(|&(from, _)| from <= start);
         let (_, at) = *self.starts.get(before.checked_sub(1)?)?;
-        Some(&mut self.all[at]).filter(|r| end <= r.end)
+        Some(&mut self.all[at]).filter(|b| end <= b.end)
     }
+}
+
+/// The tensor of a device operand in an arena.
+fn tensor_at(key: &KeyWriter, position: u32) -> Option<&KeyTensor> {
+    // In the order of their operands.
+    let at = key.tensors.binary_search_by_key(&position, |t| t.operand).ok()?;
+    Some(&key.tensors[at]).filter(|t| t.owned == 0)
+}
+
+/// What of a copied live-in a replay brings.
+fn copy_of(copied: &CopiedInput, key: &KeyWriter) -> DeviceCopy {
+    let from = key.addrs[2 * copied.position as usize + 1];
+    DeviceCopy { to: copied.memory.addr() + copied.start, from: from + copied.start, bytes: copied.bytes }
+}
+
+/// Adds the copies to what the next replay brings. A live-in of which nothing is read is not copied.
+fn stage(stream: &mut Stream, log: &mut Log, copied: &[CopiedInput], key: &KeyWriter) {
+    for c in copied.iter().filter(|c| c.bytes > 0) {
+        stream.stage_copy(copy_of(c, key));
+        log.copied(CopySlot::LiveIn, c.bytes);
+    }
+}
+
+/// Whether a recording can read a copy of that live-in: it is in an arena, and is not empty.
+pub(crate) fn can_copy(memory: &Memory, key: &KeyWriter, position: u32) -> bool {
+    tensor_at(key, position).is_some_and(|t| memory.slot(t.slot).bytes() > 0)
+}
+
+/// Buffers for the live-ins that a recording of this key copies.
+///
+/// # Errors
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+pub(super) fn bind_inputs(
+    tree: &Tree,
+    memory: &Memory,
+    stream: &mut Stream,
+    group: GroupId,
+    key: &KeyWriter,
+) -> Result<InputBindings> {
+    let mut bindings = Vec::new();
+    for position in tree.copied(group, &key.addrs) {
+        let Some(tensor) = tensor_at(key, position).filter(|t| memory.slot(t.slot).bytes() > 0) else {
+            continue;
+        };
+        let from = key.addrs[2 * position as usize + 1];
+        let end = memory.slot(tensor.slot).end();
+        // What of it is read is known after the capture, in which nothing can be allocated.
+        let memory = stream.alloc(end - from)?;
+        bindings.push(InputBinding { position, from, end, memory, touched: None });
+    }
+    Ok(InputBindings::new(bindings))
 }
 
 impl Run {
-    /// The views as the capture shall see them. A block of the run's own is never a live-in, also where a
-    /// live-in lay before.
-    pub(crate) fn redirected(&mut self, views: &[View]) -> SmallVec<[View; 4]> {
-        let redirected = |view: &View| {
+    /// The views as the capture is to see them. A block of the run's own is never a live-in, also where a
+    /// live-in was before. `None` if the run reads no live-in from a buffer.
+    pub(crate) fn rebound(&mut self, views: &[View]) -> Option<SmallVec<[View; 4]>> {
+        if self.bindings_mut()?.is_empty() {
+            return None;
+        }
+        let own: SmallVec<[bool; 4]> = views.iter().map(|view| self.owns(view.range())).collect();
+        let bindings = self.bindings_mut()?;
+        let rebound = |(view, own): (&View, bool)| {
             let (start, end) = view.range();
-            let own = holds(&self.own, (start, end));
-            let Some(r) = self.redirects.around(start, end).filter(|_| !own) else { return *view };
-            let (first, last) = (start - r.from, end - r.from);
-            let touched = r.touched.map_or((first, last), |(f, l)| (f.min(first), l.max(last)));
-            r.touched = Some(touched);
-            View { addr: r.memory.addr() + first, ..*view }
+            let Some(b) = bindings.around(start, end).filter(|_| !own) else { return *view };
+            let (first, last) = (start - b.from, end - b.from);
+            let touched = b.touched.map_or((first, last), |(f, l)| (f.min(first), l.max(last)));
+            b.touched = Some(touched);
+            View { addr: b.memory.addr() + first, ..*view }
         };
-        views.iter().map(redirected).collect()
+        Some(views.iter().zip(own).map(rebound).collect())
     }
 }
 
-impl Core {
-    /// Whether a recording can read a copy of that live-in: it lies in an arena, and is not empty.
-    pub(crate) fn can_copy(&self, key: &KeyWriter, position: u32) -> bool {
-        tensor_at(key, position).is_some_and(|t| self.slots[t.slot as usize].bytes > 0)
-    }
+/// Lets the first replay of a recording, which is not in the tree yet, bring the bytes of its copied live-ins.
+pub(crate) fn stage_first_copies(
+    stream: &mut Stream,
+    log: &mut Log,
+    copied: &mut [CopiedInput],
+    key: &KeyWriter,
+) {
+    stage(stream, log, copied, key);
+    copied.iter_mut().for_each(|c| c.copies += 1);
+}
 
-    /// Buffers for the live-ins that a recording of this key copies.
-    pub(crate) fn redirects(&mut self, group: usize, key: &KeyWriter) -> Result<Redirects> {
-        let mut redirects = Vec::new();
-        for position in self.tree.copied(group, &key.addrs) {
-            if !self.can_copy(key, position) {
-                continue;
-            }
-            let Some(tensor) = tensor_at(key, position) else { continue };
-            let slot = &self.slots[tensor.slot as usize];
-            let from = key.addrs[2 * position as usize + 1];
-            let end = slot.base + slot.bytes;
-            // What of it is read is known after the capture, in which nothing can be allocated.
-            let memory = self.backend.alloc(end - from)?;
-            redirects.push(Redirect { position, from, end, memory, touched: None });
-        }
-        Ok(Redirects::new(redirects))
-    }
-
-    /// Starts a capture; a replay will bring what waits now, and the copies.
-    pub(crate) fn begin_capture(&mut self, redirects: &[Redirect]) -> Result<()> {
-        if redirects.is_empty() {
-            return self.backend.begin_capture(self.pending.as_ref());
-        }
-        let host = self.with_copies(redirects);
-        self.backend.begin_capture(host.as_ref())
-    }
-
-    /// What waits now, and the whole of what may be read of copied live-ins.
-    pub(crate) fn with_copies(&self, redirects: &[Redirect]) -> Option<HostBlock> {
-        let mut host = self.pending.clone();
-        for r in redirects {
-            push_copy(host.get_or_insert_default(), r.memory.addr(), r.from, r.end - r.from);
-        }
-        host
-    }
-
-    /// The next replay of this recording brings the bytes of its copied live-ins.
+impl Replayer<'_> {
+    /// Lets the next replay of a recording bring the bytes of its copied live-ins.
     pub(crate) fn stage_copies(&mut self, at: usize, key: &KeyWriter) {
         let Some(node) = self.tree.node(at) else { return };
-        stage(&mut self.pending, &mut self.log, &node.copied, key);
+        stage(self.launcher.stream, self.launcher.log, &node.copied, key);
         self.tree.count_copies(at);
     }
 
     /// For the body of an audit: it reads the recording's own buffers, as the recording does, which the next
     /// flush fills. How a product is computed may depend on the alignment of its operands, so reading the
     /// live-ins themselves could differ in the last bits.
-    pub(crate) fn audited_copies(&mut self, at: usize, key: &KeyWriter) -> Redirects {
-        let Some(node) = self.tree.node(at) else { return Redirects::default() };
-        let mut redirects = Vec::new();
+    pub(super) fn audited_bindings(&mut self, at: usize, key: &KeyWriter) -> InputBindings {
+        let Some(node) = self.tree.node(at) else { return InputBindings::default() };
+        let mut bindings = Vec::new();
         for c in node.copied.iter().filter(|c| c.bytes > 0) {
             let Some(tensor) = tensor_at(key, c.position) else { continue };
-            let slot = &self.slots[tensor.slot as usize];
             let from = key.addrs[2 * c.position as usize + 1];
-            let end = (slot.base + slot.bytes).min(from + c.memory.len());
-            push_copy(
-                self.pending.get_or_insert_default(),
-                c.memory.addr() + c.start,
-                from + c.start,
-                c.bytes,
-            );
+            let end = self.launcher.memory.slot(tensor.slot).end().min(from + c.memory.len());
+            self.launcher.stream.stage_copy(copy_of(c, key));
             let memory = SharedMemory::clone(&c.memory);
-            redirects.push(Redirect { position: c.position, from, end, memory, touched: None });
+            bindings.push(InputBinding { position: c.position, from, end, memory, touched: None });
         }
-        Redirects::new(redirects)
-    }
-
-    /// As [`stage_copies`](Self::stage_copies), for the first replay of a recording that is no node yet.
-    pub(crate) fn stage_first_copies(&mut self, copied: &mut [CopiedInput], key: &KeyWriter) {
-        stage(&mut self.pending, &mut self.log, copied, key);
-        copied.iter_mut().for_each(|c| c.copies += 1);
-    }
-}
-
-/// Adds the copies to what the next replay brings. A live-in of which nothing is read is not copied.
-fn stage(pending: &mut Option<HostBlock>, log: &mut Log, copied: &[CopiedInput], key: &KeyWriter) {
-    for c in copied.iter().filter(|c| c.bytes > 0) {
-        let from = key.addrs[2 * c.position as usize + 1];
-        push_copy(pending.get_or_insert_default(), c.memory.addr() + c.start, from + c.start, c.bytes);
-        log.copied(CopySlot::LiveIn, c.bytes);
+        InputBindings::new(bindings)
     }
 }

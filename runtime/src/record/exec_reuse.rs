@@ -1,4 +1,4 @@
-//! Recordings that run by one executable, which is updated in place: see [`crate::tree::Place`].
+//! Recordings that run by one executable, which is updated in place: see [`crate::tree::CallSite`].
 //!
 //! The order of a replay is: update, then host bytes, then launch. An update changes later launches only, so a
 //! wrong guess of who meets whom in one step costs time, never a value.
@@ -10,13 +10,13 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use super::{Core, run::Run};
+use super::{CallState, Replayer, Stream};
 use crate::{
     Error, Result,
-    backend::{CapturedGraph as Recording, GraphExec as Executable, SharedMemory, Update},
+    backend::{CapturedGraph, GraphExec, SharedMemory, Update},
     base::plan::Site,
-    observe::event::UnsharedReason,
-    tree::{Identity, Offer, Place, Sharing},
+    observe::{event::UnsharedReason, log::Log},
+    tree::{CallSite, ExecReuse, Identity, ReuseCandidate, Tree},
 };
 
 /// An executable shares no more after so many updates over the budget in a row: one may be the machine's.
@@ -24,27 +24,27 @@ const SLOW: u8 = 3;
 
 /// A capture that ended.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub(crate) struct Captured {
     /// `None` when nothing was recorded.
-    pub(crate) exec: Option<Arc<dyn Executable>>,
-    pub(crate) sharing: Option<Sharing>,
+    pub(crate) exec: Option<Arc<dyn GraphExec>>,
+    pub(crate) reuse: Option<ExecReuse>,
     /// The recording whose executable it is, if it is one's.
     pub(crate) with: Option<usize>,
     /// Why it is none's, if it might have been.
     pub(crate) unshared: Option<UnsharedReason>,
 }
 
-impl Ended {
-    fn own(exec: Arc<dyn Executable>, unshared: Option<UnsharedReason>) -> Self {
+impl Captured {
+    fn own(exec: Arc<dyn GraphExec>, unshared: Option<UnsharedReason>) -> Self {
         Self { exec: Some(exec), unshared, ..Self::default() }
     }
 }
 
-/// Of the running call: how often each segment ran.
+/// How often each segment ran in the running call.
 #[derive(Debug, Default)]
-pub(crate) struct Occurrences(FxHashMap<Identity, u32>);
+pub(crate) struct CallOrdinals(FxHashMap<Identity, u32>);
 
-impl Occurrences {
+impl CallOrdinals {
     /// A call begins.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
@@ -66,56 +66,70 @@ fn is_over(cost: Duration, budget: Duration) -> bool {
     cost > budget || budget.is_zero()
 }
 
-impl Core {
+/// What finds and updates the executables that recordings run by.
+#[derive(Debug)]
+pub(super) struct ExecFinder<'c> {
+    pub(super) tree: &'c mut Tree,
+    pub(super) stream: &'c mut Stream,
+    pub(super) log: &'c mut Log,
+}
+
+impl ExecFinder<'_> {
     /// Ends the capture of a run and finds an executable for it. On an error nothing of the capture is left.
-    pub(crate) fn end_capture(&mut self, run: &Run, retain: Vec<SharedMemory>) -> Result<Ended> {
-        let Some(budget) = self.sharing else {
-            return Ok(Ended { exec: self.backend.end_capture(retain)?, ..Ended::default() });
+    ///
+    /// Recordings share executables where there is a budget, the time that an update may take.
+    pub(super) fn end_capture(
+        &mut self,
+        site: &'static Site,
+        identity: Identity,
+        call: &CallState,
+        (budget, retain): (Option<Duration>, Vec<SharedMemory>),
+    ) -> Result<Captured> {
+        let backend = self.stream.backend_mut();
+        let Some(budget) = budget else {
+            return Ok(Captured { exec: backend.end_capture(retain)?, ..Captured::default() });
         };
-        let Some(recording) = self.backend.end_capture_shared(retain)? else { return Ok(Ended::default()) };
-        let place = Place {
-            identity: run.identity,
-            caller: self.tree.caller().id,
-            ordinal: self.occurrences.before(run.identity),
-        };
-        let mut ended = self.executable_for(run.site, &place, &recording, budget)?;
-        ended.sharing = Some(Sharing { place, recording, slow: 0, parting: None });
-        Ok(ended)
+        let Some(recording) = backend.end_capture_shared(retain)? else { return Ok(Captured::default()) };
+        let caller = self.tree.caller().id;
+        let call_site = CallSite { identity, caller, ordinal: call.ordinals().before(identity) };
+        let mut captured = self.executable_for(site, &call_site, &recording, budget)?;
+        captured.reuse = Some(ExecReuse { call_site, recording, slow: 0, parting: None });
+        Ok(captured)
     }
 
     fn executable_for(
         &mut self,
         site: &'static Site,
-        place: &Place,
-        recording: &Arc<dyn Recording>,
+        call_site: &CallSite,
+        recording: &Arc<dyn CapturedGraph>,
         budget: Duration,
-    ) -> Result<Ended> {
+    ) -> Result<Captured> {
         let node = self.tree.next();
         let signature = match recording.signature() {
             Ok(signature) => signature,
             Err(why) => {
                 let why = UnsharedReason::Refused { why: why.to_owned() };
-                return Ok(Ended::own(self.backend.instantiate(recording)?, Some(why)));
+                return Ok(Captured::own(self.stream.backend_mut().instantiate(recording)?, Some(why)));
             }
         };
-        if let Some(spare) = self.tree.take_spare(place, signature)
+        if let Some(spare) = self.tree.take_spare(call_site, signature)
             // One update, whatever it takes: making another takes more.
             && let Ok(_) = self.update(site, node, &spare, recording)?
         {
-            return Ok(Ended::own(spare, None));
+            return Ok(Captured::own(spare, None));
         }
-        let unshared = match self.tree.offer(place, signature) {
-            Offer::None => None,
-            Offer::Nothing(why) => Some(why),
-            Offer::Of(at) => match self.try_to_share(site, at, recording, budget)? {
+        let unshared = match self.tree.reuse_candidate(call_site, signature) {
+            ReuseCandidate::None => None,
+            ReuseCandidate::Nothing(why) => Some(why),
+            ReuseCandidate::Of(at) => match self.try_to_share(site, at, recording, budget)? {
                 Ok(exec) => {
                     let with = Some(self.tree.number(self.tree.first_of(at)));
-                    return Ok(Ended { exec: Some(exec), with, ..Ended::default() });
+                    return Ok(Captured { exec: Some(exec), with, ..Captured::default() });
                 }
                 Err(why) => Some(why),
             },
         };
-        Ok(Ended::own(self.backend.instantiate(recording)?, unshared))
+        Ok(Captured::own(self.stream.backend_mut().instantiate(recording)?, unshared))
     }
 
     /// Updates the executable of node `at` to run the new recording, if that can be done within the budget. If
@@ -124,9 +138,9 @@ impl Core {
         &mut self,
         site: &'static Site,
         at: usize,
-        recording: &Arc<dyn Recording>,
+        recording: &Arc<dyn CapturedGraph>,
         budget: Duration,
-    ) -> Result<Result<Arc<dyn Executable>, UnsharedReason>> {
+    ) -> Result<Result<Arc<dyn GraphExec>, UnsharedReason>> {
         let node = self.tree.next();
         let Some((sharing, exec)) = self.tree.sharing(at) else {
             return Ok(Err(UnsharedReason::OtherTopology));
@@ -160,11 +174,11 @@ impl Core {
         &mut self,
         site: &'static Site,
         node: usize,
-        exec: &Arc<dyn Executable>,
-        recording: &Arc<dyn Recording>,
+        exec: &Arc<dyn GraphExec>,
+        recording: &Arc<dyn CapturedGraph>,
     ) -> Result<Result<Duration, UnsharedReason>> {
         let begun = Instant::now();
-        match self.backend.update(exec, recording)? {
+        match self.stream.backend_mut().update(exec, recording)? {
             Update::Done => {
                 let cost = begun.elapsed();
                 self.log.updated(site, node, cost);
@@ -174,30 +188,16 @@ impl Core {
         }
     }
 
-    /// Makes sure that the executable of node `at` runs that recording.
-    ///
-    /// # Errors
-    /// What the device says; the node can be tried again.
-    #[inline]
-    pub(crate) fn make_current(&mut self, at: usize) -> Result<()> {
-        let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
-        if exec.runs() != Some(sharing.recording.id()) {
-            self.switch(at)?;
-        }
-        self.tree.runs_now(at);
-        Ok(())
-    }
-
     /// Updates the executable of node `at` for it; or gives it one of its own, if that was found better and there is
     /// memory for it.
     #[cold]
-    fn switch(&mut self, at: usize) -> Result<()> {
+    fn rebind(&mut self, at: usize, budget: Option<Duration>) -> Result<()> {
         let others = self.tree.sharers(at);
         let Some(site) = self.tree.node(at).map(|n| n.site) else { return Ok(()) };
         let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
         let (exec, recording) = (Arc::clone(exec), Arc::clone(&sharing.recording));
         if let Some(why) = sharing.parting.clone().filter(|_| !others.is_empty()) {
-            match self.part(site, at, &recording, why) {
+            match self.split_off(site, at, &recording, why) {
                 Ok(()) => {
                     // What is left alone has nobody to part from.
                     if let [other] = others[..]
@@ -219,9 +219,9 @@ impl Core {
         }
         let cost = match self.update(site, self.tree.number(at), &exec, &recording)? {
             Ok(cost) => cost,
-            Err(why) => return self.part(site, at, &recording, why),
+            Err(why) => return self.split_off(site, at, &recording, why),
         };
-        let budget = self.sharing.unwrap_or(Duration::MAX);
+        let budget = budget.unwrap_or(Duration::MAX);
         let met = self.tree.met(at);
         let Some(sharing) = self.tree.sharing_mut(at) else { return Ok(()) };
         sharing.slow = if is_over(cost, budget) { sharing.slow.saturating_add(1) } else { 0 };
@@ -235,16 +235,33 @@ impl Core {
         Ok(())
     }
 
-    fn part(
+    fn split_off(
         &mut self,
         site: &'static Site,
         at: usize,
-        recording: &Arc<dyn Recording>,
+        recording: &Arc<dyn CapturedGraph>,
         why: UnsharedReason,
     ) -> Result<()> {
-        let exec = self.backend.instantiate(recording)?;
-        self.tree.part(at, exec);
+        let exec = self.stream.backend_mut().instantiate(recording)?;
+        self.tree.split_off(at, exec);
         self.log.unshared(site, self.tree.number(at), why);
+        Ok(())
+    }
+}
+
+impl Replayer<'_> {
+    /// Makes sure that the executable of node `at` runs that recording.
+    ///
+    /// # Errors
+    /// What the device reports; the node can be tried again.
+    #[inline]
+    pub(super) fn make_current(&mut self, at: usize) -> Result<()> {
+        let Some((reuse, exec)) = self.tree.sharing(at) else { return Ok(()) };
+        if exec.runs() != Some(reuse.recording.id()) {
+            let (stream, log) = (&mut *self.launcher.stream, &mut *self.launcher.log);
+            ExecFinder { tree: &mut *self.tree, stream, log }.rebind(at, self.reuse_budget)?;
+        }
+        self.tree.runs_now(at);
         Ok(())
     }
 }
@@ -256,9 +273,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn occurrences_are_counted_by_segment() {
+    fn calls_are_counted_by_segment() {
         let (one, two) = (Identity::Segment(TypeId::of::<u8>()), Identity::Full(7));
-        let mut all = Occurrences::default();
+        let mut all = CallOrdinals::default();
         assert_eq!(all.before(one), 0);
         [one, one, two, one].into_iter().for_each(|i| all.count(i));
         assert_eq!((all.before(one), all.before(two)), (2, 0));

@@ -6,15 +6,20 @@
 
 use std::{cell::Cell, collections::BTreeMap};
 
-use super::{Core, Origin, Placement, Run, RunKind};
-use crate::{backend::View, tensor::live_out::Entry};
+use super::{Launcher, Recorder, Run};
+use crate::{
+    backend::View,
+    memory::{Memory, Origin, Placement, SlotId},
+    tree::{GroupId, Tree},
+    value::entry::Entry,
+};
 
 /// What a run does with its allocations, by ordinal.
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
     /// Live blocks, by where they start.
     blocks: BTreeMap<u64, Live>,
-    slots: Vec<Option<u32>>,
+    slots: Vec<Option<SlotId>>,
     last: Vec<Cell<Option<u32>>>,
     /// Bytes of the live blocks in the pool, now and at their most.
     bytes: u64,
@@ -30,7 +35,7 @@ struct Live {
 
 impl Uses {
     /// An allocation; `pooled` ones are in the pool, not among the results.
-    pub(crate) fn made(&mut self, ordinal: u32, slot: u32, (start, end): (u64, u64), pooled: bool) {
+    pub(crate) fn made(&mut self, ordinal: u32, slot: SlotId, (start, end): (u64, u64), pooled: bool) {
         let at = ordinal as usize;
         self.slots.resize(at + 1, None);
         self.last.resize(at + 1, Cell::new(None));
@@ -48,8 +53,8 @@ impl Uses {
         }
     }
 
-    /// An operation has this many bytes of scratch memory in the pool while it runs.
-    pub(crate) fn scratch(&mut self, bytes: u64) {
+    /// An operation has this many bytes of workspace in the pool while it runs.
+    pub(crate) fn workspace(&mut self, bytes: u64) {
         self.peak = self.peak.max(self.bytes + bytes);
     }
 
@@ -70,11 +75,16 @@ impl Uses {
     }
 
     /// An operation with this index, or one before it that launches nothing, looked at a tensor.
-    pub(crate) fn look(&self, index: usize, slot: u32, ordinal: u32) {
+    pub(crate) fn look(&self, index: usize, slot: SlotId, ordinal: u32) {
         let at = ordinal as usize;
         if self.slots.get(at) == Some(&Some(slot)) {
             self.last[at].set(Some(index as u32));
         }
+    }
+
+    /// The slot of an allocation.
+    fn slot(&self, ordinal: u32) -> Option<SlotId> {
+        self.slots.get(ordinal as usize).copied().flatten()
     }
 
     /// What can go after which operation, but for the ordinals in `outputs`, which are sorted.
@@ -89,62 +99,60 @@ impl Uses {
     }
 }
 
-impl Core {
-    /// What a warm-up learnt of its allocations.
-    pub(crate) fn learn_releases(&self, run: &Run, outputs: &[Entry]) -> Vec<(u32, u32)> {
+impl Run {
+    /// What a warm-up learnt of its allocations: what can be freed after which operation.
+    pub(crate) fn releases(&self, memory: &Memory, outputs: &[Entry]) -> Vec<(u32, u32)> {
         let mut outputs: Vec<u32> = outputs
             .iter()
             .filter_map(|entry| match entry {
-                Entry::Tensor(raw) => match self.slots[raw.slot as usize].origin {
-                    Origin::Segment { group, ordinal } if group == run.group => Some(ordinal),
-                    _ => None,
-                },
+                Entry::Tensor(raw) => self.ordinal_of(memory.slot(raw.slot).origin()),
                 _ => None,
             })
             .collect();
         outputs.sort_unstable();
-        run.uses.releases(&outputs)
+        self.uses.releases(&outputs)
     }
 
-    /// A tensor was looked at. Not every operation that does so launches something: one without elements does not.
-    pub(crate) fn looked_at(&self, slot: u32) {
-        if let Some(run) = &self.run
-            && run.kind == RunKind::Warm
-            && let Origin::Segment { group, ordinal } = self.slots[slot as usize].origin
-            && group == run.group
+    /// Which of its allocations that is.
+    fn ordinal_of(&self, origin: Origin) -> Option<u32> {
+        match origin {
+            Origin::Segment { group, ordinal } if Some(group) == self.group => Some(ordinal),
+            _ => None,
+        }
+    }
+}
+
+impl Recorder {
+    /// A tensor was used. Not every operation that does so launches something: one without elements does not.
+    pub(super) fn note_use(&self, id: SlotId, origin: Origin) {
+        if let Some(run) = self.run.as_ref().filter(|run| run.is_warm_up())
+            && let Some(ordinal) = run.ordinal_of(origin)
         {
-            run.uses.look(run.trace.len(), slot, ordinal);
+            run.uses.look(run.trace.len(), id, ordinal);
         }
     }
 
-    /// After an operation of a recording: frees what it was the last to use.
-    pub(crate) fn release_finished(&mut self) {
-        let Some(run) = &self.run else { return };
-        if run.kind != RunKind::Record || !self.free_at_last_use {
-            return;
-        }
-        let Some(index) = run.trace.len().checked_sub(1) else { return };
-        let (group, index) = (run.group, index as u32);
-        let releases = &self.tree.group_mut(group).releases;
+    /// The allocations of the recording under way that its last operation was the last to use.
+    fn finished(&self, tree: &Tree) -> Option<(GroupId, Vec<(u32, SlotId)>)> {
+        let run = self.run.as_ref().filter(|run| run.recording().is_some())?;
+        let (group, index) = (run.group?, run.trace.len().checked_sub(1)? as u32);
+        let releases = &tree.group_of(group).releases;
         let from = releases.partition_point(|&(at, _)| at < index);
-        let finished: Vec<u32> =
-            releases[from..].iter().take_while(|(at, _)| *at == index).map(|&(_, ordinal)| ordinal).collect();
-        for ordinal in finished {
-            self.release_early(group, ordinal);
-        }
+        let finished = releases[from..].iter().take_while(|(at, _)| *at == index);
+        let slot = |&(_, ordinal): &(u32, u32)| Some((ordinal, run.uses.slot(ordinal)?));
+        Some((group, finished.filter_map(slot).collect()))
     }
+}
 
-    pub(crate) fn release_early(&mut self, group: usize, ordinal: u32) {
-        let known = self.run.as_ref().and_then(|run| run.uses.slots.get(ordinal as usize).copied().flatten());
-        let Some(slot) = known.and_then(|at| self.slots.get_mut(at as usize)) else { return };
-        // A slot whose handle went before may be another tensor's by now.
-        let same = slot.origin == Origin::Segment { group, ordinal };
-        if !same || slot.refs == 0 || slot.home != Placement::Pool {
-            return;
+impl Launcher<'_> {
+    /// After an operation of a recording: frees what it was the last to use.
+    pub(crate) fn release_finished(&mut self, tree: &Tree) {
+        let Some((group, finished)) = self.recorder.finished(tree) else { return };
+        for (ordinal, id) in finished {
+            if let Some((base, bytes)) = self.memory.free_early(id, Origin::Segment { group, ordinal }) {
+                self.free_block(Placement::Pool, base, bytes);
+            }
         }
-        slot.home = Placement::Freed;
-        let (base, bytes) = (slot.base, slot.bytes);
-        self.free_block(Placement::Pool, base, bytes);
     }
 }
 
@@ -160,26 +168,26 @@ mod tests {
     #[test]
     pub(crate) fn the_last_use_counts_by_storage() {
         let mut uses = Uses::default();
-        uses.made(0, 7, (0, 256), true);
-        uses.made(1, 8, (256, 512), true);
+        uses.made(0, SlotId::at(7), (0, 256), true);
+        uses.made(1, SlotId::at(8), (256, 512), true);
         uses.touch(0, [view(0), view(256)].iter());
         uses.touch(1, [view(128)].iter());
-        uses.made(3, 9, (512, 768), false);
+        uses.made(3, SlotId::at(9), (512, 768), false);
         uses.touch(2, [view(4096), view(300)].iter());
         assert_eq!(uses.releases(&[]), [(1, 0), (2, 1)]);
         assert_eq!(uses.releases(&[1]), [(1, 0)]);
         // A look counts for the next operation; one at another's slot does not count.
-        uses.look(3, 8, 1);
-        uses.look(3, 8, 0);
+        uses.look(3, SlotId::at(8), 1);
+        uses.look(3, SlotId::at(8), 0);
         assert_eq!(uses.releases(&[]), [(1, 0), (3, 1)]);
         // The same place, another allocation.
         uses.forget(0);
-        uses.made(4, 7, (0, 256), true);
+        uses.made(4, SlotId::at(7), (0, 256), true);
         uses.touch(3, [view(0)].iter());
         assert_eq!(uses.releases(&[]), [(1, 0), (3, 1), (3, 4)]);
         // Results do not count.
         assert_eq!(uses.peak(), 512);
-        uses.scratch(256);
+        uses.workspace(256);
         assert_eq!(uses.peak(), 768);
     }
 }

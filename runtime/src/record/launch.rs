@@ -1,15 +1,22 @@
-//! Launching operations, and the nets under a recording: its trace and its addresses.
+//! Launching operations, and the run-time checks on a recording: its trace and its addresses.
 
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
 
-use super::{Core, Placement, RunKind, tape::Act};
+use super::{Recorder, Run, RunState, Stream, command_log::Command};
 use crate::{
-    Error, Result,
-    backend::{Op, View},
+    DType, Error, Result,
+    backend::{Op, PendingBytes, View},
     base::plan::Site,
-    tree::TraceOp,
+    memory::{
+        LastRelease, Memory, NewTensor, Placement, SlotId,
+        pool::{Block, rounded},
+    },
+    observe::log::Log,
+    tree::{TraceOp, Tree},
+    value::layout::Layout,
+    value::{entry::Entry, raw::RawTensor},
 };
 
 /// What an operation was, without its addresses.
@@ -26,124 +33,224 @@ fn trace_op(op: &Op, inputs: &[View], outputs: &[View]) -> TraceOp {
     TraceOp { name: op.name(), fingerprint: h.finish() }
 }
 
-impl Core {
-    /// An operation of user code.
+/// The components that an operation touches on its way to the device, or into a capture.
+#[derive(Debug)]
+pub(crate) struct Launcher<'c> {
+    pub(crate) memory: &'c mut Memory,
+    pub(crate) stream: &'c mut Stream,
+    pub(crate) recorder: &'c mut Recorder,
+    pub(crate) log: &'c mut Log,
+}
+
+impl Launcher<'_> {
+    /// Sends host bytes that wait for the next replay. In a capture they wait for its first replay.
+    ///
+    /// # Errors
+    /// Those of [`Stream::flush`].
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.stream.flush(self.recorder.is_recording())
+    }
+
+    /// Launches an operation of the runtime itself: no checks, not traced.
+    ///
+    /// # Errors
+    /// What the device reports.
     pub(crate) fn launch(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
-        self.may_operate(op.name())?;
-        let result = self.launch_checked(op, inputs, outputs);
-        // Whatever failed, a body that swallows it may go another way than it usually does.
-        if let (Err(error), Some(run)) = (&result, &mut self.run) {
-            run.fail(error);
-        }
-        result
-    }
-
-    pub(crate) fn launch_checked(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
-        if let Some(error) = self.deferred.take() {
-            return Err(error);
-        }
-        if self.run.is_some() {
-            self.check_run(&op, inputs, outputs)?;
-        }
-        self.check_branches(op.name(), inputs, outputs)?;
-        if op.writes_in_place() {
-            self.save_before_write(outputs)?;
-        }
-        // A copied live-in is read from the recording's own buffer.
-        let redirected =
-            self.run.as_mut().filter(|run| !run.redirects.is_empty()).map(|run| run.redirected(inputs));
-        self.launch_now(op, redirected.as_deref().unwrap_or(inputs), outputs)?;
-        self.release_finished();
-        Ok(())
-    }
-
-    /// An operation of the runtime itself: no checks, not traced.
-    pub(crate) fn launch_now(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         self.flush()?;
-        // What a recording has is launched again as it was: nothing is chosen anew meanwhile.
-        let measure = !self.capturing();
-        let bytes = self.backend.workspace(&op, inputs, outputs, measure)?;
+        // What a recording has is launched again as it was: nothing is chosen again meanwhile.
+        let measure = !self.recorder.is_recording();
+        let bytes = self.stream.backend_mut().workspace(&op, inputs, outputs, measure)?;
         if bytes == 0 {
             return self.launch_at(op, inputs, outputs, 0);
         }
         // In a body it comes from the pool, as ordinary memory of the operation: branches that run side
         // by side share none, and the next operation may have it.
-        let pooled = self.run.as_ref().is_some_and(|run| run.kind != RunKind::Audit);
-        let home = if pooled { Placement::Pool } else { self.eager_home(bytes) };
-        // Whole units: scratch is aligned to one, also where blocks end at guards.
-        let bytes = crate::memory::pool::rounded(bytes);
-        let block = self.place(home, bytes)?;
-        if let (Some(run), true) = (&mut self.run, pooled) {
-            run.uses.scratch(block.len);
+        let pooled = self.recorder.is_pooled();
+        let placement = if pooled { Placement::Pool } else { self.memory.eager_placement(bytes) };
+        // Whole units: a workspace is aligned to one, also where blocks end at guards.
+        let bytes = rounded(bytes);
+        let block = self.place(placement, bytes)?;
+        if let (Some(run), true) = (self.recorder.run_mut(), pooled) {
+            run.uses.workspace(block.len);
         }
         let launched = self.launch_at(op, inputs, outputs, block.addr);
-        self.free_block(home, block.addr, bytes);
+        self.free_block(placement, block.addr, bytes);
         launched
     }
 
-    /// Hands an operation to the backend, in a description that is used again: it is large, and most of it
-    /// empty.
-    pub(crate) fn launch_at(
-        &mut self,
-        op: Op,
-        inputs: &[View],
-        outputs: &[View],
-        scratch: u64,
-    ) -> Result<()> {
-        let launch = &mut *self.description;
-        (launch.op, launch.workspace) = (op, scratch);
-        launch.inputs.clear();
-        launch.inputs.extend_from_slice(inputs);
-        launch.outputs.clear();
-        launch.outputs.extend_from_slice(outputs);
-        if self.capturing() {
-            let launch = Box::new((*self.description).clone());
-            return self.put(Act::Launch(launch));
+    /// Hands an operation to the backend, or to the recording under way.
+    fn launch_at(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: u64) -> Result<()> {
+        if self.recorder.is_recording() {
+            let launch = self.stream.description(op, inputs, outputs, workspace);
+            return self.issue(Command::Launch(launch));
         }
-        self.backend.launch(&self.description)
+        self.stream.launch(op, inputs, outputs, workspace)
     }
 
-    pub(crate) fn check_run(&mut self, op: &Op, inputs: &[View], outputs: &[View]) -> Result<()> {
-        let Some(run) = &mut self.run else { return Ok(()) };
-        if run.kind == RunKind::Eager {
+    /// Places a block, in a branch as the fork allows.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(crate) fn place(&mut self, placement: Placement, bytes: u64) -> Result<Block> {
+        if let Some(block) = self.recorder.forks.reuse(placement, bytes) {
+            return Ok(block);
+        }
+        let block = self.memory.place(self.stream.backend_mut(), placement, bytes)?;
+        self.recorder.forks.note_placed(block);
+        Ok(block)
+    }
+
+    /// Makes a tensor, in a block of its own.
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    pub(crate) fn new_tensor(&mut self, placement: Placement, new: &NewTensor) -> Result<RawTensor> {
+        let block = self.place(placement, new.bytes())?;
+        Ok(self.memory.tensor_in(placement, block, new))
+    }
+
+    /// Makes a tensor in the eager arena, whatever runs.
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    pub(crate) fn eager_tensor(
+        &mut self,
+        op: &'static str,
+        dtype: DType,
+        layout: Layout,
+    ) -> Result<RawTensor> {
+        let new = NewTensor::of(op, dtype, layout);
+        let placement = self.memory.eager_placement(new.bytes());
+        self.new_tensor(placement, &new)
+    }
+
+    /// Frees a block, or defers that to the join of the open fork.
+    pub(crate) fn free_block(&mut self, placement: Placement, base: u64, bytes: u64) {
+        if matches!(
+            placement,
+            Placement::Owned | Placement::StaticInput | Placement::Invalid | Placement::Freed
+        ) {
+            return;
+        }
+        let freed = match self.recorder.forks.defer_free(placement, base, bytes) {
+            Some(false) => return,
+            // From here on the branch that made it may have it again.
+            Some(true) => true,
+            None => self.memory.free(placement, base),
+        };
+        debug_assert!(freed, "a block that was not live was freed");
+        if let Some(run) = self.recorder.run_mut() {
+            run.forget(base);
+        }
+        if !self.stream.backend().wants_poison() {
+            return;
+        }
+        let bytes = self.memory.own_bytes(bytes);
+        if let Err(error) = self.issue(Command::Poison { addr: base, bytes }) {
+            match self.recorder.run_mut() {
+                // The capture is invalid, which its end will report.
+                Some(run) if run.recording().is_some() => run.fail(&error),
+                // Dropping cannot fail: the next call that can reports it.
+                _ => self.stream.defer(error),
+            }
+        }
+    }
+
+    /// Gives back one count of a slot; a late one, from an earlier generation, is ignored.
+    pub(crate) fn release(&mut self, id: SlotId, epoch: u64) {
+        let Some(LastRelease { placement, base, bytes, stands_for }) = self.memory.release(id, epoch) else {
+            return;
+        };
+        self.free_block(placement, base, bytes);
+        if let Some(block) = stands_for {
+            self.memory.free(Placement::Pool, block);
+        }
+    }
+
+    /// Gives back one count of each tensor.
+    pub(crate) fn release_all(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            if let Entry::Tensor(raw) = entry {
+                self.release(raw.slot, raw.epoch);
+            }
+        }
+    }
+
+    /// Reads a tensor's elements, row-major, as bytes.
+    ///
+    /// The caller has checked that it may look, and that the tensor is live.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub(crate) fn read(&mut self, raw: RawTensor) -> Result<Box<dyn PendingBytes>> {
+        self.flush()?;
+        let layout = raw.layout;
+        let bytes = (layout.count() * raw.dtype.size()) as u64;
+        if layout.is_contiguous() {
+            return self.stream.read(raw.addr, bytes);
+        }
+        let packed = self.eager_tensor("read", raw.dtype, Layout::contiguous(layout.shape())?)?;
+        let pending = self
+            .launch(Op::Copy, &[raw.view()], &[packed.view()])
+            .and_then(|()| self.stream.read(packed.addr, bytes));
+        self.release(packed.slot, packed.epoch);
+        pending
+    }
+}
+
+impl Recorder {
+    /// Compares an operation of the running body with the warm-up's, and its addresses with what the recording may bake.
+    ///
+    /// # Errors
+    /// [`Error::TraceMismatch`], [`Error::AuditMismatch`], [`Error::UnkeyedAddress`].
+    pub(crate) fn check_operation(
+        &mut self,
+        tree: &mut Tree,
+        op: &Op,
+        inputs: &[View],
+        outputs: &[View],
+    ) -> Result<()> {
+        let Some((run, group)) = self.run.as_mut().and_then(|run| run.group.map(|group| (run, group))) else {
+            return Ok(());
+        };
+        if matches!(run.state, RunState::Eager) {
             return Ok(());
         }
         let traced = trace_op(op, inputs, outputs);
         let index = run.trace.len();
         run.trace.push(traced);
-        if run.kind == RunKind::Warm {
-            run.uses.touch(index, inputs.iter().chain(outputs));
+        let views = || inputs.iter().chain(outputs);
+        if run.is_warm_up() {
+            run.uses.touch(index, views());
             return Ok(());
         }
-        let expected = self.tree.group_mut(run.group).trace.get(index).copied();
-        if run.kind == RunKind::Audit {
+        let expected = tree.group_of(group).trace.get(index).copied();
+        if run.is_audit() {
             return same_operation(run.site, index, expected, Some(traced));
         }
         if expected != Some(traced) {
-            let error = Error::TraceMismatch {
+            // The change may have been the last one: the next step warms up again, and compares with that.
+            tree.group_mut(group).warmed = false;
+            return Err(Error::TraceMismatch {
                 segment: run.site.to_string(),
                 index,
                 warm: describe(expected, Some(traced)),
                 recorded: describe(Some(traced), expected),
-            };
-            // The change may have been the last one: the next step warms up again, and compares with that.
-            self.tree.group_mut(run.group).warmed = false;
-            return Err(error);
+            });
         }
-        for view in inputs.iter().chain(outputs) {
-            if !run.knows(view.range()) {
-                return Err(Error::UnkeyedAddress {
-                    segment: run.site.to_string(),
-                    op: op.name(),
-                    addr: view.addr,
-                });
-            }
+        if let Some(view) = views().find(|view| !run.knows(view.range())) {
+            return Err(unkeyed(run, op.name(), view.addr));
         }
-        for view in outputs {
-            run.wrote(view.addr);
+        if let Some(recording) = run.recording_mut() {
+            recording.writes.extend(outputs.iter().map(|view| view.addr));
         }
         Ok(())
     }
+}
+
+/// An address that no live-in has.
+pub(super) fn unkeyed(run: &Run, op: &'static str, addr: u64) -> Error {
+    Error::UnkeyedAddress { segment: run.site.to_string(), op, addr }
 }
 
 /// An operation of an audited body against the recording's.

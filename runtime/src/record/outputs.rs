@@ -3,24 +3,21 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Core, Origin, Placement, decide::Entries};
+use super::{CallState, Entries, Launcher};
 use crate::{
-    DType, Error, Result,
+    DType, Result,
     backend::{Op, View},
     base::plan::Site,
-    memory::pool::Block,
+    memory::{Misplaced, NewTensor, Origin, Placement, SlotId, pool::Block},
     observe::event::CopySlot,
-    tensor::{
-        RawTensor,
-        dim::{DimKind, RawDim},
-        live_out::Entry,
-    },
+    tree::Tree,
     value::layout::{Layout, Marks},
+    value::{dim::DimKind, entry::Entry, raw::RawTensor},
 };
 
 /// Where a block goes.
 pub(crate) struct Target {
-    pub(crate) home: Placement,
+    pub(crate) placement: Placement,
     /// A block that is there already.
     pub(crate) block: Option<Block>,
     /// As what the copy counts, if it does.
@@ -30,18 +27,18 @@ pub(crate) struct Target {
 /// The copies of blocks, by the slots of what they are copies of.
 #[derive(Default)]
 struct Copies {
-    few: SmallVec<[(u32, RawTensor); 8]>,
+    few: SmallVec<[(SlotId, RawTensor); 8]>,
     /// Once there are more than that.
-    many: FxHashMap<u32, RawTensor>,
+    many: FxHashMap<SlotId, RawTensor>,
 }
 
 impl Copies {
-    pub(crate) fn of(&self, slot: u32) -> Option<RawTensor> {
+    fn of(&self, slot: SlotId) -> Option<RawTensor> {
         let few = self.few.iter().find(|(of, _)| *of == slot).map(|(_, copy)| *copy);
         few.or_else(|| self.many.get(&slot).copied())
     }
 
-    pub(crate) fn add(&mut self, slot: u32, copy: RawTensor) {
+    fn add(&mut self, slot: SlotId, copy: RawTensor) {
         if self.few.len() < self.few.inline_size() {
             self.few.push((slot, copy));
         } else {
@@ -50,24 +47,32 @@ impl Copies {
     }
 }
 
-impl Core {
+impl Launcher<'_> {
     /// Moves the call's outputs out of memory that the next call uses, and cuts padding off.
     ///
     /// Every tensor of the result has one count of its own. `None` when nothing had to change.
-    pub(crate) fn finish_outputs(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
-        self.check_outputs("an output of a call", outputs)?;
+    ///
+    /// # Errors
+    /// [`Error::NeverComputed`](crate::Error::NeverComputed), [`Error::PaddedSize`](crate::Error::PaddedSize); what a copy
+    /// reports.
+    pub(crate) fn finish_outputs(
+        &mut self,
+        call: &CallState,
+        tree: &mut Tree,
+        outputs: &[Entry],
+    ) -> Result<Option<Entries>> {
+        self.recorder.check_outputs(self.memory, "an output of a call", outputs)?;
         for entry in outputs {
             if let Entry::Size(dim) = entry {
-                self.unpadded_size(*dim)?;
+                call.unpadded_size(*dim)?;
             }
         }
-        let moves = |core: &Self, raw: &RawTensor| match core.slots[raw.slot as usize].home {
-            Placement::Pool => true,
-            // A static input is overwritten by the next call; parameters are not.
-            Placement::StaticInput => true,
-            _ => false,
-        };
         self.expect_results(outputs);
+        // A static input is overwritten by the next call; parameters are not.
+        let moves = |launcher: &Self, raw: &RawTensor| {
+            let placement = launcher.memory.slot(raw.slot).placement();
+            matches!(placement, Placement::Pool | Placement::StaticInput)
+        };
         let changed = outputs.iter().any(|e| match e {
             Entry::Tensor(raw) => raw.marks.any() || moves(self, raw),
             Entry::Size(dim) => dim.kind != DimKind::Number,
@@ -76,50 +81,45 @@ impl Core {
         if !changed {
             return Ok(None);
         }
-        let warm = self.call_warmed();
-        let mut entries = self.moved(outputs, moves, |core, slot| {
-            core.plan_result(slot);
-            Target { home: Placement::Results, block: None, counted: (!warm).then_some(CopySlot::Result) }
+        let counted = (!call.has_warmed_up(self.log.stats.warmups)).then_some(CopySlot::Result);
+        let mut entries = self.moved(outputs, moves, |launcher, slot| {
+            launcher.plan_result(tree, slot);
+            Target { placement: Placement::Results, block: None, counted }
         })?;
         for entry in &mut entries {
             match entry {
-                Entry::Tensor(raw) => *raw = self.unpadded(*raw),
-                Entry::Size(dim) => *dim = self.unpadded_size(*dim).unwrap_or(*dim),
+                Entry::Tensor(raw) => *raw = call.unpadded(*raw),
+                Entry::Size(dim) => *dim = call.unpadded_size(*dim).unwrap_or(*dim),
                 _ => {}
             }
         }
         Ok(Some(entries))
     }
 
-    /// Whether something was warmed up in this call.
-    pub(crate) fn call_warmed(&self) -> bool {
-        self.frame.as_ref().is_some_and(|f| f.warmups_before != self.log.stats.warmups)
-    }
-
     /// The outputs, those that `moves` picks in memory of their own: one copy a block, so that views of it
     /// keep their offsets. `place` says where a block goes. Every tensor of the result has one count; on an
     /// error there is none.
-    pub(crate) fn moved(
+    fn moved(
         &mut self,
         outputs: &[Entry],
         moves: impl Fn(&Self, &RawTensor) -> bool,
-        mut place: impl FnMut(&mut Self, u32) -> Target,
+        mut place: impl FnMut(&mut Self, SlotId) -> Target,
     ) -> Result<Entries> {
         let mut copies = Copies::default();
-        let mut entries = self.spare_entries.pop().unwrap_or_default();
+        let mut entries = self.recorder.take_entries();
         for entry in outputs {
             let Entry::Tensor(raw) = entry else {
                 entries.push(entry.clone());
                 continue;
             };
             if !moves(self, raw) {
-                self.retain(raw.slot, raw.epoch);
+                self.memory.retain(raw.slot, raw.epoch);
                 entries.push(entry.clone());
                 continue;
             }
             let copy = match copies.of(raw.slot) {
                 Some(copy) => {
-                    self.retain(copy.slot, copy.epoch);
+                    self.memory.retain(copy.slot, copy.epoch);
                     copy
                 }
                 None => {
@@ -132,136 +132,116 @@ impl Core {
                         }
                     };
                     if let Some(kind) = target.counted {
-                        self.log.copied(kind, self.slots[copy.slot as usize].bytes);
+                        self.log.copied(kind, self.memory.slot(copy.slot).bytes());
                     }
                     copies.add(raw.slot, copy);
                     copy
                 }
             };
-            let addr = copy.addr + (raw.addr - self.slots[raw.slot as usize].base);
+            let addr = copy.addr + (raw.addr - self.memory.slot(raw.slot).base());
             entries.push(Entry::Tensor(RawTensor { slot: copy.slot, addr, owned: 0, ..*raw }));
         }
         Ok(entries)
     }
 
-    /// Gives back one count of each tensor.
-    pub(crate) fn release_all(&mut self, entries: &[Entry]) {
-        for entry in entries {
-            if let Entry::Tensor(raw) = entry {
-                self.release(raw.slot, raw.epoch);
-            }
-        }
-    }
-
-    /// Refuses outputs whose memory is not theirs any more.
-    pub(crate) fn check_outputs(&self, what: &'static str, outputs: &[Entry]) -> Result<()> {
-        outputs.iter().try_for_each(|entry| match entry {
-            Entry::Tensor(raw) => self.check_live(what, raw),
-            _ => Ok(()),
-        })
-    }
-
-    /// Next time, the allocation behind this slot is placed in the results arena.
-    pub(crate) fn plan_result(&mut self, slot: u32) {
-        match self.slots[slot as usize].origin {
-            Origin::Segment { group, ordinal } if self.tree.knows_group(group) => {
-                let results = &mut self.tree.group_mut(group).results;
-                if ordinal != u32::MAX
-                    && let Err(at) = results.binary_search(&ordinal)
-                {
+    /// Next time, the allocation of this slot is placed in the results arena.
+    fn plan_result(&mut self, tree: &mut Tree, slot: SlotId) {
+        match self.memory.slot(slot).origin() {
+            Origin::Segment { group, ordinal } if tree.knows_group(group) => {
+                let results = &mut tree.group_mut(group).results;
+                if let Err(at) = results.binary_search(&ordinal) {
                     results.insert(at, ordinal);
-                    // Recordings that place it in the pool would need the copy for ever.
-                    let stale = self.tree.evict_group(group);
+                    // Recordings that place it in the pool would always need the copy.
+                    let stale = tree.evict_group(group);
                     if stale > 0 {
                         self.log.evicted(stale);
                     }
                 }
             }
-            Origin::Result { profile, at } => self.regions.leaves_the_call(profile, at),
+            Origin::Result(result) => self.memory.learned_mut().leaves_the_call(result),
             Origin::Segment { .. } | Origin::Region { .. } | Origin::Padded { .. } | Origin::Other => {}
         }
     }
 
     /// Results of regions that leave the call from where they were made: next time they are made with the others.
-    pub(crate) fn expect_results(&mut self, outputs: &[Entry]) {
+    fn expect_results(&mut self, outputs: &[Entry]) {
         for entry in outputs {
             if let Entry::Tensor(raw) = entry
-                && let slot = &self.slots[raw.slot as usize]
-                && slot.home == Placement::Eager
-                && slot.stands_for.is_none()
-                && let Origin::Result { profile, at } = slot.origin
+                && let slot = self.memory.slot(raw.slot)
+                && slot.placement() == Placement::Eager
+                && !slot.stands_for_block()
+                && let Origin::Result(result) = slot.origin()
             {
-                self.regions.leaves_the_call(profile, at);
+                self.memory.learned_mut().leaves_the_call(result);
             }
         }
     }
 
     /// Copies the whole block of a slot, so that all views of it keep their offsets.
-    pub(crate) fn copy_block(&mut self, slot: u32, target: &Target) -> Result<RawTensor> {
-        let s = &self.slots[slot as usize];
-        let (base, bytes, origin, made_by) = (s.base, s.bytes, s.origin, s.made_by);
+    fn copy_block(&mut self, id: SlotId, target: &Target) -> Result<RawTensor> {
+        let slot = self.memory.slot(id);
+        let (base, bytes, origin, producer) = (slot.base(), slot.bytes(), slot.origin(), slot.producer());
         let layout = Layout::contiguous(&[bytes as usize])?;
+        let new = NewTensor { origin, producer, dtype: DType::U8, layout, marks: Marks::NONE };
         let copy = match target.block {
-            Some(block) => {
-                self.tensor_in((target.home, block), origin, made_by, DType::U8, layout, Marks::NONE)
-            }
-            None => self.new_tensor(target.home, origin, made_by, DType::U8, layout, Marks::NONE)?,
+            Some(block) => self.memory.tensor_in(target.placement, block, &new),
+            None => self.new_tensor(target.placement, &new)?,
         };
         let from = View { addr: base, dtype: DType::U8, layout };
-        if let Err(error) = self.launch_now(Op::Copy, &[from], &[copy.view()]) {
+        if let Err(error) = self.launch(Op::Copy, &[from], &[copy.view()]) {
             self.release(copy.slot, copy.epoch);
             return Err(error);
         }
         Ok(copy)
     }
 
-    /// A layout without its padding.
-    pub(crate) fn real_layout(&self, layout: Layout, marks: Marks) -> Layout {
-        (0..layout.rank()).fold(layout, |real, axis| {
-            match marks.get(axis).and_then(|symbol| self.real_size(symbol)) {
-                Some(size) => real.with_dim(axis, size.min(layout.shape()[axis])),
-                None => real,
+    /// Opens an eager region: blocks of the pool are set apart for the results that are expected there. Regions do not
+    /// nest: one is the whole expression.
+    pub(crate) fn begin_region(&mut self, call: &CallState, site: &'static Site) {
+        let key = call.region_key(self.memory.call_number());
+        for expected in self.memory.begin_region(site, key.as_ref()) {
+            match self.place(Placement::Pool, expected.bytes) {
+                Ok(block) => self.memory.reserve(expected, block),
+                // The region goes on without it; its own allocations report the reason.
+                Err(_) => break,
             }
-        })
+        }
+        self.log.ran_eager(site);
     }
 
-    /// A size without its padding.
+    /// Brings the results of an eager region to where the segments after it expect them. `None` when they are there.
     ///
     /// # Errors
-    /// [`Error::PaddedSize`] for one that was computed from such a size: what it really is nobody knows where it was
-    /// computed, and outside it would be no number for ever.
-    pub(crate) fn unpadded_size(&self, dim: RawDim) -> Result<RawDim> {
-        match dim.kind {
-            DimKind::Padded(symbol) => Ok(RawDim::number(self.real_size(symbol).unwrap_or(dim.size))),
-            DimKind::Computed(symbol) if self.frame.is_some() => {
-                let symbol = self.padding_of(symbol).map_or("?", |(name, ..)| name).to_owned();
-                Err(Error::PaddedSize { op: "a computed size that leaves", symbol, at: None })
+    /// [`Error::NeverComputed`](crate::Error::NeverComputed); what a copy reports.
+    pub(crate) fn settle_region(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+        if self.recorder.is_running() {
+            // Captured whole, where it is a variable like any other: one that nothing uses may be gone.
+            return Ok(None);
+        }
+        self.recorder.check_outputs(self.memory, "the result of an eager region", outputs)?;
+        let tensors = outputs.iter().filter_map(|entry| match entry {
+            Entry::Tensor(raw) => Some(raw.slot),
+            _ => None,
+        });
+        let misplaced = self.memory.settle_results(tensors);
+        if misplaced.is_empty() {
+            return Ok(None);
+        }
+        let moves = |_: &Self, raw: &RawTensor| misplaced.iter().any(|m| m.slot == raw.slot);
+        // A block that a tensor was made in goes with that, also on an error.
+        let mut taken: SmallVec<[SlotId; 2]> = SmallVec::new();
+        let place = |_: &mut Self, slot: SlotId| {
+            taken.push(slot);
+            let block = misplaced.iter().find(|m| m.slot == slot).and_then(|m| m.block);
+            Target { placement: Placement::Pool, block, counted: Some(CopySlot::Eager) }
+        };
+        let moved = self.moved(outputs, moves, place);
+        if moved.is_err() {
+            let left = |m: &&Misplaced| !taken.contains(&m.slot);
+            for block in misplaced.iter().filter(left).filter_map(|m| m.block) {
+                self.memory.free(Placement::Pool, block.addr);
             }
-            _ => Ok(dim),
         }
-    }
-
-    /// The tensor without its padding: padded dimensions are narrowed to their real size.
-    pub(crate) fn unpadded(&self, mut raw: RawTensor) -> RawTensor {
-        if self.frame.is_some() {
-            raw.layout = self.real_layout(raw.layout, raw.marks);
-            raw.marks = Marks::NONE;
-        }
-        raw
-    }
-
-    /// A region gives host code a value: if the whole call is being captured, its graph would hold the value of
-    /// this call for ever, so later calls go piece by piece.
-    pub(crate) fn gives_host_value(&mut self, site: &'static Site) {
-        if self.run.is_some()
-            && let Some(frame) = &self.frame
-        {
-            self.host_values.entry(frame.function).or_insert(site);
-        }
-    }
-
-    /// Where a region of the graph object gives host code a value.
-    pub(crate) fn host_value(&self, function: u64) -> Option<&'static Site> {
-        self.host_values.get(&function).copied()
+        moved.map(Some)
     }
 }

@@ -9,17 +9,17 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{
-    Core, Origin, Placement,
-    decide::{Entries, results_are_free},
-};
+use super::{Entries, Launcher, Overlaps, Replayer, replay::results_are_free};
 use crate::{
     DType, Error, Result,
     backend::{Op, SharedMemory, View},
-    memory::pool::{self, ALIGN, Block, LiveSet, rounded},
+    memory::{
+        Memory, Origin, Placement,
+        pool::{ALIGN, Block, rounded},
+    },
     observe::event::CopySlot,
-    tree::{COPIED, Identity, Node},
-    value::{layout::Layout, live_in::KeyWriter},
+    tree::{COPIED, GroupId, Identity, Node, Tree},
+    value::{key::KeyWriter, layout::Layout},
 };
 
 /// Recordings that are made for one key, with results in other blocks each, before results are copied out instead.
@@ -29,27 +29,27 @@ const CROWDED_STEPS: u64 = 8;
 
 /// Bytes on the device.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
+struct Range {
     addr: u64,
     bytes: u64,
 }
 
 impl Range {
-    pub(crate) fn end(self) -> u64 {
+    fn end(self) -> u64 {
         self.addr + self.bytes
     }
 
+    fn addresses(self) -> std::ops::Range<u64> {
+        self.addr..self.end()
+    }
+
     /// The units that it touches.
-    pub(crate) fn blocks(self) -> Block {
+    fn blocks(self) -> Block {
         let addr = self.addr / ALIGN * ALIGN;
         Block { addr, len: self.end().next_multiple_of(ALIGN) - addr }
     }
 
-    pub(crate) fn overlaps(self, other: Self) -> bool {
-        self.addr.max(other.addr) < self.end().min(other.end())
-    }
-
-    pub(crate) fn view(self) -> Result<View> {
+    fn view(self) -> Result<View> {
         let layout = Layout::contiguous(&[self.bytes as usize])?;
         Ok(View { addr: self.addr, dtype: DType::U8, layout })
     }
@@ -57,7 +57,7 @@ impl Range {
 
 /// A live-in that lies elsewhere than in the recording.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Move {
+struct Move {
     /// Index among the tensors of the key.
     tensor: u32,
     from: Range,
@@ -117,50 +117,61 @@ fn copied_around(saved: &[(Range, SharedMemory)]) -> FxHashMap<u64, u64> {
     bytes
 }
 
-/// The blocks of the results arena that the recording writes.
-fn result_blocks(node: &Node) -> SmallVec<[(usize, Block, u64); 2]> {
-    let blocks = node.blocks.iter().enumerate().filter(|(_, b)| b.home == Placement::Results);
-    blocks.map(|(i, b)| (i, Block { addr: b.addr, len: rounded(b.bytes) }, b.bytes)).collect()
+/// A block of the results arena that a recording writes.
+#[derive(Clone, Copy, Debug)]
+struct ResultBlock {
+    /// Among the blocks of the recording.
+    index: usize,
+    addr: u64,
+    bytes: u64,
 }
 
-/// The lowest place for `bytes` that is neither used nor in `avoid`.
-fn place_beside(live: &LiveSet, avoid: &[Block], (base, page): (u64, u64), bytes: u64) -> u64 {
-    let mut used = live.clone();
-    // What is to be avoided in another arena is not in the way here.
-    for &block in avoid.iter().filter(|block| block.addr >= base) {
-        let (mut start, mut end) = (block.addr, block.end());
-        for other in used.overlapping(block) {
-            used.remove(other.addr);
-            (start, end) = (start.min(other.addr), end.max(other.end()));
-        }
-        used.insert(Block { addr: start, len: end - start });
+impl ResultBlock {
+    fn block(self) -> Block {
+        Block { addr: self.addr, len: rounded(self.bytes) }
     }
-    pool::place(&used, base, bytes, page)
+
+    fn range(self) -> Range {
+        Range { addr: self.addr, bytes: self.bytes }
+    }
 }
 
-impl Core {
+fn result_blocks(node: &Node) -> SmallVec<[ResultBlock; 2]> {
+    let blocks = node.blocks.iter().enumerate().filter(|(_, b)| b.placement == Placement::Results);
+    blocks.map(|(index, b)| ResultBlock { index, addr: b.addr, bytes: b.bytes }).collect()
+}
+
+/// The recordings that could run for a key by copies, and what they are found by.
+#[derive(Debug)]
+pub(crate) struct Relocations<'c> {
+    pub(crate) tree: &'c Tree,
+    pub(crate) overlaps: Overlaps<'c>,
+    pub(crate) group: GroupId,
+    pub(crate) identity: Identity,
+    pub(crate) key: &'c KeyWriter,
+}
+
+impl Relocations<'_> {
+    fn alike(&self) -> impl Iterator<Item = (usize, &Node)> {
+        let Self { tree, overlaps, key, .. } = self;
+        let entry = overlaps.memory.pool().state();
+        let alike = tree.alike(self.identity, entry, &key.shape, &key.addrs);
+        let nodes = alike.filter_map(|at| Some((at, tree.node(at)?)));
+        nodes.filter(|(_, node)| node.group == self.group && overlaps.sees(node, key))
+    }
+
     /// A recording that can run for this key by copies: where nothing more can be recorded, or enough is.
-    pub(crate) fn find_apart(
-        &self,
-        group: usize,
-        identity: Identity,
-        key: &KeyWriter,
-        can_record: bool,
-    ) -> Option<usize> {
-        let entry = self.pool.state();
+    pub(crate) fn find(&self, can_record: bool) -> Option<usize> {
         let (mut held, mut moved) = (SmallVec::<[usize; 4]>::new(), None);
         let (mut own, mut owns) = (None, 0);
-        for at in self.tree.alike(identity, entry, &key.shape, &key.addrs) {
-            let Some(node) = self.tree.node(at).filter(|n| n.group == group && self.sees(n, key)) else {
-                continue;
-            };
-            match moves(node, key) {
+        for (at, node) in self.alike() {
+            match moves(node, self.key) {
                 None => {}
                 Some(none) if none.is_empty() => held.push(at),
                 Some(found) => {
-                    let free = results_are_free(node, &self.results.live);
+                    let free = results_are_free(node, self.overlaps.memory);
                     moved = if free { Some(at) } else { moved.or(Some(at)) };
-                    if found.iter().all(|m| self.is_of_this_call(m.tensor, key)) {
+                    if found.iter().all(|m| self.is_of_this_call(m.tensor)) {
                         own = moved;
                         owns += 1;
                     }
@@ -175,85 +186,84 @@ impl Core {
         if held.is_empty() && owns >= RESULT_BLOCKS {
             return own;
         }
-        let crowded = |at: &&usize| self.tree.node(**at).is_some_and(|n| n.crowded != 0);
+        let crowded = |at: &&usize| self.tree.node(**at).is_some_and(|n| n.crowded.is_some());
         (held.len() >= RESULT_BLOCKS).then(|| *held.iter().find(crowded).unwrap_or(&held[0]))
     }
 
+    /// A recording that fits but for results that are held: where the limits allow no further one.
+    pub(crate) fn find_held(&self) -> Option<usize> {
+        let fits = |(_, node): &(usize, &Node)| moves(node, self.key).is_some_and(|m| m.is_empty());
+        self.alike().find(fits).map(|(at, _)| at)
+    }
+
     /// Whether a tensor is a result that this call made.
-    pub(crate) fn is_of_this_call(&self, tensor: u32, key: &KeyWriter) -> bool {
-        let slot = &self.slots[key.tensors[tensor as usize].slot as usize];
-        slot.call == self.calls
-            && match slot.origin {
-                Origin::Segment { .. } => slot.home == Placement::Results,
-                Origin::Result { .. } => matches!(slot.home, Placement::Results | Placement::Eager),
+    fn is_of_this_call(&self, tensor: u32) -> bool {
+        let memory: &Memory = self.overlaps.memory;
+        let slot = memory.slot(self.key.tensors[tensor as usize].slot);
+        slot.call() == memory.call_number()
+            && match slot.origin() {
+                Origin::Segment { .. } => slot.placement() == Placement::Results,
+                Origin::Result(_) => matches!(slot.placement(), Placement::Results | Placement::Eager),
                 _ => false,
             }
     }
+}
 
-    /// The same, where the limits allow no further recording.
-    pub(crate) fn find_held(&self, group: usize, identity: Identity, key: &KeyWriter) -> Option<usize> {
-        let entry = self.pool.state();
-        let fits = |at: &usize| {
-            self.tree.node(*at).is_some_and(|n| {
-                n.group == group && self.sees(n, key) && moves(n, key).is_some_and(|m| m.is_empty())
-            })
-        };
-        self.tree.alike(identity, entry, &key.shape, &key.addrs).find(fits)
-    }
-
+impl Replayer<'_> {
     /// Runs a recording whose live-ins may lie elsewhere, and whose results may be held.
-    pub(crate) fn replay_apart(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
+    pub(crate) fn replay_relocated(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
         let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
         let moves = moves(node, key).unwrap_or_default();
         let blocks = result_blocks(node);
         let since = self.crowded_since(node, &blocks);
-        let crowded = since != 0;
         let mut saved = Saved::new();
-        let entry = self.pool.settle();
-        let ran = self.run_apart(at, &moves, if crowded { &blocks } else { &[] }, &mut saved);
+        let entry = self.launcher.memory.settle();
+        let ran =
+            self.run_between_copies(at, &moves, if since.is_some() { &blocks } else { &[] }, &mut saved);
         let restored = self.put_back(&saved);
         let bases = match (ran, restored) {
             (Ok(bases), Ok(())) => bases,
             (Ok(bases), Err(error)) => {
                 self.take_back(&bases);
-                self.pool.restore(entry);
+                self.launcher.memory.restore(entry);
                 return Err(error);
             }
             (Err(error), _) => {
-                self.pool.restore(entry);
+                self.launcher.memory.restore(entry);
                 return Err(error);
             }
         };
-        let handed = blocks.first().and_then(|(i, ..)| bases.get(*i).copied().flatten());
+        let handed = blocks.first().and_then(|b| bases.get(b.index).copied().flatten());
         self.tree.crowd(at, since, handed);
         self.hand_over(at, key, &bases)
     }
 
-    /// The step in which its results were last seen to be held, for as long as they are copied out for it; else 0.
-    pub(crate) fn crowded_since(&self, node: &Node, blocks: &[(usize, Block, u64)]) -> u64 {
-        let free = |addr: u64, len: u64| self.results.live.is_free(Block { addr, len });
-        if blocks.iter().any(|(_, b, _)| !free(b.addr, b.len)) {
-            return self.kept.steps();
+    /// The step in which its results were last seen to be held, for as long as they are copied out for it.
+    fn crowded_since(&self, node: &Node, blocks: &[ResultBlock]) -> Option<u64> {
+        let memory = &*self.launcher.memory;
+        let now = memory.persistent().steps();
+        if blocks.iter().any(|b| !memory.is_free_result(b.block())) {
+            return Some(now);
         }
-        let Some((_, first, _)) = blocks.first().filter(|_| node.crowded != 0) else { return 0 };
+        let (since, first) = (node.crowded?, blocks.first()?);
         // The last of them is still there: they are held again.
-        if node.handed.is_some_and(|addr| !free(addr, first.len)) {
-            return self.kept.steps();
+        if node.handed.is_some_and(|addr| !memory.is_free_result(Block { addr, len: first.block().len })) {
+            return Some(now);
         }
-        if self.kept.steps() - node.crowded < CROWDED_STEPS { node.crowded } else { 0 }
+        (now - since < CROWDED_STEPS).then_some(since)
     }
 
     /// Saves, copies, runs, and copies out. Gives where each block of the recording went, if it was moved.
-    pub(crate) fn run_apart(
+    fn run_between_copies(
         &mut self,
         at: usize,
         moves: &[Move],
-        out: &[(usize, Block, u64)],
+        out: &[ResultBlock],
         saved: &mut Saved,
     ) -> Result<SmallVec<[Option<u64>; 4]>> {
-        for &(_, block, bytes) in out {
-            if bytes > 0 && !self.results.live.is_free(block) {
-                self.preserve(Range { addr: block.addr, bytes }, saved)?;
+        for result in out {
+            if result.bytes > 0 && !self.launcher.memory.is_free_result(result.block()) {
+                self.preserve(result.range(), saved)?;
             }
         }
         self.bring(moves, saved)?;
@@ -261,45 +271,46 @@ impl Core {
         let count = self.tree.node(at).map_or(0, |n| n.blocks.len());
         let mut bases: SmallVec<[Option<u64>; 4]> = SmallVec::from_elem(None, count);
         // What is put back later is put back whole, gaps between tensors included.
-        let arena = self.results.base()..self.results.base() + self.results.reserved();
+        let arena = self.launcher.memory.result_addresses();
         let back = saved.iter().map(|(range, _)| range.blocks()).filter(|block| arena.contains(&block.addr));
-        let avoid: SmallVec<[Block; 4]> = out.iter().map(|&(_, block, _)| block).chain(back).collect();
+        let avoid: SmallVec<[Block; 4]> = out.iter().map(|result| result.block()).chain(back).collect();
         let around = copied_around(saved);
-        for &(index, block, bytes) in out {
-            match self.move_result(block.addr, bytes, &avoid) {
-                Ok(base) => bases[index] = Some(base),
+        for result in out {
+            match self.move_result(result.range(), &avoid) {
+                Ok(base) => bases[result.index] = Some(base),
                 Err(error) => {
                     self.take_back(&bases);
                     return Err(error);
                 }
             }
-            let around = around.get(&block.addr).copied().unwrap_or(0);
-            self.log.copied(CopySlot::Result, bytes + around);
+            let around = around.get(&result.addr).copied().unwrap_or(0);
+            self.launcher.log.copied(CopySlot::Result, result.bytes + around);
         }
         Ok(bases)
     }
 
     /// Frees the blocks of results that nobody gets.
-    pub(crate) fn take_back(&mut self, bases: &[Option<u64>]) {
+    fn take_back(&mut self, bases: &[Option<u64>]) {
         for base in bases.iter().flatten() {
-            self.results.live.remove(*base);
+            self.launcher.memory.give_back_result(*base);
         }
     }
 
     /// A copy of those bytes, to be put back.
-    pub(crate) fn preserve(&mut self, range: Range, saved: &mut Saved) -> Result<()> {
-        let memory = self.backend.alloc(range.bytes)?;
+    fn preserve(&mut self, range: Range, saved: &mut Saved) -> Result<()> {
+        let memory = self.launcher.stream.alloc(range.bytes)?;
         self.copy_bytes(range, memory.addr())?;
         saved.push((range, memory));
         Ok(())
     }
 
     /// Copies live-ins to where the recording reads them.
-    pub(crate) fn bring(&mut self, moves: &[Move], saved: &mut Saved) -> Result<()> {
+    fn bring(&mut self, moves: &[Move], saved: &mut Saved) -> Result<()> {
         let moves: SmallVec<[Move; 4]> = moves.iter().copied().filter(|m| m.to.bytes > 0).collect();
         let before = saved.len();
         for m in &moves {
-            if self.is_occupied(m.to)? {
+            let Self { launcher, .. } = self;
+            if launcher.memory.is_occupied(launcher.stream.backend_mut(), m.to.addresses())? {
                 self.preserve(m.to, saved)?;
             }
         }
@@ -308,7 +319,7 @@ impl Core {
         let mut staged: SmallVec<[SharedMemory; 2]> = SmallVec::new();
         if crossed {
             for m in &moves {
-                let memory = self.backend.alloc(m.from.bytes)?;
+                let memory = self.launcher.stream.alloc(m.from.bytes)?;
                 self.copy_bytes(m.from, memory.addr())?;
                 staged.push(memory);
             }
@@ -317,76 +328,50 @@ impl Core {
             let from = staged.get(i).map_or(m.from.addr, |memory| memory.addr());
             self.copy_bytes(Range { addr: from, ..m.from }, m.to.addr)?;
             let around = around.get(&m.to.addr).copied().unwrap_or(0);
-            self.log.copied(CopySlot::LiveIn, m.to.bytes * if crossed { 2 } else { 1 } + around);
+            self.launcher.log.copied(CopySlot::LiveIn, m.to.bytes * if crossed { 2 } else { 1 } + around);
         }
         Ok(())
     }
 
-    /// Whether something lives there. Memory for those bytes is there afterwards.
-    pub(crate) fn is_occupied(&mut self, range: Range) -> Result<bool> {
-        let backend = &mut *self.backend;
-        let inside = |base: u64, len: u64| base <= range.addr && range.end() <= base + len;
-        for zone in [&mut self.results, &mut self.eager] {
-            if inside(zone.base(), zone.reserved()) {
-                zone.prime(backend, range.end() - zone.base())?;
-                return Ok(!zone.live.is_free(Block { addr: range.addr, len: range.bytes }));
-            }
-        }
-        Ok(true)
-    }
-
-    pub(crate) fn copy_bytes(&mut self, from: Range, to: u64) -> Result<()> {
+    fn copy_bytes(&mut self, from: Range, to: u64) -> Result<()> {
         let target = Range { addr: to, bytes: from.bytes };
-        self.launch_now(Op::Copy, &[from.view()?], &[target.view()?])
+        self.launcher.launch(Op::Copy, &[from.view()?], &[target.view()?])
     }
 
-    /// Moves a result to a block that is nobody's.
-    pub(crate) fn move_result(&mut self, addr: u64, bytes: u64, avoid: &[Block]) -> Result<u64> {
-        let zone = &mut self.results;
-        let at = place_beside(&zone.live, avoid, (zone.base(), zone.page), bytes);
-        let block = Block { addr: at, len: rounded(bytes) };
-        zone.commit(&mut *self.backend, block, bytes)?;
-        if bytes > 0 {
-            self.copy_bytes(Range { addr, bytes }, at)?;
+    /// Moves a result to a block that is free.
+    fn move_result(&mut self, from: Range, avoid: &[Block]) -> Result<u64> {
+        let Launcher { memory, stream, .. } = &mut self.launcher;
+        let block = memory.place_result_beside(stream.backend_mut(), avoid, from.bytes)?;
+        if from.bytes > 0 {
+            self.copy_bytes(from, block.addr)?;
         }
-        self.results.live.insert(block);
-        Ok(at)
+        self.launcher.memory.take_result(block);
+        Ok(block.addr)
     }
 
     /// What was saved is where it was. Whatever cannot be put back is void: its tensors cannot be used any more.
-    pub(crate) fn put_back(&mut self, saved: &Saved) -> Result<()> {
+    fn put_back(&mut self, saved: &Saved) -> Result<()> {
         let mut outcome = Ok(());
         for (range, memory) in saved {
             let back = self.copy_bytes(Range { addr: memory.addr(), bytes: range.bytes }, range.addr);
             if back.is_err() {
-                self.void(*range);
+                self.launcher.memory.invalidate(range.addresses());
             }
             outcome = outcome.and(back);
         }
         outcome
-    }
-
-    /// The tensors that lie there hold something else now.
-    pub(crate) fn void(&mut self, range: Range) {
-        for slot in self.slots.iter_mut().filter(|s| s.refs > 0) {
-            let block = Block { addr: slot.base, len: rounded(slot.bytes) };
-            if !range.overlaps(Range { addr: block.addr, bytes: block.len }) {
-                continue;
-            }
-            match slot.home {
-                Placement::Results => drop(self.results.live.remove(slot.base)),
-                Placement::Eager => drop(self.eager.live.remove(slot.base)),
-                Placement::Pool => drop(self.pool.free(slot.base)),
-                _ => continue,
-            }
-            slot.home = Placement::Invalid;
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Range {
+        fn overlaps(self, other: Self) -> bool {
+            self.addr.max(other.addr) < self.end().min(other.end())
+        }
+    }
 
     #[test]
     fn ranges_of_two_kinds() {

@@ -1,27 +1,28 @@
-//! What a recording leaves: its outputs, so that a replay can give them back, and who owns the blocks.
+//! What a recording leaves: its outputs, so that a replay can return them, and who owns the blocks.
 
 use std::collections::hash_map::Entry::Vacant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::{Core, Placement, Run, RunKind};
+use super::{Recorder, Run, launch::unkeyed};
 use crate::{
     Error, Result,
-    tensor::{
-        RawTensor,
-        live_out::{Encoder, Entry},
-    },
+    memory::{Memory, Origin, Placement, SlotId},
     tree::{NodeBlock, Stored},
-    value::live_in::KeyWriter,
+    value::key::KeyWriter,
+    value::{
+        entry::{Encoder, Entry},
+        raw::RawTensor,
+    },
 };
 
 /// The live-ins that outputs may be views of, by what they show. Views of one slot are told apart: another call may
 /// bring views that are farther apart, or of two slots.
 #[derive(Default)]
 struct LiveIns {
-    exact: FxHashMap<(u32, u64, u64), LiveInIndex>,
-    of_slot: FxHashMap<u32, SmallVec<[(u64, u64, LiveInIndex); 1]>>,
+    exact: FxHashMap<(SlotId, u64, u64), LiveInIndex>,
+    of_slot: FxHashMap<SlotId, SmallVec<[(u64, u64, LiveInIndex); 1]>>,
 }
 
 /// The index among the tensors of the key, and that among those in arenas.
@@ -61,45 +62,50 @@ struct Blocks {
     index: FxHashMap<u64, usize>,
 }
 
-impl Core {
-    /// Every block that the run made and that lives must belong to an output.
-    pub(crate) fn check_owners(&self, outputs: &Encoder) -> Result<()> {
-        let Some(run) = &self.run else { return Ok(()) };
-        if run.kind == RunKind::Audit {
-            return Ok(());
-        }
+impl Recorder {
+    /// Refuses outputs that are void, and blocks that the run made and that belong to none.
+    ///
+    /// # Errors
+    /// [`Error::UnownedAllocation`], and those of [`check_live`](Self::check_live).
+    pub(crate) fn check_owners(&self, memory: &Memory, outputs: &Encoder) -> Result<()> {
+        let Some(run) = self.run.as_ref().filter(|run| !run.is_audit()) else { return Ok(()) };
         outputs.check("an output of a segment")?;
-        self.check_outputs("an output of a segment", &outputs.entries)?;
+        self.check_outputs(memory, "an output of a segment", &outputs.entries)?;
         let shown: FxHashSet<u64> = outputs
             .entries
             .iter()
             .filter_map(|e| match e {
-                Entry::Tensor(raw) => Some(self.slots[raw.slot as usize].base),
+                Entry::Tensor(raw) => Some(memory.slot(raw.slot).base()),
                 _ => None,
             })
             .collect();
-        for &slot in &run.slots {
-            let s = &self.slots[slot as usize];
-            // One that was given back early is still held by somebody, too.
-            let left = match s.home {
+        for &id in run.slots() {
+            let slot = memory.slot(id);
+            // One that was freed early is still held by somebody, too.
+            let left = match slot.placement() {
                 Placement::Freed => true,
-                _ => run.own.contains_key(&s.base) && !shown.contains(&s.base),
+                _ => run.owns_block(slot.base()) && !shown.contains(&slot.base()),
             };
-            if s.refs > 0 && left {
+            if slot.is_held() && left {
                 return Err(Error::UnownedAllocation {
                     segment: run.site.to_string(),
-                    op: s.made_by,
-                    bytes: s.bytes,
+                    op: slot.producer(),
+                    bytes: slot.bytes(),
                 });
             }
         }
         Ok(())
     }
+}
 
-    /// The outputs, so that a replay can give them back.
+impl Run {
+    /// The outputs, so that a replay can return them, and the blocks that they are in.
+    ///
+    /// # Errors
+    /// [`Error::UnkeyedAddress`].
     pub(crate) fn store(
         &self,
-        run: &Run,
+        memory: &Memory,
         key: &KeyWriter,
         outputs: &Encoder,
     ) -> Result<(Vec<NodeBlock>, Vec<Stored>)> {
@@ -111,7 +117,7 @@ impl Core {
                 Entry::Word(w) => Stored::Word(*w),
                 Entry::Text(t) => Stored::Text(t.clone()),
                 Entry::Size(dim) => Stored::Size(*dim),
-                Entry::Tensor(raw) => self.store_tensor(run, &live_ins, raw, &mut blocks)?,
+                Entry::Tensor(raw) => self.store_tensor(memory, &live_ins, raw, &mut blocks)?,
             });
         }
         Ok((blocks.list, stored))
@@ -119,27 +125,22 @@ impl Core {
 
     fn store_tensor(
         &self,
-        run: &Run,
+        memory: &Memory,
         live_ins: &LiveIns,
         raw: &RawTensor,
         blocks: &mut Blocks,
     ) -> Result<Stored> {
-        let slot = &self.slots[raw.slot as usize];
-        if run.own.contains_key(&slot.base) && matches!(slot.home, Placement::Pool | Placement::Results) {
+        let slot = memory.slot(raw.slot);
+        let (base, placement) = (slot.base(), slot.placement());
+        if self.owns_block(base) && matches!(placement, Placement::Pool | Placement::Results) {
             let Blocks { list, index } = blocks;
-            let at = *index.entry(slot.base).or_insert_with(|| {
-                let ordinal = match slot.origin {
-                    super::Origin::Segment { ordinal, .. } => ordinal,
-                    _ => u32::MAX,
+            let at = *index.entry(base).or_insert_with(|| {
+                let ordinal = match slot.origin() {
+                    Origin::Segment { ordinal, .. } => Some(ordinal),
+                    _ => None,
                 };
-                list.push(NodeBlock {
-                    addr: slot.base,
-                    bytes: slot.bytes,
-                    home: slot.home,
-                    ordinal,
-                    made_by: slot.made_by,
-                    refs: 0,
-                });
+                let (bytes, producer) = (slot.bytes(), slot.producer());
+                list.push(NodeBlock { addr: base, bytes, placement, ordinal, producer, refs: 0 });
                 list.len() - 1
             });
             list[at].refs += 1;
@@ -148,9 +149,9 @@ impl Core {
         if let Some((index, place)) = live_ins.shown_by(raw) {
             return Ok(Stored::LiveIn(index, place, *raw));
         }
-        if let (Some(memory), true) = (&slot.owner, run.knows((slot.base, slot.base + slot.bytes))) {
-            return Ok(Stored::Owned(memory.clone(), *raw));
+        match slot.owner() {
+            Some(owner) if self.knows((base, slot.end())) => Ok(Stored::Owned(owner.clone(), *raw)),
+            _ => Err(unkeyed(self, "an output", raw.addr)),
         }
-        Err(Error::UnkeyedAddress { segment: run.site.to_string(), op: "an output", addr: raw.addr })
     }
 }

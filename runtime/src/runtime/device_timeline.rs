@@ -57,18 +57,18 @@ impl Runtime {
         let mut core = self.core.borrow_mut();
         let mut slices = self.device_timeline.0.borrow_mut();
         if slices.origin.is_none() {
-            let mark = core.backend.mark().ok()?;
+            let mark = core.stream.backend_mut().mark().ok()?;
             // Once: from here on both clocks are compared by their distance to this point.
             mark.wait().ok()?;
-            slices.origin = Some(Origin { mark, host: Instant::now(), device: core.backend.name() });
+            slices.origin = Some(Origin { mark, host: Instant::now(), device: core.stream.backend().name() });
         }
-        core.backend.mark().ok()
+        core.stream.backend_mut().mark().ok()
     }
 
     /// The end of what began there.
     pub(crate) fn slice_ends(&self, site: &'static Site, what: &'static str, begin: Option<Arc<dyn Mark>>) {
         let Some(begin) = begin else { return };
-        if let Ok(end) = self.core.borrow_mut().backend.mark() {
+        if let Ok(end) = self.core.borrow_mut().stream.backend_mut().mark() {
             let mut slices = self.device_timeline.0.borrow_mut();
             slices.waiting.push_back(Slice { site, what, begin, end });
             if slices.waiting.len() >= WAITING {

@@ -26,7 +26,7 @@ impl Runtime {
     /// # }
     /// ```
     pub fn limit_graph_memory(&self, bytes: Option<u64>) {
-        self.core.borrow_mut().graph_memory_limit = bytes;
+        self.core.borrow_mut().settings.limit_graph_memory(bytes);
     }
 }
 

@@ -2,19 +2,21 @@
 
 use crate::{
     Runtime,
+    core::report,
     memory::{Live, Tables},
 };
 
 impl Live {
     /// Of `rt`, now.
     pub fn of(rt: &Runtime) -> Self {
-        rt.core.borrow().live()
+        rt.core.borrow().memory.live()
     }
 }
 
 impl Tables {
     /// Of `rt`, now.
     pub fn of(rt: &Runtime) -> Self {
-        rt.core.borrow().tables()
+        let core = rt.core.borrow();
+        report::tables(&core.memory, &core.tree, &core.call)
     }
 }

@@ -1,6 +1,9 @@
 //! The memory of a runtime: reports, preallocation, trimming, and estimates ahead of a capture.
 
-use crate::{CaptureMemory, MemoryArena, MemoryStats, Result, Runtime, core::Measure};
+use crate::{
+    CaptureMemory, MemoryArena, MemoryStats, Result, Runtime,
+    core::{Measure, report},
+};
 
 impl Runtime {
     /// Bytes of everything that the runtime has, by arena, function and recording.
@@ -8,7 +11,8 @@ impl Runtime {
     /// The recordings share the pool: it is as large as the largest path needs, whatever their number
     /// ([`MemoryStats::pool_recorded_bytes`]); the sum over them is reported beside it.
     pub fn memory(&self) -> MemoryStats {
-        self.core.borrow().memory()
+        let core = self.core.borrow();
+        report::memory_stats(&core.memory, &core.stream, &core.tree)
     }
 
     /// Makes the first `bytes` bytes of an arena usable now, in one piece, so that nothing has to be added
@@ -19,8 +23,8 @@ impl Runtime {
     /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn prime(&mut self, arena: MemoryArena, bytes: u64) -> Result<()> {
         let core = self.core.get_mut();
-        core.refuse_in_estimate("prime")?;
-        core.prime(arena, bytes)
+        core.estimate.refuse("prime")?;
+        core.memory.preallocate(core.stream.backend_mut(), arena, bytes)
     }
 
     /// Gives back the memory of the arenas that no recording needs, such as what only warm-up used, that of
@@ -34,7 +38,7 @@ impl Runtime {
     /// What the device says; memory that was not given back stays usable.
     /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn trim(&mut self) -> Result<u64> {
-        self.core.get_mut().refuse_in_estimate("trim")?;
+        self.core.get_mut().estimate.refuse("trim")?;
         // What was dropped has recordings that need nothing any more.
         self.step()?;
         self.core.get_mut().trim()
@@ -48,7 +52,7 @@ impl Runtime {
     /// As [`trim`](Self::trim); the recordings are gone even so, but for
     /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn reset(&mut self) -> Result<u64> {
-        self.core.get_mut().refuse_in_estimate("reset")?;
+        self.core.get_mut().estimate.refuse("reset")?;
         self.step()?;
         let core = self.core.get_mut();
         core.forget_recordings();
@@ -69,15 +73,15 @@ impl Runtime {
     /// # Errors
     /// What `plan` says; [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn estimate_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
-        self.core.get_mut().refuse_in_estimate("estimate_memory")?;
-        self.core.get_mut().end_saving_later();
+        self.core.get_mut().estimate.refuse("estimate_memory")?;
+        self.core.get_mut().launcher().restore_snapshot_later();
         self.start_step(false)?;
         let dry = Dry::begin(self);
         plan(dry.0)?;
         let core = dry.0.core.get_mut();
-        let expected = core.estimated();
+        let expected = core.estimate.estimated(&core.memory, &core.tree);
         drop(dry);
-        self.core.get_mut().expected = Some(expected);
+        self.core.get_mut().estimate.expect(expected);
         Ok(expected)
     }
 
@@ -88,14 +92,15 @@ impl Runtime {
     /// # Errors
     /// What `plan` says; [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn measure_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
-        self.core.get_mut().refuse_in_estimate("measure_memory")?;
+        self.core.get_mut().estimate.refuse("measure_memory")?;
         self.step()?;
         let measuring = Measuring::begin(self);
         plan(measuring.rt)?;
-        let took = measuring.rt.core.get_mut().taken(&measuring.before);
+        let core = measuring.rt.core.get_mut();
+        let took = measuring.before.taken(&core.memory, &core.tree);
         drop(measuring);
         let core = self.core.get_mut();
-        let expected = core.expected.take();
+        let expected = core.estimate.take_expected();
         core.log.measured(expected.map(|e| e.total_bytes()), took.total_bytes());
         Ok(took)
     }
@@ -106,7 +111,7 @@ struct Dry<'r>(&'r mut Runtime);
 
 impl<'r> Dry<'r> {
     fn begin(rt: &'r mut Runtime) -> Self {
-        rt.core.get_mut().begin_dry();
+        rt.core.get_mut().begin_dry_run();
         Self(rt)
     }
 }
@@ -115,7 +120,7 @@ impl Drop for Dry<'_> {
     fn drop(&mut self) {
         self.0.graphs.set(false);
         let core = self.0.core.get_mut();
-        core.end_dry();
+        core.end_dry_run();
         // A hook that the plan added hears of the recordings that were set aside, too.
         core.tree.watch(self.0.hooks.any());
     }
@@ -129,13 +134,14 @@ struct Measuring<'r> {
 
 impl<'r> Measuring<'r> {
     fn begin(rt: &'r mut Runtime) -> Self {
-        let before = rt.core.get_mut().begin_measuring();
+        let core = rt.core.get_mut();
+        let before = Measure::begin(&mut core.memory, &core.tree);
         Self { rt, before }
     }
 }
 
 impl Drop for Measuring<'_> {
     fn drop(&mut self) {
-        self.rt.core.get_mut().end_measuring(&self.before);
+        self.before.end(&mut self.rt.core.get_mut().memory);
     }
 }

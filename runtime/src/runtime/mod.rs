@@ -19,8 +19,8 @@ use std::{
 use crate::{
     CopiedSlot, DType, Device, Event, Result, Stats,
     backend::{Backend, HostBlock, Op, View},
-    core::Core,
-    memory::Queues,
+    core::{Core, report, tree_view},
+    memory::{NewTensor, OwnedView, Queues},
     observe::{
         hooks::Hooks,
         inspect::{GraphTree, Topology},
@@ -31,7 +31,7 @@ use crate::{
         layout::{Layout, Marks},
         owned::{Owned, next_id},
         persistent::{Piece, SpareQueue},
-        raw::RawTensor,
+        raw::{RawTensor, SlotId},
         retire::RetireQueue,
     },
 };
@@ -81,7 +81,7 @@ impl Runtime {
     pub fn with_backend(backend: Box<dyn Backend>) -> Result<Self> {
         let id = next_id();
         let mut core = Core::new(backend)?;
-        core.graph_memory_limit = graph_memory::of_environment()?;
+        core.settings.limit_graph_memory(graph_memory::of_environment()?);
         Ok(Self {
             id,
             core: RefCell::new(core),
@@ -99,12 +99,13 @@ impl Runtime {
 
     /// Name of the device, such as `cpu`.
     pub fn device(&self) -> String {
-        self.core.borrow().backend.name()
+        self.core.borrow().stream.backend().name()
     }
 
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
-        self.core.borrow().stats()
+        let core = self.core.borrow();
+        report::stats(&core.log, &core.tree, &core.memory, &core.stream)
     }
 
     /// The live-ins that are copied because they kept moving, of the recordings that exist now.
@@ -126,17 +127,19 @@ impl Runtime {
     /// that lies elsewhere than when it was captured, or an output that is held when the next one is made, costs a
     /// counted copy.
     pub fn close_capture(&self) {
-        self.core.borrow_mut().closed = true;
+        self.core.borrow_mut().settings.close_capture(true);
     }
 
     /// Undoes [`close_capture`](Self::close_capture).
     pub fn open_capture(&self) {
-        self.core.borrow_mut().closed = false;
+        self.core.borrow_mut().settings.close_capture(false);
     }
 
     /// The recordings now: what follows what, what is alive where, how often each was hit, what it takes.
     pub fn tree(&self) -> GraphTree {
-        self.core.borrow().tree_view()
+        let core = self.core.borrow();
+        let stats = report::stats(&core.log, &core.tree, &core.memory, &core.stream);
+        tree_view(&core.tree, &core.memory, core.stream.backend().name(), &stats)
     }
 
     /// A recording as the device has it: kernels, copies, fills, and their dependencies. `node` is its id
@@ -148,19 +151,19 @@ impl Runtime {
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) when it was not.
     pub fn topology(&self, node: usize) -> Option<Result<Topology>> {
-        self.core.borrow().topology(node)
+        self.core.borrow().tree.topology(node)
     }
 
     /// Whether recordings made from now on keep what [`topology`](Self::topology) returns, where that has a
     /// cost. Off by default.
     pub fn keep_topology(&self, on: bool) {
-        self.core.borrow_mut().backend.keep_topology(on);
+        self.core.borrow_mut().stream.backend_mut().keep_topology(on);
     }
 
     /// If set (the default), recordings made from now on free pool memory after its last use, even while a
     /// variable still holds it; otherwise when its last handle is dropped. Values are the same either way.
     pub fn free_at_last_use(&self, on: bool) {
-        self.core.borrow_mut().free_at_last_use = on;
+        self.core.borrow_mut().settings.free_at_last_use(on);
     }
 
     /// Whether recordings made from now on may share executables, and how long an update may take. Default:
@@ -191,7 +194,7 @@ impl Runtime {
     /// # }
     /// ```
     pub fn share_executables(&self, budget: Option<Duration>) {
-        self.core.borrow_mut().sharing = budget;
+        self.core.borrow_mut().settings.share_executables(budget);
     }
 
     /// Compares the live memory of every arena with the tensors in it: they must be equal, block by block. For
@@ -201,7 +204,8 @@ impl Runtime {
     /// [`Error::MemoryAccounting`](crate::Error::MemoryAccounting) with the operation and site of a block that is
     /// too many or too few.
     pub fn check_memory(&self) -> Result<()> {
-        self.core.borrow().check_memory()
+        let core = self.core.borrow();
+        core.memory.check(&|group| core.tree.site(group).map(ToString::to_string))
     }
 
     /// Waits until the device has done everything.
@@ -209,7 +213,7 @@ impl Runtime {
     /// # Errors
     /// What failed on the stream since the last wait.
     pub fn synchronize(&self) -> Result<()> {
-        self.core.borrow_mut().backend.synchronize()
+        self.core.borrow_mut().stream.backend_mut().synchronize()
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -227,16 +231,22 @@ impl Runtime {
         self.writers.borrow_mut().push(writer);
     }
 
-    pub(crate) fn retain(&self, slot: u32, epoch: u64) {
-        self.core.borrow_mut().retain(slot, epoch);
+    pub(crate) fn retain(&self, slot: SlotId, epoch: u64) {
+        self.core.borrow_mut().memory.retain(slot, epoch);
     }
 
-    pub(crate) fn release(&self, slot: u32, epoch: u64) {
-        self.core.borrow_mut().release(slot, epoch);
+    pub(crate) fn release(&self, slot: SlotId, epoch: u64) {
+        self.core.borrow_mut().launcher().release(slot, epoch);
     }
 
     pub(crate) fn adopt(&self, owned: &Arc<Owned>, dtype: DType, layout: Layout) -> RawTensor {
-        self.core.borrow_mut().adopt(owned.id, &owned.memory, dtype, layout, Marks::NONE)
+        self.core.borrow_mut().memory.adopt(OwnedView {
+            id: owned.id,
+            memory: &owned.memory,
+            dtype,
+            layout,
+            marks: Marks::NONE,
+        })
     }
 
     /// As [`adopt`](Self::adopt), for a static input: it is overwritten by the next call.
@@ -247,7 +257,13 @@ impl Runtime {
         layout: Layout,
         marks: Marks,
     ) -> RawTensor {
-        self.core.borrow_mut().adopt_static(owned.id, &owned.memory, dtype, layout, marks)
+        self.core.borrow_mut().memory.adopt_static(OwnedView {
+            id: owned.id,
+            memory: &owned.memory,
+            dtype,
+            layout,
+            marks,
+        })
     }
 
     pub(crate) fn allocate_output(
@@ -257,7 +273,7 @@ impl Runtime {
         layout: Layout,
         marks: Marks,
     ) -> Result<RawTensor> {
-        self.core.borrow_mut().allocate_output(op, dtype, layout, marks)
+        self.core.borrow_mut().allocate_output(NewTensor { marks, ..NewTensor::of(op, dtype, layout) })
     }
 
     pub(crate) fn launch(&self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
@@ -273,43 +289,43 @@ impl Runtime {
     }
 
     pub(crate) fn symbol_name(&self, symbol: u8) -> String {
-        self.core.borrow().symbol_name(symbol)
+        self.core.borrow().call.symbol_name(symbol)
     }
 
     pub(crate) fn symbol_count(&self, symbol: u8) -> Option<View> {
-        self.core.borrow().symbol_count(symbol)
+        self.core.borrow().call.symbol_count(symbol)
     }
 
     /// Memory that outlives the step for the tensors among `entries`.
     pub(crate) fn keep(&self, entries: &[Entry]) -> Result<Vec<Piece>> {
         let queues = Queues { runtime: self.id, retire: &self.retire, spares: &self.spares };
-        self.core.borrow_mut().keep(entries, &queues)
+        self.core.borrow_mut().persist(entries, &queues)
     }
 
     /// Memory with an owner; zeroed, or filled with `init`.
     pub(crate) fn allocate_owned(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
-        self.allocate(bytes, init, (0, ""))
+        self.allocate(bytes, init, None)
     }
 
     /// Zeroed memory for a graph object, with its id and name.
     pub(crate) fn allocate_static(&self, bytes: u64, function: (u64, &'static str)) -> Result<Arc<Owned>> {
-        self.allocate(bytes, None, function)
+        self.allocate(bytes, None, Some(function))
     }
 
     fn allocate(
         &self,
         bytes: u64,
         init: Option<Vec<u8>>,
-        function: (u64, &'static str),
+        function: Option<(u64, &'static str)>,
     ) -> Result<Arc<Owned>> {
         let mut core = self.core.borrow_mut();
-        core.may_look("an allocation of parameters or state")?;
-        let memory = core.backend.alloc(bytes.max(1))?;
+        core.call.may_look("an allocation of parameters or state")?;
+        let memory = core.stream.backend_mut().alloc(bytes.max(1))?;
         if let Some(bytes) = init
             && !bytes.is_empty()
         {
             let len = bytes.len();
-            core.backend.host_write(HostBlock {
+            core.stream.backend_mut().host_write(HostBlock {
                 bytes,
                 writes: vec![(memory.addr(), 0, len)],
                 ..HostBlock::default()

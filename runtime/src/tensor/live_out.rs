@@ -74,7 +74,7 @@ impl<'s> Decoder<'s> {
         match self.entries.get(self.next) {
             Some(&Entry::Size(raw)) => {
                 self.next += 1;
-                Dim { raw, rt: Some(self.rt), call: self.rt.core.borrow().call_number() }
+                Dim { raw, rt: Some(self.rt), call: self.rt.core.borrow().memory.call_number() }
             }
             other => disagree("a size", other),
         }
@@ -102,7 +102,7 @@ impl Drop for Decoder<'_> {
                 self.rt.release(raw.slot, raw.epoch);
             }
         }
-        self.rt.core.borrow_mut().recycle(std::mem::take(&mut self.entries));
+        self.rt.core.borrow_mut().recorder.recycle(std::mem::take(&mut self.entries));
     }
 }
 

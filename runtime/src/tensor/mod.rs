@@ -128,7 +128,11 @@ impl<'s, T> Tensor<'s, T> {
     /// another way has a recording of its own. A padded device input of a bucketed call stands for the tensor
     /// that was given.
     pub fn same_memory<U>(&self, other: &Tensor<'s, U>) -> bool {
-        std::ptr::eq(self.rt, other.rt) && self.rt.core.borrow().same_place(&self.raw, &other.raw)
+        if !std::ptr::eq(self.rt, other.rt) {
+            return false;
+        }
+        let core = self.rt.core.borrow();
+        core.overlaps().same_place(&core.recorder, &self.raw, &other.raw)
     }
 
     /// What the operation `op` reads.
@@ -272,7 +276,7 @@ impl<'s> Scope<'s> {
             }
             told.push(symbol);
             if let Some((name, real, padded)) =
-                core.padding_of(symbol).filter(|(_, real, padded)| real != padded)
+                core.call.padding_of(symbol).filter(|(_, real, padded)| real != padded)
             {
                 why += &format!("; the size along {name} is {real}, padded to a bucket of {padded}");
             }

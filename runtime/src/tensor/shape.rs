@@ -29,7 +29,7 @@ pub struct Shape<'s> {
 
 impl<'s> Shape<'s> {
     pub(crate) fn new(rt: &'s Runtime, layout: &Layout, marks: Marks) -> Self {
-        let call = if marks.any() { rt.core.borrow().call_number() } else { 0 };
+        let call = if marks.any() { rt.core.borrow().memory.call_number() } else { 0 };
         let dims = std::array::from_fn(|axis| Dim {
             raw: RawDim {
                 size: layout.shape().get(axis).copied().unwrap_or(1),
@@ -309,7 +309,7 @@ impl<'s> Scope<'s> {
                 if !dim.rt.is_some_and(|rt| std::ptr::eq(rt, self.rt)) {
                     return Err(Error::DifferentRuntimes { op });
                 }
-                if dim.call != self.rt.core.borrow().call_number() {
+                if dim.call != self.rt.core.borrow().memory.call_number() {
                     return Err(Error::NeverComputed { op });
                 }
                 Ok((dim.raw.size, Some(symbol)))

@@ -9,7 +9,12 @@ use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::{Identity, Node, Tree, entry_seed, hash_words, links::Before};
-use crate::{CopiedSlot, backend::SharedMemory, memory::pool::StateId, observe::event::FallbackReason};
+use crate::{
+    CopiedSlot,
+    backend::SharedMemory,
+    memory::{GroupId, pool::StateId},
+    observe::event::FallbackReason,
+};
 
 /// Stands in a recording's key for the address of a live-in that is copied; no memory lies there.
 pub(crate) const COPIED: u64 = u64::MAX;
@@ -22,7 +27,7 @@ pub(crate) type Positions = SmallVec<[u32; 2]>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Edge {
     parent: Option<usize>,
-    group: usize,
+    group: GroupId,
     owned: Box<[u64]>,
 }
 
@@ -31,7 +36,7 @@ fn owned(addrs: &[u64]) -> impl Iterator<Item = u64> {
     addrs.iter().step_by(2).copied().filter(|&id| id != 0)
 }
 
-fn edge_hash(parent: Option<usize>, group: usize, addrs: &[u64]) -> u64 {
+fn edge_hash(parent: Option<usize>, group: GroupId, addrs: &[u64]) -> u64 {
     let mut h = FxHasher::default();
     (parent, group).hash(&mut h);
     owned(addrs).for_each(|id| h.write_u64(id));
@@ -39,7 +44,7 @@ fn edge_hash(parent: Option<usize>, group: usize, addrs: &[u64]) -> u64 {
 }
 
 impl Edge {
-    fn is(&self, parent: Option<usize>, group: usize, addrs: &[u64]) -> bool {
+    fn is(&self, parent: Option<usize>, group: GroupId, addrs: &[u64]) -> bool {
         (self.parent, self.group) == (parent, group) && self.owned.iter().copied().eq(owned(addrs))
     }
 }
@@ -92,14 +97,14 @@ pub(crate) struct CopiedInput {
 }
 
 impl Tree {
-    fn find_edge(&self, parent: Option<usize>, group: usize, addrs: &[u64]) -> Option<usize> {
+    fn find_edge(&self, parent: Option<usize>, group: GroupId, addrs: &[u64]) -> Option<usize> {
         let candidates = self.edge_index.get(&edge_hash(parent, group, addrs))?;
         let is = |at: &usize| self.edges.get(*at).is_some_and(|state| state.edge.is(parent, group, addrs));
         candidates.iter().map(|&at| at as usize).find(is)
     }
 
     /// The edge, made if it is new.
-    pub(super) fn edge_for(&mut self, parent: Option<usize>, group: usize, addrs: &[u64]) -> usize {
+    pub(super) fn edge_for(&mut self, parent: Option<usize>, group: GroupId, addrs: &[u64]) -> usize {
         if let Some(known) = self.find_edge(parent, group, addrs) {
             return known;
         }
@@ -145,33 +150,33 @@ impl Tree {
         }
     }
 
-    fn edge(&self, group: usize, addrs: &[u64]) -> Option<&EdgeState> {
+    fn edge(&self, group: GroupId, addrs: &[u64]) -> Option<&EdgeState> {
         self.edges.get(self.find_edge(self.cursor, group, addrs)?)
     }
 
-    fn edge_mut(&mut self, group: usize, addrs: &[u64]) -> &mut EdgeState {
+    fn edge_mut(&mut self, group: GroupId, addrs: &[u64]) -> &mut EdgeState {
         let at = self.edge_for(self.cursor, group, addrs);
         &mut self.edges[at]
     }
 
     /// The recordings that were made on the same edge.
-    pub(crate) fn siblings(&self, group: usize, addrs: &[u64]) -> Vec<&Node> {
+    pub(crate) fn siblings(&self, group: GroupId, addrs: &[u64]) -> Vec<&Node> {
         let Some(edge) = self.edge(group, addrs) else { return Vec::new() };
         edge.nodes.values().filter_map(|&at| self.node(at as usize)).collect()
     }
 
     /// How many recordings this edge has spent, evicted ones included.
-    pub(crate) fn spent(&self, group: usize, addrs: &[u64]) -> usize {
+    pub(crate) fn spent(&self, group: GroupId, addrs: &[u64]) -> usize {
         self.edge(group, addrs).map_or(0, |edge| edge.spent)
     }
 
     /// The live-ins that the next recording of this edge copies, if it can.
-    pub(crate) fn copied(&self, group: usize, addrs: &[u64]) -> Positions {
+    pub(crate) fn copied(&self, group: GroupId, addrs: &[u64]) -> Positions {
         self.edge(group, addrs).map(|edge| edge.copied.clone()).unwrap_or_default()
     }
 
     /// From now on recordings of this edge copy that live-in.
-    pub(crate) fn demote(&mut self, group: usize, addrs: &[u64], position: u32) {
+    pub(crate) fn demote(&mut self, group: GroupId, addrs: &[u64], position: u32) {
         let copied = &mut self.edge_mut(group, addrs).copied;
         if let Err(at) = copied.binary_search(&position) {
             copied.insert(at, position);
@@ -183,7 +188,7 @@ impl Tree {
     /// counts. A call that is repeated at the same addresses counts once.
     pub(crate) fn count_moves(
         &mut self,
-        group: usize,
+        group: GroupId,
         addrs: &[u64],
         entry: StateId,
     ) -> SmallVec<[(u32, u32); 2]> {
@@ -213,7 +218,7 @@ impl Tree {
     }
 
     /// Nothing on this edge is a graph any more. Gives how many recordings were evicted.
-    pub(crate) fn skip(&mut self, group: usize, addrs: &[u64], reason: FallbackReason) -> usize {
+    pub(crate) fn skip(&mut self, group: GroupId, addrs: &[u64], reason: FallbackReason) -> usize {
         self.edge_mut(group, addrs).skipped = Some(reason);
         self.any_skipped = true;
         // Predictions are not asked: none may lead there.
@@ -226,7 +231,7 @@ impl Tree {
     }
 
     /// No call is expected to begin with a recording of this group and this owned memory.
-    fn forget_first(&mut self, group: usize, addrs: &[u64]) {
+    fn forget_first(&mut self, group: GroupId, addrs: &[u64]) {
         // Those that bake the memory are fewer than those of the group, where layers have weights of their own.
         let baked = owned(addrs).next().and_then(|id| Some(self.holders.get(&id)?.nodes.iter()));
         let all = match baked {
@@ -246,7 +251,7 @@ impl Tree {
     }
 
     /// Why nothing on this edge is a graph any more, if so.
-    pub(crate) fn skipped(&self, group: usize, addrs: &[u64]) -> Option<&FallbackReason> {
+    pub(crate) fn skipped(&self, group: GroupId, addrs: &[u64]) -> Option<&FallbackReason> {
         if !self.any_skipped {
             return None;
         }
@@ -256,7 +261,7 @@ impl Tree {
     /// The recording of this segment that fits but for live-ins that it copies.
     pub(crate) fn find_copying(
         &self,
-        group: usize,
+        group: GroupId,
         identity: Identity,
         entry: StateId,
         (shape, addrs): (&[u64], &[u64]),

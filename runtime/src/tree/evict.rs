@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Tree, anywhere, entry_seed, hash_words};
+use crate::memory::GroupId;
 
 /// What goes when owned memory or a graph object goes.
 #[derive(Debug, Default)]
@@ -12,7 +13,7 @@ pub(super) struct Holders {
     /// Edges that name it.
     pub(super) edges: BTreeSet<u32>,
     /// Groups of whole calls of it.
-    pub(super) groups: BTreeSet<usize>,
+    pub(super) groups: BTreeSet<GroupId>,
 }
 
 impl Holders {
@@ -28,7 +29,7 @@ impl Tree {
     }
 
     /// Removes the recordings of a group; returns how many.
-    pub(crate) fn evict_group(&mut self, group: usize) -> usize {
+    pub(crate) fn evict_group(&mut self, group: GroupId) -> usize {
         self.evict(self.groups.nodes(group))
     }
 

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{CopiedInput, Identity, Positions, TraceOp, Tree, hash_words};
-use crate::{base::plan::Site, observe::log::Wait};
+use crate::{base::plan::Site, memory::GroupId, observe::log::Wait};
 
 /// Groups without a recording that are known, the ones that were met last: a shape that comes back after so many
 /// others is warmed up again.
@@ -70,6 +70,11 @@ impl Group {
         self.waiting = None;
     }
 
+    /// Whether a recording of it can be made in that call, as far as it knows.
+    pub(crate) fn is_warm_for(&self, call: u64) -> bool {
+        self.warmed && self.tried.0 != call
+    }
+
     pub(crate) fn is_whole_call(&self) -> bool {
         matches!(self.identity, Identity::Full(_))
     }
@@ -78,9 +83,9 @@ impl Group {
 /// All groups, by numbers that are never given twice.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    all: FxHashMap<usize, Group>,
-    index: FxHashMap<u64, SmallVec<[usize; 1]>>,
-    next: usize,
+    all: FxHashMap<GroupId, Group>,
+    index: FxHashMap<u64, SmallVec<[GroupId; 1]>>,
+    next: GroupId,
     /// Those without a recording, the one that was met longest ago first.
     idle: BTreeMap<u64, Idle>,
     clock: u64,
@@ -91,21 +96,21 @@ pub(super) struct Groups {
 /// A group without a recording, and the step and the call in which it was met last.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
-    group: usize,
+    group: GroupId,
     step: u64,
     call: u64,
 }
 
-impl Index<usize> for Groups {
+impl Index<GroupId> for Groups {
     type Output = Group;
 
-    fn index(&self, group: usize) -> &Group {
+    fn index(&self, group: GroupId) -> &Group {
         &self.all[&group]
     }
 }
 
-impl IndexMut<usize> for Groups {
-    fn index_mut(&mut self, group: usize) -> &mut Group {
+impl IndexMut<GroupId> for Groups {
+    fn index_mut(&mut self, group: GroupId) -> &mut Group {
         self.all
             .get_mut(&group)
             .unwrap_or_else(|| unreachable!("the group of a run or of a recording is known"))
@@ -131,7 +136,7 @@ impl Groups {
     }
 
     /// A group without a recording that was not met for long, if there are too many of them.
-    fn forgotten(&self) -> Option<usize> {
+    fn forgotten(&self) -> Option<GroupId> {
         let (_, oldest) = self.idle.first_key_value().filter(|_| self.idle.len() > IDLE)?;
         let (steps, calls) = (self.step - oldest.step, self.call - oldest.call);
         let long = steps > IDLE_STEPS || self.idle.len() > IDLE_IN_STEPS;
@@ -142,11 +147,11 @@ impl Groups {
         self.all.len()
     }
 
-    pub(super) fn get(&self, group: usize) -> Option<&Group> {
+    pub(super) fn get(&self, group: GroupId) -> Option<&Group> {
         self.all.get(&group)
     }
 
-    pub(super) fn find(&self, identity: Identity, shape: &[u64]) -> Option<usize> {
+    pub(super) fn find(&self, identity: Identity, shape: &[u64]) -> Option<GroupId> {
         let candidates = self.index.get(&hash_words(identity, 0, shape, &[]))?;
         candidates.iter().copied().find(|g| {
             let group = &self.all[g];
@@ -155,9 +160,9 @@ impl Groups {
     }
 
     /// A new group, without a recording.
-    fn add(&mut self, identity: Identity, shape: &[u64]) -> usize {
+    fn add(&mut self, identity: Identity, shape: &[u64]) -> GroupId {
         let group = self.next;
-        self.next += 1;
+        self.next = group.next();
         self.index.entry(hash_words(identity, 0, shape, &[])).or_default().push(group);
         let new = Group {
             identity,
@@ -184,7 +189,7 @@ impl Groups {
     }
 
     /// It has no recording, and is met now.
-    fn rest(&mut self, group: usize) {
+    fn rest(&mut self, group: GroupId) {
         let Some(met) = self.all.get_mut(&group) else { return };
         self.idle.remove(&met.idle);
         self.clock += 1;
@@ -193,7 +198,7 @@ impl Groups {
     }
 
     /// A recording of it is made, which copies these live-ins.
-    pub(super) fn hang(&mut self, group: usize, at: usize, copied: &[CopiedInput]) {
+    pub(super) fn hang(&mut self, group: GroupId, at: usize, copied: &[CopiedInput]) {
         let Some(met) = self.all.get_mut(&group) else { return };
         met.nodes.insert(at as u32);
         if !copied.is_empty() {
@@ -207,7 +212,7 @@ impl Groups {
     }
 
     /// A recording of it goes.
-    pub(super) fn unhang(&mut self, group: usize, at: usize, copied: &[CopiedInput]) {
+    pub(super) fn unhang(&mut self, group: GroupId, at: usize, copied: &[CopiedInput]) {
         let Some(left) = self.all.get_mut(&group) else { return };
         left.nodes.remove(&(at as u32));
         if !copied.is_empty() {
@@ -223,11 +228,11 @@ impl Groups {
     }
 
     /// The recordings of a group.
-    pub(super) fn nodes(&self, group: usize) -> Vec<usize> {
+    pub(super) fn nodes(&self, group: GroupId) -> Vec<usize> {
         self.get(group).map(|g| g.nodes.iter().map(|&at| at as usize).collect()).unwrap_or_default()
     }
 
-    fn remove(&mut self, group: usize) -> Option<Group> {
+    fn remove(&mut self, group: GroupId) -> Option<Group> {
         let gone = self.all.remove(&group)?;
         self.idle.remove(&gone.idle);
         let hash = hash_words(gone.identity, 0, &gone.shape, &[]);
@@ -243,7 +248,7 @@ impl Groups {
 
 impl Tree {
     /// The group of these shapes, which is met now. Others that were not met for long may go.
-    pub(crate) fn group(&mut self, identity: Identity, shape: &[u64]) -> usize {
+    pub(crate) fn group(&mut self, identity: Identity, shape: &[u64]) -> GroupId {
         if let Some(known) = self.known_group(identity, shape) {
             if self.groups[known].nodes.is_empty() {
                 self.groups.rest(known);
@@ -260,20 +265,20 @@ impl Tree {
         group
     }
 
-    pub(crate) fn known_group(&self, identity: Identity, shape: &[u64]) -> Option<usize> {
+    pub(crate) fn known_group(&self, identity: Identity, shape: &[u64]) -> Option<GroupId> {
         self.groups.find(identity, shape)
     }
 
     /// Whether the group is known still: an allocation may be older than that.
-    pub(crate) fn knows_group(&self, group: usize) -> bool {
+    pub(crate) fn knows_group(&self, group: GroupId) -> bool {
         self.groups.get(group).is_some()
     }
 
-    pub(crate) fn group_of(&self, group: usize) -> &Group {
+    pub(crate) fn group_of(&self, group: GroupId) -> &Group {
         &self.groups[group]
     }
 
-    pub(crate) fn group_mut(&mut self, group: usize) -> &mut Group {
+    pub(crate) fn group_mut(&mut self, group: GroupId) -> &mut Group {
         &mut self.groups[group]
     }
 
@@ -292,28 +297,28 @@ impl Tree {
     }
 
     /// Operations of the group's warm-up; `None` before it.
-    pub(crate) fn trace_len(&self, group: usize) -> Option<usize> {
+    pub(crate) fn trace_len(&self, group: GroupId) -> Option<usize> {
         let group = &self.groups[group];
         group.warmed.then_some(group.trace.len())
     }
 
     /// Where the body of a group stands.
-    pub(crate) fn site(&self, group: usize) -> Option<&'static Site> {
+    pub(crate) fn site(&self, group: GroupId) -> Option<&'static Site> {
         self.groups.get(group)?.site
     }
 
     /// Whether the group counts among the shapes of a function.
-    pub(crate) fn is_counted(&self, group: usize) -> bool {
+    pub(crate) fn is_counted(&self, group: GroupId) -> bool {
         self.groups[group].counted
     }
 
     /// Whether that allocation of the group leaves the call.
-    pub(crate) fn is_result(&self, group: usize, ordinal: u32) -> bool {
+    pub(crate) fn is_result(&self, group: GroupId, ordinal: u32) -> bool {
         self.groups.get(group).is_some_and(|g| g.results.binary_search(&ordinal).is_ok())
     }
 
     /// A group without recordings goes, and what was counted for it.
-    pub(super) fn remove_group(&mut self, group: usize) {
+    pub(super) fn remove_group(&mut self, group: GroupId) {
         let Some(gone) = self.groups.remove(group) else { return };
         for edge in gone.edges {
             self.remove_edge(edge as usize);

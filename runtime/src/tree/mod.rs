@@ -9,11 +9,11 @@ use slab::Slab;
 use smallvec::SmallVec;
 
 use crate::{
-    backend::{GraphExec as Executable, SharedMemory},
+    backend::{GraphExec, SharedMemory},
     base::plan::Site,
-    memory::{Alive, Placement, Tables, pool::StateId},
-    observe::hooks::LifecycleEvent,
-    tensor::{RawTensor, dim::RawDim},
+    memory::{Alive, Extent, Placement, Tables, pool::StateId},
+    observe::{hooks::LifecycleEvent, inspect::Topology},
+    value::{dim::RawDim, raw::RawTensor},
 };
 
 mod edge;
@@ -23,15 +23,16 @@ mod links;
 mod notices;
 mod share;
 
+pub(crate) use crate::memory::GroupId;
 use edge::EdgeState;
 pub(crate) use edge::{COPIED, CopiedInput, Positions, masked};
 use evict::Holders;
-pub(crate) use groups::Group;
 use groups::Groups;
+pub(crate) use groups::{Group, Waiting};
 use links::Before;
 pub(crate) use links::Links;
 use share::Shares;
-pub(crate) use share::{Offer, Place, Sharing};
+pub(crate) use share::{CallSite, ExecReuse, ReuseCandidate};
 
 /// What a recording is a recording of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,9 +62,10 @@ pub(crate) struct TraceOp {
 pub(crate) struct NodeBlock {
     pub(crate) addr: u64,
     pub(crate) bytes: u64,
-    pub(crate) home: Placement,
-    pub(crate) ordinal: u32,
-    pub(crate) made_by: &'static str,
+    pub(crate) placement: Placement,
+    /// Which allocation of the group it is, if it is one.
+    pub(crate) ordinal: Option<u32>,
+    pub(crate) producer: &'static str,
     /// How many outputs show it: they live and die together.
     pub(crate) refs: u32,
 }
@@ -99,10 +101,9 @@ pub(crate) struct LiveInPlace {
 pub(crate) struct Usage {
     /// Bytes of its own blocks at their most.
     pub(crate) pool_peak: u64,
-    /// Bytes from the pool's start to the end of the last block that was alive meanwhile, whosever.
-    pub(crate) pool_extent: u64,
-    /// Bytes from the start of the results arena to the end of its last block there.
-    pub(crate) result_extent: u64,
+    /// What must be there when it is replayed: of the pool, to the end of the last block that was alive meanwhile,
+    /// whosever; of the results arena, to the end of its last block there.
+    pub(crate) extent: Extent,
 }
 
 /// One recording.
@@ -114,7 +115,7 @@ pub(crate) struct Node {
     pub(crate) caller: Caller,
     /// The `#[dims]` symbols of that call, with their sizes.
     pub(crate) sizes: Box<[(&'static str, usize)]>,
-    pub(crate) group: usize,
+    pub(crate) group: GroupId,
     pub(crate) parent: Option<usize>,
     pub(crate) entry: StateId,
     pub(crate) exit: StateId,
@@ -126,9 +127,9 @@ pub(crate) struct Node {
     pub(crate) places: Box<[LiveInPlace]>,
     /// How its live-ins overlapped, if its body asked: it is a recording of that answer.
     pub(crate) aliases: Option<Box<[u64]>>,
-    pub(crate) exec: Option<Arc<dyn Executable>>,
+    pub(crate) exec: Option<Arc<dyn GraphExec>>,
     /// Recorded so that others can run by the same executable; they do where it is the same.
-    pub(crate) sharing: Option<Sharing>,
+    pub(crate) sharing: Option<ExecReuse>,
     pub(crate) blocks: Vec<NodeBlock>,
     pub(crate) outputs: Vec<Stored>,
     /// Ids of owned memory that it bakes.
@@ -143,8 +144,8 @@ pub(crate) struct Node {
     pub(crate) likely: Option<usize>,
     /// What it is tied to; the tree's.
     pub(crate) links: Links,
-    /// The step in which its results were last seen held when it ran again; 0 when they were not lately.
-    pub(crate) crowded: u64,
+    /// The step in which its results were last seen held when it ran again, if that was lately.
+    pub(crate) crowded: Option<u64>,
     /// Where the first of them went then.
     pub(crate) handed: Option<u64>,
     /// It was seen to follow something that ran without a recording.
@@ -274,6 +275,27 @@ impl Tree {
         self.node(at).map_or(self.next_number, Node::number)
     }
 
+    /// Number of recordings, and bytes of their executables.
+    pub(crate) fn recorded(&self) -> (u64, u64) {
+        (self.live as u64, self.executables().1)
+    }
+
+    /// What of the arenas must be there for its recordings.
+    pub(crate) fn extent(&self) -> Extent {
+        self.nodes().fold(Extent::default(), |extent, node| extent.max(node.usage.extent))
+    }
+
+    /// A recording as the device has it; `None` if there is none of that number. One without a kernel has no nodes.
+    pub(crate) fn topology(&self, number: usize) -> Option<crate::Result<Topology>> {
+        let node = self.by_number(number)?;
+        Some(match (&node.sharing, &node.exec) {
+            // Its executable may run another recording now.
+            (Some(reuse), _) => reuse.recording.topology(),
+            (None, Some(exec)) => exec.topology(),
+            (None, None) => Ok(Topology::default()),
+        })
+    }
+
     /// How many entries its tables have.
     pub(crate) fn tables(&self) -> Tables {
         Tables {
@@ -361,8 +383,8 @@ impl Tree {
         list.filter(move |&at| self.nodes[at].as_ref().is_some_and(&fits))
     }
 
-    /// The results of a recording were held in that step, or are no longer (0); the first went to `handed`.
-    pub(crate) fn crowd(&mut self, at: usize, step: u64, handed: Option<u64>) {
+    /// The results of a recording were held in that step, or are no longer; the first went to `handed`.
+    pub(crate) fn crowd(&mut self, at: usize, step: Option<u64>, handed: Option<u64>) {
         if let Some(node) = &mut self.nodes[at] {
             (node.crowded, node.handed) = (step, handed);
         }

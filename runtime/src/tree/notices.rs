@@ -3,7 +3,7 @@
 use super::{Node, Tree};
 use crate::{
     Error,
-    backend::GraphExec as Executable,
+    backend::GraphExec,
     base::plan::Site,
     observe::hooks::{GraphId, Lifecycle, LifecycleEvent},
 };
@@ -63,7 +63,7 @@ impl Tree {
     pub(crate) fn never_ran(
         &mut self,
         segment: &'static Site,
-        exec: &dyn Executable,
+        exec: &dyn GraphExec,
         with: Option<usize>,
         error: &Error,
     ) {
@@ -85,7 +85,7 @@ impl Tree {
     }
 }
 
-fn instantiated(exec: &dyn Executable) -> Lifecycle {
+fn instantiated(exec: &dyn GraphExec) -> Lifecycle {
     Lifecycle::Instantiated { kernels: exec.nodes(), bytes: exec.bytes() }
 }
 

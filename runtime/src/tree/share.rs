@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{Identity, Node, Tree};
 use crate::{
-    backend::{CapturedGraph as Recording, GraphExec as Executable, Signature},
+    backend::{CapturedGraph, GraphExec, Signature},
     observe::event::UnsharedReason,
 };
 
@@ -17,7 +17,7 @@ const SPARE_STEPS: u64 = 4;
 /// A place in the calls of one graph object. A call comes by it once, so the recordings that were made there,
 /// for other sizes, keys or addresses, are made for different calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct CallSite {
     pub(crate) identity: Identity,
     /// Id of the graph object.
     pub(crate) caller: u64,
@@ -27,9 +27,9 @@ pub(crate) struct Place {
 
 /// What a recording needs to share its executable.
 #[derive(Debug)]
-pub(crate) struct Sharing {
-    pub(crate) place: Place,
-    pub(crate) recording: Arc<dyn Recording>,
+pub(crate) struct ExecReuse {
+    pub(crate) call_site: CallSite,
+    pub(crate) recording: Arc<dyn CapturedGraph>,
     /// Updates for it in a row that were over the budget.
     pub(crate) slow: u8,
     /// Why it shares no more from its next update on.
@@ -39,9 +39,9 @@ pub(crate) struct Sharing {
 /// An executable whose recordings are gone: one that is made soon in its place can have it.
 #[derive(Debug)]
 struct Spare {
-    place: Place,
+    call_site: CallSite,
     signature: Signature,
-    exec: Arc<dyn Executable>,
+    exec: Arc<dyn GraphExec>,
     since: u64,
 }
 
@@ -59,7 +59,7 @@ struct Users {
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     /// The executables of each place, in the order of their making: by the number of their first recording.
-    places: FxHashMap<Place, BTreeMap<usize, usize>>,
+    places: FxHashMap<CallSite, BTreeMap<usize, usize>>,
     /// By the address of the executable, which is there as long as one of its users.
     users: FxHashMap<usize, Users>,
     /// Number and bytes of the executables of all recordings, and what they would take besides unshared.
@@ -68,7 +68,7 @@ pub(super) struct Shares {
     step: u64,
 }
 
-fn address(exec: &Arc<dyn Executable>) -> usize {
+fn address(exec: &Arc<dyn GraphExec>) -> usize {
     Arc::as_ptr(exec).cast::<()>().addr()
 }
 
@@ -91,7 +91,7 @@ impl Shares {
         if users.nodes.is_empty() {
             users.bytes = exec.bytes();
             self.sums = (self.sums.0 + 1, self.sums.1 + users.bytes, self.sums.2);
-            self.places.entry(sharing.place).or_default().insert(number, key);
+            self.places.entry(sharing.call_site).or_default().insert(number, key);
         } else {
             self.sums.2 += users.bytes;
         }
@@ -104,7 +104,7 @@ impl Shares {
         let (Some(sharing), Some(exec)) = (node.sharing, node.exec) else { return };
         if let (1, Ok(signature)) = (Arc::strong_count(&exec), sharing.recording.signature()) {
             let signature = signature.clone();
-            self.spares.push(Spare { place: sharing.place, signature, exec, since: self.step });
+            self.spares.push(Spare { call_site: sharing.call_site, signature, exec, since: self.step });
         }
     }
 
@@ -126,11 +126,11 @@ impl Shares {
             self.sums = (self.sums.0 - 1, self.sums.1 - users.bytes, self.sums.2);
             self.users.remove(&key);
         }
-        if was_first && let Some(list) = self.places.get_mut(&sharing.place) {
+        if was_first && let Some(list) = self.places.get_mut(&sharing.call_site) {
             list.remove(&number);
             list.extend(next.map(|first| (first, key)));
             if list.is_empty() {
-                self.places.remove(&sharing.place);
+                self.places.remove(&sharing.call_site);
             }
         }
     }
@@ -142,7 +142,7 @@ impl Shares {
 }
 
 /// What the tree has for a new recording.
-pub(crate) enum Offer {
+pub(crate) enum ReuseCandidate {
     /// No recording was made in its place.
     None,
     /// The executable that this recording runs by.
@@ -166,12 +166,12 @@ impl Tree {
     }
 
     /// A recording that may share its executable, and that.
-    pub(crate) fn sharing(&self, at: usize) -> Option<(&Sharing, &Arc<dyn Executable>)> {
+    pub(crate) fn sharing(&self, at: usize) -> Option<(&ExecReuse, &Arc<dyn GraphExec>)> {
         let node = self.node(at)?;
         Some((node.sharing.as_ref()?, node.exec.as_ref()?))
     }
 
-    pub(crate) fn sharing_mut(&mut self, at: usize) -> Option<&mut Sharing> {
+    pub(crate) fn sharing_mut(&mut self, at: usize) -> Option<&mut ExecReuse> {
         self.nodes.get_mut(at)?.as_mut()?.sharing.as_mut()
     }
 
@@ -206,20 +206,24 @@ impl Tree {
     }
 
     /// A spare executable for a recording; it is the caller's.
-    pub(crate) fn take_spare(&mut self, place: &Place, signature: &Signature) -> Option<Arc<dyn Executable>> {
+    pub(crate) fn take_spare(
+        &mut self,
+        call_site: &CallSite,
+        signature: &Signature,
+    ) -> Option<Arc<dyn GraphExec>> {
         let spares = &mut self.shares.spares;
-        let at = spares.iter().position(|s| s.place == *place && s.signature == *signature)?;
+        let at = spares.iter().position(|s| s.call_site == *call_site && s.signature == *signature)?;
         Some(spares.swap_remove(at).exec)
     }
 
     /// Gives up the spare executables of these graph objects.
     pub(crate) fn forget_spares(&mut self, of: impl Fn(u64) -> bool) {
-        self.shares.spares.retain(|s| !of(s.place.caller));
+        self.shares.spares.retain(|s| !of(s.call_site.caller));
     }
 
     /// The executable of the first recording that one with this signature can share with.
-    pub(crate) fn offer(&self, place: &Place, signature: &Signature) -> Offer {
-        let Some(list) = self.shares.places.get(place) else { return Offer::None };
+    pub(crate) fn reuse_candidate(&self, call_site: &CallSite, signature: &Signature) -> ReuseCandidate {
+        let Some(list) = self.shares.places.get(call_site) else { return ReuseCandidate::None };
         let mut met = false;
         for users in list.values().filter_map(|key| self.shares.users.get(key)) {
             let like = |&&at: &&u32| {
@@ -232,15 +236,15 @@ impl Tree {
             let stays = |&&at: &&u32| self.sharing(at as usize).is_some_and(|(s, _)| s.parting.is_none());
             let ran = users.ran[0].0 == self.shares.step;
             match users.nodes.values().find(stays) {
-                Some(&at) if !ran => return Offer::Of(at as usize),
+                Some(&at) if !ran => return ReuseCandidate::Of(at as usize),
                 _ => met = true,
             }
         }
-        Offer::Nothing(if met { UnsharedReason::SameStep } else { UnsharedReason::OtherTopology })
+        ReuseCandidate::Nothing(if met { UnsharedReason::SameStep } else { UnsharedReason::OtherTopology })
     }
 
     /// A recording has an executable of its own from now on.
-    pub(crate) fn part(&mut self, at: usize, exec: Arc<dyn Executable>) {
+    pub(crate) fn split_off(&mut self, at: usize, exec: Arc<dyn GraphExec>) {
         let Some(Some(node)) = self.nodes.get_mut(at) else { return };
         self.shares.leave(node);
         node.exec = Some(exec);

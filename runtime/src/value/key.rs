@@ -11,14 +11,14 @@ use super::{
     layout::{Layout, Marks},
     memory::SharedMemory,
     owned::Owned,
-    raw::RawTensor,
+    raw::{RawTensor, SlotId},
 };
 use crate::DType;
 
 /// What a recording or a replay must know of a live-in tensor. Small: it is copied on every call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyTensor {
-    pub(crate) slot: u32,
+    pub(crate) slot: SlotId,
     /// Its index among the device operands.
     pub(crate) operand: u32,
     /// Identity of owned memory, 0 for arena blocks.
@@ -161,7 +161,7 @@ mod tests {
 
     fn raw(shape: &[usize], strides: &[usize], marks: Marks) -> RawTensor {
         RawTensor {
-            slot: 0,
+            slot: SlotId::at(0),
             epoch: 0,
             dtype: DType::F32,
             marks,

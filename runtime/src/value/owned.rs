@@ -20,8 +20,8 @@ pub(crate) struct Owned {
     pub(crate) id: u64,
     pub(crate) runtime: u64,
     pub(crate) memory: SharedMemory,
-    /// Id and name of the graph object whose buffer it is; 0 for memory of the user's.
-    pub(crate) function: (u64, &'static str),
+    /// Id and name of the graph object whose buffer it is; `None` for memory of the user's.
+    pub(crate) function: Option<(u64, &'static str)>,
     retire: Arc<RetireQueue>,
 }
 
@@ -29,7 +29,7 @@ impl Owned {
     pub(crate) fn new(
         runtime: u64,
         memory: SharedMemory,
-        function: (u64, &'static str),
+        function: Option<(u64, &'static str)>,
         retire: Arc<RetireQueue>,
     ) -> Arc<Self> {
         Arc::new(Self { id: next_id(), runtime, memory, function, retire })

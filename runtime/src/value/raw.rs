@@ -6,10 +6,24 @@ use super::{
 };
 use crate::DType;
 
+/// Names a slot, the storage that tensors show, within a step. A slot without handles is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SlotId(u32);
+
+impl SlotId {
+    pub(crate) fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A handle without its type and borrow: what keys, outputs and the core work on.
 #[derive(Clone, Copy, Debug)]
 pub struct RawTensor {
-    pub(crate) slot: u32,
+    pub(crate) slot: SlotId,
     pub(crate) epoch: u64,
     pub(crate) dtype: DType,
     pub(crate) marks: Marks,

@@ -8,13 +8,11 @@
 
 use rustc_hash::FxHashSet;
 
-use super::Core;
 use crate::{
     base::plan::Site,
     memory::pool::StateId,
-    observe::log::Wait,
-    tree::{Identity, groups::Waiting},
-    value::live_in::KeyWriter,
+    observe::log::{Log, Wait},
+    tree::{GroupId, Tree, Waiting},
 };
 
 /// Keys of one call for which memory stays with the runtime.
@@ -39,25 +37,32 @@ impl CallWarmUps {
     }
 }
 
-impl Core {
-    /// Whether a recording of that group can be made now, as far as the group knows.
-    pub(crate) fn is_warm(&self, group: usize) -> bool {
-        let group = self.tree.group_of(group);
-        group.warmed && group.tried.0 != self.calls
-    }
+/// A segment that no recording fits, in the running call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) group: GroupId,
+    /// Hash of all that a recording is found by.
+    pub(crate) key: u64,
+    /// The state of the pool that it would start from.
+    pub(crate) entry: StateId,
+    /// The number of the call.
+    pub(crate) call: u64,
+}
 
+/// A segment that runs in warm-up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WarmUp {
+    pub(crate) site: &'static Site,
+    pub(crate) group: GroupId,
+    pub(crate) wait: Wait,
+}
+
+impl CallWarmUps {
     /// Why the segment runs in warm-up; `None` when it is recorded.
-    pub(crate) fn must_wait(
-        &mut self,
-        group: usize,
-        identity: Identity,
-        entry: StateId,
-        key: &KeyWriter,
-    ) -> Option<Wait> {
-        let hash = self.tree.hash_of_key(identity, entry, &key.shape, &key.addrs);
-        let again = !self.call_warm_ups.met.insert(hash);
-        let (call, first) = (self.calls, self.call_warm_ups.first);
-        let group = self.tree.group_mut(group);
+    pub(crate) fn must_wait(&mut self, tree: &mut Tree, candidate: Candidate) -> Option<Wait> {
+        let Candidate { group, key, entry, call } = candidate;
+        let again = !self.met.insert(key);
+        let group = tree.group_mut(group);
         if !group.warmed {
             return Some(Wait::NotWarm);
         }
@@ -67,7 +72,7 @@ impl Core {
         if group.tried.0 == call {
             return Some(Wait::SameCall);
         }
-        let first = first.filter(|_| entry != StateId::EMPTY)?;
+        let first = self.first.filter(|_| entry != StateId::EMPTY)?;
         // Behind a warm-up the recordings to come will probably not leave this state: it waits for one call, and is
         // recorded in the next one from whatever state it meets.
         let waits = group.waited == 0 || group.recorded > group.waited && group.recorded != call;
@@ -77,16 +82,16 @@ impl Core {
         })
     }
 
-    /// A segment runs in warm-up.
-    pub(crate) fn count_warm_up(&mut self, site: &'static Site, group: usize, wait: Wait) {
-        self.call_warm_ups.first.get_or_insert(site);
-        let function = self.function_name();
-        let waiting = &mut self.tree.group_mut(group).waiting;
+    /// A segment of `function` runs in warm-up.
+    pub(crate) fn count(&mut self, tree: &mut Tree, log: &mut Log, function: &'static str, warm_up: WarmUp) {
+        let WarmUp { site, group, wait } = warm_up;
+        self.first.get_or_insert(site);
+        let waiting = &mut tree.group_mut(group).waiting;
         let runs = waiting.map_or(0, |w| w.runs) + 1;
         *waiting = Some(Waiting { function, wait, runs });
         if wait != Wait::NotWarm {
-            self.log.waited(function, site, wait);
+            log.waited(function, site, wait);
         }
-        self.log.warmed(site);
+        log.warmed(site);
     }
 }

@@ -1,0 +1,199 @@
+//! Where steps, calls and regions begin and end, and what is forgotten there.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::Core;
+use crate::{
+    Error, Result,
+    base::plan::Site,
+    memory::Queues,
+    record::{ActiveCall, Entries, Launcher},
+    value::{entry::Entry, owned::Owned, persistent::Piece, raw::RawTensor},
+};
+
+impl Core {
+    /// Starts a generation: nothing of the last one can be reached any more, whatever was forgotten.
+    ///
+    /// # Errors
+    /// One that no earlier call could report.
+    pub(crate) fn begin_step(&mut self, retired: &[u64]) -> Result<()> {
+        self.recorder.begin_step();
+        self.body_runner().abort();
+        self.memory.begin_step();
+        self.call.begin_step();
+        self.stream.begin_step();
+        self.forget_states();
+        self.note_retired(retired);
+        let retired = self.memory.owned_mut().take_retired();
+        self.evict_retired(&retired);
+        self.stream.report_deferred()
+    }
+
+    /// Starts a call.
+    pub(crate) fn begin_call(&mut self, call: ActiveCall) {
+        self.memory.begin_call();
+        self.stream.begin_call();
+        self.forget_states();
+        self.call.begin(call);
+    }
+
+    /// Gives back the count that a call holds of one of its inputs. Static inputs are void from here on:
+    /// the next call writes over them.
+    pub(crate) fn end_input(&mut self, raw: &RawTensor) {
+        self.memory.end_input(raw);
+        self.launcher().release(raw.slot, raw.epoch);
+    }
+
+    /// Leaves the call. Returns the size and the producer of a tensor that it left in the pool, if it left one: tensors
+    /// there are void, since their memory is the next call's.
+    pub(crate) fn end_call(&mut self) -> Option<(u64, &'static str)> {
+        self.stream.end_call();
+        self.call.end();
+        self.memory.end_call()
+    }
+
+    /// Opens an eager region.
+    pub(crate) fn begin_region(&mut self, site: &'static Site) {
+        let captured = self.recorder.is_running();
+        self.call.enter_region(captured);
+        if !captured {
+            let Self { memory, stream, recorder, log, call, .. } = self;
+            Launcher { memory, stream, recorder, log }.begin_region(call, site);
+        }
+    }
+
+    /// Closes an eager region.
+    pub(crate) fn end_region(&mut self) {
+        self.memory.end_region();
+        self.call.leave_region();
+    }
+
+    /// Moves the outputs of a call out of memory that the next call uses, and cuts padding off.
+    ///
+    /// # Errors
+    /// Those of [`Launcher::finish_outputs`].
+    pub(crate) fn finish_outputs(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+        let Self { memory, stream, recorder, log, call, tree, .. } = self;
+        Launcher { memory, stream, recorder, log }.finish_outputs(call, tree, outputs)
+    }
+
+    /// Gives every storage of a value memory that outlives the step. The caller has checked that it may look.
+    ///
+    /// # Errors
+    /// Those of [`Launcher::persist`].
+    pub(crate) fn persist(&mut self, entries: &[Entry], queues: &Queues<'_>) -> Result<Vec<Piece>> {
+        let Self { memory, stream, recorder, log, call, .. } = self;
+        Launcher { memory, stream, recorder, log }.persist(call, entries, queues)
+    }
+
+    /// Opens a fork. Returns false where there is nothing to record or to check, between calls.
+    ///
+    /// # Errors
+    /// Those of [`Launcher::begin_fork`].
+    pub(crate) fn begin_fork(&mut self) -> Result<bool> {
+        let Self { memory, stream, recorder, log, call, .. } = self;
+        Launcher { memory, stream, recorder, log }.begin_fork(call)
+    }
+
+    /// Lends the idle pool.
+    ///
+    /// # Errors
+    /// Where it is in use.
+    pub(crate) fn begin_lending(&mut self) -> Result<()> {
+        const CALL: &str = "a borrow of the pool";
+        self.call.may_look(CALL)?;
+        if let Some(call) = self.call.active() {
+            return Err(Error::NestedCall { outer: call.name, inner: CALL });
+        }
+        self.memory.begin_lending();
+        Ok(())
+    }
+
+    /// Forgets states of the pool that no recording begins or ends in, from time to time.
+    #[inline]
+    fn forget_states(&mut self) {
+        let tree = &self.tree;
+        self.memory.forget_states(|| tree.nodes().flat_map(|node| [node.entry, node.exit]), tree.len());
+    }
+
+    /// Owned memory was made; `dropped` are the ids of what was dropped before it.
+    pub(crate) fn own(&mut self, owned: &Arc<Owned>, dropped: &[u64]) {
+        self.note_retired(dropped);
+        self.memory.owned_mut().insert(owned);
+    }
+
+    /// Owned memory and graph objects were dropped: what was recorded with them goes where the next step begins.
+    fn note_retired(&mut self, dropped: &[u64]) {
+        for &id in dropped {
+            // A view of this step keeps it usable: it may be recorded still.
+            let viewed = self.memory.owned_mut().remove(id);
+            if viewed || self.estimate.knows(id) || self.call.history().knows(id) || self.tree.holds(id) {
+                self.memory.owned_mut().retire(id);
+            }
+        }
+    }
+
+    /// Evicts what was recorded with memory that was dropped.
+    fn evict_retired(&mut self, retired: &[u64]) {
+        if retired.is_empty() {
+            return;
+        }
+        self.estimate.retire(retired);
+        for &id in retired {
+            self.call.history_mut().forget(id);
+        }
+        let evicted = self.tree.retire(retired);
+        let ids: FxHashSet<u64> = retired.iter().copied().collect();
+        self.tree.forget_spares(|caller| ids.contains(&caller));
+        if evicted > 0 {
+            self.log.evicted(evicted);
+        }
+    }
+
+    /// Gives back the memory that no recording needs, those included that an estimate set aside. Between steps.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub(crate) fn trim(&mut self) -> Result<u64> {
+        self.memory.persistent_mut().free_spares();
+        self.tree.forget_spares(|_| true);
+        let needed = self.tree.extent().max(self.estimate.extent_aside());
+        let backend = self.stream.backend_mut();
+        backend.release();
+        self.memory.trim(backend, needed)
+    }
+
+    /// Forgets everything that was recorded and learnt. Between steps.
+    pub(crate) fn forget_recordings(&mut self) {
+        let recordings = self.tree.len();
+        self.tree.clear();
+        if recordings > 0 {
+            self.log.evicted(recordings);
+        }
+        self.memory.forget_recordings();
+        *self.call.history_mut() = Default::default();
+    }
+
+    /// Sets everything aside that a capture changes. Between steps.
+    pub(crate) fn begin_dry_run(&mut self) {
+        let Self { estimate, memory, tree, log, call, .. } = self;
+        estimate.begin(memory, tree, log, call);
+    }
+
+    /// Throws away what was captured since, and puts everything back.
+    pub(crate) fn end_dry_run(&mut self) {
+        let begun = self.begin_step(&[]);
+        let Self { estimate, memory, tree, log, call, stream, .. } = self;
+        let Some((committed, retired)) = estimate.end(memory, tree, log, call) else { return };
+        // Those of before come back when they are used.
+        stream.backend_mut().release();
+        let trimmed = memory.trim_to(stream.backend_mut(), committed);
+        self.evict_retired(&retired);
+        // No call can report it here: the next step does.
+        if let Err(error) = begun.and(trimmed) {
+            self.stream.defer(error);
+        }
+    }
+}

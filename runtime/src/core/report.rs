@@ -1,0 +1,105 @@
+//! What a runtime holds, counted: statistics, the memory of everything, leak counters.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Stats,
+    memory::{Memory, Placement, Tables},
+    observe::{
+        log::Log,
+        memory::{DeviceUsage, FunctionUsage, MemoryStats, NodeUsage},
+    },
+    record::{CallState, Stream},
+    tree::{Caller, Node, Tree},
+};
+
+/// The counters, with sizes that they do not hold.
+pub(crate) fn stats(log: &Log, tree: &Tree, memory: &Memory, stream: &Stream) -> Stats {
+    let mut stats = log.stats.clone();
+    let marks = memory.high_water();
+    stats.nodes = tree.len();
+    stats.copied_slots = tree.copied_live_ins();
+    stats.pool_bytes = marks.pool;
+    stats.result_bytes = marks.results;
+    stats.eager_bytes = marks.eager;
+    stats.staging_waits = stream.backend().staging_waits();
+    stats.kept_bytes = memory.persistent().held_bytes();
+    stats.spare_bytes = memory.persistent().spare_bytes();
+    (stats.executables, stats.executable_bytes, stats.shared_bytes) = tree.executables();
+    stats
+}
+
+/// How many entries every table has.
+pub(crate) fn tables(memory: &Memory, tree: &Tree, call: &CallState) -> Tables {
+    let (memory, (shapes, hosts)) = (memory.tables(), call.history().lens());
+    let Tables { states, owned, regions, retired, kept, .. } = memory;
+    Tables { states, owned, regions, retired, kept, shapes, hosts, ..tree.tables() }
+}
+
+fn node_usage(node: &Node, first: usize) -> NodeUsage {
+    let at = node.number();
+    NodeUsage {
+        node: at,
+        segment: node.site.to_string(),
+        function: node.caller.name,
+        pool_peak_bytes: node.usage.pool_peak,
+        pool_extent_bytes: node.usage.extent.pool,
+        result_bytes: node.blocks.iter().filter(|b| b.placement == Placement::Results).map(|b| b.bytes).sum(),
+        // Counted once.
+        executable_bytes: node.exec.as_ref().filter(|_| first == at).map_or(0, |exec| exec.bytes()),
+        shares_with: (first != at).then_some(first),
+        executable_nodes: node.exec.as_ref().map_or(0, |exec| exec.nodes()),
+    }
+}
+
+/// The entry of a function, made if it is new.
+fn function(all: &mut BTreeMap<u64, FunctionUsage>, of: Caller) -> &mut FunctionUsage {
+    all.entry(of.id).or_insert_with(|| FunctionUsage { function: of.name, ..FunctionUsage::default() })
+}
+
+/// The memory of everything.
+pub(crate) fn memory_stats(memory: &Memory, stream: &Stream, tree: &Tree) -> MemoryStats {
+    let [pool, results, eager] = memory.arenas();
+    let mut stats = MemoryStats {
+        // A device that cannot say now has said so elsewhere.
+        device: stream
+            .backend()
+            .device_memory()
+            .ok()
+            .flatten()
+            .map(|(free_bytes, total_bytes)| DeviceUsage { free_bytes, total_bytes }),
+        pool,
+        results,
+        eager,
+        scratch_peak_bytes: memory.lent_peak(),
+        kept_bytes: memory.persistent().held_bytes(),
+        spare_bytes: memory.persistent().spare_bytes(),
+        ..MemoryStats::default()
+    };
+    (stats.eager_graphs, stats.eager_graph_bytes) = stream.backend().eager_graphs();
+    let mut functions: BTreeMap<u64, FunctionUsage> = BTreeMap::new();
+    for owned in memory.owned().iter() {
+        let bytes = owned.memory.len();
+        match owned.function {
+            None => stats.owned_bytes += bytes,
+            Some((id, name)) => {
+                stats.static_bytes += bytes;
+                function(&mut functions, Caller { id, name }).static_bytes += bytes;
+            }
+        }
+    }
+    for (at, node) in tree.numbered() {
+        let usage = node_usage(node, tree.number(tree.first_of(at)));
+        let of = function(&mut functions, node.caller);
+        of.nodes += 1;
+        of.pool_bytes = of.pool_bytes.max(usage.pool_extent_bytes);
+        of.pool_sum_bytes += usage.pool_peak_bytes;
+        of.executable_bytes += usage.executable_bytes;
+        stats.nodes.push(usage);
+    }
+    stats.functions = functions.into_values().collect();
+    stats.pool_recorded_bytes = stats.functions.iter().map(|f| f.pool_bytes).max().unwrap_or(0);
+    stats.pool_sum_bytes = stats.functions.iter().map(|f| f.pool_sum_bytes).sum();
+    (stats.executables, stats.executable_bytes, stats.shared_bytes) = tree.executables();
+    stats
+}

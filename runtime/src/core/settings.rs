@@ -1,0 +1,56 @@
+//! What the program chose for its runtime.
+
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(crate) struct Settings {
+    capture_closed: bool,
+    free_at_last_use: bool,
+    reuse_budget: Option<Duration>,
+    graph_memory_limit: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { capture_closed: false, free_at_last_use: true, reuse_budget: None, graph_memory_limit: None }
+    }
+}
+
+impl Settings {
+    /// Whether a call that would have to record something is an error.
+    pub(crate) fn is_capture_closed(&self) -> bool {
+        self.capture_closed
+    }
+
+    pub(crate) fn close_capture(&mut self, closed: bool) {
+        self.capture_closed = closed;
+    }
+
+    /// Whether recordings free memory after its last use; otherwise with its last handle.
+    pub(crate) fn frees_at_last_use(&self) -> bool {
+        self.free_at_last_use
+    }
+
+    pub(crate) fn free_at_last_use(&mut self, on: bool) {
+        self.free_at_last_use = on;
+    }
+
+    /// What an update of a shared executable may take; `None` where new recordings share none.
+    #[inline]
+    pub(crate) fn reuse_budget(&self) -> Option<Duration> {
+        self.reuse_budget
+    }
+
+    pub(crate) fn share_executables(&mut self, budget: Option<Duration>) {
+        self.reuse_budget = budget;
+    }
+
+    /// What graphs may take; see [`Runtime::limit_graph_memory`](crate::Runtime::limit_graph_memory).
+    pub(crate) fn graph_memory_limit(&self) -> Option<u64> {
+        self.graph_memory_limit
+    }
+
+    pub(crate) fn limit_graph_memory(&mut self, bytes: Option<u64>) {
+        self.graph_memory_limit = bytes;
+    }
+}

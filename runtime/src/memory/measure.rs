@@ -1,0 +1,100 @@
+//! High-water marks, and states of the memory that are set aside while an estimate runs.
+
+use super::{
+    ArenaUsage, Memory,
+    arena::ArenaAllocator,
+    learned_placements::LearnedPlacements,
+    pool::{LiveSet, Pool},
+};
+use crate::{Result, backend::Backend};
+
+/// Bytes of each arena: the pool, results, eager.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HighWater {
+    pub(crate) pool: u64,
+    pub(crate) results: u64,
+    pub(crate) eager: u64,
+}
+
+/// What a capture that is thrown away must not change.
+#[derive(Debug)]
+pub(crate) struct MemoryAside {
+    pool: Pool,
+    learned: LearnedPlacements,
+}
+
+fn usage(arena: &ArenaAllocator, live: &LiveSet, peak: u64) -> ArenaUsage {
+    ArenaUsage { committed_bytes: arena.committed, live_bytes: live.bytes(), peak_bytes: peak }
+}
+
+impl Memory {
+    /// Bytes ever in use at once, from the start of each arena.
+    pub(crate) fn high_water(&self) -> HighWater {
+        HighWater { pool: self.pool.high_water(), results: self.results.high, eager: self.eager.high }
+    }
+
+    /// Bytes that each arena has.
+    pub(crate) fn committed(&self) -> HighWater {
+        let [pool, results, eager] = [&self.pool_arena, &self.results, &self.eager].map(|a| a.committed);
+        HighWater { pool, results, eager }
+    }
+
+    /// The marks start again.
+    pub(crate) fn forget_high_water(&mut self) {
+        self.pool.forget_high_water();
+        (self.results.high, self.eager.high) = (0, 0);
+    }
+
+    /// The marks were at least this high before.
+    pub(crate) fn raise_high_water(&mut self, before: HighWater) {
+        self.pool.raise_high_water(before.pool);
+        self.results.high = self.results.high.max(before.results);
+        self.eager.high = self.eager.high.max(before.eager);
+    }
+
+    /// Sets aside what a capture changes. Between steps.
+    pub(crate) fn set_aside(&mut self) -> MemoryAside {
+        let pool = self.empty_pool();
+        MemoryAside {
+            pool: std::mem::replace(&mut self.pool, pool),
+            learned: std::mem::take(&mut self.learned),
+        }
+    }
+
+    /// Puts back what was set aside, with its high-water marks.
+    pub(crate) fn put_back(&mut self, aside: MemoryAside, marks: HighWater) {
+        (self.pool, self.learned) = (aside.pool, aside.learned);
+        self.pool.raise_high_water(marks.pool);
+        (self.results.high, self.eager.high) = (marks.results, marks.eager);
+    }
+
+    /// Gives back what was committed since each arena had so much.
+    pub(crate) fn trim_to(&mut self, backend: &mut dyn Backend, committed: HighWater) -> Result<()> {
+        self.pool_arena
+            .trim(backend, committed.pool)
+            .and_then(|_| self.results.trim(backend, committed.results))
+            .and_then(|_| self.eager.trim(backend, committed.eager))
+            .map(drop)
+    }
+
+    /// Usage of the pool, the results arena and the eager arena.
+    pub(crate) fn arenas(&self) -> [ArenaUsage; 3] {
+        let marks = self.high_water();
+        [
+            usage(&self.pool_arena, &self.pool.live(), marks.pool),
+            usage(&self.results, &self.results.live, marks.results),
+            usage(&self.eager, &self.eager.live, marks.eager),
+        ]
+    }
+
+    /// The most bytes of the pool that were ever borrowed.
+    pub(crate) fn lent_peak(&self) -> u64 {
+        self.lent_peak
+    }
+
+    /// Bytes of the static inputs and host blocks of graph objects.
+    pub(crate) fn static_bytes(&self) -> u64 {
+        let all = self.owned.iter();
+        all.filter(|owned| owned.function.is_some()).map(|owned| owned.memory.len()).sum()
+    }
+}

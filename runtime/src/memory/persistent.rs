@@ -1,0 +1,135 @@
+//! The memory of persistent values: what is held, and what waits for the next value of its size.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    Result,
+    backend::Backend,
+    value::owned::Owned,
+    value::persistent::{KeptMemory, SpareQueue},
+    value::retire::RetireQueue,
+};
+
+/// Steps after which memory of dropped kept values is freed, if no value of its size was kept.
+const SPARE_STEPS: u64 = 4;
+
+/// Where memory goes when nobody holds it any more, and the runtime whose it is.
+pub(crate) struct Queues<'a> {
+    pub(crate) runtime: u64,
+    pub(crate) retire: &'a Arc<RetireQueue>,
+    pub(crate) spares: &'a Arc<SpareQueue>,
+}
+
+/// Memory of kept values: what is held, and what could be used again.
+#[derive(Default)]
+pub(crate) struct PersistentSet {
+    /// By identity. What was dropped goes with the next step.
+    held: FxHashMap<u64, Weak<KeptMemory>>,
+    held_bytes: Arc<AtomicU64>,
+    /// By size; of one size the one that has waited longest first.
+    spares: BTreeMap<(u64, u64), Arc<Owned>>,
+    /// Steps in which they began to wait, with their keys in `spares`, from which they may be gone.
+    waiting: VecDeque<(u64, (u64, u64))>,
+    spare_bytes: u64,
+    step: u64,
+    /// How many have ever waited.
+    count: u64,
+}
+
+impl std::fmt::Debug for PersistentSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PersistentSet")
+            .field("held", &self.held.len())
+            .field("spares", &self.spares.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PersistentSet {
+    /// A step begins: takes in what was dropped, and frees what waited for long. Steps of an estimate do not count.
+    pub(crate) fn begin_step(&mut self, dropped: Vec<Arc<Owned>>, counts: bool) {
+        self.step += u64::from(counts);
+        while let Some(&(since, key)) = self.waiting.front()
+            && since + SPARE_STEPS <= self.step
+        {
+            self.waiting.pop_front();
+            self.take_spare(key);
+        }
+        for owned in dropped {
+            self.held.remove(&owned.id);
+            let bytes = owned.memory.len();
+            self.count += 1;
+            self.waiting.push_back((self.step, (bytes, self.count)));
+            self.spares.insert((bytes, self.count), owned);
+            self.spare_bytes += bytes;
+        }
+    }
+
+    /// How many steps there were, without those of estimates; from 1 in the first.
+    pub(crate) fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// Frees what nobody holds.
+    pub(crate) fn free_spares(&mut self) {
+        self.spares.clear();
+        self.waiting.clear();
+        self.spare_bytes = 0;
+    }
+
+    /// Bytes that kept values hold.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that wait for the next kept value.
+    pub(crate) fn spare_bytes(&self) -> u64 {
+        self.spare_bytes
+    }
+
+    /// How many are held or wait.
+    pub(crate) fn len(&self) -> usize {
+        self.held.len() + self.waiting.len()
+    }
+
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<KeptMemory>> {
+        self.held.get(&id)?.upgrade()
+    }
+
+    /// Memory for a value of that many bytes, a multiple of the unit: that of a dropped one, if there is one. Once nobody
+    /// holds it, it waits in the queue of `queues`.
+    pub(crate) fn hold(
+        &mut self,
+        backend: &mut dyn Backend,
+        bytes: u64,
+        queues: &Queues<'_>,
+    ) -> Result<Arc<KeptMemory>> {
+        let owned = match self.spare(bytes) {
+            Some(owned) => owned,
+            None => Owned::new(queues.runtime, backend.alloc(bytes)?, None, Arc::clone(queues.retire)),
+        };
+        let id = owned.id;
+        let memory = KeptMemory::held(owned, Arc::downgrade(queues.spares), &self.held_bytes);
+        self.held.insert(id, Arc::downgrade(&memory));
+        Ok(memory)
+    }
+
+    fn take_spare(&mut self, key: (u64, u64)) -> Option<Arc<Owned>> {
+        let owned = self.spares.remove(&key)?;
+        self.spare_bytes -= owned.memory.len();
+        Some(owned)
+    }
+
+    fn spare(&mut self, bytes: u64) -> Option<Arc<Owned>> {
+        let (&key, _) = self.spares.range((bytes, 0)..=(bytes, u64::MAX)).next()?;
+        self.take_spare(key)
+    }
+}

@@ -1,0 +1,92 @@
+//! The results arena as recordings use it: they bake their blocks, which may be another's when they run.
+
+use std::ops::Range;
+
+use super::{
+    Memory, Placement,
+    pool::{self, Block, LiveSet, rounded},
+};
+use crate::{Result, backend::Backend};
+
+/// The lowest place for `bytes` that is neither used nor in `avoid`.
+fn place_beside(live: &LiveSet, avoid: &[Block], base: u64, page: u64, bytes: u64) -> u64 {
+    let mut used = live.clone();
+    // What is to be avoided in another arena is not in the way here.
+    for &block in avoid.iter().filter(|block| block.addr >= base) {
+        let (mut start, mut end) = (block.addr, block.end());
+        for other in used.overlapping(block) {
+            used.remove(other.addr);
+            (start, end) = (start.min(other.addr), end.max(other.end()));
+        }
+        used.insert(Block { addr: start, len: end - start });
+    }
+    pool::place(&used, base, bytes, page)
+}
+
+impl Memory {
+    /// Whether nothing lives in that block of the results arena.
+    #[inline]
+    pub(crate) fn is_free_result(&self, block: Block) -> bool {
+        self.results.live.is_free(block)
+    }
+
+    /// A recording writes that block of the results arena, which lives from here on.
+    #[inline]
+    pub(crate) fn take_result(&mut self, block: Block) {
+        self.results.live.insert(block);
+    }
+
+    /// Frees a block of the results arena.
+    pub(crate) fn give_back_result(&mut self, addr: u64) {
+        self.results.live.remove(addr);
+    }
+
+    /// The addresses of the results arena.
+    pub(crate) fn result_addresses(&self) -> Range<u64> {
+        self.results.base()..self.results.base() + self.results.reserved()
+    }
+
+    /// Finds a place for a result that is neither used nor in `avoid`, and makes its memory usable. It is
+    /// [taken](Self::take_result) when its bytes are there.
+    pub(crate) fn place_result_beside(
+        &mut self,
+        backend: &mut dyn Backend,
+        avoid: &[Block],
+        bytes: u64,
+    ) -> Result<Block> {
+        let arena = &mut self.results;
+        let addr = place_beside(&arena.live, avoid, arena.base(), arena.page, bytes);
+        let block = Block { addr, len: rounded(bytes) };
+        arena.commit(backend, block, bytes)?;
+        Ok(block)
+    }
+
+    /// Whether something lives in a range outside the pool. Memory for those bytes is there afterwards.
+    pub(crate) fn is_occupied(&mut self, backend: &mut dyn Backend, range: Range<u64>) -> Result<bool> {
+        let (addr, len) = (range.start, range.end - range.start);
+        for arena in [&mut self.results, &mut self.eager] {
+            if arena.base() <= range.start && range.end <= arena.base() + arena.reserved() {
+                arena.preallocate(backend, range.end - arena.base())?;
+                return Ok(!arena.live.is_free(Block { addr, len }));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Voids the tensors of a range whose bytes are lost: they cannot be used any more.
+    pub(crate) fn invalidate(&mut self, range: Range<u64>) {
+        for slot in self.slots.iter_mut().filter(|s| s.refs > 0) {
+            let block = slot.block();
+            if range.start.max(block.addr) >= range.end.min(block.end()) {
+                continue;
+            }
+            match slot.placement {
+                Placement::Results => drop(self.results.live.remove(block.addr)),
+                Placement::Eager => drop(self.eager.live.remove(block.addr)),
+                Placement::Pool => drop(self.pool.free(block.addr)),
+                _ => continue,
+            }
+            slot.placement = Placement::Invalid;
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Running a body: how a run begins, is aborted, and ends.
+
+use std::{cell::Cell, collections::BTreeSet, time::Instant};
+
+use super::{
+    Audit, CallState, Overlaps, Replayer, Run, RunKind, RunState,
+    command_log::CommandLog,
+    copied_inputs::bind_inputs,
+    finish::RecordingInProgress,
+    run::{Auditing, Recording, Start},
+};
+use crate::{
+    Result,
+    backend::SharedMemory,
+    base::plan::Site,
+    memory::pool::StateId,
+    observe::event::FallbackReason,
+    tree::{GroupId, Identity, TraceOp},
+    value::entry::{Encoder, Entry},
+    value::key::KeyWriter,
+};
+
+/// A body that is to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewRun {
+    pub(crate) kind: RunKind,
+    pub(crate) site: &'static Site,
+    pub(crate) identity: Identity,
+}
+
+/// The components that running a body touches.
+#[derive(Debug)]
+pub(crate) struct BodyRunner<'c> {
+    pub(crate) replayer: Replayer<'c>,
+    pub(crate) call: &'c mut CallState,
+}
+
+/// Memory that a run may use.
+struct Reach {
+    known: Vec<(u64, u64)>,
+    owned: Vec<(u64, SharedMemory)>,
+}
+
+impl BodyRunner<'_> {
+    /// Starts to run a body. `key` was written with `collect`.
+    ///
+    /// # Errors
+    /// What the device reports; nothing has begun then.
+    pub(crate) fn begin(&mut self, body: NewRun, key: &KeyWriter) -> Result<()> {
+        let NewRun { kind, site, identity } = body;
+        let tree = &mut *self.replayer.tree;
+        let overlaps = Overlaps { memory: &*self.replayer.launcher.memory, call: &*self.call };
+        let group = match kind {
+            RunKind::Eager => overlaps.known_group(tree, identity, key),
+            _ => Some(overlaps.group(tree, identity, key)),
+        };
+        if let Some(group) = group {
+            tree.group_mut(group).site = Some(site);
+        }
+        let Reach { mut known, owned } = self.reach(kind, identity, key);
+        let memory = &mut *self.replayer.launcher.memory;
+        let entry = if kind == RunKind::Audit { StateId::EMPTY } else { memory.settle() };
+        let state = match (kind, group) {
+            (RunKind::Record, Some(group)) => {
+                RunState::Recording(Box::new(self.begin_recording(site, group, key, &mut known)?))
+            }
+            (RunKind::Warm, _) => RunState::WarmingUp,
+            (RunKind::Audit, _) => RunState::Auditing(Auditing::default()),
+            (RunKind::Eager | RunKind::Record, _) => RunState::Eager,
+        };
+        if kind != RunKind::Audit {
+            self.replayer.launcher.memory.begin_body();
+        }
+        let before = self.call.enter_segment(site);
+        self.replayer.launcher.recorder.begin(Run::new(Start {
+            state,
+            site,
+            identity,
+            group,
+            entry,
+            before,
+            known,
+            owned,
+        }));
+        Ok(())
+    }
+
+    /// The memory of live-ins, but for those in arenas where the run is a recording, and that of the call.
+    fn reach(&self, kind: RunKind, identity: Identity, key: &KeyWriter) -> Reach {
+        let memory = &self.replayer.launcher.memory;
+        let (mut known, mut owned) = (Vec::new(), key.owned.clone());
+        for raw in key.tensors.iter().filter(|t| kind != RunKind::Record || t.owned != 0) {
+            let slot = memory.slot(raw.slot);
+            known.push((slot.base(), slot.end()));
+            if let (Some(owner), true) = (slot.owner(), raw.owned != 0) {
+                owned.push((raw.owned, owner.clone()));
+            }
+        }
+        let range = |memory: &SharedMemory| (memory.addr(), memory.addr() + memory.len());
+        known.extend(owned.iter().map(|(_, memory)| range(memory)));
+        if let Some(call) = self.call.active() {
+            // What is recorded goes with the graph object. The counts of padded dimensions are in its block, which a body
+            // without padding in its key must not read: it would not know whose; see `CallState::write_key`.
+            if key.has_padding() || matches!(identity, Identity::Full(_)) {
+                known.push(range(&call.block));
+            }
+            owned.push((call.block_id, call.block.clone()));
+        }
+        Reach { known, owned }
+    }
+
+    /// Starts a capture. Adds the live-ins in arenas to what the recording may bake.
+    fn begin_recording(
+        &mut self,
+        site: &'static Site,
+        group: GroupId,
+        key: &KeyWriter,
+        known: &mut Vec<(u64, u64)>,
+    ) -> Result<Recording> {
+        let begun = Instant::now();
+        let Replayer { tree, launcher, .. } = &mut self.replayer;
+        let bindings = bind_inputs(tree, launcher.memory, launcher.stream, group, key)?;
+        for tensor in key.tensors.iter().filter(|t| t.owned == 0) {
+            // Of one that is copied, nothing but itself is turned to the buffer: the rest of its block is unknown.
+            let slot = launcher.memory.slot(tensor.slot);
+            let copied = bindings.of(tensor.operand);
+            known.push((copied.map_or(slot.base(), |b| b.from()), slot.end()));
+        }
+        let log = CommandLog::begin(launcher.stream, launcher.log, site, bindings.all())?;
+        let alive = launcher.memory.alive_in_pool();
+        Ok(Recording { log, bindings, begun, alive, writes: BTreeSet::new(), late_use: Cell::new(false) })
+    }
+
+    /// Abandons the run, if there is one: the body failed, or panicked. Stream and pool are as before it.
+    pub(crate) fn abort(&mut self) {
+        if let Some(run) = self.replayer.launcher.recorder.take_run() {
+            self.abort_run(run);
+        }
+    }
+
+    pub(super) fn abort_run(&mut self, run: Run) {
+        self.call.restore(run.phase_before());
+        let Replayer { tree, launcher, .. } = &mut self.replayer;
+        if run.is_audit() {
+            if let Err(error) = launcher.undo_writes(run) {
+                // The caller has an error of its own already; this one is as bad, and must not get lost.
+                launcher.stream.defer(error);
+            }
+            return;
+        }
+        if let Some(recording) = run.recording() {
+            if recording.log.is_capturing() {
+                launcher.stream.backend_mut().abort_capture();
+                launcher.log.aborted(run.site);
+            }
+            if let (true, Some(group)) = (recording.late_use.get(), run.group) {
+                // The change may have been the last one: warm up again, as after another trace.
+                tree.group_mut(group).warmed = false;
+            }
+        }
+        // What the error value, or a leak, still holds was never computed.
+        launcher.memory.abandon(run.slots(), |base| run.owns_block(base));
+        launcher.memory.end_body();
+        tree.stray();
+    }
+
+    /// Ends a run whose body succeeded; a recording enters the tree and runs for the first time.
+    ///
+    /// # Errors
+    /// Why it cannot be a recording, and what the device reports. The run is over, as after [`abort`](Self::abort).
+    pub(crate) fn finish(&mut self, key: &KeyWriter, outputs: &Encoder) -> Result<()> {
+        if let Err(error) = self.check_finished(outputs) {
+            self.abort();
+            return Err(error);
+        }
+        let Some(run) = self.replayer.launcher.recorder.take_run() else { return Ok(()) };
+        match &run.state {
+            RunState::Recording(_) => RecordingInProgress::new(self, run).finish(key, outputs),
+            RunState::Auditing(_) => {
+                self.call.restore(run.phase_before());
+                Ok(())
+            }
+            RunState::WarmingUp | RunState::Eager => {
+                self.end_without_recording(&run);
+                if run.is_warm_up() { self.warmed(run, key, &outputs.entries) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn check_finished(&self, outputs: &Encoder) -> Result<()> {
+        let launcher = &self.replayer.launcher;
+        if let Some(run) = launcher.recorder.run().filter(|run| run.recording().is_some()) {
+            run.check_went_well(&launcher.stream.backend().name())?;
+        }
+        launcher.recorder.check_owners(launcher.memory, outputs)
+    }
+
+    /// A body ran, and what it made is where the next segment finds it.
+    pub(super) fn end_without_recording(&mut self, run: &Run) {
+        self.call.restore(run.phase_before());
+        self.replayer.launcher.memory.end_body();
+        self.replayer.tree.stray();
+    }
+
+    /// Learns whether the body asks for addresses.
+    pub(super) fn learn_aliases(&mut self, run: &Run, key: &KeyWriter) {
+        if let (true, Some(group)) = (run.asked.get(), run.group) {
+            let overlaps = Overlaps { memory: &*self.replayer.launcher.memory, call: &*self.call };
+            let aliases = overlaps.of(key);
+            let known = &mut self.replayer.tree.group_mut(group).aliases;
+            known.get_or_insert_with(|| aliases.as_slice().into());
+        }
+    }
+
+    /// A warm-up ran to its end.
+    ///
+    /// # Errors
+    /// [`Error::FallbackForbidden`](crate::Error::FallbackForbidden) when nothing was learnt from it, and not from an
+    /// earlier one.
+    fn warmed(&mut self, run: Run, key: &KeyWriter, outputs: &[Entry]) -> Result<()> {
+        self.learn_aliases(&run, key);
+        let Some(at) = run.group else { return Ok(()) };
+        let Replayer { tree, launcher, .. } = &mut self.replayer;
+        let call = launcher.memory.call_number();
+        let group = tree.group_mut(at);
+        if group.tried.0 != call || group.tried.1 == 0 {
+            group.tried = (call, group.tried.1 + 1);
+        }
+        if group.warmed {
+            return Ok(());
+        }
+        if !run.has_failed() {
+            let releases = run.releases(launcher.memory, outputs);
+            self.learn_trace(at, run.trace, releases);
+            return Ok(());
+        }
+        // After a failed operation the body may have taken another way than it usually does.
+        if group.tried.1 <= 1 {
+            return Ok(());
+        }
+        let reason = FallbackReason::NeverWarm { segment: run.site.to_string() };
+        self.call.may_fall_back(&reason)?;
+        launcher.log.fell_back(self.call.function_name(), reason);
+        Ok(())
+    }
+
+    /// A group has its trace, which all its recordings share.
+    fn learn_trace(&mut self, at: GroupId, trace: Vec<TraceOp>, releases: Vec<(u32, u32)>) {
+        let Replayer { tree, launcher, .. } = &mut self.replayer;
+        let group = tree.group_mut(at);
+        group.warmed = true;
+        group.releases = releases;
+        if group.trace != trace {
+            group.trace = trace;
+            // The body does something else now: recordings of what it did before are wrong.
+            let stale = tree.evict_group(at);
+            if stale > 0 {
+                launcher.log.evicted(stale);
+            }
+        }
+    }
+
+    /// Opens the run of a body that is to be compared with a replay, and saves the state that the recording writes.
+    ///
+    /// # Errors
+    /// What the device reports; nothing has begun then.
+    pub(crate) fn begin_audit(
+        &mut self,
+        at: usize,
+        site: &'static Site,
+        identity: Identity,
+        key: &KeyWriter,
+    ) -> Result<Audit> {
+        let bindings = self.replayer.audited_bindings(at, key);
+        self.replayer.launcher.flush()?;
+        self.begin(NewRun { kind: RunKind::Audit, site, identity }, key)?;
+        let Replayer { tree, launcher, .. } = &mut self.replayer;
+        if let Some(bound) = launcher.recorder.run_mut().and_then(Run::bindings_mut) {
+            *bound = bindings;
+        }
+        let writes = tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
+        if let Err(error) = writes.iter().try_for_each(|(_, memory)| launcher.save_audited(memory)) {
+            self.abort();
+            return Err(error);
+        }
+        Ok(Audit::of(writes.len()))
+    }
+
+    /// Checks what the body did, reads what it made and puts the state back.
+    ///
+    /// # Errors
+    /// [`Error::AuditMismatch`](crate::Error::AuditMismatch); what the device reports.
+    pub(crate) fn end_audit(&mut self, audit: &mut Audit, outputs: &Encoder) -> Result<()> {
+        let Replayer { tree, launcher, .. } = &mut self.replayer;
+        let Some(run) = launcher.recorder.take_run() else { return Ok(()) };
+        self.call.restore(run.phase_before());
+        let device = launcher.stream.backend().name();
+        // The state is put back whatever the body did, and whether or not everything could be read.
+        let checked = run
+            .check_audited(tree, audit)
+            .and_then(|()| run.check_went_well(&device))
+            .and_then(|()| launcher.read_audited(audit, outputs, &run));
+        let undone = launcher.undo_writes(run);
+        match (checked, undone) {
+            (Err(error), Err(lost)) => {
+                // As in `abort_run`: one error is returned now, the other must not get lost.
+                launcher.stream.defer(lost);
+                Err(error)
+            }
+            (checked, undone) => checked.and(undone),
+        }
+    }
+}

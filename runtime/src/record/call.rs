@@ -1,0 +1,410 @@
+//! The running call: what it was called with, what host code may do now, and what is known of calls of its function.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{exec_reuse::CallOrdinals, waits::CallWarmUps};
+use crate::{
+    DType, Error, Limits, Policy, Result,
+    backend::{SharedMemory, View},
+    base::{mode::Mode, plan::Site},
+    memory::RegionKey,
+    observe::event::FallbackReason,
+    value::{
+        dim::{DimKind, RawDim},
+        raw::RawTensor,
+    },
+    value::{
+        key::KeyWriter,
+        layout::{Layout, Marks},
+    },
+};
+
+/// One `#[dims]` symbol in the running call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Symbol {
+    pub(crate) name: &'static str,
+    /// Size of the inputs.
+    pub(crate) real: usize,
+    /// Size in the call; larger when padded.
+    pub(crate) padded: usize,
+    /// Whether the symbol has buckets. Its dimensions are marked as padded then in every mode, also where the size
+    /// fits exactly, so that modes and sizes agree on what is refused.
+    pub(crate) bucketed: bool,
+    /// Whether the builder asks for this size, by buckets or by a list.
+    pub(crate) asked: bool,
+}
+
+/// The running call as its graph object describes it.
+#[derive(Debug)]
+pub(crate) struct ActiveCall {
+    pub(crate) name: &'static str,
+    /// Id of the graph object.
+    pub(crate) function: u64,
+    pub(crate) mode: Mode,
+    pub(crate) symbols: Vec<Symbol>,
+    /// Whether the call was told apart from others by its batch.
+    pub(crate) dispatched: bool,
+    /// The count of adapters that recordings of this call are for, where it makes a difference.
+    pub(crate) adapters: Option<usize>,
+    /// The static host block; the counts of the symbols stand after `scalars` slots.
+    pub(crate) block: SharedMemory,
+    pub(crate) block_id: u64,
+    pub(crate) scalars: usize,
+    pub(crate) audit_every: u32,
+    pub(crate) limits: Limits,
+    pub(crate) policy: Option<Arc<dyn Policy>>,
+    pub(crate) or_error: bool,
+    pub(crate) warmups_before: u64,
+    /// Whether the call counts among the shapes of the function.
+    pub(crate) counted_shape: bool,
+}
+
+impl ActiveCall {
+    /// The sizes that the builder asks for: shapes are counted for each combination.
+    fn asked_sizes(&self) -> Vec<usize> {
+        let sizes = self.symbols.iter().filter(|s| s.asked).map(|s| s.padded);
+        // Whole calls and segments of one size are both asked for.
+        let batch = [usize::from(self.mode.rank()), self.adapters.unwrap_or(0)];
+        sizes.chain(batch.into_iter().filter(|_| self.dispatched)).collect()
+    }
+}
+
+/// What host code may do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Between calls: everything.
+    Idle,
+    /// Between segments: no device operations.
+    HostCode,
+    /// In an eager region: everything, unless a recording of the whole call captures the region.
+    Eager { captured: bool },
+    /// In a segment: operations, no capabilities.
+    Segment(&'static Site),
+}
+
+/// How many distinct shapes a graph object was called with, this call's included, and whether this call brought one that
+/// the segment never met.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShapeCount {
+    pub(crate) shapes: usize,
+    pub(crate) is_new: bool,
+}
+
+/// The distinct shapes that one graph object was called with.
+#[derive(Debug, Default)]
+struct Shapes {
+    /// How many, for each combination of the sizes that were asked for.
+    met: FxHashMap<Vec<usize>, usize>,
+    warned: bool,
+}
+
+/// What earlier calls have shown of graph objects, by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct CallHistory {
+    shapes: FxHashMap<u64, Shapes>,
+    /// Where a region gives host code a value, so that the whole call is no graph.
+    host_values: FxHashMap<u64, &'static Site>,
+}
+
+impl CallHistory {
+    /// Whether anything is known of a graph object.
+    pub(crate) fn knows(&self, function: u64) -> bool {
+        self.shapes.contains_key(&function) || self.host_values.contains_key(&function)
+    }
+
+    /// A graph object is gone.
+    pub(crate) fn forget(&mut self, function: u64) {
+        self.shapes.remove(&function);
+        self.host_values.remove(&function);
+    }
+
+    /// Graph objects whose shapes are counted, and those of which a region was seen to give host code a value.
+    pub(crate) fn lens(&self) -> (usize, usize) {
+        (self.shapes.len(), self.host_values.len())
+    }
+}
+
+/// The call that runs, and what earlier ones have shown.
+#[derive(Debug)]
+pub(crate) struct CallState {
+    active: Option<ActiveCall>,
+    phase: Phase,
+    warm_ups: CallWarmUps,
+    ordinals: CallOrdinals,
+    history: CallHistory,
+}
+
+impl Default for CallState {
+    fn default() -> Self {
+        Self {
+            active: None,
+            phase: Phase::Idle,
+            warm_ups: CallWarmUps::default(),
+            ordinals: CallOrdinals::default(),
+            history: CallHistory::default(),
+        }
+    }
+}
+
+impl CallState {
+    /// A step begins: a call that was forgotten is over.
+    pub(crate) fn begin_step(&mut self) {
+        self.phase = Phase::Idle;
+        self.active = None;
+    }
+
+    pub(crate) fn begin(&mut self, call: ActiveCall) {
+        self.ordinals.clear();
+        self.warm_ups.clear();
+        self.active = Some(call);
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.active = None;
+        self.phase = Phase::Idle;
+    }
+
+    pub(crate) fn active(&self) -> Option<&ActiveCall> {
+        self.active.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Host code runs, between segments.
+    pub(crate) fn enter_host_code(&mut self) {
+        self.phase = Phase::HostCode;
+    }
+
+    /// A segment's body runs. Returns the phase to [go back to](Self::restore).
+    pub(crate) fn enter_segment(&mut self, site: &'static Site) -> Phase {
+        std::mem::replace(&mut self.phase, Phase::Segment(site))
+    }
+
+    pub(crate) fn restore(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    /// An eager region runs; `captured` if it is part of a recording of the whole call.
+    pub(crate) fn enter_region(&mut self, captured: bool) {
+        self.phase = Phase::Eager { captured };
+    }
+
+    pub(crate) fn leave_region(&mut self) {
+        if matches!(self.phase, Phase::Eager { .. }) {
+            self.phase = Phase::HostCode;
+        }
+    }
+
+    pub(crate) fn warm_ups_mut(&mut self) -> &mut CallWarmUps {
+        &mut self.warm_ups
+    }
+
+    #[inline]
+    pub(crate) fn ordinals_mut(&mut self) -> &mut CallOrdinals {
+        &mut self.ordinals
+    }
+
+    pub(crate) fn ordinals(&self) -> &CallOrdinals {
+        &self.ordinals
+    }
+
+    pub(crate) fn history(&self) -> &CallHistory {
+        &self.history
+    }
+
+    pub(crate) fn history_mut(&mut self) -> &mut CallHistory {
+        &mut self.history
+    }
+
+    /// The name of the function, for messages.
+    pub(crate) fn function_name(&self) -> &'static str {
+        self.active.as_ref().map_or("?", |call| call.name)
+    }
+
+    /// Refuses operations where nothing would record or order them.
+    ///
+    /// # Errors
+    /// [`Error::OutsideSegment`].
+    pub(crate) fn may_operate(&self, op: &'static str) -> Result<()> {
+        match self.phase {
+            Phase::HostCode => Err(Error::OutsideSegment { op, function: self.function_name() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses capabilities inside a segment, in every mode.
+    ///
+    /// # Errors
+    /// [`Error::CapabilityInSegment`], [`Error::OutsideSegment`].
+    pub(crate) fn may_look(&self, call: &'static str) -> Result<()> {
+        match self.phase {
+            Phase::Segment(site) => Err(Error::CapabilityInSegment { call, segment: site.to_string() }),
+            Phase::HostCode => Err(Error::OutsideSegment { op: call, function: self.function_name() }),
+            Phase::Eager { captured: true } => {
+                Err(Error::CapabilityInSegment { call, segment: "a region that full mode captures".into() })
+            }
+            Phase::Idle | Phase::Eager { captured: false } => Ok(()),
+        }
+    }
+
+    /// Whether graphs are in play: not in mode `None`, not in a fallback.
+    pub(crate) fn graphs(&self) -> bool {
+        self.active.as_ref().is_some_and(|call| call.mode != Mode::None)
+    }
+
+    /// Whether something was warmed up in this call; `warm_ups` is their number in all.
+    pub(crate) fn has_warmed_up(&self, warm_ups: u64) -> bool {
+        self.active.as_ref().is_some_and(|call| call.warmups_before != warm_ups)
+    }
+
+    /// Whether the next replay of a recording that ran `hits` times is to be compared with its body.
+    #[inline]
+    pub(crate) fn audit_is_due(&self, hits: u64) -> bool {
+        let every = self.active.as_ref().map_or(0, |call| call.audit_every);
+        every > 0 && (hits + 1).is_multiple_of(u64::from(every))
+    }
+
+    /// Adds what a key must hold besides the live-ins: the memory of the counts of padded dimensions, and what
+    /// the batch is told apart by.
+    pub(crate) fn write_key(&self, key: &mut KeyWriter) {
+        let Some(call) = &self.active else { return };
+        if key.has_padding() {
+            key.addrs.extend([call.block_id, call.block.addr()]);
+        }
+        if let Some(adapters) = call.adapters {
+            key.word(adapters as u64);
+        }
+    }
+
+    /// What the profile of a region belongs to, where graphs are in play.
+    pub(super) fn region_key(&self, number: u64) -> Option<RegionKey> {
+        let call = self.active.as_ref().filter(|call| call.mode != Mode::None)?;
+        Some(RegionKey { function: call.function, sizes: call.asked_sizes(), call: number })
+    }
+}
+
+/// Padding: what dimensions of bucketed symbols really are.
+impl CallState {
+    fn symbol(&self, symbol: u8) -> Option<&Symbol> {
+        self.active.as_ref()?.symbols.get(usize::from(symbol))
+    }
+
+    /// Name, real size and size in the call of dimensions padded by `symbol`.
+    pub(crate) fn padding_of(&self, symbol: u8) -> Option<(&'static str, usize, usize)> {
+        self.symbol(symbol).map(|s| (s.name, s.real, s.padded))
+    }
+
+    /// The real size of dimensions padded by `symbol`.
+    pub(crate) fn real_size(&self, symbol: u8) -> Option<usize> {
+        self.symbol(symbol).map(|s| s.real)
+    }
+
+    pub(crate) fn symbol_name(&self, symbol: u8) -> String {
+        self.symbol(symbol).map_or_else(|| format!("#{symbol}"), |s| s.name.to_owned())
+    }
+
+    /// The device-side number of real rows along dimensions padded by `symbol`.
+    pub(crate) fn symbol_count(&self, symbol: u8) -> Option<View> {
+        let call = self.active.as_ref()?;
+        call.symbols.get(usize::from(symbol))?;
+        Some(View {
+            addr: call.block.addr() + 16 * (call.scalars as u64 + u64::from(symbol)),
+            dtype: DType::U32,
+            layout: Layout::contiguous(&[]).ok()?,
+        })
+    }
+
+    /// A layout without its padding.
+    pub(crate) fn real_layout(&self, layout: Layout, marks: Marks) -> Layout {
+        (0..layout.rank()).fold(layout, |real, axis| {
+            match marks.get(axis).and_then(|symbol| self.real_size(symbol)) {
+                Some(size) => real.with_dim(axis, size.min(layout.shape()[axis])),
+                None => real,
+            }
+        })
+    }
+
+    /// A size without its padding.
+    ///
+    /// # Errors
+    /// [`Error::PaddedSize`] for one that was computed from such a size: what it really is nobody knows where it was
+    /// computed, and outside the call it would never be a number.
+    pub(crate) fn unpadded_size(&self, dim: RawDim) -> Result<RawDim> {
+        match dim.kind {
+            DimKind::Padded(symbol) => Ok(RawDim::number(self.real_size(symbol).unwrap_or(dim.size))),
+            DimKind::Computed(symbol) if self.active.is_some() => {
+                let symbol = self.padding_of(symbol).map_or("?", |(name, ..)| name).to_owned();
+                Err(Error::PaddedSize { op: "a computed size that leaves", symbol, at: None })
+            }
+            _ => Ok(dim),
+        }
+    }
+
+    /// The tensor without its padding: padded dimensions are narrowed to their real size.
+    pub(crate) fn unpadded(&self, mut raw: RawTensor) -> RawTensor {
+        if self.active.is_some() {
+            raw.layout = self.real_layout(raw.layout, raw.marks);
+            raw.marks = Marks::NONE;
+        }
+        raw
+    }
+}
+
+/// Limits, fallbacks and what earlier calls have shown.
+impl CallState {
+    /// Refuses a fallback where the builder forbids it, and the program did not ask for it.
+    ///
+    /// # Errors
+    /// [`Error::FallbackForbidden`].
+    pub(crate) fn may_fall_back(&self, reason: &FallbackReason) -> Result<()> {
+        match &self.active {
+            Some(call) if call.or_error && !reason.is_wanted() => {
+                Err(Error::FallbackForbidden { function: call.name, reason: reason.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many distinct shapes the function was called with; `is_new` if the segment never met this call's.
+    pub(crate) fn count_shapes(&self, is_new: bool) -> ShapeCount {
+        let Some(call) = &self.active else { return ShapeCount { shapes: 0, is_new } };
+        let shapes = self.history.shapes.get(&call.function);
+        let met = shapes.and_then(|s| s.met.get(&call.asked_sizes())).copied().unwrap_or(0);
+        // One call counts once, however many segments meet it.
+        ShapeCount { shapes: met + usize::from(is_new && !call.counted_shape), is_new }
+    }
+
+    /// The call counts among the shapes of its function, which are so many now. Returns the function's name if that is
+    /// the number that a warning is for.
+    pub(crate) fn add_shape(&mut self, shapes: usize) -> Option<&'static str> {
+        let call = self.active.as_mut().filter(|call| !call.counted_shape)?;
+        call.counted_shape = true;
+        let all = self.history.shapes.entry(call.function).or_default();
+        all.met.insert(call.asked_sizes(), shapes);
+        if shapes == call.limits.warn_shapes && !all.warned {
+            all.warned = true;
+            return Some(call.name);
+        }
+        None
+    }
+
+    /// A region gives host code a value. If the whole call is being captured, its graph would hold the value of this
+    /// call indefinitely, so later calls are captured piece by piece.
+    pub(crate) fn note_host_value(&mut self, site: &'static Site) {
+        if matches!(self.phase, Phase::Eager { captured: true })
+            && let Some(call) = &self.active
+        {
+            self.history.host_values.entry(call.function).or_insert(site);
+        }
+    }
+
+    /// Where a region of the graph object gives host code a value.
+    pub(crate) fn host_value(&self, function: u64) -> Option<&'static Site> {
+        self.history.host_values.get(&function).copied()
+    }
+}

@@ -1,0 +1,159 @@
+//! Replaying a recording, and what it hands to its caller.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::{Entries, Launcher};
+use crate::{
+    Error, Result,
+    memory::{
+        Memory, Origin, OwnedView, Placement, RecordedBlock, SlotId,
+        pool::{Block, rounded},
+    },
+    tree::{Node, Stored, Tree},
+    value::key::KeyWriter,
+    value::{entry::Entry, raw::RawTensor},
+};
+
+/// The components that a replay touches.
+#[derive(Debug)]
+pub(crate) struct Replayer<'c> {
+    pub(crate) tree: &'c mut Tree,
+    pub(crate) launcher: Launcher<'c>,
+    /// What an update of a shared executable may take; `None` where new recordings share none.
+    pub(crate) reuse_budget: Option<Duration>,
+}
+
+/// Whether the blocks that a recording leaves its results in are not held.
+#[inline]
+pub(crate) fn results_are_free(node: &Node, memory: &Memory) -> bool {
+    node.blocks.iter().all(|b| {
+        b.placement != Placement::Results
+            || memory.is_free_result(Block { addr: b.addr, len: rounded(b.bytes) })
+    })
+}
+
+/// How far a live-in is from where the recording has it.
+#[inline]
+fn shift(node: &Node, key: &KeyWriter, place: Option<u32>) -> u64 {
+    let place = place.and_then(|at| node.places.get(at as usize));
+    place.map_or(0, |p| key.addrs[2 * p.operand as usize + 1].wrapping_sub(p.addr))
+}
+
+impl Replayer<'_> {
+    /// Runs a recording. The pool is in its exit state afterwards.
+    ///
+    /// # Errors
+    /// What the device reports; [`Error::Uncommitted`].
+    pub(crate) fn replay(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
+        if self.tree.node(at).is_some_and(|n| n.crowded.is_some()) {
+            return self.replay_relocated(at, key);
+        }
+        self.run_recording(at)?;
+        self.hand_over(at, key, &[])
+    }
+
+    /// Sends a recording on its way. The pool is in its exit state afterwards.
+    pub(super) fn run_recording(&mut self, at: usize) -> Result<()> {
+        self.check_committed(at)?;
+        if self.launcher.recorder.has_snapshot() {
+            let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
+            writes.iter().try_for_each(|(_, state)| self.launcher.save_state(state))?;
+        }
+        if let Err(error) = self.make_current(at) {
+            self.tree.failed(at, &error);
+            return Err(error);
+        }
+        let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
+        if let Some(exec) = &node.exec
+            && let Err(error) = self.launcher.stream.replay(exec)
+        {
+            self.tree.failed(at, &error);
+            return Err(error);
+        }
+        self.launcher.memory.restore(node.exit);
+        Ok(())
+    }
+
+    /// Refuses to launch what would touch memory that is not there.
+    ///
+    /// # Errors
+    /// [`Error::Uncommitted`].
+    #[inline]
+    fn check_committed(&self, at: usize) -> Result<()> {
+        let Some(node) = self.tree.node(at) else { return Ok(()) };
+        if self.launcher.memory.has_committed(node.usage.extent) {
+            return Ok(());
+        }
+        let short = self.launcher.memory.shortage(node.usage.extent);
+        Err(Error::Uncommitted {
+            segment: node.site.to_string(),
+            arena: short.arena,
+            needed: short.needed,
+            committed: short.committed,
+        })
+    }
+
+    /// The outputs of a recording that runs. `bases` says where its blocks went that were moved.
+    pub(super) fn hand_over(&mut self, at: usize, key: &KeyWriter, bases: &[Option<u64>]) -> Result<Entries> {
+        let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
+        let (site, number) = (node.site, node.number());
+        let Launcher { memory, recorder, log, .. } = &mut self.launcher;
+        let slots = output_slots(node, memory, bases);
+        let epoch = memory.epoch();
+        let mut entries = recorder.take_entries();
+        for stored in &node.outputs {
+            entries.push(match stored {
+                Stored::Own(block, raw) => {
+                    let mut raw = *raw;
+                    if let Some(base) = bases.get(*block as usize).copied().flatten() {
+                        raw.addr = base + (raw.addr - node.blocks[*block as usize].addr);
+                    }
+                    (raw.slot, raw.epoch) = (slots[*block as usize], epoch);
+                    Entry::Tensor(raw)
+                }
+                Stored::LiveIn(live_in, place, raw) => {
+                    let mut raw = *raw;
+                    raw.addr = raw.addr.wrapping_add(shift(node, key, *place));
+                    (raw.slot, raw.epoch) = (key.tensors[*live_in as usize].slot, epoch);
+                    memory.share(raw.slot);
+                    Entry::Tensor(raw)
+                }
+                Stored::Owned(owner, raw) => {
+                    let RawTensor { owned: id, dtype, layout, marks, .. } = *raw;
+                    let base = memory.adopt(OwnedView { id, memory: owner, dtype, layout, marks });
+                    Entry::Tensor(RawTensor { slot: base.slot, epoch: base.epoch, ..*raw })
+                }
+                Stored::Word(w) => Entry::Word(*w),
+                Stored::Text(t) => Entry::Text(t.clone()),
+                Stored::Size(dim) => Entry::Size(*dim),
+            });
+        }
+        self.tree.follow(at);
+        log.replayed(site, number);
+        Ok(entries)
+    }
+}
+
+/// Slots for the blocks of a recording, which live from here on.
+#[inline]
+fn output_slots(node: &Node, memory: &mut Memory, bases: &[Option<u64>]) -> SmallVec<[SlotId; 4]> {
+    let mut slots = SmallVec::new();
+    for (index, b) in node.blocks.iter().enumerate() {
+        let moved = bases.get(index).copied().flatten();
+        if b.placement == Placement::Results && moved.is_none() {
+            memory.take_result(Block { addr: b.addr, len: rounded(b.bytes) });
+        }
+        let block = RecordedBlock {
+            base: moved.unwrap_or(b.addr),
+            bytes: b.bytes,
+            refs: b.refs,
+            producer: b.producer,
+        };
+        let group = node.group;
+        let origin = b.ordinal.map_or(Origin::Other, |ordinal| Origin::Segment { group, ordinal });
+        slots.push(memory.output_slot(b.placement, block, origin));
+    }
+    slots
+}

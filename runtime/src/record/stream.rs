@@ -1,0 +1,207 @@
+//! The device's stream as recordings use it: launches, host bytes on their way, and errors that wait to be reported.
+
+use std::sync::Arc;
+
+use crate::{
+    Error, Result,
+    backend::{Backend, DeviceCopy, GraphExec, HostBlock, Launch, Op, PendingBytes, SharedMemory, View},
+};
+
+/// The backend, and what is on its way there.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    backend: Box<dyn Backend>,
+    /// Host bytes and copies that travel with the next replay.
+    pending_upload: Option<HostBlock>,
+    /// Why host bytes of this call did not arrive: what reads them would read an earlier call's.
+    lost_upload: Option<String>,
+    /// The operation that was launched last.
+    description: Box<Launch>,
+    /// An error that no call could report yet.
+    deferred: Option<Error>,
+}
+
+impl Stream {
+    pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
+        Self {
+            backend,
+            pending_upload: None,
+            lost_upload: None,
+            description: Box::new(Launch::empty()),
+            deferred: None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    #[inline]
+    pub(crate) fn backend_mut(&mut self) -> &mut dyn Backend {
+        &mut *self.backend
+    }
+
+    /// A step begins.
+    pub(crate) fn begin_step(&mut self) {
+        self.pending_upload = None;
+    }
+
+    /// A call begins.
+    pub(crate) fn begin_call(&mut self) {
+        self.lost_upload = None;
+    }
+
+    /// A call ends. Host data that nothing used goes nowhere: its buffers may be freed before the next launch.
+    pub(crate) fn end_call(&mut self) {
+        self.pending_upload = None;
+        self.lost_upload = None;
+    }
+
+    /// Keeps an error that no call can report now for the next one that can. One that waits already stays.
+    pub(crate) fn defer(&mut self, error: Error) {
+        self.deferred.get_or_insert(error);
+    }
+
+    /// Reports an error that waits.
+    ///
+    /// # Errors
+    /// That error.
+    #[inline]
+    pub(crate) fn report_deferred(&mut self) -> Result<()> {
+        match self.deferred.take() {
+            None => Ok(()),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// The host data of a call, which travels with its first replay.
+    pub(crate) fn stage_upload(&mut self, upload: Option<HostBlock>) {
+        self.pending_upload = upload;
+    }
+
+    /// Adds a copy to what the next replay brings. In one piece: how a device splits it is the device's matter.
+    pub(crate) fn stage_copy(&mut self, copy: DeviceCopy) {
+        self.pending_upload.get_or_insert_default().copies.push(copy);
+    }
+
+    /// What the next replay brings, with these copies added.
+    pub(crate) fn upload_with(&self, copies: impl Iterator<Item = DeviceCopy>) -> Option<HostBlock> {
+        let mut upload = self.pending_upload.clone();
+        for copy in copies {
+            upload.get_or_insert_default().copies.push(copy);
+        }
+        upload
+    }
+
+    /// Refuses to go on with a call whose host inputs did not arrive.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    #[inline]
+    pub(crate) fn check_upload(&self) -> Result<()> {
+        match &self.lost_upload {
+            None => Ok(()),
+            Some(reason) => Err(Error::Device {
+                device: self.backend.name(),
+                call: "host_write",
+                why: format!("the inputs of this call went with an earlier error of it: {reason}"),
+            }),
+        }
+    }
+
+    /// Sends host bytes that wait for the next replay. In a capture they wait for its first replay.
+    ///
+    /// # Errors
+    /// Those of [`check_upload`](Self::check_upload), and of the device.
+    pub(crate) fn flush(&mut self, capturing: bool) -> Result<()> {
+        self.check_upload()?;
+        if self.pending_upload.is_none() || capturing {
+            return Ok(());
+        }
+        match self.pending_upload.take() {
+            Some(upload) => self.write(upload),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends these host bytes now instead of those that wait.
+    ///
+    /// # Errors
+    /// Those of the device; the call goes no further then.
+    pub(crate) fn write_instead(&mut self, upload: Option<HostBlock>) -> Result<()> {
+        self.pending_upload = None;
+        upload.map_or(Ok(()), |upload| self.write(upload))
+    }
+
+    fn write(&mut self, upload: HostBlock) -> Result<()> {
+        let written = self.backend.host_write(upload);
+        written.inspect_err(|error| self.lose_upload(error))
+    }
+
+    #[cold]
+    fn lose_upload(&mut self, error: &Error) {
+        self.lost_upload.get_or_insert_with(|| error.to_string());
+    }
+
+    /// Replays an executable, with the host bytes that wait.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub(crate) fn replay(&mut self, exec: &Arc<dyn GraphExec>) -> Result<()> {
+        let upload = self.pending_upload.take();
+        let waiting = upload.is_some();
+        let replayed = self.backend.replay(exec, upload);
+        if let (true, Err(error)) = (waiting, &replayed) {
+            self.lose_upload(error);
+        }
+        replayed
+    }
+
+    /// Starts a capture whose replays bring what waits now.
+    pub(crate) fn begin_capture(&mut self) -> Result<()> {
+        self.backend.begin_capture(self.pending_upload.as_ref())
+    }
+
+    /// Starts a capture whose replays bring this.
+    pub(crate) fn begin_capture_with(&mut self, upload: Option<&HostBlock>) -> Result<()> {
+        self.backend.begin_capture(upload)
+    }
+
+    /// Describes an operation. The description is used again: it is large, and most of it empty.
+    fn describe(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: u64) {
+        let launch = &mut *self.description;
+        (launch.op, launch.workspace) = (op, workspace);
+        launch.inputs.clear();
+        launch.inputs.extend_from_slice(inputs);
+        launch.outputs.clear();
+        launch.outputs.extend_from_slice(outputs);
+    }
+
+    /// A description of an operation that outlives the call.
+    pub(crate) fn description(
+        &mut self,
+        op: Op,
+        inputs: &[View],
+        outputs: &[View],
+        workspace: u64,
+    ) -> Box<Launch> {
+        self.describe(op, inputs, outputs, workspace);
+        Box::new((*self.description).clone())
+    }
+
+    /// Launches an operation, whose workspace begins at that address.
+    pub(crate) fn launch(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: u64) -> Result<()> {
+        self.describe(op, inputs, outputs, workspace);
+        self.backend.launch(&self.description)
+    }
+
+    pub(crate) fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
+        self.backend.alloc(bytes)
+    }
+
+    pub(crate) fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
+        self.backend.read(addr, bytes)
+    }
+}
