@@ -111,6 +111,47 @@ impl Analysis<'_, '_> {
     }
 }
 
+impl Analysis<'_, '_> {
+    /// The names that the left side of an assignment assigns are values of eager code from here on.
+    pub(super) fn taint(&mut self, left: &Expr) {
+        for (name, u) in &uses::of_assigned(left).0 {
+            if u.assigned
+                && let Some(id) = self.lookup(name).map(|b| b.id)
+            {
+                self.tainted.insert(id);
+            }
+        }
+    }
+
+    /// As [`taint`](Self::taint), by a value whose parts may be known.
+    pub(super) fn taint_by(&mut self, left: &Expr, right: &Expr) {
+        let clean = self.clean_fields(right).unwrap_or_default();
+        let known = syntax::plain_name(left).and_then(|n| self.lookup(&n.to_string())).map(|b| b.id);
+        if let Some(id) = known {
+            let before = self.clean.get(&id).cloned();
+            let was = self.tainted.contains(&id);
+            let both = match before {
+                Some(before) => before.intersection(&clean).cloned().collect(),
+                None if was => HashSet::new(),
+                None => clean,
+            };
+            self.clean.insert(id, both);
+        }
+        self.taint(left);
+    }
+
+    /// The fields of a struct literal that hold no value of eager code.
+    pub(super) fn clean_fields(&self, expr: &Expr) -> Option<HashSet<String>> {
+        let Expr::Struct(literal) = expr else { return None };
+        let clean = |e: &Expr| !self.is_tainted(&uses::of_expr(e));
+        if literal.rest.as_deref().is_some_and(|rest| !clean(rest)) {
+            return None;
+        }
+        let fields = literal.fields.iter().filter(|f| clean(&f.expr));
+        Some(fields.map(|f| quote::ToTokens::to_token_stream(&f.member).to_string()).collect())
+    }
+}
+
 /// The names of a pattern that are `&mut` when `expr` is matched with it, or iterated over.
 pub(super) fn exclusive(pat: &Pat, expr: &Expr) -> HashSet<String> {
     let mut names = HashSet::new();

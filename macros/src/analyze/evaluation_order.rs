@@ -9,6 +9,7 @@ use syn::{
 
 use super::{
     Analysis,
+    operations::operation,
     statement::Statement,
     uses::{Use, Uses},
 };
@@ -162,7 +163,7 @@ impl Check {
     pub(super) fn of(stmt: &Stmt) -> Self {
         let mut check = Self::default();
         if let Stmt::Expr(Expr::Call(c), Some(_)) = stmt {
-            check.implicit = !is_operation(&c.func);
+            check.implicit = operation(c).is_none();
         }
         check.visit_stmt(stmt);
         check
@@ -181,14 +182,9 @@ impl<'a> Visit<'a> for Check {
         self.explicit |= LEAVE.iter().any(|l| name.starts_with(l));
     }
     fn visit_expr_try(&mut self, e: &'a syn::ExprTry) {
-        self.implicit |= !matches!(&*e.expr, Expr::Call(c) if is_operation(&c.func));
+        self.implicit |= !matches!(&*e.expr, Expr::Call(c) if operation(c).is_some());
         visit::visit_expr_try(self, e);
     }
     fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
     fn visit_item(&mut self, _: &'a syn::Item) {}
-}
-
-/// `ops::…`
-fn is_operation(func: &Expr) -> bool {
-    matches!(func, Expr::Path(p) if p.path.segments.iter().rev().nth(1).is_some_and(|s| s.ident == "ops"))
 }

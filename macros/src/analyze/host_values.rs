@@ -397,6 +397,36 @@ impl Repeatable<'_, '_, '_> {
         self.visit_expr(&m.receiver);
     }
 
+    fn arms(&mut self, m: &syn::ExprMatch) {
+        self.visit_expr(&m.expr);
+        for arm in &m.arms {
+            self.scoped(&[&arm.pat], |s| {
+                arm.guard.iter().for_each(|(_, g)| s.visit_expr(g));
+                s.visit_expr(&arm.body);
+            });
+        }
+    }
+
+    fn branches(&mut self, i: &syn::ExprIf) {
+        let depth = self.bound.len();
+        self.visit_expr(&i.cond);
+        self.visit_block(&i.then_branch);
+        self.bound.truncate(depth);
+        i.else_branch.iter().for_each(|(_, e)| self.visit_expr(e));
+    }
+
+    fn macro_call(&mut self, mac: &syn::Macro) {
+        let known = MACROS.iter().any(|n| mac.path.is_ident(n));
+        let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(mac.tokens.clone());
+        let Some(exprs) = parsed.ok().filter(|_| known) else {
+            self.fails = true;
+            return;
+        };
+        let mut inner = Repeatable { bound: self.bound.clone(), ..*self };
+        exprs.iter().for_each(|e| inner.visit_expr(e));
+        (self.roots, self.calls, self.fails) = (inner.roots, inner.calls, inner.fails);
+    }
+
     fn scoped(&mut self, pats: &[&Pat], f: impl FnOnce(&mut Self)) {
         let depth = self.bound.len();
         for pat in pats {
@@ -441,38 +471,13 @@ impl<'x> Visit<'x> for Repeatable<'_, '_, '_> {
                 let inputs: Vec<&Pat> = c.inputs.iter().collect();
                 self.scoped(&inputs, |s| s.visit_expr(&c.body));
             }
-            Expr::Match(m) => {
-                self.visit_expr(&m.expr);
-                for arm in &m.arms {
-                    self.scoped(&[&arm.pat], |s| {
-                        arm.guard.iter().for_each(|(_, g)| s.visit_expr(g));
-                        s.visit_expr(&arm.body);
-                    });
-                }
-            }
-            Expr::If(i) => {
-                let depth = self.bound.len();
-                self.visit_expr(&i.cond);
-                self.visit_block(&i.then_branch);
-                self.bound.truncate(depth);
-                i.else_branch.iter().for_each(|(_, e)| self.visit_expr(e));
-            }
+            Expr::Match(m) => self.arms(m),
+            Expr::If(i) => self.branches(i),
             Expr::Let(l) => {
                 self.visit_expr(&l.expr);
                 self.bound.extend(syntax::bound(&l.pat).into_iter().map(|b| b.ident.to_string()));
             }
-            Expr::Macro(m) => {
-                let known = MACROS.iter().any(|n| m.mac.path.is_ident(n));
-                let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(m.mac.tokens.clone());
-                match parsed {
-                    Ok(exprs) if known => {
-                        let mut inner = Repeatable { bound: self.bound.clone(), ..*self };
-                        exprs.iter().for_each(|e| inner.visit_expr(e));
-                        (self.roots, self.calls, self.fails) = (inner.roots, inner.calls, inner.fails);
-                    }
-                    _ => self.fails = true,
-                }
-            }
+            Expr::Macro(m) => self.macro_call(&m.mac),
             Expr::Binary(b) => {
                 self.fails |= syntax::is_assign(&b.op);
                 visit::visit_expr_binary(self, b);

@@ -26,6 +26,7 @@ pub(crate) mod effects;
 mod evaluation_order;
 mod guards;
 mod host_values;
+mod lets;
 mod liveness;
 mod macro_bindings;
 pub(crate) mod macros;

@@ -229,6 +229,97 @@ impl Free {
     }
 }
 
+impl<'a> Free {
+    /// A region that binds its capability.
+    fn region(&mut self, expr: &Expr, cx: &Ident) {
+        let stripped = attributes::without_ours(expr);
+        self.scoped(|s| {
+            s.bind_ident(cx);
+            // The stripped copy lives only here, so it is walked by a visitor of its own.
+            let mut inner = Free { scopes: s.scopes.clone(), uses: std::mem::take(&mut s.uses) };
+            inner.visit_expr(&stripped);
+            s.uses = inner.uses;
+        });
+    }
+
+    /// A value that leaves its place: one that is assigned, returned, or given by a `break`.
+    fn given(&mut self, expr: &'a Expr) {
+        self.taken(expr);
+        self.value(expr);
+    }
+
+    fn method_call(&mut self, m: &'a syn::ExprMethodCall) {
+        if let Some(name) = plain_name(&m.receiver) {
+            self.note(name, |u| {
+                u.whole = true;
+                u.touched = true;
+            });
+        } else {
+            if consumes(&m.method) {
+                self.taken(&m.receiver);
+            }
+            if let Some(base) = place_base(&m.receiver) {
+                self.note(base, |u| u.touched = true);
+            }
+            self.visit_expr(&m.receiver);
+        }
+        m.args.iter().for_each(|a| self.value(a));
+    }
+
+    fn binary(&mut self, b: &'a syn::ExprBinary) {
+        if matches!(b.op, BinOp::And(_) | BinOp::Or(_)) {
+            // A `let` on the left is in scope on the right.
+            self.visit_expr(&b.left);
+            self.visit_expr(&b.right);
+        } else if compares(&b.op) {
+            self.visit_expr(&b.right);
+            self.visit_expr(&b.left);
+        } else {
+            // An operator takes its operands.
+            self.value(&b.right);
+            if is_assign(&b.op) { self.assign_to(&b.left, true) } else { self.value(&b.left) }
+        }
+    }
+
+    /// Control flow, whose blocks are scopes, and whatever else has no rule of its own.
+    fn control(&mut self, expr: &'a Expr) {
+        match expr {
+            Expr::Match(m) => {
+                m.arms.iter().for_each(|arm| self.lent(&arm.pat, &m.expr));
+                self.taken(&m.expr);
+                visit::visit_expr_match(self, m);
+            }
+            Expr::If(i) => {
+                self.scoped(|s| {
+                    s.visit_expr(&i.cond);
+                    s.visit_block(&i.then_branch);
+                });
+                if let Some((_, other)) = &i.else_branch {
+                    self.value(other);
+                }
+            }
+            Expr::While(w) => self.scoped(|s| {
+                s.visit_expr(&w.cond);
+                s.visit_block(&w.body);
+            }),
+            Expr::Let(l) => {
+                self.lent(&l.pat, &l.expr);
+                self.taken(&l.expr);
+                self.visit_expr(&l.expr);
+                self.bind(bound(&l.pat));
+            }
+            Expr::ForLoop(f) => {
+                self.given(&f.expr);
+                self.scoped(|s| {
+                    s.bind(bound_always(&f.pat));
+                    s.visit_block(&f.body);
+                });
+            }
+            other => visit::visit_expr(self, other),
+        }
+    }
+}
+
 impl<'a> Visit<'a> for Free {
     fn visit_block(&mut self, block: &'a Block) {
         let outside = std::mem::take(&mut self.uses);
@@ -284,22 +375,12 @@ impl<'a> Visit<'a> for Free {
     fn visit_expr(&mut self, expr: &'a Expr) {
         // `cx` of `#[eager(cx)]` is bound inside.
         if let Some(cx) = attributes::eager_capability(expr) {
-            let stripped = attributes::without_ours(expr);
-            self.scoped(|s| {
-                s.bind_ident(&cx);
-                // The stripped copy lives only here, so it is walked by a visitor of its own.
-                let mut inner = Free { scopes: s.scopes.clone(), uses: std::mem::take(&mut s.uses) };
-                inner.visit_expr(&stripped);
-                s.uses = inner.uses;
-            });
-            return;
+            return self.region(expr, &cx);
+        }
+        if let Some(name) = plain_name(expr) {
+            return self.note(name, |u| u.whole = true);
         }
         match expr {
-            Expr::Path(_) | Expr::Paren(_) | Expr::Group(_) if plain_name(expr).is_some() => {
-                if let Some(name) = plain_name(expr) {
-                    self.note(name, |u| u.whole = true);
-                }
-            }
             Expr::Path(_) => {}
             Expr::Field(f) => match field_path(f) {
                 Some((base, path)) => self.note(base, |u| {
@@ -307,23 +388,7 @@ impl<'a> Visit<'a> for Free {
                 }),
                 None => visit::visit_expr_field(self, f),
             },
-            Expr::MethodCall(m) => {
-                if let Some(name) = plain_name(&m.receiver) {
-                    self.note(name, |u| {
-                        u.whole = true;
-                        u.touched = true;
-                    });
-                } else {
-                    if consumes(&m.method) {
-                        self.taken(&m.receiver);
-                    }
-                    if let Some(base) = place_base(&m.receiver) {
-                        self.note(base, |u| u.touched = true);
-                    }
-                    self.visit_expr(&m.receiver);
-                }
-                m.args.iter().for_each(|a| self.value(a));
-            }
+            Expr::MethodCall(m) => self.method_call(m),
             Expr::Call(c) => {
                 self.visit_expr(&c.func);
                 c.args.iter().for_each(|a| self.value(a));
@@ -332,34 +397,13 @@ impl<'a> Visit<'a> for Free {
             Expr::Array(a) => a.elems.iter().for_each(|e| self.value(e)),
             Expr::Struct(s) => {
                 s.fields.iter().for_each(|f| self.value(&f.expr));
-                if let Some(rest) = &s.rest {
-                    self.visit_expr(rest);
-                }
-            }
-            Expr::Match(m) => {
-                m.arms.iter().for_each(|arm| self.lent(&arm.pat, &m.expr));
-                self.taken(&m.expr);
-                visit::visit_expr_match(self, m);
+                s.rest.iter().for_each(|rest| self.visit_expr(rest));
             }
             Expr::Assign(a) => {
-                self.taken(&a.right);
-                self.value(&a.right);
+                self.given(&a.right);
                 self.assign_to(&a.left, false);
             }
-            // A `let` on the left is in scope on the right.
-            Expr::Binary(b) if matches!(b.op, BinOp::And(_) | BinOp::Or(_)) => {
-                self.visit_expr(&b.left);
-                self.visit_expr(&b.right);
-            }
-            Expr::Binary(b) if compares(&b.op) => {
-                self.visit_expr(&b.right);
-                self.visit_expr(&b.left);
-            }
-            Expr::Binary(b) => {
-                // An operator takes its operands.
-                self.value(&b.right);
-                if is_assign(&b.op) { self.assign_to(&b.left, true) } else { self.value(&b.left) }
-            }
+            Expr::Binary(b) => self.binary(b),
             Expr::Reference(r) if r.mutability.is_some() => {
                 if let Some(base) = place_base(&r.expr) {
                     self.note(base, |u| {
@@ -369,51 +413,15 @@ impl<'a> Visit<'a> for Free {
                 }
                 self.visit_expr(&r.expr);
             }
-            Expr::Return(r) => {
-                if let Some(e) = &r.expr {
-                    self.taken(e);
-                    self.value(e);
-                }
-            }
-            Expr::Break(b) => {
-                if let Some(e) = &b.expr {
-                    self.taken(e);
-                    self.value(e);
-                }
-            }
-            Expr::If(i) => {
-                self.scoped(|s| {
-                    s.visit_expr(&i.cond);
-                    s.visit_block(&i.then_branch);
-                });
-                if let Some((_, other)) = &i.else_branch {
-                    self.value(other);
-                }
-            }
-            Expr::While(w) => self.scoped(|s| {
-                s.visit_expr(&w.cond);
-                s.visit_block(&w.body);
-            }),
-            Expr::Let(l) => {
-                self.lent(&l.pat, &l.expr);
-                self.taken(&l.expr);
-                self.visit_expr(&l.expr);
-                self.bind(bound(&l.pat));
-            }
-            Expr::ForLoop(f) => {
-                self.taken(&f.expr);
-                self.value(&f.expr);
-                self.scoped(|s| {
-                    s.bind(bound_always(&f.pat));
-                    s.visit_block(&f.body);
-                });
+            Expr::Return(syn::ExprReturn { expr, .. }) | Expr::Break(syn::ExprBreak { expr, .. }) => {
+                expr.iter().for_each(|e| self.given(e));
             }
             Expr::Closure(c) => self.scoped(|s| {
                 c.inputs.iter().for_each(|p| s.bind(bound_always(p)));
                 s.value(&c.body);
             }),
             Expr::Macro(m) => self.call_of(&m.mac),
-            other => visit::visit_expr(self, other),
+            other => self.control(other),
         }
     }
 

@@ -58,7 +58,10 @@ pub(crate) enum Boundary<'a> {
     Piecewise(&'a Attribute),
 }
 
-pub(crate) const SUPPORTS: [&str; 4] = ["Never", "UniformSingleTokenDecode", "UniformBatch", "Always"];
+/// What to write.
+const EAGER_FORMS: &str = "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`";
+
+const SUPPORTS: [&str; 4] = ["Never", "UniformSingleTokenDecode", "UniformBatch", "Always"];
 
 pub(crate) fn is_eager(a: &Attribute) -> bool {
     a.path().is_ident("eager")
@@ -142,95 +145,29 @@ pub(crate) fn eager_capability(expr: &Expr) -> Option<Ident> {
     }
 }
 
-/// Parses `#[eager]`, `#[eager(cx)]`, `#[eager(support = Level)]`, `#[eager(early)]`, `#[eager(late)]`.
+/// Reads `#[eager]`, `#[eager(cx)]`, `#[eager(support = Level)]`, `#[eager(early)]`, `#[eager(late)]`.
 pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
     let mut args = EagerArgs::default();
     if matches!(attr.meta, syn::Meta::Path(_)) {
         return args;
     }
-    let parsed = attr.parse_args_with(|input: ParseStream<'_>| {
-        let mut found = Vec::new();
-        while !input.is_empty() {
-            let name: Ident = input.parse()?;
-            let value = if input.peek(Token![=]) {
-                input.parse::<Token![=]>()?;
-                Some(input.parse::<Ident>()?)
-            } else {
-                None
-            };
-            found.push((name, value));
-            if !input.is_empty() {
-                input.parse::<Token![,]>()?;
-            }
-        }
-        Ok(found)
-    });
-    let found = match parsed {
-        Ok(found) => found,
-        Err(_) => {
-            errors.push(
-                Code::AttributeArguments,
-                attr,
-                "these arguments of `#[eager]` cannot be read",
-                "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`",
-            );
-            return args;
-        }
+    let Ok(found) = attr.parse_args_with(eager_list) else {
+        errors.push(
+            Code::AttributeArguments,
+            attr,
+            "these arguments of `#[eager]` cannot be read",
+            EAGER_FORMS,
+        );
+        return args;
     };
     for (name, value) in found {
         match value {
-            None if Edge::of(&name).is_some() => {
-                if args.edge.is_some() {
-                    errors.push(
-                        Code::RepeatedAttribute,
-                        &name,
-                        "a region goes to one place",
-                        "keep one of `early` and `late`",
-                    );
-                } else {
-                    args.edge = Edge::of(&name).map(|edge| (edge, name));
-                }
-            }
-            None if args.capability.is_some() => {
-                errors.push(
-                    Code::RepeatedAttribute,
-                    &name,
-                    "`#[eager]` takes one capability name",
-                    "remove the second name",
-                );
-            }
-            None if SUPPORTS.contains(&name.to_string().as_str()) => {
-                errors.push(
-                    Code::AttributeArguments,
-                    &name,
-                    format!("`{name}` is a support level"),
-                    format!("write `support = {name}`"),
-                );
-            }
-            None => args.capability = Some(name),
-            Some(level) if name == "support" => {
-                let text = level.to_string();
-                if SUPPORTS.contains(&text.as_str()) {
-                    args.support = Some(level);
-                } else {
-                    let help = match nearest(&text, &SUPPORTS) {
-                        Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("levels are {}", SUPPORTS.join(", ")),
-                    };
-                    errors.push(
-                        Code::UnknownArgument,
-                        &level,
-                        format!("there is no support level `{text}`"),
-                        help,
-                    );
-                }
-            }
+            None => args.word(name, errors),
+            Some(level) if name == "support" => args.level(level, errors),
             Some(_) => {
                 let help = match nearest(&name.to_string(), &["support"]) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => {
-                        "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`".to_owned()
-                    }
+                    None => EAGER_FORMS.to_owned(),
                 };
                 errors.push(
                     Code::UnknownArgument,
@@ -250,6 +187,73 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
         );
     }
     args
+}
+
+/// `cx`, `support = Level` and so on, with commas between.
+fn eager_list(input: ParseStream<'_>) -> syn::Result<Vec<(Ident, Option<Ident>)>> {
+    let mut found = Vec::new();
+    while !input.is_empty() {
+        let name: Ident = input.parse()?;
+        let value = if input.peek(Token![=]) {
+            input.parse::<Token![=]>()?;
+            Some(input.parse::<Ident>()?)
+        } else {
+            None
+        };
+        found.push((name, value));
+        if !input.is_empty() {
+            input.parse::<Token![,]>()?;
+        }
+    }
+    Ok(found)
+}
+
+impl EagerArgs {
+    /// `early`, `late`, or the name of a capability.
+    fn word(&mut self, name: Ident, errors: &mut Errors) {
+        if let Some(edge) = Edge::of(&name) {
+            if self.edge.is_some() {
+                errors.push(
+                    Code::RepeatedAttribute,
+                    &name,
+                    "a region goes to one place",
+                    "keep one of `early` and `late`",
+                );
+            } else {
+                self.edge = Some((edge, name));
+            }
+        } else if self.capability.is_some() {
+            errors.push(
+                Code::RepeatedAttribute,
+                &name,
+                "`#[eager]` takes one capability name",
+                "remove the second name",
+            );
+        } else if SUPPORTS.contains(&name.to_string().as_str()) {
+            errors.push(
+                Code::AttributeArguments,
+                &name,
+                format!("`{name}` is a support level"),
+                format!("write `support = {name}`"),
+            );
+        } else {
+            self.capability = Some(name);
+        }
+    }
+
+    /// The `Level` of `support = Level`.
+    fn level(&mut self, level: Ident, errors: &mut Errors) {
+        let text = level.to_string();
+        if SUPPORTS.contains(&text.as_str()) {
+            self.support = Some(level);
+            return;
+        }
+        let help = match nearest(&text, &SUPPORTS) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("levels are {}", SUPPORTS.join(", ")),
+        };
+        errors.push(Code::UnknownArgument, &level, format!("there is no support level `{text}`"), help);
+    }
 }
 
 /// `#[host]` or `#[key]` on a `let`.

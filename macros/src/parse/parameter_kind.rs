@@ -83,20 +83,7 @@ pub(crate) fn kind(
     if handle(ident, inner.unwrap_or(ty), errors) {
         return None;
     }
-    if let Type::Reference(r) = ty
-        && let Some(token) = &r.mutability
-    {
-        let (message, help) = match named(&r.elem, "Tensor") {
-            Some(_) => {
-                ("tensors never change", format!("take `{ident}: &Tensor<…>` and return the new tensor"))
-            }
-            None => (
-                "a replay runs no host code, so nothing changes through `&mut`",
-                format!("take `{ident}: &…`, and hold what changes on the device in a `State` field"),
-            ),
-        };
-        let message = format!("a graph function has no `&mut` parameter: {message}");
-        errors.push(Code::MutParameter, token, message, help);
+    if changing(ident, ty, errors) {
         return None;
     }
     if let Some(host) = &marks.host {
@@ -117,6 +104,22 @@ pub(crate) fn kind(
         return None;
     }
     Some(if lifetimes::mentions(inner, step) { Kind::Output } else { Kind::Params })
+}
+
+/// Refuses a `&mut`, if the type is one.
+fn changing(ident: &Ident, ty: &Type, errors: &mut Errors) -> bool {
+    let Type::Reference(r) = ty else { return false };
+    let Some(token) = &r.mutability else { return false };
+    let (message, help) = match named(&r.elem, "Tensor") {
+        Some(_) => ("tensors never change", format!("take `{ident}: &Tensor<…>` and return the new tensor")),
+        None => (
+            "a replay runs no host code, so nothing changes through `&mut`",
+            format!("take `{ident}: &…`, and hold what changes on the device in a `State` field"),
+        ),
+    };
+    let message = format!("a graph function has no `&mut` parameter: {message}");
+    errors.push(Code::MutParameter, token, message, help);
+    true
 }
 
 fn host_kind(

@@ -1,6 +1,6 @@
 //! What a graph function's signature says: parameters and their kinds, dimensions, generics, result.
 
-use proc_macro2::{Ident, Span};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{
     Attribute, FnArg, GenericParam, Generics, Lifetime, LifetimeParam, Pat, ReturnType, Type, TypeParamBound,
@@ -75,7 +75,7 @@ pub(crate) struct Signature {
     /// `T` of `Result<T>`.
     pub(crate) output: Type,
     /// Path of the function, with its type arguments.
-    pub(crate) callee: proc_macro2::TokenStream,
+    pub(crate) callee: TokenStream,
 }
 
 impl Signature {
@@ -94,57 +94,14 @@ impl Signature {
         let all = owner.map(|o| &o.generics).into_iter().chain([&sig.generics]);
         let (generics, bounds, lifetimes) = split_generics(all, &step);
         let (ret, output) = result(sig, errors);
-        let bare = sig.ident.to_string().trim_start_matches("r#").to_owned();
-        let (name, prefix) = match owner {
-            Some(o) => (format!("{}::{bare}", o.shown()), o.prefix() + &pascal(&bare)),
-            // `_2d`: no identifier begins with a digit.
-            None if pascal(&bare).starts_with(char::is_numeric) => {
-                (bare.clone(), format!("_{}", pascal(&bare)))
-            }
-            None => (bare.clone(), pascal(&bare)),
-        };
+        let (name, prefix) = names(&sig.ident, owner);
         let outer_step =
             owner.is_some_and(|o| o.generics.lifetimes().any(|p| p.lifetime.ident == step.ident));
-        let mut symbols = Vec::new();
-        let mut params = Vec::new();
-        for (index, (argument, marks)) in sig.inputs.iter().zip(marks).enumerate() {
-            params.push(match argument {
-                FnArg::Receiver(receiver) => this(receiver, marks, owner, &step, errors),
-                FnArg::Typed(typed) => param(typed, marks, index, &step, &generics, &mut symbols, errors),
-            });
-        }
-        for param in params.iter_mut().filter(|p| p.ident == sig.ident) {
-            // Generated code calls the function where its parameters are in scope.
-            param.ident.set_span(Span::mixed_site().located_at(param.ident.span()));
-        }
-        if params.len() > MAX_PARAMS {
-            let help = "group parameters in a `#[derive(Params)]` struct, or tensors in one input";
-            errors.push(
-                Code::TooManyParameters,
-                &sig.ident,
-                format!("a graph has at most {MAX_PARAMS} parameters"),
-                help,
-            );
-        }
-        let types = sig.generics.params.iter().filter_map(|p| match p {
-            GenericParam::Type(t) => Some(&t.ident),
-            GenericParam::Const(c) => Some(&c.ident),
-            GenericParam::Lifetime(_) => None,
-        });
-        let types: Vec<&Ident> = types.collect();
-        let turbofish = (!types.is_empty()).then(|| quote!(::<#(#types),*>));
-        let ident = &sig.ident;
-        let callee = match owner {
-            Some(owner) => {
-                let ty = &owner.ty;
-                quote!(<#ty>::#ident #turbofish)
-            }
-            None => quote!(#ident #turbofish),
-        };
+        let (params, symbols) = parameters(sig, marks, owner, &step, &generics, errors);
         let mut signature = Self {
             name,
             prefix,
-            ident: ident.clone(),
+            ident: sig.ident.clone(),
             vis: vis.clone(),
             cfgs: attrs.iter().filter(|a| a.path().is_ident("cfg")).cloned().collect(),
             generics,
@@ -156,7 +113,7 @@ impl Signature {
             symbols,
             ret,
             output,
-            callee,
+            callee: callee(sig, owner),
         };
         if let Some(owner) = owner {
             signature.replace_self(&owner.ty);
@@ -175,7 +132,7 @@ impl Signature {
     }
 
     /// Type and const parameters, as arguments: `<T, N>`.
-    pub(crate) fn type_arguments(&self) -> proc_macro2::TokenStream {
+    pub(crate) fn type_arguments(&self) -> TokenStream {
         let names = self.generics.params.iter().filter_map(|p| match p {
             GenericParam::Type(t) => Some(&t.ident),
             GenericParam::Const(c) => Some(&c.ident),
@@ -222,6 +179,66 @@ impl Signature {
                 replace.visit_type_mut(element);
             }
         }
+    }
+}
+
+/// The name of a function as the user says it, and what the names of its siblings begin with.
+fn names(ident: &Ident, owner: Option<&Owner>) -> (String, String) {
+    let bare = ident.to_string().trim_start_matches("r#").to_owned();
+    match owner {
+        Some(o) => (format!("{}::{bare}", o.shown()), o.prefix() + &pascal(&bare)),
+        // `_2d`: no identifier begins with a digit.
+        None if pascal(&bare).starts_with(char::is_numeric) => (bare.clone(), format!("_{}", pascal(&bare))),
+        None => (bare.clone(), pascal(&bare)),
+    }
+}
+
+/// The parameters, and the symbols of their dimensions.
+fn parameters(
+    sig: &syn::Signature,
+    marks: &[Marks],
+    owner: Option<&Owner>,
+    step: &Lifetime,
+    generics: &Generics,
+    errors: &mut Errors,
+) -> (Vec<Param>, Vec<String>) {
+    let mut symbols = Vec::new();
+    let mut params = Vec::new();
+    for (index, (argument, marks)) in sig.inputs.iter().zip(marks).enumerate() {
+        params.push(match argument {
+            FnArg::Receiver(receiver) => this(receiver, marks, owner, step, errors),
+            FnArg::Typed(typed) => param(typed, marks, index, step, generics, &mut symbols, errors),
+        });
+    }
+    for param in params.iter_mut().filter(|p| p.ident == sig.ident) {
+        // Generated code calls the function where its parameters are in scope.
+        param.ident.set_span(Span::mixed_site().located_at(param.ident.span()));
+    }
+    if params.len() > MAX_PARAMS {
+        let help = "group parameters in a `#[derive(Params)]` struct, or tensors in one input";
+        errors.push(
+            Code::TooManyParameters,
+            &sig.ident,
+            format!("a graph has at most {MAX_PARAMS} parameters"),
+            help,
+        );
+    }
+    (params, symbols)
+}
+
+/// The path of the function, with its type arguments.
+fn callee(sig: &syn::Signature, owner: Option<&Owner>) -> TokenStream {
+    let types = sig.generics.params.iter().filter_map(|p| match p {
+        GenericParam::Type(t) => Some(&t.ident),
+        GenericParam::Const(c) => Some(&c.ident),
+        GenericParam::Lifetime(_) => None,
+    });
+    let types: Vec<&Ident> = types.collect();
+    let turbofish = (!types.is_empty()).then(|| quote!(::<#(#types),*>));
+    let ident = &sig.ident;
+    match owner.map(|owner| &owner.ty) {
+        Some(ty) => quote!(<#ty>::#ident #turbofish),
+        None => quote!(#ident #turbofish),
     }
 }
 

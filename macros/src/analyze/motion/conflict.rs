@@ -42,91 +42,93 @@ pub(super) enum Conflict {
 impl Conflict {
     /// Where, what, and what to do, for a region that is to run `place` ("before", "behind") other code.
     pub(super) fn explained(self, word: &str, place: &str) -> (TokenStream, String, String) {
-        let remove = format!("remove `{word}`");
-        let renamed = |name: &Ident| format!("{remove}, or give one of the two `{name}` another name");
+        (self.at(), self.message(word, place), self.help(word))
+    }
+
+    fn at(&self) -> TokenStream {
+        match self {
+            Self::Leaves(statement) => statement.clone(),
+            Self::Given(name)
+            | Self::Needed(name)
+            | Self::Changed(name)
+            | Self::Taken(name)
+            | Self::State(name, _)
+            | Self::Holds(name)
+            | Self::Jumps(name)
+            | Self::Held(name)
+            | Self::Hidden(name) => name.to_token_stream(),
+        }
+    }
+
+    fn message(&self, word: &str, place: &str) -> String {
         let early = word == "early";
         let over = format!("the code that `{word}` moves this region {place}");
         match self {
-            Self::Given(name) if early => (
-                name.to_token_stream(),
-                format!("`{name}` has its value from {over}"),
-                format!("{remove}: this region depends on device work above it"),
-            ),
-            Self::Given(name) => (
-                name.to_token_stream(),
-                format!("`{name}` means something else behind {over}"),
-                renamed(&name),
-            ),
-            Self::Needed(name) if early => (
-                name.to_token_stream(),
-                format!("`{name}` is also what a region calls its value that `early` moves before this"),
-                renamed(&name),
-            ),
-            Self::Needed(name) => (
-                name.to_token_stream(),
-                format!("this needs `{name}`, and `late` moves the code that makes it behind this"),
-                format!("{remove}: device work below the region depends on it"),
-            ),
-            Self::Changed(name) => (
-                name.to_token_stream(),
-                format!("`{name}` changes, in this region or in {over}"),
-                format!("{remove}: the order of the two matters"),
-            ),
-            Self::Taken(name) => (
-                name.to_token_stream(),
-                format!("`{name}` is taken by value, in this region or in {over}"),
-                format!("pass `&{name}`, or remove `{word}`"),
-            ),
-            Self::State(name, other) => {
-                let message = if name == other {
-                    format!("`{name}` may hold state, and {over} uses it too")
-                } else {
-                    format!("`{name}` may lead to state, and so may `{other}`, in {over}")
-                };
-                let help =
-                    format!("{remove}: what is written to state, and what is read of it, keeps its order");
-                (name.to_token_stream(), message, help)
+            Self::Given(name) if early => format!("`{name}` has its value from {over}"),
+            Self::Given(name) => format!("`{name}` means something else behind {over}"),
+            Self::Needed(name) if early => {
+                format!("`{name}` is also what a region calls its value that `early` moves before this")
             }
-            Self::Leaves(statement) => (
-                statement,
-                format!("this may end the function, and `{word}` moves a region {place} it"),
-                if early {
-                    format!("{remove} from the region: it would run where this ends the function")
-                } else {
-                    format!("{remove} from the region: it would not run where this ends the function")
-                },
-            ),
-            Self::Holds(name) => (
-                name.to_token_stream(),
-                format!(
-                    "`{name}` is held until the end of its block, and `{word}` moves a region {place} it"
-                ),
-                format!("end its scope with a block, or remove `{word}` from the region"),
-            ),
-            Self::Jumps(at) => (
-                at.to_token_stream(),
+            Self::Needed(name) => {
+                format!("this needs `{name}`, and `late` moves the code that makes it behind this")
+            }
+            Self::Changed(name) => format!("`{name}` changes, in this region or in {over}"),
+            Self::Taken(name) => format!("`{name}` is taken by value, in this region or in {over}"),
+            Self::State(name, other) if name == other => {
+                format!("`{name}` may hold state, and {over} uses it too")
+            }
+            Self::State(name, other) => {
+                format!("`{name}` may lead to state, and so may `{other}`, in {over}")
+            }
+            Self::Leaves(_) => format!("this may end the function, and `{word}` moves a region {place} it"),
+            Self::Holds(name) => {
+                format!("`{name}` is held until the end of its block, and `{word}` moves a region {place} it")
+            }
+            Self::Jumps(_) => {
                 format!(
                     "`{word}` cannot move a region that leaves by `return`, `break`, `continue` or `else`"
-                ),
-                format!("{remove}, or give the region a value and leave behind it"),
-            ),
-            Self::Held(name) => (
-                name.to_token_stream(),
+                )
+            }
+            Self::Held(name) => {
                 format!(
                     "`{name}` is held until the end of its block, and `{word}` changes what runs meanwhile"
-                ),
-                format!(
-                    "{remove}, or call it `{}` if it guards nothing",
-                    name.to_string().trim_start_matches('_')
-                ),
-            ),
-            Self::Hidden(at) => (
-                at.to_token_stream(),
+                )
+            }
+            Self::Hidden(_) => {
                 format!(
                     "`{word}` cannot move a region with a macro of this function: what it uses is not seen"
-                ),
-                format!("write out the macro, or remove `{word}`"),
-            ),
+                )
+            }
+        }
+    }
+
+    fn help(&self, word: &str) -> String {
+        let early = word == "early";
+        let remove = format!("remove `{word}`");
+        let renamed = |name: &Ident| format!("{remove}, or give one of the two `{name}` another name");
+        match self {
+            Self::Given(_) if early => format!("{remove}: this region depends on device work above it"),
+            Self::Given(name) => renamed(name),
+            Self::Needed(name) if early => renamed(name),
+            Self::Needed(_) => format!("{remove}: device work below the region depends on it"),
+            Self::Changed(_) => format!("{remove}: the order of the two matters"),
+            Self::Taken(name) => format!("pass `&{name}`, or remove `{word}`"),
+            Self::State(..) => {
+                format!("{remove}: what is written to state, and what is read of it, keeps its order")
+            }
+            Self::Leaves(_) if early => {
+                format!("{remove} from the region: it would run where this ends the function")
+            }
+            Self::Leaves(_) => {
+                format!("{remove} from the region: it would not run where this ends the function")
+            }
+            Self::Holds(_) => format!("end its scope with a block, or remove `{word}` from the region"),
+            Self::Jumps(_) => format!("{remove}, or give the region a value and leave behind it"),
+            Self::Held(name) => {
+                let plain = name.to_string();
+                format!("{remove}, or call it `{}` if it guards nothing", plain.trim_start_matches('_'))
+            }
+            Self::Hidden(_) => format!("write out the macro, or remove `{word}`"),
         }
     }
 }

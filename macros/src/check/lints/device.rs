@@ -287,42 +287,10 @@ impl<'a> Visit<'a> for Device<'_, '_> {
         if matches!(attributes::boundary(expr), Some(attributes::Boundary::Eager(_))) {
             return;
         }
+        if self.control(expr) {
+            return;
+        }
         match expr {
-            Expr::If(e) => {
-                self.scoped(|d| {
-                    d.condition(&e.cond, "if");
-                    d.bind_conditions(&e.cond);
-                    d.visit_block(&e.then_branch);
-                });
-                if let Some((_, other)) = &e.else_branch {
-                    self.visit_expr(other);
-                }
-                return;
-            }
-            Expr::While(e) => {
-                return self.scoped(|d| {
-                    d.condition(&e.cond, "while");
-                    d.bind_conditions(&e.cond);
-                    d.visit_block(&e.body);
-                });
-            }
-            Expr::Match(e) => {
-                self.matched(&e.expr, &e.arms);
-                return e.arms.iter().for_each(|a| self.visit_arm(a));
-            }
-            Expr::ForLoop(e) => {
-                self.iterated(&e.expr);
-                return self.scoped(|d| {
-                    d.scopes.bind_pat(&e.pat);
-                    d.visit_block(&e.body);
-                });
-            }
-            Expr::Closure(c) => {
-                return self.scoped(|d| {
-                    c.inputs.iter().for_each(|p| d.scopes.bind_pat(p));
-                    d.visit_expr(&c.body);
-                });
-            }
             Expr::Cast(c) if !self.is_tensor(&c.expr) => self.size_as_number(expr),
             Expr::Range(_) => self.size_as_number(expr),
             Expr::MethodCall(m) if self.is_tensor(&m.receiver) => {
@@ -351,6 +319,48 @@ impl<'a> Visit<'a> for Device<'_, '_> {
 
     fn visit_attribute(&mut self, _: &'a syn::Attribute) {}
     fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+impl<'a> Device<'_, '_> {
+    /// Looks at control flow and closures, which have scopes of their own; whether the expression is one of them.
+    fn control(&mut self, expr: &'a Expr) -> bool {
+        match expr {
+            Expr::If(e) => {
+                self.scoped(|d| {
+                    d.condition(&e.cond, "if");
+                    d.bind_conditions(&e.cond);
+                    d.visit_block(&e.then_branch);
+                });
+                if let Some((_, other)) = &e.else_branch {
+                    self.visit_expr(other);
+                }
+            }
+            Expr::While(e) => self.scoped(|d| {
+                d.condition(&e.cond, "while");
+                d.bind_conditions(&e.cond);
+                d.visit_block(&e.body);
+            }),
+            Expr::Match(e) => {
+                self.matched(&e.expr, &e.arms);
+                e.arms.iter().for_each(|a| self.visit_arm(a));
+            }
+            Expr::ForLoop(e) => {
+                self.iterated(&e.expr);
+                self.scoped(|d| {
+                    d.scopes.bind_pat(&e.pat);
+                    d.visit_block(&e.body);
+                });
+            }
+            Expr::Closure(c) => {
+                self.scoped(|d| {
+                    c.inputs.iter().for_each(|p| d.scopes.bind_pat(p));
+                    d.visit_expr(&c.body);
+                });
+            }
+            _ => return false,
+        }
+        true
+    }
 }
 
 impl Device<'_, '_> {

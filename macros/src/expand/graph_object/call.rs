@@ -24,30 +24,14 @@ impl Graph<'_> {
             .filter(|&i| matches!(sig.params[i].kind, Kind::HostTensor(_)))
             .map(|i| Lifetime::new(&format!("'__h{i}"), proc_macro2::Span::call_site()))
             .collect();
-        let params = |host: &dyn Fn(TokenStream) -> TokenStream| -> Vec<TokenStream> {
-            let mut hosts = hosts.iter();
-            let param = |param: &Param| {
-                let (ident, ty) = (&param.ident, &param.ty);
-                match &param.kind {
-                    Kind::HostTensor(element) => {
-                        let lifetime = hosts.next();
-                        let slice = host(quote!(#k::HostSlice<#lifetime, #element>));
-                        quote!(#ident: #slice)
-                    }
-                    Kind::HostScalar(element) => quote!(#ident: #element),
-                    _ => quote!(#ident: #ty),
-                }
-            };
-            sig.params.iter().map(param).collect()
-        };
         let generics = quote!(<#step, #(#user_lifetimes,)* #(#hosts),*>);
-        let public = params(&|slice| quote!(impl ::core::convert::Into<#slice>));
+        let public = self.given(&hosts, |slice| quote!(impl ::core::convert::Into<#slice>));
         let (outer, inner) = if hosts.is_empty() {
             (body, TokenStream::new())
         } else {
             // The body stands where it is compiled once: a segment's identity is a type, and must not
             // depend on whether the caller has an array or a slice.
-            let given_params = params(&|slice| slice);
+            let given_params = self.given(&hosts, |slice| slice);
             let arguments = sig.params.iter().map(|param| {
                 let ident = &param.ident;
                 match &param.kind {
@@ -76,6 +60,25 @@ impl Graph<'_> {
             }
             #inner
         }
+    }
+
+    /// The parameters of a call. A host tensor is what `host` makes of a slice, whose lifetimes are `hosts`.
+    fn given(&self, hosts: &[Lifetime], host: impl Fn(TokenStream) -> TokenStream) -> Vec<TokenStream> {
+        let k = krate();
+        let mut hosts = hosts.iter();
+        let param = |param: &Param| {
+            let (ident, ty) = (&param.ident, &param.ty);
+            match &param.kind {
+                Kind::HostTensor(element) => {
+                    let lifetime = hosts.next();
+                    let slice = host(quote!(#k::HostSlice<#lifetime, #element>));
+                    quote!(#ident: #slice)
+                }
+                Kind::HostScalar(element) => quote!(#ident: #element),
+                _ => quote!(#ident: #ty),
+            }
+        };
+        self.sig.params.iter().map(param).collect()
     }
 
     fn call_body(&self) -> TokenStream {

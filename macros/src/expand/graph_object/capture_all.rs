@@ -1,6 +1,6 @@
 //! `capture_all`: recording for every bucket, before the first real call.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::{Form, Graph, local};
@@ -14,7 +14,7 @@ use crate::{
 impl Graph<'_> {
     /// Nothing for a function that takes outputs of other functions, or keys that live as long as the
     /// step: they cannot be made up, as the steps are made here.
-    pub(super) fn capture(&self) -> TokenStream {
+    pub(super) fn capture_all(&self) -> TokenStream {
         let sig = self.sig;
         let in_step = |p: &Param| !p.kind.is_input() && mentions(&p.ty, &sig.step);
         let made_up = |p: &Param| !matches!(p.kind, Kind::Output) && !in_step(p);
@@ -24,7 +24,6 @@ impl Graph<'_> {
         let (k, p) = (krate(), private());
         let lifetimes = &sig.lifetimes;
         let [rt, progress] = ["rt", "progress"].map(|name| self.own(name));
-        let [step, synthetic] = ["__given", "__synthetic"].map(local);
         let keys: Vec<_> = sig.params.iter().filter(|p| !p.kind.is_input()).collect();
         let params: Vec<TokenStream> = keys
             .iter()
@@ -38,44 +37,7 @@ impl Graph<'_> {
         let with = if self.form == Form::Broken {
             quote!(::core::unreachable!())
         } else {
-            let mut indices = 0usize..;
-            let mut index = move || indices.next();
-            let mut made = Vec::new();
-            let arguments: Vec<TokenStream> = sig
-                .params
-                .iter()
-                .map(|param| {
-                    let ident = &param.ident;
-                    match &param.kind {
-                        Kind::HostTensor(element) => {
-                            let i = index();
-                            made.push(quote!(let #ident = #synthetic.host::<#element>(#i)?;));
-                            quote!(&#ident)
-                        }
-                        Kind::HostScalar(element) => {
-                            let i = index();
-                            quote!(#synthetic.scalar::<#element>(#i))
-                        }
-                        Kind::Device(element) => {
-                            let i = index();
-                            made.push(quote!(let #ident = #synthetic.device::<#element>(#step, #i)?;));
-                            quote!(&#ident)
-                        }
-                        Kind::Key => quote!(::core::clone::Clone::clone(&#ident)),
-                        Kind::Params | Kind::Output => quote!(#ident),
-                    }
-                })
-                .collect();
-            quote! {
-                self.function.capture_all(
-                    #rt,
-                    |#step, #synthetic| {
-                        #(#made)*
-                        #p::CaptureFailed::told(self.call(#step, #(#arguments),*))
-                    },
-                    #progress,
-                )
-            }
+            self.synthetic_calls(&rt, &progress)
         };
         quote! {
             /// Records for every combination of bucket sizes, largest first, so that no later call has to: the
@@ -106,6 +68,46 @@ impl Graph<'_> {
             {
                 #with
             }
+        }
+    }
+
+    /// A call with inputs that are made up, for each combination of sizes.
+    fn synthetic_calls(&self, rt: &Ident, progress: &Ident) -> TokenStream {
+        let p = private();
+        let [step, synthetic] = ["__given", "__synthetic"].map(local);
+        let mut indices = 0usize..;
+        let mut index = move || indices.next();
+        let mut made = Vec::new();
+        let mut arguments = Vec::new();
+        for Param { ident, kind, .. } in &self.sig.params {
+            arguments.push(match kind {
+                Kind::HostTensor(element) => {
+                    let i = index();
+                    made.push(quote!(let #ident = #synthetic.host::<#element>(#i)?;));
+                    quote!(&#ident)
+                }
+                Kind::HostScalar(element) => {
+                    let i = index();
+                    quote!(#synthetic.scalar::<#element>(#i))
+                }
+                Kind::Device(element) => {
+                    let i = index();
+                    made.push(quote!(let #ident = #synthetic.device::<#element>(#step, #i)?;));
+                    quote!(&#ident)
+                }
+                Kind::Key => quote!(::core::clone::Clone::clone(&#ident)),
+                Kind::Params | Kind::Output => quote!(#ident),
+            });
+        }
+        quote! {
+            self.function.capture_all(
+                #rt,
+                |#step, #synthetic| {
+                    #(#made)*
+                    #p::CaptureFailed::told(self.call(#step, #(#arguments),*))
+                },
+                #progress,
+            )
         }
     }
 }

@@ -96,21 +96,13 @@ impl Graph<'_> {
     }
 
     fn graph(&self) -> TokenStream {
-        let (vis, cfgs, k, p, quiet) = (&self.sig.vis, &self.sig.cfgs, krate(), private(), quiet());
-        let [graph, buffers, builder] = ["Graph", "Buffers", "GraphBuilder"].map(|s| self.sig.sibling(s));
+        let (vis, cfgs, p, quiet) = (&self.sig.vis, &self.sig.cfgs, private(), quiet());
+        let [graph, buffers] = ["Graph", "Buffers"].map(|s| self.sig.sibling(s));
         let (parameters, bounded, arguments) = (self.parameters(), self.bounded(), self.sig.type_arguments());
         let (where_clause, phantom) = (self.where_clause(), self.phantom());
-        let name = &self.sig.name;
-        let plan = self.plan();
-        let call = self.call();
-        let capture = self.capture();
-        let docs = [
-            format!("The graph of `{name}`: its recordings, and the memory of its inputs."),
-            format!("Segments and boundaries of `{name}`. Print it."),
-            format!("Options of a graph of `{name}`."),
-        ];
-        let [doc, doc_plan, doc_builder] = &docs;
+        let doc = format!("The graph of `{}`: its recordings, and the memory of its inputs.", self.sig.name);
         let debug = debug(&graph, &parameters, &arguments, cfgs);
+        let methods = [self.methods(), self.call(), self.capture_all()];
         quote! {
             #(#cfgs)*
             #[doc = #doc]
@@ -124,47 +116,56 @@ impl Graph<'_> {
             #(#cfgs)*
             #quiet
             impl #bounded #graph #arguments #where_clause {
-                #[doc = #doc_plan]
-                pub const PLAN: #p::Plan = #plan;
+                #(#methods)*
+            }
+        }
+    }
 
-                #[doc = #doc_builder]
-                #[inline]
-                pub fn builder() -> #builder #arguments {
-                    ::core::default::Default::default()
-                }
+    /// The plan, and what is the same for every graph object.
+    fn methods(&self) -> TokenStream {
+        let (k, p, name) = (krate(), private(), &self.sig.name);
+        let [buffers, builder] = ["Buffers", "GraphBuilder"].map(|s| self.sig.sibling(s));
+        let (arguments, plan) = (self.sig.type_arguments(), self.plan());
+        let doc_plan = format!("Segments and boundaries of `{name}`. Print it.");
+        let doc_builder = format!("Options of a graph of `{name}`.");
+        quote! {
+            #[doc = #doc_plan]
+            pub const PLAN: #p::Plan = #plan;
 
-                /// Whether calls become graphs, where mode and scope allow it.
-                #[inline]
-                pub fn is_enabled(&self) -> bool {
-                    self.function.is_enabled()
-                }
+            #[doc = #doc_builder]
+            #[inline]
+            pub fn builder() -> #builder #arguments {
+                ::core::default::Default::default()
+            }
 
-                /// Switches graphs on or off, from the next call on.
-                #[inline]
-                pub fn set_enabled(&self, on: bool) {
-                    self.function.set_enabled(on);
-                }
+            /// Whether calls become graphs, where mode and scope allow it.
+            #[inline]
+            pub fn is_enabled(&self) -> bool {
+                self.function.is_enabled()
+            }
 
-                /// The memory of the inputs, which keeps its address from call to call.
-                #[inline]
-                pub fn buffers(&self) -> &#buffers #arguments {
-                    &self.buffers
-                }
+            /// Switches graphs on or off, from the next call on.
+            #[inline]
+            pub fn set_enabled(&self, on: bool) {
+                self.function.set_enabled(on);
+            }
 
-                /// Which graph a batch gets, and what became of the builder's mode.
-                #[inline]
-                pub fn dispatcher(&self) -> &#k::Dispatcher {
-                    self.function.dispatcher()
-                }
+            /// The memory of the inputs, which keeps its address from call to call.
+            #[inline]
+            pub fn buffers(&self) -> &#buffers #arguments {
+                &self.buffers
+            }
 
-                /// By which the runtime's hooks know this object.
-                #[inline]
-                pub fn id(&self) -> #k::GraphId {
-                    self.function.id()
-                }
+            /// Which graph a batch gets, and what became of the builder's mode.
+            #[inline]
+            pub fn dispatcher(&self) -> &#k::Dispatcher {
+                self.function.dispatcher()
+            }
 
-                #call
-                #capture
+            /// By which the runtime's hooks know this object.
+            #[inline]
+            pub fn id(&self) -> #k::GraphId {
+                self.function.id()
             }
         }
     }

@@ -1,0 +1,296 @@
+//! `let`s: those of device runs, those that each segment makes for itself, and those that host code evaluates.
+
+use std::{collections::HashSet, rc::Rc};
+
+use syn::{Expr, Local, LocalInit, Stmt};
+
+use super::{
+    Analysis, Made, Tail, classify, eager_values, host_values,
+    partition::{Draft, Walk, only_piecewise},
+    statement::Statement,
+    uses::{Sequence, Uses},
+};
+use crate::{
+    model::{Block, HostLet, Location, Part, Value},
+    parse::{attributes, syntax},
+};
+
+/// A `let` with a value, and what is asked of it first.
+struct Let<'s> {
+    statement: &'s Statement,
+    init: &'s LocalInit,
+    /// Without attributes of ours.
+    plain: Local,
+    host: bool,
+    key: bool,
+}
+
+impl<'s> Let<'s> {
+    fn of(statement: &'s Statement, local: &'s Local, init: &'s LocalInit) -> Self {
+        Self {
+            statement,
+            init,
+            plain: without_ours(local),
+            host: attributes::let_flag(&local.attrs, "host"),
+            key: attributes::let_flag(&local.attrs, "key"),
+        }
+    }
+
+    /// Whether its names hold host values because it says so.
+    fn says_host(&self) -> bool {
+        self.host || self.key
+    }
+}
+
+/// Where a `let` is evaluated.
+enum Place {
+    /// In the pending run.
+    Run,
+    /// In host code, before the pending run or behind it.
+    HostCode { behind_run: bool },
+}
+
+/// What is known of the value of a `let`.
+struct Described {
+    /// Names that take a value of eager code.
+    tainted: HashSet<String>,
+    /// Of a struct literal: the fields that hold none.
+    clean: Option<HashSet<String>>,
+    host: bool,
+    device: bool,
+    /// Whether it is a vector or an array.
+    list: bool,
+    /// The bindings that it may refer to.
+    lenders: HashSet<usize>,
+}
+
+impl Analysis<'_, '_> {
+    /// `let r = &f(x)?;` as `let v = f(x)?; let r = &v;`, which means the same: the value can then leave a segment.
+    pub(super) fn without_temporaries(&mut self, stmts: &[Stmt]) -> Vec<Stmt> {
+        let mut all = Vec::with_capacity(stmts.len());
+        for stmt in stmts {
+            if let Stmt::Local(local) = stmt
+                && local.attrs.is_empty()
+                && let Some(init) = local.init.as_ref().filter(|i| i.diverge.is_none())
+                && let Expr::Reference(r) = &*init.expr
+                && r.attrs.is_empty()
+                && (matches!(&*r.expr, Expr::Try(_) | Expr::Call(_) | Expr::Macro(_))
+                    && !classify::call_free(&r.expr)
+                    || attributes::boundary(&r.expr).is_some())
+            {
+                let (mut value, inner, mutability) = (self.fresh("v"), &r.expr, r.mutability);
+                let (pat, at) = (&local.pat, r.and_token.span);
+                // What is wrong with the value is shown at the user's name for it.
+                value.set_span(value.span().located_at(syn::spanned::Spanned::span(pat)));
+                all.push(syn::parse_quote_spanned!(at=> let #mutability #value = #inner;));
+                all.push(syn::parse_quote_spanned!(at=> let #pat = &#mutability #value;));
+            } else {
+                all.push(stmt.clone());
+            }
+        }
+        all
+    }
+
+    pub(super) fn local(&mut self, local: &Local, from: &[Statement], walk: &mut Walk<'_>) {
+        let Some(init) = &local.init else { return self.declared(local, from, walk) };
+        let (statement, found) = (&from[0], Let::of(&from[0], local, init));
+        // With `#[host]` only what is named: a function, a constant or a variant is the same on every call.
+        let constant = !found.key
+            && (!statement.has_boundary || found.host && matches!(&*init.expr, Expr::Path(_)))
+            && self.is_constant(&found.plain, &from[1..]);
+        // Full mode would give the value of the call that it recorded, for ever.
+        let calls = found.key && !statement.has_boundary && classify::calls_functions(&init.expr);
+        let changing = !constant && (found.host || calls);
+        if changing && self.host_statement.is_none() {
+            self.host_statement = Some(Location { index: 0, ..self.location(&statement.stmt) });
+        }
+        if matches!(&*init.expr, Expr::Closure(_)) && !found.host && !statement.has_boundary {
+            self.check_move_closure(&init.expr, &statement.value, &walk.run);
+            // In its place in the run, and again in each later segment that uses it.
+            return self.made_in_each_segment(statement, found.plain, walk);
+        }
+        if constant {
+            // As a closure: made where it is used, so that it need not be part of a key.
+            let first = self.next_id;
+            self.made_in_each_segment(statement, found.plain, walk);
+            (first..self.next_id).for_each(|id| self.describe(id, true, false));
+            return;
+        }
+        match self.place(&found, from, walk) {
+            Place::Run => self.push(walk, statement.with(Stmt::Local(found.plain))),
+            Place::HostCode { behind_run } => {
+                if behind_run {
+                    self.flush(from, walk);
+                }
+                self.host_let(&found, &from[1..], walk);
+            }
+        }
+    }
+
+    /// `let x;`
+    fn declared(&mut self, local: &Local, from: &[Statement], walk: &mut Walk<'_>) {
+        let binds = &from[0].binds;
+        if self.depends_on_run(&walk.run, &Uses::default(), binds) {
+            self.flush(from, walk);
+        }
+        let first = self.next_id;
+        for b in binds {
+            let id = self.bind(b.ident.to_string(), b.mutable);
+            self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
+        }
+        walk.drafts.push(Draft::Declared(without_ours(local), (first..self.next_id).collect()));
+    }
+
+    /// A closure, or another value that each segment makes for itself.
+    fn made_in_each_segment(&mut self, statement: &Statement, plain: Local, walk: &mut Walk<'_>) {
+        let name = statement.binds.first().map(|b| b.ident.to_string());
+        let is_closure = statement.made.is_some();
+        let made = Rc::new(Made { local: plain.clone(), uses: statement.value.clone() });
+        self.push(walk, Statement { made: name, ..statement.with(Stmt::Local(plain)) });
+        for b in &statement.binds {
+            let id = self.bind(b.ident.to_string(), is_closure && b.mutable);
+            self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.made = Some(made.clone()));
+        }
+    }
+
+    /// Where a `let` is evaluated.
+    fn place(&self, found: &Let<'_>, from: &[Statement], walk: &Walk<'_>) -> Place {
+        let Let { statement, init, .. } = found;
+        let Statement { value, binds, has_boundary, .. } = statement;
+        let leaves = statement.leaves || self.steered(&init.expr);
+        // What a segment writes through a reference, it writes to a variable of its own.
+        let lent = (lends_to_change(&init.expr) || syntax::binds_to_change(&found.plain.pat)) && {
+            let later = Sequence::of(&from[1..]);
+            binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.through))
+        };
+        let on_device = self.device_arithmetic(&init.expr);
+        let evaluated = classify::call_free(&init.expr) && init.diverge.is_none() && !lent && !on_device;
+        let must = found.says_host() || *has_boundary || leaves;
+        let depends = self.depends_on_run(&walk.run, value, binds) || self.overtakes_check(&init.expr, value);
+        // What assigns must run once: as a borrow, it would be evaluated again behind its segment.
+        // So must what moves one part of a value and borrows another.
+        let mixed = binds.iter().any(|b| b.by_ref) && binds.iter().any(|b| !b.by_ref);
+        let alone = must || mixed || classify::assigns(&init.expr);
+        if !(must || evaluated) || depends && !alone {
+            return Place::Run;
+        }
+        let behind_run = *has_boundary || leaves || depends || self.moves_from_run(&statement.uses);
+        Place::HostCode { behind_run }
+    }
+
+    /// A `let` that host code evaluates; `rest` are the statements behind it.
+    fn host_let(&mut self, found: &Let<'_>, rest: &[Statement], walk: &mut Walk<'_>) {
+        let Let { statement, init, plain, .. } = found;
+        let binds = &statement.binds;
+        let described = self.described(found);
+        let live = self.live_after(rest, walk.after);
+        let mut value = self.host_value(&init.expr, Tail::Value, &live);
+        if let Value::Region(region) = &mut value {
+            region.ty = written_type(plain);
+        }
+        let otherwise = init.diverge.as_ref().map(|(_, e)| self.otherwise(e, &live));
+        // It may be changed in a segment alone, which has its own.
+        let changes_later = binds.iter().any(|b| b.mutable) && {
+            let later = Sequence::of(rest);
+            binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.changes(b.mutable)))
+        };
+        let span = syn::spanned::Spanned::span(&statement.stmt);
+        let (attrs, pat) = (plain.attrs.clone(), plain.pat.clone());
+        walk.part(Part::Let(Box::new(HostLet { span, attrs, pat, value, otherwise, changes_later })));
+        self.note_assigned(&statement.value);
+        let owned = statement.has_boundary && !found.says_host() || self.hands_over(&statement.uses);
+        self.bind_described(binds, described, owned);
+        if !statement.has_boundary {
+            self.mark_exclusive(&eager_values::exclusive(&plain.pat, &init.expr));
+        }
+    }
+
+    /// What is known of the value of a `let` before it is evaluated.
+    fn described(&self, found: &Let<'_>) -> Described {
+        let Let { statement, init, plain, .. } = found;
+        let boundary = statement.has_boundary;
+        let eager = boundary && !only_piecewise(&init.expr);
+        let passes_on = !found.says_host() && !boundary && classify::call_free(&init.expr);
+        let tainted: HashSet<String> = match (eager && !found.says_host(), passes_on) {
+            (true, _) => statement.binds.iter().map(|b| b.ident.to_string()).collect(),
+            (false, true) => self.taint_of(&init.expr).names(&plain.pat),
+            (false, false) => HashSet::new(),
+        };
+        let host = found.says_host() || !boundary && self.repeatable(&init.expr, &[]);
+        Described {
+            tainted,
+            clean: self.clean_fields(&init.expr),
+            host,
+            device: !host && self.makes_device(&init.expr),
+            list: host_values::binds_list(plain),
+            lenders: if boundary { HashSet::new() } else { self.roots(&statement.value) },
+        }
+    }
+
+    /// Binds the names of a `let` that host code evaluated.
+    fn bind_described(&mut self, binds: &[syntax::Bound], described: Described, owned: bool) {
+        let Described { tainted, clean, host, device, list, lenders } = described;
+        let first = self.next_id;
+        for b in binds {
+            let name = b.ident.to_string();
+            let taken = tainted.contains(&name);
+            let id = self.bind(name, b.mutable);
+            if taken {
+                self.tainted.insert(id);
+            }
+            if let (true, Some(clean)) = (taken, &clean) {
+                self.clean.insert(id, clean.clone());
+            }
+            self.lenders.insert(id, lenders.clone());
+            self.describe(id, host, device);
+            self.note_list(id, list);
+        }
+        if owned {
+            self.owned.extend(first..self.next_id);
+        }
+    }
+
+    /// The block behind the `else` of a `let`.
+    fn otherwise(&mut self, diverge: &Expr, live: &HashSet<usize>) -> Block {
+        match diverge {
+            // As written: in a segment, rustc would not know that it never ends.
+            Expr::Block(b) if classify::only_fails(&b.block.stmts) => {
+                let stmts = &b.block.stmts;
+                self.in_host_code(&Sequence::of(
+                    &stmts.iter().cloned().map(Statement::of).collect::<Vec<_>>(),
+                ));
+                Block { parts: stmts.iter().cloned().map(Part::Written).collect() }
+            }
+            Expr::Block(b) => self.block(&b.block.stmts, Tail::Unit, live),
+            other => Block { parts: vec![Part::Evaluated(other.clone())] },
+        }
+    }
+}
+
+/// The `let` without attributes of ours.
+fn without_ours(local: &Local) -> Local {
+    let mut plain = local.clone();
+    let ours =
+        |a: &syn::Attribute| a.path().is_ident("host") || a.path().is_ident("key") || attributes::is_ours(a);
+    plain.attrs.retain(|a| !ours(a));
+    plain
+}
+
+/// The type of a `let`: generic values, as of `collect`, are found by it.
+fn written_type(local: &Local) -> Option<syn::Type> {
+    match &local.pat {
+        syn::Pat::Type(t) => Some((*t.ty).clone()),
+        _ => None,
+    }
+}
+
+/// `&mut …`, or what holds it.
+fn lends_to_change(expr: &Expr) -> bool {
+    match expr {
+        Expr::Reference(r) => r.mutability.is_some(),
+        Expr::Paren(p) => lends_to_change(&p.expr),
+        Expr::Tuple(t) => t.elems.iter().any(lends_to_change),
+        Expr::Call(c) => c.args.iter().any(lends_to_change),
+        _ => false,
+    }
+}
