@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
 
-use super::{Analysis, Binding, classify, liveness::Rename, statement::Statement, uses, uses::Uses};
+use super::{Analysis, classify, liveness::Rename, scope::Binding, statement::Statement, uses, uses::Uses};
 use crate::{diag::Code, parse::syntax};
 
 impl Analysis<'_, '_> {
@@ -48,7 +48,7 @@ impl Analysis<'_, '_> {
         match own {
             Some(Stmt::Local(l)) => classify::closure_name(l).is_none(),
             Some(_) => true,
-            None => name != "self" && self.lookup(name).is_some_and(|b| b.made.is_none()),
+            None => name != "self" && self.scope.lookup(name).is_some_and(|b| b.made.is_none()),
         }
     }
 
@@ -58,7 +58,7 @@ impl Analysis<'_, '_> {
         let in_run: Vec<&syntax::Bound> = run.iter().flat_map(|s| &s.binds).collect();
         let changing = uses.names().find(|name| match in_run.iter().rev().find(|b| b.ident == *name) {
             Some(bound) => bound.mutable,
-            None => self.lookup(name).is_some_and(|b| b.mutable && b.made.is_none()),
+            None => self.scope.lookup(name).is_some_and(|b| b.mutable && b.made.is_none()),
         });
         if let Some(name) = changing.map(str::to_owned) {
             self.errors.push(
@@ -79,7 +79,7 @@ impl Analysis<'_, '_> {
             if found.iter().any(|(n, _)| *n == name) {
                 continue;
             }
-            if let Some((id, made)) = self.lookup(&name).and_then(|b| Some((b.id, b.made.clone()?))) {
+            if let Some((id, made)) = self.scope.lookup(&name).and_then(|b| Some((b.id, b.made.clone()?))) {
                 let used = uses.0[at - 1].1.ident.clone();
                 self.check_captures(&used);
                 let mut captured = made.uses.clone();
@@ -98,13 +98,14 @@ impl Analysis<'_, '_> {
     /// Host code's closure holds what it changes, and a segment in between could not read it.
     pub(super) fn check_changing_closures(&mut self, uses: &Uses) {
         for (name, u) in &uses.0 {
-            let Some(b) = self.lookup(name).filter(|b| b.mutable && self.in_segments.contains(&b.id)) else {
+            let Some(b) = self.scope.lookup(name).filter(|b| b.mutable && self.in_segments.contains(&b.id))
+            else {
                 continue;
             };
             let inside = b.made.iter().flat_map(|made| &made.uses.0);
             let mut inside = inside;
-            let changed =
-                inside.find(|(n, u)| u.assigned || u.touched && self.lookup(n).is_some_and(|b| b.mutable));
+            let changed = inside
+                .find(|(n, u)| u.assigned || u.touched && self.scope.lookup(n).is_some_and(|b| b.mutable));
             if let Some((changed, _)) = changed {
                 self.errors.push(
                     Code::ChangingClosure, &u.ident,
@@ -113,23 +114,6 @@ impl Analysis<'_, '_> {
                 );
             }
         }
-    }
-
-    /// Whether code names a closure, or another value that segments make for themselves.
-    pub(super) fn names_closures(&self, uses: &Uses) -> bool {
-        uses.names().any(|name| self.lookup(name).is_some_and(|b| b.made.is_some()))
-    }
-
-    /// Uses with those of the closures of outer scopes that they name.
-    pub(super) fn with_captures(&self, mut uses: Uses) -> Uses {
-        let mut at = 0;
-        while at < uses.0.len() {
-            if let Some(made) = self.lookup(&uses.0[at].0).and_then(|b| b.made.as_ref()) {
-                uses.merge(&made.uses);
-            }
-            at += 1;
-        }
-        uses
     }
 
     /// Notes which variables the closures of a run mean.
@@ -141,20 +125,20 @@ impl Analysis<'_, '_> {
         let Some(name) = &statement.made else { return };
         // Closures are bound before their run is written, so a later one may have the name already.
         let new = |b: &Binding| b.made.is_some() && !self.captured.contains_key(&b.id);
-        let Some(own) = self.names.iter().position(|b| b.name == *name && new(b)) else { return };
+        let Some(own) = self.scope.names.iter().position(|b| b.name == *name && new(b)) else { return };
         let meant = |n: &str| {
             let before = |(at, b): &(usize, &Binding)| b.name == n && (b.made.is_none() || *at < own);
-            self.names.iter().enumerate().rev().find(before).map(|(_, b)| b.id)
+            self.scope.names.iter().enumerate().rev().find(before).map(|(_, b)| b.id)
         };
         let captured = statement.value.names().filter_map(|n| Some((n.to_owned(), meant(n)?))).collect();
-        self.captured.insert(self.names[own].id, captured);
+        self.captured.insert(self.scope.names[own].id, captured);
     }
 
     /// A closure that is made anew in a segment must find the variables that it meant.
     fn check_captures(&mut self, used: &Ident) {
-        let Some(id) = self.lookup(&used.to_string()).map(|b| b.id) else { return };
+        let Some(id) = self.scope.lookup(&used.to_string()).map(|b| b.id) else { return };
         let Some(captured) = self.captured.get(&id) else { return };
-        let shadowed = captured.iter().find(|(n, id)| self.lookup(n).is_none_or(|b| b.id != *id));
+        let shadowed = captured.iter().find(|(n, id)| self.scope.lookup(n).is_none_or(|b| b.id != *id));
         if let Some((name, _)) = shadowed {
             self.errors.push(
                 Code::ShadowedCapture, used,

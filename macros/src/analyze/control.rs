@@ -128,14 +128,14 @@ impl Analysis<'_, '_> {
 
     fn branches(&mut self, e: &syn::ExprIf, tail: Tail, after: &HashSet<usize>) -> ControlKind {
         // What one branch assigns is not assigned in the other.
-        let before = self.assigned.clone();
+        let before = self.scope.assigned.clone();
         let (condition, then) = self.scoped(|a| {
             let condition = a.host_expr(&e.cond);
             a.bind_conditions(&e.cond);
             let tail = if e.else_branch.is_none() { Tail::Unit } else { tail };
             (condition, a.block(&e.then_branch.stmts, tail, after))
         });
-        let after_then = std::mem::replace(&mut self.assigned, before);
+        let after_then = std::mem::replace(&mut self.scope.assigned, before);
         let otherwise = e.else_branch.as_ref().map(|(_, other)| match &**other {
             Expr::If(e) => {
                 let kind = self.branches(e, tail, after);
@@ -146,16 +146,16 @@ impl Analysis<'_, '_> {
                 None => Block { parts: vec![Part::Value(self.tail_expr(other, tail, after))] },
             }),
         });
-        self.assigned.extend(after_then);
+        self.scope.assigned.extend(after_then);
         ControlKind::If { condition, then, otherwise }
     }
 
     fn arms(&mut self, e: &syn::ExprMatch, tail: Tail, after: &HashSet<usize>) -> ControlKind {
         let scrutinee = self.host_expr(&e.expr);
-        let (before, mut assigned) = (self.assigned.clone(), HashSet::new());
+        let (before, mut assigned) = (self.scope.assigned.clone(), HashSet::new());
         let mut arms = Vec::new();
         for arm in &e.arms {
-            assigned.extend(std::mem::replace(&mut self.assigned, before.clone()));
+            assigned.extend(std::mem::replace(&mut self.scope.assigned, before.clone()));
             arms.push(self.scoped(|a| {
                 a.bind_from(&syntax::bound(&arm.pat), &arm.pat, &e.expr);
                 let guard = arm.guard.as_ref().map(|(_, guard)| a.host_expr(guard));
@@ -166,7 +166,7 @@ impl Analysis<'_, '_> {
                 Arm { attrs: arm.attrs.clone(), pat: arm.pat.clone(), guard, body }
             }));
         }
-        self.assigned.extend(assigned);
+        self.scope.assigned.extend(assigned);
         ControlKind::Match { scrutinee, arms }
     }
 
@@ -210,7 +210,7 @@ impl Analysis<'_, '_> {
 
     /// What lives on in a loop's body: what the code behind it uses, and what its next turn does.
     pub(super) fn around_loop(&self, expr: &Expr, after: &HashSet<usize>) -> HashSet<usize> {
-        let mut live = self.ids(&uses::of_expr(expr));
+        let mut live = self.scope.ids(&uses::of_expr(expr));
         live.extend(after);
         live
     }

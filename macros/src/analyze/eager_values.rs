@@ -116,9 +116,9 @@ impl Analysis<'_, '_> {
     pub(super) fn taint(&mut self, left: &Expr) {
         for (name, u) in &uses::of_assigned(left).0 {
             if u.assigned
-                && let Some(id) = self.lookup(name).map(|b| b.id)
+                && let Some(id) = self.scope.lookup(name).map(|b| b.id)
             {
-                self.tainted.insert(id);
+                self.scope.tainted.insert(id);
             }
         }
     }
@@ -126,16 +126,16 @@ impl Analysis<'_, '_> {
     /// As [`taint`](Self::taint), by a value whose parts may be known.
     pub(super) fn taint_by(&mut self, left: &Expr, right: &Expr) {
         let clean = self.clean_fields(right).unwrap_or_default();
-        let known = syntax::plain_name(left).and_then(|n| self.lookup(&n.to_string())).map(|b| b.id);
+        let known = syntax::plain_name(left).and_then(|n| self.scope.lookup(&n.to_string())).map(|b| b.id);
         if let Some(id) = known {
-            let before = self.clean.get(&id).cloned();
-            let was = self.tainted.contains(&id);
+            let before = self.scope.clean.get(&id).cloned();
+            let was = self.scope.tainted.contains(&id);
             let both = match before {
                 Some(before) => before.intersection(&clean).cloned().collect(),
                 None if was => HashSet::new(),
                 None => clean,
             };
-            self.clean.insert(id, both);
+            self.scope.clean.insert(id, both);
         }
         self.taint(left);
     }

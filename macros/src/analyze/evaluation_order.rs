@@ -21,21 +21,20 @@ impl Analysis<'_, '_> {
         if run.is_empty() {
             return false;
         }
-        let (theirs, bound) = (self.run.uses(), &self.pending);
-        let uses = self.with_captures(uses.clone());
+        let theirs = self.run.uses();
+        let uses = self.scope.with_captures(uses.clone());
         let changed = |name: &str| {
             theirs.get(name).is_some_and(|u| {
-                u.through || u.changes(self.lookup(name).is_some_and(|b| b.mutable || b.exclusive))
+                u.through || u.changes(self.scope.lookup(name).is_some_and(|b| b.mutable || b.exclusive))
             })
         };
         uses.0.iter().any(|(name, u)| {
-            bound.contains(name)
-                || self.maybe_bound.contains(name)
+            self.run.may_bind(name)
                 || changed(name)
                 || (u.assigned || u.touched || u.through) && theirs.has(name)
         }) || binds.iter().any(|b| {
             let name = b.ident.to_string();
-            bound.contains(&name) || self.maybe_bound.contains(&name) || theirs.has(&name)
+            self.run.may_bind(&name) || theirs.has(&name)
         })
     }
 
@@ -43,7 +42,7 @@ impl Analysis<'_, '_> {
     pub(super) fn overtakes_check(&self, expr: &Expr, uses: &Uses) -> bool {
         let risk = Risk::of(expr);
         (risk.bounds || risk.overflow)
-            && self.checks.iter().any(|(check, theirs)| {
+            && self.run.checks().iter().any(|(check, theirs)| {
                 // A check by its name can protect through a variable; other code must name what it protects.
                 check.explicit && risk.bounds || overlap(theirs, uses)
             })
@@ -51,16 +50,22 @@ impl Analysis<'_, '_> {
 
     /// Whether the code moves an owned value that the run uses.
     pub(super) fn moves_from_run(&self, uses: &Uses) -> bool {
-        let owned = |name: &str| self.lookup(name).is_some_and(|b| self.owned.contains(&b.id));
+        let owned = |name: &str| self.scope.lookup(name).is_some_and(|b| self.scope.owned.contains(&b.id));
         if !uses.names().any(owned) {
             return false;
         }
         let theirs = self.run.uses();
         // What a reference in the run refers to must stay where it is.
-        let lent: HashSet<usize> =
-            self.ids(theirs).iter().filter_map(|id| self.lenders.get(id)).flatten().copied().collect();
+        let lent: HashSet<usize> = self
+            .scope
+            .ids(theirs)
+            .iter()
+            .filter_map(|id| self.scope.lenders.get(id))
+            .flatten()
+            .copied()
+            .collect();
         uses.0.iter().any(|(name, u)| {
-            let is_lent = self.lookup(name).is_some_and(|b| lent.contains(&b.id));
+            let is_lent = self.scope.lookup(name).is_some_and(|b| lent.contains(&b.id));
             owned(name) && is_lent && (u.by_value || u.parted)
                 || owned(name)
                     && theirs

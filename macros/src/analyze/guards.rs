@@ -62,7 +62,7 @@ impl Analysis<'_, '_> {
     fn initialises(&self, left: &Expr, changed: &[String]) -> Option<syntax::Bound> {
         let ident = syntax::plain_name(left)?;
         let name = ident.to_string();
-        let alone = self.lookup(&name).is_some_and(|b| b.uninit) && !changed.contains(&name);
+        let alone = self.scope.lookup(&name).is_some_and(|b| b.uninit) && !changed.contains(&name);
         alone.then(|| syntax::Bound { ident: ident.clone(), mutable: false, by_ref: false })
     }
 }

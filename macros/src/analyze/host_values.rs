@@ -86,11 +86,11 @@ impl Analysis<'_, '_> {
         let uses = uses::of_expr(&init.expr);
         let bound = syntax::bound_anywhere(statement::stmts(rest));
         uses.names().all(|name| {
-            let fixed = match self.lookup(name) {
+            let fixed = match self.scope.lookup(name) {
                 None => true,
-                Some(b) => b.host && !b.mutable && b.made.is_none() && !self.tainted.contains(&b.id),
+                Some(b) => b.host && !b.mutable && b.made.is_none() && !self.scope.tainted.contains(&b.id),
             };
-            fixed && !self.in_pending(name) && !bound.contains(name)
+            fixed && !self.run.may_bind(name) && !bound.contains(name)
         })
     }
 
@@ -103,11 +103,6 @@ impl Analysis<'_, '_> {
         classify::call_free(&kept) || chosen && self.repeatable(&kept, &[])
     }
 
-    /// Whether the pending run binds the name, or a macro in it may.
-    fn in_pending(&self, name: &str) -> bool {
-        self.pending.contains(name) || self.maybe_bound.contains(name)
-    }
-
     /// Whether an expression gives a function, a constant, a variant or a struct literal.
     fn is_built(&self, expr: &Expr) -> bool {
         let tail = |b: &syn::Block| matches!(b.stmts.as_slice(), [Stmt::Expr(e, None)] if self.is_built(e));
@@ -117,7 +112,7 @@ impl Analysis<'_, '_> {
             Expr::Call(c) => classify::call_free(expr) || boxed(c).is_some_and(|e| self.is_built(e)),
             Expr::Path(p) => p.path.get_ident().is_none_or(|i| {
                 let name = i.to_string();
-                self.lookup(&name).is_none() && !self.in_pending(&name)
+                self.scope.lookup(&name).is_none() && !self.run.may_bind(&name)
             }),
             Expr::Paren(p) => self.is_built(&p.expr),
             Expr::Tuple(t) => t.elems.iter().any(|e| self.is_built(e)),
@@ -144,7 +139,7 @@ impl Analysis<'_, '_> {
                     other => (other, false),
                 };
                 let Some(base) = syntax::place_base(inner) else { return };
-                let Some(b) = self.0.lookup(&base.to_string()) else { return };
+                let Some(b) = self.0.scope.lookup(&base.to_string()) else { return };
                 self.1 |= b.device || referred && !b.host;
             }
         }
@@ -182,9 +177,9 @@ impl Analysis<'_, '_> {
             Expr::Struct(s) => s.fields.iter().any(|f| self.makes_device(&f.expr)),
             Expr::Binary(_) | Expr::Unary(_) => self.device_arithmetic(expr),
             Expr::MethodCall(m) => m.method == "clone" && self.makes_device(&m.receiver),
-            other => {
-                syntax::plain_name(other).and_then(|n| self.lookup(&n.to_string())).is_some_and(|b| b.device)
-            }
+            other => syntax::plain_name(other)
+                .and_then(|n| self.scope.lookup(&n.to_string()))
+                .is_some_and(|b| b.device),
         }
     }
 
@@ -231,7 +226,7 @@ impl Analysis<'_, '_> {
             }
             // A name may stand for a reference. One that nobody is known to bind is a macro's.
             let before = before();
-            let known = |n: &str| self.lookup(n).is_some() || before.iter().any(|(b, _)| b == n);
+            let known = |n: &str| self.scope.lookup(n).is_some() || before.iter().any(|(b, _)| b == n);
             return gives_place(&init.expr)
                 && statement.value.names().all(known)
                 && self.repeatable(&init.expr, before);
@@ -369,8 +364,8 @@ impl Repeatable<'_, '_, '_> {
         if let Some((_, host)) = self.pending.iter().rev().find(|(n, _)| n == name) {
             return if *host { Name::Host } else { Name::Other };
         }
-        match self.t.lookup(name) {
-            None if self.t.in_pending(name) => Name::Other,
+        match self.t.scope.lookup(name) {
+            None if self.t.run.may_bind(name) => Name::Other,
             None => Name::Own,
             Some(b) if b.made.is_some() || !b.host => Name::Other,
             Some(b) if b.mutable => Name::Changing,

@@ -111,9 +111,9 @@ impl Analysis<'_, '_> {
         }
         if constant {
             // As a closure: made where it is used, so that it need not be part of a key.
-            let first = self.next_id;
+            let first = self.scope.next_id;
             self.made_in_each_segment(statement, found.plain, walk);
-            (first..self.next_id).for_each(|id| self.describe(id, true, false));
+            (first..self.scope.next_id).for_each(|id| self.scope.describe(id, true, false));
             return;
         }
         match self.place(&found, from, walk) {
@@ -133,12 +133,12 @@ impl Analysis<'_, '_> {
         if self.depends_on_run(&walk.run, &Uses::default(), binds) {
             self.flush(from, walk);
         }
-        let first = self.next_id;
+        let first = self.scope.next_id;
         for b in binds {
-            let id = self.bind(b.ident.to_string(), b.mutable);
-            self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
+            let id = self.scope.bind(b.ident.to_string(), b.mutable);
+            self.scope.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
         }
-        walk.drafts.push(Draft::Declared(without_ours(local), (first..self.next_id).collect()));
+        walk.drafts.push(Draft::Declared(without_ours(local), (first..self.scope.next_id).collect()));
     }
 
     /// A closure, or another value that each segment makes for itself.
@@ -148,8 +148,8 @@ impl Analysis<'_, '_> {
         let made = Rc::new(Made { local: plain.clone(), uses: statement.value.clone() });
         self.push(walk, Statement { made: name, ..statement.with(Stmt::Local(plain)) });
         for b in &statement.binds {
-            let id = self.bind(b.ident.to_string(), is_closure && b.mutable);
-            self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.made = Some(made.clone()));
+            let id = self.scope.bind(b.ident.to_string(), is_closure && b.mutable);
+            self.scope.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.made = Some(made.clone()));
         }
     }
 
@@ -198,10 +198,10 @@ impl Analysis<'_, '_> {
         let (attrs, pat) = (plain.attrs.clone(), plain.pat.clone());
         walk.part(Part::Let(Box::new(HostLet { span, attrs, pat, value, otherwise, changes_later })));
         self.note_assigned(&statement.value);
-        let owned = statement.has_boundary && !found.says_host() || self.hands_over(&statement.uses);
+        let owned = statement.has_boundary && !found.says_host() || self.scope.hands_over(&statement.uses);
         self.bind_described(binds, described, owned);
         if !statement.has_boundary {
-            self.mark_exclusive(&eager_values::exclusive(&plain.pat, &init.expr));
+            self.scope.mark_exclusive(&eager_values::exclusive(&plain.pat, &init.expr));
         }
     }
 
@@ -223,30 +223,30 @@ impl Analysis<'_, '_> {
             host,
             device: !host && self.makes_device(&init.expr),
             list: host_values::binds_list(plain),
-            lenders: if boundary { HashSet::new() } else { self.roots(&statement.value) },
+            lenders: if boundary { HashSet::new() } else { self.scope.roots(&statement.value) },
         }
     }
 
     /// Binds the names of a `let` that host code evaluated.
     fn bind_described(&mut self, binds: &[syntax::Bound], described: Described, owned: bool) {
         let Described { tainted, clean, host, device, list, lenders } = described;
-        let first = self.next_id;
+        let first = self.scope.next_id;
         for b in binds {
             let name = b.ident.to_string();
             let taken = tainted.contains(&name);
-            let id = self.bind(name, b.mutable);
+            let id = self.scope.bind(name, b.mutable);
             if taken {
-                self.tainted.insert(id);
+                self.scope.tainted.insert(id);
             }
             if let (true, Some(clean)) = (taken, &clean) {
-                self.clean.insert(id, clean.clone());
+                self.scope.clean.insert(id, clean.clone());
             }
-            self.lenders.insert(id, lenders.clone());
-            self.describe(id, host, device);
-            self.note_list(id, list);
+            self.scope.lenders.insert(id, lenders.clone());
+            self.scope.describe(id, host, device);
+            self.scope.note_list(id, list);
         }
         if owned {
-            self.owned.extend(first..self.next_id);
+            self.scope.owned.extend(first..self.scope.next_id);
         }
     }
 

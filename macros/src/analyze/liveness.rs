@@ -127,7 +127,7 @@ impl Analysis<'_, '_> {
         let outer: Vec<String> = needed.iter().cloned().collect();
         for name in outer {
             let in_run = run.iter().any(|s| s.made.as_ref() == Some(&name));
-            let made = self.lookup(&name).filter(|_| !in_run).and_then(|b| b.made.as_ref());
+            let made = self.scope.lookup(&name).filter(|_| !in_run).and_then(|b| b.made.as_ref());
             needed.extend(made.iter().flat_map(|made| made.uses.names()).map(str::to_owned));
         }
         needed
@@ -205,14 +205,17 @@ impl Analysis<'_, '_> {
     /// Whether a name stands for a list behind the statements `before`.
     fn is_list(&self, before: &[Statement], name: &str) -> bool {
         let own = before.iter().rev().find(|s| s.binds(name)).and_then(Statement::local);
-        own.map(host_values::binds_list).unwrap_or_else(|| self.lookup(name).is_some_and(|b| b.list))
+        own.map(host_values::binds_list).unwrap_or_else(|| self.scope.lookup(name).is_some_and(|b| b.list))
     }
 
     /// Whether a use behind the statements `before` may change the variable.
     fn changes(&self, before: &[Statement], u: &Use) -> bool {
         let mutable = || {
             let own = before.iter().rev().flat_map(|s| &s.binds).find(|b| b.ident == u.ident);
-            own.map_or_else(|| self.lookup(&u.ident.to_string()).is_some_and(|b| b.mutable), |b| b.mutable)
+            own.map_or_else(
+                || self.scope.lookup(&u.ident.to_string()).is_some_and(|b| b.mutable),
+                |b| b.mutable,
+            )
         };
         u.through || u.changes(mutable())
     }
@@ -227,7 +230,7 @@ impl Analysis<'_, '_> {
     ) -> Vec<Changed> {
         let mut changed = Vec::new();
         for (name, u) in &uses.0 {
-            let Some(b) = self.lookup(name).filter(|b| b.made.is_none()) else { continue };
+            let Some(b) = self.scope.lookup(name).filter(|b| b.made.is_none()) else { continue };
             if !u.changes(b.mutable || b.exclusive) {
                 continue;
             }

@@ -40,14 +40,14 @@ impl Analysis<'_, '_> {
             for ident in idents(m.mac.tokens.clone()) {
                 let text = ident.to_string();
                 let in_run = run[..at].iter().any(|s| s.binds(&text));
-                let outer = self.lookup(&text).filter(|b| b.made.is_none());
+                let outer = self.scope.lookup(&text).filter(|b| b.made.is_none());
                 let needed = later.has(&text) || outer.is_some_and(|b| live.contains(&b.id));
                 if !needed || text == "self" {
                     continue;
                 }
                 if in_run || outer.is_some() {
                     probes.push(Probe { place: self.fresh("at"), ident });
-                } else if self.lookup(&text).is_none() && is_value(statement::stmts(rest), &ident) {
+                } else if self.scope.lookup(&text).is_none() && is_value(statement::stmts(rest), &ident) {
                     self.errors.push(
                         Code::UnknownMacro,
                         &ident,

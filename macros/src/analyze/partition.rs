@@ -7,6 +7,7 @@ use syn::{Expr, Local, Stmt};
 
 use super::{
     Analysis, Tail, classify, ends, is_unit_like, macros,
+    pending_run::PendingRun,
     statement::Statement,
     uses::{self, Sequence, Uses},
 };
@@ -114,29 +115,14 @@ impl Analysis<'_, '_> {
 
     /// A statement of the pending run.
     pub(super) fn push(&mut self, walk: &mut Walk<'_>, statement: Statement) {
-        self.pending.extend(statement.binds.iter().map(|b| b.ident.to_string()));
-        if let Stmt::Macro(m) = &statement.stmt {
-            self.maybe_bound.extend(super::macro_bindings::named_by(&m.mac));
-        }
-        self.run.push(&statement);
-        let own = &statement.uses;
-        let with_captures = self.with_captures(own.clone());
-        if with_captures.0.len() > own.0.len() || self.names_closures(own) {
-            self.run.add(&with_captures);
-        }
-        let check = super::evaluation_order::Check::of(&statement.stmt);
-        if check.leaves() {
-            self.checks.push((check, with_captures));
-        }
+        let captured = self.scope.with_captures(statement.uses.clone());
+        self.run.push(&statement, captured, self.scope.names_closures(&statement.uses));
         walk.run.push(statement);
     }
 
     /// Takes the pending run.
     fn take_run(&mut self, walk: &mut Walk<'_>) -> Vec<Statement> {
-        self.pending.clear();
-        self.maybe_bound.clear();
-        self.run = Sequence::default();
-        self.checks.clear();
+        self.run = PendingRun::default();
         std::mem::take(&mut walk.run)
     }
 
@@ -160,15 +146,15 @@ impl Analysis<'_, '_> {
         if run[at + 1..].iter().any(|s| s.made.is_none() && s.binds(&name)) {
             return None;
         }
-        let id = self.lookup(&name).map(|b| b.id);
-        let variable = |n: &&str| self.lookup(n).is_some_and(|b| b.made.is_none());
+        let id = self.scope.lookup(&name).map(|b| b.id);
+        let variable = |n: &&str| self.scope.lookup(n).is_some_and(|b| b.made.is_none());
         let variables = run[at].value.names().filter(variable).map(str::to_owned).collect();
         Some(Draft::Closure { name, id, local: Box::new(local.clone()), variables })
     }
 
     /// Bindings that code behind this point uses.
     pub(super) fn live_after(&self, rest: &[Statement], after: &HashSet<usize>) -> HashSet<usize> {
-        let mut live = self.ids(&Sequence::of(rest));
+        let mut live = self.scope.ids(&Sequence::of(rest));
         live.extend(after);
         live
     }
@@ -238,18 +224,12 @@ impl Analysis<'_, '_> {
         walk.part(Part::Statement(own, value));
     }
 
-    /// Whether the code takes an owned value as a whole.
-    pub(super) fn hands_over(&self, uses: &Uses) -> bool {
-        let owned = |name: &str| self.lookup(name).is_some_and(|b| self.owned.contains(&b.id));
-        uses.0.iter().any(|(name, u)| u.by_value && owned(name))
-    }
-
     pub(super) fn note_assigned(&mut self, uses: &Uses) {
         for (name, u) in &uses.0 {
             if u.assigned
-                && let Some(id) = self.lookup(name).map(|b| b.id)
+                && let Some(id) = self.scope.lookup(name).map(|b| b.id)
             {
-                self.assigned.insert(id);
+                self.scope.assigned.insert(id);
                 self.host_assigned.insert(id);
             }
         }

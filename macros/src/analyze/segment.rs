@@ -114,22 +114,22 @@ impl Analysis<'_, '_> {
         bound_inside: &HashSet<String>,
         all: &mut Vec<LiveIn>,
     ) {
-        let Some(b) = self.lookup(name).filter(|b| b.made.is_none()) else { return };
+        let Some(b) = self.scope.lookup(name).filter(|b| b.made.is_none()) else { return };
         let (id, mutable, uninit, exclusive) = (b.id, b.mutable, b.uninit, b.exclusive);
-        let (ident, eager) = (u.ident.clone(), self.tainted.contains(&id));
+        let (ident, eager) = (u.ident.clone(), self.scope.tainted.contains(&id));
         self.check_through(u, mutable || exclusive);
-        if u.assigned && (uninit && !self.assigned.contains(&id) || self.assigned_first(run, name)) {
+        if u.assigned && (uninit && !self.scope.assigned.contains(&id) || self.assigned_first(run, name)) {
             return all.push(LiveIn::Fresh { ident, mutable: mutable || u.touched });
         }
         let changes = u.changes(mutable || exclusive);
         if exclusive && (changes || u.whole) {
             return all.push(LiveIn::Exclusive { ident, eager });
         }
-        let taken = u.taken && self.owned.contains(&id);
+        let taken = u.taken && self.scope.owned.contains(&id);
         if u.whole || taken || changes || bound_inside.contains(name) || u.fields.is_empty() {
             return all.push(LiveIn::Whole { ident, eager, changes, moves: u.by_value && name != "self" });
         }
-        let clean = self.clean.get(&id).cloned().unwrap_or_default();
+        let clean = self.scope.clean.get(&id).cloned().unwrap_or_default();
         for path in pruned(&u.fields) {
             let eager = eager && !path.first().is_some_and(|f| clean.contains(f));
             let name = self.fresh("f");
@@ -141,7 +141,7 @@ impl Analysis<'_, '_> {
     fn live_outs(&mut self, outs: &Outs, changed: &[Changed]) -> Vec<LiveOut> {
         let mut all = Vec::new();
         for Changed { ident, shadowed_at } in changed {
-            let known = self.lookup(&ident.to_string()).map(|b| (b.id, b.exclusive));
+            let known = self.scope.lookup(&ident.to_string()).map(|b| (b.id, b.exclusive));
             self.host_assigned.extend(known.map(|(id, _)| id));
             let exclusive = known.is_some_and(|(_, exclusive)| exclusive);
             let output = self.fresh("o");
@@ -241,12 +241,12 @@ impl Analysis<'_, '_> {
     /// Whether the run's first mention of `name` is a plain assignment at its top level.
     fn assigned_first(&self, run: &[Statement], name: &str) -> bool {
         for statement in run {
-            let uses = self.with_captures(statement.uses.clone());
+            let uses = self.scope.with_captures(statement.uses.clone());
             if !uses.has(name) {
                 continue;
             }
             let Stmt::Expr(Expr::Assign(a), _) = &statement.stmt else { return false };
-            let right = self.with_captures(uses::of_expr(&a.right));
+            let right = self.scope.with_captures(uses::of_expr(&a.right));
             return syntax::plain_name(&a.left).is_some_and(|n| n == name) && !right.has(name);
         }
         false
@@ -267,9 +267,9 @@ impl Analysis<'_, '_> {
     fn bind_run(&mut self, run: &[Statement], uses: &Uses, emptied: &[Ident]) {
         for (name, u) in &uses.0 {
             if u.assigned
-                && let Some(id) = self.lookup(name).map(|b| b.id)
+                && let Some(id) = self.scope.lookup(name).map(|b| b.id)
             {
-                self.assigned.insert(id);
+                self.scope.assigned.insert(id);
             }
         }
         for statement in run {
@@ -277,24 +277,24 @@ impl Analysis<'_, '_> {
             // A closure is bound where it stands; its name may be taken again.
             let Some(local) = statement.local().filter(|_| statement.made.is_none()) else { continue };
             let given = &statement.uses;
-            let owned =
-                local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr)) || self.hands_over(given);
+            let owned = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr))
+                || self.scope.hands_over(given);
             let value = local.init.as_ref().map(|i| &*i.expr);
             let host = value.is_some_and(|e| self.repeatable(e, &[]));
             let device = !host && value.is_some_and(|e| self.makes_device(e));
             let lends = value.is_some_and(host_values::lends) || statement.binds.iter().any(|b| b.by_ref);
-            let lenders = if lends { self.roots(given) } else { HashSet::new() };
+            let lenders = if lends { self.scope.roots(given) } else { HashSet::new() };
             for b in statement.binds.clone() {
-                let id = self.bind(b.ident.to_string(), b.mutable);
-                self.describe(id, host, device);
-                self.note_list(id, host_values::binds_list(local));
-                self.lenders.insert(id, lenders.clone());
+                let id = self.scope.bind(b.ident.to_string(), b.mutable);
+                self.scope.describe(id, host, device);
+                self.scope.note_list(id, host_values::binds_list(local));
+                self.scope.lenders.insert(id, lenders.clone());
                 if owned {
-                    self.owned.insert(id);
+                    self.scope.owned.insert(id);
                 }
                 if emptied.contains(&b.ident) {
                     self.emptied.push((b.ident, id));
-                    self.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
+                    self.scope.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
                 }
             }
         }

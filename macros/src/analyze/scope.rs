@@ -1,0 +1,164 @@
+//! The names in scope, and what is known of their values.
+
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
+
+use syn::Ident;
+
+use super::uses::{Use, Uses};
+use crate::model::Header;
+
+/// A name in scope.
+#[derive(Clone, Default)]
+pub(super) struct Binding {
+    pub(super) name: String,
+    pub(super) id: usize,
+    pub(super) mutable: bool,
+    /// Whether no tensor is to be had through it.
+    pub(super) host: bool,
+    /// Whether it is known to be, or to hold, a tensor.
+    pub(super) device: bool,
+    /// Whether it is a `&mut`: what a segment writes through it is written when the segment has ended.
+    pub(super) exclusive: bool,
+    /// What each segment that uses it makes for itself: a closure literal, or a constant.
+    pub(super) made: Option<Rc<Made>>,
+    /// `let x;` that nothing has assigned yet.
+    pub(super) uninit: bool,
+    /// Whether its `let` shows that it is a vector or an array.
+    pub(super) list: bool,
+}
+
+/// A `let` of what each segment that uses it makes for itself.
+pub(super) struct Made {
+    pub(super) local: syn::Local,
+    /// What its value uses.
+    pub(super) uses: Uses,
+}
+
+/// Names in scope. What is known by id is known of names that have left it as well.
+#[derive(Default)]
+pub(super) struct Scope {
+    /// Innermost last.
+    pub(super) names: Vec<Binding>,
+    pub(super) next_id: usize,
+    /// Ids of bindings that hold values of eager code.
+    pub(super) tainted: HashSet<usize>,
+    /// Of those that are struct literals: the fields that hold none.
+    pub(super) clean: HashMap<usize, HashSet<String>>,
+    /// Of bindings that may hold references: the bindings that they lead to.
+    pub(super) lenders: HashMap<usize, HashSet<usize>>,
+    /// Ids of bindings that hold results of calls, and so may own what they hold.
+    pub(super) owned: HashSet<usize>,
+    /// Ids of `let x;` bindings that were assigned.
+    pub(super) assigned: HashSet<usize>,
+}
+
+impl Scope {
+    /// The parameters of a function.
+    pub(super) fn of(header: &Header<'_>) -> Self {
+        let binding = |(id, param): (usize, &&Ident)| Binding {
+            name: param.to_string(),
+            id,
+            mutable: header.mutable.contains(param),
+            host: header.host.contains(param),
+            device: !header.host.contains(param),
+            ..Binding::default()
+        };
+        let names = header.params.iter().enumerate().map(binding).collect();
+        Self { names, next_id: header.params.len(), ..Self::default() }
+    }
+
+    pub(super) fn lookup(&self, name: &str) -> Option<&Binding> {
+        self.names.iter().rev().find(|b| b.name == name)
+    }
+
+    pub(super) fn bind(&mut self, name: String, mutable: bool) -> usize {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.names.push(Binding { name, id, mutable, ..Binding::default() });
+        id
+    }
+
+    pub(super) fn mark_exclusive(&mut self, names: &HashSet<String>) {
+        for name in names {
+            if let Some(b) = self.names.iter_mut().rev().find(|b| b.name == *name) {
+                b.exclusive = !b.mutable;
+            }
+        }
+    }
+
+    /// Says what is known of a binding's value.
+    pub(super) fn describe(&mut self, id: usize, host: bool, device: bool) {
+        if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
+            (b.host, b.device) = (host, device);
+        }
+    }
+
+    /// Says whether a binding is a list.
+    pub(super) fn note_list(&mut self, id: usize, list: bool) {
+        if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
+            b.list = list;
+        }
+    }
+
+    /// The bindings that code names, and those that they may hold references to.
+    pub(super) fn roots(&self, uses: &Uses) -> HashSet<usize> {
+        let mut roots = self.ids(uses);
+        let lent: Vec<usize> =
+            roots.iter().filter_map(|id| self.lenders.get(id)).flatten().copied().collect();
+        roots.extend(lent);
+        roots
+    }
+
+    /// Ids of names, as they resolve here; closures count as what they capture.
+    pub(super) fn ids(&self, uses: &Uses) -> HashSet<usize> {
+        let mut ids = HashSet::new();
+        for name in uses.names() {
+            self.add_id(name, &mut ids);
+        }
+        ids
+    }
+
+    fn add_id(&self, name: &str, ids: &mut HashSet<usize>) {
+        let Some(b) = self.lookup(name) else { return };
+        if !ids.insert(b.id) {
+            return;
+        }
+        if let Some(made) = &b.made {
+            made.uses.names().for_each(|inner| self.add_id(inner, ids));
+        }
+    }
+
+    /// Whether code names a closure, or another value that segments make for themselves.
+    pub(super) fn names_closures(&self, uses: &Uses) -> bool {
+        uses.names().any(|name| self.lookup(name).is_some_and(|b| b.made.is_some()))
+    }
+
+    /// Uses with those of the closures of outer scopes that they name.
+    pub(super) fn with_captures(&self, mut uses: Uses) -> Uses {
+        let mut at = 0;
+        while at < uses.0.len() {
+            if let Some(made) = self.lookup(&uses.0[at].0).and_then(|b| b.made.as_ref()) {
+                uses.merge(&made.uses);
+            }
+            at += 1;
+        }
+        uses
+    }
+
+    /// Whether the code takes an owned value as a whole.
+    pub(super) fn hands_over(&self, uses: &Uses) -> bool {
+        let owned = |name: &str| self.lookup(name).is_some_and(|b| self.owned.contains(&b.id));
+        uses.0.iter().any(|(name, u)| u.by_value && owned(name))
+    }
+
+    /// Whether code uses only fields of a struct literal that hold no value of eager code.
+    pub(super) fn only_clean(&self, id: usize, u: &Use) -> bool {
+        let clean = |path: &Vec<String>| {
+            path.first().is_some_and(|f| self.clean.get(&id).is_some_and(|clean| clean.contains(f)))
+        };
+        !u.fields.is_empty() && u.fields.iter().all(clean)
+    }
+}
