@@ -2,9 +2,9 @@
 //! and compared value by value with the same program run eagerly, operation by operation, on memory that
 //! is used once.
 //!
-//! - `GRAPHABLE_RANDOM_PROGRAMS=20000` runs more programs than the default.
+//! - `GRAPHABLE_RANDOM_PROGRAMS=20000` runs more programs than the default; `GRAPHABLE_RANDOM_FROM=n` begins with seed n.
 //! - `GRAPHABLE_RANDOM_SEED=7` prints and runs one. A failing one is cut down and printed.
-//! - `GRAPHABLE_RANDOM_ALL=1` goes on after a failure, and lists all of them.
+//! - `GRAPHABLE_RANDOM_ALL=1` goes on after a failure.
 //!
 //! A program ([`program`]) has functions of segments, eager regions, reads that steer branches and loops,
 //! drops and copies; parameters that are replaced and state that changes; steps of several calls that
@@ -119,6 +119,7 @@ fn random_programs() {
         return;
     }
     let programs = number("GRAPHABLE_RANDOM_PROGRAMS").unwrap_or(PROGRAMS);
+    let from = number("GRAPHABLE_RANDOM_FROM").unwrap_or(0);
     // Panics are caught and reported with their seed; those that end the process name it here.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|info| {
@@ -126,16 +127,16 @@ fn random_programs() {
             eprintln!("seed {}: {info}", SEED.get());
         }
     }));
-    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (next, stop) = (AtomicU64::new(from), AtomicBool::new(false));
     let (failed, sums) = (Mutex::new(Vec::new()), Mutex::new((Stats::default(), Met::default())));
     let keep_going = std::env::var_os("GRAPHABLE_RANDOM_ALL").is_some();
-    let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(8));
+    let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(16));
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= programs {
+                    if seed - from >= programs {
                         break;
                     }
                     SEED.set(seed);
@@ -146,6 +147,8 @@ fn random_programs() {
                             add_met(&mut sums.1, &met);
                         }
                         Err(failure) => {
+                            // A long run may be stopped before its end.
+                            eprintln!("seed {seed}: {}", failure.text);
                             failed.lock().unwrap().push((seed, failure));
                             stop.store(!keep_going, Ordering::Relaxed);
                         }
@@ -156,11 +159,6 @@ fn random_programs() {
     });
     let mut failed = failed.into_inner().unwrap();
     failed.sort_by_key(|(seed, _)| *seed);
-    if keep_going {
-        for (seed, failure) in &failed {
-            println!("seed {seed}: {}", failure.text);
-        }
-    }
     let text = failed.first().map(|(seed, failure)| report(*seed, failure));
     std::panic::set_hook(hook);
     let (sums, met) = sums.into_inner().unwrap();
