@@ -11,12 +11,11 @@ const GAPS: [u32; 15] = [7, 9, 13, 20, 34, 50, 53, 66, 76, 79, 88, 99, 106, 107,
 const LAST: u32 = 120;
 
 /// Folders that the table shortens.
-const SHORT: [(&str, &str); 10] = [
+const SHORT: [(&str, &str); 9] = [
     ("core/", "runtime/tests/core/"),
     ("dispatch/", "runtime/tests/dispatch/"),
     ("limits/", "runtime/tests/limits/"),
-    ("params.rs", "runtime/tests/params.rs"),
-    ("branchy.rs", "runtime/tests/branchy.rs"),
+    ("graphs/", "runtime/tests/graphs/"),
     ("partition/", "runtime/tests/partition/"),
     ("gpu/", "runtime/tests/gpu/"),
     ("random_programs/", "runtime/tests/random_programs/"),

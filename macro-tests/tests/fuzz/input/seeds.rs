@@ -22,9 +22,9 @@ pub(crate) struct Seed {
 /// Folders and files with items that use our macros.
 const SOURCES: [&str; 7] = [
     "ui-tests/tests/ui",
-    "runtime/tests/hygiene.rs",
+    "runtime/tests/graphs/hygiene.rs",
     "runtime/tests/partition",
-    "runtime/tests/params.rs",
+    "runtime/tests/graphs/params.rs",
     "examples/src/bin/quickstart.rs",
     "examples/src/llama/model.rs",
     "examples/src/bert/model.rs",

@@ -1,8 +1,5 @@
 //! Derived keys, and loading by tensor name.
 
-#[path = "common/device.rs"]
-mod device;
-
 use std::{collections::HashSet, fmt::Debug, marker::PhantomData, sync::Arc};
 
 use graphable::{
@@ -11,6 +8,8 @@ use graphable::{
     backend::cpu::CpuOptions,
     load::{self, Loader, SafeTensors, TensorMap},
 };
+
+use crate::device;
 
 fn runtime() -> Runtime {
     Runtime::new(device::device(CpuOptions::default())).unwrap()

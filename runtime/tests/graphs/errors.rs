@@ -2,10 +2,9 @@
 
 #![deny(warnings, missing_docs)]
 
-#[path = "common/device.rs"]
-mod device;
-
 use graphable::{backend::cpu::CpuOptions, prelude::*};
+
+use crate::device;
 
 fn runtime() -> Runtime {
     Runtime::new(device::device(CpuOptions::default().test_mode(1).threads(1))).unwrap()

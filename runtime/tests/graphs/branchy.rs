@@ -7,8 +7,7 @@ use graphable::{
     prelude::*,
 };
 
-#[path = "common/device.rs"]
-mod device;
+use crate::device;
 
 /// What the way depends on.
 fn positive(cx: &Eager, y: &Tensor<f32>) -> Result<bool> {
@@ -157,7 +156,7 @@ fn the_text_is_pinned() {
     };
     for (name, tree) in [("branchy", alternated!(BranchyGraph, 4).1), ("apart", alternated!(ApartGraph, 4).1)]
     {
-        let path = format!("{}/tests/trees/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/tests/graphs/trees/{name}.txt", env!("CARGO_MANIFEST_DIR"));
         let text = shown(tree);
         if std::env::var_os("GRAPHABLE_BLESS").is_some() {
             std::fs::write(&path, &text).unwrap();

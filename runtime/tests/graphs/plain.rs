@@ -2,10 +2,9 @@
 
 #![deny(warnings, missing_docs)]
 
-#[path = "common/device.rs"]
-mod device;
-
 use graphable::{Event, backend::cpu::CpuOptions, prelude::*};
+
+use crate::device;
 
 fn runtime() -> Runtime {
     Runtime::new(device::device(CpuOptions::default().test_mode(1).threads(1))).unwrap()
@@ -191,7 +190,7 @@ fn buckets_pad_and_slice_back() {
 #[test]
 fn the_plan_is_printed() {
     let plan = StackGraph::PLAN.to_string();
-    assert!(plan.starts_with("stack (runtime/tests/graph_plain.rs): 1 segment, 0 boundaries"), "{plan}");
+    assert!(plan.starts_with("stack (runtime/tests/graphs/plain.rs): 1 segment, 0 boundaries"), "{plan}");
     assert!(plan.contains("#0 segment   lines "), "{plan}");
     assert!(plan.contains("rows, offset, times, model -> the result"), "{plan}");
     let site = StackGraph::PLAN.items[0].site();
