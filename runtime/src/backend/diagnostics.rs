@@ -19,7 +19,7 @@ pub trait Diagnostics {
     /// How often the host has waited for the device because all memory for bytes on their way there was in use.
     fn staging_waits(&self) -> u64;
 
-    /// Whether captures from now on keep what [`GraphExec::topology`] gives, where that costs time or
+    /// Whether captures from now on keep what [`GraphExec::topology`](super::GraphExec::topology) gives, where that costs time or
     /// memory.
     fn keep_topology(&mut self, on: bool);
 }

@@ -18,44 +18,44 @@ use crate::{Error, Result};
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultCall {
-    /// [`Arenas::reserve`](super::Arenas::reserve)
+    /// [`Arenas::reserve`]
     Reserve,
-    /// [`Arenas::commit`](super::Arenas::commit)
+    /// [`Arenas::commit`]
     Commit,
-    /// [`Arenas::alloc`](super::Arenas::alloc)
+    /// [`Arenas::alloc`]
     Alloc,
-    /// [`Stream::workspace`](super::Stream::workspace)
+    /// [`Stream::workspace`]
     Workspace,
-    /// [`Stream::launch`](super::Stream::launch), but for copies
+    /// [`Stream::launch`], but for copies
     Launch,
-    /// [`Stream::launch`](super::Stream::launch) of [`Op::Copy`]
+    /// [`Stream::launch`] of [`Op::Copy`]
     Copy,
-    /// [`Stream::host_write`](super::Stream::host_write)
+    /// [`Stream::host_write`]
     HostWrite,
-    /// [`Stream::read`](super::Stream::read)
+    /// [`Stream::read`]
     Read,
     /// [`PendingBytes::wait`]
     Wait,
-    /// [`Graphs::begin_capture`](super::Graphs::begin_capture)
+    /// [`Graphs::begin_capture`]
     BeginCapture,
-    /// [`Graphs::end_capture`](super::Graphs::end_capture) or [`Graphs::end_capture_shared`](super::Graphs::end_capture_shared), before it does anything
+    /// [`Graphs::end_capture`] or [`Graphs::end_capture_shared`], before it does anything
     EndCapture,
-    /// [`Graphs::instantiate`](super::Graphs::instantiate), or the second half of [`Graphs::end_capture`](super::Graphs::end_capture): what was recorded cannot be
+    /// [`Graphs::instantiate`], or the second half of [`Graphs::end_capture`]: what was recorded cannot be
     /// made ready to run
     Instantiate,
-    /// [`Graphs::update`](super::Graphs::update)
+    /// [`Graphs::update`]
     Update,
-    /// [`Graphs::replay`](super::Graphs::replay)
+    /// [`Graphs::replay`]
     Replay,
-    /// [`Stream::poison`](super::Stream::poison)
+    /// [`Stream::poison`]
     Poison,
-    /// [`Stream::synchronize`](super::Stream::synchronize)
+    /// [`Stream::synchronize`]
     Synchronize,
-    /// [`Graphs::fork`](super::Graphs::fork)
+    /// [`Graphs::fork`]
     Fork,
-    /// [`Graphs::branch`](super::Graphs::branch)
+    /// [`Graphs::branch`]
     Branch,
-    /// [`Graphs::join`](super::Graphs::join)
+    /// [`Graphs::join`]
     Join,
 }
 

@@ -44,7 +44,7 @@ pub use crate::value::{
 /// Calls come from one thread at a time. Everything but [`Arenas::alloc`], [`Stream::read`] and
 /// [`Stream::synchronize`] is asynchronous; all work runs in the order of the calls, but for branches of a
 /// [fork](Graphs::fork). No method has a default body, so a device answers for each; a backend that wraps another one
-/// passes calls on with [`delegate!`](delegate).
+/// passes calls on with `delegate!`.
 pub trait Backend: Stream + Arenas + Graphs + Diagnostics + Send + fmt::Debug {
     /// For what only one backend can do; a wrapper returns what the backend within it does.
     fn as_any(&self) -> &dyn Any;

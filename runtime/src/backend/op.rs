@@ -342,7 +342,7 @@ pub struct Launch {
     pub inputs: SmallVec<[View; 4]>,
     /// What is written.
     pub outputs: SmallVec<[View; 1]>,
-    /// Address of the bytes that [`Backend::workspace`](super::Backend::workspace) asked for, if any;
+    /// Address of the bytes that [`Stream::workspace`](super::Stream::workspace) asked for, if any;
     /// aligned to 256 bytes, contents unknown, free again when the operation is done.
     pub workspace: u64,
 }

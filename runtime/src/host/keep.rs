@@ -11,8 +11,8 @@ impl<'s> Eager<'s> {
     /// Padding is cut off.
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`], [`Error::DifferentRuntimes`], [`Error::NeverComputed`],
-    /// [`Error::OutOfMemory`].
+    /// [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment), [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes), [`Error::NeverComputed`](crate::Error::NeverComputed),
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn keep<O>(&self, value: &O) -> Result<Kept<<O as Keep<'static>>::At>>
     where
         O: LiveOut<'s> + Keep<'static>,

@@ -79,7 +79,7 @@ pub struct DeviceUsage {
     pub total_bytes: u64,
 }
 
-/// The memory of a runtime; see [`Runtime::memory`].
+/// The memory of a runtime; see [`Runtime::memory`](crate::Runtime::memory).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryStats {
