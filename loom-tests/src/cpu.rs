@@ -14,7 +14,9 @@ use loom::{
 
 use crate::backend::PendingBytes as _;
 
-pub(crate) const NAME: &str = "cpu";
+mod errors {
+    pub(crate) const NAME: &str = "cpu";
+}
 
 /// What the stream's queue carries, as far as memory goes.
 enum Command {

@@ -2,7 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::{launch, lifted, meet, own, refuse};
+use super::{
+    check::{lifted, meet, refuse},
+    launch::{launch, own},
+};
 use crate::{
     AsOperand, Error, Float, Result, Scope, Tensor,
     backend::{MaskKind, Op, View},
@@ -127,7 +130,7 @@ pub fn attention<'s, T: Float>(
     }
 
     let op = Op::Attention { mask: mask.kind(), scale };
-    let mut shape: super::Shape = q.view.layout.shape().into();
+    let mut shape: super::check::Shape = q.view.layout.shape().into();
     shape[rank - 1] = values.view.layout.shape()[3];
     let marks = if rank == 4 { Marks::NONE.with(0, batch) } else { Marks::NONE }.with(time, rows);
     let out = scope.empty::<T>(&op, &shape, marks)?;

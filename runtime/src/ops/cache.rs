@@ -1,7 +1,7 @@
 //! Parts of state, as operands.
 
 use super::{
-    check_axis, refuse,
+    check::{check_axis, refuse},
     shape::{check_permutation, narrowed, narrowed_marks, permuted_marks, same_padding, viewed},
 };
 use crate::{
@@ -113,7 +113,7 @@ impl<'a, T: Element> CacheView<'a, T> {
     /// [`Error::Shape`] when the number of elements differs, or when only a copy could have that
     /// shape; [`Error::Rank`]; [`Error::PaddedMix`] as for [`ops::reshape`](super::reshape).
     pub fn reshape(self, shape: impl IntoShape<'a>) -> Result<Self> {
-        let (mut sizes, mut marks) = (super::Shape::new(), Marks::NONE);
+        let (mut sizes, mut marks) = (super::check::Shape::new(), Marks::NONE);
         let mut scope = self.padding.map(|padding| padding.scope);
         for (axis, dim) in shape.into_sizes().into_iter().enumerate() {
             let (n, symbol, of) = self.resolve(dim)?;

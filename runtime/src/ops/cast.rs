@@ -1,6 +1,6 @@
 //! Conversion between element types.
 
-use super::compute;
+use super::launch::compute;
 use crate::{Element, Result, Tensor, backend::Op};
 
 /// `x` with elements `U`: `ops::cast::<_, bf16>(&x)?`.

@@ -1,6 +1,9 @@
 //! Comparisons and selection.
 
-use super::{broadcast, compute, own, spread};
+use super::{
+    check::{broadcast, spread},
+    launch::{compute, own},
+};
 use crate::{
     AsOperand, Element, Number, Result, Tensor,
     backend::{Compare, Op},

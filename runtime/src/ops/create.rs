@@ -1,6 +1,6 @@
 //! Tensors made from host values that are fixed when a segment is recorded.
 
-use super::{check_axis, compute};
+use super::{check::check_axis, launch::compute};
 use crate::{
     Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor, backend::Op, value::layout::Marks,
 };

@@ -1,6 +1,9 @@
 //! Element-wise arithmetic.
 
-use super::{broadcast, compute, own, spread};
+use super::{
+    check::{broadcast, spread},
+    launch::{compute, own},
+};
 use crate::{
     AsOperand, Error, Float, Number, Result, Tensor,
     backend::{Binary, Op, Unary},

@@ -2,7 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::{Shape, check_axis, compute, launch, meet, refuse};
+use super::{
+    check::{Shape, check_axis, meet, refuse},
+    launch::{compute, launch},
+};
 use crate::{
     AsOperand, Element, Error, Result, Scope, State, Tensor,
     backend::{Counts, Op, View},

@@ -1,6 +1,10 @@
 //! Matrix products.
 
-use super::{Shape, broadcast, compute, launch, meet, own, refuse, shape::viewed, spread};
+use super::{
+    check::{Shape, broadcast, meet, refuse, spread},
+    launch::{compute, launch, own},
+    shape::viewed,
+};
 use crate::{
     AsOperand, Number, Result, Scope, Tensor,
     backend::{Op, View},

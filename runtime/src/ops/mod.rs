@@ -31,10 +31,12 @@
 mod attention;
 mod cache;
 mod cast;
+mod check;
 mod compare;
 mod create;
 mod elementwise;
 mod index;
+mod launch;
 mod matmul;
 mod norm;
 mod reduce;
@@ -60,139 +62,6 @@ pub use shape::{
     broadcast_to, concat, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose,
     unsqueeze,
 };
-
-use smallvec::SmallVec;
-
-use crate::{
-    Element, Error, Result, Scope, Tensor,
-    backend::{Op, View},
-    base::rank::MAX_RANK,
-    tensor::{Operand, Shown},
-    value::layout::{Layout, Marks},
-};
-
-/// Sizes, without an allocation.
-type Shape = SmallVec<[usize; MAX_RANK]>;
-
-/// A tensor that the function already knows to belong to `scope`.
-fn own<T>(op: &'static str, x: &Tensor<'_, T>) -> Result<Operand> {
-    Ok(Operand { view: x.view(op)?, marks: x.raw.marks })
-}
-
-fn check_axis(op: &'static str, axis: usize, rank: usize) -> Result<()> {
-    if axis < rank { Ok(()) } else { Err(Error::Axis { op, axis, rank }) }
-}
-
-/// Allocates the output of `op` and launches it.
-fn compute<'s, T: Element>(
-    scope: Scope<'s>,
-    op: Op,
-    inputs: &[View],
-    shape: &[usize],
-    marks: Marks,
-) -> Result<Tensor<'s, T>> {
-    let out = scope.empty::<T>(&op, shape, marks)?;
-    launch(scope, op, inputs, &[out.raw.view()])?;
-    Ok(out)
-}
-
-/// Launches, unless there is nothing to write: devices refuse empty grids.
-fn launch(scope: Scope<'_>, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
-    if outputs.iter().all(|v| v.layout.count() == 0) {
-        return Ok(());
-    }
-    scope.launch(op, inputs, outputs)
-}
-
-/// The mark of a dimension in which two operands meet.
-///
-/// Two symbols, or one and a fixed size, would pair padding of one operand with real rows of the other.
-fn meet(op: &'static str, scope: Scope<'_>, axis: usize, a: Option<u8>, b: Option<u8>) -> Result<Option<u8>> {
-    if a != b {
-        scope.refuse_padded(op, Marks::NONE.with(axis, a.or(b)), axis)?;
-    }
-    Ok(a)
-}
-
-/// Refuses padding in any of `axes`.
-fn refuse(
-    op: &'static str,
-    scope: Scope<'_>,
-    marks: Marks,
-    axes: impl IntoIterator<Item = usize>,
-) -> Result<()> {
-    axes.into_iter().try_for_each(|axis| scope.refuse_padded(op, marks, axis))
-}
-
-/// The shape that all operands broadcast to, and its padding.
-fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]) -> Result<(Shape, Marks)> {
-    let shapes: SmallVec<[&[usize]; 4]> = operands.iter().map(|o| o.view.layout.shape()).collect();
-    let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
-    let mut shape = Shape::from_elem(1, rank);
-    let mut marks = Marks::NONE;
-    for axis in 0..rank {
-        // Each operand's own axis, where it has this dimension.
-        let met = || {
-            operands.iter().zip(&shapes).filter_map(move |(operand, dims)| {
-                let own = (axis + dims.len()).checked_sub(rank)?;
-                Some((dims[own], operand.marks.get(own)))
-            })
-        };
-        // First of all, so that what is refused does not depend on how large the bucket is. A dimension of size 1
-        // without padding is repeated, whatever it meets.
-        let mut symbols = met().filter(|(n, mark)| *n != 1 || mark.is_some()).map(|(_, mark)| mark);
-        let first = symbols.next().flatten();
-        let mark = symbols.try_fold(first, |mark, found| meet(op, scope, axis, mark, found))?;
-        for (n, _) in met() {
-            if n != 1 && shape[axis] != 1 && n != shape[axis] {
-                let shown: SmallVec<[Shown<'_>; 4]> = operands.iter().map(Into::into).collect();
-                return Err(scope.shape_error(
-                    op,
-                    &shown,
-                    format!(
-                        "dimension {axis} is {} and {n}; sizes aligned at the last dimension must be equal, or 1",
-                        shape[axis]
-                    ),
-                ));
-            }
-            if n != 1 {
-                shape[axis] = n;
-            }
-        }
-        marks = marks.with(axis, mark);
-    }
-    Ok((shape, marks))
-}
-
-/// `view` repeated to `shape`.
-fn spread(op: &'static str, view: View, shape: &[usize]) -> Result<View> {
-    match view.layout.broadcast_to(shape) {
-        Some(layout) => Ok(View { layout, ..view }),
-        None => Err(Error::shape(op, &[view.layout.shape(), shape], NOT_SPREAD)),
-    }
-}
-
-/// Why a shape cannot be repeated to another one.
-const NOT_SPREAD: &str = "the first does not broadcast to the second; its sizes, aligned at the last dimension, must be equal or 1";
-
-/// `shape` without `axis`.
-fn without(shape: &[usize], axis: usize) -> Shape {
-    shape.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, &n)| n).collect()
-}
-
-/// `marks` of a tensor that lost `axis`.
-fn marks_without(marks: Marks, axis: usize) -> Marks {
-    (axis..MAX_RANK).fold(marks, |m, i| m.with(i, (i + 1 < MAX_RANK).then(|| marks.get(i + 1)).flatten()))
-}
-
-/// `layout` with a dimension of size 1 in front; the caller knows that there is room for it.
-fn lifted(layout: &Layout) -> Result<Layout> {
-    let mut shape = Shape::from_elem(1, 1);
-    let mut strides = Shape::from_elem(0, 1);
-    shape.extend_from_slice(layout.shape());
-    strides.extend_from_slice(layout.strides());
-    Layout::strided(&shape, &strides)
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,9 @@
 //! Normalisation and softmax.
 
-use super::{check_axis, compute, launch, meet, own, refuse};
+use super::{
+    check::{check_axis, meet, refuse},
+    launch::{compute, launch, own},
+};
 use crate::{AsOperand, Error, Float, Result, Scope, Tensor, backend::Op, tensor::Operand};
 
 /// The last axis of `x`, unpadded and as long as each weight.

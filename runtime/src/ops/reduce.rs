@@ -2,7 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::{NOT_SPREAD, broadcast, check_axis, compute, marks_without, own, refuse, without};
+use super::{
+    check::{NOT_SPREAD, broadcast, check_axis, marks_without, refuse, without},
+    launch::{compute, own},
+};
 use crate::{
     AsOperand, Element, Float, Number, Result, Tensor,
     backend::{Op, Reduce, View},

@@ -2,7 +2,11 @@
 
 use smallvec::SmallVec;
 
-use super::{index::Rows, launch, lifted, meet, own, refuse, spread};
+use super::{
+    check::{lifted, meet, refuse, spread},
+    index::Rows,
+    launch::{launch, own},
+};
 use crate::{
     AsOperand, Error, Float, Result, State, Tensor,
     backend::{Op, RopeStyle, View},

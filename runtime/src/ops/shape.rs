@@ -2,7 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::{Shape, check_axis, compute, launch, marks_without, meet, refuse};
+use super::{
+    check::{Shape, check_axis, marks_without, meet, refuse},
+    launch::{compute, launch},
+};
 use crate::{
     Element, Error, IntoDim, IntoShape, Result, Scope, Tensor,
     backend::{Op, View},
@@ -368,7 +371,7 @@ pub(crate) fn broadcast_as<'s, T: Element>(
     }
     match x.raw.layout.broadcast_to(shape) {
         Some(layout) => Ok(x.alias(layout, 0, marks)),
-        None => Err(x.scope().shape_error(name, &[x.into(), Shown(shape, marks)], super::NOT_SPREAD)),
+        None => Err(x.scope().shape_error(name, &[x.into(), Shown(shape, marks)], super::check::NOT_SPREAD)),
     }
 }
 

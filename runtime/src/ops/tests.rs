@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::{
-    Device, Error, Mode, Runtime, State, Step,
+    Device, Element, Error, Mode, Result, Runtime, State, Step, Tensor,
     backend::SharedMemory,
-    ops::shape::viewed,
+    ops::{check::marks_without, shape::viewed},
     record::{ActiveCall, Symbol},
+    value::layout::{Layout, Marks},
 };
 
 /// Symbols of the tests.

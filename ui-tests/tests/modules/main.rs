@@ -5,45 +5,18 @@ mod graph;
 mod scan;
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-    path::Path,
-};
+use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
 use graph::Graph;
-use scan::Crate;
-
-/// Files, or modules at the root, and for each those that it names, with a place where it does.
-type Arcs = BTreeMap<String, BTreeMap<String, String>>;
+use scan::{Arcs, Crate};
 
 fn graph(arcs: &Arcs) -> Graph {
     Graph(arcs.iter().map(|(from, to)| (from.clone(), to.keys().cloned().collect())).collect())
 }
 
-/// The module at the root that a file belongs to.
-fn root_of(file: &str) -> &str {
-    file.split("::").next().unwrap_or_default()
-}
-
-/// Arcs between modules at the root. The root itself only declares and re-exports.
-fn roots(files: &Arcs) -> Arcs {
-    let mut arcs = Arcs::new();
-    for (file, to) in files.iter().filter(|(file, _)| !file.is_empty()) {
-        let from = arcs.entry(root_of(file).to_owned()).or_default();
-        for (other, path) in to {
-            if !other.is_empty() && root_of(other) != root_of(file) {
-                from.entry(root_of(other).to_owned()).or_insert_with(|| format!("`{path}` in `{file}`"));
-            }
-        }
-    }
-    arcs
-}
-
 /// What is wrong with a crate in whose root these arcs may close cycles, and no others.
-fn check(name: &str, files: &Arcs, allowed: &[(&str, &str)]) -> String {
-    let arcs = roots(files);
-    let whole = graph(&arcs);
+fn check(name: &str, arcs: &Arcs, allowed: &[(&str, &str)]) -> String {
+    let whole = graph(arcs);
     let mut rest = whole.clone();
     let mut wrong = String::new();
     for (from, to) in allowed {
@@ -65,8 +38,8 @@ fn check(name: &str, files: &Arcs, allowed: &[(&str, &str)]) -> String {
 }
 
 /// Counts of a crate's structure: `cargo test -p ui-tests --test modules -- --nocapture` shows them.
-fn report(name: &str, files: &Arcs) {
-    let (roots, all) = (graph(&roots(files)), graph(files));
+fn report(name: &str, roots: &Arcs, files: &Arcs) {
+    let (roots, all) = (graph(roots), graph(files));
     let cycles = roots.components();
     let largest = all.components().into_iter().next().unwrap_or_default();
     println!(
@@ -89,9 +62,10 @@ fn no_cycle_at_the_root_of_a_crate() {
     let mut wrong = String::new();
     for (name, allowed) in [("runtime", allowed::RUNTIME), ("macros", allowed::MACROS)] {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-        let files = Crate::read(&source).files();
-        report(name, &files);
-        wrong += &check(name, &files, allowed);
+        let read = Crate::read(&source);
+        let roots = read.roots();
+        report(name, &roots, &read.files());
+        wrong += &check(name, &roots, allowed);
     }
     assert!(wrong.is_empty(), "\n{wrong}");
 }

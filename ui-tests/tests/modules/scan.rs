@@ -10,6 +10,9 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Item, UseTree};
 
+/// Files, or modules at the root, and for each those that it names, with a place where it does.
+pub(crate) type Arcs = BTreeMap<String, BTreeMap<String, String>>;
+
 /// A module path below the crate root, empty at the root.
 pub(crate) type Module = Vec<String>;
 
@@ -195,22 +198,56 @@ impl Crate {
         Some(at.clone())
     }
 
-    /// Files by their module paths, and for each the files that it names, with a path that does.
-    pub(crate) fn files(&self) -> BTreeMap<String, BTreeMap<String, String>> {
-        let mut arcs: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-        for file in self.modules.values() {
+    /// Files by their module paths, and for each the files that define what it names, with a path that does. The root
+    /// is not among them: it only declares and re-exports.
+    pub(crate) fn files(&self) -> Arcs {
+        let mut arcs = Arcs::new();
+        for file in self.modules.values().filter(|file| !file.is_empty()) {
             arcs.entry(file.join("::")).or_default();
         }
         for (from, path) in &self.paths {
             let Some(to) = self.resolve(from, path, 0) else { continue };
             let (from, to) = (&self.modules[from], &self.modules[&to]);
-            if from != to {
+            if from != to && !from.is_empty() && !to.is_empty() {
                 let by = arcs.entry(from.join("::")).or_default();
                 by.entry(to.join("::")).or_insert_with(|| path.join("::"));
             }
         }
         arcs
     }
+
+    /// Modules at the root, and for each the others that it names or whose definitions it names.
+    pub(crate) fn roots(&self) -> Arcs {
+        let mut arcs = Arcs::new();
+        for module in self.modules.values().filter_map(|file| file.first()) {
+            arcs.entry(module.clone()).or_default();
+        }
+        for (from, path) in &self.paths {
+            let Some(at) = from.first().filter(|_| !self.modules[from].is_empty()) else { continue };
+            let defined = self.resolve(from, path, 0);
+            let written = absolute(from, path);
+            for to in [defined, written].iter().flatten().filter_map(|module| module.first()) {
+                if to != at && arcs.contains_key(to) {
+                    let by = arcs.entry(at.clone()).or_default();
+                    let place = || format!("`{}` in `{}`", path.join("::"), from.join("::"));
+                    by.entry(to.clone()).or_insert_with(place);
+                }
+            }
+        }
+        arcs
+    }
+}
+
+/// A path from the root of the crate, if it is written with `crate`, `self` or `super`.
+fn absolute(from: &Module, path: &[String]) -> Option<Module> {
+    let supers = path.iter().take_while(|name| *name == "super").count();
+    let base = match path.first()?.as_str() {
+        "crate" => &[],
+        "self" => &from[..],
+        "super" => &from[..from.len().checked_sub(supers)?],
+        _ => return None,
+    };
+    Some(base.iter().chain(&path[supers.max(1)..]).cloned().collect())
 }
 
 fn joined(module: &Module, name: &str) -> Module {

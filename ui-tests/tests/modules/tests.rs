@@ -5,19 +5,19 @@ use std::{fs, path::PathBuf};
 use super::*;
 
 /// A crate of these files, read.
-fn scanned(name: &str, files: &[(&str, &str)]) -> Arcs {
+fn scanned(name: &str, files: &[(&str, &str)]) -> Crate {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     for (path, text) in files {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    Crate::read(&folder).files()
+    Crate::read(&folder)
 }
 
 #[test]
 fn arcs_are_seen_through_re_exports_macros_and_inline_modules() {
-    let files = scanned(
+    let read = scanned(
         "modules-arcs",
         &[
             ("lib.rs", "mod a; mod b; mod c; mod d; pub use b::inner::B; pub use d::made;"),
@@ -28,17 +28,18 @@ fn arcs_are_seen_through_re_exports_macros_and_inline_modules() {
             ("d.rs", "pub fn made() { let (a, b) = (1, 2); fmt::f(a::<b>()) }"),
         ],
     );
+    let files = read.files();
     let named = |file: &str| files[file].keys().map(String::as_str).collect::<Vec<_>>();
     assert_eq!(named("a"), ["b::inner", "c"]);
     assert_eq!(named("b::inner"), ["d"]);
     assert!(named("c").is_empty(), "tests may name everything");
     assert!(named("d").is_empty(), "names of other crates and of variables lead nowhere");
-    assert_eq!(check("ours", &files, &[]), "");
+    assert_eq!(check("ours", &read.roots(), &[]), "");
 }
 
 #[test]
 fn the_shortest_cycle_is_shown_and_the_list_only_shrinks() {
-    let files = scanned(
+    let roots = scanned(
         "modules-cycle",
         &[
             ("lib.rs", "mod a; mod b; mod c;"),
@@ -46,15 +47,31 @@ fn the_shortest_cycle_is_shown_and_the_list_only_shrinks() {
             ("b.rs", "use crate::c::C; pub struct B;"),
             ("c.rs", "use super::{a::A, b}; pub struct C;"),
         ],
-    );
-    let wrong = check("ours", &files, &[]);
+    )
+    .roots();
+    let wrong = check("ours", &roots, &[]);
     assert_eq!(
         wrong,
         "ours: modules at the root need each other:\n  `b` needs `c`: `crate::c::C` in `b`\n  `c` needs `b`: \
          `super::b` in `c`\n"
     );
-    let wrong = check("ours", &files, &[("c", "b"), ("c", "a")]);
+    let wrong = check("ours", &roots, &[("c", "b"), ("c", "a")]);
     assert_eq!(wrong, "");
-    let wrong = check("ours", &files, &[("b", "c"), ("a", "c")]);
+    let wrong = check("ours", &roots, &[("b", "c"), ("a", "c")]);
     assert_eq!(wrong, "ours: `a` -> `c` closes no cycle any more: remove it from the list\n");
+}
+
+#[test]
+fn a_module_that_re_exports_is_named_too() {
+    let roots = scanned(
+        "modules-re-export",
+        &[
+            ("lib.rs", "mod low; mod high;"),
+            ("low.rs", "pub struct L; mod inner { use super::super::high::L as Same; }"),
+            ("high.rs", "pub use crate::low::L;"),
+        ],
+    )
+    .roots();
+    assert_eq!(roots["low"]["high"], "`super::super::high::L` in `low::inner`");
+    assert!(check("ours", &roots, &[]).contains("need each other"));
 }

@@ -51,7 +51,7 @@ impl Coming {
 impl Drop for Coming {
     fn drop(&mut self) {
         self.0.set(Err(Error::ContextLost {
-            device: super::NAME.into(),
+            device: super::errors::NAME.into(),
             why: "its runtime was dropped before this was done".into(),
         }));
     }
@@ -67,7 +67,7 @@ impl CpuMark {
                     return Err(Error::ContextLost { device: device.clone(), why: why.clone() });
                 }
                 // A stream that is not lost comes by.
-                Some(Err(other)) => return Err(super::failed("an event", other.to_string())),
+                Some(Err(other)) => return Err(super::errors::failed("an event", other.to_string())),
                 None => reached = self.0.changed.wait(reached).unwrap_or_else(PoisonError::into_inner),
             }
         }

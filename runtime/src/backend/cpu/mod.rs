@@ -9,6 +9,7 @@
 use std::{any::Any, fmt, sync::Arc};
 
 mod access;
+mod errors;
 mod fault;
 mod graph;
 mod kernels;
@@ -27,6 +28,7 @@ mod tests;
 pub(super) use kernels::round_to_odd;
 
 use self::{
+    errors::{NAME, failed},
     graph::{CpuCapturedGraph, CpuGraphExec, Graph, Node},
     memory::{Block, Handle},
     order::Path,
@@ -37,9 +39,6 @@ use super::{
     PendingBytes, SharedMemory, Stream, Update, View, refused_in_capture,
 };
 use crate::{Error, Result};
-
-/// How the device calls itself.
-const NAME: &str = "cpu";
 
 /// How the CPU works: `CpuOptions::default().threads(2)`.
 #[derive(Clone, Debug, Default)]
@@ -400,11 +399,6 @@ impl fmt::Debug for CpuBackend {
             .field("capturing", &self.capture.is_some())
             .finish_non_exhaustive()
     }
-}
-
-/// A call that failed and did nothing.
-fn failed(call: &'static str, why: String) -> Error {
-    Error::Device { device: NAME.into(), call, why }
 }
 
 /// Whether every write of `block` takes bytes that it has.

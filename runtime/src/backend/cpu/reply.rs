@@ -48,7 +48,7 @@ impl Drop for Reply {
     fn drop(&mut self) {
         // After `send` nobody sees it: the first answer stays, and once it is taken nobody waits.
         self.0.set(Err(Error::ContextLost {
-            device: super::NAME.into(),
+            device: super::errors::NAME.into(),
             why: "its runtime was dropped before this was done".into(),
         }));
     }

@@ -85,7 +85,7 @@ impl Shared {
 
     fn lost(&self) -> Option<Error> {
         let why = self.lost.get()?.clone();
-        Some(Error::ContextLost { device: super::NAME.into(), why })
+        Some(Error::ContextLost { device: super::errors::NAME.into(), why })
     }
 }
 
@@ -99,7 +99,7 @@ impl CpuStream {
     /// Starts a worker that runs launches with `kernel`; `threads` as in
     /// [`CpuOptions`](super::CpuOptions), `seed` is that of test mode.
     pub(super) fn new(kernel: Kernel, threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
-        let failed = |why: String| Error::NoDevice { device: super::NAME.into(), why };
+        let failed = |why: String| Error::NoDevice { device: super::errors::NAME.into(), why };
         let (queue, commands) = sync_channel(QUEUE);
         let shared = Arc::new(Shared { queue, retirement: Retirement::default(), lost: OnceLock::new() });
         let worker = Worker {
@@ -145,7 +145,7 @@ impl CpuStream {
         self.check()?;
         self.shared.retirement.sending();
         self.shared.queue.send(command).map_err(|_| Error::ContextLost {
-            device: super::NAME.into(),
+            device: super::errors::NAME.into(),
             why: "its thread has ended".into(),
         })
     }
