@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 use super::{Core, Decision};
 use crate::{
     Error, Limits, Moved, Result, SegmentInfo, Verdict,
-    base::plan::Site,
+    base::{plan::Site, reason::FallbackReason},
     memory::pool::StateId,
-    observe::event::{FallbackReason, RerecordReason},
+    observe::event::RerecordReason,
     record::{Candidate, Relocations, Replayer, RunKind, ShapeCount, WarmUp, can_copy, results_are_free},
     tree::{COPIED, GroupId, Identity, Node, Tree},
     value::key::KeyWriter,

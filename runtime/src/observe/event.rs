@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-pub(crate) use crate::base::reason::FallbackReason;
+use crate::base::reason::FallbackReason;
 
 /// Why a segment runs in warm-up instead of being recorded: [`Event::Waited`] has it, and
 /// [`GraphTree::waiting`](crate::observe::inspect::GraphTree::waiting).

@@ -12,12 +12,13 @@ use super::{
 use crate::{
     Result,
     backend::SharedMemory,
-    base::plan::Site,
+    base::{plan::Site, reason::FallbackReason},
     memory::pool::StateId,
-    observe::event::FallbackReason,
     tree::{GroupId, Identity, TraceOp},
-    value::entry::{Encoder, Entry},
-    value::key::KeyWriter,
+    value::{
+        entry::{Encoder, Entry},
+        key::KeyWriter,
+    },
 };
 
 /// A body that is to run.

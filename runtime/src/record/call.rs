@@ -8,16 +8,13 @@ use super::{exec_reuse::CallOrdinals, waits::CallWarmUps};
 use crate::{
     DType, Error, Limits, Policy, Result,
     backend::{SharedMemory, View},
-    base::{mode::Mode, plan::Site},
+    base::{mode::Mode, plan::Site, reason::FallbackReason},
     memory::RegionKey,
-    observe::event::FallbackReason,
     value::{
         dim::{DimKind, RawDim},
-        raw::RawTensor,
-    },
-    value::{
         key::KeyWriter,
         layout::{Layout, Marks},
+        raw::RawTensor,
     },
 };
 

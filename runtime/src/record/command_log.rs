@@ -14,11 +14,8 @@ use super::{
 use crate::{
     Error, Result,
     backend::{Backend, Launch, SharedMemory},
-    base::plan::Site,
-    observe::{
-        event::{CopySlot, FallbackReason},
-        log::Log,
-    },
+    base::{plan::Site, reason::FallbackReason},
+    observe::{event::CopySlot, log::Log},
 };
 
 /// How often the capture of one recording is made again.

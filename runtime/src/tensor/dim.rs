@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, fmt, ops, panic::Location};
 
-pub(crate) use crate::value::dim::{DimKind, RawDim};
+use crate::value::dim::{DimKind, RawDim};
 use crate::{Error, Result, Runtime};
 
 /// The size of one dimension: [`Tensor::dim`](crate::Tensor::dim).

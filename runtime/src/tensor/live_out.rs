@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use crate::{DType, Dim, Runtime, Scalar, Scope, Shape, Tensor};
 
-pub(crate) use crate::value::entry::{Encoder, Entry};
+use crate::value::entry::{Encoder, Entry};
 
 impl Encoder {
     pub(crate) fn of(rt: &Runtime) -> Self {

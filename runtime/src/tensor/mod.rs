@@ -11,7 +11,7 @@ use std::{fmt, marker::PhantomData, ops::Deref};
 
 use smallvec::SmallVec;
 
-pub(crate) use crate::value::raw::RawTensor;
+use crate::value::raw::RawTensor;
 use crate::{
     DType, Dim, Element, Error, Param, Result, Runtime, Shape, State,
     backend::{Op, View},

@@ -4,7 +4,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use crate::{Element, Result, Runtime, base::dtype::to_bytes, value::layout::Layout, value::view::View};
 
-pub(crate) use crate::value::owned::Owned;
+use crate::value::owned::Owned;
 
 macro_rules! owned {
     ($(#[$doc:meta])* $name:ident, $word:literal) => {

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-pub(crate) use crate::value::persistent::{KeptMemory, Piece};
+use crate::value::persistent::{KeptMemory, Piece};
 
 /// A value that was moved out of its step: tensors, or a tuple, array, vector or `#[derive(GraphOutput)]`
 /// struct of them.

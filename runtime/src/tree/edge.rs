@@ -12,8 +12,8 @@ use super::{Identity, Node, Tree, entry_seed, hash_words, links::Before};
 use crate::{
     CopiedSlot,
     backend::SharedMemory,
+    base::reason::FallbackReason,
     memory::{GroupId, pool::StateId},
-    observe::event::FallbackReason,
 };
 
 /// Stands in a recording's key for the address of a live-in that is copied; no memory lies there.

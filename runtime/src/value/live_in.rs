@@ -11,7 +11,7 @@ use std::{
 use half::{bf16, f16};
 use rustc_hash::FxHashMap;
 
-pub(crate) use super::key::KeyWriter;
+use super::key::KeyWriter;
 use crate::DType;
 
 /// A value that a segment may use: it can be part of the segment's key.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Nodes, and for each the nodes that it names.
-#[derive(Clone, Default)]
 pub(crate) struct Graph(pub(crate) BTreeMap<String, BTreeSet<String>>);
 
 impl Graph {
@@ -65,15 +64,5 @@ impl Graph {
         let mut found: Vec<_> = found.into_iter().collect();
         found.sort_by_key(|with| std::cmp::Reverse(with.len()));
         found
-    }
-
-    pub(crate) fn has(&self, from: &str, to: &str) -> bool {
-        self.0.get(from).is_some_and(|to_all| to_all.contains(to))
-    }
-
-    pub(crate) fn remove(&mut self, from: &str, to: &str) {
-        if let Some(all) = self.0.get_mut(from) {
-            all.remove(to);
-        }
     }
 }

@@ -34,11 +34,11 @@ fn arcs_are_seen_through_re_exports_macros_and_inline_modules() {
     assert_eq!(named("b::inner"), ["d"]);
     assert!(named("c").is_empty(), "tests may name everything");
     assert!(named("d").is_empty(), "names of other crates and of variables lead nowhere");
-    assert_eq!(check("ours", &read.roots(), &[]), "");
+    assert_eq!(check("ours", &read.roots()), "");
 }
 
 #[test]
-fn the_shortest_cycle_is_shown_and_the_list_only_shrinks() {
+fn the_shortest_cycle_is_shown() {
     let roots = scanned(
         "modules-cycle",
         &[
@@ -49,16 +49,12 @@ fn the_shortest_cycle_is_shown_and_the_list_only_shrinks() {
         ],
     )
     .roots();
-    let wrong = check("ours", &roots, &[]);
+    let wrong = check("ours", &roots);
     assert_eq!(
         wrong,
         "ours: modules at the root need each other:\n  `b` needs `c`: `crate::c::C` in `b`\n  `c` needs `b`: \
          `super::b` in `c`\n"
     );
-    let wrong = check("ours", &roots, &[("c", "b"), ("c", "a")]);
-    assert_eq!(wrong, "");
-    let wrong = check("ours", &roots, &[("b", "c"), ("a", "c")]);
-    assert_eq!(wrong, "ours: `a` -> `c` closes no cycle any more: remove it from the list\n");
 }
 
 #[test]
@@ -73,5 +69,5 @@ fn a_module_that_re_exports_is_named_too() {
     )
     .roots();
     assert_eq!(roots["low"]["high"], "`super::super::high::L` in `low::inner`");
-    assert!(check("ours", &roots, &[]).contains("need each other"));
+    assert!(check("ours", &roots).contains("need each other"));
 }

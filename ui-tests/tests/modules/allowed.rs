@@ -1,5 +1,0 @@
-//! Arcs that still close cycles at the root of a crate. These lists only shrink.
-
-pub(crate) const RUNTIME: &[(&str, &str)] = &[];
-
-pub(crate) const MACROS: &[(&str, &str)] = &[];
