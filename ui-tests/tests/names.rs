@@ -442,6 +442,24 @@ fn operations_that_write_are_listed() {
     assert_eq!(spans(list), writes, "runtime/src/ops/mod.rs");
 }
 
+/// Every step of the walks through the runtime is a function of its file.
+#[test]
+fn walks_name_functions_that_exist() {
+    let architecture = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    let (_, walks) = architecture.split_once("### Walks").expect("the walks");
+    let (walks, _) = walks.split_once("\n## ").expect("their end");
+    let mut steps = 0;
+    for step in walks.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())) {
+        let spans: Vec<&str> = step.split('`').skip(1).step_by(2).take(2).collect();
+        let [file, function] = spans[..] else { panic!("a file and a function: {step}") };
+        let source = fs::read_to_string(root().join("runtime/src").join(file)).unwrap();
+        let has = |end: char| source.contains(&format!("fn {function}{end}"));
+        assert!(has('(') || has('<'), "{file} has no function `{function}`");
+        steps += 1;
+    }
+    assert!(steps >= 20, "{steps} steps");
+}
+
 /// The macro's list of operations that do not return a tensor is complete.
 #[test]
 fn operations_without_a_tensor_are_known_to_the_macro() {

@@ -4,8 +4,8 @@ use super::Core;
 use crate::{
     Error, Result,
     base::plan::Site,
-    record::{Entries, RunKind, results_are_free},
-    tree::{Identity, Node},
+    record::{CallState, Entries, RunKind, results_are_free},
+    tree::{Identity, Node, Tree},
     value::key::KeyWriter,
 };
 
@@ -46,15 +46,15 @@ impl Core {
             results_are_free(node, overlaps.memory) && (node.aliases.is_none() || overlaps.sees(node, key))
         };
         match self.tree.find(identity, entry, &key.shape, &key.addrs, free) {
-            Some(at) if self.audit_is_due(at) => Ok(Decision::Audit(at)),
+            Some(at) if audit_is_due(&self.tree, &self.call, at) => Ok(Decision::Audit(at)),
             Some(at) => self.replayer().replay(at, key).map(Decision::Replayed),
             None => self.decide_missed(site, identity, key, entry),
         }
     }
+}
 
-    /// Whether this replay is to be compared with its body.
-    #[inline]
-    pub(super) fn audit_is_due(&self, at: usize) -> bool {
-        self.tree.node(at).is_some_and(|node| self.call.audit_is_due(node.hits))
-    }
+/// Whether the next replay of a recording is to be compared with its body.
+#[inline]
+pub(super) fn audit_is_due(tree: &Tree, call: &CallState, at: usize) -> bool {
+    tree.node(at).is_some_and(|node| call.audit_is_due(node.hits))
 }

@@ -8,9 +8,10 @@ use super::Core;
 use crate::{
     Error, Result,
     base::plan::Site,
-    memory::Queues,
-    record::{ActiveCall, Entries, Launcher},
-    value::{entry::Entry, owned::Owned, persistent::Piece, raw::RawTensor},
+    memory::Memory,
+    record::ActiveCall,
+    tree::Tree,
+    value::{owned::Owned, raw::RawTensor},
 };
 
 impl Core {
@@ -24,7 +25,7 @@ impl Core {
         self.memory.begin_step();
         self.call.begin_step();
         self.stream.begin_step();
-        self.forget_states();
+        forget_states(&mut self.memory, &self.tree);
         self.note_retired(retired);
         let retired = self.memory.owned_mut().take_retired();
         self.evict_retired(&retired);
@@ -35,7 +36,7 @@ impl Core {
     pub(crate) fn begin_call(&mut self, call: ActiveCall) {
         self.memory.begin_call();
         self.stream.begin_call();
-        self.forget_states();
+        forget_states(&mut self.memory, &self.tree);
         self.call.begin(call);
     }
 
@@ -59,8 +60,8 @@ impl Core {
         let captured = self.recorder.is_running();
         self.call.enter_region(captured);
         if !captured {
-            let Self { memory, stream, recorder, log, call, .. } = self;
-            Launcher { memory, stream, recorder, log }.begin_region(call, site);
+            let (mut launcher, call) = self.in_call();
+            launcher.begin_region(call, site);
         }
     }
 
@@ -68,33 +69,6 @@ impl Core {
     pub(crate) fn end_region(&mut self) {
         self.memory.end_region();
         self.call.leave_region();
-    }
-
-    /// Moves the outputs of a call out of memory that the next call uses, and cuts padding off.
-    ///
-    /// # Errors
-    /// Those of [`Launcher::finish_outputs`].
-    pub(crate) fn finish_outputs(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
-        let Self { memory, stream, recorder, log, call, tree, .. } = self;
-        Launcher { memory, stream, recorder, log }.finish_outputs(call, tree, outputs)
-    }
-
-    /// Gives every storage of a value memory that outlives the step. The caller has checked that it may look.
-    ///
-    /// # Errors
-    /// Those of [`Launcher::persist`].
-    pub(crate) fn persist(&mut self, entries: &[Entry], queues: &Queues<'_>) -> Result<Vec<Piece>> {
-        let Self { memory, stream, recorder, log, call, .. } = self;
-        Launcher { memory, stream, recorder, log }.persist(call, entries, queues)
-    }
-
-    /// Opens a fork. Returns false where there is nothing to record or to check, between calls.
-    ///
-    /// # Errors
-    /// Those of [`Launcher::begin_fork`].
-    pub(crate) fn begin_fork(&mut self) -> Result<bool> {
-        let Self { memory, stream, recorder, log, call, .. } = self;
-        Launcher { memory, stream, recorder, log }.begin_fork(call)
     }
 
     /// Lends the idle pool.
@@ -109,13 +83,6 @@ impl Core {
         }
         self.memory.begin_lending();
         Ok(())
-    }
-
-    /// Forgets states of the pool that no recording begins or ends in, from time to time.
-    #[inline]
-    fn forget_states(&mut self) {
-        let tree = &self.tree;
-        self.memory.forget_states(|| tree.nodes().flat_map(|node| [node.entry, node.exit]), tree.len());
     }
 
     /// Owned memory was made; `dropped` are the ids of what was dropped before it.
@@ -196,4 +163,10 @@ impl Core {
             self.stream.defer(error);
         }
     }
+}
+
+/// Forgets states of the pool that no recording begins or ends in, from time to time.
+#[inline]
+fn forget_states(memory: &mut Memory, tree: &Tree) {
+    memory.forget_states(|| tree.nodes().flat_map(|node| [node.entry, node.exit]), tree.len());
 }

@@ -2,13 +2,15 @@
 
 use smallvec::SmallVec;
 
-use super::{Core, Decision};
+use super::{Core, Decision, Settings, decide::audit_is_due};
 use crate::{
     Error, Limits, Moved, Result, SegmentInfo, Verdict,
     base::{plan::Site, reason::FallbackReason},
-    memory::pool::StateId,
-    observe::event::RerecordReason,
-    record::{Candidate, Relocations, Replayer, RunKind, ShapeCount, WarmUp, can_copy, results_are_free},
+    memory::{Memory, pool::StateId},
+    observe::{event::RerecordReason, log::Log},
+    record::{
+        CallState, Candidate, Overlaps, Relocations, RunKind, ShapeCount, WarmUp, can_copy, results_are_free,
+    },
     tree::{COPIED, GroupId, Identity, Node, Tree},
     value::key::KeyWriter,
 };
@@ -25,6 +27,87 @@ struct Missed<'k> {
     known: Option<GroupId>,
 }
 
+impl<'k> Missed<'k> {
+    /// The recordings that could run for it by copies.
+    fn relocations<'c>(self, group: GroupId, tree: &'c Tree, overlaps: Overlaps<'c>) -> Relocations<'c>
+    where
+        'k: 'c,
+    {
+        Relocations { tree, overlaps, group, identity: self.identity, key: self.key }
+    }
+
+    /// The policy's decision, or that of the limits.
+    fn ask(self, tree: &Tree, call: &CallState, moved: &[Moved], shapes: ShapeCount) -> Verdict {
+        let Self { site, key, known, .. } = self;
+        let built_in = Limits::default();
+        let active = call.active();
+        let info = SegmentInfo {
+            function: call.function_name(),
+            site,
+            limits: active.map_or(&built_in, |call| &call.limits),
+            kernels: known.and_then(|group| tree.trace_len(group)),
+            recordings: known.map_or(0, |group| tree.spent(group, &key.addrs)),
+            shapes: shapes.shapes,
+            new_shape: shapes.is_new,
+            moved,
+        };
+        match active.and_then(|call| call.policy.as_ref()) {
+            Some(policy) => policy.segment(&info),
+            None => info.built_in(),
+        }
+    }
+
+    /// The live-ins whose addresses keep the recordings of this edge from fitting; they are counted, if a
+    /// recording may follow.
+    fn moved_live_ins(self, tree: &mut Tree, memory: &Memory) -> SmallVec<[Moved; 2]> {
+        let Self { key, entry, known, .. } = self;
+        let call = memory.call_number();
+        let Some(group) = known.filter(|&group| tree.group_of(group).is_warm_for(call)) else {
+            return SmallVec::new();
+        };
+        let moved = |(position, moves): (u32, u32)| Moved {
+            live_in: position as usize,
+            moves: moves as usize,
+            can_copy: can_copy(memory, key, position),
+        };
+        tree.count_moves(group, &key.addrs, entry).into_iter().map(moved).collect()
+    }
+
+    /// Why no recording of this edge fits, if it has any.
+    fn rerecord_reason(self, tree: &Tree, group: GroupId) -> Option<RerecordReason> {
+        let key = self.key;
+        let differs = |(a, b): (&u64, &u64)| a != b && *a != COPIED;
+        let siblings = tree.siblings(group, &key.addrs);
+        let nearest =
+            siblings.iter().min_by_key(|n| n.addrs.iter().zip(&key.addrs).filter(|&p| differs(p)).count())?;
+        if let Some(word) = nearest.addrs.iter().zip(&key.addrs).position(differs) {
+            return Some(RerecordReason::InputMoved { live_in: word / 2 });
+        }
+        if nearest.entry == self.entry {
+            Some(RerecordReason::ResultHeld)
+        } else {
+            Some(RerecordReason::LiveSet)
+        }
+    }
+}
+
+/// A run without a graph, counted.
+///
+/// # Errors
+/// [`Error::FallbackForbidden`].
+fn go_eager(call: &CallState, log: &mut Log, reason: FallbackReason) -> Result<Decision> {
+    call.may_fall_back(&reason)?;
+    log.fell_back(call.function_name(), reason);
+    Ok(Decision::Run(RunKind::Eager))
+}
+
+/// Whether graphs have as much memory as they may.
+fn over_graph_memory(settings: &Settings, memory: &Memory, tree: &Tree) -> Option<FallbackReason> {
+    let limit = settings.graph_memory_limit()?;
+    let bytes = memory.committed().pool + tree.executables().1;
+    (bytes >= limit).then_some(FallbackReason::OverGraphMemory { bytes, limit })
+}
+
 impl Core {
     /// What [`decide`](Self::decide) does when no recording has just this key.
     #[cold]
@@ -39,22 +122,22 @@ impl Core {
         let missed = Missed { site, identity, key, entry, known };
         if let Some(group) = known {
             if let Some(reason) = self.tree.skipped(group, &key.addrs).cloned() {
-                return self.go_eager(reason);
+                return go_eager(&self.call, &mut self.log, reason);
             }
             if let Some(decision) = self.replay_with_copies(missed, group)? {
                 return Ok(decision);
             }
         }
-        let moved = self.moved_live_ins(missed);
+        let moved = missed.moved_live_ins(&mut self.tree, &self.memory);
         let is_new = known.is_none_or(|group| !self.tree.is_counted(group));
         let shapes = self.call.count_shapes(is_new);
-        let verdict = self.ask(missed, &moved, shapes);
+        let verdict = missed.ask(&self.tree, &self.call, &moved, shapes);
         let refused = match &verdict {
             Verdict::Record | Verdict::Copy(_) => None,
             Verdict::Eager(reason) | Verdict::Skip(reason) => Some(reason),
         };
         if let (Some(group), Verdict::Eager(FallbackReason::TooManyRecordings { .. })) = (known, &verdict)
-            && let Some(at) = self.relocations(missed, group).find_held()
+            && let Some(at) = missed.relocations(group, &self.tree, self.overlaps()).find_held()
         {
             return self.replay_elsewhere(at, key);
         }
@@ -73,7 +156,7 @@ impl Core {
         let overlaps = self.overlaps();
         let free = |node: &Node| results_are_free(node, overlaps.memory) && overlaps.sees(node, key);
         if let Some(at) = self.tree.find_copying(group, identity, entry, (&key.shape, &key.addrs), free) {
-            if self.audit_is_due(at) {
+            if audit_is_due(&self.tree, &self.call, at) {
                 return Ok(Some(Decision::Audit(at)));
             }
             let mut replayer = self.replayer();
@@ -81,15 +164,10 @@ impl Core {
             return replayer.replay(at, key).map(Decision::Replayed).map(Some);
         }
         let can_record = !self.settings.is_capture_closed();
-        match self.relocations(missed, group).find(can_record) {
+        match missed.relocations(group, &self.tree, self.overlaps()).find(can_record) {
             Some(at) => self.replay_elsewhere(at, key).map(Some),
             None => Ok(None),
         }
-    }
-
-    fn relocations<'c>(&'c self, missed: Missed<'c>, group: GroupId) -> Relocations<'c> {
-        let Missed { identity, key, .. } = missed;
-        Relocations { tree: &self.tree, overlaps: self.overlaps(), group, identity, key }
     }
 
     /// Records the segment, or warms it up.
@@ -101,11 +179,7 @@ impl Core {
         verdict: &Verdict,
     ) -> Result<Decision> {
         let Missed { site, identity, key, entry, .. } = missed;
-        let group = crate::record::Overlaps { memory: &self.memory, call: &self.call }.group(
-            &mut self.tree,
-            identity,
-            key,
-        );
+        let group = Overlaps { memory: &self.memory, call: &self.call }.group(&mut self.tree, identity, key);
         if shapes.is_new {
             self.tree.group_mut(group).counted = true;
             if let Some(function) = self.call.add_shape(shapes.shapes) {
@@ -120,18 +194,23 @@ impl Core {
             warm_ups.count(&mut self.tree, &mut self.log, function, WarmUp { site, group, wait });
             return Ok(Decision::Run(RunKind::Warm));
         }
-        if let Some(reason) = self.over_graph_memory() {
-            return match self.relocations(missed, group).find(false) {
+        if let Some(reason) = over_graph_memory(&self.settings, &self.memory, &self.tree) {
+            return match missed.relocations(group, &self.tree, self.overlaps()).find(false) {
                 Some(at) => self.replay_elsewhere(at, key),
-                None => self.go_eager(reason),
+                None => go_eager(&self.call, &mut self.log, reason),
             };
         }
         if let Verdict::Copy(live_ins) = verdict {
             for m in moved.iter().filter(|m| m.can_copy && live_ins.contains(&m.live_in)) {
-                self.copy_from_now_on(site, group, key, m)?;
+                let (live_in, moves) = (m.live_in, m.moves);
+                let reason = FallbackReason::KeepsMoving { segment: site.to_string(), live_in, moves };
+                self.call.may_fall_back(&reason)?;
+                // From now on recordings of this edge copy the live-in.
+                self.tree.demote(group, &key.addrs, live_in as u32);
+                self.log.demoted(site, live_in, moves);
             }
         }
-        if let Some(reason) = rerecord_reason(&self.tree, group, key, entry) {
+        if let Some(reason) = missed.rerecord_reason(&self.tree, group) {
             self.log.rerecorded(site, reason);
         }
         Ok(Decision::Run(RunKind::Record))
@@ -139,38 +218,17 @@ impl Core {
 
     /// Replays a recording whose memory is another's now.
     fn replay_elsewhere(&mut self, at: usize, key: &KeyWriter) -> Result<Decision> {
-        if self.audit_is_due(at) {
+        if audit_is_due(&self.tree, &self.call, at) {
             return Ok(Decision::Audit(at));
         }
-        let mut replayer: Replayer<'_> = self.replayer();
+        let mut replayer = self.replayer();
         replayer.stage_copies(at, key);
         replayer.replay_relocated(at, key).map(Decision::Replayed)
     }
 
-    /// The policy's decision, or that of the limits.
-    fn ask(&self, missed: Missed<'_>, moved: &[Moved], shapes: ShapeCount) -> Verdict {
-        let Missed { site, key, known, .. } = missed;
-        let built_in = Limits::default();
-        let call = self.call.active();
-        let info = SegmentInfo {
-            function: self.call.function_name(),
-            site,
-            limits: call.map_or(&built_in, |call| &call.limits),
-            kernels: known.and_then(|group| self.tree.trace_len(group)),
-            recordings: known.map_or(0, |group| self.tree.spent(group, &key.addrs)),
-            shapes: shapes.shapes,
-            new_shape: shapes.is_new,
-            moved,
-        };
-        match call.and_then(|call| call.policy.as_ref()) {
-            Some(policy) => policy.segment(&info),
-            None => info.built_in(),
-        }
-    }
-
     /// The segment gets no graph: now, or if it is to be skipped, never.
     fn refuse(&mut self, missed: Missed<'_>, reason: FallbackReason, skip: bool) -> Result<Decision> {
-        let decision = self.go_eager(reason.clone())?;
+        let decision = go_eager(&self.call, &mut self.log, reason.clone())?;
         let Some(group) = missed.known else { return Ok(decision) };
         // It does not wait for a recording: it gets none.
         self.tree.group_mut(group).waiting = None;
@@ -182,71 +240,4 @@ impl Core {
         }
         Ok(decision)
     }
-
-    /// A run without a graph, counted.
-    ///
-    /// # Errors
-    /// [`Error::FallbackForbidden`].
-    fn go_eager(&mut self, reason: FallbackReason) -> Result<Decision> {
-        self.call.may_fall_back(&reason)?;
-        self.log.fell_back(self.call.function_name(), reason);
-        Ok(Decision::Run(RunKind::Eager))
-    }
-
-    /// Whether graphs have as much memory as they may.
-    fn over_graph_memory(&self) -> Option<FallbackReason> {
-        let limit = self.settings.graph_memory_limit()?;
-        let bytes = self.memory.committed().pool + self.tree.executables().1;
-        (bytes >= limit).then_some(FallbackReason::OverGraphMemory { bytes, limit })
-    }
-
-    /// The live-ins whose addresses keep the recordings of this edge from fitting; they are counted, if a
-    /// recording may follow.
-    fn moved_live_ins(&mut self, missed: Missed<'_>) -> SmallVec<[Moved; 2]> {
-        let Missed { key, entry, known, .. } = missed;
-        let call = self.memory.call_number();
-        let Some(group) = known.filter(|&group| self.tree.group_of(group).is_warm_for(call)) else {
-            return SmallVec::new();
-        };
-        let moved = self.tree.count_moves(group, &key.addrs, entry);
-        moved
-            .into_iter()
-            .map(|(position, moves)| Moved {
-                live_in: position as usize,
-                moves: moves as usize,
-                can_copy: can_copy(&self.memory, key, position),
-            })
-            .collect()
-    }
-
-    /// From now on recordings of this edge copy the live-in.
-    fn copy_from_now_on(
-        &mut self,
-        site: &'static Site,
-        group: GroupId,
-        key: &KeyWriter,
-        m: &Moved,
-    ) -> Result<()> {
-        let (live_in, moves) = (m.live_in, m.moves);
-        self.call.may_fall_back(&FallbackReason::KeepsMoving {
-            segment: site.to_string(),
-            live_in,
-            moves,
-        })?;
-        self.tree.demote(group, &key.addrs, live_in as u32);
-        self.log.demoted(site, live_in, moves);
-        Ok(())
-    }
-}
-
-/// Why no recording of this edge fits, if it has any.
-fn rerecord_reason(tree: &Tree, group: GroupId, key: &KeyWriter, state: StateId) -> Option<RerecordReason> {
-    let differs = |(a, b): (&u64, &u64)| a != b && *a != COPIED;
-    let siblings = tree.siblings(group, &key.addrs);
-    let nearest =
-        siblings.iter().min_by_key(|n| n.addrs.iter().zip(&key.addrs).filter(|&p| differs(p)).count())?;
-    if let Some(word) = nearest.addrs.iter().zip(&key.addrs).position(differs) {
-        return Some(RerecordReason::InputMoved { live_in: word / 2 });
-    }
-    if nearest.entry == state { Some(RerecordReason::ResultHeld) } else { Some(RerecordReason::LiveSet) }
 }

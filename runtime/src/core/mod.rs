@@ -78,18 +78,16 @@ impl Core {
         BodyRunner { replayer: Replayer { tree, launcher, reuse_budget: settings.reuse_budget() }, call }
     }
 
+    /// What an operation of the running call touches, and that call.
+    pub(crate) fn in_call(&mut self) -> (Launcher<'_>, &CallState) {
+        let Self { memory, stream, recorder, log, call, .. } = self;
+        (Launcher { memory, stream, recorder, log }, call)
+    }
+
     /// What the caller of a function sees of its live-ins.
     #[inline]
     pub(crate) fn overlaps(&self) -> Overlaps<'_> {
         Overlaps { memory: &self.memory, call: &self.call }
-    }
-
-    /// Sends host bytes that wait for the next replay.
-    ///
-    /// # Errors
-    /// What the device reports.
-    pub(crate) fn flush(&mut self) -> Result<()> {
-        self.launcher().flush()
     }
 
     /// Refuses a tensor whose memory may be another's by now.

@@ -52,6 +52,11 @@ impl View<'_> {
             let roots = start.first().map(|at| self.tree.number(at)).collect();
             view.functions.push(TreeFunction { name: start.caller.name.to_owned(), roots });
         }
+        self.add_nodes(&mut view);
+        view
+    }
+
+    fn add_nodes(self, view: &mut GraphTree) {
         let mut states = States { numbers: FxHashMap::from_iter([(StateId::EMPTY, 0)]), memory: self.memory };
         let mut parents: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for (_, node) in self.tree.numbered() {
@@ -61,7 +66,7 @@ impl View<'_> {
         }
         let roots: FxHashSet<usize> = view.functions.iter().flat_map(|f| f.roots.iter().copied()).collect();
         for (at, node) in self.tree.numbered() {
-            let (entry, exit) = (states.number(&mut view, node.entry), states.number(&mut view, node.exit));
+            let (entry, exit) = (states.number(view, node.entry), states.number(view, node.exit));
             let (alive, dead, alive_others) = self.liveness(node);
             view.nodes.push(TreeNode {
                 id: node.number(),
@@ -98,7 +103,6 @@ impl View<'_> {
                 shares_with: self.tree.sharers(at).iter().map(|&other| self.tree.number(other)).collect(),
             });
         }
-        view
     }
 
     /// Which outputs of the nodes before it were alive, which were not, and what else was.

@@ -95,7 +95,7 @@ impl<'s> Frame<'s> {
         };
         {
             let mut core = rt.core.borrow_mut();
-            core.flush()?;
+            core.launcher().flush()?;
             let warmups_before = core.log.stats.warmups;
             core.begin_call(ActiveCall {
                 name,
@@ -200,7 +200,7 @@ impl<'s> Frame<'s> {
         let mut encoder = Encoder::of(rt);
         out.encode(&mut encoder);
         encoder.check("an output of a call")?;
-        let finished = rt.core.borrow_mut().finish_outputs(&encoder.entries)?;
+        let finished = rt.core.borrow_mut().body_runner().finish_outputs(&encoder.entries)?;
         let out = match finished {
             Some(entries) => {
                 let moved = O::decode(&mut Decoder::new(rt, entries));

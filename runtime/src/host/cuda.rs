@@ -108,7 +108,7 @@ impl<'s> Eager<'s> {
         let mut core = self.rt.core.borrow_mut();
         core.call.may_look("a view for CUDA")?;
         core.check_live("cuda_view", &tensor.raw)?;
-        core.flush()?;
+        core.launcher().flush()?;
         let real = core.call.unpadded(tensor.raw).layout;
         if !real.is_contiguous() {
             return Err(Error::Argument {

@@ -172,7 +172,7 @@ impl<'s> Eager<'s> {
     pub fn synchronize(&self) -> Result<()> {
         let mut core = self.rt.core.borrow_mut();
         core.call.may_look("a wait for the device")?;
-        core.flush()?;
+        core.launcher().flush()?;
         core.stream.backend_mut().synchronize()
     }
 

@@ -117,7 +117,11 @@ struct Fork<'s> {
 
 impl<'s> Fork<'s> {
     fn open(scope: Scope<'s>) -> Result<Self> {
-        let open = scope.rt.core.borrow_mut().begin_fork()?;
+        let open = {
+            let core = &mut *scope.rt.core.borrow_mut();
+            let (mut launcher, call) = core.in_call();
+            launcher.begin_fork(call)?
+        };
         Ok(Self { rt: scope.rt, open, branches: 0 })
     }
 

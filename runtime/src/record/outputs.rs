@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{CallState, Entries, Launcher};
+use super::{BodyRunner, CallState, Entries, Launcher};
 use crate::{
     DType, Result,
     backend::{Op, View},
@@ -47,6 +47,16 @@ impl Copies {
     }
 }
 
+impl BodyRunner<'_> {
+    /// Moves the outputs of the running call out of memory that the next call uses, and cuts padding off.
+    ///
+    /// # Errors
+    /// Those of [`Launcher::finish_outputs`].
+    pub(crate) fn finish_outputs(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+        self.replayer.launcher.finish_outputs(self.call, self.replayer.tree, outputs)
+    }
+}
+
 impl Launcher<'_> {
     /// Moves the call's outputs out of memory that the next call uses, and cuts padding off.
     ///
@@ -55,7 +65,7 @@ impl Launcher<'_> {
     /// # Errors
     /// [`Error::NeverComputed`](crate::Error::NeverComputed), [`Error::PaddedSize`](crate::Error::PaddedSize); what a copy
     /// reports.
-    pub(crate) fn finish_outputs(
+    fn finish_outputs(
         &mut self,
         call: &CallState,
         tree: &mut Tree,

@@ -299,7 +299,9 @@ impl Runtime {
     /// Memory that outlives the step for the tensors among `entries`.
     pub(crate) fn keep(&self, entries: &[Entry]) -> Result<Vec<Piece>> {
         let queues = Queues { runtime: self.id, retire: &self.retire, spares: &self.spares };
-        self.core.borrow_mut().persist(entries, &queues)
+        let mut core = self.core.borrow_mut();
+        let (mut launcher, call) = core.in_call();
+        launcher.persist(call, entries, &queues)
     }
 
     /// Memory with an owner; zeroed, or filled with `init`.
