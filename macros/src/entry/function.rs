@@ -14,7 +14,7 @@ use crate::{
     check::{host_code, lints, misplaced},
     diag::{Code, Errors},
     expand::{
-        fallback,
+        self, fallback,
         function::{self, Function},
         graph_object::{Form, Graph, Plan},
     },
@@ -129,7 +129,9 @@ impl GraphFunction<'_> {
         let misplaced = misplaced::check(block, &header.params, errors);
         let code = analyze::host_code(block, &header, misplaced, errors);
         host_code::check(&code, &header.params, errors);
-        let function = function::with_boundaries(signature, sig, opening, &code, &header);
+        // Of a function with errors only the signature is written.
+        let statements = if errors.is_breaking() { TokenStream::new() } else { expand::body(&code, &header) };
+        let function = function::with_boundaries(signature, sig, opening, &statements);
         (function, Plan { items: code.plan, host_statement: code.host_statement })
     }
 

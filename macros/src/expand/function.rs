@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     krate::private,
-    model::{Header, HostCode, PlanItem},
+    model::PlanItem,
     parse::{lifetimes, signature::Signature},
 };
 
@@ -57,19 +57,17 @@ pub(crate) fn one_segment(
     Function { sig: sig.clone(), body: block.to_token_stream(), run }
 }
 
-/// A function with boundaries. Its host code comes with the first argument, or as one of its own. `opening` are
-/// statements that stand before it.
+/// A function with boundaries, of these statements behind those of `opening`. What they run in comes with the first
+/// argument, or as one of its own.
 pub(crate) fn with_boundaries(
     signature: &Signature,
     sig: &syn::Signature,
     opening: &[syn::Stmt],
-    code: &HostCode,
-    header: &Header<'_>,
+    statements: &TokenStream,
 ) -> Function {
     let (p, cx, step, callee) = (private(), cx(), &signature.step, &signature.callee);
     let mut sig = sig.clone();
     declare(&mut sig, std::slice::from_ref(step), signature);
-    let statements = host_code::body(code, header);
     let statements = quote!(#(#opening)* #statements);
     let carrier = sig.inputs.iter().position(|a| matches!(a, FnArg::Typed(_)));
     let arguments = signature.params.iter().enumerate().map(|(i, param)| {

@@ -11,5 +11,7 @@ mod plan;
 mod segment;
 mod value;
 
+pub(crate) use host_code::body;
+
 #[cfg(test)]
 pub(crate) mod tests;
