@@ -44,6 +44,7 @@ impl KeptMemory {
         Arc::new(Self { owned, spares, sum: Some(Arc::clone(sum)) })
     }
 
+    #[inline]
     pub(crate) fn owned(&self) -> &Arc<Owned> {
         &self.owned
     }

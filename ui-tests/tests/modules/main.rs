@@ -4,7 +4,12 @@ mod graph;
 mod scan;
 mod tests;
 
-use std::{collections::BTreeSet, fmt::Write as _, path::Path};
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use graph::Graph;
 use scan::{Arcs, Crate};
@@ -43,15 +48,47 @@ fn report(name: &str, roots: &Arcs, files: &Arcs) {
     println!("  largest set of files: {}", largest.into_iter().collect::<Vec<_>>().join(", "));
 }
 
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
 #[test]
 fn no_cycle_at_the_root_of_a_crate() {
     let mut wrong = String::new();
     for name in ["runtime", "macros"] {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-        let read = Crate::read(&source);
+        let read = Crate::read(&top().join(name).join("src"));
         let roots = read.roots();
         report(name, &roots, &read.files());
         wrong += &check(name, &roots);
     }
     assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// What is wrong with a list of modules in which each may name those before it.
+fn check_order(listed: &[&str], arcs: &Arcs) -> String {
+    let mut wrong = String::new();
+    for module in arcs.keys().filter(|module| !listed.contains(&module.as_str())) {
+        let _ = writeln!(wrong, "`{module}` is not listed");
+    }
+    for (at, module) in listed.iter().enumerate() {
+        let Some(needed) = arcs.get(*module) else {
+            let _ = writeln!(wrong, "`{module}` is listed, and is not there");
+            continue;
+        };
+        for (other, place) in needed.iter().filter(|(other, _)| !listed[..at].contains(&other.as_str())) {
+            let _ = writeln!(wrong, "`{module}` stands above `{other}`, which it needs: {place}");
+        }
+    }
+    wrong
+}
+
+#[test]
+fn the_map_of_folders_is_true() {
+    let page = fs::read_to_string(top().join("docs/ARCHITECTURE.md")).unwrap();
+    let table = page.split_once("| `runtime/src` | Is |").unwrap().1.split_once("\n\n").unwrap().0;
+    let rows = table.lines().filter_map(|row| row.strip_prefix("| `")?.split_once('`'));
+    let listed: Vec<&str> =
+        rows.map(|(name, _)| name.trim_end_matches('/').trim_end_matches(".rs")).collect();
+    let wrong = check_order(&listed, &Crate::read(&top().join("runtime/src")).roots());
+    assert!(wrong.is_empty(), "docs/ARCHITECTURE.md:\n{wrong}");
 }

@@ -71,3 +71,18 @@ fn a_module_that_re_exports_is_named_too() {
     assert_eq!(roots["low"]["high"], "`super::super::high::L` in `low::inner`");
     assert!(check("ours", &roots).contains("need each other"));
 }
+
+#[test]
+fn a_map_that_is_out_of_date_is_refused() {
+    let roots = scanned(
+        "modules-map",
+        &[("lib.rs", "mod low; mod high;"), ("low.rs", "pub struct L;"), ("high.rs", "use crate::low::L;")],
+    )
+    .roots();
+    assert_eq!(check_order(&["low", "high"], &roots), "");
+    assert_eq!(
+        check_order(&["high", "gone"], &roots),
+        "`low` is not listed\n`high` stands above `low`, which it needs: `crate::low::L` in `high`\n`gone` is listed, \
+         and is not there\n"
+    );
+}
