@@ -47,9 +47,11 @@ impl Device {
             Ok(0) => {}
             Ok(_) => match cuda::check(0) {
                 Ok(()) => return Ok(Self::cuda(0)),
-                Err(error) => tracing::warn!(%error, "the GPU cannot be used; working on the CPU"),
+                Err(error) => {
+                    tracing::warn!(target: "graphable::device", %error, "the GPU cannot be used; working on the CPU")
+                }
             },
-            Err(error) => tracing::debug!(%error, "no GPU; working on the CPU"),
+            Err(error) => tracing::debug!(target: "graphable::device", %error, "no GPU; working on the CPU"),
         }
         Ok(Self::cpu())
     }

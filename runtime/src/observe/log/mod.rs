@@ -12,6 +12,9 @@ use crate::{
     observe::event::{CopySlot, Event, RerecordReason, UnsharedReason, WaitReason},
 };
 
+/// The target of all events, as subscribers filter it.
+const TARGET: &str = "graphable::log";
+
 /// Events are kept up to this many; older ones go first.
 const KEPT: usize = 65_536;
 
@@ -110,14 +113,14 @@ impl Log {
 
     pub(crate) fn replayed(&mut self, site: &'static Site, node: usize) {
         self.stats.replays += 1;
-        tracing::trace!(segment = %site, node, "replayed");
+        tracing::trace!(target: TARGET, segment = %site, node, "replayed");
         self.push(|| Event::Replayed { segment: site.to_string(), node });
     }
 
     pub(crate) fn warmed(&mut self, site: &'static Site) {
         self.stats.warmups += 1;
         self.is_new(site);
-        tracing::debug!(segment = %site, "warmed up");
+        tracing::debug!(target: TARGET, segment = %site, "warmed up");
         self.push(|| Event::Warmed { segment: site.to_string() });
     }
 
@@ -125,7 +128,7 @@ impl Log {
     pub(crate) fn waited(&mut self, function: &'static str, site: &'static Site, wait: Wait) {
         self.stats.waits += 1;
         let why = || wait.reason();
-        tracing::debug!(function, segment = %site, why = %why(), "waits to be recorded");
+        tracing::debug!(target: TARGET, function, segment = %site, why = %why(), "waits to be recorded");
         self.push(|| Event::Waited { function, segment: site.to_string(), why: why() });
     }
 
@@ -134,14 +137,14 @@ impl Log {
         self.stats.recordings += 1;
         self.stats.capture_time = self.stats.capture_time.saturating_add(capture);
         self.is_new(site);
-        tracing::debug!(segment = %site, node, ?capture, "recorded");
+        tracing::debug!(target: TARGET, segment = %site, node, ?capture, "recorded");
         self.push(|| Event::Recorded { segment: site.to_string(), node, capture });
     }
 
     /// A recording runs by the executable of another.
     pub(crate) fn shared(&mut self, site: &'static Site, node: usize, with: usize) {
         self.stats.shares += 1;
-        tracing::debug!(segment = %site, node, with, "shares an executable");
+        tracing::debug!(target: TARGET, segment = %site, node, with, "shares an executable");
         self.push(|| Event::Shared { segment: site.to_string(), node, with });
     }
 
@@ -149,33 +152,33 @@ impl Log {
     pub(crate) fn updated(&mut self, site: &'static Site, node: usize, cost: Duration) {
         self.stats.updates += 1;
         self.stats.update_time = self.stats.update_time.saturating_add(cost);
-        tracing::trace!(segment = %site, node, ?cost, "updated");
+        tracing::trace!(target: TARGET, segment = %site, node, ?cost, "updated");
         self.push(|| Event::Updated { segment: site.to_string(), node, cost });
     }
 
     /// A recording has an executable of its own, where it might have shared one.
     pub(crate) fn unshared(&mut self, site: &'static Site, node: usize, why: UnsharedReason) {
         self.stats.unshared += 1;
-        tracing::info!(segment = %site, node, %why, "has an executable of its own");
+        tracing::info!(target: TARGET, segment = %site, node, %why, "has an executable of its own");
         self.push(|| Event::Unshared { segment: site.to_string(), node, why });
     }
 
     pub(crate) fn rerecorded(&mut self, site: &'static Site, why: RerecordReason) {
         self.stats.rerecordings += 1;
-        tracing::info!(segment = %site, %why, "recorded again");
+        tracing::info!(target: TARGET, segment = %site, %why, "recorded again");
         self.push(|| Event::Rerecorded { segment: site.to_string(), why });
     }
 
     pub(crate) fn ran_eager(&mut self, site: &'static Site) {
         self.stats.eager_calls += 1;
-        tracing::trace!(boundary = %site, "eager region");
+        tracing::trace!(target: TARGET, boundary = %site, "eager region");
         self.push(|| Event::RanEager { boundary: site.to_string() });
     }
 
     pub(crate) fn copied(&mut self, slot: CopySlot, bytes: u64) {
         self.stats.copies += 1;
         self.stats.copied_bytes += bytes;
-        tracing::debug!(?slot, bytes, "copied");
+        tracing::debug!(target: TARGET, ?slot, bytes, "copied");
         self.push(|| Event::Copied { slot, bytes });
     }
 
@@ -192,8 +195,8 @@ impl Log {
         let is_new = !self.warned.iter().any(|(f, r)| *f == function && r.same_cause(&why));
         if is_new {
             match why.is_wanted() {
-                true => tracing::debug!(function, %why, "runs without a graph"),
-                false => tracing::warn!(function, %why, "runs without a graph"),
+                true => tracing::debug!(target: TARGET, function, %why, "runs without a graph"),
+                false => tracing::warn!(target: TARGET, function, %why, "runs without a graph"),
             }
             self.warned.push((function, why.clone()));
         }
@@ -203,17 +206,17 @@ impl Log {
     }
 
     pub(crate) fn demoted(&mut self, site: &'static Site, live_in: usize, moves: usize) {
-        tracing::warn!(segment = %site, live_in, moves, "a live-in keeps moving; it is copied from now on");
+        tracing::warn!(target: TARGET, segment = %site, live_in, moves, "a live-in keeps moving; it is copied from now on");
         self.push(|| Event::Demoted { segment: site.to_string(), live_in, moves });
     }
 
     pub(crate) fn many_shapes(&mut self, function: &'static str, shapes: usize) {
-        tracing::warn!(function, shapes, "is recorded for many shapes; buckets would bound their number");
+        tracing::warn!(target: TARGET, function, shapes, "is recorded for many shapes; buckets would bound their number");
         self.push(|| Event::ManyShapes { function, shapes });
     }
 
     pub(crate) fn many_captures(&mut self, function: &'static str, captures: usize) {
-        tracing::warn!(
+        tracing::warn!(target: TARGET,
             function,
             captures,
             "`capture_all` captures every combination of these sizes; list those that occur"
@@ -223,24 +226,24 @@ impl Log {
 
     pub(crate) fn unsettled(&mut self, function: &'static str, sizes: Vec<usize>, segments: Vec<String>) {
         self.stats.unsettled += 1;
-        tracing::warn!(function, ?sizes, ?segments, "still records something new");
+        tracing::warn!(target: TARGET, function, ?sizes, ?segments, "still records something new");
         self.push(|| Event::Unsettled { function, sizes, segments });
     }
 
     pub(crate) fn measured(&mut self, expected_bytes: Option<u64>, bytes: u64) {
-        tracing::info!(?expected_bytes, bytes, "captures took memory");
+        tracing::info!(target: TARGET, ?expected_bytes, bytes, "captures took memory");
         self.push(|| Event::CaptureMeasured { expected_bytes, bytes });
     }
 
     pub(crate) fn evicted(&mut self, nodes: usize) {
         self.stats.evicted += nodes as u64;
-        tracing::debug!(nodes, "evicted");
+        tracing::debug!(target: TARGET, nodes, "evicted");
         self.push(|| Event::Evicted { nodes });
     }
 
     pub(crate) fn aborted(&mut self, site: &'static Site) {
         self.stats.aborted += 1;
-        tracing::info!(segment = %site, "capture abandoned");
+        tracing::info!(target: TARGET, segment = %site, "capture abandoned");
         self.push(|| Event::Aborted { segment: site.to_string() });
     }
 
@@ -249,13 +252,13 @@ impl Log {
         self.stats.spoilt += 1;
         // It may end without a recording, which is then to come.
         self.is_new(site);
-        tracing::warn!(segment = %site, "another thread of this process disturbed a capture; recording again");
+        tracing::warn!(target: TARGET, segment = %site, "another thread of this process disturbed a capture; recording again");
         self.push(|| Event::Spoilt { segment: site.to_string() });
     }
 
     pub(crate) fn audited(&mut self, site: &'static Site) {
         self.stats.audits += 1;
-        tracing::debug!(segment = %site, "audited");
+        tracing::debug!(target: TARGET, segment = %site, "audited");
         self.push(|| Event::Audited { segment: site.to_string() });
     }
 }

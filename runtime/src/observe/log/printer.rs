@@ -122,7 +122,7 @@ fn is_taken(level: Level) -> bool {
     /// Where the events come from, as `tracing` knows it.
     macro_rules! wanted {
         ($level:ident) => {
-            tracing::enabled!(target: "graphable::log", Level::$level)
+            tracing::enabled!(target: super::TARGET, Level::$level)
         };
     }
     match level {
