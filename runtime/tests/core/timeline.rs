@@ -1,6 +1,7 @@
 //! The spans of a timeline: what they are named, how they nest, and what they say.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     sync::{Arc, Mutex},
 };
@@ -227,4 +228,51 @@ fn slices_are_told_within_a_long_step() {
         rt.step().unwrap();
     });
     assert_eq!(*slices.0.lock().unwrap(), CALLS);
+}
+
+/// The targets of the events that are no part of the timeline.
+#[derive(Clone, Default)]
+struct Targets(Arc<Mutex<BTreeSet<String>>>);
+
+impl Subscriber for Targets {
+    fn enabled(&self, of: &Metadata<'_>) -> bool {
+        of.is_event() && of.target().starts_with("graphable") && of.target() != "graphable::timeline"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        self.0.lock().unwrap().insert(event.metadata().target().to_owned());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Filters of subscribers name it, whatever module an event comes from.
+#[test]
+fn events_have_one_target() {
+    let targets = Targets::default();
+    let mut rt = runtime();
+    let graph = vector(&mut rt, Mode::Piecewise);
+    several_subscribers();
+    tracing::subscriber::with_default(targets.clone(), || {
+        for _ in 0..3 {
+            let step = rt.step().unwrap();
+            let y = graph
+                .call(&step, &[x()], (), |cx, a| seg!("a", cx, (&a.t[0],), |k| ops::scale(k.0, 2.0)))
+                .unwrap();
+            step.read(&y).unwrap();
+        }
+    });
+    let stats = rt.stats();
+    assert_eq!((stats.warmups, stats.recordings, stats.replays), (1, 1, 1));
+    assert_eq!(*targets.0.lock().unwrap(), BTreeSet::from(["graphable::log".to_owned()]));
 }
