@@ -146,7 +146,7 @@ fn constructor_name(call: &ExprCall) -> Option<String> {
 }
 
 /// Whether evaluating the expression calls nothing: references, field paths, indexing, arithmetic,
-/// constructors, and control flow over these. Such an expression is the same in driver and segment.
+/// constructors, and control flow over these. Such an expression is the same in host code and segments.
 pub(crate) fn call_free(expr: &Expr) -> bool {
     struct Calls(bool);
     impl<'a> Visit<'a> for Calls {

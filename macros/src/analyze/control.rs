@@ -29,14 +29,17 @@ impl Analysis<'_, '_> {
 
     /// Whether a value of eager code decides which part of the expression runs: host code then does.
     pub(super) fn steered(&self, expr: &Expr) -> bool {
-        let tainted = |e: &Expr| self.is_tainted(&uses::of_expr(e));
+        let eager_derived = |e: &Expr| self.is_eager_derived(&uses::of_expr(e));
         match expr {
-            Expr::If(e) => tainted(&e.cond) || e.else_branch.as_ref().is_some_and(|(_, e)| self.steered(e)),
-            Expr::Match(e) => {
-                tainted(&e.expr) || e.arms.iter().any(|a| a.guard.as_ref().is_some_and(|(_, g)| tainted(g)))
+            Expr::If(e) => {
+                eager_derived(&e.cond) || e.else_branch.as_ref().is_some_and(|(_, e)| self.steered(e))
             }
-            Expr::While(e) => tainted(&e.cond),
-            Expr::ForLoop(e) => tainted(&e.expr),
+            Expr::Match(e) => {
+                eager_derived(&e.expr)
+                    || e.arms.iter().any(|a| a.guard.as_ref().is_some_and(|(_, g)| eager_derived(g)))
+            }
+            Expr::While(e) => eager_derived(&e.cond),
+            Expr::ForLoop(e) => eager_derived(&e.expr),
             Expr::Try(e) => self.steered(&e.expr),
             Expr::Paren(e) => self.steered(&e.expr),
             _ => false,

@@ -40,13 +40,13 @@ const PASS_ON: [&str; 24] = [
 const SIZES: [&str; 7] = ["dim", "rank", "count", "len", "dtype", "shape", "is_empty"];
 
 /// What a value of an expression is made of.
-pub(super) enum Taint {
+pub(super) enum Derivation {
     Clean,
     Eager,
-    Parts(Vec<Taint>),
+    Parts(Vec<Derivation>),
 }
 
-impl Taint {
+impl Derivation {
     fn any(&self) -> bool {
         match self {
             Self::Clean => false,
@@ -83,53 +83,56 @@ impl Taint {
 
 impl Analysis<'_, '_> {
     /// What the value of an expression, or the elements of an iterator, are made of.
-    pub(super) fn taint_of(&self, expr: &Expr) -> Taint {
+    pub(super) fn derivation_of(&self, expr: &Expr) -> Derivation {
         match expr {
-            Expr::Paren(e) => self.taint_of(&e.expr),
-            Expr::Group(e) => self.taint_of(&e.expr),
-            Expr::Reference(e) => self.taint_of(&e.expr),
-            Expr::Try(e) => self.taint_of(&e.expr),
-            Expr::Tuple(t) => Taint::Parts(t.elems.iter().map(|e| self.taint_of(e)).collect()),
+            Expr::Paren(e) => self.derivation_of(&e.expr),
+            Expr::Group(e) => self.derivation_of(&e.expr),
+            Expr::Reference(e) => self.derivation_of(&e.expr),
+            Expr::Try(e) => self.derivation_of(&e.expr),
+            Expr::Tuple(t) => Derivation::Parts(t.elems.iter().map(|e| self.derivation_of(e)).collect()),
             // A number of a turn, and an element of what is no value of eager code.
-            Expr::Range(_) => Taint::Clean,
-            Expr::Index(i) => self.taint_of(&i.expr),
-            Expr::Call(c) if c.args.len() == 1 => self.taint_of(&c.args[0]),
+            Expr::Range(_) => Derivation::Clean,
+            Expr::Index(i) => self.derivation_of(&i.expr),
+            Expr::Call(c) if c.args.len() == 1 => self.derivation_of(&c.args[0]),
             Expr::MethodCall(m) => {
                 let method = m.method.to_string();
                 match method.as_str() {
-                    "zip" if m.args.len() == 1 => {
-                        Taint::Parts(vec![self.taint_of(&m.receiver), self.taint_of(&m.args[0])])
+                    "zip" if m.args.len() == 1 => Derivation::Parts(vec![
+                        self.derivation_of(&m.receiver),
+                        self.derivation_of(&m.args[0]),
+                    ]),
+                    "enumerate" => {
+                        Derivation::Parts(vec![Derivation::Clean, self.derivation_of(&m.receiver)])
                     }
-                    "enumerate" => Taint::Parts(vec![Taint::Clean, self.taint_of(&m.receiver)]),
-                    name if SIZES.contains(&name) => Taint::Clean,
-                    name if PASS_ON.contains(&name) => self.taint_of(&m.receiver),
-                    _ => Taint::of(self.is_tainted(&uses::of_expr(expr))),
+                    name if SIZES.contains(&name) => Derivation::Clean,
+                    name if PASS_ON.contains(&name) => self.derivation_of(&m.receiver),
+                    _ => Derivation::of(self.is_eager_derived(&uses::of_expr(expr))),
                 }
             }
-            other => Taint::of(self.is_tainted(&uses::of_expr(other))),
+            other => Derivation::of(self.is_eager_derived(&uses::of_expr(other))),
         }
     }
 }
 
 impl Analysis<'_, '_> {
     /// The names that the left side of an assignment assigns are values of eager code from here on.
-    pub(super) fn taint(&mut self, left: &Expr) {
+    pub(super) fn mark_eager_derived(&mut self, left: &Expr) {
         for (name, u) in &uses::of_assigned(left).0 {
             if u.assigned
                 && let Some(id) = self.scope.lookup(name).map(|b| b.id)
             {
-                self.scope.tainted.insert(id);
+                self.scope.eager_derived.insert(id);
             }
         }
     }
 
-    /// As [`taint`](Self::taint), by a value whose parts may be known.
-    pub(super) fn taint_by(&mut self, left: &Expr, right: &Expr) {
+    /// As [`mark_eager_derived`](Self::mark_eager_derived), by a value whose parts may be known.
+    pub(super) fn derive_by(&mut self, left: &Expr, right: &Expr) {
         let clean = self.clean_fields(right).unwrap_or_default();
         let known = syntax::plain_name(left).and_then(|n| self.scope.lookup(&n.to_string())).map(|b| b.id);
         if let Some(id) = known {
             let before = self.scope.clean.get(&id).cloned();
-            let was = self.scope.tainted.contains(&id);
+            let was = self.scope.eager_derived.contains(&id);
             let both = match before {
                 Some(before) => before.intersection(&clean).cloned().collect(),
                 None if was => HashSet::new(),
@@ -137,13 +140,13 @@ impl Analysis<'_, '_> {
             };
             self.scope.clean.insert(id, both);
         }
-        self.taint(left);
+        self.mark_eager_derived(left);
     }
 
     /// The fields of a struct literal that hold no value of eager code.
     pub(super) fn clean_fields(&self, expr: &Expr) -> Option<HashSet<String>> {
         let Expr::Struct(literal) = expr else { return None };
-        let clean = |e: &Expr| !self.is_tainted(&uses::of_expr(e));
+        let clean = |e: &Expr| !self.is_eager_derived(&uses::of_expr(e));
         if literal.rest.as_deref().is_some_and(|rest| !clean(rest)) {
             return None;
         }

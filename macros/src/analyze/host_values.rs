@@ -88,7 +88,9 @@ impl Analysis<'_, '_> {
         uses.names().all(|name| {
             let fixed = match self.scope.lookup(name) {
                 None => true,
-                Some(b) => b.host && !b.mutable && b.made.is_none() && !self.scope.tainted.contains(&b.id),
+                Some(b) => {
+                    b.host && !b.mutable && b.made.is_none() && !self.scope.eager_derived.contains(&b.id)
+                }
             };
             fixed && !self.run.may_bind(name) && !bound.contains(name)
         })

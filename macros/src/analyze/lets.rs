@@ -53,7 +53,7 @@ enum Place {
 /// What is known of the value of a `let`.
 struct Described {
     /// Names that take a value of eager code.
-    tainted: HashSet<String>,
+    eager_derived: HashSet<String>,
     /// Of a struct literal: the fields that hold none.
     clean: Option<HashSet<String>>,
     host: bool,
@@ -211,14 +211,14 @@ impl Analysis<'_, '_> {
         let boundary = statement.has_boundary;
         let eager = boundary && !only_piecewise(&init.expr);
         let passes_on = !found.says_host() && !boundary && classify::call_free(&init.expr);
-        let tainted: HashSet<String> = match (eager && !found.says_host(), passes_on) {
+        let eager_derived: HashSet<String> = match (eager && !found.says_host(), passes_on) {
             (true, _) => statement.binds.iter().map(|b| b.ident.to_string()).collect(),
-            (false, true) => self.taint_of(&init.expr).names(&plain.pat),
+            (false, true) => self.derivation_of(&init.expr).names(&plain.pat),
             (false, false) => HashSet::new(),
         };
         let host = found.says_host() || !boundary && self.repeatable(&init.expr, &[]);
         Described {
-            tainted,
+            eager_derived,
             clean: self.clean_fields(&init.expr),
             host,
             device: !host && self.makes_device(&init.expr),
@@ -229,14 +229,14 @@ impl Analysis<'_, '_> {
 
     /// Binds the names of a `let` that host code evaluated.
     fn bind_described(&mut self, binds: &[syntax::Bound], described: Described, owned: bool) {
-        let Described { tainted, clean, host, device, list, lenders } = described;
+        let Described { eager_derived, clean, host, device, list, lenders } = described;
         let first = self.scope.next_id;
         for b in binds {
             let name = b.ident.to_string();
-            let taken = tainted.contains(&name);
+            let taken = eager_derived.contains(&name);
             let id = self.scope.bind(name, b.mutable);
             if taken {
-                self.scope.tainted.insert(id);
+                self.scope.eager_derived.insert(id);
             }
             if let (true, Some(clean)) = (taken, &clean) {
                 self.scope.clean.insert(id, clean.clone());

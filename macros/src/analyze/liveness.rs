@@ -35,10 +35,10 @@ pub(super) struct Outs {
     pub(super) carried: Vec<Bound>,
     /// Bindings that the run moves away, and that later code assigns anew.
     pub(super) emptied: Vec<Ident>,
-    /// Call-free borrows, evaluated again in the driver, in order, and where they stand in the run.
+    /// Call-free borrows, evaluated again in host code, in order, and where they stand in the run.
     pub(super) again: Vec<(usize, Local)>,
     /// Bindings that are shadowed later in the run, but borrowed by one of `again`: the name, what it is
-    /// called in the driver, and the statement that shadows it.
+    /// called in host code, and the statement that shadows it.
     pub(super) shadowed: Vec<(Ident, Ident, usize)>,
 }
 

@@ -126,6 +126,7 @@ struct Analysis<'a, 'e> {
     host_assigned: HashSet<usize>,
     /// Of each closure, by id: the names that it captures, and what they meant.
     captured: HashMap<usize, Vec<(String, usize)>>,
+    /// What the model is made of beside its blocks; see `HostCode`.
     plan: Vec<PlanItem>,
     host_statement: Option<Location>,
     runs: Vec<Run>,
@@ -133,6 +134,7 @@ struct Analysis<'a, 'e> {
     host_uses: HashSet<String>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
+    /// How many names were made up.
     fresh: usize,
     /// Whether an attribute is wrong: what it would have meant is then unknown.
     misplaced: bool,
@@ -146,16 +148,16 @@ impl Analysis<'_, '_> {
     /// Binds names that take the value of `expr`, or elements of it, by `pat`.
     fn bind_from(&mut self, bound: &[syntax::Bound], pat: &syn::Pat, expr: &Expr) {
         let region = attributes::boundary(expr).is_some();
-        let taint = self.taint_of(expr).names(pat);
+        let derived = self.derivation_of(expr).names(pat);
         let host = !region && self.repeatable(expr, &[]);
         let lenders = self.scope.roots(&uses::of_expr(expr));
         let exclusive = eager_values::exclusive(pat, expr);
         for b in bound {
             let name = b.ident.to_string();
-            let tainted = region || taint.contains(&name);
+            let eager_derived = region || derived.contains(&name);
             let id = self.scope.bind(name, b.mutable);
-            if tainted {
-                self.scope.tainted.insert(id);
+            if eager_derived {
+                self.scope.eager_derived.insert(id);
             }
             self.scope.lenders.insert(id, lenders.clone());
             self.scope.describe(id, host, false);
@@ -168,12 +170,12 @@ impl Analysis<'_, '_> {
         Ident::new(&format!("__{prefix}{}", self.fresh), Span::mixed_site())
     }
 
-    fn is_tainted(&self, uses: &Uses) -> bool {
+    fn is_eager_derived(&self, uses: &Uses) -> bool {
         uses.0.iter().any(|(name, u)| {
             // What the pending run binds is made by it, whatever had the name before.
             let id = self.scope.lookup(name).filter(|_| !self.run.binds(name)).map(|b| b.id);
             id.is_some_and(|id| {
-                self.scope.tainted.contains(&id) && (u.whole || !self.scope.only_clean(id, u))
+                self.scope.eager_derived.contains(&id) && (u.whole || !self.scope.only_clean(id, u))
             })
         })
     }

@@ -47,9 +47,9 @@ pub(super) struct Part {
 enum Role {
     /// Nothing goes over it.
     Stays,
-    /// Evaluated by the driver, and in a region's way only if it may not go along.
+    /// Evaluated by host code, and in a region's way only if it may not go along.
     Follows,
-    /// A `#[key] let`, which the driver evaluates before the device work above it. It goes along always, so that
+    /// A `#[key] let`, which host code evaluates before the device work above it. It goes along always, so that
     /// host code keeps its order.
     Key,
     /// Device work.

@@ -188,8 +188,10 @@ impl Analysis<'_, '_> {
             self.flush(from, walk);
         }
         match expr {
-            Expr::Assign(a) if self.is_tainted(&uses::of_expr(&a.right)) => self.taint_by(&a.left, &a.right),
-            Expr::Binary(b) if self.is_tainted(uses) => self.taint(&b.left),
+            Expr::Assign(a) if self.is_eager_derived(&uses::of_expr(&a.right)) => {
+                self.derive_by(&a.left, &a.right)
+            }
+            Expr::Binary(b) if self.is_eager_derived(uses) => self.mark_eager_derived(&b.left),
             _ => {}
         }
         self.in_host_code(uses);
@@ -207,7 +209,7 @@ impl Analysis<'_, '_> {
         {
             let value = self.host_value(&a.right, Tail::Value, &live);
             if !only_piecewise(&a.right) {
-                self.taint(&a.left);
+                self.mark_eager_derived(&a.left);
             }
             self.note_assigned(uses);
             return walk.part(Part::Assign((*a.left).clone(), value));

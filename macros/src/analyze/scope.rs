@@ -44,7 +44,7 @@ pub(super) struct Scope {
     pub(super) names: Vec<Binding>,
     pub(super) next_id: usize,
     /// Ids of bindings that hold values of eager code.
-    pub(super) tainted: HashSet<usize>,
+    pub(super) eager_derived: HashSet<usize>,
     /// Of those that are struct literals: the fields that hold none.
     pub(super) clean: HashMap<usize, HashSet<String>>,
     /// Of bindings that may hold references: the bindings that they lead to.

@@ -116,7 +116,7 @@ impl Analysis<'_, '_> {
     ) {
         let Some(b) = self.scope.lookup(name).filter(|b| b.made.is_none()) else { return };
         let (id, mutable, uninit, exclusive) = (b.id, b.mutable, b.uninit, b.exclusive);
-        let (ident, eager) = (u.ident.clone(), self.scope.tainted.contains(&id));
+        let (ident, eager) = (u.ident.clone(), self.scope.eager_derived.contains(&id));
         self.check_through(u, mutable || exclusive);
         if u.assigned && (uninit && !self.scope.assigned.contains(&id) || self.assigned_first(run, name)) {
             return all.push(LiveIn::Fresh { ident, mutable: mutable || u.touched });

@@ -35,10 +35,10 @@ fn element(k: &Ident, at: usize) -> TokenStream {
 }
 
 /// A live-in of the key. What is wrong with it is shown at `shown`.
-fn facade(shown: Span, place: &TokenStream, tainted: bool, field: bool) -> TokenStream {
+fn facade(shown: Span, place: &TokenStream, eager: bool, field: bool) -> TokenStream {
     let p = krate::private_at(shown);
     let facade = Ident::new(
-        match (tainted, field) {
+        match (eager, field) {
             (false, false) => "EntersSegment",
             (false, true) => "FieldEntersSegment",
             (true, false) => "EagerEntersSegment",

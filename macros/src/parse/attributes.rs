@@ -261,7 +261,7 @@ pub(crate) fn let_flag(attrs: &[Attribute], name: &str) -> bool {
     attrs.iter().any(|a| a.path().is_ident(name))
 }
 
-/// Takes the `#[key]`s off `let`s that no driver sees: what they hold is keyed there anyway.
+/// Takes the `#[key]`s off `let`s that no host code sees: what they hold is keyed there anyway.
 pub(crate) struct Keys;
 
 impl VisitMut for Keys {
