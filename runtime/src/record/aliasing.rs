@@ -72,7 +72,7 @@ impl Overlaps<'_> {
     pub(crate) fn of(&self, key: &KeyWriter) -> Aliases {
         let place = |t: &KeyTensor| {
             let slot = self.memory.slot(t.slot);
-            let addr = self.place_of(t.slot, key.addrs[2 * t.operand as usize + 1]);
+            let addr = self.place_of(t.slot, key.addr(t.operand));
             let storage = match slot.origin() {
                 Origin::Padded { of, .. } => self.memory.slot(of),
                 _ if t.owned == 0 => slot,
@@ -90,7 +90,7 @@ impl Overlaps<'_> {
             if let Origin::Padded { of, .. } = self.memory.slot(tensor.slot).origin()
                 && is_owned(self.memory.slot(of).placement())
             {
-                let addr = self.place_of(tensor.slot, key.addrs[2 * tensor.operand as usize + 1]);
+                let addr = self.place_of(tensor.slot, key.addr(tensor.operand));
                 aliases.extend([OWNED | u64::from(tensor.operand), addr]);
                 padded = true;
             }

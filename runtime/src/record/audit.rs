@@ -184,7 +184,7 @@ impl Replayer<'_> {
         let Some(node) = self.tree.node(at) else { return Ok(()) };
         let stream = &mut *self.launcher.stream;
         for c in node.copied.iter().filter(|c| c.bytes > 0) {
-            let from = key.addrs[2 * c.position as usize + 1];
+            let from = key.addr(c.position);
             let expected = stream.read(from + c.start, c.bytes)?.wait()?;
             let got = stream.read(c.memory.addr() + c.start, c.bytes)?.wait()?;
             same_bytes(site, &format!("the copy of operand {}", c.position), &expected, &got)?;

@@ -61,13 +61,13 @@ impl BodyRunner<'_> {
         let Reach { mut known, owned } = self.reach(kind, identity, key);
         let memory = &mut *self.replayer.launcher.memory;
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { memory.settle() };
-        let state = match (kind, group) {
-            (RunKind::Record, Some(group)) => {
+        let state = match kind {
+            RunKind::Record => {
                 RunState::Recording(Box::new(self.begin_recording(site, group, key, &mut known)?))
             }
-            (RunKind::Warm, _) => RunState::WarmingUp,
-            (RunKind::Audit, _) => RunState::Auditing(Auditing::default()),
-            (RunKind::Eager | RunKind::Record, _) => RunState::Eager,
+            RunKind::Warm => RunState::WarmingUp,
+            RunKind::Audit => RunState::Auditing(Auditing::default()),
+            RunKind::Eager => RunState::Eager,
         };
         if kind != RunKind::Audit {
             self.replayer.launcher.memory.begin_body();
@@ -114,7 +114,7 @@ impl BodyRunner<'_> {
     fn begin_recording(
         &mut self,
         site: &'static Site,
-        group: GroupId,
+        group: Option<GroupId>,
         key: &KeyWriter,
         known: &mut Vec<(u64, u64)>,
     ) -> Result<Recording> {
@@ -162,7 +162,7 @@ impl BodyRunner<'_> {
         // What the error value, or a leak, still holds was never computed.
         launcher.memory.abandon(run.slots(), |base| run.owns_block(base));
         launcher.memory.end_body();
-        tree.stray();
+        tree.leave_path();
     }
 
     /// Ends a run whose body succeeded; a recording enters the tree and runs for the first time.
@@ -200,7 +200,7 @@ impl BodyRunner<'_> {
     pub(super) fn end_without_recording(&mut self, run: &Run) {
         self.call.restore(run.phase_before());
         self.replayer.launcher.memory.end_body();
-        self.replayer.tree.stray();
+        self.replayer.tree.leave_path();
     }
 
     /// Learns whether the body asks for addresses.

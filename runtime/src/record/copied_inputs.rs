@@ -114,7 +114,7 @@ fn tensor_at(key: &KeyWriter, position: u32) -> Option<&KeyTensor> {
 
 /// What of a copied live-in a replay brings.
 fn copy_of(copied: &CopiedInput, key: &KeyWriter) -> DeviceCopy {
-    let from = key.addrs[2 * copied.position as usize + 1];
+    let from = key.addr(copied.position);
     DeviceCopy { to: copied.memory.addr() + copied.start, from: from + copied.start, bytes: copied.bytes }
 }
 
@@ -139,15 +139,16 @@ pub(super) fn bind_inputs(
     tree: &Tree,
     memory: &Memory,
     stream: &mut Stream,
-    group: GroupId,
+    group: Option<GroupId>,
     key: &KeyWriter,
 ) -> Result<InputBindings> {
     let mut bindings = Vec::new();
+    let Some(group) = group else { return Ok(InputBindings::default()) };
     for position in tree.copied(group, &key.addrs) {
         let Some(tensor) = tensor_at(key, position).filter(|t| memory.slot(t.slot).bytes() > 0) else {
             continue;
         };
-        let from = key.addrs[2 * position as usize + 1];
+        let from = key.addr(position);
         let end = memory.slot(tensor.slot).end();
         // What of it is read is known after the capture, in which nothing can be allocated.
         let memory = stream.alloc(end - from)?;
@@ -204,7 +205,7 @@ impl Replayer<'_> {
         let mut bindings = Vec::new();
         for c in node.copied.iter().filter(|c| c.bytes > 0) {
             let Some(tensor) = tensor_at(key, c.position) else { continue };
-            let from = key.addrs[2 * c.position as usize + 1];
+            let from = key.addr(c.position);
             let end = self.launcher.memory.slot(tensor.slot).end().min(from + c.memory.len());
             self.launcher.stream.stage_copy(copy_of(c, key));
             let memory = SharedMemory::clone(&c.memory);

@@ -57,8 +57,9 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
     /// Why it cannot be a recording, and what the device reports.
     pub(super) fn finish(mut self, key: &KeyWriter, outputs: &Encoder) -> Result<()> {
         let BodyRunner { replayer, call } = &mut *self.runner;
-        let Some(run) = &mut self.run else { return Ok(()) };
-        let Some(group) = run.group else { return Ok(()) };
+        let over = || Error::NeverComputed { op: "a recording" };
+        let run = self.run.as_mut().ok_or_else(over)?;
+        let group = run.group.ok_or_else(over)?;
         check_length(replayer.tree, run, group)?;
         let (blocks, outputs) = run.store(replayer.launcher.memory, key, outputs)?;
         let bindings = run.recording().map_or(&[][..], |recording| recording.bindings.all());

@@ -71,11 +71,11 @@ type Saved = SmallVec<[(Range, SharedMemory); 2]>;
 fn moves(node: &Node, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> {
     let mut all: SmallVec<[Move; 8]> = SmallVec::new();
     for place in &node.places {
-        if node.addrs[2 * place.operand as usize + 1] == COPIED {
+        if node.addr(place.operand) == COPIED {
             continue;
         }
         let range = |addr| Range { addr, bytes: place.bytes };
-        let now = key.addrs[2 * place.operand as usize + 1];
+        let now = key.addr(place.operand);
         all.push(Move { tensor: place.tensor, from: range(now), to: range(place.addr) });
     }
     let shift = |m: &Move| m.from.addr.wrapping_sub(m.to.addr);

@@ -38,7 +38,7 @@ pub(crate) fn results_are_free(node: &Node, memory: &Memory) -> bool {
 #[inline]
 fn shift(node: &Node, key: &KeyWriter, place: Option<u32>) -> u64 {
     let place = place.and_then(|at| node.places.get(at as usize));
-    place.map_or(0, |p| key.addrs[2 * p.operand as usize + 1].wrapping_sub(p.addr))
+    place.map_or(0, |p| key.addr(p.operand).wrapping_sub(p.addr))
 }
 
 impl Replayer<'_> {

@@ -284,7 +284,7 @@ pub(super) fn places(key: &KeyWriter) -> Box<[LiveInPlace]> {
         .map(|((tensor, t), &bytes)| LiveInPlace {
             tensor,
             operand: t.operand,
-            addr: key.addrs[2 * t.operand as usize + 1],
+            addr: key.addr(t.operand),
             bytes,
         })
         .collect()

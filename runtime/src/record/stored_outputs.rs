@@ -22,7 +22,14 @@ use crate::{
 #[derive(Default)]
 struct LiveIns {
     exact: FxHashMap<(SlotId, u64, u64), LiveInIndex>,
-    of_slot: FxHashMap<SlotId, SmallVec<[(u64, u64, LiveInIndex); 1]>>,
+    of_slot: FxHashMap<SlotId, SmallVec<[Shown; 1]>>,
+}
+
+/// What a live-in shows: where that starts and ends.
+struct Shown {
+    start: u64,
+    end: u64,
+    live_in: LiveInIndex,
 }
 
 /// The index among the tensors of the key, and that among those in arenas.
@@ -34,11 +41,11 @@ impl LiveIns {
         let mut places = 0..;
         for (index, (tensor, bytes)) in (0..).zip(key.tensors.iter().zip(&key.extents)) {
             let place = if tensor.owned == 0 { places.next() } else { None };
-            let start = key.addrs[2 * tensor.operand as usize + 1];
+            let start = key.addr(tensor.operand);
             let (end, found) = (start + bytes, (index, place));
             if let Vacant(entry) = all.exact.entry((tensor.slot, start, end)) {
                 entry.insert(found);
-                all.of_slot.entry(tensor.slot).or_default().push((start, end, found));
+                all.of_slot.entry(tensor.slot).or_default().push(Shown { start, end, live_in: found });
             }
         }
         all
@@ -51,7 +58,7 @@ impl LiveIns {
             return Some(found);
         }
         let all = self.of_slot.get(&raw.slot)?;
-        all.iter().find(|(from, to, _)| *from <= start && end <= *to).map(|(.., found)| *found)
+        all.iter().find(|shown| shown.start <= start && end <= shown.end).map(|shown| shown.live_in)
     }
 }
 

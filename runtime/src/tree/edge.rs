@@ -14,6 +14,7 @@ use crate::{
     backend::SharedMemory,
     base::reason::FallbackReason,
     memory::{GroupId, pool::StateId},
+    value::key::addr_at,
 };
 
 /// Stands in a recording's key for the address of a live-in that is copied; no memory lies there.
@@ -199,7 +200,7 @@ impl Tree {
             return moved;
         }
         for (position, operand) in addrs.chunks_exact(2).enumerate() {
-            let known = |n: &&Node| [operand[1], COPIED].contains(&n.addrs[2 * position + 1]);
+            let known = |n: &&Node| [operand[1], COPIED].contains(&n.addr(position as u32));
             if operand[0] == 0 && !alike.iter().any(known) {
                 moved.push((position as u32, 0));
             }
@@ -208,7 +209,7 @@ impl Tree {
         edge.moves.resize(addrs.len() / 2, Moves::default());
         for (position, count) in &mut moved {
             let moves = &mut edge.moves[*position as usize];
-            let addr = addrs[2 * *position as usize + 1];
+            let addr = addr_at(addrs, *position);
             if moves.last != addr {
                 *moves = Moves { count: moves.count.saturating_add(1), last: addr };
             }

@@ -13,26 +13,26 @@ use crate::{
     base::plan::Site,
     memory::{Alive, Extent, Placement, Tables, pool::StateId},
     observe::{hooks::LifecycleEvent, inspect::Topology},
-    value::{dim::RawDim, raw::RawTensor},
+    value::{dim::RawDim, key::addr_at, raw::RawTensor},
 };
 
 mod edge;
 mod evict;
+mod exec_reuse;
 pub(crate) mod groups;
+mod lifecycle_events;
 mod links;
-mod notices;
-mod share;
 
 pub(crate) use crate::memory::GroupId;
 use edge::EdgeState;
 pub(crate) use edge::{COPIED, CopiedInput, Positions, masked};
 use evict::Holders;
+use exec_reuse::Shares;
+pub(crate) use exec_reuse::{CallSite, ExecReuse, ReuseCandidate};
 use groups::Groups;
 pub(crate) use groups::{Group, Waiting};
 use links::Before;
 pub(crate) use links::Links;
-use share::Shares;
-pub(crate) use share::{CallSite, ExecReuse, ReuseCandidate};
 
 /// What a recording is a recording of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -172,6 +172,12 @@ impl Node {
     /// What users know it by. Never given twice.
     pub(crate) fn number(&self) -> usize {
         self.links.number
+    }
+
+    /// The address of a device operand, as it is in its key.
+    #[inline]
+    pub(crate) fn addr(&self, operand: u32) -> u64 {
+        addr_at(&self.addrs, operand)
     }
 
     fn is(&self, identity: Identity, entry: StateId, shape: &[u64], addrs: &[u64]) -> bool {
@@ -424,8 +430,8 @@ impl Tree {
         self.cursor
     }
 
-    /// Leaves the recorded path: something ran that is no node.
-    pub(crate) fn stray(&mut self) {
+    /// Leaves the recorded path: work ran that no recording covers.
+    pub(crate) fn leave_path(&mut self) {
         self.cursor = None;
         self.strayed = true;
     }

@@ -27,6 +27,12 @@ pub(crate) struct KeyTensor {
     pub(crate) padded: bool,
 }
 
+/// The address of a device operand, in a list of identities and addresses in turn.
+#[inline]
+pub(crate) fn addr_at(addrs: &[u64], operand: u32) -> u64 {
+    addrs[2 * operand as usize + 1]
+}
+
 /// Collects the key of a segment's live-ins. Kept and cleared between calls, so that writing a key
 /// does not allocate.
 #[derive(Debug, Default)]
@@ -116,6 +122,12 @@ impl KeyWriter {
         if !contiguous {
             self.shape.extend(layout.meaning().map(|n| n as u64));
         }
+    }
+
+    /// The address of a device operand.
+    #[inline]
+    pub(crate) fn addr(&self, operand: u32) -> u64 {
+        addr_at(&self.addrs, operand)
     }
 
     /// Whether a body of this key may read the real sizes of its call.
