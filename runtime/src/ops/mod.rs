@@ -5,25 +5,26 @@
 //! and launch. The result is a new tensor, or a view if the function says so.
 //!
 //! **Arguments.** The first tensor decides the runtime and the step; every further operand may be a
-//! [`Tensor`], a [`Scalar`](crate::Scalar), a [`Param`](crate::Param) or a [`State`](crate::State)
+//! [`Tensor`](crate::Tensor), a [`Scalar`](crate::Scalar), a [`Param`](crate::Param) or a [`State`](crate::State)
 //! with the same element type. Any strides are accepted. Axes count from 0.
 //!
-//! **Errors.** Every function can return [`Error::DifferentRuntimes`], [`Error::OutOfMemory`],
-//! [`Error::OutsideSegment`] and errors of the device; its own documentation lists the rest.
+//! **Errors.** Every function can return [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes),
+//! [`Error::OutOfMemory`](crate::Error::OutOfMemory),
+//! [`Error::OutsideSegment`](crate::Error::OutsideSegment) and errors of the device; its own documentation lists the rest.
 //!
 //! **Broadcasting** aligns shapes at their last dimensions; a missing dimension, or one of size 1, is
-//! repeated. Any other difference is [`Error::Shape`].
+//! repeated. Any other difference is [`Error::Shape`](crate::Error::Shape).
 //!
 //! **Shapes** are tuples, arrays or slices of sizes: numbers, or those of tensors (`(x.dim(0), 4)`, `&[2, 3]`,
 //! `x.shape()`; `()` for a scalar). Where a number would do, too, `x.dim(axis)` does.
 //!
 //! **Padding.** In a bucketed function a dimension remembers that it is padded. Operations that treat
 //! its elements one by one keep the mark; operations that would mix padding into real values return
-//! [`Error::PaddedMix`]. Each function says what it does. Where operands meet in one dimension, all of them
+//! [`Error::PaddedMix`](crate::Error::PaddedMix). Each function says what it does. Where operands meet in one dimension, all of them
 //! are padded by one symbol, or are repeated there; a dimension of a fixed size does not meet a padded one,
 //! also if it is as large as the bucket. Sizes of padded dimensions are no numbers ([`Dim`](crate::Dim)): a tensor
 //! that is made with one is padded alike, [`size`] gives the real one on the device, and other uses are
-//! [`Error::PaddedSize`].
+//! [`Error::PaddedSize`](crate::Error::PaddedSize).
 //!
 //! **Empty tensors** are accepted everywhere, except where the result has no value (the maximum or the
 //! mean of an empty axis).

@@ -9,7 +9,7 @@ use super::{
     blas::Pin,
     driver::{Exec, Function, Graph, KernelNode},
     graph_exec::CudaGraphExec,
-    kernels::PutClass,
+    kernels::UploadSizeClass,
     shared::{Shared, retire_graph},
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 /// The first kernel, whose parameter carries host values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    pub(super) class: PutClass,
+    pub(super) class: UploadSizeClass,
     pub(super) node: KernelNode,
 }
 

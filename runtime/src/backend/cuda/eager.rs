@@ -1,7 +1,7 @@
 //! Launches outside captures.
 //!
 //! Between two graphs the driver takes half the time for a graph of one kernel, its parameter replaced, that it
-//! takes for the kernel (see [`Single`]). Beside other kernels it is the other way round: there the device brings
+//! takes for the kernel (see [`SingleKernelGraph`]). Beside other kernels it is the other way round: there the device brings
 //! up each while the one before ends, which it does not across graphs. So a kernel of an operation that was the only
 //! one between two replays the last times gets a graph of its own; products of the library, copies of host inputs and
 //! fills do not count, which costs time at most. One takes some 110 KB of the device (CUDA 13.0, H200): their number is
@@ -13,17 +13,17 @@ use rustc_hash::FxHashMap;
 
 use super::{
     CudaBackend, CudaOptions,
-    driver::{Function, Single},
-    hot::{Hot, Limits, Use},
+    driver::{Function, SingleKernelGraph},
     kernels::Grid,
     shared::{Shared, retire_graph},
+    usage_gated_cache::{Limits, UsageGatedCache, Use},
 };
 use crate::{Error, Result};
 
 /// A graph and the bytes that it took.
 #[derive(Debug)]
 struct Ready {
-    single: Single,
+    single: SingleKernelGraph,
     bytes: u64,
 }
 
@@ -37,8 +37,8 @@ const REMEMBERED: usize = 1024;
 
 /// The graphs of one backend.
 #[derive(Debug)]
-pub(super) struct Singles {
-    hot: Hot<Key, Ready>,
+pub(super) struct SingleKernelGraphs {
+    hot: UsageGatedCache<Key, Ready>,
     /// How often in a row a kernel was the only one between two graphs.
     alone: FxHashMap<Key, u8>,
     /// The kernel that came behind a graph, as long as nothing came behind it.
@@ -47,7 +47,7 @@ pub(super) struct Singles {
     pub(super) paused: bool,
 }
 
-impl Singles {
+impl SingleKernelGraphs {
     pub(super) fn new(options: &CudaOptions) -> Self {
         let limits = if options.test_mode {
             // Few, soon, and often given up.
@@ -55,7 +55,7 @@ impl Singles {
         } else {
             Limits { after: 8, kept: 64, known: 1024, idle: 8192 }
         };
-        Self { hot: Hot::new(limits), alone: FxHashMap::default(), first: None, paused: false }
+        Self { hot: UsageGatedCache::new(limits), alone: FxHashMap::default(), first: None, paused: false }
     }
 
     /// A kernel comes behind a graph: whether it is expected to be alone.
@@ -98,7 +98,7 @@ impl Ready {
         let context = &shared.context;
         let (before, _) = context.memory()?;
         // Captures of others are not disturbed.
-        let single = context.unordered(|| Single::new(&shared.stream, function, grid, params))?;
+        let single = context.unordered(|| SingleKernelGraph::new(&shared.stream, function, grid, params))?;
         let (after, _) = context.memory()?;
         Ok(single.map(|single| Self { single, bytes: before.saturating_sub(after) }))
     }

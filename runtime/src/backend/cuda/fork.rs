@@ -5,15 +5,15 @@
 //! branches. The graph is the same as with a stream for each, and there is nothing that an abandoned capture
 //! could leave unjoined, or a second fork find with nodes of the first.
 
-use super::driver::{Stream, Waits};
+use super::driver::{CaptureDependencies, Stream};
 use crate::Result;
 
 /// An open fork.
 #[derive(Debug)]
 pub(super) struct Fork {
-    start: Waits,
+    start: CaptureDependencies,
     /// Where the branches that are over end.
-    ends: Vec<Waits>,
+    ends: Vec<CaptureDependencies>,
 }
 
 impl Fork {
@@ -40,6 +40,6 @@ impl Fork {
     /// As [`open`](Self::open).
     pub(super) fn join(mut self, stream: &Stream) -> Result<()> {
         self.ends.push(stream.waits()?);
-        stream.set_waits(&Waits::joined(&self.start, &self.ends))
+        stream.set_waits(&CaptureDependencies::joined(&self.start, &self.ends))
     }
 }

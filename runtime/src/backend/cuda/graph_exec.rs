@@ -82,7 +82,7 @@ impl CudaGraphExec {
 
     /// Whether `block` can travel as the head's parameter.
     pub(super) fn takes(&self, block: &HostBlock, large: bool) -> bool {
-        match (self.head, super::PutClass::of(block, large)) {
+        match (self.head, super::UploadSizeClass::of(block, large)) {
             (Some(head), Some(need)) => need.bytes <= head.class.bytes,
             _ => false,
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Capture, CudaBackend, fork::Fork, graph_exec::CudaGraphExec, kernels::PutClass};
+use super::{Capture, CudaBackend, fork::Fork, graph_exec::CudaGraphExec, kernels::UploadSizeClass};
 use crate::{
     Result,
     backend::{CapturedGraph, GraphExec, Graphs, HostBlock, SharedMemory, Update},
@@ -16,7 +16,7 @@ impl Graphs for CudaBackend {
         let mut head = None;
         if let Some(block) = host {
             let large = self.large_params(block);
-            head = PutClass::of(block, large);
+            head = UploadSizeClass::of(block, large);
             if let Some(class) = head {
                 // Compiled and loaded before the capture starts.
                 self.function(class.kernel(), 0)?;

@@ -15,19 +15,18 @@ mod arenas;
 mod blas;
 mod captured_graph;
 mod compile;
+mod device_properties;
 mod driver;
 mod eager;
 mod fault;
+mod foreign_launch;
 mod fork;
 mod graph_exec;
 mod graphs;
-mod hot;
 mod interop;
-mod intruder;
 mod kernels;
 mod mark;
 mod product;
-mod props;
 mod read;
 mod retired;
 mod retry;
@@ -37,20 +36,21 @@ mod shared;
 mod staging;
 mod stream;
 mod trust;
+mod usage_gated_cache;
 
 pub use compile::compile_all;
+pub(crate) use device_properties::DeviceProperties;
 pub use interop::CudaRef;
-pub(crate) use props::Props;
 
 use self::{
     arena::ArenaMemory,
     blas::{Blas, Pin},
     captured_graph::CudaCapturedGraph,
     driver::{Bound, Context, Function, Graph, Stream},
-    eager::Singles,
+    eager::SingleKernelGraphs,
     fault::Faults,
     fork::Fork,
-    kernels::{FaultSink, Grid, Kernel, PutClass, Submit},
+    kernels::{FaultSink, Grid, Kernel, Submit, UploadSizeClass},
     retry::Retry,
     shared::Shared,
 };
@@ -105,7 +105,7 @@ const POISON: u8 = 0xFF;
 /// What is known of the capture under way.
 #[derive(Debug)]
 struct Capture {
-    head: Option<PutClass>,
+    head: Option<UploadSizeClass>,
     invalidated: bool,
     /// How many nodes it has that are ours; `None` where the driver cannot tell.
     nodes: Option<usize>,
@@ -136,7 +136,7 @@ pub struct CudaBackend {
     /// Memory for a kernel's parameter, used again.
     params: Vec<u8>,
     /// Graphs that eager kernels are launched as.
-    singles: Singles,
+    singles: SingleKernelGraphs,
     /// The library for matrix products; opened by the first product. `None` inside: it is missing.
     blas: Option<Option<Blas>>,
 }
@@ -168,7 +168,7 @@ impl CudaBackend {
         Ok(Self {
             shared,
             faults,
-            singles: Singles::new(&options),
+            singles: SingleKernelGraphs::new(&options),
             options,
             arenas: Vec::new(),
             functions: FxHashMap::default(),
@@ -200,7 +200,7 @@ impl CudaBackend {
         })
     }
 
-    /// Waits, and gives back what nothing needs: for another try after the device was full.
+    /// CaptureDependencies, and gives back what nothing needs: for another try after the device was full.
     fn reclaim(&mut self) -> Result<()> {
         self.release();
         self.shared.reclaim()
@@ -222,7 +222,7 @@ impl CudaBackend {
         lends: bool,
     ) -> Result<Option<CudaCapturedGraph>> {
         let _bound = self.shared.context.bind()?;
-        let intruders = self.check_intruders();
+        let intruders = self.check_foreign_launches();
         let Some(mut capture) = self.capture.take() else {
             return Err(self.failed(call, "no capture is under way".into()));
         };
@@ -250,12 +250,12 @@ impl CudaBackend {
     /// Whether the 32 KB kernel can be had: finding out compiles it. That it could not be had once, for want of memory
     /// say, is no reason never to ask again.
     fn large_params(&mut self, block: &HostBlock) -> bool {
-        if PutClass::of(block, false).is_some() || !self.shared.context.props().large_params {
+        if UploadSizeClass::of(block, false).is_some() || !self.shared.context.props().large_params {
             // Not needed, or not to be had with this driver.
             return self.has_large_params;
         }
         // Too large even so: nothing can be learnt.
-        let Some(class) = PutClass::of(block, true) else { return false };
+        let Some(class) = UploadSizeClass::of(block, true) else { return false };
         if !self.has_large_params && self.large_params_retry.is_due() {
             match self.function(class.kernel(), 0) {
                 Ok(_) => self.has_large_params = true,
@@ -272,7 +272,7 @@ impl CudaBackend {
     /// Puts `block` on the stream as a kernel of its own, or through pinned memory.
     fn put(&mut self, block: &HostBlock) -> Result<()> {
         let large = self.large_params(block);
-        match PutClass::of(block, large) {
+        match UploadSizeClass::of(block, large) {
             Some(class) => self.put_kernel(class, block),
             None => {
                 staging::write(&self.shared, block)?;
@@ -280,7 +280,7 @@ impl CudaBackend {
                 // Each fits many times; more than that goes in several launches.
                 for part in copies.copies.chunks(128) {
                     let part = HostBlock { copies: part.to_vec(), ..HostBlock::default() };
-                    if let Some(class) = PutClass::of(&part, false) {
+                    if let Some(class) = UploadSizeClass::of(&part, false) {
                         self.put_kernel(class, &part)?;
                     }
                 }
@@ -289,7 +289,7 @@ impl CudaBackend {
         }
     }
 
-    fn put_kernel(&mut self, class: PutClass, block: &HostBlock) -> Result<()> {
+    fn put_kernel(&mut self, class: UploadSizeClass, block: &HostBlock) -> Result<()> {
         let function = self.function(class.kernel(), 0)?;
         let mut params = std::mem::take(&mut self.params);
         class.pack(block, &mut params);
@@ -313,7 +313,7 @@ impl CudaBackend {
 }
 
 impl Submit for CudaBackend {
-    fn props(&self) -> &Props {
+    fn props(&self) -> &DeviceProperties {
         self.shared.context.props()
     }
 

@@ -24,7 +24,7 @@
 
 use std::{path::PathBuf, sync::Once};
 
-use super::{Props, kernels};
+use super::{DeviceProperties, kernels};
 use crate::{Error, Result, backend::View};
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Blas {
     lt: Lt,
-    props: Props,
+    props: DeviceProperties,
     cache: Option<Cache>,
     known: PinnedMap<Key, Known>,
 }
@@ -108,7 +108,7 @@ impl Blas {
     /// # Errors
     /// [`Error::NoDevice`], which names what was tried, without the library or a function of it;
     /// [`Error::Device`] when the library refuses the device.
-    pub(crate) fn new(context: usize, props: &Props, folder: Option<PathBuf>) -> Result<Self> {
+    pub(crate) fn new(context: usize, props: &DeviceProperties, folder: Option<PathBuf>) -> Result<Self> {
         let lt = Lt::new(context)?;
         let (version, path) = lt.version();
         tracing::debug!(version, path, "cuBLASLt loaded");
@@ -118,7 +118,7 @@ impl Blas {
 
     /// As [`new`](Self::new); where it fails all products are left to our own kernels, and the first
     /// time in a process a warning says so. It is not asked again: recordings and their bodies must agree.
-    pub(crate) fn open(context: usize, props: &Props, folder: Option<PathBuf>) -> Option<Self> {
+    pub(crate) fn open(context: usize, props: &DeviceProperties, folder: Option<PathBuf>) -> Option<Self> {
         static WARNED: Once = Once::new();
         match Self::new(context, props, folder) {
             Ok(blas) => Some(blas),

@@ -9,7 +9,7 @@ pub(crate) use nvrtc::{Nvrtc, Source};
 
 use self::target::Target;
 use super::{
-    Props,
+    DeviceProperties,
     driver::{Context, Function, Module},
     kernels::{COMMON, Family, Kernel, Unit},
 };
@@ -41,7 +41,7 @@ trait Compile {
 
 /// NVRTC, found when there is something to compile.
 struct ByNvrtc<'a> {
-    props: &'a Props,
+    props: &'a DeviceProperties,
 }
 
 impl Compile for ByNvrtc<'_> {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    backend::cuda::{Props, kernels::Unit},
+    backend::cuda::{DeviceProperties, kernels::Unit},
 };
 
 /// A device's primary context.
@@ -25,7 +25,7 @@ pub(crate) struct Context {
     device: c_int,
     raw: Handle,
     name: String,
-    props: Props,
+    props: DeviceProperties,
     lost: OnceLock<String>,
     modules: OnceMap<Unit, Arc<Module>>,
 }
@@ -114,7 +114,7 @@ impl Context {
         })
     }
 
-    fn read_props(table: &Table, device: c_int) -> Result<Props, CUresult> {
+    fn read_props(table: &Table, device: c_int) -> Result<DeviceProperties, CUresult> {
         const MULTIPROCESSORS: c_int = 16;
         const MAJOR: c_int = 75;
         const MINOR: c_int = 76;
@@ -141,7 +141,7 @@ impl Context {
         text[127] = 0;
         // SAFETY: the array is terminated, just above.
         let name = unsafe { CStr::from_ptr(text.as_ptr()) };
-        Ok(Props {
+        Ok(DeviceProperties {
             name: name.to_string_lossy().into_owned(),
             capability: (attribute(MAJOR)?, attribute(MINOR)?),
             multiprocessors: attribute(MULTIPROCESSORS)?,
@@ -159,7 +159,7 @@ impl Context {
     }
 
     /// What the device is.
-    pub(crate) fn props(&self) -> &Props {
+    pub(crate) fn props(&self) -> &DeviceProperties {
         &self.props
     }
 

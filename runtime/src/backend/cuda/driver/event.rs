@@ -62,7 +62,7 @@ impl Event {
         }
     }
 
-    /// Waits for the point.
+    /// CaptureDependencies for the point.
     ///
     /// # Errors
     /// What failed on the device before it.

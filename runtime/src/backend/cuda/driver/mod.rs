@@ -2,6 +2,7 @@
 //! launching, where addresses are trusted.
 
 mod bound;
+mod capture_dependencies;
 mod context;
 mod error;
 mod event;
@@ -10,20 +11,19 @@ mod memory;
 mod module;
 mod once;
 mod signature;
-mod single;
+mod single_kernel_graph;
 mod stream;
 mod table;
 mod topology;
 mod types;
-mod waits;
 
 pub(crate) use bound::Bound;
+pub(crate) use capture_dependencies::CaptureDependencies;
 pub(crate) use context::{Context, device_count};
 pub(crate) use event::Event;
 pub(crate) use graph::{Exec, Graph, KernelNode, Updated};
 pub(crate) use memory::{Pinned, Pool, VirtualRange};
 pub(crate) use module::{Function, Module};
-pub(crate) use single::Single;
+pub(crate) use single_kernel_graph::SingleKernelGraph;
 pub(crate) use stream::Stream;
 pub(crate) use table::cuda_major;
-pub(crate) use waits::Waits;

@@ -184,7 +184,7 @@ impl Stream {
         self.context.check("cuStreamWaitEvent", code)
     }
 
-    /// Waits for everything on this stream, and only for that.
+    /// CaptureDependencies for everything on this stream, and only for that.
     ///
     /// # Errors
     /// What failed on the device.

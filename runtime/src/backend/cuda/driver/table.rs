@@ -26,7 +26,7 @@ macro_rules! table {
             pub(super) edges: Option<Edges>,
             pub(super) reading: Reading,
             /// Since CUDA 11.3, but later drivers may know them by newer names only.
-            pub(super) waits: Option<Waits>,
+            pub(super) waits: Option<CaptureDependencies>,
             /// Since CUDA 12.0.
             pub(super) updates: Option<Updates>,
             /// Since CUDA 12.0.
@@ -48,7 +48,7 @@ macro_rules! table {
                     },)*
                     edges: Edges::new(&library),
                     reading: Reading::new(&library),
-                    waits: Waits::new(&library),
+                    waits: CaptureDependencies::new(&library),
                     updates: Updates::new(&library),
                     building: Building::new(&library),
                     _library: library,
@@ -190,12 +190,12 @@ type SetWaits = unsafe extern "C" fn(Handle, *mut Handle, usize, c_uint) -> CUre
 
 /// What the next node of a capture waits for.
 #[derive(Debug)]
-pub(super) struct Waits {
+pub(super) struct CaptureDependencies {
     pub(super) get: GetWaits,
     pub(super) set: SetWaits,
 }
 
-impl Waits {
+impl CaptureDependencies {
     /// `None` with a driver that lacks one of them.
     fn new(library: &Library) -> Option<Self> {
         // SAFETY: the driver's function of this name, with the signature that its version suffix fixes.

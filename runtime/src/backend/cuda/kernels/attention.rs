@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Family, Grid, Kernel, Props, Submit, submit};
+use super::{DeviceProperties, Family, Grid, Kernel, Submit, submit};
 use crate::{
     DType, Error, Result,
     backend::{Launch, MaskKind, Op, View},
@@ -101,7 +101,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(props: &Props, dtype: DType, z: &Sizes) -> Self {
+    fn new(props: &DeviceProperties, dtype: DType, z: &Sizes) -> Self {
         let rows = z.rows().next_power_of_two().clamp(1, 8);
         let chunks = z.rows().div_ceil(rows);
         let blocks = (z.batches * z.key_heads * chunks).max(1);
@@ -125,7 +125,7 @@ fn vector(view: &View) -> bool {
         && (0..3).all(|a| shape[a] <= 1 || strides[a].is_multiple_of(wide))
 }
 
-pub(super) fn workspace_bytes(props: &Props, inputs: &[View], _outputs: &[View]) -> u64 {
+pub(super) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], _outputs: &[View]) -> u64 {
     let Some(z) = Sizes::of(inputs) else { return 0 };
     let plan = Plan::new(props, inputs[0].dtype, &z);
     if plan.splits == 1 {

@@ -9,7 +9,7 @@ use crate::{
     backend::{
         Launch, View,
         cuda::{
-            Props,
+            DeviceProperties,
             blas::{A, B, BIAS, Problem, Y},
         },
     },
@@ -83,7 +83,7 @@ fn columns(m: usize) -> usize {
 }
 
 impl Form {
-    fn of(props: &Props, p: &Problem) -> Self {
+    fn of(props: &DeviceProperties, p: &Problem) -> Self {
         let (batches, size) = (p.batches(), p.dtype.size());
         if !p.dtype.is_float() || p.m > THIN || p.k == 0 || p.is_empty() || batches > MOST_BLOCKS {
             return Self::Tiled;
@@ -127,12 +127,12 @@ impl Form {
 }
 
 /// Whether a kernel for few rows takes this product.
-pub(crate) fn is_thin(props: &Props, inputs: &[View], output: &View) -> bool {
+pub(crate) fn is_thin(props: &DeviceProperties, inputs: &[View], output: &View) -> bool {
     Problem::new(inputs, output).is_some_and(|p| Form::of(props, &p) != Form::Tiled)
 }
 
 /// Workspace of [`launch`], in bytes.
-pub(crate) fn workspace_bytes(props: &Props, inputs: &[View], output: &View) -> u64 {
+pub(crate) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], output: &View) -> u64 {
     let Some(p) = Problem::new(inputs, output) else { return 0 };
     match Form::of(props, &p) {
         Form::Columns { split } if split > 1 => (split * p.batches() * p.m * p.n * size_of::<f32>()) as u64,

@@ -8,11 +8,11 @@ use bytemuck::Pod;
 mod attention;
 mod copy;
 mod elementwise;
+mod host_upload;
 mod index;
 mod matmul;
 mod norm;
 mod places;
-mod put;
 #[cfg(test)]
 mod recording;
 mod reduce;
@@ -23,12 +23,12 @@ mod unit;
 mod view;
 mod walk;
 
+pub(crate) use host_upload::UploadSizeClass;
 pub(crate) use matmul::{is_thin as product_is_thin, workspace_bytes as product_workspace};
-pub(crate) use put::PutClass;
 pub(crate) use unit::{Family, Grid, Kernel, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
 
-use super::Props;
+use super::DeviceProperties;
 use crate::{
     Result,
     backend::{Launch, Op, View},
@@ -40,7 +40,7 @@ pub(crate) const COMMON: &str = include_str!("common.cuh");
 /// What launching needs: implemented by the backend's stream.
 pub(crate) trait Submit {
     /// What the device is.
-    fn props(&self) -> &Props;
+    fn props(&self) -> &DeviceProperties;
     /// Puts one kernel on the stream, or into the capture under way.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ pub(crate) fn submit<P: Pod>(gpu: &mut dyn Submit, kernel: Kernel, grid: Grid, p
 }
 
 /// Workspace that a launch of one of our kernels wants, in bytes: 0 for most.
-pub(crate) fn workspace_bytes(props: &Props, op: &Op, inputs: &[View], outputs: &[View]) -> u64 {
+pub(crate) fn workspace_bytes(props: &DeviceProperties, op: &Op, inputs: &[View], outputs: &[View]) -> u64 {
     match op {
         Op::Attention { .. } => attention::workspace_bytes(props, inputs, outputs),
         Op::MatMul => outputs.first().map_or(0, |y| matmul::workspace_bytes(props, inputs, y)),

@@ -1,16 +1,16 @@
 //! A stream of an H200 that writes down what is launched.
 
-use super::{FaultSink, Grid, Kernel, Props, Submit};
+use super::{DeviceProperties, FaultSink, Grid, Kernel, Submit};
 use crate::{DType, Result, backend::View, value::layout::Layout};
 
 pub(super) struct Recorder {
-    props: Props,
+    props: DeviceProperties,
     pub(super) launches: Vec<(&'static str, Grid, Vec<u8>)>,
 }
 
 impl Recorder {
     pub(super) fn new() -> Self {
-        Self { props: Props::h200(), launches: Vec::new() }
+        Self { props: DeviceProperties::h200(), launches: Vec::new() }
     }
     pub(super) fn names(&self) -> Vec<&'static str> {
         self.launches.iter().map(|l| l.0).collect()
@@ -18,7 +18,7 @@ impl Recorder {
 }
 
 impl Submit for Recorder {
-    fn props(&self) -> &Props {
+    fn props(&self) -> &DeviceProperties {
         &self.props
     }
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {

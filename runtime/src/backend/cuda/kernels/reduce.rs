@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceView, Family, Grid, Kernel, Props, Submit, submit};
+use super::{DeviceProperties, DeviceView, Family, Grid, Kernel, Submit, submit};
 use crate::{
     DType, Result,
     backend::{Launch, Op, Reduce, View},
@@ -62,7 +62,7 @@ struct Plan {
 
 impl Plan {
     /// For [`workspace_bytes`] and the launch alike. Alignment decides nothing but `vector`.
-    fn new(props: &Props, x: &View, axis: usize) -> Self {
+    fn new(props: &DeviceProperties, x: &View, axis: usize) -> Self {
         let (len, stride) = (x.layout.shape()[axis] as u64, x.layout.strides()[axis] as u64);
         let starts = without(x, axis);
         let count = x.layout.shape().iter().enumerate().filter(|&(a, _)| a != axis).map(|(_, &n)| n as u64);
@@ -142,7 +142,7 @@ fn keeps_axis(op: &Op) -> bool {
     matches!(op, Op::Softmax { .. } | Op::L2Normalize { .. })
 }
 
-pub(super) fn workspace_bytes(props: &Props, op: &Op, inputs: &[View], _outputs: &[View]) -> u64 {
+pub(super) fn workspace_bytes(props: &DeviceProperties, op: &Op, inputs: &[View], _outputs: &[View]) -> u64 {
     let Some((axis, _)) = kernels(op, None) else { return 0 };
     let plan = Plan::new(props, &inputs[0], axis);
     if plan.splits > 1 { plan.count * plan.splits * ACCUMULATOR } else { 0 }

@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use proptest::prelude::*;
 
-use super::{FaultSink, Grid, Kernel, Props, Submit};
+use super::{DeviceProperties, FaultSink, Grid, Kernel, Submit};
 use crate::{
     DType, Result,
     backend::{Launch, Op, View},
@@ -13,12 +13,12 @@ use crate::{
 
 /// What a launch asked for.
 pub(super) struct Recorder {
-    props: Props,
+    props: DeviceProperties,
     pub(super) calls: Vec<(Kernel, Grid, Vec<u8>)>,
 }
 
 impl Submit for Recorder {
-    fn props(&self) -> &Props {
+    fn props(&self) -> &DeviceProperties {
         &self.props
     }
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
@@ -37,7 +37,7 @@ impl Submit for Recorder {
 impl Recorder {
     /// What launching `op` does.
     pub(super) fn of(op: Op, inputs: &[View], outputs: &[View]) -> Self {
-        let props = Props { name: "none".into(), multiprocessors: 3, ..Props::h200() };
+        let props = DeviceProperties { name: "none".into(), multiprocessors: 3, ..DeviceProperties::h200() };
         let mut gpu = Self { props, calls: Vec::new() };
         let launch = Launch { op, inputs: inputs.into(), outputs: outputs.into(), workspace: 0 };
         super::launch(&mut gpu, &launch, 0).unwrap();

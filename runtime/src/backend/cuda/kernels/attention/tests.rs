@@ -4,7 +4,7 @@ fn run(dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64
     let mut gpu = Recorder::new();
     let inputs = [view(dtype, &q), view(dtype, &k), view(dtype, &k)];
     let outputs = [view(dtype, &q)];
-    let workspace = workspace_bytes(&Props::h200(), &inputs, &outputs);
+    let workspace = workspace_bytes(&DeviceProperties::h200(), &inputs, &outputs);
     let op = Op::Attention { mask: MaskKind::Causal, scale: 1.0 };
     let all = Launch {
         op,

@@ -7,12 +7,12 @@ use super::super::FaultSink;
 
 /// Remembers what was submitted.
 struct Recorder {
-    props: Props,
+    props: DeviceProperties,
     kernels: Vec<(Kernel, Grid, Params)>,
 }
 
 impl Submit for Recorder {
-    fn props(&self) -> &Props {
+    fn props(&self) -> &DeviceProperties {
         &self.props
     }
 
@@ -30,8 +30,8 @@ impl Submit for Recorder {
     }
 }
 
-fn props() -> Props {
-    Props::h200()
+fn props() -> DeviceProperties {
+    DeviceProperties::h200()
 }
 
 const SCRATCH: u64 = 0x7000;

@@ -24,14 +24,14 @@ fn pieces_cover_a_slice_and_blocks_cover_the_slices() {
             (vec![9, 5, 70], 1),
         ] {
             let x = view(dtype, &shape);
-            let plan = Plan::new(&Props::h200(), &x, axis);
+            let plan = Plan::new(&DeviceProperties::h200(), &x, axis);
             let n = shape[axis] as u64;
             assert!(plan.lanes.is_power_of_two() && plan.lanes <= THREADS);
             assert!(plan.splits * plan.chunk >= n && (plan.splits - 1) * plan.chunk < n.max(1), "{plan:?}");
             assert!((plan.chunk * dtype.size() as u64).is_multiple_of(16));
             let blocks = u64::from(plan.grid(1).blocks[0]) * u64::from(THREADS / plan.lanes);
             assert!(blocks >= plan.count, "{plan:?}");
-            let workspace = workspace_bytes(&Props::h200(), &Op::ArgMax { axis }, &[x], &[]);
+            let workspace = workspace_bytes(&DeviceProperties::h200(), &Op::ArgMax { axis }, &[x], &[]);
             assert_eq!(workspace, if plan.splits > 1 { plan.count * plan.splits * 16 } else { 0 });
         }
     }
@@ -51,8 +51,8 @@ fn few_long_slices_take_two_launches() {
 #[test]
 fn rows_that_are_not_aligned_are_read_by_elements() {
     let aligned = view(DType::F16, &[3, 64]);
-    assert!(Plan::new(&Props::h200(), &aligned, 1).vector);
-    assert!(!Plan::new(&Props::h200(), &View { addr: aligned.addr + 2, ..aligned }, 1).vector);
-    assert!(!Plan::new(&Props::h200(), &view(DType::F16, &[3, 63]), 1).vector);
-    assert!(!Plan::new(&Props::h200(), &aligned, 0).vector);
+    assert!(Plan::new(&DeviceProperties::h200(), &aligned, 1).vector);
+    assert!(!Plan::new(&DeviceProperties::h200(), &View { addr: aligned.addr + 2, ..aligned }, 1).vector);
+    assert!(!Plan::new(&DeviceProperties::h200(), &view(DType::F16, &[3, 63]), 1).vector);
+    assert!(!Plan::new(&DeviceProperties::h200(), &aligned, 0).vector);
 }

@@ -1,8 +1,8 @@
-//! What a device is.
+//! Device properties.
 
 /// Facts about a device that decide how kernels are launched.
 #[derive(Clone, Debug)]
-pub(crate) struct Props {
+pub(crate) struct DeviceProperties {
     /// As the driver names it.
     pub(crate) name: String,
     /// Compute capability, such as `(9, 0)`.
@@ -19,7 +19,7 @@ pub(crate) struct Props {
     pub(crate) large_params: bool,
 }
 
-impl Props {
+impl DeviceProperties {
     /// An H200, for tests without one.
     #[cfg(test)]
     pub(crate) fn h200() -> Self {

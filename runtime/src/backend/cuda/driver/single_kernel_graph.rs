@@ -10,14 +10,14 @@ use crate::{Result, backend::cuda::kernels::Grid};
 
 /// A kernel with its grid, ready to be launched with any parameter.
 #[derive(Debug)]
-pub(crate) struct Single {
+pub(crate) struct SingleKernelGraph {
     // Before the graph: it knows its node by it.
     exec: Exec,
     graph: Graph,
     node: KernelNode,
 }
 
-impl Single {
+impl SingleKernelGraph {
     /// Makes one; `params` is a parameter of the right size, for instance. `None` where the driver cannot.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Which keys come again and again: for those, something is made once and kept; a bounded number of things.
+//! A bounded cache that admits a key only after repeated use.
 
 use std::hash::Hash;
 
@@ -20,9 +20,9 @@ pub(super) struct Limits {
 /// What to do for a key now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// There is something: [`Hot::get`].
+    /// There is something: [`UsageGatedCache::get`].
     Made(usize),
-    /// It is time to make it, and to tell [`Hot::put`] or [`Hot::refuse`].
+    /// It is time to make it, and to tell [`UsageGatedCache::put`] or [`UsageGatedCache::refuse`].
     Make,
     /// There is nothing, and nothing is to be made.
     Plain,
@@ -42,16 +42,16 @@ struct Thing<K, T> {
     thing: T,
 }
 
-/// Things for the keys that are used most.
+/// Values for the keys that are used most.
 #[derive(Debug)]
-pub(super) struct Hot<K, T> {
+pub(super) struct UsageGatedCache<K, T> {
     limits: Limits,
     states: FxHashMap<K, State>,
     things: Vec<Thing<K, T>>,
     clock: u64,
 }
 
-impl<K: Copy + Eq + Hash, T> Hot<K, T> {
+impl<K: Copy + Eq + Hash, T> UsageGatedCache<K, T> {
     pub(super) fn new(limits: Limits) -> Self {
         Self { limits, states: FxHashMap::default(), things: Vec::new(), clock: 0 }
     }
@@ -159,12 +159,12 @@ mod tests {
 
     const LIMITS: Limits = Limits { after: 2, kept: 2, known: 4, idle: 5 };
 
-    fn hot() -> Hot<char, u32> {
-        Hot::new(LIMITS)
+    fn hot() -> UsageGatedCache<char, u32> {
+        UsageGatedCache::new(LIMITS)
     }
 
     /// Uses `key` until something is made.
-    fn heat(hot: &mut Hot<char, u32>, key: char, thing: u32) -> Option<u32> {
+    fn heat(hot: &mut UsageGatedCache<char, u32>, key: char, thing: u32) -> Option<u32> {
         assert_eq!([hot.count(key), hot.count(key), hot.count(key)], [Use::Plain, Use::Plain, Use::Make]);
         hot.put(key, thing)
     }
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn at_once_where_nothing_is_to_be_counted() {
-        let mut hot = Hot::<char, u32>::new(Limits { after: 0, kept: 1, known: 1, idle: 1 });
+        let mut hot = UsageGatedCache::<char, u32>::new(Limits { after: 0, kept: 1, known: 1, idle: 1 });
         assert_eq!((hot.count('a'), hot.put('a', 1), hot.count('a')), (Use::Make, None, Use::Made(0)));
         // It was used just now, by this count.
         assert_eq!((hot.count('b'), hot.put('b', 2)), (Use::Make, Some(1)));

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Family, Grid, Kernel, Props};
+use super::{DeviceProperties, Family, Grid, Kernel};
 use crate::backend::HostBlock;
 
 /// Mirrors `Put` of `put.cu`.
@@ -27,14 +27,14 @@ const AT_ONCE: u64 = 64;
 
 /// One of the kernels, by how many bytes its parameter has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PutClass {
+pub(crate) struct UploadSizeClass {
     /// Size of the parameter, in bytes.
     pub(crate) bytes: usize,
     name: &'static str,
     family: Family,
 }
 
-impl PutClass {
+impl UploadSizeClass {
     const SMALL: [Self; 3] = [
         Self { bytes: 256, name: "put_240", family: Family::Put },
         Self { bytes: 1024, name: "put_1k", family: Family::Put },
@@ -56,7 +56,7 @@ impl PutClass {
 
     /// Blocks of the launch: one a write, up to a few, and as many as the device runs at once for copies that are
     /// large. The kernel works with any number.
-    pub(crate) fn grid(self, block: &HostBlock, props: &Props) -> Grid {
+    pub(crate) fn grid(self, block: &HostBlock, props: &DeviceProperties) -> Grid {
         let entries = block.writes.len() + block.copies.len();
         let copied: u64 = block.copies.iter().map(|copy| copy.bytes).sum();
         let blocks = props.blocks_for(copied.div_ceil(AT_ONCE), THREADS);
@@ -134,7 +134,7 @@ mod tests {
     fn every_byte_arrives() {
         for lengths in [&[4][..], &[4, 4, 4], &[1, 15, 16, 17, 33], &[200, 300], &[3000, 1]] {
             let block = block(lengths);
-            let class = PutClass::of(&block, false).unwrap();
+            let class = UploadSizeClass::of(&block, false).unwrap();
             let mut params = Vec::new();
             class.pack(&block, &mut params);
             assert_eq!(params.len(), class.bytes);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn classes_are_chosen_by_size() {
-        let class = |lengths: &[usize], large| PutClass::of(&block(lengths), large).map(|c| c.bytes);
+        let class = |lengths: &[usize], large| UploadSizeClass::of(&block(lengths), large).map(|c| c.bytes);
         assert_eq!(class(&[4], false), Some(256));
         assert_eq!(class(&[208], false), Some(256));
         assert_eq!(class(&[209], false), Some(1024));
@@ -161,7 +161,7 @@ mod tests {
         let mut block = block(&[4]);
         block.copies.push(DeviceCopy { to: 1, from: 2, bytes: 3 });
         let mut params = Vec::new();
-        PutClass::of(&block, false).unwrap().pack(&block, &mut params);
+        UploadSizeClass::of(&block, false).unwrap().pack(&block, &mut params);
         let put: Put = bytemuck::pod_read_unaligned(&params[HEADER + 24..HEADER + 48]);
         assert_eq!((put.to, put.from, put.size), (1, 2, 3 | FROM_DEVICE));
     }
@@ -172,18 +172,18 @@ mod tests {
         let mut block = HostBlock::default();
         block.copies.push(DeviceCopy { to: 1 << 40, from: 1 << 41, bytes: BYTES + 3 });
         let mut params = Vec::new();
-        PutClass::of(&block, false).unwrap().pack(&block, &mut params);
+        UploadSizeClass::of(&block, false).unwrap().pack(&block, &mut params);
         let put: Put = bytemuck::pod_read_unaligned(&params[HEADER..HEADER + 24]);
         assert_eq!(put.size & !FROM_DEVICE, BYTES + 3);
     }
 
     #[test]
     fn large_copies_get_the_whole_device_and_small_ones_little_of_it() {
-        let props = Props::h200();
+        let props = DeviceProperties::h200();
         let blocks = |sizes: &[u64]| {
             let copies = sizes.iter().map(|&bytes| DeviceCopy { to: 0, from: 0, bytes }).collect();
             let block = HostBlock { copies, ..HostBlock::default() };
-            PutClass::of(&block, false).unwrap().grid(&block, &props).blocks[0]
+            UploadSizeClass::of(&block, false).unwrap().grid(&block, &props).blocks[0]
         };
         assert_eq!(blocks(&[]), 1);
         assert_eq!(blocks(&[64, 64]), 2);

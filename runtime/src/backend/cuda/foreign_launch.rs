@@ -1,4 +1,4 @@
-//! Launches of others on the stream that is captured.
+//! Detects launches by other code on the capturing stream.
 //!
 //! In thread-local mode the driver records what any thread launches on a capturing stream. Nobody asked for that
 //! work to run on each replay, so the nodes of the capture are counted around every launch of ours: one too many
@@ -19,7 +19,7 @@ impl CudaBackend {
         single: bool,
         work: impl FnOnce(&mut Self) -> Result<R>,
     ) -> Result<R> {
-        let Some(before) = self.check_intruders()? else { return work(self) };
+        let Some(before) = self.check_foreign_launches()? else { return work(self) };
         let out = work(self)?;
         let after = self.shared.stream.captured_nodes();
         if let Some(capture) = &mut self.capture {
@@ -36,7 +36,7 @@ impl CudaBackend {
     ///
     /// # Errors
     /// [`Error::ForeignWork`].
-    pub(super) fn check_intruders(&mut self) -> Result<Option<usize>> {
+    pub(super) fn check_foreign_launches(&mut self) -> Result<Option<usize>> {
         let Some(capture) = &mut self.capture else { return Ok(None) };
         let Some(ours) = capture.nodes else { return Ok(None) };
         capture.nodes = self.shared.stream.captured_nodes();

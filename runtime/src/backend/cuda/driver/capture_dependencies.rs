@@ -1,4 +1,4 @@
-//! What the next node of a capture waits for: branches are made by changing it.
+//! Capture dependencies: what the next node waits for. Branches are made by changing it.
 
 use super::{Stream, types::Handle};
 use crate::{Error, Result};
@@ -8,12 +8,12 @@ const ACTIVE: i32 = 1;
 
 /// Nodes of the capture under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Waits(Vec<Handle>);
+pub(crate) struct CaptureDependencies(Vec<Handle>);
 
 // SAFETY: handles of a capture, used by its one owner; the driver ties nodes to no thread.
-unsafe impl Send for Waits {}
+unsafe impl Send for CaptureDependencies {}
 
-impl Waits {
+impl CaptureDependencies {
     /// What waits for the ends of all branches that began at `start`. A branch without nodes ends where it
     /// began, which the others wait for already.
     pub(crate) fn joined(start: &Self, ends: &[Self]) -> Self {
@@ -37,7 +37,7 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Context::check`](super::Context::check), and when the capture was invalidated.
-    pub(crate) fn waits(&self) -> Result<Waits> {
+    pub(crate) fn waits(&self) -> Result<CaptureDependencies> {
         let _bound = self.context().bind()?;
         let Some(api) = &self.context().table.waits else {
             return Err(self.no_capture("a driver without it"));
@@ -51,11 +51,11 @@ impl Stream {
             return Err(self.no_capture("no capture is under way, or it was invalidated"));
         }
         if count == 0 || nodes.is_null() {
-            return Ok(Waits(Vec::new()));
+            return Ok(CaptureDependencies(Vec::new()));
         }
         // SAFETY: the driver's list of `count` handles, valid until the next call for this stream.
         let nodes = unsafe { std::slice::from_raw_parts(nodes, count) };
-        Ok(Waits(nodes.to_vec()))
+        Ok(CaptureDependencies(nodes.to_vec()))
     }
 
     /// How many nodes the capture under way has; `None` where the driver cannot tell, and when there is no
@@ -79,7 +79,7 @@ impl Stream {
     ///
     /// # Errors
     /// As [`waits`](Self::waits).
-    pub(crate) fn set_waits(&self, waits: &Waits) -> Result<()> {
+    pub(crate) fn set_waits(&self, waits: &CaptureDependencies) -> Result<()> {
         const SET: u32 = 1;
         let _bound = self.context().bind()?;
         let Some(api) = &self.context().table.waits else {
@@ -105,20 +105,20 @@ impl Stream {
 mod tests {
     use super::*;
 
-    fn waits(nodes: &[usize]) -> Waits {
-        Waits(nodes.iter().map(|&n| std::ptr::without_provenance_mut(n)).collect())
+    fn waits(nodes: &[usize]) -> CaptureDependencies {
+        CaptureDependencies(nodes.iter().map(|&n| std::ptr::without_provenance_mut(n)).collect())
     }
 
     #[test]
     fn a_join_waits_for_the_end_of_each_branch_once() {
         let start = waits(&[8, 16]);
-        let joined = |ends: &[Waits]| Waits::joined(&start, ends);
+        let joined = |ends: &[CaptureDependencies]| CaptureDependencies::joined(&start, ends);
         assert_eq!(joined(&[waits(&[24]), waits(&[32])]), waits(&[24, 32]));
         assert_eq!(joined(&[waits(&[24]), start.clone()]), waits(&[24]), "an empty branch adds nothing");
         assert_eq!(joined(&[start.clone(), start.clone()]), start);
         assert_eq!(joined(&[]), start);
         // A branch that is itself a join ends at several nodes.
         assert_eq!(joined(&[waits(&[24, 32]), waits(&[40, 24])]), waits(&[24, 32, 40]));
-        assert_eq!(Waits::joined(&waits(&[]), &[waits(&[8]), waits(&[])]), waits(&[8]));
+        assert_eq!(CaptureDependencies::joined(&waits(&[]), &[waits(&[8]), waits(&[])]), waits(&[8]));
     }
 }
