@@ -84,7 +84,7 @@ impl Analysis<'_, '_> {
             }
             Expr::Try(e) => (self.host_value(&e.expr, Tail::Function, after), Wrapper::Try),
             Expr::Paren(e) => (self.host_value(&e.expr, tail, after), Wrapper::Parentheses),
-            Expr::Cast(e) => (self.host_value(&e.expr, Tail::Value, after), Wrapper::Cast((*e.ty).clone())),
+            Expr::Cast(e) => (self.host_value(&e.expr, Tail::Value, after), Wrapper::Cast(e.ty.clone())),
             Expr::Unary(e) => (self.host_value(&e.expr, Tail::Value, after), Wrapper::Unary(e.op)),
             _ => return None,
         })

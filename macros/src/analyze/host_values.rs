@@ -185,8 +185,8 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Names that a run binds, and whether they are host values; how many of them after each statement.
-    pub(super) fn pending(&self, run: &[Statement]) -> (Vec<(String, bool)>, Vec<usize>) {
+    /// The names that a run binds.
+    pub(super) fn bound_in_run(&self, run: &[Statement]) -> BoundInRun {
         let (mut names, mut ends): (Vec<(String, bool)>, _) = (Vec::new(), Vec::new());
         for statement in run {
             if let Some(local) = statement.local() {
@@ -195,7 +195,7 @@ impl Analysis<'_, '_> {
             }
             ends.push(names.len());
         }
-        (names, ends)
+        BoundInRun { names, ends }
     }
 
     /// Whether a `let` of a run is evaluated by host code where it needs its names: they may borrow, and a replay
@@ -234,6 +234,20 @@ impl Analysis<'_, '_> {
                 && self.repeatable(&init.expr, before);
         }
         (by_ref || init.diverge.is_some() || lends(&init.expr)) && self.repeatable(&init.expr, before())
+    }
+}
+
+/// The names that a run binds, and whether they are host values.
+pub(super) struct BoundInRun {
+    names: Vec<(String, bool)>,
+    /// How many of them there are after each statement.
+    ends: Vec<usize>,
+}
+
+impl BoundInRun {
+    /// Those that are bound before the statement at `at`.
+    pub(super) fn before(&self, at: usize) -> &[(String, bool)] {
+        &self.names[..at.checked_sub(1).map_or(0, |before| self.ends[before])]
     }
 }
 

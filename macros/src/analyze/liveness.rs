@@ -12,7 +12,9 @@ use syn::{
 };
 
 use super::{
-    Analysis, host_values, operations,
+    Analysis, host_values,
+    host_values::BoundInRun,
+    operations,
     statement::Statement,
     uses::{self, Sequence, Use, Uses},
 };
@@ -106,7 +108,7 @@ impl Analysis<'_, '_> {
             needed: self.needed(run, rest),
             seen: HashSet::new(),
             behind: Uses::default(),
-            pending: OnceCell::new(),
+            bound: OnceCell::new(),
             outs: Outs::default(),
         };
         for (at, statement) in run.iter().enumerate().rev() {
@@ -152,10 +154,7 @@ impl Analysis<'_, '_> {
         let again = fixed
             && self.evaluated_again(
                 statement,
-                || {
-                    let (names, ends) = live.pending.get_or_init(|| self.pending(live.run));
-                    &names[..at.checked_sub(1).map_or(0, |before| ends[before])]
-                },
+                || live.bound.get_or_init(|| self.bound_in_run(live.run)).before(at),
                 |name| self.is_list(before, name),
             );
         if (again || statement.made.is_some()) && local.init.is_some() {
@@ -255,8 +254,8 @@ struct Live<'s> {
     seen: HashSet<String>,
     /// What the run uses behind this point.
     behind: Uses,
-    /// Names that the run binds; see `pending`.
-    pending: OnceCell<(Vec<(String, bool)>, Vec<usize>)>,
+    /// Names that the run binds, found when first asked for.
+    bound: OnceCell<BoundInRun>,
     outs: Outs,
 }
 

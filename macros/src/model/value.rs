@@ -32,7 +32,7 @@ pub(crate) enum Wrapper {
     Discard,
     /// `?`
     Try,
-    Cast(Type),
+    Cast(Box<Type>),
     Unary(UnOp),
 }
 
