@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::{CallState, Recorder};
+use super::{call::CallState, recorder::Recorder};
 use crate::{
     memory::{Memory, Origin, Placement, SlotId},
     tree::{GroupId, Identity, Node, Tree},

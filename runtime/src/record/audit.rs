@@ -1,6 +1,12 @@
 //! Audits: a replay is compared with an eager run of its body.
 
-use super::{Entries, Launcher, Replayer, Run, RunState, launch::same_operation, state_snapshot::bytes_of};
+use super::{
+    launch::{Launcher, same_operation},
+    recorder::Entries,
+    replay::Replayer,
+    run::{Run, RunState},
+    state_snapshot::bytes_of,
+};
 use crate::{
     DType, Error, Result,
     backend::{Op, SharedMemory},

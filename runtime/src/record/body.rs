@@ -3,11 +3,14 @@
 use std::{cell::Cell, collections::BTreeSet, time::Instant};
 
 use super::{
-    Audit, CallState, Overlaps, Replayer, Run, RunKind, RunState,
+    aliasing::Overlaps,
+    audit::Audit,
+    call::CallState,
     command_log::CommandLog,
     copied_inputs::bind_inputs,
     finish::RecordingInProgress,
-    run::{Auditing, Recording, Start},
+    replay::Replayer,
+    run::{Auditing, Recording, Run, RunKind, RunState, Start},
 };
 use crate::{
     Result,

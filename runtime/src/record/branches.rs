@@ -9,7 +9,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::{CallState, Launcher, Phase, command_log::Command};
+use super::{
+    call::{CallState, Phase},
+    command_log::Command,
+    launch::Launcher,
+};
 use crate::{
     Error, Result,
     backend::View,

@@ -7,9 +7,13 @@
 //! runs as it is, as the body's operations would have without a recording.
 
 use super::{
-    CallState, Launcher, Replayer, Run, Stream,
+    call::CallState,
     copied_inputs::InputBinding,
     exec_reuse::{Captured, ExecFinder},
+    launch::Launcher,
+    replay::Replayer,
+    run::Run,
+    stream::Stream,
 };
 use crate::{
     Error, Result,

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use super::{Replayer, Run, Stream};
+use super::{replay::Replayer, run::Run, stream::Stream};
 use crate::{
     Result,
     backend::{DeviceCopy, SharedMemory, View},

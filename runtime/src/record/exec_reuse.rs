@@ -10,7 +10,7 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use super::{CallState, Replayer, Stream};
+use super::{call::CallState, replay::Replayer, stream::Stream};
 use crate::{
     Error, Result,
     backend::{CapturedGraph, GraphExec, SharedMemory, Update},

@@ -1,10 +1,12 @@
 //! A recording whose body has ended: it enters the tree and runs for the first time, or is aborted.
 
 use super::{
-    BodyRunner, Overlaps, Replayer, Run,
+    aliasing::Overlaps,
+    body::BodyRunner,
     copied_inputs::{InputBinding, stage_first_copies},
     exec_reuse::Captured,
-    run::places,
+    replay::Replayer,
+    run::{Run, places},
 };
 use crate::{
     Error, Result,

@@ -6,7 +6,7 @@
 
 use std::{cell::Cell, collections::BTreeMap};
 
-use super::{Launcher, Recorder, Run};
+use super::{launch::Launcher, recorder::Recorder, run::Run};
 use crate::{
     backend::View,
     memory::{Memory, Origin, Placement, SlotId},

@@ -4,7 +4,12 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
 
-use super::{Recorder, Run, RunState, Stream, command_log::Command};
+use super::{
+    command_log::Command,
+    recorder::Recorder,
+    run::{Run, RunState},
+    stream::Stream,
+};
 use crate::{
     DType, Error, Result,
     backend::{Op, PendingBytes, View},

@@ -16,6 +16,7 @@ mod last_use;
 mod launch;
 mod outputs;
 mod persist;
+mod recorder;
 mod relocated;
 mod replay;
 mod run;
@@ -24,126 +25,14 @@ mod stored_outputs;
 mod stream;
 mod waits;
 
-use branches::Forks;
-use state_snapshot::StateSnapshot;
-
-use crate::{
-    Error, Result,
-    memory::{Liveness, Memory},
-    value::{entry::Entry, raw::RawTensor},
-};
-
 pub(crate) use aliasing::Overlaps;
-pub(crate) use audit::Audit;
 pub(crate) use body::{BodyRunner, NewRun};
 pub(crate) use call::{ActiveCall, CallHistory, CallState, Phase, ShapeCount, Symbol};
 pub(crate) use copied_inputs::can_copy;
 pub(crate) use launch::Launcher;
+pub(crate) use recorder::{Entries, Recorder};
 pub(crate) use relocated::Relocations;
 pub(crate) use replay::{Replayer, results_are_free};
-pub(crate) use run::{Run, RunKind, RunState};
+pub(crate) use run::RunKind;
 pub(crate) use stream::Stream;
 pub(crate) use waits::{Candidate, WarmUp};
-
-/// Outputs on their way to being decoded. A list goes back to the recorder when they are: it passes through many
-/// hands, so it is not held inline, and a replay allocates none.
-pub(crate) type Entries = Vec<Entry>;
-
-/// The run that is under way, and what belongs to it.
-#[derive(Debug, Default)]
-pub(crate) struct Recorder {
-    /// `None` while nothing runs but eager code.
-    run: Option<Run>,
-    forks: Forks,
-    /// While `capture_all` runs.
-    snapshot: Option<StateSnapshot>,
-    /// Lists that were decoded, for the next outputs.
-    spare_entries: Vec<Entries>,
-}
-
-impl Recorder {
-    pub(crate) fn run(&self) -> Option<&Run> {
-        self.run.as_ref()
-    }
-
-    pub(crate) fn run_mut(&mut self) -> Option<&mut Run> {
-        self.run.as_mut()
-    }
-
-    /// A body begins to run. Bodies do not nest.
-    fn begin(&mut self, run: Run) {
-        self.run = Some(run);
-    }
-
-    /// Takes the run out: it ends, or is aborted.
-    pub(crate) fn take_run(&mut self) -> Option<Run> {
-        self.run.take()
-    }
-
-    /// Whether a body runs.
-    pub(crate) fn is_running(&self) -> bool {
-        self.run.is_some()
-    }
-
-    /// Whether an operation would be recorded now.
-    pub(crate) fn is_recording(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.recording().is_some())
-    }
-
-    /// Whether what a body makes goes into the pool.
-    pub(crate) fn is_pooled(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| !run.is_audit())
-    }
-
-    /// A step begins: forks that were forgotten are closed.
-    pub(crate) fn begin_step(&mut self) {
-        self.forks.clear();
-    }
-
-    /// A list for outputs.
-    #[inline]
-    pub(crate) fn take_entries(&mut self) -> Entries {
-        self.spare_entries.pop().unwrap_or_default()
-    }
-
-    /// Takes back a list of outputs that was decoded.
-    pub(crate) fn recycle(&mut self, mut entries: Entries) {
-        /// More than are on their way at once, unless calls are nested.
-        const SPARE: usize = 8;
-        entries.clear();
-        if self.spare_entries.len() < SPARE {
-            self.spare_entries.push(entries);
-        }
-    }
-
-    /// Refuses a tensor whose memory may be another's by now, and notes the use of others.
-    ///
-    /// # Errors
-    /// [`Error::UsedAfterLastUse`], [`Error::NeverComputed`].
-    pub(crate) fn check_live(&self, memory: &Memory, op: &'static str, raw: &RawTensor) -> Result<()> {
-        match memory.liveness(raw) {
-            Liveness::Live(origin) => {
-                self.note_use(raw.slot, origin);
-                Ok(())
-            }
-            Liveness::Freed { producer } => {
-                if let Some(recording) = self.run.as_ref().and_then(Run::recording) {
-                    recording.late_use.set(true);
-                }
-                Err(Error::UsedAfterLastUse { op, made_by: producer })
-            }
-            Liveness::Invalid => Err(Error::NeverComputed { op }),
-        }
-    }
-
-    /// As [`check_live`](Self::check_live), for the tensors among outputs.
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn check_outputs(&self, memory: &Memory, what: &'static str, outputs: &[Entry]) -> Result<()> {
-        outputs.iter().try_for_each(|entry| match entry {
-            Entry::Tensor(raw) => self.check_live(memory, what, raw),
-            _ => Ok(()),
-        })
-    }
-}

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{BodyRunner, CallState, Entries, Launcher};
+use super::{body::BodyRunner, call::CallState, launch::Launcher, recorder::Entries};
 use crate::{
     DType, Result,
     backend::{Op, View},

@@ -4,7 +4,7 @@ use std::{collections::hash_map, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
-use super::{CallState, Launcher};
+use super::{call::CallState, launch::Launcher};
 use crate::{
     DType, Result,
     backend::{Op, View},

@@ -9,7 +9,12 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Entries, Launcher, Overlaps, Replayer, replay::results_are_free};
+use super::{
+    aliasing::Overlaps,
+    launch::Launcher,
+    recorder::Entries,
+    replay::{Replayer, results_are_free},
+};
 use crate::{
     DType, Error, Result,
     backend::{Op, SharedMemory, View},

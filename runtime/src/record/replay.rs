@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::{Entries, Launcher};
+use super::{launch::Launcher, recorder::Entries};
 use crate::{
     Error, Result,
     memory::{

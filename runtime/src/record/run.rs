@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use super::{Phase, command_log::CommandLog, copied_inputs::InputBindings, last_use::Uses};
+use super::{call::Phase, command_log::CommandLog, copied_inputs::InputBindings, last_use::Uses};
 use crate::{
     Error, Result,
     backend::SharedMemory,

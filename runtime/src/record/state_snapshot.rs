@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Launcher, Recorder, Run};
+use super::{launch::Launcher, recorder::Recorder, run::Run};
 use crate::{
     DType, Result,
     backend::{Op, SharedMemory, View},

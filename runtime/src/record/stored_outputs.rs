@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry::Vacant;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::{Recorder, Run, launch::unkeyed};
+use super::{launch::unkeyed, recorder::Recorder, run::Run};
 use crate::{
     Error, Result,
     memory::{Memory, Origin, Placement, SlotId},
