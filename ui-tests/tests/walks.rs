@@ -1,4 +1,5 @@
-//! The walks of `docs/ARCHITECTURE.md`: numbered steps, each of which begins with a file and a function that exist.
+//! The walk through the macro in `docs/ARCHITECTURE.md`: numbered steps, each of which begins with `file.rs::function` that
+//! exists. Walks through the runtime name file and function apart; another test looks at those.
 
 use std::{collections::HashMap, fs, path::PathBuf};
 
@@ -20,7 +21,8 @@ fn walks(text: &str) -> HashMap<&str, Vec<&str>> {
             heading = line.trim_start_matches(['#', ' ']);
         }
         let step = line.split_once(". `").filter(|(number, _)| number.parse::<u8>().is_ok());
-        if let Some((step, _)) = step.and_then(|(_, rest)| rest.split_once('`')) {
+        let step = step.and_then(|(_, rest)| rest.split_once('`')).filter(|(step, _)| step.contains("::"));
+        if let Some((step, _)) = step {
             walks.entry(heading).or_default().push(step);
         }
     }
