@@ -1,12 +1,8 @@
 //! Parameters and graph objects that go away take their recordings with them.
 
-use graphable::{Param, Result, Runtime, Step, ops};
+use graphable::{Mode, Param, Result, Runtime, Step, ops};
 
 use crate::support::*;
-
-fn vector(rt: &mut Runtime) -> Graph {
-    Spec::inputs(vec![host("x", &[Dim::Const(2)])]).build(rt)
-}
 
 /// One segment that uses the parameter, one that does not.
 fn call<'s>(graph: &Graph, step: &Step<'s>, w: &Param<f32>) -> Result<T<'s>> {
@@ -29,7 +25,7 @@ fn weight(rt: &Runtime, w: f32) -> Param<f32> {
 #[test]
 fn a_dropped_parameter() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let (w, other) = (weight(&rt, 10.0), weight(&rt, 20.0));
     for _ in 0..3 {
         assert_eq!(run(&mut rt, &graph, &w), [-11.0, -12.0]);
@@ -49,7 +45,7 @@ fn a_dropped_parameter() {
 #[test]
 fn on_another_thread() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let w = weight(&rt, 10.0);
     for _ in 0..3 {
         run(&mut rt, &graph, &w);
@@ -66,7 +62,7 @@ fn on_another_thread() {
 #[test]
 fn in_the_middle_of_a_step() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     for round in 0..3 {
         let mut w = Some(weight(&rt, 10.0));
         for i in 0..4 {
@@ -90,7 +86,7 @@ fn in_the_middle_of_a_step() {
 #[test]
 fn a_replaced_parameter_never_replays_the_old_one() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     for i in 0..20 {
         let w = weight(&rt, i as f32);
         for _ in 0..2 {
@@ -107,7 +103,7 @@ fn a_replaced_parameter_never_replays_the_old_one() {
 fn memory_is_given_back() {
     let (mut rt, plan) = faulty();
     let live = || plan.live_memory().1;
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let other = weight(&rt, 5.0);
     for _ in 0..3 {
         run(&mut rt, &graph, &other);
@@ -135,7 +131,7 @@ fn memory_is_given_back() {
 fn a_dropped_graph_object() {
     let mut rt = runtime();
     let w = weight(&rt, 10.0);
-    let (one, two) = (vector(&mut rt), vector(&mut rt));
+    let (one, two) = (vector(&mut rt, Mode::default()), vector(&mut rt, Mode::default()));
     for _ in 0..3 {
         run(&mut rt, &one, &w);
         run(&mut rt, &two, &w);
@@ -153,7 +149,7 @@ fn a_dropped_graph_object() {
     drop(two);
     rt.step().unwrap();
     assert_eq!(rt.stats().nodes, 0);
-    let three = vector(&mut rt);
+    let three = vector(&mut rt, Mode::default());
     for _ in 0..3 {
         assert_eq!(run(&mut rt, &three, &w), [-11.0, -12.0]);
     }
@@ -163,7 +159,7 @@ fn a_dropped_graph_object() {
 fn handles_may_go_in_any_order() {
     for order in 0..4 {
         let mut rt = runtime();
-        let graph = vector(&mut rt);
+        let graph = vector(&mut rt, Mode::default());
         let w = weight(&rt, 10.0);
         for _ in 0..3 {
             run(&mut rt, &graph, &w);

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use graphable::{Error, FallbackReason, Param, Result, Runtime, Step, backend::faulty::FaultCall, ops};
+use graphable::{Error, FallbackReason, Mode, Param, Result, Runtime, Step, backend::faulty::FaultCall, ops};
 
 use crate::support::*;
 
@@ -25,14 +25,10 @@ fn one<'s>(graph: &Graph, step: &Step<'s>, x: &[f32], w: &Param<f32>) -> Result<
     })
 }
 
-fn vector(rt: &mut Runtime) -> Graph {
-    Spec::inputs(vec![host("x", &[Dim::Const(2)])]).build(rt)
-}
-
 #[test]
 fn warm_record_replay() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let w = Param::new(&rt, &[2], &[10.0, 20.0]).unwrap();
     RUNS.set(0);
     let mut log = Vec::new();
@@ -56,7 +52,7 @@ fn warm_record_replay() {
 #[test]
 fn what_warmed_up_in_one_call_is_recorded_in_the_next() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let call = |step: &Step<'_>, n: u32| {
         let y = graph.call(step, &[In::Host([1.0, 2.0][..].into())], n, |cx, a| {
             seg!("a", cx, (&a.t[0], &n), |k| ops::scale(k.0, *k.1 as f32))
@@ -80,7 +76,7 @@ fn what_warmed_up_in_one_call_is_recorded_in_the_next() {
 /// Everything in one step: warmed up in the first call, recorded in the second, replayed from then on.
 #[test]
 fn a_thousand_calls_in_one_step() {
-    for mode in [graphable::Mode::Piecewise, graphable::Mode::Full] {
+    for mode in [Mode::Piecewise, Mode::Full] {
         let mut rt = runtime();
         let graph = Spec::inputs(vec![host("x", &[Dim::Const(2)])])
             .mode(mode)
@@ -96,7 +92,7 @@ fn a_thousand_calls_in_one_step() {
             assert_eq!(step.read(&y.unwrap()).unwrap(), [2.0 * i as f32, 2.0]);
         }
         let stats = step.stats();
-        let segments = if mode == graphable::Mode::Full { 1 } else { 2 };
+        let segments = if mode == Mode::Full { 1 } else { 2 };
         assert_eq!((stats.warmups, stats.recordings), (segments, segments), "{mode}");
         assert_eq!((stats.replays, stats.fallbacks, stats.copies), (998 * segments, 0, 0), "{mode}");
     }
@@ -137,7 +133,7 @@ fn new_shapes_do_not_hold_back_what_is_known() {
 #[test]
 fn behind_a_new_shape_a_segment_waits_once() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let mut log = Vec::new();
     for n in 0..6u32 {
         let step = rt.step().unwrap();
@@ -198,7 +194,7 @@ fn times<'s, const N: u32>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {
 #[test]
 fn instances_of_a_generic_segment_are_apart() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     for i in 0..4 {
         let step = rt.step().unwrap();
         let y = graph.call(&step, &[In::Host([1.0, 2.0][..].into())], (), |cx, a| {
@@ -217,7 +213,7 @@ fn instances_of_a_generic_segment_are_apart() {
 #[test]
 fn layers_of_one_shape_share_a_body_and_not_a_recording() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let layers: Vec<_> = (0..4).map(|i| Param::new(&rt, &[2], &[i as f32, 1.0]).unwrap()).collect();
     for i in 0..4 {
         let step = rt.step().unwrap();
@@ -253,7 +249,7 @@ fn two_recordings(rt: &mut Runtime, call: impl Fn(&Step<'_>, usize) -> Vec<f32>,
 #[test]
 fn host_values_are_keys() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let call = |step: &Step<'_>, which: usize| {
         let factor = [2.0f32, 3.0][which];
         let y = graph.call(step, &[In::Host([1.0, 2.0][..].into())], (), |cx, a| {
@@ -267,7 +263,7 @@ fn host_values_are_keys() {
 #[test]
 fn options_that_swap_places_are_apart() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let w = Param::new(&rt, &[2], &[10.0, 20.0]).unwrap();
     let call = |step: &Step<'_>, which: usize| {
         let pair = if which == 0 { (Some(&w), None) } else { (None, Some(&w)) };
@@ -330,7 +326,7 @@ fn host_scalars_are_refreshed_and_are_no_keys() {
 #[test]
 fn host_inputs_are_taken_at_the_call() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let w = Param::new(&rt, &[2], &[10.0, 20.0]).unwrap();
     for _ in 0..2 {
         let step = rt.step().unwrap();

@@ -1,19 +1,13 @@
 //! What is alive in the pool decides which recording fits.
 
-use graphable::{Runtime, Step, ops};
+use graphable::{Mode, Runtime, Step, ops};
 
 use crate::support::*;
-
-fn vector(rt: &mut Runtime) -> Graph {
-    Spec::inputs(vec![host("x", &[Dim::Const(2)])]).build(rt)
-}
-
-const X: [f32; 2] = [1.0, 2.0];
 
 #[test]
 fn a_live_tensor_that_is_no_live_in_gives_another_node() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let call = |rt: &mut Runtime, hold: bool| {
         let step = rt.step().unwrap();
         let y = graph.call(&step, &[In::Host((&X).into())], (), |cx, a| {
@@ -47,7 +41,7 @@ fn a_live_tensor_that_is_no_live_in_gives_another_node() {
 /// `a`, then `b` or `c`, then `d`. With `deep`, `c` leaves its result elsewhere than `b`.
 fn branches(deep: bool) -> (usize, Vec<String>) {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let mut last = Vec::new();
     for round in 0..6 {
         for left in [true, false] {
@@ -116,7 +110,7 @@ fn paths_share_memory() {
         return;
     }
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     for _ in 0..3 {
         for n in [1usize, 64, 16, 4] {
             let step = rt.step().unwrap();
@@ -137,7 +131,7 @@ fn paths_share_memory() {
 #[test]
 fn order_of_drops_does_not_matter() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     for round in 0..4 {
         for order in 0..3 {
             let step = rt.step().unwrap();

@@ -24,7 +24,6 @@ mod inspect;
 mod kept;
 mod last_use;
 mod lifecycle;
-mod limits;
 mod listening;
 mod liveness;
 mod modes;

@@ -1,12 +1,8 @@
 //! Where outputs live, and how they are read.
 
-use graphable::{Param, PendingRead, Result, Runtime, Step, ops};
+use graphable::{Mode, Param, PendingRead, Result, Step, ops};
 
 use crate::support::*;
-
-fn vector(rt: &mut Runtime) -> Graph {
-    Spec::inputs(vec![host("x", &[Dim::Const(2)])]).build(rt)
-}
 
 fn double<'s>(graph: &Graph, step: &Step<'s>, x: f32) -> T<'s> {
     let y = graph.call(step, &[In::Host((&[x, 1.0]).into())], (), |cx, a| {
@@ -21,7 +17,7 @@ fn a_held_output_moves_the_next_to_another_slot() {
         return;
     }
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let mut log = Vec::new();
     for _ in 0..4 {
         let step = rt.step().unwrap();
@@ -90,7 +86,7 @@ fn a_kept_view_keeps_the_block() {
         return;
     }
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     fn halves<'s>(graph: &Graph, step: &Step<'s>, x: [f32; 2]) -> (T<'s>, T<'s>) {
         let out = graph.call(step, &[In::Host((&x).into())], (), |cx, a| {
             seg!("a", cx, (&a.t[0],), |k| {
@@ -117,7 +113,7 @@ fn a_kept_view_keeps_the_block() {
 #[test]
 fn a_static_input_is_copied_out() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     for i in 0..4 {
         let step = rt.step().unwrap();
         let same = |x: f32| {
@@ -137,7 +133,7 @@ fn a_static_input_is_copied_out() {
 #[test]
 fn a_static_input_returned_without_any_segment() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     for i in 0..3 {
         let step = rt.step().unwrap();
         let y =
@@ -191,7 +187,7 @@ fn with_region<'s>(graph: &Graph, step: &Step<'s>, x: &[f32; 2], temporaries: us
 #[test]
 fn results_of_eager_regions_settle() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let mut log = Vec::new();
     for i in 0..5 {
         let step = rt.step().unwrap();
@@ -210,7 +206,7 @@ fn results_of_eager_regions_settle() {
 #[test]
 fn a_result_in_another_place_is_copied_and_counted() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     for _ in 0..3 {
         let step = rt.step().unwrap();
         with_region(&graph, &step, &[1.0, 1.0], 0).unwrap();
@@ -234,7 +230,7 @@ fn a_result_in_another_place_is_copied_and_counted() {
 #[test]
 fn a_region_that_gives_the_calls_result() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     for i in 0..5 {
         let step = rt.step().unwrap();
         let call = |x: f32| {
@@ -254,7 +250,7 @@ fn a_region_that_gives_the_calls_result() {
 #[test]
 fn a_region_may_pass_values_through() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let w = Param::new(&rt, &[2], &[7.0, 8.0]).unwrap();
     for i in 0..4 {
         let step = rt.step().unwrap();
@@ -275,7 +271,7 @@ fn a_region_may_pass_values_through() {
 #[test]
 fn a_read_outlives_its_step() {
     let mut rt = runtime();
-    let graph = vector(&mut rt);
+    let graph = vector(&mut rt, Mode::default());
     let mut reads: Vec<PendingRead<f32>> = Vec::new();
     for i in 0..20 {
         let step = rt.step().unwrap();

@@ -2,7 +2,7 @@
 
 use graphable::{OnMove, Param, Result, Runtime, State, Step, ops};
 
-use crate::support::*;
+use crate::{support::*, warnings::counting_warnings};
 
 /// `n` blocks of the eager arena, so that what comes next lies behind them.
 pub(crate) fn blocks<'s>(step: &Step<'s>, n: usize) -> Vec<T<'s>> {

@@ -3,7 +3,7 @@
 
 use graphable::{Error, FallbackReason, Result, Runtime, Schedule, ops};
 
-use crate::support::*;
+use crate::{support::*, warnings::counting_warnings};
 
 const B: &[Dim] = &[Dim::Symbol(0)];
 

@@ -3,23 +3,24 @@
 
 #![allow(clippy::drop_non_drop, reason = "dropping a step says where it ends")]
 
-mod accepted;
 mod branches;
 mod carry;
 mod conditions;
-mod corners;
 mod counts;
+mod crossing;
 #[path = "../common/device.rs"]
 mod device;
 mod device_events;
 mod edges;
 mod edges_memory;
 mod environment;
+mod evaluation_order;
 mod formats;
 mod guards;
 mod host_values;
 mod hygiene_names;
 mod identity;
+mod idioms;
 mod jumps;
 mod keys;
 mod names;
@@ -27,6 +28,5 @@ mod nested;
 mod objects;
 mod realistic;
 mod regions;
-mod review;
 mod support;
 mod values;

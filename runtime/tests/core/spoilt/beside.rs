@@ -22,6 +22,7 @@ fn the_pool_cannot_grow_after_a_spoil() {
         })
     }
     for mode in [Mode::Piecewise, Mode::Full] {
+        let (mut spoilt, mut hits) = (0, 0);
         for nth in 0..6 {
             let (mut rt, plan) = faulty();
             let graph = vector(&mut rt, mode);
@@ -35,7 +36,8 @@ fn the_pool_cannot_grow_after_a_spoil() {
             plan.invalidate_captures([Some(0)]);
             plan.run_out_of_memory(FaultCall::Commit, nth);
             let r = call(&mut rt);
-            plan.disarm();
+            hits += u32::from(!plan.disarm());
+            spoilt += rt.stats().spoilt;
             if let Err(e) = &r {
                 assert!(injected(e), "{e}");
             }
@@ -45,6 +47,7 @@ fn the_pool_cannot_grow_after_a_spoil() {
             }
             still_usable(&mut rt);
         }
+        assert!(hits >= 1 && spoilt >= 1, "{mode}: {hits} faults met, {spoilt} captures spoilt");
     }
 }
 
@@ -71,7 +74,7 @@ fn nothing_in_it() {
                         .unwrap();
                     assert_eq!(step.read(&y).unwrap(), [-(i as f32), -1.0], "{mode} {times} {after:?} {i}");
                 }
-                assert_eq!(rt.stats().spoilt, times.min(40) as u64);
+                assert_eq!(rt.stats().spoilt, times as u64);
                 still_usable(&mut rt);
             }
         }
@@ -228,7 +231,7 @@ fn state_is_put_back_after_a_capture_all_that_failed() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Copied live-ins, with faults after the spoil: values are right, and no buffer is left.

@@ -1,4 +1,5 @@
-//! Programs that an early reader found refused, and that mean what they say: names, lifetimes, branches.
+//! Rust as it is usually written, which means in a graph what it means outside: names, lifetimes, attributes, branches,
+//! moves.
 #![allow(
     clippy::non_minimal_cfg,
     clippy::needless_late_init,

@@ -2,7 +2,7 @@
 
 use graphable::{Error, FallbackReason, Mode, Param, Result, Runtime, Schedule, Step, Support, ops};
 
-use crate::support::*;
+use crate::{support::*, warnings::counting_warnings};
 
 #[test]
 fn capture_can_be_closed() {
@@ -103,7 +103,7 @@ fn a_fallback_can_be_forbidden() {
                     reason: FallbackReason::FullNotSupported { boundary },
                     ..
                 }) => {
-                    assert!(or_error && boundary.contains("limits.rs:"), "{boundary}");
+                    assert!(or_error && boundary.contains("forbidden.rs:"), "{boundary}");
                 }
                 Ok(values) => assert_eq!((or_error, values), (false, vec![-2.0, -4.0])),
                 Err(other) => panic!("{other}"),

@@ -1,4 +1,4 @@
-//! Corners of the partition: names, moves, branches and references that cross segments.
+//! What crosses from one segment to the next: names, moves, branches, references, closures.
 
 use graphable::{graphable, prelude::*};
 
