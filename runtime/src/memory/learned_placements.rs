@@ -387,10 +387,15 @@ impl Memory {
                 results.push((id, ordinal));
             }
         }
+        // Where one that is optional is missing, those after it do not have the index that they usually have.
+        let complete = self.learned.learnt(learning).is_none_or(|all| all.len() <= results.len());
         for (index, (id, ordinal)) in results.into_iter().enumerate() {
             let slot = self.slots.get_mut(id);
             let len = rounded(slot.bytes());
-            let where_it_is = self.learned.where_it_is(index, slot.placement, slot.base());
+            let where_it_is = match self.learned.where_it_is(index, slot.placement, slot.base()) {
+                WhereItIs::AnothersBlock if !complete => WhereItIs::Expected,
+                known => known,
+            };
             let Learning { profile, run } = learning;
             slot.origin = Origin::Result(ResultId { profile, run, index: index as u32 });
             match self.learned.judge(learning, index, (ordinal, len), where_it_is) {

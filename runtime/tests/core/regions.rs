@@ -265,6 +265,41 @@ fn a_copy_of_a_result_that_fails() {
     }
 }
 
+/// A first result that is not always there moves nothing of the second, also once capture is closed.
+#[test]
+fn an_optional_result_before_another() {
+    let mut rt = runtime();
+    let graph = strict(&mut rt);
+    for i in 0..40 {
+        if i == 4 {
+            rt.close_capture();
+        }
+        let there = i < 3 || i % 3 > 0;
+        let step = rt.step().unwrap();
+        let x = i as f32;
+        let out = graph.call(&step, &[In::Host((&[x, 1.0]).into())], (), |cx, a| {
+            let (h,) = seg!("a", cx, (&a.t[0],), |k| Ok((ops::scale(k.0, 2.0)?,)))?;
+            let (first, second) = eager!("e", cx, |_e| {
+                let (first, second) = (ops::scale(&h, 3.0)?, ops::neg(&h)?);
+                Ok::<_, graphable::Error>((there.then_some(first), second))
+            });
+            if let Some(first) = first {
+                let y = seg!("b", cx, (&first,), |k| ops::neg(k.0))?;
+                eager!("r", cx, |e| {
+                    assert_eq!(e.read(&y)?, [-6.0 * x, -6.0]);
+                    Ok::<_, graphable::Error>(())
+                });
+            }
+            seg!("c", cx, (&second,), |k| ops::scale(k.0, 5.0))
+        });
+        assert_eq!(step.read(&out.unwrap()).unwrap(), [-10.0 * x, -10.0], "call {i}");
+    }
+    let stats = rt.stats();
+    assert_eq!(stats.fallbacks, 0, "{stats:?}");
+    // That of the call: its output leaves the pool.
+    assert!(stats.copies <= 8, "{stats:?}");
+}
+
 /// A wrong guess for one result may take the block of another. Each has its own after a few calls all the same.
 #[test]
 fn results_of_one_size_behind_temporaries() {
