@@ -4,9 +4,9 @@ use super::Core;
 use crate::{
     Error, Result,
     base::plan::Site,
-    record::{CallState, Entries, RunKind, results_are_free},
+    record::{CallState, RunKind, results_are_free},
     tree::{Identity, Node, Tree},
-    value::key::KeyWriter,
+    value::{entry::Entries, key::KeyWriter},
 };
 
 pub(crate) enum Decision {

@@ -2,7 +2,6 @@
 
 use super::{
     launch::{Launcher, same_operation},
-    recorder::Entries,
     replay::Replayer,
     run::{Run, RunState},
     state_snapshot::bytes_of,
@@ -14,7 +13,7 @@ use crate::{
     tree::Tree,
     value::key::KeyWriter,
     value::{
-        entry::{Encoder, Entry},
+        entry::{Encoder, Entries, Entry},
         raw::RawTensor,
     },
 };

@@ -209,7 +209,7 @@ impl ExecFinder<'_> {
                 }
                 // It goes on as it did: slower, and right.
                 Err(error @ Error::OutOfMemory { .. }) => {
-                    tracing::warn!(segment = %site, %error, "no memory for an executable of its own");
+                    tracing::warn!(target: "graphable::log", segment = %site, %error, "no memory for an executable of its own");
                     if let Some(sharing) = self.tree.sharing_mut(at) {
                         (sharing.parting, sharing.slow) = (None, 0);
                     }

@@ -30,7 +30,7 @@ pub(crate) use body::{BodyRunner, NewRun};
 pub(crate) use call::{ActiveCall, CallHistory, CallState, Phase, ShapeCount, Symbol};
 pub(crate) use copied_inputs::can_copy;
 pub(crate) use launch::Launcher;
-pub(crate) use recorder::{Entries, Recorder};
+pub(crate) use recorder::Recorder;
 pub(crate) use relocated::Relocations;
 pub(crate) use replay::{Replayer, results_are_free};
 pub(crate) use run::RunKind;

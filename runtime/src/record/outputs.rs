@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{body::BodyRunner, call::CallState, launch::Launcher, recorder::Entries};
+use super::{body::BodyRunner, call::CallState, launch::Launcher};
 use crate::{
     DType, Result,
     backend::{Op, View},
@@ -12,7 +12,11 @@ use crate::{
     observe::event::CopySlot,
     tree::Tree,
     value::layout::{Layout, Marks},
-    value::{dim::DimKind, entry::Entry, raw::RawTensor},
+    value::{
+        dim::DimKind,
+        entry::{Entries, Entry},
+        raw::RawTensor,
+    },
 };
 
 /// Where a block goes.
@@ -96,7 +100,7 @@ impl Launcher<'_> {
             launcher.plan_result(tree, slot);
             Target { placement: Placement::Results, block: None, counted }
         })?;
-        for entry in &mut entries {
+        for entry in entries.iter_mut() {
             match entry {
                 Entry::Tensor(raw) => *raw = call.unpadded(*raw),
                 Entry::Size(dim) => *dim = call.unpadded_size(*dim).unwrap_or(*dim),

@@ -4,12 +4,11 @@ use super::{branches::Forks, run::Run, state_snapshot::StateSnapshot};
 use crate::{
     Error, Result,
     memory::{Liveness, Memory},
-    value::{entry::Entry, raw::RawTensor},
+    value::{
+        entry::{Entries, Entry},
+        raw::RawTensor,
+    },
 };
-
-/// Outputs on their way to being decoded. A list goes back to the recorder when they are: it passes through many
-/// hands, so it is not held inline, and a replay allocates none.
-pub(crate) type Entries = Vec<Entry>;
 
 /// The run that is under way, and what belongs to it.
 #[derive(Debug, Default)]

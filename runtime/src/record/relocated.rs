@@ -12,7 +12,6 @@ use smallvec::SmallVec;
 use super::{
     aliasing::Overlaps,
     launch::Launcher,
-    recorder::Entries,
     replay::{Replayer, results_are_free},
 };
 use crate::{
@@ -24,7 +23,7 @@ use crate::{
     },
     observe::event::CopySlot,
     tree::{COPIED, GroupId, Identity, Node, Tree},
-    value::{key::KeyWriter, layout::Layout},
+    value::{entry::Entries, key::KeyWriter, layout::Layout},
 };
 
 /// Recordings that are made for one key, with results in other blocks each, before results are copied out instead.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::{launch::Launcher, recorder::Entries};
+use super::launch::Launcher;
 use crate::{
     Error, Result,
     memory::{
@@ -13,7 +13,10 @@ use crate::{
     },
     tree::{Node, Stored, Tree},
     value::key::KeyWriter,
-    value::{entry::Entry, raw::RawTensor},
+    value::{
+        entry::{Entries, Entry},
+        raw::RawTensor,
+    },
 };
 
 /// The components that a replay touches.

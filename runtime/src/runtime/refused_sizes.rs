@@ -25,6 +25,11 @@ impl RefusedSizes {
     /// The first of them as an error, which is reported once more at the end.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
+        if self.first.borrow().is_none() { Ok(()) } else { self.repeat() }
+    }
+
+    #[cold]
+    fn repeat(&self) -> Result<()> {
         match &*self.first.borrow() {
             None => Ok(()),
             Some(Error::PaddedSize { op, symbol, at }) => {

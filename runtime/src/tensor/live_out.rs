@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use crate::{DType, Dim, Runtime, Scalar, Scope, Shape, Tensor};
 
-use crate::value::entry::{Encoder, Entry};
+use crate::value::entry::{Encoder, Entries, Entry};
 
 impl Encoder {
     pub(crate) fn of(rt: &Runtime) -> Self {
@@ -32,14 +32,19 @@ impl Encoder {
 /// Holds one count of every tensor it has not given out yet, and releases those when dropped.
 pub struct Decoder<'s> {
     pub(crate) rt: &'s Runtime,
-    entries: Vec<Entry>,
+    /// `None` once it is dropped.
+    entries: Option<Entries>,
     next: usize,
 }
 
 impl<'s> Decoder<'s> {
     /// Takes over one count of each tensor in `entries`.
-    pub(crate) fn new(rt: &'s Runtime, entries: Vec<Entry>) -> Self {
-        Self { rt, entries, next: 0 }
+    pub(crate) fn new(rt: &'s Runtime, entries: Entries) -> Self {
+        Self { rt, entries: Some(entries), next: 0 }
+    }
+
+    fn peek(&self) -> Option<&Entry> {
+        self.entries.as_ref()?.get(self.next)
     }
 
     /// The next piece, a tensor with elements `T`.
@@ -47,7 +52,7 @@ impl<'s> Decoder<'s> {
     /// # Panics
     /// When `decode` reads another piece than `encode` wrote there: a wrong hand-written [`LiveOut`].
     pub fn tensor<T>(&mut self) -> Tensor<'s, T> {
-        match self.entries.get(self.next) {
+        match self.peek() {
             Some(&Entry::Tensor(raw)) => {
                 self.next += 1;
                 Tensor::from_raw(self.rt, raw)
@@ -61,7 +66,7 @@ impl<'s> Decoder<'s> {
     /// # Panics
     /// As [`tensor`](Self::tensor).
     pub fn word(&mut self) -> u64 {
-        match self.entries.get(self.next) {
+        match self.peek() {
             Some(&Entry::Word(word)) => {
                 self.next += 1;
                 word
@@ -71,7 +76,7 @@ impl<'s> Decoder<'s> {
     }
 
     fn size(&mut self) -> Dim<'s> {
-        match self.entries.get(self.next) {
+        match self.peek() {
             Some(&Entry::Size(raw)) => {
                 self.next += 1;
                 Dim { raw, rt: Some(self.rt), call: self.rt.core.borrow().memory.call_number() }
@@ -85,10 +90,11 @@ impl<'s> Decoder<'s> {
     /// # Panics
     /// As [`tensor`](Self::tensor).
     pub fn text(&mut self) -> Arc<str> {
-        match self.entries.get(self.next) {
+        match self.peek() {
             Some(Entry::Text(text)) => {
+                let text = Arc::clone(text);
                 self.next += 1;
-                Arc::clone(text)
+                text
             }
             other => disagree("a string", other),
         }
@@ -97,18 +103,19 @@ impl<'s> Decoder<'s> {
 
 impl Drop for Decoder<'_> {
     fn drop(&mut self) {
-        for entry in &self.entries[self.next..] {
+        let Some(entries) = self.entries.take() else { return };
+        for entry in &entries[self.next..] {
             if let Entry::Tensor(raw) = entry {
                 self.rt.release(raw.slot, raw.epoch);
             }
         }
-        self.rt.core.borrow_mut().recorder.recycle(std::mem::take(&mut self.entries));
+        self.rt.core.borrow_mut().recorder.recycle(entries);
     }
 }
 
 impl std::fmt::Debug for Decoder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(&self.entries[self.next..]).finish()
+        f.debug_list().entries(self.entries.iter().flat_map(|all| &all[self.next..])).finish()
     }
 }
 
@@ -366,7 +373,7 @@ mod tests {
                 rt.retain(raw.slot, raw.epoch);
             }
         }
-        Decoder::new(rt, encoder.entries.to_vec())
+        Decoder::new(rt, Box::new(encoder.entries.clone()))
     }
 
     #[test]

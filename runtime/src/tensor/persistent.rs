@@ -14,7 +14,7 @@ use crate::{
         sealed::Sealed,
     },
     value::{
-        entry::Entry,
+        entry::{Entries, Entry},
         key::KeyWriter,
         layout::{Layout, Marks},
         live_in::LiveIn,
@@ -81,7 +81,7 @@ impl<O> Kept<O> {
         scope.check("Kept::view", self.runtime)?;
         let rt = scope.rt;
         let mut adopted: FxHashMap<u64, RawTensor> = FxHashMap::default();
-        let mut entries = Vec::new();
+        let mut entries = Entries::default();
         for piece in self.pieces.iter() {
             entries.push(match piece {
                 Piece::Word(word) => Entry::Word(*word),

@@ -20,6 +20,11 @@ pub(crate) enum Entry {
     Size(RawDim),
 }
 
+/// Outputs on their way to being decoded. A list goes back to the recorder when they are, so a replay allocates none.
+/// It passes through many results, as one word in each: a copy of several words that were just written one by one would
+/// wait for them.
+pub(crate) type Entries = Box<SmallVec<[Entry; 2]>>;
+
 /// Collects the pieces of an output. Tensors are listed, not retained.
 #[derive(Debug, Default)]
 pub struct Encoder {

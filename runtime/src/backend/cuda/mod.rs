@@ -200,7 +200,7 @@ impl CudaBackend {
         })
     }
 
-    /// CaptureDependencies, and gives back what nothing needs: for another try after the device was full.
+    /// Waits, and gives back what nothing needs: for another try after the device was full.
     fn reclaim(&mut self) -> Result<()> {
         self.release();
         self.shared.reclaim()

@@ -100,7 +100,7 @@ impl Shared {
         }
     }
 
-    /// CaptureDependencies, and gives back everything that was let go of: what an executable kept comes free only after it.
+    /// Waits, and gives back everything that was let go of: what an executable kept comes free only after it.
     /// Outside captures.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl Shared {
         what.for_each(|one| _ = self.retired.add(one));
     }
 
-    /// CaptureDependencies, and frees everything: the backend is gone.
+    /// Waits, and frees everything: the backend is gone.
     fn bury_all(&self) {
         if self.context.is_lost() {
             // Nothing can be freed any more: what the driver held went with the context.
@@ -194,7 +194,7 @@ impl Shared {
         self.bury_all();
     }
 
-    /// Pinned memory of at least `bytes` that nothing uses any more, with an event to mark its use. CaptureDependencies for the oldest
+    /// Pinned memory of at least `bytes` that nothing uses any more, with an event to mark its use. Waits for the oldest
     /// under way when there is too much of it. Outside captures, by the backend.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl Shared {
         }
     }
 
-    /// CaptureDependencies for a use of pinned memory, and counts that.
+    /// Waits for a use of pinned memory, and counts that.
     pub(super) fn wait_for_staging(&self, event: &Event) -> Result<()> {
         if !event.is_done()? {
             self.staging_waits.fetch_add(1, Ordering::Relaxed);

@@ -39,7 +39,7 @@ struct Pieces<'a> {
 }
 
 impl Pieces<'_> {
-    /// CaptureDependencies for the oldest if there are as many as there may be.
+    /// Waits for the oldest if there are as many as there may be.
     fn make_room(&mut self) -> Result<()> {
         if self.under_way.len() == DEPTH
             && let Some((_, event)) = self.under_way.front()

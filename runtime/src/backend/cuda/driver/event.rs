@@ -62,7 +62,7 @@ impl Event {
         }
     }
 
-    /// CaptureDependencies for the point.
+    /// Waits for the point.
     ///
     /// # Errors
     /// What failed on the device before it.

@@ -184,7 +184,7 @@ impl Stream {
         self.context.check("cuStreamWaitEvent", code)
     }
 
-    /// CaptureDependencies for everything on this stream, and only for that.
+    /// Waits for everything on this stream, and only for that.
     ///
     /// # Errors
     /// What failed on the device.
