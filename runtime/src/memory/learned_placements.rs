@@ -316,14 +316,20 @@ impl LearnedPlacements {
         if learnt.outside {
             return if learnt.placed { Judgement::Stand } else { Judgement::Stay };
         }
-        if where_it_is == WhereItIs::Expected {
-            return Judgement::Stay;
+        match where_it_is {
+            WhereItIs::Expected => return Judgement::Stay,
+            WhereItIs::AnothersBlock => {
+                // A guess that cost another result its place is worse than a copy: no more of them.
+                learnt.changes = CHANGES + 1;
+                return Judgement::Stay;
+            }
+            WhereItIs::Outside => {}
         }
         if learnt.ordinal != ordinal {
             learnt.ordinal = ordinal;
             learnt.changes = learnt.changes.saturating_add(1);
         }
-        if learnt.placed && where_it_is == WhereItIs::Outside { Judgement::Move } else { Judgement::Stay }
+        if learnt.placed { Judgement::Move } else { Judgement::Stay }
     }
 }
 
