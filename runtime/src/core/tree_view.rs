@@ -191,9 +191,10 @@ impl View<'_> {
 
 /// Whether a block is that output of that node.
 fn is_output(block: &EntryBlock, node: &Node, output: &NodeBlock) -> bool {
-    let origin =
-        output.ordinal.map_or(Origin::Other, |ordinal| Origin::Segment { group: node.group, ordinal });
-    output.placement == Placement::Pool && output.addr == block.addr() && block.origin() == origin
+    let made_by_it = |ordinal| block.origin() == Origin::Segment { group: node.group, ordinal };
+    output.placement == Placement::Pool
+        && output.addr == block.addr()
+        && output.ordinal.is_some_and(made_by_it)
 }
 
 fn segment(site: &Site, whole_call: bool) -> TreeSegment {
