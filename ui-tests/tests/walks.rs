@@ -67,7 +67,8 @@ fn every_step_exists() {
         assert!(walks.contains_key(walk), "{:?}", walks.keys());
     }
     for (walk, steps) in walks {
-        assert!(steps.len() <= MOST_STEPS, "{walk}: {} steps", steps.len());
+        // One that lost its steps would pass in silence.
+        assert!((6..=MOST_STEPS).contains(&steps.len()), "{walk}: {} steps", steps.len());
         let missing: Vec<String> = steps.iter().filter_map(|step| missing(step)).collect();
         assert!(missing.is_empty(), "{walk}: {missing:?}");
     }

@@ -118,7 +118,7 @@ fn several_results_of_changing_sizes() {
         let stats = rt.stats();
         assert_eq!(stats.recordings, settled, "{mode}: {stats:?}");
         // Four segments, each while guesses of where results lie are still corrected.
-        assert!(mode == Mode::None || stats.recordings <= 16, "{mode}: {stats:?}");
+        assert!(mode == Mode::None || stats.recordings <= 12, "{mode}: {stats:?}");
     }
 }
 
