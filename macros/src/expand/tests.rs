@@ -70,15 +70,6 @@ pub(crate) fn readable(text: &str) -> String {
 }
 
 #[test]
-fn print_one() {
-    if let Ok(path) = std::env::var("GRAPHABLE_EXPAND") {
-        let text = std::fs::read_to_string(path).unwrap();
-        let (body, _, messages) = host_code_of(&text);
-        println!("{}\n{messages}", readable(&body));
-    }
-}
-
-#[test]
 fn a_move_closure_over_a_changing_variable_is_refused() {
     let (_, _, messages) = host_code_of(
         "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {

@@ -106,8 +106,8 @@ impl RegionRun {
 enum WhereItIs {
     /// Where the segments expect it.
     Expected,
-    /// In the block of another result, for which it was taken. It stays there in this call, since that block cannot be
-    /// set apart any more; a guess was wrong.
+    /// In the block that was set apart for another result, after a wrong guess. It stays there for this call: moving it
+    /// would not free the block in time.
     AnothersBlock,
     /// In memory of the region.
     Outside,
