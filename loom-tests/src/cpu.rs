@@ -1,9 +1,9 @@
 //! The CPU stream's side: answers, and memory that goes behind the commands that use it.
 
+#[path = "../../runtime/src/backend/cpu/deferred_free.rs"]
+mod deferred_free;
 #[path = "../../runtime/src/backend/cpu/reply.rs"]
 mod reply;
-#[path = "../../runtime/src/backend/cpu/retired.rs"]
-mod retired;
 
 use std::collections::VecDeque;
 
@@ -27,20 +27,20 @@ enum Command {
 
 /// A handle of the block, as `memory::Block` is: the last one to go retires it.
 struct Handle {
-    retirement: Arc<retired::Retirement>,
+    deferred_frees: Arc<deferred_free::DeferredFrees>,
     queue: mpsc::Sender<Command>,
 }
 
 impl Handle {
     fn launch(&self) {
-        self.retirement.sending();
+        self.deferred_frees.sending();
         self.queue.send(Command::Use).unwrap();
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.retirement.retire(1) {
+        if self.deferred_frees.retire(1) {
             let _ = self.queue.send(Command::Wake);
         }
     }
@@ -50,9 +50,9 @@ impl Drop for Handle {
 #[test]
 fn a_block_goes_once_and_behind_its_uses() {
     loom::model(|| {
-        let retirement = Arc::new(retired::Retirement::default());
+        let deferred_frees = Arc::new(deferred_free::DeferredFrees::default());
         let (queue, commands) = mpsc::channel();
-        let handle = Arc::new(Handle { retirement: retirement.clone(), queue });
+        let handle = Arc::new(Handle { deferred_frees: deferred_frees.clone(), queue });
         let users: Vec<_> = (0..2)
             .map(|_| {
                 let handle = handle.clone();
@@ -70,8 +70,8 @@ fn a_block_goes_once_and_behind_its_uses() {
                 }
                 Command::Wake => {}
             }
-            retirement.collect(&mut mine);
-            while retired::due(&mut mine, uses).is_some() {
+            deferred_frees.collect(&mut mine);
+            while deferred_free::due(&mut mine, uses).is_some() {
                 freed += 1;
             }
         }

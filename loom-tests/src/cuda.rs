@@ -1,35 +1,35 @@
 //! The CUDA backend's side: what is let go of is freed once, by the backend or by whoever outlives it.
 
-#[path = "../../runtime/src/backend/cuda/retired.rs"]
-mod retired;
+#[path = "../../runtime/src/backend/cuda/deferred_free.rs"]
+mod deferred_free;
 
+use deferred_free::DeferredFrees;
 use loom::{
     sync::{Arc, Mutex},
     thread,
 };
-use retired::LetGo;
 
 struct Shared {
-    retired: LetGo<u32>,
+    deferred: DeferredFrees<u32>,
     freed: Mutex<Vec<u32>>,
 }
 
 impl Shared {
     fn free_all(&self) {
-        let batch = self.retired.take();
+        let batch = self.deferred.take();
         self.freed.lock().unwrap().extend(batch);
     }
 
     /// As `Shared::retire`.
-    fn retire(&self, what: u32) {
-        if self.retired.add(what) {
+    fn defer_free(&self, what: u32) {
+        if self.deferred.add(what) {
             self.free_all();
         }
     }
 
     /// As `Shared::drain`, at each call of the backend.
     fn drain(&self) {
-        if self.retired.is_waiting() {
+        if self.deferred.is_waiting() {
             self.free_all();
         }
     }
@@ -37,16 +37,16 @@ impl Shared {
 
 /// Threads let go of one thing each while the backend works and goes; nothing is left, nothing freed twice.
 fn let_go_while_the_backend_goes(threads: u32) {
-    let shared = Arc::new(Shared { retired: LetGo::new(), freed: Mutex::new(Vec::new()) });
+    let shared = Arc::new(Shared { deferred: DeferredFrees::new(), freed: Mutex::new(Vec::new()) });
     let droppers: Vec<_> = (0..threads)
         .map(|what| {
             let shared = shared.clone();
-            thread::spawn(move || shared.retire(what))
+            thread::spawn(move || shared.defer_free(what))
         })
         .collect();
     shared.drain();
     // The backend is dropped.
-    shared.retired.close();
+    shared.deferred.close();
     shared.free_all();
     for dropper in droppers {
         dropper.join().unwrap();
@@ -73,12 +73,12 @@ fn everything_of_two_threads_is_freed_once() {
 #[test]
 fn a_drain_after_the_last_drop_takes_the_rest() {
     loom::model(|| {
-        let shared = Arc::new(Shared { retired: LetGo::new(), freed: Mutex::new(Vec::new()) });
+        let shared = Arc::new(Shared { deferred: DeferredFrees::new(), freed: Mutex::new(Vec::new()) });
         let dropper = {
             let shared = shared.clone();
             thread::spawn(move || {
-                assert!(!shared.retired.add(1));
-                assert!(!shared.retired.add(2));
+                assert!(!shared.deferred.add(1));
+                assert!(!shared.deferred.add(2));
             })
         };
         shared.drain();

@@ -2,9 +2,9 @@
 //! compiled with loom's locks and atomics, in every order in which the threads can meet.
 //!
 //! - `retire`: ids of dropped parameters, from any thread to the runtime's next step;
-//! - `cpu::retired`: memory that the CPU stream's worker may free only behind the commands that use it;
+//! - `cpu::deferred_free`: memory that the CPU stream's worker may free only behind the commands that use it;
 //! - `cpu::reply`: an answer from the worker to one caller, or the news that there will be none;
-//! - `cuda::retired`: what handles let go of on any thread, which a backend frees, or, once it is gone,
+//! - `cuda::deferred_free`: what handles let go of on any thread, which a backend frees, or, once it is gone,
 //!   whoever let go of it.
 
 #![cfg(test)]

@@ -229,7 +229,7 @@ pub enum Error {
 
     /// A tensor used in a recording after its memory was given back.
     #[error(
-        "{op}: the tensor produced by {made_by} is used later than during warm-up, after its memory was freed; the \
+        "{op}: the tensor produced by {producer} is used later than during warm-up, after its memory was freed; the \
          body depends on something that is not a live-in (a global, a thread-local, a clock): pass it as a \
          parameter, marked `#[key]` or `#[host]`"
     )]
@@ -237,7 +237,7 @@ pub enum Error {
         /// Where it was used.
         op: &'static str,
         /// The operation that made it.
-        made_by: &'static str,
+        producer: &'static str,
     },
 
     /// A replay gave other values than the body.
@@ -263,7 +263,7 @@ pub enum Error {
     },
 
     /// A fallback that the configuration forbids.
-    #[error("{function}: {reason}, and `or_error` forbids falling back; {}", reason.remedy())]
+    #[error("{function}: {reason}, and `deny_fallback` forbids falling back; {}", reason.remedy())]
     FallbackForbidden {
         /// The function.
         function: &'static str,
@@ -288,14 +288,14 @@ pub enum Error {
         why: Option<FallbackReason>,
     },
 
-    /// A call that records something new however often it is repeated, where `or_error` is set.
+    /// A call that records something new however often it is repeated, where `deny_fallback` is set.
     #[error(
         "`{function}`: for sizes {sizes:?}, every pass of `capture_all` records something new in {}; something \
          in their keys changes from call to call (a `#[key]`, a shape, an address): pass it as `#[host]`, or \
          keep it the same",
         segments.join(", ")
     )]
-    Unsettled {
+    NotConverged {
         /// The function.
         function: &'static str,
         /// The sizes of its `#[dims]` symbols.

@@ -141,7 +141,7 @@ pub use observe::memory::{
 };
 pub use observe::stats::{CopiedSlot, Stats};
 pub use policy::limits::{Limits, OnMove};
-pub use policy::{CallInfo, Moved, Policy, SegmentInfo, Verdict};
+pub use policy::{CallInfo, Moved, Policy, SegmentDecision, SegmentInfo};
 pub use runtime::Runtime;
 pub use runtime::device::Device;
 pub use tensor::dim::Dim;

@@ -72,8 +72,8 @@ pub enum FallbackReason {
         /// The limit.
         limit: usize,
     },
-    /// Other threads of the process spoilt the capture again and again.
-    CaptureSpoilt {
+    /// Other threads of the process invalidated the capture again and again.
+    CaptureInvalidated {
         /// The segment.
         segment: String,
     },
@@ -136,7 +136,7 @@ pub enum FallbackReason {
 
 impl FallbackReason {
     /// Whether the program asks for it and so expects it: counted as a skip, without a warning, and no error
-    /// under `or_error`.
+    /// under `deny_fallback`.
     pub fn is_wanted(&self) -> bool {
         matches!(
             self,
@@ -190,7 +190,7 @@ impl FallbackReason {
             Self::TooManyRecordings { .. } => {
                 "keep its inputs where they are from call to call, or raise `max_recordings`"
             }
-            Self::CaptureSpoilt { .. } => "keep such waits away from captures: capture at start-up",
+            Self::CaptureInvalidated { .. } => "keep such waits away from captures: capture at start-up",
             Self::NeverWarm { .. } => "let the body return the error of the operation that fails",
             Self::KeepsMoving { .. } => {
                 "keep that input where it is from call to call (a `#[host]` input, a `State`), or raise `max_moves`"
@@ -243,10 +243,10 @@ impl fmt::Display for FallbackReason {
             Self::OverMostAdapters { adapters, largest } => {
                 write!(f, "{adapters} adapters are in use, and captures are for {largest} at most")
             }
-            Self::CaptureSpoilt { segment } => {
+            Self::CaptureInvalidated { segment } => {
                 write!(
                     f,
-                    "another thread spoilt each capture of {segment}; device-wide waits (`cuCtxSynchronize`, \
+                    "another thread invalidated each capture of {segment}; device-wide waits (`cuCtxSynchronize`, \
                      `cudaDeviceSynchronize`) do that, stream or event waits do not"
                 )
             }

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::{Core, Decision, Settings, decide::audit_is_due};
 use crate::{
-    Error, Limits, Moved, Result, SegmentInfo, Verdict,
+    Error, Limits, Moved, Result, SegmentDecision, SegmentInfo,
     base::{plan::Site, reason::FallbackReason},
     memory::{Memory, pool::StateId},
     observe::{event::RerecordReason, log::Log},
@@ -37,7 +37,7 @@ impl<'k> Missed<'k> {
     }
 
     /// The policy's decision, or that of the limits.
-    fn ask(self, tree: &Tree, call: &CallState, moved: &[Moved], shapes: ShapeCount) -> Verdict {
+    fn ask(self, tree: &Tree, call: &CallState, moved: &[Moved], shapes: ShapeCount) -> SegmentDecision {
         let Self { site, key, known, .. } = self;
         let built_in = Limits::default();
         let active = call.active();
@@ -131,12 +131,13 @@ impl Core {
         let moved = missed.moved_live_ins(&mut self.tree, &self.memory);
         let is_new = known.is_none_or(|group| !self.tree.is_counted(group));
         let shapes = self.call.count_shapes(is_new);
-        let verdict = missed.ask(&self.tree, &self.call, &moved, shapes);
-        let refused = match &verdict {
-            Verdict::Record | Verdict::Copy(_) => None,
-            Verdict::Eager(reason) | Verdict::Skip(reason) => Some(reason),
+        let decision = missed.ask(&self.tree, &self.call, &moved, shapes);
+        let refused = match &decision {
+            SegmentDecision::Record | SegmentDecision::Copy(_) => None,
+            SegmentDecision::Eager(reason) | SegmentDecision::Skip(reason) => Some(reason),
         };
-        if let (Some(group), Verdict::Eager(FallbackReason::TooManyRecordings { .. })) = (known, &verdict)
+        if let (Some(group), SegmentDecision::Eager(FallbackReason::TooManyRecordings { .. })) =
+            (known, &decision)
             && let Some(at) = missed.relocations(group, &self.tree, self.overlaps()).find_held()
         {
             return self.replay_elsewhere(at, key);
@@ -145,8 +146,8 @@ impl Core {
             return Err(Error::CaptureClosed { segment: site.to_string() });
         }
         match refused {
-            Some(reason) => self.refuse(missed, reason.clone(), matches!(verdict, Verdict::Skip(_))),
-            None => self.record_or_wait(missed, &moved, shapes, &verdict),
+            Some(reason) => self.refuse(missed, reason.clone(), matches!(decision, SegmentDecision::Skip(_))),
+            None => self.record_or_wait(missed, &moved, shapes, &decision),
         }
     }
 
@@ -176,7 +177,7 @@ impl Core {
         missed: Missed<'_>,
         moved: &[Moved],
         shapes: ShapeCount,
-        verdict: &Verdict,
+        decision: &SegmentDecision,
     ) -> Result<Decision> {
         let Missed { site, identity, key, entry, .. } = missed;
         let group = Overlaps { memory: &self.memory, call: &self.call }.group(&mut self.tree, identity, key);
@@ -200,7 +201,7 @@ impl Core {
                 None => go_eager(&self.call, &mut self.log, reason),
             };
         }
-        if let Verdict::Copy(live_ins) = verdict {
+        if let SegmentDecision::Copy(live_ins) = decision {
             for m in moved.iter().filter(|m| m.can_copy && live_ins.contains(&m.live_in)) {
                 let (live_in, moves) = (m.live_in, m.moves);
                 let reason = FallbackReason::KeepsMoving { segment: site.to_string(), live_in, moves };

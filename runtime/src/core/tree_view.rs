@@ -175,7 +175,7 @@ impl View<'_> {
                 let shown = TreeBlock {
                     offset: block.addr - base,
                     bytes: block.bytes,
-                    made_by: block.producer.to_owned(),
+                    producer: block.producer.to_owned(),
                 };
                 let pooled = block.placement == Placement::Pool;
                 tensor(if pooled { OutputPlace::Pool(shown) } else { OutputPlace::Result(shown) }, raw)

@@ -71,7 +71,7 @@ impl Capability {
     /// | `FullAndPiecewise` | the same; without pieces `FullDecodeOnly` | as left | `Piecewise` | `Piecewise`; without pieces `None` |
     ///
     /// Nothing of this is silent: a call that gets less than `asked` says of it counts as a fallback, with
-    /// [`Resolution::why`], and is an error under `or_error`.
+    /// [`Resolution::why`], and is an error under `deny_fallback`.
     ///
     /// # Errors
     /// [`Error::Config`] for `FullAndPiecewise` of a function that no boundary cuts: its only piece is the whole

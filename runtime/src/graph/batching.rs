@@ -56,7 +56,7 @@ pub(super) fn dispatcher(
     })?;
     let resolution = dispatcher.resolution();
     // `Full` is refused by its calls, which may be few.
-    if options.or_error
+    if options.deny_fallback
         && resolution.asked.is_dual()
         && let Some(reason) = resolution.why.clone()
     {

@@ -52,8 +52,8 @@ impl<G> GraphBuilder<G> {
     }
 
     /// Makes errors of what would run without a graph otherwise.
-    pub fn or_error(mut self, on: bool) -> Self {
-        self.options.or_error(on);
+    pub fn deny_fallback(mut self, on: bool) -> Self {
+        self.options.deny_fallback(on);
         self
     }
 
@@ -97,7 +97,7 @@ impl<G> GraphBuilder<G> {
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) for buckets, lists, batches and limits that do not fit the function, and
     /// for a mode that it cannot have; [`Error::FallbackForbidden`](crate::Error::FallbackForbidden) under
-    /// [`or_error`](Self::or_error) for a mode that would be another; what the device says.
+    /// [`deny_fallback`](Self::deny_fallback) for a mode that would be another; what the device says.
     pub fn build(self, rt: &mut Runtime) -> Result<G>
     where
         G: BuildGraph,

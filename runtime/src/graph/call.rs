@@ -110,7 +110,7 @@ impl<'s> Frame<'s> {
                 audit_every: function.options.audit_every,
                 limits: function.options.limits,
                 policy: function.options.policy.clone(),
-                or_error: function.options.or_error,
+                deny_fallback: function.options.deny_fallback,
                 warmups_before,
                 counted_shape: false,
             });

@@ -60,11 +60,11 @@ impl Function {
     /// uniform decodes have graphs of their own, the segments of all sizes come first, then those. State that the calls write is put back at the end, also when they fail or panic.
     ///
     /// A call that still records something new after eight passes is told by
-    /// [`Event::Unsettled`](crate::Event::Unsettled).
+    /// [`Event::NotConverged`](crate::Event::NotConverged).
     ///
     /// # Errors
     /// [`Error::Config`] when the function has inputs whose size is not known from buckets;
-    /// [`Error::Unsettled`] under `or_error`; what the calls say.
+    /// [`Error::NotConverged`] under `deny_fallback`; what the calls say.
     pub fn capture_all(
         &self,
         rt: &mut Runtime,
@@ -147,10 +147,10 @@ impl Function {
         let function = self.spec.name;
         let segments: Vec<String> = fresh.iter().map(ToString::to_string).collect();
         let sizes = job.sizes.clone();
-        if self.options.or_error {
-            return Err(Error::Unsettled { function, sizes, segments });
+        if self.options.deny_fallback {
+            return Err(Error::NotConverged { function, sizes, segments });
         }
-        rt.core.get_mut().log.unsettled(function, sizes, segments);
+        rt.core.get_mut().log.not_converged(function, sizes, segments);
         Ok(())
     }
 }

@@ -49,7 +49,7 @@ impl Function {
     /// Counts a fallback, or makes an error of it.
     pub(super) fn fell_back(&self, rt: &Runtime, reason: FallbackReason) -> Result<()> {
         let function = self.spec.name;
-        if self.options.or_error && !reason.is_wanted() {
+        if self.options.deny_fallback && !reason.is_wanted() {
             return Err(Error::FallbackForbidden { function, reason });
         }
         rt.core.borrow_mut().log.fell_back(function, reason);

@@ -31,7 +31,7 @@ impl Function {
         let looks = self.dispatcher.looks_at_batches(resolution);
         let counts = if self.tells_adapters_apart() { self.dispatcher.adapters() } else { &[0] };
         let mut kinds = self.dispatcher.kinds();
-        if self.options.or_error && resolution.asked == Mode::Full {
+        if self.options.deny_fallback && resolution.asked == Mode::Full {
             // A mixed batch, which would have to run piecewise, is an error then.
             kinds.retain(|mode| *mode == Mode::Full || !resolution.mode.is_dual());
         }

@@ -96,7 +96,7 @@ impl Function {
     /// # Errors
     /// [`Error::Config`] for buckets, lists or batches of unknown symbols or impossible sizes, for a mode that
     /// cannot be ([`Capability::resolve`](crate::Capability::resolve)), and for limits that would never record;
-    /// [`Error::FallbackForbidden`] under `or_error` for a mode that comes to another.
+    /// [`Error::FallbackForbidden`] under `deny_fallback` for a mode that comes to another.
     pub fn new(rt: &mut Runtime, spec: FunctionSpec, mut options: Options) -> Result<Self> {
         let batching = batching::of_function(&spec, &mut options)?;
         for (symbol, schedule) in &options.schedules {

@@ -12,7 +12,7 @@ pub struct Options {
     pub(super) batching: Option<Batching>,
     pub(super) schedules: Vec<(&'static str, Schedule)>,
     pub(super) audit_every: u32,
-    pub(super) or_error: bool,
+    pub(super) deny_fallback: bool,
     pub(super) limits: Limits,
     pub(super) policy: Option<Arc<dyn Policy>>,
     pub(super) listed: Vec<Listed>,
@@ -26,7 +26,7 @@ impl Default for Options {
             batching: None,
             schedules: Vec::new(),
             audit_every: 0,
-            or_error: false,
+            deny_fallback: false,
             limits: Limits::default(),
             policy: None,
             listed: Vec::new(),
@@ -58,8 +58,8 @@ impl Options {
     }
 
     /// Errors instead of fallbacks.
-    pub fn or_error(&mut self, on: bool) {
-        self.or_error = on;
+    pub fn deny_fallback(&mut self, on: bool) {
+        self.deny_fallback = on;
     }
 
     /// How often one segment may be recorded on one edge of the tree.

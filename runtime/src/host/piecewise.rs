@@ -356,7 +356,7 @@ impl Runtime {
     #[cold]
     fn record_slice(&self, site: &'static Site, entered: &mut Entered) {
         if !entered.fell_back && self.core.borrow().log.stats.fallbacks > entered.fallbacks {
-            // It was to be recorded, and its captures were spoilt.
+            // It was to be recorded, and its captures were invalidated.
             entered.span.record("decision", "fallback");
         }
         self.slice_ends(site, "segment", entered.begin.take());

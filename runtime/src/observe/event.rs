@@ -168,8 +168,8 @@ pub enum Event {
         /// Why.
         why: UnsharedReason,
     },
-    /// A capture was spoilt from outside this runtime, and is tried again.
-    Spoilt {
+    /// A capture was invalidated from outside this runtime, and is tried again.
+    CaptureInvalidated {
         /// The segment.
         segment: String,
     },
@@ -231,7 +231,7 @@ pub enum Event {
     },
     /// `capture_all` repeated a call as often as it does, and it still recorded something new: calls in
     /// service will, too.
-    Unsettled {
+    NotConverged {
         /// The function.
         function: &'static str,
         /// The sizes of its `#[dims]` symbols.

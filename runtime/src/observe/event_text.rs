@@ -35,7 +35,7 @@ impl fmt::Display for Event {
             Self::Unshared { segment, node, why } => {
                 write!(f, "recording {node} of {segment} has an executable of its own: {why}")
             }
-            Self::Spoilt { segment } => {
+            Self::CaptureInvalidated { segment } => {
                 write!(
                     f,
                     "another thread of this process disturbed the capture of {segment}; recording again"
@@ -61,7 +61,7 @@ impl fmt::Display for Event {
             Self::FellBack { function, why } => {
                 write!(f, "`{function}` runs without a graph: {why}; {}", why.remedy())
             }
-            Self::Unsettled { function, sizes, segments } => {
+            Self::NotConverged { function, sizes, segments } => {
                 write!(f, "`{function}` still records something new for {sizes:?}: {}", segments.join(", "))
             }
             Self::CaptureMeasured { expected_bytes: Some(expected), bytes } => {

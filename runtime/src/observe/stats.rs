@@ -43,13 +43,13 @@ pub struct Stats {
     /// The same, where the program asked for it: switched off, too small, a policy.
     pub skips: u64,
     /// Combinations of sizes that `capture_all` could not settle.
-    pub unsettled: u64,
+    pub not_converged: u64,
     /// Nodes evicted.
     pub evicted: u64,
     /// Captures abandoned.
     pub aborted: u64,
-    /// Captures spoilt from outside this runtime, such as by a device-wide wait on another thread.
-    pub spoilt: u64,
+    /// Captures invalidated from outside this runtime, such as by a device-wide wait on another thread.
+    pub captures_invalidated: u64,
     /// Audits made.
     pub audits: u64,
     /// On a GPU: how often the host waited for the device, because all memory for host inputs too large for a kernel's

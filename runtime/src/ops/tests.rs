@@ -64,7 +64,7 @@ fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
             audit_every: 0,
             limits: crate::Limits::default(),
             policy: None,
-            or_error: false,
+            deny_fallback: false,
             warmups_before: 0,
             counted_shape: false,
         });

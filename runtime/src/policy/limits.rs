@@ -2,7 +2,7 @@
 
 use crate::{
     base::reason::FallbackReason,
-    policy::{SegmentInfo, Verdict},
+    policy::{SegmentDecision, SegmentInfo},
 };
 
 /// What happens with a live-in that keeps moving.
@@ -81,28 +81,32 @@ impl Limits {
     }
 
     /// What the limits say about a segment that no recording fits.
-    pub(crate) fn verdict(&self, s: &SegmentInfo<'_>) -> Verdict {
+    pub(crate) fn decide(&self, s: &SegmentInfo<'_>) -> SegmentDecision {
         let segment = || s.site.to_string();
         if let Some(kernels) = s.kernels
             && kernels < self.min_kernels
         {
             let limit = self.min_kernels;
-            return Verdict::Eager(FallbackReason::TooFewKernels { segment: segment(), kernels, limit });
+            return SegmentDecision::Eager(FallbackReason::TooFewKernels {
+                segment: segment(),
+                kernels,
+                limit,
+            });
         }
         if let Some(limit) = self.max_shapes
             && s.new_shape
             && s.shapes > limit
         {
-            return Verdict::Eager(FallbackReason::TooManyShapes { limit });
+            return SegmentDecision::Eager(FallbackReason::TooManyShapes { limit });
         }
         if s.recordings >= self.max_recordings {
             let limit = self.max_recordings;
-            return Verdict::Eager(FallbackReason::TooManyRecordings { segment: segment(), limit });
+            return SegmentDecision::Eager(FallbackReason::TooManyRecordings { segment: segment(), limit });
         }
         let mut often = s.moved.iter().filter(|m| m.moves >= self.max_moves);
         match self.on_move {
-            OnMove::Skip => often.next().map_or(Verdict::Record, |m| {
-                Verdict::Skip(FallbackReason::KeepsMoving {
+            OnMove::Skip => often.next().map_or(SegmentDecision::Record, |m| {
+                SegmentDecision::Skip(FallbackReason::KeepsMoving {
                     segment: segment(),
                     live_in: m.live_in,
                     moves: m.moves,
@@ -110,7 +114,7 @@ impl Limits {
             }),
             OnMove::Copy => {
                 let list: Vec<usize> = often.filter(|m| m.can_copy).map(|m| m.live_in).collect();
-                if list.is_empty() { Verdict::Record } else { Verdict::Copy(list) }
+                if list.is_empty() { SegmentDecision::Record } else { SegmentDecision::Copy(list) }
             }
         }
     }

@@ -54,15 +54,15 @@ pub struct SegmentInfo<'a> {
 
 impl SegmentInfo<'_> {
     /// What the limits alone say.
-    pub fn built_in(&self) -> Verdict {
-        self.limits.verdict(self)
+    pub fn built_in(&self) -> SegmentDecision {
+        self.limits.decide(self)
     }
 }
 
 /// What to do with a segment that no recording fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum SegmentDecision {
     /// Warm it up, or record it.
     Record,
     /// As [`Record`](Self::Record); this recording and all later ones of the edge read copies of these
@@ -100,7 +100,7 @@ pub trait Policy: fmt::Debug + Send + Sync {
     }
 
     /// What to do with a segment that no recording fits: before its warm-up, and before each recording.
-    fn segment(&self, segment: &SegmentInfo<'_>) -> Verdict {
+    fn segment(&self, segment: &SegmentInfo<'_>) -> SegmentDecision {
         segment.built_in()
     }
 }

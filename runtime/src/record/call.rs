@@ -52,7 +52,7 @@ pub(crate) struct ActiveCall {
     pub(crate) audit_every: u32,
     pub(crate) limits: Limits,
     pub(crate) policy: Option<Arc<dyn Policy>>,
-    pub(crate) or_error: bool,
+    pub(crate) deny_fallback: bool,
     pub(crate) warmups_before: u64,
     /// Whether the call counts among the shapes of the function.
     pub(crate) counted_shape: bool,
@@ -360,7 +360,7 @@ impl CallState {
     /// [`Error::FallbackForbidden`].
     pub(crate) fn may_fall_back(&self, reason: &FallbackReason) -> Result<()> {
         match &self.active {
-            Some(call) if call.or_error && !reason.is_wanted() => {
+            Some(call) if call.deny_fallback && !reason.is_wanted() => {
                 Err(Error::FallbackForbidden { function: call.name, reason: reason.clone() })
             }
             _ => Ok(()),

@@ -168,7 +168,7 @@ fn unless_invalidated<R>(
         Err(_) if stream.backend().capture_was_invalidated() => {
             stream.backend_mut().abort_capture();
             log.aborted(site);
-            log.spoilt(site);
+            log.capture_invalidated(site);
             Ok(None)
         }
         Err(error) => Err(error),
@@ -223,7 +223,7 @@ impl Replayer<'_> {
                 recording.log.redo(stream, log, site, recording.bindings.all())?;
             }
         }
-        let reason = FallbackReason::CaptureSpoilt { segment: site.to_string() };
+        let reason = FallbackReason::CaptureInvalidated { segment: site.to_string() };
         call.may_fall_back(&reason)?;
         self.launcher.log.fell_back(call.function_name(), reason);
         self.launcher.run_instead(&recording.log, recording.bindings.all()).map(|()| None)

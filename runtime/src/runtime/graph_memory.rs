@@ -10,7 +10,7 @@ const VARIABLE: &str = "GRAPHABLE_GRAPH_MEMORY";
 impl Runtime {
     /// Stops recording when graphs have taken so many bytes: the segment pool and all executables together. What would
     /// be recorded then runs without a graph, counted, with
-    /// [`FallbackReason::OverGraphMemory`](crate::FallbackReason::OverGraphMemory), which `or_error` makes an error.
+    /// [`FallbackReason::OverGraphMemory`](crate::FallbackReason::OverGraphMemory), which `deny_fallback` makes an error.
     /// Recordings that exist go on; recording does when memory has become free, as by [`reset`](Self::reset). `None`,
     /// the default, means no limit. What another process allocates on the GPU during a capture counts as an executable:
     /// the driver tells how much memory is free, and not whose it is.

@@ -13,12 +13,12 @@ use crate::support::*;
 
 const ROWS: &[Dim] = &[Dim::Symbol(0), Dim::Const(2)];
 
-fn bucketed(rt: &mut Runtime, mode: Mode, or_error: bool) -> Graph {
+fn bucketed(rt: &mut Runtime, mode: Mode, deny_fallback: bool) -> Graph {
     let spec = Spec { symbols: &["B"], ..Spec::inputs(vec![host("x", ROWS)]) };
     spec.mode(mode)
         .with(|o| {
             o.bucket("B", Schedule::new([1, 2]));
-            o.or_error(or_error);
+            o.deny_fallback(deny_fallback);
         })
         .build(rt)
 }
@@ -142,9 +142,11 @@ fn copies_that_fail() {
 
 #[test]
 fn what_never_settles_is_told() {
-    for (mode, or_error) in [Mode::Piecewise, Mode::Full].into_iter().flat_map(|m| [(m, false), (m, true)]) {
+    for (mode, deny_fallback) in
+        [Mode::Piecewise, Mode::Full].into_iter().flat_map(|m| [(m, false), (m, true)])
+    {
         let mut rt = runtime();
-        let graph = bucketed(&mut rt, mode, or_error);
+        let graph = bucketed(&mut rt, mode, deny_fallback);
         let states = states(&rt);
         let (n, rows) = (Cell::new(0), Cell::new(0));
         let mut order = Vec::new();
@@ -162,23 +164,23 @@ fn what_never_settles_is_told() {
             },
         );
         let told: Vec<Event> =
-            rt.take_events().into_iter().filter(|e| matches!(e, Event::Unsettled { .. })).collect();
+            rt.take_events().into_iter().filter(|e| matches!(e, Event::NotConverged { .. })).collect();
         let name = if mode == Mode::Full { "` #0" } else { "`a` #0" };
         match outcome {
             Ok(()) => {
-                assert!(!or_error);
+                assert!(!deny_fallback);
                 assert_eq!(order, [0, 1, 2], "the others are captured all the same");
                 match told.as_slice() {
-                    [Event::Unsettled { function: "test", sizes, segments }] => {
+                    [Event::NotConverged { function: "test", sizes, segments }] => {
                         assert_eq!(sizes, &[2]);
                         assert!(segments.len() == 1 && segments[0].contains(name), "{segments:?}");
                     }
                     other => panic!("{other:?}"),
                 }
-                assert_eq!(rt.stats().unsettled, 1);
+                assert_eq!(rt.stats().not_converged, 1);
             }
-            Err(error @ Error::Unsettled { .. }) => {
-                assert!(or_error && told.is_empty(), "{told:?}");
+            Err(error @ Error::NotConverged { .. }) => {
+                assert!(deny_fallback && told.is_empty(), "{told:?}");
                 assert!(error.to_string().contains("[2]") && error.to_string().contains(name), "{error}");
             }
             Err(other) => panic!("{other}"),
@@ -195,7 +197,7 @@ fn what_settles_is_not_told() {
         let graph = bucketed(&mut rt, mode, true);
         let states = states(&rt);
         ahead(&mut rt, &graph, &states, || (), |_| ()).unwrap();
-        assert_eq!(rt.stats().unsettled, 0);
+        assert_eq!(rt.stats().not_converged, 0);
         rt.close_capture();
         goes_on(&mut rt, &graph, &states);
     }

@@ -70,7 +70,7 @@ fn a_step_that_collects_its_outputs() {
             .mode(setup.mode)
             .with(|o| {
                 o.audit_every(setup.audit_every);
-                o.or_error(true);
+                o.deny_fallback(true);
             })
             .build(&mut rt);
         let capture = |step: &Step<'_>, s: &graphable::__private::Synthetic<'_>| {
@@ -168,7 +168,7 @@ fn closed_capture_takes_inputs_anywhere() {
             .mode(setup.mode)
             .with(|o| {
                 o.audit_every(setup.audit_every);
-                o.or_error(true);
+                o.deny_fallback(true);
             })
             .build(&mut rt);
         let other = vector(&mut rt, setup.mode);
@@ -269,7 +269,7 @@ fn held_outputs_of_buckets() {
             .with(|o| {
                 o.bucket("B", Schedule::new([2, 4]));
                 o.audit_every(setup.audit_every);
-                o.or_error(true);
+                o.deny_fallback(true);
             })
             .build(&mut rt);
         fn call<'s>(graph: &Graph, step: &Step<'s>, x: In<'_, 's>, d: &T<'s>) -> Result<T<'s>> {
@@ -386,7 +386,8 @@ fn a_loop_whose_value_leaves_the_call_is_not_copied() {
     let bodies: [(&str, Body); 3] = [("plain", plain), ("residual", residual), ("three", three)];
     for (name, body) in bodies {
         let mut rt = runtime();
-        let graph = Spec::inputs(vec![host("x", &[Dim::Const(2)])]).with(|o| o.or_error(true)).build(&mut rt);
+        let graph =
+            Spec::inputs(vec![host("x", &[Dim::Const(2)])]).with(|o| o.deny_fallback(true)).build(&mut rt);
         let mut before = rt.stats();
         for call in 0..12 {
             if call == 8 {
@@ -404,7 +405,7 @@ fn a_loop_whose_value_leaves_the_call_is_not_copied() {
 #[test]
 fn over_the_limit_of_memory_inputs_are_copied() {
     let mut rt = runtime();
-    let graph = Spec::inputs(vec![any_device("x")]).with(|o| o.or_error(true)).build(&mut rt);
+    let graph = Spec::inputs(vec![any_device("x")]).with(|o| o.deny_fallback(true)).build(&mut rt);
     let run = |rt: &mut Runtime, others: usize| {
         let step = rt.step().unwrap();
         let _others = blocks(&step, others);

@@ -59,7 +59,7 @@ fn a_tree_says_what_was_alive_and_what_was_not() {
 
     match &node(a).outputs[1].place {
         OutputPlace::Pool(block) => {
-            assert_eq!((block.offset, block.bytes, block.made_by.as_str()), (256, 8, "neg"))
+            assert_eq!((block.offset, block.bytes, block.producer.as_str()), (256, 8, "neg"))
         }
         other => panic!("{other:?}"),
     }

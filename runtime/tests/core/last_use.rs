@@ -121,7 +121,7 @@ fn a_value_that_is_used_after_its_last_use_is_an_error() {
     assert_eq!(call(&mut rt).unwrap(), [2.0, 4.0]);
     TURN.store(1, Ordering::Relaxed);
     let error = call(&mut rt).unwrap_err();
-    assert!(matches!(error, Error::UsedAfterLastUse { made_by: "scale", .. }), "{error}");
+    assert!(matches!(error, Error::UsedAfterLastUse { producer: "scale", .. }), "{error}");
     assert!(error.to_string().contains("`#[key]`"), "{error}");
     // The change was the last one: warmed up again, recorded, replayed.
     for _ in 0..4 {
@@ -148,7 +148,7 @@ fn an_operation_on_a_finished_value_is_an_error() {
             })
         });
         match i {
-            1 => assert!(matches!(y, Err(Error::UsedAfterLastUse { op: "neg", made_by: "scale" })), "{y:?}"),
+            1 => assert!(matches!(y, Err(Error::UsedAfterLastUse { op: "neg", producer: "scale" })), "{y:?}"),
             _ => assert_eq!(step.read(&y.unwrap()).unwrap(), [2.0, 4.0]),
         }
     }
@@ -164,7 +164,7 @@ fn a_region_whose_result_nothing_uses_is_captured() {
         let plan = boundary(site!("e"), graphable::Support::Always);
         let mut spec = Spec::inputs(vec![host("x", &[Dim::Const(2)])]);
         spec.plan = plan;
-        let graph = spec.mode(Mode::Full).with(|o| o.or_error(true)).build(&mut rt);
+        let graph = spec.mode(Mode::Full).with(|o| o.deny_fallback(true)).build(&mut rt);
         for _ in 0..4 {
             let step = rt.step().unwrap();
             let y = graph.call(&step, &[x()], (), |cx, a| {

@@ -80,7 +80,7 @@ fn a_thousand_calls_in_one_step() {
         let mut rt = runtime();
         let graph = Spec::inputs(vec![host("x", &[Dim::Const(2)])])
             .mode(mode)
-            .with(|o| o.or_error(true))
+            .with(|o| o.deny_fallback(true))
             .build(&mut rt);
         let step = rt.step().unwrap();
         for i in 0..1000 {
@@ -102,7 +102,7 @@ fn a_thousand_calls_in_one_step() {
 #[test]
 fn new_shapes_do_not_hold_back_what_is_known() {
     let mut rt = runtime();
-    let spec = |n: &'static str| Spec::inputs(vec![any_device(n)]).with(|o| o.or_error(true));
+    let spec = |n: &'static str| Spec::inputs(vec![any_device(n)]).with(|o| o.deny_fallback(true));
     let (prefill, decode) = (spec("p").build(&mut rt), spec("d").build(&mut rt));
     for request in 0..60usize {
         let step = rt.step().unwrap();
@@ -154,10 +154,11 @@ fn behind_a_new_shape_a_segment_waits_once() {
 /// A body that goes on after an error is never learnt: from the second call on that is a fallback.
 #[test]
 fn a_body_that_swallows_errors_is_told() {
-    for or_error in [false, true] {
+    for deny_fallback in [false, true] {
         let (mut rt, plan) = faulty();
-        let graph =
-            Spec::inputs(vec![host("x", &[Dim::Const(2)])]).with(|o| o.or_error(or_error)).build(&mut rt);
+        let graph = Spec::inputs(vec![host("x", &[Dim::Const(2)])])
+            .with(|o| o.deny_fallback(deny_fallback))
+            .build(&mut rt);
         for i in 0..6 {
             let step = rt.step().unwrap();
             if i < 4 {
@@ -171,18 +172,18 @@ fn a_body_that_swallows_errors_is_told() {
             });
             match y {
                 Ok(y) => {
-                    assert!(!or_error || i == 0 || i > 3);
+                    assert!(!deny_fallback || i == 0 || i > 3);
                     assert_eq!(step.read(&y).unwrap(), [-1.0, -2.0]);
                 }
                 Err(Error::FallbackForbidden { reason, .. }) => {
-                    assert!(or_error && (1..4).contains(&i), "{i}: {reason}");
+                    assert!(deny_fallback && (1..4).contains(&i), "{i}: {reason}");
                     assert!(matches!(reason, FallbackReason::NeverWarm { .. }), "{reason}");
                 }
                 Err(other) => panic!("{other}"),
             }
         }
         let stats = rt.stats();
-        let fallbacks = if or_error { 0 } else { 3 };
+        let fallbacks = if deny_fallback { 0 } else { 3 };
         assert_eq!((stats.warmups, stats.fallbacks, stats.recordings), (5, fallbacks, 1));
     }
 }

@@ -48,7 +48,7 @@ fn checked(rt: &mut Runtime, graph: &Graph, i: usize, shape: Shape) {
 }
 
 fn strict(rt: &mut Runtime) -> Graph {
-    Spec::inputs(vec![host("x", &[Dim::Const(2)])]).with(|o| o.or_error(true)).build(rt)
+    Spec::inputs(vec![host("x", &[Dim::Const(2)])]).with(|o| o.deny_fallback(true)).build(rt)
 }
 
 #[test]

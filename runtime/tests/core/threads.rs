@@ -2,7 +2,7 @@
 //!
 //! Each runtime must do exactly what it does alone: values, and every counter of what was warmed up,
 //! recorded and replayed. On a GPU the threads share one context, so this is also where a capture would be
-//! spoilt by another thread's allocation, free or wait.
+//! invalidated by another thread's allocation, free or wait.
 
 use std::{
     sync::{Arc, Barrier, mpsc::channel},
@@ -126,9 +126,9 @@ fn threads_with_their_own_runtimes() {
         });
         for (alone, together) in alone.iter().zip(&together) {
             assert_eq!(counters(together), counters(alone), "round {round}: {together:?}");
-            // On a GPU, a capture that another thread spoilt is abandoned and made again; on the CPU none is.
-            assert_eq!(together.aborted, together.spoilt);
-            assert!(crate::device::gpu().is_some() || together.spoilt == 0);
+            // On a GPU, a capture that another thread invalidated is abandoned and made again; on the CPU none is.
+            assert_eq!(together.aborted, together.captures_invalidated);
+            assert!(crate::device::gpu().is_some() || together.captures_invalidated == 0);
         }
     }
     let sum = |of: fn(&Stats) -> u64| alone.iter().map(of).sum::<u64>();

@@ -30,7 +30,7 @@ fn waiting(rt: &Runtime) -> Vec<TreeWaiting> {
 }
 
 fn unlimited(options: &mut Options) {
-    options.or_error(true);
+    options.deny_fallback(true);
     options.limits(|limits| limits.max_shapes = None);
 }
 
@@ -89,7 +89,7 @@ fn decodes_behind_a_new_length_in_one_call() {
         assert!(stats.warmups - REQUESTS < 3 * DECODES, "{nested}: {stats:?}");
         assert!(stats.recordings < 2 * DECODES, "{nested}: {stats:?}");
         assert!(stats.replays > (REQUESTS - 5) * DECODES, "{nested}: {stats:?}");
-        assert_eq!((stats.fallbacks, stats.unsettled), (0, 0));
+        assert_eq!((stats.fallbacks, stats.not_converged), (0, 0));
     }
 }
 

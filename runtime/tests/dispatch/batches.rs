@@ -63,7 +63,7 @@ fn mixed_batches_have_no_graph_where_only_decodes_have() {
     assert_eq!(stats.fallback_reasons, [(FallbackReason::MixedBatch, 3)]);
 }
 
-/// Where nobody says what the batch is, a pair of modes cannot choose: counted, and an error under `or_error`.
+/// Where nobody says what the batch is, a pair of modes cannot choose: counted, and an error under `deny_fallback`.
 #[test]
 fn an_unknown_batch_is_mixed_and_told() {
     let (mut rt, graph, model) = uniform_in(Mode::FullAndPiecewise);
@@ -73,7 +73,8 @@ fn an_unknown_batch_is_mixed_and_told() {
     assert_eq!(log[0], "fell back: nothing says whether the batch is a uniform decode");
     assert_eq!(log[1..], PIECES);
     assert_eq!(rt.stats().fallback_reasons, [(FallbackReason::UnknownBatch, 1)]);
-    let strict = UniformGraph::builder().mode(Mode::FullDecodeOnly).or_error(true).build(&mut rt).unwrap();
+    let strict =
+        UniformGraph::builder().mode(Mode::FullDecodeOnly).deny_fallback(true).build(&mut rt).unwrap();
     let step = rt.step().unwrap();
     let error = strict.call(&step, (&rows(1, 0), &[1, 2]), &[0], &model).unwrap_err();
     assert!(
@@ -226,7 +227,7 @@ fn a_function_for_decodes_says_so_once() {
         .mode(Mode::FullDecodeOnly)
         .batch(Batching::of("T").requests("T"))
         .bucket("T", Schedule::new([4]))
-        .or_error(true)
+        .deny_fallback(true)
         .build(&mut rt)
         .unwrap();
     graph.capture_all(&mut rt, &model).unwrap();
@@ -301,7 +302,7 @@ fn kinds_are_no_further_shapes() {
         .mode(Mode::FullAndPiecewise)
         .bucket("T", Schedule::new([4, 8]))
         .limits(|l| l.max_shapes = Some(1))
-        .or_error(true)
+        .deny_fallback(true)
         .build(&mut rt)
         .unwrap();
     graph.capture_all(&mut rt, &model).unwrap();

@@ -69,7 +69,7 @@ fn a_strict_graph_captures_what_may_run() {
     let model = model(&rt);
     let graph = UniformGraph::builder()
         .mode(Full)
-        .or_error(true)
+        .deny_fallback(true)
         .bucket("T", Schedule::new([4]))
         .build(&mut rt)
         .unwrap();

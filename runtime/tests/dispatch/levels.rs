@@ -114,7 +114,7 @@ fn a_demotion_says_which_boundary_and_what_to_do() {
     assert!(boundary.contains("model.rs:"), "{boundary}");
     assert_eq!((stats.fallbacks, stats.skips), (1, 0));
     // As an error, of that batch alone.
-    let strict = UniformGraph::builder().mode(Full).or_error(true).build(&mut rt).unwrap();
+    let strict = UniformGraph::builder().mode(Full).deny_fallback(true).build(&mut rt).unwrap();
     let step = rt.step().unwrap();
     let x = rows(1, 0);
     {

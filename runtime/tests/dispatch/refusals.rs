@@ -55,18 +55,18 @@ fn batchings_that_do_not_fit_the_function() {
     config(UniformGraph::builder().batch(none).build(&mut rt).err(), &["use `Mode::None`"]);
 }
 
-/// Under `or_error` a pair that comes to another mode is refused at once.
+/// Under `deny_fallback` a pair that comes to another mode is refused at once.
 #[test]
 fn a_strict_graph_refuses_a_demotion() {
     let mut rt = support::runtime();
     for mode in [Mode::FullDecodeOnly, Mode::FullAndPiecewise] {
-        let error = NeverGraph::builder().mode(mode).or_error(true).build(&mut rt).unwrap_err();
+        let error = NeverGraph::builder().mode(mode).deny_fallback(true).build(&mut rt).unwrap_err();
         let Error::FallbackForbidden { function: "never", reason } = &error else { panic!("{error:?}") };
         let FallbackReason::FullNotSupported { boundary } = reason else { panic!("{reason:?}") };
         assert!(boundary.contains("model.rs:"), "{boundary}");
         let drafts = Batching::of("T").query_len(2);
         let error =
-            SingleGraph::builder().mode(mode).or_error(true).batch(drafts).build(&mut rt).unwrap_err();
+            SingleGraph::builder().mode(mode).deny_fallback(true).batch(drafts).build(&mut rt).unwrap_err();
         assert!(error.to_string().contains("supports decodes of one token a sequence, and here one has 2"));
     }
 }

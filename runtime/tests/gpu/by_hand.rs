@@ -24,9 +24,11 @@ fn captures_by_hand() {
     }
     if let Ok(which) = env::var(VARIABLE) {
         let (name, disturb) = DISTURBERS[which.parse::<usize>().unwrap()];
-        let mut spoilt = 0;
-        let times = disturbed(disturb, Duration::ZERO, || spoilt = capture_all());
-        println!("captures by hand, {name} on another thread ({times} times): {spoilt} of {ALL} spoilt");
+        let mut invalidated = 0;
+        let times = disturbed(disturb, Duration::ZERO, || invalidated = capture_all());
+        println!(
+            "captures by hand, {name} on another thread ({times} times): {invalidated} of {ALL} invalidated"
+        );
         return;
     }
     for (which, (name, _)) in DISTURBERS.iter().enumerate() {
@@ -43,7 +45,7 @@ fn captures_by_hand() {
     }
 }
 
-/// How many captures were spoilt.
+/// How many captures were invalidated.
 fn capture_all() -> u32 {
     let context = CudaContext::new(0).unwrap();
     // SAFETY: one stream, in order.
@@ -53,11 +55,11 @@ fn capture_all() -> u32 {
     let (x, mut y) = (stream.alloc_zeros::<f32>(64).unwrap(), stream.alloc_zeros::<f32>(64).unwrap());
     stream.synchronize().unwrap();
     let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (64, 1, 1), shared_mem_bytes: 0 };
-    let mut spoilt = 0;
+    let mut invalidated = 0;
     for _ in 0..ALL {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         if stream.begin_capture(mode).is_err() {
-            spoilt += 1;
+            invalidated += 1;
             continue;
         }
         let mut failed = false;
@@ -68,8 +70,8 @@ fn capture_all() -> u32 {
         }
         let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
         if stream.end_capture(flags).is_err() || failed {
-            spoilt += 1;
+            invalidated += 1;
         }
     }
-    spoilt
+    invalidated
 }

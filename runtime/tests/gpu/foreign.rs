@@ -96,7 +96,7 @@ fn survive(mode: Mode, disturb: Disturb, pause: Duration) -> (u64, u64, u64, u64
         }
     });
     let stats = rt.stats();
-    (times, stats.recordings, stats.spoilt, stats.fallbacks)
+    (times, stats.recordings, stats.captures_invalidated, stats.fallbacks)
 }
 
 #[test]
@@ -110,10 +110,10 @@ fn our_captures_survive() {
         let pauses: &[u64] = if name == "a device-wide wait" { &[2] } else { &[2, 0] };
         let pauses = pauses.iter().copied().map(Duration::from_millis);
         for (pause, mode) in pauses.flat_map(|pause| [(pause, Mode::Piecewise), (pause, Mode::Full)]) {
-            let (times, recordings, spoilt, fallbacks) = survive(mode, disturb, pause);
+            let (times, recordings, invalidated, fallbacks) = survive(mode, disturb, pause);
             println!(
                 "our captures, {mode}, {name} on another thread ({times} times, {pause:?} apart): {recordings} recorded, \
-                 {spoilt} tried again, {fallbacks} given up"
+                 {invalidated} tried again, {fallbacks} given up"
             );
             // Without a pause captures may be given up, which the events say; with one, none is.
             if pause > Duration::ZERO {

@@ -57,11 +57,11 @@ fn a_moved_parameter_can_be_an_error() {
 fn a_fallback_can_be_forbidden() {
     static BOUNDARY: &[Dim] = &[Dim::Symbol(0)];
     let mut rt = runtime();
-    let bucketed = |rt: &mut Runtime, or_error: bool| {
+    let bucketed = |rt: &mut Runtime, deny_fallback: bool| {
         let spec = Spec { symbols: &["B"], ..Spec::inputs(vec![host("x", BOUNDARY)]) };
         spec.with(|o| {
             o.bucket("B", Schedule::new([1, 2, 4]));
-            o.or_error(or_error);
+            o.deny_fallback(deny_fallback);
         })
         .build(rt)
     };
@@ -89,9 +89,9 @@ fn a_fallback_can_be_forbidden() {
     assert_eq!((rt.stats().fallbacks, rt.stats().fallback_reasons.clone()), (2, vec![(reason, 2)]));
 
     let never = boundary(site!("e"), Support::Never);
-    for or_error in [true, false] {
+    for deny_fallback in [true, false] {
         let spec = Spec { plan: never, ..Spec::inputs(vec![host("x", &[Dim::Const(2)])]) };
-        let graph = spec.mode(Mode::Full).with(|o| o.or_error(or_error)).build(&mut rt);
+        let graph = spec.mode(Mode::Full).with(|o| o.deny_fallback(deny_fallback)).build(&mut rt);
         for _ in 0..3 {
             let step = rt.step().unwrap();
             let y = graph.call(&step, &[x()], (), |cx, a| {
@@ -103,9 +103,9 @@ fn a_fallback_can_be_forbidden() {
                     reason: FallbackReason::FullNotSupported { boundary },
                     ..
                 }) => {
-                    assert!(or_error && boundary.contains("forbidden.rs:"), "{boundary}");
+                    assert!(deny_fallback && boundary.contains("forbidden.rs:"), "{boundary}");
                 }
-                Ok(values) => assert_eq!((or_error, values), (false, vec![-2.0, -4.0])),
+                Ok(values) => assert_eq!((deny_fallback, values), (false, vec![-2.0, -4.0])),
                 Err(other) => panic!("{other}"),
             }
         }
@@ -152,7 +152,7 @@ fn an_input_that_keeps_moving() {
 
     let strict = Spec::inputs(vec![any_device("x")]).with(|o| {
         o.max_recordings(1);
-        o.or_error(true);
+        o.deny_fallback(true);
     });
     let strict = strict.build(&mut rt);
     for place in [10, 10, 10] {

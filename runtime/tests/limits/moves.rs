@@ -347,7 +347,7 @@ fn inputs_with_static_buffers_may_lie_anywhere() {
         .with(|o| {
             o.bucket("B", graphable::Schedule::new([4]));
             o.limits(|l| l.max_recordings = 1);
-            o.or_error(true);
+            o.deny_fallback(true);
         })
         .build(&mut rt);
     for place in 0..20 {

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use graphable::{CallInfo, FallbackReason, Mode, OnMove, Policy, Runtime, SegmentInfo, Verdict, ops};
+use graphable::{CallInfo, FallbackReason, Mode, OnMove, Policy, Runtime, SegmentDecision, SegmentInfo, ops};
 
 use crate::{moves::blocks, support::*};
 
@@ -27,7 +27,7 @@ impl Policy for Counting {
         self.0.calls.fetch_add(1, Ordering::Relaxed);
         call.mode
     }
-    fn segment(&self, segment: &SegmentInfo<'_>) -> Verdict {
+    fn segment(&self, segment: &SegmentInfo<'_>) -> SegmentDecision {
         self.0.segments.fetch_add(1, Ordering::Relaxed);
         segment.built_in()
     }
@@ -122,7 +122,7 @@ fn a_policy_can_want_no_graph() {
     let mut rt = runtime();
     let graph = graph(&mut rt, |o| {
         o.policy(NoGraph);
-        o.or_error(true);
+        o.deny_fallback(true);
     });
     for _ in 0..3 {
         assert_eq!(call(&mut rt, &graph, 0), ["fell back: the policy says: no graph for this call"]);
@@ -170,12 +170,12 @@ fn a_policy_chooses_the_mode() {
 /// Says what it was told to about segments named `a`, and keeps what it was asked.
 #[derive(Debug)]
 struct Says(Say, Arc<Mutex<Vec<String>>>);
-type Say = fn(&SegmentInfo<'_>) -> Verdict;
+type Say = fn(&SegmentInfo<'_>) -> SegmentDecision;
 
 impl Policy for Says {
-    fn segment(&self, s: &SegmentInfo<'_>) -> Verdict {
+    fn segment(&self, s: &SegmentInfo<'_>) -> SegmentDecision {
         if s.site.function != "a" {
-            return Verdict::Record;
+            return SegmentDecision::Record;
         }
         let moved: Vec<_> = s.moved.iter().map(|m| (m.live_in, m.moves, m.can_copy)).collect();
         self.1.lock().unwrap().push(format!(
@@ -191,18 +191,18 @@ fn a_policy_sees_what_there_is_and_is_obeyed() {
     let policy_says = "fell back: the policy says: no";
     const NO: FallbackReason = FallbackReason::Policy { why: "no" };
     let verdicts: [(&str, Say); 4] = [
-        ("record", |_| Verdict::Record),
+        ("record", |_| SegmentDecision::Record),
         // Live-in 7 does not exist, and nothing moves at first.
-        ("copy", |_| Verdict::Copy(vec![0, 7])),
-        ("eager", |_| Verdict::Eager(NO)),
-        ("skip", |s| if s.moved.is_empty() { Verdict::Record } else { Verdict::Skip(NO) }),
+        ("copy", |_| SegmentDecision::Copy(vec![0, 7])),
+        ("eager", |_| SegmentDecision::Eager(NO)),
+        ("skip", |s| if s.moved.is_empty() { SegmentDecision::Record } else { SegmentDecision::Skip(NO) }),
     ];
     for (name, verdict) in verdicts {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let mut rt = runtime();
         let graph = graph(&mut rt, |o| {
             o.policy(Says(verdict, Arc::clone(&asked)));
-            o.or_error(name == "eager");
+            o.deny_fallback(name == "eager");
         });
         let first: Vec<String> = [0, 0, 1, 2, 0].map(|place| call(&mut rt, &graph, place)[0].clone()).into();
         let again = "again a: InputMoved { live_in: 0 }";

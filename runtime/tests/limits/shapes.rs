@@ -265,7 +265,7 @@ fn small_segments_run_eagerly() {
     let graph = spec()
         .with(|o| {
             o.limits(|l| l.min_kernels = 3);
-            o.or_error(true);
+            o.deny_fallback(true);
         })
         .build(&mut rt);
     let run = |rt: &mut Runtime, graph: &Graph| {

@@ -1,4 +1,4 @@
-//! `or_error`: whatever would run without a graph unasked is an error that names reason and remedy.
+//! `deny_fallback`: whatever would run without a graph unasked is an error that names reason and remedy.
 
 use graphable::{Error, FallbackReason, Limits, OnMove, Result, Runtime, Schedule, ops};
 
@@ -20,7 +20,7 @@ fn pair(rt: &mut Runtime, set: &dyn Fn(&mut graphable::__private::Options)) -> [
         Spec { symbols: &["B"], ..Spec::inputs(vec![device("x", &[Dim::Symbol(0)])]) }
             .with(|o| {
                 set(o);
-                o.or_error(strict);
+                o.deny_fallback(strict);
             })
             .build(rt)
     })
@@ -63,7 +63,7 @@ fn each_reason_is_an_error_with_a_remedy() {
             assert!(format!("{reason:?}").starts_with(name), "{reason:?}");
             assert!(!reason.is_wanted());
             let text = error.to_string();
-            assert!(text.starts_with(&format!("test: {reason}, and `or_error`")), "{text}");
+            assert!(text.starts_with(&format!("test: {reason}, and `deny_fallback`")), "{text}");
             assert!(text.contains(remedy), "{text}");
         }
         assert_eq!(rt.stats().fallbacks, 0);

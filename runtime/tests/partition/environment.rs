@@ -152,7 +152,7 @@ fn graphs_stop_at_their_limit_and_go_on_above_it() {
     }
     let mut rt = runtime().unwrap();
     let graph = SizedGraph::builder().build(&mut rt).unwrap();
-    let strict = SizedGraph::builder().or_error(true).build(&mut rt).unwrap();
+    let strict = SizedGraph::builder().deny_fallback(true).build(&mut rt).unwrap();
     let call = |rt: &mut Runtime, graph: &SizedGraph, n: usize| {
         (0..4).try_for_each(|_| {
             let step = rt.step()?;

@@ -79,7 +79,7 @@ fn object(
     options.audit_every(setup.audit_every);
     options.limits(|l| l.max_moves = setup.moves);
     // A live-in that comes to be copied would be an error, too.
-    options.or_error(setup.moves == usize::MAX && !gives_up);
+    options.deny_fallback(setup.moves == usize::MAX && !gives_up);
     if let Some(sizes) = &func.buckets {
         options.bucket("B", Schedule::new(sizes.iter().copied()));
     }

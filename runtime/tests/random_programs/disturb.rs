@@ -1,4 +1,4 @@
-//! What must make no difference: captures that somebody spoils, temporaries of regions, memory that is estimated.
+//! What must make no difference: captures that somebody invalidates, temporaries of regions, memory that is estimated.
 
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Somebody disturbs captures, each up to three times in a row and wherever they are: made again, they are the same.
-pub(crate) fn spoil(faults: &FaultPlan, seed: u64) {
+pub(crate) fn invalidate(faults: &FaultPlan, seed: u64) {
     let rng = &mut StdRng::seed_from_u64(seed);
     for _ in 0..40 {
         for _ in 0..rng.random_range(0..4) {
@@ -28,7 +28,7 @@ pub(crate) fn spoil(faults: &FaultPlan, seed: u64) {
 }
 
 /// Somebody disturbs them to the end of all patience, too: what was put into them runs, and the values are the same.
-pub(crate) fn spoil_for_good(faults: &FaultPlan, seed: u64) {
+pub(crate) fn invalidate_for_good(faults: &FaultPlan, seed: u64) {
     let rng = &mut StdRng::seed_from_u64(seed);
     for _ in 0..40 {
         let times = [0, 0, 1, 8, 9, 9, 18][rng.random_range(0..7)];

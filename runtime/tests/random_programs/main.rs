@@ -182,7 +182,7 @@ fn random_programs() {
             ("updates", sums.updates),
             ("executables not shared", sums.unshared),
             ("abandoned captures", sums.aborted),
-            ("spoilt captures", sums.spoilt),
+            ("invalidated captures", sums.captures_invalidated),
             ("captures given up", sums.fallbacks),
             ("numbers of padded sizes", met.numbers),
             ("rows that are not there", met.ranges),
@@ -219,6 +219,6 @@ fn add(sums: &mut Stats, s: &Stats) {
     sums.updates += s.updates;
     sums.unshared += s.unshared;
     sums.aborted += s.aborted;
-    sums.spoilt += s.spoilt;
+    sums.captures_invalidated += s.captures_invalidated;
     sums.fallbacks += s.fallbacks;
 }

@@ -23,7 +23,7 @@ use graphable::{
 
 use crate::{
     build::{self, Built},
-    disturb::{estimate, make_temporaries, spoil, spoil_for_good, temporaries},
+    disturb::{estimate, invalidate, invalidate_for_good, make_temporaries, temporaries},
     program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Source, Stmt},
     value::{ASKED, End, Flat, Live, Tensors, Val, arm, disarmed, nonsense, pending, tripped},
     world::{Data, StepOut, World, data_of, derive, grow, seed_of, shape_of, upload},
@@ -108,11 +108,11 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     let options = CpuOptions::default().test_mode(program.seed).threads(1);
     let faults = Arc::new(FaultPlan::default());
     if program.seed.is_multiple_of(3) {
-        spoil(&faults, program.seed);
+        invalidate(&faults, program.seed);
     }
     let gives_up = program.seed % 3 == 1;
     if gives_up {
-        spoil_for_good(&faults, program.seed);
+        invalidate_for_good(&faults, program.seed);
     }
     let backend = FaultyBackend::new(crate::device::backend(options), faults);
     let mut rt = Runtime::with_backend(Box::new(backend))?;
@@ -196,7 +196,7 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
             )));
         }
         let fails = program.trip.is_some() || program.funcs.iter().any(|f| f.fails);
-        if after.fallbacks != 0 && !gives_up || after.aborted != after.spoilt && !fails {
+        if after.fallbacks != 0 && !gives_up || after.aborted != after.captures_invalidated && !fails {
             return Err(nonsense(format!("step {at} fell back or aborted: {after:?}")));
         }
         let recorded = (after.recordings, after.warmups) != (before.recordings, before.warmups);

@@ -9,6 +9,7 @@
 use std::{any::Any, fmt, sync::Arc};
 
 mod access;
+mod deferred_free;
 mod errors;
 mod fault;
 mod graph;
@@ -17,7 +18,6 @@ mod mark;
 mod memory;
 mod order;
 mod reply;
-mod retired;
 mod stream;
 
 #[cfg(test)]

@@ -13,13 +13,13 @@ use std::{
 
 use super::{
     access::{self, Access},
+    deferred_free::{DeferredFree, DeferredFrees, due},
     fault::Fault,
     graph::{Graph, Node},
     mark::Coming,
     memory::{Block, Blocks},
     order::Random,
     reply::{Reply, reply},
-    retired::{Retired, Retirement, due},
 };
 use crate::{
     Error, Result,
@@ -68,7 +68,7 @@ pub(super) enum Command {
 /// What both sides of a stream, and all handles of its memory, share.
 pub(super) struct Shared {
     queue: SyncSender<Command>,
-    retirement: Retirement,
+    deferred_frees: DeferredFrees,
     /// Why the stream is lost.
     lost: OnceLock<String>,
 }
@@ -77,7 +77,7 @@ impl Shared {
     /// Has the block at `addr` freed when everything sent so far is done. From any thread; never
     /// blocks on the stream, as the worker itself calls it when it drops a graph.
     pub(super) fn retire(&self, addr: u64) {
-        if self.retirement.retire(addr) {
+        if self.deferred_frees.retire(addr) {
             // A full queue has commands to look after, and an ended worker has freed everything.
             let _ = self.queue.try_send(Command::Wake);
         }
@@ -101,7 +101,8 @@ impl CpuStream {
     pub(super) fn new(kernel: Kernel, threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
         let failed = |why: String| Error::NoDevice { device: super::errors::NAME.into(), why };
         let (queue, commands) = sync_channel(QUEUE);
-        let shared = Arc::new(Shared { queue, retirement: Retirement::default(), lost: OnceLock::new() });
+        let shared =
+            Arc::new(Shared { queue, deferred_frees: DeferredFrees::default(), lost: OnceLock::new() });
         let worker = Worker {
             shared: shared.clone(),
             commands,
@@ -143,7 +144,7 @@ impl CpuStream {
     /// [`Error::ContextLost`].
     pub(super) fn send(&self, command: Command) -> Result<()> {
         self.check()?;
-        self.shared.retirement.sending();
+        self.shared.deferred_frees.sending();
         self.shared.queue.send(command).map_err(|_| Error::ContextLost {
             device: super::errors::NAME.into(),
             why: "its thread has ended".into(),
@@ -193,7 +194,7 @@ struct Worker {
     /// Commands done, but [`Command::Wake`].
     done: u64,
     /// Memory that commands still queued may use, in about the order in which it may go.
-    retired: VecDeque<Retired>,
+    retired: VecDeque<DeferredFree>,
     random: Random,
     poisons: bool,
 }
@@ -209,7 +210,7 @@ impl Worker {
                     self.done += 1;
                 }
             }
-            self.free_retired();
+            self.free_due();
         }
     }
 
@@ -318,8 +319,8 @@ impl Worker {
         }
     }
 
-    fn free_retired(&mut self) {
-        self.shared.retirement.collect(&mut self.retired);
+    fn free_due(&mut self) {
+        self.shared.deferred_frees.collect(&mut self.retired);
         while let Some(addr) = due(&mut self.retired, self.done) {
             self.blocks.remove(addr);
         }

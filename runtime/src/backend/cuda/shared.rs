@@ -12,8 +12,8 @@ use std::{
 };
 
 use super::{
+    deferred_free::DeferredFrees,
     driver::{Context, Event, Exec, Graph, Pinned, Pool, Stream},
-    retired::LetGo,
     ring::{self, Buffer, Limits, Point, Ring, Taken},
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Something whose last handle is gone.
-pub(super) enum Retired {
+pub(super) enum DeferredFree {
     /// Memory of the pool.
     Memory(u64),
     /// An executable, and what its launches under way use.
@@ -38,9 +38,9 @@ pub(super) struct Shared {
     pub(super) context: Arc<Context>,
     pub(super) stream: Stream,
     pub(super) pool: Pool,
-    retired: LetGo<Retired>,
+    deferred: DeferredFrees<DeferredFree>,
     /// Executables whose launches may still run, each batch behind an event.
-    graveyard: Mutex<VecDeque<(Event, Vec<Retired>)>>,
+    awaiting_launches: Mutex<VecDeque<(Event, Vec<DeferredFree>)>>,
     pinned: Mutex<Ring<Pinned, Event>>,
     staging_waits: AtomicU64,
 }
@@ -61,17 +61,17 @@ impl Shared {
             pool: Pool::new(&context)?,
             context,
             stream,
-            retired: LetGo::new(),
-            graveyard: Mutex::default(),
+            deferred: DeferredFrees::new(),
+            awaiting_launches: Mutex::default(),
             pinned: Mutex::new(Ring::new(STAGING)),
             staging_waits: AtomicU64::new(0),
         })
     }
 
     /// Lets go of something, on any thread: only enqueues while the backend lives.
-    fn retire(&self, what: Retired) {
-        if self.retired.add(what) {
-            self.bury_all();
+    fn defer_free(&self, what: DeferredFree) {
+        if self.deferred.add(what) {
+            self.free_all();
         }
     }
 
@@ -80,11 +80,11 @@ impl Shared {
     /// # Errors
     /// As [`Context::check`].
     pub(super) fn drain(&self) -> Result<()> {
-        if self.retired.is_waiting() {
-            self.bury()?;
+        if self.deferred.is_waiting() {
+            self.free_in_order()?;
         }
         self.free_surplus();
-        while let Some(gone) = self.next_gone()? {
+        while let Some(gone) = self.next_finished()? {
             // Without the lock: what it kept may be a user's, whose end runs code of theirs.
             drop(gone);
         }
@@ -92,10 +92,10 @@ impl Shared {
     }
 
     /// The oldest that was buried, once the device is past it.
-    fn next_gone(&self) -> Result<Option<(Event, Vec<Retired>)>> {
-        let mut graveyard = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner);
-        match graveyard.front() {
-            Some((event, _)) if event.is_done()? => Ok(graveyard.pop_front()),
+    fn next_finished(&self) -> Result<Option<(Event, Vec<DeferredFree>)>> {
+        let mut awaiting_launches = self.awaiting_launches.lock().unwrap_or_else(PoisonError::into_inner);
+        match awaiting_launches.front() {
+            Some((event, _)) if event.is_done()? => Ok(awaiting_launches.pop_front()),
             _ => Ok(None),
         }
     }
@@ -109,19 +109,19 @@ impl Shared {
         loop {
             self.stream.synchronize()?;
             self.drain()?;
-            let empty = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-            if empty && !self.retired.is_waiting() {
+            let empty = self.awaiting_launches.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+            if empty && !self.deferred.is_waiting() {
                 break;
             }
-            self.bury()?;
+            self.free_in_order()?;
         }
         self.stream.synchronize()?;
         self.pool.trim()
     }
 
-    fn bury(&self) -> Result<()> {
+    fn free_in_order(&self) -> Result<()> {
         loop {
-            let batch = self.retired.take();
+            let batch = self.deferred.take();
             if batch.is_empty() {
                 return Ok(());
             }
@@ -130,10 +130,10 @@ impl Shared {
             while let Some(one) = batch.next() {
                 match one {
                     // Freed behind everything that the stream has now.
-                    Retired::Memory(addr) => {
+                    DeferredFree::Memory(addr) => {
                         if let Err(error) = self.pool.free(&self.stream, addr) {
                             // Nothing is dropped before its event.
-                            self.keep(std::iter::once(Retired::Memory(addr)).chain(batch).chain(graphs));
+                            self.keep(std::iter::once(DeferredFree::Memory(addr)).chain(batch).chain(graphs));
                             return Err(error);
                         }
                     }
@@ -152,18 +152,21 @@ impl Shared {
                         return Err(error);
                     }
                 };
-                self.graveyard.lock().unwrap_or_else(PoisonError::into_inner).push_back((event, graphs));
+                self.awaiting_launches
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push_back((event, graphs));
             }
         }
     }
 
     /// Puts back what could not be freed now.
-    fn keep(&self, what: impl Iterator<Item = Retired>) {
-        what.for_each(|one| _ = self.retired.add(one));
+    fn keep(&self, what: impl Iterator<Item = DeferredFree>) {
+        what.for_each(|one| _ = self.deferred.add(one));
     }
 
     /// Waits, and frees everything: the backend is gone.
-    fn bury_all(&self) {
+    fn free_all(&self) {
         if self.context.is_lost() {
             // Nothing can be freed any more: what the driver held went with the context.
             return;
@@ -174,14 +177,15 @@ impl Shared {
             return;
         }
         loop {
-            let old = std::mem::take(&mut *self.graveyard.lock().unwrap_or_else(PoisonError::into_inner));
+            let old =
+                std::mem::take(&mut *self.awaiting_launches.lock().unwrap_or_else(PoisonError::into_inner));
             let had = !old.is_empty();
             drop(old);
             // An error here loses the context: reported by whoever uses it next.
-            if self.bury().is_err() {
+            if self.free_in_order().is_err() {
                 return;
             }
-            let empty = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+            let empty = self.awaiting_launches.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
             if !had && empty {
                 return;
             }
@@ -190,8 +194,8 @@ impl Shared {
 
     /// The backend is being dropped.
     pub(super) fn close(&self) {
-        self.retired.close();
-        self.bury_all();
+        self.deferred.close();
+        self.free_all();
     }
 
     /// Pinned memory of at least `bytes` that nothing uses any more, with an event to mark its use. Waits for the oldest
@@ -305,7 +309,7 @@ impl Memory for Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.shared.retire(Retired::Memory(self.addr));
+        self.shared.defer_free(DeferredFree::Memory(self.addr));
     }
 }
 
@@ -341,7 +345,7 @@ impl Drop for Foreign {
     fn drop(&mut self) {
         if let Some(owner) = self.owner.take() {
             // Our stream may still read it, and its owner frees on another stream.
-            self.shared.retire(Retired::Foreign(owner));
+            self.shared.defer_free(DeferredFree::Foreign(owner));
         }
     }
 }
@@ -353,5 +357,5 @@ pub(super) fn retire_graph(
     graph: Option<Arc<Graph>>,
     retain: Vec<SharedMemory>,
 ) {
-    shared.retire(Retired::Graph { exec, graph, retain });
+    shared.defer_free(DeferredFree::Graph { exec, graph, retain });
 }

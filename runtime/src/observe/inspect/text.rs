@@ -43,9 +43,9 @@ impl fmt::Display for TreeOutput {
             write!(f, "{dtype}{:?} ", self.shape)?;
         }
         match &self.place {
-            OutputPlace::Pool(b) => write!(f, "in the pool at {}+{} by {}", b.offset, b.bytes, b.made_by),
+            OutputPlace::Pool(b) => write!(f, "in the pool at {}+{} by {}", b.offset, b.bytes, b.producer),
             OutputPlace::Result(b) => {
-                write!(f, "among the results at {}+{} by {}", b.offset, b.bytes, b.made_by)
+                write!(f, "among the results at {}+{} by {}", b.offset, b.bytes, b.producer)
             }
             OutputPlace::LiveIn(index) => write!(f, "of live-in {index}"),
             OutputPlace::Owned => f.write_str("of a parameter or state"),

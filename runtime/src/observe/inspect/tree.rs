@@ -184,7 +184,7 @@ pub struct TreeBlock {
     /// Its bytes; outputs that share a block are views of it.
     pub bytes: u64,
     /// The operation that made it.
-    pub made_by: String,
+    pub producer: String,
 }
 
 /// A state of the pool: what is alive, and where.

@@ -224,10 +224,10 @@ impl Log {
         self.push(|| Event::ManyCaptures { function, captures });
     }
 
-    pub(crate) fn unsettled(&mut self, function: &'static str, sizes: Vec<usize>, segments: Vec<String>) {
-        self.stats.unsettled += 1;
+    pub(crate) fn not_converged(&mut self, function: &'static str, sizes: Vec<usize>, segments: Vec<String>) {
+        self.stats.not_converged += 1;
         tracing::warn!(target: TARGET, function, ?sizes, ?segments, "still records something new");
-        self.push(|| Event::Unsettled { function, sizes, segments });
+        self.push(|| Event::NotConverged { function, sizes, segments });
     }
 
     pub(crate) fn measured(&mut self, expected_bytes: Option<u64>, bytes: u64) {
@@ -247,13 +247,13 @@ impl Log {
         self.push(|| Event::Aborted { segment: site.to_string() });
     }
 
-    /// A capture was spoilt from outside and is tried again.
-    pub(crate) fn spoilt(&mut self, site: &'static Site) {
-        self.stats.spoilt += 1;
+    /// A capture was invalidated from outside and is tried again.
+    pub(crate) fn capture_invalidated(&mut self, site: &'static Site) {
+        self.stats.captures_invalidated += 1;
         // It may end without a recording, which is then to come.
         self.is_new(site);
         tracing::warn!(target: TARGET, segment = %site, "another thread of this process disturbed a capture; recording again");
-        self.push(|| Event::Spoilt { segment: site.to_string() });
+        self.push(|| Event::CaptureInvalidated { segment: site.to_string() });
     }
 
     pub(crate) fn audited(&mut self, site: &'static Site) {

@@ -109,8 +109,8 @@ fn kind(event: &Event) -> (u8, Level) {
         | Event::Demoted { .. }
         | Event::ManyShapes { .. }
         | Event::ManyCaptures { .. }
-        | Event::Unsettled { .. }
-        | Event::Spoilt { .. } => (FALLBACKS, Level::WARN),
+        | Event::NotConverged { .. }
+        | Event::CaptureInvalidated { .. } => (FALLBACKS, Level::WARN),
         Event::Replayed { .. } | Event::Updated { .. } | Event::RanEager { .. } => (REPLAYS, Level::TRACE),
         Event::Copied { .. } => (COPIES, Level::DEBUG),
         Event::Audited { .. } => (AUDITS, Level::DEBUG),

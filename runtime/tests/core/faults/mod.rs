@@ -5,9 +5,9 @@
 //! nothing is left of it, neither tensors and blocks nor nodes, executables and memory. `--nocapture` shows
 //! the table of calls and outcomes, which `docs/TESTING.md` explains.
 
+mod invalidated;
 mod lost;
 mod program;
-mod spoilt;
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Spoilt captures beside other trouble: errors that bodies return, swallow or panic with, faults, what `or_error`
+//! Invalidated captures beside other trouble: errors that bodies return, swallow or panic with, faults, what `deny_fallback`
 //! forbids.
 
 use std::{
@@ -22,8 +22,8 @@ thread_local! {
 
 const GRAPHS: [Mode; 2] = [Mode::Piecewise, Mode::Full];
 
-fn is_spoilt<O: std::fmt::Debug>(r: &Result<O>) -> bool {
-    matches!(r, Err(Error::FallbackForbidden { reason: FallbackReason::CaptureSpoilt { .. }, .. }))
+fn is_invalidated<O: std::fmt::Debug>(r: &Result<O>) -> bool {
+    matches!(r, Err(Error::FallbackForbidden { reason: FallbackReason::CaptureInvalidated { .. }, .. }))
 }
 
 struct Case {
@@ -34,10 +34,10 @@ struct Case {
 }
 
 impl Case {
-    fn new(mode: Mode, or_error: bool) -> Self {
+    fn new(mode: Mode, deny_fallback: bool) -> Self {
         let (mut rt, plan) = faulty();
         let spec = Spec::inputs(vec![host("x", &[Dim::Const(2)])]).mode(mode);
-        let graph = spec.with(|o| o.or_error(or_error)).build(&mut rt);
+        let graph = spec.with(|o| o.deny_fallback(deny_fallback)).build(&mut rt);
         let total = State::new(&rt, &[2], &[0.0f32; 2]).unwrap();
         VARIANT.set(0);
         Self { rt, plan, graph, total }
@@ -89,7 +89,7 @@ fn given_up_at_the_same_place_each_time() {
             // -3 + 5 + 1
             assert_eq!(y.unwrap(), [6.0, 12.0], "{mode}, after {after}");
             assert_eq!(case.total(), [6.0, 12.0], "{mode}, after {after}");
-            if case.rt.stats().spoilt == 0 {
+            if case.rt.stats().captures_invalidated == 0 {
                 assert!(after > 8, "{mode}: {after} places");
                 break;
             }
@@ -97,7 +97,7 @@ fn given_up_at_the_same_place_each_time() {
     }
 }
 
-/// Where `or_error` forbids giving up, the caller hears of it by that error, and nothing of the call has run.
+/// Where `deny_fallback` forbids giving up, the caller hears of it by that error, and nothing of the call has run.
 #[test]
 fn an_error_instead_at_every_place() {
     let mut wrong = Vec::new();
@@ -109,17 +109,17 @@ fn an_error_instead_at_every_place() {
             case.plan.invalidate_captures([Some(after); 9]);
             let y = case.call(forked);
             let stats = case.rt.stats();
-            if stats.spoilt == 0 {
+            if stats.captures_invalidated == 0 {
                 assert!(after > 8, "{mode}: {after} places");
                 break;
             }
-            if !is_spoilt(&y) {
+            if !is_invalidated(&y) {
                 wrong.push(format!("{mode}, after {after}: {y:?}"));
             }
-            if (stats.spoilt, stats.aborted) != (9, 9) {
+            if (stats.captures_invalidated, stats.aborted) != (9, 9) {
                 wrong.push(format!(
-                    "{mode}, after {after}: {} spoilt, {} aborted",
-                    stats.spoilt, stats.aborted
+                    "{mode}, after {after}: {} invalidated, {} aborted",
+                    stats.captures_invalidated, stats.aborted
                 ));
             }
             let now = case.total();
@@ -179,7 +179,7 @@ fn capture_all_is_not_done_where_a_capture_was_given_up() {
                 |_| {},
             )
             .unwrap();
-        assert_eq!(rt.stats().spoilt, 9);
+        assert_eq!(rt.stats().captures_invalidated, 9);
         rt.close_capture();
         let step = rt.step().unwrap();
         let y = graph.call(&step, &[x()], (), |cx, a| plain(cx, &a.t[0]));
@@ -200,15 +200,19 @@ fn a_swallowed_error_before_giving_up() {
         })
     }
     for mode in GRAPHS {
-        for spoilt in [false, true] {
+        for invalidated in [false, true] {
             let mut case = Case::new(mode, false);
             assert_eq!(case.call(body).unwrap(), [2.0, 4.0]);
             VARIANT.set(1);
-            if spoilt {
+            if invalidated {
                 case.plan.invalidate_captures([Some(0); 9]);
             }
             match case.call(body) {
-                Ok(y) => assert_eq!(y, [-2.0, -4.0], "{mode}, spoilt {spoilt}: not what the body computes"),
+                Ok(y) => assert_eq!(
+                    y,
+                    [-2.0, -4.0],
+                    "{mode}, invalidated {invalidated}: not what the body computes"
+                ),
                 Err(error) => {
                     assert!(matches!(error, Error::TraceMismatch { .. } | Error::Device { .. }), "{error}")
                 }
@@ -235,7 +239,7 @@ fn what_was_put_in_fails_when_it_runs() {
         case.rt.free_at_last_use(false);
         assert_eq!(case.call(body).unwrap(), [6.0, 12.0]);
         case.plan.invalidate_captures([Some(2); 9]);
-        // 3 launches, then 8 times again 3 of them (the third finds the spoil), then the first of those that run.
+        // 3 launches, then 8 times again 3 of them (the third finds the invalidation), then the first of those that run.
         case.plan.arm(Some(FaultCall::Launch), 3 + 8 * 3, false);
         let y = case.call(body);
         assert!(!case.plan.disarm(), "the fault was hit");
@@ -255,11 +259,11 @@ fn a_late_use() {
         })
     }
     for mode in GRAPHS {
-        for spoilt in [false, true] {
+        for invalidated in [false, true] {
             let mut case = Case::new(mode, false);
             assert_eq!(case.call(body).unwrap(), [3.0, 6.0]);
             VARIANT.set(1);
-            if spoilt {
+            if invalidated {
                 // Behind the launch that is the last to use `y`, and its poison.
                 case.plan.invalidate_captures([Some(3); 9]);
             }
@@ -268,31 +272,34 @@ fn a_late_use() {
                 assert_eq!(*y, [4.0, 8.0]);
             }
             let second = case.call(body);
-            assert_eq!(second.unwrap(), [4.0, 8.0], "{mode}, spoilt {spoilt}");
+            assert_eq!(second.unwrap(), [4.0, 8.0], "{mode}, invalidated {invalidated}");
         }
     }
 }
 
-/// It is not taken for one more spoil.
+/// It is not taken for one more invalidation.
 #[test]
 fn a_device_that_is_lost_meanwhile() {
     for mode in GRAPHS {
-        for or_error in [false, true] {
-            let mut case = Case::new(mode, or_error);
+        for deny_fallback in [false, true] {
+            let mut case = Case::new(mode, deny_fallback);
             case.call(forked).unwrap();
             case.plan.invalidate_captures([Some(2)]);
             case.plan.arm(Some(FaultCall::BeginCapture), 1, true);
             let y = case.call(forked);
             let stats = case.rt.stats();
-            assert!(matches!(y, Err(Error::ContextLost { .. })), "{mode}, or_error {or_error}: {y:?}");
-            assert_eq!(stats.spoilt, 1, "{mode}, or_error {or_error}");
+            assert!(
+                matches!(y, Err(Error::ContextLost { .. })),
+                "{mode}, deny_fallback {deny_fallback}: {y:?}"
+            );
+            assert_eq!(stats.captures_invalidated, 1, "{mode}, deny_fallback {deny_fallback}");
         }
     }
 }
 
 /// Errors and panics of a body, with a capture that is made again, or given up, at every place.
 #[test]
-fn bodies_that_fail_after_a_spoil() {
+fn bodies_that_fail_after_an_invalidation() {
     fn body<'s>(cx: Driver<'s>, x: &T<'s>, total: &State<f32>) -> Result<T<'s>> {
         seg!("a", cx, (x, total), |k| {
             let (a, b) = join(

@@ -7,14 +7,14 @@ use crate::sync::{
 
 /// A list that any thread adds to and the backend empties, as long as there is one.
 #[derive(Debug)]
-pub(super) struct LetGo<T> {
+pub(super) struct DeferredFrees<T> {
     list: Mutex<Vec<T>>,
     any: AtomicBool,
     /// The backend is gone: nothing captures on the stream any more.
     closed: AtomicBool,
 }
 
-impl<T> LetGo<T> {
+impl<T> DeferredFrees<T> {
     pub(super) fn new() -> Self {
         Self { list: Mutex::new(Vec::new()), any: AtomicBool::new(false), closed: AtomicBool::new(false) }
     }

@@ -1,4 +1,4 @@
-//! Every call of the backend fails after a spoil.
+//! Every call of the backend fails after an invalidation.
 
 use std::{sync::Arc, time::Duration};
 
@@ -58,7 +58,7 @@ impl Case {
     }
 }
 
-fn spoils(times: usize, after: Option<u64>) -> Vec<Option<u64>> {
+fn invalidations(times: usize, after: Option<u64>) -> Vec<Option<u64>> {
     vec![after; times]
 }
 
@@ -79,14 +79,15 @@ fn one(
 ) -> (bool, Option<String>) {
     let mut case = Case::new(mode, shares);
     assert_eq!(case.call().unwrap(), [10.0, 20.0]);
-    case.plan.invalidate_captures(spoils(times, after));
+    case.plan.invalidate_captures(invalidations(times, after));
     match full {
         true => case.plan.run_out_of_memory(call, nth),
         false => case.plan.arm(Some(call), nth, false),
     }
     let result = case.call();
     let hit = !case.plan.disarm();
-    let what = format!("{mode} shares {shares} spoilt {times}x at {after:?}, {call:?} {nth} full {full}");
+    let what =
+        format!("{mode} shares {shares} invalidated {times}x at {after:?}, {call:?} {nth} full {full}");
     if !hit {
         // Its check counts.
         drop(case);
@@ -107,7 +108,7 @@ fn one(
         Err(e) => wrong = Some(format!("{what}: the next step says: {e}")),
     }
     if wrong.is_none() && !told {
-        wrong = Some(format!("{what}: swallowed; {:?}", case.rt.stats().spoilt));
+        wrong = Some(format!("{what}: swallowed; {:?}", case.rt.stats().captures_invalidated));
     }
     case.plan.invalidate_captures([Some(9999); 20]);
     if wrong.is_none()

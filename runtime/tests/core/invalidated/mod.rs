@@ -1,4 +1,4 @@
-//! Captures that another thread spoils are made again from what was put into them: no body runs twice for that.
+//! Captures that another thread invalidates are made again from what was put into them: no body runs twice for that.
 
 mod beside;
 mod errors;
@@ -42,10 +42,10 @@ struct Case {
 }
 
 impl Case {
-    fn new(mode: Mode, or_error: bool) -> Self {
+    fn new(mode: Mode, deny_fallback: bool) -> Self {
         let (mut rt, plan) = faulty();
         let spec = Spec::inputs(vec![host("x", &[Dim::Const(2)])]).mode(mode);
-        let graph = spec.with(|o| o.or_error(or_error)).build(&mut rt);
+        let graph = spec.with(|o| o.deny_fallback(deny_fallback)).build(&mut rt);
         let total = State::new(&rt, &[2], &[0.0f32; 2]).unwrap();
         BODIES.set(0);
         Self { rt, plan, graph, total, calls: 0 }
@@ -64,7 +64,7 @@ impl Case {
         Ok((y, step.read(&total)?))
     }
 
-    /// A call that works, whatever was spoilt.
+    /// A call that works, whatever was invalidated.
     fn check(&mut self) {
         let (y, total) = self.call().unwrap();
         self.calls += 1;
@@ -76,7 +76,7 @@ impl Case {
 }
 
 #[test]
-fn a_capture_is_made_again_wherever_it_is_spoilt() {
+fn a_capture_is_made_again_wherever_it_is_invalidated() {
     for mode in [Mode::Piecewise, Mode::Full] {
         let mut most = 0;
         for after in 0..40 {
@@ -89,10 +89,10 @@ fn a_capture_is_made_again_wherever_it_is_spoilt() {
             case.check();
             case.check();
             assert_eq!((case.rt.stats().recordings, BODIES.get()), (1, 2), "{mode}, after {after}");
-            if stats.spoilt == 0 {
+            if stats.captures_invalidated == 0 {
                 break;
             }
-            assert_eq!((stats.spoilt, stats.aborted), (1, 1), "{mode}, after {after}");
+            assert_eq!((stats.captures_invalidated, stats.aborted), (1, 1), "{mode}, after {after}");
             most = after;
         }
         assert!((8..39).contains(&most), "{mode}: the capture took {most} things");
@@ -107,7 +107,7 @@ fn again_and_again_up_to_a_limit() {
         case.plan.invalidate_captures([Some(2), Some(0), None, Some(5), Some(3), None, None, Some(4)]);
         case.check();
         let stats = case.rt.stats();
-        assert_eq!((stats.spoilt, stats.recordings, stats.fallbacks), (8, 1, 0), "{mode}");
+        assert_eq!((stats.captures_invalidated, stats.recordings, stats.fallbacks), (8, 1, 0), "{mode}");
         case.check();
         assert_eq!(BODIES.get(), 2);
     }
@@ -126,10 +126,15 @@ fn whoever_is_always_disturbed_gets_no_graph_this_time() {
             case.plan.invalidate_captures([first; 8].into_iter().chain([last]));
             case.check();
             let stats = case.rt.stats();
-            assert_eq!((stats.spoilt, stats.recordings, stats.fallbacks), (9, 0, 1), "{mode}, last {last:?}");
+            assert_eq!(
+                (stats.captures_invalidated, stats.recordings, stats.fallbacks),
+                (9, 0, 1),
+                "{mode}, last {last:?}"
+            );
             let events = case.rt.take_events();
-            let fell =
-                |e: &Event| matches!(e, Event::FellBack { why: FallbackReason::CaptureSpoilt { .. }, .. });
+            let fell = |e: &Event| {
+                matches!(e, Event::FellBack { why: FallbackReason::CaptureInvalidated { .. }, .. })
+            };
             assert!(events.iter().any(fell), "{events:?}");
             assert_eq!(BODIES.get(), 2, "{mode}, last {last:?}");
             // The next one records.
@@ -147,7 +152,7 @@ fn it_can_be_an_error_instead() {
         case.check();
         case.plan.invalidate_captures([Some(1); 9]);
         let refused = case.call();
-        let Err(Error::FallbackForbidden { reason: FallbackReason::CaptureSpoilt { .. }, .. }) = refused
+        let Err(Error::FallbackForbidden { reason: FallbackReason::CaptureInvalidated { .. }, .. }) = refused
         else {
             panic!("{mode}: {refused:?}")
         };
@@ -165,7 +170,7 @@ fn copied_live_ins_are_there() {
     if crate::device::skipped_with_gaps("copied_live_ins_are_there") {
         return;
     }
-    for spoils in [vec![], vec![Some(1), Some(99)], vec![Some(1); 9]] {
+    for invalidations in [vec![], vec![Some(1), Some(99)], vec![Some(1); 9]] {
         let (mut rt, plan) = faulty();
         let graph = Spec::inputs(vec![]).mode(Mode::Piecewise).build(&mut rt);
         let call = |rt: &mut Runtime, n: usize| {
@@ -188,16 +193,19 @@ fn copied_live_ins_are_there() {
             call(&mut rt, n);
             if n == 1 {
                 // From the first recording on, also that of the demoted one.
-                plan.invalidate_captures(std::iter::repeat_n(spoils.clone(), 20).flatten());
+                plan.invalidate_captures(std::iter::repeat_n(invalidations.clone(), 20).flatten());
             }
         }
         assert!(demoted, "{:?}", rt.stats());
         let stats = rt.stats();
         assert!(stats.copies > 100, "{stats:?}");
-        assert_eq!(stats.spoilt > 0, !spoils.is_empty());
+        assert_eq!(stats.captures_invalidated > 0, !invalidations.is_empty());
         assert_eq!(
-            stats.fallback_reasons.iter().any(|(r, _)| matches!(r, FallbackReason::CaptureSpoilt { .. })),
-            spoils.len() == 9
+            stats
+                .fallback_reasons
+                .iter()
+                .any(|(r, _)| matches!(r, FallbackReason::CaptureInvalidated { .. })),
+            invalidations.len() == 9
         );
     }
 }
@@ -212,7 +220,9 @@ fn state_is_put_back_after_a_capture_that_was_given_up() {
             ops::neg(k.0)
         })
     }
-    for (mode, spoils) in [Mode::Piecewise, Mode::Full].into_iter().flat_map(|m| [0, 1, 9].map(|n| (m, n))) {
+    for (mode, invalidations) in
+        [Mode::Piecewise, Mode::Full].into_iter().flat_map(|m| [0, 1, 9].map(|n| (m, n)))
+    {
         let (mut rt, plan) = faulty();
         let mut spec = Spec::inputs(vec![host("x", &[Dim::Symbol(0)])]);
         spec.symbols = &["B"];
@@ -222,7 +232,7 @@ fn state_is_put_back_after_a_capture_that_was_given_up() {
         graph.call(&step, &[x()], &count, |cx, a| counting(cx, &a.t[0], &count)).unwrap();
         drop(step);
         // It is warm: the first that writes is a recording.
-        plan.invalidate_captures(std::iter::repeat_n(Some(6), spoils));
+        plan.invalidate_captures(std::iter::repeat_n(Some(6), invalidations));
         let captured = graph.function.capture_all(
             &mut rt,
             |step, synthetic| {
@@ -233,8 +243,12 @@ fn state_is_put_back_after_a_capture_that_was_given_up() {
             |_| {},
         );
         captured.unwrap();
-        assert_eq!(rt.stats().spoilt, spoils as u64);
+        assert_eq!(rt.stats().captures_invalidated, invalidations as u64);
         let step = rt.step().unwrap();
-        assert_eq!(step.item(&ops::load(step.scope(), &count).unwrap()).unwrap(), 4.0, "{mode}, {spoils}");
+        assert_eq!(
+            step.item(&ops::load(step.scope(), &count).unwrap()).unwrap(),
+            4.0,
+            "{mode}, {invalidations}"
+        );
     }
 }

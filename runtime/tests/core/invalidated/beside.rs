@@ -1,4 +1,4 @@
-//! Spoils beside what else goes on: a pool that cannot grow, empty segments, audits, kept values, copied live-ins,
+//! Invalidations beside what else goes on: a pool that cannot grow, empty segments, audits, kept values, copied live-ins,
 //! refusals, hooks, drivers that swallow errors.
 
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use graphable::{Event, FallbackReason, Mode, Result, State, backend::faulty::Fau
 use super::faults::{Case, body, injected};
 use crate::support::*;
 
-/// The pool grows, and cannot, after the spoil.
+/// The pool grows, and cannot, after the invalidation.
 #[test]
-fn the_pool_cannot_grow_after_a_spoil() {
+fn the_pool_cannot_grow_after_an_invalidation() {
     fn large<'s>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {
         seg!("l", cx, (x,), |k| {
             let y = ops::neg(k.0)?;
@@ -22,7 +22,7 @@ fn the_pool_cannot_grow_after_a_spoil() {
         })
     }
     for mode in [Mode::Piecewise, Mode::Full] {
-        let (mut spoilt, mut hits) = (0, 0);
+        let (mut invalidated, mut hits) = (0, 0);
         for nth in 0..6 {
             let (mut rt, plan) = faulty();
             let graph = vector(&mut rt, mode);
@@ -37,7 +37,7 @@ fn the_pool_cannot_grow_after_a_spoil() {
             plan.run_out_of_memory(FaultCall::Commit, nth);
             let r = call(&mut rt);
             hits += u32::from(!plan.disarm());
-            spoilt += rt.stats().spoilt;
+            invalidated += rt.stats().captures_invalidated;
             if let Err(e) = &r {
                 assert!(injected(e), "{e}");
             }
@@ -47,7 +47,10 @@ fn the_pool_cannot_grow_after_a_spoil() {
             }
             still_usable(&mut rt);
         }
-        assert!(hits >= 1 && spoilt >= 1, "{mode}: {hits} faults met, {spoilt} captures spoilt");
+        assert!(
+            hits >= 1 && invalidated >= 1,
+            "{mode}: {hits} faults met, {invalidated} captures invalidated"
+        );
     }
 }
 
@@ -74,7 +77,7 @@ fn nothing_in_it() {
                         .unwrap();
                     assert_eq!(step.read(&y).unwrap(), [-(i as f32), -1.0], "{mode} {times} {after:?} {i}");
                 }
-                assert_eq!(rt.stats().spoilt, times as u64);
+                assert_eq!(rt.stats().captures_invalidated, times as u64);
                 still_usable(&mut rt);
             }
         }
@@ -110,7 +113,7 @@ fn giving_up_is_no_move() {
     let demoted: Vec<_> = events.iter().filter(|e| matches!(e, Event::Demoted { .. })).collect();
     let fell: Vec<_> = events
         .iter()
-        .filter(|e| matches!(e, Event::FellBack { why, .. } if !matches!(why, FallbackReason::CaptureSpoilt { .. })))
+        .filter(|e| matches!(e, Event::FellBack { why, .. } if !matches!(why, FallbackReason::CaptureInvalidated { .. })))
         .collect();
     assert!(demoted.is_empty() && fell.is_empty(), "it lies where it lay before: {demoted:?} {fell:?}");
 }
@@ -147,7 +150,7 @@ fn audits_and_kept_values_after_giving_up() {
                 assert_eq!(step.read(&k).unwrap(), [10.0 * *j as f32, 10.0], "{mode} {i} {j}");
             }
         }
-        assert!(rt.stats().spoilt >= 9, "{:?}", rt.stats());
+        assert!(rt.stats().captures_invalidated >= 9, "{:?}", rt.stats());
         drop(kept);
     }
 }
@@ -234,14 +237,14 @@ fn state_is_put_back_after_a_capture_all_that_failed() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Copied live-ins, with faults after the spoil: values are right, and no buffer is left.
+/// Copied live-ins, with faults after the invalidation: values are right, and no buffer is left.
 #[test]
 fn copied_live_ins_with_faults() {
     if crate::device::skipped_with_gaps("copied_live_ins_with_faults") {
         return;
     }
     let mut wrong = Vec::new();
-    let (mut copies, mut spoilt) = (0, 0);
+    let (mut copies, mut invalidated) = (0, 0);
     let demoted_by = demotion();
     for times in [1, 9] {
         for call in CALLS {
@@ -285,7 +288,7 @@ fn copied_live_ins_with_faults() {
                 }
                 let log = list(&rt.take_events());
                 assert!(log.iter().any(|e| e.starts_with("demoted")), "{times} {call:?} {nth}: {log:?}");
-                spoilt = spoilt.max(rt.stats().spoilt);
+                invalidated = invalidated.max(rt.stats().captures_invalidated);
                 plan.disarm();
                 if let Err(e) = rt.step().map(drop).and_then(|()| rt.check_memory()) {
                     wrong.push(format!("{times} {call:?} {nth}: {e}"));
@@ -307,7 +310,7 @@ fn copied_live_ins_with_faults() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(copies > 3 && spoilt == 9, "{copies} {spoilt}");
+    assert!(copies > 3 && invalidated == 9, "{copies} {invalidated}");
 }
 
 /// How many calls it takes.
@@ -347,7 +350,7 @@ fn another_call_in_the_step_of_a_refusal() {
         for times in [9, 18] {
             let (mut rt, plan) = faulty();
             let spec = || Spec::inputs(vec![host("x", &[Dim::Const(2)])]).mode(mode);
-            let first = spec().with(|o| o.or_error(true)).build(&mut rt);
+            let first = spec().with(|o| o.deny_fallback(true)).build(&mut rt);
             let second = spec().build(&mut rt);
             let total = State::new(&rt, &[2], &[0.0f32; 2]).unwrap();
             for i in 0..6usize {
@@ -366,7 +369,7 @@ fn another_call_in_the_step_of_a_refusal() {
                     assert_eq!(step.read(&y).unwrap(), [10.0 * (i % 4) as f32, 10.0]);
                 }
             }
-            assert!(rt.stats().spoilt as usize == times, "{mode} {times}: {:?}", rt.stats());
+            assert!(rt.stats().captures_invalidated as usize == times, "{mode} {times}: {:?}", rt.stats());
             still_usable(&mut rt);
         }
     }
@@ -400,7 +403,10 @@ fn hooks_hear_of_one_recording() {
             }
             assert_eq!(heard, expected, "{shares} {times} {fails}");
             let stats = case.rt.stats();
-            assert_eq!((stats.spoilt, stats.aborted), (times as u64, (times + usize::from(fails)) as u64));
+            assert_eq!(
+                (stats.captures_invalidated, stats.aborted),
+                (times as u64, (times + usize::from(fails)) as u64)
+            );
         }
     }
 }
@@ -409,7 +415,7 @@ fn hooks_hear_of_one_recording() {
 #[test]
 fn a_driver_that_swallows_a_segments_error() {
     let mut wrong = Vec::new();
-    for or_error in [true, false] {
+    for deny_fallback in [true, false] {
         for times in [0, 1, 9] {
             for call in [
                 None,
@@ -422,8 +428,10 @@ fn a_driver_that_swallows_a_segments_error() {
                 for nth in 0..30 {
                     let (mut rt, plan) = faulty();
                     let ins = vec![host("x", &[Dim::Const(2)]), host("z", &[Dim::Const(2)])];
-                    let graph =
-                        Spec::inputs(ins).mode(Mode::Piecewise).with(|o| o.or_error(or_error)).build(&mut rt);
+                    let graph = Spec::inputs(ins)
+                        .mode(Mode::Piecewise)
+                        .with(|o| o.deny_fallback(deny_fallback))
+                        .build(&mut rt);
                     let mut failed = 0;
                     for i in 0..6usize {
                         if i == 2 {
@@ -444,12 +452,13 @@ fn a_driver_that_swallows_a_segments_error() {
                         if let Ok(z) = z.and_then(|z| step.read(&z))
                             && z != [((i + 1) % 4) as f32, 1.0]
                         {
-                            wrong
-                                .push(format!("or_error {or_error} {times} {call:?} {nth}, call {i}: {z:?}"));
+                            wrong.push(format!(
+                                "deny_fallback {deny_fallback} {times} {call:?} {nth}, call {i}: {z:?}"
+                            ));
                         }
                     }
                     let hit = !plan.disarm();
-                    if call.is_none() && times == 9 && or_error {
+                    if call.is_none() && times == 9 && deny_fallback {
                         assert!(failed > 0, "{:?}", rt.stats());
                     }
                     let _ = rt.step();

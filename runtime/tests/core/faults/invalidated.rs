@@ -1,15 +1,15 @@
-//! The representative program with spoilt captures, and a fault at every place.
+//! The representative program with invalidated captures, and a fault at every place.
 
 use super::{program::*, *};
 
-fn spoilt(
+fn invalidated(
     setup: Setup,
     times: usize,
     after: Option<u64>,
     call: FaultCall,
     nth: u64,
 ) -> (bool, Option<String>) {
-    let what = format!("{setup}, spoilt {times}x at {after:?}, {call:?} {nth}");
+    let what = format!("{setup}, invalidated {times}x at {after:?}, {call:?} {nth}");
     let plan = Arc::new(FaultPlan::default());
     let mut rt = open(&plan).unwrap();
     let program = Program::new(&mut rt, setup).unwrap();
@@ -34,7 +34,7 @@ fn spoilt(
     if !told && bad.is_none() {
         bad = Some(format!("{what}: swallowed"));
     }
-    // Nothing is spoilt any more.
+    // Nothing is invalidated any more.
     plan.invalidate_captures([Some(99999); 100]);
     if bad.is_none() {
         bad = rt
@@ -75,7 +75,7 @@ fn every(setup: Setup) {
         for call in FaultCall::ALL {
             for nth in 0..1000 {
                 // Opening makes these.
-                let (hit, bad) = spoilt(setup, times, after, call, nth);
+                let (hit, bad) = invalidated(setup, times, after, call, nth);
                 if !hit {
                     break;
                 }
