@@ -1,6 +1,6 @@
 //! A program whose way depends on its data: `y = x*x; if sum(y) > 0 { y + 1 } else { y - 1 } * 2`.
 //!
-//! The condition is looked at in an eager region, so the `if` stays in the driver, and each of the four
+//! The condition is looked at in an eager region, so the `if` stays in the host code, and each of the four
 //! pieces of device code is a segment.
 #![allow(clippy::needless_late_init, reason = "both branches assign, as in the literature")]
 use graphable::prelude::*;

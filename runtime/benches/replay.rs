@@ -14,7 +14,7 @@ use std::{
 
 use criterion::{BenchmarkGroup, Criterion, measurement::WallTime};
 use graphable::{
-    __private::{Driver, Function, FunctionSpec, Options, Plan, PlanItem, Site},
+    __private::{FunctionSpec, GraphObject, Options, Piecewise, Plan, PlanItem, Site},
     Device, Mode, Result, Runtime, Tensor, graphable, ops,
 };
 
@@ -72,7 +72,7 @@ enum Until {
 
 struct Bench {
     rt: Runtime,
-    function: Function,
+    function: GraphObject,
 }
 
 impl Bench {
@@ -81,7 +81,7 @@ impl Bench {
         let spec = FunctionSpec { name: "bench", plan: &PLAN, symbols: &[], inputs: Vec::new() };
         let mut options = Options::default();
         options.mode(mode);
-        let function = Function::new(&mut rt, spec, options)?;
+        let function = GraphObject::new(&mut rt, spec, options)?;
         Ok(Self { rt, function })
     }
 
@@ -90,7 +90,7 @@ impl Bench {
         &mut self,
         n: u64,
         until: Until,
-        part: impl for<'s> Fn(Driver<'s>, &Values<'s>) -> Result<()>,
+        part: impl for<'s> Fn(Piecewise<'s>, &Values<'s>) -> Result<()>,
     ) -> Result<Duration> {
         let step = self.rt.step()?;
         let mut values = Vec::with_capacity(8);
@@ -123,7 +123,7 @@ fn measure(
     name: &str,
     mode: Mode,
     until: Until,
-    part: impl for<'s> Fn(Driver<'s>, &Values<'s>) -> Result<()>,
+    part: impl for<'s> Fn(Piecewise<'s>, &Values<'s>) -> Result<()>,
 ) {
     let mut bench = Bench::new(mode).expect("the CPU is always there");
     group.bench_function(name, |b| {
@@ -204,9 +204,9 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("eight live-ins");
     let replayed =
-        |cx: Driver<'_>, v: &Values<'_>| cx.segment(&SITE, key(v), sum).map(|out| drop(black_box(out)));
+        |cx: Piecewise<'_>, v: &Values<'_>| cx.segment(&SITE, key(v), sum).map(|out| drop(black_box(out)));
     let views =
-        |cx: Driver<'_>, v: &Values<'_>| cx.segment(&SITE, key(v), view).map(|out| drop(black_box(out)));
+        |cx: Piecewise<'_>, v: &Values<'_>| cx.segment(&SITE, key(v), view).map(|out| drop(black_box(out)));
     measure(&mut group, "replay, no kernel", Mode::Piecewise, Until::Returned, views);
     measure(&mut group, "replay, 7 kernels", Mode::Piecewise, Until::Returned, replayed);
     measure(&mut group, "eager, 7 kernels", Mode::None, Until::Returned, replayed);

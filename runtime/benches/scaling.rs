@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use graphable::{
-    __private::{Driver, Function, FunctionSpec, Options, Plan, Site},
+    __private::{FunctionSpec, GraphObject, Options, Piecewise, Plan, Site},
     Device, Limits, Mode, Param, Result, Runtime, State, Step, Tensor, join_all, ops,
 };
 
@@ -22,7 +22,7 @@ static PLAN: Plan = Plan { function: "bench", file: file!(), items: &[], host_st
 
 struct Bench {
     rt: Runtime,
-    function: Function,
+    function: GraphObject,
 }
 
 impl Bench {
@@ -36,14 +36,14 @@ impl Bench {
             limits.warn_shapes = 0;
         };
         options.limits(unlimited);
-        let function = Function::new(&mut rt, spec, options)?;
+        let function = GraphObject::new(&mut rt, spec, options)?;
         Ok(Self { rt, function })
     }
 
     /// One step with one call; the time of what `part` times.
     fn call(
         &mut self,
-        part: impl for<'s> FnOnce(Driver<'s>, &Tensor<'s, f32>) -> Result<Duration>,
+        part: impl for<'s> FnOnce(Piecewise<'s>, &Tensor<'s, f32>) -> Result<Duration>,
     ) -> Result<Duration> {
         let step = self.rt.step()?;
         let x = step.tensor(&[1], &[1.0f32])?;
@@ -60,7 +60,7 @@ impl Bench {
 
     /// One segment that uses a parameter, in a step of its own.
     fn with(&mut self, w: &Param<f32>) -> Result<()> {
-        let segment = |cx: Driver<'_>, x: &Tensor<'_, f32>| {
+        let segment = |cx: Piecewise<'_>, x: &Tensor<'_, f32>| {
             drop(cx.segment(&SITE, (x, w), |k| ops::add(k.0, k.1))?);
             Ok(Duration::ZERO)
         };
@@ -250,7 +250,7 @@ fn saved(n: usize) -> Result<Duration> {
     let spec = FunctionSpec { name: "bench", plan: &PLAN, symbols: &[], inputs: Vec::new() };
     let mut options = Options::default();
     options.mode(Mode::Piecewise);
-    let function = Function::new(&mut rt, spec, options)?;
+    let function = GraphObject::new(&mut rt, spec, options)?;
     const TURNS: usize = 100;
     let mut taken = Duration::ZERO;
     let call = |step: &Step<'_>| {

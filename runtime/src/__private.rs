@@ -10,7 +10,7 @@ pub use crate::{
         plan::{BoundaryMove, Plan, PlanItem, Site},
     },
     graph::{
-        BuildGraph, Frame, Function, FunctionSpec, Options, StaticInput, Synthetic, SyntheticSlice,
+        BuildGraph, FunctionSpec, GraphCall, GraphObject, Options, StaticInput, Synthetic, SyntheticSlice,
         inputs::{Dim, DimsSpec, InputKind, InputSpec, Inputs},
     },
     host::{
@@ -21,7 +21,7 @@ pub use crate::{
             OnlyForFunctionsWithBoundaries, UserError,
         },
         eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
-        piecewise::Driver,
+        piecewise::Piecewise,
     },
     memory::{Live, Tables},
     model::{

@@ -110,7 +110,7 @@ pub enum Error {
         at: Option<&'static std::panic::Location<'static>>,
     },
 
-    /// A device operation in the driver, between segments.
+    /// A device operation in host code, between segments.
     #[error(
         "{op} runs outside any segment or eager region of `{function}` (a loop header, a condition or a \
          match head, say); bind its result with `let` on a line of its own, before that expression"

@@ -109,6 +109,7 @@ pub use base::mode::{Mode, ModeSet, Support};
 pub use base::plan::{BoundaryMove, Plan, PlanItem, Site};
 pub use base::rank::MAX_RANK;
 pub use base::reason::FallbackReason;
+pub use base::recording_id::RecordingId;
 /// The version that this crate shares streams and memory with.
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]

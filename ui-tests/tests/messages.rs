@@ -16,7 +16,7 @@ const MOST_LINES: usize = 30;
 const INTERNAL: [&str; 22] = [
     "__",
     "core::",
-    "Driver",
+    "Piecewise<",
     "Held",
     "Site",
     "LiveIn",

@@ -198,7 +198,7 @@ fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, erro
         errors.push(
             Code::Helper,
             helper,
-            "a function with boundaries is not a helper: it needs the driver",
+            "a function with boundaries is not a helper: its host code runs on every call",
             help,
         );
     }

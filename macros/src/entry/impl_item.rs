@@ -71,7 +71,7 @@ pub(crate) fn refuse(sig: &syn::Signature, marks: &[Marks], boundaries: bool, er
         errors.push(
             Code::TraitMethod,
             &sig.ident,
-            "a trait's method has no boundaries: its signature cannot carry the driver",
+            "a trait's method has no boundaries: its signature cannot carry what its host code needs",
             "move the body to a function or an inherent method, and call that with `#[piecewise]`",
         );
     }

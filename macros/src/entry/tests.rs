@@ -141,11 +141,15 @@ fn methods_and_traits() {
     );
     refused(
         "impl T for A { fn f(&self, x: &Tensor<f32>) -> Result<()> { #[eager] g(x)?; Ok(()) } }",
-        "cannot carry the driver",
+        "cannot carry what its host code needs",
         "#[piecewise]",
     );
     refused("trait T { fn f(&self, #[host] x: &Tensor<f32>) -> Result<()>; }", "is not a graph", "remove it");
-    refused("trait T { fn f(&self) -> Result<()> { #[eager] g() } }", "cannot carry the driver", "inherent");
+    refused(
+        "trait T { fn f(&self) -> Result<()> { #[eager] g() } }",
+        "cannot carry what its host code needs",
+        "inherent",
+    );
 }
 
 #[test]

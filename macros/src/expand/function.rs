@@ -78,7 +78,7 @@ pub(crate) fn with_boundaries(
     let arguments: Vec<TokenStream> = arguments.collect();
     let Some(carrier) = carrier else {
         // Nothing to carry the host code: it is a parameter of its own.
-        sig.inputs.push(parse_quote!(#cx: #p::Driver<#step>));
+        sig.inputs.push(parse_quote!(#cx: #p::Piecewise<#step>));
         let run = quote!(#callee(#(#arguments,)* #cx));
         return Function { sig, body: quote!({ #statements }), run };
     };
@@ -159,7 +159,7 @@ pub(crate) fn by_path(signature: &Signature, sig: &syn::Signature) -> TokenStrea
     if !carried {
         arguments.push(quote!(#cx));
     }
-    sig.inputs.push(parse_quote!(#cx: #p::Driver<#step>));
+    sig.inputs.push(parse_quote!(#cx: #p::Piecewise<#step>));
     quote! {
         #(#cfgs)*
         #[doc(hidden)]

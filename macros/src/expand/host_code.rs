@@ -9,7 +9,7 @@ use crate::{
     model::{Block, Closure, Header, HostCode, HostLet, Location, Part},
 };
 
-/// The identifier of the `Driver` in generated code.
+/// The identifier of the `Piecewise` executor in generated code.
 pub(crate) fn cx() -> Ident {
     Ident::new("__cx", Span::mixed_site())
 }

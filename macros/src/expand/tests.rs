@@ -195,7 +195,7 @@ fn an_assigned_value_of_eager_code_enters_segments_as_one() {
 }
 
 #[test]
-fn a_call_by_a_path_takes_the_driver_last() {
+fn a_call_by_a_path_takes_the_executor_last() {
     let call = |path: &str| {
         host_code_of(&format!(
             "fn f(x: &Tensor<f32>, l: &Layer) -> Result<Tensor<f32>> {{

@@ -6,3 +6,4 @@ pub(crate) mod mode;
 pub(crate) mod plan;
 pub(crate) mod rank;
 pub(crate) mod reason;
+pub(crate) mod recording_id;

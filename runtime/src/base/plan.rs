@@ -115,7 +115,7 @@ pub struct Plan {
     pub file: &'static str,
     /// The parts.
     pub items: &'static [PlanItem],
-    /// The first driver statement that full mode could not skip (`#[host] let`), as `file:line`.
+    /// The first host statement that full mode could not skip (`#[host] let`), as `file:line`.
     pub host_statement: Option<&'static Site>,
 }
 

@@ -5,7 +5,7 @@ use crate::{
     Error, Result,
     base::plan::Site,
     record::{CallState, RunKind, results_are_free},
-    tree::{Identity, Node, Tree},
+    tree::{Identity, Recording, Tree},
     value::{entry::Entries, key::KeyWriter},
 };
 
@@ -42,8 +42,9 @@ impl Core {
         }
         let entry = self.memory.settle();
         let overlaps = self.overlaps();
-        let free = |node: &Node| {
-            results_are_free(node, overlaps.memory) && (node.aliases.is_none() || overlaps.sees(node, key))
+        let free = |recording: &Recording| {
+            results_are_free(recording, overlaps.memory)
+                && (recording.aliases.is_none() || overlaps.sees(recording, key))
         };
         match self.tree.find(identity, entry, &key.shape, &key.addrs, free) {
             Some(at) if audit_is_due(&self.tree, &self.call, at) => Ok(Decision::Audit(at)),
@@ -56,5 +57,5 @@ impl Core {
 /// Whether the next replay of a recording is to be compared with its body.
 #[inline]
 pub(super) fn audit_is_due(tree: &Tree, call: &CallState, at: usize) -> bool {
-    tree.node(at).is_some_and(|node| call.audit_is_due(node.hits))
+    tree.recording(at).is_some_and(|recording| call.audit_is_due(recording.hits))
 }

@@ -113,7 +113,7 @@ impl Core {
         }
         let evicted = self.tree.retire(retired);
         let ids: FxHashSet<u64> = retired.iter().copied().collect();
-        self.tree.forget_spares(|caller| ids.contains(&caller));
+        self.tree.forget_cached(|caller| ids.contains(&caller));
         if evicted > 0 {
             self.log.evicted(evicted);
         }
@@ -124,8 +124,8 @@ impl Core {
     /// # Errors
     /// What the device reports.
     pub(crate) fn trim(&mut self) -> Result<u64> {
-        self.memory.persistent_mut().free_spares();
-        self.tree.forget_spares(|_| true);
+        self.memory.persistent_mut().free_cached();
+        self.tree.forget_cached(|_| true);
         let needed = self.tree.extent().max(self.estimate.extent_aside());
         let backend = self.stream.backend_mut();
         backend.release();
@@ -168,5 +168,8 @@ impl Core {
 /// Forgets states of the pool that no recording begins or ends in, from time to time.
 #[inline]
 fn forget_states(memory: &mut Memory, tree: &Tree) {
-    memory.forget_states(|| tree.nodes().flat_map(|node| [node.entry, node.exit]), tree.len());
+    memory.forget_states(
+        || tree.recordings().flat_map(|recording| [recording.entry, recording.exit]),
+        tree.len(),
+    );
 }

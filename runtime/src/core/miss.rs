@@ -11,7 +11,7 @@ use crate::{
     record::{
         CallState, Candidate, Overlaps, Relocations, RunKind, ShapeCount, WarmUp, can_copy, results_are_free,
     },
-    tree::{COPIED, GroupId, Identity, Node, Tree},
+    tree::{COPIED, GroupId, Identity, Recording, Tree},
     value::key::KeyWriter,
 };
 
@@ -155,7 +155,9 @@ impl Core {
     fn replay_with_copies(&mut self, missed: Missed<'_>, group: GroupId) -> Result<Option<Decision>> {
         let Missed { identity, key, entry, .. } = missed;
         let overlaps = self.overlaps();
-        let free = |node: &Node| results_are_free(node, overlaps.memory) && overlaps.sees(node, key);
+        let free = |recording: &Recording| {
+            results_are_free(recording, overlaps.memory) && overlaps.sees(recording, key)
+        };
         if let Some(at) = self.tree.find_copying(group, identity, entry, (&key.shape, &key.addrs), free) {
             if audit_is_due(&self.tree, &self.call, at) {
                 return Ok(Some(Decision::Audit(at)));
@@ -207,8 +209,8 @@ impl Core {
                 let reason = FallbackReason::KeepsMoving { segment: site.to_string(), live_in, moves };
                 self.call.may_fall_back(&reason)?;
                 // From now on recordings of this edge copy the live-in.
-                self.tree.demote(group, &key.addrs, live_in as u32);
-                self.log.demoted(site, live_in, moves);
+                self.tree.switch_to_copy(group, &key.addrs, live_in as u32);
+                self.log.switched_to_copy(site, live_in, moves);
             }
         }
         if let Some(reason) = missed.rerecord_reason(&self.tree, group) {

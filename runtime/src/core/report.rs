@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::{
     Stats,
+    base::recording_id::RecordingId,
     memory::{Memory, Placement, Tables},
     observe::{
         log::Log,
         memory::{DeviceUsage, FunctionUsage, MemoryStats, NodeUsage},
     },
     record::{CallState, Stream},
-    tree::{Caller, Node, Tree},
+    tree::{Caller, Recording, Tree},
 };
 
 /// The counters, with sizes that they do not hold.
@@ -24,7 +25,7 @@ pub(crate) fn stats(log: &Log, tree: &Tree, memory: &Memory, stream: &Stream) ->
     stats.eager_bytes = marks.eager;
     stats.staging_waits = stream.backend().staging_waits();
     stats.kept_bytes = memory.persistent().held_bytes();
-    stats.spare_bytes = memory.persistent().spare_bytes();
+    stats.cached_bytes = memory.persistent().cached_bytes();
     (stats.executables, stats.executable_bytes, stats.shared_bytes) = tree.executables();
     stats
 }
@@ -36,19 +37,24 @@ pub(crate) fn tables(memory: &Memory, tree: &Tree, call: &CallState) -> Tables {
     Tables { states, owned, regions, retired, kept, shapes, hosts, ..tree.tables() }
 }
 
-fn node_usage(node: &Node, first: usize) -> NodeUsage {
-    let at = node.number();
+fn node_usage(recording: &Recording, first: RecordingId) -> NodeUsage {
+    let at = recording.id();
     NodeUsage {
-        node: at,
-        segment: node.site.to_string(),
-        function: node.caller.name,
-        pool_peak_bytes: node.usage.pool_peak,
-        pool_extent_bytes: node.usage.extent.pool,
-        result_bytes: node.blocks.iter().filter(|b| b.placement == Placement::Results).map(|b| b.bytes).sum(),
+        recording: at,
+        segment: recording.site.to_string(),
+        function: recording.caller.name,
+        pool_peak_bytes: recording.usage.pool_peak,
+        pool_extent_bytes: recording.usage.extent.pool,
+        result_bytes: recording
+            .blocks
+            .iter()
+            .filter(|b| b.placement == Placement::Results)
+            .map(|b| b.bytes)
+            .sum(),
         // Counted once.
-        executable_bytes: node.exec.as_ref().filter(|_| first == at).map_or(0, |exec| exec.bytes()),
+        executable_bytes: recording.exec.as_ref().filter(|_| first == at).map_or(0, |exec| exec.bytes()),
         shares_with: (first != at).then_some(first),
-        executable_nodes: node.exec.as_ref().map_or(0, |exec| exec.nodes()),
+        executable_nodes: recording.exec.as_ref().map_or(0, |exec| exec.nodes()),
     }
 }
 
@@ -73,7 +79,7 @@ pub(crate) fn memory_stats(memory: &Memory, stream: &Stream, tree: &Tree) -> Mem
         eager,
         scratch_peak_bytes: memory.lent_peak(),
         kept_bytes: memory.persistent().held_bytes(),
-        spare_bytes: memory.persistent().spare_bytes(),
+        cached_bytes: memory.persistent().cached_bytes(),
         ..MemoryStats::default()
     };
     (stats.eager_graphs, stats.eager_graph_bytes) = stream.backend().eager_graphs();
@@ -88,9 +94,9 @@ pub(crate) fn memory_stats(memory: &Memory, stream: &Stream, tree: &Tree) -> Mem
             }
         }
     }
-    for (at, node) in tree.numbered() {
-        let usage = node_usage(node, tree.number(tree.first_of(at)));
-        let of = function(&mut functions, node.caller);
+    for (at, recording) in tree.ordered() {
+        let usage = node_usage(recording, tree.id(tree.first_of(at)));
+        let of = function(&mut functions, recording.caller);
         of.nodes += 1;
         of.pool_bytes = of.pool_bytes.max(usage.pool_extent_bytes);
         of.pool_sum_bytes += usage.pool_peak_bytes;

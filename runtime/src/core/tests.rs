@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::{
     Device, Error, MemoryArena, Param, Result, Runtime,
     base::plan::{Plan, Site},
-    graph::{Function, FunctionSpec, Options},
+    graph::{FunctionSpec, GraphObject, Options},
     ops,
 };
 
@@ -16,22 +16,22 @@ fn runtime() -> Runtime {
     Runtime::new(Device::cpu()).unwrap()
 }
 
-fn graph(rt: &mut Runtime) -> Function {
+fn graph(rt: &mut Runtime) -> GraphObject {
     let spec = FunctionSpec { name: "test", plan: &PLAN, symbols: &[], inputs: Vec::new() };
-    Function::new(rt, spec, Options::default()).unwrap()
+    GraphObject::new(rt, spec, Options::default()).unwrap()
 }
 
 /// Two of `w`, by one segment.
-fn twice(rt: &mut Runtime, graph: &Function, w: &Param<f32>) -> Result<Vec<f32>> {
+fn twice(rt: &mut Runtime, graph: &GraphObject, w: &Param<f32>) -> Result<Vec<f32>> {
     let step = rt.step()?;
-    let frame = graph.inputs(&step)?.enter(&[], ())?;
-    let y = frame.run(|cx| {
+    let call = graph.inputs(&step)?.enter(&[], ())?;
+    let y = call.run(|cx| {
         cx.segment(&SITE, (step.scope(), w), |k| ops::add(&ops::mul(&ops::full(k.0, &[1], 1.0)?, k.1)?, k.1))
     })?;
     step.read(&y)
 }
 
-fn recorded(rt: &mut Runtime) -> (Function, Param<f32>) {
+fn recorded(rt: &mut Runtime) -> (GraphObject, Param<f32>) {
     let (graph, w) = (graph(rt), Param::new(rt, &[1], &[1.5f32]).unwrap());
     for _ in 0..4 {
         assert_eq!(twice(rt, &graph, &w).unwrap(), [3.0]);
@@ -129,8 +129,8 @@ fn what_is_alive_in_a_chain_is_shared() {
     let graph = graph(&mut rt);
     for _ in 0..2 {
         let step = rt.step().unwrap();
-        let frame = graph.inputs(&step).unwrap().enter(&[], ()).unwrap();
-        let result: Result<()> = frame.run(|cx| {
+        let call = graph.inputs(&step).unwrap().enter(&[], ()).unwrap();
+        let result: Result<()> = call.run(|cx| {
             let mut all = vec![cx.segment(&SITE, (step.scope(), 0u64), |k| ops::full(k.0, &[1], 1.0f32))?];
             for i in 1..N {
                 // Half of them go later, each beside others that stay.
@@ -147,13 +147,13 @@ fn what_is_alive_in_a_chain_is_shared() {
     let core = rt.core.borrow();
     assert_eq!(core.tree.len() as u64, N);
     let (mut parts, mut entries) = (std::collections::HashSet::new(), 0);
-    for node in core.tree.nodes() {
-        entries += node.alive.iter().count();
-        if let crate::memory::Alive::Many(tree) = &node.alive {
+    for recording in core.tree.recordings() {
+        entries += recording.alive.iter().count();
+        if let crate::memory::Alive::Many(tree) = &recording.alive {
             tree.parts(&mut parts);
         }
-        let alive: Vec<u64> = node.alive.iter().map(|block| block.addr()).collect();
-        let state: Vec<u64> = core.memory.pool().blocks(node.entry).map(|block| block.addr).collect();
+        let alive: Vec<u64> = recording.alive.iter().map(|block| block.addr()).collect();
+        let state: Vec<u64> = core.memory.pool().blocks(recording.entry).map(|block| block.addr).collect();
         assert_eq!(alive, state);
     }
     assert!(entries > 300_000, "{entries} blocks alive in all");

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
     Stats,
-    base::plan::Site,
+    base::{plan::Site, recording_id::RecordingId},
     memory::{
         EntryBlock, Memory, Origin, Placement,
         pool::{Block, StateId, rounded},
@@ -15,13 +15,13 @@ use crate::{
         GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeNode, TreeOutput, TreeSegment,
         TreeState, TreeWaiting,
     },
-    tree::{Group, Identity, Node, NodeBlock, Stored, Tree, Waiting},
+    tree::{Group, Identity, OutputBlock, Recording, Stored, Tree, Waiting},
     value::raw::RawTensor,
 };
 
-/// How many nodes back outputs that are gone are listed: all of a long chain, for each of its nodes, would be a
+/// How many recordings back outputs that are gone are listed: all of a long chain, for each of its recordings, would be a
 /// square of it.
-const DEAD_NODES: usize = 64;
+const DEAD_RECORDINGS: usize = 64;
 
 /// The tree now; `stats` are those of its runtime.
 pub(crate) fn tree_view(tree: &Tree, memory: &Memory, device: String, stats: &Stats) -> GraphTree {
@@ -49,75 +49,76 @@ impl View<'_> {
         // Ids rise with every graph object that is made.
         starts.sort_unstable_by_key(|start| start.caller.id);
         for start in starts {
-            let roots = start.first().map(|at| self.tree.number(at)).collect();
+            let roots = start.first().map(|at| self.tree.id(at)).collect();
             view.functions.push(TreeFunction { name: start.caller.name.to_owned(), roots });
         }
-        self.add_nodes(&mut view);
+        self.add_recordings(&mut view);
         view
     }
 
-    fn add_nodes(self, view: &mut GraphTree) {
+    fn add_recordings(self, view: &mut GraphTree) {
         let mut states = States { numbers: FxHashMap::from_iter([(StateId::EMPTY, 0)]), memory: self.memory };
-        let mut parents: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
-        for (_, node) in self.tree.numbered() {
-            for child in node.links.next() {
-                parents.entry(child).or_default().push(node.number());
+        let mut parents: FxHashMap<usize, Vec<RecordingId>> = FxHashMap::default();
+        for (_, recording) in self.tree.ordered() {
+            for child in recording.links.next() {
+                parents.entry(child).or_default().push(recording.id());
             }
         }
-        let roots: FxHashSet<usize> = view.functions.iter().flat_map(|f| f.roots.iter().copied()).collect();
-        for (at, node) in self.tree.numbered() {
-            let (entry, exit) = (states.number(view, node.entry), states.number(view, node.exit));
-            let (alive, dead, alive_others) = self.liveness(node);
+        let roots: FxHashSet<RecordingId> =
+            view.functions.iter().flat_map(|f| f.roots.iter().copied()).collect();
+        for (at, recording) in self.tree.ordered() {
+            let (entry, exit) = (states.number(view, recording.entry), states.number(view, recording.exit));
+            let (alive, dead, alive_others) = self.liveness(recording);
             view.nodes.push(TreeNode {
-                id: node.number(),
-                function: node.caller.name.to_owned(),
-                sizes: node.sizes.iter().map(|&(name, size)| (name.to_owned(), size)).collect(),
-                segment: segment(node.site, matches!(node.identity, Identity::Full(_))),
-                parent: node.links.parent(),
+                id: recording.id(),
+                function: recording.caller.name.to_owned(),
+                sizes: recording.sizes.iter().map(|&(name, size)| (name.to_owned(), size)).collect(),
+                segment: segment(recording.site, matches!(recording.identity, Identity::Full(_))),
+                parent: recording.links.parent(),
                 parents: parents.remove(&at).unwrap_or_default(),
-                children: node.links.next().map(|next| self.tree.number(next)).collect(),
-                root: roots.contains(&node.number()),
-                after_eager: node.after_eager,
+                children: recording.links.next().map(|next| self.tree.id(next)).collect(),
+                root: roots.contains(&recording.id()),
+                after_eager: recording.after_eager,
                 entry,
                 exit,
                 alive,
                 dead,
                 alive_others,
-                outputs: node.outputs.iter().map(|stored| self.output_view(node, stored)).collect(),
+                outputs: recording.outputs.iter().map(|stored| self.output_view(recording, stored)).collect(),
                 operations: self
                     .tree
-                    .group_of(node.group)
+                    .group_of(recording.group)
                     .trace
                     .iter()
                     .map(|op| op.name.to_owned())
                     .collect(),
-                kernels: node.exec.as_ref().map_or(0, |exec| exec.nodes()),
+                kernels: recording.exec.as_ref().map_or(0, |exec| exec.nodes()),
                 // The first run was the recording's own.
-                hits: node.hits.saturating_sub(1),
-                pool_bytes: node.usage.extent.pool,
-                executable_bytes: node
+                hits: recording.hits.saturating_sub(1),
+                pool_bytes: recording.usage.extent.pool,
+                executable_bytes: recording
                     .exec
                     .as_ref()
                     .filter(|_| self.tree.first_of(at) == at)
                     .map_or(0, |exec| exec.bytes()),
-                shares_with: self.tree.sharers(at).iter().map(|&other| self.tree.number(other)).collect(),
+                shares_with: self.tree.sharers(at).iter().map(|&other| self.tree.id(other)).collect(),
             });
         }
     }
 
-    /// Which outputs of the nodes before it were alive, which were not, and what else was.
-    fn liveness(&self, node: &Node) -> (Vec<OutputId>, Vec<OutputId>, Vec<String>) {
+    /// Which outputs of the recordings before it were alive, which were not, and what else was.
+    fn liveness(&self, recording: &Recording) -> (Vec<OutputId>, Vec<OutputId>, Vec<String>) {
         let (mut alive, mut dead) = (Vec::new(), Vec::new());
         let mut others: BTreeMap<u64, &EntryBlock> =
-            node.alive.iter().map(|block| (block.addr(), block)).collect();
-        // What a segment made, and is not found yet: once it is all found, only the nearest nodes are of interest.
+            recording.alive.iter().map(|block| (block.addr(), block)).collect();
+        // What a segment made, and is not found yet: once it is all found, only the nearest recordings are of interest.
         let mut sought = others.values().filter(|b| matches!(b.origin(), Origin::Segment { .. })).count();
         let mut steps = 0;
-        let mut next = node.parent;
-        while (sought > 0 || steps < DEAD_NODES)
-            && let Some(before) = next.and_then(|at| self.tree.node(at))
+        let mut next = recording.parent;
+        while (sought > 0 || steps < DEAD_RECORDINGS)
+            && let Some(before) = next.and_then(|at| self.tree.recording(at))
         {
-            // The nearest node owns a block; one that is farther and had the same place lost it.
+            // The nearest recording owns a block; one that is farther and had the same place lost it.
             let lives: Vec<bool> = before
                 .blocks
                 .iter()
@@ -134,10 +135,10 @@ impl View<'_> {
                 let Stored::Own(block, _) = stored else { continue };
                 let block = *block as usize;
                 if before.blocks[block].placement == Placement::Pool {
-                    let output = OutputId { node: before.number(), output };
+                    let output = OutputId { recording: before.id(), output };
                     match lives[block] {
                         true => alive.push(output),
-                        false if steps < DEAD_NODES => dead.push(output),
+                        false if steps < DEAD_RECORDINGS => dead.push(output),
                         false => {}
                     }
                 }
@@ -158,7 +159,7 @@ impl View<'_> {
         (alive, dead, others.collect())
     }
 
-    fn output_view(&self, node: &Node, stored: &Stored) -> TreeOutput {
+    fn output_view(&self, recording: &Recording, stored: &Stored) -> TreeOutput {
         let tensor = |place, raw: &RawTensor| TreeOutput {
             place,
             dtype: Some(raw.dtype.to_string()),
@@ -167,7 +168,7 @@ impl View<'_> {
         let host = |value| TreeOutput { place: OutputPlace::Host(value), dtype: None, shape: Vec::new() };
         match stored {
             Stored::Own(block, raw) => {
-                let block = &node.blocks[*block as usize];
+                let block = &recording.blocks[*block as usize];
                 let base = match block.placement {
                     Placement::Pool => self.memory.pool().base(),
                     _ => self.memory.result_addresses().start,
@@ -189,9 +190,9 @@ impl View<'_> {
     }
 }
 
-/// Whether a block is that output of that node.
-fn is_output(block: &EntryBlock, node: &Node, output: &NodeBlock) -> bool {
-    let made_by_it = |ordinal| block.origin() == Origin::Segment { group: node.group, ordinal };
+/// Whether a block is that output of that recording.
+fn is_output(block: &EntryBlock, recording: &Recording, output: &OutputBlock) -> bool {
+    let made_by_it = |ordinal| block.origin() == Origin::Segment { group: recording.group, ordinal };
     output.placement == Placement::Pool
         && output.addr == block.addr()
         && output.ordinal.is_some_and(made_by_it)
@@ -218,7 +219,7 @@ fn waiting(group: &Group) -> Option<TreeWaiting> {
     })
 }
 
-/// Numbers for the states that nodes begin and end in.
+/// Numbers for the states that recordings begin and end in.
 struct States<'c> {
     numbers: FxHashMap<StateId, usize>,
     memory: &'c Memory,

@@ -1,6 +1,6 @@
 //! How the calls of a graph object are batches.
 
-use super::{Function, FunctionSpec, Options};
+use super::{FunctionSpec, GraphObject, Options};
 use crate::{BatchKey, Batching, Capability, Dispatcher, Error, Mode, Result, Schedule};
 
 /// What the builder says, with the symbol of the tokens found where it is not named. Sizes of batches become
@@ -65,7 +65,7 @@ pub(super) fn dispatcher(
     Ok(dispatcher)
 }
 
-impl Function {
+impl GraphObject {
     /// What the key of a batch pads a symbol to, if it does.
     pub(super) fn padded_by(&self, key: &BatchKey, symbol: usize) -> Option<usize> {
         if self.tokens == Some(symbol) {

@@ -1,6 +1,6 @@
 //! Every input of a call gets its memory, and host data its way there.
 
-use super::{Frame, Function};
+use super::{GraphCall, GraphObject};
 use crate::{
     Result,
     backend::{HostBlock, Op, View},
@@ -14,11 +14,11 @@ use crate::{
     },
 };
 
-impl Frame<'_> {
+impl GraphCall<'_> {
     /// Gives every input its memory, and gets the host data under way.
     pub(super) fn bind(
         &mut self,
-        function: &Function,
+        function: &GraphObject,
         given: &[Given],
         symbols: &[Symbol],
         block: &[u8],

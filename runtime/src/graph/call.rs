@@ -17,7 +17,7 @@ use crate::{
         reason::FallbackReason,
     },
     graph::inputs::Inputs,
-    host::piecewise::Driver,
+    host::piecewise::Piecewise,
     observe::timeline,
     record::{ActiveCall, Symbol},
     tensor::live_out::{Decoder, LiveOut},
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// A running call. Dropping it ends the call.
-pub struct Frame<'s> {
+pub struct GraphCall<'s> {
     pub(super) rt: &'s Runtime,
     name: &'static str,
     function: u64,
@@ -36,13 +36,13 @@ pub struct Frame<'s> {
     _span: EnteredSpan,
 }
 
-impl fmt::Debug for Frame<'_> {
+impl fmt::Debug for GraphCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Frame").field("function", &self.name).finish_non_exhaustive()
+        f.debug_struct("GraphCall").field("function", &self.name).finish_non_exhaustive()
     }
 }
 
-impl<'s> Frame<'s> {
+impl<'s> GraphCall<'s> {
     pub(crate) fn enter(inputs: Inputs<'s, '_>, block: &[u8], key: &dyn LiveIn) -> Result<Self> {
         let Inputs { step: rt, function, given, sizes, .. } = inputs;
         let name = function.spec.name;
@@ -157,39 +157,39 @@ impl<'s> Frame<'s> {
         self.tensor(i, buffer).and_then(Scalar::from_tensor)
     }
 
-    /// Runs the driver, in the call's mode.
+    /// Runs the host code, in the call's mode.
     ///
     /// # Errors
-    /// The driver's; those of the runtime, converted.
-    pub fn run<O, E, F>(mut self, driver: F) -> Result<O, E>
+    /// Those of the host code; those of the runtime, converted.
+    pub fn run<O, E, F>(mut self, host_code: F) -> Result<O, E>
     where
         O: LiveOut<'s>,
         E: From<Error>,
-        F: FnOnce(Driver<'s>) -> Result<O, E>,
+        F: FnOnce(Piecewise<'s>) -> Result<O, E>,
     {
         let rt = self.rt;
-        let cx = Driver { rt };
+        let cx = Piecewise { rt };
         rt.refused_sizes.clear();
         let full_key = self.full_key.take();
         rt.graphs.set(rt.core.borrow().call.graphs());
         let out = not_for_a_refused_size(rt, || match full_key {
             None => {
-                let out = driver(cx);
+                let out = host_code(cx);
                 rt.refused_sizes.take()?;
                 out
             }
             Some(key) => {
                 let site = self.plan.items.first().map_or(&NO_SITE, PlanItem::site);
-                let mut driver = Some(driver);
+                let mut host_code = Some(host_code);
                 let out = rt.run_segment::<O, E>(
                     site,
                     Identity::Full(self.function),
                     |k| key.copy_to(k),
                     &mut |out| {
                         rt.core.borrow_mut().call.enter_host_code();
-                        // `run_segment` tries no driver twice: it may consume what it was given.
-                        let Some(driver) = driver.take() else { unreachable!("a driver runs once") };
-                        *out = Some(driver(cx)?);
+                        // `run_segment` tries no host code twice: it may consume what it was given.
+                        let Some(host_code) = host_code.take() else { unreachable!("host code runs once") };
+                        *out = Some(host_code(cx)?);
                         Ok(())
                     },
                 );
@@ -249,7 +249,7 @@ fn not_for_a_refused_size<T, E: From<Error>>(
 /// A function without any part, such as one that returns its input.
 static NO_SITE: Site = Site { function: "", index: 0, file: "", first_line: 0, last_line: 0 };
 
-impl Drop for Frame<'_> {
+impl Drop for GraphCall<'_> {
     fn drop(&mut self) {
         if self.rt.core.borrow().call.active().is_some() {
             self.end();

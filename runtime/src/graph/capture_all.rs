@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    Function, Synthetic,
+    GraphObject, Synthetic,
     jobs::{Job, MANY},
 };
 use crate::{Error, Result, Runtime, Step, base::mode::Mode, value::owned::Owned};
@@ -39,7 +39,7 @@ impl Drop for Saving<'_> {
 
 /// The static buffers that were made since its making: the function gives them up at its end, also by a panic.
 struct NewBuffers<'f> {
-    function: &'f Function,
+    function: &'f GraphObject,
     before: Vec<usize>,
 }
 
@@ -55,7 +55,7 @@ impl Drop for NewBuffers<'_> {
     }
 }
 
-impl Function {
+impl GraphObject {
     /// Runs `call` for every combination of bucket sizes, largest first, until nothing new is recorded. Where
     /// uniform decodes have graphs of their own, the segments of all sizes come first, then those. State that the calls write is put back at the end, also when they fail or panic.
     ///

@@ -1,6 +1,6 @@
 //! What a call gets: its mode, from the builder, the policy, the batch and the caller.
 
-use super::Function;
+use super::GraphObject;
 use crate::{
     BatchDescriptor, BatchKey, Error, Mode, ModeSet, Resolution, Result, Runtime,
     base::reason::{FallbackReason, place},
@@ -23,14 +23,19 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// Takes the graph away, for this reason.
-    pub(super) fn fall_back(&mut self, function: &Function, rt: &Runtime, why: FallbackReason) -> Result<()> {
+    pub(super) fn fall_back(
+        &mut self,
+        function: &GraphObject,
+        rt: &Runtime,
+        why: FallbackReason,
+    ) -> Result<()> {
         self.why = Some(why.clone());
         self.mode = Mode::None;
         function.fell_back(rt, why)
     }
 
     /// Refuses a call that would run without a graph, if the caller does.
-    pub(super) fn check(&self, function: &Function) -> Result<()> {
+    pub(super) fn check(&self, function: &GraphObject) -> Result<()> {
         match &self.said {
             Some(said) if self.mode == Mode::None && !said.allowed.contains(Mode::None) => {
                 Err(Error::NoAllowedMode {
@@ -45,7 +50,7 @@ impl Chosen {
     }
 }
 
-impl Function {
+impl GraphObject {
     /// Counts a fallback, or makes an error of it.
     pub(super) fn fell_back(&self, rt: &Runtime, reason: FallbackReason) -> Result<()> {
         let function = self.spec.name;

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     DType, Element, Error, Result, Step, Tensor,
     base::dtype::to_bytes,
-    graph::{Frame, Function},
+    graph::{GraphCall, GraphObject},
     value::{layout::Layout, live_in::LiveIn, raw::RawTensor},
 };
 
@@ -112,7 +112,7 @@ pub(crate) enum Given {
 /// The inputs of one call, before it starts.
 pub struct Inputs<'s, 'f> {
     pub(crate) step: &'s crate::Runtime,
-    pub(crate) function: &'f Function,
+    pub(crate) function: &'f GraphObject,
     pub(crate) given: Vec<Given>,
     /// Size of each symbol, and the input that said so.
     pub(crate) sizes: Vec<Option<(usize, &'static str)>>,
@@ -126,13 +126,13 @@ impl fmt::Debug for Inputs<'_, '_> {
 }
 
 impl<'s, 'f> Inputs<'s, 'f> {
-    pub(crate) fn new(step: &Step<'s>, function: &'f Function) -> Result<Self> {
+    pub(crate) fn new(step: &Step<'s>, function: &'f GraphObject) -> Result<Self> {
         let rt = step.rt;
         if rt.id() != function.runtime {
             return Err(Error::DifferentRuntimes { op: function.spec.name });
         }
-        if let Some(frame) = rt.core.borrow().call.active() {
-            return Err(Error::NestedCall { outer: frame.name, inner: function.spec.name });
+        if let Some(call) = rt.core.borrow().call.active() {
+            return Err(Error::NestedCall { outer: call.name, inner: function.spec.name });
         }
         Ok(Self {
             step: rt,
@@ -329,14 +329,14 @@ impl<'s, 'f> Inputs<'s, 'f> {
     ///
     /// # Errors
     /// [`Error::FallbackForbidden`], [`Error::Input`], and what the device says.
-    pub fn enter(mut self, block: &[u8], key: impl LiveIn) -> Result<Frame<'s>> {
+    pub fn enter(mut self, block: &[u8], key: impl LiveIn) -> Result<GraphCall<'s>> {
         self.resolve()?;
         for symbol in 0..self.sizes.len() {
             self.symbol(symbol)?;
         }
-        if let Some(frame) = self.step.core.borrow().call.active() {
-            return Err(Error::NestedCall { outer: frame.name, inner: self.function.spec.name });
+        if let Some(call) = self.step.core.borrow().call.active() {
+            return Err(Error::NestedCall { outer: call.name, inner: self.function.spec.name });
         }
-        Frame::enter(self, block, &key)
+        GraphCall::enter(self, block, &key)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::Function;
+use super::GraphObject;
 use crate::{BatchDescriptor, Error, Mode, ModeSet, Result, runtime::scopes::Said};
 
 /// More captures than this are warned of: they take minutes and gigabytes.
@@ -23,7 +23,7 @@ pub(super) struct Job {
     pub(super) said: Option<Said>,
 }
 
-impl Function {
+impl GraphObject {
     /// In the order of capture: segments before whole calls, each from large to small and from the most adapters to
     /// none.
     pub(super) fn jobs(&self) -> Result<Vec<Job>> {

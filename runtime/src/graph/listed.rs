@@ -1,6 +1,6 @@
 //! Which calls become graphs: switches, the policy, and sizes that alone do.
 
-use super::Function;
+use super::GraphObject;
 use crate::{CallInfo, Error, Mode, Result, Runtime, base::reason::FallbackReason, record::Symbol};
 
 /// Sizes of some symbols, as the builder gives them.
@@ -72,7 +72,7 @@ impl Listed {
     }
 }
 
-impl Function {
+impl GraphObject {
     /// Whether the builder asks for sizes of that symbol.
     pub(super) fn asks_for(&self, symbol: usize) -> bool {
         self.schedules[symbol].is_some() || self.listed.iter().any(|l| l.names(self.spec.symbols[symbol]))

@@ -33,7 +33,7 @@ pub(crate) mod switches;
 mod synthetic;
 
 pub use builder::{BuildGraph, GraphBuilder};
-pub use call::Frame;
+pub use call::GraphCall;
 pub use capture_all::CaptureProgress;
 use listed::Listed;
 pub use options::Options;
@@ -55,7 +55,7 @@ pub struct FunctionSpec {
 }
 
 /// The runtime side of a generated graph object. Dropping it evicts what was recorded with it.
-pub struct Function {
+pub struct GraphObject {
     pub(crate) runtime: u64,
     pub(crate) spec: FunctionSpec,
     id: u64,
@@ -75,22 +75,22 @@ pub struct Function {
     retire: Arc<RetireQueue>,
 }
 
-impl fmt::Debug for Function {
+impl fmt::Debug for GraphObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Function")
+        f.debug_struct("GraphObject")
             .field("name", &self.spec.name)
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }
 
-impl Drop for Function {
+impl Drop for GraphObject {
     fn drop(&mut self) {
         self.retire.push(self.id);
     }
 }
 
-impl Function {
+impl GraphObject {
     /// Checks the options and allocates the host block.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
-use super::Function;
+use super::GraphObject;
 use crate::{
     Element, Result, Runtime,
     graph::inputs::{Dim, DimsSpec},
@@ -12,7 +12,7 @@ use crate::{
 /// The static buffers of one input: capacity in bytes, memory.
 pub(super) type Capacities = Vec<(u64, Arc<Owned>)>;
 
-impl Function {
+impl GraphObject {
     /// The static buffer of an input for `bytes` bytes: one per capacity, kept.
     pub(super) fn static_memory(&self, rt: &Runtime, i: usize, bytes: u64) -> Result<Arc<Owned>> {
         let mut statics = self.statics.borrow_mut();
@@ -56,7 +56,7 @@ pub struct StaticInput<T> {
 
 impl<T: Element> StaticInput<T> {
     /// The buffers of input `index`.
-    pub fn new(_function: &Function, index: usize) -> Self {
+    pub fn new(_function: &GraphObject, index: usize) -> Self {
         Self { index, _type: PhantomData }
     }
 

@@ -1,6 +1,6 @@
 //! Inputs of zeros, for `capture_all`.
 
-use super::Function;
+use super::GraphObject;
 use crate::{
     Element, Error, Result, Step, Tensor,
     graph::inputs::{Dim, DimsSpec},
@@ -10,7 +10,7 @@ use crate::{
 /// Inputs of zeros, for `capture_all`.
 #[derive(Debug)]
 pub struct Synthetic<'f> {
-    pub(super) function: &'f Function,
+    pub(super) function: &'f GraphObject,
     pub(super) sizes: &'f [usize],
 }
 

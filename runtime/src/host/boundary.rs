@@ -13,7 +13,7 @@ use std::{marker::PhantomData, mem::needs_drop};
 use crate::{
     Error, Result,
     base::plan::Site,
-    host::piecewise::Driver,
+    host::piecewise::Piecewise,
     model::params::Params,
     tensor::live_out::{Decoder, LiveOut},
     value::{
@@ -329,22 +329,22 @@ pub trait UserError: Sized {
     /// Its own, converted.
     fn of<T>(result: Result<T>) -> Result<T, Self>;
 
-    /// Replays, records or runs a segment; see [`Driver::segment`].
+    /// Replays, records or runs a segment; see [`Piecewise::segment`].
     ///
     /// # Errors
-    /// As [`Driver::segment`].
-    fn segment<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, Self>
+    /// As [`Piecewise::segment`].
+    fn segment<'s, K, O, F>(cx: Piecewise<'s>, site: &'static Site, key: K, body: F) -> Result<O, Self>
     where
         K: LiveIn,
         O: LiveOut<'s>,
         F: Fn(&K) -> Result<O, Self> + Copy + 'static;
 
     /// As [`segment`](Self::segment), for a body that puts its outputs into a place: their type is known at its last line,
-    /// and what an error becomes is known at its first; see [`Driver::segment_into`].
+    /// and what an error becomes is known at its first; see [`Piecewise::segment_into`].
     ///
     /// # Errors
-    /// As [`Driver::segment`].
-    fn segment_into<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, Self>
+    /// As [`Piecewise::segment`].
+    fn segment_into<'s, K, O, F>(cx: Piecewise<'s>, site: &'static Site, key: K, body: F) -> Result<O, Self>
     where
         K: LiveIn,
         O: LiveOut<'s>,
@@ -359,7 +359,7 @@ impl<E: From<Error>> UserError for E {
     }
 
     #[inline]
-    fn segment<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, E>
+    fn segment<'s, K, O, F>(cx: Piecewise<'s>, site: &'static Site, key: K, body: F) -> Result<O, E>
     where
         K: LiveIn,
         O: LiveOut<'s>,
@@ -369,7 +369,7 @@ impl<E: From<Error>> UserError for E {
     }
 
     #[inline]
-    fn segment_into<'s, K, O, F>(cx: Driver<'s>, site: &'static Site, key: K, body: F) -> Result<O, E>
+    fn segment_into<'s, K, O, F>(cx: Piecewise<'s>, site: &'static Site, key: K, body: F) -> Result<O, E>
     where
         K: LiveIn,
         O: LiveOut<'s>,
@@ -436,9 +436,9 @@ pub trait GraphKey {
 #[diagnostic::do_not_recommend]
 impl<T: Key> GraphKey for T {}
 
-/// The first argument of a `#[piecewise]` call, with the driver that it runs in.
+/// The first argument of a `#[piecewise]` call, with the executor that it runs in.
 #[derive(Debug)]
-pub struct OnlyForFunctionsWithBoundaries<'s, A>(pub Driver<'s>, pub A);
+pub struct OnlyForFunctionsWithBoundaries<'s, A>(pub Piecewise<'s>, pub A);
 
 /// What the first argument of a function with boundaries must be; `G` is the function's graph.
 #[diagnostic::on_unimplemented(
@@ -447,13 +447,13 @@ pub struct OnlyForFunctionsWithBoundaries<'s, A>(pub Driver<'s>, pub A);
     note = "only a `#[graphable]` function can make such a call; elsewhere, build a `{G}`"
 )]
 pub trait NeedsPiecewise<'s, G, A> {
-    /// The driver, and the argument.
-    fn open(self) -> (Driver<'s>, A);
+    /// The executor, and the argument.
+    fn open(self) -> (Piecewise<'s>, A);
 }
 
 #[diagnostic::do_not_recommend]
 impl<'s, G, A> NeedsPiecewise<'s, G, A> for OnlyForFunctionsWithBoundaries<'s, A> {
-    fn open(self) -> (Driver<'s>, A) {
+    fn open(self) -> (Piecewise<'s>, A) {
         (self.0, self.1)
     }
 }

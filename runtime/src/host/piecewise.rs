@@ -17,19 +17,19 @@ use crate::{
     value::{entry::Encoder, key::KeyWriter, live_in::LiveIn},
 };
 
-/// Handed through functions with boundaries by generated code.
+/// The executor of host code: what a function with boundaries asks for its segments and regions. Generated code passes it on.
 #[derive(Clone, Copy)]
-pub struct Driver<'s> {
+pub struct Piecewise<'s> {
     pub(crate) rt: &'s Runtime,
 }
 
-impl std::fmt::Debug for Driver<'_> {
+impl std::fmt::Debug for Piecewise<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Driver")
+        f.write_str("Piecewise")
     }
 }
 
-impl<'s> Driver<'s> {
+impl<'s> Piecewise<'s> {
     /// Replays, records or runs a segment.
     ///
     /// `body` gets its live-ins through `key` only: it captures nothing, so its type is its identity,

@@ -60,7 +60,7 @@ impl Runtime {
         let core = self.core.get_mut();
         let kept_counts = counts && !core.estimate.is_dry();
         // First: what is freed here has recordings to evict.
-        core.memory.persistent_mut().begin_step(self.spares.take(), kept_counts);
+        core.memory.persistent_mut().begin_step(self.dropped.take(), kept_counts);
         if counts {
             core.tree.begin_step();
         }

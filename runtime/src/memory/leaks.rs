@@ -19,7 +19,7 @@ pub struct Live {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     /// Recordings.
-    pub nodes: usize,
+    pub recordings: usize,
     /// Places for recordings, vacant ones included.
     pub places: usize,
     /// Identities with their shapes.

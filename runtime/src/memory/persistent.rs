@@ -14,31 +14,31 @@ use crate::{
     Result,
     backend::Backend,
     value::owned::Owned,
-    value::persistent::{KeptMemory, SpareQueue},
+    value::persistent::{DroppedMemory, PersistentMemory},
     value::retire::RetireQueue,
 };
 
 /// Steps after which memory of dropped kept values is freed, if no value of its size was kept.
-const SPARE_STEPS: u64 = 4;
+const CACHED_STEPS: u64 = 4;
 
 /// Where memory goes when nobody holds it any more, and the runtime whose it is.
 pub(crate) struct Queues<'a> {
     pub(crate) runtime: u64,
     pub(crate) retire: &'a Arc<RetireQueue>,
-    pub(crate) spares: &'a Arc<SpareQueue>,
+    pub(crate) dropped: &'a Arc<DroppedMemory>,
 }
 
 /// Memory of kept values: what is held, and what could be used again.
 #[derive(Default)]
 pub(crate) struct PersistentSet {
     /// By identity. What was dropped goes with the next step.
-    held: FxHashMap<u64, Weak<KeptMemory>>,
+    held: FxHashMap<u64, Weak<PersistentMemory>>,
     held_bytes: Arc<AtomicU64>,
     /// By size; of one size the one that has waited longest first.
-    spares: BTreeMap<(u64, u64), Arc<Owned>>,
-    /// Steps in which they began to wait, with their keys in `spares`, from which they may be gone.
+    free_list: BTreeMap<(u64, u64), Arc<Owned>>,
+    /// Steps in which they began to wait, with their keys in the free list, from which they may be gone.
     waiting: VecDeque<(u64, (u64, u64))>,
-    spare_bytes: u64,
+    cached_bytes: u64,
     step: u64,
     /// How many have ever waited.
     count: u64,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for PersistentSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PersistentSet")
             .field("held", &self.held.len())
-            .field("spares", &self.spares.len())
+            .field("free_list", &self.free_list.len())
             .finish_non_exhaustive()
     }
 }
@@ -58,18 +58,18 @@ impl PersistentSet {
     pub(crate) fn begin_step(&mut self, dropped: Vec<Arc<Owned>>, counts: bool) {
         self.step += u64::from(counts);
         while let Some(&(since, key)) = self.waiting.front()
-            && since + SPARE_STEPS <= self.step
+            && since + CACHED_STEPS <= self.step
         {
             self.waiting.pop_front();
-            self.take_spare(key);
+            self.take_cached(key);
         }
         for owned in dropped {
             self.held.remove(&owned.id);
             let bytes = owned.memory.len();
             self.count += 1;
             self.waiting.push_back((self.step, (bytes, self.count)));
-            self.spares.insert((bytes, self.count), owned);
-            self.spare_bytes += bytes;
+            self.free_list.insert((bytes, self.count), owned);
+            self.cached_bytes += bytes;
         }
     }
 
@@ -79,10 +79,10 @@ impl PersistentSet {
     }
 
     /// Frees what nobody holds.
-    pub(crate) fn free_spares(&mut self) {
-        self.spares.clear();
+    pub(crate) fn free_cached(&mut self) {
+        self.free_list.clear();
         self.waiting.clear();
-        self.spare_bytes = 0;
+        self.cached_bytes = 0;
     }
 
     /// Bytes that kept values hold.
@@ -91,8 +91,8 @@ impl PersistentSet {
     }
 
     /// Bytes that wait for the next kept value.
-    pub(crate) fn spare_bytes(&self) -> u64 {
-        self.spare_bytes
+    pub(crate) fn cached_bytes(&self) -> u64 {
+        self.cached_bytes
     }
 
     /// How many are held or wait.
@@ -100,7 +100,7 @@ impl PersistentSet {
         self.held.len() + self.waiting.len()
     }
 
-    pub(crate) fn find(&self, id: u64) -> Option<Arc<KeptMemory>> {
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<PersistentMemory>> {
         self.held.get(&id)?.upgrade()
     }
 
@@ -111,25 +111,25 @@ impl PersistentSet {
         backend: &mut dyn Backend,
         bytes: u64,
         queues: &Queues<'_>,
-    ) -> Result<Arc<KeptMemory>> {
-        let owned = match self.spare(bytes) {
+    ) -> Result<Arc<PersistentMemory>> {
+        let owned = match self.reuse(bytes) {
             Some(owned) => owned,
             None => Owned::new(queues.runtime, backend.alloc(bytes)?, None, Arc::clone(queues.retire)),
         };
         let id = owned.id;
-        let memory = KeptMemory::held(owned, Arc::downgrade(queues.spares), &self.held_bytes);
+        let memory = PersistentMemory::held(owned, Arc::downgrade(queues.dropped), &self.held_bytes);
         self.held.insert(id, Arc::downgrade(&memory));
         Ok(memory)
     }
 
-    fn take_spare(&mut self, key: (u64, u64)) -> Option<Arc<Owned>> {
-        let owned = self.spares.remove(&key)?;
-        self.spare_bytes -= owned.memory.len();
+    fn take_cached(&mut self, key: (u64, u64)) -> Option<Arc<Owned>> {
+        let owned = self.free_list.remove(&key)?;
+        self.cached_bytes -= owned.memory.len();
         Some(owned)
     }
 
-    fn spare(&mut self, bytes: u64) -> Option<Arc<Owned>> {
-        let (&key, _) = self.spares.range((bytes, 0)..=(bytes, u64::MAX)).next()?;
-        self.take_spare(key)
+    fn reuse(&mut self, bytes: u64) -> Option<Arc<Owned>> {
+        let (&key, _) = self.free_list.range((bytes, 0)..=(bytes, u64::MAX)).next()?;
+        self.take_cached(key)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::base::reason::FallbackReason;
+use crate::base::{reason::FallbackReason, recording_id::RecordingId};
 
 /// Why a segment runs in warm-up instead of being recorded: [`Event::Waited`] has it, and
 /// [`GraphTree::waiting`](crate::observe::inspect::GraphTree::waiting).
@@ -136,8 +136,8 @@ pub enum Event {
     Recorded {
         /// The segment.
         segment: String,
-        /// Its new node.
-        node: usize,
+        /// The new recording.
+        recording: RecordingId,
         /// Host time from the start of the capture until the recording was ready and launched for the first time.
         capture: Duration,
     },
@@ -145,17 +145,17 @@ pub enum Event {
     Shared {
         /// The segment.
         segment: String,
-        /// Its node.
-        node: usize,
-        /// The other's node.
-        with: usize,
+        /// The recording.
+        recording: RecordingId,
+        /// The other recording.
+        with: RecordingId,
     },
     /// An executable was changed in place to run this recording.
     Updated {
         /// The segment.
         segment: String,
-        /// Its node.
-        node: usize,
+        /// The recording.
+        recording: RecordingId,
         /// Host time that it took.
         cost: Duration,
     },
@@ -163,8 +163,8 @@ pub enum Event {
     Unshared {
         /// The segment.
         segment: String,
-        /// Its node.
-        node: usize,
+        /// The recording.
+        recording: RecordingId,
         /// Why.
         why: UnsharedReason,
     },
@@ -177,8 +177,8 @@ pub enum Event {
     Replayed {
         /// The segment.
         segment: String,
-        /// Its node.
-        node: usize,
+        /// The recording.
+        recording: RecordingId,
     },
     /// A segment is recorded although it has recordings for this shape.
     Rerecorded {
@@ -188,7 +188,7 @@ pub enum Event {
         why: RerecordReason,
     },
     /// A live-in moved so often that from now on its bytes are copied instead.
-    Demoted {
+    SwitchedToCopy {
         /// The segment.
         segment: String,
         /// Index among its device operands.
@@ -249,7 +249,7 @@ pub enum Event {
     /// Recordings went because what they use was dropped, because a result is placed better now, or
     /// because their body does something else now.
     Evicted {
-        /// How many nodes.
+        /// How many recordings.
         nodes: usize,
     },
     /// A capture was abandoned because the body failed.

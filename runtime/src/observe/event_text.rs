@@ -23,17 +23,17 @@ impl fmt::Display for Event {
             Self::Waited { function, segment, why } => {
                 write!(f, "{segment} in `{function}` is not recorded yet: {why}")
             }
-            Self::Recorded { segment, node, capture } => {
-                write!(f, "recorded {segment} as {node} in {capture:.1?}")
+            Self::Recorded { segment, recording, capture } => {
+                write!(f, "recorded {segment} as {recording} in {capture:.1?}")
             }
-            Self::Shared { segment, node, with } => {
-                write!(f, "recording {node} of {segment} shares the executable of {with}")
+            Self::Shared { segment, recording, with } => {
+                write!(f, "recording {recording} of {segment} shares the executable of {with}")
             }
-            Self::Updated { segment, node, cost } => {
-                write!(f, "updated an executable for recording {node} of {segment} in {cost:.1?}")
+            Self::Updated { segment, recording, cost } => {
+                write!(f, "updated an executable for recording {recording} of {segment} in {cost:.1?}")
             }
-            Self::Unshared { segment, node, why } => {
-                write!(f, "recording {node} of {segment} has an executable of its own: {why}")
+            Self::Unshared { segment, recording, why } => {
+                write!(f, "recording {recording} of {segment} has an executable of its own: {why}")
             }
             Self::CaptureInvalidated { segment } => {
                 write!(
@@ -41,9 +41,9 @@ impl fmt::Display for Event {
                     "another thread of this process disturbed the capture of {segment}; recording again"
                 )
             }
-            Self::Replayed { segment, node } => write!(f, "replayed {node} of {segment}"),
+            Self::Replayed { segment, recording } => write!(f, "replayed {recording} of {segment}"),
             Self::Rerecorded { segment, why } => write!(f, "records {segment} again: {why}"),
-            Self::Demoted { segment, live_in, moves } => {
+            Self::SwitchedToCopy { segment, live_in, moves } => {
                 write!(f, "live-in {live_in} of {segment} moved {moves} times; it is copied from now on")
             }
             Self::ManyShapes { function, shapes } => {

@@ -10,7 +10,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use crate::base::plan::Site;
+use crate::base::{plan::Site, recording_id::RecordingId};
 
 /// A graph object, such as a `DecodeGraph`. Never given twice in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +31,7 @@ pub enum Lifecycle {
     /// [`Runtime::share_executables`](crate::Runtime::share_executables). When it parts from that one, `Instantiated` follows.
     Shares {
         /// The other one.
-        with: usize,
+        with: RecordingId,
     },
     /// An executable was made of it, or one whose recordings are gone was updated for it. A recording without
     /// a kernel has none.
@@ -56,7 +56,7 @@ pub enum Lifecycle {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LifecycleEvent {
     /// The recording, as [`Event`](crate::Event)s and [`GraphTree`](crate::observe::inspect::GraphTree) number it.
-    pub node: usize,
+    pub recording: RecordingId,
     /// The graph object whose call recorded it; for a replay, the one whose call replayed it.
     pub graph: GraphId,
     /// That object's function.
@@ -69,7 +69,7 @@ pub struct LifecycleEvent {
 
 impl fmt::Display for LifecycleEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "recording {} of {}: ", self.node, self.segment)?;
+        write!(f, "recording {} of {}: ", self.recording, self.segment)?;
         match &self.what {
             Lifecycle::Recorded => f.write_str("recorded"),
             Lifecycle::Shares { with } => write!(f, "shares the executable of {with}"),

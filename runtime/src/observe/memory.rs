@@ -1,5 +1,7 @@
 //! What memory a runtime has and needs.
 
+use crate::RecordingId;
+
 /// An arena of a runtime: addresses that stay, memory behind them as it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -29,7 +31,7 @@ pub struct ArenaUsage {
 #[non_exhaustive]
 pub struct NodeUsage {
     /// Its number, as in events.
-    pub node: usize,
+    pub recording: RecordingId,
     /// The segment.
     pub segment: String,
     /// The function in whose call it was recorded.
@@ -46,7 +48,7 @@ pub struct NodeUsage {
     /// shares that of another.
     pub executable_bytes: u64,
     /// The first of the recordings whose executable it shares; `None` where it is the first, or alone.
-    pub shares_with: Option<usize>,
+    pub shares_with: Option<RecordingId>,
     /// Operations, copies and fills in its executable; 0 where it launches nothing.
     pub executable_nodes: usize,
 }
@@ -104,7 +106,7 @@ pub struct MemoryStats {
     /// [Kept](crate::Kept) values.
     pub kept_bytes: u64,
     /// Dropped ones that wait to be used again.
-    pub spare_bytes: u64,
+    pub cached_bytes: u64,
     /// How many executables there are, those included that wait for a new recording of their place.
     pub executables: usize,
     /// Their bytes.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::FallbackReason;
 #[cfg(doc)]
 use crate::{Event, WaitReason};
+use crate::{FallbackReason, RecordingId};
 
 /// Sums of the events, and sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Stats {
     /// Bytes of memory that [kept](crate::Kept) values hold now.
     pub kept_bytes: u64,
     /// Bytes of dropped ones that wait to be used again; after a few steps they are freed.
-    pub spare_bytes: u64,
+    pub cached_bytes: u64,
     /// Executables now: fewer than nodes where recordings share them, or launch nothing.
     pub executables: usize,
     /// Bytes of executables, as far as the backend knows.
@@ -86,8 +86,8 @@ pub struct Stats {
 pub struct CopiedSlot {
     /// The segment.
     pub segment: String,
-    /// Node of the recording.
-    pub node: usize,
+    /// The recording.
+    pub recording: RecordingId,
     /// Index among the segment's device operands.
     pub live_in: usize,
     /// Bytes of one copy: what the recording reads of it.

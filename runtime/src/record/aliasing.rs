@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::{call::CallState, recorder::Recorder};
 use crate::{
     memory::{Memory, Origin, Placement, SlotId},
-    tree::{GroupId, Identity, Node, Tree},
+    tree::{GroupId, Identity, Recording, Tree},
     value::key::{KeyTensor, KeyWriter},
     value::raw::RawTensor,
 };
@@ -110,8 +110,8 @@ impl Overlaps<'_> {
     }
 
     /// Whether a recording is one for live-ins that overlap as these do.
-    pub(crate) fn sees(&self, node: &Node, key: &KeyWriter) -> bool {
-        node.aliases.as_ref().is_none_or(|recorded| **recorded == *self.of(key))
+    pub(crate) fn sees(&self, recording: &Recording, key: &KeyWriter) -> bool {
+        recording.aliases.as_ref().is_none_or(|recorded| **recorded == *self.of(key))
     }
 
     /// The group of a key, if there is one.

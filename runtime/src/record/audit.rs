@@ -165,7 +165,7 @@ impl Replayer<'_> {
         key: &KeyWriter,
         audit: &Audit,
     ) -> Result<Entries> {
-        let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
+        let writes = self.tree.recording(at).map(|n| n.writes.clone()).unwrap_or_default();
         self.stage_copies(at, key);
         let entries = self.replay_relocated(at, key)?;
         let outcome = self.launcher.compare(site, &entries, audit).and_then(|()| {
@@ -186,9 +186,9 @@ impl Replayer<'_> {
 
     /// What a replay brought of its copied live-ins is what they hold.
     fn compare_copies(&mut self, at: usize, site: &'static Site, key: &KeyWriter) -> Result<()> {
-        let Some(node) = self.tree.node(at) else { return Ok(()) };
+        let Some(recording) = self.tree.recording(at) else { return Ok(()) };
         let stream = &mut *self.launcher.stream;
-        for c in node.copied.iter().filter(|c| c.bytes > 0) {
+        for c in recording.copied.iter().filter(|c| c.bytes > 0) {
             let from = key.addr(c.position);
             let expected = stream.read(from + c.start, c.bytes)?.wait()?;
             let got = stream.read(c.memory.addr() + c.start, c.bytes)?.wait()?;

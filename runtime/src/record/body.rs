@@ -10,7 +10,7 @@ use super::{
     copied_inputs::bind_inputs,
     finish::RecordingInProgress,
     replay::Replayer,
-    run::{Auditing, Recording, Run, RunKind, RunState, Start},
+    run::{Auditing, RecordingRun, Run, RunKind, RunState, Start},
 };
 use crate::{
     Result,
@@ -120,7 +120,7 @@ impl BodyRunner<'_> {
         group: Option<GroupId>,
         key: &KeyWriter,
         known: &mut Vec<(u64, u64)>,
-    ) -> Result<Recording> {
+    ) -> Result<RecordingRun> {
         let begun = Instant::now();
         let Replayer { tree, launcher, .. } = &mut self.replayer;
         let bindings = bind_inputs(tree, launcher.memory, launcher.stream, group, key)?;
@@ -132,7 +132,7 @@ impl BodyRunner<'_> {
         }
         let log = CommandLog::begin(launcher.stream, launcher.log, site, bindings.all())?;
         let alive = launcher.memory.alive_in_pool();
-        Ok(Recording { log, bindings, begun, alive, writes: BTreeSet::new(), late_use: Cell::new(false) })
+        Ok(RecordingRun { log, bindings, begun, alive, writes: BTreeSet::new(), late_use: Cell::new(false) })
     }
 
     /// Abandons the run, if there is one: the body failed, or panicked. Stream and pool are as before it.
@@ -282,7 +282,7 @@ impl BodyRunner<'_> {
         if let Some(bound) = launcher.recorder.run_mut().and_then(Run::bindings_mut) {
             *bound = bindings;
         }
-        let writes = tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
+        let writes = tree.recording(at).map(|n| n.writes.clone()).unwrap_or_default();
         if let Err(error) = writes.iter().try_for_each(|(_, memory)| launcher.save_audited(memory)) {
             self.abort();
             return Err(error);

@@ -114,7 +114,7 @@ struct Fork {
     /// Blocks placed since the fork, with their branch.
     made: FxHashMap<u64, usize>,
     /// Freed by the branch that made them: it may have them again, by their arena and size.
-    spare: FxHashMap<(Placement, u64), Vec<u64>>,
+    free_list: FxHashMap<(Placement, u64), Vec<u64>>,
     /// Freed, but not before the join.
     held: Vec<Freed>,
 }
@@ -123,13 +123,13 @@ impl Fork {
     /// A block that the running branch made and freed. Only one of the same size: what is left of a larger
     /// one would be lost until the join, and a block between guard pages ends where its bytes end.
     fn reuse(&mut self, placement: Placement, bytes: u64) -> Option<Block> {
-        let addr = self.spare.get_mut(&(placement, bytes))?.pop()?;
+        let addr = self.free_list.get_mut(&(placement, bytes))?.pop()?;
         Some(Block { addr, len: rounded(bytes) })
     }
 
-    /// Nobody may have the spare blocks again before the join.
-    fn hold_spare(&mut self) {
-        for ((placement, bytes), all) in self.spare.drain() {
+    /// Nobody may have the blocks of the free list before the join.
+    fn hold_free(&mut self) {
+        for ((placement, bytes), all) in self.free_list.drain() {
             self.held.extend(all.into_iter().map(|base| Freed { placement, base, bytes }));
         }
     }
@@ -138,7 +138,7 @@ impl Fork {
     fn defer(&mut self, freed: Freed) -> bool {
         let own = self.made.get(&freed.base) == Some(&self.branch);
         match own {
-            true => self.spare.entry((freed.placement, freed.bytes)).or_default().push(freed.base),
+            true => self.free_list.entry((freed.placement, freed.bytes)).or_default().push(freed.base),
             false => self.held.push(freed),
         }
         own
@@ -179,7 +179,7 @@ impl Forks {
             earlier: Used::default(),
             running: Vec::new(),
             made: FxHashMap::default(),
-            spare: FxHashMap::default(),
+            free_list: FxHashMap::default(),
             held: Vec::new(),
         });
     }
@@ -189,7 +189,7 @@ impl Forks {
         let fork = self.0.last_mut()?;
         fork.branch = index;
         fork.running.drain(..).for_each(|access| fork.earlier.add(access));
-        fork.hold_spare();
+        fork.hold_free();
         Some(fork.recorded)
     }
 
@@ -258,7 +258,7 @@ impl Launcher<'_> {
         let Some(mut fork) = self.recorder.forks.0.pop() else { return Ok(()) };
         // First: what is poisoned below comes after all branches.
         let joined = if fork.recorded { self.issue(Command::Join) } else { Ok(()) };
-        fork.hold_spare();
+        fork.hold_free();
         self.recorder.forks.add_to_outer(&mut fork);
         let mut freed = fork.held;
         // In the order of addresses: whatever frees them, recordings do it alike.

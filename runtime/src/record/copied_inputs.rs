@@ -192,8 +192,8 @@ pub(crate) fn stage_first_copies(
 impl Replayer<'_> {
     /// Lets the next replay of a recording bring the bytes of its copied live-ins.
     pub(crate) fn stage_copies(&mut self, at: usize, key: &KeyWriter) {
-        let Some(node) = self.tree.node(at) else { return };
-        stage(self.launcher.stream, self.launcher.log, &node.copied, key);
+        let Some(recording) = self.tree.recording(at) else { return };
+        stage(self.launcher.stream, self.launcher.log, &recording.copied, key);
         self.tree.count_copies(at);
     }
 
@@ -201,9 +201,9 @@ impl Replayer<'_> {
     /// flush fills. How a product is computed may depend on the alignment of its operands, so reading the
     /// live-ins themselves could differ in the last bits.
     pub(super) fn audited_bindings(&mut self, at: usize, key: &KeyWriter) -> InputBindings {
-        let Some(node) = self.tree.node(at) else { return InputBindings::default() };
+        let Some(recording) = self.tree.recording(at) else { return InputBindings::default() };
         let mut bindings = Vec::new();
-        for c in node.copied.iter().filter(|c| c.bytes > 0) {
+        for c in recording.copied.iter().filter(|c| c.bytes > 0) {
             let Some(tensor) = tensor_at(key, c.position) else { continue };
             let from = key.addr(c.position);
             let end = self.launcher.memory.slot(tensor.slot).end().min(from + c.memory.len());

@@ -14,7 +14,7 @@ use super::{call::CallState, replay::Replayer, stream::Stream};
 use crate::{
     Error, Result,
     backend::{CapturedGraph, GraphExec, SharedMemory, Update},
-    base::plan::Site,
+    base::{plan::Site, recording_id::RecordingId},
     observe::{event::UnsharedReason, log::Log},
     tree::{CallSite, ExecReuse, Identity, ReuseCandidate, Tree},
 };
@@ -29,7 +29,7 @@ pub(crate) struct Captured {
     pub(crate) exec: Option<Arc<dyn GraphExec>>,
     pub(crate) reuse: Option<ExecReuse>,
     /// The recording whose executable it is, if it is one's.
-    pub(crate) with: Option<usize>,
+    pub(crate) with: Option<RecordingId>,
     /// Why it is none's, if it might have been.
     pub(crate) unshared: Option<UnsharedReason>,
 }
@@ -89,11 +89,11 @@ impl ExecFinder<'_> {
         let Some(budget) = budget else {
             return Ok(Captured { exec: backend.end_capture(retain)?, ..Captured::default() });
         };
-        let Some(recording) = backend.end_capture_shared(retain)? else { return Ok(Captured::default()) };
+        let Some(graph) = backend.end_capture_shared(retain)? else { return Ok(Captured::default()) };
         let caller = self.tree.caller().id;
         let call_site = CallSite { identity, caller, ordinal: call.ordinals().before(identity) };
-        let mut captured = self.executable_for(site, &call_site, &recording, budget)?;
-        captured.reuse = Some(ExecReuse { call_site, recording, slow: 0, parting: None });
+        let mut captured = self.executable_for(site, &call_site, &graph, budget)?;
+        captured.reuse = Some(ExecReuse { call_site, graph, slow: 0, parting: None });
         Ok(captured)
     }
 
@@ -101,68 +101,68 @@ impl ExecFinder<'_> {
         &mut self,
         site: &'static Site,
         call_site: &CallSite,
-        recording: &Arc<dyn CapturedGraph>,
+        graph: &Arc<dyn CapturedGraph>,
         budget: Duration,
     ) -> Result<Captured> {
-        let node = self.tree.next();
-        let signature = match recording.signature() {
+        let id = self.tree.next_id();
+        let signature = match graph.signature() {
             Ok(signature) => signature,
             Err(why) => {
                 let why = UnsharedReason::Refused { why: why.to_owned() };
-                return Ok(Captured::own(self.stream.backend_mut().instantiate(recording)?, Some(why)));
+                return Ok(Captured::own(self.stream.backend_mut().instantiate(graph)?, Some(why)));
             }
         };
-        if let Some(spare) = self.tree.take_spare(call_site, signature)
+        if let Some(cached) = self.tree.take_cached(call_site, signature)
             // One update, whatever it takes: making another takes more.
-            && let Ok(_) = self.update(site, node, &spare, recording)?
+            && let Ok(_) = self.update(site, id, &cached, graph)?
         {
-            return Ok(Captured::own(spare, None));
+            return Ok(Captured::own(cached, None));
         }
         let unshared = match self.tree.reuse_candidate(call_site, signature) {
             ReuseCandidate::None => None,
             ReuseCandidate::Nothing(why) => Some(why),
-            ReuseCandidate::Of(at) => match self.try_to_share(site, at, recording, budget)? {
+            ReuseCandidate::Of(at) => match self.try_to_share(site, at, graph, budget)? {
                 Ok(exec) => {
-                    let with = Some(self.tree.number(self.tree.first_of(at)));
+                    let with = Some(self.tree.id(self.tree.first_of(at)));
                     return Ok(Captured { exec: Some(exec), with, ..Captured::default() });
                 }
                 Err(why) => Some(why),
             },
         };
-        Ok(Captured::own(self.stream.backend_mut().instantiate(recording)?, unshared))
+        Ok(Captured::own(self.stream.backend_mut().instantiate(graph)?, unshared))
     }
 
-    /// Updates the executable of node `at` to run the new recording, if that can be done within the budget. If
+    /// Updates the executable of recording `at` to run the new recording, if that can be done within the budget. If
     /// not, it runs what it ran.
     fn try_to_share(
         &mut self,
         site: &'static Site,
         at: usize,
-        recording: &Arc<dyn CapturedGraph>,
+        graph: &Arc<dyn CapturedGraph>,
         budget: Duration,
     ) -> Result<Result<Arc<dyn GraphExec>, UnsharedReason>> {
-        let node = self.tree.next();
+        let id = self.tree.next_id();
         let Some((sharing, exec)) = self.tree.sharing(at) else {
             return Ok(Err(UnsharedReason::OtherTopology));
         };
-        let (exec, there) = (Arc::clone(exec), Arc::clone(&sharing.recording));
-        let cost = match self.update(site, node, &exec, recording)? {
+        let (exec, there) = (Arc::clone(exec), Arc::clone(&sharing.graph));
+        let cost = match self.update(site, id, &exec, graph)? {
             Ok(cost) if !is_over(cost, budget) => return Ok(Ok(exec)),
             Ok(cost) => cost,
             Err(why) => return Ok(Err(why)),
         };
         // Something else may have taken the time. The way back has to be gone in any case.
-        let back = match self.update(site, self.tree.number(at), &exec, &there)? {
+        let back = match self.update(site, self.tree.id(at), &exec, &there)? {
             Ok(back) => back,
             Err(why) => return Ok(Err(why)),
         };
         if !is_over(back, budget)
-            && let Ok(again) = self.update(site, node, &exec, recording)?
+            && let Ok(again) = self.update(site, id, &exec, graph)?
         {
             if !is_over(again, budget) {
                 return Ok(Ok(exec));
             }
-            if let Err(why) = self.update(site, self.tree.number(at), &exec, &there)? {
+            if let Err(why) = self.update(site, self.tree.id(at), &exec, &there)? {
                 return Ok(Err(why));
             }
         }
@@ -173,31 +173,31 @@ impl ExecFinder<'_> {
     fn update(
         &mut self,
         site: &'static Site,
-        node: usize,
+        id: RecordingId,
         exec: &Arc<dyn GraphExec>,
-        recording: &Arc<dyn CapturedGraph>,
+        graph: &Arc<dyn CapturedGraph>,
     ) -> Result<Result<Duration, UnsharedReason>> {
         let begun = Instant::now();
-        match self.stream.backend_mut().update(exec, recording)? {
+        match self.stream.backend_mut().update(exec, graph)? {
             Update::Done => {
                 let cost = begun.elapsed();
-                self.log.updated(site, node, cost);
+                self.log.updated(site, id, cost);
                 Ok(Ok(cost))
             }
             Update::Refused { why } => Ok(Err(UnsharedReason::Refused { why })),
         }
     }
 
-    /// Updates the executable of node `at` for it; or gives it one of its own, if that was found better and there is
+    /// Updates the executable of recording `at` for it; or gives it one of its own, if that was found better and there is
     /// memory for it.
     #[cold]
     fn rebind(&mut self, at: usize, budget: Option<Duration>) -> Result<()> {
         let others = self.tree.sharers(at);
-        let Some(site) = self.tree.node(at).map(|n| n.site) else { return Ok(()) };
+        let Some(site) = self.tree.recording(at).map(|n| n.site) else { return Ok(()) };
         let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
-        let (exec, recording) = (Arc::clone(exec), Arc::clone(&sharing.recording));
+        let (exec, graph) = (Arc::clone(exec), Arc::clone(&sharing.graph));
         if let Some(why) = sharing.parting.clone().filter(|_| !others.is_empty()) {
-            match self.split_off(site, at, &recording, why) {
+            match self.split_off(site, at, &graph, why) {
                 Ok(()) => {
                     // What is left alone has nobody to part from.
                     if let [other] = others[..]
@@ -217,9 +217,9 @@ impl ExecFinder<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let cost = match self.update(site, self.tree.number(at), &exec, &recording)? {
+        let cost = match self.update(site, self.tree.id(at), &exec, &graph)? {
             Ok(cost) => cost,
-            Err(why) => return self.split_off(site, at, &recording, why),
+            Err(why) => return self.split_off(site, at, &graph, why),
         };
         let budget = budget.unwrap_or(Duration::MAX);
         let met = self.tree.met(at);
@@ -239,25 +239,25 @@ impl ExecFinder<'_> {
         &mut self,
         site: &'static Site,
         at: usize,
-        recording: &Arc<dyn CapturedGraph>,
+        graph: &Arc<dyn CapturedGraph>,
         why: UnsharedReason,
     ) -> Result<()> {
-        let exec = self.stream.backend_mut().instantiate(recording)?;
+        let exec = self.stream.backend_mut().instantiate(graph)?;
         self.tree.split_off(at, exec);
-        self.log.unshared(site, self.tree.number(at), why);
+        self.log.unshared(site, self.tree.id(at), why);
         Ok(())
     }
 }
 
 impl Replayer<'_> {
-    /// Makes sure that the executable of node `at` runs that recording.
+    /// Makes sure that the executable of recording `at` runs that recording.
     ///
     /// # Errors
-    /// What the device reports; the node can be tried again.
+    /// What the device reports; the recording can be tried again.
     #[inline]
     pub(super) fn make_current(&mut self, at: usize) -> Result<()> {
         let Some((reuse, exec)) = self.tree.sharing(at) else { return Ok(()) };
-        if exec.runs() != Some(reuse.recording.id()) {
+        if exec.runs() != Some(reuse.graph.id()) {
             let (stream, log) = (&mut *self.launcher.stream, &mut *self.launcher.log);
             ExecFinder { tree: &mut *self.tree, stream, log }.rebind(at, self.reuse_budget)?;
         }

@@ -12,7 +12,7 @@ use crate::{
     Error, Result,
     backend::SharedMemory,
     memory::Extent,
-    tree::{CopiedInput, GroupId, Links, Node, NodeBlock, Positions, Stored, Tree, Usage, masked},
+    tree::{CopiedInput, GroupId, Links, OutputBlock, Positions, Recording, Stored, Tree, Usage, masked},
     value::entry::Encoder,
     value::key::KeyWriter,
 };
@@ -35,7 +35,7 @@ impl Drop for RecordingInProgress<'_, '_> {
 /// What a recording made.
 struct Made {
     group: GroupId,
-    blocks: Vec<NodeBlock>,
+    blocks: Vec<OutputBlock>,
     outputs: Vec<Stored>,
     copied: Vec<CopiedInput>,
     /// State that it writes.
@@ -109,7 +109,7 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
             results: launcher.memory.result_extent(blocks),
         };
         let Captured { exec, reuse, with, unshared } = made.captured;
-        let at = tree.insert(Node {
+        let at = tree.insert(Recording {
             site,
             identity,
             caller: tree.caller(),
@@ -140,7 +140,7 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
         });
         tree.runs_now(at);
         tree.follow(at);
-        let number = tree.number(at);
+        let number = tree.id(at);
         launcher.log.recorded(site, number, recording.begun.elapsed());
         if let Some(with) = with {
             launcher.log.shared(site, number, with);

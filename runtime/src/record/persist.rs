@@ -16,7 +16,7 @@ use crate::{
     value::layout::Layout,
     value::{
         entry::Entry,
-        persistent::{KeptMemory, Piece},
+        persistent::{PersistentMemory, Piece},
         raw::RawTensor,
     },
 };
@@ -25,7 +25,7 @@ use crate::{
 struct Storage {
     start: u64,
     end: u64,
-    memory: Option<Arc<KeptMemory>>,
+    memory: Option<Arc<PersistentMemory>>,
 }
 
 /// What all views of one storage have in common.
@@ -129,12 +129,12 @@ impl Launcher<'_> {
     }
 
     /// Memory that can be shared instead of copied.
-    fn stable_memory(&self, id: u64) -> Option<Arc<KeptMemory>> {
-        let shared = || Some(KeptMemory::shared(self.memory.owned().get(id)?));
+    fn stable_memory(&self, id: u64) -> Option<Arc<PersistentMemory>> {
+        let shared = || Some(PersistentMemory::shared(self.memory.owned().get(id)?));
         self.memory.persistent().find(id).or_else(shared)
     }
 
-    fn copy_out(&mut self, start: u64, end: u64, queues: &Queues<'_>) -> Result<Arc<KeptMemory>> {
+    fn copy_out(&mut self, start: u64, end: u64, queues: &Queues<'_>) -> Result<Arc<PersistentMemory>> {
         let bytes = end - start;
         // From here on, an error gives it back to what waits for the next value.
         let memory = self.memory.persistent_mut().hold(self.stream.backend_mut(), rounded(bytes), queues)?;

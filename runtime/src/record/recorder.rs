@@ -19,7 +19,7 @@ pub(crate) struct Recorder {
     /// While `capture_all` runs.
     pub(super) snapshot: Option<StateSnapshot>,
     /// Lists that were decoded, for the next outputs.
-    spare_entries: Vec<Entries>,
+    free_entries: Vec<Entries>,
 }
 
 impl Recorder {
@@ -64,16 +64,16 @@ impl Recorder {
     /// A list for outputs.
     #[inline]
     pub(crate) fn take_entries(&mut self) -> Entries {
-        self.spare_entries.pop().unwrap_or_default()
+        self.free_entries.pop().unwrap_or_default()
     }
 
     /// Takes back a list of outputs that was decoded.
     pub(crate) fn recycle(&mut self, mut entries: Entries) {
         /// More than are on their way at once, unless calls are nested.
-        const SPARE: usize = 8;
+        const MOST_FREE: usize = 8;
         entries.clear();
-        if self.spare_entries.len() < SPARE {
-            self.spare_entries.push(entries);
+        if self.free_entries.len() < MOST_FREE {
+            self.free_entries.push(entries);
         }
     }
 

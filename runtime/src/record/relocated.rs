@@ -22,7 +22,7 @@ use crate::{
         pool::{ALIGN, Block, rounded},
     },
     observe::event::CopySlot,
-    tree::{COPIED, GroupId, Identity, Node, Tree},
+    tree::{COPIED, GroupId, Identity, Recording, Tree},
     value::{entry::Entries, key::KeyWriter, layout::Layout},
 };
 
@@ -72,10 +72,10 @@ struct Move {
 type Saved = SmallVec<[(Range, SharedMemory); 2]>;
 
 /// The live-ins to be copied to where the recording has them. `None` when it has one memory for what is two now.
-fn moves(node: &Node, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> {
+fn moves(recording: &Recording, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> {
     let mut all: SmallVec<[Move; 8]> = SmallVec::new();
-    for place in &node.places {
-        if node.addr(place.operand) == COPIED {
+    for place in &recording.places {
+        if recording.addr(place.operand) == COPIED {
             continue;
         }
         let range = |addr| Range { addr, bytes: place.bytes };
@@ -140,8 +140,8 @@ impl ResultBlock {
     }
 }
 
-fn result_blocks(node: &Node) -> SmallVec<[ResultBlock; 2]> {
-    let blocks = node.blocks.iter().enumerate().filter(|(_, b)| b.placement == Placement::Results);
+fn result_blocks(recording: &Recording) -> SmallVec<[ResultBlock; 2]> {
+    let blocks = recording.blocks.iter().enumerate().filter(|(_, b)| b.placement == Placement::Results);
     blocks.map(|(index, b)| ResultBlock { index, addr: b.addr, bytes: b.bytes }).collect()
 }
 
@@ -156,24 +156,24 @@ pub(crate) struct Relocations<'c> {
 }
 
 impl Relocations<'_> {
-    fn alike(&self) -> impl Iterator<Item = (usize, &Node)> {
+    fn alike(&self) -> impl Iterator<Item = (usize, &Recording)> {
         let Self { tree, overlaps, key, .. } = self;
         let entry = overlaps.memory.pool().state();
         let alike = tree.alike(self.identity, entry, &key.shape, &key.addrs);
-        let nodes = alike.filter_map(|at| Some((at, tree.node(at)?)));
-        nodes.filter(|(_, node)| node.group == self.group && overlaps.sees(node, key))
+        let recordings = alike.filter_map(|at| Some((at, tree.recording(at)?)));
+        recordings.filter(|(_, recording)| recording.group == self.group && overlaps.sees(recording, key))
     }
 
     /// A recording that can run for this key by copies: where nothing more can be recorded, or enough is.
     pub(crate) fn find(&self, can_record: bool) -> Option<usize> {
         let (mut held, mut moved) = (SmallVec::<[usize; 4]>::new(), None);
         let (mut own, mut owns) = (None, 0);
-        for (at, node) in self.alike() {
-            match moves(node, self.key) {
+        for (at, recording) in self.alike() {
+            match moves(recording, self.key) {
                 None => {}
                 Some(none) if none.is_empty() => held.push(at),
                 Some(found) => {
-                    let free = results_are_free(node, self.overlaps.memory);
+                    let free = results_are_free(recording, self.overlaps.memory);
                     moved = if free { Some(at) } else { moved.or(Some(at)) };
                     if found.iter().all(|m| self.is_of_this_call(m.tensor)) {
                         own = moved;
@@ -190,13 +190,14 @@ impl Relocations<'_> {
         if held.is_empty() && owns >= RESULT_BLOCKS {
             return own;
         }
-        let crowded = |at: &&usize| self.tree.node(**at).is_some_and(|n| n.crowded.is_some());
+        let crowded = |at: &&usize| self.tree.recording(**at).is_some_and(|n| n.crowded.is_some());
         (held.len() >= RESULT_BLOCKS).then(|| *held.iter().find(crowded).unwrap_or(&held[0]))
     }
 
     /// A recording that fits but for results that are held: where the limits allow no further one.
     pub(crate) fn find_held(&self) -> Option<usize> {
-        let fits = |(_, node): &(usize, &Node)| moves(node, self.key).is_some_and(|m| m.is_empty());
+        let fits =
+            |(_, recording): &(usize, &Recording)| moves(recording, self.key).is_some_and(|m| m.is_empty());
         self.alike().find(fits).map(|(at, _)| at)
     }
 
@@ -216,10 +217,12 @@ impl Relocations<'_> {
 impl Replayer<'_> {
     /// Runs a recording whose live-ins may lie elsewhere, and whose results may be held.
     pub(crate) fn replay_relocated(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
-        let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
-        let moves = moves(node, key).unwrap_or_default();
-        let blocks = result_blocks(node);
-        let since = self.crowded_since(node, &blocks);
+        let Some(recording) = self.tree.recording(at) else {
+            return Err(Error::NeverComputed { op: "a replay" });
+        };
+        let moves = moves(recording, key).unwrap_or_default();
+        let blocks = result_blocks(recording);
+        let since = self.crowded_since(recording, &blocks);
         let mut saved = Saved::new();
         let entry = self.launcher.memory.settle();
         let ran =
@@ -243,15 +246,16 @@ impl Replayer<'_> {
     }
 
     /// The step in which its results were last seen to be held, for as long as they are copied out for it.
-    fn crowded_since(&self, node: &Node, blocks: &[ResultBlock]) -> Option<u64> {
+    fn crowded_since(&self, recording: &Recording, blocks: &[ResultBlock]) -> Option<u64> {
         let memory = &*self.launcher.memory;
         let now = memory.persistent().steps();
         if blocks.iter().any(|b| !memory.is_free_result(b.block())) {
             return Some(now);
         }
-        let (since, first) = (node.crowded?, blocks.first()?);
+        let (since, first) = (recording.crowded?, blocks.first()?);
         // The last of them is still there: they are held again.
-        if node.handed.is_some_and(|addr| !memory.is_free_result(Block { addr, len: first.block().len })) {
+        if recording.handed.is_some_and(|addr| !memory.is_free_result(Block { addr, len: first.block().len }))
+        {
             return Some(now);
         }
         (now - since < CROWDED_STEPS).then_some(since)
@@ -272,7 +276,7 @@ impl Replayer<'_> {
         }
         self.bring(moves, saved)?;
         self.run_recording(at)?;
-        let count = self.tree.node(at).map_or(0, |n| n.blocks.len());
+        let count = self.tree.recording(at).map_or(0, |n| n.blocks.len());
         let mut bases: SmallVec<[Option<u64>; 4]> = SmallVec::from_elem(None, count);
         // What is put back later is put back whole, gaps between tensors included.
         let arena = self.launcher.memory.result_addresses();

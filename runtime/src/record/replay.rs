@@ -11,7 +11,7 @@ use crate::{
         Memory, Origin, OwnedView, Placement, RecordedBlock, SlotId,
         pool::{Block, rounded},
     },
-    tree::{Node, Stored, Tree},
+    tree::{Recording, Stored, Tree},
     value::key::KeyWriter,
     value::{
         entry::{Entries, Entry},
@@ -30,8 +30,8 @@ pub(crate) struct Replayer<'c> {
 
 /// Whether the blocks that a recording leaves its results in are not held.
 #[inline]
-pub(crate) fn results_are_free(node: &Node, memory: &Memory) -> bool {
-    node.blocks.iter().all(|b| {
+pub(crate) fn results_are_free(recording: &Recording, memory: &Memory) -> bool {
+    recording.blocks.iter().all(|b| {
         b.placement != Placement::Results
             || memory.is_free_result(Block { addr: b.addr, len: rounded(b.bytes) })
     })
@@ -39,8 +39,8 @@ pub(crate) fn results_are_free(node: &Node, memory: &Memory) -> bool {
 
 /// How far a live-in is from where the recording has it.
 #[inline]
-fn shift(node: &Node, key: &KeyWriter, place: Option<u32>) -> u64 {
-    let place = place.and_then(|at| node.places.get(at as usize));
+fn shift(recording: &Recording, key: &KeyWriter, place: Option<u32>) -> u64 {
+    let place = place.and_then(|at| recording.places.get(at as usize));
     place.map_or(0, |p| key.addr(p.operand).wrapping_sub(p.addr))
 }
 
@@ -50,7 +50,7 @@ impl Replayer<'_> {
     /// # Errors
     /// What the device reports; [`Error::Uncommitted`].
     pub(crate) fn replay(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
-        if self.tree.node(at).is_some_and(|n| n.crowded.is_some()) {
+        if self.tree.recording(at).is_some_and(|n| n.crowded.is_some()) {
             return self.replay_relocated(at, key);
         }
         self.run_recording(at)?;
@@ -61,21 +61,23 @@ impl Replayer<'_> {
     pub(super) fn run_recording(&mut self, at: usize) -> Result<()> {
         self.check_committed(at)?;
         if self.launcher.recorder.has_snapshot() {
-            let writes = self.tree.node(at).map(|n| n.writes.clone()).unwrap_or_default();
+            let writes = self.tree.recording(at).map(|n| n.writes.clone()).unwrap_or_default();
             writes.iter().try_for_each(|(_, state)| self.launcher.save_state(state))?;
         }
         if let Err(error) = self.make_current(at) {
             self.tree.failed(at, &error);
             return Err(error);
         }
-        let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
-        if let Some(exec) = &node.exec
+        let Some(recording) = self.tree.recording(at) else {
+            return Err(Error::NeverComputed { op: "a replay" });
+        };
+        if let Some(exec) = &recording.exec
             && let Err(error) = self.launcher.stream.replay(exec)
         {
             self.tree.failed(at, &error);
             return Err(error);
         }
-        self.launcher.memory.restore(node.exit);
+        self.launcher.memory.restore(recording.exit);
         Ok(())
     }
 
@@ -85,13 +87,13 @@ impl Replayer<'_> {
     /// [`Error::Uncommitted`].
     #[inline]
     fn check_committed(&self, at: usize) -> Result<()> {
-        let Some(node) = self.tree.node(at) else { return Ok(()) };
-        if self.launcher.memory.has_committed(node.usage.extent) {
+        let Some(recording) = self.tree.recording(at) else { return Ok(()) };
+        if self.launcher.memory.has_committed(recording.usage.extent) {
             return Ok(());
         }
-        let short = self.launcher.memory.shortage(node.usage.extent);
+        let short = self.launcher.memory.shortage(recording.usage.extent);
         Err(Error::Uncommitted {
-            segment: node.site.to_string(),
+            segment: recording.site.to_string(),
             arena: short.arena,
             needed: short.needed,
             committed: short.committed,
@@ -100,25 +102,27 @@ impl Replayer<'_> {
 
     /// The outputs of a recording that runs. `bases` says where its blocks went that were moved.
     pub(super) fn hand_over(&mut self, at: usize, key: &KeyWriter, bases: &[Option<u64>]) -> Result<Entries> {
-        let Some(node) = self.tree.node(at) else { return Err(Error::NeverComputed { op: "a replay" }) };
-        let (site, number) = (node.site, node.number());
+        let Some(recording) = self.tree.recording(at) else {
+            return Err(Error::NeverComputed { op: "a replay" });
+        };
+        let (site, number) = (recording.site, recording.id());
         let Launcher { memory, recorder, log, .. } = &mut self.launcher;
-        let slots = output_slots(node, memory, bases);
+        let slots = output_slots(recording, memory, bases);
         let epoch = memory.epoch();
         let mut entries = recorder.take_entries();
-        for stored in &node.outputs {
+        for stored in &recording.outputs {
             entries.push(match stored {
                 Stored::Own(block, raw) => {
                     let mut raw = *raw;
                     if let Some(base) = bases.get(*block as usize).copied().flatten() {
-                        raw.addr = base + (raw.addr - node.blocks[*block as usize].addr);
+                        raw.addr = base + (raw.addr - recording.blocks[*block as usize].addr);
                     }
                     (raw.slot, raw.epoch) = (slots[*block as usize], epoch);
                     Entry::Tensor(raw)
                 }
                 Stored::LiveIn(live_in, place, raw) => {
                     let mut raw = *raw;
-                    raw.addr = raw.addr.wrapping_add(shift(node, key, *place));
+                    raw.addr = raw.addr.wrapping_add(shift(recording, key, *place));
                     (raw.slot, raw.epoch) = (key.tensors[*live_in as usize].slot, epoch);
                     memory.share(raw.slot);
                     Entry::Tensor(raw)
@@ -141,9 +145,9 @@ impl Replayer<'_> {
 
 /// Slots for the blocks of a recording, which live from here on.
 #[inline]
-fn output_slots(node: &Node, memory: &mut Memory, bases: &[Option<u64>]) -> SmallVec<[SlotId; 4]> {
+fn output_slots(recording: &Recording, memory: &mut Memory, bases: &[Option<u64>]) -> SmallVec<[SlotId; 4]> {
     let mut slots = SmallVec::new();
-    for (index, b) in node.blocks.iter().enumerate() {
+    for (index, b) in recording.blocks.iter().enumerate() {
         let moved = bases.get(index).copied().flatten();
         if b.placement == Placement::Results && moved.is_none() {
             memory.take_result(Block { addr: b.addr, len: rounded(b.bytes) });
@@ -154,7 +158,7 @@ fn output_slots(node: &Node, memory: &mut Memory, bases: &[Option<u64>]) -> Smal
             refs: b.refs,
             producer: b.producer,
         };
-        let group = node.group;
+        let group = recording.group;
         let origin = b.ordinal.map_or(Origin::Other, |ordinal| Origin::Segment { group, ordinal });
         slots.push(memory.output_slot(b.placement, block, origin));
     }

@@ -40,14 +40,14 @@ pub(crate) enum RunState {
     /// Runs them.
     Eager,
     /// Writes them down, and captures them as long as the capture is good.
-    Recording(Box<Recording>),
+    Recording(Box<RecordingRun>),
     /// Runs them, outside the pool.
     Auditing(Auditing),
 }
 
 /// What only a recording under way has.
 #[derive(Debug)]
-pub(crate) struct Recording {
+pub(crate) struct RecordingRun {
     /// All that it launches, and the state of its capture.
     pub(super) log: CommandLog,
     /// The live-ins that it reads from buffers of its own.
@@ -156,14 +156,14 @@ impl Run {
         matches!(self.state, RunState::WarmingUp)
     }
 
-    pub(super) fn recording(&self) -> Option<&Recording> {
+    pub(super) fn recording(&self) -> Option<&RecordingRun> {
         match &self.state {
             RunState::Recording(recording) => Some(recording),
             _ => None,
         }
     }
 
-    pub(super) fn recording_mut(&mut self) -> Option<&mut Recording> {
+    pub(super) fn recording_mut(&mut self) -> Option<&mut RecordingRun> {
         match &mut self.state {
             RunState::Recording(recording) => Some(recording),
             _ => None,
@@ -255,7 +255,7 @@ impl Run {
     }
 
     /// Ids of all that goes with the recording, and what only a recording has.
-    pub(super) fn into_baked(self) -> (Vec<u64>, Option<Box<Recording>>) {
+    pub(super) fn into_baked(self) -> (Vec<u64>, Option<Box<RecordingRun>>) {
         let mut owned: Vec<u64> = self.owned.into_iter().map(|(id, _)| id).collect();
         if let Identity::Full(function) = self.identity {
             owned.push(function);

@@ -9,7 +9,7 @@ use super::{launch::unkeyed, recorder::Recorder, run::Run};
 use crate::{
     Error, Result,
     memory::{Memory, Origin, Placement, SlotId},
-    tree::{NodeBlock, Stored},
+    tree::{OutputBlock, Stored},
     value::key::KeyWriter,
     value::{
         entry::{Encoder, Entry},
@@ -65,7 +65,7 @@ impl LiveIns {
 /// The blocks of a recording's outputs, and where each is by its address.
 #[derive(Default)]
 struct Blocks {
-    list: Vec<NodeBlock>,
+    list: Vec<OutputBlock>,
     index: FxHashMap<u64, usize>,
 }
 
@@ -115,7 +115,7 @@ impl Run {
         memory: &Memory,
         key: &KeyWriter,
         outputs: &Encoder,
-    ) -> Result<(Vec<NodeBlock>, Vec<Stored>)> {
+    ) -> Result<(Vec<OutputBlock>, Vec<Stored>)> {
         let mut blocks = Blocks::default();
         let mut stored = Vec::with_capacity(outputs.entries.len());
         let live_ins = LiveIns::of(key);
@@ -147,7 +147,7 @@ impl Run {
                     _ => None,
                 };
                 let (bytes, producer) = (slot.bytes(), slot.producer());
-                list.push(NodeBlock { addr: base, bytes, placement, ordinal, producer, refs: 0 });
+                list.push(OutputBlock { addr: base, bytes, placement, ordinal, producer, refs: 0 });
                 list.len() - 1
             });
             list[at].refs += 1;

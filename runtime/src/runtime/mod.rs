@@ -17,7 +17,7 @@ use std::{
 };
 
 use crate::{
-    CopiedSlot, DType, Device, Event, Result, Stats,
+    CopiedSlot, DType, Device, Event, RecordingId, Result, Stats,
     backend::{Backend, HostBlock, Op, View},
     core::{Core, report, tree_view},
     memory::{NewTensor, OwnedView, Queues},
@@ -30,7 +30,7 @@ use crate::{
         key::KeyWriter,
         layout::{Layout, Marks},
         owned::{Owned, next_id},
-        persistent::{Piece, SpareQueue},
+        persistent::{DroppedMemory, Piece},
         raw::{RawTensor, SlotId},
         retire::RetireQueue,
     },
@@ -48,7 +48,7 @@ pub struct Runtime {
     id: u64,
     pub(crate) core: RefCell<Core>,
     pub(crate) retire: Arc<RetireQueue>,
-    pub(crate) spares: Arc<SpareQueue>,
+    pub(crate) dropped: Arc<DroppedMemory>,
     /// Key writers are taken out while user code writes keys, and put back.
     #[allow(clippy::vec_box, reason = "one passes through many hands on each call")]
     writers: RefCell<Vec<Box<KeyWriter>>>,
@@ -86,7 +86,7 @@ impl Runtime {
             id,
             core: RefCell::new(core),
             retire: Arc::default(),
-            spares: Arc::default(),
+            dropped: Arc::default(),
             writers: RefCell::default(),
             graphs: Cell::new(false),
             switches: RefCell::default(),
@@ -142,7 +142,7 @@ impl Runtime {
         tree_view(&core.tree, &core.memory, core.stream.backend().name(), &stats)
     }
 
-    /// A recording as the device has it: kernels, copies, fills, and their dependencies. `node` is its id
+    /// A recording as the device has it: kernels, copies, fills, and their dependencies. `id` is its id
     /// in [`tree`](Self::tree). `None` if there is no such recording, or it was evicted.
     ///
     /// On the CPU these are the recorded commands. On a GPU they are read from the driver's graph while it is
@@ -150,8 +150,8 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) when it was not.
-    pub fn topology(&self, node: usize) -> Option<Result<Topology>> {
-        self.core.borrow().tree.topology(node)
+    pub fn topology(&self, id: impl Into<RecordingId>) -> Option<Result<Topology>> {
+        self.core.borrow().tree.topology(id.into())
     }
 
     /// Whether recordings made from now on keep what [`topology`](Self::topology) returns, where that has a
@@ -221,8 +221,8 @@ impl Runtime {
     }
 
     pub(crate) fn take_writer(&self) -> Box<KeyWriter> {
-        let spare = self.writers.borrow_mut().pop();
-        spare.unwrap_or_else(|| Box::new(KeyWriter { runtime: self.id, ..KeyWriter::default() }))
+        let cached = self.writers.borrow_mut().pop();
+        cached.unwrap_or_else(|| Box::new(KeyWriter { runtime: self.id, ..KeyWriter::default() }))
     }
 
     pub(crate) fn put_writer(&self, mut writer: Box<KeyWriter>) {
@@ -298,7 +298,7 @@ impl Runtime {
 
     /// Memory that outlives the step for the tensors among `entries`.
     pub(crate) fn keep(&self, entries: &[Entry]) -> Result<Vec<Piece>> {
-        let queues = Queues { runtime: self.id, retire: &self.retire, spares: &self.spares };
+        let queues = Queues { runtime: self.id, retire: &self.retire, dropped: &self.dropped };
         let mut core = self.core.borrow_mut();
         let (mut launcher, call) = core.in_call();
         launcher.persist(call, entries, &queues)

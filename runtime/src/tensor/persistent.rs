@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-use crate::value::persistent::{KeptMemory, Piece};
+use crate::value::persistent::{PersistentMemory, Piece};
 
 /// A value that was moved out of its step: tensors, or a tuple, array, vector or `#[derive(GraphOutput)]`
 /// struct of them.
@@ -124,7 +124,7 @@ impl<O> Kept<O> {
         all.filter(|owned| seen.insert(owned.id)).map(|owned| &owned.memory).collect()
     }
 
-    pub(crate) fn tensors(&self) -> impl Iterator<Item = (&Arc<KeptMemory>, u64, DType, &Layout)> {
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = (&Arc<PersistentMemory>, u64, DType, &Layout)> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Tensor { memory, offset, dtype, layout } => Some((memory, *offset, *dtype, layout)),
             _ => None,

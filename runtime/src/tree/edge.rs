@@ -8,11 +8,11 @@ use std::{
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::{Identity, Node, Tree, entry_seed, hash_words, links::Before};
+use super::{Identity, Recording, Tree, entry_seed, hash_words, links::Before};
 use crate::{
     CopiedSlot,
     backend::SharedMemory,
-    base::reason::FallbackReason,
+    base::{reason::FallbackReason, recording_id::RecordingId},
     memory::{GroupId, pool::StateId},
     value::key::addr_at,
 };
@@ -63,8 +63,8 @@ pub(crate) struct EdgeState {
     hash: u64,
     /// How many recordings it has spent, evicted ones included.
     spent: usize,
-    /// Those that exist, by their numbers.
-    nodes: BTreeMap<usize, u32>,
+    /// Those that exist, by their ids.
+    recordings: BTreeMap<RecordingId, u32>,
     /// By position.
     moves: SmallVec<[Moves; 4]>,
     /// The live-ins that recordings copy from now on.
@@ -74,13 +74,13 @@ pub(crate) struct EdgeState {
 }
 
 impl EdgeState {
-    pub(super) fn hang(&mut self, number: usize, at: usize) {
+    pub(super) fn hang(&mut self, id: RecordingId, at: usize) {
         self.spent += 1;
-        self.nodes.insert(number, at as u32);
+        self.recordings.insert(id, at as u32);
     }
 
-    pub(super) fn unhang(&mut self, number: usize) {
-        self.nodes.remove(&number);
+    pub(super) fn unhang(&mut self, id: RecordingId) {
+        self.recordings.remove(&id);
     }
 }
 
@@ -113,7 +113,7 @@ impl Tree {
         let edge = Edge { parent, group, owned: owned(addrs).collect() };
         let at = self.edges.vacant_key();
         let id = at as u32;
-        if let Some(parent) = parent.and_then(|parent| self.nodes[parent].as_mut()) {
+        if let Some(parent) = parent.and_then(|parent| self.recordings[parent].as_mut()) {
             parent.links.below.insert(id);
         }
         for &owned in &edge.owned {
@@ -135,7 +135,7 @@ impl Tree {
                 self.edge_index.remove(&gone.hash);
             }
         }
-        if let Some(parent) = gone.edge.parent.and_then(|parent| self.nodes[parent].as_mut()) {
+        if let Some(parent) = gone.edge.parent.and_then(|parent| self.recordings[parent].as_mut()) {
             parent.links.below.remove(&id);
         }
         for &owned in &gone.edge.owned {
@@ -144,9 +144,9 @@ impl Tree {
         if self.knows_group(gone.edge.group) {
             self.groups[gone.edge.group].edges.remove(&id);
         }
-        for &node in gone.nodes.values() {
-            if let Some(node) = &mut self.nodes[node as usize] {
-                (node.links.edge, node.parent) = (None, None);
+        for &recording in gone.recordings.values() {
+            if let Some(recording) = &mut self.recordings[recording as usize] {
+                (recording.links.edge, recording.parent) = (None, None);
             }
         }
     }
@@ -161,9 +161,9 @@ impl Tree {
     }
 
     /// The recordings that were made on the same edge.
-    pub(crate) fn siblings(&self, group: GroupId, addrs: &[u64]) -> Vec<&Node> {
+    pub(crate) fn siblings(&self, group: GroupId, addrs: &[u64]) -> Vec<&Recording> {
         let Some(edge) = self.edge(group, addrs) else { return Vec::new() };
-        edge.nodes.values().filter_map(|&at| self.node(at as usize)).collect()
+        edge.recordings.values().filter_map(|&at| self.recording(at as usize)).collect()
     }
 
     /// How many recordings this edge has spent, evicted ones included.
@@ -176,8 +176,8 @@ impl Tree {
         self.edge(group, addrs).map(|edge| edge.copied.clone()).unwrap_or_default()
     }
 
-    /// From now on recordings of this edge copy that live-in.
-    pub(crate) fn demote(&mut self, group: GroupId, addrs: &[u64], position: u32) {
+    /// Recordings of this edge that are made from now on copy that live-in.
+    pub(crate) fn switch_to_copy(&mut self, group: GroupId, addrs: &[u64], position: u32) {
         let copied = &mut self.edge_mut(group, addrs).copied;
         if let Err(at) = copied.binary_search(&position) {
             copied.insert(at, position);
@@ -194,13 +194,13 @@ impl Tree {
         entry: StateId,
     ) -> SmallVec<[(u32, u32); 2]> {
         let mut moved = SmallVec::new();
-        let alike: Vec<&Node> =
+        let alike: Vec<&Recording> =
             self.siblings(group, addrs).into_iter().filter(|n| n.entry == entry).collect();
         if alike.is_empty() {
             return moved;
         }
         for (position, operand) in addrs.chunks_exact(2).enumerate() {
-            let known = |n: &&Node| [operand[1], COPIED].contains(&n.addr(position as u32));
+            let known = |n: &&Recording| [operand[1], COPIED].contains(&n.addr(position as u32));
             if operand[0] == 0 && !alike.iter().any(known) {
                 moved.push((position as u32, 0));
             }
@@ -223,25 +223,26 @@ impl Tree {
         self.edge_mut(group, addrs).skipped = Some(reason);
         self.any_skipped = true;
         // Predictions are not asked: none may lead there.
-        match self.cursor.and_then(|at| self.nodes[at].as_mut()) {
-            Some(node) => node.likely = None,
+        match self.cursor.and_then(|at| self.recordings[at].as_mut()) {
+            Some(recording) => recording.likely = None,
             None => self.forget_first(group, addrs),
         }
-        let nodes = self.edge(group, addrs).map(|edge| edge.nodes.values().map(|&at| at as usize).collect());
-        self.evict(nodes.unwrap_or_default())
+        let recordings =
+            self.edge(group, addrs).map(|edge| edge.recordings.values().map(|&at| at as usize).collect());
+        self.evict(recordings.unwrap_or_default())
     }
 
     /// No call is expected to begin with a recording of this group and this owned memory.
     fn forget_first(&mut self, group: GroupId, addrs: &[u64]) {
         // Those that bake the memory are fewer than those of the group, where layers have weights of their own.
-        let baked = owned(addrs).next().and_then(|id| Some(self.holders.get(&id)?.nodes.iter()));
+        let baked = owned(addrs).next().and_then(|id| Some(self.holders.get(&id)?.recordings.iter()));
         let all = match baked {
-            Some(nodes) => nodes.map(|&at| at as usize).collect(),
-            None => self.groups.nodes(group),
+            Some(recordings) => recordings.map(|&at| at as usize).collect(),
+            None => self.groups.recordings(group),
         };
         for at in all {
-            let Some(node) = self.nodes[at].as_ref().filter(|n| n.group == group) else { continue };
-            for before in node.links.before.keys() {
+            let Some(recording) = self.recordings[at].as_ref().filter(|n| n.group == group) else { continue };
+            for before in recording.links.before.keys() {
                 if let Before::Start(id) = before
                     && let Some(start) = self.roots.get_mut(id)
                 {
@@ -266,14 +267,14 @@ impl Tree {
         identity: Identity,
         entry: StateId,
         (shape, addrs): (&[u64], &[u64]),
-        free: impl Fn(&Node) -> bool,
+        free: impl Fn(&Recording) -> bool,
     ) -> Option<usize> {
         for (positions, _) in &self.groups[group].copied {
             let masked = masked(addrs, positions);
             let hash = hash_words(identity, entry_seed(entry), shape, &masked);
-            let Some(nodes) = self.index.get(&hash) else { continue };
-            let found = nodes.iter().map(|&at| at as usize).find(|&at| {
-                self.nodes[at]
+            let Some(recordings) = self.index.get(&hash) else { continue };
+            let found = recordings.iter().map(|&at| at as usize).find(|&at| {
+                self.recordings[at]
                     .as_ref()
                     .is_some_and(|n| n.group == group && n.is(identity, entry, shape, &masked) && free(n))
             });
@@ -286,23 +287,23 @@ impl Tree {
 
     /// The inputs that a recording copies are copied once more.
     pub(crate) fn count_copies(&mut self, at: usize) {
-        if let Some(node) = &mut self.nodes[at] {
-            node.copied.iter_mut().for_each(|c| c.copies += 1);
+        if let Some(recording) = &mut self.recordings[at] {
+            recording.copied.iter_mut().for_each(|c| c.copies += 1);
         }
     }
 
     pub(crate) fn copied_slots(&self) -> Vec<CopiedSlot> {
-        let of = |(_, node): (usize, &Node)| -> Vec<CopiedSlot> {
+        let of = |(_, recording): (usize, &Recording)| -> Vec<CopiedSlot> {
             let one = |c: &CopiedInput| CopiedSlot {
-                segment: node.site.to_string(),
-                node: node.number(),
+                segment: recording.site.to_string(),
+                recording: recording.id(),
                 live_in: c.position as usize,
                 bytes: c.bytes,
                 copies: c.copies,
             };
-            node.copied.iter().map(one).collect()
+            recording.copied.iter().map(one).collect()
         };
-        self.numbered().flat_map(of).collect()
+        self.ordered().flat_map(of).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::memory::GroupId;
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     /// Recordings that bake it.
-    pub(super) nodes: BTreeSet<u32>,
+    pub(super) recordings: BTreeSet<u32>,
     /// Edges that name it.
     pub(super) edges: BTreeSet<u32>,
     /// Groups of whole calls of it.
@@ -18,26 +18,26 @@ pub(super) struct Holders {
 
 impl Holders {
     fn is_empty(&self) -> bool {
-        self.nodes.is_empty() && self.edges.is_empty() && self.groups.is_empty()
+        self.recordings.is_empty() && self.edges.is_empty() && self.groups.is_empty()
     }
 }
 
 impl Tree {
-    /// Removes every node; returns how many.
+    /// Removes every recording; returns how many.
     pub(crate) fn evict_all(&mut self) -> usize {
-        self.evict(self.numbers.values().map(|&at| at as usize).collect())
+        self.evict(self.indices.values().map(|&at| at as usize).collect())
     }
 
     /// Removes the recordings of a group; returns how many.
     pub(crate) fn evict_group(&mut self, group: GroupId) -> usize {
-        self.evict(self.groups.nodes(group))
+        self.evict(self.groups.recordings(group))
     }
 
     /// Removes what was recorded with owned memory and graph objects that are gone, and what was learnt for them;
     /// returns the number of recordings.
     pub(crate) fn retire(&mut self, ids: &[u64]) -> usize {
-        let nodes = |id| self.holders.get(id).into_iter().flat_map(|holders| &holders.nodes);
-        let count = self.evict(ids.iter().flat_map(nodes).map(|&at| at as usize).collect());
+        let recordings = |id| self.holders.get(id).into_iter().flat_map(|holders| &holders.recordings);
+        let count = self.evict(ids.iter().flat_map(recordings).map(|&at| at as usize).collect());
         for &id in ids {
             if let Some(Holders { edges, groups, .. }) = self.holders.remove(&id) {
                 edges.into_iter().for_each(|edge| self.remove_edge(edge as usize));
@@ -50,23 +50,24 @@ impl Tree {
 
     /// Whether anything would go with it.
     pub(crate) fn holds(&self, id: u64) -> bool {
-        self.holders.contains_key(&id) || self.roots.contains_key(&id) || self.shares.has_spares()
+        self.holders.contains_key(&id) || self.roots.contains_key(&id) || self.shares.has_cached()
     }
 
-    /// Removes nodes, in the order of their recording; returns how many.
-    pub(super) fn evict(&mut self, mut nodes: Vec<usize>) -> usize {
-        nodes.sort_unstable_by_key(|&at| self.number(at));
-        nodes.dedup();
+    /// Removes recordings, in the order in which they were made; returns how many.
+    pub(super) fn evict(&mut self, mut recordings: Vec<usize>) -> usize {
+        recordings.sort_unstable_by_key(|&at| self.id(at));
+        recordings.dedup();
         let before = self.live;
-        nodes.into_iter().for_each(|at| self.remove(at));
+        recordings.into_iter().for_each(|at| self.remove(at));
         before - self.live
     }
 
     fn remove(&mut self, at: usize) {
         self.going(at);
-        let Some(node) = self.nodes[at].take() else { return };
-        let hash = hash_words(node.identity, entry_seed(node.entry), &node.shape, &node.addrs);
-        for (index, hash) in [(&mut self.index, hash), (&mut self.anywhere, anywhere(&node))] {
+        let Some(recording) = self.recordings[at].take() else { return };
+        let hash =
+            hash_words(recording.identity, entry_seed(recording.entry), &recording.shape, &recording.addrs);
+        for (index, hash) in [(&mut self.index, hash), (&mut self.anywhere, anywhere(&recording))] {
             if let Some(list) = index.get_mut(&hash) {
                 list.retain(|&mut n| n as usize != at);
                 if list.is_empty() {
@@ -74,22 +75,22 @@ impl Tree {
                 }
             }
         }
-        self.numbers.remove(&node.number());
+        self.indices.remove(&recording.id());
         self.live -= 1;
-        self.copied -= node.copied.len();
+        self.copied -= recording.copied.len();
         self.cursor = self.cursor.filter(|&cursor| cursor != at);
-        self.untie(at, &node.links);
-        if let Some(edge) = node.links.edge {
-            self.edges[edge as usize].unhang(node.number());
+        self.untie(at, &recording.links);
+        if let Some(edge) = recording.links.edge {
+            self.edges[edge as usize].unhang(recording.id());
         }
-        for &edge in &node.links.below {
+        for &edge in &recording.links.below {
             self.remove_edge(edge as usize);
         }
-        for &id in &node.owned {
-            self.let_go(id, |holders| holders.nodes.remove(&(at as u32)));
+        for &id in &recording.owned {
+            self.let_go(id, |holders| holders.recordings.remove(&(at as u32)));
         }
-        self.groups.unhang(node.group, at, &node.copied);
-        self.shares.remove(node);
+        self.groups.unhang(recording.group, at, &recording.copied);
+        self.shares.remove(recording);
         self.vacant.push(at as u32);
         self.shrink();
     }
@@ -107,8 +108,8 @@ impl Tree {
     /// Gives the places at the end back, once most are vacant: amortised, it costs nothing.
     fn shrink(&mut self) {
         const FEW: usize = 1024;
-        if self.live == 0 && self.nodes.len() > FEW {
-            self.nodes = Vec::new();
+        if self.live == 0 && self.recordings.len() > FEW {
+            self.recordings = Vec::new();
             self.vacant = Vec::new();
         }
     }

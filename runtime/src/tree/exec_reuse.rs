@@ -5,14 +5,15 @@ use std::{collections::BTreeMap, sync::Arc};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Identity, Node, Tree};
+use super::{Identity, Recording, Tree};
 use crate::{
     backend::{CapturedGraph, GraphExec, Signature},
+    base::recording_id::RecordingId,
     observe::event::UnsharedReason,
 };
 
 /// Steps for which an executable waits that no recording runs by any more.
-const SPARE_STEPS: u64 = 4;
+const CACHED_STEPS: u64 = 4;
 
 /// A place in the calls of one graph object. A call comes by it once, so the recordings that were made there,
 /// for other sizes, keys or addresses, are made for different calls.
@@ -29,7 +30,7 @@ pub(crate) struct CallSite {
 #[derive(Debug)]
 pub(crate) struct ExecReuse {
     pub(crate) call_site: CallSite,
-    pub(crate) recording: Arc<dyn CapturedGraph>,
+    pub(crate) graph: Arc<dyn CapturedGraph>,
     /// Updates for it in a row that were over the budget.
     pub(crate) slow: u8,
     /// Why it shares no more from its next update on.
@@ -38,7 +39,7 @@ pub(crate) struct ExecReuse {
 
 /// An executable whose recordings are gone: one that is made soon in its place can have it.
 #[derive(Debug)]
-struct Spare {
+struct CachedExec {
     call_site: CallSite,
     signature: Signature,
     exec: Arc<dyn GraphExec>,
@@ -48,23 +49,23 @@ struct Spare {
 /// An executable that recordings run by, and those.
 #[derive(Debug, Default)]
 struct Users {
-    /// By their numbers.
-    nodes: BTreeMap<usize, u32>,
+    /// By their ids.
+    recordings: BTreeMap<RecordingId, u32>,
     bytes: u64,
-    /// The step in which one of them ran last, its number, and the same for the last one before it that was another.
-    ran: [(u64, usize); 2],
+    /// The step in which one of them ran last, its id, and the same for the last one before it that was another.
+    ran: [(u64, RecordingId); 2],
 }
 
 /// The recordings of each place, the executables without one, and the number of the step.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    /// The executables of each place, in the order of their making: by the number of their first recording.
-    places: FxHashMap<CallSite, BTreeMap<usize, usize>>,
+    /// The executables of each place, in the order of their making: by the id of their first recording.
+    places: FxHashMap<CallSite, BTreeMap<RecordingId, usize>>,
     /// By the address of the executable, which is there as long as one of its users.
     users: FxHashMap<usize, Users>,
     /// Number and bytes of the executables of all recordings, and what they would take besides unshared.
     sums: (usize, u64, u64),
-    spares: Vec<Spare>,
+    cached: Vec<CachedExec>,
     step: u64,
 }
 
@@ -78,48 +79,48 @@ impl Shares {
         Self { step: self.step, ..Self::default() }
     }
 
-    /// A node is made, or has another executable.
-    pub(super) fn add(&mut self, at: usize, node: &mut Node) {
-        let Some(exec) = &node.exec else { return };
-        let Some(sharing) = &node.sharing else {
-            node.links.exec_bytes = exec.bytes();
-            self.sums = (self.sums.0 + 1, self.sums.1 + node.links.exec_bytes, self.sums.2);
+    /// A recording is made, or has another executable.
+    pub(super) fn add(&mut self, at: usize, recording: &mut Recording) {
+        let Some(exec) = &recording.exec else { return };
+        let Some(sharing) = &recording.sharing else {
+            recording.links.exec_bytes = exec.bytes();
+            self.sums = (self.sums.0 + 1, self.sums.1 + recording.links.exec_bytes, self.sums.2);
             return;
         };
-        let (key, number) = (address(exec), node.links.number);
+        let (key, id) = (address(exec), recording.links.id);
         let users = self.users.entry(key).or_default();
-        if users.nodes.is_empty() {
+        if users.recordings.is_empty() {
             users.bytes = exec.bytes();
             self.sums = (self.sums.0 + 1, self.sums.1 + users.bytes, self.sums.2);
-            self.places.entry(sharing.call_site).or_default().insert(number, key);
+            self.places.entry(sharing.call_site).or_default().insert(id, key);
         } else {
             self.sums.2 += users.bytes;
         }
-        users.nodes.insert(number, at as u32);
+        users.recordings.insert(id, at as u32);
     }
 
-    /// A node is gone.
-    pub(super) fn remove(&mut self, mut node: Node) {
-        self.leave(&mut node);
-        let (Some(sharing), Some(exec)) = (node.sharing, node.exec) else { return };
-        if let (1, Ok(signature)) = (Arc::strong_count(&exec), sharing.recording.signature()) {
+    /// A recording is gone.
+    pub(super) fn remove(&mut self, mut recording: Recording) {
+        self.leave(&mut recording);
+        let (Some(sharing), Some(exec)) = (recording.sharing, recording.exec) else { return };
+        if let (1, Ok(signature)) = (Arc::strong_count(&exec), sharing.graph.signature()) {
             let signature = signature.clone();
-            self.spares.push(Spare { call_site: sharing.call_site, signature, exec, since: self.step });
+            self.cached.push(CachedExec { call_site: sharing.call_site, signature, exec, since: self.step });
         }
     }
 
-    /// A node does not run by its executable any more.
-    fn leave(&mut self, node: &mut Node) {
-        let Some(exec) = &node.exec else { return };
-        let Some(sharing) = &node.sharing else {
-            self.sums = (self.sums.0 - 1, self.sums.1 - node.links.exec_bytes, self.sums.2);
+    /// A recording does not run by its executable any more.
+    fn leave(&mut self, recording: &mut Recording) {
+        let Some(exec) = &recording.exec else { return };
+        let Some(sharing) = &recording.sharing else {
+            self.sums = (self.sums.0 - 1, self.sums.1 - recording.links.exec_bytes, self.sums.2);
             return;
         };
-        let (key, number) = (address(exec), node.links.number);
+        let (key, id) = (address(exec), recording.links.id);
         let Some(users) = self.users.get_mut(&key) else { return };
-        let was_first = users.nodes.first_key_value().is_some_and(|(&first, _)| first == number);
-        users.nodes.remove(&number);
-        let next = users.nodes.first_key_value().map(|(&first, _)| first);
+        let was_first = users.recordings.first_key_value().is_some_and(|(&first, _)| first == id);
+        users.recordings.remove(&id);
+        let next = users.recordings.first_key_value().map(|(&first, _)| first);
         if next.is_some() {
             self.sums.2 -= users.bytes;
         } else {
@@ -127,7 +128,7 @@ impl Shares {
             self.users.remove(&key);
         }
         if was_first && let Some(list) = self.places.get_mut(&sharing.call_site) {
-            list.remove(&number);
+            list.remove(&id);
             list.extend(next.map(|first| (first, key)));
             if list.is_empty() {
                 self.places.remove(&sharing.call_site);
@@ -136,8 +137,8 @@ impl Shares {
     }
 
     /// Whether an executable waits that belonged to something that is gone.
-    pub(super) fn has_spares(&self) -> bool {
-        !self.spares.is_empty()
+    pub(super) fn has_cached(&self) -> bool {
+        !self.cached.is_empty()
     }
 }
 
@@ -152,44 +153,44 @@ pub(crate) enum ReuseCandidate {
 }
 
 impl Tree {
-    /// A step begins; gives up spare executables that waited too long.
+    /// A step begins; gives up cached executables that waited too long.
     pub(crate) fn begin_step(&mut self) {
         self.shares.step += 1;
         self.groups.begin_step();
         let now = self.shares.step;
-        self.shares.spares.retain(|s| now - s.since <= SPARE_STEPS);
+        self.shares.cached.retain(|s| now - s.since <= CACHED_STEPS);
     }
 
-    /// The number that the next node gets.
-    pub(crate) fn next(&self) -> usize {
-        self.next_number
+    /// The id that the next recording gets.
+    pub(crate) fn next_id(&self) -> RecordingId {
+        self.next_id
     }
 
     /// A recording that may share its executable, and that.
     pub(crate) fn sharing(&self, at: usize) -> Option<(&ExecReuse, &Arc<dyn GraphExec>)> {
-        let node = self.node(at)?;
-        Some((node.sharing.as_ref()?, node.exec.as_ref()?))
+        let recording = self.recording(at)?;
+        Some((recording.sharing.as_ref()?, recording.exec.as_ref()?))
     }
 
     pub(crate) fn sharing_mut(&mut self, at: usize) -> Option<&mut ExecReuse> {
-        self.nodes.get_mut(at)?.as_mut()?.sharing.as_mut()
+        self.recordings.get_mut(at)?.as_mut()?.sharing.as_mut()
     }
 
     /// A recording runs in this step.
     pub(crate) fn runs_now(&mut self, at: usize) {
         let step = self.shares.step;
-        let Some(Some(node)) = self.nodes.get(at) else { return };
-        let (Some(_), Some(exec)) = (&node.sharing, &node.exec) else { return };
+        let Some(Some(recording)) = self.recordings.get(at) else { return };
+        let (Some(_), Some(exec)) = (&recording.sharing, &recording.exec) else { return };
         let Some(users) = self.shares.users.get_mut(&address(exec)) else { return };
-        if users.ran[0].1 != node.number() {
+        if users.ran[0].1 != recording.id() {
             users.ran[1] = users.ran[0];
         }
-        users.ran[0] = (step, node.number());
+        users.ran[0] = (step, recording.id());
     }
 
     /// The recordings that run by the executable of this one, itself left out, in order.
     pub(crate) fn sharers(&self, at: usize) -> SmallVec<[usize; 4]> {
-        let users = self.users(at).into_iter().flat_map(|users| users.nodes.values());
+        let users = self.users(at).into_iter().flat_map(|users| users.recordings.values());
         users.map(|&user| user as usize).filter(|&other| other != at).collect()
     }
 
@@ -201,24 +202,24 @@ impl Tree {
     /// Whether another recording of the same executable ran in this step.
     pub(crate) fn met(&self, at: usize) -> bool {
         let Some(users) = self.users(at) else { return false };
-        let last = users.ran[usize::from(users.ran[0].1 == self.number(at))];
+        let last = users.ran[usize::from(users.ran[0].1 == self.id(at))];
         last.0 == self.shares.step
     }
 
-    /// A spare executable for a recording; it is the caller's.
-    pub(crate) fn take_spare(
+    /// A cached executable for a recording; it is the caller's.
+    pub(crate) fn take_cached(
         &mut self,
         call_site: &CallSite,
         signature: &Signature,
     ) -> Option<Arc<dyn GraphExec>> {
-        let spares = &mut self.shares.spares;
-        let at = spares.iter().position(|s| s.call_site == *call_site && s.signature == *signature)?;
-        Some(spares.swap_remove(at).exec)
+        let cached = &mut self.shares.cached;
+        let at = cached.iter().position(|s| s.call_site == *call_site && s.signature == *signature)?;
+        Some(cached.swap_remove(at).exec)
     }
 
-    /// Gives up the spare executables of these graph objects.
-    pub(crate) fn forget_spares(&mut self, of: impl Fn(u64) -> bool) {
-        self.shares.spares.retain(|s| !of(s.call_site.caller));
+    /// Gives up the cached executables of these graph objects.
+    pub(crate) fn forget_cached(&mut self, of: impl Fn(u64) -> bool) {
+        self.shares.cached.retain(|s| !of(s.call_site.caller));
     }
 
     /// The executable of the first recording that one with this signature can share with.
@@ -227,15 +228,15 @@ impl Tree {
         let mut met = false;
         for users in list.values().filter_map(|key| self.shares.users.get(key)) {
             let like = |&&at: &&u32| {
-                self.sharing(at as usize).is_some_and(|(s, _)| s.recording.signature() == Ok(signature))
+                self.sharing(at as usize).is_some_and(|(s, _)| s.graph.signature() == Ok(signature))
             };
             // All that run by one executable have one signature.
-            if users.nodes.values().next().filter(like).is_none() {
+            if users.recordings.values().next().filter(like).is_none() {
                 continue;
             }
             let stays = |&&at: &&u32| self.sharing(at as usize).is_some_and(|(s, _)| s.parting.is_none());
             let ran = users.ran[0].0 == self.shares.step;
-            match users.nodes.values().find(stays) {
+            match users.recordings.values().find(stays) {
                 Some(&at) if !ran => return ReuseCandidate::Of(at as usize),
                 _ => met = true,
             }
@@ -245,27 +246,27 @@ impl Tree {
 
     /// A recording has an executable of its own from now on.
     pub(crate) fn split_off(&mut self, at: usize, exec: Arc<dyn GraphExec>) {
-        let Some(Some(node)) = self.nodes.get_mut(at) else { return };
-        self.shares.leave(node);
-        node.exec = Some(exec);
-        if let Some(sharing) = &mut node.sharing {
+        let Some(Some(recording)) = self.recordings.get_mut(at) else { return };
+        self.shares.leave(recording);
+        recording.exec = Some(exec);
+        if let Some(sharing) = &mut recording.sharing {
             (sharing.parting, sharing.slow) = (None, 0);
         }
-        self.shares.add(at, node);
+        self.shares.add(at, recording);
         self.parted(at);
     }
 
     /// The first recording that runs by the executable of this one; each executable counts as its first's.
     pub(crate) fn first_of(&self, at: usize) -> usize {
-        let first = self.users(at).and_then(|users| users.nodes.first_key_value());
+        let first = self.users(at).and_then(|users| users.recordings.first_key_value());
         first.map_or(at, |(_, &first)| first as usize)
     }
 
-    /// Number of executables, spare ones included, their bytes, and the bytes that they would take besides if each
+    /// Number of executables, cached ones included, their bytes, and the bytes that they would take besides if each
     /// recording had its own.
     pub(crate) fn executables(&self) -> (usize, u64, u64) {
-        let Shares { spares, sums, .. } = &self.shares;
-        let waiting: u64 = spares.iter().map(|s| s.exec.bytes()).sum();
-        (sums.0 + spares.len(), sums.1 + waiting, sums.2)
+        let Shares { cached, sums, .. } = &self.shares;
+        let waiting: u64 = cached.iter().map(|s| s.exec.bytes()).sum();
+        (sums.0 + cached.len(), sums.1 + waiting, sums.2)
     }
 }

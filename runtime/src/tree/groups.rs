@@ -57,7 +57,7 @@ pub(crate) struct Group {
     /// The sets of live-ins that its recordings copy, each with the number of recordings that do.
     pub(super) copied: SmallVec<[(Positions, u32); 1]>,
     /// Its recordings, and the edges that lead to it.
-    nodes: BTreeSet<u32>,
+    recordings: BTreeSet<u32>,
     pub(super) edges: BTreeSet<u32>,
     /// While it has no recording: when it was met last.
     idle: u64,
@@ -179,7 +179,7 @@ impl Groups {
             recorded: 0,
             waiting: None,
             copied: SmallVec::new(),
-            nodes: BTreeSet::new(),
+            recordings: BTreeSet::new(),
             edges: BTreeSet::new(),
             idle: 0,
         };
@@ -200,7 +200,7 @@ impl Groups {
     /// A recording of it is made, which copies these live-ins.
     pub(super) fn hang(&mut self, group: GroupId, at: usize, copied: &[CopiedInput]) {
         let Some(met) = self.all.get_mut(&group) else { return };
-        met.nodes.insert(at as u32);
+        met.recordings.insert(at as u32);
         if !copied.is_empty() {
             let positions = positions(copied);
             match met.copied.iter_mut().find(|(set, _)| *set == positions) {
@@ -214,7 +214,7 @@ impl Groups {
     /// A recording of it goes.
     pub(super) fn unhang(&mut self, group: GroupId, at: usize, copied: &[CopiedInput]) {
         let Some(left) = self.all.get_mut(&group) else { return };
-        left.nodes.remove(&(at as u32));
+        left.recordings.remove(&(at as u32));
         if !copied.is_empty() {
             let positions = positions(copied);
             left.copied.retain(|(set, count)| {
@@ -222,14 +222,14 @@ impl Groups {
                 *count > 0
             });
         }
-        if left.nodes.is_empty() {
+        if left.recordings.is_empty() {
             self.rest(group);
         }
     }
 
     /// The recordings of a group.
-    pub(super) fn nodes(&self, group: GroupId) -> Vec<usize> {
-        self.get(group).map(|g| g.nodes.iter().map(|&at| at as usize).collect()).unwrap_or_default()
+    pub(super) fn recordings(&self, group: GroupId) -> Vec<usize> {
+        self.get(group).map(|g| g.recordings.iter().map(|&at| at as usize).collect()).unwrap_or_default()
     }
 
     fn remove(&mut self, group: GroupId) -> Option<Group> {
@@ -250,7 +250,7 @@ impl Tree {
     /// The group of these shapes, which is met now. Others that were not met for long may go.
     pub(crate) fn group(&mut self, identity: Identity, shape: &[u64]) -> GroupId {
         if let Some(known) = self.known_group(identity, shape) {
-            if self.groups[known].nodes.is_empty() {
+            if self.groups[known].recordings.is_empty() {
                 self.groups.rest(known);
             }
             return known;

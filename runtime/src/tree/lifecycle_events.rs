@@ -1,10 +1,10 @@
-//! What happened to nodes, for hooks. Nothing is kept while there are none.
+//! What happened to recordings, for hooks. Nothing is kept while there are none.
 
-use super::{Node, Tree};
+use super::{Recording, Tree};
 use crate::{
     Error,
     backend::GraphExec,
-    base::plan::Site,
+    base::{plan::Site, recording_id::RecordingId},
     observe::hooks::{GraphId, Lifecycle, LifecycleEvent},
 };
 
@@ -19,69 +19,77 @@ impl Tree {
         self.notices.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// A replay of a node failed.
+    /// A replay of a recording failed.
     #[cold]
     pub(crate) fn failed(&mut self, at: usize, error: &Error) {
         self.replayed(at, Some(error.to_string()));
     }
 
-    /// A replay of a node ended.
+    /// A replay of a recording ended.
     #[cold]
     pub(super) fn replayed(&mut self, at: usize, error: Option<String>) {
-        let (Some(Some(node)), Some(notices)) = (self.nodes.get(at), &mut self.notices) else { return };
+        let (Some(Some(recording)), Some(notices)) = (self.recordings.get(at), &mut self.notices) else {
+            return;
+        };
         let caller = self.caller;
         let what = Lifecycle::Replayed { error };
         notices.push(LifecycleEvent {
             graph: GraphId(caller.id),
             function: caller.name,
-            ..event(node, what)
+            ..event(recording, what)
         });
     }
 
-    /// A node is in its place.
+    /// A recording is in its place.
     pub(super) fn made(&mut self, at: usize) {
         let with = self.first_of(at);
-        let first = (with != at).then(|| self.number(with));
-        let (Some(Some(node)), Some(notices)) = (self.nodes.get(at), &mut self.notices) else { return };
-        notices.push(event(node, Lifecycle::Recorded));
+        let first = (with != at).then(|| self.id(with));
+        let (Some(Some(recording)), Some(notices)) = (self.recordings.get(at), &mut self.notices) else {
+            return;
+        };
+        notices.push(event(recording, Lifecycle::Recorded));
         if let Some(with) = first {
-            notices.push(event(node, Lifecycle::Shares { with }));
-        } else if let Some(exec) = &node.exec {
-            notices.push(event(node, instantiated(&**exec)));
+            notices.push(event(recording, Lifecycle::Shares { with }));
+        } else if let Some(exec) = &recording.exec {
+            notices.push(event(recording, instantiated(&**exec)));
         }
     }
 
-    /// A node got an executable of its own.
+    /// A recording got an executable of its own.
     pub(super) fn parted(&mut self, at: usize) {
-        let (Some(Some(node)), Some(notices)) = (self.nodes.get(at), &mut self.notices) else { return };
-        if let Some(exec) = &node.exec {
-            notices.push(event(node, instantiated(&**exec)));
+        let (Some(Some(recording)), Some(notices)) = (self.recordings.get(at), &mut self.notices) else {
+            return;
+        };
+        if let Some(exec) = &recording.exec {
+            notices.push(event(recording, instantiated(&**exec)));
         }
     }
 
-    /// A recording that failed to run for the first time: it is no node, but its number is spent.
+    /// A recording that failed to run for the first time: it never enters the tree, but its id is spent.
     pub(crate) fn never_ran(
         &mut self,
         segment: &'static Site,
         exec: &dyn GraphExec,
-        with: Option<usize>,
+        with: Option<RecordingId>,
         error: &Error,
     ) {
-        let node = self.next_number;
-        self.next_number += 1;
+        let recording = self.next_id;
+        self.next_id = self.next_id.next();
         let (graph, function) = (GraphId(self.caller.id), self.caller.name);
         let Some(notices) = &mut self.notices else { return };
         let replayed = Lifecycle::Replayed { error: Some(error.to_string()) };
         let made = with.map_or_else(|| instantiated(exec), |with| Lifecycle::Shares { with });
         for what in [Lifecycle::Recorded, made, replayed, Lifecycle::Destroyed] {
-            notices.push(LifecycleEvent { node, graph, function, segment, what });
+            notices.push(LifecycleEvent { recording, graph, function, segment, what });
         }
     }
 
-    /// A node is about to go.
+    /// A recording is about to go.
     pub(super) fn going(&mut self, at: usize) {
-        let (Some(Some(node)), Some(notices)) = (self.nodes.get(at), &mut self.notices) else { return };
-        notices.push(event(node, Lifecycle::Destroyed));
+        let (Some(Some(recording)), Some(notices)) = (self.recordings.get(at), &mut self.notices) else {
+            return;
+        };
+        notices.push(event(recording, Lifecycle::Destroyed));
     }
 }
 
@@ -89,12 +97,12 @@ fn instantiated(exec: &dyn GraphExec) -> Lifecycle {
     Lifecycle::Instantiated { kernels: exec.nodes(), bytes: exec.bytes() }
 }
 
-fn event(node: &Node, what: Lifecycle) -> LifecycleEvent {
+fn event(recording: &Recording, what: Lifecycle) -> LifecycleEvent {
     LifecycleEvent {
-        node: node.number(),
-        graph: GraphId(node.caller.id),
-        function: node.caller.name,
-        segment: node.site,
+        recording: recording.id(),
+        graph: GraphId(recording.caller.id),
+        function: recording.caller.name,
+        segment: recording.site,
         what,
     }
 }

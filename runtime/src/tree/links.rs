@@ -1,27 +1,28 @@
-//! What nodes are tied to: so that one that goes takes along what refers to it, and looks at nothing else.
+//! What recordings are tied to: so that one that goes takes along what refers to it, and looks at nothing else.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::{Start, Tree};
+use crate::base::recording_id::RecordingId;
 
-/// What comes before a node: another one, or the start of a graph object's calls, by its id.
+/// What comes before a recording: another one, or the start of a graph object's calls, by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Before {
-    Node(u32),
+    Recording(u32),
     Start(u64),
 }
 
-/// The ties of one node.
+/// The ties of one recording.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
-    pub(super) number: usize,
-    /// The number of its parent, which may be gone.
-    pub(super) parent: Option<usize>,
+    pub(super) id: RecordingId,
+    /// The id of its parent, which may be gone.
+    pub(super) parent: Option<RecordingId>,
     /// The edge that it hangs on, while that is known.
     pub(super) edge: Option<u32>,
     /// The edges that hang on it.
     pub(super) below: BTreeSet<u32>,
-    /// The nodes that were seen to follow, in the order of the first time.
+    /// The recordings that were seen to follow, in the order of the first time.
     pub(super) next: BTreeMap<u64, u32>,
     /// What was seen to come right before it, with the key of that in `next`, or in [`Start::first`].
     pub(super) before: BTreeMap<Before, u64>,
@@ -30,26 +31,28 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// The number of the node that it was recorded after.
-    pub(crate) fn parent(&self) -> Option<usize> {
+    /// The id of the recording that it was recorded after.
+    pub(crate) fn parent(&self) -> Option<RecordingId> {
         self.parent
     }
 
-    /// The nodes that were seen to follow, in the order of the first time.
+    /// The recordings that were seen to follow, in the order of the first time.
     pub(crate) fn next(&self) -> impl Iterator<Item = usize> {
         self.next.values().map(|&at| at as usize)
     }
 }
 
 impl Tree {
-    /// A node was seen to come after another one, or to come first.
+    /// A recording was seen to come after another one, or to come first.
     pub(super) fn seen(&mut self, before: Before, at: usize) {
-        let Some(node) = &mut self.nodes[at] else { return };
-        let Entry::Vacant(entry) = node.links.before.entry(before) else { return };
+        let Some(recording) = &mut self.recordings[at] else { return };
+        let Entry::Vacant(entry) = recording.links.before.entry(before) else { return };
         self.sequence += 1;
         entry.insert(self.sequence);
         let list = match before {
-            Before::Node(from) => self.nodes[from as usize].as_mut().map(|from| &mut from.links.next),
+            Before::Recording(from) => {
+                self.recordings[from as usize].as_mut().map(|from| &mut from.links.next)
+            }
             Before::Start(id) => self.roots.get_mut(&id).map(|start| &mut start.first),
         };
         if let Some(list) = list {
@@ -57,7 +60,7 @@ impl Tree {
         }
     }
 
-    /// A call begins with a node.
+    /// A call begins with a recording.
     pub(super) fn begun_with(&mut self, at: usize) {
         let caller = self.caller;
         let new = || Start { caller, likely: None, first: BTreeMap::new() };
@@ -68,17 +71,17 @@ impl Tree {
         }
     }
 
-    /// Unties a node that goes from what comes before and after it.
+    /// Unties a recording that goes from what comes before and after it.
     pub(super) fn untie(&mut self, at: usize, links: &Links) {
         for &next in links.next.values() {
-            if let Some(node) = &mut self.nodes[next as usize] {
-                node.links.before.remove(&Before::Node(at as u32));
+            if let Some(recording) = &mut self.recordings[next as usize] {
+                recording.links.before.remove(&Before::Recording(at as u32));
             }
         }
         for (before, sequence) in &links.before {
             match before {
-                Before::Node(from) => {
-                    if let Some(from) = &mut self.nodes[*from as usize] {
+                Before::Recording(from) => {
+                    if let Some(from) = &mut self.recordings[*from as usize] {
                         from.links.next.remove(sequence);
                         from.likely = from.likely.filter(|&likely| likely != at);
                     }
@@ -99,8 +102,8 @@ impl Tree {
     pub(super) fn forget_start(&mut self, id: u64) {
         let Some(start) = self.roots.remove(&id) else { return };
         for at in start.first() {
-            if let Some(node) = &mut self.nodes[at] {
-                node.links.before.remove(&Before::Start(id));
+            if let Some(recording) = &mut self.recordings[at] {
+                recording.links.before.remove(&Before::Start(id));
             }
         }
     }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::{
     backend::{GraphExec, SharedMemory},
-    base::plan::Site,
+    base::{plan::Site, recording_id::RecordingId},
     memory::{Alive, Extent, Placement, Tables, pool::StateId},
     observe::{hooks::LifecycleEvent, inspect::Topology},
     value::{dim::RawDim, key::addr_at, raw::RawTensor},
@@ -59,7 +59,7 @@ pub(crate) struct TraceOp {
 
 /// A block that a recording leaves to its outputs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NodeBlock {
+pub(crate) struct OutputBlock {
     pub(crate) addr: u64,
     pub(crate) bytes: u64,
     pub(crate) placement: Placement,
@@ -73,9 +73,9 @@ pub(crate) struct NodeBlock {
 /// An output as it was recorded.
 #[derive(Clone, Debug)]
 pub(crate) enum Stored {
-    /// In the node's block of that index.
+    /// In the recording's block of that index.
     Own(u32, RawTensor),
-    /// A view of the live-in tensor of that index, with its index in [`Node::places`] if it is in an arena.
+    /// A view of the live-in tensor of that index, with its index in [`Recording::places`] if it is in an arena.
     LiveIn(u32, Option<u32>, RawTensor),
     /// A view of owned memory.
     Owned(SharedMemory, RawTensor),
@@ -108,7 +108,7 @@ pub(crate) struct Usage {
 
 /// One recording.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct Recording {
     pub(crate) site: &'static Site,
     pub(crate) identity: Identity,
     /// In whose call it was recorded.
@@ -130,7 +130,7 @@ pub(crate) struct Node {
     pub(crate) exec: Option<Arc<dyn GraphExec>>,
     /// Recorded so that others can run by the same executable; they do where it is the same.
     pub(crate) sharing: Option<ExecReuse>,
-    pub(crate) blocks: Vec<NodeBlock>,
+    pub(crate) blocks: Vec<OutputBlock>,
     pub(crate) outputs: Vec<Stored>,
     /// Ids of owned memory that it bakes.
     pub(crate) owned: Vec<u64>,
@@ -157,21 +157,21 @@ pub(crate) struct Node {
 pub(crate) struct Start {
     pub(crate) caller: Caller,
     pub(super) likely: Option<usize>,
-    /// Every node that was seen to come first, in the order of the first time.
+    /// Every recording that was seen to come first, in the order of the first time.
     pub(super) first: BTreeMap<u64, u32>,
 }
 
 impl Start {
-    /// The nodes that were seen to come first, in the order of the first time.
+    /// The recordings that were seen to come first, in the order of the first time.
     pub(crate) fn first(&self) -> impl Iterator<Item = usize> {
         self.first.values().map(|&at| at as usize)
     }
 }
 
-impl Node {
+impl Recording {
     /// What users know it by. Never given twice.
-    pub(crate) fn number(&self) -> usize {
-        self.links.number
+    pub(crate) fn id(&self) -> RecordingId {
+        self.links.id
     }
 
     /// The address of a device operand, as it is in its key.
@@ -187,13 +187,13 @@ impl Node {
 
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// Places are used again: what refers to a node by its place is tied to it, and goes when it goes.
-    nodes: Vec<Option<Node>>,
+    /// Indices are used again: what refers to a recording by its index is tied to it, and goes when it goes.
+    recordings: Vec<Option<Recording>>,
     vacant: Vec<u32>,
     live: usize,
-    /// Where the node of a number is.
-    numbers: BTreeMap<usize, u32>,
-    next_number: usize,
+    /// Where each recording is.
+    indices: BTreeMap<RecordingId, u32>,
+    next_id: RecordingId,
     /// Counts what is seen for the first time.
     sequence: u64,
     index: FxHashMap<u64, SmallVec<[u32; 2]>>,
@@ -214,7 +214,7 @@ pub(crate) struct Tree {
     /// Something ran without a recording since the call began or a recording ran.
     strayed: bool,
     shares: Shares,
-    /// What happened to nodes, while there are hooks.
+    /// What happened to recordings, while there are hooks.
     notices: Option<Vec<LifecycleEvent>>,
 }
 
@@ -232,13 +232,13 @@ fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u6
 }
 
 impl Tree {
-    /// Forgets everything; numbers go on.
+    /// Forgets everything; ids go on.
     pub(crate) fn clear(&mut self) {
         // Hooks hear of each.
         self.evict_all();
         let notices = self.notices.take();
-        let (shares, next_number) = (self.shares.emptied(), self.next_number);
-        *self = Self { notices, shares, next_number, ..Self::default() };
+        let (shares, next_id) = (self.shares.emptied(), self.next_id);
+        *self = Self { notices, shares, next_id, ..Self::default() };
     }
 
     /// Goes to a function's root.
@@ -258,27 +258,27 @@ impl Tree {
         self.live
     }
 
-    pub(crate) fn node(&self, at: usize) -> Option<&Node> {
-        self.nodes.get(at)?.as_ref()
+    pub(crate) fn recording(&self, at: usize) -> Option<&Recording> {
+        self.recordings.get(at)?.as_ref()
     }
 
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter().flatten()
+    pub(crate) fn recordings(&self) -> impl Iterator<Item = &Recording> {
+        self.recordings.iter().flatten()
     }
 
-    /// The nodes with their indices, in the order of recording.
-    pub(crate) fn numbered(&self) -> impl Iterator<Item = (usize, &Node)> {
-        self.numbers.values().filter_map(|&at| Some((at as usize, self.node(at as usize)?)))
+    /// The recordings with their indices, in the order of recording.
+    pub(crate) fn ordered(&self) -> impl Iterator<Item = (usize, &Recording)> {
+        self.indices.values().filter_map(|&at| Some((at as usize, self.recording(at as usize)?)))
     }
 
-    /// The node of that number, if there is one still.
-    pub(crate) fn by_number(&self, number: usize) -> Option<&Node> {
-        self.node(*self.numbers.get(&number)? as usize)
+    /// The recording of that id, if there is one still.
+    pub(crate) fn by_id(&self, id: RecordingId) -> Option<&Recording> {
+        self.recording(*self.indices.get(&id)? as usize)
     }
 
-    /// The number of a node; of none, that of the next.
-    pub(crate) fn number(&self, at: usize) -> usize {
-        self.node(at).map_or(self.next_number, Node::number)
+    /// The id of a recording; of none, that of the next.
+    pub(crate) fn id(&self, at: usize) -> RecordingId {
+        self.recording(at).map_or(self.next_id, Recording::id)
     }
 
     /// Number of recordings, and bytes of their executables.
@@ -288,15 +288,15 @@ impl Tree {
 
     /// What of the arenas must be there for its recordings.
     pub(crate) fn extent(&self) -> Extent {
-        self.nodes().fold(Extent::default(), |extent, node| extent.max(node.usage.extent))
+        self.recordings().fold(Extent::default(), |extent, recording| extent.max(recording.usage.extent))
     }
 
-    /// A recording as the device has it; `None` if there is none of that number. One without a kernel has no nodes.
-    pub(crate) fn topology(&self, number: usize) -> Option<crate::Result<Topology>> {
-        let node = self.by_number(number)?;
-        Some(match (&node.sharing, &node.exec) {
+    /// A recording as the device has it; `None` if there is none of that id. One without a kernel has no nodes.
+    pub(crate) fn topology(&self, id: RecordingId) -> Option<crate::Result<Topology>> {
+        let recording = self.by_id(id)?;
+        Some(match (&recording.sharing, &recording.exec) {
             // Its executable may run another recording now.
-            (Some(reuse), _) => reuse.recording.topology(),
+            (Some(reuse), _) => reuse.graph.topology(),
             (None, Some(exec)) => exec.topology(),
             (None, None) => Ok(Topology::default()),
         })
@@ -305,8 +305,8 @@ impl Tree {
     /// How many entries its tables have.
     pub(crate) fn tables(&self) -> Tables {
         Tables {
-            nodes: self.live,
-            places: self.nodes.len(),
+            recordings: self.live,
+            places: self.recordings.len(),
             groups: self.groups.len(),
             copied_sets: self.groups.copied_sets(),
             edges: self.edges.len(),
@@ -334,29 +334,29 @@ impl Tree {
         entry: StateId,
         shape: &[u64],
         addrs: &[u64],
-        free: impl Fn(&Node) -> bool,
+        free: impl Fn(&Recording) -> bool,
     ) -> Option<usize> {
         let predicted = match self.cursor {
-            Some(at) => self.nodes[at].as_ref().and_then(|n| n.likely),
+            Some(at) => self.recordings[at].as_ref().and_then(|n| n.likely),
             None if self.strayed => None,
             None => self.roots.get(&self.caller.id).and_then(|start| start.likely),
         };
         if let Some(at) = predicted
-            && let Some(node) = &self.nodes[at]
-            && node.is(identity, entry, shape, addrs)
-            && free(node)
+            && let Some(recording) = &self.recordings[at]
+            && recording.is(identity, entry, shape, addrs)
+            && free(recording)
         {
             return Some(at);
         }
         let hash = hash_words(identity, entry_seed(entry), shape, addrs);
-        let fits = |n: &Node| {
+        let fits = |n: &Recording| {
             n.is(identity, entry, shape, addrs) && free(n) && self.skipped(n.group, addrs).is_none()
         };
         self.index
             .get(&hash)?
             .iter()
             .map(|&at| at as usize)
-            .find(|&at| self.nodes[at].as_ref().is_some_and(&fits))
+            .find(|&at| self.recordings[at].as_ref().is_some_and(&fits))
     }
 
     /// Of all that `find` compares.
@@ -380,19 +380,19 @@ impl Tree {
     ) -> impl Iterator<Item = usize> + 't {
         let owned = owned_only(addrs);
         let hash = hash_words(identity, entry_seed(entry), shape, &owned);
-        let fits = move |node: &Node| {
-            (node.identity, node.entry) == (identity, entry)
-                && *node.shape == *shape
-                && owned_only(&node.addrs) == owned
+        let fits = move |recording: &Recording| {
+            (recording.identity, recording.entry) == (identity, entry)
+                && *recording.shape == *shape
+                && owned_only(&recording.addrs) == owned
         };
         let list = self.anywhere.get(&hash).into_iter().flatten().map(|&at| at as usize);
-        list.filter(move |&at| self.nodes[at].as_ref().is_some_and(&fits))
+        list.filter(move |&at| self.recordings[at].as_ref().is_some_and(&fits))
     }
 
     /// The results of a recording were held in that step, or are no longer; the first went to `handed`.
     pub(crate) fn crowd(&mut self, at: usize, step: Option<u64>, handed: Option<u64>) {
-        if let Some(node) = &mut self.nodes[at] {
-            (node.crowded, node.handed) = (step, handed);
+        if let Some(recording) = &mut self.recordings[at] {
+            (recording.crowded, recording.handed) = (step, handed);
         }
     }
 
@@ -401,24 +401,24 @@ impl Tree {
     pub(crate) fn follow(&mut self, at: usize) {
         match self.cursor {
             Some(from) => {
-                if let Some(node) = &mut self.nodes[from]
-                    && node.likely != Some(at)
+                if let Some(recording) = &mut self.recordings[from]
+                    && recording.likely != Some(at)
                 {
-                    node.likely = Some(at);
-                    self.seen(Before::Node(from as u32), at);
+                    recording.likely = Some(at);
+                    self.seen(Before::Recording(from as u32), at);
                 }
             }
             None if self.strayed => {
-                if let Some(node) = &mut self.nodes[at] {
-                    node.after_eager = true;
+                if let Some(recording) = &mut self.recordings[at] {
+                    recording.after_eager = true;
                 }
             }
             None => self.begun_with(at),
         }
         self.cursor = Some(at);
         self.strayed = false;
-        if let Some(node) = &mut self.nodes[at] {
-            node.hits += 1;
+        if let Some(recording) = &mut self.recordings[at] {
+            recording.hits += 1;
         }
         if self.notices.is_some() {
             self.replayed(at, None);
@@ -436,28 +436,29 @@ impl Tree {
         self.strayed = true;
     }
 
-    pub(crate) fn insert(&mut self, mut node: Node) -> usize {
-        let at = self.vacant.pop().map_or(self.nodes.len(), |at| at as usize);
-        node.links.number = self.next_number;
-        self.next_number += 1;
-        node.links.parent = node.parent.and_then(|parent| Some(self.node(parent)?.number()));
-        self.numbers.insert(node.links.number, at as u32);
-        let hash = hash_words(node.identity, entry_seed(node.entry), &node.shape, &node.addrs);
+    pub(crate) fn insert(&mut self, mut recording: Recording) -> usize {
+        let at = self.vacant.pop().map_or(self.recordings.len(), |at| at as usize);
+        recording.links.id = self.next_id;
+        self.next_id = self.next_id.next();
+        recording.links.parent = recording.parent.and_then(|parent| Some(self.recording(parent)?.id()));
+        self.indices.insert(recording.links.id, at as u32);
+        let hash =
+            hash_words(recording.identity, entry_seed(recording.entry), &recording.shape, &recording.addrs);
         self.index.entry(hash).or_default().push(at as u32);
-        self.anywhere.entry(anywhere(&node)).or_default().push(at as u32);
-        let edge = self.edge_for(node.parent, node.group, &node.addrs);
-        self.edges[edge].hang(node.links.number, at);
-        node.links.edge = Some(edge as u32);
-        self.groups.hang(node.group, at, &node.copied);
-        for &id in &node.owned {
-            self.holders.entry(id).or_default().nodes.insert(at as u32);
+        self.anywhere.entry(anywhere(&recording)).or_default().push(at as u32);
+        let edge = self.edge_for(recording.parent, recording.group, &recording.addrs);
+        self.edges[edge].hang(recording.links.id, at);
+        recording.links.edge = Some(edge as u32);
+        self.groups.hang(recording.group, at, &recording.copied);
+        for &id in &recording.owned {
+            self.holders.entry(id).or_default().recordings.insert(at as u32);
         }
-        self.copied += node.copied.len();
-        self.shares.add(at, &mut node);
-        if at == self.nodes.len() {
-            self.nodes.push(None);
+        self.copied += recording.copied.len();
+        self.shares.add(at, &mut recording);
+        if at == self.recordings.len() {
+            self.recordings.push(None);
         }
-        self.nodes[at] = Some(node);
+        self.recordings[at] = Some(recording);
         self.live += 1;
         self.made(at);
         at
@@ -469,8 +470,13 @@ fn owned_only(addrs: &[u64]) -> SmallVec<[u64; 32]> {
     addrs.chunks_exact(2).flat_map(|a| [a[0], if a[0] == 0 { 0 } else { a[1] }]).collect()
 }
 
-fn anywhere(node: &Node) -> u64 {
-    hash_words(node.identity, entry_seed(node.entry), &node.shape, &owned_only(&node.addrs))
+fn anywhere(recording: &Recording) -> u64 {
+    hash_words(
+        recording.identity,
+        entry_seed(recording.entry),
+        &recording.shape,
+        &owned_only(&recording.addrs),
+    )
 }
 
 fn entry_seed(entry: StateId) -> u64 {

@@ -11,9 +11,9 @@ use crate::DType;
 /// Memory of kept values that were dropped, until the runtime takes it: the next value of that size may
 /// have it, with its identity, so that what was recorded with it stays right.
 #[derive(Default)]
-pub(crate) struct SpareQueue(Mutex<Vec<Arc<Owned>>>);
+pub(crate) struct DroppedMemory(Mutex<Vec<Arc<Owned>>>);
 
-impl SpareQueue {
+impl DroppedMemory {
     fn push(&self, memory: Arc<Owned>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
     }
@@ -24,24 +24,24 @@ impl SpareQueue {
 }
 
 /// One storage of kept values.
-pub(crate) struct KeptMemory {
+pub(crate) struct PersistentMemory {
     owned: Arc<Owned>,
     /// Gone for a parameter's memory, which is not ours to use again, and once the runtime is gone.
-    spares: Weak<SpareQueue>,
+    dropped: Weak<DroppedMemory>,
     /// The bytes of all that is held, this among them; `None` for a parameter's.
     sum: Option<Arc<AtomicU64>>,
 }
 
-impl KeptMemory {
+impl PersistentMemory {
     /// Of a parameter, which is kept without a copy.
     pub(crate) fn shared(owned: Arc<Owned>) -> Arc<Self> {
-        Arc::new(Self { owned, spares: Weak::new(), sum: None })
+        Arc::new(Self { owned, dropped: Weak::new(), sum: None })
     }
 
     /// Of a kept value alone; it counts in `sum` as long as it is held.
-    pub(crate) fn held(owned: Arc<Owned>, spares: Weak<SpareQueue>, sum: &Arc<AtomicU64>) -> Arc<Self> {
+    pub(crate) fn held(owned: Arc<Owned>, dropped: Weak<DroppedMemory>, sum: &Arc<AtomicU64>) -> Arc<Self> {
         sum.fetch_add(owned.memory.len(), Ordering::Relaxed);
-        Arc::new(Self { owned, spares, sum: Some(Arc::clone(sum)) })
+        Arc::new(Self { owned, dropped, sum: Some(Arc::clone(sum)) })
     }
 
     #[inline]
@@ -50,14 +50,14 @@ impl KeptMemory {
     }
 }
 
-impl Drop for KeptMemory {
+impl Drop for PersistentMemory {
     fn drop(&mut self) {
         if let Some(sum) = &self.sum {
             sum.fetch_sub(self.owned.memory.len(), Ordering::Relaxed);
         }
         // On any thread, at any time: only the runtime may use it again, or free it.
-        if let Some(spares) = self.spares.upgrade() {
-            spares.push(Arc::clone(&self.owned));
+        if let Some(dropped) = self.dropped.upgrade() {
+            dropped.push(Arc::clone(&self.owned));
         }
     }
 }
@@ -66,7 +66,7 @@ impl Drop for KeptMemory {
 #[derive(Clone)]
 pub(crate) enum Piece {
     Tensor {
-        memory: Arc<KeptMemory>,
+        memory: Arc<PersistentMemory>,
         /// Bytes from the start of the memory.
         offset: u64,
         dtype: DType,

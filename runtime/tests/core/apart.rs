@@ -350,20 +350,20 @@ fn results_keep_clear_of_what_is_put_back() {
 /// Layers whose value leaves the call at the end: it lies in turn in a few places, each of which has its recordings.
 #[test]
 fn a_loop_whose_value_leaves_the_call_is_not_copied() {
-    type Body = for<'s> fn(Driver<'s>, &T<'s>) -> Result<T<'s>>;
-    fn layer<'s>(cx: Driver<'s>, h: &T<'s>) -> Result<T<'s>> {
+    type Body = for<'s> fn(Piecewise<'s>, &T<'s>) -> Result<T<'s>>;
+    fn layer<'s>(cx: Piecewise<'s>, h: &T<'s>) -> Result<T<'s>> {
         let (q,) = seg!("q", cx, (h,), |k| Ok((ops::scale(k.0, 0.5)?,)))?;
         let a = eager!("a", cx, |_e| ops::scale(&q, 2.0));
         seg!("h", cx, (h, &a), |k| ops::scale(&ops::add(k.0, k.1)?, 0.5))
     }
-    fn plain<'s>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {
+    fn plain<'s>(cx: Piecewise<'s>, x: &T<'s>) -> Result<T<'s>> {
         let mut h = seg!("n", cx, (x,), |k| ops::neg(k.0))?;
         for _ in 0..30 {
             h = layer(cx, &h)?;
         }
         Ok(h)
     }
-    fn residual<'s>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {
+    fn residual<'s>(cx: Piecewise<'s>, x: &T<'s>) -> Result<T<'s>> {
         let mut h = seg!("n", cx, (x,), |k| ops::neg(k.0))?;
         for _ in 0..10 {
             let before = h.clone();
@@ -374,7 +374,7 @@ fn a_loop_whose_value_leaves_the_call_is_not_copied() {
         }
         Ok(h)
     }
-    fn three<'s>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {
+    fn three<'s>(cx: Piecewise<'s>, x: &T<'s>) -> Result<T<'s>> {
         let one = |h: &T<'s>| seg!("n", cx, (h,), |k| ops::neg(k.0));
         let (mut a, mut b) = (one(x)?, one(x)?);
         for _ in 0..30 {

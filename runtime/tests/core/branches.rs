@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// `-3x + relu(5x)`, and then its double.
-fn forked<'s>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {
+fn forked<'s>(cx: Piecewise<'s>, x: &T<'s>) -> Result<T<'s>> {
     let (y,) = seg!("forked", cx, (x,), |k| {
         let (a, b) = join(
             k.0.scope(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use graphable::{
     __private::{Options, Plan, Site, Tables},
-    KeptTensor, Mode, Param, Result, Runtime, State, Stats, ops,
+    KeptTensor, Mode, Param, RecordingId, Result, Runtime, State, Stats, ops,
 };
 
 use crate::support::*;
@@ -17,7 +17,7 @@ const STEPS: u64 = 3_000;
 const REPORT: u64 = 100_000;
 /// What each table may hold: what is alive at once, and what is remembered on purpose.
 const MOST: Tables = Tables {
-    nodes: 64,
+    recordings: 64,
     places: 256,
     // Shapes without a recording, the ones that were met last, and those of the last steps.
     groups: 4096 + 256,
@@ -36,7 +36,7 @@ const MOST: Tables = Tables {
 
 fn check(now: Tables, at: u64) {
     let all = [
-        (now.nodes, MOST.nodes, "nodes"),
+        (now.recordings, MOST.recordings, "recordings"),
         (now.places, MOST.places, "places"),
         (now.groups, MOST.groups, "groups"),
         (now.copied_sets, MOST.copied_sets, "sets of copied live-ins"),
@@ -261,7 +261,7 @@ fn sets_of_copied_inputs_go_with_their_recordings() {
             assert_eq!(step.read(&y.unwrap()).unwrap(), [6.0 + round as f32, 13.0], "{round}");
         }
         let now = Tables::of(&rt);
-        assert!(now.copied_sets == 1 && now.nodes == 2, "{round}: {now:?}");
+        assert!(now.copied_sets == 1 && now.recordings == 2, "{round}: {now:?}");
     }
     assert!(rt.stats().copies > 130, "{:?}", rt.stats());
 }
@@ -417,7 +417,7 @@ fn what_is_left_has_no_ties_to_what_went() {
     rt.step().unwrap();
     let after = rt.tree();
     assert!(after.nodes.len() < before.nodes.len());
-    let ids: Vec<usize> = after.nodes.iter().map(|n| n.id).collect();
+    let ids: Vec<RecordingId> = after.nodes.iter().map(|n| n.id).collect();
     for node in &after.nodes {
         assert!(node.children.iter().chain(&node.parents).all(|id| ids.contains(id)), "{node:?}");
         assert!(before.nodes.iter().any(|n| n.id == node.id));

@@ -152,7 +152,7 @@ fn a_replay_that_fails_ends_too() {
     let life = ["recorded", "instantiated", "failed", "destroyed"].map(|what| format!("h: {what} a"));
     assert_eq!(logged(&log), life, "it never came to be");
     settled(&mut rt, &graph, &w);
-    let numbers: Vec<usize> = rt.tree().nodes.iter().map(|n| n.id).collect();
+    let numbers: Vec<usize> = rt.tree().nodes.iter().map(|n| n.id.number()).collect();
     assert!(!numbers.contains(&0), "its number is not given again: {numbers:?}");
     logged(&log);
     // A later one.

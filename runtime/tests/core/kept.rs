@@ -46,7 +46,7 @@ fn nothing_is_copied_when_nothing_is_kept() {
         double(&graph, &step, [i as f32, 1.0]);
     }
     let stats = rt.stats();
-    assert_eq!((stats.copies, stats.copied_bytes, stats.kept_bytes, stats.spare_bytes), (0, 0, 0, 0));
+    assert_eq!((stats.copies, stats.copied_bytes, stats.kept_bytes, stats.cached_bytes), (0, 0, 0, 0));
 }
 
 #[test]
@@ -141,13 +141,13 @@ fn a_carried_value_settles_to_replays_without_new_memory() {
             drop((before, next, step));
             if i == 8 {
                 let stats = rt.stats();
-                settled = Some((stats.recordings, stats.evicted, stats.kept_bytes + stats.spare_bytes));
+                settled = Some((stats.recordings, stats.evicted, stats.kept_bytes + stats.cached_bytes));
             }
         }
         let stats = rt.stats();
         // Two blocks take turns: one recording for each.
         assert_eq!(
-            Some((stats.recordings, stats.evicted, stats.kept_bytes + stats.spare_bytes)),
+            Some((stats.recordings, stats.evicted, stats.kept_bytes + stats.cached_bytes)),
             settled,
             "mode {mode}"
         );
@@ -180,7 +180,7 @@ fn a_kept_value_is_a_parameter_and_an_operand() {
         rt.step().unwrap();
     }
     let stats = rt.stats();
-    assert_eq!((stats.nodes, stats.evicted, stats.kept_bytes, stats.spare_bytes), (0, 1, 0, 0));
+    assert_eq!((stats.nodes, stats.evicted, stats.kept_bytes, stats.cached_bytes), (0, 1, 0, 0));
 }
 
 #[test]

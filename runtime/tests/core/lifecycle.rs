@@ -188,7 +188,7 @@ fn a_body_that_swallows_errors_is_told() {
     }
 }
 
-fn times<'s, const N: u32>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {
+fn times<'s, const N: u32>(cx: Piecewise<'s>, x: &T<'s>) -> Result<T<'s>> {
     seg!("g", cx, (x,), |k| ops::scale(k.0, N as f32))
 }
 

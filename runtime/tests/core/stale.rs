@@ -31,7 +31,7 @@ fn never<O>(what: &str, result: Result<O>) {
 }
 
 /// `-x`, as the output of a segment, or in its error.
-fn negated<'s>(cx: Driver<'s>, a: &Args<'s>, fails: bool) -> std::result::Result<(T<'s>,), Held<'s>> {
+fn negated<'s>(cx: Piecewise<'s>, a: &Args<'s>, fails: bool) -> std::result::Result<(T<'s>,), Held<'s>> {
     FAILS.set(fails);
     cx.segment(site!("fails"), (&a.t[0],), |k| {
         let y = ops::neg(k.0)?;
@@ -39,7 +39,7 @@ fn negated<'s>(cx: Driver<'s>, a: &Args<'s>, fails: bool) -> std::result::Result
     })
 }
 
-fn from_a_failed_segment<'s>(cx: Driver<'s>, a: &Args<'s>) -> T<'s> {
+fn from_a_failed_segment<'s>(cx: Piecewise<'s>, a: &Args<'s>) -> T<'s> {
     match negated(cx, a, true) {
         Err(Held::Tensor(y)) => y,
         Err(Held::Other(error)) => panic!("{error}"),

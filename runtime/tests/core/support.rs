@@ -5,10 +5,10 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-pub(crate) use graphable::__private::{Dim, Driver};
+pub(crate) use graphable::__private::{Dim, Piecewise};
 use graphable::{
     __private::{
-        DimsSpec, Function, FunctionSpec, HostSlot, InputKind, InputSpec, LiveIn, LiveOut, Options, Plan,
+        DimsSpec, FunctionSpec, GraphObject, HostSlot, InputKind, InputSpec, LiveIn, LiveOut, Options, Plan,
         PlanItem, Site, StaticInput, Support,
     },
     DType, Eager, Error, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
@@ -156,7 +156,7 @@ pub(crate) fn any_device(name: &'static str) -> InputSpec {
 
 /// The graph object.
 pub(crate) struct Graph {
-    pub(crate) function: Function,
+    pub(crate) function: GraphObject,
     symbols: usize,
     mode: Mode,
 }
@@ -205,7 +205,7 @@ impl Spec {
     pub(crate) fn try_build(self, rt: &mut Runtime) -> Result<Graph> {
         let Self { plan, symbols, inputs, options, mode } = self;
         let spec = FunctionSpec { name: "test", plan, symbols, inputs };
-        Ok(Graph { function: Function::new(rt, spec, options)?, symbols: symbols.len(), mode })
+        Ok(Graph { function: GraphObject::new(rt, spec, options)?, symbols: symbols.len(), mode })
     }
 }
 
@@ -237,7 +237,7 @@ impl Graph {
         step: &Step<'s>,
         ins: &[In<'_, 's>],
         key: impl LiveIn,
-        driver: impl FnOnce(Driver<'s>, &Args<'s>) -> Result<O>,
+        driver: impl FnOnce(Piecewise<'s>, &Args<'s>) -> Result<O>,
     ) -> Result<O>
     where
         O: LiveOut<'s>,
@@ -302,7 +302,7 @@ fn short(event: &Event) -> String {
         Event::Evicted { nodes } => format!("evicted {nodes}"),
         Event::Aborted { segment } => format!("aborted {}", name(segment)),
         Event::Audited { segment } => format!("audited {}", name(segment)),
-        Event::Demoted { segment, live_in, moves } => {
+        Event::SwitchedToCopy { segment, live_in, moves } => {
             format!("demoted {live_in} of {} after {moves}", name(segment))
         }
         Event::ManyShapes { shapes, .. } => format!("{shapes} shapes"),
@@ -315,7 +315,7 @@ pub(crate) fn nodes(events: &[Event]) -> Vec<usize> {
     events
         .iter()
         .filter_map(|e| match e {
-            Event::Recorded { node, .. } | Event::Replayed { node, .. } => Some(*node),
+            Event::Recorded { recording, .. } | Event::Replayed { recording, .. } => Some(recording.number()),
             _ => None,
         })
         .collect()

@@ -94,13 +94,13 @@ fn decodes_behind_a_new_length_in_one_call() {
 }
 
 /// Parts of another function, as `#[piecewise] token(&h)` calls them.
-fn token<'s>(cx: Driver<'s>, h: &T<'s>) -> graphable::Result<T<'s>> {
+fn token<'s>(cx: Piecewise<'s>, h: &T<'s>) -> graphable::Result<T<'s>> {
     let (h,) = seg!("token", cx, (h,), |k| Ok((ops::neg(k.0)?,)))?;
     let e = eager!("look", cx, |_e| ops::scale(&h, 1.0));
     seg!("rest", cx, (&e,), |k| ops::scale(k.0, 1.0))
 }
 
-fn other<'s>(cx: Driver<'s>, h: &T<'s>) -> graphable::Result<T<'s>> {
+fn other<'s>(cx: Piecewise<'s>, h: &T<'s>) -> graphable::Result<T<'s>> {
     seg!("other", cx, (h,), |k| ops::neg(k.0))
 }
 
@@ -255,7 +255,7 @@ fn what_gets_no_graph_does_not_wait() {
     let graph = vector(&mut rt, Mode::Piecewise);
     let run = |rt: &mut Runtime| {
         let step = rt.step().unwrap();
-        let call = |cx: Driver<'_>, a: &Args<'_>| seg!("a", cx, (&a.t[0],), |k| ops::neg(k.0)).map(drop);
+        let call = |cx: Piecewise<'_>, a: &Args<'_>| seg!("a", cx, (&a.t[0],), |k| ops::neg(k.0)).map(drop);
         graph.call(&step, &[x()], (), call).unwrap();
     };
     run(&mut rt);

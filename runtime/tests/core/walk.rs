@@ -187,7 +187,7 @@ fn script(rng: &mut StdRng) -> Script {
 
 /// What the device computes.
 fn segment<'s>(
-    cx: Driver<'s>,
+    cx: Piecewise<'s>,
     kind: Kind,
     ins: &[T<'s>],
     f: u32,

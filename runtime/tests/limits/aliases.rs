@@ -5,7 +5,7 @@ use graphable::{Mode, Result, Runtime, Schedule, Step, ops};
 use crate::{moves::blocks, support::*};
 
 /// Which tensors a body finds to be the same.
-fn body<'s>(cx: Driver<'s>, x: &T<'s>, y: &T<'s>, z: &T<'s>) -> Result<T<'s>> {
+fn body<'s>(cx: Piecewise<'s>, x: &T<'s>, y: &T<'s>, z: &T<'s>) -> Result<T<'s>> {
     let (h,) = seg!("a", cx, (x, y, z), |k| {
         let (x, y, z) = (k.0, k.1, k.2);
         let whole = x.same_memory(y);

@@ -41,7 +41,7 @@ fn continue_break_return() {
     }
 }
 
-/// A value read in an eager region steers the driver.
+/// A value read in an eager region steers the host code.
 #[graphable]
 fn until(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     let mut h = ops::scale(x, 1.0)?;

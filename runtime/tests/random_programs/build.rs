@@ -2,7 +2,8 @@
 
 use graphable::{
     __private::{
-        Dim, DimsSpec, Function, FunctionSpec, InputKind, InputSpec, Options, Plan, PlanItem, Site, Support,
+        Dim, DimsSpec, FunctionSpec, GraphObject, InputKind, InputSpec, Options, Plan, PlanItem, Site,
+        Support,
     },
     DType, Result, Runtime, Schedule,
 };
@@ -17,7 +18,7 @@ static NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /// A graph object, and what makes another one of the same function.
 pub(crate) struct Built {
-    pub(crate) function: Function,
+    pub(crate) function: GraphObject,
     pub(crate) sites: Vec<&'static Site>,
     plan: &'static Plan,
 }
@@ -54,7 +55,7 @@ fn object(
     setup: Setup,
     gives_up: bool,
     plan: &'static Plan,
-) -> Result<Function> {
+) -> Result<GraphObject> {
     let inputs = func
         .inputs
         .iter()
@@ -85,7 +86,7 @@ fn object(
     }
     let symbols: &[&str] = if func.dims || func.buckets.is_some() { &SYMBOLS } else { &[] };
     let spec = FunctionSpec { name: "random", plan, symbols, inputs };
-    Function::new(rt, spec, options)
+    GraphObject::new(rt, spec, options)
 }
 
 /// Another graph object of a function.

@@ -12,7 +12,8 @@ use std::{
 
 use graphable::{
     __private::{
-        Driver, EagerTensors as _, Finish, HostSlot, Inputs, Site, StaticInput, Support, Synthetic, bytemuck,
+        EagerTensors as _, Finish, HostSlot, Inputs, Piecewise, Site, StaticInput, Support, Synthetic,
+        bytemuck,
     },
     Error, Kept, Mode, Result, Runtime, Scalar, Stats, Step,
     backend::{
@@ -454,7 +455,7 @@ fn source<'s>(
 }
 
 struct Scene<'a, 's> {
-    cx: Driver<'s>,
+    cx: Piecewise<'s>,
     world: &'a World,
     sites: &'a [&'static Site],
     vars: Vec<Option<Val<'s>>>,

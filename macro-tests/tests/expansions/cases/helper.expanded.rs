@@ -22,7 +22,7 @@ fn silu<'s>(x: &Tensor<'s, f32>, rows: &[Tensor<'s, f32>]) -> Result<Out<'s>> {
     clippy::pedantic
 )]
 struct SiluGraph {
-    function: p::Function,
+    function: p::GraphObject,
     buffers: SiluBuffers,
     _types: ::core::marker::PhantomData<fn() -> ()>,
 }
@@ -106,9 +106,9 @@ impl SiluGraph {
         let mut __inputs = self.function.inputs(step)?;
         __inputs.device::<f32>(0usize, x)?;
         let __block: SiluHostBlock = [];
-        let __frame = __inputs.enter(p::bytemuck::bytes_of(&__block), (&rows,))?;
-        let x = &__frame.tensor::<f32>(0usize, &self.buffers.x)?;
-        __frame
+        let __call = __inputs.enter(p::bytemuck::bytes_of(&__block), (&rows,))?;
+        let x = &__call.tensor::<f32>(0usize, &self.buffers.x)?;
+        __call
             .run::<
                 Out<'s>,
                 _,
@@ -184,7 +184,7 @@ impl p::BuildGraph for SiluGraph {
         rt: &mut ::graphable::Runtime,
         options: p::Options,
     ) -> ::graphable::Result<Self> {
-        let function = p::Function::new(
+        let function = p::GraphObject::new(
             rt,
             p::FunctionSpec {
                 name: "silu",

@@ -60,7 +60,7 @@ impl Model {
     fn __graphable_forward_piecewise<'s>(
         &self,
         h: &Tensor<'s, f32>,
-        __cx: p::Driver<'s>,
+        __cx: p::Piecewise<'s>,
     ) -> Result<Tensor<'s, f32>> {
         <Model>::forward(self, p::OnlyForFunctionsWithBoundaries(__cx, h))
     }

@@ -27,7 +27,7 @@ pub fn project<'s>(
     clippy::pedantic
 )]
 pub struct ProjectGraph {
-    function: p::Function,
+    function: p::GraphObject,
     buffers: ProjectBuffers,
     _types: ::core::marker::PhantomData<fn() -> ()>,
 }
@@ -127,9 +127,9 @@ impl ProjectGraph {
         let __block: ProjectHostBlock = [
             p::HostSlot::of(__inputs.symbol(0usize)? as u32),
         ];
-        let __frame = __inputs.enter(p::bytemuck::bytes_of(&__block), (&limit, &model))?;
-        let x = &__frame.tensor::<f32>(0usize, &self.buffers.x)?;
-        __frame
+        let __call = __inputs.enter(p::bytemuck::bytes_of(&__block), (&limit, &model))?;
+        let x = &__call.tensor::<f32>(0usize, &self.buffers.x)?;
+        __call
             .run::<
                 Tensor<'s, f32>,
                 _,
@@ -261,7 +261,7 @@ impl p::BuildGraph for ProjectGraph {
         rt: &mut ::graphable::Runtime,
         options: p::Options,
     ) -> ::graphable::Result<Self> {
-        let function = p::Function::new(
+        let function = p::GraphObject::new(
             rt,
             p::FunctionSpec {
                 name: "project",

@@ -15,14 +15,15 @@ use super::{
     Part,
 };
 
-/// Why a region and a statement keep their order.
+/// Why a region and a statement keep their order. The names of hazards are those of a region that would move up, over a
+/// statement before it; where it would move down, the first two change places.
 pub(super) enum Conflict {
     /// The statement binds a name that the region uses.
-    Given(Ident),
+    ReadAfterWrite(Ident),
     /// The statement uses or binds a name that the region binds.
-    Needed(Ident),
+    WriteAfterRead(Ident),
     /// One of them changes a variable that both use.
-    Changed(Ident),
+    WriteAfterWrite(Ident),
     /// One of them takes a value that both use.
     Taken(Ident),
     /// Both reach memory that may change, by these names.
@@ -48,9 +49,9 @@ impl Conflict {
     fn at(&self) -> TokenStream {
         match self {
             Self::Leaves(statement) => statement.clone(),
-            Self::Given(name)
-            | Self::Needed(name)
-            | Self::Changed(name)
+            Self::ReadAfterWrite(name)
+            | Self::WriteAfterRead(name)
+            | Self::WriteAfterWrite(name)
             | Self::Taken(name)
             | Self::State(name, _)
             | Self::Holds(name)
@@ -64,15 +65,15 @@ impl Conflict {
         let early = word == "early";
         let over = format!("the code that `{word}` moves this region {place}");
         match self {
-            Self::Given(name) if early => format!("`{name}` has its value from {over}"),
-            Self::Given(name) => format!("`{name}` means something else behind {over}"),
-            Self::Needed(name) if early => {
+            Self::ReadAfterWrite(name) if early => format!("`{name}` has its value from {over}"),
+            Self::ReadAfterWrite(name) => format!("`{name}` means something else behind {over}"),
+            Self::WriteAfterRead(name) if early => {
                 format!("`{name}` is also what a region calls its value that `early` moves before this")
             }
-            Self::Needed(name) => {
+            Self::WriteAfterRead(name) => {
                 format!("this needs `{name}`, and `late` moves the code that makes it behind this")
             }
-            Self::Changed(name) => format!("`{name}` changes, in this region or in {over}"),
+            Self::WriteAfterWrite(name) => format!("`{name}` changes, in this region or in {over}"),
             Self::Taken(name) => format!("`{name}` is taken by value, in this region or in {over}"),
             Self::State(name, other) if name == other => {
                 format!("`{name}` may hold state, and {over} uses it too")
@@ -107,11 +108,13 @@ impl Conflict {
         let remove = format!("remove `{word}`");
         let renamed = |name: &Ident| format!("{remove}, or give one of the two `{name}` another name");
         match self {
-            Self::Given(_) if early => format!("{remove}: this region depends on device work above it"),
-            Self::Given(name) => renamed(name),
-            Self::Needed(name) if early => renamed(name),
-            Self::Needed(_) => format!("{remove}: device work below the region depends on it"),
-            Self::Changed(_) => format!("{remove}: the order of the two matters"),
+            Self::ReadAfterWrite(_) if early => {
+                format!("{remove}: this region depends on device work above it")
+            }
+            Self::ReadAfterWrite(name) => renamed(name),
+            Self::WriteAfterRead(name) if early => renamed(name),
+            Self::WriteAfterRead(_) => format!("{remove}: device work below the region depends on it"),
+            Self::WriteAfterWrite(_) => format!("{remove}: the order of the two matters"),
             Self::Taken(name) => format!("pass `&{name}`, or remove `{word}`"),
             Self::State(..) => {
                 format!("{remove}: what is written to state, and what is read of it, keeps its order")
@@ -172,14 +175,14 @@ impl Names {
     pub(super) fn conflict(&self, other: &Part, region: &Part) -> Option<Conflict> {
         for name in &other.binds {
             if let Some(u) = region.uses.get(&name.to_string()) {
-                return Some(Conflict::Given(u.ident.clone()));
+                return Some(Conflict::ReadAfterWrite(u.ident.clone()));
             }
         }
         for name in &region.binds {
             let bound = other.binds.iter().find(|b| *b == name);
             let used = other.uses.get(&name.to_string()).map(|u| &u.ident);
             if let Some(at) = used.or(bound) {
-                return Some(Conflict::Needed(at.clone()));
+                return Some(Conflict::WriteAfterRead(at.clone()));
             }
         }
         for (name, u) in &region.uses.0 {
@@ -190,7 +193,7 @@ impl Names {
                 u.assigned || u.through || lent || may
             };
             if changes(u) || changes(v) {
-                return Some(Conflict::Changed(u.ident.clone()));
+                return Some(Conflict::WriteAfterWrite(u.ident.clone()));
             }
             let takes = |u: &Use| u.by_value || u.parted || u.taken;
             let whole = u.by_value || v.by_value;

@@ -2,7 +2,7 @@
 
 use crate::expand::tests::{host_code_of, readable};
 
-/// What the driver of a body runs, in order: `S` for a segment, else the number that a region's call has.
+/// What the host code of a body runs, in order: `S` for a segment, else the number that a region's call has.
 fn order(body: &str) -> String {
     let (text, _, messages) = function(body);
     assert_eq!(messages, "", "{text}");

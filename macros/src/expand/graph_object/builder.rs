@@ -64,7 +64,7 @@ impl Graph<'_> {
             quote!(#ident: #p::StaticInput::new(&function, #i),)
         });
         quote! {
-            let function = #p::Function::new(
+            let function = #p::GraphObject::new(
                 #rt,
                 #p::FunctionSpec {
                     name: #name,

@@ -84,7 +84,7 @@ impl Graph<'_> {
     fn call_body(&self) -> TokenStream {
         let (p, output) = (private(), &self.sig.output);
         let step = self.own("step");
-        let [inputs, block, frame, cx] = ["__inputs", "__block", "__frame", "__cx"].map(local);
+        let [inputs, block, call, cx] = ["__inputs", "__block", "__call", "__cx"].map(local);
         let give = self.sig.inputs().enumerate().map(|(i, param)| {
             let (ident, element) = (&param.ident, element(param));
             match &param.kind {
@@ -112,16 +112,16 @@ impl Graph<'_> {
                 "{}",
                 if matches!(param.kind, Kind::HostScalar(_)) { "host_scalar" } else { "tensor" }
             );
-            quote!(let #ident = &#frame.#method::<#element>(#i, &self.buffers.#ident)?;)
+            quote!(let #ident = &#call.#method::<#element>(#i, &self.buffers.#ident)?;)
         });
         let run = &self.run;
         quote! {
             let mut #inputs = self.function.inputs(#step)?;
             #(#give)*
             let #block: #name = [#(#scalars)* #(#sizes)*];
-            let #frame = #inputs.enter(#p::bytemuck::bytes_of(&#block), (#(#keys)*))?;
+            let #call = #inputs.enter(#p::bytemuck::bytes_of(&#block), (#(#keys)*))?;
             #(#bind)*
-            #frame.run::<#output, _, _>(|#cx| #run)
+            #call.run::<#output, _, _>(|#cx| #run)
         }
     }
 }

@@ -108,7 +108,7 @@ impl Graph<'_> {
             #[doc = #doc]
             #quiet
             #vis struct #graph #parameters {
-                function: #p::Function,
+                function: #p::GraphObject,
                 buffers: #buffers #arguments,
                 _types: #phantom,
             }

@@ -35,7 +35,7 @@ impl StateId {
 /// Ways of each kind that a state remembers.
 const WAYS: usize = 32;
 /// States that may be there besides what recordings need, before they are looked through.
-const SPARE_STATES: usize = 1024;
+const UNUSED_STATES: usize = 1024;
 
 /// The blocks that were freed before the next segment, by address, and where that led. One is the usual number: it needs
 /// no look elsewhere.
@@ -103,7 +103,7 @@ impl Pool {
             page,
             states: Slab::new(),
             interned: FxHashMap::default(),
-            most: SPARE_STATES,
+            most: UNUSED_STATES,
             current: StateId::EMPTY,
             freed: Freed::default(),
             working: None,
@@ -316,7 +316,7 @@ impl Pool {
         });
         self.interned.shrink_to_fit();
         // Looking through all of them again is paid for by as many new ones.
-        self.most = SPARE_STATES + 2 * self.states.len() + recordings;
+        self.most = UNUSED_STATES + 2 * self.states.len() + recordings;
     }
 }
 

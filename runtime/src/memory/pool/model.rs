@@ -163,7 +163,7 @@ impl Walk {
         }
     }
 
-    fn noted(&mut self, request: Request) {
+    fn remember(&mut self, request: Request) {
         if let Some(last) = self.checkpoints.last_mut().filter(|_| self.on_path) {
             last.then.push(request);
         }
@@ -175,7 +175,7 @@ impl Walk {
         if live > 0 && (live >= self.blocks || self.rng.random_range(0..5) < 2) {
             let addr = *self.model.live.keys().nth(self.rng.random_range(0..live)).unwrap();
             self.free(addr);
-            self.noted(Request::Free { addr });
+            self.remember(Request::Free { addr });
             counts.frees += 1;
         } else {
             // Many small ones and a few large ones, among them sizes that meet the unit exactly.
@@ -186,7 +186,7 @@ impl Walk {
                 _ => self.rng.random_range(1..40_000),
             };
             let got = self.place(bytes);
-            self.noted(Request::Place { bytes, got });
+            self.remember(Request::Place { bytes, got });
             counts.places += 1;
         }
         counts.most_bytes = counts.most_bytes.max(self.model.bytes());

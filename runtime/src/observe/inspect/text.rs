@@ -2,6 +2,8 @@
 
 use std::{collections::HashSet, fmt};
 
+use crate::RecordingId;
+
 use super::{GraphTree, OutputId, OutputPlace, TreeNode, TreeOutput, TreeSegment, TreeState, TreeWaiting};
 
 /// Lists are cut after this many entries.
@@ -22,7 +24,7 @@ impl fmt::Display for TreeSegment {
 
 impl fmt::Display for OutputId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.node, self.output)
+        write!(f, "{}.{}", self.recording, self.output)
     }
 }
 
@@ -101,10 +103,11 @@ impl fmt::Display for GraphTree {
             writeln!(f, "\n{}", function.name)?;
             self.ways(f, &function.roots, &mut shown)?;
         }
-        let detached: Vec<usize> = self.nodes.iter().filter(|n| n.after_eager).map(|n| n.id).collect();
-        let left =
-            |shown: &HashSet<usize>| detached.iter().copied().filter(|id| !shown.contains(id)).collect();
-        let roots: Vec<usize> = left(&shown);
+        let detached: Vec<RecordingId> = self.nodes.iter().filter(|n| n.after_eager).map(|n| n.id).collect();
+        let left = |shown: &HashSet<RecordingId>| {
+            detached.iter().copied().filter(|id| !shown.contains(id)).collect()
+        };
+        let roots: Vec<RecordingId> = left(&shown);
         if !roots.is_empty() {
             writeln!(f, "\nafter code that ran without a graph")?;
             self.ways(f, &roots, &mut shown)?;
@@ -129,19 +132,19 @@ impl fmt::Display for GraphTree {
 
 /// A node and how its lines start.
 struct Place {
-    id: usize,
+    id: RecordingId,
     first: String,
     rest: String,
 }
 
 impl Place {
     /// What follows a node whose lines start with `indent`, last first.
-    fn below(indent: &str, nodes: &[usize]) -> Vec<Self> {
+    fn below(indent: &str, nodes: &[RecordingId]) -> Vec<Self> {
         if let [id] = *nodes {
             return vec![Self { id, first: indent.to_owned(), rest: indent.to_owned() }];
         }
         let last = nodes.len().saturating_sub(1);
-        let place = |(index, &id): (usize, &usize)| {
+        let place = |(index, &id): (usize, &RecordingId)| {
             let (first, rest) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             Self { id, first: format!("{indent}{first}"), rest: format!("{indent}{rest}") }
         };
@@ -152,7 +155,12 @@ impl Place {
 impl GraphTree {
     /// What follows `from`. A single way goes straight down; branches are indented. No recursion: ways can
     /// be as long as programs run.
-    fn ways(&self, f: &mut fmt::Formatter<'_>, from: &[usize], shown: &mut HashSet<usize>) -> fmt::Result {
+    fn ways(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        from: &[RecordingId],
+        shown: &mut HashSet<RecordingId>,
+    ) -> fmt::Result {
         let mut todo: Vec<Place> = Place::below("  ", from);
         while let Some(Place { id, first, rest }) = todo.pop() {
             let Some(node) = self.node(id) else { continue };
@@ -193,7 +201,11 @@ impl GraphTree {
             writeln!(f, "{indent}    dead   {}", cut(&node.dead))?;
         }
         for (index, output) in node.outputs.iter().enumerate() {
-            writeln!(f, "{indent}    {:<6} {output}", OutputId { node: node.id, output: index }.to_string())?;
+            writeln!(
+                f,
+                "{indent}    {:<6} {output}",
+                OutputId { recording: node.id, output: index }.to_string()
+            )?;
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! The graph tree as a value.
 
+use crate::RecordingId;
+
 /// The graph tree of a runtime at one moment.
 ///
 /// It is a graph rather than a tree: a recording is found by the state of the pool that it starts from, so
@@ -43,7 +45,7 @@ pub struct TreeFunction {
     /// The function's name.
     pub name: String,
     /// Ids of the recordings that its calls began with.
-    pub roots: Vec<usize>,
+    pub roots: Vec<RecordingId>,
 }
 
 /// A segment, with shapes and host values of its own, that is not recorded yet.
@@ -67,7 +69,7 @@ pub struct TreeWaiting {
 #[non_exhaustive]
 pub struct TreeNode {
     /// Its number in events; never given twice.
-    pub id: usize,
+    pub id: RecordingId,
     /// The function in whose call it was recorded.
     pub function: String,
     /// The `#[dims]` symbols of that call with their sizes, padded to their buckets. A recording that depends on
@@ -77,11 +79,11 @@ pub struct TreeNode {
     pub segment: TreeSegment,
     /// The node that it was recorded after; `None` when it came first in a call, or after something that
     /// ran without a recording.
-    pub parent: Option<usize>,
+    pub parent: Option<RecordingId>,
     /// All nodes that were seen to come right before it, in order.
-    pub parents: Vec<usize>,
+    pub parents: Vec<RecordingId>,
     /// All nodes that were seen to come right after it, in the order of the first time.
-    pub children: Vec<usize>,
+    pub children: Vec<RecordingId>,
     /// Whether a call was seen to begin with it.
     pub root: bool,
     /// Whether it was seen to follow something that ran without a recording, such as a warm-up.
@@ -110,7 +112,7 @@ pub struct TreeNode {
     pub executable_bytes: u64,
     /// The nodes that run by the same executable, which is updated for each: see
     /// [`Runtime::share_executables`](crate::Runtime::share_executables).
-    pub shares_with: Vec<usize>,
+    pub shares_with: Vec<RecordingId>,
 }
 
 /// A place in the source.
@@ -132,13 +134,13 @@ pub struct TreeSegment {
     pub whole_call: bool,
 }
 
-/// An output of a node.
+/// An output of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct OutputId {
-    /// The node's id.
-    pub node: usize,
+    /// The recording.
+    pub recording: RecordingId,
     /// Index in its outputs.
     pub output: usize,
 }
@@ -221,7 +223,8 @@ impl GraphTree {
     }
 
     /// The node of that id.
-    pub fn node(&self, id: usize) -> Option<&TreeNode> {
+    pub fn node(&self, id: impl Into<RecordingId>) -> Option<&TreeNode> {
+        let id = id.into();
         self.nodes.binary_search_by_key(&id, |n| n.id).ok().map(|at| &self.nodes[at])
     }
 

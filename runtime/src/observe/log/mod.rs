@@ -8,7 +8,7 @@ use printer::Printer;
 
 use crate::{
     Stats,
-    base::{plan::Site, reason::FallbackReason},
+    base::{plan::Site, reason::FallbackReason, recording_id::RecordingId},
     observe::event::{CopySlot, Event, RerecordReason, UnsharedReason, WaitReason},
 };
 
@@ -111,10 +111,10 @@ impl Log {
         }
     }
 
-    pub(crate) fn replayed(&mut self, site: &'static Site, node: usize) {
+    pub(crate) fn replayed(&mut self, site: &'static Site, recording: RecordingId) {
         self.stats.replays += 1;
-        tracing::trace!(target: TARGET, segment = %site, node, "replayed");
-        self.push(|| Event::Replayed { segment: site.to_string(), node });
+        tracing::trace!(target: TARGET, segment = %site, recording = recording.number(), "replayed");
+        self.push(|| Event::Replayed { segment: site.to_string(), recording });
     }
 
     pub(crate) fn warmed(&mut self, site: &'static Site) {
@@ -133,34 +133,34 @@ impl Log {
     }
 
     /// `capture` is the host time that it took.
-    pub(crate) fn recorded(&mut self, site: &'static Site, node: usize, capture: Duration) {
+    pub(crate) fn recorded(&mut self, site: &'static Site, recording: RecordingId, capture: Duration) {
         self.stats.recordings += 1;
         self.stats.capture_time = self.stats.capture_time.saturating_add(capture);
         self.is_new(site);
-        tracing::debug!(target: TARGET, segment = %site, node, ?capture, "recorded");
-        self.push(|| Event::Recorded { segment: site.to_string(), node, capture });
+        tracing::debug!(target: TARGET, segment = %site, recording = recording.number(), ?capture, "recorded");
+        self.push(|| Event::Recorded { segment: site.to_string(), recording, capture });
     }
 
     /// A recording runs by the executable of another.
-    pub(crate) fn shared(&mut self, site: &'static Site, node: usize, with: usize) {
+    pub(crate) fn shared(&mut self, site: &'static Site, recording: RecordingId, with: RecordingId) {
         self.stats.shares += 1;
-        tracing::debug!(target: TARGET, segment = %site, node, with, "shares an executable");
-        self.push(|| Event::Shared { segment: site.to_string(), node, with });
+        tracing::debug!(target: TARGET, segment = %site, recording = recording.number(), with = with.number(), "shares an executable");
+        self.push(|| Event::Shared { segment: site.to_string(), recording, with });
     }
 
     /// An executable was updated to run a recording.
-    pub(crate) fn updated(&mut self, site: &'static Site, node: usize, cost: Duration) {
+    pub(crate) fn updated(&mut self, site: &'static Site, recording: RecordingId, cost: Duration) {
         self.stats.updates += 1;
         self.stats.update_time = self.stats.update_time.saturating_add(cost);
-        tracing::trace!(target: TARGET, segment = %site, node, ?cost, "updated");
-        self.push(|| Event::Updated { segment: site.to_string(), node, cost });
+        tracing::trace!(target: TARGET, segment = %site, recording = recording.number(), ?cost, "updated");
+        self.push(|| Event::Updated { segment: site.to_string(), recording, cost });
     }
 
     /// A recording has an executable of its own, where it might have shared one.
-    pub(crate) fn unshared(&mut self, site: &'static Site, node: usize, why: UnsharedReason) {
+    pub(crate) fn unshared(&mut self, site: &'static Site, recording: RecordingId, why: UnsharedReason) {
         self.stats.unshared += 1;
-        tracing::info!(target: TARGET, segment = %site, node, %why, "has an executable of its own");
-        self.push(|| Event::Unshared { segment: site.to_string(), node, why });
+        tracing::info!(target: TARGET, segment = %site, recording = recording.number(), %why, "has an executable of its own");
+        self.push(|| Event::Unshared { segment: site.to_string(), recording, why });
     }
 
     pub(crate) fn rerecorded(&mut self, site: &'static Site, why: RerecordReason) {
@@ -205,9 +205,9 @@ impl Log {
         }
     }
 
-    pub(crate) fn demoted(&mut self, site: &'static Site, live_in: usize, moves: usize) {
+    pub(crate) fn switched_to_copy(&mut self, site: &'static Site, live_in: usize, moves: usize) {
         tracing::warn!(target: TARGET, segment = %site, live_in, moves, "a live-in keeps moving; it is copied from now on");
-        self.push(|| Event::Demoted { segment: site.to_string(), live_in, moves });
+        self.push(|| Event::SwitchedToCopy { segment: site.to_string(), live_in, moves });
     }
 
     pub(crate) fn many_shapes(&mut self, function: &'static str, shapes: usize) {

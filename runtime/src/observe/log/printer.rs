@@ -106,7 +106,7 @@ fn kind(event: &Event) -> (u8, Level) {
         | Event::CaptureMeasured { .. } => (RECORDINGS, Level::INFO),
         Event::FellBack { why, .. } if why.is_wanted() => (FALLBACKS, Level::DEBUG),
         Event::FellBack { .. }
-        | Event::Demoted { .. }
+        | Event::SwitchedToCopy { .. }
         | Event::ManyShapes { .. }
         | Event::ManyCaptures { .. }
         | Event::NotConverged { .. }

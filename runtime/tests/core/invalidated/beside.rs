@@ -11,7 +11,7 @@ use crate::support::*;
 /// The pool grows, and cannot, after the invalidation.
 #[test]
 fn the_pool_cannot_grow_after_an_invalidation() {
-    fn large<'s>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {
+    fn large<'s>(cx: Piecewise<'s>, x: &T<'s>) -> Result<T<'s>> {
         seg!("l", cx, (x,), |k| {
             let y = ops::neg(k.0)?;
             // The host code's choice: a body must not do that, and it is found out.
@@ -57,7 +57,7 @@ fn the_pool_cannot_grow_after_an_invalidation() {
 /// A segment that launches nothing.
 #[test]
 fn nothing_in_it() {
-    fn empty<'s>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {
+    fn empty<'s>(cx: Piecewise<'s>, x: &T<'s>) -> Result<T<'s>> {
         let (y,) = seg!("e", cx, (x,), |k| Ok((k.0.clone(),)))?;
         seg!("f", cx, (&y,), |k| ops::neg(k.0))
     }
@@ -110,7 +110,7 @@ fn giving_up_is_no_move() {
         call(&mut rt, 1000);
     }
     let events = rt.take_events();
-    let demoted: Vec<_> = events.iter().filter(|e| matches!(e, Event::Demoted { .. })).collect();
+    let demoted: Vec<_> = events.iter().filter(|e| matches!(e, Event::SwitchedToCopy { .. })).collect();
     let fell: Vec<_> = events
         .iter()
         .filter(|e| matches!(e, Event::FellBack { why, .. } if !matches!(why, FallbackReason::CaptureInvalidated { .. })))
@@ -172,7 +172,7 @@ const CALLS: [FaultCall; 11] = [
 /// The state is put back after a `capture_all` that failed anywhere, also in what ran instead of a capture.
 #[test]
 fn state_is_put_back_after_a_capture_all_that_failed() {
-    fn counting<'s>(cx: Driver<'s>, x: &T<'s>, count: &State<f32>) -> Result<T<'s>> {
+    fn counting<'s>(cx: Piecewise<'s>, x: &T<'s>, count: &State<f32>) -> Result<T<'s>> {
         seg!("a", cx, (x, count), |k| {
             let one = ops::full(k.0.scope(), &[1], 1.0f32)?;
             ops::store(k.1, &ops::add(&ops::load(k.0.scope(), k.1)?, &one)?)?;

@@ -45,7 +45,7 @@ impl Case {
 
     fn call(
         &mut self,
-        body: impl for<'s> FnOnce(Driver<'s>, &T<'s>, &State<f32>) -> Result<T<'s>>,
+        body: impl for<'s> FnOnce(Piecewise<'s>, &T<'s>, &State<f32>) -> Result<T<'s>>,
     ) -> Result<Vec<f32>> {
         let step = self.rt.step()?;
         let total = &self.total;
@@ -61,7 +61,7 @@ impl Case {
 }
 
 /// Forks, nested ones too, frees, and state.
-fn forked<'s>(cx: Driver<'s>, x: &T<'s>, total: &State<f32>) -> Result<T<'s>> {
+fn forked<'s>(cx: Piecewise<'s>, x: &T<'s>, total: &State<f32>) -> Result<T<'s>> {
     seg!("a", cx, (x, total), |k| {
         let (a, (b, c)) = join(
             k.0.scope(),
@@ -134,7 +134,7 @@ fn an_error_instead_at_every_place() {
 /// Also where the body swallows errors.
 #[test]
 fn nothing_runs_after_a_recording_was_refused() {
-    fn swallows<'s>(cx: Driver<'s>, x: &T<'s>, total: &State<f32>) -> Result<T<'s>> {
+    fn swallows<'s>(cx: Piecewise<'s>, x: &T<'s>, total: &State<f32>) -> Result<T<'s>> {
         seg!("a", cx, (x, total), |k| {
             let _ = ops::neg(k.0);
             let y = ops::scale(k.0, 2.0)?;
@@ -159,7 +159,7 @@ fn nothing_runs_after_a_recording_was_refused() {
 /// A pass whose captures were given up recorded nothing, and is not the last.
 #[test]
 fn capture_all_is_not_done_where_a_capture_was_given_up() {
-    fn plain<'s>(cx: Driver<'s>, x: &T<'s>) -> Result<T<'s>> {
+    fn plain<'s>(cx: Piecewise<'s>, x: &T<'s>) -> Result<T<'s>> {
         seg!("a", cx, (x,), |k| ops::neg(k.0))
     }
     for mode in GRAPHS {
@@ -190,7 +190,7 @@ fn capture_all_is_not_done_where_a_capture_was_given_up() {
 /// A recording whose body swallowed an error is refused, also when it is given up.
 #[test]
 fn a_swallowed_error_before_giving_up() {
-    fn body<'s>(cx: Driver<'s>, x: &T<'s>, _: &State<f32>) -> Result<T<'s>> {
+    fn body<'s>(cx: Piecewise<'s>, x: &T<'s>, _: &State<f32>) -> Result<T<'s>> {
         seg!("a", cx, (x,), |k| {
             let extra = if VARIANT.get() == 1 { ops::neg(k.0) } else { ops::scale(k.0, 1.0) };
             match extra {
@@ -224,7 +224,7 @@ fn a_swallowed_error_before_giving_up() {
 /// Then the call fails, whatever the body did with its own errors.
 #[test]
 fn what_was_put_in_fails_when_it_runs() {
-    fn body<'s>(cx: Driver<'s>, x: &T<'s>, _: &State<f32>) -> Result<T<'s>> {
+    fn body<'s>(cx: Piecewise<'s>, x: &T<'s>, _: &State<f32>) -> Result<T<'s>> {
         seg!("a", cx, (x,), |k| {
             let y = ops::scale(k.0, 2.0)?;
             let z = ops::scale(&y, 3.0)?;
@@ -250,7 +250,7 @@ fn what_was_put_in_fails_when_it_runs() {
 /// Using a value after its last use is an error of recordings only, and the next call warms up again.
 #[test]
 fn a_late_use() {
-    fn body<'s>(cx: Driver<'s>, x: &T<'s>, _: &State<f32>) -> Result<T<'s>> {
+    fn body<'s>(cx: Piecewise<'s>, x: &T<'s>, _: &State<f32>) -> Result<T<'s>> {
         seg!("a", cx, (x,), |k| {
             let y = ops::scale(k.0, 2.0)?;
             let z = ops::neg(&y)?;
@@ -300,7 +300,7 @@ fn a_device_that_is_lost_meanwhile() {
 /// Errors and panics of a body, with a capture that is made again, or given up, at every place.
 #[test]
 fn bodies_that_fail_after_an_invalidation() {
-    fn body<'s>(cx: Driver<'s>, x: &T<'s>, total: &State<f32>) -> Result<T<'s>> {
+    fn body<'s>(cx: Piecewise<'s>, x: &T<'s>, total: &State<f32>) -> Result<T<'s>> {
         seg!("a", cx, (x, total), |k| {
             let (a, b) = join(
                 k.0.scope(),

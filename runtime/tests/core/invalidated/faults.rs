@@ -16,7 +16,7 @@ pub(super) fn injected(error: &Error) -> bool {
 }
 
 /// The output is `10 x`, whatever the state; the state counts the calls that ran.
-pub(super) fn body<'s>(cx: Driver<'s>, x: &T<'s>, n: &State<f32>) -> Result<T<'s>> {
+pub(super) fn body<'s>(cx: Piecewise<'s>, x: &T<'s>, n: &State<f32>) -> Result<T<'s>> {
     let (h,) = seg!("a", cx, (x, n), |k| {
         let (a, b) = join(k.0.scope(), || ops::neg(&ops::scale(k.0, 3.0)?), || ops::scale(k.0, 5.0))?;
         let sum = ops::add(&a, &b)?;

@@ -19,7 +19,7 @@ thread_local! {
 }
 
 /// A fork, a state that is written, memory that is freed and used again.
-fn program<'s>(cx: Driver<'s>, x: &T<'s>, total: &State<f32>) -> Result<T<'s>> {
+fn program<'s>(cx: Piecewise<'s>, x: &T<'s>, total: &State<f32>) -> Result<T<'s>> {
     let (y,) = seg!("a", cx, (x, total), |k| {
         BODIES.set(BODIES.get() + 1);
         let (a, b) = join(k.0.scope(), || ops::neg(&ops::scale(k.0, 3.0)?), || ops::scale(k.0, 5.0))?;
@@ -213,7 +213,7 @@ fn copied_live_ins_are_there() {
 /// State is as it was after `capture_all`, also where what was put into a capture ran instead.
 #[test]
 fn state_is_put_back_after_a_capture_that_was_given_up() {
-    fn counting<'s>(cx: Driver<'s>, x: &T<'s>, count: &State<f32>) -> Result<T<'s>> {
+    fn counting<'s>(cx: Piecewise<'s>, x: &T<'s>, count: &State<f32>) -> Result<T<'s>> {
         seg!("a", cx, (x, count), |k| {
             let one = ops::full(k.0.scope(), &[1], 1.0f32)?;
             ops::store(k.1, &ops::add(&ops::load(k.0.scope(), k.1)?, &one)?)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use graphable::{__private::Synthetic, Lifecycle, LifecycleEvent};
+use graphable::{__private::Synthetic, Lifecycle, LifecycleEvent, RecordingId};
 
 use super::*;
 
@@ -22,7 +22,8 @@ fn the_tree_and_the_memory_say_who_shares() {
         scaled(&mut rt, &graph, n);
     }
     let tree = rt.tree();
-    let with: Vec<_> = tree.nodes.iter().map(|n| (n.id, n.shares_with.clone())).collect();
+    let numbers = |ids: &[RecordingId]| ids.iter().map(|id| id.number()).collect::<Vec<_>>();
+    let with: Vec<_> = tree.nodes.iter().map(|n| (n.id.number(), numbers(&n.shares_with))).collect();
     assert_eq!(with, [(0, vec![1, 2]), (1, vec![0, 2]), (2, vec![0, 1])]);
     let bytes: Vec<_> = tree.nodes.iter().map(|n| n.executable_bytes).collect();
     assert_eq!((bytes[0], &bytes[1..]), (tree.executable_bytes, &[0, 0][..]), "counted once");
@@ -36,7 +37,7 @@ fn the_tree_and_the_memory_say_who_shares() {
     assert_eq!((&json["executables"], &json["shared_bytes"]), (&1.into(), &tree.shared_bytes.into()));
 
     let (memory, stats) = (rt.memory(), rt.stats());
-    let shares: Vec<_> = memory.nodes.iter().map(|n| n.shares_with).collect();
+    let shares: Vec<_> = memory.nodes.iter().map(|n| n.shares_with.map(RecordingId::number)).collect();
     assert_eq!(shares, [None, Some(0), Some(0)]);
     assert_eq!(memory.functions[0].executable_bytes, memory.executable_bytes);
     assert_eq!((memory.executables, memory.executable_bytes), (1, stats.executable_bytes));
@@ -58,8 +59,8 @@ fn events_are_in_order() {
         .take_events()
         .iter()
         .map(|e| match e {
-            Event::Shared { node, with, .. } => format!("{node} shares with {with}"),
-            Event::Updated { node, .. } => format!("updated for {node}"),
+            Event::Shared { recording, with, .. } => format!("{recording} shares with {with}"),
+            Event::Updated { recording, .. } => format!("updated for {recording}"),
             other => list(std::slice::from_ref(other)).remove(0),
         })
         .collect();
@@ -120,7 +121,7 @@ fn hooks_hear_of_it() {
             Lifecycle::Destroyed => "destroyed".to_owned(),
             other => format!("{other:?}"),
         };
-        heard.lock().unwrap().push(format!("{}: {what}", event.node));
+        heard.lock().unwrap().push(format!("{}: {what}", event.recording));
     });
     let heard = || std::mem::take(&mut *log.lock().unwrap());
     for n in [2, 2, 3, 3] {

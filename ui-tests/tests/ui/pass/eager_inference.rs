@@ -1,4 +1,4 @@
-//! Values of regions whose type is found by the `let` alone; they steer the driver, or are keyed.
+//! Values of regions whose type is found by the `let` alone; they steer the host code, or are keyed.
 
 #![deny(warnings)]
 
