@@ -13,10 +13,10 @@ mod taken {
     pub(super) struct Runtime;
     pub(super) struct Step;
     pub(super) struct Eager;
-    pub(super) struct Driver;
+    pub(super) struct Piecewise;
     pub(super) struct Region;
-    pub(super) struct Frame;
-    pub(super) struct Function;
+    pub(super) struct GraphCall;
+    pub(super) struct GraphObject;
     pub(super) struct Inputs;
     pub(super) struct Options;
     pub(super) struct Plan;
@@ -27,7 +27,7 @@ mod taken {
     pub(super) struct Schedule;
     pub(super) struct Finish;
     pub(super) struct FromEager;
-    pub(super) struct InDriver;
+    pub(super) struct InPiecewise;
     pub(super) trait Clone {}
     pub(super) trait Copy {}
     pub(super) trait Debug {}

@@ -126,7 +126,7 @@ fn expansions_are_as_pinned() {
 }
 
 #[test]
-fn a_driver_fits_on_a_page() {
+fn host_code_fits_on_a_page() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expansions/cases");
     for name in ["layers", "branches", "method"] {
         let text = fs::read_to_string(folder.join(format!("{name}.expanded.rs"))).unwrap();

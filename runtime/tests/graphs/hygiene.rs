@@ -16,7 +16,7 @@ pub mod shadowed {
     pub struct Into;
     pub struct From;
     pub struct PhantomData;
-    pub struct Driver;
+    pub struct Piecewise;
     pub struct Runtime;
     pub struct Step;
     pub struct Schedule;
