@@ -93,11 +93,11 @@ fn entry(code: &str) -> Entry {
 
 fn caught_by(entry: &Entry) -> String {
     let who = match entry.kind {
-        Kind::Rule => "the macro: a form that has no meaning, so there is nothing to get around.",
-        Kind::Lint => "the macro: a lint on tokens, which an alias or a helper hides.",
-        Kind::Type => "the types, behind aliases, generics and helpers as well.",
+        Kind::Rule => "the macro, as a rule: the form has no meaning, so there is nothing to circumvent.",
+        Kind::Lint => "the macro, as a lint on tokens, which an alias or a helper can circumvent.",
+        Kind::Type => "the types, even through aliases, generics and helpers.",
     };
-    if entry.net.is_empty() { who.to_owned() } else { format!("{who} What stands behind it: {}.", entry.net) }
+    if entry.net.is_empty() { who.to_owned() } else { format!("{who} Beyond that, {}.", entry.net) }
 }
 
 /// A program without what all programs have.
