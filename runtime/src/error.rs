@@ -1,41 +1,42 @@
-//! The errors of the runtime. Each names its cause and what to do about it.
+//! The errors of the runtime. Each names its cause and the remedy.
 
 use crate::{BatchDescriptor, DType, ModeSet, base::reason::FallbackReason};
 
-/// The result of everything that can fail here.
+/// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong.
+/// An error of the runtime.
 ///
 /// No variant leaves the runtime unusable, except [`ContextLost`](Self::ContextLost).
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Too many dimensions.
+    /// A shape with too many dimensions.
     #[error(
         "rank {rank} is above the limit of {}; merge dimensions with `ops::reshape`",
         crate::base::rank::MAX_RANK
     )]
     Rank {
-        /// What was asked for.
+        /// The requested rank.
         rank: usize,
     },
 
-    /// The number of elements does not fit.
+    /// A shape whose number of elements overflows.
     #[error("a tensor of shape {shape:?} has more elements than can be addressed")]
     TooLarge {
-        /// What was asked for. Of a dimension that a bucket pads, the size of the bucket: that many rows would be there.
+        /// The requested shape. For a dimension that a bucket pads, the size of the bucket, since that many
+        /// rows would exist.
         shape: Vec<usize>,
     },
 
-    /// Operands whose shapes do not fit together.
+    /// Operands whose shapes do not match.
     #[error("{op}: {why}; shapes are {shapes:?}")]
     Shape {
         /// The operation.
         op: &'static str,
-        /// All operand shapes, in order. Of a dimension that a bucket pads, the size of the bucket.
+        /// The shapes of all operands, in order. For a dimension that a bucket pads, the size of the bucket.
         shapes: Vec<Vec<usize>>,
-        /// What does not fit, and what would; where a bucket made a size larger, also what it really is.
+        /// The mismatch and the expected shape; if a bucket enlarged a size, also the real size.
         why: String,
     },
 
@@ -44,33 +45,33 @@ pub enum Error {
     Axis {
         /// The operation.
         op: &'static str,
-        /// What was given.
+        /// The given axis.
         axis: usize,
-        /// What there is.
+        /// The rank of the tensor.
         rank: usize,
     },
 
-    /// A value argument that makes no sense.
+    /// An invalid value of an argument.
     #[error("{op}: {why}")]
     Argument {
         /// The operation or function.
         op: &'static str,
-        /// What is wrong, and what would be right.
+        /// The problem, and a valid value.
         why: String,
     },
 
-    /// Memory of another element type than asked for.
+    /// Memory with a different element type than requested.
     #[error("{what} holds {found}, {expected} is needed; cast it with `ops::cast`")]
     DTypeMismatch {
-        /// What was looked at.
+        /// The value that was accessed.
         what: String,
-        /// What was asked for.
+        /// The requested type.
         expected: DType,
-        /// What it is.
+        /// The actual type.
         found: DType,
     },
 
-    /// Two runtimes in one operation.
+    /// Operands of two runtimes in one operation.
     #[error(
         "{op}: operands belong to different runtimes; copy through the host (`step.read`, then `step.tensor`)"
     )]
@@ -94,7 +95,7 @@ pub enum Error {
         symbol: String,
     },
 
-    /// The size of a padded dimension, used as a number.
+    /// The size of a padded dimension was used as a number.
     #[error(
         "{op}{}: the size along {symbol} is padded to a bucket and is not a number on the host, where it would be the \
          bucket's; pass it on as it is in a shape (`ops::full(x.scope(), (x.dim(0), 4), 0.0)`), compute with the real \
@@ -102,15 +103,15 @@ pub enum Error {
         at.map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default()
     )]
     PaddedSize {
-        /// What it was used for.
+        /// The operation that used it.
         op: &'static str,
         /// The `#[dims]` symbol.
         symbol: String,
-        /// Where, if that is known.
+        /// The position of the use, if known.
         at: Option<&'static std::panic::Location<'static>>,
     },
 
-    /// A device operation in host code, between segments.
+    /// A device operation was called in host code, between segments.
     #[error(
         "{op} runs outside any segment or eager region of `{function}` (a loop header, a condition or a \
          match head, say); bind its result with `let` on a line of its own, before that expression"
@@ -122,25 +123,25 @@ pub enum Error {
         function: &'static str,
     },
 
-    /// A capability used while a segment runs.
+    /// A capability was used while a segment runs.
     #[error(
         "{call} inside the segment {segment}: reading device data needs an `#[eager(cx)]` region, or the step after the call"
     )]
     CapabilityInSegment {
-        /// What was called.
+        /// The method that was called.
         call: &'static str,
-        /// Where.
+        /// The segment.
         segment: String,
     },
 
-    /// A graph called while another call runs.
+    /// A graph was called while another call runs.
     #[error(
         "`{inner}` is called inside `{outer}`; make it a function with boundaries and write `#[piecewise] {inner}(…)`"
     )]
     NestedCall {
         /// The running function.
         outer: &'static str,
-        /// The one called.
+        /// The function that was called.
         inner: &'static str,
     },
 
@@ -151,20 +152,20 @@ pub enum Error {
          the `join`, or put both into one branch"
     )]
     BranchesShare {
-        /// The operation of the later branch.
+        /// The operation in the later branch.
         op: &'static str,
-        /// That of the earlier one.
+        /// The operation in the earlier branch.
         other: &'static str,
     },
 
-    /// A call that a capture forbids.
+    /// A call that is not allowed during a capture.
     #[error("`{call}` is not possible while a capture is under way")]
     RefusedInCapture {
-        /// What was called.
+        /// The function that was called.
         call: &'static str,
     },
 
-    /// The body did something else when it was recorded than when it warmed up.
+    /// The body behaved differently when it was recorded than during warm-up.
     #[error(
         "{segment}: operation {index} was {warm} in warm-up and {recorded} when recorded; the body depends on \
          something that is not a live-in (a global, a thread-local, a clock): pass it as a parameter, marked `#[key]` or `#[host]`"
@@ -172,15 +173,15 @@ pub enum Error {
     TraceMismatch {
         /// The segment.
         segment: String,
-        /// Which operation, from 0.
+        /// The index of the operation, from 0.
         index: usize,
-        /// What warm-up did there.
+        /// The operation during warm-up.
         warm: String,
-        /// What the recording did there.
+        /// The operation in the recording.
         recorded: String,
     },
 
-    /// A recording would bake an address that its key does not hold.
+    /// A recording would contain an address that is not part of its key.
     #[error(
         "{segment}: {op} uses memory at {addr:#x} that is not a live-in of the segment; a replay would not notice \
          when it moves: pass the tensor, parameter or state as an argument of the function"
@@ -194,7 +195,7 @@ pub enum Error {
         addr: u64,
     },
 
-    /// A block allocated in a segment that nobody owns at its end.
+    /// A block allocated in a segment that has no owner at its end.
     #[error(
         "{segment}: {bytes} bytes allocated by {op} are still allocated at its end but are not part of an output; was a tensor leaked (`mem::forget`, a global)?"
     )]
@@ -203,11 +204,11 @@ pub enum Error {
         segment: String,
         /// The operation that allocated.
         op: &'static str,
-        /// Size of the block.
+        /// The size of the block, in bytes.
         bytes: u64,
     },
 
-    /// The live memory of an arena is not that of the tensors in it.
+    /// The live memory of an arena does not match the tensors in it.
     #[error(
         "{arena}: {bytes} bytes at {addr:#x}, allocated by {op} in {site}, {fault}; this is a bug in the runtime, \
          please report it (`Runtime::reset` gives the memory back)"
@@ -215,63 +216,62 @@ pub enum Error {
     MemoryAccounting {
         /// The arena.
         arena: &'static str,
-        /// Too much, or too little.
+        /// The kind of mismatch.
         fault: MemoryFault,
-        /// The operation that allocated the block, as far as it is known.
+        /// The operation that allocated the block, if known.
         op: &'static str,
-        /// The segment or region where that was.
+        /// The segment or region that allocated it.
         site: String,
-        /// Size of the block.
+        /// The size of the block, in bytes.
         bytes: u64,
-        /// Its address.
+        /// The address of the block.
         addr: u64,
     },
 
-    /// A tensor used in a recording after its memory was given back.
+    /// A tensor was used in a recording after its memory was freed.
     #[error(
         "{op}: the tensor produced by {producer} is used later than during warm-up, after its memory was freed; the \
          body depends on something that is not a live-in (a global, a thread-local, a clock): pass it as a \
          parameter, marked `#[key]` or `#[host]`"
     )]
     UsedAfterLastUse {
-        /// Where it was used.
+        /// The operation that used it.
         op: &'static str,
-        /// The operation that made it.
+        /// The operation that produced it.
         producer: &'static str,
     },
 
-    /// A replay gave other values than the body.
+    /// A replay computed different values than the body.
     #[error("{segment}: audit: {what} of the replay differs from the body run eagerly; {detail}")]
     AuditMismatch {
         /// The segment.
         segment: String,
-        /// Which output or state.
+        /// The output or state that differs.
         what: String,
         /// The first difference.
         detail: String,
     },
 
-    /// A tensor without memory of its own: its capture was abandoned, or its call ended without it as
-    /// an output.
+    /// A tensor without memory: its capture was aborted, or its call ended without returning it.
     #[error(
         "{op}: this tensor was made in a segment that failed, or was left behind by the call that it belongs to; \
          its memory may hold other values by now: compute it again, or return it from the call"
     )]
     NeverComputed {
-        /// Where it was used.
+        /// The operation that used it.
         op: &'static str,
     },
 
-    /// A fallback that the configuration forbids.
+    /// A fallback that the configuration does not allow.
     #[error("{function}: {reason}, and `deny_fallback` forbids falling back; {}", reason.remedy())]
     FallbackForbidden {
         /// The function.
         function: &'static str,
-        /// Why it would fall back.
+        /// The reason for the fallback.
         reason: FallbackReason,
     },
 
-    /// A batch for which the caller allows no mode that it could have.
+    /// A batch for which the caller allows no mode that is possible.
     #[error(
         "{function}: for a batch of {batch}, the caller allows {allowed}, and none of it is possible{}; allow \
          another mode in `BatchScope::allow`, or leave the batch out of this step",
@@ -282,13 +282,13 @@ pub enum Error {
         function: &'static str,
         /// The batch.
         batch: BatchDescriptor,
-        /// What is allowed.
+        /// The modes that the caller allows.
         allowed: ModeSet,
-        /// Why none of it is possible, where more than the mode of the graph is in the way.
+        /// The reason why none of them is possible, if it is not only the mode of the graph.
         why: Option<FallbackReason>,
     },
 
-    /// A call that records something new however often it is repeated, where `deny_fallback` is set.
+    /// A call that records something new each time it is repeated, with `deny_fallback`.
     #[error(
         "`{function}`: for sizes {sizes:?}, every pass of `capture_all` records something new in {}; something \
          in their keys changes from call to call (a `#[key]`, a shape, an address): pass it as `#[host]`, or \
@@ -304,17 +304,17 @@ pub enum Error {
         segments: Vec<String>,
     },
 
-    /// A call that changes memory or recordings, made by the plan of an estimate.
+    /// The plan of an estimate made a call that changes memory or recordings.
     #[error(
         "`Runtime::{call}` is called by the plan of `Runtime::estimate_memory`, which sets the recordings aside and \
          must find their memory as it was; call it before or after the estimate, and let the plan only capture"
     )]
     InsideEstimate {
-        /// What was called.
+        /// The method that was called.
         call: &'static str,
     },
 
-    /// A recording whose memory is not there any more. Nothing was launched.
+    /// The memory of a recording is no longer committed. Nothing was launched.
     #[error(
         "{segment}: a replay needs the first {needed} bytes of {arena}, and {committed} are committed; this is a fault \
          of the runtime, please report it (`Runtime::prime` commits them, `Runtime::reset` records anew)"
@@ -324,13 +324,13 @@ pub enum Error {
         segment: String,
         /// The arena.
         arena: &'static str,
-        /// Bytes that the recording uses, from the arena's start.
+        /// The number of bytes that the recording uses, from the start of the arena.
         needed: u64,
-        /// Bytes that are there.
+        /// The number of committed bytes.
         committed: u64,
     },
 
-    /// A recording after capture was closed.
+    /// A call would have to be recorded after capture was closed.
     #[error(
         "{segment}: nothing is recorded for this input and capture is closed (`Runtime::close_capture`); capture it at start-up"
     )]
@@ -339,7 +339,7 @@ pub enum Error {
         segment: String,
     },
 
-    /// Inputs of one call that disagree.
+    /// Inputs of one call disagree on a dimension.
     #[error(
         "`{function}`: dimension {symbol} is {first} in `{first_input}` and {second} in `{second_input}`"
     )]
@@ -348,37 +348,37 @@ pub enum Error {
         function: &'static str,
         /// The symbol.
         symbol: String,
-        /// Size it first had.
+        /// The first size.
         first: usize,
-        /// Where.
+        /// The input with the first size.
         first_input: &'static str,
-        /// Size it had then.
+        /// The second size.
         second: usize,
-        /// Where.
+        /// The input with the second size.
         second_input: &'static str,
     },
 
-    /// An input that does not fit its `#[dims]`.
+    /// An input that does not match its `#[dims]`.
     #[error("`{function}`: input `{input}`: {why}")]
     Input {
         /// The function.
         function: &'static str,
         /// The parameter.
         input: &'static str,
-        /// What does not fit, and what would.
+        /// The mismatch and the expected shape.
         why: String,
     },
 
-    /// A configuration that cannot work.
+    /// An invalid configuration.
     #[error("{what}: {why}")]
     Config {
-        /// What was configured.
+        /// The option that was configured.
         what: String,
-        /// What is wrong, and what would be right.
+        /// The problem, and a valid value.
         why: String,
     },
 
-    /// Loading a model failed; all problems at once.
+    /// Loading a model failed; reports all problems together.
     #[error("{source_name} does not fit the model:{}", listed(problems))]
     Load {
         /// The file or map.
@@ -392,11 +392,11 @@ pub enum Error {
     File {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
 
-    /// An index that a kernel found out of range.
+    /// A kernel found an index out of range.
     #[error(
         "{op}: index {index} is out of range (there are {bound} rows); affected rows read as zeros and are not written"
     )]
@@ -405,34 +405,34 @@ pub enum Error {
         op: &'static str,
         /// The first such index.
         index: u64,
-        /// How many rows there are.
+        /// The number of rows.
         bound: u64,
     },
 
-    /// No memory left.
+    /// There is not enough memory.
     #[error("out of memory on {device}: {bytes} bytes for {what}; free tensors or use smaller buckets")]
     OutOfMemory {
         /// The device.
         device: String,
-        /// What was asked for.
+        /// The requested number of bytes.
         bytes: u64,
-        /// What it was for.
+        /// The purpose of the allocation.
         what: &'static str,
     },
 
-    /// The device failed; the call had no effect and the runtime is usable.
+    /// A device call failed. The call had no effect, and the runtime remains usable.
     #[error("{device}: {call} failed: {why}")]
     Device {
         /// The device.
         device: String,
-        /// What was called.
+        /// The function that was called.
         call: &'static str,
-        /// What it said.
+        /// The device's message.
         why: String,
     },
 
-    /// The device is gone. Everything of this runtime fails from here on. A new runtime works on the CPU; on a GPU the
-    /// driver gives a process one context for all, so that only a new process can use it again.
+    /// The device is lost. Every further call of this runtime fails. On the CPU, a new runtime works; on a
+    /// GPU, a process has only one context per GPU, so only a new process can use the GPU again.
     #[error(
         "{device} is lost: {why}; its memory cannot be read any more, and it is usable again in a new process (on the \
          CPU: in a new runtime)"
@@ -440,11 +440,11 @@ pub enum Error {
     ContextLost {
         /// The device.
         device: String,
-        /// What it said.
+        /// The device's message.
         why: String,
     },
 
-    /// Somebody else launched on the runtime's stream while a segment was recorded.
+    /// Other code launched work on the runtime's stream while a segment was recorded.
     #[error(
         "something else was launched on the stream of {device} while a segment was recorded; it did not run, and the \
          recording, of which it would have become a part, was dropped; launch on a stream of your own, or on \
@@ -458,22 +458,22 @@ pub enum Error {
     /// A device that cannot be used.
     #[error("{device} cannot be used: {why}")]
     NoDevice {
-        /// What was asked for.
+        /// The requested device.
         device: String,
-        /// What is missing and how to get it.
+        /// The missing component and how to get it.
         why: String,
     },
 }
 
-/// What is wrong with a block of memory.
+/// The mismatch between a block of memory and the tensors.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryFault {
-    /// Alive, and no tensor has it.
+    /// The block is live, but no tensor uses it.
     Untracked,
-    /// A tensor has it, and it is not alive.
+    /// A tensor uses the block, but it is not live.
     Missing,
-    /// Alive beyond the memory that the arena has.
+    /// The block is live, but outside the arena's committed memory.
     Uncommitted,
 }
 
@@ -488,13 +488,13 @@ impl std::fmt::Display for MemoryFault {
 }
 
 impl Error {
-    /// A shape error with its operands.
+    /// Returns a shape error with its operands.
     pub(crate) fn shape(op: &'static str, shapes: &[&[usize]], why: impl Into<String>) -> Self {
         Self::Shape { op, shapes: shapes.iter().map(|s| s.to_vec()).collect(), why: why.into() }
     }
 }
 
-/// One line each, as many as fit on a screen.
+/// Lists the problems, one per line, up to a screenful.
 fn listed(problems: &[String]) -> String {
     const SHOWN: usize = 20;
     let mut text: String = problems.iter().take(SHOWN).map(|p| format!("\n  - {p}")).collect();

@@ -1,8 +1,8 @@
 //! Models as ordinary functions, replayed as graphs.
 //!
-//! [`#[graphable]`](macro@graphable) cuts a function at its `#[eager]` expressions. What lies between them
-//! becomes *segments*: each is recorded once per set of shapes and addresses, and from then on replayed, without
-//! running its Rust code. What a recording would get wrong does not compile.
+//! [`#[graphable]`](macro@graphable) splits a function at its `#[eager]` expressions. The code between them
+//! becomes *segments*: each is recorded once per set of shapes and addresses, and from then on replayed
+//! without running its Rust code. Code that a recording would get wrong does not compile.
 //!
 //! ```
 //! use graphable::prelude::*;
@@ -46,14 +46,14 @@
 //!
 //! # The parts
 //!
-//! - [`Runtime`] owns a device, its memory and the recordings; [`Runtime::step`] starts a step, and the tensors of
-//!   a step live no longer than it does.
+//! - [`Runtime`] owns a device, its memory and the recordings; [`Runtime::step`] starts a step, and the
+//!   tensors of a step cannot outlive it.
 //! - [`Tensor`] and [`Scalar`] are values on the device. Only a [`Step`], or the [`Eager`] that `#[eager(cx)]`
 //!   binds, can read them.
-//! - [`Eager::keep`] lets a value outlive its step: a [`Kept`] has no lifetime.
+//! - [`Eager::keep`] returns a [`Kept`], which has no lifetime and outlives its step.
 //! - [`Param`] and [`State`] are device memory with a stable address. [`derive(Params)`](derive@Params) builds
 //!   models from them, and [`load`] fills models from files.
-//! - [`join`] lets branches of a segment run side by side.
+//! - [`join`] lets branches of a segment run in parallel.
 //! - [`ops`] contains the operations.
 //! - [`Mode`], [`Schedule`] and [`Batching`] configure a graph object through its builder. A [`Dispatcher`]
 //!   chooses the graph of each batch, which [`Step::batch`] describes.
@@ -67,9 +67,9 @@
 //!
 //! # Limits
 //!
-//! One GPU and one stream per runtime, no autograd, no quantised kernels. That device values cannot steer a segment
-//! is guaranteed by types; that host values from eager code need `#[key]` is a lint of the macro. README.md lists
-//! all limits.
+//! One GPU and one stream per runtime, no autograd, no quantised kernels. Types guarantee that device values
+//! cannot control a segment; the rule that host values from eager code need `#[key]` is a lint of the macro.
+//! README.md lists all limits.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -110,7 +110,7 @@ pub use base::plan::{BoundaryMove, Plan, PlanItem, Site};
 pub use base::rank::MAX_RANK;
 pub use base::reason::FallbackReason;
 pub use base::recording_id::RecordingId;
-/// The version that this crate shares streams and memory with.
+/// The version of cudarc with which this crate shares streams and memory.
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use cudarc;
@@ -156,17 +156,17 @@ pub use value::live_in::{DeviceValue, Key, LiveIn};
 pub use value::raw::RawTensor;
 
 pub mod inspect {
-    //! What a runtime holds, as values to print, draw or store.
+    //! Snapshots of a runtime, to print, draw or store.
     //!
-    //! - [`GraphTree`], from [`Runtime::tree`](crate::Runtime::tree): every recording, what follows what, what is
-    //!   alive where, and what it takes.
-    //! - [`Topology`], from [`Runtime::topology`](crate::Runtime::topology): one recording as the device has it,
-    //!   with its kernels, copies and edges.
-    //! - [`PlanReport`], from [`Plan::report`](crate::Plan::report): how a function is cut, and why.
+    //! - [`GraphTree`], from [`Runtime::tree`](crate::Runtime::tree): every recording, its followers, the
+    //!   values alive at each, and the memory it uses.
+    //! - [`Topology`], from [`Runtime::topology`](crate::Runtime::topology): one recording as the device sees
+    //!   it, with its kernels, copies and edges.
+    //! - [`PlanReport`], from [`Plan::report`](crate::Plan::report): how a function is partitioned, and why.
     //!
-    //! Each is a snapshot of plain fields that owns what it shows. Each prints as text, becomes Graphviz with
-    //! `to_dot` (the first two) and one JSON object with `to_json`; all implement `serde::Serialize`. Both of the latter
-    //! need the feature `serde`.
+    //! Each is a snapshot of plain fields that owns its data. Each can be printed as text; `to_dot` (of the
+    //! first two) returns Graphviz, and `to_json` returns one JSON object; all implement `serde::Serialize`.
+    //! The latter two need the feature `serde`.
 
     pub use crate::{
         dispatch::plan_report::{PartKind, PlanPart, PlanReport},
@@ -177,7 +177,7 @@ pub mod inspect {
     };
 }
 
-/// What a model file needs: `use graphable::prelude::*;`.
+/// The names that a model file needs: `use graphable::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number,

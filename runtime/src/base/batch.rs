@@ -1,32 +1,33 @@
-//! A batch, as far as the choice of its graph depends on it.
+//! The properties of a batch on which the choice of its graph depends.
 
 use std::fmt;
 
-/// What a call works on, as far as the choice of its graph depends on it.
+/// The batch of a call, as far as the choice of its graph depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BatchDescriptor {
-    /// New tokens of all sequences together, without padding; at least 1.
+    /// The number of new tokens of all sequences together, without padding; at least 1.
     pub num_tokens: usize,
-    /// Whether every sequence has [`Batching::query_len`](crate::Batching::query_len) new tokens: one, unless
-    /// tokens are drafted ahead.
+    /// Set if every sequence has [`Batching::query_len`](crate::Batching::query_len) new tokens: one, unless
+    /// there are draft tokens.
     pub uniform_decode: bool,
-    /// How many adapters (LoRA) are in use; see [`Batching::adapters`](crate::Batching::adapters).
+    /// The number of adapters (LoRA) in use; see [`Batching::adapters`](crate::Batching::adapters).
     pub adapters: usize,
 }
 
 impl BatchDescriptor {
-    /// Any batch: prompts, or prompts and decodes together.
+    /// Describes any batch: prompts, or prompts and decodes together.
     pub fn mixed(num_tokens: usize) -> Self {
         Self { num_tokens, uniform_decode: false, adapters: 0 }
     }
 
-    /// A batch in which every sequence has [`Batching::query_len`](crate::Batching::query_len) new tokens.
+    /// Describes a batch in which every sequence has [`Batching::query_len`](crate::Batching::query_len) new
+    /// tokens.
     pub fn decode(num_tokens: usize) -> Self {
         Self { num_tokens, uniform_decode: true, adapters: 0 }
     }
 
-    /// The same with that many adapters in use.
+    /// Sets the number of adapters in use.
     #[must_use]
     pub fn with_adapters(self, adapters: usize) -> Self {
         Self { adapters, ..self }

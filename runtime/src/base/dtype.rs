@@ -27,7 +27,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Bytes of one element.
+    /// Returns the size of one element, in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::F32 | Self::I32 | Self::U32 => 4,
@@ -36,7 +36,7 @@ impl DType {
         }
     }
 
-    /// Whether the type is one of the floating-point types.
+    /// Returns whether the type is a floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F16 | Self::Bf16)
     }
@@ -62,7 +62,7 @@ mod sealed {
 
 /// A Rust type that can be an element of a [`Tensor`](crate::Tensor).
 ///
-/// Implemented for `f32`, `f16`, `bf16`, `i32`, `u32`, `u8` and `bool`, and by nothing else.
+/// Implemented only for `f32`, `f16`, `bf16`, `i32`, `u32`, `u8` and `bool`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type",
     label = "not an element type",
@@ -73,18 +73,18 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq 
     const DTYPE: DType;
     /// The plain-data form in device memory: the type itself, and `u8` for `bool`.
     type Repr: Pod;
-    /// To the form in memory.
+    /// Converts to the form in memory.
     fn to_repr(self) -> Self::Repr;
-    /// From the form in memory; any non-zero byte is `true`.
+    /// Converts from the form in memory; any non-zero byte is `true`.
     fn from_repr(repr: Self::Repr) -> Self;
-    /// The value as `f64`; exact for every element type.
+    /// Returns the value as `f64`, which is exact for every element type.
     fn to_f64(self) -> f64;
-    /// The nearest value to `value`, rounded once, ties to even. Integers saturate, and NaN is 0; `bool` is
-    /// `value != 0`.
+    /// Returns the value nearest to `value`, rounded once, ties to even. Integers saturate, and NaN becomes
+    /// 0; `bool` is `value != 0`.
     fn from_f64(value: f64) -> Self;
 }
 
-/// Elements with arithmetic: every element type but `bool`.
+/// Elements with arithmetic: every element type except `bool`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no arithmetic on the device",
     label = "`f32`, `f16`, `bf16`, `i32`, `u32` or `u8` is needed here",
@@ -130,17 +130,17 @@ element!(i32, I32, |v: i32| f64::from(v), |v: f64| v.round_ties_even() as i32);
 element!(u32, U32, |v: u32| f64::from(v), |v: f64| v.round_ties_even() as u32);
 element!(u8, U8, |v: u8| f64::from(v), |v: f64| v.round_ties_even() as u8);
 
-/// `value` as an `f32` from which a narrower type can be rounded as if from `value` itself.
+/// Converts `value` to an `f32` that a narrower type can be rounded from as if from `value` itself.
 ///
-/// Rounded to odd: what is not exact goes to the neighbour whose last bit is set, so that it can neither
-/// become a tie of the narrower type nor leave one. (`half` goes through the nearest `f32`, which does.)
+/// It is rounded to odd: an inexact value becomes the neighbour whose last bit is set, so that rounding can
+/// neither create nor resolve a tie of the narrower type. (`half` goes through the nearest `f32`, which can.)
 fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let exact = f64::from(nearest) == value || nearest.is_nan();
     if exact || nearest.to_bits() & 1 == 1 {
         return nearest;
     }
-    // The neighbour on the other side of `value`; also from infinity, whose last bit is 0.
+    // The neighbour on the other side of `value`; this also applies to infinity, whose last bit is 0.
     let away_from_zero = value.abs() > f64::from(nearest).abs();
     let bits = nearest.to_bits();
     f32::from_bits(if away_from_zero { bits + 1 } else { bits - 1 })
@@ -168,13 +168,13 @@ impl Element for bool {
     }
 }
 
-/// Values as the bytes that device memory holds.
+/// Returns the values as bytes in the layout of device memory.
 pub(crate) fn to_bytes<T: Element>(values: &[T]) -> Vec<u8> {
     let reprs: Vec<T::Repr> = values.iter().map(|v| v.to_repr()).collect();
     bytemuck::cast_slice(&reprs).to_vec()
 }
 
-/// Bytes of device memory as values. `bytes` must be a whole number of elements.
+/// Returns bytes of device memory as values. The length of `bytes` must be a whole number of elements.
 pub(crate) fn from_bytes<T: Element>(bytes: &[u8]) -> Vec<T> {
     let size = T::DTYPE.size();
     bytes.chunks_exact(size).map(|chunk| T::from_repr(bytemuck::pod_read_unaligned(chunk))).collect()
@@ -182,13 +182,13 @@ pub(crate) fn from_bytes<T: Element>(bytes: &[u8]) -> Vec<T> {
 
 /// One scalar of the packed host block: sixteen bytes, the value first, zeros after it.
 ///
-/// Every slot has one size, so that the block is `Pod` whatever the mix of element types.
+/// All slots have the same size, so the block is `Pod` for any mix of element types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct HostSlot([u8; 16]);
 
 impl HostSlot {
-    /// A slot that holds `value`.
+    /// Creates a slot that holds `value`.
     pub fn of<T: Element>(value: T) -> Self {
         let repr = value.to_repr();
         let bytes = bytemuck::bytes_of(&repr);
@@ -197,7 +197,7 @@ impl HostSlot {
         Self(slot)
     }
 
-    /// The value, read as a `T`.
+    /// Returns the value, read as a `T`.
     pub fn get<T: Element>(self) -> T {
         T::from_repr(bytemuck::pod_read_unaligned(&self.0[..T::DTYPE.size()]))
     }

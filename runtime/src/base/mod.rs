@@ -1,4 +1,4 @@
-//! Plain data that errors, events and keys are written with. Nothing here knows of a device or a runtime.
+//! Plain data used in errors, events and keys. Nothing here depends on a device or a runtime.
 
 pub(crate) mod batch;
 pub(crate) mod dtype;

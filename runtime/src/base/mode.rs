@@ -1,11 +1,12 @@
-//! Modes of capture, and what boundaries support.
+//! Capture modes, and the support of boundaries.
 
 use std::fmt;
 
-/// How much of a function becomes graphs.
+/// How much of a function is captured as graphs.
 ///
-/// `None`, `Piecewise` and `Full` treat all batches alike. The other two are pairs, one for batches that are a
-/// uniform decode (every sequence has the same few new tokens) and one for all the rest, which are called mixed:
+/// `None`, `Piecewise` and `Full` treat all batches alike. The other two are pairs: one mode for batches that
+/// are a uniform decode (every sequence has the same small number of new tokens), and one for all other
+/// batches, which are called mixed:
 ///
 /// | Mode | uniform decode | mixed | needs |
 /// |---|---|---|---|
@@ -15,22 +16,23 @@ use std::fmt;
 /// | `FullDecodeOnly` | one graph | each operation on its own | boundaries that support such a decode |
 /// | `FullAndPiecewise` | one graph | segments | the same, and a boundary |
 ///
-/// What a boundary supports it says itself, `#[eager(support = UniformBatch)]`; where that is less than a mode
-/// needs, [`Capability::resolve`](crate::Capability::resolve) says what becomes of it. What a call's batch is
-/// comes from [`Step::batch`](crate::Step::batch) or from its inputs ([`Batching`](crate::Batching)).
+/// A boundary declares its support, `#[eager(support = UniformBatch)]`; if that is less than a mode needs,
+/// [`Capability::resolve`](crate::Capability::resolve) determines the result. The batch of a call comes from
+/// [`Step::batch`](crate::Step::batch) or from its inputs ([`Batching`](crate::Batching)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Nothing: every operation is launched on its own.
+    /// Nothing is captured: every operation is launched individually.
     None,
-    /// The segments; boundaries run on each call.
+    /// Segments are captured; boundaries run on each call.
     #[default]
     Piecewise,
-    /// The whole call is one graph, where every boundary supports it; elsewhere the segments, counted.
+    /// The whole call is one graph if every boundary supports it; otherwise its segments are, which is
+    /// counted as a fallback.
     Full,
-    /// Calls whose batch is a uniform decode are one graph; all others run without any.
+    /// Calls whose batch is a uniform decode are one graph; all others run without graphs.
     FullDecodeOnly,
-    /// Calls whose batch is a uniform decode are one graph; of all others, the segments are graphs.
+    /// Calls whose batch is a uniform decode are one graph; in all others, the segments are graphs.
     FullAndPiecewise,
 }
 
@@ -39,7 +41,7 @@ impl Mode {
     pub const ALL: [Self; 5] =
         [Self::None, Self::Piecewise, Self::Full, Self::FullDecodeOnly, Self::FullAndPiecewise];
 
-    /// What a batch that is a uniform decode gets: `None`, `Piecewise` or `Full`.
+    /// Returns the mode of batches that are a uniform decode: `None`, `Piecewise` or `Full`.
     pub fn decode(self) -> Self {
         match self {
             Self::FullDecodeOnly | Self::FullAndPiecewise => Self::Full,
@@ -47,7 +49,7 @@ impl Mode {
         }
     }
 
-    /// What any other batch gets: `None`, `Piecewise` or `Full`.
+    /// Returns the mode of all other batches: `None`, `Piecewise` or `Full`.
     pub fn mixed(self) -> Self {
         match self {
             Self::FullDecodeOnly => Self::None,
@@ -56,17 +58,17 @@ impl Mode {
         }
     }
 
-    /// What such a batch gets.
+    /// Returns the mode of such a batch.
     pub(crate) fn part(self, uniform_decode: bool) -> Self {
         if uniform_decode { self.decode() } else { self.mixed() }
     }
 
-    /// Whether it tells batches apart.
+    /// Returns whether the mode distinguishes batches.
     pub fn is_dual(self) -> bool {
         self.decode() != self.mixed()
     }
 
-    /// How much is captured, of a mode that is no pair.
+    /// Returns how much is captured by a mode that is not a pair.
     pub(crate) fn rank(self) -> u8 {
         match self {
             Self::None => 0,
@@ -88,9 +90,9 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Some of `None`, `Piecewise` and `Full`: what a caller allows for one batch.
+/// A subset of `None`, `Piecewise` and `Full`: the modes that a caller allows for one batch.
 ///
-/// A mode that is a pair stands for both its parts.
+/// A mode that is a pair stands for both of its parts.
 ///
 /// ```
 /// use graphable::{Mode, ModeSet};
@@ -110,24 +112,24 @@ impl ModeSet {
         (1 << mode.decode().rank()) | (1 << mode.mixed().rank())
     }
 
-    /// That one alone.
+    /// Contains only `mode`.
     pub fn only(mode: Mode) -> Self {
         Self(Self::of(mode))
     }
 
-    /// These, and that one.
+    /// Adds `mode`.
     #[must_use]
     pub fn with(self, mode: Mode) -> Self {
         Self(self.0 | Self::of(mode))
     }
 
-    /// These, but not that one.
+    /// Removes `mode`.
     #[must_use]
     pub fn without(self, mode: Mode) -> Self {
         Self(self.0 & !Self::of(mode))
     }
 
-    /// Whether that one is among them; of a pair, whether both its parts are.
+    /// Returns whether `mode` is in the set; for a pair, whether both of its parts are.
     pub fn contains(self, mode: Mode) -> bool {
         self.0 & Self::of(mode) == Self::of(mode)
     }
@@ -153,14 +155,15 @@ impl fmt::Debug for ModeSet {
     }
 }
 
-/// What batches an `#[eager(support = …)]` boundary can be captured for, as a part of the whole call; weakest first.
+/// The batches for which an `#[eager(support = …)]` boundary can be captured as part of the whole call;
+/// weakest first.
 ///
-/// Of several boundaries the weakest counts. A call whose batch is not supported runs piecewise or without a
-/// graph, as its [`Mode`] says.
+/// With several boundaries, the weakest one counts. A call whose batch is not supported runs piecewise or
+/// without a graph, depending on its [`Mode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Support {
-    /// It must run on each call.
+    /// The boundary must run on each call.
     #[default]
     Never,
     /// Batches in which every sequence has exactly one new token.

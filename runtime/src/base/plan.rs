@@ -1,10 +1,10 @@
-//! The partition of a function, as the macro made it.
+//! The partition of a function, as determined by the macro.
 
 use std::fmt;
 
 use crate::base::mode::Support;
 
-/// Where a segment or a boundary stands in the source.
+/// The position of a segment or a boundary in the source.
 #[derive(Debug)]
 pub struct Site {
     /// The function.
@@ -20,7 +20,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// A name that is short: the function and the number in it.
+    /// Returns a short name: the function and the index of the part.
     pub(crate) fn title(&self) -> impl fmt::Display {
         struct Title(&'static str, usize);
         impl fmt::Display for Title {
@@ -42,7 +42,7 @@ impl fmt::Display for Site {
     }
 }
 
-/// Where an `#[eager]` expression runs that asked to leave its place.
+/// The position to which an `#[eager]` expression was moved at its own request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -50,7 +50,7 @@ impl fmt::Display for Site {
 pub enum BoundaryMove {
     /// Before the device work above it: `#[eager(early)]`.
     Early,
-    /// Behind the device work below it: `#[eager(late)]`.
+    /// After the device work below it: `#[eager(late)]`.
     Late,
 }
 
@@ -69,27 +69,27 @@ impl fmt::Display for BoundaryMove {
 pub enum PlanItem {
     /// Statements that become one graph.
     Segment {
-        /// Where.
+        /// Its position.
         site: &'static Site,
-        /// What it reads from outside, as written.
+        /// The values from outside that it reads, as written.
         live_ins: &'static [&'static str],
-        /// What later code uses of it.
+        /// Its values that later code uses.
         live_outs: &'static [&'static str],
     },
     /// An `#[eager]` expression.
     Boundary {
-        /// Where.
+        /// Its position.
         site: &'static Site,
         /// The expression, shortened.
         call: &'static str,
-        /// For which batches the whole call, as one graph, may capture it.
+        /// The batches for which it can be captured as part of the whole call.
         support: Support,
-        /// Where it runs, when that is not where it is written.
+        /// The position where it runs, if it was moved.
         moved: Option<BoundaryMove>,
     },
     /// A `#[piecewise]` call: a function with a plan of its own.
     Piecewise {
-        /// Where.
+        /// Its position.
         site: &'static Site,
         /// The call, shortened.
         call: &'static str,
@@ -97,7 +97,7 @@ pub enum PlanItem {
 }
 
 impl PlanItem {
-    /// Where it stands.
+    /// Returns its position.
     pub fn site(&self) -> &'static Site {
         match self {
             Self::Segment { site, .. } | Self::Boundary { site, .. } | Self::Piecewise { site, .. } => site,
@@ -105,8 +105,8 @@ impl PlanItem {
     }
 }
 
-/// Segments and boundaries of a function, in the order in which they run: that of the source, but for boundaries
-/// that were [moved](BoundaryMove).
+/// Segments and boundaries of a function, in the order in which they run: the order of the source, except for
+/// boundaries that were [moved](BoundaryMove).
 #[derive(Debug)]
 pub struct Plan {
     /// The function.
@@ -115,12 +115,12 @@ pub struct Plan {
     pub file: &'static str,
     /// The parts.
     pub items: &'static [PlanItem],
-    /// The first host statement that full mode could not skip (`#[host] let`), as `file:line`.
+    /// The first host statement that prevents full mode (`#[host] let`).
     pub host_statement: Option<&'static Site>,
 }
 
 impl Plan {
-    /// Number of segments in the source. Loops run one segment many times.
+    /// Returns the number of segments in the source. A segment in a loop runs many times.
     pub fn segments(&self) -> usize {
         self.items.iter().filter(|i| matches!(i, PlanItem::Segment { .. })).count()
     }

@@ -1,15 +1,15 @@
-//! Why something ran without a graph.
+//! Reasons why something ran without a graph.
 
 use std::fmt;
 
 use crate::{Mode, Site, Support};
 
-/// Where something stands, as reasons say it.
+/// Formats a position for reasons.
 pub(crate) fn place(site: &Site) -> String {
     format!("{}:{}", site.file, site.first_line)
 }
 
-/// Why something ran without a graph, or was done again.
+/// The reason why something ran without a graph, or was done again.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FallbackReason {
@@ -22,45 +22,46 @@ pub enum FallbackReason {
         /// The largest bucket.
         largest: usize,
     },
-    /// Full mode was asked for, but a boundary of the function cannot be captured.
+    /// Full mode was requested, but a boundary of the function cannot be captured.
     FullNotSupported {
         /// The boundary, as `file:line`.
         boundary: String,
     },
-    /// The whole call was asked for as one graph, but a boundary gives host code a value, which that graph would
-    /// hold for ever.
+    /// The whole call was requested as one graph, but a boundary passes a value to host code, which that
+    /// graph would freeze.
     HostValue {
         /// The boundary, as `file:line`.
         boundary: String,
     },
-    /// The whole call was asked for as one graph, but a boundary supports uniform batches only, and this is none.
+    /// The whole call was requested as one graph, but a boundary supports only uniform batches, and this
+    /// batch is not uniform.
     BatchNotUniform {
         /// The boundary, as `file:line`.
         boundary: String,
-        /// What it supports.
+        /// The support of the boundary.
         support: Support,
     },
-    /// A boundary supports decodes of one token a sequence, and a decode of this function has more.
+    /// A boundary supports decodes of one token per sequence, and a decode of this function has more.
     QueryTooLong {
         /// The boundary, as `file:line`.
         boundary: String,
-        /// New tokens of a sequence.
+        /// The number of new tokens per sequence.
         query_len: usize,
     },
-    /// The function consists of boundaries: it has no segment that could be a graph for mixed batches.
+    /// The function consists only of boundaries: it has no segment that could be a graph for mixed batches.
     NoPieces,
-    /// The mode tells batches apart, and nothing says what the batch of this call is.
+    /// The mode distinguishes batches, and the batch of this call is unknown.
     UnknownBatch,
-    /// The batch is mixed, and the mode makes graphs of uniform decodes only.
+    /// The batch is mixed, and the mode captures only uniform decodes.
     MixedBatch,
     /// The caller does not allow the mode that the batch would get.
     NotAllowed {
         /// The mode.
         mode: Mode,
     },
-    /// More adapters are in use than any recording is made for.
+    /// More adapters are in use than any recording supports.
     OverMostAdapters {
-        /// How many.
+        /// The number of adapters.
         adapters: usize,
         /// The largest count that is captured.
         largest: usize,
@@ -72,24 +73,24 @@ pub enum FallbackReason {
         /// The limit.
         limit: usize,
     },
-    /// Other threads of the process invalidated the capture again and again.
+    /// Other threads of the process invalidated the capture repeatedly.
     CaptureInvalidated {
         /// The segment.
         segment: String,
     },
-    /// A segment was warmed up in several calls, and each time an operation failed and its body went on: nothing
-    /// says what a recording of it must hold.
+    /// A segment was warmed up in several calls, and each time an operation failed and its body continued, so
+    /// it is unknown what a recording must contain.
     NeverWarm {
         /// The segment.
         segment: String,
     },
-    /// A live-in lies elsewhere again and again.
+    /// The address of a live-in changes repeatedly.
     KeepsMoving {
         /// The segment.
         segment: String,
-        /// Index among its device operands.
+        /// The index among the segment's device operands.
         live_in: usize,
-        /// How often it moved.
+        /// The number of times that it moved.
         moves: usize,
     },
     /// The function was called with more shapes than it may record.
@@ -104,39 +105,39 @@ pub enum FallbackReason {
         /// Their sizes in this call.
         sizes: Vec<usize>,
     },
-    /// The size of a `#[dims]` symbol may be anything, and the builder wants none such.
+    /// A `#[dims]` symbol has no fixed set of sizes, and the builder excludes such symbols.
     DynamicSize {
         /// The symbol.
         symbol: &'static str,
     },
-    /// A segment launches fewer operations than the builder wants in a graph.
+    /// A segment launches fewer operations than the builder requires of a graph.
     TooFewKernels {
         /// The segment.
         segment: String,
-        /// How many it launches.
+        /// The number of operations.
         kernels: usize,
         /// The limit.
         limit: usize,
     },
-    /// Graphs have as much memory as they may.
+    /// Graphs already use as much memory as the limit allows.
     OverGraphMemory {
-        /// Bytes of the segment pool and of all executables.
+        /// The size of the segment pool and of all executables, in bytes.
         bytes: u64,
         /// The [limit](crate::Runtime::limit_graph_memory).
         limit: u64,
     },
-    /// The function is switched off, or the scope in which it is called.
+    /// The function, or the scope in which it is called, is switched off.
     SwitchedOff,
-    /// A policy said so.
+    /// A policy decided it.
     Policy {
-        /// Why.
+        /// The policy's reason.
         why: &'static str,
     },
 }
 
 impl FallbackReason {
-    /// Whether the program asks for it and so expects it: counted as a skip, without a warning, and no error
-    /// under `deny_fallback`.
+    /// Returns whether the program requested this: it is then counted as a skip, without a warning, and is
+    /// not an error under `deny_fallback`.
     pub fn is_wanted(&self) -> bool {
         matches!(
             self,
@@ -148,7 +149,7 @@ impl FallbackReason {
         )
     }
 
-    /// Whether both are the same thing happening again, if with other sizes.
+    /// Returns whether both have the same cause, possibly with different sizes.
     pub(crate) fn same_cause(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -166,7 +167,7 @@ impl FallbackReason {
         }
     }
 
-    /// What to do about it.
+    /// Returns the remedy.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::OverLargestBucket { .. } => "add a bucket of that size, or split the batch",

@@ -1,26 +1,26 @@
-//! How users know a recording.
+//! The ids by which users refer to recordings.
 
 use std::fmt;
 
-/// A recording of a runtime, as events, hooks and [`GraphTree`](crate::inspect::GraphTree) number it. Never given twice by
-/// one runtime.
+/// The id of a recording in events, hooks and [`GraphTree`](crate::inspect::GraphTree). A runtime never
+/// reuses an id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct RecordingId(usize);
 
 impl RecordingId {
-    /// The number, which is also what [`Display`](fmt::Display) writes.
+    /// Returns the number, which is also what [`Display`](fmt::Display) writes.
     pub fn number(self) -> usize {
         self.0
     }
 
-    /// The one after it.
+    /// Returns the next id.
     pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-/// Of a number that was printed.
+/// Converts a number that was printed.
 impl From<usize> for RecordingId {
     fn from(number: usize) -> Self {
         Self(number)
@@ -33,7 +33,7 @@ impl fmt::Display for RecordingId {
     }
 }
 
-/// Against a number that was printed.
+/// Compares with a number that was printed.
 impl PartialEq<usize> for RecordingId {
     fn eq(&self, number: &usize) -> bool {
         self.0 == *number

@@ -1,4 +1,4 @@
-//! What a call's batch is, and who says so.
+//! The batch of a call, and how it is declared.
 
 use std::{cell::RefCell, fmt};
 
@@ -7,23 +7,24 @@ use crate::{
     runtime::scopes::{Batches, Said},
 };
 
-/// The sizes that a batch is captured for: what is told apart by mode, after padding.
+/// The sizes for which a batch is captured, as far as the mode distinguishes them, after padding.
 ///
-/// A key of mode `Piecewise` has no request count and is never uniform: segments do not see requests.
+/// A key of mode `Piecewise` has no number of requests and is never uniform, because segments do not depend
+/// on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct BatchKey {
-    /// Tokens, padded.
+    /// The padded number of tokens.
     pub num_tokens: usize,
-    /// Adapters, rounded up to a captured count.
+    /// The number of adapters, rounded up to a captured count.
     pub adapters: usize,
-    /// Requests, padded; of mode `Full` only.
+    /// The padded number of requests; only in mode `Full`.
     pub num_reqs: Option<usize>,
-    /// Whether it is for uniform decodes alone.
+    /// If set, the key is only for uniform decodes.
     pub uniform: bool,
 }
 
-/// Says what the batch of calls is while this lives; see [`Step::batch`].
+/// Declares the batch of calls while it is alive; see [`Step::batch`].
 #[must_use = "the batch is forgotten when this is dropped"]
 pub struct BatchScope<'s> {
     batches: &'s RefCell<Batches>,
@@ -31,11 +32,12 @@ pub struct BatchScope<'s> {
 }
 
 impl BatchScope<'_> {
-    /// Allows these modes alone, for calls of any graph.
+    /// Restricts calls of any graph to these modes.
     ///
-    /// A call gets the most that its graph, its batch and this allow: `Full` before `Piecewise` before `None`. A
-    /// mode that the caller leaves out is no fallback; it is counted as a skip. Where nothing is left, the call
-    /// is [`Error::NoAllowedMode`](crate::Error::NoAllowedMode): without `None`, no call runs without a graph.
+    /// A call gets the highest mode that its graph, its batch and this set allow: `Full` before `Piecewise`
+    /// before `None`. A mode that the caller excludes is not a fallback; it is counted as a skip. If no mode
+    /// remains, the call returns [`Error::NoAllowedMode`](crate::Error::NoAllowedMode): without `None`, no
+    /// call runs without a graph.
     pub fn allow(self, modes: ModeSet) -> Self {
         self.batches.borrow_mut().allow(self.id, modes);
         self
@@ -55,10 +57,10 @@ impl fmt::Debug for BatchScope<'_> {
 }
 
 impl<'s> Step<'s> {
-    /// Says what the batch is, for calls that start before the guard is dropped: graphs that tell batches apart
+    /// Declares the batch of calls that start before the guard is dropped. Graphs that distinguish batches
     /// ([`Mode::FullDecodeOnly`](crate::Mode::FullDecodeOnly),
     /// [`Mode::FullAndPiecewise`](crate::Mode::FullAndPiecewise), boundaries that do not support every batch)
-    /// choose by it.
+    /// use it to choose.
     ///
     /// ```
     /// use graphable::{BatchDescriptor, prelude::*};
@@ -92,9 +94,8 @@ impl<'s> Step<'s> {
     /// # }
     /// ```
     ///
-    /// Scopes nest, and the innermost one counts; in a capture ahead of time none does, since it goes through all
-    /// batches by itself. A graph whose mode does not depend on the batch looks at
-    /// [`BatchScope::allow`] alone.
+    /// Scopes nest, and the innermost one applies. Ahead-of-time captures ignore them, because they cover all
+    /// batches themselves. A graph whose mode does not depend on the batch uses only [`BatchScope::allow`].
     pub fn batch(&self, batch: BatchDescriptor) -> BatchScope<'s> {
         let batches = &self.rt.batches;
         let id = batches.borrow_mut().push(Said { batch, allowed: ModeSet::ALL, ahead: false });

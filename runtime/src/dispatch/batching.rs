@@ -1,11 +1,13 @@
-//! How a graph's calls are batches: what its builder says.
+//! How a builder describes the batches of a graph's calls.
 
 use crate::{BatchSizes, Error, Result};
 
-/// How the calls of a graph are batches: which `#[dims]` symbols count tokens and requests, how long a decode's
-/// query is, and what else recordings are told apart by. Given to a builder with `.batch(..)`.
+/// Describes the batches of a graph's calls: the `#[dims]` symbols that count tokens and requests, the query
+/// length of a decode, and other properties that distinguish recordings. Passed to a builder with
+/// `.batch(..)`.
 ///
-/// A graph without it has as tokens the only symbol that has buckets, if there is one, and decodes of one token.
+/// Without it, the tokens of a graph are the only symbol with buckets, if there is one, and decodes have one
+/// token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batching {
     pub(crate) tokens: Option<&'static str>,
@@ -30,43 +32,44 @@ impl Default for Batching {
 }
 
 impl Batching {
-    /// Calls whose tokens are counted by this `#[dims]` symbol.
+    /// Describes calls whose tokens are counted by this `#[dims]` symbol.
     pub fn of(tokens: &'static str) -> Self {
         Self { tokens: Some(tokens), ..Self::default() }
     }
 
-    /// The sizes of the tokens' symbol, in place of `.bucket(..)`.
+    /// Sets the sizes of the token symbol, instead of `.bucket(..)`.
     #[must_use]
     pub fn sizes(self, sizes: BatchSizes) -> Self {
         Self { sizes: Some(sizes), ..self }
     }
 
-    /// The `#[dims]` symbol that counts sequences. A call for which nobody says what its batch is counts as a
-    /// uniform decode when it has one token a sequence and [`query_len`](Self::query_len) is 1. Longer queries
-    /// cannot be told from sizes: say it by [`Step::batch`](crate::Step::batch), or the batch counts as mixed, for
-    /// the reason [`UnknownBatch`](crate::FallbackReason::UnknownBatch).
+    /// Sets the `#[dims]` symbol that counts sequences. A call whose batch is not declared counts as a
+    /// uniform decode if it has one token per sequence and [`query_len`](Self::query_len) is 1. Longer
+    /// queries cannot be inferred from sizes: declare the batch with [`Step::batch`](crate::Step::batch), or
+    /// it counts as mixed, with the reason [`UnknownBatch`](crate::FallbackReason::UnknownBatch).
     ///
-    /// In one graph of a uniform decode it is padded to as many sequences as the padded tokens make; so it needs
-    /// buckets of its own where the tokens have some.
+    /// In the single graph of a uniform decode, the symbol is padded to as many sequences as the padded
+    /// tokens make up, so it needs its own buckets if the tokens have buckets.
     #[must_use]
     pub fn requests(self, symbol: &'static str) -> Self {
         Self { requests: Some(symbol), ..self }
     }
 
-    /// New tokens of a sequence in a uniform decode: 1, and as many more as are drafted ahead.
+    /// Sets the number of new tokens of each sequence in a uniform decode: 1, plus the number of draft
+    /// tokens.
     #[must_use]
     pub fn query_len(self, tokens: usize) -> Self {
         Self { query_len: tokens, ..self }
     }
 
-    /// A batch has at most that many sequences; larger uniform decodes are not captured as one graph.
+    /// Sets the maximum number of sequences in a batch; larger uniform decodes are not captured as one graph.
     #[must_use]
     pub fn max_requests(self, requests: usize) -> Self {
         Self { max_requests: Some(requests), ..self }
     }
 
-    /// Recordings are made for each of these counts of adapters, and a batch takes the smallest that is enough.
-    /// Without them adapters make no difference.
+    /// Makes recordings for each of these numbers of adapters; a batch uses the smallest sufficient one.
+    /// Without this, adapters make no difference.
     #[must_use]
     pub fn adapters(self, counts: impl IntoIterator<Item = usize>) -> Self {
         let mut adapters: Vec<usize> = counts.into_iter().collect();
@@ -75,7 +78,7 @@ impl Batching {
         Self { adapters, ..self }
     }
 
-    /// Checks it against the function's symbols.
+    /// Checks it against the symbols of the function.
     pub(crate) fn check(&self, function: &str, known: &[&'static str]) -> Result<()> {
         let wrong = |why: String| Err(Error::Config { what: format!("`batch` of `{function}`"), why });
         for symbol in [self.tokens, self.requests].into_iter().flatten() {

@@ -2,21 +2,21 @@
 
 use crate::{Error, Result};
 
-/// A batch of several items; made by [`Schedule::pack`].
+/// A batch of several items, returned by [`Schedule::pack`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Packed {
     /// Indices of its items.
     pub items: Vec<usize>,
-    /// Their sizes together.
+    /// The sum of their sizes.
     pub total: usize,
-    /// The smallest size of the schedule that holds them; `None` for one item that is above the largest.
+    /// The smallest size of the schedule that holds them; `None` for a single item above the largest size.
     pub size: Option<usize>,
 }
 
-/// As many sizes as a schedule may have. Each is a recording at least.
+/// The maximum number of sizes in a schedule. Each is at least one recording.
 const MOST: usize = 1 << 20;
-/// Sizes that [`Schedule::up_to`] makes at most between a power of two and the next.
+/// The maximum number of sizes that [`Schedule::up_to`] generates between a power of two and the next.
 const UP_TO_STEPS: usize = 4096;
 
 /// Sizes to capture, ascending.
@@ -33,8 +33,8 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// The given sizes, in any order. They are checked when the graph is built, which is also where more than
-    /// 1,048,576 of them are an error; no more than that are taken from the iterator.
+    /// Creates a schedule of the given sizes, in any order. They are checked when the graph is built; more
+    /// than 1,048,576 sizes are an error then, and no more than that are taken from the iterator.
     pub fn new(sizes: impl IntoIterator<Item = usize>) -> Self {
         let mut sizes: Vec<usize> = sizes.into_iter().take(MOST + 1).collect();
         sizes.sort_unstable();
@@ -42,11 +42,11 @@ impl Schedule {
         Self { sizes }
     }
 
-    /// 1, 2, 4, then every 8th to 256, then every 16th; all up to `max`, which is included.
+    /// 1, 2, 4, then multiples of 8 up to 256, then multiples of 16, up to and including `max`.
     ///
-    /// Meant for decodes, where every row of padding costs: 275 sizes for 4096. For prompts,
-    /// [`prefill`](Self::prefill) has fewer. Above 65,536 the steps grow, so that there are 4096 between a power of
-    /// two and the next.
+    /// This is meant for decodes, where every row of padding is expensive: 275 sizes for 4096. For prompts,
+    /// [`prefill`](Self::prefill) has fewer. Above 65,536 the steps grow, so that there are 4096 sizes
+    /// between a power of two and the next.
     pub fn up_to(max: usize) -> Self {
         Self::stepped(max, |from| match from {
             0..256 => 8,
@@ -54,8 +54,9 @@ impl Schedule {
         })
     }
 
-    /// Sizes in growing steps up to `max`, which is included: 1, 2, 4, then every 8th to 64, every 16th to 256, and
-    /// from there eight between a power of two and the next. 55 sizes for 4096.
+    /// Sizes in growing steps up to and including `max`: 1, 2, 4, then multiples of 8 up to 64, multiples of
+    /// 16 up to 256, and from there eight sizes between a power of two and the next. For 4096, these are 55
+    /// sizes.
     ///
     /// Padding is fewer than 8 rows up to 64, fewer than 16 up to 256, and above that less than an eighth of the
     /// real rows.
@@ -75,40 +76,40 @@ impl Schedule {
         })
     }
 
-    /// 1, 2, 4, 8, and from each size that `step` further, up to `max`, which is included.
+    /// 1, 2, 4, 8, and from there each size plus its `step`, up to and including `max`.
     fn stepped(max: usize, step: impl Fn(usize) -> usize) -> Self {
         let steps = std::iter::successors(Some(8usize), |&from| from.checked_add(step(from)));
         let sizes = [1, 2, 4].into_iter().chain(steps).take_while(|&size| size <= max);
         Self::new(sizes.chain([max]))
     }
 
-    /// Powers of two up to `max`, which is included.
+    /// Powers of two up to and including `max`.
     pub fn powers_of_two(max: usize) -> Self {
         Self::new(
             std::iter::successors(Some(1usize), |s| s.checked_mul(2)).take_while(|&s| s <= max).chain([max]),
         )
     }
 
-    /// The sizes, ascending.
+    /// Returns the sizes, ascending.
     pub fn sizes(&self) -> &[usize] {
         &self.sizes
     }
 
-    /// The largest size; 0 for an empty schedule, which no graph accepts.
+    /// Returns the largest size; 0 for an empty schedule, which every graph rejects.
     pub fn largest(&self) -> usize {
         self.sizes.last().copied().unwrap_or(0)
     }
 
-    /// The smallest size that holds `n`.
+    /// Returns the smallest size that holds `n`.
     pub fn round_up(&self, n: usize) -> Option<usize> {
         self.sizes.get(self.sizes.partition_point(|&s| s < n)).copied()
     }
 
-    /// Packs items that a batch can hold several of (the images of an encoder, say) into few batches: the smallest
-    /// first, at most `most` in each, none above the largest size. An item that is too large by itself has a batch
-    /// of its own, which runs without a graph.
+    /// Packs items of which a batch can hold several (such as the images of an encoder) into few batches:
+    /// smallest first, with at most `most` items each and none above the largest size. An item that is too
+    /// large by itself has its own batch, which runs without a graph.
     ///
-    /// `items` gives the size of each. Every item is in one batch; those of size 0 take no room.
+    /// `items` contains the size of each item. Every item is in one batch; items of size 0 take no space.
     ///
     /// ```
     /// use graphable::Schedule;
@@ -155,7 +156,7 @@ impl Schedule {
     }
 }
 
-/// The largest power of two that is not above `n`, which is not 0.
+/// The largest power of two that is at most `n`, which must not be 0.
 fn prev_power_of_two(n: usize) -> usize {
     1 << n.ilog2()
 }
@@ -188,7 +189,7 @@ mod tests {
             assert!(Schedule::prefill(max).sizes().len() < 8 * 64);
             assert_eq!(Schedule::powers_of_two(max).largest(), max);
         }
-        // What cannot be listed is an error of the graph that gets it.
+        // A schedule with too many sizes is an error of the graph that uses it.
         let error = Schedule::new(1..).check("B").unwrap_err().to_string();
         assert!(error.contains("more than 1048576 sizes"), "{error}");
         Schedule::new(1..=1 << 20).check("B").unwrap();

@@ -1,4 +1,4 @@
-//! Which graph a batch gets: from the mode, the batch, and what the boundaries support.
+//! The choice of a graph for a batch, from the mode, the batch, and the support of the boundaries.
 
 use std::{borrow::Cow, mem::discriminant};
 
@@ -19,7 +19,7 @@ pub use batching::Batching;
 pub use resolve::{Capability, Resolution};
 pub use sizes::BatchSizes;
 
-/// What a batch gets.
+/// The graph chosen for a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dispatch {
@@ -27,22 +27,22 @@ pub struct Dispatch {
     pub mode: Mode,
     /// Its padded sizes; `None` in mode `None`.
     pub key: Option<BatchKey>,
-    /// What was in the way of more, in the order in which it was met.
+    /// The reasons why it did not get a higher mode, in the order in which they were found.
     pub why: Vec<FallbackReason>,
 }
 
-/// One thing that is captured ahead of time.
+/// One ahead-of-time capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capture {
     /// `Piecewise` or `Full`.
     pub mode: Mode,
-    /// For which sizes.
+    /// The sizes for which it is captured.
     pub key: BatchKey,
 }
 
-/// Chooses the graph of a batch. Each graph object has one (`graph.dispatcher()`), which its calls go by; a
-/// scheduler can ask it before it makes the call.
+/// Chooses the graph of a batch. Each graph object has one (`graph.dispatcher()`), which its calls use; a
+/// scheduler can query it before it makes the call.
 ///
 /// ```
 /// use graphable::*;
@@ -68,18 +68,19 @@ pub struct Dispatcher {
     symbol: &'static str,
     query_len: usize,
     max_requests: Option<usize>,
-    /// Sizes of all batches; without them a batch has its own.
+    /// The sizes of all batches; without them, each batch has its own size.
     sizes: Option<Schedule>,
-    /// Sizes of uniform decodes, where they have graphs of their own.
+    /// The sizes of uniform decodes, if these have separate graphs.
     decode_sizes: Option<Schedule>,
     adapters: Vec<usize>,
 }
 
 impl Dispatcher {
-    /// A dispatcher of its own, for a function of this capability whose batches have these sizes.
+    /// Creates a dispatcher for a function of this capability whose batches have these sizes.
     ///
     /// # Errors
-    /// [`Error::Config`] for a mode that cannot be ([`Capability::resolve`]), and for sizes that leave nothing.
+    /// Returns [`Error::Config`] for an impossible mode ([`Capability::resolve`]), and for sizes of which
+    /// none remain.
     pub fn new(mode: Mode, capability: Capability, batching: &Batching) -> Result<Self> {
         let sizes = match (&batching.sizes, mode) {
             (None, _) | (_, Mode::None) => None,
@@ -88,7 +89,7 @@ impl Dispatcher {
         Self::with("dispatch", mode, capability, (batching, sizes))
     }
 
-    /// That of a function, with the sizes that its builder has.
+    /// Creates the dispatcher of a function, with the sizes from its builder.
     pub(crate) fn with(
         function: &'static str,
         mode: Mode,
@@ -101,7 +102,7 @@ impl Dispatcher {
         let resolution = capability.resolve(mode, query_len)?;
         let decode_sizes = match &sizes {
             Some(all) if resolution.mode.is_dual() => Some(sizes::for_decodes(all, query_len, max_requests)?),
-            // A policy may choose a pair of modes for one call; that there are none is an error then.
+            // A policy may choose a pair of modes for one call; that there are no sizes is an error then.
             Some(all) => sizes::for_decodes(all, query_len, max_requests).ok(),
             None => None,
         };
@@ -118,27 +119,27 @@ impl Dispatcher {
         })
     }
 
-    /// What became of the mode that was asked for.
+    /// Returns how the requested mode was resolved.
     pub fn resolution(&self) -> &Resolution {
         &self.resolution
     }
 
-    /// The mode that batches are dispatched in.
+    /// Returns the mode in which batches are dispatched.
     pub fn mode(&self) -> Mode {
         self.resolution.mode
     }
 
-    /// New tokens of a sequence in a uniform decode.
+    /// Returns the number of new tokens per sequence in a uniform decode.
     pub fn query_len(&self) -> usize {
         self.query_len
     }
 
-    /// Whether calls differ by their batch in that resolution.
+    /// Returns whether calls differ by their batch in that resolution.
     pub(crate) fn looks_at_batches(&self, r: &Resolution) -> bool {
         r.asked.is_dual() || r.mode.is_dual() || !self.adapters.is_empty()
     }
 
-    /// What becomes of a mode, the builder's or another that a policy chose for one call.
+    /// Resolves a mode, either the builder's or one that a policy chose for a call.
     pub(crate) fn resolve(&self, asked: Mode) -> Result<Cow<'_, Resolution>> {
         if asked == self.resolution.asked {
             return Ok(Cow::Borrowed(&self.resolution));
@@ -146,17 +147,18 @@ impl Dispatcher {
         self.capability.resolve(asked, self.query_len).map(Cow::Owned)
     }
 
-    /// The most that mode, batch and caller allow: `Full` before `Piecewise` before `None`. Tokens are padded to
-    /// the next size; above the largest there is no graph.
+    /// Returns the highest mode that the graph's mode, the batch and the caller allow: `Full` before
+    /// `Piecewise` before `None`. Tokens are padded to the next size; above the largest size there is no
+    /// graph.
     ///
     /// # Errors
-    /// [`Error::Argument`] for an empty batch, and for a uniform decode that is not whole queries;
-    /// [`Error::NoAllowedMode`] when nothing of what is allowed is possible.
+    /// Returns [`Error::Argument`] for an empty batch, and for a uniform decode that does not consist of
+    /// whole queries; [`Error::NoAllowedMode`] if none of the allowed modes is possible.
     pub fn dispatch(&self, batch: &BatchDescriptor, allowed: ModeSet) -> Result<Dispatch> {
         self.dispatch_in(&self.resolution, batch, allowed)
     }
 
-    /// As [`dispatch`](Self::dispatch), in another mode.
+    /// Like [`dispatch`](Self::dispatch), in a different mode.
     pub(crate) fn dispatch_in(
         &self,
         r: &Resolution,
@@ -175,7 +177,7 @@ impl Dispatcher {
             why.push(FallbackReason::MixedBatch);
         }
         let next = match got {
-            // Pieces are captured for mixed batches, and serve a decode as well.
+            // Segments are captured for mixed batches, and also serve decodes.
             Mode::Full if r.mode.mixed() == Mode::Piecewise => &[Mode::Full, Mode::Piecewise][..],
             Mode::Full => &[Mode::Full],
             Mode::Piecewise => &[Mode::Piecewise],
@@ -188,7 +190,7 @@ impl Dispatcher {
             }
             match self.fit(mode, r.mode.is_dual(), batch) {
                 Ok(key) => return Ok(Dispatch { mode, key: Some(key), why }),
-                // One that is too large for both says so once, of the larger.
+                // A batch that is too large for both reports this once, for the larger.
                 Err(reason) => {
                     why.retain(|w| discriminant(w) != discriminant(&reason));
                     why.push(reason);
@@ -216,8 +218,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// The sizes that a batch is padded to in that mode, or why it has none. `apart` says that uniform decodes
-    /// have graphs of their own.
+    /// Returns the sizes to which a batch is padded in that mode, or the reason why there are none. With
+    /// `apart`, uniform decodes have separate graphs.
     fn fit(&self, mode: Mode, apart: bool, batch: &BatchDescriptor) -> Result<BatchKey, FallbackReason> {
         let uniform = mode == Mode::Full && apart && batch.uniform_decode;
         let num_tokens = match self.sizes_of(uniform) {
@@ -246,15 +248,15 @@ impl Dispatcher {
     fn key(&self, mode: Mode, uniform: bool, (num_tokens, adapters): (usize, usize)) -> BatchKey {
         let num_reqs = match (mode, uniform) {
             (Mode::Full, true) => Some(num_tokens.div_ceil(self.query_len)),
-            // Nothing is known of them but that each has a token.
+            // Nothing is known about the sequences, except that each has at least one token.
             (Mode::Full, false) => Some(num_tokens.min(self.max_requests.unwrap_or(num_tokens))),
             _ => None,
         };
         BatchKey { num_tokens, adapters, num_reqs, uniform }
     }
 
-    /// What is captured ahead of time, in this order: segments before whole calls, each from the largest size
-    /// to the smallest, and from the most adapters to none. Empty where batches have no sizes.
+    /// Returns all ahead-of-time captures in order: segments before whole calls, each from the largest size
+    /// to the smallest, and from the most adapters to none. Empty if batches have no sizes.
     pub fn captures(&self) -> Vec<Capture> {
         let counts = if self.adapters.is_empty() { &[0][..] } else { &self.adapters };
         let mut all = Vec::new();
@@ -269,7 +271,7 @@ impl Dispatcher {
         all
     }
 
-    /// The modes that batches can get, other than `None`, in the order of capture.
+    /// The modes other than `None` that batches can get, in the order of capture.
     pub(crate) fn kinds(&self) -> Vec<Mode> {
         let (decode, mixed) = (self.mode().decode(), self.mode().mixed());
         let mut kinds: Vec<Mode> = [mixed, decode].into_iter().filter(|m| *m != Mode::None).collect();
@@ -277,12 +279,12 @@ impl Dispatcher {
         kinds
     }
 
-    /// Sizes that calls of that kind are captured for; `None` where they have any.
+    /// The sizes for which calls of that kind are captured; `None` if any size is possible.
     pub(crate) fn capture_sizes(&self, mode: Mode) -> Option<&Schedule> {
         self.sizes_of(mode == Mode::Full && self.mode().is_dual())
     }
 
-    /// The counts of adapters that are told apart; none where they make no difference.
+    /// The numbers of adapters that are distinguished; empty if adapters make no difference.
     pub(crate) fn adapters(&self) -> &[usize] {
         &self.adapters
     }

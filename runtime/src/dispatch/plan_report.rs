@@ -1,4 +1,4 @@
-//! How a function is cut into graphs, and why.
+//! The partition of a function into graphs, with reasons.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use crate::{
 
 /// The parts of a function, and which of them become graphs.
 ///
-/// It says what the source allows, before anything runs; what became of each part is in
-/// [`GraphTree`](crate::inspect::GraphTree), [`Event`](crate::Event) and [`Stats`](crate::Stats).
+/// It describes what the source allows, before anything runs; [`GraphTree`](crate::inspect::GraphTree),
+/// [`Event`](crate::Event) and [`Stats`](crate::Stats) report what happened to each part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -24,11 +24,12 @@ pub struct PlanReport {
     pub file: String,
     /// Its parts, in the order in which they run.
     pub parts: Vec<PlanPart>,
-    /// How many parts become graphs in piecewise mode.
+    /// The number of parts that become graphs in piecewise mode.
     pub graphable: usize,
-    /// Why the whole call cannot be one graph; empty when it can.
+    /// The reasons why the whole call cannot be one graph; empty if it can.
     pub not_full: Vec<String>,
-    /// For which batches it can be one, as the weakest boundary says: a name of [`Support`].
+    /// The batches for which the call can be one graph, according to the weakest boundary: a name of
+    /// [`Support`].
     pub support: String,
 }
 
@@ -39,7 +40,7 @@ pub struct PlanReport {
 pub struct PlanPart {
     /// Index in [`Plan::items`].
     pub index: usize,
-    /// What it is.
+    /// The kind of part.
     pub kind: PartKind,
     /// First line.
     pub first_line: u32,
@@ -47,17 +48,17 @@ pub struct PlanPart {
     pub last_line: u32,
     /// The call of a boundary, shortened; empty for a segment.
     pub call: String,
-    /// What a segment reads from outside, as written.
+    /// The values from outside that a segment reads, as written.
     pub live_ins: Vec<String>,
-    /// What later code uses of a segment.
+    /// The values of a segment that later code uses.
     pub live_outs: Vec<String>,
-    /// Where a boundary runs, when that is not where it is written.
+    /// The position where a boundary runs, if it was moved.
     pub moved: Option<BoundaryMove>,
-    /// Why it is no graph in piecewise mode; `None` when it is one.
+    /// The reason why the part is not a graph in piecewise mode; `None` if it is.
     pub why_not: Option<String>,
 }
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -72,12 +73,12 @@ pub enum PartKind {
 }
 
 impl Plan {
-    /// The parts, which of them become graphs, and why the others do not.
+    /// Returns the parts, and which of them become graphs; for the others, the reason why they do not.
     pub fn report(&self) -> PlanReport {
         PlanReport::of(self)
     }
 
-    /// Number of `#[eager]` boundaries in the source.
+    /// Returns the number of `#[eager]` boundaries in the source.
     pub fn boundaries(&self) -> usize {
         self.items.iter().filter(|i| matches!(i, PlanItem::Boundary { .. })).count()
     }
@@ -143,7 +144,7 @@ impl PlanReport {
         }
     }
 
-    /// As one JSON object on one line, its keys the names of the fields.
+    /// Returns one JSON object on one line, with the names of the fields as keys.
     #[cfg(feature = "serde")]
     #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
     pub fn to_json(&self) -> String {

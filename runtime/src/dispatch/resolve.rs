@@ -1,50 +1,51 @@
-//! What becomes of a mode, given what the boundaries of a function support.
+//! Resolution of a mode, given what the boundaries of a function support.
 
 use crate::{
     Error, Mode, Plan, PlanItem, Result, Site, Support,
     base::reason::{FallbackReason, place},
 };
 
-/// What a function offers to modes: how it is cut, and what its weakest boundary supports.
+/// The capability of a function: how it is partitioned, and what its weakest boundary supports.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Capability {
-    /// What the weakest boundary supports; `Always` where there is none. A `#[host] let` and a `#[piecewise]`
+    /// The support of the weakest boundary; `Always` if there is none. A `#[host] let` and a `#[piecewise]`
     /// call support nothing.
     pub support: Support,
-    /// Where that boundary stands.
+    /// The position of that boundary.
     pub boundary: Option<&'static Site>,
-    /// Whether boundaries cut the function, so that its segments are less than the whole call.
+    /// If set, boundaries split the function, so its segments are less than the whole call.
     pub split: bool,
-    /// Whether there are segments to record between them.
+    /// If set, there are segments to record between the boundaries.
     pub pieces: bool,
 }
 
-/// What a mode came to.
+/// The result of resolving a mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resolution {
-    /// The mode that was asked for.
+    /// The requested mode.
     pub asked: Mode,
     /// The mode that calls are dispatched in.
     pub mode: Mode,
-    /// Why it is another; `None` where it is the same.
+    /// The reason if the mode differs; `None` if it is the requested one.
     pub why: Option<FallbackReason>,
 }
 
 impl Capability {
-    /// That of a function with boundaries of this support (or none), without their places.
+    /// Creates the capability of a function with boundaries of this support (or none), without their
+    /// positions.
     pub fn new(support: Support, split: bool, pieces: bool) -> Self {
         Self { support, boundary: None, split, pieces }
     }
 
-    /// That of a function, from its plan.
+    /// Returns the capability of a function, from its plan.
     pub fn of(plan: &Plan) -> Self {
-        // In this order, so that what a mode falls back for is named as it stands in the source.
+        // In this order, so that the reason for a fallback names the first position in the source.
         let never = plan.host_statement.into_iter();
         let boundaries = plan.items.iter().filter_map(|item| match item {
             PlanItem::Boundary { site, support, .. } => Some((*site, *support)),
-            // What the inner function's boundaries support is not known here.
+            // The support of the inner function's boundaries is not known here.
             PlanItem::Piecewise { site, .. } => Some((*site, Support::Never)),
             PlanItem::Segment { .. } => None,
         });
@@ -61,7 +62,7 @@ impl Capability {
         }
     }
 
-    /// What `asked` comes to where a uniform decode has `query_len` new tokens a sequence:
+    /// Resolves `asked` for uniform decodes of `query_len` new tokens per sequence:
     ///
     /// | asked | `Always` | `UniformBatch`, or `UniformSingleTokenDecode` of 1 token | `UniformSingleTokenDecode` of more | `Never` |
     /// |---|---|---|---|---|
@@ -70,12 +71,12 @@ impl Capability {
     /// | `FullDecodeOnly` | the same | the same | `Piecewise`; uncut `None` | `Piecewise`; without pieces `None` |
     /// | `FullAndPiecewise` | the same; without pieces `FullDecodeOnly` | as left | `Piecewise` | `Piecewise`; without pieces `None` |
     ///
-    /// Nothing of this is silent: a call that gets less than `asked` says of it counts as a fallback, with
+    /// Nothing happens silently: a call that gets less than `asked` counts as a fallback, with
     /// [`Resolution::why`], and is an error under `deny_fallback`.
     ///
     /// # Errors
-    /// [`Error::Config`] for `FullAndPiecewise` of a function that no boundary cuts: its only piece is the whole
-    /// call.
+    /// Returns [`Error::Config`] for `FullAndPiecewise` of a function without boundaries: its only segment is
+    /// the whole call.
     pub fn resolve(&self, asked: Mode, query_len: usize) -> Result<Resolution> {
         let Self { support, split, pieces, .. } = *self;
         if asked == Mode::FullAndPiecewise && !split {
@@ -91,7 +92,7 @@ impl Capability {
         let other = match (asked, support) {
             (Mode::None | Mode::Piecewise, _) => None,
             (_, Support::Never) => {
-                // `Full` has always become `Piecewise` here, whatever a function consists of.
+                // `Full` always resolves to `Piecewise` here, whatever a function consists of.
                 let mode = piecewise_if(pieces || (split && asked == Mode::Full));
                 Some((mode, FallbackReason::FullNotSupported { boundary: boundary() }))
             }
@@ -121,7 +122,7 @@ mod tests {
     const SUPPORTS: [Support; 4] =
         [Support::Always, Support::UniformBatch, Support::UniformSingleTokenDecode, Support::Never];
 
-    /// The mode, or `None` where it is refused.
+    /// Returns the mode, or `None` if it is rejected.
     fn resolve(asked: Mode, support: Support, query_len: usize, split: bool, pieces: bool) -> Option<Mode> {
         let resolution = Capability::new(support, split, pieces).resolve(asked, query_len).ok()?;
         assert_eq!(resolution.asked, asked);
@@ -129,12 +130,12 @@ mod tests {
         Some(resolution.mode)
     }
 
-    /// Every mode, on every support, with one and with several tokens a query: a row for each way a function can
-    /// be cut, (cut, pieces) = (no, no), (no, yes), (yes, no), (yes, yes).
+    /// Every mode, with every support, with one and with several tokens per query: one row for each way to
+    /// partition a function, (split, pieces) = (no, no), (no, yes), (yes, no), (yes, yes).
     #[test]
     fn every_cell() {
-        // Per mode: Always, UniformBatch, UniformSingleTokenDecode and Never with one token a query, then
-        // UniformSingleTokenDecode with three; the other columns are the same for three.
+        // For each mode: Always, UniformBatch, UniformSingleTokenDecode and Never with one token per query,
+        // then UniformSingleTokenDecode with three; the other columns are the same for three.
         type Row = (Mode, [Option<Mode>; 5]);
         let all = |mode| [Some(mode); 5];
         let uncut = |never: Mode| -> [Row; 5] {

@@ -1,15 +1,15 @@
-//! The sizes that batches are captured for.
+//! The sizes for which batches are captured.
 
 use crate::{Error, Mode, Result, Schedule};
 
-/// The largest size that is captured unless one is given.
+/// The default for the largest captured size.
 const CEILING: usize = 512;
 
-/// Sizes are made up to here; larger ones are listed.
+/// Generated sizes end here; larger ones must be listed.
 const MOST: usize = 1 << 20;
 
-/// How the sizes that batches are captured for are found: listed, or up to a maximum, and never above what a
-/// batch can have.
+/// Determines the sizes for which batches are captured: listed sizes, or sizes up to a maximum, but never
+/// more than a batch can have.
 ///
 /// Sizes count tokens, padding included.
 ///
@@ -34,45 +34,45 @@ pub struct BatchSizes {
 }
 
 impl BatchSizes {
-    /// Sizes of batches of at most that many tokens.
+    /// Sizes for batches of at most this many tokens.
     pub fn up_to_budget(tokens: usize) -> Self {
         Self { budget: tokens, sizes: None, max: None, requests: None, multiple: 1 }
     }
 
-    /// These alone; those above the budget are left out.
+    /// Uses only these sizes; those above the budget are dropped.
     #[must_use]
     pub fn sizes(self, sizes: impl IntoIterator<Item = usize>) -> Self {
         Self { sizes: Some(sizes.into_iter().take(MOST + 1).collect()), ..self }
     }
 
-    /// Up to this one. Beside listed sizes it must be the largest of them.
+    /// Sets the maximum size. If sizes are listed, it must be the largest of them.
     #[must_use]
     pub fn max(self, size: usize) -> Self {
         Self { max: Some(size), ..self }
     }
 
-    /// A batch has at most that many sequences: twice their decodes is the largest size then, up to 512, and a
-    /// batch of all of them has a size of its own.
+    /// Limits a batch to this many sequences: the largest size is then that of twice their decodes, up to
+    /// 512, and a batch of all sequences has a size of its own.
     #[must_use]
     pub fn max_requests(self, requests: usize) -> Self {
         Self { requests: Some(requests), ..self }
     }
 
-    /// Sizes are multiples of this; others are left out.
+    /// Restricts sizes to multiples of `n`.
     #[must_use]
     pub fn multiple_of(self, n: usize) -> Self {
         Self { multiple: n, ..self }
     }
 
-    /// The sizes for a mode, where a decode has `query_len` new tokens a sequence.
+    /// Returns the sizes for a mode in which a decode has `query_len` new tokens per sequence.
     ///
-    /// Without a list: 1, 2, 4, every 8th below 256, every 16th from there, up to the maximum; the budget, if it
-    /// is not above the maximum; and, where no maximum is given, what decodes of 1, 2, 4, … sequences need. Mode
-    /// `None` has no sizes.
+    /// Without a list, the sizes are 1, 2, 4, multiples of 8 below 256 and multiples of 16 from there, up to
+    /// the maximum; the budget, if it does not exceed the maximum; and, if no maximum is given, the sizes of
+    /// decodes of 1, 2, 4, … sequences. Mode `None` has no sizes.
     ///
     /// # Errors
-    /// [`Error::Config`] for a list or a maximum that leaves nothing, for a list that does not end with the
-    /// maximum, and for a multiple or a query of 0.
+    /// Returns [`Error::Config`] for a list or a maximum that leaves no size, for a list that does not end
+    /// with the maximum, and for a multiple or a query length of 0.
     pub fn schedule(&self, mode: Mode, query_len: usize) -> Result<Schedule> {
         if mode == Mode::None {
             return Ok(Schedule::new([]));
@@ -118,7 +118,7 @@ impl BatchSizes {
         }
     }
 
-    /// Sizes up to the maximum, where none are listed.
+    /// Returns the sizes up to the maximum if none are listed.
     fn made(&self, query_len: usize) -> Vec<usize> {
         let decodes = self.requests.map(|n| n.saturating_mul(query_len));
         let default = decodes.map_or(CEILING, |tokens| tokens.saturating_mul(2).min(CEILING));
@@ -135,19 +135,19 @@ impl BatchSizes {
     }
 }
 
-/// 1, 2, 4, every 8th below 256, every 16th from there.
+/// 1, 2, 4, multiples of 8 below 256, and multiples of 16 from there.
 fn grid(max: usize) -> Vec<usize> {
     let steps = (8..256).step_by(8).chain((256..=max.max(256)).step_by(16));
     [1, 2, 4].into_iter().chain(steps).filter(|&n| n <= max).collect()
 }
 
-/// Sizes for uniform decodes: each rounded up to whole queries, none above the largest or above what
-/// `max_requests` sequences have.
+/// Returns the sizes for uniform decodes: each rounded up to whole queries, none above the largest size or
+/// above that of `max_requests` sequences.
 pub(super) fn for_decodes(all: &Schedule, query_len: usize, max_requests: Option<usize>) -> Result<Schedule> {
     let most = max_requests.map_or(usize::MAX, |n| n.saturating_mul(query_len)).min(all.largest());
     let whole = all.sizes().iter().map(|n| n.div_ceil(query_len).saturating_mul(query_len));
     let mut sizes: Vec<usize> = whole.filter(|&n| n <= most).collect();
-    // A batch of all sequences may lie between two sizes.
+    // The size of a batch of all sequences may be between two of the sizes.
     sizes.extend(max_requests.map(|n| n.saturating_mul(query_len)).filter(|&n| n > 0 && n <= all.largest()));
     if sizes.is_empty() {
         return Err(Error::Config {
@@ -165,8 +165,8 @@ pub(super) fn for_decodes(all: &Schedule, query_len: usize, max_requests: Option
 mod tests {
     use super::*;
 
-    /// One configuration: listed sizes, maximum, multiple, budget, mode, and the largest size; no error is
-    /// meant where there is one.
+    /// One configuration: listed sizes, maximum, multiple, budget, mode, and the largest size, or `None` if
+    /// an error is expected.
     type Case = (Option<&'static [usize]>, Option<usize>, usize, usize, Mode, Option<usize>);
 
     fn sizes((list, max, multiple, budget, mode, _): &Case) -> Result<Schedule> {
@@ -194,7 +194,7 @@ mod tests {
             (Some(&[1, 256]), None, 1, 2048, ON, Some(256)),
             (Some(&[]), None, 1, 2048, OFF, Some(0)),
             (None, Some(0), 1, 2048, OFF, Some(0)),
-            // Cut to the last step.
+            // Truncated to the last step.
             (None, Some(257), 1, 2048, ON, Some(256)),
             // The budget itself is a size, on a step or not.
             (None, Some(2048), 1, 257, ON, Some(257)),

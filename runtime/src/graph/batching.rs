@@ -1,10 +1,10 @@
-//! How the calls of a graph object are batches.
+//! The batches of a graph object's calls.
 
 use super::{FunctionSpec, GraphObject, Options};
 use crate::{BatchKey, Batching, Capability, Dispatcher, Error, Mode, Result, Schedule};
 
-/// What the builder says, with the symbol of the tokens found where it is not named. Sizes of batches become
-/// buckets of that symbol.
+/// Returns the builder's description of batches, with the token symbol inferred if it is not named. Sizes of
+/// batches become buckets of that symbol.
 pub(super) fn of_function(spec: &FunctionSpec, options: &mut Options) -> Result<Batching> {
     let mut batching = options.batching.take().unwrap_or_default();
     batching.check(spec.name, spec.symbols)?;
@@ -42,7 +42,7 @@ pub(super) fn of_function(spec: &FunctionSpec, options: &mut Options) -> Result<
     Ok(batching)
 }
 
-/// Which graph a batch gets.
+/// Returns the dispatcher of a graph.
 pub(super) fn dispatcher(
     spec: &FunctionSpec,
     options: &Options,
@@ -55,7 +55,7 @@ pub(super) fn dispatcher(
         other => other,
     })?;
     let resolution = dispatcher.resolution();
-    // `Full` is refused by its calls, which may be few.
+    // Calls in `Full` report the error themselves; there may be only a few of them.
     if options.deny_fallback
         && resolution.asked.is_dual()
         && let Some(reason) = resolution.why.clone()
@@ -66,7 +66,7 @@ pub(super) fn dispatcher(
 }
 
 impl GraphObject {
-    /// What the key of a batch pads a symbol to, if it does.
+    /// Returns the size to which the key of a batch pads a symbol, if it does.
     pub(super) fn padded_by(&self, key: &BatchKey, symbol: usize) -> Option<usize> {
         if self.tokens == Some(symbol) {
             return Some(key.num_tokens);
@@ -74,7 +74,7 @@ impl GraphObject {
         key.num_reqs.filter(|_| key.uniform && self.requests == Some(symbol))
     }
 
-    /// Whether recordings are made for several counts of adapters.
+    /// Returns whether recordings are made for several numbers of adapters.
     pub(super) fn tells_adapters_apart(&self) -> bool {
         !self.dispatcher.adapters().is_empty()
     }

@@ -1,4 +1,4 @@
-//! Every input of a call gets its memory, and host data its way there.
+//! Binds every input of a call to memory, and transfers host data.
 
 use super::{GraphCall, GraphObject};
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl GraphCall<'_> {
-    /// Gives every input its memory, and gets the host data under way.
+    /// Binds every input to memory, and starts the transfer of host data.
     pub(super) fn bind(
         &mut self,
         function: &GraphObject,

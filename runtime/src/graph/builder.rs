@@ -1,13 +1,14 @@
-//! What every graph object is built by.
+//! The builder of all graph objects.
 
 use std::{fmt, marker::PhantomData};
 
 use super::Options;
 use crate::{Batching, Limits, Mode, Policy, Result, Runtime, Schedule};
 
-/// The options of a graph; made by the `builder` of the graph type that `#[graphable]` writes.
+/// The options of a graph; returned by the `builder` function of the graph type that `#[graphable]`
+/// generates.
 ///
-/// The type that `#[graphable]` names `MyModelGraphBuilder` is a `GraphBuilder<MyModelGraph>`.
+/// The type that `#[graphable]` calls `MyModelGraphBuilder` is a `GraphBuilder<MyModelGraph>`.
 #[must_use]
 pub struct GraphBuilder<G> {
     options: Options,
@@ -33,31 +34,31 @@ impl<G> GraphBuilder<G> {
         self
     }
 
-    /// How much becomes graphs; at first [`Mode::Piecewise`].
+    /// Sets how much is captured. Default: [`Mode::Piecewise`].
     pub fn mode(mut self, mode: Mode) -> Self {
         self.options.mode(mode);
         self
     }
 
-    /// How calls are batches, for modes that tell these apart.
+    /// Describes the batches of calls, for modes that distinguish them.
     pub fn batch(mut self, batching: Batching) -> Self {
         self.options.batch(batching);
         self
     }
 
-    /// Compares every `n`-th replay with what the code computes; 0, as at first, never.
+    /// Compares every `n`-th replay with the results of the code. Default: 0, never.
     pub fn audit_every(mut self, n: u32) -> Self {
         self.options.audit_every(n);
         self
     }
 
-    /// Makes errors of what would run without a graph otherwise.
+    /// If set, anything that would otherwise run without a graph is an error.
     pub fn deny_fallback(mut self, on: bool) -> Self {
         self.options.deny_fallback(on);
         self
     }
 
-    /// How often one segment is recorded for one shape before it runs without a graph.
+    /// Sets how often one segment is recorded for one shape before it runs without a graph.
     pub fn max_recordings(mut self, n: usize) -> Self {
         self.options.max_recordings(n);
         self
@@ -69,14 +70,14 @@ impl<G> GraphBuilder<G> {
         self
     }
 
-    /// Who decides what becomes a graph, in place of the limits alone.
+    /// Sets the policy that decides what becomes a graph, instead of the limits alone.
     pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
         self.options.policy(policy);
         self
     }
 
-    /// Only these sizes of some `#[dims]` symbols become graphs, after rounding up to buckets:
-    /// `.capture_only(["B", "T"], [[1, 128], [8, 128]])`. All else runs without.
+    /// Captures only these sizes of some `#[dims]` symbols, after rounding up to buckets:
+    /// `.capture_only(["B", "T"], [[1, 128], [8, 128]])`. All other sizes run without graphs.
     pub fn capture_only<const N: usize>(
         mut self,
         symbols: [&'static str; N],
@@ -86,18 +87,20 @@ impl<G> GraphBuilder<G> {
         self
     }
 
-    /// Whether calls become graphs at first; `set_enabled` changes it later.
+    /// Sets whether calls initially use graphs; `set_enabled` changes it later.
     pub fn enabled(mut self, on: bool) -> Self {
         self.options.enabled(on);
         self
     }
 
-    /// The graph, with memory for its inputs. Nothing is captured yet.
+    /// Builds the graph, with memory for its inputs. Nothing is captured yet.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) for buckets, lists, batches and limits that do not fit the function, and
-    /// for a mode that it cannot have; [`Error::FallbackForbidden`](crate::Error::FallbackForbidden) under
-    /// [`deny_fallback`](Self::deny_fallback) for a mode that would be another; what the device says.
+    /// Returns [`Error::Config`](crate::Error::Config) for buckets, lists, batches and limits that do not
+    /// match the function, and for an impossible mode;
+    /// [`Error::FallbackForbidden`](crate::Error::FallbackForbidden) under
+    /// [`deny_fallback`](Self::deny_fallback) for a mode that would resolve to a different one; and errors of
+    /// the device.
     pub fn build(self, rt: &mut Runtime) -> Result<G>
     where
         G: BuildGraph,
@@ -106,11 +109,11 @@ impl<G> GraphBuilder<G> {
     }
 }
 
-/// A graph type that `#[graphable]` writes.
+/// A graph type that `#[graphable]` generates.
 pub trait BuildGraph: Sized {
-    /// The graph with these options.
+    /// Builds the graph with these options.
     ///
     /// # Errors
-    /// As [`GraphBuilder::build`].
+    /// See [`GraphBuilder::build`].
     fn build(rt: &mut Runtime, options: Options) -> Result<Self>;
 }

@@ -1,4 +1,4 @@
-//! One call of a graph object: how it is entered, run and left.
+//! One call of a graph object: entering it, running it, and leaving it.
 
 use std::{
     fmt,
@@ -79,7 +79,7 @@ impl<'s> GraphCall<'s> {
         chosen.check(function)?;
         let mode = chosen.mode;
         if mode == Mode::None {
-            // A fallback found at a later symbol takes the padding of the earlier ones back.
+            // A fallback found at a later symbol reverts the padding of the earlier ones.
             for s in &mut symbols {
                 s.padded = s.real;
             }
@@ -138,10 +138,10 @@ impl<'s> GraphCall<'s> {
         })
     }
 
-    /// An input as the body sees it.
+    /// Returns an input as the body sees it.
     ///
     /// # Errors
-    /// When the input was not given: a bug of generated code.
+    /// Panics if the input was not supplied, which is a bug in generated code.
     pub fn tensor<T: Element>(&self, i: usize, buffer: &StaticInput<T>) -> Result<Tensor<'s, T>> {
         debug_assert_eq!(buffer.index, i);
         let raw = self.input(i)?;
@@ -149,7 +149,7 @@ impl<'s> GraphCall<'s> {
         Ok(Tensor::from_raw(self.rt, raw))
     }
 
-    /// A host scalar as the body sees it.
+    /// Returns a host scalar as the body sees it.
     ///
     /// # Errors
     /// As [`tensor`](Self::tensor).
@@ -160,7 +160,7 @@ impl<'s> GraphCall<'s> {
     /// Runs the host code, in the call's mode.
     ///
     /// # Errors
-    /// Those of the host code; those of the runtime, converted.
+    /// Returns the errors of the host code, and those of the runtime, converted.
     pub fn run<O, E, F>(mut self, host_code: F) -> Result<O, E>
     where
         O: LiveOut<'s>,
@@ -187,7 +187,7 @@ impl<'s> GraphCall<'s> {
                     |k| key.copy_to(k),
                     &mut |out| {
                         rt.core.borrow_mut().call.enter_host_code();
-                        // `run_segment` tries no host code twice: it may consume what it was given.
+                        // `run_segment` never tries host code twice, since it may consume what it was given.
                         let Some(host_code) = host_code.take() else { unreachable!("host code runs once") };
                         *out = Some(host_code(cx)?);
                         Ok(())
@@ -204,7 +204,7 @@ impl<'s> GraphCall<'s> {
         let out = match finished {
             Some(entries) => {
                 let moved = O::decode(&mut Decoder::new(rt, entries));
-                // What was moved out of the pool leaves it here: whatever is left after that was leaked.
+                // Tensors that were moved out of the pool leave it here; anything that remains was leaked.
                 drop(out);
                 moved
             }
@@ -220,7 +220,7 @@ impl<'s> GraphCall<'s> {
         }
     }
 
-    /// Ends the call; tells what was left in the pool.
+    /// Ends the call; returns what remained in the pool.
     fn end(&mut self) -> Option<(u64, &'static str)> {
         for raw in self.inputs.drain(..).flatten() {
             self.rt.core.borrow_mut().end_input(&raw);
@@ -230,13 +230,13 @@ impl<'s> GraphCall<'s> {
     }
 }
 
-/// Runs host code of the user. What a comparison of sizes that are no numbers makes of it is dropped, also a panic, as of
-/// `assert_eq!`: the call ends with the error of the comparison.
+/// Runs the user's host code. If it compared sizes that are not numbers, its result is discarded, even if it
+/// is a panic, as from `assert_eq!`: the call ends with the error of the comparison.
 fn not_for_a_refused_size<T, E: From<Error>>(
     rt: &Runtime,
     run: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
-    // What is on the way has been unwound; the call ends either way.
+    // The panic has been unwound; the call ends in either case.
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result,
         Err(panic) => match rt.refused_sizes.take() {
@@ -246,7 +246,7 @@ fn not_for_a_refused_size<T, E: From<Error>>(
     }
 }
 
-/// A function without any part, such as one that returns its input.
+/// The site of a function without parts, such as one that returns its input.
 static NO_SITE: Site = Site { function: "", index: 0, file: "", first_line: 0, last_line: 0 };
 
 impl Drop for GraphCall<'_> {

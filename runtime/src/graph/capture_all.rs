@@ -1,5 +1,4 @@
-//! Everything is recorded before serving: one call for every combination of bucket sizes, and for every kind of
-//! batch.
+//! Recording before serving: one call for every combination of bucket sizes, and for every kind of batch.
 
 use std::sync::Arc;
 
@@ -9,12 +8,12 @@ use super::{
 };
 use crate::{Error, Result, Runtime, Step, base::mode::Mode, value::owned::Owned};
 
-/// How often a call is repeated until nothing new is recorded. Three passes warm up, record, and record
-/// again where results were placed better meanwhile; the fourth finds nothing. A chain of such moves
-/// takes more, a body that is never the same takes them all.
+/// The maximum number of times that a call is repeated until nothing new is recorded. Three passes warm up,
+/// record, and record again if the placement of results has improved; the fourth finds nothing new. A chain
+/// of such moves takes more passes, and a body that never behaves the same takes all of them.
 const PASSES: usize = 8;
 
-/// Saves state from its making on, and puts it back when it goes, also by a panic.
+/// A guard that saves state when it is created, and restores it when dropped, also on a panic.
 struct Saving<'r>(&'r mut Runtime);
 
 impl<'r> Saving<'r> {
@@ -37,7 +36,8 @@ impl Drop for Saving<'_> {
     }
 }
 
-/// The static buffers that were made since its making: the function gives them up at its end, also by a panic.
+/// The static buffers allocated since its creation; the function releases them when it is dropped, also on a
+/// panic.
 struct NewBuffers<'f> {
     function: &'f GraphObject,
     before: Vec<usize>,
@@ -56,15 +56,16 @@ impl Drop for NewBuffers<'_> {
 }
 
 impl GraphObject {
-    /// Runs `call` for every combination of bucket sizes, largest first, until nothing new is recorded. Where
-    /// uniform decodes have graphs of their own, the segments of all sizes come first, then those. State that the calls write is put back at the end, also when they fail or panic.
+    /// Runs `call` for every combination of bucket sizes, largest first, until nothing new is recorded. If
+    /// uniform decodes have graphs of their own, the segments of all sizes are captured first, then those
+    /// graphs. State that the calls write is restored at the end, even if they fail or panic.
     ///
-    /// A call that still records something new after eight passes is told by
+    /// A call that still records something new after eight passes is reported by
     /// [`Event::NotConverged`](crate::Event::NotConverged).
     ///
     /// # Errors
-    /// [`Error::Config`] when the function has inputs whose size is not known from buckets;
-    /// [`Error::NotConverged`] under `deny_fallback`; what the calls say.
+    /// Returns [`Error::Config`] if the function has inputs whose size is not known from buckets;
+    /// [`Error::NotConverged`] under `deny_fallback`; and the errors of the calls.
     pub fn capture_all(
         &self,
         rt: &mut Runtime,
@@ -94,8 +95,8 @@ impl GraphObject {
         rt.synchronize()
     }
 
-    /// As [`capture_all`](Self::capture_all), in a state that is thrown away: the two largest combinations
-    /// of one kind alone, and what the others are expected to take.
+    /// Like [`capture_all`](Self::capture_all), in a state that is discarded: captures only the two largest
+    /// combinations of each kind, and estimates the others.
     fn sample(
         &self,
         rt: &mut Runtime,
@@ -112,13 +113,13 @@ impl GraphObject {
         });
         let saved = saving.end();
         let core = rt.core.get_mut();
-        // What was recorded with them counts to the end of the plan.
+        // What was recorded with them counts until the end of the plan.
         core.estimate.hold_to_the_end(buffers.take());
         sampled.and(saved)?;
         let left = jobs.len().saturating_sub(2) as u64;
         let (mut nodes, mut bytes) = (0, 0);
         if let [_, first, second] = counts[..] {
-            // The largest may have had to load or grow what all share.
+            // The largest one may have had to load or grow what all of them share.
             nodes = left * second.0.saturating_sub(first.0);
             bytes = left * second.1.saturating_sub(first.1);
         }
@@ -155,18 +156,18 @@ impl GraphObject {
     }
 }
 
-/// How far `capture_all` is.
+/// The progress of `capture_all`.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CaptureProgress<'a> {
-    /// Combinations of sizes that are captured.
+    /// The number of combinations of sizes that have been captured.
     pub done: usize,
-    /// All of them.
+    /// The total number of combinations.
     pub total: usize,
-    /// The sizes now at work, one per symbol; empty at the end.
+    /// The current sizes, one per symbol; empty at the end.
     pub sizes: &'a [usize],
-    /// Names of the symbols.
+    /// The names of the symbols.
     pub symbols: &'static [&'static str],
-    /// How much of a call is recorded now: `Piecewise` or `Full`; at the end, the mode of the graph.
+    /// The current kind of capture: `Piecewise` or `Full`; at the end, the mode of the graph.
     pub mode: Mode,
 }

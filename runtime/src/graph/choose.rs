@@ -1,4 +1,4 @@
-//! What a call gets: its mode, from the builder, the policy, the batch and the caller.
+//! The choice of a call's mode, from the builder, the policy, the batch and the caller.
 
 use super::GraphObject;
 use crate::{
@@ -10,19 +10,19 @@ use crate::{
 /// The sizes of a call's symbols, and the input that each comes from.
 type Sizes = [Option<(usize, &'static str)>];
 
-/// What was chosen for a call, before its sizes are padded.
+/// The choice for a call, before its sizes are padded.
 pub(super) struct Chosen {
     pub(super) mode: Mode,
-    /// Where the batch made a difference: what it is padded to.
+    /// The sizes to which the batch is padded, if the choice depended on it.
     pub(super) key: Option<BatchKey>,
-    /// What the caller allows, if it says anything.
+    /// The caller's declaration, if any.
     said: Option<Said>,
-    /// The last thing that was in the way of more.
+    /// The last reason against a higher mode.
     why: Option<FallbackReason>,
 }
 
 impl Chosen {
-    /// Takes the graph away, for this reason.
+    /// Removes the graph from the call, for this reason.
     pub(super) fn fall_back(
         &mut self,
         function: &GraphObject,
@@ -34,7 +34,7 @@ impl Chosen {
         function.fell_back(rt, why)
     }
 
-    /// Refuses a call that would run without a graph, if the caller does.
+    /// Rejects a call that would run without a graph, if the caller does not allow it.
     pub(super) fn check(&self, function: &GraphObject) -> Result<()> {
         match &self.said {
             Some(said) if self.mode == Mode::None && !said.allowed.contains(Mode::None) => {
@@ -51,7 +51,7 @@ impl Chosen {
 }
 
 impl GraphObject {
-    /// Counts a fallback, or makes an error of it.
+    /// Counts a fallback, or returns it as an error.
     pub(super) fn fell_back(&self, rt: &Runtime, reason: FallbackReason) -> Result<()> {
         let function = self.spec.name;
         if self.options.deny_fallback && !reason.is_wanted() {
@@ -61,7 +61,7 @@ impl GraphObject {
         Ok(())
     }
 
-    /// The mode of a call with these sizes; what is in the way of more is counted.
+    /// Chooses the mode of a call with these sizes; reasons against a higher mode are counted.
     pub(super) fn choose(&self, rt: &Runtime, sizes: &Sizes) -> Result<Chosen> {
         let said = rt.batches.borrow().now();
         let (asked, reason) = self.mode_of_call(rt, sizes);
@@ -90,8 +90,8 @@ impl GraphObject {
         Ok(chosen)
     }
 
-    /// A call with a region that was seen to give host code a value goes piece by piece: a graph of the whole would
-    /// give the value of the call that it was made in.
+    /// A call with a region that was observed to pass a value to host code runs piecewise: a graph of the
+    /// whole call would return the value of the call in which it was captured.
     fn keep_host_values(&self, rt: &Runtime, chosen: &mut Chosen) -> Result<()> {
         if chosen.mode != Mode::Full {
             return Ok(());
@@ -110,7 +110,7 @@ impl GraphObject {
         }
     }
 
-    /// As [`choose`](Self::choose), where the batch makes a difference.
+    /// Like [`choose`](Self::choose), if the batch makes a difference.
     fn dispatch(&self, rt: &Runtime, r: &Resolution, sizes: &Sizes, chosen: &mut Chosen) -> Result<()> {
         let size = |symbol: Option<usize>| symbol.and_then(|i| sizes[i].map(|(n, input)| (i, n, input)));
         let tokens = size(self.tokens);
@@ -131,19 +131,19 @@ impl GraphObject {
         let mut why = dispatched.why;
         let unknown = batch.is_none() && (r.asked.is_dual() || r.mode.is_dual());
         if unknown {
-            // That it counts as mixed follows from it.
+            // It follows that the batch counts as mixed.
             why.retain(|w| !matches!(w, FallbackReason::MixedBatch | FallbackReason::BatchNotUniform { .. }));
             why.insert(0, FallbackReason::UnknownBatch);
         }
         chosen.why = why.last().cloned();
-        // A capture ahead of time makes what calls will need: nothing was asked for that it does not get.
+        // An ahead-of-time capture makes what calls will need, so nothing was requested that it does not get.
         if !chosen.said.is_some_and(|said| said.ahead) {
             why.into_iter().try_for_each(|reason| self.fell_back(rt, reason))?;
         }
         Ok(())
     }
 
-    /// The error for a symbol of size 0.
+    /// Returns the error for a symbol of size 0.
     pub(super) fn empty(&self, index: usize, input: &'static str) -> Error {
         let symbol = self.spec.symbols[index];
         Error::Input {
@@ -153,7 +153,7 @@ impl GraphObject {
         }
     }
 
-    /// Compares a batch that the caller describes with what it gives.
+    /// Compares the batch that the caller describes with the inputs.
     fn check_batch(
         &self,
         batch: &BatchDescriptor,
@@ -186,14 +186,14 @@ impl GraphObject {
         Ok(())
     }
 
-    /// What the sizes alone say of the batch. With queries of several tokens they tell a mixed batch, and never a
-    /// uniform one: sequences of 1 and 3 tokens make as many as two of 2.
+    /// Derives the batch from the sizes alone. With queries of several tokens, sizes can show that a batch is
+    /// mixed, but never that it is uniform: sequences of 1 and 3 tokens make as many as two of 2.
     fn derived(&self, tokens: Option<usize>, requests: Option<usize>) -> Option<BatchDescriptor> {
         let (tokens, requests) = (tokens?, requests?);
         let query_len = self.dispatcher.query_len();
         match requests.checked_mul(query_len) == Some(tokens) {
             false => Some(BatchDescriptor::mixed(tokens)),
-            // Each sequence has a token at least.
+            // Each sequence has at least one token.
             true => (query_len == 1).then(|| BatchDescriptor::decode(tokens)),
         }
     }

@@ -1,4 +1,4 @@
-//! Inputs of a call: what the generated code collects, and how dimensions are found.
+//! Inputs of a call: collected by generated code, with their dimensions determined.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use crate::{
     value::{layout::Layout, live_in::LiveIn, raw::RawTensor},
 };
 
-/// Host data for a `#[host]` tensor parameter: a slice, with a shape where the dimensions do not
-/// follow from its length.
+/// Host data for a `#[host]` tensor parameter: a slice, with a shape if the dimensions do not follow from its
+/// length.
 #[derive(Clone, Copy, Debug)]
 pub struct HostSlice<'a, T> {
     pub(crate) data: &'a [T],
@@ -59,20 +59,20 @@ impl<'a, T, const R: usize> From<(&'a [T], &'a [usize; R])> for HostSlice<'a, T>
 pub enum Dim {
     /// A fixed size.
     Const(usize),
-    /// Index of a symbol of the function.
+    /// The index of a symbol of the function.
     Symbol(usize),
 }
 
 /// The `#[dims]` of an input.
 #[derive(Clone, Copy, Debug)]
 pub enum DimsSpec {
-    /// None given: any shape; a host slice is one-dimensional.
+    /// No dimensions are specified: any shape; a host slice is one-dimensional.
     Unspecified,
     /// One entry per dimension.
     Some(&'static [Dim]),
 }
 
-/// What an input is.
+/// The kind of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// `#[host] &Tensor<T>`
@@ -88,9 +88,9 @@ pub enum InputKind {
 pub struct InputSpec {
     /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Its kind.
     pub kind: InputKind,
-    /// Its elements.
+    /// Its element type.
     pub dtype: DType,
     /// Its dimensions.
     pub dims: DimsSpec,
@@ -104,7 +104,7 @@ pub(crate) enum Given {
         count: usize,
         shape: Option<Vec<usize>>,
     },
-    /// Its value travels in the host block.
+    /// Its value is part of the host block.
     Scalar,
     Device(RawTensor),
 }
@@ -114,7 +114,7 @@ pub struct Inputs<'s, 'f> {
     pub(crate) step: &'s crate::Runtime,
     pub(crate) function: &'f GraphObject,
     pub(crate) given: Vec<Given>,
-    /// Size of each symbol, and the input that said so.
+    /// The size of each symbol, and the input that determined it.
     pub(crate) sizes: Vec<Option<(usize, &'static str)>>,
     resolved: bool,
 }
@@ -150,7 +150,8 @@ impl<'s, 'f> Inputs<'s, 'f> {
     /// A `#[host]` tensor.
     ///
     /// # Errors
-    /// [`Error::Input`] when data and shape disagree; [`Error::Rank`], [`Error::TooLarge`].
+    /// Returns [`Error::Input`] if data and shape disagree; [`Error::Rank`] or [`Error::TooLarge`] for an
+    /// invalid shape.
     pub fn host<T: Element>(&mut self, i: usize, slice: HostSlice<'_, T>) -> Result<()> {
         if let Some(shape) = slice.shape {
             let count = Layout::contiguous(shape)?.count();
@@ -171,7 +172,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
     /// A `#[host]` scalar.
     ///
     /// # Errors
-    /// Currently none.
+    /// Currently never fails.
     pub fn scalar<T: Element>(&mut self, i: usize, _value: T) -> Result<()> {
         self.given[i] = Given::Scalar;
         Ok(())
@@ -180,7 +181,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
     /// A tensor.
     ///
     /// # Errors
-    /// [`Error::DifferentRuntimes`], [`Error::Input`], [`Error::DimsDisagree`].
+    /// Returns [`Error::DifferentRuntimes`], [`Error::Input`] or [`Error::DimsDisagree`].
     pub fn device<T: Element>(&mut self, i: usize, tensor: &Tensor<'s, T>) -> Result<()> {
         if !std::ptr::eq(tensor.rt, self.step) {
             return Err(Error::DifferentRuntimes { op: self.function.spec.name });
@@ -232,12 +233,12 @@ impl<'s, 'f> Inputs<'s, 'f> {
         Ok(())
     }
 
-    /// Finds the symbols that only host slices without a shape name.
+    /// Determines the symbols that only host slices without a shape name.
     fn resolve(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.resolved, true) {
             return Ok(());
         }
-        // A slice with one unknown symbol gives it; that may settle the next slice.
+        // A slice with one unknown symbol determines it, which may determine the next slice.
         let mut open: Vec<usize> = (0..self.given.len())
             .filter(|&i| matches!(self.given[i], Given::Host { shape: None, .. }))
             .collect();
@@ -259,7 +260,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
         Ok(())
     }
 
-    /// Whether the slice's shape is settled now.
+    /// Returns whether the slice's shape is determined now.
     fn resolve_slice(&mut self, i: usize) -> Result<bool> {
         let Given::Host { count, .. } = self.given[i] else { return Ok(true) };
         let DimsSpec::Some(dims) = self.spec(i).dims else {
@@ -286,7 +287,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
             }
             self.unify(i, symbol, count / known)?;
         } else if known != count {
-            // The disagreement is about a symbol where there is just one.
+            // The disagreement concerns a symbol if there is only one.
             if let [Dim::Symbol(s)] = dims {
                 self.unify(i, *s, count)?;
             }
@@ -309,10 +310,10 @@ impl<'s, 'f> Inputs<'s, 'f> {
         }
     }
 
-    /// The size of a symbol in this call.
+    /// Returns the size of a symbol in this call.
     ///
     /// # Errors
-    /// [`Error::Input`] when no input determines it.
+    /// Returns [`Error::Input`] if no input determines it.
     pub fn symbol(&mut self, symbol: usize) -> Result<usize> {
         self.resolve()?;
         match self.sizes[symbol] {
@@ -324,11 +325,11 @@ impl<'s, 'f> Inputs<'s, 'f> {
         }
     }
 
-    /// Starts the call: buckets, host block, padded copies of device inputs. `block` holds the host
-    /// scalars and the symbols' sizes; `key` what full mode must compare besides the inputs.
+    /// Starts the call: buckets, host block, padded copies of device inputs. `block` contains the host
+    /// scalars and the symbols' sizes; `key` contains what full mode must compare besides the inputs.
     ///
     /// # Errors
-    /// [`Error::FallbackForbidden`], [`Error::Input`], and what the device says.
+    /// Returns [`Error::FallbackForbidden`], [`Error::Input`], and errors of the device.
     pub fn enter(mut self, block: &[u8], key: impl LiveIn) -> Result<GraphCall<'s>> {
         self.resolve()?;
         for symbol in 0..self.sizes.len() {

@@ -1,15 +1,15 @@
-//! What `capture_all` records: every combination of sizes, for every kind of batch.
+//! The calls that `capture_all` records: every combination of sizes, for every kind of batch.
 
 use std::cmp::Reverse;
 
 use super::GraphObject;
 use crate::{BatchDescriptor, Error, Mode, ModeSet, Result, runtime::scopes::Said};
 
-/// More captures than this are warned of: they take minutes and gigabytes.
+/// Above this number of captures a warning is logged: they take minutes and gigabytes.
 pub(super) const MANY: usize = 1 << 10;
-/// And more than this are an error.
+/// Above this number of captures, an error is returned.
 const MOST: usize = 1 << 16;
-/// Combinations that are looked at at most, where most of them are not listed.
+/// The maximum number of combinations that are examined if most of them are not listed.
 const MOST_LOOKED_AT: usize = 1 << 24;
 
 /// One call of `capture_all`.
@@ -19,20 +19,20 @@ pub(super) struct Job {
     pub(super) mode: Mode,
     /// One size for each symbol.
     pub(super) sizes: Vec<usize>,
-    /// Its batch, where that makes a difference.
+    /// Its batch, if that makes a difference.
     pub(super) said: Option<Said>,
 }
 
 impl GraphObject {
-    /// In the order of capture: segments before whole calls, each from large to small and from the most adapters to
-    /// none.
+    /// Returns the calls in the order of capture: segments before whole calls, each from large to small and
+    /// from the most adapters to none.
     pub(super) fn jobs(&self) -> Result<Vec<Job>> {
         let resolution = self.dispatcher.resolution();
         let looks = self.dispatcher.looks_at_batches(resolution);
         let counts = if self.tells_adapters_apart() { self.dispatcher.adapters() } else { &[0] };
         let mut kinds = self.dispatcher.kinds();
         if self.options.deny_fallback && resolution.asked == Mode::Full {
-            // A mixed batch, which would have to run piecewise, is an error then.
+            // A mixed batch, which would have to run piecewise, is then an error.
             kinds.retain(|mode| *mode == Mode::Full || !resolution.mode.is_dual());
         }
         let mut jobs = Vec::new();
@@ -56,7 +56,7 @@ impl GraphObject {
         Ok(jobs)
     }
 
-    /// All combinations of sizes, largest first; for uniform decodes, those that one can have.
+    /// Returns all combinations of sizes, largest first; for uniform decodes, those that a decode can have.
     fn combinations(&self, mode: Mode, decode: bool) -> Result<Vec<Vec<usize>>> {
         let mut axes: Vec<Vec<usize>> = Vec::new();
         for (index, (&symbol, schedule)) in self.spec.symbols.iter().zip(&self.schedules).enumerate() {
@@ -66,7 +66,7 @@ impl GraphObject {
             let sizes = of_batch.or(schedule.as_ref()).map(|s| s.sizes().to_vec()).or_else(listed);
             let by_tokens = decode && self.requests == Some(index) && self.tokens != Some(index);
             let sizes = match sizes {
-                // As many as the tokens make; set below, when the tokens of the combination are known.
+                // As many as the tokens make up; set below, when the tokens of the combination are known.
                 _ if by_tokens => vec![0],
                 Some(sizes) => sizes,
                 None => {
@@ -115,7 +115,7 @@ impl GraphObject {
     }
 }
 
-/// The `nth` combination; the first symbol changes fastest.
+/// Returns the `nth` combination; the first symbol changes fastest.
 fn combination(axes: &[Vec<usize>], mut nth: usize) -> Vec<usize> {
     let pick = |sizes: &Vec<usize>| {
         let size = sizes[nth % sizes.len()];

@@ -1,9 +1,9 @@
-//! Which calls become graphs: switches, the policy, and sizes that alone do.
+//! The decision whether calls become graphs: switches, the policy, and listed sizes.
 
 use super::GraphObject;
 use crate::{CallInfo, Error, Mode, Result, Runtime, base::reason::FallbackReason, record::Symbol};
 
-/// Sizes of some symbols, as the builder gives them.
+/// Sizes of some symbols, as listed by the builder.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
     pub(super) symbols: Vec<&'static str>,
@@ -39,7 +39,7 @@ impl Listed {
         Ok(self)
     }
 
-    /// Whether it says anything about that symbol.
+    /// Returns whether it lists sizes of that symbol.
     pub(super) fn names(&self, symbol: &str) -> bool {
         self.symbols.contains(&symbol)
     }
@@ -49,20 +49,20 @@ impl Listed {
         if self.sizes.binary_search(&sizes).is_ok() { Ok(()) } else { Err(sizes) }
     }
 
-    /// Why the sizes of a call are not captured, if they are not.
+    /// Returns the reason why the sizes of a call are not captured, if they are not.
     pub(super) fn refuses(&self, symbols: &[Symbol]) -> Option<FallbackReason> {
         let size = |name: &str| symbols.iter().find(|s| s.name == name).map(|s| s.padded);
         let sizes = self.holds(size).err()?;
         Some(FallbackReason::SizeNotListed { symbols: self.symbols.clone(), sizes })
     }
 
-    /// Whether it lists this combination of sizes, one for each of the function's symbols.
+    /// Returns whether it lists this combination of sizes, one for each of the function's symbols.
     pub(super) fn allows(&self, names: &[&'static str], sizes: &[usize]) -> bool {
         let size = |name: &str| names.iter().position(|n| *n == name).map(|i| sizes[i]);
         self.holds(size).is_ok()
     }
 
-    /// The sizes of one symbol.
+    /// Returns the sizes of one symbol.
     pub(super) fn sizes_of(&self, symbol: &str) -> Option<Vec<usize>> {
         let at = self.symbols.iter().position(|s| *s == symbol)?;
         let mut sizes: Vec<usize> = self.sizes.iter().map(|s| s[at]).collect();
@@ -73,12 +73,12 @@ impl Listed {
 }
 
 impl GraphObject {
-    /// Whether the builder asks for sizes of that symbol.
+    /// Returns whether the builder specifies sizes of that symbol.
     pub(super) fn asks_for(&self, symbol: usize) -> bool {
         self.schedules[symbol].is_some() || self.listed.iter().any(|l| l.names(self.spec.symbols[symbol]))
     }
 
-    /// The mode of a call with these sizes, and why it is none, if the builder says another.
+    /// Returns the mode of a call with these sizes, and the reason if the builder excludes them.
     pub(super) fn mode_of_call(
         &self,
         rt: &Runtime,

@@ -41,7 +41,7 @@ use static_inputs::Capacities;
 pub use static_inputs::StaticInput;
 pub use synthetic::{Synthetic, SyntheticSlice};
 
-/// What the macro knows of a function.
+/// The macro's description of a function.
 #[derive(Debug)]
 pub struct FunctionSpec {
     /// Its name.
@@ -54,7 +54,7 @@ pub struct FunctionSpec {
     pub inputs: Vec<InputSpec>,
 }
 
-/// The runtime side of a generated graph object. Dropping it evicts what was recorded with it.
+/// The runtime side of a generated graph object. Dropping it evicts the recordings made with it.
 pub struct GraphObject {
     pub(crate) runtime: u64,
     pub(crate) spec: FunctionSpec,
@@ -94,9 +94,10 @@ impl GraphObject {
     /// Checks the options and allocates the host block.
     ///
     /// # Errors
-    /// [`Error::Config`] for buckets, lists or batches of unknown symbols or impossible sizes, for a mode that
-    /// cannot be ([`Capability::resolve`](crate::Capability::resolve)), and for limits that would never record;
-    /// [`Error::FallbackForbidden`] under `deny_fallback` for a mode that comes to another.
+    /// Returns [`Error::Config`] for buckets, lists or batches of unknown symbols or impossible sizes, for an
+    /// impossible mode ([`Capability::resolve`](crate::Capability::resolve)), and for limits that would never
+    /// allow a recording; [`Error::FallbackForbidden`] under `deny_fallback` for a mode that resolves to a
+    /// different one.
     pub fn new(rt: &mut Runtime, spec: FunctionSpec, mut options: Options) -> Result<Self> {
         let batching = batching::of_function(&spec, &mut options)?;
         for (symbol, schedule) in &options.schedules {
@@ -146,22 +147,22 @@ impl GraphObject {
         })
     }
 
-    /// Whether calls become graphs; scopes and modes may say no besides.
+    /// Returns whether calls use graphs; scopes and modes may still disable them.
     pub fn is_enabled(&self) -> bool {
         self.enabled.get()
     }
 
-    /// From the next call on.
+    /// Enables or disables graphs from the next call on.
     pub fn set_enabled(&self, on: bool) {
         self.enabled.set(on);
     }
 
-    /// Which graph a batch gets.
+    /// Returns the dispatcher, which chooses the graph of a batch.
     pub fn dispatcher(&self) -> &Dispatcher {
         &self.dispatcher
     }
 
-    /// By which hooks and trees know the graph object.
+    /// Returns the id of the graph object in hooks and trees.
     pub fn id(&self) -> GraphId {
         GraphId(self.id)
     }
@@ -169,7 +170,7 @@ impl GraphObject {
     /// Starts to collect the inputs of a call.
     ///
     /// # Errors
-    /// [`Error::DifferentRuntimes`], [`Error::NestedCall`].
+    /// Returns [`Error::DifferentRuntimes`] or [`Error::NestedCall`].
     pub fn inputs<'s>(&self, step: &Step<'s>) -> Result<Inputs<'s, '_>> {
         Inputs::new(step, self)
     }

@@ -1,11 +1,11 @@
-//! What a builder collects.
+//! The options of a builder.
 
 use std::sync::Arc;
 
 use super::listed::Listed;
 use crate::{Batching, Limits, Policy, base::mode::Mode, dispatch::bucket::Schedule};
 
-/// What a builder collects.
+/// The options of a builder.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(super) mode: Mode,
@@ -36,48 +36,48 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Buckets of a symbol.
+    /// Sets the buckets of a symbol.
     pub fn bucket(&mut self, symbol: &'static str, schedule: Schedule) {
         self.schedules.retain(|(s, _)| *s != symbol);
         self.schedules.push((symbol, schedule));
     }
 
-    /// The mode.
+    /// Sets the mode.
     pub fn mode(&mut self, mode: Mode) {
         self.mode = mode;
     }
 
-    /// How calls are batches.
+    /// Describes the batches of calls.
     pub fn batch(&mut self, batching: Batching) {
         self.batching = Some(batching);
     }
 
-    /// Compare every `n`-th replay with its body; 0 never.
+    /// Compares every `n`-th replay with its body; 0 means never.
     pub fn audit_every(&mut self, n: u32) {
         self.audit_every = n;
     }
 
-    /// Errors instead of fallbacks.
+    /// Turns fallbacks into errors.
     pub fn deny_fallback(&mut self, on: bool) {
         self.deny_fallback = on;
     }
 
-    /// How often one segment may be recorded on one edge of the tree.
+    /// Sets how often one segment may be recorded on one edge of the tree.
     pub fn max_recordings(&mut self, n: usize) {
         self.limits.max_recordings = n;
     }
 
-    /// The limits.
+    /// Sets limits.
     pub fn limits(&mut self, set: impl FnOnce(&mut Limits)) {
         set(&mut self.limits);
     }
 
-    /// Who decides.
+    /// Sets the policy.
     pub fn policy(&mut self, policy: impl Policy + 'static) {
         self.policy = Some(Arc::new(policy));
     }
 
-    /// Only these sizes of some symbols become graphs.
+    /// Restricts graphs to these sizes of some symbols.
     pub fn capture_only<const N: usize>(
         &mut self,
         symbols: [&'static str; N],
@@ -87,7 +87,7 @@ impl Options {
         self.listed.push(Listed { symbols: symbols.to_vec(), sizes });
     }
 
-    /// Whether calls initially become graphs.
+    /// Sets whether calls initially use graphs.
     pub fn enabled(&mut self, on: bool) {
         self.enabled = on;
     }

@@ -1,4 +1,4 @@
-//! The static buffers of a function's inputs: memory that keeps its address from call to call.
+//! The static buffers of a function's inputs: memory whose address does not change between calls.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
 pub(super) type Capacities = Vec<(u64, Arc<Owned>)>;
 
 impl GraphObject {
-    /// The static buffer of an input for `bytes` bytes: one per capacity, kept.
+    /// Returns the static buffer of an input for `bytes` bytes; one is kept for each capacity.
     pub(super) fn static_memory(&self, rt: &Runtime, i: usize, bytes: u64) -> Result<Arc<Owned>> {
         let mut statics = self.statics.borrow_mut();
         let fitting = statics[i].iter().filter(|(cap, _)| *cap >= bytes).min_by_key(|(cap, _)| *cap);
@@ -35,12 +35,12 @@ impl GraphObject {
         Ok(owned)
     }
 
-    /// How many buffers each input has.
+    /// Returns the number of buffers of each input.
     pub(super) fn statics_now(&self) -> Vec<usize> {
         self.statics.borrow().iter().map(Vec::len).collect()
     }
 
-    /// Gives up the buffers that were made since then.
+    /// Removes and returns the buffers that were allocated since then.
     pub(super) fn take_statics_since(&self, before: &[usize]) -> Vec<Arc<Owned>> {
         let mut statics = self.statics.borrow_mut();
         let new = statics.iter_mut().zip(before).flat_map(|(list, &len)| list.drain(len..));
@@ -48,19 +48,19 @@ impl GraphObject {
     }
 }
 
-/// The static buffers of one input: memory that keeps its address from call to call.
+/// The static buffers of one input: memory whose address does not change between calls.
 pub struct StaticInput<T> {
     pub(super) index: usize,
     _type: PhantomData<fn() -> T>,
 }
 
 impl<T: Element> StaticInput<T> {
-    /// The buffers of input `index`.
+    /// Refers to the buffers of input `index`.
     pub fn new(_function: &GraphObject, index: usize) -> Self {
         Self { index, _type: PhantomData }
     }
 
-    /// Index among the tensor and scalar inputs of the function.
+    /// Returns the index among the tensor and scalar inputs of the function.
     pub fn index(&self) -> usize {
         self.index
     }

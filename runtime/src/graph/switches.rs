@@ -1,10 +1,10 @@
-//! Graphs switched on or off for a while.
+//! Temporarily switching graphs on or off.
 
 use std::{cell::RefCell, fmt};
 
 use crate::{Runtime, Step, runtime::scopes::Switches};
 
-/// Graphs are on or off while this lives; see [`Step::graphs`].
+/// Graphs are switched on or off while this guard is alive; see [`Step::graphs`].
 #[must_use = "graphs are switched back when this is dropped"]
 pub struct GraphScope<'s> {
     switches: &'s RefCell<Switches>,
@@ -25,16 +25,16 @@ impl fmt::Debug for GraphScope<'_> {
 
 impl<'s> Step<'s> {
     /// Switches graphs on or off for calls that start before the guard is dropped. Calls that start while
-    /// they are off run as in `Mode::None` to their end, counted.
+    /// graphs are off run entirely as in `Mode::None`, which is counted.
     ///
-    /// Scopes nest, and the innermost one counts. A function that is switched off itself stays off.
+    /// Scopes nest, and the innermost one applies. A function that is itself switched off remains off.
     pub fn graphs(&self, on: bool) -> GraphScope<'s> {
         let switches = &self.rt.switches;
         GraphScope { switches, id: switches.borrow_mut().push(on, true) }
     }
 }
 
-/// Takes a switch away also when the closure panics.
+/// A guard that removes a switch, also if the closure panics.
 struct Restoring<'r>(&'r mut Runtime, u64);
 
 impl Drop for Restoring<'_> {
@@ -44,7 +44,7 @@ impl Drop for Restoring<'_> {
 }
 
 impl Runtime {
-    /// As [`Step::graphs`], for all steps that `f` makes.
+    /// Like [`Step::graphs`], for all steps that `f` starts.
     pub fn with_graphs<R>(&mut self, on: bool, f: impl FnOnce(&mut Self) -> R) -> R {
         let id = self.switches.get_mut().push(on, false);
         let restoring = Restoring(self, id);

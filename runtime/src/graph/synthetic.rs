@@ -32,24 +32,24 @@ impl Synthetic<'_> {
             .collect())
     }
 
-    /// Zeros for a `#[host]` tensor, with their shape.
+    /// Returns zeros for a `#[host]` tensor, with their shape.
     ///
     /// # Errors
-    /// [`Error::Config`] without `#[dims]`; [`Error::TooLarge`].
+    /// Returns [`Error::Config`] without `#[dims]`, or [`Error::TooLarge`].
     pub fn host<T: Element>(&self, i: usize) -> Result<SyntheticSlice<T>> {
         let shape = self.shape(i)?;
         Ok(SyntheticSlice { data: zeros(&shape)?, shape })
     }
 
-    /// Zero, for a `#[host]` scalar.
+    /// Returns zero, for a `#[host]` scalar.
     pub fn scalar<T: Element>(&self, _i: usize) -> T {
         T::from_f64(0.0)
     }
 
-    /// Zeros for a device tensor.
+    /// Returns zeros for a device tensor.
     ///
     /// # Errors
-    /// [`Error::Config`] without `#[dims]`; [`Error::TooLarge`].
+    /// Returns [`Error::Config`] without `#[dims]`, or [`Error::TooLarge`].
     pub fn device<'s, T: Element>(&self, step: &Step<'s>, i: usize) -> Result<Tensor<'s, T>> {
         let shape = self.shape(i)?;
         step.tensor(&shape, &zeros::<T>(&shape)?)

@@ -1,52 +1,53 @@
-//! Limits on recordings, and what happens beyond them.
+//! Limits on recordings, and the actions beyond them.
 
 use crate::{
     base::reason::FallbackReason,
     policy::{SegmentDecision, SegmentInfo},
 };
 
-/// What happens with a live-in that keeps moving.
+/// The action for a live-in whose address keeps changing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnMove {
-    /// The next recording reads a buffer of its own, and each replay copies the bytes there first.
+    /// The next recording reads a buffer of its own, and each replay first copies the bytes there.
     #[default]
     Copy,
-    /// The segment runs without a graph at that place of the tree from then on, also where an older
-    /// recording would fit.
+    /// From then on, the segment runs without a graph at that place of the tree, even if an older recording
+    /// matches.
     Skip,
 }
 
 /// Limits of one graph object, set by its builder: `.limits(|l| l.max_moves = 2)`.
 ///
-/// What they count belongs to an *edge* of the tree: a segment with its shapes and parameters, after the
-/// recording before it. Graph objects of one function share recordings, and so what was counted.
+/// The counts belong to an *edge* of the tree: a segment with its shapes and parameters, after the preceding
+/// recording. Graph objects of one function share recordings, and therefore also counts.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Recordings on one edge. Beyond that the edge runs eagerly where no recording fits. A replaced parameter
-    /// has its own edge, so it does not count. Default: 128.
+    /// The maximum number of recordings on one edge. Beyond it, the edge runs eagerly if no recording
+    /// matches. A replaced parameter has an edge of its own, so it does not count. Default: 128.
     ///
-    /// A live-in that moved is not copied to where a recording reads it, as it is after [`Runtime::close_capture`](crate::Runtime::close_capture): what that
-    /// copies has no bound, and may take longer than the launches that it saves. [`max_moves`](Self::max_moves) asks for
-    /// copies, and by default comes long before this limit.
+    /// Beyond this limit, a live-in that moved is not copied to where a recording reads it, as it is after
+    /// [`Runtime::close_capture`](crate::Runtime::close_capture), because such copies are unbounded and may
+    /// take longer than the launches that they save. [`max_moves`](Self::max_moves) requests copies, and by
+    /// default applies long before this limit.
     pub max_recordings: usize,
-    /// How often a device live-in may be at an address that no recording of the edge expects before
-    /// [`on_move`](Self::on_move) applies to it. `usize::MAX` is never. Default: 5.
+    /// The number of times that a device live-in may be at an address that no recording of the edge expects
+    /// before [`on_move`](Self::on_move) applies to it. `usize::MAX` means never. Default: 5.
     pub max_moves: usize,
-    /// What happens then.
+    /// The action after that.
     pub on_move: OnMove,
-    /// Number of distinct shapes (and keys) of the function's calls at which there is one warning; 0 never
-    /// warns. Sizes that come from buckets or listed sizes do not count: each combination of those has a count
-    /// of its own. Default: 8.
+    /// The number of distinct shapes (and keys) of the function's calls at which a warning is logged once; 0
+    /// means never. Sizes from buckets or lists do not count: each combination of those is counted
+    /// separately. Default: 8.
     pub warn_shapes: usize,
-    /// Calls beyond this many distinct shapes run their new segments eagerly. Counted as
+    /// Calls beyond this number of distinct shapes run their new segments eagerly. Counted like
     /// [`warn_shapes`](Self::warn_shapes). Default: `None`, no limit.
     pub max_shapes: Option<usize>,
-    /// Segments with fewer operations than this run eagerly, and are counted; the number of operations is known
-    /// from the segment's warm-up. Default: 0.
+    /// Segments with fewer operations than this run eagerly, and are counted; the number of operations is
+    /// known after the segment's warm-up. Default: 0.
     pub min_kernels: usize,
-    /// Whether calls with a `#[dims]` symbol that has neither buckets nor listed sizes run eagerly. Off by
+    /// If set, calls with a `#[dims]` symbol that has neither buckets nor listed sizes run eagerly. Off by
     /// default.
     pub static_only: bool,
 }
@@ -66,7 +67,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What is wrong with them, as the name of a limit and why.
+    /// Returns the name of an invalid limit and the reason.
     pub(crate) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         if self.max_recordings == 0 {
             return Err(("max_recordings", "0 would never record; use `Mode::None` for that"));
@@ -80,7 +81,7 @@ impl Limits {
         Ok(())
     }
 
-    /// What the limits say about a segment that no recording fits.
+    /// Returns the decision of the limits about a segment that no recording matches.
     pub(crate) fn decide(&self, s: &SegmentInfo<'_>) -> SegmentDecision {
         let segment = || s.site.to_string();
         if let Some(kernels) = s.kernels

@@ -1,4 +1,4 @@
-//! Who decides whether something becomes a graph, and how.
+//! The decision whether and how something becomes a graph.
 
 pub(crate) mod limits;
 
@@ -6,67 +6,67 @@ use std::fmt;
 
 use crate::{Limits, Mode, Site, base::reason::FallbackReason};
 
-/// A call that starts.
+/// A call that is about to start.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct CallInfo<'a> {
     /// The function.
     pub function: &'static str,
-    /// The mode that its builder chose.
+    /// The mode selected in its builder.
     pub mode: Mode,
     /// The `#[dims]` symbols and their sizes in this call, without padding.
     pub sizes: &'a [(&'static str, usize)],
 }
 
-/// A device live-in that lies where no recording of its edge expects it.
+/// A device live-in at an address that no recording of its edge expects.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// Index among the segment's device operands.
     pub live_in: usize,
-    /// How often it did so, this time included.
+    /// The number of times that this happened, including this time.
     pub moves: usize,
-    /// Whether a recording can read a copy of it instead: it is not empty.
+    /// If set, a recording can read a copy of it instead, because it is not empty.
     pub can_copy: bool,
 }
 
-/// A segment that no recording fits.
+/// A segment that no recording matches.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentInfo<'a> {
-    /// The function that is called.
+    /// The function that was called.
     pub function: &'static str,
     /// The segment; in full mode, the first part of the function.
     pub site: &'static Site,
     /// The limits of its builder.
     pub limits: &'a Limits,
-    /// Operations that it launches; `None` before its warm-up.
+    /// The number of operations that it launches; `None` before its warm-up.
     pub kernels: Option<usize>,
-    /// Recordings that were made on this edge, evicted ones included.
+    /// The number of recordings made on this edge, including evicted ones.
     pub recordings: usize,
-    /// Distinct shapes (and keys) of the function's calls, this one included.
+    /// The number of distinct shapes (and keys) of the function's calls, including this one.
     pub shapes: usize,
-    /// Whether this call brought a shape that the segment never met.
+    /// Set if the shape of this call is new to the segment.
     pub new_shape: bool,
     /// The live-ins that moved.
     pub moved: &'a [Moved],
 }
 
 impl SegmentInfo<'_> {
-    /// What the limits alone say.
+    /// Returns the decision of the limits alone.
     pub fn built_in(&self) -> SegmentDecision {
         self.limits.decide(self)
     }
 }
 
-/// What to do with a segment that no recording fits.
+/// The decision about a segment that no recording matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SegmentDecision {
     /// Warm it up, or record it.
     Record,
-    /// As [`Record`](Self::Record); this recording and all later ones of the edge read copies of these
-    /// live-ins. Those that did not move, or cannot be copied, are left out.
+    /// Like [`Record`](Self::Record), but this recording and all later ones of the edge read copies of these
+    /// live-ins. Live-ins that did not move, or cannot be copied, are ignored.
     Copy(Vec<usize>),
     /// Run it without a graph this time.
     Eager(FallbackReason),
@@ -76,8 +76,8 @@ pub enum SegmentDecision {
 
 /// Decides whether something becomes a graph, and how: `.policy(MyPolicy)` of a builder.
 ///
-/// What has a recording that fits is replayed without asking. The defaults are what happens without a
-/// policy. A policy is asked while the runtime is borrowed, and has no part in it.
+/// A segment with a matching recording is replayed without consulting the policy. The default methods do the
+/// same as having no policy. A policy is called while the runtime is borrowed, and cannot access it.
 ///
 /// ```
 /// use graphable::{CallInfo, Mode, Policy};
@@ -93,13 +93,14 @@ pub enum SegmentDecision {
 /// }
 /// ```
 pub trait Policy: fmt::Debug + Send + Sync {
-    /// The mode of a call; of a pair of modes, its batch takes one. Asked once at its start, unless the function
-    /// or the scope is [switched off](crate::Step::graphs).
+    /// Returns the mode of a call; for a pair of modes, its batch selects one. Called once at the start of a
+    /// call, unless the function or the scope is [switched off](crate::Step::graphs).
     fn call(&self, call: &CallInfo<'_>) -> Mode {
         call.mode
     }
 
-    /// What to do with a segment that no recording fits: before its warm-up, and before each recording.
+    /// Returns the decision about a segment that no recording matches: before its warm-up, and before each
+    /// recording.
     fn segment(&self, segment: &SegmentInfo<'_>) -> SegmentDecision {
         segment.built_in()
     }

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Where a [`Runtime`](crate::Runtime) works.
+/// The device of a [`Runtime`](crate::Runtime).
 #[derive(Clone, Debug)]
 pub struct Device(Kind);
 
@@ -34,10 +34,10 @@ impl Default for Device {
 }
 
 impl Device {
-    /// The first GPU if one can be used, otherwise the CPU.
+    /// Returns the first GPU if one can be used, and the CPU otherwise.
     ///
-    /// A driver that is present but cannot be used is logged as a `tracing` warning. Without the feature `cuda` it
-    /// is always the CPU.
+    /// A driver that is present but cannot be used is logged as a `tracing` warning. Without the feature
+    /// `cuda`, this is always the CPU.
     ///
     /// # Errors
     /// Currently none: the CPU is always available.
@@ -56,18 +56,18 @@ impl Device {
         Ok(Self::cpu())
     }
 
-    /// The CPU, all cores.
+    /// Returns the CPU, with all cores.
     pub fn cpu() -> Self {
         Self(Kind::Cpu(CpuOptions::default()))
     }
 
-    /// The CPU with options, such as the test mode.
+    /// Returns the CPU with options, such as the test mode.
     pub fn cpu_with(options: CpuOptions) -> Self {
         Self(Kind::Cpu(options))
     }
 
-    /// Whether a runtime could be opened on the device now: that there is a GPU of that number, and everything
-    /// that it needs. Nothing is allocated, so a lack of memory is not found.
+    /// Checks that a runtime could currently be opened on the device: that a GPU of that number exists,
+    /// together with everything that it needs. Nothing is allocated, so a lack of memory is not detected.
     ///
     /// # Errors
     /// [`Error::NoDevice`] with what is missing.
@@ -76,7 +76,7 @@ impl Device {
             Kind::Cpu(_) => Ok(()),
             #[cfg(feature = "cuda")]
             Kind::Cuda(ordinal, _) => cuda::check(*ordinal),
-            // Whoever has a stream has opened the device.
+            // A caller that has a stream has already opened the device.
             #[cfg(feature = "cuda")]
             Kind::Stream(..) => Ok(()),
         }
@@ -92,13 +92,13 @@ impl Device {
         })
     }
 
-    /// What `cuda:0` is in this build.
+    /// Parses `cuda:0` for this build.
     #[cfg(feature = "cuda")]
     fn named_cuda(ordinal: usize) -> Result<Self> {
         Ok(Self::cuda(ordinal))
     }
 
-    /// What `cuda:0` is in this build.
+    /// Reports that this build has no `cuda:0`.
     #[cfg(not(feature = "cuda"))]
     fn named_cuda(ordinal: usize) -> Result<Self> {
         Err(Error::NoDevice {
@@ -111,13 +111,13 @@ impl Device {
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 impl Device {
-    /// NVIDIA GPU number `ordinal`, from 0, as the driver counts them (`CUDA_VISIBLE_DEVICES` applies).
-    /// Nothing is opened yet: [`Runtime::new`](crate::Runtime::new) does that.
+    /// Returns NVIDIA GPU number `ordinal`, from 0, in the numbering of the driver (`CUDA_VISIBLE_DEVICES`
+    /// applies). The device is not opened until [`Runtime::new`](crate::Runtime::new).
     pub fn cuda(ordinal: usize) -> Self {
         Self::cuda_with(ordinal, CudaOptions::default())
     }
 
-    /// An NVIDIA GPU with options, such as the test mode.
+    /// Returns an NVIDIA GPU with options, such as the test mode.
     pub fn cuda_with(ordinal: usize, options: CudaOptions) -> Self {
         Self(Kind::Cuda(ordinal, options))
     }

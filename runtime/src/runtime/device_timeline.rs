@@ -1,8 +1,8 @@
-//! The device's own time, for a timeline: a slice for each segment and eager region.
+//! Device time for a timeline: a slice for each segment and eager region.
 //!
-//! Events on the device before and behind them are asked for while a subscriber wants the timeline, and only then.
-//! What they say is known later: it is told at the start of the next step, where many wait, and when the runtime is
-//! dropped.
+//! Events on the device before and after them are requested only while a subscriber wants the timeline. Their
+//! times are known later, and reported at the start of the next step, when many are pending, and when the
+//! runtime is dropped.
 
 use std::{
     cell::RefCell,
@@ -14,11 +14,11 @@ use std::{
 
 use crate::{Runtime, backend::Mark, base::plan::Site};
 
-/// Slices that may wait: in a step with more, those that are over are told at once.
+/// The number of pending slices above which a step reports the finished ones immediately.
 const WAITING: usize = 4096;
 
-/// How far from a point on both clocks distances are measured: the driver tells them as milliseconds in an `f32`, whose
-/// steps are 60 ns after a second and 4 µs after a minute.
+/// The greatest distance from a point on both clocks that is measured: the driver reports distances as
+/// milliseconds in an `f32`, whose resolution is 60 ns after a second and 4 µs after a minute.
 const REACH: Duration = Duration::from_secs(1);
 
 /// A point on both clocks.
@@ -29,7 +29,7 @@ struct Origin {
     device: String,
 }
 
-/// Work that the device has been given.
+/// Work that was submitted to the device.
 struct Slice {
     site: &'static Site,
     what: &'static str,
@@ -44,12 +44,13 @@ struct Slices {
     waiting: VecDeque<Slice>,
 }
 
-/// The slices of one runtime that are not told yet.
+/// The slices of one runtime that have not been reported yet.
 #[derive(Default)]
 pub(crate) struct DeviceTimeline(RefCell<Slices>);
 
 impl Runtime {
-    /// A point before something that is to be a slice; `None` while nobody wants it, and in a capture.
+    /// Records a point before work that will become a slice; `None` if there is no subscriber, and during a
+    /// capture.
     pub(crate) fn slice_begins(&self) -> Option<Arc<dyn Mark>> {
         if !tracing::enabled!(target: "graphable::timeline", tracing::Level::TRACE) {
             return None;
@@ -58,14 +59,14 @@ impl Runtime {
         let mut slices = self.device_timeline.0.borrow_mut();
         if slices.origin.is_none() {
             let mark = core.stream.backend_mut().mark().ok()?;
-            // Once: from here on both clocks are compared by their distance to this point.
+            // This happens once: from here on, both clocks are compared by their distance to this point.
             mark.wait().ok()?;
             slices.origin = Some(Origin { mark, host: Instant::now(), device: core.stream.backend().name() });
         }
         core.stream.backend_mut().mark().ok()
     }
 
-    /// The end of what began there.
+    /// Records the end of the work that began at `begin`.
     pub(crate) fn slice_ends(&self, site: &'static Site, what: &'static str, begin: Option<Arc<dyn Mark>>) {
         let Some(begin) = begin else { return };
         if let Ok(end) = self.core.borrow_mut().stream.backend_mut().mark() {
@@ -77,7 +78,7 @@ impl Runtime {
         }
     }
 
-    /// Tells of the slices that are over.
+    /// Reports the slices that have finished.
     pub(crate) fn tell_slices(&self) {
         self.device_timeline.0.borrow_mut().tell(|end| end.is_reached().unwrap_or(true));
     }
@@ -87,7 +88,7 @@ impl Slices {
     fn tell(&mut self, is_over: impl Fn(&dyn Mark) -> bool) {
         let Some(origin) = &mut self.origin else { return };
         while let Some(slice) = self.waiting.pop_front_if(|slice| is_over(&*slice.end)) {
-            // What failed on the device has no time.
+            // Work that failed on the device has no time.
             let (Ok(Some(began)), Ok(Some(took))) =
                 (slice.begin.since(&*origin.mark), slice.end.since(&*slice.begin))
             else {

@@ -1,22 +1,24 @@
-//! A limit for the memory of graphs.
+//! The memory limit of graphs.
 
 use std::env;
 
 use crate::{Error, Result, Runtime};
 
-/// Sets the limit of every runtime that is made.
+/// The environment variable that sets the limit of every new runtime.
 const VARIABLE: &str = "GRAPHABLE_GRAPH_MEMORY";
 
 impl Runtime {
-    /// Stops recording when graphs have taken so many bytes: the segment pool and all executables together. What would
-    /// be recorded then runs without a graph, counted, with
-    /// [`FallbackReason::OverGraphMemory`](crate::FallbackReason::OverGraphMemory), which `deny_fallback` makes an error.
-    /// Recordings that exist go on; recording does when memory has become free, as by [`reset`](Self::reset). `None`,
-    /// the default, means no limit. What another process allocates on the GPU during a capture counts as an executable:
-    /// the driver tells how much memory is free, and not whose it is.
+    /// Stops recording once graphs have taken this many bytes: the segment pool and all executables together.
+    /// Segments that would be recorded after that run without a graph and are counted with
+    /// [`FallbackReason::OverGraphMemory`](crate::FallbackReason::OverGraphMemory), which `deny_fallback`
+    /// makes an error. Existing recordings can still be replayed; recording resumes when memory has been
+    /// freed, for example by [`reset`](Self::reset). `None`, the default, means no limit. Memory that another
+    /// process allocates on the GPU during a capture is counted as part of the executable: the driver reports
+    /// how much memory is free, but not who uses it.
     ///
-    /// It is checked before each recording, whose size is not known by then: the last one may go beyond it.
-    /// `GRAPHABLE_GRAPH_MEMORY` sets it from outside, in bytes or as `512M` or `2G` (powers of 1024).
+    /// The limit is checked before each recording, whose size is not yet known, so the last one may exceed
+    /// it. The environment variable `GRAPHABLE_GRAPH_MEMORY` sets the limit without code changes, in bytes or
+    /// as `512M` or `2G` (powers of 1024).
     ///
     /// ```
     /// # fn main() -> graphable::Result<()> {
@@ -30,10 +32,10 @@ impl Runtime {
     }
 }
 
-/// The limit that the environment sets.
+/// Returns the limit set by the environment.
 ///
 /// # Errors
-/// [`Error::Config`] for what is no number of bytes: a limit that is not understood would be none.
+/// [`Error::Config`] if the value is not a number of bytes: ignoring it would mean no limit.
 pub(crate) fn of_environment() -> Result<Option<u64>> {
     let Some(text) = env::var_os(VARIABLE) else { return Ok(None) };
     let text = text.to_string_lossy();
@@ -48,7 +50,7 @@ pub(crate) fn of_environment() -> Result<Option<u64>> {
     }
 }
 
-/// Bytes, with K, M, G or T for powers of 1024; an empty value means no limit.
+/// Parses a number of bytes, with K, M, G or T for powers of 1024; an empty value means no limit.
 fn parse(text: &str) -> Option<Option<u64>> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! Hooks of a runtime: registered, removed, and called between two borrows of the core.
+//! Hooks of a runtime: registration, removal, and calls between two borrows of the core.
 
 use std::panic::resume_unwind;
 
@@ -8,18 +8,18 @@ use crate::{
 };
 
 impl Runtime {
-    /// Calls `hook` with everything that happens to a recording from now on, hooks in the order in which they
-    /// were registered, until [`remove_hook`](Self::remove_hook).
+    /// Calls `hook` with every lifecycle event of every recording from now on, until
+    /// [`remove_hook`](Self::remove_hook). Hooks are called in the order of their registration.
     ///
-    /// Hooks run between calls into the device, on the thread that uses the runtime: soon after what they
-    /// tell of, and before the call that it belongs to returns. A panic in one goes through that call, after every
-    /// hook has heard of everything; of several panics, the first does.
-    /// Without hooks, a replay pays two comparisons for them.
+    /// Hooks run between calls into the device, on the thread that uses the runtime: soon after the event,
+    /// and before the call that caused it returns. A panic in a hook propagates through that call after every
+    /// hook has received all events; of several panics, the first propagates. Without hooks, they cost a
+    /// replay two comparisons.
     pub fn on_lifecycle(&self, hook: impl FnMut(&LifecycleEvent) + Send + 'static) -> HookId {
         self.add_hook(None, Box::new(hook))
     }
 
-    /// As [`on_lifecycle`](Self::on_lifecycle), for one graph object: `rt.on_lifecycle_of(decode.id(), …)`.
+    /// Like [`on_lifecycle`](Self::on_lifecycle), for one graph object: `rt.on_lifecycle_of(decode.id(), …)`.
     pub fn on_lifecycle_of(
         &self,
         graph: GraphId,
@@ -37,7 +37,7 @@ impl Runtime {
         id
     }
 
-    /// Removes a hook: it is not called again. Says whether it was there.
+    /// Removes a hook, which is not called again. Returns whether it was registered.
     pub fn remove_hook(&self, id: HookId) -> bool {
         let Some(removed) = self.hooks.remove(id) else { return false };
         if !self.hooks.any() {
@@ -47,7 +47,7 @@ impl Runtime {
         true
     }
 
-    /// Tells the hooks what has happened. Not to be called while the core is borrowed.
+    /// Calls the hooks with the events that have happened. Must not be called while the core is borrowed.
     pub(crate) fn tell_hooks(&self) {
         if self.hooks.any() {
             self.tell();
@@ -73,7 +73,7 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // A hook that panics while another panic is under way would end the process.
+        // A hook that panics during another panic would abort the process.
         if self.hooks.any() && !std::thread::panicking() {
             self.core.get_mut().tree.evict_all();
             self.tell();

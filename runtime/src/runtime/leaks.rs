@@ -7,14 +7,14 @@ use crate::{
 };
 
 impl Live {
-    /// Of `rt`, now.
+    /// Returns the current counters of `rt`.
     pub fn of(rt: &Runtime) -> Self {
         rt.core.borrow().memory.live()
     }
 }
 
 impl Tables {
-    /// Of `rt`, now.
+    /// Returns the current counters of `rt`.
     pub fn of(rt: &Runtime) -> Self {
         let core = rt.core.borrow();
         report::tables(&core.memory, &core.tree, &core.call)

@@ -1,4 +1,4 @@
-//! The memory of a runtime: reports, preallocation, trimming, and estimates ahead of a capture.
+//! The memory of a runtime: reports, preallocation, trimming, and estimates before a capture.
 
 use crate::{
     CaptureMemory, MemoryArena, MemoryStats, Result, Runtime,
@@ -6,20 +6,20 @@ use crate::{
 };
 
 impl Runtime {
-    /// Bytes of everything that the runtime has, by arena, function and recording.
+    /// Returns the bytes of everything that the runtime has allocated, by arena, function and recording.
     ///
-    /// The recordings share the pool: it is as large as the largest path needs, whatever their number
-    /// ([`MemoryStats::pool_recorded_bytes`]); the sum over them is reported beside it.
+    /// All recordings share the pool: it is as large as the largest path needs, however many there are
+    /// ([`MemoryStats::pool_recorded_bytes`]); the sum over all recordings is reported separately.
     pub fn memory(&self) -> MemoryStats {
         let core = self.core.borrow();
         report::memory_stats(&core.memory, &core.stream, &core.tree)
     }
 
-    /// Makes the first `bytes` bytes of an arena usable now, in one piece, so that nothing has to be added
-    /// while serving. Memory that is there already counts.
+    /// Commits the first `bytes` bytes of an arena now, in one piece, so that nothing has to be committed
+    /// while serving. Memory that is already committed counts.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); the arena is as before.
+    /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) (the arena is unchanged) or
     /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn prime(&mut self, arena: MemoryArena, bytes: u64) -> Result<()> {
         let core = self.core.get_mut();
@@ -27,29 +27,30 @@ impl Runtime {
         core.memory.preallocate(core.stream.backend_mut(), arena, bytes)
     }
 
-    /// Gives back the memory of the arenas that no recording needs, such as what only warm-up used, that of
-    /// dropped kept values, and that of [`MemoryStats::eager_graphs`]. Returns the number of bytes that the arenas gave back.
+    /// Releases the memory of the arenas that no recording needs, such as memory that only warm-up used,
+    /// memory of dropped kept values, and that of [`MemoryStats::eager_graphs`]. Returns the number of bytes
+    /// that the arenas released.
     ///
-    /// Recordings stay valid: what they use in the pool and the results arena is kept. Memory goes in the
-    /// pieces in which it came, so a primed piece stays as long as a part of it is needed. Waits for the work
-    /// of this runtime, not for the device.
+    /// Recordings remain valid: the memory that they use in the pool and the results arena is retained.
+    /// Memory is released in the pieces in which it was committed, so a primed piece is retained while any
+    /// part of it is needed. Waits for the work of this runtime, not for the whole device.
     ///
     /// # Errors
-    /// What the device says; memory that was not given back stays usable.
-    /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
+    /// Returns the errors of the device; memory that was not released remains usable. Returns
+    /// [`Error::InsideEstimate`](crate::Error::InsideEstimate) in the plan of an estimate.
     pub fn trim(&mut self) -> Result<u64> {
         self.core.get_mut().estimate.refuse("trim")?;
-        // What was dropped has recordings that need nothing any more.
+        // The recordings of dropped objects no longer need memory.
         self.step()?;
         self.core.get_mut().trim()
     }
 
-    /// Forgets every recording and everything learnt for them, and gives all memory of the arenas back.
-    /// Parameters, state, graph objects and kept values stay as they are; counters run on. Returns the number
-    /// of bytes that the arenas gave back.
+    /// Forgets every recording and everything learned for them, and releases all memory of the arenas.
+    /// Parameters, state, graph objects and kept values are unaffected; counters continue. Returns the number
+    /// of bytes that the arenas released.
     ///
     /// # Errors
-    /// As [`trim`](Self::trim); the recordings are gone even so, but for
+    /// Like [`trim`](Self::trim); the recordings are forgotten even then, except with
     /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn reset(&mut self) -> Result<u64> {
         self.core.get_mut().estimate.refuse("reset")?;
@@ -61,17 +62,18 @@ impl Runtime {
         trimmed
     }
 
-    /// What memory `plan` will take: it calls `capture_all` of all graphs that will be captured.
+    /// Estimates the memory that `plan` will need; the plan calls `capture_all` of all graphs that will be
+    /// captured.
     ///
-    /// Each `capture_all` captures its two largest combinations of bucket sizes alone, in a state that is
-    /// thrown away, and the rest is extrapolated: the arenas are shared, so they need what the largest needs,
-    /// and each further recording is expected to take an executable like those of the second. Afterwards all
-    /// is as before, also when a capture fails or panics: recordings, memory, counters, state. Therefore the plan
-    /// may not call [`prime`](Self::prime), [`trim`](Self::trim), [`reset`](Self::reset),
-    /// [`measure_memory`](Self::measure_memory), or this again.
+    /// Each `capture_all` captures only its two largest combinations of bucket sizes, in a state that is
+    /// discarded, and the rest is extrapolated: the arenas are shared, so they need as much as the largest
+    /// combination, and each further recording is assumed to need an executable like that of the second.
+    /// Afterwards everything is as before, even if a capture fails or panics: recordings, memory, counters,
+    /// state. Therefore the plan must not call [`prime`](Self::prime), [`trim`](Self::trim),
+    /// [`reset`](Self::reset), [`measure_memory`](Self::measure_memory), or this method.
     ///
     /// # Errors
-    /// What `plan` says; [`Error::InsideEstimate`](crate::Error::InsideEstimate).
+    /// Returns the error of `plan`, or [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn estimate_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
         self.core.get_mut().estimate.refuse("estimate_memory")?;
         self.core.get_mut().launcher().restore_snapshot_later();
@@ -85,12 +87,12 @@ impl Runtime {
         Ok(expected)
     }
 
-    /// Runs `plan` for real, and says what memory it took beyond what was there: to compare with
-    /// [`estimate_memory`](Self::estimate_memory). The difference is told by
+    /// Runs `plan` for real and returns the memory that it needed in addition to what was in use, for
+    /// comparison with [`estimate_memory`](Self::estimate_memory). The difference is reported by
     /// [`Event::CaptureMeasured`](crate::Event::CaptureMeasured).
     ///
     /// # Errors
-    /// What `plan` says; [`Error::InsideEstimate`](crate::Error::InsideEstimate).
+    /// Returns the error of `plan`, or [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn measure_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
         self.core.get_mut().estimate.refuse("measure_memory")?;
         self.step()?;
@@ -106,7 +108,7 @@ impl Runtime {
     }
 }
 
-/// Throws away what was captured from its making on, also by a panic.
+/// A guard that discards everything captured since it was created, also on a panic.
 struct Dry<'r>(&'r mut Runtime);
 
 impl<'r> Dry<'r> {
@@ -121,12 +123,13 @@ impl Drop for Dry<'_> {
         self.0.graphs.set(false);
         let core = self.0.core.get_mut();
         core.end_dry_run();
-        // A hook that the plan added hears of the recordings that were set aside, too.
+        // A hook that the plan added also receives the events of the recordings that were set aside.
         core.tree.watch(self.0.hooks.any());
     }
 }
 
-/// Counts high-water marks anew from its making on; afterwards they are those of all time, also by a panic.
+/// A guard that restarts the high-water marks when it is created; when dropped, also by a panic, it restores
+/// the overall marks.
 struct Measuring<'r> {
     rt: &'r mut Runtime,
     before: Measure,

@@ -42,42 +42,43 @@ use scopes::{Batches, Switches};
 
 /// Owns a device's stream, the memory pool and the graph tree.
 ///
-/// `Send`, not `Sync`: it can move to another thread, with everything that was recorded. Several
-/// runtimes may live side by side; tensors of one are refused by another.
+/// `Send`, but not `Sync`: it can move to another thread, with everything that was recorded. Several runtimes
+/// can exist at the same time; operations reject the tensors of other runtimes.
 pub struct Runtime {
     id: u64,
     pub(crate) core: RefCell<Core>,
     pub(crate) retire: Arc<RetireQueue>,
     pub(crate) dropped: Arc<DroppedMemory>,
-    /// Key writers are taken out while user code writes keys, and put back.
+    /// A key writer is taken from here while user code writes a key, and returned afterwards.
     #[allow(clippy::vec_box, reason = "one passes through many hands on each call")]
     writers: RefCell<Vec<Box<KeyWriter>>>,
-    /// Whether segments go through the tree now.
+    /// Set if segments currently go through the tree.
     pub(crate) graphs: Cell<bool>,
     /// Scopes that switch graphs on or off.
     pub(crate) switches: RefCell<Switches>,
-    /// Scopes that say what the batch is.
+    /// Scopes that describe the batch.
     pub(crate) batches: RefCell<Batches>,
     pub(crate) hooks: Hooks,
     pub(crate) device_timeline: DeviceTimeline,
-    /// Comparisons of padded sizes, for the segment or call that they end.
+    /// Comparisons of padded sizes, to be reported by the segment or call that they end.
     pub(crate) refused_sizes: RefusedSizes,
 }
 
 impl Runtime {
-    /// A runtime on `device`.
+    /// Creates a runtime on `device`.
     ///
     /// # Errors
-    /// [`Error::NoDevice`](crate::Error::NoDevice) or [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    /// Returns [`Error::NoDevice`](crate::Error::NoDevice) or
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn new(device: Device) -> Result<Self> {
         Self::with_backend(device.open()?)
     }
 
-    /// A runtime on a backend of your own making, such as the [`faulty`](crate::backend::faulty) one.
+    /// Creates a runtime on a custom backend, such as the [`faulty`](crate::backend::faulty) one.
     ///
     /// # Errors
-    /// What the backend says when it reserves memory; [`Error::Config`](crate::Error::Config) for an environment
-    /// variable that is not understood.
+    /// Returns the backend's error if it cannot reserve memory, and [`Error::Config`](crate::Error::Config)
+    /// for an environment variable with an invalid value.
     pub fn with_backend(backend: Box<dyn Backend>) -> Result<Self> {
         let id = next_id();
         let mut core = Core::new(backend)?;
@@ -97,35 +98,35 @@ impl Runtime {
         })
     }
 
-    /// Name of the device, such as `cpu`.
+    /// Returns the name of the device, such as `cpu`.
     pub fn device(&self) -> String {
         self.core.borrow().stream.backend().name()
     }
 
-    /// Counters and sizes.
+    /// Returns counters and sizes.
     pub fn stats(&self) -> Stats {
         let core = self.core.borrow();
         report::stats(&core.log, &core.tree, &core.memory, &core.stream)
     }
 
-    /// The live-ins that are copied because they kept moving, of the recordings that exist now.
+    /// Returns the live-ins of the existing recordings that are copied because their address kept changing.
     pub fn copied_slots(&self) -> Vec<CopiedSlot> {
         self.core.borrow().tree.copied_slots()
     }
 
-    /// Whether to keep a list of [`Event`]s. Off by default; counters always run.
+    /// Enables or disables the list of [`Event`]s. Off by default; counters are always on.
     pub fn keep_events(&self, on: bool) {
         self.core.borrow_mut().log.keep(on);
     }
 
-    /// The events since the last call, oldest first; the list holds at most 65536.
+    /// Returns the events since the last call, oldest first; the list holds at most 65536.
     pub fn take_events(&self) -> Vec<Event> {
         self.core.borrow_mut().log.take()
     }
 
-    /// From now on, a call that would have to record something returns an error: no capture while serving. A device input
-    /// that lies elsewhere than when it was captured, or an output that is held when the next one is made, costs a
-    /// counted copy.
+    /// From now on, a call that would have to record something returns an error, so nothing is captured while
+    /// serving. A device input at a different address than when it was captured, or an output that is still
+    /// held when the next one is produced, costs a counted copy.
     pub fn close_capture(&self) {
         self.core.borrow_mut().settings.close_capture(true);
     }
@@ -135,55 +136,57 @@ impl Runtime {
         self.core.borrow_mut().settings.close_capture(false);
     }
 
-    /// The recordings now: what follows what, what is alive where, how often each was hit, what it takes.
+    /// Returns the current recordings: their followers, the values alive at each, how often each was
+    /// replayed, and the memory it uses.
     pub fn tree(&self) -> GraphTree {
         let core = self.core.borrow();
         let stats = report::stats(&core.log, &core.tree, &core.memory, &core.stream);
         tree_view(&core.tree, &core.memory, core.stream.backend().name(), &stats)
     }
 
-    /// A recording as the device has it: kernels, copies, fills, and their dependencies. `id` is its id
-    /// in [`tree`](Self::tree). `None` if there is no such recording, or it was evicted.
+    /// Returns a recording as the device sees it: kernels, copies, fills, and their dependencies. `id` is its
+    /// id in [`tree`](Self::tree). Returns `None` if there is no such recording, or if it was evicted.
     ///
-    /// On the CPU these are the recorded commands. On a GPU they are read from the driver's graph while it is
-    /// captured, so [`keep_topology`](Self::keep_topology) must have been on by then.
+    /// On the CPU, these are the recorded commands. On a GPU, they are read from the driver's graph during
+    /// capture, so [`keep_topology`](Self::keep_topology) must have been enabled by then.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) when it was not.
+    /// Returns [`Error::Config`](crate::Error::Config) if it was not.
     pub fn topology(&self, id: impl Into<RecordingId>) -> Option<Result<Topology>> {
         self.core.borrow().tree.topology(id.into())
     }
 
-    /// Whether recordings made from now on keep what [`topology`](Self::topology) returns, where that has a
-    /// cost. Off by default.
+    /// If set, recordings made from now on keep the data that [`topology`](Self::topology) returns, on
+    /// devices where this has a cost. Off by default.
     pub fn keep_topology(&self, on: bool) {
         self.core.borrow_mut().stream.backend_mut().keep_topology(on);
     }
 
     /// If set (the default), recordings made from now on free pool memory after its last use, even while a
-    /// variable still holds it; otherwise when its last handle is dropped. Values are the same either way.
+    /// variable still holds it; otherwise when its last handle is dropped. Values are the same in both cases.
     pub fn free_at_last_use(&self, on: bool) {
         self.core.borrow_mut().settings.free_at_last_use(on);
     }
 
-    /// Whether recordings made from now on may share executables, and how long an update may take. Default:
-    /// `None`, recordings do not share. Values are the same either way.
+    /// Sets whether recordings made from now on may share executables, and how long an update may take.
+    /// Default: `None`, recordings do not share. Values are the same in both cases.
     ///
-    /// An executable holds device memory and takes milliseconds to make. With this on, recordings of one place
-    /// in a graph object's calls, made for other bucket sizes, keys or addresses, run by one executable if they
-    /// have the same kernels, launches and edges: it is updated in place when another of them is to run. Calls
-    /// come by a place once, so the layers of a loop share nothing. Two that run in one step all the same are
-    /// right, only slower, and part. Graphs are kept in host memory for it.
+    /// An executable uses device memory and takes milliseconds to create. With sharing, recordings of one
+    /// place in a graph object's calls, made for different bucket sizes, keys or addresses, share one
+    /// executable if they have the same kernels, launches and edges; it is updated in place when a different
+    /// one of them is to run. A call reaches a place once, so the layers of a loop do not share with each
+    /// other. If two recordings that share do run in one step, their results are correct, but slower to
+    /// compute, and they stop sharing. Sharing keeps graphs in host memory.
     ///
-    /// On a GPU the first segment of a call takes host values by a kernel of its own, in sizes from 256 bytes to
-    /// 32 KB, or has none when an input had to be padded in the call that recorded it. Recordings that differ in
-    /// that do not share.
+    /// On a GPU, the first segment of a call uploads host values with a kernel, in size classes from 256
+    /// bytes to 32 KB, or has no such kernel if an input had to be padded in the call that recorded it.
+    /// Recordings that differ in this do not share.
     ///
-    /// An update costs host time, about in proportion to the number of kernels, in every replay that follows one
-    /// of another sharer. It is measured: a recording for which updates take longer than `budget` has, or gets,
-    /// an executable of its own. `Duration::MAX` means no limit; [`Stats::update_time`] by [`Stats::updates`] is what
-    /// one takes. Events are [`Shared`](Event::Shared), [`Updated`](Event::Updated) and
-    /// [`Unshared`](Event::Unshared), each with its counter.
+    /// An update takes host time, roughly in proportion to the number of kernels, in every replay that
+    /// follows a replay of another sharer. It is measured: a recording whose updates take longer than
+    /// `budget` has, or is given, its own executable. `Duration::MAX` means no limit; the average is
+    /// [`Stats::update_time`] divided by [`Stats::updates`]. The events are [`Shared`](Event::Shared),
+    /// [`Updated`](Event::Updated) and [`Unshared`](Event::Unshared), each with its counter.
     ///
     /// ```
     /// # fn main() -> graphable::Result<()> {
@@ -197,21 +200,21 @@ impl Runtime {
         self.core.borrow_mut().settings.share_executables(budget);
     }
 
-    /// Compares the live memory of every arena with the tensors in it: they must be equal, block by block. For
-    /// tests; its cost grows with the number of tensors.
+    /// Compares the live memory of every arena with the tensors in it, block by block; they must be equal.
+    /// This is for tests; its cost grows with the number of tensors.
     ///
     /// # Errors
-    /// [`Error::MemoryAccounting`](crate::Error::MemoryAccounting) with the operation and site of a block that is
-    /// too many or too few.
+    /// Returns [`Error::MemoryAccounting`](crate::Error::MemoryAccounting) with the operation and site of a
+    /// surplus or missing block.
     pub fn check_memory(&self) -> Result<()> {
         let core = self.core.borrow();
         core.memory.check(&|group| core.tree.site(group).map(ToString::to_string))
     }
 
-    /// Waits until the device has done everything.
+    /// Waits until the device has finished all work.
     ///
     /// # Errors
-    /// What failed on the stream since the last wait.
+    /// Returns the first failure on the stream since the last wait.
     pub fn synchronize(&self) -> Result<()> {
         self.core.borrow_mut().stream.backend_mut().synchronize()
     }
@@ -249,7 +252,7 @@ impl Runtime {
         })
     }
 
-    /// As [`adopt`](Self::adopt), for a static input: it is overwritten by the next call.
+    /// Like [`adopt`](Self::adopt), for a static input, which the next call overwrites.
     pub(crate) fn adopt_static(
         &self,
         owned: &Arc<Owned>,
@@ -278,7 +281,7 @@ impl Runtime {
 
     pub(crate) fn launch(&self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         if op.writes_in_place() {
-            // Behind a comparison that has no answer the body goes on, and what it writes would stay.
+            // After a comparison without an answer the body continues, and its writes would persist.
             self.refused_sizes.check()?;
         }
         self.core.borrow_mut().launch(op, inputs, outputs)
@@ -296,7 +299,7 @@ impl Runtime {
         self.core.borrow().call.symbol_count(symbol)
     }
 
-    /// Memory that outlives the step for the tensors among `entries`.
+    /// Allocates memory that outlives the step for the tensors among `entries`.
     pub(crate) fn keep(&self, entries: &[Entry]) -> Result<Vec<Piece>> {
         let queues = Queues { runtime: self.id, retire: &self.retire, dropped: &self.dropped };
         let mut core = self.core.borrow_mut();
@@ -304,12 +307,12 @@ impl Runtime {
         launcher.persist(call, entries, &queues)
     }
 
-    /// Memory with an owner; zeroed, or filled with `init`.
+    /// Allocates owned memory, zeroed or filled with `init`.
     pub(crate) fn allocate_owned(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
         self.allocate(bytes, init, None)
     }
 
-    /// Zeroed memory for a graph object, with its id and name.
+    /// Allocates zeroed memory for a graph object, with its id and name.
     pub(crate) fn allocate_static(&self, bytes: u64, function: (u64, &'static str)) -> Result<Arc<Owned>> {
         self.allocate(bytes, None, Some(function))
     }
@@ -334,7 +337,7 @@ impl Runtime {
             })?;
         }
         let owned = Owned::new(self.id, memory, function, Arc::clone(&self.retire));
-        // After the allocation: what had these addresses before told of it first.
+        // Taken after the allocation: earlier owners of these addresses are in the queue by then.
         core.own(&owned, &self.retire.take());
         Ok(owned)
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::{Error, Result};
 
-/// Comparisons with sizes that are no numbers, until the segment or call that made them ends.
+/// Comparisons of padded sizes, until the segment or call that made them ends.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedSizes {
     first: std::cell::RefCell<Option<Error>>,
@@ -22,7 +22,7 @@ impl RefusedSizes {
         [None, Some(Ordering::Equal), Some(Ordering::Less), Some(Ordering::Greater)][usize::from(turn % 4)]
     }
 
-    /// The first of them as an error, which is reported once more at the end.
+    /// Returns the first of them as an error, which is reported once more at the end.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         if self.first.borrow().is_none() { Ok(()) } else { self.repeat() }
@@ -39,12 +39,12 @@ impl RefusedSizes {
         }
     }
 
-    /// Forgets what a call that panicked left.
+    /// Forgets the comparisons of a call that panicked.
     pub(crate) fn clear(&self) {
         drop(self.take());
     }
 
-    /// The first of them as an error; it is reported once.
+    /// Returns the first of them as an error, and forgets it.
     pub(crate) fn take(&self) -> Result<()> {
         self.answers.set(0);
         self.first.borrow_mut().take().map_or(Ok(()), Err)

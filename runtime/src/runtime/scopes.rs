@@ -1,8 +1,8 @@
-//! What scopes say of the calls within them: their batch, and whether graphs are on.
+//! Scopes of calls: the batch they declare, and whether graphs are enabled.
 
 use crate::{BatchDescriptor, ModeSet};
 
-/// What is said of the calls of a scope.
+/// The declarations of a scope about its calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Said {
     pub(crate) batch: BatchDescriptor,
@@ -11,29 +11,29 @@ pub(crate) struct Said {
     pub(crate) ahead: bool,
 }
 
-/// The batches that are said now, the innermost last.
+/// The batches declared by the active scopes, the innermost last.
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
     next: u64,
     said: Vec<(u64, Said)>,
-    /// What `capture_all` says, over all of its steps.
+    /// The declaration of `capture_all`, which applies to all of its steps.
     capture: Option<Said>,
 }
 
 impl Batches {
-    /// A new step has begun: what a forgotten guard said ends with its step.
+    /// Begins a new step: declarations of forgotten guards end with their step.
     pub(crate) fn end_step(&mut self) {
         self.said.clear();
     }
 
-    /// Adds what a scope says of its batch.
+    /// Adds the declaration of a scope and returns its id.
     pub(crate) fn push(&mut self, said: Said) -> u64 {
         self.next += 1;
         self.said.push((self.next, said));
         self.next
     }
 
-    /// Allows these modes alone in that scope.
+    /// Restricts that scope to these modes.
     pub(crate) fn allow(&mut self, id: u64, modes: ModeSet) {
         if let Some((_, said)) = self.said.iter_mut().find(|(other, _)| *other == id) {
             said.allowed = modes;
@@ -45,18 +45,19 @@ impl Batches {
         self.said.retain(|(other, _)| *other != id);
     }
 
-    /// A capture ahead of time knows what it is for, whatever its closure says, which may be that of serving.
+    /// Returns the current declaration. That of an ahead-of-time capture takes precedence over its closure,
+    /// which may declare the batches of serving.
     pub(crate) fn now(&self) -> Option<Said> {
         self.capture.or_else(|| self.said.last().map(|(_, said)| *said))
     }
 
-    /// Says what a capture ahead of time is for, or that it is over.
+    /// Sets or clears the declaration of an ahead-of-time capture.
     pub(crate) fn capture(&mut self, said: Option<Said>) {
         self.capture = said;
     }
 }
 
-/// The switches that are set now, the innermost last.
+/// The active switches, the innermost last.
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
     next: u64,
@@ -67,7 +68,7 @@ pub(crate) struct Switches {
 struct Switch {
     id: u64,
     on: bool,
-    /// Ends with its step, also when its guard was forgotten.
+    /// Ends with its step, even if its guard was forgotten.
     of_step: bool,
 }
 
@@ -82,7 +83,7 @@ impl Switches {
         self.set.retain(|s| s.id != id);
     }
 
-    /// A new step has begun.
+    /// Begins a new step.
     pub(crate) fn end_step(&mut self) {
         self.set.retain(|s| !s.of_step);
     }

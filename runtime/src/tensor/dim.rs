@@ -5,25 +5,27 @@ use std::{cmp::Ordering, fmt, ops, panic::Location};
 use crate::value::dim::{DimKind, RawDim};
 use crate::{Error, Result, Runtime};
 
-/// The size of one dimension: [`Tensor::dim`](crate::Tensor::dim).
+/// The size of one dimension, returned by [`Tensor::dim`](crate::Tensor::dim).
 ///
-/// Everything that takes a shape takes it as it is. Of a dimension that no bucket pads it is a number: it compares
-/// with numbers, arithmetic with numbers gives sizes again, and [`get`](Self::get) returns the `usize`.
+/// It can be used wherever a shape is expected. For a dimension that no bucket pads, it behaves like a
+/// number: it compares with numbers, arithmetic with numbers returns sizes, and [`get`](Self::get) returns
+/// the `usize`.
 ///
-/// In a function with buckets (`builder().bucket("B", …)`), the size along a bucketed symbol is not a number: a
-/// recording serves every real size up to its bucket, so host code that took another branch, or another factor, for
-/// one of them would be wrong for the others. As part of a shape it carries the padding along:
+/// In a function with buckets (`builder().bucket("B", …)`), the size along a bucketed symbol is not a number:
+/// a recording serves every real size up to its bucket, so if host code took a different branch or factor for
+/// one of them, it would be wrong for the others. As part of a shape, it carries the padding with it:
 ///
-/// - `ops::full(x.scope(), (x.dim(0), 4), 0.0)?` and `ops::arange(x.scope(), x.dim(0))?` make tensors that are
-///   padded as `x` is, and `ops::reshape(x, (x.dim(0), heads, size))?` keeps the dimension what it is.
-/// - [`ops::size`](crate::ops::size) gives the real size as a scalar on the device, to compute with.
+/// - `ops::full(x.scope(), (x.dim(0), 4), 0.0)?` and `ops::arange(x.scope(), x.dim(0))?` create tensors that
+///   are padded like `x`, and `ops::reshape(x, (x.dim(0), heads, size))?` preserves the dimension.
+/// - [`ops::size`](crate::ops::size) returns the real size as a scalar on the device, for computations.
 /// - [`Eager::size`](crate::Eager::size) reads it as a number, in an `#[eager(cx)]` region.
-/// - [`get`](Self::get) and comparisons with numbers are [`Error::PaddedSize`], in every mode and for every size,
-///   also one that fits its bucket. Two sizes of one symbol are equal.
+/// - [`get`](Self::get) and comparisons with numbers are [`Error::PaddedSize`], in every mode and for every
+///   size, even one that exactly fits its bucket. Two sizes of the same symbol are equal.
 ///
-/// A comparison cannot return an error, so the segment or the call does: what its branch did is dropped, also if it
-/// panicked. So `assert_eq!(x.dim(0), 3)` on a padded size ends in [`Error::PaddedSize`], after the panic hook has printed
-/// the assertion; in a program that is compiled with `panic = "abort"` it aborts.
+/// A comparison cannot return an error, so the segment or the call does: the effects of its branch are
+/// discarded, even if it panicked. `assert_eq!(x.dim(0), 3)` on a padded size therefore results in
+/// [`Error::PaddedSize`], after the panic hook has printed the assertion; in a program compiled with
+/// `panic = "abort"`, it aborts.
 ///
 /// ```
 /// use graphable::prelude::*;
@@ -47,18 +49,19 @@ use crate::{Error, Result, Runtime};
 #[derive(Clone, Copy)]
 pub struct Dim<'s> {
     pub(crate) raw: RawDim,
-    /// Where comparisons report; none for sizes made from numbers.
+    /// The runtime to which comparisons report; `None` for sizes made from numbers.
     pub(crate) rt: Option<&'s Runtime>,
     /// The call whose symbols `raw` names.
     pub(crate) call: u64,
 }
 
 impl<'s> Dim<'s> {
-    /// The size as a number.
+    /// Returns the size as a number.
     ///
     /// # Errors
-    /// [`Error::PaddedSize`] for a dimension that a bucket pads, whatever its size is; [`Error::Argument`] for
-    /// arithmetic that went below zero, above `usize`, or divided by zero.
+    /// Returns [`Error::PaddedSize`] for a dimension that a bucket pads, whatever its size is;
+    /// [`Error::Argument`] for arithmetic whose result was negative or above `usize::MAX`, or that divided by
+    /// zero.
     #[track_caller]
     pub fn get(self) -> Result<usize> {
         match self.raw.kind {
@@ -67,13 +70,14 @@ impl<'s> Dim<'s> {
         }
     }
 
-    /// Whether a bucket pads the dimension, or one that the size was computed from: [`get`](Self::get) is an error
-    /// then. The same for every input of a graph, so a branch on it is safe.
+    /// Returns whether a bucket pads the dimension, or one from which the size was computed:
+    /// [`get`](Self::get) then returns an error. The answer is the same for every input of a graph, so it is
+    /// safe to branch on it.
     pub fn is_padded(self) -> bool {
         self.raw.symbol().is_some()
     }
 
-    /// Why this is no number.
+    /// Returns the error for a size that is not a number.
     pub(crate) fn error(self, op: &'static str, at: Option<&'static Location<'static>>) -> Error {
         if let DimKind::Impossible(why) = self.raw.kind {
             return Error::Argument { op: "arithmetic with sizes", why: why.to_owned() };
@@ -85,7 +89,8 @@ impl<'s> Dim<'s> {
         Error::PaddedSize { op, symbol, at }
     }
 
-    /// `self` and `other` by `f`; a size that is no number makes another one.
+    /// Combines `self` and `other` with `f`; the result of a size that is not a number is not a number
+    /// either.
     fn with(self, other: Self, f: impl FnOnce(usize, usize) -> Option<usize>, why: &'static str) -> Self {
         let rt = self.rt.or(other.rt);
         let call = if self.raw.symbol().is_some() { self.call } else { other.call };
@@ -100,7 +105,7 @@ impl<'s> Dim<'s> {
         Self { raw, rt, call }
     }
 
-    /// How the two compare, if that is the same for all real sizes.
+    /// Returns the order of the two if it is the same for all real sizes.
     pub(crate) fn known_order(self, other: Self) -> Option<Ordering> {
         match (self.raw.kind, other.raw.kind) {
             (DimKind::Number, DimKind::Number) => Some(self.raw.size.cmp(&other.raw.size)),
@@ -111,8 +116,8 @@ impl<'s> Dim<'s> {
         }
     }
 
-    /// Lets the running segment or call end with an error, and gives some answer: not always the same, so that no
-    /// loop waits for another one.
+    /// Makes the running segment or call end with an error, and returns some answer: not always the same one,
+    /// so that no loop waits for another answer.
     pub(crate) fn refuse_order(self, other: Self, at: &'static Location<'static>) -> Option<Ordering> {
         let wrong = if self.raw.kind == DimKind::Number { other } else { self };
         let rt = self.rt.or(other.rt)?;
@@ -143,7 +148,7 @@ impl TryFrom<Dim<'_>> for usize {
     }
 }
 
-/// `!=` at the place of its caller, which the method that `PartialEq` has does not know.
+/// `!=` at the position of its caller, which the method of `PartialEq` does not know.
 macro_rules! not_equal {
     ($other:ty) => {
         #[track_caller]
@@ -155,7 +160,7 @@ macro_rules! not_equal {
 }
 pub(crate) use not_equal;
 
-/// `<`, `<=`, `>` and `>=` at the place of their caller, likewise.
+/// `<`, `<=`, `>` and `>=` at the position of their caller, for the same reason.
 macro_rules! ordered {
     ($other:ty) => {
         #[track_caller]

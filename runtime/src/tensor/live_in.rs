@@ -15,7 +15,7 @@ impl KeyWriter {
         self.tensor(&tensor.raw);
     }
 
-    /// A size: one recording is made for each, as for the shape that it is part of.
+    /// A size: one recording is made for each, as for the shape that contains it.
     pub(crate) fn size(&mut self, dim: &Dim<'_>) {
         if let Some(rt) = dim.rt.filter(|_| dim.is_padded()) {
             self.part_of(rt.id());

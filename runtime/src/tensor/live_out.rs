@@ -1,4 +1,4 @@
-//! What leaves a segment: written once when it is recorded, read back on every replay.
+//! Values that leave a segment: written once when it is recorded, and read back on every replay.
 
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
@@ -13,7 +13,7 @@ impl Encoder {
         Self::of_runtime(rt.id())
     }
 
-    /// A tensor.
+    /// Writes a tensor.
     pub fn tensor<T>(&mut self, tensor: &Tensor<'_, T>) {
         self.part_of(tensor.rt.id());
         self.raw(&tensor.raw);
@@ -27,18 +27,18 @@ impl Encoder {
     }
 }
 
-/// Gives back the pieces of an output, in the order they were written.
+/// Returns the pieces of an output, in the order in which they were written.
 ///
-/// Holds one count of every tensor it has not given out yet, and releases those when dropped.
+/// Holds one reference to every tensor that it has not returned yet, and releases those when dropped.
 pub struct Decoder<'s> {
     pub(crate) rt: &'s Runtime,
-    /// `None` once it is dropped.
+    /// `None` once it has been dropped.
     entries: Option<Entries>,
     next: usize,
 }
 
 impl<'s> Decoder<'s> {
-    /// Takes over one count of each tensor in `entries`.
+    /// Takes over one reference to each tensor in `entries`.
     pub(crate) fn new(rt: &'s Runtime, entries: Entries) -> Self {
         Self { rt, entries: Some(entries), next: 0 }
     }
@@ -47,10 +47,11 @@ impl<'s> Decoder<'s> {
         self.entries.as_ref()?.get(self.next)
     }
 
-    /// The next piece, a tensor with elements `T`.
+    /// Returns the next piece, a tensor with elements `T`.
     ///
     /// # Panics
-    /// When `decode` reads another piece than `encode` wrote there: a wrong hand-written [`LiveOut`].
+    /// Panics if `decode` reads a different piece than `encode` wrote, which is a bug in a hand-written
+    /// [`LiveOut`].
     pub fn tensor<T>(&mut self) -> Tensor<'s, T> {
         match self.peek() {
             Some(&Entry::Tensor(raw)) => {
@@ -61,7 +62,7 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    /// The next piece, a word.
+    /// Returns the next piece, a word.
     ///
     /// # Panics
     /// As [`tensor`](Self::tensor).
@@ -85,7 +86,7 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    /// The next piece, a string.
+    /// Returns the next piece, a string.
     ///
     /// # Panics
     /// As [`tensor`](Self::tensor).
@@ -126,7 +127,7 @@ fn disagree(expected: &str, found: Option<&Entry>) -> ! {
     )
 }
 
-/// A value that may leave a segment: a replay gives it back without running the body.
+/// A value that can leave a segment: a replay returns it without running the body.
 ///
 /// Implemented for tensors, plain host values and containers of these; for structs by
 /// `#[derive(GraphOutput)]`.
@@ -365,7 +366,7 @@ mod tests {
         Nothing,
     }
 
-    /// What a replay does with the entries of a recording: each tensor in them gets one more count.
+    /// Does what a replay does with the entries of a recording: each tensor in them gets another reference.
     fn replay<'s>(step: &Step<'s>, encoder: &Encoder) -> Decoder<'s> {
         let rt = step.scope().rt;
         for entry in &encoder.entries {
@@ -407,7 +408,7 @@ mod tests {
         assert_eq!(step.read(&many[1]).unwrap(), [3.0, 4.0]);
         assert_eq!((step.item(&maybe).unwrap(), name.as_str()), (7, "x"));
 
-        // Nothing else holds the memory: the next tensor of that size gets it.
+        // Nothing else holds the memory, so the next tensor of that size gets it.
         drop(many);
         assert_eq!(step.tensor(&[2], &[0.0f32; 2]).unwrap().raw.addr, first);
     }

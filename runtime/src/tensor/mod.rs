@@ -19,19 +19,20 @@ use crate::{
     value::layout::{Layout, Marks},
 };
 
-/// An immutable value on the device, alive within one step.
+/// An immutable value on the device that is alive within one step.
 ///
-/// There is no way to look at its elements but [`Step::read`](crate::Eager::read) and the
-/// capability of an `#[eager(cx)]` region, so a segment cannot depend on them. Cloning shares the
-/// memory; the last clone frees it.
+/// Its elements can only be read by [`Step::read`](crate::Eager::read) and by the capability of an
+/// `#[eager(cx)]` region, so a segment cannot depend on them. Cloning shares the memory; dropping the last
+/// clone frees it.
 ///
-/// It borrows the runtime: the next [`Runtime::step`] cannot start while a tensor of this one lives.
+/// It borrows the runtime: the next [`Runtime::step`] cannot start while a tensor of this step is alive.
 ///
 /// # `error[E0106]: missing lifetime specifier`
 ///
-/// A tensor has the lifetime of its step, `Tensor<'s, f32>`. [`#[graphable]`](macro@crate::graphable) writes it; where the
-/// attribute is missing, rustc asks for it, and proposes names that do not help. Put the attribute on the function, `impl`,
-/// trait, struct or alias that the error is about, or once on the module around them:
+/// A tensor has the lifetime of its step, `Tensor<'s, f32>`. [`#[graphable]`](macro@crate::graphable) adds
+/// it; if the attribute is missing, rustc asks for the lifetime and suggests names that do not help. Put the
+/// attribute on the function, `impl`, trait, struct or alias that the error is about, or once on the module
+/// that contains them:
 ///
 /// ```
 /// # fn main() {}
@@ -57,8 +58,8 @@ use crate::{
 /// }
 /// ```
 ///
-/// By hand it is `fn helper<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>>`, `struct Cache<'s>`, and `Cache<'_>` where it is
-/// used.
+/// Without the attribute, write `fn helper<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>>` and
+/// `struct Cache<'s>`, and use it as `Cache<'_>`.
 pub struct Tensor<'s, T> {
     pub(crate) rt: &'s Runtime,
     pub(crate) raw: RawTensor,
@@ -66,24 +67,25 @@ pub struct Tensor<'s, T> {
 }
 
 impl<'s, T> Tensor<'s, T> {
-    /// Takes over one count of the slot.
+    /// Takes over one reference to the slot.
     pub(crate) fn from_raw(rt: &'s Runtime, raw: RawTensor) -> Self {
         Self { rt, raw, _type: PhantomData }
     }
 
-    /// Gives up the handle without releasing its count.
+    /// Gives up the handle without releasing its reference.
     pub(crate) fn into_raw(self) -> RawTensor {
         let raw = self.raw;
         std::mem::forget(self);
         raw
     }
 
-    /// Sizes, outermost first.
+    /// Returns the sizes, outermost first.
     pub fn shape(&self) -> Shape<'s> {
         Shape::new(self.rt, &self.raw.layout, self.raw.marks)
     }
 
-    /// Size of one dimension; 1 beyond the rank. See [`Dim`] for how sizes of padded dimensions differ from numbers.
+    /// Returns the size of one dimension; 1 beyond the rank. See [`Dim`] for how sizes of padded dimensions
+    /// differ from numbers.
     pub fn dim(&self, axis: usize) -> Dim<'s> {
         match self.shape().get(axis) {
             Some(dim) => *dim,
@@ -91,42 +93,41 @@ impl<'s, T> Tensor<'s, T> {
         }
     }
 
-    /// Sizes in the call: padded where a bucket pads them.
+    /// Returns the sizes in the call, which include padding.
     pub(crate) fn sizes(&self) -> &[usize] {
         self.raw.layout.shape()
     }
 
-    /// Size of one dimension in the call.
+    /// Returns the size of one dimension in the call, which includes padding.
     pub(crate) fn size(&self, axis: usize) -> usize {
         self.sizes().get(axis).copied().unwrap_or(1)
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn rank(&self) -> usize {
         self.raw.layout.rank()
     }
 
-    /// Number of elements. Like a size, it is not a number where a bucket pads a dimension.
+    /// Returns the number of elements. Like a size, it is not a number if a bucket pads a dimension.
     pub fn count(&self) -> Dim<'s> {
         let one = Dim { rt: Some(self.rt), ..Dim::from(1) };
         self.shape().into_iter().fold(one, |count, dim| count * dim)
     }
 
-    /// Element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.raw.dtype
     }
 
-    /// Where constructors get their runtime from.
+    /// Returns the scope from which constructors get their runtime.
     pub fn scope(&self) -> Scope<'s> {
         Scope { rt: self.rt }
     }
 
-    /// Returns whether both show the same memory with the same layout.
+    /// Returns whether both refer to the same memory with the same layout.
     ///
-    /// Inside a segment the answer is part of what its recording depends on: a call whose tensors overlap in
-    /// another way has a recording of its own. A padded device input of a bucketed call stands for the tensor
-    /// that was given.
+    /// Inside a segment, its recording depends on the answer: a call whose tensors overlap differently has a
+    /// recording of its own. A padded device input of a bucketed call stands for the tensor that was passed.
     pub fn same_memory<U>(&self, other: &Tensor<'s, U>) -> bool {
         if !std::ptr::eq(self.rt, other.rt) {
             return false;
@@ -135,13 +136,13 @@ impl<'s, T> Tensor<'s, T> {
         core.overlaps().same_place(&core.recorder, &self.raw, &other.raw)
     }
 
-    /// What the operation `op` reads.
+    /// Returns the view that the operation `op` reads.
     pub(crate) fn view(&self, op: &'static str) -> Result<View> {
         self.rt.check_live(op, &self.raw)?;
         Ok(self.raw.view())
     }
 
-    /// The same memory under another layout, `offset` elements further on.
+    /// Returns the same memory with a different layout, `offset` elements further on.
     pub(crate) fn alias(&self, layout: Layout, offset: usize, marks: Marks) -> Self {
         let raw = RawTensor {
             addr: self.raw.addr + (offset * self.raw.dtype.size()) as u64,
@@ -173,20 +174,19 @@ impl<T> fmt::Debug for Tensor<'_, T> {
     }
 }
 
-/// A single value on the device: a tensor of rank 0, refreshed on every call where it is a
-/// `#[host]` parameter.
+/// A single value on the device: a tensor of rank 0. As a `#[host]` parameter, it is refreshed on every call.
 pub struct Scalar<'s, T>(pub(crate) Tensor<'s, T>);
 
 impl<'s, T> Scalar<'s, T> {
-    /// The scalar as a tensor of rank 0.
+    /// Returns the scalar as a tensor of rank 0.
     pub fn tensor(&self) -> &Tensor<'s, T> {
         &self.0
     }
 
-    /// A tensor of rank 0 as a scalar.
+    /// Converts a tensor of rank 0 to a scalar.
     ///
     /// # Errors
-    /// [`Error::Shape`] for any other rank.
+    /// Returns [`Error::Shape`] for any other rank.
     pub fn from_tensor(tensor: Tensor<'s, T>) -> Result<Self> {
         if tensor.rank() != 0 {
             return Err(Error::shape("Scalar::from_tensor", &[tensor.sizes()], "a scalar has rank 0"));
@@ -215,8 +215,8 @@ impl<T> fmt::Debug for Scalar<'_, T> {
     }
 }
 
-/// Where a constructor such as [`ops::full`](crate::ops::full) gets its runtime from: `t.scope()`
-/// or `step.scope()`. Gives no access to values.
+/// The source from which a constructor such as [`ops::full`](crate::ops::full) gets its runtime: `t.scope()`
+/// or `step.scope()`. Does not provide access to values.
 #[derive(Clone, Copy)]
 pub struct Scope<'s> {
     pub(crate) rt: &'s Runtime,
@@ -229,17 +229,17 @@ impl fmt::Debug for Scope<'_> {
 }
 
 impl<'s> Scope<'s> {
-    /// A parameter as a tensor, without a copy.
+    /// Returns a parameter as a tensor, without a copy.
     ///
     /// # Errors
-    /// [`Error::DifferentRuntimes`].
+    /// Returns [`Error::DifferentRuntimes`] for a parameter of another runtime.
     pub fn view<T: Element>(self, param: &Param<T>) -> Result<Tensor<'s, T>> {
         self.check("Scope::view", param.owned.runtime)?;
         let raw = self.rt.adopt(&param.owned, T::DTYPE, param.layout);
         Ok(Tensor::from_raw(self.rt, raw))
     }
 
-    /// Allocates an output of an operation. Nothing is written yet.
+    /// Allocates an uninitialised output of an operation.
     pub(crate) fn empty<T: Element>(self, op: &Op, shape: &[usize], marks: Marks) -> Result<Tensor<'s, T>> {
         let layout = Layout::contiguous(shape)?;
         let raw = self.rt.allocate_output(op.name(), T::DTYPE, layout, marks)?;
@@ -251,12 +251,12 @@ impl<'s> Scope<'s> {
         self.rt.launch(op, inputs, outputs)
     }
 
-    /// Refuses memory of another runtime.
+    /// Rejects memory of another runtime.
     pub(crate) fn check(self, op: &'static str, runtime: u64) -> Result<()> {
         if runtime == self.rt.id() { Ok(()) } else { Err(Error::DifferentRuntimes { op }) }
     }
 
-    /// Refuses a padded axis.
+    /// Rejects a padded axis.
     pub(crate) fn refuse_padded(self, op: &'static str, marks: Marks, axis: usize) -> Result<()> {
         match marks.get(axis) {
             None => Ok(()),
@@ -264,8 +264,8 @@ impl<'s> Scope<'s> {
         }
     }
 
-    /// [`Error::Shape`]. It lists sizes as they are in the call; of those that a bucket made larger it says what they
-    /// really are.
+    /// Returns [`Error::Shape`]. It lists the sizes in the call; for those that a bucket enlarged, it states
+    /// the real sizes.
     pub(crate) fn shape_error(self, op: &'static str, shapes: &[Shown<'_>], why: impl Into<String>) -> Error {
         let mut why = why.into();
         let core = self.rt.core.borrow();
@@ -285,13 +285,13 @@ impl<'s> Scope<'s> {
         Error::shape(op, &shapes, why)
     }
 
-    /// The device-side count of real rows along a padded axis.
+    /// Returns the number of real rows along a padded axis, on the device.
     pub(crate) fn real_count(self, symbol: u8) -> Option<View> {
         self.rt.symbol_count(symbol)
     }
 }
 
-/// Sizes that an error shows, and which of them are padded.
+/// The sizes that an error shows, and which of them are padded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown<'a>(pub(crate) &'a [usize], pub(crate) Marks);
 
@@ -313,7 +313,7 @@ impl<'a, T> From<&'a Tensor<'_, T>> for Shown<'a> {
     }
 }
 
-/// What an operation reads: memory, layout and padding of one argument.
+/// The input of an operation: memory, layout and padding of one argument.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
     pub(crate) view: View,
@@ -331,7 +331,7 @@ pub(crate) mod sealed {
     note = "cast other element types with `ops::cast`; host values become tensors with `ops::full`"
 )]
 pub trait AsOperand<'s, T>: sealed::Sealed {
-    /// For the operations.
+    /// Used by the operations.
     #[doc(hidden)]
     fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand>;
 }

@@ -19,8 +19,8 @@ macro_rules! owned {
             /// Copies `data` (row-major) to the device, as a tensor of `shape`.
             ///
             /// # Errors
-            /// [`Error::Argument`](crate::Error::Argument) when `data` has another length than `shape`
-            /// says; what the device says.
+            /// Returns [`Error::Argument`](crate::Error::Argument) if the length of `data` does not match
+            /// `shape`, and errors of the device.
             pub fn new(rt: &Runtime, shape: &[usize], data: &[T]) -> Result<Self> {
                 let layout = Layout::contiguous(shape)?;
                 if layout.count() != data.len() {
@@ -33,22 +33,22 @@ macro_rules! owned {
                 Ok(Self { owned, layout, _type: PhantomData })
             }
 
-            /// A tensor of zeros.
+            /// Creates a tensor of zeros.
             ///
             /// # Errors
-            /// What the device says.
+            /// Returns errors of the device.
             pub fn zeros(rt: &Runtime, shape: &[usize]) -> Result<Self> {
                 let layout = Layout::contiguous(shape)?;
                 let owned = rt.allocate_owned((layout.count() * T::DTYPE.size()) as u64, None)?;
                 Ok(Self { owned, layout, _type: PhantomData })
             }
 
-            /// Sizes, outermost first.
+            /// Returns the sizes, outermost first.
             pub fn shape(&self) -> &[usize] {
                 self.layout.shape()
             }
 
-            /// Size of one dimension; 1 beyond the rank.
+            /// Returns the size of one dimension; 1 beyond the rank.
             pub fn dim(&self, axis: usize) -> usize {
                 self.shape().get(axis).copied().unwrap_or(1)
             }
@@ -59,7 +59,7 @@ macro_rules! owned {
         }
 
         impl<T> Clone for $name<T> {
-            /// Another handle of the same memory.
+            /// Returns another handle of the same memory.
             fn clone(&self) -> Self {
                 Self { owned: Arc::clone(&self.owned), layout: self.layout, _type: PhantomData }
             }
@@ -76,15 +76,16 @@ macro_rules! owned {
 owned! {
     /// A weight: device memory with a stable address that segments read.
     ///
-    /// Never copied into a graph: a recording holds its address, and is evicted when the last handle
+    /// It is never copied into a graph: a recording contains its address, and is evicted when the last handle
     /// is dropped. Dropping is safe at any time and on any thread.
     Param, "Param"
 }
 
 owned! {
-    /// Mutable device memory with a stable address: a KV cache, an optimiser's moments.
+    /// Mutable device memory with a stable address, such as a KV cache or an optimiser's moments.
     ///
-    /// Only the operations that say so change it ([`ops::scatter_rows`](crate::ops::scatter_rows),
-    /// [`ops::store`](crate::ops::store)); a segment may do that, and a replay does it again.
+    /// Only the operations documented to write to it modify it
+    /// ([`ops::scatter_rows`](crate::ops::scatter_rows), [`ops::store`](crate::ops::store)); a segment may do
+    /// this, and each replay repeats it.
     State, "State"
 }

@@ -24,16 +24,17 @@ use crate::{
 
 use crate::value::persistent::{PersistentMemory, Piece};
 
-/// A value that was moved out of its step: tensors, or a tuple, array, vector or `#[derive(GraphOutput)]`
+/// A value that was copied out of its step: tensors, or a tuple, array, vector or `#[derive(GraphOutput)]`
 /// struct of them.
 ///
-/// Made by [`Eager::keep`](crate::Eager::keep). It has no step's lifetime and may go to other threads; [`view`](Self::view) gives
-/// the value in a later step, without a copy. Views of one storage stay views of one storage. Its memory keeps
-/// its address, so recordings that use it are replayed as long as it lives; it is freed, behind the work that
-/// uses it, when the last clone is dropped and no value of the same size is kept in the next few steps.
+/// Returned by [`Eager::keep`](crate::Eager::keep). It is not bound to the lifetime of a step and can be sent
+/// to other threads; [`view`](Self::view) returns the value in a later step, without a copy. Views of one
+/// storage remain views of one storage. Its memory keeps its address, so recordings that use it can be
+/// replayed as long as it lives. When the last clone is dropped, the memory is freed after the work that uses
+/// it, unless a value of the same size is kept in the next few steps.
 ///
-/// It may be a parameter of a graph function, like a [`Param`](crate::Param), and a [`KeptTensor`] an operand of
-/// operations.
+/// It can be a parameter of a graph function, like a [`Param`](crate::Param), and a [`KeptTensor`] can be an
+/// operand of operations.
 ///
 /// ```
 /// use graphable::{KeptTensor, prelude::*};
@@ -70,10 +71,10 @@ impl<O> Kept<O> {
         Self { pieces: pieces.into(), runtime, _type: PhantomData }
     }
 
-    /// The value in the step of `scope`, without a copy.
+    /// Returns the value in the step of `scope`, without a copy.
     ///
     /// # Errors
-    /// [`Error::DifferentRuntimes`].
+    /// Returns [`Error::DifferentRuntimes`] for a scope of another runtime.
     pub fn view<'s>(&self, scope: Scope<'s>) -> Result<O::At>
     where
         O: Keep<'s>,
@@ -88,7 +89,7 @@ impl<O> Kept<O> {
                 Piece::Text(text) => Entry::Text(Arc::clone(text)),
                 Piece::Size(dim) => Entry::Size(*dim),
                 Piece::Tensor { memory, offset, dtype, layout } => {
-                    // One storage is one slot, so that its views live and die together.
+                    // Each storage is one slot, so that its views are freed together.
                     let base = match adopted.get(&memory.owned().id) {
                         Some(&raw) => {
                             rt.retain(raw.slot, raw.epoch);
@@ -108,12 +109,12 @@ impl<O> Kept<O> {
         Ok(LiveOut::decode(&mut Decoder::new(rt, entries)))
     }
 
-    /// How many storages it holds; views of one storage count once.
+    /// Returns the number of storages that it holds; views of one storage count once.
     pub fn storages(&self) -> usize {
         self.memory().len()
     }
 
-    /// Bytes of device memory that it holds.
+    /// Returns the number of bytes of device memory that it holds.
     pub fn bytes(&self) -> u64 {
         self.memory().iter().map(|memory| memory.len()).sum()
     }
@@ -133,19 +134,19 @@ impl<O> Kept<O> {
 }
 
 impl<T: Element> KeptTensor<T> {
-    /// Sizes, outermost first.
+    /// Returns the sizes, outermost first.
     pub fn shape(&self) -> &[usize] {
         self.tensors().next().map_or(&[], |(.., layout)| layout.shape())
     }
 
-    /// Size of one dimension; 1 beyond the rank.
+    /// Returns the size of one dimension; 1 beyond the rank.
     pub fn dim(&self, axis: usize) -> usize {
         self.shape().get(axis).copied().unwrap_or(1)
     }
 }
 
 impl<O> Clone for Kept<O> {
-    /// Another handle of the same memory.
+    /// Returns another handle of the same memory.
     fn clone(&self) -> Self {
         Self { pieces: Arc::clone(&self.pieces), runtime: self.runtime, _type: PhantomData }
     }

@@ -1,4 +1,4 @@
-//! Shapes: what [`Tensor::shape`](crate::Tensor::shape) returns, and what operations take.
+//! Shapes, as returned by [`Tensor::shape`](crate::Tensor::shape) and as accepted by operations.
 
 use std::{cmp::Ordering, fmt, ops::Deref, panic::Location, slice};
 
@@ -19,8 +19,8 @@ use crate::{
 
 /// The sizes of a tensor, outermost first: a slice of [`Dim`]s.
 ///
-/// It compares with arrays, slices and vectors of numbers, and every operation that takes a shape takes it. Sizes that
-/// buckets pad are no numbers; see [`Dim`].
+/// It can be compared with arrays, slices and vectors of numbers, and passed to every operation that takes a
+/// shape. Sizes that buckets pad are not numbers; see [`Dim`].
 #[derive(Clone, Copy)]
 pub struct Shape<'s> {
     rank: u8,
@@ -41,7 +41,7 @@ impl<'s> Shape<'s> {
         Self { rank: layout.rank() as u8, dims }
     }
 
-    /// Of at most [`MAX_RANK`] sizes.
+    /// Creates a shape of at most [`MAX_RANK`] sizes.
     pub(crate) fn from_dims(dims: impl Iterator<Item = Dim<'s>>) -> Self {
         let mut shape = Self { rank: 0, dims: [Dim::from(1); MAX_RANK] };
         for (to, dim) in shape.dims.iter_mut().zip(dims) {
@@ -51,10 +51,10 @@ impl<'s> Shape<'s> {
         shape
     }
 
-    /// The sizes as numbers.
+    /// Returns the sizes as numbers.
     ///
     /// # Errors
-    /// As [`Dim::get`], for the first that is no number.
+    /// Returns the error of [`Dim::get`] for the first size that is not a number.
     #[track_caller]
     pub fn numbers(&self) -> Result<Vec<usize>> {
         let mut sizes = Vec::with_capacity(self.len());
@@ -155,7 +155,7 @@ equal_to! {
     label = "expected a `usize`, or a size such as `x.dim(0)`"
 )]
 pub trait IntoDim<'s>: Sealed {
-    /// For the operations.
+    /// Used by the operations.
     #[doc(hidden)]
     fn into_dim(self) -> Dim<'s>;
 }
@@ -180,41 +180,42 @@ impl<'s, D: IntoDim<'s> + Copy> IntoDim<'s> for &D {
     }
 }
 
-/// Sizes on their way into an operation.
+/// The sizes passed to an operation.
 pub(crate) type Sizes<'s> = SmallVec<[Dim<'s>; MAX_RANK]>;
 
 /// A shape: numbers and [`Dim`]s, outermost first.
 ///
-/// Tuples mix them: `(x.dim(0), 4)`. Arrays, slices and vectors hold one kind: `[2, 3]`, `&[x.dim(0), x.dim(1)]`,
-/// `x.shape()`. The shape of a scalar is `()`.
+/// Tuples mix them: `(x.dim(0), 4)`. Arrays, slices and vectors contain one kind: `[2, 3]`,
+/// `&[x.dim(0), x.dim(1)]`, `x.shape()`. The shape of a scalar is `()`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "expected sizes",
     note = "numbers and sizes of tensors are mixed in a tuple: `(x.dim(0), 4)`; arrays and slices hold one kind, and a scalar has the shape `()`"
 )]
 pub trait IntoShape<'s>: Sealed {
-    /// For the operations.
+    /// Used by the operations.
     #[doc(hidden)]
     fn into_sizes(self) -> Sizes<'s>;
 
-    /// Never called. Clippy takes a method on `&mut self` for a reason to pass a reference; without one,
-    /// `needless_borrows_for_generic_args` would tell everybody who writes `&[2, 3]` to write `[2, 3]`.
+    /// Never called. Clippy accepts a method on `&mut self` as a reason to pass a reference; without one,
+    /// `needless_borrows_for_generic_args` would suggest `[2, 3]` for every `&[2, 3]`.
     #[doc(hidden)]
     fn by_reference(&mut self) {}
 }
 
-/// As [`IntoShape`], for data of the host. Arrays by reference hold numbers, so that `&[]` is the shape of a scalar.
+/// Like [`IntoShape`], for host data. Arrays by reference contain numbers, so that `&[]` is the shape of a
+/// scalar.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "expected sizes",
     note = "numbers and sizes of tensors are mixed in a tuple: `(x.dim(0), 4)`; slices hold numbers: `&[2, 3]`"
 )]
 pub trait IntoDataShape<'s>: Sealed {
-    /// For the operations.
+    /// Used by the operations.
     #[doc(hidden)]
     fn into_data_sizes(self) -> Sizes<'s>;
 
-    /// As of [`IntoShape`].
+    /// See [`IntoShape`].
     #[doc(hidden)]
     fn by_reference(&mut self) {}
 }
@@ -289,7 +290,7 @@ macro_rules! tuples {
 }
 tuples! { ; A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 
-/// A shape that an operation was given, checked: the sizes in the call, and which of them are padded.
+/// A shape passed to an operation, after checks: the sizes in the call, and which of them are padded.
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub(crate) sizes: SmallVec<[usize; MAX_RANK]>,
@@ -297,11 +298,11 @@ pub(crate) struct Given {
 }
 
 impl<'s> Scope<'s> {
-    /// One size, and the symbol that pads it.
+    /// Returns one size, and the symbol that pads it.
     ///
     /// # Errors
-    /// [`Error::PaddedSize`] for one computed from a padded size; [`Error::NeverComputed`] for one of a call that is
-    /// over.
+    /// Returns [`Error::PaddedSize`] for a size computed from a padded one, and [`Error::NeverComputed`] for
+    /// one of a call that has ended.
     pub(crate) fn resolve_dim(self, op: &'static str, dim: Dim<'s>) -> Result<(usize, Option<u8>)> {
         match dim.raw.kind {
             DimKind::Number => Ok((dim.raw.size, None)),
@@ -318,7 +319,7 @@ impl<'s> Scope<'s> {
         }
     }
 
-    /// A number, where a padded size would not do.
+    /// Returns a number, where a padded size is not possible.
     pub(crate) fn resolve_number(self, op: &'static str, dim: Dim<'s>) -> Result<usize> {
         match dim.raw.kind {
             DimKind::Number => Ok(dim.raw.size),
