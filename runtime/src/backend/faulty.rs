@@ -12,7 +12,7 @@ use super::{
     Arena, Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, Launch, Memory, Op,
     PendingBytes, SharedMemory, Stream, Update, View, delegate,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, observe::inspect::NodeKind};
 
 /// The calls that can fail.
 #[non_exhaustive]
@@ -28,7 +28,7 @@ pub enum FaultCall {
     Workspace,
     /// [`Stream::launch`], but for copies
     Launch,
-    /// [`Stream::launch`] of [`Op::Copy`]
+    /// [`Stream::launch`] of a copy
     Copy,
     /// [`Stream::host_write`]
     HostWrite,
@@ -272,7 +272,11 @@ impl Stream for FaultyBackend {
     delegate!(inner: mark, wants_poison);
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
-        self.plan.pass(if matches!(launch.op, Op::Copy) { FaultCall::Copy } else { FaultCall::Launch })?;
+        self.plan.pass(if launch.op.operation().node_kind() == NodeKind::Copy {
+            FaultCall::Copy
+        } else {
+            FaultCall::Launch
+        })?;
         self.put_in()?;
         self.inner.launch(launch)
     }
@@ -444,8 +448,9 @@ mod tests {
     use crate::{
         DType,
         backend::{
-            Op, Unary, View,
+            Op, View,
             cpu::{CpuBackend, CpuOptions},
+            operations::{COPY, Unary},
         },
         value::layout::Layout,
     };
@@ -473,7 +478,7 @@ mod tests {
             writes: vec![(memory.addr(), 0, 8)],
             ..HostBlock::default()
         })?;
-        let (neg, copy) = (launch(Op::Unary(Unary::Neg), &memory, 0, 1), launch(Op::Copy, &memory, 1, 2));
+        let (neg, copy) = (launch(Unary::Neg.into(), &memory, 0, 1), launch(COPY, &memory, 1, 2));
         b.workspace(&neg.op, &neg.inputs, &neg.outputs, true)?;
         b.begin_capture(None)?;
         let forked =
@@ -552,7 +557,7 @@ mod tests {
             let memory = b.alloc(24).unwrap();
             let mut capture = || {
                 b.begin_capture(None).unwrap();
-                b.launch(&launch(Op::Copy, &memory, 0, 1)).unwrap();
+                b.launch(&launch(COPY, &memory, 0, 1)).unwrap();
                 b.end_capture(vec![memory.clone()])
             };
             plan.arm(Some(call), 0, false);

@@ -23,13 +23,15 @@ mod delegate;
 mod diagnostics;
 pub mod faulty;
 mod graphs;
-mod op;
+mod operation;
+pub(crate) mod operations;
 mod stream;
 
 pub use arenas::{Arena, Arenas};
 pub use diagnostics::Diagnostics;
 pub use graphs::{CapturedGraph, GraphExec, Graphs, Signature, Update};
-pub use op::{Binary, Compare, Counts, Launch, MaskKind, Op, Reduce, RopeStyle, Unary};
+pub(crate) use operation::Operation;
+pub use operation::{Launch, Op};
 pub use stream::{DeviceCopy, HostBlock, Mark, PendingBytes, Stream};
 
 pub use crate::__delegate as delegate;

@@ -119,7 +119,7 @@ impl Core {
         let Self { memory, stream, recorder, log, tree, settings, .. } = self;
         let mut launcher = Launcher { memory, stream, recorder, log };
         launcher.check_branches(op.name(), inputs, outputs)?;
-        if op.writes_in_place() {
+        if op.operation().writes_in_place() {
             launcher.save_before_write(outputs)?;
         }
         // A copied live-in is read from the recording's own buffer.

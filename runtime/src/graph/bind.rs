@@ -3,7 +3,7 @@
 use super::{GraphCall, GraphObject};
 use crate::{
     Result,
-    backend::{HostBlock, Op, View},
+    backend::{HostBlock, View, operations::PAD},
     graph::inputs::{Dim, DimsSpec, Given},
     host::padding::pad_rows,
     observe::event::CopySlot,
@@ -105,7 +105,7 @@ impl GraphCall<'_> {
         let mut core = rt.core.borrow_mut();
         core.stream.stage_upload((!host.writes.is_empty()).then_some(host));
         for (from, to) in pads {
-            core.launcher().launch(Op::Pad, &[from], &[to])?;
+            core.launcher().launch(PAD, &[from], &[to])?;
             let (_, end) = to.range();
             core.log.copied(CopySlot::Input, end - to.addr);
         }

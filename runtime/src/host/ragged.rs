@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     Dim, Eager, Element, Error, IntoDim, Result, Scalar, Tensor,
-    backend::{Op, View},
+    backend::{View, operations::COPY},
     ops,
     value::layout::{Layout, Marks},
 };
@@ -89,7 +89,7 @@ impl<'s, T: Element> Ragged<'s, T> {
         let out = ops::full(scope, shape, fill)?;
         if self.values.raw.layout.count() > 0 {
             let front = View { layout: Layout::contiguous(self.values.sizes())?, ..out.raw.view() };
-            scope.launch(Op::Copy, &[self.values.view("pad_to")?], &[front])?;
+            scope.launch(COPY, &[self.values.view("pad_to")?], &[front])?;
         }
         Ok((out, Scalar::from_tensor(ops::full(scope, (), count)?)?))
     }

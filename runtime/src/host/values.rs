@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     Param, ParamVisitor, Params, Result, State, Tensor,
-    backend::RopeStyle,
+    backend::operations::RopeStyle,
     base::dtype::Element,
     model::params::ConfigValue,
     ops::{AttentionMask, RopeConfig},

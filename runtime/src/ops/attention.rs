@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     AsOperand, Error, Float, Result, Scope, Tensor,
-    backend::{MaskKind, Op, View},
+    backend::{
+        Op, View,
+        operations::{Attention, MaskKind},
+    },
     tensor::Operand,
     value::layout::Marks,
 };
@@ -129,7 +132,7 @@ pub fn attention<'s, T: Float>(
         }
     }
 
-    let op = Op::Attention { mask: mask.kind(), scale };
+    let op = Op::from(Attention { mask: mask.kind(), scale });
     let mut shape: super::check::Shape = q.view.layout.shape().into();
     shape[rank - 1] = values.view.layout.shape()[3];
     let marks = if rank == 4 { Marks::NONE.with(0, batch) } else { Marks::NONE }.with(time, rows);

@@ -1,7 +1,7 @@
 //! Conversion between element types.
 
 use super::launch::compute;
-use crate::{Element, Result, Tensor, backend::Op};
+use crate::{Element, Result, Tensor, backend::operations::CAST};
 
 /// `x` with elements `U`: `ops::cast::<_, bf16>(&x)?`.
 ///
@@ -25,5 +25,5 @@ pub fn cast<'s, T: Element, U: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, 
     if T::DTYPE == U::DTYPE {
         return Ok(Tensor::from_raw(x.rt, x.clone().into_raw()));
     }
-    compute(x.scope(), Op::Cast, &[x.view("cast")?], x.sizes(), x.raw.marks)
+    compute(x.scope(), CAST, &[x.view("cast")?], x.sizes(), x.raw.marks)
 }

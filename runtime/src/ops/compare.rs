@@ -6,12 +6,15 @@ use super::{
 };
 use crate::{
     AsOperand, Element, Number, Result, Tensor,
-    backend::{Compare, Op},
+    backend::{
+        Op,
+        operations::{Compare, SELECT},
+    },
 };
 
 fn compare<'s, T: Element>(
     name: &'static str,
-    kind: Compare,
+    op: Op,
     a: &Tensor<'s, T>,
     b: &(impl AsOperand<'s, T> + ?Sized),
 ) -> Result<Tensor<'s, bool>> {
@@ -19,7 +22,7 @@ fn compare<'s, T: Element>(
     let (a, b) = (own(name, a)?, b.operand(name, scope)?);
     let (shape, marks) = broadcast(name, scope, &[a, b])?;
     let inputs = [spread(name, a.view, &shape)?, spread(name, b.view, &shape)?];
-    compute(scope, Op::Compare(kind), &inputs, &shape, marks)
+    compute(scope, op, &inputs, &shape, marks)
 }
 
 macro_rules! compare {
@@ -48,7 +51,7 @@ macro_rules! compare {
             a: &Tensor<'s, T>,
             b: &(impl AsOperand<'s, T> + ?Sized),
         ) -> Result<Tensor<'s, bool>> {
-            compare(stringify!($name), Compare::$kind, a, b)
+            compare(stringify!($name), Op::fixed(&Compare::$kind), a, b)
         }
     )*};
 }
@@ -103,5 +106,5 @@ pub fn where_<'s, T: Element>(
     let [cond, a, b] = operands;
     let inputs =
         [spread(NAME, cond.view, &shape)?, spread(NAME, a.view, &shape)?, spread(NAME, b.view, &shape)?];
-    compute(scope, Op::Where, &inputs, &shape, marks)
+    compute(scope, SELECT, &inputs, &shape, marks)
 }

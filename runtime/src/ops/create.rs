@@ -2,7 +2,9 @@
 
 use super::{check::check_axis, launch::compute};
 use crate::{
-    Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor, backend::Op, value::layout::Marks,
+    Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor,
+    backend::operations::{Arange, COPY, Fill},
+    value::layout::Marks,
 };
 
 /// A tensor of `shape` whose every element is `value`.
@@ -28,7 +30,7 @@ use crate::{
 /// [`Error::Rank`], [`Error::TooLarge`]; [`Error::PaddedSize`] for a size computed from a padded one.
 pub fn full<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>, value: T) -> Result<Tensor<'s, T>> {
     let given = scope.resolve("full", shape.into_sizes())?;
-    compute(scope, Op::Fill(value.to_f64()), &[], &given.sizes, given.marks)
+    compute(scope, Fill(value.to_f64()), &[], &given.sizes, given.marks)
 }
 
 /// The size of `axis` as a tensor of rank 0 on the device: the real one where a bucket pads it, whose value a recording reads
@@ -69,7 +71,7 @@ pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
     let scope = x.scope();
     let count = x.raw.marks.get(axis).and_then(|symbol| scope.real_count(symbol));
     match count {
-        Some(count) => compute(scope, Op::Copy, &[count], &[], Marks::NONE),
+        Some(count) => compute(scope, COPY, &[count], &[], Marks::NONE),
         None => {
             let size =
                 u32::try_from(x.size(axis)).map_err(|_| Error::TooLarge { shape: x.sizes().to_vec() })?;
@@ -110,7 +112,7 @@ pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>) -> Res
 /// # Errors
 /// Only those of every operation (see [`ops`](crate::ops)).
 pub fn full_like<'s, T: Element>(x: &Tensor<'s, T>, value: T) -> Result<Tensor<'s, T>> {
-    compute(x.scope(), Op::Fill(value.to_f64()), &[], x.sizes(), x.raw.marks)
+    compute(x.scope(), Fill(value.to_f64()), &[], x.sizes(), x.raw.marks)
 }
 
 /// Zeros (`false`) with the shape and padding marks of `x`.
@@ -194,5 +196,5 @@ pub fn arange_step<'s, T: Number>(
         return Err(Error::Argument { op: "arange", why });
     }
     let (n, symbol) = scope.resolve_dim("arange", n.into_dim())?;
-    compute(scope, Op::Arange { start, step }, &[], &[n], Marks::NONE.with(0, symbol))
+    compute(scope, Arange { start, step }, &[], &[n], Marks::NONE.with(0, symbol))
 }

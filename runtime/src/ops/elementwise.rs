@@ -6,12 +6,15 @@ use super::{
 };
 use crate::{
     AsOperand, Error, Float, Number, Result, Tensor,
-    backend::{Binary, Op, Unary},
+    backend::{
+        Op,
+        operations::{Binary, Unary},
+    },
 };
 
 fn binary<'s, T: Number>(
     name: &'static str,
-    kind: Binary,
+    op: Op,
     a: &Tensor<'s, T>,
     b: &(impl AsOperand<'s, T> + ?Sized),
 ) -> Result<Tensor<'s, T>> {
@@ -19,11 +22,10 @@ fn binary<'s, T: Number>(
     let (a, b) = (own(name, a)?, b.operand(name, scope)?);
     let (shape, marks) = broadcast(name, scope, &[a, b])?;
     let inputs = [spread(name, a.view, &shape)?, spread(name, b.view, &shape)?];
-    compute(scope, Op::Binary(kind), &inputs, &shape, marks)
+    compute(scope, op, &inputs, &shape, marks)
 }
 
-fn unary<'s, T: Number>(kind: Unary, x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
-    let op = Op::Unary(kind);
+fn unary<'s, T: Number>(op: Op, x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     let view = x.view(op.name())?;
     compute(x.scope(), op, &[view], x.sizes(), x.raw.marks)
 }
@@ -51,7 +53,7 @@ macro_rules! binary {
             a: &Tensor<'s, T>,
             b: &(impl AsOperand<'s, T> + ?Sized),
         ) -> Result<Tensor<'s, T>> {
-            binary(stringify!($name), Binary::$kind, a, b)
+            binary(stringify!($name), Op::fixed(&Binary::$kind), a, b)
         }
     )*};
 }
@@ -87,7 +89,7 @@ macro_rules! unary {
         /// # Errors
         /// Only those of every operation (see [`ops`](crate::ops)).
         pub fn $name<'s, T: $bound>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
-            unary(Unary::$kind, x)
+            unary(Op::fixed(&Unary::$kind), x)
         }
     )*};
 }
@@ -136,5 +138,5 @@ pub fn scale<'s, T: Float>(x: &Tensor<'s, T>, factor: f32) -> Result<Tensor<'s, 
     if !factor.is_finite() {
         return Err(Error::Argument { op: "scale", why: format!("factor {factor}; it must be finite") });
     }
-    unary(Unary::Scale(factor), x)
+    unary(Unary::Scale(factor).into(), x)
 }

@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     AsOperand, Element, Error, Result, Scope, State, Tensor,
-    backend::{Counts, Op, View},
+    backend::{
+        View,
+        operations::{COPY, Counts, Embedding, Gather, SCATTER_ROWS},
+    },
     base::rank::MAX_RANK,
     value::layout::{Layout, Marks},
 };
@@ -50,7 +53,7 @@ pub fn embedding<'s, T: Element>(
     let marks = ids.raw.marks.with(ids.rank(), table.marks.get(1));
     let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[ids.view(NAME)?, table.view]);
     let counts = add_counts(scope, &mut inputs, ids.raw.marks, table.marks.get(0));
-    compute(scope, Op::Embedding { counts }, &inputs, &shape, marks)
+    compute(scope, Embedding { counts }, &inputs, &shape, marks)
 }
 
 /// Slices of `x` along `axis` at `index` (`[N]`): the result is `x`'s shape with `N` in place of
@@ -92,7 +95,7 @@ pub fn gather<'s, T: Element>(
     let marks = x.raw.marks.with(axis, index.marks.get(0));
     let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[x.view(NAME)?, index.view]);
     let counts = add_counts(scope, &mut inputs, index.marks, x.raw.marks.get(axis));
-    compute(scope, Op::Gather { axis, counts }, &inputs, &shape, marks)
+    compute(scope, Gather { axis, counts }, &inputs, &shape, marks)
 }
 
 /// Lists the real sizes of what is padded: of the index, whose padding may hold anything, and of the rows, whose
@@ -141,7 +144,7 @@ pub fn scatter_rows<'s, T: Element>(
     }
     let mut inputs: SmallVec<[View; 3]> = SmallVec::from_slice(&[rows.index, rows.source]);
     inputs.extend(rows.count);
-    index.scope().launch(Op::ScatterRows, &inputs, &[rows.target])
+    index.scope().launch(SCATTER_ROWS, &inputs, &[rows.target])
 }
 
 /// Rows on their way into a state.
@@ -220,7 +223,7 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
         let why = "state and source must have one shape";
         return Err(Error::shape(NAME, &[state.shape(), src.sizes()], why));
     }
-    launch(scope, Op::Copy, &[src.view(NAME)?], &[target])
+    launch(scope, COPY, &[src.view(NAME)?], &[target])
 }
 
 /// A copy of `state` as it is now, in the order of the calls.
@@ -241,5 +244,5 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
 /// Only those of every operation (see [`ops`](crate::ops)).
 pub fn load<'s, T: Element>(scope: Scope<'s>, state: &State<T>) -> Result<Tensor<'s, T>> {
     let source = state.operand("load", scope)?.view;
-    compute(scope, Op::Copy, &[source], state.shape(), Marks::NONE)
+    compute(scope, COPY, &[source], state.shape(), Marks::NONE)
 }

@@ -15,11 +15,12 @@ pub(super) fn own<T>(op: &'static str, x: &Tensor<'_, T>) -> Result<Operand> {
 /// Allocates the output of `op` and launches it.
 pub(super) fn compute<'s, T: Element>(
     scope: Scope<'s>,
-    op: Op,
+    op: impl Into<Op>,
     inputs: &[View],
     shape: &[usize],
     marks: Marks,
 ) -> Result<Tensor<'s, T>> {
+    let op = op.into();
     let out = scope.empty::<T>(&op, shape, marks)?;
     launch(scope, op, inputs, &[out.raw.view()])?;
     Ok(out)

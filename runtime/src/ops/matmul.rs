@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     AsOperand, Number, Result, Scope, Tensor,
-    backend::{Op, View},
+    backend::{View, operations::MATMUL},
     tensor::Operand,
     value::layout::{Layout, Marks},
 };
@@ -99,7 +99,7 @@ fn project<'s, T: Number>(
     }
     let mut shape: Shape = lead.into();
     shape.push(n);
-    let out = scope.empty::<T>(&Op::MatMul, &shape, x.marks.with(lead.len(), n_mark))?;
+    let out = scope.empty::<T>(&MATMUL, &shape, x.marks.with(lead.len(), n_mark))?;
 
     // Rows of all leading dimensions make one tall matrix where the strides allow it: one product
     // instead of a batch of small ones.
@@ -117,7 +117,7 @@ fn project<'s, T: Number>(
     if let Some(b) = bias {
         inputs.push(spread(name, b.view, output.shape())?);
     }
-    launch(scope, Op::MatMul, &inputs, &[View { layout: output, ..out.raw.view() }])?;
+    launch(scope, MATMUL, &inputs, &[View { layout: output, ..out.raw.view() }])?;
     Ok(out)
 }
 
@@ -205,7 +205,7 @@ fn product<'s, T: Number>(
     let dims = |last: [usize; 2]| -> Shape { shape.iter().copied().chain(last).collect() };
     let inputs = [spread(name, a.view, &dims([m, k]))?, spread(name, b.view, &dims([k, n]))?];
     shape.extend([m, n]);
-    compute(scope, Op::MatMul, &inputs, &shape, marks)
+    compute(scope, MATMUL, &inputs, &shape, marks)
 }
 
 /// The dimensions in front of the matrices, alone.

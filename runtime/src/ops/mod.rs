@@ -44,7 +44,7 @@ mod reduce;
 mod rope;
 mod shape;
 
-pub use crate::backend::RopeStyle;
+pub use crate::backend::operations::RopeStyle;
 pub use attention::{AttentionMask, attention};
 pub use cache::{CacheView, cache_view};
 pub use cast::cast;

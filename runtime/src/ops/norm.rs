@@ -4,7 +4,14 @@ use super::{
     check::{check_axis, meet, refuse},
     launch::{compute, launch, own},
 };
-use crate::{AsOperand, Error, Float, Result, Scope, Tensor, backend::Op, tensor::Operand};
+use crate::{
+    AsOperand, Error, Float, Result, Scope, Tensor,
+    backend::{
+        Op,
+        operations::{AddRmsNorm, L2Normalize, LayerNorm, RmsNorm, Softmax},
+    },
+    tensor::Operand,
+};
 
 /// The last axis of `x`, unpadded and as long as each weight.
 fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operand]) -> Result<()> {
@@ -60,7 +67,7 @@ pub fn layer_norm<'s, T: Float>(
     let (w, b) = (w.operand(NAME, scope)?, b.operand(NAME, scope)?);
     check_eps(NAME, eps)?;
     last_axis(NAME, scope, own(NAME, x)?, &[w, b])?;
-    compute(scope, Op::LayerNorm { eps }, &[x.raw.view(), w.view, b.view], x.sizes(), x.raw.marks)
+    compute(scope, LayerNorm { eps }, &[x.raw.view(), w.view, b.view], x.sizes(), x.raw.marks)
 }
 
 /// Root-mean-square normalisation over the last axis: `x / sqrt(mean(x^2) + eps) * w`.
@@ -90,7 +97,7 @@ pub fn rms_norm<'s, T: Float>(
     let w = w.operand(NAME, scope)?;
     check_eps(NAME, eps)?;
     last_axis(NAME, scope, own(NAME, x)?, &[w])?;
-    compute(scope, Op::RmsNorm { eps }, &[x.raw.view(), w.view], x.sizes(), x.raw.marks)
+    compute(scope, RmsNorm { eps }, &[x.raw.view(), w.view], x.sizes(), x.raw.marks)
 }
 
 /// `x + added`, and its [`rms_norm`], by one kernel: what a transformer does between its parts.
@@ -133,7 +140,7 @@ pub fn add_rms_norm<'s, T: Float>(
         return Err(scope.shape_error(NAME, &[(&x).into(), (&added).into()], why));
     }
     last_axis(NAME, scope, Operand { marks, ..x }, &[w])?;
-    let op = Op::AddRmsNorm { eps };
+    let op = Op::from(AddRmsNorm { eps });
     let (sum, y) = (scope.empty::<T>(&op, shape, marks)?, scope.empty::<T>(&op, shape, marks)?);
     launch(scope, op, &[x.view, added.view, w.view], &[sum.raw.view(), y.raw.view()])?;
     Ok((sum, y))
@@ -164,7 +171,7 @@ fn along<'s, T: Float>(name: &'static str, op: Op, x: &Tensor<'s, T>, axis: usiz
 /// padded.
 pub fn l2_normalize<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, eps: f32) -> Result<Tensor<'s, T>> {
     check_eps("l2_normalize", eps)?;
-    along("l2_normalize", Op::L2Normalize { axis, eps }, x, axis)
+    along("l2_normalize", L2Normalize { axis, eps }.into(), x, axis)
 }
 
 /// `e^x / sum(e^x)` over `axis`, in f32 and without overflow. A slice of only `-inf` gives zeros.
@@ -183,7 +190,7 @@ pub fn l2_normalize<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, eps: f32) -> R
 /// # Errors
 /// [`Error::Axis`]; [`Error::PaddedMix`] when `axis` is padded.
 pub fn softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    along("softmax", Op::Softmax { axis, log: false }, x, axis)
+    along("softmax", Softmax { axis, log: false }.into(), x, axis)
 }
 
 /// The logarithm of [`softmax`], without the loss of small values. A slice of only `-inf` gives
@@ -201,5 +208,5 @@ pub fn softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
 /// # Errors
 /// As [`softmax`].
 pub fn log_softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    along("log_softmax", Op::Softmax { axis, log: true }, x, axis)
+    along("log_softmax", Softmax { axis, log: true }.into(), x, axis)
 }

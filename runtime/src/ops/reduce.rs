@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     AsOperand, Element, Float, Number, Result, Tensor,
-    backend::{Op, Reduce, View},
+    backend::{
+        Op, View,
+        operations::{ArgMax, MaskedMean, MaskedSum, Reduce, Reduction},
+    },
     tensor::Operand,
 };
 
@@ -45,7 +48,7 @@ fn reduce<'s, T: Number, U: Element>(
 /// # Errors
 /// [`Error::Axis`](crate::Error::Axis); [`Error::PaddedMix`](crate::Error::PaddedMix) when `axis` is padded.
 pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    reduce("sum", Op::Reduce { kind: Reduce::Sum, axis }, x, axis, true)
+    reduce("sum", Reduction { kind: Reduce::Sum, axis }.into(), x, axis, true)
 }
 
 /// Arithmetic mean over `axis`, which is removed. Integers truncate towards zero.
@@ -64,7 +67,7 @@ pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 /// # Errors
 /// [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) when `axis` is empty; [`Error::PaddedMix`](crate::Error::PaddedMix) when it is padded.
 pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    reduce("mean", Op::Reduce { kind: Reduce::Mean, axis }, x, axis, false)
+    reduce("mean", Reduction { kind: Reduce::Mean, axis }.into(), x, axis, false)
 }
 
 /// Maximum over `axis`, which is removed; NaN if any element is NaN.
@@ -83,7 +86,7 @@ pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, 
 /// # Errors
 /// As [`mean`].
 pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    reduce("max", Op::Reduce { kind: Reduce::Max, axis }, x, axis, false)
+    reduce("max", Reduction { kind: Reduce::Max, axis }.into(), x, axis, false)
 }
 
 /// Index of the first maximum along `axis`, which is removed. NaN counts as larger than every
@@ -103,7 +106,7 @@ pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 /// # Errors
 /// As [`mean`].
 pub fn argmax<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32>> {
-    reduce("argmax", Op::ArgMax { axis }, x, axis, false)
+    reduce("argmax", ArgMax { axis }.into(), x, axis, false)
 }
 
 /// Mean over `axis` of the elements whose `mask` is true; zero where none is. `axis` is removed.
@@ -132,7 +135,7 @@ pub fn masked_mean<'s, T: Float>(
     axis: usize,
 ) -> Result<Tensor<'s, T>> {
     let mask = mask.operand("masked_mean", x.scope())?;
-    masked(Op::MaskedMean { axis }, x, mask, axis)
+    masked(MaskedMean { axis }.into(), x, mask, axis)
 }
 
 /// Sum over `axis` of the elements whose `mask` is true. `axis` is removed.
@@ -168,7 +171,7 @@ pub fn masked_sum<'s, T: Float>(
     axis: usize,
 ) -> Result<Tensor<'s, T>> {
     let mask = mask.operand("masked_sum", x.scope())?;
-    masked(Op::MaskedSum { axis }, x, mask, axis)
+    masked(MaskedSum { axis }.into(), x, mask, axis)
 }
 
 fn masked<'s, T: Float>(op: Op, x: &Tensor<'s, T>, mask: Operand, axis: usize) -> Result<Tensor<'s, T>> {

@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     AsOperand, Error, Float, Result, State, Tensor,
-    backend::{Op, RopeStyle, View},
+    backend::{
+        Op, View,
+        operations::{Rope, RopeScatter, RopeStyle},
+    },
 };
 
 /// How [`rope`] rotates.
@@ -98,7 +101,7 @@ pub fn rope<'s, T: Float>(
     let dim = config.rotated(NAME, d)?;
     refuse(NAME, scope, x.marks, [layout.rank() - 1])?;
 
-    let op = Op::Rope { theta: config.theta, style: config.style, dim };
+    let op = Op::from(Rope { theta: config.theta, style: config.style, dim });
     let out = scope.empty::<T>(&op, shape, marks)?;
     let (input, output) = match time {
         0 => (lifted(&layout)?, lifted(&out.raw.layout)?),
@@ -161,7 +164,7 @@ pub fn rope_scatter<'s, T: Float>(
     if source.count() == 0 {
         return Ok(());
     }
-    let op = Op::RopeScatter { theta: config.theta, style: config.style, dim };
+    let op = Op::from(RopeScatter(Rope { theta: config.theta, style: config.style, dim }));
     let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[
         View { layout: lifted(&source)?, ..rows.source },
         spread(NAME, positions.view, &[1, n])?,

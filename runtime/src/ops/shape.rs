@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     Element, Error, IntoDim, IntoShape, Result, Scope, Tensor,
-    backend::{Op, View},
+    backend::{
+        View,
+        operations::{COPY, Concat},
+    },
     base::rank::MAX_RANK,
     tensor::{Shown, shape::Given},
     value::layout::{Layout, Marks},
@@ -105,9 +108,9 @@ pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> 
         return Ok(x.alias(layout, 0, marks));
     }
     let source = x.view(NAME)?;
-    let out = x.scope().empty::<T>(&Op::Copy, shape, marks)?;
+    let out = x.scope().empty::<T>(&COPY, shape, marks)?;
     let as_source = View { layout: Layout::contiguous(x.sizes())?, ..out.raw.view() };
-    launch(x.scope(), Op::Copy, &[source], &[as_source])?;
+    launch(x.scope(), COPY, &[source], &[as_source])?;
     Ok(out)
 }
 
@@ -129,7 +132,7 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     if x.raw.layout.is_contiguous() {
         return Ok(x.clone());
     }
-    compute(x.scope(), Op::Copy, &[x.view("contiguous")?], x.sizes(), x.raw.marks)
+    compute(x.scope(), COPY, &[x.view("contiguous")?], x.sizes(), x.raw.marks)
 }
 
 /// Elements `start .. start + len` along `axis`, as a view.
@@ -424,7 +427,7 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
     }
     // A part without elements has no address worth baking.
     inputs.retain(|v| v.layout.count() > 0);
-    compute(scope, Op::Concat { axis }, &inputs, &shape, marks)
+    compute(scope, Concat { axis }, &inputs, &shape, marks)
 }
 
 /// `n` parts of equal size along `axis`, as views.

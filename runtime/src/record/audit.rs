@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{Op, SharedMemory},
+    backend::{SharedMemory, operations::COPY},
     base::plan::Site,
     tree::Tree,
     value::key::KeyWriter,
@@ -76,7 +76,7 @@ impl Launcher<'_> {
         }
         let view = bytes_of(memory)?;
         let copy = self.eager_tensor("audit", DType::U8, view.layout)?;
-        if let Err(error) = self.launch(Op::Copy, &[view], &[copy.view()]) {
+        if let Err(error) = self.launch(COPY, &[view], &[copy.view()]) {
             self.release(copy.slot, copy.epoch);
             return Err(error);
         }
@@ -113,7 +113,7 @@ impl Launcher<'_> {
         let RunState::Auditing(audit) = run.state else { return Ok(()) };
         let mut outcome = Ok(());
         for (memory, copy) in audit.undo {
-            let back = bytes_of(&memory).and_then(|to| self.launch(Op::Copy, &[copy.view()], &[to]));
+            let back = bytes_of(&memory).and_then(|to| self.launch(COPY, &[copy.view()], &[to]));
             self.release(copy.slot, copy.epoch);
             outcome = outcome.and(back);
         }

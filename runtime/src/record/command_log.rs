@@ -50,7 +50,7 @@ impl Command {
     fn run(&self, launcher: &mut Launcher<'_>) -> Result<()> {
         match self {
             Self::Launch(launch) => {
-                if launch.op.writes_in_place() {
+                if launch.op.operation().writes_in_place() {
                     launcher.save_before_write(&launch.outputs)?;
                 }
                 launcher.stream.backend_mut().launch(launch)

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{Op, PendingBytes, View},
+    backend::{Op, PendingBytes, View, operations::COPY},
     base::plan::Site,
     memory::{
         LastRelease, Memory, NewTensor, Placement, SlotId,
@@ -27,8 +27,7 @@ use crate::{
 /// What an operation was, without its addresses.
 fn trace_op(op: &Op, inputs: &[View], outputs: &[View]) -> TraceOp {
     let mut h = FxHasher::default();
-    // Operations are plain values: their debug form names every argument, floats to the last bit.
-    h.write(format!("{op:?}").as_bytes());
+    op.hash(&mut h);
     for view in inputs.iter().chain(outputs) {
         view.dtype.hash(&mut h);
         view.layout.shape().hash(&mut h);
@@ -196,7 +195,7 @@ impl Launcher<'_> {
         }
         let packed = self.eager_tensor("read", raw.dtype, Layout::contiguous(layout.shape())?)?;
         let pending = self
-            .launch(Op::Copy, &[raw.view()], &[packed.view()])
+            .launch(COPY, &[raw.view()], &[packed.view()])
             .and_then(|()| self.stream.read(packed.addr, bytes));
         self.release(packed.slot, packed.epoch);
         pending

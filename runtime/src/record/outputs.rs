@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::{body::BodyRunner, call::CallState, launch::Launcher};
 use crate::{
     DType, Result,
-    backend::{Op, View},
+    backend::{View, operations::COPY},
     base::plan::Site,
     memory::{Misplaced, NewTensor, Origin, Placement, SlotId, pool::Block},
     observe::event::CopySlot,
@@ -202,7 +202,7 @@ impl Launcher<'_> {
             None => self.new_tensor(target.placement, &new)?,
         };
         let from = View { addr: base, dtype: DType::U8, layout };
-        if let Err(error) = self.launch(Op::Copy, &[from], &[copy.view()]) {
+        if let Err(error) = self.launch(COPY, &[from], &[copy.view()]) {
             self.release(copy.slot, copy.epoch);
             return Err(error);
         }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{call::CallState, launch::Launcher};
 use crate::{
     DType, Result,
-    backend::{Op, View},
+    backend::{View, operations::COPY},
     memory::{
         Placement, Queues, SlotId,
         pool::{ALIGN, rounded},
@@ -142,7 +142,7 @@ impl Launcher<'_> {
             let to = memory.owned().memory.addr();
             let layout = Layout::contiguous(&[bytes as usize])?;
             let view = |addr| View { addr, dtype: DType::U8, layout };
-            self.launch(Op::Copy, &[view(start)], &[view(to)])?;
+            self.launch(COPY, &[view(start)], &[view(to)])?;
             self.log.copied(CopySlot::Kept, bytes);
         }
         Ok(memory)

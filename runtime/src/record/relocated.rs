@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{Op, SharedMemory, View},
+    backend::{SharedMemory, View, operations::COPY},
     memory::{
         Memory, Origin, Placement,
         pool::{ALIGN, Block, rounded},
@@ -343,7 +343,7 @@ impl Replayer<'_> {
 
     fn copy_bytes(&mut self, from: Range, to: u64) -> Result<()> {
         let target = Range { addr: to, bytes: from.bytes };
-        self.launcher.launch(Op::Copy, &[from.view()?], &[target.view()?])
+        self.launcher.launch(COPY, &[from.view()?], &[target.view()?])
     }
 
     /// Moves a result to a block that is free.

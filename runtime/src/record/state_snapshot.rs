@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::{launch::Launcher, recorder::Recorder, run::Run};
 use crate::{
     DType, Result,
-    backend::{Op, SharedMemory, View},
+    backend::{SharedMemory, View, operations::COPY},
     value::layout::Layout,
 };
 
@@ -45,7 +45,7 @@ impl Launcher<'_> {
         for (state, copy) in snapshot.saved.values() {
             // One that cannot be put back must not keep the others from it.
             let back = bytes_of(copy)
-                .and_then(|from| bytes_of(state).and_then(|to| self.launch(Op::Copy, &[from], &[to])));
+                .and_then(|from| bytes_of(state).and_then(|to| self.launch(COPY, &[from], &[to])));
             outcome = outcome.and(back);
         }
         // The copies are freed behind the stream, like any owned memory.
@@ -97,7 +97,7 @@ impl Launcher<'_> {
             return Ok(());
         }
         let copy = self.stream.alloc(state.len())?;
-        self.launch(Op::Copy, &[bytes_of(state)?], &[bytes_of(&copy)?])?;
+        self.launch(COPY, &[bytes_of(state)?], &[bytes_of(&copy)?])?;
         if let Some(snapshot) = &mut self.recorder.snapshot {
             snapshot.saved.insert(state.addr(), (state.clone(), copy));
         }

@@ -280,7 +280,7 @@ impl Runtime {
     }
 
     pub(crate) fn launch(&self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
-        if op.writes_in_place() {
+        if op.operation().writes_in_place() {
             // After a comparison without an answer the body continues, and its writes would persist.
             self.refused_sizes.check()?;
         }

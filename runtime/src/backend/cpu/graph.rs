@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    backend::{CapturedGraph, GraphExec, Launch, Op, SharedMemory, Signature},
+    backend::{CapturedGraph, GraphExec, Launch, SharedMemory, Signature},
     observe::inspect::{GraphEdge, GraphNode, NodeKind, Topology},
 };
 
@@ -37,11 +37,7 @@ pub(super) enum Node {
 impl Node {
     fn shown(&self) -> GraphNode {
         let (kind, name) = match self {
-            Self::Launch(launch) => match launch.op {
-                Op::Copy => (NodeKind::Copy, launch.op.name()),
-                Op::Fill(_) => (NodeKind::Fill, launch.op.name()),
-                _ => (NodeKind::Kernel, launch.op.name()),
-            },
+            Self::Launch(launch) => (launch.op.operation().node_kind(), launch.op.name()),
             Self::Poison { .. } => (NodeKind::Fill, "poison"),
         };
         let bytes = match self {

@@ -13,7 +13,7 @@ mod deferred_free;
 mod errors;
 mod fault;
 mod graph;
-mod kernels;
+pub(super) mod kernels;
 mod mark;
 mod memory;
 mod order;
@@ -27,12 +27,13 @@ mod tests;
 #[cfg(feature = "cuda")]
 pub(super) use kernels::round_to_odd;
 
+pub(crate) use self::{access::Access, fault::Fault};
 use self::{
     errors::{NAME, failed},
     graph::{CpuCapturedGraph, CpuGraphExec, Graph, Node},
     memory::{Block, Handle},
     order::Path,
-    stream::{Command, CpuStream, Kernel},
+    stream::{Command, CpuStream},
 };
 use super::{
     Arena, Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, Launch, Mark, Op,
@@ -96,10 +97,6 @@ impl CpuBackend {
     /// # Errors
     /// [`Error::Config`] for zero threads; [`Error::NoDevice`] when no thread can be started.
     pub fn new(options: CpuOptions) -> Result<Self> {
-        Self::with_kernel(options, kernels::execute)
-    }
-
-    fn with_kernel(options: CpuOptions, kernel: Kernel) -> Result<Self> {
         if options.threads == Some(0) {
             return Err(Error::Config {
                 what: "CpuOptions::threads".into(),
@@ -107,7 +104,7 @@ impl CpuBackend {
             });
         }
         Ok(Self {
-            stream: CpuStream::new(kernel, options.threads, options.test_mode)?,
+            stream: CpuStream::new(options.threads, options.test_mode)?,
             test_mode: options.test_mode.is_some(),
             arenas: 0,
             capture: None,

@@ -23,11 +23,8 @@ use super::{
 };
 use crate::{
     Error, Result,
-    backend::{HostBlock, Launch, PendingBytes},
+    backend::{HostBlock, PendingBytes},
 };
-
-/// What runs a launch.
-pub(super) type Kernel = fn(&Access<'_>, &Launch) -> Result<(), Fault>;
 
 /// Commands that may wait. A full queue blocks the caller, so that memory stays bounded.
 const QUEUE: usize = 4096;
@@ -96,9 +93,9 @@ pub(super) struct CpuStream {
 }
 
 impl CpuStream {
-    /// Starts a worker that runs launches with `kernel`; `threads` as in
+    /// Starts a worker that runs launches; `threads` as in
     /// [`CpuOptions`](super::CpuOptions), `seed` is that of test mode.
-    pub(super) fn new(kernel: Kernel, threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
+    pub(super) fn new(threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
         let failed = |why: String| Error::NoDevice { device: super::errors::NAME.into(), why };
         let (queue, commands) = sync_channel(QUEUE);
         let shared =
@@ -106,7 +103,6 @@ impl CpuStream {
         let worker = Worker {
             shared: shared.clone(),
             commands,
-            kernel,
             blocks: Blocks::default(),
             fault: None,
             done: 0,
@@ -187,7 +183,6 @@ impl Drop for CpuStream {
 struct Worker {
     shared: Arc<Shared>,
     commands: Receiver<Command>,
-    kernel: Kernel,
     blocks: Blocks,
     /// The first fault since the last one reported.
     fault: Option<Fault>,
@@ -282,7 +277,7 @@ impl Worker {
     fn run_node(&mut self, node: &Node) {
         match node {
             Node::Launch(launch) => {
-                if let Err(fault) = (self.kernel)(&Access::new(&mut self.blocks), launch) {
+                if let Err(fault) = launch.op.operation().run_cpu(&Access::new(&mut self.blocks), launch) {
                     self.fault.get_or_insert(fault);
                 }
             }

@@ -140,8 +140,13 @@ impl CudaBackend {
                 graph.find(function)?.map(|node| Head { class, node })
             }
         };
-        let ours: FxHashSet<Function> = self.functions.values().map(|&(function, _)| function).collect();
-        graph.overlap(|function| ours.contains(&function))?;
+        let waiting: FxHashSet<Function> = self
+            .functions
+            .iter()
+            .filter(|(kernel, _)| kernel.unit.source.waits)
+            .map(|(_, &(function, _))| function)
+            .collect();
+        graph.overlap(|function| waiting.contains(&function))?;
         let topology = self.keeps_topology.then(|| self.topology(&graph)).transpose()?;
         let signature = if lends { graph.signature()? } else { Err("it was captured for one executable") };
         Ok(Some(CudaCapturedGraph {

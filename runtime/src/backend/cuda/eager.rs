@@ -110,11 +110,18 @@ impl Ready {
 }
 
 impl CudaBackend {
-    /// Launches a kernel outside captures.
+    /// Launches a kernel outside captures. One that `waits` by itself for the kernel before it may be brought up while
+    /// that ends.
     ///
     /// # Errors
     /// What the driver says.
-    pub(super) fn launch_eagerly(&mut self, function: Function, grid: Grid, params: &[u8]) -> Result<()> {
+    pub(super) fn launch_eagerly(
+        &mut self,
+        function: Function,
+        grid: Grid,
+        params: &[u8],
+        waits: bool,
+    ) -> Result<()> {
         let key = (function, grid);
         let single = if self.singles.paused || self.singles.follow() || self.after_kernel {
             None
@@ -131,7 +138,7 @@ impl CudaBackend {
             }
         }
         let overlap = std::mem::replace(&mut self.after_kernel, true);
-        self.shared.stream.launch(function, grid, params, overlap)
+        self.shared.stream.launch(function, grid, params, overlap && waits)
     }
 
     /// Launching the kernel needs none of it.

@@ -25,7 +25,7 @@ mod fork;
 mod graph_exec;
 mod graphs;
 mod interop;
-mod kernels;
+pub(super) mod kernels;
 mod mark;
 mod product;
 mod read;
@@ -54,7 +54,7 @@ use self::{
     retry::Retry,
     shared::Shared,
 };
-use super::{Arenas, Backend, Diagnostics, Graphs, HostBlock, SharedMemory, refused_in_capture};
+use super::{Arenas, Backend, Diagnostics, Graphs, HostBlock, SharedMemory, View, refused_in_capture};
 use crate::{Error, Result, observe::inspect::Topology};
 
 /// How a GPU works: `CudaOptions::default().test_mode(true)`.
@@ -320,7 +320,7 @@ impl Submit for CudaBackend {
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
         let function = self.function(kernel, grid.shared)?;
         if self.capture.is_none() {
-            return self.launch_eagerly(function, grid, params);
+            return self.launch_eagerly(function, grid, params, kernel.unit.source.waits);
         }
         self.watched(true, |backend| backend.shared.stream.launch(function, grid, params, false))
     }
@@ -331,6 +331,14 @@ impl Submit for CudaBackend {
 
     fn fault_op(&mut self, name: &'static str) -> u32 {
         self.faults.number(name)
+    }
+
+    fn product_workspace(&mut self, inputs: &[View], output: &View, measure: bool) -> Result<u64> {
+        self.workspace_of_product(inputs, output, measure)
+    }
+
+    fn product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
+        self.launch_product(inputs, output, workspace)
     }
 }
 

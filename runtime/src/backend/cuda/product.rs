@@ -7,12 +7,9 @@ use super::{
     blas::{Addresses, Blas, Plan},
     compile::Cache,
     driver::Event,
-    kernels,
+    kernels::matmul,
 };
-use crate::{
-    Error, Result,
-    backend::{Launch, Op, View},
-};
+use crate::{Error, Result, backend::View};
 
 /// Runs of a candidate that are timed, after one that is not.
 const RUNS: u32 = 5;
@@ -41,10 +38,15 @@ impl CudaBackend {
 
     /// Workspace of a product. With `measure`, outside a capture, a product that is new is measured first, on its
     /// own operands: the output is overwritten anyway.
-    pub(super) fn product_workspace(&mut self, inputs: &[View], output: &View, measure: bool) -> Result<u64> {
+    pub(super) fn workspace_of_product(
+        &mut self,
+        inputs: &[View],
+        output: &View,
+        measure: bool,
+    ) -> Result<u64> {
+        let _bound = self.shared.context.bind()?;
         let Some(mut plan) = self.plan(inputs, output)? else {
-            let outputs = std::slice::from_ref(output);
-            return Ok(kernels::workspace_bytes(self.shared.context.props(), &Op::MatMul, inputs, outputs));
+            return Ok(matmul::workspace_bytes(self.shared.context.props(), inputs, output));
         };
         // The body of a recording goes on with the plan that it was recorded with.
         let fixed = self.blas().is_some_and(|blas| blas.is_fixed(&plan));
@@ -54,22 +56,20 @@ impl CudaBackend {
         Ok(plan.workspace)
     }
 
-    /// Launches a product with the workspace that [`product_workspace`](Self::product_workspace) asked for.
-    pub(super) fn launch_product(&mut self, launch: &Launch) -> Result<()> {
-        let [output] = launch.outputs.as_slice() else {
-            return Err(self.failed("launch", "a product has one output".into()));
-        };
-        let plan = self.plan(&launch.inputs, output)?;
+    /// Launches a product with the workspace that [`workspace_of_product`](Self::workspace_of_product) asked for.
+    pub(super) fn launch_product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
+        let plan = self.plan(inputs, output)?;
         if self.capture.is_some() {
-            let pin = self.blas().and_then(|blas| blas.pin(&launch.inputs, output));
+            let pin = self.blas().and_then(|blas| blas.pin(inputs, output));
             if let Some(capture) = &mut self.capture {
                 capture.pins.extend(pin);
             }
         }
         match plan {
-            Some(plan) if !plan.is_own() => self
-                .watched(false, |backend| backend.run_plan(&plan, &launch.inputs, output, launch.workspace)),
-            _ => kernels::launch(self, launch, launch.workspace),
+            Some(plan) if !plan.is_own() => {
+                self.watched(false, |backend| backend.run_plan(&plan, inputs, output, workspace))
+            }
+            _ => matmul::launch(self, inputs, output, workspace),
         }
     }
 
@@ -117,7 +117,7 @@ impl CudaBackend {
     fn measure(&mut self, blas: &mut Blas, plan: &Plan, inputs: &[View], output: &View) -> Result<Plan> {
         let largest = blas.candidates(&plan.key)?.iter().map(|c| c.workspace).max().unwrap_or(0);
         let props = self.shared.context.props();
-        let largest = largest.max(kernels::product_workspace(props, inputs, output)).max(256);
+        let largest = largest.max(matmul::workspace_bytes(props, inputs, output)).max(256);
         let workspace = self.shared.pool.alloc(&self.shared.stream, largest, "measuring products")?;
         let tuned = blas.tune(plan, inputs, output, &mut |blas, candidate| {
             self.time(blas, candidate, inputs, output, workspace)
@@ -141,13 +141,7 @@ impl CudaBackend {
                 start.record(&self.shared.stream)?;
             }
             if plan.is_own() {
-                let launch = Launch {
-                    op: Op::MatMul,
-                    inputs: inputs.into(),
-                    outputs: std::slice::from_ref(output).into(),
-                    workspace,
-                };
-                kernels::launch(self, &launch, workspace)?;
+                matmul::launch(self, inputs, output, workspace)?;
             } else {
                 let stream = self.shared.stream.raw();
                 // SAFETY: as in `run_plan`; `workspace` has room for the largest candidate.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{CudaBackend, POISON, kernels, mark::CudaMark, read::CudaRead};
+use super::{CudaBackend, POISON, mark::CudaMark, read::CudaRead};
 use crate::{
     Result,
     backend::{HostBlock, Launch, Mark, Op, PendingBytes, Stream, View},
@@ -14,20 +14,15 @@ impl Stream for CudaBackend {
         if self.capture.is_none() {
             self.faults.reset()?;
         }
-        match launch.op {
-            Op::MatMul => self.launch_product(launch),
-            _ => kernels::launch(self, launch, launch.workspace),
+        // Nothing to write: a grid of zero blocks is an error in CUDA.
+        if launch.outputs.iter().all(|view| view.layout.count() == 0) {
+            return Ok(());
         }
+        launch.op.operation().launch_cuda(self, launch)
     }
 
     fn workspace(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
-        match (op, outputs) {
-            (Op::MatMul, [output]) => {
-                let _bound = self.shared.context.bind()?;
-                self.product_workspace(inputs, output, measure)
-            }
-            _ => Ok(kernels::workspace_bytes(self.shared.context.props(), op, inputs, outputs)),
-        }
+        op.operation().cuda_workspace(self, inputs, outputs, measure)
     }
 
     fn host_write(&mut self, block: HostBlock) -> Result<()> {

@@ -19,7 +19,11 @@ use super::{
 };
 use crate::{
     DType,
-    backend::{Launch, MaskKind, Op, cpu::access::Access},
+    backend::{
+        Launch,
+        cpu::Access,
+        operations::{Attention, MaskKind},
+    },
 };
 
 #[cfg(test)]
@@ -36,13 +40,12 @@ const DOTS: usize = 256;
 /// Multiplications below which nothing is spread over threads.
 const SERIAL: usize = 1 << 17;
 
-/// [`Op::Attention`].
-pub(super) fn attention(access: &Access<'_>, launch: &Launch) {
-    by_float!(launch.inputs[0].dtype, attention_as(access, launch));
+/// [`Attention`].
+pub(crate) fn attention(access: &Access<'_>, launch: &Launch, op: Attention) {
+    by_float!(launch.inputs[0].dtype, attention_as(access, launch, op));
 }
 
-fn attention_as<T: Real>(access: &Access<'_>, launch: &Launch) {
-    let Op::Attention { mask, scale } = launch.op else { return };
+fn attention_as<T: Real>(access: &Access<'_>, launch: &Launch, Attention { mask, scale }: Attention) {
     let limits =
         launch.inputs.get(3).map(|view| Strided { data: access.slice::<u32>(view), layout: view.layout });
     let (q, k, v) = (input::<T>(access, launch, 0), input(access, launch, 1), input(access, launch, 2));

@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{
     DType,
-    backend::{Launch, View, cpu::access::Access},
+    backend::{Launch, View, cpu::Access},
 };
 
-pub(super) fn copy(access: &Access<'_>, launch: &Launch) {
+pub(crate) fn copy(access: &Access<'_>, launch: &Launch) {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     if y.layout.count() == 0 {
         return;
@@ -63,7 +63,7 @@ impl Walk {
     }
 }
 
-pub(super) fn pad(access: &Access<'_>, launch: &Launch) {
+pub(crate) fn pad(access: &Access<'_>, launch: &Launch) {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     let (from, to) = (x.layout.shape(), y.layout.shape());
     // Rows end with the last dimension that grows, so that they are as long as possible.
@@ -104,11 +104,11 @@ fn row_in(row: usize, from: &[usize], to: &[usize]) -> Option<usize> {
     Some(found)
 }
 
-pub(super) fn fill(access: &Access<'_>, launch: &Launch, value: f64) {
+pub(crate) fn fill(access: &Access<'_>, launch: &Launch, value: f64) {
     generate(access, &launch.outputs[0], |_| value);
 }
 
-pub(super) fn arange(access: &Access<'_>, launch: &Launch, start: f64, step: f64) {
+pub(crate) fn arange(access: &Access<'_>, launch: &Launch, start: f64, step: f64) {
     generate(access, &launch.outputs[0], |i| start + i as f64 * step);
 }
 
@@ -132,7 +132,7 @@ fn generate_as<T: Scalar>(access: &Access<'_>, y: &View, value: impl Fn(usize) -
     );
 }
 
-pub(super) fn concat(access: &Access<'_>, launch: &Launch, axis: usize) {
+pub(crate) fn concat(access: &Access<'_>, launch: &Launch, axis: usize) {
     let y = &launch.outputs[0];
     with_word!(y.dtype, T => concat_of::<T>(access, &launch.inputs, y, axis));
 }

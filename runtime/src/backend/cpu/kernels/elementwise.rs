@@ -6,7 +6,11 @@ use super::{
 };
 use crate::{
     DType,
-    backend::{Binary, Compare, Launch, Unary, View, cpu::access::Access},
+    backend::{
+        Launch, View,
+        cpu::Access,
+        operations::{Binary, Compare, Unary},
+    },
 };
 
 /// Computes a block from one operand; behind a pointer, so that the walk is compiled once.
@@ -15,7 +19,7 @@ type Map<A> = dyn Fn(&mut [A], &[A]) + Sync;
 /// Computes a block from two operands.
 type Zip<A, Y> = fn(&mut [Y], &[A], &[A]);
 
-pub(super) fn unary(access: &Access<'_>, launch: &Launch, kind: Unary) {
+pub(crate) fn unary(access: &Access<'_>, launch: &Launch, kind: Unary) {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     with_scalar!(x.dtype, T => unary_of::<T>(access, x, y, kind));
 }
@@ -42,7 +46,7 @@ fn unary_of<T: Scalar>(access: &Access<'_>, x: &View, y: &View, kind: Unary) {
     });
 }
 
-pub(super) fn binary(access: &Access<'_>, launch: &Launch, kind: Binary) {
+pub(crate) fn binary(access: &Access<'_>, launch: &Launch, kind: Binary) {
     let (a, b, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     with_scalar!(a.dtype, T => binary_of::<T>(access, a, b, y, kind));
 }
@@ -67,7 +71,7 @@ fn binary_of<T: Scalar>(access: &Access<'_>, a: &View, b: &View, y: &View, kind:
     });
 }
 
-pub(super) fn compare(access: &Access<'_>, launch: &Launch, kind: Compare) {
+pub(crate) fn compare(access: &Access<'_>, launch: &Launch, kind: Compare) {
     let (a, b, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     with_scalar!(a.dtype, T => compare_of::<T>(access, a, b, y, kind));
 }
@@ -91,7 +95,7 @@ fn compare_of<T: Scalar>(access: &Access<'_>, a: &View, b: &View, y: &View, kind
     });
 }
 
-pub(super) fn select(access: &Access<'_>, launch: &Launch) {
+pub(crate) fn select(access: &Access<'_>, launch: &Launch) {
     let [cond, a, b] = [0, 1, 2].map(|i| &launch.inputs[i]);
     let y = &launch.outputs[0];
     with_word!(y.dtype, T => {
@@ -110,7 +114,7 @@ pub(super) fn select(access: &Access<'_>, launch: &Launch) {
     });
 }
 
-pub(super) fn cast(access: &Access<'_>, launch: &Launch) {
+pub(crate) fn cast(access: &Access<'_>, launch: &Launch) {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     with_scalar!(x.dtype, S => {
         if y.dtype == DType::Bool {

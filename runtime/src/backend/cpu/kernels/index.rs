@@ -8,8 +8,9 @@ use super::{
 };
 use crate::{
     backend::{
-        Counts, Launch, View,
-        cpu::{access::Access, fault::Fault},
+        Launch, View,
+        cpu::{Access, Fault},
+        operations::Counts,
     },
     base::rank::MAX_RANK,
 };
@@ -17,12 +18,12 @@ use crate::{
 /// The row index that [`scatter_rows`] skips.
 const SKIP: u32 = u32::MAX;
 
-pub(super) fn embedding(access: &Access<'_>, launch: &Launch, counts: Counts) -> Result<(), Fault> {
+pub(crate) fn embedding(access: &Access<'_>, launch: &Launch, counts: Counts) -> Result<(), Fault> {
     let (ids, table) = (&launch.inputs[0], &launch.inputs[1]);
     pick(access, launch, ids, table, 0, counts)
 }
 
-pub(super) fn gather(access: &Access<'_>, launch: &Launch, axis: usize, counts: Counts) -> Result<(), Fault> {
+pub(crate) fn gather(access: &Access<'_>, launch: &Launch, axis: usize, counts: Counts) -> Result<(), Fault> {
     let (x, index) = (&launch.inputs[0], &launch.inputs[1]);
     pick(access, launch, index, x, axis, counts)
 }
@@ -91,7 +92,7 @@ fn copy_picked(access: &Access<'_>, index: &[u32], x: &View, axis: usize, rows: 
     });
 }
 
-pub(super) fn scatter_rows(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+pub(crate) fn scatter_rows(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
     let (index, src, state) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     let (places, fault) = places(access, launch, index, launch.inputs.get(2));
     let dims = |view: &View| {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     DType,
-    backend::{Launch, cpu::access::Access},
+    backend::{Launch, cpu::Access},
 };
 
 mod integer;
@@ -34,8 +34,8 @@ const PANEL: usize = 1 << 20;
 /// Multiplications below which nothing is spread over threads.
 const SERIAL: usize = 1 << 17;
 
-/// [`Op::MatMul`](crate::backend::Op::MatMul).
-pub(super) fn matmul(access: &Access<'_>, launch: &Launch) {
+/// [`MATMUL`](crate::backend::operations::MATMUL).
+pub(crate) fn matmul(access: &Access<'_>, launch: &Launch) {
     match launch.inputs[0].dtype {
         DType::F32 => real::<f32>(access, launch),
         DType::F16 => real::<f16>(access, launch),

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::real::{Real, Strided, gather, offset_at};
 use crate::{
     DType,
-    backend::{Launch, Op, cpu::access::Access},
+    backend::{Launch, cpu::Access},
 };
 
 #[cfg(test)]
@@ -30,33 +30,32 @@ macro_rules! by_float {
 }
 pub(super) use by_float;
 
-/// [`Op::LayerNorm`].
-pub(super) fn layer_norm(access: &Access<'_>, launch: &Launch) {
-    by_float!(launch.inputs[0].dtype, layer_norm_as(access, launch));
+/// `LayerNorm`.
+pub(crate) fn layer_norm(access: &Access<'_>, launch: &Launch, eps: f32) {
+    by_float!(launch.inputs[0].dtype, layer_norm_as(access, launch, eps));
 }
 
-/// [`Op::RmsNorm`].
-pub(super) fn rms_norm(access: &Access<'_>, launch: &Launch) {
-    by_float!(launch.inputs[0].dtype, rms_norm_as(access, launch));
+/// `RmsNorm`.
+pub(crate) fn rms_norm(access: &Access<'_>, launch: &Launch, eps: f32) {
+    by_float!(launch.inputs[0].dtype, rms_norm_as(access, launch, eps));
 }
 
-/// [`Op::AddRmsNorm`].
-pub(super) fn add_rms_norm(access: &Access<'_>, launch: &Launch) {
-    by_float!(launch.inputs[0].dtype, add_rms_norm_as(access, launch));
+/// `AddRmsNorm`.
+pub(crate) fn add_rms_norm(access: &Access<'_>, launch: &Launch, eps: f32) {
+    by_float!(launch.inputs[0].dtype, add_rms_norm_as(access, launch, eps));
 }
 
-/// [`Op::L2Normalize`].
-pub(super) fn l2_normalize(access: &Access<'_>, launch: &Launch) {
-    by_float!(launch.inputs[0].dtype, l2_normalize_as(access, launch));
+/// `L2Normalize`.
+pub(crate) fn l2_normalize(access: &Access<'_>, launch: &Launch, axis: usize, eps: f32) {
+    by_float!(launch.inputs[0].dtype, l2_normalize_as(access, launch, axis, eps));
 }
 
-/// [`Op::Softmax`].
-pub(super) fn softmax(access: &Access<'_>, launch: &Launch) {
-    by_float!(launch.inputs[0].dtype, softmax_as(access, launch));
+/// `Softmax`.
+pub(crate) fn softmax(access: &Access<'_>, launch: &Launch, axis: usize, log: bool) {
+    by_float!(launch.inputs[0].dtype, softmax_as(access, launch, axis, log));
 }
 
-fn layer_norm_as<T: Real>(access: &Access<'_>, launch: &Launch) {
-    let Op::LayerNorm { eps } = launch.op else { return };
+fn layer_norm_as<T: Real>(access: &Access<'_>, launch: &Launch, eps: f32) {
     let x = input::<T>(access, launch, 0);
     let weight = vector(input::<T>(access, launch, 1));
     let bias = (launch.inputs.len() > 2).then(|| vector(input::<T>(access, launch, 2)));
@@ -66,16 +65,14 @@ fn layer_norm_as<T: Real>(access: &Access<'_>, launch: &Launch) {
     });
 }
 
-fn rms_norm_as<T: Real>(access: &Access<'_>, launch: &Launch) {
-    let Op::RmsNorm { eps } = launch.op else { return };
+fn rms_norm_as<T: Real>(access: &Access<'_>, launch: &Launch, eps: f32) {
     let x = input::<T>(access, launch, 0);
     let weight = vector(input::<T>(access, launch, 1));
     let axis = x.layout.rank() - 1;
     along_axis(x, axis, access.slice_mut::<T>(&launch.outputs[0]), |row| rms_norm_row(row, &weight, eps));
 }
 
-fn add_rms_norm_as<T: Real>(access: &Access<'_>, launch: &Launch) {
-    let Op::AddRmsNorm { eps } = launch.op else { return };
+fn add_rms_norm_as<T: Real>(access: &Access<'_>, launch: &Launch, eps: f32) {
     let (x, added) = (input::<T>(access, launch, 0), input::<T>(access, launch, 1));
     let weight = vector(input::<T>(access, launch, 2));
     let axis = x.layout.rank() - 1;
@@ -97,14 +94,12 @@ fn add_rms_norm_as<T: Real>(access: &Access<'_>, launch: &Launch) {
     along_axis(sum, axis, access.slice_mut::<T>(&launch.outputs[1]), |row| rms_norm_row(row, &weight, eps));
 }
 
-fn l2_normalize_as<T: Real>(access: &Access<'_>, launch: &Launch) {
-    let Op::L2Normalize { axis, eps } = launch.op else { return };
+fn l2_normalize_as<T: Real>(access: &Access<'_>, launch: &Launch, axis: usize, eps: f32) {
     let x = input::<T>(access, launch, 0);
     along_axis(x, axis, access.slice_mut::<T>(&launch.outputs[0]), |row| l2_normalize_row(row, eps));
 }
 
-fn softmax_as<T: Real>(access: &Access<'_>, launch: &Launch) {
-    let Op::Softmax { axis, log } = launch.op else { return };
+fn softmax_as<T: Real>(access: &Access<'_>, launch: &Launch, axis: usize, log: bool) {
     let x = input::<T>(access, launch, 0);
     let row: fn(&mut [f32]) = if log { log_softmax_row } else { softmax_row };
     along_axis(x, axis, access.slice_mut::<T>(&launch.outputs[0]), row);

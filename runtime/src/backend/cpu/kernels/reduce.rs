@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     DType,
-    backend::{Launch, Reduce, View, cpu::access::Access},
+    backend::{Launch, View, cpu::Access, operations::Reduce},
 };
 
 /// Accumulators of a row.
@@ -59,7 +59,7 @@ impl Slices {
     }
 }
 
-pub(super) fn reduce(access: &Access<'_>, launch: &Launch, kind: Reduce, axis: usize) {
+pub(crate) fn reduce(access: &Access<'_>, launch: &Launch, kind: Reduce, axis: usize) {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     let n = x.layout.shape()[axis];
     with_scalar!(x.dtype, T => match kind {
@@ -139,7 +139,7 @@ fn row<A: Copy, R: Copy>(x: &[A], init: R, step: impl Fn(R, A) -> R, merge: impl
     lanes.into_iter().fold(init, merge)
 }
 
-pub(super) fn arg_max(access: &Access<'_>, launch: &Launch, axis: usize) {
+pub(crate) fn arg_max(access: &Access<'_>, launch: &Launch, axis: usize) {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     with_scalar!(x.dtype, T => {
         let slices = Slices::new(x, axis);
@@ -163,7 +163,7 @@ pub(super) fn arg_max(access: &Access<'_>, launch: &Launch, axis: usize) {
 }
 
 /// Sums elements and their weights, from which `finish` makes the result.
-pub(super) fn masked(
+pub(crate) fn masked(
     access: &Access<'_>,
     launch: &Launch,
     axis: usize,

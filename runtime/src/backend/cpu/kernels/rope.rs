@@ -10,37 +10,36 @@ use super::{
 use crate::{
     DType,
     backend::{
-        Launch, Op, RopeStyle,
-        cpu::{access::Access, fault::Fault},
+        Launch,
+        cpu::{Access, Fault},
+        operations::{Rope, RopeStyle},
     },
 };
 
 #[cfg(test)]
 mod tests;
 
-/// [`Op::Rope`].
-pub(super) fn rope(access: &Access<'_>, launch: &Launch) {
-    by_float!(launch.inputs[0].dtype, rope_as(access, launch));
+/// [`Rope`].
+pub(crate) fn rope(access: &Access<'_>, launch: &Launch, rotation: Rope) {
+    by_float!(launch.inputs[0].dtype, rope_as(access, launch, rotation));
 }
 
-fn rope_as<T: Real>(access: &Access<'_>, launch: &Launch) {
-    let Op::Rope { theta, style, dim } = launch.op else { return };
+fn rope_as<T: Real>(access: &Access<'_>, launch: &Launch, rotation: Rope) {
     let positions = &launch.inputs[1];
     rotate(
         input::<T>(access, launch, 0),
         Strided { data: access.slice::<u32>(positions), layout: positions.layout },
         access.slice_mut::<T>(&launch.outputs[0]),
-        Rotation { theta, style, dim },
+        rotation,
     );
 }
 
-/// [`Op::RopeScatter`].
-pub(super) fn rope_scatter(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-    by_float!(launch.inputs[0].dtype, rope_scatter_as(access, launch))
+/// `RopeScatter`.
+pub(crate) fn rope_scatter(access: &Access<'_>, launch: &Launch, rotation: Rope) -> Result<(), Fault> {
+    by_float!(launch.inputs[0].dtype, rope_scatter_as(access, launch, rotation))
 }
 
-fn rope_scatter_as<T: Real>(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-    let Op::RopeScatter { theta, style, dim } = launch.op else { return Ok(()) };
+fn rope_scatter_as<T: Real>(access: &Access<'_>, launch: &Launch, rotation: Rope) -> Result<(), Fault> {
     let (positions, state) = (&launch.inputs[1], &launch.outputs[0]);
     let x = input::<T>(access, launch, 0);
     let (places, fault) = places(access, launch, &launch.inputs[2], launch.inputs.get(3));
@@ -50,7 +49,7 @@ fn rope_scatter_as<T: Real>(access: &Access<'_>, launch: &Launch) -> Result<(), 
         x,
         Strided { data: access.slice::<u32>(positions), layout: positions.layout },
         &mut rotated,
-        Rotation { theta, style, dim },
+        rotation,
     );
     let state = access.slice_mut::<T>(state);
     // In order: of rows given twice the last wins.
@@ -60,18 +59,10 @@ fn rope_scatter_as<T: Real>(access: &Access<'_>, launch: &Launch) -> Result<(), 
     fault
 }
 
-/// What to rotate, and how fast.
-#[derive(Clone, Copy)]
-struct Rotation {
-    theta: f32,
-    style: RopeStyle,
-    dim: usize,
-}
-
 /// `x: B, T, H, D`; `positions: B, T`; `out` contiguous, of the shape of `x`.
-fn rotate<T: Real>(x: Strided<'_, T>, positions: Strided<'_, u32>, out: &mut [T], rotation: Rotation) {
+fn rotate<T: Real>(x: Strided<'_, T>, positions: Strided<'_, u32>, out: &mut [T], rotation: Rope) {
     let &[_, t_len, heads, d] = x.layout.shape() else { return };
-    let Rotation { theta, style, dim } = rotation;
+    let Rope { theta, style, dim } = rotation;
     let half = dim / 2;
     let frequencies: Vec<f64> =
         (0..half).map(|i| f64::from(theta).powf(-2.0 * i as f64 / dim as f64)).collect();

@@ -26,7 +26,7 @@ fn assert_all_lost(b: &mut CpuBackend, exec: &Arc<dyn GraphExec>, arena: &Arena,
 
 #[test]
 fn a_panic_in_a_kernel_loses_the_stream() {
-    let mut b = gated_backend();
+    let mut b = backend();
     let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
     let arena = b.reserve(4096).unwrap();
     b.begin_capture(None).unwrap();
@@ -47,7 +47,7 @@ fn a_panic_in_a_kernel_loses_the_stream() {
 
 #[test]
 fn a_panic_during_a_capture_ends_it() {
-    let mut b = gated_backend();
+    let mut b = backend();
     let gate = close_gate();
     b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
     b.launch(&output_only(PANIC)).unwrap();
@@ -77,7 +77,7 @@ fn stray_launches_lose_the_stream_instead_of_touching_memory() {
     let f32s = |addr| View { addr, dtype: DType::F32, layout: Layout::contiguous(&[4]).unwrap() };
     stray(
         &|x, y| Launch {
-            op: Op::Copy,
+            op: COPY,
             inputs: smallvec![f32s(x + 2)],
             outputs: smallvec![f32s(y)],
             workspace: 0,
@@ -106,7 +106,7 @@ fn reads_that_went_astray_answer() {
 
 #[test]
 fn a_lost_stream_drops_and_frees() {
-    let mut b = gated_backend();
+    let mut b = backend();
     b.launch(&output_only(PANIC)).unwrap();
     let mut kept = Vec::new();
     // As fast as they come until it shows; the queue holds some when it does.

@@ -68,7 +68,7 @@ fn arenas_hold_what_was_committed() {
 
 #[test]
 fn a_queued_launch_keeps_what_it_names() {
-    let mut b = gated_backend();
+    let mut b = backend();
     let y = b.alloc(1 << 16).unwrap();
     let gate = close_gate();
     b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
@@ -87,7 +87,7 @@ fn a_queued_launch_keeps_what_it_names() {
 
 #[test]
 fn a_queued_replay_keeps_its_graph_and_the_graph_its_memory() {
-    let mut b = gated_backend();
+    let mut b = backend();
     let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
     write(&mut b, x.addr(), &[5; 64]);
     b.begin_capture(None).unwrap();
@@ -107,7 +107,7 @@ fn a_queued_replay_keeps_its_graph_and_the_graph_its_memory() {
 
 #[test]
 fn a_graph_dropped_by_a_worker_whose_queue_is_full_does_not_block_it() {
-    let mut b = gated_backend();
+    let mut b = backend();
     let y = b.alloc(64).unwrap();
     let gate = close_gate();
     b.launch(&output_only(WAIT_FOR_GATE)).unwrap();

@@ -1,4 +1,5 @@
 use std::{
+    hash::Hasher,
     sync::{Mutex, MutexGuard, PoisonError, mpsc},
     thread,
     time::{Duration, Instant},
@@ -6,10 +7,13 @@ use std::{
 
 use smallvec::smallvec;
 
-use super::{access::Access, fault::Fault, *};
+use super::*;
 use crate::{
     DType,
-    backend::{DeviceCopy, Op, View},
+    backend::{
+        DeviceCopy, Op, Operation, View,
+        operations::{COPY, Counts, Embedding},
+    },
     value::layout::Layout,
 };
 
@@ -32,7 +36,7 @@ fn bytes_at(addr: u64, n: usize) -> View {
 
 fn copy(from: u64, to: u64, n: usize) -> Launch {
     Launch {
-        op: Op::Copy,
+        op: COPY,
         inputs: smallvec![bytes_at(from, n)],
         outputs: smallvec![bytes_at(to, n)],
         workspace: 0,
@@ -51,37 +55,66 @@ fn read(b: &mut dyn Backend, addr: u64, bytes: u64) -> Vec<u8> {
     b.read(addr, bytes).unwrap().wait().unwrap()
 }
 
-/// Until whoever locks lets go, [`gated`] launches stand still.
+/// Until whoever locks lets go, [`WAIT_FOR_GATE`] stands still.
 static GATE: Mutex<()> = Mutex::new(());
 
 fn close_gate() -> MutexGuard<'static, ()> {
     GATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As the real kernels, but `Fill` waits for the gate (and fills nothing) and `Arange` panics.
-fn gated(access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-    match launch.op {
-        Op::Fill(_) => drop(close_gate()),
-        Op::Arange { .. } => panic!("the test wants it"),
-        _ => return kernels::execute(access, launch),
+/// Waits for the gate.
+#[derive(Debug)]
+struct WaitForGate;
+
+impl Operation for WaitForGate {
+    fn name(&self) -> &'static str {
+        "wait_for_gate"
     }
-    Ok(())
+
+    fn parameters(&self, _: &mut dyn Hasher) {}
+
+    fn run_cpu(&self, _: &Access<'_>, _: &Launch) -> std::result::Result<(), Fault> {
+        drop(close_gate());
+        Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, _: &mut dyn crate::backend::cuda::kernels::Submit, _: &Launch) -> Result<()> {
+        unreachable!("of the CPU")
+    }
 }
 
-fn gated_backend() -> CpuBackend {
-    CpuBackend::with_kernel(CpuOptions { threads: Some(1), ..CpuOptions::default() }, gated).unwrap()
+/// Panics.
+#[derive(Debug)]
+struct Panic;
+
+impl Operation for Panic {
+    fn name(&self) -> &'static str {
+        "panic"
+    }
+
+    fn parameters(&self, _: &mut dyn Hasher) {}
+
+    fn run_cpu(&self, _: &Access<'_>, _: &Launch) -> std::result::Result<(), Fault> {
+        panic!("the test wants it")
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, _: &mut dyn crate::backend::cuda::kernels::Submit, _: &Launch) -> Result<()> {
+        unreachable!("of the CPU")
+    }
 }
 
 fn output_only(op: Op) -> Launch {
     Launch { op, inputs: smallvec![], outputs: smallvec![], workspace: 0 }
 }
 
-const WAIT_FOR_GATE: Op = Op::Fill(0.0);
-const PANIC: Op = Op::Arange { start: 0.0, step: 0.0 };
+const WAIT_FOR_GATE: Op = Op::fixed(&WaitForGate);
+const PANIC: Op = Op::fixed(&Panic);
 
 #[test]
 fn calls_return_before_the_work_is_done() {
-    let mut b = gated_backend();
+    let mut b = backend();
     let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
     let gate = close_gate();
     b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
@@ -98,7 +131,7 @@ fn calls_return_before_the_work_is_done() {
 
 #[test]
 fn a_full_queue_holds_the_host_back_and_keeps_the_order() {
-    let mut b = gated_backend();
+    let mut b = backend();
     let x = b.alloc(4).unwrap();
     let gate = close_gate();
     b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
@@ -133,7 +166,7 @@ fn an_index_out_of_range_is_reported_once() {
     let view =
         |addr, dtype, shape: &[usize]| View { addr, dtype, layout: Layout::contiguous(shape).unwrap() };
     let lookup = Launch {
-        op: Op::Embedding { counts: crate::backend::Counts::NONE },
+        op: Embedding { counts: Counts::NONE }.into(),
         inputs: smallvec![view(ids.addr(), DType::U32, &[1]), view(table.addr(), DType::F32, &[4, 1])],
         outputs: smallvec![view(out.addr(), DType::F32, &[1, 1])],
         workspace: 0,
@@ -175,7 +208,7 @@ fn wrong_arguments_are_refused_and_change_nothing() {
 
 #[test]
 fn dropping_finishes_what_is_queued() {
-    let mut b = gated_backend();
+    let mut b = backend();
     let x = b.alloc(64).unwrap();
     let gate = close_gate();
     b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
@@ -195,7 +228,7 @@ fn dropping_finishes_what_is_queued() {
 #[test]
 #[ignore = "a measurement"]
 fn push_cost() {
-    let mut b = gated_backend();
+    let mut b = backend();
     let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
     b.begin_capture(None).unwrap();
     b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();

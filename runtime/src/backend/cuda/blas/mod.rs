@@ -1,18 +1,18 @@
 //! Products by cuBLASLt, the algorithm chosen by measurement.
 //!
-//! How the backend uses it, per [`Op::MatMul`](crate::backend::Op::MatMul):
+//! How the backend uses it, per launch of [`MATMUL`](crate::backend::operations::MATMUL):
 //!
 //! ```text
 //! let mut blas = Blas::open(context, &props, folder);   // once, the context being current
 //!
 //! match blas.plan(&inputs, &output)? {                  // at warm-up and at capture
-//!     None => own kernel: kernels::workspace_bytes, kernels::launch
+//!     None => own kernel: matmul::workspace_bytes, matmul::launch
 //!     Some(plan) => {
 //!         if !plan.tuned && warming up && !blas.is_fixed(&plan) {
 //!             plan = blas.tune(&plan, &inputs, &output, &mut |blas, candidate| time(blas, candidate))?;
 //!         }
 //!         let workspace = alloc(plan.workspace);          // aligned to 256 bytes
-//!         if plan.is_own() { kernels::launch(gpu, &launch, workspace)? }
+//!         if plan.is_own() { matmul::launch(gpu, inputs, output, workspace)? }
 //!         else { unsafe { blas.run(&plan, stream, Addresses::of(&inputs, &output), workspace)? } }
 //!     }
 //! }
@@ -24,7 +24,7 @@
 
 use std::{path::PathBuf, sync::Once};
 
-use super::{DeviceProperties, kernels};
+use super::{DeviceProperties, kernels::matmul};
 use crate::{Error, Result, backend::View};
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ const TIE: f32 = 1.01;
 pub(crate) enum Choice {
     /// One algorithm of the library.
     Library(Algo),
-    /// Our own kernel, as `kernels::launch` picks it.
+    /// Our own kernel, as `matmul::launch` picks it.
     Own,
 }
 
@@ -176,7 +176,7 @@ impl Blas {
     ) -> Option<Plan> {
         let choice = self.cache.as_ref().and_then(|cache| cache.read(&key.text()))?;
         let workspace = match choice {
-            Choice::Own => kernels::product_workspace(&self.props, inputs, output),
+            Choice::Own => matmul::workspace_bytes(&self.props, inputs, output),
             Choice::Library(algo) => self.lt.accepts(descriptors, &algo).or_else(|| {
                 tracing::warn!(key = key.text(), "the library refuses a cached algorithm; measuring again");
                 None
@@ -222,8 +222,8 @@ impl Blas {
         time: &mut dyn FnMut(&mut Self, &Plan) -> Result<f32>,
     ) -> Result<Plan> {
         let mut candidates = self.candidates(&plan.key)?;
-        if kernels::product_is_thin(&self.props, inputs, output) {
-            let workspace = kernels::product_workspace(&self.props, inputs, output);
+        if matmul::is_thin(&self.props, inputs, output) {
+            let workspace = matmul::workspace_bytes(&self.props, inputs, output);
             candidates.push(Plan { choice: Choice::Own, workspace, ..*plan });
         }
         let (mut best, micros) = fastest(&candidates, &mut |candidate| time(self, candidate))?;

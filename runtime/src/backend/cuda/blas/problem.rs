@@ -54,7 +54,7 @@ pub(crate) const BIAS: usize = 2;
 pub(crate) const Y: usize = 3;
 
 impl Problem {
-    /// What a launch of [`Op::MatMul`](crate::backend::Op::MatMul) computes. `None` when the views
+    /// What a launch of [`MATMUL`](crate::backend::operations::MATMUL) computes. `None` when the views
     /// are not those of a product; the core above launches no such thing.
     pub(crate) fn new(inputs: &[View], output: &View) -> Option<Self> {
         let (a, b) = (inputs.first()?, inputs.get(1)?);

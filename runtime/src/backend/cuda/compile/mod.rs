@@ -11,7 +11,7 @@ use self::target::Target;
 use super::{
     DeviceProperties,
     driver::{Context, Function, Module},
-    kernels::{COMMON, Family, Kernel, Unit},
+    kernels::{COMMON, FILES, Kernel, Unit},
 };
 use crate::{Error, Result};
 
@@ -57,8 +57,8 @@ impl Compile for ByNvrtc<'_> {
     }
 
     fn compile(&mut self, unit: Unit, target: &Target) -> Result<Vec<u8>> {
-        tracing::debug!(file = unit.family.file(), target = %target.name(), "compiling");
-        let source = Source { name: unit.family.file(), text: unit.family.source(), common: COMMON };
+        tracing::debug!(file = unit.source.name, target = %target.name(), "compiling");
+        let source = Source { name: unit.source.name, text: unit.source.text, common: COMMON };
         Ok(Nvrtc::get()?.compile(source, target, &options(unit))?.0)
     }
 }
@@ -67,7 +67,7 @@ impl Compile for ByNvrtc<'_> {
 /// without the compiler.
 fn key(unit: Unit, arch: &str, kind: &str) -> String {
     Cache::key(&[
-        unit.family.source().as_bytes(),
+        unit.source.text.as_bytes(),
         COMMON.as_bytes(),
         options(unit).join("\0").as_bytes(),
         arch.as_bytes(),
@@ -132,7 +132,7 @@ fn load(context: &Context, unit: Unit) -> Result<Module> {
         // Kept by a compiler that the driver is too old for, perhaps; the one of today may be another.
         Err(Error::Device { why, .. }) if code.was_kept => {
             tracing::info!(
-                file = unit.family.file(),
+                file = unit.source.name,
                 why,
                 "the driver refuses code from the cache; compiling again"
             );
@@ -151,7 +151,7 @@ fn too_new(error: Error, unit: Unit) -> Error {
             let why = format!(
                 "{why}; {} was compiled by NVRTC {major}.{minor}: a driver of an older major version cannot \
                  load it, update the driver or point GRAPHABLE_NVRTC at an older compiler",
-                unit.family.file()
+                unit.source.name
             );
             Error::Device { device, call, why }
         }
@@ -171,13 +171,13 @@ pub fn compile_all(arch: &str) -> Result<Vec<(String, String)>> {
         false => Target::Machine(arch.to_owned()),
     };
     let mut out = Vec::new();
-    for family in Family::ALL {
-        for (t, u) in family.types() {
-            let unit = Unit { family, t, u };
+    for source in FILES {
+        for (t, u) in source.types.list() {
+            let unit = Unit { source, t, u };
             let mut options = options(unit);
-            let name = format!("{} {}", family.file(), unit.defines().join(" "));
+            let name = format!("{unit:?}");
             options.push("--ptxas-options=-v".into());
-            let source = Source { name: family.file(), text: family.source(), common: COMMON };
+            let source = Source { name: source.name, text: source.text, common: COMMON };
             let (_, log) = nvrtc.compile(source, &target, &options)?;
             out.push((name, log));
         }
@@ -191,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    const UNIT: Unit = Unit { family: Family::Put, t: None, u: None };
+    const UNIT: Unit = Unit { source: FILES[0], t: None, u: None };
 
     /// A compiler that may be missing, or not know the GPU.
     struct Fake {
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn every_option_is_in_the_key() {
-        let float = Unit { family: Family::Elementwise, t: Some(crate::DType::F32), u: None };
+        let float = Unit { source: FILES[2], t: Some(crate::DType::F32), u: None };
         assert!(
             options(float).iter().any(|o| o == "--std=c++17") && options(float).contains(&"-DT=f32".into())
         );

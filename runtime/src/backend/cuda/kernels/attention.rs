@@ -2,10 +2,13 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceProperties, Family, Grid, Kernel, Submit, submit};
+use super::{DeviceProperties, Grid, Kernel, Submit, submit, unit};
 use crate::{
     DType, Error, Result,
-    backend::{Launch, MaskKind, Op, View},
+    backend::{
+        Launch, View,
+        operations::{Attention, MaskKind},
+    },
 };
 
 #[cfg(test)]
@@ -125,7 +128,7 @@ fn vector(view: &View) -> bool {
         && (0..3).all(|a| shape[a] <= 1 || strides[a].is_multiple_of(wide))
 }
 
-pub(super) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], _outputs: &[View]) -> u64 {
+pub(crate) fn workspace_bytes(props: &DeviceProperties, inputs: &[View]) -> u64 {
     let Some(z) = Sizes::of(inputs) else { return 0 };
     let plan = Plan::new(props, inputs[0].dtype, &z);
     if plan.splits == 1 {
@@ -134,8 +137,11 @@ pub(super) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], _output
     (z.batches * z.key_heads * z.rows() * plan.splits * (z.size_v + 2) * size_of::<f32>()) as u64
 }
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
-    let Op::Attention { mask, scale } = launch.op else { return Ok(()) };
+pub(crate) fn launch(
+    gpu: &mut dyn Submit,
+    launch: &Launch,
+    Attention { mask, scale }: Attention,
+) -> Result<()> {
     let Some(z) = Sizes::of(&launch.inputs) else { return Ok(()) };
     if z.size.max(z.size_v) > MAX_SIZE {
         let why =
@@ -160,7 +166,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> R
         y: y.addr,
         limits: limits.map_or(0, |l| l.addr),
         real: launch.inputs.get(4).map_or(0, |count| count.addr),
-        partials: workspace,
+        partials: launch.workspace,
         q_strides: strides(q),
         k_strides: strides(k),
         v_strides: strides(v),
@@ -205,7 +211,7 @@ fn prefill(gpu: &mut dyn Submit, q: &View, z: &Sizes, params: &Params) -> Result
     let shared = (QUERIES + 4 * keys) * room * q.dtype.size();
     let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
     let params = Params { chunks: chunks as u32, ..*params };
-    submit(gpu, Kernel::of(Family::AttentionPrefill, q.dtype, name), grid, &params)
+    submit(gpu, Kernel::of(&unit::ATTENTION_PREFILL, q.dtype, name), grid, &params)
 }
 
 fn decode(gpu: &mut dyn Submit, q: &View, z: &Sizes, plan: Plan, params: &Params) -> Result<()> {
@@ -220,11 +226,11 @@ fn decode(gpu: &mut dyn Submit, q: &View, z: &Sizes, plan: Plan, params: &Params
     let shared = plan.rows * (width + warps * (width + 2)) * size_of::<f32>();
     let blocks = z.batches * z.key_heads * plan.chunks * plan.splits;
     let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
-    submit(gpu, Kernel::of(Family::AttentionDecode, q.dtype, name), grid, params)?;
+    submit(gpu, Kernel::of(&unit::ATTENTION_DECODE, q.dtype, name), grid, params)?;
     if plan.splits == 1 {
         return Ok(());
     }
     let rows = z.batches * z.key_heads * z.rows();
-    let join = Kernel::of(Family::AttentionDecode, q.dtype, "attend_join");
+    let join = Kernel::of(&unit::ATTENTION_DECODE, q.dtype, "attend_join");
     submit(gpu, join, Grid::line(rows as u32, THREADS), params)
 }

@@ -5,12 +5,12 @@ use half::{bf16, f16};
 use smallvec::SmallVec;
 
 use super::{
-    Family, Grid, Kernel, Submit, submit,
+    Grid, Kernel, Submit, submit, unit,
     walk::{Dim, Dims, THREADS, Walk},
 };
 use crate::{
     DType, Result,
-    backend::{Launch, Op, View, cpu::round_to_odd},
+    backend::{View, cpu::round_to_odd},
     base::rank::MAX_RANK,
 };
 
@@ -85,18 +85,6 @@ struct ArangeParams {
 }
 const _: () = assert!(size_of::<ArangeParams>() == 32);
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-    let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
-    match launch.op {
-        Op::Copy => copy(gpu, &x[0], y),
-        Op::Pad => pad(gpu, &x[0], y),
-        Op::Fill(value) => fill(gpu, y, pattern(y.dtype, value)),
-        Op::Arange { start, step } => arange(gpu, y, start, step),
-        Op::Concat { axis } => concat(gpu, x, y, axis),
-        _ => unreachable!("another family's operation"),
-    }
-}
-
 /// Of kernels for words of 1, 2, 4, 8 and 16 bytes, the one for `word`.
 pub(super) fn for_word(names: [&'static str; 5], word: u64) -> &'static str {
     names[(word.trailing_zeros() as usize).min(4)]
@@ -106,19 +94,19 @@ fn line(gpu: &dyn Submit, items: u64) -> Grid {
     Grid::line(gpu.props().blocks_for(items, THREADS), THREADS)
 }
 
-fn copy(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
+pub(crate) fn copy(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
     let size = y.dtype.size() as u64;
     let walk = Walk::of([x, y]);
     if walk.is_flat() && (x.addr | y.addr).is_multiple_of(16) {
         let params = FlatParams { from: x.addr, to: y.addr, bytes: walk.count() * size };
         let grid = line(gpu, params.bytes.div_ceil(16));
-        return submit(gpu, Kernel::plain(Family::Copy, "copy_flat"), grid, &params);
+        return submit(gpu, Kernel::plain(&unit::COPY, "copy_flat"), grid, &params);
     }
     let word = walk.word(size, &[x.addr, y.addr]);
     let params = part(walk.in_words(size, word), x.addr, y.addr);
     let name = for_word(["copy_1", "copy_2", "copy_4", "copy_8", "copy_16"], word);
     let grid = line(gpu, params.count);
-    submit(gpu, Kernel::plain(Family::Copy, name), grid, &params)
+    submit(gpu, Kernel::plain(&unit::COPY, name), grid, &params)
 }
 
 fn part(walk: Walk<2>, from: u64, to: u64) -> Move {
@@ -126,7 +114,7 @@ fn part(walk: Walk<2>, from: u64, to: u64) -> Move {
 }
 
 /// Each input is copied to its part of the output.
-fn concat(gpu: &mut dyn Submit, inputs: &[View], y: &View, axis: usize) -> Result<()> {
+pub(crate) fn concat(gpu: &mut dyn Submit, inputs: &[View], y: &View, axis: usize) -> Result<()> {
     const NAMES: [&str; 5] = ["join_1", "join_2", "join_4", "join_8", "join_16"];
     let size = y.dtype.size() as u64;
     let stride = y.layout.strides()[axis] as u64 * size;
@@ -150,14 +138,14 @@ fn concat(gpu: &mut dyn Submit, inputs: &[View], y: &View, axis: usize) -> Resul
         let most = params.parts.iter().map(|p| p.count).max().unwrap_or(0);
         let mut grid = line(gpu, most);
         grid.blocks[1] = moves.len() as u32;
-        submit(gpu, Kernel::plain(Family::Copy, for_word(NAMES, word)), grid, &params)?;
+        submit(gpu, Kernel::plain(&unit::COPY, for_word(NAMES, word)), grid, &params)?;
     }
     Ok(())
 }
 
-fn pad(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
+pub(crate) fn pad(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
     if x.layout.count() == 0 {
-        return fill(gpu, y, 0);
+        return fill_pattern(gpu, y, 0);
     }
     let size = y.dtype.size() as u64;
     let (walk, mut limits) = padded(x, y);
@@ -180,7 +168,7 @@ fn pad(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
     params.limits[..limits.len()].copy_from_slice(&limits);
     let name = for_word(["pad_1", "pad_2", "pad_4", "pad_8", "pad_16"], word);
     let grid = line(gpu, params.count);
-    submit(gpu, Kernel::plain(Family::Copy, name), grid, &params)
+    submit(gpu, Kernel::plain(&unit::COPY, name), grid, &params)
 }
 
 /// The output's dimensions with the input's strides, and how far the input reaches in each. Two are
@@ -223,14 +211,18 @@ fn pattern(dtype: DType, value: f64) -> u32 {
     }
 }
 
-fn fill(gpu: &mut dyn Submit, y: &View, pattern: u32) -> Result<()> {
+pub(crate) fn fill(gpu: &mut dyn Submit, y: &View, value: f64) -> Result<()> {
+    fill_pattern(gpu, y, pattern(y.dtype, value))
+}
+
+fn fill_pattern(gpu: &mut dyn Submit, y: &View, pattern: u32) -> Result<()> {
     let bytes = (y.layout.count() * y.dtype.size()) as u64;
     let params = FillParams { to: y.addr, bytes, pattern, pad: 0 };
     let grid = line(gpu, bytes.div_ceil(16));
-    submit(gpu, Kernel::plain(Family::Copy, "fill"), grid, &params)
+    submit(gpu, Kernel::plain(&unit::COPY, "fill"), grid, &params)
 }
 
-fn arange(gpu: &mut dyn Submit, y: &View, start: f64, step: f64) -> Result<()> {
+pub(crate) fn arange(gpu: &mut dyn Submit, y: &View, start: f64, step: f64) -> Result<()> {
     let name = match y.dtype {
         DType::F32 => "arange_f32",
         DType::F16 => "arange_f16",
@@ -242,5 +234,5 @@ fn arange(gpu: &mut dyn Submit, y: &View, start: f64, step: f64) -> Result<()> {
     };
     let params = ArangeParams { to: y.addr, count: y.layout.count() as u64, start, step };
     let grid = line(gpu, params.count);
-    submit(gpu, Kernel::plain(Family::Copy, name), grid, &params)
+    submit(gpu, Kernel::plain(&unit::COPY, name), grid, &params)
 }

@@ -3,12 +3,15 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{
-    Family, Grid, Kernel, Submit, submit,
+    Grid, Kernel, Submit, submit, unit,
     walk::{Dims, THREADS, Walk},
 };
 use crate::{
     DType, Result,
-    backend::{Binary, Compare, Launch, Op, Unary, View},
+    backend::{
+        Launch, View,
+        operations::{Binary, Compare, Unary},
+    },
     base::rank::MAX_RANK,
 };
 
@@ -45,23 +48,10 @@ struct CastParams {
 }
 const _: () = assert!(size_of::<CastParams>() == 144);
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+pub(crate) fn unary(gpu: &mut dyn Submit, launch: &Launch, kind: Unary) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
-    match launch.op {
-        Op::Unary(kind) => {
-            let factor = if let Unary::Scale(factor) = kind { factor } else { 0.0 };
-            elements(gpu, y.dtype, unary(kind), [&x[0]], y, factor)
-        }
-        Op::Binary(kind) => elements(gpu, y.dtype, binary(kind), [&x[0], &x[1]], y, 0.0),
-        Op::Compare(kind) => elements(gpu, x[0].dtype, compare(kind), [&x[0], &x[1]], y, 0.0),
-        Op::Where => elements(gpu, y.dtype, "where_pick", [&x[0], &x[1], &x[2]], y, 0.0),
-        Op::Cast => cast(gpu, &x[0], y),
-        _ => unreachable!("another family's operation"),
-    }
-}
-
-fn unary(kind: Unary) -> &'static str {
-    match kind {
+    let factor = if let Unary::Scale(factor) = kind { factor } else { 0.0 };
+    let name = match kind {
         Unary::Neg => "unary_neg",
         Unary::Exp => "unary_exp",
         Unary::Log => "unary_log",
@@ -73,28 +63,38 @@ fn unary(kind: Unary) -> &'static str {
         Unary::GeluTanh => "unary_gelu_tanh",
         Unary::Silu => "unary_silu",
         Unary::Scale(_) => "unary_scale",
-    }
+    };
+    elements(gpu, y.dtype, name, [&x[0]], y, factor)
 }
 
-fn binary(kind: Binary) -> &'static str {
-    match kind {
+pub(crate) fn binary(gpu: &mut dyn Submit, launch: &Launch, kind: Binary) -> Result<()> {
+    let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
+    let name = match kind {
         Binary::Add => "binary_add",
         Binary::Sub => "binary_sub",
         Binary::Mul => "binary_mul",
         Binary::Div => "binary_div",
         Binary::SiluMul => "binary_silu_mul",
-    }
+    };
+    elements(gpu, y.dtype, name, [&x[0], &x[1]], y, 0.0)
 }
 
-fn compare(kind: Compare) -> &'static str {
-    match kind {
+pub(crate) fn compare(gpu: &mut dyn Submit, launch: &Launch, kind: Compare) -> Result<()> {
+    let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
+    let name = match kind {
         Compare::Eq => "compare_eq",
         Compare::Ne => "compare_ne",
         Compare::Lt => "compare_lt",
         Compare::Le => "compare_le",
         Compare::Gt => "compare_gt",
         Compare::Ge => "compare_ge",
-    }
+    };
+    elements(gpu, x[0].dtype, name, [&x[0], &x[1]], y, 0.0)
+}
+
+pub(crate) fn select(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+    let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
+    elements(gpu, y.dtype, "where_pick", [&x[0], &x[1], &x[2]], y, 0.0)
 }
 
 /// How a walk is launched: by packs of `lanes` elements if all operands and the output allow it.
@@ -132,10 +132,11 @@ fn elements<const N: usize>(
         *to = view.addr;
     }
     let grid = Grid::line(gpu.props().blocks_for(params.packs, THREADS), THREADS);
-    submit(gpu, Kernel::of(Family::Elementwise, t, name), grid, &params)
+    submit(gpu, Kernel::of(&unit::ELEMENTWISE, t, name), grid, &params)
 }
 
-fn cast(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
+pub(crate) fn cast(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+    let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     let (walk, vec) = steps([x], y, 16 / x.dtype.size().max(y.dtype.size()) as u64);
     let params = CastParams {
         x: x.addr,
@@ -148,5 +149,5 @@ fn cast(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
         strides: walk.strides(),
     };
     let grid = Grid::line(gpu.props().blocks_for(params.packs, THREADS), THREADS);
-    submit(gpu, Kernel::of2(Family::Cast, x.dtype, y.dtype, "cast"), grid, &params)
+    submit(gpu, Kernel::of2(&unit::CAST, x.dtype, y.dtype, "cast"), grid, &params)
 }

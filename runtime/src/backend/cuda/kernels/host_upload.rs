@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceProperties, Family, Grid, Kernel};
+use super::{DeviceProperties, Grid, Kernel, SourceFile, unit};
 use crate::backend::HostBlock;
 
 /// Mirrors `Put` of `put.cu`.
@@ -31,17 +31,17 @@ pub(crate) struct UploadSizeClass {
     /// Size of the parameter, in bytes.
     pub(crate) bytes: usize,
     name: &'static str,
-    family: Family,
+    source: &'static SourceFile,
 }
 
 impl UploadSizeClass {
     const SMALL: [Self; 3] = [
-        Self { bytes: 256, name: "put_240", family: Family::Put },
-        Self { bytes: 1024, name: "put_1k", family: Family::Put },
-        Self { bytes: 4080, name: "put_4k", family: Family::Put },
+        Self { bytes: 256, name: "put_240", source: &unit::PUT },
+        Self { bytes: 1024, name: "put_1k", source: &unit::PUT },
+        Self { bytes: 4080, name: "put_4k", source: &unit::PUT },
     ];
     /// Needs CUDA 12.1: parameters beyond 4 KB.
-    const LARGE: Self = Self { bytes: 32_752, name: "put_32k", family: Family::PutLarge };
+    const LARGE: Self = Self { bytes: 32_752, name: "put_32k", source: &unit::PUT_LARGE };
 
     /// The smallest that holds `block`; `None` when it has to be staged.
     pub(crate) fn of(block: &HostBlock, large: bool) -> Option<Self> {
@@ -51,7 +51,7 @@ impl UploadSizeClass {
 
     /// Its function.
     pub(crate) fn kernel(self) -> Kernel {
-        Kernel::plain(self.family, self.name)
+        Kernel::plain(self.source, self.name)
     }
 
     /// Blocks of the launch: one a write, up to a few, and as many as the device runs at once for copies that are

@@ -3,15 +3,15 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{
-    Family, FaultSink, Grid, Kernel, Submit,
+    FaultSink, Grid, Kernel, Submit,
     copy::for_word,
     places::Places,
-    submit,
+    submit, unit,
     walk::{Dims, THREADS, Walk},
 };
 use crate::{
     Result,
-    backend::{Counts, Launch, Op, View},
+    backend::{Launch, View, operations::Counts},
     base::rank::MAX_RANK,
 };
 
@@ -83,20 +83,22 @@ struct ScatterParams {
 }
 const _: () = assert!(size_of::<ScatterParams>() == 272);
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
+pub(crate) fn embedding(gpu: &mut dyn Submit, launch: &Launch, counts: Counts) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
     let op = gpu.fault_op(launch.op.name());
-    match launch.op {
-        Op::Embedding { counts } => pick(gpu, op, (&x[0], &x[1], 0), counted(counts, &x[2..], &x[0]), y),
-        Op::Gather { axis, counts } => {
-            pick(gpu, op, (&x[1], &x[0], axis), counted(counts, &x[2..], &x[1]), y)
-        }
-        Op::ScatterRows => {
-            let to = Places::find(gpu, &launch.op, &x[0], x.get(2), y, workspace)?;
-            scatter(gpu, to, &x[1], y)
-        }
-        _ => unreachable!("another family's operation"),
-    }
+    pick(gpu, op, (&x[0], &x[1], 0), counted(counts, &x[2..], &x[0]), y)
+}
+
+pub(crate) fn gather(gpu: &mut dyn Submit, launch: &Launch, axis: usize, counts: Counts) -> Result<()> {
+    let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
+    let op = gpu.fault_op(launch.op.name());
+    pick(gpu, op, (&x[1], &x[0], axis), counted(counts, &x[2..], &x[1]), y)
+}
+
+pub(crate) fn scatter_rows(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+    let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
+    let to = Places::find(gpu, launch, &x[0], x.get(2))?;
+    scatter(gpu, to, &x[1], y)
 }
 
 fn pick(
@@ -143,7 +145,7 @@ fn pick(
         padded,
     };
     let grid = Grid::line(gpu.props().blocks_for(count, THREADS), THREADS);
-    submit(gpu, Kernel::plain(Family::Index, for_word(NAMES, word)), grid, &params)
+    submit(gpu, Kernel::plain(&unit::INDEX, for_word(NAMES, word)), grid, &params)
 }
 
 fn scatter(gpu: &mut dyn Submit, to: Places, x: &View, y: &View) -> Result<()> {
@@ -173,5 +175,5 @@ fn scatter(gpu: &mut dyn Submit, to: Places, x: &View, y: &View) -> Result<()> {
     let rows = n.min(u64::from(most)) as u32;
     let split = params.len.div_ceil(u64::from(THREADS) * 4).clamp(1, u64::from((most / rows).max(1)));
     let grid = Grid { blocks: [rows, split as u32, 1], threads: THREADS, shared: 0 };
-    submit(gpu, Kernel::plain(Family::Index, for_word(NAMES, word)), grid, &params)
+    submit(gpu, Kernel::plain(&unit::INDEX, for_word(NAMES, word)), grid, &params)
 }

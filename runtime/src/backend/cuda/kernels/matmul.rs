@@ -3,11 +3,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Family, Grid, Kernel, Submit, submit};
+use super::{Grid, Kernel, Submit, submit, unit};
 use crate::{
     DType, Error, Result,
     backend::{
-        Launch, View,
+        View,
         cuda::{
             DeviceProperties,
             blas::{A, B, BIAS, Problem, Y},
@@ -140,9 +140,9 @@ pub(crate) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], output:
     }
 }
 
-/// [`Op::MatMul`](crate::backend::Op::MatMul).
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
-    let problem = launch.outputs.first().and_then(|y| Problem::new(&launch.inputs, y));
+/// [`MATMUL`](crate::backend::operations::MATMUL).
+pub(crate) fn launch(gpu: &mut dyn Submit, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
+    let problem = Problem::new(inputs, output);
     let Some(p) = problem.filter(|p| p.batch.len() <= BATCH_RANK) else {
         return Err(Error::Argument {
             op: "matmul",
@@ -158,7 +158,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> R
     match form {
         Form::Tiled => {
             let tiles = p.m.div_ceil(TILE) * p.n.div_ceil(TILE) * p.batches();
-            let kernel = Kernel::of(Family::MatMul, p.dtype, "matmul_tiled");
+            let kernel = Kernel::of(&unit::MATMUL, p.dtype, "matmul_tiled");
             submit(gpu, kernel, Grid::line(tiles.min(i32::MAX as usize) as u32, THREADS), &params)
         }
         Form::Rows { split } => {
@@ -178,7 +178,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> R
             }
             let results = (p.batches() * p.m * p.n) as u64;
             let grid = Grid::line(gpu.props().blocks_for(results, THREADS), THREADS);
-            submit(gpu, Kernel::of(Family::MatMul, p.dtype, "gemv_sum"), grid, &params)
+            submit(gpu, Kernel::of(&unit::MATMUL, p.dtype, "gemv_sum"), grid, &params)
         }
     }
 }
@@ -186,7 +186,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> R
 /// The smallest of the kernels for 1, 2, 4 and 8 rows that has enough.
 fn thin(dtype: DType, m: usize, names: [&'static str; 4]) -> Kernel {
     let step = m.next_power_of_two().trailing_zeros() as usize;
-    Kernel::of(Family::MatMul, dtype, names[step.min(3)])
+    Kernel::of(&unit::MATMUL, dtype, names[step.min(3)])
 }
 
 fn params(p: &Problem, workspace: u64) -> Params {

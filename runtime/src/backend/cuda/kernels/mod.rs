@@ -5,18 +5,18 @@
 
 use bytemuck::Pod;
 
-mod attention;
-mod copy;
-mod elementwise;
+pub(in crate::backend) mod attention;
+pub(in crate::backend) mod copy;
+pub(in crate::backend) mod elementwise;
 mod host_upload;
-mod index;
-mod matmul;
-mod norm;
-mod places;
+pub(in crate::backend) mod index;
+pub(in crate::backend) mod matmul;
+pub(in crate::backend) mod norm;
+pub(in crate::backend) mod places;
 #[cfg(test)]
 mod recording;
-mod reduce;
-mod rope;
+pub(in crate::backend) mod reduce;
+pub(in crate::backend) mod rope;
 #[cfg(test)]
 mod testing;
 mod unit;
@@ -24,20 +24,16 @@ mod view;
 mod walk;
 
 pub(crate) use host_upload::UploadSizeClass;
-pub(crate) use matmul::{is_thin as product_is_thin, workspace_bytes as product_workspace};
-pub(crate) use unit::{Family, Grid, Kernel, Unit};
+pub(crate) use unit::{FILES, Grid, Kernel, SourceFile, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
 
 use super::DeviceProperties;
-use crate::{
-    Result,
-    backend::{Launch, Op, View},
-};
+use crate::{Result, value::view::View};
 
 /// Shared by every source.
 pub(crate) const COMMON: &str = include_str!("common.cuh");
 
-/// What launching needs: implemented by the backend's stream.
+/// What the CUDA code of an operation needs: implemented by the backend's stream.
 pub(crate) trait Submit {
     /// What the device is.
     fn props(&self) -> &DeviceProperties;
@@ -50,55 +46,22 @@ pub(crate) trait Submit {
     fn faults(&self) -> FaultSink;
     /// The number under which an operation reports.
     fn fault_op(&mut self, name: &'static str) -> u32;
+    /// Workspace of a matrix product, in bytes: `inputs` as [`MATMUL`](crate::backend::operations::MATMUL) lists them.
+    /// With `measure`, outside a capture, a product that is new is measured on its own operands: the output is
+    /// overwritten.
+    ///
+    /// # Errors
+    /// What the library or the driver says.
+    fn product_workspace(&mut self, inputs: &[View], output: &View, measure: bool) -> Result<u64>;
+    /// Computes a matrix product, by the library or by a kernel of ours, with the workspace that
+    /// [`product_workspace`](Self::product_workspace) asked for.
+    ///
+    /// # Errors
+    /// As [`submit_bytes`](Self::submit_bytes); what the library says.
+    fn product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()>;
 }
 
 /// Submits a kernel with its parameters.
 pub(crate) fn submit<P: Pod>(gpu: &mut dyn Submit, kernel: Kernel, grid: Grid, params: &P) -> Result<()> {
     gpu.submit_bytes(kernel, grid, bytemuck::bytes_of(params))
-}
-
-/// Workspace that a launch of one of our kernels wants, in bytes: 0 for most.
-pub(crate) fn workspace_bytes(props: &DeviceProperties, op: &Op, inputs: &[View], outputs: &[View]) -> u64 {
-    match op {
-        Op::Attention { .. } => attention::workspace_bytes(props, inputs, outputs),
-        Op::MatMul => outputs.first().map_or(0, |y| matmul::workspace_bytes(props, inputs, y)),
-        Op::ScatterRows => inputs.first().map_or(0, places::workspace_bytes),
-        Op::RopeScatter { .. } => inputs.get(2).map_or(0, places::workspace_bytes),
-        Op::ArgMax { .. }
-        | Op::Reduce { .. }
-        | Op::Softmax { .. }
-        | Op::L2Normalize { .. }
-        | Op::MaskedMean { .. }
-        | Op::MaskedSum { .. } => reduce::workspace_bytes(props, op, inputs, outputs),
-        _ => 0,
-    }
-}
-
-/// Launches an operation. `workspace` is the address of what [`workspace_bytes`] asked for, aligned to
-/// 256 bytes, its contents unknown.
-///
-/// # Errors
-/// What [`Submit::submit_bytes`] says.
-pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
-    // Nothing to write: a grid of zero blocks is an error in CUDA.
-    if launch.outputs.iter().all(|v| v.layout.count() == 0) {
-        return Ok(());
-    }
-    match launch.op {
-        Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Where | Op::Cast => {
-            elementwise::launch(gpu, launch)
-        }
-        Op::Copy | Op::Pad | Op::Fill(_) | Op::Arange { .. } | Op::Concat { .. } => copy::launch(gpu, launch),
-        Op::Embedding { .. } | Op::Gather { .. } | Op::ScatterRows => index::launch(gpu, launch, workspace),
-        Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::AddRmsNorm { .. } => norm::launch(gpu, launch),
-        Op::L2Normalize { .. }
-        | Op::Softmax { .. }
-        | Op::Reduce { .. }
-        | Op::ArgMax { .. }
-        | Op::MaskedMean { .. }
-        | Op::MaskedSum { .. } => reduce::launch(gpu, launch, workspace),
-        Op::Rope { .. } | Op::RopeScatter { .. } => rope::launch(gpu, launch, workspace),
-        Op::Attention { .. } => attention::launch(gpu, launch, workspace),
-        Op::MatMul => matmul::launch(gpu, launch, workspace),
-    }
 }

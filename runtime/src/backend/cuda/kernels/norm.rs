@@ -2,10 +2,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceView, Family, Grid, Kernel, Submit, submit};
+use super::{DeviceView, Grid, Kernel, Submit, submit, unit};
 use crate::{
     Result,
-    backend::{Launch, Op, View},
+    backend::{Launch, View},
 };
 
 /// Threads of a block.
@@ -51,15 +51,37 @@ struct AddParams {
 }
 const _: () = assert!(size_of::<AddParams>() == 320);
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+pub(crate) fn layer_norm(gpu: &mut dyn Submit, launch: &Launch, eps: f32) -> Result<()> {
+    let (inputs, y) = (&launch.inputs, &launch.outputs[0]);
+    let by = Norm { name: "layer_norm", eps, added: None, weight: &inputs[1], bias: inputs.get(2) };
+    normalize(gpu, &inputs[0], y, by)
+}
+
+pub(crate) fn rms_norm(gpu: &mut dyn Submit, launch: &Launch, eps: f32) -> Result<()> {
+    let (inputs, y) = (&launch.inputs, &launch.outputs[0]);
+    let by = Norm { name: "rms_norm", eps, added: None, weight: &inputs[1], bias: None };
+    normalize(gpu, &inputs[0], y, by)
+}
+
+pub(crate) fn add_rms_norm(gpu: &mut dyn Submit, launch: &Launch, eps: f32) -> Result<()> {
     let (inputs, outputs) = (&launch.inputs, &launch.outputs);
-    let (x, y) = (&inputs[0], &outputs[outputs.len() - 1]);
-    let (name, eps, added, weight, bias) = match launch.op {
-        Op::LayerNorm { eps } => ("layer_norm", eps, None, &inputs[1], inputs.get(2)),
-        Op::RmsNorm { eps } => ("rms_norm", eps, None, &inputs[1], None),
-        Op::AddRmsNorm { eps } => ("add_rms_norm", eps, Some((&inputs[1], &outputs[0])), &inputs[2], None),
-        _ => return Ok(()),
-    };
+    let added = Some((&inputs[1], &outputs[0]));
+    let by = Norm { name: "add_rms_norm", eps, added, weight: &inputs[2], bias: None };
+    normalize(gpu, &inputs[0], &outputs[1], by)
+}
+
+/// What rows are normalised by.
+struct Norm<'v> {
+    name: &'static str,
+    eps: f32,
+    /// What is added first, and where the sum goes.
+    added: Option<(&'v View, &'v View)>,
+    weight: &'v View,
+    bias: Option<&'v View>,
+}
+
+fn normalize(gpu: &mut dyn Submit, x: &View, y: &View, by: Norm<'_>) -> Result<()> {
+    let Norm { name, eps, added, weight, bias } = by;
     let axis = x.layout.rank() - 1;
     let last = |view: &View| view.layout.strides().last().map_or(0, |&s| s as u64);
     let len = x.layout.shape()[axis] as u64;
@@ -99,7 +121,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
         pad: 0,
     };
     let blocks = count.div_ceil(THREADS / lanes).clamp(1, 1 << 20) as u32;
-    let (kernel, grid) = (Kernel::of(Family::Norm, x.dtype, name), Grid::line(blocks, THREADS as u32));
+    let (kernel, grid) = (Kernel::of(&unit::NORM, x.dtype, name), Grid::line(blocks, THREADS as u32));
     match added {
         None => submit(gpu, kernel, grid, &params),
         Some((added, sum)) => {

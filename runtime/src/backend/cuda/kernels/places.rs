@@ -5,10 +5,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Family, FaultSink, Grid, Kernel, Submit, submit, walk::THREADS};
+use super::{FaultSink, Grid, Kernel, Submit, submit, unit, walk::THREADS};
 use crate::{
     Result,
-    backend::{Op, View},
+    backend::{Launch, View},
 };
 
 /// Up to so many indices are looked through: some reads for each thread, which takes less time than two more kernels.
@@ -41,20 +41,18 @@ fn slots(indices: u64) -> u64 {
 }
 
 /// Bytes of workspace that placing rows by `index` needs.
-pub(super) fn workspace_bytes(index: &View) -> u64 {
+pub(crate) fn workspace_bytes(index: &View) -> u64 {
     slots(index.layout.count() as u64) * 8
 }
 
 impl Places {
-    /// Where `index` sends rows of `state`; `real` counts those that are written. `workspace` shows
+    /// Where `index` sends rows of the output; `real` counts those that are written. The workspace of the launch shows
     /// [`workspace_bytes`] bytes, which the kernels of this call fill.
     pub(super) fn find(
         gpu: &mut dyn Submit,
-        op: &Op,
+        launch: &Launch,
         index: &View,
         real: Option<&View>,
-        state: &View,
-        workspace: u64,
     ) -> Result<Self> {
         let n = index.layout.count() as u64;
         let slots = slots(n);
@@ -62,18 +60,18 @@ impl Places {
             index: index.addr,
             real: real.map_or(0, |view| view.addr),
             sink: gpu.faults(),
-            op: gpu.fault_op(op.name()),
+            op: gpu.fault_op(launch.op.name()),
             pad: 0,
             n,
             index_stride: index.layout.strides()[0] as u64,
-            rows: state.layout.shape()[0] as u64,
-            table: if slots > 0 { workspace } else { 0 },
+            rows: launch.outputs[0].layout.shape()[0] as u64,
+            table: if slots > 0 { launch.workspace } else { 0 },
             mask: slots.saturating_sub(1),
         };
         if slots > 0 {
             for (name, items) in [("places_clear", slots), ("places_enter", n)] {
                 let grid = Grid::line(gpu.props().blocks_for(items, THREADS), THREADS);
-                submit(gpu, Kernel::plain(Family::Index, name), grid, &places)?;
+                submit(gpu, Kernel::plain(&unit::INDEX, name), grid, &places)?;
             }
         }
         Ok(places)
@@ -96,11 +94,11 @@ mod tests {
         super::testing::{Recorder, whole},
         *,
     };
-    use crate::DType;
+    use crate::{DType, backend::operations::SCATTER_ROWS};
 
     fn scatter(n: usize) -> Recorder {
         let (index, x) = (whole(0x100, DType::U32, &[n]), whole(0x1000, DType::F32, &[n, 4]));
-        Recorder::of(Op::ScatterRows, &[index, x], &[whole(0x8000_0000, DType::F32, &[9, 4])])
+        Recorder::of(SCATTER_ROWS, &[index, x], &[whole(0x8000_0000, DType::F32, &[9, 4])])
     }
 
     fn names(run: &Recorder) -> Vec<&str> {

@@ -33,6 +33,12 @@ impl Submit for Recorder {
     fn fault_op(&mut self, _: &'static str) -> u32 {
         1
     }
+    fn product_workspace(&mut self, inputs: &[View], output: &View, _: bool) -> Result<u64> {
+        Ok(super::matmul::workspace_bytes(&self.props, inputs, output))
+    }
+    fn product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
+        super::matmul::launch(self, inputs, output, workspace)
+    }
 }
 
 pub(super) fn view(dtype: DType, shape: &[usize]) -> View {

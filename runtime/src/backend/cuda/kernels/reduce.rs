@@ -2,10 +2,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceProperties, DeviceView, Family, Grid, Kernel, Submit, submit};
+use super::{DeviceProperties, DeviceView, Grid, Kernel, Submit, submit, unit};
 use crate::{
     DType, Result,
-    backend::{Launch, Op, Reduce, View},
+    backend::{Launch, View, operations::Reduce},
     value::layout::Layout,
 };
 
@@ -115,45 +115,75 @@ fn without(view: &View, axis: usize) -> DeviceView {
     layout.map_or_else(|_| DeviceView::from(view), |layout| DeviceView::from(&View { layout, ..*view }))
 }
 
-/// The axis and the kernels of an operation: all at once, or pieces and what joins them.
-fn kernels(op: &Op, mask: Option<DType>) -> Option<(usize, [&'static str; 3])> {
-    Some(match *op {
-        Op::Reduce { kind: Reduce::Sum, axis } => (axis, ["reduce_sum", "reduce_sum", "reduce_sum_join"]),
-        Op::Reduce { kind: Reduce::Mean, axis } => (axis, ["reduce_mean", "reduce_mean", "reduce_mean_join"]),
-        Op::Reduce { kind: Reduce::Max, axis } => (axis, ["reduce_max", "reduce_max", "reduce_max_join"]),
-        Op::ArgMax { axis } => (axis, ["reduce_argmax", "reduce_argmax", "reduce_argmax_join"]),
-        Op::MaskedMean { axis } | Op::MaskedSum { axis } => {
-            let name = match mask {
-                Some(DType::F32) => "masked_mean_f32",
-                Some(DType::Bool) => "masked_mean_bool",
-                _ => "masked_mean_u8",
-            };
-            (axis, [name, name, "masked_mean_join"])
-        }
-        Op::Softmax { axis, log: false } => (axis, ["softmax", "softmax_piece", "softmax_spread"]),
-        Op::Softmax { axis, log: true } => (axis, ["log_softmax", "log_softmax_piece", "log_softmax_spread"]),
-        Op::L2Normalize { axis, .. } => (axis, ["l2_normalize", "l2_normalize_piece", "l2_normalize_spread"]),
-        _ => return None,
-    })
+/// What runs along an axis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Along {
+    axis: usize,
+    /// All at once, or pieces and what joins them.
+    kernels: [&'static str; 3],
+    /// If the output keeps the axis.
+    keeps_axis: bool,
+    eps: f32,
+    total: bool,
 }
 
-/// Whether the output keeps the axis.
-fn keeps_axis(op: &Op) -> bool {
-    matches!(op, Op::Softmax { .. } | Op::L2Normalize { .. })
+impl Along {
+    fn new(axis: usize, kernels: [&'static str; 3]) -> Self {
+        Self { axis, kernels, keeps_axis: false, eps: 0.0, total: false }
+    }
+
+    /// A reduction.
+    pub(crate) fn reduce(kind: Reduce, axis: usize) -> Self {
+        Self::new(
+            axis,
+            match kind {
+                Reduce::Sum => ["reduce_sum", "reduce_sum", "reduce_sum_join"],
+                Reduce::Mean => ["reduce_mean", "reduce_mean", "reduce_mean_join"],
+                Reduce::Max => ["reduce_max", "reduce_max", "reduce_max_join"],
+            },
+        )
+    }
+
+    /// The place of the maximum.
+    pub(crate) fn arg_max(axis: usize) -> Self {
+        Self::new(axis, ["reduce_argmax", "reduce_argmax", "reduce_argmax_join"])
+    }
+
+    /// The mean of what a mask of these elements selects, or its sum (`total`).
+    pub(crate) fn masked(axis: usize, mask: DType, total: bool) -> Self {
+        let name = match mask {
+            DType::F32 => "masked_mean_f32",
+            DType::Bool => "masked_mean_bool",
+            _ => "masked_mean_u8",
+        };
+        Self { total, ..Self::new(axis, [name, name, "masked_mean_join"]) }
+    }
+
+    /// Softmax, or its logarithm.
+    pub(crate) fn softmax(axis: usize, log: bool) -> Self {
+        let kernels = match log {
+            false => ["softmax", "softmax_piece", "softmax_spread"],
+            true => ["log_softmax", "log_softmax_piece", "log_softmax_spread"],
+        };
+        Self { keeps_axis: true, ..Self::new(axis, kernels) }
+    }
+
+    /// Division by the length.
+    pub(crate) fn l2_normalize(axis: usize, eps: f32) -> Self {
+        let kernels = ["l2_normalize", "l2_normalize_piece", "l2_normalize_spread"];
+        Self { keeps_axis: true, eps, ..Self::new(axis, kernels) }
+    }
 }
 
-pub(super) fn workspace_bytes(props: &DeviceProperties, op: &Op, inputs: &[View], _outputs: &[View]) -> u64 {
-    let Some((axis, _)) = kernels(op, None) else { return 0 };
-    let plan = Plan::new(props, &inputs[0], axis);
+pub(crate) fn workspace_bytes(props: &DeviceProperties, x: &View, axis: usize) -> u64 {
+    let plan = Plan::new(props, x, axis);
     if plan.splits > 1 { plan.count * plan.splits * ACCUMULATOR } else { 0 }
 }
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
+pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, along: Along) -> Result<()> {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     let mask = launch.inputs.get(1);
-    let Some((axis, [whole, piece, finish])) = kernels(&launch.op, mask.map(|m| m.dtype)) else {
-        return Ok(());
-    };
+    let Along { axis, kernels: [whole, piece, finish], keeps_axis, eps, total } = along;
     let plan = Plan::new(gpu.props(), x, axis);
     let inner: usize = x.layout.shape()[axis + 1..].iter().product();
     let width = 16 / x.dtype.size() as u64;
@@ -164,7 +194,7 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> R
         mask_stride: mask.map_or(0, |m| m.layout.strides()[axis] as u64),
         real: launch.inputs.get(2).map_or(0, |count| count.addr),
         y: y.addr,
-        partials: workspace,
+        partials: launch.workspace,
         count: plan.count,
         len: plan.len,
         stride: plan.stride,
@@ -175,16 +205,16 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> R
         along: plan.along.into(),
         vector: plan.vector.into(),
         vector_out: vector_out.into(),
-        eps: if let Op::L2Normalize { eps, .. } = launch.op { eps } else { 0.0 },
-        total: matches!(launch.op, Op::MaskedSum { .. }).into(),
+        eps,
+        total: total.into(),
         pad: 0,
     };
-    let kernel = |name| Kernel::of(Family::Reduce, x.dtype, name);
+    let kernel = |name| Kernel::of(&unit::REDUCE, x.dtype, name);
     if plan.splits == 1 {
         return submit(gpu, kernel(whole), plan.grid(1), &params);
     }
     submit(gpu, kernel(piece), plan.grid(plan.splits), &params)?;
-    if keeps_axis(&launch.op) {
+    if keeps_axis {
         return submit(gpu, kernel(finish), plan.grid(plan.splits), &params);
     }
     // Pieces are joined by neighbours, whatever the slices were.

@@ -2,10 +2,13 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Family, Grid, Kernel, Submit, places::Places, submit};
+use super::{Grid, Kernel, Submit, places::Places, submit, unit};
 use crate::{
     Result,
-    backend::{Launch, Op, RopeStyle},
+    backend::{
+        Launch,
+        operations::{Rope, RopeStyle},
+    },
 };
 
 /// Threads of a block.
@@ -39,15 +42,24 @@ struct ScatterParams {
 }
 const _: () = assert!(size_of::<ScatterParams>() == 200);
 
-pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> Result<()> {
-    let (Op::Rope { theta, style, dim } | Op::RopeScatter { theta, style, dim }) = launch.op else {
-        return Ok(());
-    };
+pub(crate) fn rope(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope) -> Result<()> {
+    let Some((params, grid)) = rotate(gpu, launch, rotation) else { return Ok(()) };
+    submit(gpu, Kernel::of(&unit::ROPE, launch.inputs[0].dtype, "rope"), grid, &params)
+}
+
+pub(crate) fn rope_scatter(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope) -> Result<()> {
+    let Some((rope, grid)) = rotate(gpu, launch, rotation) else { return Ok(()) };
+    let to = Places::find(gpu, launch, &launch.inputs[2], launch.inputs.get(3))?;
+    let params = ScatterParams { rope, to };
+    submit(gpu, Kernel::of(&unit::ROPE, launch.inputs[0].dtype, "rope_scatter"), grid, &params)
+}
+
+fn rotate(gpu: &dyn Submit, launch: &Launch, Rope { theta, style, dim }: Rope) -> Option<(Params, Grid)> {
     let (x, positions, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     let (&[batches, times, heads, size], &[s0, s1, s2, s3]) = (x.layout.shape(), x.layout.strides()) else {
-        return Ok(());
+        return None;
     };
-    let &[p0, p1] = positions.layout.strides() else { return Ok(()) };
+    let &[p0, p1] = positions.layout.strides() else { return None };
     let rows = (batches * times) as u64;
     let params = Params {
         x: x.addr,
@@ -67,10 +79,5 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, workspace: u64) -> R
     // Few positions: their heads are dealt out, so that more of the device works.
     let parts = gpu.props().multiprocessors.div_ceil(blocks).min((heads as u32).div_ceil(4)).max(1);
     let grid = Grid { blocks: [blocks, parts, 1], threads: THREADS, shared: 0 };
-    if let Op::Rope { .. } = launch.op {
-        return submit(gpu, Kernel::of(Family::Rope, x.dtype, "rope"), grid, &params);
-    }
-    let to = Places::find(gpu, &launch.op, &launch.inputs[2], launch.inputs.get(3), y, workspace)?;
-    let params = ScatterParams { rope: params, to };
-    submit(gpu, Kernel::of(Family::Rope, x.dtype, "rope_scatter"), grid, &params)
+    Some((params, grid))
 }

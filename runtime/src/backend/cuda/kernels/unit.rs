@@ -1,110 +1,127 @@
-//! Kernels by name: a source file, the types that it is compiled for, a function in it.
+//! Kernels by name: a source, the types that it is compiled for, a function in it.
+
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    ptr,
+};
 
 use crate::DType;
 
-/// A source file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Family {
-    /// Host values and device inputs, scattered to static buffers.
-    Put,
-    /// The same, with more than 4 KB of them.
-    PutLarge,
-    /// Unary, binary, comparisons, where.
-    Elementwise,
-    /// Between dtypes.
-    Cast,
-    /// Copies, padding, filling, joining.
-    Copy,
-    /// Embedding, gather, scatter.
-    Index,
-    /// Sums, maxima, softmax, norms over any axis.
-    Reduce,
-    /// Layer and RMS norm.
-    Norm,
-    /// Rotary embedding.
-    Rope,
-    /// One query against a long cache, split over blocks.
-    AttentionDecode,
-    /// Many queries, in tiles.
-    AttentionPrefill,
-    /// Matrix products that the library does not take.
-    MatMul,
+/// The types that a source of ours is ever compiled for: CI compiles exactly these.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Types {
+    /// None: it moves words of 1 to 16 bytes, whatever they mean.
+    None,
+    /// `T`: floating-point types.
+    Floats,
+    /// `T`: every type.
+    All,
+    /// `T` and `U`: every pair.
+    Pairs,
 }
 
-impl Family {
-    /// All of them.
-    pub(crate) const ALL: [Self; 12] = [
-        Self::Put,
-        Self::PutLarge,
-        Self::Elementwise,
-        Self::Cast,
-        Self::Copy,
-        Self::Index,
-        Self::Reduce,
-        Self::Norm,
-        Self::Rope,
-        Self::AttentionDecode,
-        Self::AttentionPrefill,
-        Self::MatMul,
-    ];
-
-    /// The file.
-    pub(crate) fn file(self) -> &'static str {
-        match self {
-            Self::Put => "put.cu",
-            Self::PutLarge => "put_large.cu",
-            Self::Elementwise => "elementwise.cu",
-            Self::Cast => "cast.cu",
-            Self::Copy => "copy.cu",
-            Self::Index => "index.cu",
-            Self::Reduce => "reduce.cu",
-            Self::Norm => "norm.cu",
-            Self::Rope => "rope.cu",
-            Self::AttentionDecode => "attention_decode.cu",
-            Self::AttentionPrefill => "attention_prefill.cu",
-            Self::MatMul => "matmul.cu",
-        }
-    }
-
-    /// Its text.
-    pub(crate) fn source(self) -> &'static str {
-        match self {
-            Self::Put => include_str!("put.cu"),
-            Self::PutLarge => include_str!("put_large.cu"),
-            Self::Elementwise => include_str!("elementwise.cu"),
-            Self::Cast => include_str!("cast.cu"),
-            Self::Copy => include_str!("copy.cu"),
-            Self::Index => include_str!("index.cu"),
-            Self::Reduce => include_str!("reduce.cu"),
-            Self::Norm => include_str!("norm.cu"),
-            Self::Rope => include_str!("rope.cu"),
-            Self::AttentionDecode => include_str!("attention_decode.cu"),
-            Self::AttentionPrefill => include_str!("attention_prefill.cu"),
-            Self::MatMul => include_str!("matmul.cu"),
-        }
-    }
-
-    /// The types that it is ever compiled for: CI compiles exactly these.
-    pub(crate) fn types(self) -> Vec<(Option<DType>, Option<DType>)> {
+impl Types {
+    /// All combinations.
+    pub(crate) fn list(self) -> Vec<(Option<DType>, Option<DType>)> {
         use DType::{Bf16, Bool, F16, F32, I32, U8, U32};
         const ALL: [DType; 7] = [F32, F16, Bf16, I32, U32, U8, Bool];
         match self {
-            // The last two move words of 1 to 16 bytes, whatever they mean.
-            Self::Put | Self::PutLarge | Self::Copy | Self::Index => vec![(None, None)],
-            Self::Cast => ALL.iter().flat_map(|&t| ALL.map(|u| (Some(t), Some(u)))).collect(),
-            Self::Elementwise | Self::Reduce | Self::MatMul => ALL.map(|t| (Some(t), None)).to_vec(),
-            Self::Norm | Self::Rope | Self::AttentionDecode | Self::AttentionPrefill => {
-                [F32, F16, Bf16].map(|t| (Some(t), None)).to_vec()
-            }
+            Self::None => vec![(None, None)],
+            Self::Floats => [F32, F16, Bf16].map(|t| (Some(t), None)).to_vec(),
+            Self::All => ALL.map(|t| (Some(t), None)).to_vec(),
+            Self::Pairs => ALL.iter().flat_map(|&t| ALL.map(|u| (Some(t), Some(u)))).collect(),
         }
     }
 }
 
-/// A file and its types: what is compiled and loaded at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A source: CUDA C++, which may include `common.cuh`.
+#[derive(Debug)]
+pub(crate) struct SourceFile {
+    /// Its name in messages.
+    pub(crate) name: &'static str,
+    /// Its text.
+    pub(crate) text: &'static str,
+    /// The types that it is compiled for.
+    pub(crate) types: Types,
+    /// If each of its kernels waits for the kernel before it before it touches memory (`in_order()` of `common.cuh`):
+    /// only such a kernel may be brought up while the one before it ends.
+    pub(crate) waits: bool,
+}
+
+impl SourceFile {
+    /// A file of ours: its kernels wait.
+    pub(crate) const fn ours(name: &'static str, text: &'static str, types: Types) -> Self {
+        Self { name, text, types, waits: true }
+    }
+}
+
+/// Host values and device inputs, scattered to static buffers.
+pub(crate) static PUT: SourceFile = SourceFile::ours("put.cu", include_str!("put.cu"), Types::None);
+/// The same, with more than 4 KB of them.
+pub(crate) static PUT_LARGE: SourceFile =
+    SourceFile::ours("put_large.cu", include_str!("put_large.cu"), Types::None);
+/// Unary, binary, comparisons, where.
+pub(crate) static ELEMENTWISE: SourceFile =
+    SourceFile::ours("elementwise.cu", include_str!("elementwise.cu"), Types::All);
+/// Between dtypes.
+pub(crate) static CAST: SourceFile = SourceFile::ours("cast.cu", include_str!("cast.cu"), Types::Pairs);
+/// Copies, padding, filling, joining.
+pub(crate) static COPY: SourceFile = SourceFile::ours("copy.cu", include_str!("copy.cu"), Types::None);
+/// Embedding, gather, scatter.
+pub(crate) static INDEX: SourceFile = SourceFile::ours("index.cu", include_str!("index.cu"), Types::None);
+/// Sums, maxima, softmax, norms over any axis.
+pub(crate) static REDUCE: SourceFile = SourceFile::ours("reduce.cu", include_str!("reduce.cu"), Types::All);
+/// Layer and RMS norm.
+pub(crate) static NORM: SourceFile = SourceFile::ours("norm.cu", include_str!("norm.cu"), Types::Floats);
+/// Rotary embedding.
+pub(crate) static ROPE: SourceFile = SourceFile::ours("rope.cu", include_str!("rope.cu"), Types::Floats);
+/// One query against a long cache, split over blocks.
+pub(crate) static ATTENTION_DECODE: SourceFile =
+    SourceFile::ours("attention_decode.cu", include_str!("attention_decode.cu"), Types::Floats);
+/// Many queries, in tiles.
+pub(crate) static ATTENTION_PREFILL: SourceFile =
+    SourceFile::ours("attention_prefill.cu", include_str!("attention_prefill.cu"), Types::Floats);
+/// Matrix products that the library does not take.
+pub(crate) static MATMUL: SourceFile = SourceFile::ours("matmul.cu", include_str!("matmul.cu"), Types::All);
+
+/// All files of ours.
+pub(crate) static FILES: [&SourceFile; 12] = [
+    &PUT,
+    &PUT_LARGE,
+    &ELEMENTWISE,
+    &CAST,
+    &COPY,
+    &INDEX,
+    &REDUCE,
+    &NORM,
+    &ROPE,
+    &ATTENTION_DECODE,
+    &ATTENTION_PREFILL,
+    &MATMUL,
+];
+
+/// Sources are told apart by where they are: one that is made at run time is made once and kept, as its code on the
+/// device is.
+impl PartialEq for SourceFile {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self, other)
+    }
+}
+
+impl Eq for SourceFile {}
+
+impl Hash for SourceFile {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        ptr::hash(self, to);
+    }
+}
+
+/// A source and its types: what is compiled and loaded at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Unit {
-    /// The file.
-    pub(crate) family: Family,
+    /// The source.
+    pub(crate) source: &'static SourceFile,
     /// `T` in it.
     pub(crate) t: Option<DType>,
     /// `U` in it.
@@ -135,6 +152,12 @@ impl Unit {
     }
 }
 
+impl fmt::Debug for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.source.name, self.defines().join(" "))
+    }
+}
+
 /// One function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Kernel {
@@ -145,19 +168,19 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel of a file without types.
-    pub(crate) fn plain(family: Family, name: &'static str) -> Self {
-        Self { unit: Unit { family, t: None, u: None }, name }
+    /// A kernel of a source without types.
+    pub(crate) fn plain(source: &'static SourceFile, name: &'static str) -> Self {
+        Self { unit: Unit { source, t: None, u: None }, name }
     }
 
     /// A kernel of one type.
-    pub(crate) fn of(family: Family, t: DType, name: &'static str) -> Self {
-        Self { unit: Unit { family, t: Some(t), u: None }, name }
+    pub(crate) fn of(source: &'static SourceFile, t: DType, name: &'static str) -> Self {
+        Self { unit: Unit { source, t: Some(t), u: None }, name }
     }
 
     /// A kernel of two types.
-    pub(crate) fn of2(family: Family, t: DType, u: DType, name: &'static str) -> Self {
-        Self { unit: Unit { family, t: Some(t), u: Some(u) }, name }
+    pub(crate) fn of2(source: &'static SourceFile, t: DType, u: DType, name: &'static str) -> Self {
+        Self { unit: Unit { source, t: Some(t), u: Some(u) }, name }
     }
 }
 

@@ -12,7 +12,7 @@ fn check<T: Real>() {
                 let repeated: &[usize] = if rng.random() { &[0] } else { &[] };
                 let positions =
                     Owned::new(&mut rng, &shape[..2], repeated, 0, |rng| rng.random_range(0..100_000u32));
-                let rotation = Rotation { theta: 10_000.0, style, dim };
+                let rotation = Rope { theta: 10_000.0, style, dim };
                 let mut out = vec![T::narrow(f32::NAN); x.layout.count()];
                 rotate(x.view(), positions.view(), &mut out, rotation);
                 for (i, &got) in out.iter().enumerate() {
@@ -63,7 +63,7 @@ fn bits_do_not_depend_on_threads_or_addresses() {
     let positions = Owned::new(&mut rng, &[2, 40], &[0], 0, |rng| rng.random_range(0..8192u32));
     stable(|shift| {
         let mut out = vec![bf16::ZERO; x.layout.count() + shift];
-        let rotation = Rotation { theta: 1e5, style: RopeStyle::HalfSplit, dim: 64 };
+        let rotation = Rope { theta: 1e5, style: RopeStyle::HalfSplit, dim: 64 };
         rotate(x.moved(shift).view(), positions.moved(shift).view(), &mut out[shift..], rotation);
         out.split_off(shift)
     });

@@ -1,4 +1,5 @@
 use super::*;
+use crate::backend::operations::{Arange, COPY, Concat, Fill, PAD};
 
 #[test]
 fn copies_reach_contiguous_and_strided_outputs() {
@@ -12,7 +13,7 @@ fn copies_reach_contiguous_and_strided_outputs() {
                 _ => random_layout(&mut rng, &shape, false),
             };
             let mut y = Array::strided(dtype, layout, 2, &vec![1.0; layout.count()]);
-            run(Op::Copy, &[&x], &mut y).unwrap();
+            run(COPY, &[&x], &mut y).unwrap();
             assert_exact(&y.values(), &x.values(), &format!("copy {x:?} to {y:?}"));
         }
     }
@@ -26,7 +27,7 @@ fn large_copies_transpose() {
         let x = Array::random(&mut rng, DType::F16, &shape);
         let layout = random_layout(&mut rng, &shape, false);
         let mut y = Array::strided(DType::F16, layout, 0, &vec![1.0; layout.count()]);
-        run(Op::Copy, &[&x], &mut y).unwrap();
+        run(COPY, &[&x], &mut y).unwrap();
         assert_exact(&y.values(), &x.values(), &format!("copy {x:?} to {y:?}"));
     }
 }
@@ -43,7 +44,7 @@ fn padding_is_zero() {
                 .collect();
             let x = Array::random(&mut rng, dtype, &from);
             let mut y = Array::output(dtype, &to);
-            run(Op::Pad, &[&x], &mut y).unwrap();
+            run(PAD, &[&x], &mut y).unwrap();
             let values = x.values();
             let expected: Vec<f64> = (0..to.iter().product())
                 .map(|i| {
@@ -71,10 +72,10 @@ fn fill_and_arange_round_once() {
                     _ => f64::from(v as u8),
                 };
                 let mut y = Array::output(dtype, &[n]);
-                run(Op::Arange { start, step }, &[], &mut y).unwrap();
+                run(Arange { start, step }, &[], &mut y).unwrap();
                 let values: Vec<f64> = (0..n).map(|i| expected(start + i as f64 * step)).collect();
                 assert_exact(&y.values(), &values, &format!("arange {dtype}"));
-                run(Op::Fill(start), &[], &mut y).unwrap();
+                run(Fill(start), &[], &mut y).unwrap();
                 assert_exact(&y.values(), &vec![expected(start); n], &format!("fill {dtype}"));
             }
         }
@@ -97,7 +98,7 @@ fn concatenation_keeps_order() {
                 .collect();
             shape[axis] = parts.iter().map(|p| p.shape()[axis]).sum();
             let mut y = Array::output(dtype, &shape);
-            run(Op::Concat { axis }, &parts.iter().collect::<Vec<_>>(), &mut y).unwrap();
+            run(Concat { axis }, &parts.iter().collect::<Vec<_>>(), &mut y).unwrap();
             let values: Vec<Vec<f64>> = parts.iter().map(Array::values).collect();
             let expected: Vec<f64> = (0..shape.iter().product())
                 .map(|i| {
@@ -131,7 +132,7 @@ fn large_concatenations_split_anywhere() {
         let mut shape = shapes[0];
         shape[axis] += 77;
         let mut y = Array::output(DType::U8, &shape);
-        run(Op::Concat { axis }, &[&parts[0], &parts[1]], &mut y).unwrap();
+        run(Concat { axis }, &[&parts[0], &parts[1]], &mut y).unwrap();
         let values = [parts[0].values(), parts[1].values()];
         let expected: Vec<f64> = (0..shape[0] * shape[1])
             .map(|i| {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::backend::{Binary, Compare, Unary};
+use crate::backend::operations::{Binary, CAST, Compare, SELECT, Unary};
 
 const UNARY: [Unary; 11] = [
     Unary::Neg,
@@ -85,7 +85,7 @@ fn unary_functions_match_the_reference() {
                 let shape = random_shape(&mut rng, case % 5);
                 let x = Array::random(&mut rng, dtype, &shape);
                 let mut y = Array::output(dtype, &shape);
-                run(Op::Unary(kind), &[&x], &mut y).unwrap();
+                run(kind, &[&x], &mut y).unwrap();
                 let expected: Vec<f64> = x.values().iter().map(|&x| unary_reference(kind, x)).collect();
                 // The tail of the tanh form amplifies the rounding of its argument.
                 let absolute = if kind == Unary::GeluTanh { 1e-7 } else { 1e-40 };
@@ -101,7 +101,7 @@ fn unary_functions_keep_nan_and_infinities() {
     for dtype in FLOATS {
         for kind in UNARY {
             let mut y = Array::output(dtype, &[5]);
-            run(Op::Unary(kind), &[&Array::contiguous(dtype, &[5], &special)], &mut y).unwrap();
+            run(kind, &[&Array::contiguous(dtype, &[5], &special)], &mut y).unwrap();
             let expected: Vec<f64> = special.iter().map(|&x| unary_reference(kind, x)).collect();
             assert_close(dtype, &y.values(), &expected, |_| 1e-7, &format!("{kind:?}"));
         }
@@ -117,7 +117,7 @@ fn integer_functions_wrap() {
             let x = Array::random(&mut rng, dtype, &shape);
             let check = |kind, reference: &dyn Fn(f64) -> f64| {
                 let mut y = Array::output(dtype, &shape);
-                run(Op::Unary(kind), &[&x], &mut y).unwrap();
+                run(kind, &[&x], &mut y).unwrap();
                 let expected: Vec<f64> = x.values().iter().map(|&x| reference(x)).collect();
                 assert_exact(&y.values(), &expected, &format!("{kind:?} {dtype}"));
             };
@@ -140,7 +140,7 @@ fn binary_functions_match_the_reference() {
                 let shape = random_shape(&mut rng, case % 5);
                 let (a, b) = (Array::random(&mut rng, dtype, &shape), Array::random(&mut rng, dtype, &shape));
                 let mut y = Array::output(dtype, &shape);
-                run(Op::Binary(kind), &[&a, &b], &mut y).unwrap();
+                run(kind, &[&a, &b], &mut y).unwrap();
                 let reference = |(a, b): (f64, f64)| match kind {
                     Binary::Add => a + b,
                     Binary::Sub => a - b,
@@ -176,7 +176,7 @@ fn integer_division_never_faults() {
     let a = Array::contiguous(DType::I32, &[3], &[f64::from(i32::MIN), 7.0, -7.0]);
     let b = Array::contiguous(DType::I32, &[3], &[-1.0, 0.0, 2.0]);
     let mut y = Array::output(DType::I32, &[3]);
-    run(Op::Binary(Binary::Div), &[&a, &b], &mut y).unwrap();
+    run(Binary::Div, &[&a, &b], &mut y).unwrap();
     assert_eq!(y.values(), [f64::from(i32::MIN), 0.0, -3.0]);
 }
 
@@ -195,7 +195,7 @@ fn comparisons_follow_ieee() {
                     Array::strided(dtype, layout, 1, &values)
                 });
                 let mut y = Array::output(DType::Bool, &shape);
-                run(Op::Compare(kind), &[&a, &b], &mut y).unwrap();
+                run(kind, &[&a, &b], &mut y).unwrap();
                 let reference = |(a, b): (f64, f64)| match kind {
                     Compare::Eq => a == b,
                     Compare::Ne => a != b,
@@ -225,7 +225,7 @@ fn where_picks_by_condition() {
             let cond = Array::random(&mut rng, DType::Bool, &shape);
             let (a, b) = (Array::random(&mut rng, dtype, &shape), Array::random(&mut rng, dtype, &shape));
             let mut y = Array::output(dtype, &shape);
-            run(Op::Where, &[&cond, &a, &b], &mut y).unwrap();
+            run(SELECT, &[&cond, &a, &b], &mut y).unwrap();
             let (a, b) = (a.values(), b.values());
             let expected: Vec<f64> =
                 cond.values().iter().enumerate().map(|(i, &c)| if c != 0.0 { a[i] } else { b[i] }).collect();
@@ -275,7 +275,7 @@ fn casts_are_exact() {
                     Array::random(&mut rng, from, &shape)
                 };
                 let mut y = Array::output(to, x.shape());
-                run(Op::Cast, &[&x], &mut y).unwrap();
+                run(CAST, &[&x], &mut y).unwrap();
                 let expected: Vec<f64> = x.values().iter().map(|&v| cast_reference(from, to, v)).collect();
                 assert_exact(&y.values(), &expected, &format!("{from} to {to}"));
             }
@@ -291,8 +291,8 @@ fn large_tensors_do_not_depend_on_threads() {
             let (a, b) = (Array::random(&mut rng, dtype, &shape), Array::random(&mut rng, dtype, &shape));
             let mut many = Array::output(dtype, &shape);
             let mut one = many.clone();
-            run(Op::Binary(Binary::Mul), &[&a, &b], &mut many).unwrap();
-            run_single_threaded(Op::Binary(Binary::Mul), &[&a, &b], &mut one).unwrap();
+            run(Binary::Mul, &[&a, &b], &mut many).unwrap();
+            run_single_threaded(Binary::Mul, &[&a, &b], &mut one).unwrap();
             assert_eq!(many.bytes, one.bytes);
             if dtype.is_float() {
                 let product: Vec<f64> = a.values().iter().zip(b.values()).map(|(a, b)| a * b).collect();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::backend::operations::{Counts, Embedding, Gather, SCATTER_ROWS};
 
 /// Random indices below `rows`, some out of range where asked, behind a random layout.
 fn indices(rng: &mut StdRng, shape: &[usize], rows: usize, wrong: bool) -> Array {
@@ -13,7 +14,8 @@ fn indices(rng: &mut StdRng, shape: &[usize], rows: usize, wrong: bool) -> Array
 }
 
 #[track_caller]
-fn assert_fault(fault: Result<(), Fault>, op: Op, indices: &[f64], rows: usize) {
+fn assert_fault(fault: Result<(), Fault>, op: impl Into<Op>, indices: &[f64], rows: usize) {
+    let op = op.into();
     match (fault, indices.iter().find(|&&i| i >= rows as f64)) {
         (Ok(()), None) => {}
         (Err(fault), Some(&first)) => {
@@ -33,8 +35,8 @@ fn embeddings_read_rows() {
             let ids = indices(&mut rng, &shape, rows, case % 2 == 0);
             let table = Array::random(&mut rng, dtype, &[rows, d]);
             let mut y = Array::output(dtype, &[&shape[..], &[d]].concat());
-            let fault = run(Op::Embedding { counts: crate::backend::Counts::NONE }, &[&ids, &table], &mut y);
-            assert_fault(fault, Op::Embedding { counts: crate::backend::Counts::NONE }, &ids.values(), rows);
+            let fault = run(Embedding { counts: Counts::NONE }, &[&ids, &table], &mut y);
+            assert_fault(fault, Embedding { counts: Counts::NONE }, &ids.values(), rows);
             let values = table.values();
             let expected: Vec<f64> = ids
                 .values()
@@ -63,13 +65,8 @@ fn gather_picks_slices_along_any_axis() {
             let mut out = shape.clone();
             out[axis] = n;
             let mut y = Array::output(dtype, &out);
-            let fault = run(Op::Gather { axis, counts: crate::backend::Counts::NONE }, &[&x, &index], &mut y);
-            assert_fault(
-                fault,
-                Op::Gather { axis, counts: crate::backend::Counts::NONE },
-                &index.values(),
-                shape[axis],
-            );
+            let fault = run(Gather { axis, counts: Counts::NONE }, &[&x, &index], &mut y);
+            assert_fault(fault, Gather { axis, counts: Counts::NONE }, &index.values(), shape[axis]);
             let (values, index) = (x.values(), index.values());
             let expected: Vec<f64> = (0..out.iter().product())
                 .map(|i| {
@@ -92,7 +89,7 @@ fn large_gathers_split() {
         let mut out = shape;
         out[axis] = 200;
         let mut y = Array::output(DType::F32, &out);
-        run(Op::Gather { axis, counts: crate::backend::Counts::NONE }, &[&x, &index], &mut y).unwrap();
+        run(Gather { axis, counts: Counts::NONE }, &[&x, &index], &mut y).unwrap();
         let (values, index) = (x.values(), index.values());
         let expected: Vec<f64> = (0..out[0] * out[1])
             .map(|i| {
@@ -128,11 +125,11 @@ fn scatter_writes_rows_in_order() {
 
             let used = if case % 3 == 0 { n.min(count) } else { n };
             let inputs = if case % 3 == 0 { vec![&ids, &src, &scalar] } else { vec![&ids, &src] };
-            let fault = run(Op::ScatterRows, &inputs, &mut state);
+            let fault = run(SCATTER_ROWS, &inputs, &mut state);
 
             let counted: Vec<f64> =
                 index[..used].iter().copied().filter(|&i| i != f64::from(u32::MAX)).collect();
-            assert_fault(fault, Op::ScatterRows, &counted, rows);
+            assert_fault(fault, SCATTER_ROWS, &counted, rows);
             let (mut expected, values) = (start, src.values());
             for (i, &to) in index[..used].iter().enumerate() {
                 let to = to as usize;
@@ -151,6 +148,6 @@ fn the_row_given_last_wins() {
     let index = Array::contiguous(DType::U32, &[3], &[1.0, 0.0, 1.0]);
     let src = Array::contiguous(DType::F32, &[3, 1], &[10.0, 20.0, 30.0]);
     let mut state = Array::contiguous(DType::F32, &[3, 1], &[0.0, 1.0, 2.0]);
-    run(Op::ScatterRows, &[&index, &src], &mut state).unwrap();
+    run(SCATTER_ROWS, &[&index, &src], &mut state).unwrap();
     assert_eq!(state.values(), [20.0, 30.0, 2.0]);
 }

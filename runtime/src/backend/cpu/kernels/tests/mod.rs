@@ -6,12 +6,11 @@ use half::{bf16, f16};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use smallvec::smallvec;
 
-use super::*;
 use crate::{
     DType, Element, Error,
     backend::{
-        Arenas, HostBlock, Stream, View,
-        cpu::{CpuBackend, CpuOptions},
+        Arenas, HostBlock, Launch, Op, Stream, View,
+        cpu::{CpuBackend, CpuOptions, Fault},
     },
     value::layout::Layout,
 };
@@ -231,9 +230,10 @@ thread_local! {
 }
 
 /// Runs `op` and leaves the result in `y`.
-fn run(op: Op, inputs: &[&Array], y: &mut Array) -> Result<(), Fault> {
+fn run(op: impl Into<Op>, inputs: &[&Array], y: &mut Array) -> Result<(), Fault> {
+    let op = op.into();
     let around = y.clone();
-    let fault = DEVICES.with(|[many, _]| launch(&mut many.borrow_mut(), op, inputs, y));
+    let fault = DEVICES.with(|[many, _]| launch(&mut many.borrow_mut(), op.clone(), inputs, y));
     let mut touched = vec![false; y.bytes.len() / y.dtype.size()];
     places(&y.layout).for_each(|place| touched[y.before + place] = true);
     for (i, (new, old)) in y.bytes.iter().zip(&around.bytes).enumerate() {
@@ -243,8 +243,8 @@ fn run(op: Op, inputs: &[&Array], y: &mut Array) -> Result<(), Fault> {
 }
 
 /// As [`run`], on one thread.
-fn run_single_threaded(op: Op, inputs: &[&Array], y: &mut Array) -> Result<(), Fault> {
-    DEVICES.with(|[_, one]| launch(&mut one.borrow_mut(), op, inputs, y))
+fn run_single_threaded(op: impl Into<Op>, inputs: &[&Array], y: &mut Array) -> Result<(), Fault> {
+    DEVICES.with(|[_, one]| launch(&mut one.borrow_mut(), op.into(), inputs, y))
 }
 
 /// Copies the operands to the device, launches, and copies the result back.
@@ -260,7 +260,7 @@ fn launch(device: &mut CpuBackend, op: Op, inputs: &[&Array], y: &mut Array) -> 
     };
     let inputs = inputs.iter().map(|array| upload(array)).collect();
     let outputs = smallvec![upload(y)];
-    device.launch(&Launch { op, inputs, outputs, workspace: 0 }).unwrap();
+    device.launch(&Launch { op: op.clone(), inputs, outputs, workspace: 0 }).unwrap();
     let fault = match device.synchronize() {
         Ok(()) => Ok(()),
         Err(Error::IndexOutOfRange { op, index, bound }) => Err(Fault { op, index, bound }),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::backend::Reduce;
+use crate::backend::operations::{ArgMax, MaskedMean, Reduce, Reduction};
 
 /// The slices of `x` along `axis`, in the order of the output.
 fn slices(x: &Array, axis: usize) -> (Vec<usize>, Vec<Vec<f64>>) {
@@ -51,10 +51,10 @@ fn reductions_match_the_reference() {
             let n = shape[axis] as f64;
             for kind in [Reduce::Sum, Reduce::Mean, Reduce::Max] {
                 let mut y = Array::output(dtype, &out);
-                run(Op::Reduce { kind, axis }, &[&x], &mut y).unwrap();
+                run(Reduction { kind, axis }, &[&x], &mut y).unwrap();
                 let what = format!("{kind:?} {x:?} over {axis}");
                 let mut one = y.clone();
-                run_single_threaded(Op::Reduce { kind, axis }, &[&x], &mut one).unwrap();
+                run_single_threaded(Reduction { kind, axis }, &[&x], &mut one).unwrap();
                 assert_eq!(y.bytes, one.bytes, "{what} depends on threads");
                 if kind == Reduce::Max {
                     let lowest = if dtype.is_float() { f64::NEG_INFINITY } else { lowest(dtype) };
@@ -106,7 +106,7 @@ fn the_first_largest_wins() {
             }
             let (out, slices) = slices(&x, axis);
             let mut y = Array::output(DType::U32, &out);
-            run(Op::ArgMax { axis }, &[&x], &mut y).unwrap();
+            run(ArgMax { axis }, &[&x], &mut y).unwrap();
             let reference = |s: &Vec<f64>| {
                 let better = |a: f64, b: f64| a > b || a.is_nan() && !b.is_nan();
                 (0..s.len()).fold(0, |best, i| if better(s[i], s[best]) { i } else { best }) as f64
@@ -130,10 +130,10 @@ fn nan_and_infinities_reduce() {
                 let spread: Vec<f64> = values.iter().flat_map(|&v| vec![v; width]).collect();
                 let x = Array::contiguous(dtype, &[4, width], &spread);
                 let mut y = Array::output(dtype, &[width]);
-                run(Op::Reduce { kind: Reduce::Max, axis: 0 }, &[&x], &mut y).unwrap();
+                run(Reduction { kind: Reduce::Max, axis: 0 }, &[&x], &mut y).unwrap();
                 assert_exact(&y.values(), &vec![max; width], "max");
                 let mut y = Array::output(DType::U32, &[width]);
-                run(Op::ArgMax { axis: 0 }, &[&x], &mut y).unwrap();
+                run(ArgMax { axis: 0 }, &[&x], &mut y).unwrap();
                 assert_exact(&y.values(), &vec![at; width], "argmax");
             }
         }
@@ -155,7 +155,7 @@ fn masked_means_match_the_reference() {
                 let (out, xs) = slices(&x, axis);
                 let (_, ms) = slices(&mask, axis);
                 let mut y = Array::output(dtype, &out);
-                run(Op::MaskedMean { axis }, &[&x, &mask], &mut y).unwrap();
+                run(MaskedMean { axis }, &[&x, &mask], &mut y).unwrap();
                 let mean = |i: usize, f: fn(f64) -> f64| {
                     let sum: f64 = xs[i].iter().zip(&ms[i]).map(|(x, m)| f(*x) * m).sum();
                     sum / ms[i].iter().sum::<f64>().max(1e-9)
@@ -176,7 +176,7 @@ fn masked_values_do_not_count_even_if_nan() {
         let x = Array::contiguous(DType::F32, &[3, width], &x);
         let mask = Array::contiguous(DType::Bool, &[3, width], &mask);
         let mut y = Array::output(DType::F32, &[width]);
-        run(Op::MaskedMean { axis: 0 }, &[&x, &mask], &mut y).unwrap();
+        run(MaskedMean { axis: 0 }, &[&x, &mask], &mut y).unwrap();
         assert_eq!(y.values(), vec![2.0; width]);
     }
 }

@@ -4,15 +4,15 @@ fn run(dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64
     let mut gpu = Recorder::new();
     let inputs = [view(dtype, &q), view(dtype, &k), view(dtype, &k)];
     let outputs = [view(dtype, &q)];
-    let workspace = workspace_bytes(&DeviceProperties::h200(), &inputs, &outputs);
-    let op = Op::Attention { mask: MaskKind::Causal, scale: 1.0 };
+    let workspace = workspace_bytes(&DeviceProperties::h200(), &inputs);
+    let op = Attention { mask: MaskKind::Causal, scale: 1.0 };
     let all = Launch {
-        op,
+        op: op.into(),
         inputs: inputs.into_iter().collect(),
         outputs: outputs.into_iter().collect(),
-        workspace: 0,
+        workspace: 64,
     };
-    let result = launch(&mut gpu, &all, 64);
+    let result = launch(&mut gpu, &all, op);
     (result, gpu, workspace)
 }
 

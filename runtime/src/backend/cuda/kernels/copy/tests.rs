@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::super::testing::{Recorder, kinds, locate, offset, shapes, strides, view, whole};
 use super::*;
+use crate::backend::operations::{Arange, COPY, Concat, Fill, PAD};
 
 fn word_of(name: &str) -> u64 {
     name.rsplit('_').next().unwrap().parse().unwrap()
@@ -47,7 +48,7 @@ proptest! {
         // No element is written twice.
         let to: Vec<u8> = kinds[1].iter().map(|k| k | 1).collect();
         let y = view(0x8000, t, &shape, &strides(&shape, &to));
-        let run = Recorder::of(Op::Copy, &[x], &[y]);
+        let run = Recorder::of(COPY, &[x], &[y]);
         let got = match run.calls[0].0.name {
             "copy_flat" => {
                 let p: FlatParams = run.params(0);
@@ -83,7 +84,7 @@ proptest! {
             inputs.push(x);
             at += n;
         }
-        let run = Recorder::of(Op::Concat { axis }, &inputs, &[y]);
+        let run = Recorder::of(Concat { axis }, &inputs, &[y]);
         let mut got = Vec::new();
         for (i, (kernel, grid, _)) in run.calls.iter().enumerate() {
             let p: JoinParams = run.params(i);
@@ -108,7 +109,7 @@ proptest! {
         let t = TYPES[t];
         let large: Vec<usize> = shape.iter().zip(&more).map(|(n, m)| n + m * factor).collect();
         let (x, y) = (view(0x1000, t, &shape, &strides(&shape, &kinds)), whole(0x8000, t, &large));
-        let run = Recorder::of(Op::Pad, &[x], &[y]);
+        let run = Recorder::of(PAD, &[x], &[y]);
         let p: PadParams = run.params(0);
         let (word, size) = (word_of(run.calls[0].0.name), t.size() as u64);
         let mut got = Vec::new();
@@ -142,20 +143,19 @@ proptest! {
 #[test]
 fn contiguous_copies_use_the_widest_words() {
     let x = whole(0x1000, DType::F16, &[3, 5]);
-    let run = Recorder::of(Op::Copy, &[x], &[View { addr: 0x2000, ..x }]);
+    let run = Recorder::of(COPY, &[x], &[View { addr: 0x2000, ..x }]);
     assert_eq!((run.calls[0].0.name, run.params::<FlatParams>(0).bytes), ("copy_flat", 30));
     // Rows of a cache.
     let (x, y) = (whole(0x1000, DType::F16, &[3, 8]), view(0x2000, DType::F16, &[3, 8], &[64, 1]));
-    assert_eq!(Recorder::of(Op::Copy, &[x], &[y]).calls[0].0.name, "copy_16");
+    assert_eq!(Recorder::of(COPY, &[x], &[y]).calls[0].0.name, "copy_16");
     let y = View { addr: 0x2008, ..y };
-    assert_eq!(Recorder::of(Op::Copy, &[x], &[y]).calls[0].0.name, "copy_8");
+    assert_eq!(Recorder::of(COPY, &[x], &[y]).calls[0].0.name, "copy_8");
 }
 
 #[test]
 fn fills_carry_the_bits_of_the_element() {
-    let bits = |dtype, value| {
-        Recorder::of(Op::Fill(value), &[], &[whole(0x1000, dtype, &[7])]).params::<FillParams>(0)
-    };
+    let bits =
+        |dtype, value| Recorder::of(Fill(value), &[], &[whole(0x1000, dtype, &[7])]).params::<FillParams>(0);
     assert_eq!(bits(DType::F32, 1.0).pattern, 0x3f80_0000);
     assert_eq!(bits(DType::F16, 1.0).pattern, 0x3c00_3c00);
     assert_eq!(bits(DType::Bf16, f64::NEG_INFINITY).pattern, 0xff80_ff80);
@@ -170,15 +170,14 @@ fn fills_carry_the_bits_of_the_element() {
 #[test]
 fn padding_of_nothing_is_zeros() {
     let (x, y) = (whole(0x1000, DType::F32, &[0, 3]), whole(0x2000, DType::F32, &[2, 3]));
-    let run = Recorder::of(Op::Pad, &[x], &[y]);
+    let run = Recorder::of(PAD, &[x], &[y]);
     let p: FillParams = run.params(0);
     assert_eq!((run.calls[0].0.name, p.to, p.bytes, p.pattern), ("fill", 0x2000, 24, 0));
 }
 
 #[test]
 fn aranges_pass_their_values_on() {
-    let run =
-        Recorder::of(Op::Arange { start: 100.0, step: -0.75 }, &[], &[whole(0x1000, DType::Bf16, &[9])]);
+    let run = Recorder::of(Arange { start: 100.0, step: -0.75 }, &[], &[whole(0x1000, DType::Bf16, &[9])]);
     let p: ArangeParams = run.params(0);
     assert_eq!((run.calls[0].0.name, p.to, p.count), ("arange_bf16", 0x1000, 9));
     assert_eq!((p.start, p.step), (100.0, -0.75));

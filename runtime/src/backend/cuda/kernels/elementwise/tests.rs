@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::super::testing::{Recorder, kinds, locate, offset, shapes, strides, view, whole};
 use super::*;
+use crate::backend::operations::{CAST, SELECT};
 
 /// Plays the passes of a kernel over `N` inputs: every output element is written once, from the
 /// elements at the same place, in loads that are aligned.
@@ -59,17 +60,17 @@ proptest! {
         let y = whole(0x4000 + near * size, t, &shape);
         let lanes = 16 / size;
 
-        let run = Recorder::of(Op::Where, &[c, a, b], &[y]);
+        let run = Recorder::of(SELECT, &[c, a, b], &[y]);
         let p: ElementParams = run.params(0);
         prop_assert_eq!((p.x, p.y, run.calls.len()), ([c.addr, a.addr, b.addr], y.addr, 1));
         check([&c, &a, &b], &y, (p.count, p.packs, p.vec, p.dims), &p.strides, lanes);
 
         let truth = whole(0x4000, DType::Bool, &shape);
-        let p: ElementParams = Recorder::of(Op::Compare(Compare::Lt), &[a, b], &[truth]).params(0);
+        let p: ElementParams = Recorder::of(Compare::Lt, &[a, b], &[truth]).params(0);
         check([&a, &b], &truth, (p.count, p.packs, p.vec, p.dims), &p.strides, lanes);
 
         let y = whole(0x4000, u, &shape);
-        let p: CastParams = Recorder::of(Op::Cast, &[a], &[y]).params(0);
+        let p: CastParams = Recorder::of(CAST, &[a], &[y]).params(0);
         let lanes = 16 / t.size().max(u.size()) as u64;
         check([&a], &y, (p.count, p.packs, p.vec, p.dims), &p.strides, lanes);
     }
@@ -79,23 +80,23 @@ proptest! {
 fn rows_and_whole_tensors_go_by_packs() {
     let t = DType::F32;
     let (x, y) = (whole(0x1000, t, &[3, 5]), whole(0x2000, t, &[3, 5]));
-    let run = Recorder::of(Op::Unary(Unary::Scale(0.5)), &[x], &[y]);
+    let run = Recorder::of(Unary::Scale(0.5), &[x], &[y]);
     let p: ElementParams = run.params(0);
     assert_eq!(
         (p.vec, p.packs, p.dims.rank, p.factor),
         (1, 4, 1, 0.5),
         "15 elements, the last pack not full"
     );
-    assert_eq!(run.calls[0].0, Kernel::of(Family::Elementwise, t, "unary_scale"));
+    assert_eq!(run.calls[0].0, Kernel::of(&unit::ELEMENTWISE, t, "unary_scale"));
 
     // A bias: the same row for all.
     let (x, y) = (whole(0x1000, t, &[3, 8]), whole(0x2000, t, &[3, 8]));
     let row = view(0x3000, t, &[3, 8], &[0, 1]);
-    let p: ElementParams = Recorder::of(Op::Binary(Binary::Add), &[x, row], &[y]).params(0);
+    let p: ElementParams = Recorder::of(Binary::Add, &[x, row], &[y]).params(0);
     assert_eq!((p.vec, p.packs, p.dims.rank, p.dims.wide), (1, 6, 2, 0));
 
     // Not aligned: one by one.
-    let p: ElementParams = Recorder::of(Op::Unary(Unary::Neg), &[View { addr: 0x1004, ..x }], &[y]).params(0);
+    let p: ElementParams = Recorder::of(Unary::Neg, &[View { addr: 0x1004, ..x }], &[y]).params(0);
     assert_eq!((p.vec, p.packs), (0, 24));
 }
 
@@ -104,7 +105,7 @@ fn large_tensors_are_counted_in_64_bits() {
     let n = 1usize << 20;
     let x = view(0x1000, DType::U8, &[n, n], &[1, n]);
     let y = whole(0x2000, DType::U8, &[n, n]);
-    let run = Recorder::of(Op::Unary(Unary::Neg), &[x], &[y]);
+    let run = Recorder::of(Unary::Neg, &[x], &[y]);
     let p: ElementParams = run.params(0);
     assert_eq!((p.packs, p.dims.wide), (1 << 40, 1));
     assert_eq!(run.calls[0].1.blocks, [24, 1, 1], "as many as run at once");
@@ -113,5 +114,5 @@ fn large_tensors_are_counted_in_64_bits() {
 #[test]
 fn nothing_is_launched_for_nothing() {
     let (x, y) = (whole(0x1000, DType::F32, &[3, 0]), whole(0x2000, DType::F32, &[3, 0]));
-    assert!(Recorder::of(Op::Unary(Unary::Neg), &[x], &[y]).calls.is_empty());
+    assert!(Recorder::of(Unary::Neg, &[x], &[y]).calls.is_empty());
 }

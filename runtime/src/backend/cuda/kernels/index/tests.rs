@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::super::testing::{Recorder, kinds, locate, offset, shapes, strides, view, whole};
 use super::*;
 use crate::DType;
+use crate::backend::operations::{Embedding, Gather, SCATTER_ROWS};
 
 fn word_of(name: &str) -> u64 {
     name.rsplit('_').next().unwrap().parse().unwrap()
@@ -48,7 +49,7 @@ proptest! {
         let mut out = shape.clone();
         out[axis] = n;
         let (index, y) = (whole(0x100, DType::U32, &[n]), whole(0x8000, t, &out));
-        let run = Recorder::of(Op::Gather { axis, counts: Counts::NONE }, &[x, index], &[y]);
+        let run = Recorder::of(Gather { axis, counts: Counts::NONE }, &[x, index], &[y]);
         let mut want = Vec::new();
         for i in 0..y.layout.count() {
             let (mut rest, mut at) = (i, 0);
@@ -75,7 +76,7 @@ proptest! {
         let all: Vec<usize> = std::iter::once(9).chain(row_shape.iter().copied()).collect();
         let x = view(0x1000, t, &given, &strides(&given, &kinds));
         let (y, index) = (whole(0x8000, t, &all), whole(0x100, DType::U32, &[n]));
-        let run = Recorder::of(Op::ScatterRows, &[index, x], &[y]);
+        let run = Recorder::of(SCATTER_ROWS, &[index, x], &[y]);
         let (p, word): (ScatterParams, _) = (run.params(0), word_of(run.calls[0].0.name));
         prop_assert_eq!(p.to.shown(), (n as u64, 9, 0));
         let width = row_shape.iter().product::<usize>() as u64;
@@ -105,7 +106,7 @@ fn embeddings_read_rows_by_the_widest_words() {
     let table = whole(0x1000, DType::Bf16, &[100, 64]);
     let ids = view(0x100, DType::U32, &[2, 3], &[1, 2]);
     let run = Recorder::of(
-        Op::Embedding { counts: Counts::NONE },
+        Embedding { counts: Counts::NONE },
         &[ids, table],
         &[whole(0x8000, DType::Bf16, &[2, 3, 64])],
     );
@@ -121,7 +122,7 @@ fn embeddings_read_rows_by_the_widest_words() {
 fn scatters_take_the_count_and_share_long_rows() {
     let (index, x) = (whole(0x100, DType::U32, &[2]), whole(0x1000, DType::F32, &[2, 1 << 16]));
     let (y, count) = (whole(0x8000, DType::F32, &[4, 1 << 16]), whole(0x200, DType::U32, &[]));
-    let run = Recorder::of(Op::ScatterRows, &[index, x, count], &[y]);
+    let run = Recorder::of(SCATTER_ROWS, &[index, x, count], &[y]);
     let p: ScatterParams = run.params(0);
     assert_eq!((p.to.shown().2, p.len, p.strides), (0x200, 1 << 14, [1 << 14; 2]));
     assert_eq!(run.calls[0].1.blocks, [2, 12, 1], "24 blocks run at once");

@@ -1,7 +1,5 @@
-use smallvec::smallvec;
-
 use super::*;
-use crate::{backend::Op, value::layout::Layout};
+use crate::value::layout::Layout;
 
 use super::super::FaultSink;
 
@@ -28,6 +26,13 @@ impl Submit for Recorder {
     fn fault_op(&mut self, _name: &'static str) -> u32 {
         0
     }
+
+    fn product_workspace(&mut self, inputs: &[View], output: &View, _: bool) -> Result<u64> {
+        Ok(workspace_bytes(&self.props, inputs, output))
+    }
+    fn product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
+        launch(self, inputs, output, workspace)
+    }
 }
 
 fn props() -> DeviceProperties {
@@ -46,8 +51,7 @@ fn dense(addr: u64, dtype: DType, shape: &[usize]) -> View {
 
 fn submitted(inputs: &[View], output: View) -> Vec<(Kernel, Grid, Params)> {
     let mut gpu = Recorder { props: props(), kernels: Vec::new() };
-    let launched = Launch { op: Op::MatMul, inputs: inputs.into(), outputs: smallvec![output], workspace: 0 };
-    launch(&mut gpu, &launched, SCRATCH).unwrap();
+    launch(&mut gpu, inputs, &output, SCRATCH).unwrap();
     gpu.kernels
 }
 
@@ -61,7 +65,7 @@ fn linear(dtype: DType, m: usize, k: usize, n: usize) -> ([View; 2], View) {
 fn a_decoding_step_streams_the_weight() {
     let (inputs, y) = linear(DType::Bf16, 1, 576, 49152);
     let [(kernel, grid, p)] = submitted(&inputs, y)[..] else { panic!("one kernel") };
-    assert_eq!(kernel, Kernel::of(Family::MatMul, DType::Bf16, "gemv_nk_1"));
+    assert_eq!(kernel, Kernel::of(&unit::MATMUL, DType::Bf16, "gemv_nk_1"));
     // 8 warps of 2 columns each: enough blocks without sharing K.
     assert_eq!((grid.blocks, p.split), ([3072, 1, 1], 1));
     assert_eq!((p.a, p.w, p.y, p.bias), (0x1000, 0x2000, 0x3000, 0));

@@ -1,14 +1,19 @@
 use super::{super::recording::*, *};
+use crate::backend::{
+    Op,
+    operations::{ArgMax, Softmax},
+};
 
-fn run(op: Op, x: View, out: &[usize]) -> Recorder {
+fn run(op: impl Into<Op>, x: View, out: &[usize]) -> Recorder {
     let mut gpu = Recorder::new();
     let y = view(x.dtype, out);
-    launch(
-        &mut gpu,
-        &Launch { op, inputs: [x].into_iter().collect(), outputs: [y].into_iter().collect(), workspace: 0 },
-        64,
-    )
-    .unwrap();
+    let launch = Launch {
+        op: op.into(),
+        inputs: [x].into_iter().collect(),
+        outputs: [y].into_iter().collect(),
+        workspace: 64,
+    };
+    launch.op.operation().launch_cuda(&mut gpu, &launch).unwrap();
     gpu
 }
 
@@ -31,7 +36,7 @@ fn pieces_cover_a_slice_and_blocks_cover_the_slices() {
             assert!((plan.chunk * dtype.size() as u64).is_multiple_of(16));
             let blocks = u64::from(plan.grid(1).blocks[0]) * u64::from(THREADS / plan.lanes);
             assert!(blocks >= plan.count, "{plan:?}");
-            let workspace = workspace_bytes(&DeviceProperties::h200(), &Op::ArgMax { axis }, &[x], &[]);
+            let workspace = workspace_bytes(&DeviceProperties::h200(), &x, axis);
             assert_eq!(workspace, if plan.splits > 1 { plan.count * plan.splits * 16 } else { 0 });
         }
     }
@@ -39,12 +44,12 @@ fn pieces_cover_a_slice_and_blocks_cover_the_slices() {
 
 #[test]
 fn few_long_slices_take_two_launches() {
-    let gpu = run(Op::ArgMax { axis: 1 }, view(DType::Bf16, &[1, 128_256]), &[1]);
+    let gpu = run(ArgMax { axis: 1 }, view(DType::Bf16, &[1, 128_256]), &[1]);
     assert_eq!(gpu.names(), ["reduce_argmax", "reduce_argmax_join"]);
     assert!(gpu.launches[0].1.blocks[1] >= 32);
-    let gpu = run(Op::ArgMax { axis: 1 }, view(DType::Bf16, &[512, 128_256]), &[512]);
+    let gpu = run(ArgMax { axis: 1 }, view(DType::Bf16, &[512, 128_256]), &[512]);
     assert_eq!(gpu.names(), ["reduce_argmax"]);
-    let gpu = run(Op::Softmax { axis: 0, log: true }, view(DType::F32, &[100_000]), &[100_000]);
+    let gpu = run(Softmax { axis: 0, log: true }, view(DType::F32, &[100_000]), &[100_000]);
     assert_eq!(gpu.names(), ["log_softmax_piece", "log_softmax_spread"]);
 }
 

@@ -1,0 +1,153 @@
+//! Operations: what a segment launches, as values that say everything about themselves.
+//!
+//! An [`Operation`] answers for its name, its parameters, what it writes in place, whether a capture may hold it, its
+//! workspace, and its code on each device. Nothing matches over a list of them: traces, audits, signatures and both
+//! backends ask. The shapes and types of its outputs are settled before it is launched, by the function that users
+//! call, which also allocates them.
+
+use std::{
+    any::Any,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use smallvec::SmallVec;
+
+use super::cpu::{Access, Fault};
+#[cfg(feature = "cuda")]
+use super::cuda::kernels::Submit;
+use crate::{Result, observe::inspect::NodeKind, value::view::View};
+
+/// What can be launched: its parameters are fields of the value.
+///
+/// The backend may trust a launch: shapes, dtypes and aliasing were checked by the function that made it, addresses by
+/// the recorder. An operation must write all of its outputs (in place: what it says) and nothing else, and depend on
+/// nothing but its parameters and what it reads: recordings of it run again without being asked.
+pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
+    /// A short name for messages, events and traces.
+    fn name(&self) -> &'static str;
+
+    /// Writes what tells this operation from others of its type: every parameter, floats by their bits, and shared
+    /// context by its identity. Two operations of one type that write alike are the same operation.
+    fn parameters(&self, to: &mut dyn Hasher);
+
+    /// If it writes memory that is not only its own output's: state, of which a copy may have to be kept.
+    fn writes_in_place(&self) -> bool {
+        false
+    }
+
+    /// How it is listed in a [`Topology`](crate::observe::inspect::Topology) of the CPU.
+    fn node_kind(&self) -> NodeKind {
+        NodeKind::Kernel
+    }
+
+    /// Runs it to its end on host memory.
+    ///
+    /// # Errors
+    /// The first index that was out of range. The output is complete all the same: rows without a valid index are
+    /// zeros, or left as they were where the operation writes in place.
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> std::result::Result<(), Fault>;
+
+    /// Bytes of workspace that a launch on a GPU wants, aligned to 256 bytes, contents unknown. With `measure` it may
+    /// try out how to run best, writing the outputs.
+    ///
+    /// # Errors
+    /// What the device reports.
+    #[cfg(feature = "cuda")]
+    fn cuda_workspace(
+        &self,
+        gpu: &mut dyn Submit,
+        inputs: &[View],
+        outputs: &[View],
+        measure: bool,
+    ) -> Result<u64> {
+        let _ = (gpu, inputs, outputs, measure);
+        Ok(0)
+    }
+
+    /// Puts its kernels on the stream of a GPU, or into the capture under way. At least one output has elements.
+    ///
+    /// # Errors
+    /// What the device reports.
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()>;
+}
+
+/// An operation with its parameters, cheap to pass on.
+#[derive(Clone)]
+pub struct Op(Handle);
+
+#[derive(Clone)]
+enum Handle {
+    /// Without parameters, or with some that are known when the program is compiled.
+    Fixed(&'static dyn Operation),
+    Shared(Arc<dyn Operation>),
+}
+
+impl Op {
+    /// A handle that allocates nothing.
+    pub(crate) const fn fixed(operation: &'static dyn Operation) -> Self {
+        Self(Handle::Fixed(operation))
+    }
+
+    /// A handle of an operation that others hold, too.
+    pub(crate) fn shared(operation: Arc<dyn Operation>) -> Self {
+        Self(Handle::Shared(operation))
+    }
+
+    /// What it stands for.
+    pub(crate) fn operation(&self) -> &dyn Operation {
+        match &self.0 {
+            Handle::Fixed(operation) => *operation,
+            Handle::Shared(operation) => &**operation,
+        }
+    }
+
+    /// A short name for messages, events and traces.
+    pub fn name(&self) -> &'static str {
+        self.operation().name()
+    }
+}
+
+/// By type and parameters, never by name or address.
+impl Hash for Op {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        let operation: &dyn Any = self.operation();
+        operation.type_id().hash(to);
+        self.operation().parameters(to);
+    }
+}
+
+impl<O: Operation> From<O> for Op {
+    fn from(operation: O) -> Self {
+        Self::shared(Arc::new(operation))
+    }
+}
+
+impl fmt::Debug for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.operation().fmt(f)
+    }
+}
+
+/// One operation with its memory.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// What to compute.
+    pub op: Op,
+    /// What is read.
+    pub inputs: SmallVec<[View; 4]>,
+    /// What is written.
+    pub outputs: SmallVec<[View; 1]>,
+    /// Address of the bytes that [`Stream::workspace`](super::Stream::workspace) asked for, if any;
+    /// aligned to 256 bytes, contents unknown, free again when the operation is done.
+    pub workspace: u64,
+}
+
+impl Launch {
+    /// Of nothing.
+    pub(crate) fn empty() -> Self {
+        Self { op: super::operations::COPY, inputs: SmallVec::new(), outputs: SmallVec::new(), workspace: 0 }
+    }
+}

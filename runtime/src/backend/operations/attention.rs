@@ -1,0 +1,60 @@
+//! Scaled-dot-product attention.
+
+use super::prelude::*;
+
+/// Which keys a query may see. `i` is a query, `j` a key, `T` and `S` their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum MaskKind {
+    /// All of them.
+    None,
+    /// `j <= i + (S - T)`
+    Causal,
+    /// `j < lengths[b]`; the fourth input holds `lengths`, u32 `[B]`.
+    Lengths,
+    /// `j <= positions[b, i]`; the fourth input holds `positions`, u32 `[B, T]`.
+    Positions,
+}
+
+/// `[q: B, T, Hq, D; k: B, S, Hkv, D; v: B, S, Hkv, Dv; (mask input, (count: u32 scalar))] -> [y: B, T, Hq, Dv]`.
+/// No query sees a key from `count` on.
+/// Scores are `scale * q.k`, softmax in f32. Query head `h` uses key head `h / (Hq / Hkv)`.
+/// A query that sees no key gives zeros.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attention {
+    /// Who sees whom.
+    pub(crate) mask: MaskKind,
+    /// Factor of the scores.
+    pub(crate) scale: f32,
+}
+
+impl Operation for Attention {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn parameters(&self, mut to: &mut dyn Hasher) {
+        self.mask.hash(&mut to);
+        to.write_u32(self.scale.to_bits());
+    }
+
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Ran {
+        cpu::attention::attention(access, launch, *self);
+        Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_workspace(
+        &self,
+        gpu: &mut dyn Submit,
+        inputs: &[View],
+        _: &[View],
+        _: bool,
+    ) -> crate::Result<u64> {
+        Ok(cuda::attention::workspace_bytes(gpu.props(), inputs))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
+        cuda::attention::launch(gpu, launch, *self)
+    }
+}

@@ -1,0 +1,38 @@
+//! The built-in operations: parameters, and the code that runs for them on each device.
+//!
+//! Inputs and outputs are listed in the order of the [`Launch`](super::Launch). Unless said otherwise the output is
+//! contiguous, inputs may have any strides (0 included), and element-wise inputs already have the output's shape.
+
+mod attention;
+mod copy;
+mod elementwise;
+mod index;
+mod matmul;
+mod norm;
+mod reduce;
+mod rope;
+
+pub(crate) use attention::{Attention, MaskKind};
+pub(crate) use copy::{Arange, COPY, Concat, Fill, PAD};
+pub(crate) use elementwise::{Binary, CAST, Compare, SELECT, Unary};
+pub(crate) use index::{Counts, Embedding, Gather, SCATTER_ROWS};
+pub(crate) use matmul::MATMUL;
+pub(crate) use norm::{AddRmsNorm, LayerNorm, RmsNorm};
+pub(crate) use reduce::{ArgMax, L2Normalize, MaskedMean, MaskedSum, Reduce, Reduction, Softmax};
+pub use rope::RopeStyle;
+pub(crate) use rope::{Rope, RopeScatter};
+
+/// What most operations need of both devices.
+mod prelude {
+    pub(super) use std::hash::{Hash as _, Hasher};
+
+    #[cfg(feature = "cuda")]
+    pub(super) use crate::backend::cuda::kernels::{self as cuda, Submit};
+    pub(super) use crate::backend::{
+        Launch, Op, Operation, View,
+        cpu::{Access, Fault, kernels as cpu},
+    };
+
+    /// What code for the CPU returns.
+    pub(super) type Ran = Result<(), Fault>;
+}

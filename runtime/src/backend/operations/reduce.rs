@@ -1,0 +1,159 @@
+//! Reductions over one axis, and slices normalised by one.
+
+use super::prelude::*;
+#[cfg(feature = "cuda")]
+use crate::backend::cuda::kernels::reduce::Along;
+
+/// What is computed of the elements along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reduce {
+    /// Sum.
+    Sum,
+    /// Arithmetic mean.
+    Mean,
+    /// Maximum; NaN if any element is NaN.
+    Max,
+}
+
+/// `[x] -> [y]`: `axis` is removed. Floats accumulate in f32, integers wrap (mean: f64, truncated).
+#[derive(Debug)]
+pub(crate) struct Reduction {
+    /// What to compute.
+    pub(crate) kind: Reduce,
+    /// Removed axis.
+    pub(crate) axis: usize,
+}
+
+/// `[x] -> [y: u32]`: index of the first maximum along `axis`, which is removed. NaN counts as
+/// larger than every number.
+#[derive(Debug)]
+pub(crate) struct ArgMax {
+    /// Removed axis.
+    pub(crate) axis: usize,
+}
+
+/// `[x: .., mask: bool broadcast to x, (count: u32 scalar)] -> [y]`: `sum(x*m)/max(sum(m), 1e-9)`; `axis` is
+/// removed. Elements from `count` on are not read.
+#[derive(Debug)]
+pub(crate) struct MaskedMean {
+    /// Removed axis.
+    pub(crate) axis: usize,
+}
+
+/// As [`MaskedMean`]: `sum(x*m)`.
+#[derive(Debug)]
+pub(crate) struct MaskedSum {
+    /// Removed axis.
+    pub(crate) axis: usize,
+}
+
+/// `[x] -> [y]` over `axis`, in f32. A slice of only `-inf` gives zeros (`log`: `-inf`).
+#[derive(Debug)]
+pub(crate) struct Softmax {
+    /// Normalised axis.
+    pub(crate) axis: usize,
+    /// Gives the logarithm.
+    pub(crate) log: bool,
+}
+
+/// `[x] -> [y]`: `x / max(norm(x), eps)` over `axis`.
+#[derive(Debug)]
+pub(crate) struct L2Normalize {
+    /// Normalised axis.
+    pub(crate) axis: usize,
+    /// Smallest divisor.
+    pub(crate) eps: f32,
+}
+
+/// All of them work along one axis; on a GPU by kernels that [`Along`] names.
+macro_rules! along_an_axis {
+    ($type:ident, $name:expr, $parameters:expr, $cpu:expr, $along:expr) => {
+        impl Operation for $type {
+            fn name(&self) -> &'static str {
+                let name: fn(&Self) -> &'static str = $name;
+                name(self)
+            }
+
+            fn parameters(&self, to: &mut dyn Hasher) {
+                to.write_usize(self.axis);
+                let parameters: fn(&Self, &mut dyn Hasher) = $parameters;
+                parameters(self, to);
+            }
+
+            fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Ran {
+                let run: fn(&Self, &Access<'_>, &Launch) = $cpu;
+                run(self, access, launch);
+                Ok(())
+            }
+
+            #[cfg(feature = "cuda")]
+            fn cuda_workspace(
+                &self,
+                gpu: &mut dyn Submit,
+                inputs: &[View],
+                _: &[View],
+                _: bool,
+            ) -> crate::Result<u64> {
+                Ok(cuda::reduce::workspace_bytes(gpu.props(), &inputs[0], self.axis))
+            }
+
+            #[cfg(feature = "cuda")]
+            fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
+                let along: fn(&Self, &Launch) -> Along = $along;
+                cuda::reduce::launch(gpu, launch, along(self, launch))
+            }
+        }
+    };
+}
+
+along_an_axis!(
+    Reduction,
+    |op| match op.kind {
+        Reduce::Sum => "sum",
+        Reduce::Mean => "mean",
+        Reduce::Max => "max",
+    },
+    |op, mut to| op.kind.hash(&mut to),
+    |op, access, launch| cpu::reduce::reduce(access, launch, op.kind, op.axis),
+    |op, _| Along::reduce(op.kind, op.axis)
+);
+
+along_an_axis!(
+    ArgMax,
+    |_| "argmax",
+    |_, _| {},
+    |op, access, launch| cpu::reduce::arg_max(access, launch, op.axis),
+    |op, _| Along::arg_max(op.axis)
+);
+
+along_an_axis!(
+    MaskedMean,
+    |_| "masked_mean",
+    |_, _| {},
+    |op, access, launch| cpu::reduce::masked(access, launch, op.axis, |sum, weights| sum / weights.max(1e-9)),
+    |op, launch| Along::masked(op.axis, launch.inputs[1].dtype, false)
+);
+
+along_an_axis!(
+    MaskedSum,
+    |_| "masked_sum",
+    |_, _| {},
+    |op, access, launch| cpu::reduce::masked(access, launch, op.axis, |sum, _| sum),
+    |op, launch| Along::masked(op.axis, launch.inputs[1].dtype, true)
+);
+
+along_an_axis!(
+    Softmax,
+    |op| if op.log { "log_softmax" } else { "softmax" },
+    |op, to| to.write_u8(op.log.into()),
+    |op, access, launch| cpu::norm::softmax(access, launch, op.axis, op.log),
+    |op, _| Along::softmax(op.axis, op.log)
+);
+
+along_an_axis!(
+    L2Normalize,
+    |_| "l2_normalize",
+    |op, to| to.write_u32(op.eps.to_bits()),
+    |op, access, launch| cpu::norm::l2_normalize(access, launch, op.axis, op.eps),
+    |op, _| Along::l2_normalize(op.axis, op.eps)
+);

@@ -1,0 +1,80 @@
+//! Rotary embedding.
+
+use super::prelude::*;
+
+/// How rotary embedding pairs the elements of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RopeStyle {
+    /// Pairs `(0,1), (2,3), …` (GGUF Llama, GPT-J).
+    Interleaved,
+    /// Pairs `(i, i + d/2)` (Hugging Face Llama, GPT-NeoX).
+    HalfSplit,
+}
+
+/// `[x: B, T, H, D, positions: u32 B, T] -> [y]`. The first `dim` elements of a head rotate by
+/// `position * theta^(-2i/dim)`; the rest is copied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rope {
+    /// Base of the frequencies.
+    pub(crate) theta: f32,
+    /// Pairing.
+    pub(crate) style: RopeStyle,
+    /// Rotated elements of a head, even.
+    pub(crate) dim: usize,
+}
+
+impl Operation for Rope {
+    fn name(&self) -> &'static str {
+        "rope"
+    }
+
+    fn parameters(&self, mut to: &mut dyn Hasher) {
+        to.write_u32(self.theta.to_bits());
+        self.style.hash(&mut to);
+        to.write_usize(self.dim);
+    }
+
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Ran {
+        cpu::rope::rope(access, launch, *self);
+        Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
+        cuda::rope::rope(gpu, launch, *self)
+    }
+}
+
+/// `[x: 1, N, H, D, positions: u32 1, N, index: u32 N, (count: u32 scalar)] -> [state: R, H, D]`, in
+/// place: as [`Rope`], each row going where [`SCATTER_ROWS`](super::SCATTER_ROWS) puts it.
+#[derive(Debug)]
+pub(crate) struct RopeScatter(pub(crate) Rope);
+
+impl Operation for RopeScatter {
+    fn name(&self) -> &'static str {
+        "rope_scatter"
+    }
+
+    fn parameters(&self, to: &mut dyn Hasher) {
+        self.0.parameters(to);
+    }
+
+    fn writes_in_place(&self) -> bool {
+        true
+    }
+
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Ran {
+        cpu::rope::rope_scatter(access, launch, self.0)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_workspace(&self, _: &mut dyn Submit, inputs: &[View], _: &[View], _: bool) -> crate::Result<u64> {
+        Ok(cuda::places::workspace_bytes(&inputs[2]))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
+        cuda::rope::rope_scatter(gpu, launch, self.0)
+    }
+}
