@@ -1,4 +1,4 @@
-//! For generated code. Nothing here is stable.
+//! Names for generated code. Nothing here is stable.
 
 pub use bytemuck;
 pub use graphable_macros::{Configured, configured};
@@ -39,7 +39,7 @@ pub use crate::{
     },
 };
 
-/// The error type of a `Result`, whatever alias it was written with.
+/// The error type of a `Result`, under any alias.
 pub trait TryError {
     /// `E` of `Result<T, E>`.
     type Error;
@@ -49,7 +49,7 @@ impl<T, E> TryError for Result<T, E> {
     type Error = E;
 }
 
-/// The result of a pointer to a function: there, elided lifetimes are that of the parameter.
+/// The result of a function pointer type: there, elided lifetimes are those of the parameter.
 pub trait Returns {
     /// `R` of `fn(A) -> R`.
     type Value;
@@ -59,14 +59,14 @@ impl<A, R> Returns for fn(A) -> R {
     type Value = R;
 }
 
-/// What the body of a segment returns, whose outputs go elsewhere; `R` is the function's `Result`.
+/// The return type of a segment's body whose outputs are passed elsewhere; `R` is the function's `Result`.
 pub type Ran<R> = Result<(), <R as TryError>::Error>;
 
-/// Whether a name is the same variable before and behind a macro call in a segment.
+/// Checks that a name refers to the same variable before and after a macro call in a segment.
 ///
 /// # Errors
-/// [`Error::Argument`](crate::Error::Argument) if the macro bound the name anew: code behind the segment, which uses
-/// it, would find the older value.
+/// Returns [`Error::Argument`](crate::Error::Argument) if the macro rebound the name: code after the segment
+/// that uses it would see the older value.
 pub fn same_variable(before: *const (), after: *const (), name: &str, mac: &str) -> crate::Result<()> {
     if before == after {
         return Ok(());
@@ -78,18 +78,18 @@ pub fn same_variable(before: *const (), after: *const (), name: &str, mac: &str)
     Err(crate::Error::Argument { op: "segment", why })
 }
 
-/// Turns a user's error into ours, where only ours can be returned.
+/// Converts a user's error into ours, where only ours can be returned.
 #[derive(Debug)]
 pub struct CaptureFailed;
 
-/// What nobody wants to hear of.
+/// A callback that ignores progress.
 pub fn untold(_: crate::CaptureProgress<'_>) {}
 
 impl CaptureFailed {
-    /// Whether a call succeeded.
+    /// Returns whether a call succeeded.
     ///
     /// # Errors
-    /// Ours as it is; of any other, the message.
+    /// Returns our error as it is; for any other error, its message.
     pub fn told<T, E: std::fmt::Debug + 'static>(result: Result<T, E>) -> crate::Result<()> {
         match result {
             Ok(_) => Ok(()),

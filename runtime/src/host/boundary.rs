@@ -1,10 +1,11 @@
-//! What generated code asks of the types that cross into and out of segments, and of those in the signatures of
-//! graph functions. Errors name these traits; nobody implements or calls them by hand.
+//! Traits that generated code requires of the types that enter and leave segments, and of those in the
+//! signatures of graph functions. Errors name these traits; they are not meant to be implemented or called by
+//! hand.
 //!
 //! Each is a facade over a public trait, for the sake of the message: its only implementation is generic and
-//! not recommended, so rustc names the value that is wrong, and neither the tuple it travels in nor a list of
-//! everything that would have been right. They are asked through methods of the trait itself, because a bound
-//! on a function would add a note about that function, which users never wrote.
+//! marked `do_not_recommend`, so rustc names the offending value, but neither the tuple that contains it nor
+//! a list of every valid type. They are called as methods of the trait itself, because a bound on a function
+//! would add a note about that function, which users never wrote.
 //!
 //! **Unstable**: any release may change this module, and semantic versioning does not cover it.
 
@@ -23,11 +24,11 @@ use crate::{
     },
 };
 
-// Generated code asks for these, too, so their names are in messages.
+// Generated code uses these as well, so their names appear in messages.
 pub use crate::model::params::ParamField;
 
-/// A live-in: a reference to it, and what a segment does with it. It says itself how it is keyed and copied, so
-/// that a value which cannot be is one error, where it enters.
+/// A live-in: a reference to it, and how a segment uses it. It carries how it is keyed and copied, so that a
+/// value without a key causes a single error, where it enters.
 #[derive(Debug)]
 pub struct Held<'a, T: ?Sized> {
     value: &'a T,
@@ -36,7 +37,7 @@ pub struct Held<'a, T: ?Sized> {
 }
 
 impl<T> Held<'_, T> {
-    /// The segment's own copy.
+    /// Returns the segment's own copy.
     #[inline]
     pub fn copy(&self) -> T {
         match self.copy {
@@ -47,7 +48,7 @@ impl<T> Held<'_, T> {
 }
 
 impl<'a, T: ?Sized> Held<'a, T> {
-    /// The value where it lies.
+    /// Returns the value in place.
     #[inline]
     pub fn get(&self) -> &'a T {
         self.value
@@ -61,7 +62,7 @@ impl<T: ?Sized> LiveIn for Held<'_, T> {
     }
 }
 
-/// A value that a segment uses as a whole: it gets a copy.
+/// A value that a segment uses as a whole: the segment gets a copy.
 #[diagnostic::on_unimplemented(
     message = "[G050] `{Self}` cannot enter a captured segment",
     label = "used by a segment, and cannot be part of its key",
@@ -69,7 +70,7 @@ impl<T: ?Sized> LiveIn for Held<'_, T> {
     note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
 )]
 pub trait EntersSegment: Sized {
-    /// The live-in.
+    /// Returns the live-in.
     fn enter(&self) -> Held<'_, Self>;
 }
 
@@ -81,7 +82,7 @@ impl<T: LiveIn + Clone> EntersSegment for T {
     }
 }
 
-/// A value that a segment uses in place, because it is a field of another.
+/// A value that a segment uses in place, because it is a field of another value.
 #[diagnostic::on_unimplemented(
     message = "[G050] `{Self}` cannot enter a captured segment",
     label = "used by a segment, and cannot be part of its key",
@@ -89,7 +90,7 @@ impl<T: LiveIn + Clone> EntersSegment for T {
     note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
 )]
 pub trait FieldEntersSegment {
-    /// The live-in.
+    /// Returns the live-in.
     fn enter(&self) -> Held<'_, Self>;
 }
 
@@ -101,7 +102,7 @@ impl<T: LiveIn + ?Sized> FieldEntersSegment for T {
     }
 }
 
-/// As [`EntersSegment`], for a value of an eager region whose `let` has no `#[key]`.
+/// Like [`EntersSegment`], for a value of an eager region whose `let` has no `#[key]`.
 #[diagnostic::on_unimplemented(
     message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
     label = "eager code may make another one on every call",
@@ -109,7 +110,7 @@ impl<T: LiveIn + ?Sized> FieldEntersSegment for T {
     note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
 )]
 pub trait EagerEntersSegment: Sized {
-    /// The live-in.
+    /// Returns the live-in.
     fn enter(&self) -> Held<'_, Self>;
 }
 
@@ -121,7 +122,7 @@ impl<T: DeviceValue + Clone> EagerEntersSegment for T {
     }
 }
 
-/// As [`FieldEntersSegment`], for a field of a value of an eager region.
+/// Like [`FieldEntersSegment`], for a field of a value of an eager region.
 #[diagnostic::on_unimplemented(
     message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
     label = "eager code may make another one on every call",
@@ -129,7 +130,7 @@ impl<T: DeviceValue + Clone> EagerEntersSegment for T {
     note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
 )]
 pub trait EagerFieldEntersSegment {
-    /// The live-in.
+    /// Returns the live-in.
     fn enter(&self) -> Held<'_, Self>;
 }
 
@@ -141,7 +142,7 @@ impl<T: DeviceValue + ?Sized> EagerFieldEntersSegment for T {
     }
 }
 
-/// What a segment computes, and code behind it uses.
+/// A value that a segment computes and later code uses.
 #[diagnostic::on_unimplemented(
     message = "[G052] `{Self}` cannot leave a captured segment",
     label = "made in a segment and used after it, and a replay cannot make it again",
@@ -149,7 +150,7 @@ impl<T: DeviceValue + ?Sized> EagerFieldEntersSegment for T {
     note = "a struct of tensors needs `#[derive(GraphOutput)]`"
 )]
 pub trait LeavesSegment<'s, By>: Sized {
-    /// The value, with how it leaves.
+    /// Returns the value together with its encoding.
     fn leave(self) -> Leaving<Self, By>;
 }
 
@@ -161,8 +162,8 @@ impl<'s, T: LiveOut<'s>> LeavesSegment<'s, LiveOuts> for T {
     }
 }
 
-/// What implements it never: a second way out keeps rustc from taking the first one for granted where it is not
-/// there, which would be a second error, about the segment's whole output.
+/// A trait that is never implemented: a second implementation of [`LeavesSegment`] keeps rustc from assuming
+/// the first one where it does not apply, which would cause a second error, about the segment's whole output.
 pub trait Nowhere {}
 
 #[diagnostic::do_not_recommend]
@@ -172,20 +173,20 @@ impl<T: Nowhere> LeavesSegment<'_, ()> for T {
     }
 }
 
-/// A value that leaves a segment. It says itself how it is encoded, so that a value which cannot be is one error, where
-/// it was made, and not another one about the tuple it leaves in.
+/// A value that leaves a segment. It carries its encoding, so that a value without one causes a single error,
+/// where it was made, and not another one about the tuple that contains it.
 #[derive(Debug)]
 pub struct Leaving<T, By>(pub T, pub PhantomData<By>);
 
 /// Encodes and decodes values that leave segments.
 pub trait Leaves<'s, T> {
-    /// As [`LiveOut::encode`].
+    /// See [`LiveOut::encode`].
     fn encode(value: &T, e: &mut Encoder);
-    /// As [`LiveOut::decode`].
+    /// See [`LiveOut::decode`].
     fn decode(d: &mut Decoder<'s>) -> T;
 }
 
-/// Every [`LiveOut`], as it says itself.
+/// The encoding of every [`LiveOut`].
 #[derive(Debug)]
 pub struct LiveOuts;
 
@@ -211,27 +212,27 @@ impl<'s, T, By: Leaves<'s, T>> LiveOut<'s> for Leaving<T, By> {
     }
 }
 
-/// A value that ends with its segment, although its block goes on: asked what that means. Which answer applies is
-/// found by method resolution, in the order of the traits below.
+/// A value that ends with its segment, although its block continues. Method resolution determines the
+/// consequence, in the order of the traits below.
 #[derive(Debug)]
 pub struct Ends<'a, T: ?Sized>(pub &'a T);
 
-/// Nothing happens when it goes.
+/// Dropping the value has no effect.
 #[derive(Debug)]
 pub struct Plain;
 
-/// A part of a key: it holds nothing but memory.
+/// A value that can be part of a key: it holds nothing but memory.
 pub trait EndsAsLiveIn {
-    /// What the value is.
+    /// Returns the consequence of dropping it.
     fn what(&self) -> &Plain {
         &Plain
     }
 }
 impl<T: LiveIn + ?Sized> EndsAsLiveIn for &&&Ends<'_, T> {}
 
-/// A container of the standard library: what it holds says what happens.
+/// A container of the standard library, for which its contents decide.
 pub trait EndsAsContainer {
-    /// What the value is.
+    /// Returns the consequence of dropping it.
     fn what(&self) -> &Plain;
 }
 impl<T: Container + ?Sized> EndsAsContainer for &&Ends<'_, T> {
@@ -241,9 +242,9 @@ impl<T: Container + ?Sized> EndsAsContainer for &&Ends<'_, T> {
     }
 }
 
-/// Something happens when it goes: the answer is the value itself, which [`EndsWithSegment`] refuses.
+/// Dropping the value has an effect: returns the value itself, which [`EndsWithSegment`] rejects.
 pub trait EndsAsGuard<'a, T: ?Sized> {
-    /// What the value is.
+    /// Returns the value.
     fn what(&self) -> &'a T;
 }
 #[allow(drop_bounds, reason = "a guard is a type that says itself what happens when it goes")]
@@ -253,9 +254,9 @@ impl<'a, T: Drop + ?Sized> EndsAsGuard<'a, T> for &Ends<'a, T> {
     }
 }
 
-/// Anything else: rustc knows whether a part of it does something, once all types are known.
+/// Any other value: rustc knows whether a part of it has an effect, once all types are known.
 pub trait EndsAsOther {
-    /// What the value is.
+    /// Returns the consequence of dropping it.
     fn what(&self) -> &Plain;
 }
 impl<T: ?Sized> EndsAsOther for Ends<'_, T> {
@@ -268,9 +269,9 @@ impl<T: ?Sized> EndsAsOther for Ends<'_, T> {
 const GUARD: &str = "[G067] a value made in a segment would be held across a boundary, and a replay does not take it: end its \
                      scope with a block before the boundary, or make it an `#[eager]` value";
 
-/// Types that go by dropping what they hold, and nothing else.
+/// Types whose drop only drops their contents.
 pub trait Container {
-    /// What they hold.
+    /// The type of their contents.
     type Items: ?Sized;
 }
 macro_rules! containers {
@@ -298,52 +299,52 @@ impl<T: ?Sized> Container for Box<T> {
     type Items = T;
 }
 
-/// A value that may end with its segment, while its block goes on behind a boundary.
+/// A value that may end with its segment while its block continues after a boundary.
 #[diagnostic::on_unimplemented(
     message = "[G067] `{Self}` would be held across a boundary, and a replay does not take it",
     label = "released where its segment ends, before the boundary",
     note = "end its scope with a block before the boundary, or make it an `#[eager]` value"
 )]
 pub trait EndsWithSegment {
-    /// Asks for the trait.
+    /// Requires the trait.
     fn ends(&self) {}
 }
 
 #[diagnostic::do_not_recommend]
 impl EndsWithSegment for Plain {}
 
-/// An error type of graph functions. What can fail is asked through it, so that a type which cannot hold our errors is
-/// one error, where it is written.
+/// An error type of graph functions. Every fallible operation is called through it, so that a type which
+/// cannot hold our errors causes a single error, where it is written.
 #[diagnostic::on_unimplemented(
     message = "[G057] `{Self}` cannot be the error of a graph function: it has no `From<graphable::Error>`",
     label = "capture and replay can fail, and this must hold their errors",
     note = "add `impl From<graphable::Error> for {Self}`, or return `graphable::Result<_>`"
 )]
 pub trait UserError: Sized {
-    /// Asks for the trait.
+    /// Requires the trait.
     fn is_one() {}
 
-    /// What the runtime says.
+    /// Converts a result of the runtime.
     ///
     /// # Errors
-    /// Its own, converted.
+    /// Returns the runtime's error, converted.
     fn of<T>(result: Result<T>) -> Result<T, Self>;
 
     /// Replays, records or runs a segment; see [`Piecewise::segment`].
     ///
     /// # Errors
-    /// As [`Piecewise::segment`].
+    /// See [`Piecewise::segment`].
     fn segment<'s, K, O, F>(cx: Piecewise<'s>, site: &'static Site, key: K, body: F) -> Result<O, Self>
     where
         K: LiveIn,
         O: LiveOut<'s>,
         F: Fn(&K) -> Result<O, Self> + Copy + 'static;
 
-    /// As [`segment`](Self::segment), for a body that puts its outputs into a place: their type is known at its last line,
-    /// and what an error becomes is known at its first; see [`Piecewise::segment_into`].
+    /// Like [`segment`](Self::segment), for a body that writes its outputs to a place: their type is known at
+    /// its last line, and the error type is known at its first; see [`Piecewise::segment_into`].
     ///
     /// # Errors
-    /// As [`Piecewise::segment`].
+    /// See [`Piecewise::segment`].
     fn segment_into<'s, K, O, F>(cx: Piecewise<'s>, site: &'static Site, key: K, body: F) -> Result<O, Self>
     where
         K: LiveIn,
@@ -379,42 +380,42 @@ impl<E: From<Error>> UserError for E {
     }
 }
 
-/// What a graph function returns in its `Result`.
+/// The value that a graph function returns in its `Result`.
 #[diagnostic::on_unimplemented(
     message = "[G053] `{Self}` cannot be the result of a graph function",
     label = "a replay cannot make it again",
     note = "return tensors, numbers and strings, tuples and vectors of them, or a `#[derive(GraphOutput)]` struct"
 )]
 pub trait GraphResult<'s> {
-    /// Asks for the trait.
+    /// Requires the trait.
     fn is_one() {}
 }
 
 #[diagnostic::do_not_recommend]
 impl<'s, T: LiveOut<'s>> GraphResult<'s> for T {}
 
-/// What a parameter without an attribute refers to.
+/// The type that a parameter without an attribute refers to.
 #[diagnostic::on_unimplemented(
     message = "[G054] `{Self}` is not a struct of parameters",
     label = "expected a parameter, state, or a `#[derive(Params)]` struct",
     note = "a struct of weights derives `Params`; a host value is passed as `#[key] x: T` (one recording per value), or as `#[host] x: &Scalar<T>` or `&Tensor<T>` (refreshed on every call)"
 )]
 pub trait GraphParams {
-    /// Asks for the trait.
+    /// Requires the trait.
     fn is_one() {}
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Params + ?Sized> GraphParams for T {}
 
-/// A parameter that is made in a step by something else.
+/// A parameter that was made by other code in a step.
 #[diagnostic::on_unimplemented(
     message = "[G055] `{Self}` is not a value of a step that a graph can take",
     label = "it cannot be part of a key",
     note = "a struct of tensors derives `GraphOutput`; a `Ragged` becomes a tensor with `pad_to`; a `Step`, a `Runtime` and other handles stay with the caller"
 )]
 pub trait GraphInput {
-    /// Asks for the trait.
+    /// Requires the trait.
     fn is_one() {}
 }
 
@@ -429,25 +430,25 @@ impl<T: LiveIn + ?Sized> GraphInput for T {}
     note = "a number with many values is taken as `#[host] x: &Scalar<_>`, refreshed on every call; host settings go in a `#[config]` field of a `#[derive(Params)]` struct"
 )]
 pub trait GraphKey {
-    /// Asks for the trait.
+    /// Requires the trait.
     fn is_one() {}
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Key> GraphKey for T {}
 
-/// The first argument of a `#[piecewise]` call, with the executor that it runs in.
+/// The first argument of a `#[piecewise]` call, together with the executor in which it runs.
 #[derive(Debug)]
 pub struct OnlyForFunctionsWithBoundaries<'s, A>(pub Piecewise<'s>, pub A);
 
-/// What the first argument of a function with boundaries must be; `G` is the function's graph.
+/// The type that the first argument of a function with boundaries must have; `G` is the function's graph.
 #[diagnostic::on_unimplemented(
     message = "[G060] the function of `{G}` has `#[eager]` boundaries and cannot be called as plain code",
     label = "write `#[piecewise]` before the call",
     note = "only a `#[graphable]` function can make such a call; elsewhere, build a `{G}`"
 )]
 pub trait NeedsPiecewise<'s, G, A> {
-    /// The executor, and the argument.
+    /// Returns the executor and the argument.
     fn open(self) -> (Piecewise<'s>, A);
 }
 

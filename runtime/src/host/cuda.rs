@@ -1,4 +1,5 @@
-//! Working with cudarc: its memory as tensors, tensors as its memory, and its launches in order with ours.
+//! Interoperation with cudarc: its memory as tensors, tensors as its memory, and its launches in order with
+//! the runtime's.
 
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
 
@@ -19,7 +20,7 @@ fn backend<'a>(core: &'a Core, call: &'static str) -> Result<&'a CudaBackend> {
     })
 }
 
-/// A tensor's memory for cudarc, as long as the tensor lives.
+/// A tensor's memory for cudarc, valid as long as the tensor lives.
 #[derive(Debug)]
 pub struct CudaTensor<'t, T> {
     slice: CudaRef<T>,
@@ -29,45 +30,48 @@ pub struct CudaTensor<'t, T> {
 impl<T> Deref for CudaTensor<'_, T> {
     type Target = CudaSlice<T>;
 
-    /// The memory: pass it to `launch_builder(..).arg(..)`, or take a `CudaView` of it. It is read only:
-    /// tensors do not change.
+    /// Returns the memory: pass it to `launch_builder(..).arg(..)`, or take a `CudaView` of it. It is
+    /// read-only, because tensors are immutable.
     fn deref(&self) -> &CudaSlice<T> {
         &self.slice
     }
 }
 
 impl<'s> Eager<'s> {
-    /// The runtime's stream. Work launched there inside the region runs in order with the runtime's own.
+    /// Returns the runtime's stream. Work launched on it inside the region runs in order with the runtime's
+    /// own.
     ///
-    /// A kernel of yours that you launch with the attribute for programmatic dependent launch
-    /// (`CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`) may begin before the runtime's last kernel has ended: it
-    /// must wait itself (`griddepcontrol.wait`, `cudaGridDependencySynchronize`) before it touches memory. Without the
-    /// attribute nothing is to be done.
+    /// A kernel that you launch with the attribute for programmatic dependent launch
+    /// (`CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`) may begin before the runtime's last kernel
+    /// has ended: it must wait itself (`griddepcontrol.wait`, `cudaGridDependencySynchronize`) before it
+    /// accesses memory. Without the attribute, nothing special is required.
     ///
-    /// The runtime leaves the context that is current on the calling thread as it was; cudarc makes the stream's
-    /// current when it is used.
+    /// The runtime preserves the context that is current on the calling thread; cudarc makes the stream's
+    /// context current when the stream is used.
     ///
-    /// Do not store it for later, or use it on another thread: CUDA captures by stream, so work that reaches the
-    /// stream while the runtime records a segment would become part of that recording. Such work is refused with
-    /// [`Error::ForeignWork`](crate::Error::ForeignWork), unless it coincides with one of the runtime's own
-    /// launches, in which case the driver itself may crash, or the driver is older than CUDA 12.
+    /// Do not store the stream for later, or use it on another thread: CUDA captures by stream, so work that
+    /// reaches the stream while the runtime records a segment would become part of that recording. Such work
+    /// is rejected with [`Error::ForeignWork`](crate::Error::ForeignWork), unless it coincides with one of
+    /// the runtime's own launches, in which case the driver itself may crash, or the driver is older than
+    /// CUDA 12.
     ///
     /// # Errors
-    /// [`Error::Config`] if the runtime does not run on a GPU; [`Error::CapabilityInSegment`].
+    /// Returns [`Error::Config`] if the runtime does not run on a GPU, or [`Error::CapabilityInSegment`].
     pub fn cuda_stream(&self) -> Result<Arc<CudaStream>> {
         let core = self.rt.core.borrow();
         core.call.may_look("the stream")?;
         backend(&core, "the stream").map(|b| Arc::clone(b.stream().cudarc()))
     }
 
-    /// Your memory as a row-major tensor of `shape`, without a copy. The slice is kept alive until the tensor
-    /// and all work that reads it are done; do not write to it before then.
+    /// Returns your memory as a row-major tensor of `shape`, without a copy. The slice is kept alive until
+    /// the tensor and all work that reads it are done; do not write to it before then.
     ///
-    /// The runtime's stream waits for work already queued on the slice's stream. Where `shape` has the size of a padded
-    /// dimension, the slice holds the padding as well; its contents do not matter.
+    /// The runtime's stream waits for work already queued on the slice's stream. If `shape` contains the size
+    /// of a padded dimension, the slice includes the padding; the contents of the padding do not matter.
     ///
     /// # Errors
-    /// [`Error::Argument`] if the sizes differ; [`Error::Config`] if the runtime does not run on a GPU.
+    /// Returns [`Error::Argument`] if the sizes differ, or [`Error::Config`] if the runtime does not run on a
+    /// GPU.
     pub fn tensor_of_cuda<T: Element>(
         &self,
         shape: impl IntoDataShape<'s>,
@@ -95,12 +99,12 @@ impl<'s> Eager<'s> {
         Ok(Tensor::from_raw(self.rt, raw))
     }
 
-    /// A tensor's memory for cudarc, without a copy: on the runtime's stream it holds the values that a read
-    /// would return. Padding of the first dimension is cut off.
+    /// Returns a tensor's memory for cudarc, without a copy: on the runtime's stream, it contains the values
+    /// that a read would return. Padding of the first dimension is cut off.
     ///
     /// # Errors
-    /// [`Error::Argument`] if the elements are not contiguous (copy them with `ops::contiguous`);
-    /// [`Error::DifferentRuntimes`]; [`Error::Config`] if the runtime does not run on a GPU.
+    /// Returns [`Error::Argument`] if the elements are not contiguous (copy them with `ops::contiguous`),
+    /// [`Error::DifferentRuntimes`], or [`Error::Config`] if the runtime does not run on a GPU.
     pub fn cuda_view<'t, T: Element>(&self, tensor: &'t Tensor<'s, T>) -> Result<CudaTensor<'t, T>> {
         if !std::ptr::eq(self.rt, tensor.rt) {
             return Err(Error::DifferentRuntimes { op: "cuda_view" });

@@ -1,12 +1,12 @@
-//! Time on the device, between two points of its work.
+//! Time on the device between two points of its work.
 
 use std::{sync::Arc, time::Duration};
 
 use crate::{Eager, Error, Result, backend::Mark};
 
-/// A point in the work of a runtime's device, made by [`Eager::record_event`].
+/// A point in the work of a runtime's device, returned by [`Eager::record_event`].
 ///
-/// It outlives its step, and can be asked on any thread.
+/// It outlives its step, and can be used on any thread.
 #[derive(Clone, Debug)]
 pub struct DeviceEvent {
     mark: Arc<dyn Mark>,
@@ -14,8 +14,8 @@ pub struct DeviceEvent {
 }
 
 impl Eager<'_> {
-    /// Marks the end of the work that the device was given until now. Two of them tell what the work between them took
-    /// on the device, whatever the host did meanwhile:
+    /// Marks the end of the work that the device has been given so far. Two events measure how long the work
+    /// between them took on the device, whatever the host did meanwhile:
     ///
     /// ```
     /// # fn main() -> graphable::Result<()> {
@@ -32,11 +32,12 @@ impl Eager<'_> {
     /// # }
     /// ```
     ///
-    /// Works between calls and in eager regions. Waits for nothing; between two replays it costs some microseconds.
+    /// Works between calls and in eager regions. Does not wait; between two replays it costs a few
+    /// microseconds.
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`] in a segment, and in a region that full mode captures: a recording has no time
-    /// of its own.
+    /// Returns [`Error::CapabilityInSegment`] in a segment, and in a region that full mode captures, because
+    /// a recording has no time of its own.
     pub fn record_event(&self) -> Result<DeviceEvent> {
         let mut core = self.rt.core.borrow_mut();
         core.call.may_look("an event")?;
@@ -45,27 +46,28 @@ impl Eager<'_> {
 }
 
 impl DeviceEvent {
-    /// Whether the device has come by.
+    /// Returns whether the device has reached the event.
     ///
     /// # Errors
-    /// What failed on the device before.
+    /// Returns earlier failures of the device.
     pub fn is_done(&self) -> Result<bool> {
         self.mark.is_reached()
     }
 
-    /// Waits until the device has come by.
+    /// Waits until the device has reached the event.
     ///
     /// # Errors
-    /// What failed on the device before, such as [`Error::ContextLost`].
+    /// Returns earlier failures of the device, such as [`Error::ContextLost`].
     pub fn wait(&self) -> Result<()> {
         self.mark.wait()
     }
 
-    /// Time on the device from `earlier` to this event; waits for both. On a GPU its resolution is about half a
-    /// microsecond.
+    /// Returns the time on the device from `earlier` to this event; waits for both. On a GPU, the resolution
+    /// is about half a microsecond.
     ///
     /// # Errors
-    /// [`Error::DifferentRuntimes`]; [`Error::Argument`] when `earlier` was recorded later; what failed on the device.
+    /// Returns [`Error::DifferentRuntimes`]; [`Error::Argument`] if `earlier` was recorded later; and
+    /// failures of the device.
     pub fn elapsed_since(&self, earlier: &Self) -> Result<Duration> {
         const OP: &str = "elapsed_since";
         if self.runtime != earlier.runtime {

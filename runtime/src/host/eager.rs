@@ -1,4 +1,4 @@
-//! The capability to look at device data, and eager regions.
+//! The capability to read device data, and eager regions.
 
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -22,9 +22,9 @@ use crate::{
     },
 };
 
-/// The right to look at device data: given by a [`Step`](crate::Step) and by `#[eager(cx)]`.
+/// The capability to read device data, provided by a [`Step`](crate::Step) and by `#[eager(cx)]`.
 ///
-/// It cannot enter a segment, and every method checks at run time, in every mode, that none runs.
+/// It cannot enter a segment, and every method checks at run time, in every mode, that no segment is running.
 pub struct Eager<'s> {
     pub(crate) rt: &'s Runtime,
 }
@@ -36,29 +36,29 @@ impl fmt::Debug for Eager<'_> {
 }
 
 impl<'s> Eager<'s> {
-    /// Refuses to go on inside a segment.
+    /// Returns an error inside a segment.
     pub(crate) fn check(&self, call: &'static str) -> Result<()> {
         self.rt.core.borrow().call.may_look(call)
     }
 
-    /// Where constructors get their runtime from.
+    /// Returns the scope from which constructors get their runtime.
     pub fn scope(&self) -> Scope<'s> {
         Scope { rt: self.rt }
     }
 
-    /// The elements, row-major. Waits for exactly what it reads. Padding is cut off.
+    /// Returns the elements, row-major. Waits only for what it reads. Padding is cut off.
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`], [`Error::DifferentRuntimes`], [`Error::NeverComputed`], and what
-    /// went wrong on the stream since the last wait.
+    /// Returns [`Error::CapabilityInSegment`], [`Error::DifferentRuntimes`], [`Error::NeverComputed`], and
+    /// failures on the stream since the last wait.
     pub fn read<T: Element>(&self, tensor: &Tensor<'_, T>) -> Result<Vec<T>> {
         self.start_read("read", tensor)?.wait()
     }
 
-    /// The one element of a tensor of one element.
+    /// Returns the element of a tensor with one element.
     ///
     /// # Errors
-    /// As [`read`](Self::read); [`Error::Shape`] for any other number of elements.
+    /// Returns the errors of [`read`](Self::read), and [`Error::Shape`] for any other number of elements.
     pub fn item<T: Element>(&self, tensor: &Tensor<'_, T>) -> Result<T> {
         let values = self.start_read("item", tensor)?.wait()?;
         match values.as_slice() {
@@ -71,10 +71,11 @@ impl<'s> Eager<'s> {
         }
     }
 
-    /// Starts to read, without waiting. The handle outlives the step.
+    /// Starts a read without waiting. The handle outlives the step.
     ///
     /// # Errors
-    /// As [`read`](Self::read), but for failures of the stream: those come from the handle.
+    /// Returns the errors of [`read`](Self::read), except for failures of the stream, which the handle
+    /// reports.
     pub fn read_later<T: Element>(&self, tensor: &Tensor<'_, T>) -> Result<PendingRead<T>> {
         self.start_read("read_later", tensor)
     }
@@ -83,7 +84,8 @@ impl<'s> Eager<'s> {
         self.start_read_as(call, tensor, tensor.raw.marks).map(|(pending, _)| pending)
     }
 
-    /// Reads the real part of a tensor that is padded as `marks` says; also gives the layout read.
+    /// Reads the real part of a tensor that is padded according to `marks`; also returns the layout that is
+    /// read.
     pub(crate) fn start_read_as<T: Element>(
         &self,
         call: &'static str,
@@ -101,13 +103,14 @@ impl<'s> Eager<'s> {
         Ok((PendingRead { bytes, _type: std::marker::PhantomData }, Layout::contiguous(raw.layout.shape())?))
     }
 
-    /// The size of a dimension as a number: the real one, where a bucket pads it.
+    /// Returns the size of a dimension as a number: the real size, if a bucket pads it.
     ///
-    /// It may differ from call to call of one bucket, so it does not enter a segment, unless its `let` says
-    /// `#[key]`; on the device it is [`ops::size`](crate::ops::size).
+    /// It may differ between calls of the same bucket, so it cannot enter a segment unless its `let` is
+    /// marked `#[key]`; on the device, use [`ops::size`](crate::ops::size).
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`]; [`Error::DifferentRuntimes`]; [`Error::NeverComputed`]; [`Error::Axis`].
+    /// Returns [`Error::CapabilityInSegment`], [`Error::DifferentRuntimes`], [`Error::NeverComputed`] or
+    /// [`Error::Axis`].
     pub fn size<T>(&self, x: &Tensor<'_, T>, axis: usize) -> Result<usize> {
         const CALL: &str = "size";
         if !std::ptr::eq(self.rt, x.rt) {
@@ -125,12 +128,12 @@ impl<'s> Eager<'s> {
 
     /// Copies host data (row-major) to the device.
     ///
-    /// Where `shape` has the size of a padded dimension, `data` holds the real elements, and the tensor is padded
-    /// with zeros.
+    /// If `shape` contains the size of a padded dimension, `data` contains the real elements, and the tensor
+    /// is padded with zeros.
     ///
     /// # Errors
-    /// [`Error::Argument`] when `data` has another length than `shape` says; [`Error::PaddedSize`] for a size computed
-    /// from a padded one.
+    /// Returns [`Error::Argument`] if the length of `data` does not match `shape`, and [`Error::PaddedSize`]
+    /// for a size computed from a padded one.
     pub fn tensor<T: Element>(&self, shape: impl IntoDataShape<'s>, data: &[T]) -> Result<Tensor<'s, T>> {
         self.check("tensor")?;
         let given = self.scope().resolve("tensor", shape.into_data_sizes())?;
@@ -165,10 +168,10 @@ impl<'s> Eager<'s> {
         written.map(|()| tensor)
     }
 
-    /// Waits until the device has done everything that it was given.
+    /// Waits until the device has finished all work that it was given.
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment), and what failed on the device.
+    /// Returns [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment), and failures of the device.
     pub fn synchronize(&self) -> Result<()> {
         let mut core = self.rt.core.borrow_mut();
         core.call.may_look("a wait for the device")?;
@@ -184,23 +187,23 @@ impl<'s> Eager<'s> {
     /// See [`Runtime::check_memory`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Runtime::check_memory`].
     pub fn check_memory(&self) -> Result<()> {
         self.rt.check_memory()
     }
 
-    /// Counters and sizes of the runtime.
+    /// Returns counters and sizes of the runtime.
     pub fn stats(&self) -> Stats {
         self.rt.stats()
     }
 
-    /// The events since the last call; see [`Runtime::keep_events`].
+    /// Returns the events since the last call; see [`Runtime::keep_events`].
     pub fn take_events(&self) -> Vec<Event> {
         self.rt.take_events()
     }
 }
 
-/// A host read under way; outlives its step.
+/// A pending read, which outlives its step.
 pub struct PendingRead<T> {
     bytes: Box<dyn PendingBytes>,
     _type: std::marker::PhantomData<fn() -> T>,
@@ -213,21 +216,21 @@ impl<T> fmt::Debug for PendingRead<T> {
 }
 
 impl<T: Element> PendingRead<T> {
-    /// Waits for the elements, row-major.
+    /// Waits for the elements and returns them, row-major.
     ///
     /// # Errors
-    /// What went wrong on the stream.
+    /// Returns failures of the stream.
     pub fn wait(self) -> Result<Vec<T>> {
         Ok(from_bytes(&self.bytes.wait()?))
     }
 
-    /// Whether [`wait`](Self::wait) would return at once.
+    /// Returns whether [`wait`](Self::wait) would return immediately.
     pub fn is_ready(&self) -> bool {
         self.bytes.is_ready()
     }
 }
 
-/// An open eager region; closes when dropped, also by `?`, `break`, `return` and panics.
+/// An open eager region; it is closed when dropped, also by `?`, `break`, `return` and panics.
 pub struct Region<'s> {
     eager: Eager<'s>,
     site: &'static Site,
@@ -250,7 +253,7 @@ impl<'s> Region<'s> {
         Self { eager: Eager { rt }, site, begin, _span: span }
     }
 
-    /// Moves the tensors of the region's result into their recorded slots.
+    /// Moves the tensors of the region's result to their recorded slots.
     fn settle<O: LiveOut<'s>>(&self, value: O) -> Result<O> {
         self.eager.rt.refused_sizes.take()?;
         let mut encoder = Encoder::of(self.eager.rt);
@@ -266,8 +269,8 @@ impl<'s> Region<'s> {
         })
     }
 
-    /// Notes that host code gets a value, or a length or a variant, which a graph of the whole call would not make
-    /// again.
+    /// Notes that host code gets a value, a length or a variant, which a graph of the whole call would not
+    /// reproduce.
     fn gives_host_value(&self) {
         self.eager.rt.core.borrow_mut().call.note_host_value(self.site);
     }
@@ -295,8 +298,8 @@ impl fmt::Debug for Region<'_> {
     }
 }
 
-/// The value of an eager region, for the three ways it can be finished. Which one applies is found
-/// by method resolution: a result of tensors, tensors, or anything else.
+/// The value of an eager region, with three ways to finish it. Method resolution selects one: a result of
+/// tensors, tensors, or anything else.
 pub struct Finish<R>(std::cell::Cell<Option<R>>);
 
 impl<R> fmt::Debug for Finish<R> {
@@ -326,7 +329,7 @@ pub trait EagerResult<'s> {
     /// Closes the region.
     ///
     /// # Errors
-    /// When a tensor cannot be moved.
+    /// Returns an error if a tensor cannot be moved.
     fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
 }
 
@@ -350,7 +353,7 @@ pub trait EagerTensors<'s> {
     /// Closes the region.
     ///
     /// # Errors
-    /// When a tensor cannot be moved.
+    /// Returns an error if a tensor cannot be moved.
     fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
 }
 
@@ -361,14 +364,14 @@ impl<'s, T: LiveOut<'s>> EagerTensors<'s> for &Finish<T> {
     }
 }
 
-/// Finishes a region with any other value; tensors inside stay where they are.
+/// Finishes a region with any other value; tensors inside it are not moved.
 pub trait EagerOther<'s> {
     /// The value's type.
     type Value;
     /// Closes the region.
     ///
     /// # Errors
-    /// Never.
+    /// Never fails.
     fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
 }
 

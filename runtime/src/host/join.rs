@@ -1,8 +1,8 @@
-//! Branches of a segment that may run side by side on the device.
+//! Branches of a segment that may run in parallel on the device.
 
 use crate::{Error, Result, Runtime, Scope};
 
-/// Runs two branches whose work on the device may overlap, and gives both results. `scope` says on which
+/// Runs two branches whose work on the device may overlap, and returns both results. `scope` selects the
 /// runtime, as for constructors: `t.scope()`.
 ///
 /// ```
@@ -33,23 +33,25 @@ use crate::{Error, Result, Runtime, Scope};
 /// # }
 /// ```
 ///
-/// The closures run on this thread, one after the other; it is what they launch that overlaps. In a recording
-/// each branch waits for what was recorded before the `join` and for nothing of the other one, and what is
-/// recorded after the `join` waits for both. Everywhere else (in warm-up, without graphs, in an eager region,
-/// between calls) their work runs in order. Joins may be nested.
+/// The closures run on this thread, one after the other; only the work that they launch overlaps. In a
+/// recording, each branch waits for the work recorded before the `join`, but not for the other branch, and
+/// the work recorded after the `join` waits for both. Everywhere else (in warm-up, without graphs, in an
+/// eager region, between calls), the work runs in order. Joins may be nested.
 ///
-/// **Memory.** A branch starts from the memory that is free before the `join`. What is freed inside, even by its
-/// last handle, is free for others only after the `join`; the branch that made a block may have it again for one
-/// of the same size. So branches take more memory together than one after the other.
+/// **Memory.** A branch starts from the memory that is free before the `join`. Memory freed inside a branch,
+/// even by its last handle, becomes available to others only after the `join`; the branch that allocated a
+/// block may reuse it for a block of the same size. Branches therefore need more memory than the same work in
+/// sequence.
 ///
-/// **Independence.** A branch must not use what the other one writes: neither a tensor handed over in a cell, nor
-/// [`State`](crate::State) that one of them changes. Within a function this is checked, in every mode.
+/// **Independence.** A branch must not use memory that the other one writes: neither a tensor passed in a
+/// cell, nor [`State`](crate::State) that one of them modifies. Within a function this is checked, in every
+/// mode.
 ///
-/// If the first branch fails, the second is not begun.
+/// If the first branch fails, the second is not started.
 ///
 /// # Errors
-/// Those of the branches, [`Error::BranchesShare`], [`Error::OutsideSegment`], and what the device says. Where
-/// rustc asks for the type of the error, end a branch with `Ok::<_, Error>(…)`.
+/// Returns the errors of the branches, [`Error::BranchesShare`], [`Error::OutsideSegment`], and errors of the
+/// device. If rustc asks for the type of the error, end a branch with `Ok::<_, Error>(…)`.
 pub fn join<A, B, E: From<Error>>(
     scope: Scope<'_>,
     a: impl FnOnce() -> Result<A, E>,
@@ -62,10 +64,10 @@ pub fn join<A, B, E: From<Error>>(
     Ok((a, b))
 }
 
-/// Three branches; see [`join`].
+/// Runs three branches; see [`join`].
 ///
 /// # Errors
-/// As [`join`].
+/// See [`join`].
 pub fn join3<A, B, C, E: From<Error>>(
     scope: Scope<'_>,
     a: impl FnOnce() -> Result<A, E>,
@@ -80,7 +82,7 @@ pub fn join3<A, B, C, E: From<Error>>(
     Ok((a, b, c))
 }
 
-/// Any number of branches of one type; see [`join`]. All closures are made before the first one runs.
+/// Runs any number of branches of one type; see [`join`]. All closures are created before the first one runs.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -94,13 +96,13 @@ pub fn join3<A, B, C, E: From<Error>>(
 /// ```
 ///
 /// # Errors
-/// As [`join`].
+/// See [`join`].
 pub fn join_all<T, E, F>(scope: Scope<'_>, branches: impl IntoIterator<Item = F>) -> Result<Vec<T>, E>
 where
     E: From<Error>,
     F: FnOnce() -> Result<T, E>,
 {
-    // What the iterator does belongs to no branch.
+    // The iterator's own work belongs to no branch.
     let branches: Vec<F> = branches.into_iter().collect();
     let mut fork = Fork::open(scope)?;
     let results = branches.into_iter().map(|branch| fork.branch(branch)).collect::<Result<_, E>>()?;
@@ -108,7 +110,8 @@ where
     Ok(results)
 }
 
-/// An open fork. Closed when dropped, also by `?` and by panics, so that the capture it is in can be ended.
+/// An open fork. It is closed when dropped, also by `?` and by panics, so that the surrounding capture can be
+/// ended.
 struct Fork<'s> {
     rt: &'s Runtime,
     open: bool,
@@ -141,7 +144,7 @@ impl<'s> Fork<'s> {
 impl Drop for Fork<'_> {
     fn drop(&mut self) {
         if self.open {
-            // A failure is noted in the run, whose end tells it.
+            // A failure is noted in the run, which reports it at its end.
             drop(self.rt.core.borrow_mut().launcher().end_fork());
         }
     }

@@ -1,17 +1,18 @@
-//! Values moved out of their step.
+//! Values copied out of their step.
 
 use crate::{Eager, Keep, Kept, Result, tensor::live_out::LiveOut, value::entry::Encoder};
 
 impl<'s> Eager<'s> {
-    /// Moves a value out of the step: its tensors get memory of their own, which no later step uses for
-    /// anything else.
+    /// Copies a value out of the step: its tensors get memory of their own, which later steps do not reuse.
     ///
-    /// Each storage is copied once ([`CopySlot::Kept`](crate::CopySlot::Kept)), and of it what the kept views
-    /// show; views of it stay views of one storage. Parameters and what was kept before are not copied.
-    /// Padding is cut off.
+    /// Each storage is copied once ([`CopySlot::Kept`](crate::CopySlot::Kept)), limited to the range that the
+    /// kept views cover; its views remain views of one storage. Parameters and values that are already kept
+    /// are not copied. Padding is cut off.
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment), [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes), [`Error::NeverComputed`](crate::Error::NeverComputed),
+    /// Returns [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment),
+    /// [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes),
+    /// [`Error::NeverComputed`](crate::Error::NeverComputed) or
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn keep<O>(&self, value: &O) -> Result<Kept<<O as Keep<'static>>::At>>
     where

@@ -1,8 +1,8 @@
-//! Host values spread out to the size of a bucket.
+//! Spreading host values to the size of a bucket.
 
 use crate::value::layout::Layout;
 
-/// Host rows spread out to a larger inner shape, zeros between.
+/// Spreads host rows to a larger inner shape, with zeros in between.
 pub(crate) fn pad_rows(bytes: &[u8], element: usize, shape: &[usize], padded: &[usize]) -> Vec<u8> {
     let mut out = vec![0; padded.iter().product::<usize>() * element];
     let row = shape[shape.len() - 1] * element;

@@ -17,7 +17,8 @@ use crate::{
     value::{entry::Encoder, key::KeyWriter, live_in::LiveIn},
 };
 
-/// The executor of host code: what a function with boundaries asks for its segments and regions. Generated code passes it on.
+/// The executor of host code: a function with boundaries runs its segments and regions through it. Generated
+/// code passes it on.
 #[derive(Clone, Copy)]
 pub struct Piecewise<'s> {
     pub(crate) rt: &'s Runtime,
@@ -32,11 +33,11 @@ impl std::fmt::Debug for Piecewise<'_> {
 impl<'s> Piecewise<'s> {
     /// Replays, records or runs a segment.
     ///
-    /// `body` gets its live-ins through `key` only: it captures nothing, so its type is its identity,
-    /// and a value that is missing from the key does not compile.
+    /// `body` gets its live-ins only through `key`: it captures nothing, so its type is its identity, and a
+    /// value that is missing from the key does not compile.
     ///
     /// # Errors
-    /// The body's own; those of capture and replay, converted.
+    /// Returns the body's errors, and those of capture and replay, converted.
     #[inline]
     pub fn segment<K, O, E, F>(self, site: &'static Site, key: K, body: F) -> Result<O, E>
     where
@@ -51,13 +52,14 @@ impl<'s> Piecewise<'s> {
         })
     }
 
-    /// As [`segment`](Self::segment), for a body that puts its outputs where they are wanted.
+    /// Like [`segment`](Self::segment), for a body that writes its outputs to a place.
     ///
-    /// In a body that returns them their type is unknown until its last line, and each `?` above waits for it: rustc
-    /// looks at all that wait at every statement, which takes time in the square of their number.
+    /// If a body returned its outputs, their type would be unknown until its last line, and the type of every
+    /// preceding `?` would be pending: rustc examines all pending ones at every statement, which takes
+    /// quadratic time.
     ///
     /// # Errors
-    /// As [`segment`](Self::segment).
+    /// See [`segment`](Self::segment).
     #[inline]
     pub fn segment_into<K, O, E, F>(self, site: &'static Site, key: K, body: F) -> Result<O, E>
     where
@@ -69,7 +71,7 @@ impl<'s> Piecewise<'s> {
         self.run(site, Body::of::<F>(), &key, &mut |out| body(&key, out))
     }
 
-    /// A segment, compiled once for each type of key, outputs and errors.
+    /// Runs a segment; compiled once for each type of key, outputs and errors.
     #[inline]
     fn run<K: LiveIn, O: LiveOut<'s>, E: From<Error>>(
         self,
@@ -78,7 +80,7 @@ impl<'s> Piecewise<'s> {
         key: &K,
         run: &mut dyn FnMut(&mut Option<O>) -> Result<(), E>,
     ) -> Result<O, E> {
-        // A comparison in host code, behind which a replay would write what no launch does.
+        // A comparison was made in host code, after which a replay would write what no launch does.
         self.rt.refused_sizes.check()?;
         if !self.rt.graphs.get() {
             let _phase = Direct::enter(self.rt, site)?;
@@ -94,7 +96,7 @@ impl<'s> Piecewise<'s> {
     /// Opens an eager region.
     ///
     /// # Errors
-    /// When called from inside a segment.
+    /// Returns an error if called inside a segment.
     pub fn eager(self, site: &'static Site, support: Support) -> Result<Region<'s>> {
         self.rt.refused_sizes.take()?;
         {
@@ -127,7 +129,7 @@ impl Body {
     }
 }
 
-/// What a body gave.
+/// Returns the output of a body.
 fn given<O>(out: Option<O>) -> O {
     match out {
         Some(out) => out,
@@ -135,7 +137,7 @@ fn given<O>(out: Option<O>) -> O {
     }
 }
 
-/// A segment that runs its body as plain code.
+/// A segment whose body runs as plain code.
 struct Direct<'s> {
     rt: &'s Runtime,
     site: &'static Site,
@@ -162,7 +164,7 @@ impl Drop for Direct<'_> {
     }
 }
 
-/// Ends a body that failed or panicked.
+/// A guard that ends a body which failed or panicked.
 struct Aborting<'s> {
     rt: &'s Runtime,
     armed: bool,
@@ -178,22 +180,22 @@ impl Drop for Aborting<'_> {
     }
 }
 
-/// One execution of a segment as the runtime sees it, without the types of its outputs and errors: what it does is
-/// compiled once, and not for each segment.
+/// One execution of a segment as the runtime sees it, without the types of its outputs and errors, so that
+/// its code is compiled once and not for each segment.
 trait Execution<'s> {
-    /// Lists what the body may use.
+    /// Lists the values that the body may use.
     fn write_key(&self, k: &mut KeyWriter);
 
-    /// Runs the body, and keeps what it gave. False if it failed.
+    /// Runs the body, and stores its output. Returns false if it failed.
     fn run(&mut self) -> bool;
 
-    /// Drops what the body gave.
+    /// Drops the output of the body.
     fn discard(&mut self);
 
-    /// Lists what the body gave.
+    /// Lists the output of the body.
     fn encode(&mut self, encoder: &mut Encoder);
 
-    /// Takes what a replay gave for what the body would have given.
+    /// Stores the output of a replay in place of the body's.
     fn decode(&mut self, decoder: &mut Decoder<'s>);
 }
 
@@ -219,7 +221,7 @@ impl<'s, O: LiveOut<'s>, E> Execution<'s> for Typed<'_, O, E> {
     }
 
     fn encode(&mut self, encoder: &mut Encoder) {
-        // Should `encode` panic, the outputs go before the run is aborted.
+        // If `encode` panics, the outputs are dropped before the run is aborted.
         if let Some(out) = self.out.take() {
             out.encode(encoder);
             self.out = Some(out);
@@ -231,11 +233,11 @@ impl<'s, O: LiveOut<'s>, E> Execution<'s> for Typed<'_, O, E> {
     }
 }
 
-/// How an execution failed.
+/// The way in which an execution failed.
 enum Failure {
-    /// By an error of the body, which the execution keeps.
+    /// An error of the body, which the execution stores.
     Body,
-    /// By one of the runtime.
+    /// An error of the runtime.
     Runtime(Error),
 }
 
@@ -245,7 +247,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What an execution gives that `run` brings to its end.
+/// Returns an execution that stores the result of a body.
 fn typed<'s, O: LiveOut<'s>, E: From<Error>>(
     write: &dyn Fn(&mut KeyWriter),
     body: &mut dyn FnMut(&mut Option<O>) -> Result<(), E>,
@@ -261,7 +263,7 @@ fn typed<'s, O: LiveOut<'s>, E: From<Error>>(
     }
 }
 
-/// A segment call on its way.
+/// A segment call in progress.
 struct Entered {
     span: EnteredSpan,
     begin: Option<Arc<dyn Mark>>,
@@ -271,9 +273,10 @@ struct Entered {
 }
 
 impl Runtime {
-    /// The one way into a graph. `write` lists what the body may use; `body` runs at most once.
+    /// The only way into a graph. `write` lists the values that the body may use; `body` runs at most once.
     ///
-    /// What a replay does for the types of its key and outputs is in here; all else is compiled once.
+    /// Only the part of a replay that depends on the types of its key and outputs is in this function;
+    /// everything else is compiled once.
     #[inline]
     pub(crate) fn run_segment<'s, O, E>(
         &'s self,
@@ -302,7 +305,7 @@ impl Runtime {
         result
     }
 
-    /// The span of a segment, and where the device's time of it begins.
+    /// Returns the span of a segment, and the mark at which its device time begins.
     fn slice_of(&self, site: &'static Site) -> (EnteredSpan, Option<Arc<dyn Mark>>) {
         let span = timeline::span!(
             "segment",
@@ -356,7 +359,7 @@ impl Runtime {
     #[cold]
     fn record_slice(&self, site: &'static Site, entered: &mut Entered) {
         if !entered.fell_back && self.core.borrow().log.stats.fallbacks > entered.fallbacks {
-            // It was to be recorded, and its captures were invalidated.
+            // It was to be recorded, but its captures were invalidated.
             entered.span.record("decision", "fallback");
         }
         self.slice_ends(site, "segment", entered.begin.take());
@@ -369,11 +372,12 @@ impl Runtime {
         self.core.borrow().call.write_key(key);
     }
 
-    /// Runs a body, and lists what it gave. The run is aborted when the body fails or panics.
+    /// Runs a body, and lists its output. The run is aborted if the body fails or panics.
     fn guarded<'s>(&'s self, execution: &mut dyn Execution<'s>) -> Result<Encoder, Failure> {
         let mut guard = Aborting { rt: self, armed: true, graphs: self.graphs.replace(false) };
         let succeeded = execution.run();
-        // Whatever the body made of it: a branch on a padded size went one way for all sizes of the bucket.
+        // This applies whatever the body did with it: a branch on a padded size took the same direction for
+        // all sizes of the bucket.
         if let Err(error) = self.refused_sizes.take() {
             execution.discard();
             return Err(error.into());
@@ -425,7 +429,7 @@ impl Runtime {
     }
 }
 
-/// A decision's name in the timeline.
+/// Returns a decision's name in the timeline.
 fn decision_name(decision: &Result<Decision>, fell_back: bool) -> &'static str {
     match decision {
         Ok(Decision::Replayed(_)) => "replay",

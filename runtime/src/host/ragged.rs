@@ -1,4 +1,4 @@
-//! Values whose number depends on values: only outside segments.
+//! Values whose number depends on values; they exist only outside segments.
 
 use std::fmt;
 
@@ -30,33 +30,34 @@ impl<T> fmt::Debug for Ragged<'_, T> {
 }
 
 impl<'s, T: Element> Ragged<'s, T> {
-    /// Number of rows: the size of the first dimension.
+    /// Returns the number of rows: the size of the first dimension.
     pub fn len(&self) -> usize {
         self.values.size(0)
     }
 
-    /// Whether there is no row.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Sizes, outermost first. Padding is no part of them.
+    /// Returns the sizes, outermost first, without padding.
     pub fn shape(&self) -> &[usize] {
         self.values.sizes()
     }
 
-    /// The values on the host, row-major.
+    /// Returns the values on the host, row-major.
     ///
     /// # Errors
-    /// As [`Eager::read`].
+    /// Returns the errors of [`Eager::read`].
     pub fn read(&self, cx: &Eager<'s>) -> Result<Vec<T>> {
         cx.read(&self.values)
     }
 
-    /// `n` rows, those past the end filled with `fill`, and the number of real ones in device memory.
+    /// Returns `n` rows, of which those after the end are filled with `fill`, and the number of real rows in
+    /// device memory.
     ///
     /// The tensor has a fixed size and may enter a segment. `n` may be the size of a tensor, as in
-    /// `pad_to(x.dim(0), 0.0)`: it is padded to a bucket then where that is.
+    /// `pad_to(x.dim(0), 0.0)`: the result is then padded to a bucket if that tensor is.
     ///
     /// ```
     /// # use graphable::prelude::*;
@@ -70,8 +71,8 @@ impl<'s, T: Element> Ragged<'s, T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Argument`] when there are more than `n` rows; [`Error::PaddedSize`] for a size computed from a padded
-    /// one.
+    /// Returns [`Error::Argument`] if there are more than `n` rows, and [`Error::PaddedSize`] for a size
+    /// computed from a padded one.
     pub fn pad_to(&self, n: impl IntoDim<'s>, fill: T) -> Result<(Tensor<'s, T>, Scalar<'s, u32>)> {
         let (len, scope, n) = (self.len(), self.values.scope(), n.into_dim());
         let (_, symbol) = scope.resolve_dim("pad_to", n)?;
@@ -95,13 +96,13 @@ impl<'s, T: Element> Ragged<'s, T> {
     }
 }
 
-/// Bins that [`Eager::bincount`] makes at most.
+/// The maximum number of bins of [`Eager::bincount`].
 const MAX_BINS: u32 = 1 << 28;
 
-/// Operations whose result has a size that depends on values. They wait for the device and work on the
-/// host; padding is no part of their result.
+/// Operations whose result has a size that depends on values. They wait for the device and work on the host;
+/// their results do not include padding.
 impl<'s> Eager<'s> {
-    /// Coordinates of the elements that are not zero (NaN is not zero), in row-major order, as
+    /// Returns the coordinates of the elements that are not zero (NaN is not zero), in row-major order, as
     /// `[N, rank]`.
     ///
     /// Reads `x` on the host.
@@ -116,7 +117,7 @@ impl<'s> Eager<'s> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`]; what a read reports.
+    /// Returns [`Error::CapabilityInSegment`], and errors of the read.
     pub fn nonzero<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, u32>> {
         let (values, real) = self.real_part("nonzero", x)?;
         let mut coordinates = Vec::new();
@@ -134,7 +135,7 @@ impl<'s> Eager<'s> {
         self.upload(&[n, x.rank()], &coordinates)
     }
 
-    /// The elements of `x` whose `mask` is true, in row-major order, as `[N]`. `mask` broadcasts to
+    /// Returns the elements of `x` whose `mask` is true, in row-major order, as `[N]`. `mask` broadcasts to
     /// `x`.
     ///
     /// Reads both on the host.
@@ -150,8 +151,8 @@ impl<'s> Eager<'s> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`]; [`Error::Shape`] when `mask` does not broadcast to `x`;
-    /// [`Error::PaddedMix`] when `mask` is padded where `x` is not; what a read reports.
+    /// Returns [`Error::CapabilityInSegment`]; [`Error::Shape`] if `mask` does not broadcast to `x`;
+    /// [`Error::PaddedMix`] if `mask` is padded where `x` is not; and errors of the read.
     pub fn masked_select<T: Element>(
         &self,
         x: &Tensor<'s, T>,
@@ -166,7 +167,8 @@ impl<'s> Eager<'s> {
         self.upload(&[picked.len()], &picked)
     }
 
-    /// The distinct elements of `x`, ascending, as `[N]`. All NaNs count as one, which comes last.
+    /// Returns the distinct elements of `x`, ascending, as `[N]`. All NaNs count as one element, which comes
+    /// last.
     ///
     /// Reads `x` on the host.
     ///
@@ -180,7 +182,7 @@ impl<'s> Eager<'s> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`]; what a read reports.
+    /// Returns [`Error::CapabilityInSegment`], and errors of the read.
     pub fn unique<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, T>> {
         let (mut values, _) = self.real_part("unique", x)?;
         let is_nan = |v: &T| v.to_f64().is_nan();
@@ -189,7 +191,7 @@ impl<'s> Eager<'s> {
         self.upload(&[values.len()], &values)
     }
 
-    /// Row `i` of `x` (along axis 0) `repeats[i]` times, for each row in order.
+    /// Repeats row `i` of `x` (along axis 0) `repeats[i]` times, for each row in order.
     ///
     /// Reads both on the host.
     ///
@@ -204,9 +206,9 @@ impl<'s> Eager<'s> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`]; [`Error::Shape`] when `repeats` has not one number for each
-    /// row; [`Error::TooLarge`]; [`Error::PaddedMix`] when `repeats` is padded and `x` is not; what a
-    /// read reports.
+    /// Returns [`Error::CapabilityInSegment`]; [`Error::Shape`] if `repeats` does not have one number for
+    /// each row; [`Error::TooLarge`]; [`Error::PaddedMix`] if `repeats` is padded and `x` is not; and errors
+    /// of the read.
     pub fn repeat_interleave<T: Element>(
         &self,
         x: &Tensor<'s, T>,
@@ -237,7 +239,7 @@ impl<'s> Eager<'s> {
         self.upload(&shape, &out)
     }
 
-    /// How often each number from 0 to the largest occurs in `x`, as `[largest + 1]` (`[0]` for an
+    /// Counts how often each number from 0 to the largest occurs in `x`, as `[largest + 1]` (`[0]` for an
     /// empty `x`).
     ///
     /// Reads `x` on the host.
@@ -252,8 +254,8 @@ impl<'s> Eager<'s> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`]; [`Error::Argument`] for a number of 2^28 or above; what a read
-    /// reports.
+    /// Returns [`Error::CapabilityInSegment`]; [`Error::Argument`] for a number of 2^28 or above; and errors
+    /// of the read.
     pub fn bincount(&self, x: &Tensor<'s, u32>) -> Result<Ragged<'s, u32>> {
         let (values, _) = self.real_part("bincount", x)?;
         let largest = values.iter().max().copied();
@@ -268,12 +270,12 @@ impl<'s> Eager<'s> {
         self.upload(&[counts.len()], &counts)
     }
 
-    /// The real elements on the host, and their layout.
+    /// Returns the real elements on the host, and their layout.
     fn real_part<T: Element>(&self, name: &'static str, x: &Tensor<'s, T>) -> Result<(Vec<T>, Layout)> {
         self.real_part_as(name, x, x.raw.marks)
     }
 
-    /// As [`real_part`](Self::real_part), for a tensor that is padded as `marks` says.
+    /// Like [`real_part`](Self::real_part), for a tensor that is padded according to `marks`.
     fn real_part_as<T: Element>(
         &self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Steps: one generation of tensors each.
+//! Steps: each is one generation of tensors.
 
 use std::{fmt, ops::Deref};
 
@@ -6,11 +6,11 @@ use tracing::span::EnteredSpan;
 
 use crate::{Eager, Error, Result, Runtime, memory::Live, observe::timeline};
 
-/// One generation of tensors, and the capability to look at them.
+/// One generation of tensors, and the capability to read them.
 ///
-/// Holds the runtime's borrow, and so does every tensor: `Runtime::step` cannot be called again while
-/// one of them lives, which makes the use of an overwritten output a compile error. Has no work to do
-/// at its end, so forgetting it is harmless.
+/// It borrows the runtime, as does every tensor: `Runtime::step` cannot be called again while one of them is
+/// alive, so using an overwritten output is a compile error. Nothing happens at its end, so forgetting it is
+/// harmless.
 pub struct Step<'s> {
     eager: Eager<'s>,
     _span: EnteredSpan,
@@ -23,7 +23,7 @@ impl<'s> Step<'s> {
 }
 
 impl Live {
-    /// Of the runtime of a step, now.
+    /// Returns the current counters of a step's runtime.
     pub fn in_step(step: &Step<'_>) -> Self {
         Self::of(step.scope().rt)
     }
@@ -38,28 +38,30 @@ impl<'s> Deref for Step<'s> {
 }
 
 impl Runtime {
-    /// Starts a step: a generation of tensors. All tensors of the previous step have been dropped by then.
+    /// Starts a step, which is a generation of tensors. At this point, all tensors of the previous step have
+    /// been dropped.
     ///
-    /// Recordings of parameters that were dropped in the meantime are evicted here.
+    /// Recordings of parameters that have been dropped in the meantime are evicted here.
     ///
     /// # Errors
-    /// A failure of the device that no earlier call could report.
+    /// Returns a failure of the device that no earlier call could report.
     pub fn step(&mut self) -> Result<Step<'_>> {
-        // Saving belongs to one `capture_all`, which is over, however it ended.
+        // Saved state belongs to one `capture_all`, which has ended, in whatever way.
         self.core.get_mut().launcher().restore_snapshot_later();
         self.saving_step()
     }
 
-    /// A step of `capture_all`, which goes on saving.
+    /// Starts a step of `capture_all`, which continues to save state.
     pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
         self.start_step(true)
     }
 
-    /// A step. What waits to be used again waits for steps that count; those of a plan count for what it captures.
+    /// Starts a step. Cached memory waits for steps that count; the steps of a plan count only for what it
+    /// captures.
     pub(crate) fn start_step(&mut self, counts: bool) -> Result<Step<'_>> {
         let core = self.core.get_mut();
         let kept_counts = counts && !core.estimate.is_dry();
-        // First: what is freed here has recordings to evict.
+        // This comes first: what is freed here has recordings to evict.
         core.memory.persistent_mut().begin_step(self.dropped.take(), kept_counts);
         if counts {
             core.tree.begin_step();
@@ -82,7 +84,8 @@ impl Runtime {
     }
 }
 
-/// An error that its call may not come to report, since a hook panics: the next call that can reports it.
+/// An error that its call may be unable to report, because a hook panics: the next call that can report it
+/// does.
 struct Unreported<'r> {
     rt: &'r Runtime,
     error: Option<Error>,
@@ -97,8 +100,8 @@ impl Drop for Unreported<'_> {
 }
 
 impl Step<'_> {
-    /// Lends the memory of the pool, which is idle between calls, to eager operations: what they allocate goes
-    /// there, as far as it fits, instead of making the eager arena larger.
+    /// Lends the memory of the pool, which is idle between calls, to eager operations: their allocations are
+    /// made there as far as they fit, instead of growing the eager arena.
     ///
     /// The step is borrowed, so no call can be made meanwhile:
     ///
@@ -118,11 +121,12 @@ impl Step<'_> {
     /// }
     /// ```
     ///
-    /// At its end tensors that it holds are void ([`Error::NeverComputed`](crate::Error::NeverComputed)): read
-    /// or [keep](Eager::keep) them before. One that is forgotten ends with the next call.
+    /// When it is dropped, the tensors in it become invalid
+    /// ([`Error::NeverComputed`](crate::Error::NeverComputed)): read or [keep](Eager::keep) them before. A
+    /// forgotten one ends with the next call.
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment) and
+    /// Returns [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment), and
     /// [`Error::NestedCall`](crate::Error::NestedCall) inside a call.
     pub fn scratch(&mut self) -> Result<Scratch<'_>> {
         let rt = self.eager.rt;
@@ -131,7 +135,7 @@ impl Step<'_> {
     }
 }
 
-/// The idle pool, borrowed for eager operations; made by [`Step::scratch`].
+/// The idle pool, borrowed for eager operations; returned by [`Step::scratch`].
 pub struct Scratch<'a> {
     eager: Eager<'a>,
 }

@@ -1,8 +1,8 @@
 //! Types of the standard library and of the operations as parts of a key: live-ins, `#[key]`s, `#[config]` fields and
 //! results of segments.
 //!
-//! A map or set is keyed by its entries in their own order, so two that are equal have one key, whatever order they
-//! iterate in.
+//! A map or set is keyed by its entries in key order, so two equal ones have the same key, whatever their
+//! iteration order.
 
 use std::{
     borrow::Cow,
@@ -73,7 +73,7 @@ impl<T: LiveIn + PartialOrd> LiveIn for RangeInclusive<T> {
     fn write_key(&self, k: &mut KeyWriter) {
         self.start().write_key(k);
         self.end().write_key(k);
-        // One that was iterated to its end has the bounds of one that was not.
+        // A range that was iterated to its end has the same bounds as one that was not.
         k.word(u64::from(self.is_empty()));
     }
 }
@@ -138,7 +138,7 @@ impl<'s, T: LiveOut<'s>> LiveOut<'s> for Arc<T> {
     }
 }
 
-/// Entries in order, their number first.
+/// Writes the entries in order, after their number.
 fn entries<'a, K: LiveIn + 'a, V: LiveIn + 'a>(
     k: &mut KeyWriter,
     count: usize,
@@ -194,7 +194,7 @@ impl<K: ConfigValue> ConfigValue for BTreeSet<K> {}
 impl<K: ConfigValue + Ord, V: ConfigValue, S> ConfigValue for HashMap<K, V, S> {}
 impl<K: ConfigValue + Ord, S> ConfigValue for HashSet<K, S> {}
 
-/// The entries' names are their keys.
+/// The names of the entries are their keys.
 impl<K: LiveIn + Display, V: Params> Params for BTreeMap<K, V> {
     fn visit_params(&self, v: &mut ParamVisitor) {
         for (key, value) in self {
@@ -203,7 +203,7 @@ impl<K: LiveIn + Display, V: Params> Params for BTreeMap<K, V> {
     }
 }
 
-/// The entries' names are their keys, and their order is that of the keys.
+/// The names of the entries are their keys, and they are ordered by key.
 impl<K: LiveIn + Display + Ord, V: Params, S> Params for HashMap<K, V, S> {
     fn visit_params(&self, v: &mut ParamVisitor) {
         for (key, value) in sorted(self) {
@@ -236,7 +236,7 @@ tuples! { A 0 B 1 C 2 D 3 E 4 F 5 }
 tuples! { A 0 B 1 C 2 D 3 E 4 F 5 G 6 }
 tuples! { A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 }
 
-// What eager code can choose of a model is where its parameters lie.
+// The only property of a model by which eager code can choose is the location of its parameters.
 impl<T: Element> DeviceValue for Param<T> {}
 impl<T: Element> DeviceValue for State<T> {}
 
@@ -325,8 +325,8 @@ mod tests {
     }
 }
 
-// A function by its address: where two are equal, the same code is called. (One function may have several addresses,
-// which costs a recording.)
+// A function, compared by its address: if two are equal, the same code is called. (One function may have
+// several addresses, which costs an additional recording.)
 macro_rules! functions {
     ($([$($g:ident),*] $t:ty;)*) => {$(
         impl<$($g),*> LiveIn for $t {

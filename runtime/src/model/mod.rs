@@ -1,4 +1,4 @@
-//! Models: structs of parameters, and how they are filled from files.
+//! Models: structs of parameters, and loading them from files.
 
 pub mod load;
 pub(crate) mod params;

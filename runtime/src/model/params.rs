@@ -1,4 +1,5 @@
-//! Structs of weights and state: what `#[derive(Params)]` implements, and what its fields need.
+//! Structs of weights and state: the trait that `#[derive(Params)]` implements, and those that its fields
+//! need.
 
 use std::{collections::BTreeSet, fmt::Write as _, marker::PhantomData, ops::Range, sync::Arc};
 
@@ -11,8 +12,8 @@ use crate::{
 
 /// A model, a layer, a cache: a struct whose parameters and state have static addresses.
 ///
-/// Derive it. Every field becomes part of the key of a segment that uses the struct; host fields are
-/// marked `#[config]` and compared by value.
+/// Derive it. Every field becomes part of the key of a segment that uses the struct; host fields are marked
+/// `#[config]` and compared by value.
 ///
 /// ```
 /// use graphable::{ParamVisitor, prelude::*};
@@ -38,17 +39,17 @@ use crate::{
     note = "add `#[derive(Params)]` to your struct; a host value is passed as `#[key] x: T` or `#[host] x: &Scalar<T>`"
 )]
 pub trait Params: LiveIn {
-    /// Shows every parameter and state to `v`, in the order of the fields.
+    /// Passes every parameter and state to `v`, in the order of the fields.
     fn visit_params(&self, v: &mut ParamVisitor);
 }
 
-/// Whether memory is read or changed by segments.
+/// The way in which segments use memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParamKind {
-    /// A [`Param`], or a [`Kept`] value: only read.
+    /// A [`Param`], or a [`Kept`] value, which is only read.
     Param,
-    /// A [`State`]: changed in place.
+    /// A [`State`], which is modified in place.
     State,
 }
 
@@ -58,15 +59,15 @@ pub enum ParamKind {
 pub struct ParamInfo {
     /// Field names and indices from the root, joined by dots: `layers.3.attn.q`.
     pub path: String,
-    /// Read or changed.
+    /// Its kind.
     pub kind: ParamKind,
     /// Element type.
     pub dtype: DType,
     /// Sizes, outermost first.
     pub shape: Vec<usize>,
-    /// Bytes of the memory that it shows.
+    /// The size of the memory that it refers to, in bytes.
     pub bytes: u64,
-    /// Identity of that memory: equal for two handles of one parameter (tied weights).
+    /// The identity of that memory, equal for two handles of one parameter (tied weights).
     pub id: u64,
 }
 
@@ -78,14 +79,15 @@ pub struct ParamVisitor {
 }
 
 impl ParamVisitor {
-    /// Every parameter and state of `model`, in the order of its fields.
+    /// Returns every parameter and state of `model`, in the order of its fields.
     pub fn list(model: &(impl Params + ?Sized)) -> Vec<ParamInfo> {
         let mut visitor = Self::default();
         model.visit_params(&mut visitor);
         visitor.found
     }
 
-    /// Bytes of device memory that `model` owns; memory shared by several fields counts once.
+    /// Returns the number of bytes of device memory that `model` owns; memory shared by several fields counts
+    /// once.
     pub fn bytes(model: &(impl Params + ?Sized)) -> u64 {
         let mut seen = BTreeSet::new();
         Self::list(model).iter().filter(|p| seen.insert(p.id)).map(|p| p.bytes).sum()
@@ -170,8 +172,8 @@ impl<T: ?Sized> Params for PhantomData<T> {
     fn visit_params(&self, _: &mut ParamVisitor) {}
 }
 
-/// What a field of a `#[derive(Params)]` struct without `#[config]` must be. The same as [`Params`],
-/// with the message that fits a field.
+/// The requirement on a field without `#[config]` in a `#[derive(Params)]` struct. It is the same as
+/// [`Params`], with a message suited to a field.
 #[diagnostic::on_unimplemented(
     message = "[G058] `{Self}` is a host value; mark the field `#[config]`",
     label = "not a parameter, state or `#[derive(Params)]` struct",
@@ -179,10 +181,10 @@ impl<T: ?Sized> Params for PhantomData<T> {
     note = "a struct of weights needs `#[derive(Params)]` itself; tensors live within one step and belong in a `#[derive(GraphOutput)]` struct"
 )]
 pub trait ParamField {
-    /// The field's part of the key.
+    /// Writes the field's part of the key.
     #[doc(hidden)]
     fn field_key(&self, k: &mut KeyWriter);
-    /// The field's parameters.
+    /// Visits the field's parameters.
     #[doc(hidden)]
     fn field_params(&self, v: &mut ParamVisitor);
 }
@@ -198,7 +200,7 @@ impl<T: Params + ?Sized> ParamField for T {
     }
 }
 
-/// A host value that a `#[config]` field may hold: compared by value on every call (floats by bits).
+/// A host value that a `#[config]` field can hold: compared by value on every call (floats by bits).
 ///
 /// Derive it for structs and enums of such values.
 #[diagnostic::on_unimplemented(
@@ -208,7 +210,7 @@ impl<T: Params + ?Sized> ParamField for T {
     note = "what changes behind a shared reference (`Cell`, `RefCell`, atomics, locks) cannot: a replay would not see it; make it a `State`, or a `#[host]` parameter"
 )]
 pub trait ConfigValue: LiveIn {
-    /// The field's part of the key.
+    /// Writes the field's part of the key.
     #[doc(hidden)]
     #[inline]
     fn config_key(&self, k: &mut KeyWriter) {

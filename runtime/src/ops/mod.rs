@@ -1,12 +1,12 @@
 //! Operations on tensors.
 //!
-//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`] and [`store`], which
-//! write to a [`State`](crate::State). All are asynchronous: they check their arguments, allocate the output
-//! and launch. The result is a new tensor, or a view if the function says so.
+//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`] and [`store`], which write
+//! to a [`State`](crate::State). All are asynchronous: they check their arguments, allocate the output and
+//! launch. The result is a new tensor, or a view if the function's documentation says so.
 //!
-//! **Arguments.** The first tensor decides the runtime and the step; every further operand may be a
-//! [`Tensor`](crate::Tensor), a [`Scalar`](crate::Scalar), a [`Param`](crate::Param) or a [`State`](crate::State)
-//! with the same element type. Any strides are accepted. Axes count from 0.
+//! **Arguments.** The first tensor determines the runtime and the step; every further operand can be a
+//! [`Tensor`](crate::Tensor), a [`Scalar`](crate::Scalar), a [`Param`](crate::Param) or a
+//! [`State`](crate::State) with the same element type. Any strides are accepted. Axes count from 0.
 //!
 //! **Errors.** Every function can return [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes),
 //! [`Error::OutOfMemory`](crate::Error::OutOfMemory),
@@ -15,16 +15,16 @@
 //! **Broadcasting** aligns shapes at their last dimensions; a missing dimension, or one of size 1, is
 //! repeated. Any other difference is [`Error::Shape`](crate::Error::Shape).
 //!
-//! **Shapes** are tuples, arrays or slices of sizes: numbers, or those of tensors (`(x.dim(0), 4)`, `&[2, 3]`,
-//! `x.shape()`; `()` for a scalar). Where a number would do, too, `x.dim(axis)` does.
+//! **Shapes** are tuples, arrays or slices of sizes: numbers, or sizes of tensors (`(x.dim(0), 4)`,
+//! `&[2, 3]`, `x.shape()`; `()` for a scalar). Wherever a number is accepted, so is `x.dim(axis)`.
 //!
-//! **Padding.** In a bucketed function a dimension remembers that it is padded. Operations that treat
-//! its elements one by one keep the mark; operations that would mix padding into real values return
-//! [`Error::PaddedMix`](crate::Error::PaddedMix). Each function says what it does. Where operands meet in one dimension, all of them
-//! are padded by one symbol, or are repeated there; a dimension of a fixed size does not meet a padded one,
-//! also if it is as large as the bucket. Sizes of padded dimensions are no numbers ([`Dim`](crate::Dim)): a tensor
-//! that is made with one is padded alike, [`size`] gives the real one on the device, and other uses are
-//! [`Error::PaddedSize`](crate::Error::PaddedSize).
+//! **Padding.** In a bucketed function, a dimension is marked as padded. Elementwise operations preserve the
+//! mark; operations that would mix padding into real values return
+//! [`Error::PaddedMix`](crate::Error::PaddedMix). Each function documents its behaviour. In each dimension,
+//! all operands must be padded by the same symbol or be repeated; a dimension of a fixed size cannot be
+//! combined with a padded one, even if it is as large as the bucket. Sizes of padded dimensions are not
+//! numbers ([`Dim`](crate::Dim)): a tensor created with one is padded in the same way, [`size`] returns the
+//! real size on the device, and other uses are [`Error::PaddedSize`](crate::Error::PaddedSize).
 //!
 //! **Empty tensors** are accepted everywhere, except where the result has no value (the maximum or the
 //! mean of an empty axis).

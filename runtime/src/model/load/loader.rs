@@ -1,4 +1,4 @@
-//! Filling a model from a source, and finding everything that does not fit.
+//! Filling a model from a source, with a report of all mismatches.
 
 use std::{any::Any, fmt};
 
@@ -8,7 +8,8 @@ use rustc_hash::FxHashMap;
 use super::{HostTensor, TensorSource, nearest::nearest};
 use crate::{DType, Element, Error, Param, Result, Runtime, State, base::dtype::from_bytes};
 
-/// Missing names for which similar ones are looked up; the search is slow, and more do not help.
+/// The maximum number of missing names for which similar ones are searched; the search is slow, and more do
+/// not help.
 const SUGGESTIONS: usize = 16;
 
 /// A model that can be loaded by tensor name. Derive it with `#[derive(Params)]` and
@@ -19,10 +20,10 @@ const SUGGESTIONS: usize = 16;
     note = "add `#[params(config = …)]` next to its `#[derive(Params)]`; a `Param` field is loaded with `#[param(\"name\", shape = […])]`"
 )]
 pub trait LoadParams: Sized {
-    /// What shapes and lengths depend on.
+    /// The configuration on which shapes and lengths depend.
     type Config;
 
-    /// Loads every field, and reports what does not fit to `loader`. `None` when anything did not.
+    /// Loads every field, and reports mismatches to `loader`. Returns `None` if there were any.
     fn load(loader: &mut Loader<'_>, config: &Self::Config) -> Option<Self>;
 }
 
@@ -41,7 +42,7 @@ impl<M: LoadParams> LoadParams for Box<M> {
     note = "`shape = […]` belongs on fields of type `Param`, `Option<Param>` (with `optional`) and `Vec<Param>` (with `len = …`)"
 )]
 pub trait LoadParam: Sized {
-    /// The tensor `name`, which must have `shape`.
+    /// Loads the tensor `name`, which must have `shape`.
     #[doc(hidden)]
     fn load_param(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self>;
 }
@@ -59,7 +60,7 @@ impl<T: Element> LoadParam for Param<T> {
     note = "`#[state(shape = […])]` belongs on fields of type `State`, and `Vec<State>` with `len = …`"
 )]
 pub trait LoadState: Sized {
-    /// State of `shape`; `name` is for errors.
+    /// Creates state of `shape`; `name` is for errors.
     #[doc(hidden)]
     fn load_state(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self>;
 }
@@ -77,16 +78,16 @@ pub struct Loader<'a> {
     cast_floats: bool,
     prefix: String,
     problems: Vec<String>,
-    /// What the device said; ends the uploads, not the checks.
+    /// The first error of the device; it ends the uploads, but not the checks.
     failure: Option<Error>,
     missing: usize,
     names: Option<Vec<String>>,
-    /// By full name; tied weights are uploaded once.
+    /// Loaded parameters by full name; tied weights are uploaded once.
     loaded: FxHashMap<String, Box<dyn Any>>,
 }
 
 impl<'a> Loader<'a> {
-    /// A loader of `source` onto the device of `rt`.
+    /// Creates a loader of `source` onto the device of `rt`.
     pub fn new(rt: &'a Runtime, source: &'a dyn TensorSource) -> Self {
         Self {
             rt,
@@ -101,25 +102,26 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Whether floats of another type are converted (rounded to nearest even). Off: they are a mismatch.
+    /// If set, floats of another type are converted (rounded to nearest even). Off by default: they are a
+    /// mismatch.
     #[must_use]
     pub fn cast_floats(mut self, yes: bool) -> Self {
         self.cast_floats = yes;
         self
     }
 
-    /// What every name in the source starts with, without the last dot: `"model"`.
+    /// Sets the common prefix of all names in the source, without the last dot: `"model"`.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// The model, or everything that does not fit.
+    /// Returns the model, or all mismatches.
     ///
     /// # Errors
-    /// [`Error::Load`] with every missing, misshapen and mistyped tensor; what the device said when
-    /// all of them fit.
+    /// Returns [`Error::Load`] with every missing, misshapen and mistyped tensor; if there are none, errors
+    /// of the device.
     pub fn finish<M>(mut self, model: Option<M>) -> Result<M> {
         match (model, self.failure, self.problems.is_empty()) {
             (Some(model), None, true) => return Ok(model),
@@ -133,15 +135,15 @@ impl<'a> Loader<'a> {
         Err(Error::Load { source_name: self.source.name(), problems: self.problems })
     }
 
-    /// Reports a mismatch of your own.
+    /// Reports a custom mismatch.
     pub fn problem(&mut self, problem: impl Into<String>) {
         self.problems.push(problem.into());
     }
 
-    /// The parameter `name` (under the current prefix), which must have `shape` and elements `T`.
-    /// `None` when it does not fit; the reason is kept for [`finish`](Self::finish).
+    /// Loads the parameter `name` (under the current prefix), which must have `shape` and elements `T`.
+    /// Returns `None` if it does not match; [`finish`](Self::finish) reports the reason.
     ///
-    /// The same name loaded twice gives two handles of one parameter.
+    /// Loading the same name twice returns two handles of one parameter.
     pub fn param<T: Element>(&mut self, name: &str, shape: &[usize]) -> Option<Param<T>> {
         let name = self.full(name);
         match self.source.tensor(&name) {
@@ -158,7 +160,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// State of `shape`, zeroed; `name` is for errors only.
+    /// Creates zeroed state of `shape`; `name` is only for errors.
     pub fn state<T: Element>(&mut self, name: &str, shape: &[usize]) -> Option<State<T>> {
         if self.is_doomed() {
             return None;
@@ -167,7 +169,7 @@ impl<'a> Loader<'a> {
         self.made(&self.full(name), state)
     }
 
-    /// `Some(None)` when the source has no tensor `name`; else what `load` makes of it.
+    /// Returns `Some(None)` if the source has no tensor `name`, and otherwise the result of `load`.
     pub fn optional<M>(
         &mut self,
         name: &str,
@@ -177,7 +179,7 @@ impl<'a> Loader<'a> {
         if self.has(&full) { load(self).map(Some) } else { Some(None) }
     }
 
-    /// The struct whose names start with `name`; an empty name adds no prefix.
+    /// Loads the struct whose names start with `name`; an empty name adds no prefix.
     pub fn nested<M: LoadParams>(&mut self, name: &str, config: &M::Config) -> Option<M> {
         let full = self.full(name);
         let outer = std::mem::replace(&mut self.prefix, full);
@@ -186,7 +188,7 @@ impl<'a> Loader<'a> {
         model
     }
 
-    /// `len` items; `{}` in `template` stands for the index. Every item is tried, so that all
+    /// Loads `len` items; `{}` in `template` stands for the index. Every item is tried, so that all
     /// mismatches are found.
     pub fn list<M>(
         &mut self,
@@ -215,7 +217,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Whether the source has `name`, or anything below it.
+    /// Returns whether the source has `name`, or any name below it.
     fn has(&mut self, name: &str) -> bool {
         self.names()
             .iter()
@@ -270,7 +272,7 @@ impl<'a> Loader<'a> {
         Some(param)
     }
 
-    /// Whether there can be no model any more: the rest is looked at, and nothing is uploaded.
+    /// Returns whether loading has already failed: the rest is checked, but not uploaded.
     fn is_doomed(&self) -> bool {
         self.failure.is_some() || !self.problems.is_empty()
     }
@@ -278,7 +280,7 @@ impl<'a> Loader<'a> {
     fn made<M>(&mut self, name: &str, result: Result<M>) -> Option<M> {
         match result {
             Ok(made) => Some(made),
-            // The model's own shapes can be impossible; everything else is the device's.
+            // The model's own shapes can be invalid; all other errors are the device's.
             Err(e @ (Error::Rank { .. } | Error::TooLarge { .. } | Error::Argument { .. })) => {
                 self.problem(format!("`{name}`: {e}"));
                 None
@@ -291,12 +293,12 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Bytes of a tensor; `None` when that is more than can be counted.
+/// Returns the size of a tensor in bytes; `None` on overflow.
 fn bytes_of(shape: &[usize], dtype: DType) -> Option<usize> {
     shape.iter().try_fold(dtype.size(), |n, &dim| n.checked_mul(dim))
 }
 
-/// The elements as `T`: as they are, or converted from another float type.
+/// Returns the elements as `T`, unchanged or converted from another float type.
 fn values<T: Element>(tensor: &HostTensor<'_>) -> Vec<T> {
     fn cast<S: Element, T: Element>(bytes: &[u8]) -> Vec<T> {
         from_bytes::<S>(bytes).into_iter().map(|v| T::from_f64(v.to_f64())).collect()
@@ -305,7 +307,7 @@ fn values<T: Element>(tensor: &HostTensor<'_>) -> Vec<T> {
         same if same == T::DTYPE => from_bytes(&tensor.bytes),
         DType::F16 => cast::<f16, T>(&tensor.bytes),
         DType::Bf16 => cast::<bf16, T>(&tensor.bytes),
-        // The caller lets only floats through here.
+        // The caller passes only floats.
         _ => cast::<f32, T>(&tensor.bytes),
     }
 }
@@ -320,10 +322,10 @@ impl fmt::Debug for Loader<'_> {
     }
 }
 
-/// Loads a model whose element types are those of the source.
+/// Loads a model whose element types match those of the source.
 ///
 /// # Errors
-/// [`Error::Load`] with every missing, misshapen and mistyped tensor. Use a [`Loader`] to convert
+/// Returns [`Error::Load`] with every missing, misshapen and mistyped tensor. Use a [`Loader`] to convert
 /// floats or to add a prefix.
 pub fn load<M: LoadParams>(rt: &Runtime, source: &dyn TensorSource, config: &M::Config) -> Result<M> {
     let mut loader = Loader::new(rt, source);

@@ -5,23 +5,23 @@ use std::{borrow::Cow, collections::BTreeMap};
 use super::{HostTensor, TensorSource};
 use crate::{Element, Error, Result, base::dtype::to_bytes, value::layout::Layout};
 
-/// Named tensors in host memory: for tests, for random weights, for a reader of your own.
+/// Named tensors in host memory: for tests, for random weights, or for a custom reader.
 #[derive(Clone, Debug, Default)]
 pub struct TensorMap {
     tensors: BTreeMap<String, HostTensor<'static>>,
 }
 
 impl TensorMap {
-    /// A map without tensors.
+    /// Creates a map without tensors.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a tensor with elements `data` (row-major), or replaces the one of that name.
+    /// Adds a tensor with elements `data` (row-major), or replaces the one with that name.
     ///
     /// # Errors
-    /// [`Error::Argument`] when `data` has another length than `shape` says; [`Error::Rank`],
-    /// [`Error::TooLarge`].
+    /// Returns [`Error::Argument`] if the length of `data` does not match `shape`; [`Error::Rank`] or
+    /// [`Error::TooLarge`] for an invalid shape.
     pub fn insert<T: Element>(
         &mut self,
         name: impl Into<String>,
@@ -41,7 +41,7 @@ impl TensorMap {
         Ok(self)
     }
 
-    /// Takes a tensor out.
+    /// Removes and returns a tensor.
     pub fn remove(&mut self, name: &str) -> Option<HostTensor<'static>> {
         self.tensors.remove(name)
     }

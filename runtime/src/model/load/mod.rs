@@ -1,7 +1,6 @@
 //! Loading models by tensor name.
 //!
-//! `#[derive(Params)]` with `#[params(config = …)]` writes the loading code from the fields'
-//! attributes:
+//! `#[derive(Params)]` with `#[params(config = …)]` generates the loading code from the fields' attributes:
 //!
 //! ```
 //! use graphable::{
@@ -43,7 +42,7 @@
 //! # }
 //! ```
 //!
-//! All mismatches between model and file are found before anything is reported.
+//! All mismatches between model and file are collected before anything is reported.
 
 mod loader;
 mod map;

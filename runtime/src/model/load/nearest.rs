@@ -1,7 +1,7 @@
-//! Which of the names at hand was probably meant.
+//! Suggestions for misspelt names.
 
-/// At most two of `names`, likeliest first: those that end in `wanted` or that it ends in (a prefix
-/// is missing or too much), then those within a third of its length in edits.
+/// Returns at most two of `names`, likeliest first: those that end in `wanted` or that it ends in (a prefix
+/// is missing or superfluous), then those whose edit distance is at most a third of its length.
 pub(super) fn nearest<'a>(wanted: &str, names: &'a [String]) -> Vec<&'a str> {
     let limit = (wanted.len() / 3).max(2);
     let mut near: Vec<(usize, &str)> = names
@@ -20,7 +20,7 @@ pub(super) fn nearest<'a>(wanted: &str, names: &'a [String]) -> Vec<&'a str> {
     near.into_iter().take(2).map(|(_, name)| name).collect()
 }
 
-/// Edit distance, unless it is above `limit`.
+/// Returns the edit distance, unless it is above `limit`.
 fn distance(a: &[u8], b: &[u8], limit: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > limit {
         return None;

@@ -10,23 +10,23 @@ use ::safetensors::{
 use super::{HostTensor, TensorSource};
 use crate::{DType, Error, Result};
 
-/// Bytes before the header: its length.
+/// The number of bytes before the header, which contain its length.
 const PREFIX: usize = 8;
 
 /// A safetensors file, read into memory.
 pub struct SafeTensors {
     path: String,
     bytes: Vec<u8>,
-    /// Where the elements start.
+    /// The offset of the elements.
     data: usize,
     metadata: Metadata,
 }
 
 impl SafeTensors {
-    /// Reads a file and checks its header: every tensor must lie within the file.
+    /// Reads a file and checks its header: every tensor must be within the file.
     ///
     /// # Errors
-    /// [`Error::File`] when the file cannot be read, is truncated, or is no safetensors file.
+    /// Returns [`Error::File`] if the file cannot be read, is truncated, or is not a safetensors file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -36,10 +36,10 @@ impl SafeTensors {
         }
     }
 
-    /// The same, from bytes; `name` is what errors call them.
+    /// Reads the same from bytes; errors call them `name`.
     ///
     /// # Errors
-    /// [`Error::File`] when the bytes are truncated or in another format.
+    /// Returns [`Error::File`] if the bytes are truncated or in another format.
     pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self> {
         let path = name.into();
         match View::read_metadata(&bytes) {
@@ -49,7 +49,7 @@ impl SafeTensors {
     }
 }
 
-/// What is wrong with a file, in terms of what to do about it.
+/// Explains what is wrong with a file, and what to do about it.
 fn explain(error: &SafeTensorError, bytes: &[u8]) -> String {
     let have = bytes.len();
     let header = bytes.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));

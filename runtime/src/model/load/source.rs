@@ -1,4 +1,4 @@
-//! Where weights come from.
+//! Sources of weights.
 
 use std::borrow::Cow;
 
@@ -17,18 +17,19 @@ pub struct HostTensor<'a> {
 
 /// Named tensors on the host: a file, an archive, a map.
 ///
-/// Implement it for a format of your own; [`SafeTensors`](crate::model::load::SafeTensors) and
-/// [`TensorMap`](crate::model::load::TensorMap) are here.
+/// Implement it for a custom format; [`SafeTensors`](crate::model::load::SafeTensors) and
+/// [`TensorMap`](crate::model::load::TensorMap) are provided.
 pub trait TensorSource {
-    /// What to call the source in errors: a path, usually.
+    /// Returns the name of the source in errors, usually a path.
     fn name(&self) -> String;
 
-    /// Every tensor name, in any order.
+    /// Returns every tensor name, in any order.
     fn names(&self) -> Vec<String>;
 
-    /// The tensor of that name; `None` when there is none.
+    /// Returns the tensor with that name; `None` if there is none.
     ///
     /// # Errors
-    /// What keeps an existing tensor from being read, such as an element type that has no [`DType`].
+    /// Returns an error if an existing tensor cannot be read, for example because its element type has no
+    /// [`DType`].
     fn tensor(&self, name: &str) -> Result<Option<HostTensor<'_>>>;
 }
