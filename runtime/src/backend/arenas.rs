@@ -3,55 +3,57 @@
 use super::SharedMemory;
 use crate::Result;
 
-/// A range of addresses reserved for an arena. Its bytes exist up to what was committed.
+/// A range of addresses reserved for an arena. Only committed bytes are backed by memory.
 #[derive(Clone, Debug)]
 pub struct Arena {
-    /// Keeps the range.
+    /// Owns the range.
     pub memory: SharedMemory,
-    /// Index for [`Arenas::commit`](super::Arenas::commit).
+    /// The index for [`Arenas::commit`](super::Arenas::commit).
     pub index: usize,
 }
 
 /// Device memory: arenas at stable addresses, and allocations with one owner.
 pub trait Arenas {
-    /// Reserves addresses for an arena, nothing committed. At least `at_least` bytes.
+    /// Reserves at least `at_least` bytes of addresses for an arena, with nothing committed.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     fn reserve(&mut self, at_least: u64) -> Result<Arena>;
 
-    /// Makes the first `bytes` of an arena usable. Never moves or shrinks.
+    /// Makes the first `bytes` bytes of an arena usable. Never moves or shrinks the arena.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); the arena is as before.
+    /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory); the arena is unchanged.
     fn commit(&mut self, arena: &Arena, bytes: u64) -> Result<()>;
 
-    /// Bytes of unmapped addresses that are wanted around every block of an arena, so that running past a
-    /// block faults; 0, which is usual, for none. Blocks then get their memory by
-    /// [`commit_block`](Self::commit_block), not by [`commit`](Self::commit).
+    /// Returns the number of unmapped bytes required around every block of an arena, so that accesses beyond
+    /// a block fault; usually 0, for none. Otherwise, blocks get their memory from
+    /// [`commit_block`](Self::commit_block), not from [`commit`](Self::commit).
     fn guard_page(&self) -> u64;
 
-    /// Makes the pages of these bytes of an arena usable, and no others.
+    /// Makes only the pages of these bytes of an arena usable.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// See [`commit`](Self::commit).
     fn commit_block(&mut self, arena: &Arena, addr: u64, bytes: u64) -> Result<()>;
 
-    /// Gives back what was committed of an arena beyond its first `bytes`, as far as that can be given back
-    /// in whole pieces, and says how many are committed now. What the arena held there is lost; nothing else
-    /// moves. Waits for the work of this stream if it must, never for other streams, and is refused in a
-    /// capture.
+    /// Releases the committed memory of an arena beyond its first `bytes` bytes, as far as that is possible
+    /// in whole pieces, and returns the number of bytes that remain committed. The contents of the released
+    /// memory are lost; nothing else moves. Waits for the work of this stream if necessary, but never for
+    /// other streams, and is not allowed during a capture.
     ///
     /// # Errors
-    /// [`Error::RefusedInCapture`](crate::Error::RefusedInCapture); what the device says, and the arena is as before.
+    /// Returns [`Error::RefusedInCapture`](crate::Error::RefusedInCapture), and errors of the device; the
+    /// arena is then unchanged.
     fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64>;
 
-    /// Memory of its own, zeroed, for parameters, state and static inputs.
+    /// Allocates zeroed memory with an owner, for parameters, state and static inputs.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::RefusedInCapture`](crate::Error::RefusedInCapture).
+    /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) or
+    /// [`Error::RefusedInCapture`](crate::Error::RefusedInCapture).
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory>;
 
-    /// Lets go of memory that only makes later calls quicker.
+    /// Releases memory that is only cached to make later calls faster.
     fn release(&mut self);
 }

@@ -1,9 +1,10 @@
-//! Backends around other backends.
+//! Delegation to another backend, for wrappers.
 
-/// Passes methods of [`Backend`](super::Backend) and its parts on to another backend: in the `impl` of such a trait,
-/// `delegate!(inner: alloc, commit);` writes these methods, which call those of the backend in the box `self.inner`.
+/// Delegates methods of [`Backend`](super::Backend) and its parts to another backend: in the `impl` of such a
+/// trait, `delegate!(inner: alloc, commit);` generates these methods, which call those of the backend in the
+/// box `self.inner`.
 ///
-/// A wrapper names each method that it passes on, so one that it forgot does not compile.
+/// A wrapper names each method that it delegates, so a missing one does not compile.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! __delegate {

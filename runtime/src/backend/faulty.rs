@@ -1,4 +1,4 @@
-//! A backend that fails on command, around any other: for tests of what happens then.
+//! A backend that fails on command, around any other backend, for tests of failures.
 
 use std::{
     collections::VecDeque,
@@ -26,7 +26,7 @@ pub enum FaultCall {
     Alloc,
     /// [`Stream::workspace`]
     Workspace,
-    /// [`Stream::launch`], but for copies
+    /// [`Stream::launch`], except for copies
     Launch,
     /// [`Stream::launch`] of a copy
     Copy,
@@ -38,10 +38,10 @@ pub enum FaultCall {
     Wait,
     /// [`Graphs::begin_capture`]
     BeginCapture,
-    /// [`Graphs::end_capture`] or [`Graphs::end_capture_shared`], before it does anything
+    /// [`Graphs::end_capture`] or [`Graphs::end_capture_shared`], before it has any effect
     EndCapture,
-    /// [`Graphs::instantiate`], or the second half of [`Graphs::end_capture`]: what was recorded cannot be
-    /// made ready to run
+    /// [`Graphs::instantiate`], or the second half of [`Graphs::end_capture`]: the capture cannot be
+    /// instantiated
     Instantiate,
     /// [`Graphs::update`]
     Update,
@@ -60,7 +60,7 @@ pub enum FaultCall {
 }
 
 impl FaultCall {
-    /// All of them.
+    /// All calls.
     pub const ALL: [Self; 19] = [
         Self::Reserve,
         Self::Commit,
@@ -113,11 +113,11 @@ struct Armed {
     call: Option<FaultCall>,
     left: u64,
     lost: bool,
-    /// It fails for want of memory.
+    /// The failure is a lack of memory.
     full: bool,
 }
 
-/// When to fail; shared by the test and the backend.
+/// The plan of failures, shared by the test and the backend.
 #[derive(Debug, Default)]
 pub struct FaultPlan {
     armed: Mutex<Option<Armed>>,
@@ -130,43 +130,43 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// The `nth` call from now on (from 0) of that kind, or of any kind, fails. With `lost`, the device
+    /// Makes the `nth` call from now on (from 0) of that kind, or of any kind, fail. With `lost`, the device
     /// is lost: that call and everything after it fail with [`Error::ContextLost`].
     pub fn arm(&self, call: Option<FaultCall>, nth: u64, lost: bool) {
         *self.armed.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Armed { call, left: nth, lost, full: false });
     }
 
-    /// The `nth` call from now on (from 0) of that kind fails with [`Error::OutOfMemory`].
+    /// Makes the `nth` call from now on (from 0) of that kind fail with [`Error::OutOfMemory`].
     pub fn run_out_of_memory(&self, call: FaultCall, nth: u64) {
         *self.armed.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Armed { call: Some(call), left: nth, lost: false, full: true });
     }
 
-    /// Nothing fails any more. Says whether the fault was still to come.
+    /// Ends all planned failures. Returns whether the failure had not happened yet.
     pub fn disarm(&self) -> bool {
         self.armed.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 
-    /// Whether the device refuses every update from now on, which is no failure: see [`Update::Refused`].
+    /// If set, the device refuses every update from now on, which is not a failure: see [`Update::Refused`].
     pub fn refuse_updates(&self, on: bool) {
         self.refuses_updates.store(on, Ordering::Relaxed);
     }
 
-    /// The next captures are invalidated, as another thread of the process may do: each after so many things were put
-    /// into it, or, with `None`, before it has begun. What comes then fails, until the capture is abandoned or
+    /// Invalidates the next captures, as another thread of the process may do: each after the given number of
+    /// commands, or, with `None`, before it has begun. Subsequent calls fail until the capture is aborted or
     /// ended.
     pub fn invalidate_captures(&self, after: impl IntoIterator<Item = Option<u64>>) {
         self.invalidations.lock().unwrap_or_else(PoisonError::into_inner).extend(after);
     }
 
-    /// How often a call was made.
+    /// Returns how often a call was made.
     pub fn count(&self, call: FaultCall) -> u64 {
         self.counts[call as usize].load(Ordering::Relaxed)
     }
 
-    /// How many of the allocations made through the backend have a handle yet, and their bytes. Arenas
-    /// are not among them.
+    /// Returns how many of the allocations made through the backend still have a handle, and their bytes.
+    /// Arenas are not included.
     pub fn live_memory(&self) -> (usize, u64) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.retain(|weak| weak.strong_count() > 0);
@@ -174,7 +174,7 @@ impl FaultPlan {
         (memory.len(), bytes)
     }
 
-    /// How many of the executables made through the backend have a handle yet.
+    /// Returns how many of the executables made through the backend still have a handle.
     pub fn live_executables(&self) -> usize {
         let mut executables = self.executables.lock().unwrap_or_else(PoisonError::into_inner);
         executables.retain(|weak| weak.strong_count() > 0);
@@ -218,14 +218,14 @@ impl FaultPlan {
     }
 }
 
-/// Passes calls on to another backend, unless its plan says otherwise.
+/// Delegates calls to another backend, unless its plan makes them fail.
 #[derive(Debug)]
 pub struct FaultyBackend {
     inner: Box<dyn Backend>,
     plan: Arc<FaultPlan>,
-    /// How many more things the capture under way takes before it is invalidated, if it will be.
+    /// The number of commands that the current capture accepts before it is invalidated, if it will be.
     takes: Option<u64>,
-    /// It was, or the last one was if there is none.
+    /// Set if the current capture was invalidated, or the last one if there is none.
     invalidated: bool,
 }
 
@@ -235,7 +235,7 @@ impl FaultyBackend {
         Self { inner, plan, takes: None, invalidated: false }
     }
 
-    /// Something goes into the capture under way, if there is one.
+    /// Adds a command to the current capture, if there is one.
     fn put_in(&mut self) -> Result<()> {
         match &mut self.takes {
             Some(0) => self.invalidate(),
@@ -365,7 +365,7 @@ impl Graphs for FaultyBackend {
     }
 
     fn join(&mut self) -> Result<()> {
-        // Closed in any case.
+        // The fork is closed in any case.
         let joined = self.inner.join();
         self.plan.pass(FaultCall::Join).and(joined).and_then(|()| self.put_in())
     }
@@ -423,7 +423,7 @@ impl Backend for FaultyBackend {
     delegate!(inner: as_any);
 }
 
-/// A read whose bytes may fail to come.
+/// A read that may fail to return its bytes.
 struct FaultyPending {
     inner: Box<dyn PendingBytes>,
     plan: Arc<FaultPlan>,
@@ -461,14 +461,15 @@ mod tests {
         (FaultyBackend::new(Box::new(cpu), plan.clone()), plan)
     }
 
-    /// Works on the bytes of `memory`, eight at a time: of numbers `from` to numbers `to`.
+    /// Returns a launch on the bytes of `memory`, eight at a time: from the numbers at `from` to the numbers
+    /// at `to`.
     fn launch(op: Op, memory: &SharedMemory, from: u64, to: u64) -> Launch {
         let layout = Layout::contiguous(&[2]).unwrap();
         let view = |at| View { addr: memory.addr() + 8 * at, dtype: DType::F32, layout };
         Launch { op, inputs: smallvec![view(from)], outputs: smallvec![view(to)], workspace: 0 }
     }
 
-    /// One of each call, until one fails; `Ok` has what was copied.
+    /// Makes one call of each kind, until one fails; returns the copied bytes.
     fn all_calls(b: &mut FaultyBackend) -> Result<Vec<u8>> {
         let arena = b.reserve(4096)?;
         b.commit(&arena, 4096)?;
@@ -497,7 +498,7 @@ mod tests {
         read.wait()
     }
 
-    /// Two numbers, and what comes of them.
+    /// Two numbers, and the expected results.
     const SEVENS: [u8; 8] = [7; 8];
     const NEGATED: [u8; 8] = [7, 7, 7, 0x87, 7, 7, 7, 0x87];
 

@@ -1,11 +1,11 @@
 //! The interface between the runtime and a device, and its implementations.
 //!
-//! The core above validates everything: addresses, shapes, phases, ownership. A backend carries
-//! out what it is told, in stream order, and reports what only it can know.
+//! The core above validates everything: addresses, shapes, phases, ownership. A backend executes what it is
+//! given, in stream order, and reports what only it can know.
 //!
 //! # Stability
 //!
-//! **Unstable.** This module is public for tests and for devices of one's own: any release may change it, and
+//! **Unstable.** This module is public for tests and for custom devices: any release may change it, and
 //! semantic versioning does not cover it. The options of the devices are stable as
 //! [`CpuOptions`](crate::CpuOptions) and [`CudaOptions`](crate::CudaOptions).
 
@@ -41,18 +41,18 @@ pub use crate::value::{
     view::View,
 };
 
-/// What a device must be able to do. One value is one device with one stream.
+/// The interface of a device. One value is one device with one stream.
 ///
-/// Calls come from one thread at a time. Everything but [`Arenas::alloc`], [`Stream::read`] and
-/// [`Stream::synchronize`] is asynchronous; all work runs in the order of the calls, but for branches of a
-/// [fork](Graphs::fork). No method has a default body, so a device answers for each; a backend that wraps another one
-/// passes calls on with `delegate!`.
+/// Calls come from one thread at a time. Everything except [`Arenas::alloc`], [`Stream::read`] and
+/// [`Stream::synchronize`] is asynchronous; all work runs in the order of the calls, except for branches of a
+/// [fork](Graphs::fork). No method has a default body, so every device must implement all of them; a backend
+/// that wraps another one delegates calls with `delegate!`.
 pub trait Backend: Stream + Arenas + Graphs + Diagnostics + Send + fmt::Debug {
-    /// For what only one backend can do; a wrapper returns what the backend within it does.
+    /// Downcasting, for features of a single backend; a wrapper returns the backend that it wraps.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// The error for a call that a capture forbids.
+/// Returns the error for a call that is not allowed during a capture.
 pub(crate) fn refused_in_capture(call: &'static str) -> Error {
     Error::RefusedInCapture { call }
 }

@@ -1,4 +1,4 @@
-//! What to do with a segment: replay; everything else is decided in `miss`.
+//! The decision about a segment: replays are decided here, everything else in `miss`.
 
 use super::Core;
 use crate::{
@@ -10,19 +10,20 @@ use crate::{
 };
 
 pub(crate) enum Decision {
-    /// The recording runs; these are its outputs, each tensor with one count.
+    /// The recording runs; these are its outputs, with one reference to each tensor.
     Replayed(Entries),
     /// The body must run.
     Run(RunKind),
-    /// The recording of that index must be compared with its body, then run.
+    /// The recording with that index must be compared with its body, then run.
     Audit(usize),
 }
 
 impl Core {
-    /// Replays a recording that fits the key, or says what else there is to do.
+    /// Replays a recording that matches the key, or returns what else to do.
     ///
     /// # Errors
-    /// A live-in that cannot be used, an error that no earlier call could report, and what the device reports.
+    /// Returns an error for a live-in that cannot be used, an error that no earlier call could report, and
+    /// errors of the device.
     pub(crate) fn decide(
         &mut self,
         site: &'static Site,
@@ -54,7 +55,7 @@ impl Core {
     }
 }
 
-/// Whether the next replay of a recording is to be compared with its body.
+/// Returns whether the next replay of a recording is to be compared with its body.
 #[inline]
 pub(super) fn audit_is_due(tree: &Tree, call: &CallState, at: usize) -> bool {
     tree.recording(at).is_some_and(|recording| call.audit_is_due(recording.hits))

@@ -1,4 +1,4 @@
-//! What a plan of captures will take: some of it is captured in a state that is thrown away.
+//! Estimates of the memory that a plan of captures needs: some of them are made in a state that is discarded.
 
 use std::{fmt, sync::Arc};
 
@@ -11,21 +11,22 @@ use crate::{
     value::owned::Owned,
 };
 
-/// What a dry run of captures must not touch.
+/// The state that a dry run of captures must not change.
 struct DryRun {
     tree: Tree,
     memory: MemoryAside,
     log: Log,
     history: CallHistory,
     before: Measure,
-    /// Ids of owned memory that was dropped meanwhile: the recordings set aside must be evicted with it.
+    /// Ids of owned memory that was dropped meanwhile: the recordings that were set aside must be evicted
+    /// with it.
     retired: Vec<u64>,
-    /// What was not captured, but would be.
+    /// The memory of captures that would be made, but were not.
     more: CaptureMemory,
     held: Vec<Arc<Owned>>,
 }
 
-/// Where a measurement started.
+/// The state at the start of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measure {
     marks: HighWater,
@@ -36,7 +37,7 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    /// Starts to measure; the high-water marks start again.
+    /// Starts a measurement; the high-water marks are reset.
     pub(crate) fn begin(memory: &mut Memory, tree: &Tree) -> Self {
         let marks = memory.high_water();
         memory.forget_high_water();
@@ -45,12 +46,12 @@ impl Measure {
         Self { marks, committed, static_bytes, recordings, executable_bytes }
     }
 
-    /// The marks are those of all time again.
+    /// Restores the overall high-water marks.
     pub(crate) fn end(&self, memory: &mut Memory) {
         memory.raise_high_water(self.marks);
     }
 
-    /// What was taken since then.
+    /// Returns the memory that was needed since then.
     pub(crate) fn taken(&self, memory: &Memory, tree: &Tree) -> CaptureMemory {
         let (recordings, executable_bytes) = tree.recorded();
         let marks = memory.high_water();
@@ -65,7 +66,7 @@ impl Measure {
     }
 }
 
-/// The dry run of a plan that is under way, and what the last one expected.
+/// The current dry run of a plan, and the result of the last one.
 #[derive(Default)]
 pub(crate) struct Estimate {
     dry: Option<DryRun>,
@@ -83,7 +84,7 @@ impl fmt::Debug for Estimate {
 }
 
 impl Estimate {
-    /// Sets everything aside that a capture changes. Between steps.
+    /// Sets aside everything that a capture changes. Called between steps.
     pub(crate) fn begin(
         &mut self,
         memory: &mut Memory,
@@ -104,8 +105,8 @@ impl Estimate {
         });
     }
 
-    /// Puts everything back, and throws away what was captured since. Returns what the arenas had before, and the ids of
-    /// what was dropped meanwhile.
+    /// Restores everything, and discards what was captured since. Returns the previous sizes of the arenas,
+    /// and the ids of objects dropped meanwhile.
     pub(crate) fn end(
         &mut self,
         memory: &mut Memory,
@@ -120,38 +121,38 @@ impl Estimate {
         Some((dry.before.committed, dry.retired))
     }
 
-    /// Refuses what an estimate must not do: the recordings that it set aside need their memory afterwards, and
-    /// there is one place to set them aside.
+    /// Rejects operations that an estimate must not perform: the recordings that it set aside need their
+    /// memory afterwards, and only one state can be set aside.
     ///
     /// # Errors
-    /// [`Error::InsideEstimate`].
+    /// Returns [`Error::InsideEstimate`].
     pub(crate) fn refuse(&self, call: &'static str) -> Result<()> {
         if self.is_dry() { Err(Error::InsideEstimate { call }) } else { Ok(()) }
     }
 
-    /// Whether captures are thrown away.
+    /// Returns whether captures are discarded.
     pub(crate) fn is_dry(&self) -> bool {
         self.dry.is_some()
     }
 
-    /// What the recordings that are set aside need.
+    /// Returns the memory that the recordings set aside need.
     pub(crate) fn extent_aside(&self) -> Extent {
         self.dry.as_ref().map_or(Extent::default(), |dry| dry.tree.extent())
     }
 
-    /// Whether what is set aside knows of a graph object or memory.
+    /// Returns whether the state that was set aside refers to a graph object or memory.
     pub(crate) fn knows(&self, id: u64) -> bool {
         self.dry.as_ref().is_some_and(|dry| dry.tree.holds(id) || dry.history.knows(id))
     }
 
-    /// Memory was dropped that what is set aside may know.
+    /// Notes that memory was dropped to which the state that was set aside may refer.
     pub(crate) fn retire(&mut self, ids: &[u64]) {
         if let Some(dry) = &mut self.dry {
             dry.retired.extend_from_slice(ids);
         }
     }
 
-    /// Adds what a dry `capture_all` leaves out.
+    /// Adds the captures that a dry `capture_all` omits.
     pub(crate) fn expect_more(&mut self, recordings: u64, executable_bytes: u64) {
         if let Some(dry) = &mut self.dry {
             dry.more.nodes += recordings;
@@ -159,14 +160,15 @@ impl Estimate {
         }
     }
 
-    /// Frees these when the dry run is over: before, what was recorded with them would be evicted.
+    /// Frees these buffers at the end of the dry run: before that, the recordings made with them would be
+    /// evicted.
     pub(crate) fn hold_to_the_end(&mut self, buffers: Vec<Arc<Owned>>) {
         if let Some(dry) = &mut self.dry {
             dry.held.extend(buffers);
         }
     }
 
-    /// What the plan is expected to take.
+    /// Returns the memory that the plan is expected to need.
     pub(crate) fn estimated(&self, memory: &Memory, tree: &Tree) -> CaptureMemory {
         let Some(dry) = &self.dry else { return CaptureMemory::default() };
         let mut sum = dry.before.taken(memory, tree);
@@ -175,12 +177,12 @@ impl Estimate {
         sum
     }
 
-    /// Keeps an estimate, to be compared.
+    /// Stores an estimate, to be compared.
     pub(crate) fn expect(&mut self, memory: CaptureMemory) {
         self.expected = Some(memory);
     }
 
-    /// The last estimate, if it was not compared yet.
+    /// Returns the last estimate, if it was not compared yet.
     pub(crate) fn take_expected(&mut self) -> Option<CaptureMemory> {
         self.expected.take()
     }

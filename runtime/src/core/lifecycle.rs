@@ -1,4 +1,4 @@
-//! Where steps, calls and regions begin and end, and what is forgotten there.
+//! The beginning and end of steps, calls and regions, and the state that is forgotten there.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use crate::{
 };
 
 impl Core {
-    /// Starts a generation: nothing of the last one can be reached any more, whatever was forgotten.
+    /// Starts a generation: tensors of the previous one can no longer be reached, even through forgotten
+    /// handles.
     ///
     /// # Errors
-    /// One that no earlier call could report.
+    /// Returns an error that no earlier call could report.
     pub(crate) fn begin_step(&mut self, retired: &[u64]) -> Result<()> {
         self.recorder.begin_step();
         self.body_runner().abort();
@@ -40,15 +41,15 @@ impl Core {
         self.call.begin(call);
     }
 
-    /// Gives back the count that a call holds of one of its inputs. Static inputs are void from here on:
-    /// the next call writes over them.
+    /// Releases the reference that a call holds to one of its inputs. Static inputs are invalid from here on,
+    /// because the next call overwrites them.
     pub(crate) fn end_input(&mut self, raw: &RawTensor) {
         self.memory.end_input(raw);
         self.launcher().release(raw.slot, raw.epoch);
     }
 
-    /// Leaves the call. Returns the size and the producer of a tensor that it left in the pool, if it left one: tensors
-    /// there are void, since their memory is the next call's.
+    /// Ends the call. Returns the size and the producer of a tensor that it left in the pool, if any: tensors
+    /// there are invalid, since the next call uses their memory.
     pub(crate) fn end_call(&mut self) -> Option<(u64, &'static str)> {
         self.stream.end_call();
         self.call.end();
@@ -74,7 +75,7 @@ impl Core {
     /// Lends the idle pool.
     ///
     /// # Errors
-    /// Where it is in use.
+    /// Returns an error if the pool is in use.
     pub(crate) fn begin_lending(&mut self) -> Result<()> {
         const CALL: &str = "a borrow of the pool";
         self.call.may_look(CALL)?;
@@ -85,16 +86,17 @@ impl Core {
         Ok(())
     }
 
-    /// Owned memory was made; `dropped` are the ids of what was dropped before it.
+    /// Registers new owned memory; `dropped` are the ids of objects dropped before it was allocated.
     pub(crate) fn own(&mut self, owned: &Arc<Owned>, dropped: &[u64]) {
         self.note_retired(dropped);
         self.memory.owned_mut().insert(owned);
     }
 
-    /// Owned memory and graph objects were dropped: what was recorded with them goes where the next step begins.
+    /// Notes that owned memory and graph objects were dropped: the recordings made with them are evicted when
+    /// the next step begins.
     fn note_retired(&mut self, dropped: &[u64]) {
         for &id in dropped {
-            // A view of this step keeps it usable: it may be recorded still.
+            // A view of this step keeps it usable, so it may still be recorded.
             let viewed = self.memory.owned_mut().remove(id);
             if viewed || self.estimate.knows(id) || self.call.history().knows(id) || self.tree.holds(id) {
                 self.memory.owned_mut().retire(id);
@@ -102,7 +104,7 @@ impl Core {
         }
     }
 
-    /// Evicts what was recorded with memory that was dropped.
+    /// Evicts the recordings made with memory that was dropped.
     fn evict_retired(&mut self, retired: &[u64]) {
         if retired.is_empty() {
             return;
@@ -119,10 +121,11 @@ impl Core {
         }
     }
 
-    /// Gives back the memory that no recording needs, those included that an estimate set aside. Between steps.
+    /// Releases memory that no recording needs, including those that an estimate set aside. Called between
+    /// steps.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn trim(&mut self) -> Result<u64> {
         self.memory.persistent_mut().free_cached();
         self.tree.forget_cached(|_| true);
@@ -132,7 +135,7 @@ impl Core {
         self.memory.trim(backend, needed)
     }
 
-    /// Forgets everything that was recorded and learnt. Between steps.
+    /// Forgets everything that was recorded and learned. Called between steps.
     pub(crate) fn forget_recordings(&mut self) {
         let recordings = self.tree.len();
         self.tree.clear();
@@ -143,29 +146,29 @@ impl Core {
         *self.call.history_mut() = Default::default();
     }
 
-    /// Sets everything aside that a capture changes. Between steps.
+    /// Sets aside everything that a capture changes. Called between steps.
     pub(crate) fn begin_dry_run(&mut self) {
         let Self { estimate, memory, tree, log, call, .. } = self;
         estimate.begin(memory, tree, log, call);
     }
 
-    /// Throws away what was captured since, and puts everything back.
+    /// Discards what was captured since, and restores everything.
     pub(crate) fn end_dry_run(&mut self) {
         let begun = self.begin_step(&[]);
         let Self { estimate, memory, tree, log, call, stream, .. } = self;
         let Some((committed, retired)) = estimate.end(memory, tree, log, call) else { return };
-        // Those of before come back when they are used.
+        // The earlier ones are restored when they are used.
         stream.backend_mut().release();
         let trimmed = memory.trim_to(stream.backend_mut(), committed);
         self.evict_retired(&retired);
-        // No call can report it here: the next step does.
+        // No call can report it here; the next step does.
         if let Err(error) = begun.and(trimmed) {
             self.stream.defer(error);
         }
     }
 }
 
-/// Forgets states of the pool that no recording begins or ends in, from time to time.
+/// Occasionally forgets states of the pool in which no recording begins or ends.
 #[inline]
 fn forget_states(memory: &mut Memory, tree: &Tree) {
     memory.forget_states(

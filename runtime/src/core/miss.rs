@@ -1,4 +1,5 @@
-//! A segment that no recording fits: warm up, record, copy what keeps moving, or run without a graph.
+//! A segment that no recording matches: warm it up, record it, copy live-ins that keep moving, or run it
+//! without a graph.
 
 use smallvec::SmallVec;
 
@@ -15,7 +16,7 @@ use crate::{
     value::key::KeyWriter,
 };
 
-/// A key that no recording has.
+/// A key without a recording.
 #[derive(Clone, Copy, Debug)]
 struct Missed<'k> {
     site: &'static Site,
@@ -23,12 +24,12 @@ struct Missed<'k> {
     key: &'k KeyWriter,
     /// The state of the pool.
     entry: StateId,
-    /// Its group, if its shapes were met before.
+    /// Its group, if its shapes are known.
     known: Option<GroupId>,
 }
 
 impl<'k> Missed<'k> {
-    /// The recordings that could run for it by copies.
+    /// Returns the recordings that could run for it with copies.
     fn relocations<'c>(self, group: GroupId, tree: &'c Tree, overlaps: Overlaps<'c>) -> Relocations<'c>
     where
         'k: 'c,
@@ -36,7 +37,7 @@ impl<'k> Missed<'k> {
         Relocations { tree, overlaps, group, identity: self.identity, key: self.key }
     }
 
-    /// The policy's decision, or that of the limits.
+    /// Returns the decision of the policy, or of the limits.
     fn ask(self, tree: &Tree, call: &CallState, moved: &[Moved], shapes: ShapeCount) -> SegmentDecision {
         let Self { site, key, known, .. } = self;
         let built_in = Limits::default();
@@ -57,8 +58,8 @@ impl<'k> Missed<'k> {
         }
     }
 
-    /// The live-ins whose addresses keep the recordings of this edge from fitting; they are counted, if a
-    /// recording may follow.
+    /// Returns the live-ins whose addresses keep the recordings of this edge from matching; they are counted
+    /// if a recording may follow.
     fn moved_live_ins(self, tree: &mut Tree, memory: &Memory) -> SmallVec<[Moved; 2]> {
         let Self { key, entry, known, .. } = self;
         let call = memory.call_number();
@@ -73,7 +74,7 @@ impl<'k> Missed<'k> {
         tree.count_moves(group, &key.addrs, entry).into_iter().map(moved).collect()
     }
 
-    /// Why no recording of this edge fits, if it has any.
+    /// Returns the reason why no recording of this edge matches, if it has any.
     fn rerecord_reason(self, tree: &Tree, group: GroupId) -> Option<RerecordReason> {
         let key = self.key;
         let differs = |(a, b): (&u64, &u64)| a != b && *a != COPIED;
@@ -91,17 +92,17 @@ impl<'k> Missed<'k> {
     }
 }
 
-/// A run without a graph, counted.
+/// Counts a run without a graph.
 ///
 /// # Errors
-/// [`Error::FallbackForbidden`].
+/// Returns [`Error::FallbackForbidden`].
 fn go_eager(call: &CallState, log: &mut Log, reason: FallbackReason) -> Result<Decision> {
     call.may_fall_back(&reason)?;
     log.fell_back(call.function_name(), reason);
     Ok(Decision::Run(RunKind::Eager))
 }
 
-/// Whether graphs have as much memory as they may.
+/// Returns a reason if graphs already use as much memory as the limit allows.
 fn over_graph_memory(settings: &Settings, memory: &Memory, tree: &Tree) -> Option<FallbackReason> {
     let limit = settings.graph_memory_limit()?;
     let bytes = memory.committed().pool + tree.executables().1;
@@ -109,7 +110,7 @@ fn over_graph_memory(settings: &Settings, memory: &Memory, tree: &Tree) -> Optio
 }
 
 impl Core {
-    /// What [`decide`](Self::decide) does when no recording has just this key.
+    /// Decides, like [`decide`](Self::decide), if no recording has exactly this key.
     #[cold]
     pub(super) fn decide_missed(
         &mut self,
@@ -151,7 +152,7 @@ impl Core {
         }
     }
 
-    /// Replays a recording that fits but for live-ins that it copies, or one that can run by copies.
+    /// Replays a recording that matches except for live-ins that it copies, or one that can run with copies.
     fn replay_with_copies(&mut self, missed: Missed<'_>, group: GroupId) -> Result<Option<Decision>> {
         let Missed { identity, key, entry, .. } = missed;
         let overlaps = self.overlaps();
@@ -208,7 +209,7 @@ impl Core {
                 let (live_in, moves) = (m.live_in, m.moves);
                 let reason = FallbackReason::KeepsMoving { segment: site.to_string(), live_in, moves };
                 self.call.may_fall_back(&reason)?;
-                // From now on recordings of this edge copy the live-in.
+                // From now on, recordings of this edge copy the live-in.
                 self.tree.switch_to_copy(group, &key.addrs, live_in as u32);
                 self.log.switched_to_copy(site, live_in, moves);
             }
@@ -219,7 +220,7 @@ impl Core {
         Ok(Decision::Run(RunKind::Record))
     }
 
-    /// Replays a recording whose memory is another's now.
+    /// Replays a recording whose memory is now used by others.
     fn replay_elsewhere(&mut self, at: usize, key: &KeyWriter) -> Result<Decision> {
         if audit_is_due(&self.tree, &self.call, at) {
             return Ok(Decision::Audit(at));
@@ -229,11 +230,11 @@ impl Core {
         replayer.replay_relocated(at, key).map(Decision::Replayed)
     }
 
-    /// The segment gets no graph: now, or if it is to be skipped, never.
+    /// The segment gets no graph: this time, or never if it is to be skipped.
     fn refuse(&mut self, missed: Missed<'_>, reason: FallbackReason, skip: bool) -> Result<Decision> {
         let decision = go_eager(&self.call, &mut self.log, reason.clone())?;
         let Some(group) = missed.known else { return Ok(decision) };
-        // It does not wait for a recording: it gets none.
+        // It does not wait for a recording, because it will not get one.
         self.tree.group_mut(group).waiting = None;
         if skip {
             let evicted = self.tree.skip(group, &missed.key.addrs, reason);

@@ -1,9 +1,10 @@
 //! The state of a runtime: eight components, and the choreography between them.
 //!
-//! A component keeps its fields to itself and does not know of [`Core`]; what it needs of another one it is handed. What
-//! several of them do together is a method of what borrows just those: [`Launcher`], [`Replayer`], [`BodyRunner`].
+//! A component has private fields and does not depend on [`Core`]; it gets other components as parameters.
+//! Code that needs several of them is a method of a type that borrows exactly those: [`Launcher`],
+//! [`Replayer`], [`BodyRunner`].
 //!
-//! No user code runs while the core is borrowed: keys are written before, outputs decoded after.
+//! No user code runs while the core is borrowed: keys are written before, and outputs decoded after.
 
 mod decide;
 mod estimate;
@@ -56,14 +57,14 @@ impl Core {
         })
     }
 
-    /// What an operation touches.
+    /// Borrows the components that an operation needs.
     #[inline]
     pub(crate) fn launcher(&mut self) -> Launcher<'_> {
         let Self { memory, stream, recorder, log, .. } = self;
         Launcher { memory, stream, recorder, log }
     }
 
-    /// What a replay touches.
+    /// Borrows the components that a replay needs.
     #[inline]
     pub(crate) fn replayer(&mut self) -> Replayer<'_> {
         let Self { memory, stream, recorder, log, tree, settings, .. } = self;
@@ -71,29 +72,29 @@ impl Core {
         Replayer { tree, launcher, reuse_budget: settings.reuse_budget() }
     }
 
-    /// What running a body touches.
+    /// Borrows the components that running a body needs.
     pub(crate) fn body_runner(&mut self) -> BodyRunner<'_> {
         let Self { memory, stream, recorder, log, tree, settings, call, .. } = self;
         let launcher = Launcher { memory, stream, recorder, log };
         BodyRunner { replayer: Replayer { tree, launcher, reuse_budget: settings.reuse_budget() }, call }
     }
 
-    /// What an operation of the running call touches, and that call.
+    /// Borrows the components that an operation of the running call needs, and that call.
     pub(crate) fn in_call(&mut self) -> (Launcher<'_>, &CallState) {
         let Self { memory, stream, recorder, log, call, .. } = self;
         (Launcher { memory, stream, recorder, log }, call)
     }
 
-    /// What the caller of a function sees of its live-ins.
+    /// Returns the overlaps of a function's live-ins as its caller sees them.
     #[inline]
     pub(crate) fn overlaps(&self) -> Overlaps<'_> {
         Overlaps { memory: &self.memory, call: &self.call }
     }
 
-    /// Refuses a tensor whose memory may be another's by now.
+    /// Rejects a tensor whose memory may have been reused.
     ///
     /// # Errors
-    /// [`Error::NeverComputed`](crate::Error::NeverComputed),
+    /// Returns [`Error::NeverComputed`](crate::Error::NeverComputed) or
     /// [`Error::UsedAfterLastUse`](crate::Error::UsedAfterLastUse).
     pub(crate) fn check_live(&self, op: &'static str, raw: &RawTensor) -> Result<()> {
         self.recorder.check_live(&self.memory, op, raw)
@@ -102,11 +103,11 @@ impl Core {
     /// Launches an operation of user code.
     ///
     /// # Errors
-    /// Where operations are refused, and what the device reports.
+    /// Returns an error where operations are not allowed, and errors of the device.
     pub(crate) fn launch(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         self.call.may_operate(op.name())?;
         let result = self.launch_checked(op, inputs, outputs);
-        // Whatever failed, a body that swallows it may go another way than it usually does.
+        // Whatever failed, a body that ignores the error may take a different path than usual.
         if let (Err(error), Some(run)) = (&result, self.recorder.run_mut()) {
             run.fail(error);
         }
@@ -131,10 +132,11 @@ impl Core {
         Ok(())
     }
 
-    /// Makes the output of an operation of user code: where it goes depends on what runs.
+    /// Allocates the output of an operation of user code; its placement depends on what is running.
     ///
     /// # Errors
-    /// [`Error::OutsideSegment`](crate::Error::OutsideSegment), [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    /// Returns [`Error::OutsideSegment`](crate::Error::OutsideSegment) or
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub(crate) fn allocate_output(&mut self, mut new: NewTensor) -> Result<RawTensor> {
         self.call.may_operate(new.producer)?;
         let Self { memory, stream, recorder, log, tree, .. } = self;

@@ -1,4 +1,4 @@
-//! What a runtime holds, counted: statistics, the memory of everything, leak counters.
+//! Reports about a runtime: statistics, memory usage, leak counters.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
     tree::{Caller, Recording, Tree},
 };
 
-/// The counters, with sizes that they do not hold.
+/// Returns the counters, completed with the current sizes.
 pub(crate) fn stats(log: &Log, tree: &Tree, memory: &Memory, stream: &Stream) -> Stats {
     let mut stats = log.stats.clone();
     let marks = memory.high_water();
@@ -30,7 +30,7 @@ pub(crate) fn stats(log: &Log, tree: &Tree, memory: &Memory, stream: &Stream) ->
     stats
 }
 
-/// How many entries every table has.
+/// Returns the number of entries of every table.
 pub(crate) fn tables(memory: &Memory, tree: &Tree, call: &CallState) -> Tables {
     let (memory, (shapes, hosts)) = (memory.tables(), call.history().lens());
     let Tables { states, owned, regions, retired, kept, .. } = memory;
@@ -51,23 +51,23 @@ fn node_usage(recording: &Recording, first: RecordingId) -> NodeUsage {
             .filter(|b| b.placement == Placement::Results)
             .map(|b| b.bytes)
             .sum(),
-        // Counted once.
+        // Each is counted once.
         executable_bytes: recording.exec.as_ref().filter(|_| first == at).map_or(0, |exec| exec.bytes()),
         shares_with: (first != at).then_some(first),
         executable_nodes: recording.exec.as_ref().map_or(0, |exec| exec.nodes()),
     }
 }
 
-/// The entry of a function, made if it is new.
+/// Returns the entry of a function, which is created if it does not exist.
 fn function(all: &mut BTreeMap<u64, FunctionUsage>, of: Caller) -> &mut FunctionUsage {
     all.entry(of.id).or_insert_with(|| FunctionUsage { function: of.name, ..FunctionUsage::default() })
 }
 
-/// The memory of everything.
+/// Returns the memory usage of everything.
 pub(crate) fn memory_stats(memory: &Memory, stream: &Stream, tree: &Tree) -> MemoryStats {
     let [pool, results, eager] = memory.arenas();
     let mut stats = MemoryStats {
-        // A device that cannot say now has said so elsewhere.
+        // A device that cannot report it now has reported its failure elsewhere.
         device: stream
             .backend()
             .device_memory()

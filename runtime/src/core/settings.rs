@@ -1,4 +1,4 @@
-//! What the program chose for its runtime.
+//! The options that the program chose for its runtime.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether a call that would have to record something is an error.
+    /// Returns whether a call that would have to record something is an error.
     pub(crate) fn is_capture_closed(&self) -> bool {
         self.capture_closed
     }
@@ -26,7 +26,7 @@ impl Settings {
         self.capture_closed = closed;
     }
 
-    /// Whether recordings free memory after its last use; otherwise with its last handle.
+    /// Returns whether recordings free memory after its last use; otherwise with its last handle.
     pub(crate) fn frees_at_last_use(&self) -> bool {
         self.free_at_last_use
     }
@@ -35,7 +35,8 @@ impl Settings {
         self.free_at_last_use = on;
     }
 
-    /// What an update of a shared executable may take; `None` where new recordings share none.
+    /// Returns the time that an update of a shared executable may take; `None` if new recordings do not
+    /// share.
     #[inline]
     pub(crate) fn reuse_budget(&self) -> Option<Duration> {
         self.reuse_budget
@@ -45,7 +46,8 @@ impl Settings {
         self.reuse_budget = budget;
     }
 
-    /// What graphs may take; see [`Runtime::limit_graph_memory`](crate::Runtime::limit_graph_memory).
+    /// Returns the memory that graphs may use; see
+    /// [`Runtime::limit_graph_memory`](crate::Runtime::limit_graph_memory).
     pub(crate) fn graph_memory_limit(&self) -> Option<u64> {
         self.graph_memory_limit
     }

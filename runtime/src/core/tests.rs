@@ -1,4 +1,4 @@
-//! What no program can bring about in the time of a test.
+//! Situations that no program can reach in the time of a test.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,7 +21,7 @@ fn graph(rt: &mut Runtime) -> GraphObject {
     GraphObject::new(rt, spec, Options::default()).unwrap()
 }
 
-/// Two of `w`, by one segment.
+/// Runs one segment that returns two of `w`.
 fn twice(rt: &mut Runtime, graph: &GraphObject, w: &Param<f32>) -> Result<Vec<f32>> {
     let step = rt.step()?;
     let call = graph.inputs(&step)?.enter(&[], ())?;
@@ -40,7 +40,7 @@ fn recorded(rt: &mut Runtime) -> (GraphObject, Param<f32>) {
     (graph, w)
 }
 
-/// As after 2^32 clones that were forgotten: the last handle that is dropped is not the last one.
+/// As after 2^32 forgotten clones: the last handle that is dropped is not the last one.
 #[test]
 fn counts_of_handles_do_not_wrap() {
     let mut rt = runtime();
@@ -55,7 +55,7 @@ fn counts_of_handles_do_not_wrap() {
     step.check_memory().unwrap();
 }
 
-/// As after 2^32 steps: a number of a step that is given again would bring handles of the first one to life.
+/// As after 2^32 steps: reusing the number of a step would revive handles of the first one.
 #[test]
 fn numbers_of_steps_do_not_wrap() {
     let mut rt = runtime();
@@ -97,7 +97,7 @@ fn trimming_counts_what_an_estimate_set_aside() {
     let (graph, w) = recorded(&mut rt);
     let before = rt.memory().pool.committed_bytes;
     rt.estimate_memory(|rt| {
-        // As from within the core, which nothing refuses.
+        // As from within the core, which nothing prevents.
         rt.core.get_mut().trim().map(drop)
     })
     .unwrap();
@@ -111,7 +111,7 @@ fn an_error_that_waits_survives_a_panicking_hook() {
     let (graph, w) = recorded(&mut rt);
     rt.on_lifecycle(|_| panic!("asked"));
     rt.core.get_mut().stream.defer(Error::Rank { rank: 77 });
-    // The next step has an eviction to tell of.
+    // The next step has an eviction to report.
     drop(w);
     assert!(catch_unwind(AssertUnwindSafe(|| rt.step().map(drop))).is_err());
     assert!(matches!(rt.step(), Err(Error::Rank { rank: 77 })));
@@ -121,7 +121,8 @@ fn an_error_that_waits_survives_a_panicking_hook() {
     drop((step, graph));
 }
 
-/// A chain whose results all live: what each recording found alive is shared with the others, and still exact.
+/// A chain whose results all live: the blocks that each recording found live are shared with the others, and
+/// are still exact.
 #[test]
 fn what_is_alive_in_a_chain_is_shared() {
     const N: u64 = 1500;
@@ -133,7 +134,7 @@ fn what_is_alive_in_a_chain_is_shared() {
         let result: Result<()> = call.run(|cx| {
             let mut all = vec![cx.segment(&SITE, (step.scope(), 0u64), |k| ops::full(k.0, &[1], 1.0f32))?];
             for i in 1..N {
-                // Half of them go later, each beside others that stay.
+                // Half of them are dropped later, each next to others that remain.
                 if i % 3 == 0 {
                     all.swap_remove(i as usize / 5);
                 }

@@ -1,4 +1,4 @@
-//! The tree as others see it. Reads, and changes nothing.
+//! A snapshot of the tree for users. This only reads.
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ use crate::{
     value::raw::RawTensor,
 };
 
-/// How many recordings back outputs that are gone are listed: all of a long chain, for each of its recordings, would be a
-/// square of it.
+/// The number of preceding recordings whose dead outputs are listed: listing all of a long chain for each of
+/// its recordings would be quadratic.
 const DEAD_RECORDINGS: usize = 64;
 
-/// The tree now; `stats` are those of its runtime.
+/// Returns the current tree; `stats` are those of its runtime.
 pub(crate) fn tree_view(tree: &Tree, memory: &Memory, device: String, stats: &Stats) -> GraphTree {
     View { tree, memory }.of(device, stats)
 }
 
-/// What the view reads.
+/// The data that the view reads.
 #[derive(Clone, Copy)]
 struct View<'c> {
     tree: &'c Tree,
@@ -46,7 +46,7 @@ impl View<'_> {
         view.shared_bytes = stats.shared_bytes;
         view.waiting = self.tree.waiting().into_iter().filter_map(waiting).collect();
         let mut starts: Vec<_> = self.tree.starts().collect();
-        // Ids rise with every graph object that is made.
+        // Ids increase with every graph object that is created.
         starts.sort_unstable_by_key(|start| start.caller.id);
         for start in starts {
             let roots = start.first().map(|at| self.tree.id(at)).collect();
@@ -106,19 +106,20 @@ impl View<'_> {
         }
     }
 
-    /// Which outputs of the recordings before it were alive, which were not, and what else was.
+    /// Returns which outputs of the preceding recordings were alive, which were not, and what else was.
     fn liveness(&self, recording: &Recording) -> (Vec<OutputId>, Vec<OutputId>, Vec<String>) {
         let (mut alive, mut dead) = (Vec::new(), Vec::new());
         let mut others: BTreeMap<u64, &EntryBlock> =
             recording.alive.iter().map(|block| (block.addr(), block)).collect();
-        // What a segment made, and is not found yet: once it is all found, only the nearest recordings are of interest.
+        // The blocks made by segments that have not been found yet: once all are found, only the nearest
+        // recordings are of interest.
         let mut sought = others.values().filter(|b| matches!(b.origin(), Origin::Segment { .. })).count();
         let mut steps = 0;
         let mut next = recording.parent;
         while (sought > 0 || steps < DEAD_RECORDINGS)
             && let Some(before) = next.and_then(|at| self.tree.recording(at))
         {
-            // The nearest recording owns a block; one that is farther and had the same place lost it.
+            // The nearest recording owns a block; a farther one at the same place has lost it.
             let lives: Vec<bool> = before
                 .blocks
                 .iter()
@@ -190,7 +191,7 @@ impl View<'_> {
     }
 }
 
-/// Whether a block is that output of that recording.
+/// Returns whether a block is that output of that recording.
 fn is_output(block: &EntryBlock, recording: &Recording, output: &OutputBlock) -> bool {
     let made_by_it = |ordinal| block.origin() == Origin::Segment { group: recording.group, ordinal };
     output.placement == Placement::Pool
@@ -219,7 +220,7 @@ fn waiting(group: &Group) -> Option<TreeWaiting> {
     })
 }
 
-/// Numbers for the states that recordings begin and end in.
+/// Numbers for the states in which recordings begin and end.
 struct States<'c> {
     numbers: FxHashMap<StateId, usize>,
     memory: &'c Memory,

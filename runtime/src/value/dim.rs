@@ -1,9 +1,9 @@
 //! Sizes without their runtime.
 
-/// What is known of a size, without its runtime: what outputs and keys hold.
+/// The properties of a size without its runtime, as stored in outputs and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawDim {
-    /// The size in the call; larger than the real one where it is padded.
+    /// The size in the call; larger than the real size if it is padded.
     pub(crate) size: usize,
     pub(crate) kind: DimKind,
 }
@@ -14,9 +14,9 @@ pub(crate) enum DimKind {
     Number,
     /// The size of a dimension that this symbol pads.
     Padded(u8),
-    /// Computed from the size of a dimension that this symbol pads.
+    /// A value computed from the size of a dimension that this symbol pads.
     Computed(u8),
-    /// Arithmetic that has no result.
+    /// Arithmetic without a result.
     Impossible(&'static str),
 }
 
@@ -32,7 +32,7 @@ impl RawDim {
         }
     }
 
-    /// For keys.
+    /// Returns the size as a word of a key.
     pub(crate) fn word(self) -> u64 {
         match self.kind {
             DimKind::Number => 0,

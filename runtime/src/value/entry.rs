@@ -1,4 +1,4 @@
-//! Outputs, taken apart into the pieces that recordings keep.
+//! Outputs, split into the pieces that recordings store.
 
 use std::sync::Arc;
 
@@ -20,33 +20,33 @@ pub(crate) enum Entry {
     Size(RawDim),
 }
 
-/// Outputs on their way to being decoded. A list goes back to the recorder when they are, so a replay allocates none.
-/// It passes through many results, as one word in each: a copy of several words that were just written one by one would
-/// wait for them.
+/// Outputs to be decoded. After decoding, the list returns to the recorder, so a replay does not allocate. It
+/// passes through many results as a single word: copying several words that were just written one by one
+/// would stall on the stores.
 pub(crate) type Entries = Box<SmallVec<[Entry; 2]>>;
 
 /// Collects the pieces of an output. Tensors are listed, not retained.
 #[derive(Debug, Default)]
 pub struct Encoder {
     pub(crate) entries: SmallVec<[Entry; 2]>,
-    /// Id of the runtime whose output this is.
+    /// The id of the runtime that the output belongs to.
     runtime: u64,
-    /// Whether a tensor in it belongs to another runtime: its slot means something else there.
+    /// Set if a tensor in it belongs to another runtime, where its slot has a different meaning.
     foreign: bool,
 }
 
 impl Encoder {
-    /// For an output of the runtime of that id.
+    /// Creates an encoder for an output of the runtime with that id.
     pub(crate) fn of_runtime(runtime: u64) -> Self {
         Self { runtime, ..Self::default() }
     }
 
-    /// Records that the output has a part of the runtime of that id.
+    /// Records that the output contains a part of the runtime with that id.
     pub(crate) fn part_of(&mut self, runtime: u64) {
         self.foreign |= runtime != self.runtime;
     }
 
-    /// Refuses tensors of another runtime in `what`.
+    /// Rejects tensors of another runtime in `what`.
     pub(crate) fn check(&self, what: &'static str) -> Result<()> {
         if self.foreign { Err(Error::DifferentRuntimes { op: what }) } else { Ok(()) }
     }
@@ -55,7 +55,7 @@ impl Encoder {
         self.entries.push(Entry::Tensor(*raw));
     }
 
-    /// A host value, a length or a discriminant.
+    /// Writes a host value, a length or a discriminant.
     pub fn word(&mut self, word: u64) {
         self.entries.push(Entry::Word(word));
     }
@@ -64,7 +64,7 @@ impl Encoder {
         self.entries.push(Entry::Size(dim));
     }
 
-    /// A string.
+    /// Writes a string.
     pub fn text(&mut self, text: &str) {
         self.entries.push(Entry::Text(text.into()));
     }

@@ -1,8 +1,9 @@
-//! What a recording is looked up by: the structure and the addresses of everything that enters a segment.
+//! Keys, by which recordings are looked up: the structure and the addresses of everything that enters a
+//! segment.
 //!
-//! A key belongs to one type of live-ins, so it need not say which type; within that type it is
-//! prefix-free: whatever varies in length (a vector, a rank, a variant) is announced before it is written. Behind a
-//! pointer whose type leaves open what it leads to (a trait object), the type is announced as well.
+//! A key belongs to one type of live-ins, so it does not need to identify the type; within that type it is
+//! prefix-free: whatever varies in length (a vector, a rank, a variant) is announced before it is written.
+//! For a trait object, whose type does not determine its contents, the concrete type is announced as well.
 
 use std::sync::Arc;
 
@@ -15,32 +16,33 @@ use super::{
 };
 use crate::DType;
 
-/// What a recording or a replay must know of a live-in tensor. Small: it is copied on every call.
+/// The properties of a live-in tensor that a recording or a replay needs. Small, because it is copied on
+/// every call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyTensor {
     pub(crate) slot: SlotId,
     /// Its index among the device operands.
     pub(crate) operand: u32,
-    /// Identity of owned memory, 0 for arena blocks.
+    /// The identity of owned memory, 0 for arena blocks.
     pub(crate) owned: u64,
-    /// Whether a dimension is padded.
+    /// Set if a dimension is padded.
     pub(crate) padded: bool,
 }
 
-/// The address of a device operand, in a list of identities and addresses in turn.
+/// Returns the address of a device operand from a list of alternating identities and addresses.
 #[inline]
 pub(crate) fn addr_at(addrs: &[u64], operand: u32) -> u64 {
     addrs[2 * operand as usize + 1]
 }
 
-/// Collects the key of a segment's live-ins. Kept and cleared between calls, so that writing a key
+/// Collects the key of a segment's live-ins. It is cleared and reused between calls, so that writing a key
 /// does not allocate.
 #[derive(Debug, Default)]
 pub struct KeyWriter {
     /// Structural words: dtypes, ranks, sizes, strides where they matter, padding marks, lengths,
     /// discriminants, host values.
     pub(crate) shape: Vec<u64>,
-    /// Two words for every device operand: identity of owned memory (0 in an arena), and address.
+    /// Two words for every device operand: the identity of owned memory (0 in an arena), and the address.
     pub(crate) addrs: Vec<u64>,
     /// Every tensor, in order.
     pub(crate) tensors: Vec<KeyTensor>,
@@ -48,24 +50,25 @@ pub struct KeyWriter {
     pub(crate) owned: Vec<(u64, SharedMemory)>,
     /// For every tensor, the bytes from its first to its last element; filled only while `collect` is set.
     pub(crate) extents: Vec<u64>,
-    /// Whether to fill `owned` and `extents`: when something is recorded, not when it is looked up.
+    /// Set while `owned` and `extents` are to be filled: when something is recorded, not when it is looked
+    /// up.
     pub(crate) collect: bool,
-    /// Id of the runtime whose key this is.
+    /// The id of the runtime that the key belongs to.
     pub(crate) runtime: u64,
-    /// Whether anything in it belongs to another runtime: its slots and ids mean something else there.
+    /// Set if anything in it belongs to another runtime, where its slots and ids have a different meaning.
     pub(crate) foreign: bool,
-    /// Whether a padded size is in it, or one computed from it: what is made with it has padding.
+    /// Set if it contains a padded size, or one computed from it: anything created with it has padding.
     pub(crate) sizes: bool,
 }
 
 impl KeyWriter {
-    /// One structural word.
+    /// Writes one structural word.
     #[inline]
     pub fn word(&mut self, word: u64) {
         self.shape.push(word);
     }
 
-    /// A byte string, its length first.
+    /// Writes a byte string, after its length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
         for chunk in bytes.chunks(8) {
@@ -75,7 +78,7 @@ impl KeyWriter {
         }
     }
 
-    /// A tensor: its element type, layout, padding and address.
+    /// Writes a tensor: its element type, layout, padding and address.
     #[inline]
     pub(crate) fn tensor(&mut self, raw: &RawTensor) {
         self.layout(raw.dtype, raw.marks, &raw.layout);
@@ -88,19 +91,19 @@ impl KeyWriter {
         }
     }
 
-    /// Records that the key has a part of the runtime of that id.
+    /// Records that the key contains a part of the runtime with that id.
     #[inline]
     pub(crate) fn part_of(&mut self, runtime: u64) {
         self.foreign |= runtime != self.runtime;
     }
 
-    /// A parameter or state: its identity, and its layout.
+    /// Writes a parameter or state: its identity, and its layout.
     #[inline]
     pub(crate) fn owned(&mut self, owned: &Arc<Owned>, dtype: DType, layout: &Layout) {
         self.owned_at(owned, 0, dtype, layout);
     }
 
-    /// As [`owned`](Self::owned), for a view that starts `offset` bytes into the memory.
+    /// Like [`owned`](Self::owned), for a view that starts `offset` bytes into the memory.
     #[inline]
     pub(crate) fn owned_at(&mut self, owned: &Arc<Owned>, offset: u64, dtype: DType, layout: &Layout) {
         self.foreign |= owned.runtime != self.runtime;
@@ -111,8 +114,8 @@ impl KeyWriter {
         }
     }
 
-    /// One header word (element type, rank, contiguity, marks), the sizes, and the strides unless
-    /// they follow from the sizes.
+    /// Writes one header word (element type, rank, contiguity, marks), the sizes, and the strides unless they
+    /// follow from the sizes.
     #[inline]
     fn layout(&mut self, dtype: DType, marks: Marks, layout: &Layout) {
         let contiguous = layout.is_contiguous();
@@ -124,13 +127,13 @@ impl KeyWriter {
         }
     }
 
-    /// The address of a device operand.
+    /// Returns the address of a device operand.
     #[inline]
     pub(crate) fn addr(&self, operand: u32) -> u64 {
         addr_at(&self.addrs, operand)
     }
 
-    /// Whether a body of this key may read the real sizes of its call.
+    /// Returns whether a body with this key may read the real sizes of its call.
     pub(crate) fn has_padding(&self) -> bool {
         self.sizes || self.tensors.iter().any(|t| t.padded)
     }
@@ -140,7 +143,7 @@ impl KeyWriter {
         self.shape.extend_from_slice(&[dim.word(), dim.size as u64]);
     }
 
-    /// Writes again what `self` holds.
+    /// Writes the contents of `self` to `other`.
     pub(crate) fn copy_to(&self, other: &mut Self) {
         let before = (other.addrs.len() / 2) as u32;
         other.shape.extend_from_slice(&self.shape);
@@ -155,7 +158,7 @@ impl KeyWriter {
         }
     }
 
-    /// Forgets everything but the capacity.
+    /// Clears everything except the capacity.
     pub fn clear(&mut self) {
         self.shape.clear();
         self.addrs.clear();

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::{Error, Result, base::rank::MAX_RANK};
 
-/// The most elements that a tensor may have: of every type they fit in an address range, so that sizes
-/// in bytes do not overflow.
+/// The maximum number of elements of a tensor: elements of every type then fit in the address space, so that
+/// sizes in bytes do not overflow.
 const MAX_COUNT: usize = isize::MAX as usize / 8;
 
 /// Shape and strides of a view, in elements.
@@ -17,11 +17,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Row-major layout of `shape`.
+    /// Returns the row-major layout of `shape`.
     ///
     /// # Errors
-    /// [`Error::Rank`] above [`MAX_RANK`] dimensions; [`Error::TooLarge`] when the elements would take
-    /// more bytes than there are addresses, whatever their type.
+    /// Returns [`Error::Rank`] above [`MAX_RANK`] dimensions, and [`Error::TooLarge`] if the elements could
+    /// exceed the address space.
     pub fn contiguous(shape: &[usize]) -> Result<Self> {
         if shape.len() > MAX_RANK {
             return Err(Error::Rank { rank: shape.len() });
@@ -39,10 +39,11 @@ impl Layout {
         Ok(layout)
     }
 
-    /// A layout from explicit strides (in elements; 0 repeats one element along the axis).
+    /// Creates a layout from explicit strides (in elements; 0 repeats one element along the axis).
     ///
     /// # Errors
-    /// [`Error::Rank`] above [`MAX_RANK`] dimensions; [`Error::Argument`] unless there is one stride per dimension.
+    /// Returns [`Error::Rank`] above [`MAX_RANK`] dimensions, and [`Error::Argument`] unless there is one
+    /// stride per dimension.
     pub fn strided(shape: &[usize], strides: &[usize]) -> Result<Self> {
         if shape.len() != strides.len() {
             let why = format!(
@@ -61,30 +62,30 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     #[inline]
     pub fn rank(&self) -> usize {
         usize::from(self.rank)
     }
 
-    /// Sizes, outermost first.
+    /// Returns the sizes, outermost first.
     #[inline]
     pub fn shape(&self) -> &[usize] {
         &self.shape[..self.rank()]
     }
 
-    /// Strides in elements, outermost first.
+    /// Returns the strides in elements, outermost first.
     #[inline]
     pub fn strides(&self) -> &[usize] {
         &self.strides[..self.rank()]
     }
 
-    /// Number of elements the view shows.
+    /// Returns the number of elements in the view.
     pub fn count(&self) -> usize {
         self.shape().iter().product()
     }
 
-    /// Elements between the first and one past the last that the view touches.
+    /// Returns the number of elements from the first to the last one that the view accesses, inclusive.
     pub fn span(&self) -> usize {
         if self.count() == 0 {
             return 0;
@@ -92,8 +93,8 @@ impl Layout {
         1 + self.shape().iter().zip(self.strides()).map(|(n, s)| (n - 1) * s).sum::<usize>()
     }
 
-    /// Whether the elements lie in row-major order without gaps. Strides of dimensions of size 1
-    /// do not matter, and no strides do where there is no element.
+    /// Returns whether the elements are in row-major order without gaps. Strides of dimensions of size 1 are
+    /// ignored, as are all strides if there are no elements.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         if self.shape().contains(&0) {
@@ -109,13 +110,13 @@ impl Layout {
         true
     }
 
-    /// The strides that matter: those of dimensions of size 1 are given as 0, whatever view they are
-    /// left over from.
+    /// Returns the strides that matter: those of dimensions of size 1 are replaced by 0, whatever view they
+    /// come from.
     pub(crate) fn meaning(&self) -> impl Iterator<Item = usize> {
         self.shape().iter().zip(self.strides()).map(|(&n, &stride)| if n == 1 { 0 } else { stride })
     }
 
-    /// Swaps, repeats or reorders dimensions: dimension `i` of the result is `axes[i]` of `self`.
+    /// Returns the layout with reordered dimensions: dimension `i` of the result is `axes[i]` of `self`.
     /// `axes` must be a permutation.
     pub(crate) fn permuted(&self, axes: &[usize]) -> Self {
         let mut out = *self;
@@ -126,8 +127,8 @@ impl Layout {
         out
     }
 
-    /// The layout that shows `self` as `shape`: missing outer dimensions are added and dimensions
-    /// of size 1 are repeated with stride 0. `None` when the shapes do not broadcast.
+    /// Returns the layout that views `self` as `shape`: missing outer dimensions are added, and dimensions of
+    /// size 1 are repeated with stride 0. Returns `None` if the shapes do not broadcast.
     pub(crate) fn broadcast_to(&self, shape: &[usize]) -> Option<Self> {
         let lead = shape.len().checked_sub(self.rank())?;
         let mut strides = [0; MAX_RANK];
@@ -145,12 +146,12 @@ impl Layout {
         Self::strided(shape, &strides[..shape.len()]).ok()
     }
 
-    /// Element offset of a multi-index.
+    /// Returns the element offset of a multi-index.
     pub(crate) fn offset_of(&self, index: &[usize]) -> usize {
         index.iter().zip(self.strides()).map(|(i, s)| i * s).sum()
     }
 
-    /// The same view narrowed to `len` elements along `axis`; the caller moves the address.
+    /// Returns the same view narrowed to `len` elements along `axis`; the caller adjusts the address.
     pub(crate) fn with_dim(&self, axis: usize, len: usize) -> Self {
         let mut out = *self;
         out.shape[axis] = len;
@@ -168,7 +169,7 @@ impl fmt::Debug for Layout {
     }
 }
 
-/// Which dimensions of a tensor are padded to a bucket, and by which symbol.
+/// Padding marks: the dimensions of a tensor that are padded to a bucket, and the symbols that pad them.
 ///
 /// Symbol `k` of the running call (its index in the function's `#[dims]` symbols) is stored as
 /// `k + 1`; 0 means "not padded".
@@ -179,25 +180,25 @@ impl Marks {
     /// No dimension is padded.
     pub const NONE: Self = Self([0; MAX_RANK]);
 
-    /// Whether any dimension is padded.
+    /// Returns whether any dimension is padded.
     #[inline]
     pub fn any(self) -> bool {
         self != Self::NONE
     }
 
-    /// The symbol that pads `axis`.
+    /// Returns the symbol that pads `axis`.
     pub fn get(self, axis: usize) -> Option<u8> {
         self.0[axis].checked_sub(1)
     }
 
-    /// `self` with `axis` padded by `symbol` (or not padded).
+    /// Returns the marks with `axis` padded by `symbol` (or not padded).
     #[must_use]
     pub fn with(mut self, axis: usize, symbol: Option<u8>) -> Self {
         self.0[axis] = symbol.map_or(0, |s| s + 1);
         self
     }
 
-    /// The marks as one word, for keys.
+    /// Returns the marks as one word, for keys.
     #[inline]
     pub(crate) fn word(self) -> u64 {
         self.0.iter().fold(0, |w, &m| w << 8 | u64::from(m))

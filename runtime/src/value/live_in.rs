@@ -1,4 +1,4 @@
-//! Values that may enter a segment.
+//! Values that can enter a segment.
 
 use std::{
     any::TypeId,
@@ -14,16 +14,16 @@ use rustc_hash::FxHashMap;
 use super::key::KeyWriter;
 use crate::DType;
 
-/// A value that a segment may use: it can be part of the segment's key.
+/// A value that a segment can use: it can be part of the segment's key.
 ///
-/// Implemented for tensors, parameters, state, plain host values (compared by value), and containers
-/// of these; for structs by `#[derive(Params)]`, `#[derive(GraphOutput)]` and `#[derive(ConfigValue)]`.
-/// Nothing with interior mutability has it, because a replay would not see the change.
+/// Implemented for tensors, parameters, state, plain host values (compared by value), and containers of
+/// these; for structs by `#[derive(Params)]`, `#[derive(GraphOutput)]` and `#[derive(ConfigValue)]`. No type
+/// with interior mutability implements it, because a replay would not see the change.
 ///
-/// The derives are the only way to implement it: what a key is made of is not public, and a key that left
-/// something out would replay wrong values. A handle of another library (a plan, a pool, a connection) is no
-/// part of a key, so it is no parameter: keep it in a `static` `OnceLock` or a `thread_local!`, and use it in an
-/// `#[eager(cx)]` region, which runs on every call.
+/// The derives are the only way to implement it: the contents of a key are not public, and a key that omitted
+/// something would replay wrong values. A handle of another library (a plan, a pool, a connection) cannot be
+/// part of a key, and therefore not a parameter: store it in a `static` `OnceLock` or a `thread_local!`, and
+/// use it in an `#[eager(cx)]` region, which runs on every call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot enter a captured segment",
     label = "used by a segment, and not part of its key",
@@ -36,15 +36,15 @@ pub trait LiveIn {
     #[doc(hidden)]
     fn write_key(&self, k: &mut KeyWriter);
 
-    /// Writes which type the value is of. Through a trait object this is the type behind it, without a word from
-    /// whoever wrote the trait.
+    /// Writes the type of the value. Called through a trait object, this is its concrete type, without any
+    /// code by the author of the trait.
     #[doc(hidden)]
     fn write_type(&self, k: &mut KeyWriter) {
         k.type_of::<Self>();
     }
 }
 
-/// A value of which eager code can only have made the handle: what it holds is on the device.
+/// A value of which eager code can only have made the handle: its contents are on the device.
 #[diagnostic::on_unimplemented(
     message = "a value of eager code enters a segment: `{Self}`",
     label = "came from an `#[eager]` expression",
@@ -127,7 +127,7 @@ macro_rules! keys {
 }
 keys! { u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, bool, char, String, &str, DType, () }
 
-// Whatever a pointer or a container leads to.
+// Whatever a pointer or a container refers to.
 macro_rules! through {
     ($t:ident: $($pointer:ty),*) => {$(
         impl<$t: LiveIn + ?Sized> LiveIn for $pointer {
@@ -169,7 +169,7 @@ impl<T: LiveIn> LiveIn for Vec<T> {
     }
 }
 
-// The length of an array is in its type.
+// The length of an array is part of its type.
 impl<T: LiveIn, const N: usize> LiveIn for [T; N] {
     #[inline]
     fn write_key(&self, k: &mut KeyWriter) {
@@ -227,25 +227,25 @@ macro_rules! tuples {
 tuples! { A B C D E F G H I J K L M N O P Q R S T U V W X Y Z A1 B1 C1 D1 E1 F1 }
 
 impl KeyWriter {
-    /// A value that may be of any size: what a trait object is comes first.
+    /// Writes a value of any size: the concrete type of a trait object comes first.
     #[inline]
     pub fn value<T: LiveIn + ?Sized>(&mut self, value: &T) {
-        // Whether the pointer has a second word is known when this is compiled.
+        // Whether this is a fat pointer is known at compile time.
         if size_of::<&T>() > size_of::<usize>() {
             value.write_type(self);
         }
         value.write_key(self);
     }
 
-    /// The type of a value, as a number.
+    /// Writes the type of a value, as a number.
     fn type_of<T: ?Sized>(&mut self) {
         self.word(number_of(typeid::of::<T>()));
     }
 }
 
-/// A number for a type: equal for equal types, on every thread.
+/// Returns the number of a type: equal for equal types, on every thread.
 fn number_of(id: TypeId) -> u64 {
-    /// As many as the program has types behind trait objects in keys.
+    /// At most as many as the program has types in trait objects in keys.
     static ALL: Mutex<Option<FxHashMap<TypeId, u64>>> = Mutex::new(None);
     thread_local! {
         static SEEN: RefCell<FxHashMap<TypeId, u64>> = RefCell::default();

@@ -2,13 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
-/// Device memory with one owner; freed when the last clone goes and the stream is done with it.
+/// Device memory with one owner; freed when the last clone is dropped and the stream has finished using it.
 pub trait Memory: Send + Sync + fmt::Debug {
-    /// Address of the first byte; aligned to 256 bytes.
+    /// Returns the address of the first byte, aligned to 256 bytes.
     fn addr(&self) -> u64;
-    /// Bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> u64;
-    /// Whether there is no byte.
+    /// Returns whether the length is zero.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! Values as the core knows them: layouts, keys, and memory with an owner.
+//! Values as the core sees them: layouts, keys, and owned memory.
 
 pub(crate) mod dim;
 pub(crate) mod entry;

@@ -9,8 +9,8 @@ use super::{memory::SharedMemory, retire::RetireQueue};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// Identity of owned memory. Never given twice, so a recording cannot mistake a new parameter for
-/// the old one whose address it got.
+/// Returns a new identity of owned memory. Identities are never reused, so a recording cannot mistake a new
+/// parameter for an old one at the same address.
 pub(crate) fn next_id() -> u64 {
     NEXT_ID.fetch_add(1, Ordering::Relaxed)
 }
@@ -20,7 +20,7 @@ pub(crate) struct Owned {
     pub(crate) id: u64,
     pub(crate) runtime: u64,
     pub(crate) memory: SharedMemory,
-    /// Id and name of the graph object whose buffer it is; `None` for memory of the user's.
+    /// The id and name of the graph object that owns the buffer; `None` for the user's memory.
     pub(crate) function: Option<(u64, &'static str)>,
     retire: Arc<RetireQueue>,
 }
@@ -38,7 +38,8 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // On any thread, at any time: only the runtime may touch what was recorded with it.
+        // This can happen on any thread, at any time: only the runtime may change the recordings made with
+        // it.
         self.retire.push(self.id);
     }
 }

@@ -8,8 +8,8 @@ use std::sync::{
 use super::{dim::RawDim, layout::Layout, owned::Owned};
 use crate::DType;
 
-/// Memory of kept values that were dropped, until the runtime takes it: the next value of that size may
-/// have it, with its identity, so that what was recorded with it stays right.
+/// Memory of dropped kept values, until the runtime takes it: the next value of the same size can reuse it,
+/// with its identity, so that recordings made with it remain valid.
 #[derive(Default)]
 pub(crate) struct DroppedMemory(Mutex<Vec<Arc<Owned>>>);
 
@@ -26,19 +26,19 @@ impl DroppedMemory {
 /// One storage of kept values.
 pub(crate) struct PersistentMemory {
     owned: Arc<Owned>,
-    /// Gone for a parameter's memory, which is not ours to use again, and once the runtime is gone.
+    /// Empty for a parameter's memory, which must not be reused, and once the runtime has been dropped.
     dropped: Weak<DroppedMemory>,
-    /// The bytes of all that is held, this among them; `None` for a parameter's.
+    /// The total number of bytes held, including this storage; `None` for a parameter's memory.
     sum: Option<Arc<AtomicU64>>,
 }
 
 impl PersistentMemory {
-    /// Of a parameter, which is kept without a copy.
+    /// Creates the storage of a parameter, which is kept without a copy.
     pub(crate) fn shared(owned: Arc<Owned>) -> Arc<Self> {
         Arc::new(Self { owned, dropped: Weak::new(), sum: None })
     }
 
-    /// Of a kept value alone; it counts in `sum` as long as it is held.
+    /// Creates a storage owned by a kept value; it counts in `sum` while it is held.
     pub(crate) fn held(owned: Arc<Owned>, dropped: Weak<DroppedMemory>, sum: &Arc<AtomicU64>) -> Arc<Self> {
         sum.fetch_add(owned.memory.len(), Ordering::Relaxed);
         Arc::new(Self { owned, dropped, sum: Some(Arc::clone(sum)) })
@@ -55,7 +55,7 @@ impl Drop for PersistentMemory {
         if let Some(sum) = &self.sum {
             sum.fetch_sub(self.owned.memory.len(), Ordering::Relaxed);
         }
-        // On any thread, at any time: only the runtime may use it again, or free it.
+        // This can happen on any thread, at any time: only the runtime may reuse the memory, or free it.
         if let Some(dropped) = self.dropped.upgrade() {
             dropped.push(Arc::clone(&self.owned));
         }
@@ -67,7 +67,7 @@ impl Drop for PersistentMemory {
 pub(crate) enum Piece {
     Tensor {
         memory: Arc<PersistentMemory>,
-        /// Bytes from the start of the memory.
+        /// The offset in bytes from the start of the memory.
         offset: u64,
         dtype: DType,
         layout: Layout,

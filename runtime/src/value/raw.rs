@@ -6,7 +6,8 @@ use super::{
 };
 use crate::DType;
 
-/// Names a slot, the storage that tensors show, within a step. A slot without handles is used again.
+/// Identifies a slot, that is, the storage that tensors view, within a step. A slot without handles is
+/// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SlotId(u32);
 
@@ -20,7 +21,7 @@ impl SlotId {
     }
 }
 
-/// A handle without its type and borrow: what keys, outputs and the core work on.
+/// A handle without its type and borrow, as used by keys, outputs and the core.
 #[derive(Clone, Copy, Debug)]
 pub struct RawTensor {
     pub(crate) slot: SlotId,

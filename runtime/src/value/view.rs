@@ -15,7 +15,7 @@ pub struct View {
 }
 
 impl View {
-    /// First and one past the last byte that the view touches.
+    /// Returns the address of the first byte that the view accesses, and the address after the last one.
     pub fn range(&self) -> (u64, u64) {
         (self.addr, self.addr + (self.layout.span() * self.dtype.size()) as u64)
     }
