@@ -1,7 +1,7 @@
-//! What the names of a function may stand for, read off all of its body at once.
+//! Alias analysis of a function body: the values that its names may stand for.
 //!
-//! A name that is bound several times stands for all of what it is bound to: too much is never wrong here,
-//! since what is read off only forbids.
+//! A name that is bound several times stands for everything it is bound to: an overestimate is never wrong
+//! here, since the results only forbid moves.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,17 +19,17 @@ use crate::{
 /// The names of a function.
 #[derive(Default)]
 pub(super) struct Names {
-    /// Parameters, and what the body binds.
+    /// Parameters, and names that the body binds.
     known: HashSet<String>,
-    /// The parameters whose memory each name may lead to, of those that may hold state.
+    /// For each name, the parameters whose memory it may refer to, among those that may hold state.
     roots: HashMap<String, BTreeSet<String>>,
-    /// Names that are somewhere bound to what moves when it is taken.
+    /// Names that are bound somewhere to a value that moves when it is used.
     owned: HashSet<String>,
     /// Names that are somewhere bound as `mut`.
     mutable: HashSet<String>,
     /// Names that may be, or hold, a reference to change something by: `let r = &mut pair;`.
     exclusive: HashSet<String>,
-    /// What closures use, by their names.
+    /// The uses of closures, by their names.
     closures: HashMap<String, Uses>,
     /// Macros that the function defines: they use names that their calls do not show.
     macros: HashSet<String>,
@@ -48,12 +48,12 @@ impl Names {
         let mut bindings = Bindings { found: &mut found, list: Vec::new() };
         bindings.visit_block(block);
         let list = bindings.list;
-        // Names stand for what other names stand for, in whatever order they are bound.
+        // Names stand for what other names stand for, in any order of binding.
         while list.iter().fold(false, |grown, (names, value)| found.grow(names, value) || grown) {}
         found
     }
 
-    /// Adds what `value` says of the names that are bound to it; whether that is new.
+    /// Adds what `value` implies about the names that are bound to it; returns whether that is new.
     fn grow(&mut self, names: &[String], value: &Expr) -> bool {
         let (roots, owned) = (self.leads_to(value), self.moves(value));
         let exclusive =
@@ -72,12 +72,12 @@ impl Names {
         grown
     }
 
-    /// The parameters whose state the name may lead to.
+    /// Returns the parameters whose state the name may refer to.
     pub(super) fn roots(&self, name: &str) -> BTreeSet<String> {
         self.roots.get(name).cloned().unwrap_or_default()
     }
 
-    /// Whether taking the name's value may leave nothing behind.
+    /// Returns whether using the name's value may move it.
     pub(super) fn is_owned(&self, name: &str) -> bool {
         self.owned.contains(name)
     }
@@ -86,12 +86,12 @@ impl Names {
         self.mutable.contains(name)
     }
 
-    /// Whether something may be changed by the name, although it is not `mut`.
+    /// Returns whether something may be changed through the name, although it is not `mut`.
     pub(super) fn is_exclusive(&self, name: &str) -> bool {
         self.exclusive.contains(name)
     }
 
-    /// The variables that statements use, with those of the closures that they name.
+    /// Returns the variables that a statement uses, including those of the closures that it names.
     pub(super) fn used_by(&self, stmt: &syn::Stmt) -> Uses {
         let mut uses = uses::of_stmt(stmt);
         let mut at = 0;
@@ -101,12 +101,12 @@ impl Names {
             }
             at += 1;
         }
-        // Functions and constants are no variables.
+        // Functions and constants are not variables.
         uses.0.retain(|(name, _)| self.known.contains(name));
         uses
     }
 
-    /// Whether the code calls a macro of the function.
+    /// Returns whether the code calls a macro defined in the function.
     pub(super) fn calls_own_macro(&self, stmt: &syn::Stmt) -> bool {
         struct Calls<'n>(&'n HashSet<String>, bool);
         impl<'a> Visit<'a> for Calls<'_> {
@@ -119,10 +119,10 @@ impl Names {
         calls.1
     }
 
-    /// The parameters into whose memory the value of an expression may be a reference.
+    /// Returns the parameters into whose memory the value of an expression may be a reference.
     ///
-    /// What stands before `?` is taken for a value of its own, as results of device code are; what only
-    /// hands on its receiver is not.
+    /// The operand of `?` is assumed to be a new value, like the results of device code, unless it only
+    /// passes on its receiver.
     fn leads_to(&self, expr: &Expr) -> BTreeSet<String> {
         if let Some(name) = syntax::plain_name(expr) {
             return self.roots(&name.to_string());
@@ -163,7 +163,7 @@ impl Names {
         exprs.into_iter().flat_map(|e| self.leads_to(e)).collect()
     }
 
-    /// Whether the value of an expression may be no number and no reference.
+    /// Returns whether the value of an expression may be something other than a number or a reference.
     fn moves(&self, expr: &Expr) -> bool {
         if let Some(name) = syntax::plain_name(expr) {
             return self.is_owned(&name.to_string());
@@ -173,7 +173,7 @@ impl Names {
             Expr::Paren(e) => self.moves(&e.expr),
             Expr::Group(e) => self.moves(&e.expr),
             Expr::Unary(e) => self.moves(&e.expr),
-            // Out of what is borrowed nothing moves.
+            // Nothing can be moved out of a borrowed value.
             Expr::Field(e) => self.moves(&e.base),
             Expr::Index(e) => self.moves(&e.expr),
             Expr::MethodCall(m) => !is_number(&m.method),
@@ -190,7 +190,7 @@ fn last(block: &Block) -> Option<&Expr> {
     }
 }
 
-/// Whether an expression borrows something to change it.
+/// Returns whether an expression borrows something mutably.
 fn lends_to_change(expr: &Expr) -> bool {
     struct Lends(bool);
     impl<'a> Visit<'a> for Lends {
@@ -208,14 +208,14 @@ fn lends_to_change(expr: &Expr) -> bool {
     lends.0
 }
 
-/// Methods that give sizes and the like.
+/// Returns whether a method returns a size or another number.
 fn is_number(method: &syn::Ident) -> bool {
     const NUMBERS: [&str; 10] =
         ["rank", "shape", "dims", "dim", "len", "numel", "dtype", "is_empty", "is_some", "is_none"];
     NUMBERS.iter().any(|n| method == n)
 }
 
-/// Methods that give a part of their receiver, or another view of it.
+/// Returns whether a method returns a part of its receiver, or another view of it.
 fn hands_on(method: &syn::Ident) -> bool {
     const HAND_ON: [&str; 19] = [
         "get",
@@ -242,7 +242,7 @@ fn hands_on(method: &syn::Ident) -> bool {
     HAND_ON.contains(&name.as_str()) || ["ok_or", "split", "iter"].iter().any(|p| name.starts_with(p))
 }
 
-/// Collects what binds names, and to what.
+/// Collects the bindings of names, and the values that they are bound to.
 struct Bindings<'n> {
     found: &'n mut Names,
     list: Vec<(Vec<String>, Expr)>,
@@ -294,7 +294,7 @@ impl<'a> Visit<'a> for Bindings<'_> {
         visit::visit_expr_assign(self, e);
     }
     fn visit_expr_method_call(&mut self, e: &'a syn::ExprMethodCall) {
-        // `list.push(&kv.keys)`: what can change may keep what it is given.
+        // `list.push(&kv.keys)`: a mutable receiver may store its arguments.
         if let Some(base) = syntax::place_base(&e.receiver).map(ToString::to_string)
             && (self.found.mutable.contains(&base) || self.found.exclusive.contains(&base))
         {
@@ -309,7 +309,7 @@ impl<'a> Visit<'a> for Bindings<'_> {
     }
 }
 
-/// Whether a region of the body asks to be moved.
+/// Returns whether a region of the body requests to be moved.
 pub(super) fn asks(block: &Block) -> bool {
     struct Asks(bool);
     impl<'a> Visit<'a> for Asks {

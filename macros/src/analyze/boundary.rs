@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Analysis<'_, '_> {
-    /// An expression of host code: boundaries are found in it, wherever the whole of it is one.
+    /// Builds an expression of host code; boundaries are recognised where they are a whole value.
     pub(super) fn host_expr(&mut self, expr: &Expr) -> Value {
         self.in_host_code(&uses::of_expr(expr));
         match attributes::boundary(expr) {
@@ -69,7 +69,7 @@ impl Analysis<'_, '_> {
 
     fn refuse_nested(&mut self, expr: &Expr) {
         if self.misplaced {
-            // Told already, in better words.
+            // This was already reported, with a better message.
             return;
         }
         struct Marks(Vec<syn::Attribute>);
@@ -111,7 +111,7 @@ impl Analysis<'_, '_> {
         Value::Region(Box::new(Region { location, support, capability, ty: None, levels, value: inner }))
     }
 
-    /// Where the region was moved.
+    /// Returns the direction in which the region was moved.
     fn moved(&mut self, args: &EagerArgs, inner: &Expr) -> Option<Edge> {
         let placed = self.edge.take();
         if let (None, Some((edge, token))) = (placed, &args.edge) {
@@ -241,7 +241,8 @@ fn calls_itself<'a>(call: &'a Expr, name: &str) -> Option<&'a Ident> {
     }
 }
 
-/// Whether a function is `Type::method`, or `<Type>::method`; by convention, types are capitalised and modules are not.
+/// Returns whether a function is `Type::method`, or `<Type>::method`; by convention, types are capitalised
+/// and modules are not.
 fn is_associated(func: &Expr) -> bool {
     let Expr::Path(path) = func else { return false };
     let own = path.qself.as_ref().is_some_and(|q| q.as_token.is_none());

@@ -1,4 +1,4 @@
-//! What a statement is to the partition.
+//! The role of a statement in the partition.
 
 use syn::{
     Expr, ExprCall, Ident, Local, Stmt,
@@ -46,8 +46,8 @@ pub(super) fn expr_leaves(expr: &Expr) -> bool {
     jumps.found
 }
 
-/// Whether the statement can leave its block other than by an error: `return` of a value, or a
-/// `break`/`continue` of a loop outside.
+/// Returns whether the statement can leave its block other than by an error: with `return` of a value, or a
+/// `break` or `continue` of an enclosing loop.
 pub(crate) fn leaves(stmt: &Stmt) -> bool {
     let mut jumps = Jumps::default();
     jumps.visit_stmt(stmt);
@@ -109,12 +109,12 @@ impl<'a> Visit<'a> for Jumps {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// Whether statements end in a `return`, or in a macro that never returns.
+/// Returns whether statements end in a `return`, or in a macro that never returns.
 pub(super) fn ends_the_call(stmts: &[Stmt]) -> bool {
     stmts.last().is_some_and(never_ends)
 }
 
-/// Whether a statement is a `return`, or a macro that never returns.
+/// Returns whether a statement is a `return`, or a macro that never returns.
 pub(super) fn never_ends(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Expr(Expr::Return(_), _) => true,
@@ -124,7 +124,8 @@ pub(super) fn never_ends(stmt: &Stmt) -> bool {
     }
 }
 
-/// Whether statements without boundaries end in an error or a panic, and nothing else leaves.
+/// Returns whether statements without boundaries end in an error or a panic, and cannot leave in any other
+/// way.
 pub(super) fn only_fails(stmts: &[Stmt]) -> bool {
     ends_the_call(stmts) && !stmts.iter().any(|s| leaves(s) || has_boundary(s))
 }
@@ -145,8 +146,9 @@ fn constructor_name(call: &ExprCall) -> Option<String> {
     }
 }
 
-/// Whether evaluating the expression calls nothing: references, field paths, indexing, arithmetic,
-/// constructors, and control flow over these. Such an expression is the same in host code and segments.
+/// Returns whether evaluating the expression calls nothing: it consists of references, field paths, indexing,
+/// arithmetic, constructors, and control flow over these. Such an expression means the same in host code and
+/// segments.
 pub(crate) fn call_free(expr: &Expr) -> bool {
     struct Calls(bool);
     impl<'a> Visit<'a> for Calls {
@@ -180,8 +182,8 @@ pub(crate) fn call_free(expr: &Expr) -> bool {
     !calls.0
 }
 
-/// Whether the expression calls functions or macros, and not only methods of what it names: those can give another
-/// value on each call.
+/// Returns whether the expression calls functions or macros, and not only methods of the variables that it
+/// names: those can return a different value on each call.
 pub(crate) fn calls_functions(expr: &Expr) -> bool {
     struct Calls(bool);
     impl<'a> Visit<'a> for Calls {
@@ -204,7 +206,7 @@ pub(crate) fn calls_functions(expr: &Expr) -> bool {
     calls.0
 }
 
-/// Whether evaluating the expression assigns, outside closures.
+/// Returns whether evaluating the expression assigns, outside closures.
 pub(crate) fn assigns(expr: &Expr) -> bool {
     struct Assigns(bool);
     impl<'a> Visit<'a> for Assigns {
@@ -223,8 +225,8 @@ pub(crate) fn assigns(expr: &Expr) -> bool {
     assigns.0
 }
 
-/// Whether the value of a call-free expression may borrow: it then cannot be carried out of a segment,
-/// and is evaluated again after it.
+/// Returns whether the value of a call-free expression may borrow: it then cannot be carried out of a
+/// segment, and is evaluated again after it.
 pub(crate) fn borrows(expr: &Expr) -> bool {
     match expr {
         Expr::Reference(_) => true,
@@ -247,7 +249,7 @@ pub(crate) fn borrows(expr: &Expr) -> bool {
     }
 }
 
-/// Whether an expression only builds a value out of regions, and of what calls nothing.
+/// Returns whether an expression only builds a value from regions and from expressions without calls.
 pub(super) fn builds_around_boundaries(expr: &Expr) -> bool {
     let part = |e: &Expr| attributes::boundary(e).is_some() || builds_around_boundaries(e);
     if !expr_has_boundary(expr) {
@@ -265,7 +267,7 @@ pub(super) fn builds_around_boundaries(expr: &Expr) -> bool {
     }
 }
 
-/// Control flow whose blocks can be split.
+/// Returns whether an expression is control flow whose blocks can be split.
 pub(crate) fn is_control(expr: &Expr) -> bool {
     matches!(
         expr,

@@ -1,4 +1,5 @@
-//! Closures: they are made anew in each segment that uses them, so what they capture must mean the same there.
+//! Closures: they are recreated in each segment that uses them, so their captured variables must mean the
+//! same there.
 
 use proc_macro2::Ident;
 use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
@@ -7,8 +8,8 @@ use super::{Analysis, classify, liveness::Rename, scope::Binding, statement::Sta
 use crate::{diag::Code, parse::syntax};
 
 impl Analysis<'_, '_> {
-    /// Closures whose captured variables have their names taken again behind a boundary: what they mean gets a name of
-    /// its own, `let c = &k;`, and the closure uses `*c`.
+    /// Handles closures whose captured variables are shadowed after a boundary: the captured value gets a
+    /// name of its own, `let c = &k;`, and the closure uses `*c`.
     pub(super) fn captured_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
         let mut all: Vec<Stmt> = Vec::with_capacity(stmts.len());
         for at in 0..stmts.len() {
@@ -42,7 +43,8 @@ impl Analysis<'_, '_> {
         all
     }
 
-    /// Whether a name stands for a variable behind the statements `before` of the block, and not for a closure.
+    /// Returns whether a name stands for a variable, and not for a closure, after the statements `before` of
+    /// the block.
     fn is_value(&self, before: &[Stmt], name: &str) -> bool {
         let own = before.iter().rev().find(|s| syntax::bound_by(s).iter().any(|b| b.ident == name));
         match own {
@@ -52,7 +54,7 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// A closure is made anew in each segment, when a `mut` variable may hold another value.
+    /// A `move` closure is recreated in each segment, when a `mut` variable may have a different value.
     pub(super) fn check_move_closure(&mut self, closure: &Expr, uses: &Uses, run: &[Statement]) {
         let Expr::Closure(syn::ExprClosure { capture: Some(token), .. }) = closure else { return };
         let in_run: Vec<&syntax::Bound> = run.iter().flat_map(|s| &s.binds).collect();
@@ -69,7 +71,8 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Closures of outer scopes that the run uses, in order of need; what they capture is used too.
+    /// Returns closures of outer scopes that the run uses, in order of dependence; their captured variables
+    /// are added to the uses.
     pub(super) fn outer_closures(&mut self, uses: &mut Uses) -> Vec<Local> {
         let mut found: Vec<(String, Local)> = Vec::new();
         let mut at = 0;
@@ -90,12 +93,13 @@ impl Analysis<'_, '_> {
                 found.push((name, made.local.clone()));
             }
         }
-        // What is found later was captured by what was found earlier.
+        // Those found later were captured by those found earlier.
         found.reverse();
         found.into_iter().map(|(_, l)| l).collect()
     }
 
-    /// Host code's closure holds what it changes, and a segment in between could not read it.
+    /// A closure of host code borrows the variables that it changes, so a segment in between could not read
+    /// them.
     pub(super) fn check_changing_closures(&mut self, uses: &Uses) {
         for (name, u) in &uses.0 {
             let Some(b) = self.scope.lookup(name).filter(|b| b.mutable && self.in_segments.contains(&b.id))
@@ -134,7 +138,7 @@ impl Analysis<'_, '_> {
         self.captured.insert(self.scope.names[own].id, captured);
     }
 
-    /// A closure that is made anew in a segment must find the variables that it meant.
+    /// A closure that is recreated in a segment must find the variables that it captured.
     fn check_captures(&mut self, used: &Ident) {
         let Some(id) = self.scope.lookup(&used.to_string()).map(|b| b.id) else { return };
         let Some(captured) = self.captured.get(&id) else { return };

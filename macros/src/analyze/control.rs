@@ -1,4 +1,5 @@
-//! Control flow that host code decides, since it holds a boundary or a jump out of it, and values in host code.
+//! Control flow that host code decides, since it contains a boundary or a jump out of itself, and values in
+//! host code.
 
 use std::collections::HashSet;
 
@@ -27,7 +28,8 @@ impl Analysis<'_, '_> {
         Value::Block(Block { parts })
     }
 
-    /// Whether a value of eager code decides which part of the expression runs: host code then does.
+    /// Returns whether a value of eager code decides which part of the expression runs, in which case host
+    /// code does.
     pub(super) fn steered(&self, expr: &Expr) -> bool {
         let eager_derived = |e: &Expr| self.is_eager_derived(&uses::of_expr(e));
         match expr {
@@ -46,7 +48,7 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Whether the expression is split by host code rather than left to a segment.
+    /// Returns whether the expression is split by host code rather than left to a segment.
     pub(super) fn is_split(&self, expr: &Expr) -> bool {
         classify::expr_has_boundary(expr) || classify::expr_leaves(expr) || self.steered(expr)
     }
@@ -72,10 +74,10 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// What stands inside `?`, parentheses and the like.
+    /// Handles an expression inside `?`, parentheses and similar wrappers.
     fn wrapped(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> Option<(Value, Wrapper)> {
         Some(match expr {
-            // `if … { … } else { … }?`: the branches give results, as the function does.
+            // `if … { … } else { … }?`: the branches return results, like the function.
             Expr::Try(e) if has_branches(&e.expr) => {
                 // Each branch with its own `?`: their errors may be of several types.
                 let branches = with_question_mark(&e.expr, e.question_token);
@@ -90,7 +92,7 @@ impl Analysis<'_, '_> {
         })
     }
 
-    /// Control flow that stays in host code; `None` for what is none.
+    /// Builds control flow that remains in host code; `None` for other expressions.
     fn control(&mut self, expr: &Expr, tail: Tail, after: &HashSet<usize>) -> Option<Control> {
         let kind = match expr {
             Expr::If(e) => self.branches(e, tail, after),
@@ -130,7 +132,7 @@ impl Analysis<'_, '_> {
     }
 
     fn branches(&mut self, e: &syn::ExprIf, tail: Tail, after: &HashSet<usize>) -> ControlKind {
-        // What one branch assigns is not assigned in the other.
+        // Assignments in one branch do not count in the other.
         let before = self.scope.assigned.clone();
         let (condition, then) = self.scoped(|a| {
             let condition = a.host_expr(&e.cond);
@@ -198,7 +200,7 @@ impl Analysis<'_, '_> {
         result
     }
 
-    /// What the value of a `break` is.
+    /// Returns the role of a `break`'s value.
     pub(super) fn break_tail(&self, label: Option<&syn::Lifetime>) -> Tail {
         let label = label.map(|l| l.ident.to_string());
         let target = self.breaks.iter().rev().find(|t| match &label {
@@ -211,7 +213,8 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// What lives on in a loop's body: what the code behind it uses, and what its next turn does.
+    /// Returns the bindings that are live throughout a loop's body: those used by later code, and those used
+    /// by its next iteration.
     pub(super) fn around_loop(&self, expr: &Expr, after: &HashSet<usize>) -> HashSet<usize> {
         let mut live = self.scope.ids(&uses::of_expr(expr));
         live.extend(after);
@@ -242,7 +245,7 @@ fn plain_block(expr: &Expr) -> Option<&syn::Block> {
     }
 }
 
-/// `if` and `match` whose branches end in values, and blocks around them.
+/// Returns whether an expression is `if` or `match` whose branches end in values, or a block around one.
 fn has_branches(expr: &Expr) -> bool {
     if !attributes::of(expr).is_empty() {
         return false;
@@ -256,7 +259,8 @@ fn has_branches(expr: &Expr) -> bool {
     }
 }
 
-/// The expression with `?` behind the values of its branches, in place of one behind the whole.
+/// Returns the expression with `?` after the values of its branches, instead of one after the whole
+/// expression.
 fn with_question_mark(expr: &Expr, mark: syn::Token![?]) -> Expr {
     let mut expr = expr.clone();
     if has_branches(&expr) {

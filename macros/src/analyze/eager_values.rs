@@ -1,5 +1,5 @@
-//! Which names hold host values of eager code: those that a pattern takes from such a value itself, and not what
-//! merely stands beside one.
+//! The names that hold host values of eager code: those that a pattern takes from such a value itself, and
+//! not from a value next to it.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use syn::{Expr, Pat};
 use super::{Analysis, uses};
 use crate::parse::syntax;
 
-/// Methods that give elements, or a view, of what they are called on.
+/// Methods that return elements or a view of their receiver.
 const PASS_ON: [&str; 24] = [
     "iter",
     "iter_mut",
@@ -39,7 +39,7 @@ const PASS_ON: [&str; 24] = [
 /// Methods that ask for a size.
 const SIZES: [&str; 7] = ["dim", "rank", "count", "len", "dtype", "shape", "is_empty"];
 
-/// What a value of an expression is made of.
+/// The origin of an expression's value.
 pub(super) enum Derivation {
     Clean,
     Eager,
@@ -82,7 +82,7 @@ impl Derivation {
 }
 
 impl Analysis<'_, '_> {
-    /// What the value of an expression, or the elements of an iterator, are made of.
+    /// Returns the origin of an expression's value, or of the elements of an iterator.
     pub(super) fn derivation_of(&self, expr: &Expr) -> Derivation {
         match expr {
             Expr::Paren(e) => self.derivation_of(&e.expr),
@@ -90,7 +90,7 @@ impl Analysis<'_, '_> {
             Expr::Reference(e) => self.derivation_of(&e.expr),
             Expr::Try(e) => self.derivation_of(&e.expr),
             Expr::Tuple(t) => Derivation::Parts(t.elems.iter().map(|e| self.derivation_of(e)).collect()),
-            // A number of a turn, and an element of what is no value of eager code.
+            // An iteration count, and an element of a value that is not from eager code.
             Expr::Range(_) => Derivation::Clean,
             Expr::Index(i) => self.derivation_of(&i.expr),
             Expr::Call(c) if c.args.len() == 1 => self.derivation_of(&c.args[0]),
@@ -126,7 +126,7 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// As [`mark_eager_derived`](Self::mark_eager_derived), by a value whose parts may be known.
+    /// Like [`mark_eager_derived`](Self::mark_eager_derived), for a value whose parts may be known.
     pub(super) fn derive_by(&mut self, left: &Expr, right: &Expr) {
         let clean = self.clean_fields(right).unwrap_or_default();
         let known = syntax::plain_name(left).and_then(|n| self.scope.lookup(&n.to_string())).map(|b| b.id);
@@ -164,7 +164,7 @@ pub(super) fn exclusive(pat: &Pat, expr: &Expr) -> HashSet<String> {
 
 fn add_exclusive(pat: &Pat, expr: &Expr, names: &mut HashSet<String>) {
     let all = |pat: &Pat, names: &mut HashSet<String>| {
-        // `&mut x` in a pattern takes the value behind it.
+        // `&mut x` in a pattern dereferences the value.
         if !matches!(pat, Pat::Reference(_)) {
             names.extend(syntax::bound(pat).into_iter().filter(|b| !b.by_ref).map(|b| b.ident.to_string()));
         }

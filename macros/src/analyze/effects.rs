@@ -1,4 +1,4 @@
-//! What code does besides computing: in a segment it would happen when the segment is recorded, and in no replay.
+//! Side effects: in a segment they would happen when the segment is recorded, and not in a replay.
 
 use proc_macro2::Span;
 use syn::{
@@ -8,7 +8,7 @@ use syn::{
 
 use crate::parse::syntax::{self, bare};
 
-/// What lies outside a computation and is known by the names of functions.
+/// An effect outside the computation, recognised by the names of functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outside {
     Clock,
@@ -34,7 +34,7 @@ pub(crate) enum Effect<'a> {
     Awaits(Span),
 }
 
-/// Where code waits for the device.
+/// A place where code waits for the device.
 pub(crate) enum Waits<'a> {
     Function(&'a Path),
     Method(&'a Ident),
@@ -47,14 +47,14 @@ pub(crate) fn of<'a>(stmts: impl IntoIterator<Item = &'a Stmt>, params: &[&Ident
     effects.found
 }
 
-/// Whether an expression does anything besides computing.
+/// Returns whether an expression has side effects.
 pub(crate) fn has_effects(expr: &Expr, params: &[&Ident]) -> bool {
     let mut effects = Effects { params, found: Vec::new() };
     effects.visit_expr(expr);
     !effects.found.is_empty()
 }
 
-/// Names of what waits for the device.
+/// Names of functions that wait for the device.
 const SYNCHRONISES: [&str; 9] = [
     "synchronize",
     "device_synchronize",
@@ -89,7 +89,7 @@ const INTERIOR: [&str; 15] = [
 /// Methods that show a static to have a changing inside.
 const INTERIOR_OF_STATIC: [&str; 7] = ["load", "store", "swap", "set", "replace", "with", "read"];
 
-/// Functions of one kind, by the module or type in front of them. `*` stands for every function there.
+/// Functions of one kind, by the module or type before them. `*` stands for every function there.
 struct Calls {
     of: Outside,
     paths: &'static [(&'static str, &'static [&'static str])],
@@ -212,8 +212,8 @@ impl<'a> Effects<'_, 'a> {
         }
     }
 
-    /// The place in front of a method, when it is a static or a parameter. Where a method of cells and atomics is
-    /// called, one capital is a static as well.
+    /// Returns the receiver of a method if it is a static or a parameter. If the method is one of cells and
+    /// atomics, a single capital letter counts as a static as well.
     fn outside<'x>(&self, receiver: &'x Expr, calls: bool) -> Option<(&'x Path, bool)> {
         match bare(receiver) {
             Expr::Field(f) => self.outside(&f.base, calls),

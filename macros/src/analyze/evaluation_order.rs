@@ -1,4 +1,4 @@
-//! Whether host code may evaluate a statement before the run that stands above it.
+//! The decision whether host code may evaluate a statement before the preceding run.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use super::{
 use crate::parse::syntax;
 
 impl Analysis<'_, '_> {
-    /// Whether evaluating something before the pending run would change what either means.
+    /// Returns whether evaluating something before the pending run would change the meaning of either.
     pub(super) fn depends_on_run(&self, run: &[Statement], uses: &Uses, binds: &[syntax::Bound]) -> bool {
         if run.is_empty() {
             return false;
@@ -38,24 +38,25 @@ impl Analysis<'_, '_> {
         })
     }
 
-    /// Whether the expression may panic where a check in the run would have left before.
+    /// Returns whether the expression may panic where a check in the run would have left before it.
     pub(super) fn overtakes_check(&self, expr: &Expr, uses: &Uses) -> bool {
         let risk = Risk::of(expr);
         (risk.bounds || risk.overflow)
             && self.run.checks().iter().any(|(check, theirs)| {
-                // A check by its name can protect through a variable; other code must name what it protects.
+                // A check can protect a variable through its name; other code must name the variable that it
+                // protects.
                 check.explicit && risk.bounds || overlap(theirs, uses)
             })
     }
 
-    /// Whether the code moves an owned value that the run uses.
+    /// Returns whether the code moves an owned value that the run uses.
     pub(super) fn moves_from_run(&self, uses: &Uses) -> bool {
         let owned = |name: &str| self.scope.lookup(name).is_some_and(|b| self.scope.owned.contains(&b.id));
         if !uses.names().any(owned) {
             return false;
         }
         let theirs = self.run.uses();
-        // What a reference in the run refers to must stay where it is.
+        // The referent of a reference in the run must not be moved.
         let lent: HashSet<usize> = self
             .scope
             .ids(theirs)
@@ -75,7 +76,7 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// Whether two pieces of code use the same variable or field.
+/// Returns whether two pieces of code use the same variable or field.
 pub(super) fn overlap(a: &Uses, b: &Uses) -> bool {
     a.0.iter().any(|(name, u)| b.get(name).is_some_and(|v| overlapping(u, v)))
 }
@@ -87,10 +88,10 @@ pub(super) fn overlapping(u: &Use, v: &Use) -> bool {
         || u.fields.iter().any(|f| v.fields.iter().any(|g| f.starts_with(g) || g.starts_with(f)))
 }
 
-/// How a call-free expression can panic.
+/// The ways in which a call-free expression can panic.
 #[derive(Default)]
 struct Risk {
-    /// Indexing, division, a difference, a shift: what programs check first.
+    /// Indexing, division, subtraction, or a shift, which programs usually check first.
     bounds: bool,
     /// Sums and products.
     overflow: bool,
@@ -135,7 +136,7 @@ impl<'a> Visit<'a> for Risk {
     }
 }
 
-/// Whether the operand says that it is a float: then no operation on it panics.
+/// Returns whether the operand is evidently a float: operations on it then cannot panic.
 fn is_float(expr: &Expr) -> bool {
     match expr {
         Expr::Lit(l) => matches!(&l.lit, syn::Lit::Float(_)),
@@ -150,17 +151,17 @@ fn is_float(expr: &Expr) -> bool {
     }
 }
 
-/// How a statement can leave before what follows it.
+/// A way in which a statement can leave before the code that follows it.
 #[derive(Default)]
 pub(super) struct Check {
     /// By `return`, or by a macro that is there for nothing else.
     pub(super) explicit: bool,
-    /// By `?` on, or by a panic in, a function that is no operation.
+    /// It leaves by `?` on a function that is not an operation, or by a panic in one.
     implicit: bool,
 }
 
 impl Check {
-    /// Whether the statement may leave.
+    /// Returns whether the statement may leave.
     pub(super) fn leaves(&self) -> bool {
         self.explicit || self.implicit
     }

@@ -1,6 +1,7 @@
-//! What a run makes and nothing behind it uses ends with its segment. Where its block goes on behind a boundary, that
-//! is earlier than the program says, which is no difference unless the value does something when it goes: a guard.
-//! Only types can tell, so generated code asks them (`crossing.rs` of the runtime).
+//! A value that a run creates and no later code uses ends with its segment. If its block continues after a
+//! boundary, that is earlier than in the source, which makes no difference unless dropping the value has an
+//! effect: it is a guard. Only types can decide this, so generated code asks them (`boundary.rs` of the
+//! runtime).
 
 use syn::{Expr, Stmt};
 
@@ -11,8 +12,8 @@ use crate::{
 };
 
 impl Analysis<'_, '_> {
-    /// For values that end with the run: the question, and the statement of the run that it stands before. The outer
-    /// variables `changed` live on.
+    /// Returns, for values that end with the run, the check and the statement of the run before which it is
+    /// made. The outer variables `changed` live on.
     pub(super) fn guards(
         &self,
         run: &[Statement],
@@ -58,7 +59,7 @@ impl Analysis<'_, '_> {
         asked
     }
 
-    /// The variable that an assignment gives its first value, if only this run has it.
+    /// Returns the variable that an assignment initialises, if only this run uses it.
     fn initialises(&self, left: &Expr, changed: &[String]) -> Option<syntax::Bound> {
         let ident = syntax::plain_name(left)?;
         let name = ident.to_string();
@@ -67,7 +68,7 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// Whether the value is a reference to a temporary that lives as long as it does.
+/// Returns whether the value is a reference to a temporary that lives as long as it does.
 fn lends_temporary(expr: &Expr) -> bool {
     match expr {
         Expr::Reference(e) => syntax::place_base(&e.expr).is_none(),

@@ -1,8 +1,9 @@
-//! What host code may evaluate by itself: expressions over parameters and host values, which make nothing on the
-//! device and mean the same wherever they stand.
+//! Expressions that host code may evaluate by itself: expressions over parameters and host values, which
+//! create nothing on the device and mean the same at any position.
 //!
-//! A device operation needs a tensor, or the scope of one. So an expression that names no variable through which a
-//! tensor is to be had makes none, whatever it calls; of a variable that may hold a tensor only its sizes are asked.
+//! A device operation needs a tensor, or the scope of one. Therefore an expression that names no variable
+//! from which a tensor can be obtained creates none, whatever it calls; of a variable that may hold a tensor,
+//! only its sizes are read.
 
 use syn::{
     Expr, Local, Pat, Stmt, Token, UnOp,
@@ -18,7 +19,7 @@ use crate::parse::{attributes, syntax};
 /// Methods that ask a tensor, or a container of them, for a size.
 const SIZES: [&str; 8] = ["shape", "dim", "rank", "count", "dtype", "len", "is_empty", "is_some"];
 
-/// Methods whose value borrows nothing.
+/// Methods whose result borrows nothing.
 const VALUES: [&str; 25] = [
     "dim",
     "rank",
@@ -47,31 +48,32 @@ const VALUES: [&str; 25] = [
     "get_or_default",
 ];
 
-/// Methods that only read what they are called on, also where it is `mut`.
+/// Methods that only read their receiver, even if it is `mut`.
 const READS: [&str; 16] = [
     "len", "is_empty", "iter", "first", "last", "get", "shape", "dim", "rank", "count", "dtype", "clone",
     "contains", "as_slice", "as_ref", "chunks",
 ];
 
-/// Macros whose expressions are all that they evaluate.
+/// Macros that evaluate only their expressions.
 const MACROS: [&str; 3] = ["vec", "matches", "format"];
 
 impl Analysis<'_, '_> {
-    /// Whether host code may evaluate the expression, once more or instead of a segment. `pending` are names that the
-    /// pending run binds, and whether they are host values.
+    /// Returns whether host code may evaluate the expression, again or instead of a segment. `pending`
+    /// contains names that the pending run binds, and whether they are host values.
     pub(super) fn repeatable(&self, expr: &Expr, pending: &[(String, bool)]) -> bool {
         let mut check =
             Repeatable { t: self, pending, bound: Vec::new(), roots: 0, calls: false, fails: false };
         check.visit_expr(expr);
-        // What a call without any of our variables gives is nobody's but its own.
+        // The result of a call without any of our variables is independent of them.
         if check.fails || check.calls && check.roots == 0 {
             return false;
         }
         !effects::has_effects(expr, &self.header.params)
     }
 
-    /// Whether a `let` names a value that costs nothing to make, and means the same wherever it is made: a function, a
-    /// constant, a variant, a struct literal of host values that never change. Its type may be anything.
+    /// Returns whether a `let` names a value that costs nothing to create and means the same wherever it is
+    /// created: a function, a constant, a variant, or a struct literal of host values that never change. It
+    /// can have any type.
     pub(super) fn is_constant(&self, local: &Local, rest: &[Statement]) -> bool {
         let Some(init) = local.init.as_ref().filter(|i| i.diverge.is_none()) else { return false };
         let plain = |pat: &Pat| matches!(pat, Pat::Ident(p) if p.by_ref.is_none() && p.mutability.is_none() && p.subpat.is_none());
@@ -96,7 +98,8 @@ impl Analysis<'_, '_> {
         })
     }
 
-    /// Whether what an expression evaluates on the way to its value costs nothing and is the same wherever it stands.
+    /// Returns whether everything that an expression evaluates on the way to its value costs nothing and is
+    /// the same at any position.
     fn is_made_freely(&self, expr: &Expr) -> bool {
         // A constructor with calls in it can cross as a value.
         let chosen = matches!(expr, Expr::If(_) | Expr::Match(_) | Expr::Struct(_));
@@ -105,7 +108,7 @@ impl Analysis<'_, '_> {
         classify::call_free(&kept) || chosen && self.repeatable(&kept, &[])
     }
 
-    /// Whether an expression gives a function, a constant, a variant or a struct literal.
+    /// Returns whether an expression is a function, a constant, a variant or a struct literal.
     fn is_built(&self, expr: &Expr) -> bool {
         let tail = |b: &syn::Block| matches!(b.stmts.as_slice(), [Stmt::Expr(e, None)] if self.is_built(e));
         match expr {
@@ -129,7 +132,8 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Whether arithmetic on the expression may be an operator of the user's, which works on the device.
+    /// Returns whether arithmetic on the expression may be an operator of the user's that works on the
+    /// device.
     pub(super) fn device_arithmetic(&self, expr: &Expr) -> bool {
         struct Search<'t, 'a, 'e>(&'t Analysis<'a, 'e>, bool);
         impl Search<'_, '_, '_> {
@@ -165,7 +169,8 @@ impl Analysis<'_, '_> {
         search.1
     }
 
-    /// Whether the value of an expression may hold a tensor: an operation, or what is built of such variables.
+    /// Returns whether the value of an expression may hold a tensor: it is an operation, or built from such
+    /// variables.
     pub(super) fn makes_device(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Try(e) => operations::is_operation(&e.expr),
@@ -198,8 +203,8 @@ impl Analysis<'_, '_> {
         BoundInRun { names, ends }
     }
 
-    /// Whether a `let` of a run is evaluated by host code where it needs its names: they may borrow, and a replay
-    /// could not give them back. `is_list` tells which names stand for lists.
+    /// Returns whether a `let` of a run is evaluated by host code where its names are needed: they may
+    /// borrow, and a replay could not return them. `is_list` tells which names stand for lists.
     pub(super) fn evaluated_again<'p>(
         &self,
         statement: &Statement,
@@ -226,7 +231,7 @@ impl Analysis<'_, '_> {
             if by_ref || classify::borrows(&init.expr) {
                 return true;
             }
-            // A name may stand for a reference. One that nobody is known to bind is a macro's.
+            // A name may stand for a reference. A name without a known binding is from a macro.
             let before = before();
             let known = |n: &str| self.scope.lookup(n).is_some() || before.iter().any(|(b, _)| b == n);
             return gives_place(&init.expr)
@@ -240,7 +245,7 @@ impl Analysis<'_, '_> {
 /// The names that a run binds, and whether they are host values.
 pub(super) struct BoundInRun {
     names: Vec<(String, bool)>,
-    /// How many of them there are after each statement.
+    /// The number of them after each statement.
     ends: Vec<usize>,
 }
 
@@ -251,7 +256,7 @@ impl BoundInRun {
     }
 }
 
-/// Closures stand for what is not evaluated, also in a box: to make one costs nothing.
+/// Closures stand for code that is not evaluated, also in a box: creating one costs nothing.
 struct Closures;
 
 impl VisitMut for Closures {
@@ -289,7 +294,7 @@ fn picked_from(expr: &Expr) -> Option<(&syn::Ident, Option<&Expr>)> {
     Some((syntax::plain_name(&m.receiver).filter(|_| picks)?, m.args.first()))
 }
 
-/// Whether a `let` binds a vector or an array, as its type or its value says.
+/// Returns whether a `let` binds a vector or an array, according to its type or its value.
 pub(super) fn binds_list(local: &Local) -> bool {
     let of_type = |t: &syn::Type| match t {
         syn::Type::Array(_) => true,
@@ -310,7 +315,7 @@ pub(super) fn binds_list(local: &Local) -> bool {
     })
 }
 
-/// Whether the value is a variable, or one of several.
+/// Returns whether the value is a variable, or one of several variables.
 fn gives_place(expr: &Expr) -> bool {
     let tail = |b: &syn::Block| matches!(b.stmts.last(), Some(Stmt::Expr(e, None)) if gives_place(e));
     match expr {
@@ -325,7 +330,7 @@ fn gives_place(expr: &Expr) -> bool {
     }
 }
 
-/// Whether a repeatable expression's value may hold references.
+/// Returns whether the value of a repeatable expression may hold references.
 pub(super) fn lends(expr: &Expr) -> bool {
     let tail = |b: &syn::Block| match b.stmts.last() {
         Some(Stmt::Expr(e, None)) => lends(e),
@@ -354,14 +359,14 @@ struct Repeatable<'t, 'a, 'e> {
     pending: &'t [(String, bool)],
     /// Names bound inside the expression.
     bound: Vec<String>,
-    /// Variables of the function that were met.
+    /// The number of variables of the function that were found.
     roots: usize,
-    /// Whether anything is called.
+    /// Set if anything is called.
     calls: bool,
     fails: bool,
 }
 
-/// What a name is to host code.
+/// The meaning of a name in host code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
     /// Of the expression itself, or a function or constant.

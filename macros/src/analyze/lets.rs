@@ -1,4 +1,4 @@
-//! `let`s: those of device runs, those that each segment makes for itself, and those that host code evaluates.
+//! `let`s: those of device runs, those that each segment recreates, and those that host code evaluates.
 
 use std::{collections::HashSet, rc::Rc};
 
@@ -15,11 +15,11 @@ use crate::{
     parse::{attributes, syntax},
 };
 
-/// A `let` with a value, and what is asked of it first.
+/// A `let` with a value, and facts that are needed first.
 struct Let<'s> {
     statement: &'s Statement,
     init: &'s LocalInit,
-    /// Without attributes of ours.
+    /// The `let` without our attributes.
     plain: Local,
     host: bool,
     key: bool,
@@ -36,21 +36,21 @@ impl<'s> Let<'s> {
         }
     }
 
-    /// Whether its names hold host values because it says so.
+    /// Returns whether it is marked as holding host values.
     fn says_host(&self) -> bool {
         self.host || self.key
     }
 }
 
-/// Where a `let` is evaluated.
+/// The place where a `let` is evaluated.
 enum Place {
     /// In the pending run.
     Run,
-    /// In host code, before the pending run or behind it.
+    /// In host code, before or after the pending run.
     HostCode { behind_run: bool },
 }
 
-/// What is known of the value of a `let`.
+/// The known facts about the value of a `let`.
 struct Described {
     /// Names that take a value of eager code.
     eager_derived: HashSet<String>,
@@ -58,14 +58,15 @@ struct Described {
     clean: Option<HashSet<String>>,
     host: bool,
     device: bool,
-    /// Whether it is a vector or an array.
+    /// Set if it is a vector or an array.
     list: bool,
     /// The bindings that it may refer to.
     lenders: HashSet<usize>,
 }
 
 impl Analysis<'_, '_> {
-    /// `let r = &f(x)?;` as `let v = f(x)?; let r = &v;`, which means the same: the value can then leave a segment.
+    /// Rewrites `let r = &f(x)?;` as `let v = f(x)?; let r = &v;`, which is equivalent, so that the value can
+    /// leave a segment.
     pub(super) fn without_temporaries(&mut self, stmts: &[Stmt]) -> Vec<Stmt> {
         let mut all = Vec::with_capacity(stmts.len());
         for stmt in stmts {
@@ -80,7 +81,7 @@ impl Analysis<'_, '_> {
             {
                 let (mut value, inner, mutability) = (self.fresh("v"), &r.expr, r.mutability);
                 let (pat, at) = (&local.pat, r.and_token.span);
-                // What is wrong with the value is shown at the user's name for it.
+                // Errors about the value are shown at the user's name for it.
                 value.set_span(value.span().located_at(syn::spanned::Spanned::span(pat)));
                 all.push(syn::parse_quote_spanned!(at=> let #mutability #value = #inner;));
                 all.push(syn::parse_quote_spanned!(at=> let #pat = &#mutability #value;));
@@ -94,11 +95,11 @@ impl Analysis<'_, '_> {
     pub(super) fn local(&mut self, local: &Local, from: &[Statement], walk: &mut Walk<'_>) {
         let Some(init) = &local.init else { return self.declared(local, from, walk) };
         let (statement, found) = (&from[0], Let::of(&from[0], local, init));
-        // With `#[host]` only what is named: a function, a constant or a variant is the same on every call.
+        // With `#[host]`, only names: a function, a constant or a variant is the same on every call.
         let constant = !found.key
             && (!statement.has_boundary || found.host && matches!(&*init.expr, Expr::Path(_)))
             && self.is_constant(&found.plain, &from[1..]);
-        // Full mode would give the value of the call that it recorded, for ever.
+        // Full mode would keep the value of the recorded call.
         let calls = found.key && !statement.has_boundary && classify::calls_functions(&init.expr);
         let changing = !constant && (found.host || calls);
         if changing && self.host_statement.is_none() {
@@ -153,12 +154,12 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Where a `let` is evaluated.
+    /// Returns the place where a `let` is evaluated.
     fn place(&self, found: &Let<'_>, from: &[Statement], walk: &Walk<'_>) -> Place {
         let Let { statement, init, .. } = found;
         let Statement { value, binds, has_boundary, .. } = statement;
         let leaves = statement.leaves || self.steered(&init.expr);
-        // What a segment writes through a reference, it writes to a variable of its own.
+        // Writes of a segment through a reference go to a variable of its own.
         let lent = (lends_to_change(&init.expr) || syntax::binds_to_change(&found.plain.pat)) && {
             let later = Sequence::of(&from[1..]);
             binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.through))
@@ -167,8 +168,8 @@ impl Analysis<'_, '_> {
         let evaluated = classify::call_free(&init.expr) && init.diverge.is_none() && !lent && !on_device;
         let must = found.says_host() || *has_boundary || leaves;
         let depends = self.depends_on_run(&walk.run, value, binds) || self.overtakes_check(&init.expr, value);
-        // What assigns must run once: as a borrow, it would be evaluated again behind its segment.
-        // So must what moves one part of a value and borrows another.
+        // An assignment must run once, but a borrow would be evaluated again after its segment. The same
+        // holds for an expression that moves one part of a value and borrows another.
         let mixed = binds.iter().any(|b| b.by_ref) && binds.iter().any(|b| !b.by_ref);
         let alone = must || mixed || classify::assigns(&init.expr);
         if !(must || evaluated) || depends && !alone {
@@ -178,7 +179,7 @@ impl Analysis<'_, '_> {
         Place::HostCode { behind_run }
     }
 
-    /// A `let` that host code evaluates; `rest` are the statements behind it.
+    /// Adds a `let` that host code evaluates; `rest` are the statements after it.
     fn host_let(&mut self, found: &Let<'_>, rest: &[Statement], walk: &mut Walk<'_>) {
         let Let { statement, init, plain, .. } = found;
         let binds = &statement.binds;
@@ -205,7 +206,7 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// What is known of the value of a `let` before it is evaluated.
+    /// Returns the known facts about the value of a `let` before it is evaluated.
     fn described(&self, found: &Let<'_>) -> Described {
         let Let { statement, init, plain, .. } = found;
         let boundary = statement.has_boundary;
@@ -250,7 +251,7 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// The block behind the `else` of a `let`.
+    /// Builds the block after the `else` of a `let`.
     fn otherwise(&mut self, diverge: &Expr, live: &HashSet<usize>) -> Block {
         match diverge {
             // As written: in a segment, rustc would not know that it never ends.
@@ -267,7 +268,7 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// The `let` without attributes of ours.
+/// Returns the `let` without our attributes.
 fn without_ours(local: &Local) -> Local {
     let mut plain = local.clone();
     let ours =
@@ -284,7 +285,7 @@ fn written_type(local: &Local) -> Option<syn::Type> {
     }
 }
 
-/// `&mut …`, or what holds it.
+/// Returns whether an expression is `&mut …`, or contains one.
 fn lends_to_change(expr: &Expr) -> bool {
     match expr {
         Expr::Reference(r) => r.mutability.is_some(),

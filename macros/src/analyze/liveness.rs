@@ -1,4 +1,5 @@
-//! What leaves a segment: its own bindings that later code needs, and outer variables that it changes.
+//! Live-out analysis: the values that leave a segment, which are its own bindings that later code needs, and
+//! outer variables that it changes.
 
 use std::{
     cell::OnceCell,
@@ -30,23 +31,24 @@ pub(super) struct Changed {
     pub(super) shadowed_at: Option<usize>,
 }
 
-/// What happens with the `let`s of a run that later code needs.
+/// The treatment of a run's `let`s that later code needs.
 #[derive(Default)]
 pub(super) struct Outs {
     /// Values that leave the segment.
     pub(super) carried: Vec<Bound>,
-    /// Bindings that the run moves away, and that later code assigns anew.
+    /// Bindings that the run moves away, and that later code assigns again.
     pub(super) emptied: Vec<Ident>,
-    /// Call-free borrows, evaluated again in host code, in order, and where they stand in the run.
+    /// Call-free borrows that host code evaluates again, in order, and their positions in the run.
     pub(super) again: Vec<(usize, Local)>,
-    /// Bindings that are shadowed later in the run, but borrowed by one of `again`: the name, what it is
-    /// called in host code, and the statement that shadows it.
+    /// Bindings that are shadowed later in the run, but borrowed by one of `again`: the name, its name in
+    /// host code, and the statement that shadows it.
     pub(super) shadowed: Vec<(Ident, Ident, usize)>,
 }
 
 impl Outs {
-    /// Borrows that later code uses, while the run changes or moves what they refer to: host code evaluates them
-    /// again, so nothing else would show rustc that they are still needed. Where they stand, and a use of them.
+    /// Returns borrows that later code uses, while the run changes or moves their referents: host code
+    /// evaluates them again, so nothing else would show rustc that the referents are still needed. Each has
+    /// its position and a use.
     pub(super) fn kept_borrows(&self, run: &[Statement], rest: &[Statement]) -> Vec<(usize, Step)> {
         let mut kept = Vec::new();
         for (at, _) in &self.again {
@@ -100,7 +102,7 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Which of the run's own bindings later code needs, and how they get there.
+    /// Returns which of the run's own bindings later code needs, and how they get there.
     pub(super) fn outs(&mut self, run: &[Statement], rest: &[Statement]) -> Outs {
         let mut live = Live {
             run,
@@ -125,7 +127,7 @@ impl Analysis<'_, '_> {
     /// The names that later code needs.
     fn needed(&self, run: &[Statement], rest: &[Statement]) -> BTreeSet<String> {
         let mut needed: BTreeSet<String> = Sequence::of(rest).names().map(str::to_owned).collect();
-        // A closure of an outer scope that is used later needs what it captures.
+        // A closure of an outer scope that is used later needs its captured variables.
         let outer: Vec<String> = needed.iter().cloned().collect();
         for name in outer {
             let in_run = run.iter().any(|s| s.made.as_ref() == Some(&name));
@@ -135,7 +137,7 @@ impl Analysis<'_, '_> {
         needed
     }
 
-    /// How the bindings of the statement at `at` get to later code.
+    /// Determines how the bindings of the statement at `at` get to later code.
     fn out(&mut self, at: usize, statement: &Statement, live: &mut Live<'_>) {
         let Some(local) = statement.local() else { return };
         let wanted = |b: &&Bound| {
@@ -175,8 +177,8 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// A `let` that host code or a later segment evaluates, where what it uses may mean something else: such values
-    /// leave under names of their own.
+    /// Handles a `let` that host code or a later segment evaluates, where the names that it uses may have a
+    /// different meaning: such values leave under names of their own.
     fn with_meanings(
         &mut self,
         at: usize,
@@ -201,13 +203,13 @@ impl Analysis<'_, '_> {
         local
     }
 
-    /// Whether a name stands for a list behind the statements `before`.
+    /// Returns whether a name stands for a list after the statements `before`.
     fn is_list(&self, before: &[Statement], name: &str) -> bool {
         let own = before.iter().rev().find(|s| s.binds(name)).and_then(Statement::local);
         own.map(host_values::binds_list).unwrap_or_else(|| self.scope.lookup(name).is_some_and(|b| b.list))
     }
 
-    /// Whether a use behind the statements `before` may change the variable.
+    /// Returns whether a use after the statements `before` may change the variable.
     fn changes(&self, before: &[Statement], u: &Use) -> bool {
         let mutable = || {
             let own = before.iter().rev().flat_map(|s| &s.binds).find(|b| b.ident == u.ident);
@@ -250,16 +252,16 @@ struct Live<'s> {
     rest: &'s [Statement],
     /// Names that later code needs.
     needed: BTreeSet<String>,
-    /// Names that were bound behind this point.
+    /// Names bound after this point.
     seen: HashSet<String>,
-    /// What the run uses behind this point.
+    /// The run's uses after this point.
     behind: Uses,
     /// Names that the run binds, found when first asked for.
     bound: OnceCell<BoundInRun>,
     outs: Outs,
 }
 
-/// Whether the statements give the variable a new value before anything reads it.
+/// Returns whether the statements assign a new value to the variable before anything reads it.
 fn assigned_anew(rest: &[Statement], name: &str) -> bool {
     for statement in rest {
         if statement.leaves {
@@ -280,7 +282,7 @@ fn assigned_anew(rest: &[Statement], name: &str) -> bool {
 /// Renames one variable of a call-free expression, where no inner binding takes its name.
 pub(super) struct Rename<'a> {
     pub(super) from: &'a str,
-    /// What stands for it.
+    /// The expression that stands for it.
     pub(super) to: &'a Expr,
 }
 

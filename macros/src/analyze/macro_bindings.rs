@@ -1,4 +1,5 @@
-//! Macros of the user as statements of a segment: one may bind a name, which nothing behind the segment would see.
+//! The user's macros as statements of a segment: one may bind a name, which would not be visible after the
+//! segment.
 
 use std::collections::HashSet;
 
@@ -11,17 +12,17 @@ use syn::{
 use super::{Analysis, macros, statement, statement::Statement, uses::Sequence};
 use crate::{diag::Code, model::Probe, parse::syntax};
 
-/// A macro call of a run, and the variables that it may bind anew.
+/// A macro call of a run, and the variables that it may rebind.
 pub(super) struct Probed {
-    /// Which statement.
+    /// The index of the statement.
     pub(super) at: usize,
     pub(super) macro_name: String,
     pub(super) probes: Vec<Probe>,
 }
 
 impl Analysis<'_, '_> {
-    /// Refuses a macro that seems to bind what later code uses. One that binds a known name anew, whose older value
-    /// later code would find, is an error when the body runs.
+    /// Rejects a macro that seems to bind a name used by later code. If a macro rebinds a known name, whose
+    /// older value later code would find, this is an error when the body runs.
     pub(super) fn probes(
         &mut self,
         run: &[Statement],
@@ -76,7 +77,7 @@ fn idents(tokens: TokenStream) -> Vec<Ident> {
         let mut path = false;
         for token in tokens {
             match &token {
-                // `x` of `a.x` or `a::x` is no variable.
+                // `x` of `a.x` or `a::x` is not a variable.
                 TokenTree::Ident(i) if !path && !found.contains(i) => found.push(i.clone()),
                 TokenTree::Group(g) => collect(g.stream(), found),
                 _ => {}
@@ -89,7 +90,7 @@ fn idents(tokens: TokenStream) -> Vec<Ident> {
     found
 }
 
-/// Whether statements use a name as a value, and not as a function or a type.
+/// Returns whether statements use a name as a value, and not as a function or a type.
 fn is_value<'s>(stmts: impl Iterator<Item = &'s Stmt>, name: &Ident) -> bool {
     struct Search<'n>(&'n Ident, bool);
     impl<'a> Visit<'a> for Search<'_> {

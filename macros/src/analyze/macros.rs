@@ -1,4 +1,4 @@
-//! What is known of macros by their names.
+//! Known facts about macros, by their names.
 
 /// Macros of the standard library that compute with their expressions.
 const COMPUTES: [&str; 14] = [
@@ -42,13 +42,14 @@ const ALLOWED: [&str; 20] = [
     "const_format",
 ];
 
-/// Those of the standard library that print.
+/// Macros of the standard library that print.
 const STANDARD_PRINTS: [&str; 5] = ["println", "eprintln", "print", "eprint", "dbg"];
 
-/// Those that write where they are told to.
+/// Macros that write to their first argument.
 const WRITES: [&str; 2] = ["write", "writeln"];
 
-/// Logging, which only reads. In a segment it speaks when the body runs: at warm-up, when recorded, when audited.
+/// Logging macros, which only read. In a segment, they log whenever the body runs: during warm-up, recording
+/// and audits.
 const LOGS: [&str; 14] = [
     "info",
     "debug",
@@ -66,19 +67,20 @@ const LOGS: [&str; 14] = [
     "level_enabled",
 ];
 
-/// Whether a call is known to change none of the variables that it names, but where its expressions say so.
+/// Returns whether a call is known not to change the variables that it names, except where its expressions
+/// do.
 pub(crate) fn only_reads(mac: &syn::Macro) -> bool {
     let Some(last) = mac.path.segments.last() else { return false };
     let known = COMPUTES.iter().chain(&STANDARD_PRINTS).chain(&ALLOWED).chain(&LOGS);
     known.into_iter().any(|name| last.ident == name)
 }
 
-/// Whether a macro of this name prints, or writes to what it is given.
+/// Returns whether a macro with this name prints, or writes to its argument.
 pub(crate) fn prints(name: &str) -> bool {
     STANDARD_PRINTS.iter().chain(&WRITES).any(|p| *p == name)
 }
 
-/// Whether a macro is known to end in a panic or an error.
+/// Returns whether a macro is known to end in a panic or an error.
 pub(crate) fn never_returns(m: &syn::Macro) -> bool {
     let name = m.path.segments.last().map(|s| s.ident.to_string());
     name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))

@@ -1,5 +1,5 @@
-//! From a function body to its host code as data: statements that become segments, boundaries that run on every call,
-//! and the control flow around them.
+//! Analysis of a function body into host code as data: statements that become segments, boundaries that run
+//! on every call, and the control flow around them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,12 +40,13 @@ use pending_run::PendingRun;
 use scope::{Made, Scope};
 use uses::Uses;
 
-/// Whether the body has boundaries.
+/// Returns whether the body has boundaries.
 pub(crate) fn has_boundaries(block: &Block) -> bool {
     block.stmts.iter().any(classify::has_boundary)
 }
 
-/// The host code of a body. `misplaced` says that an attribute in it is wrong: what it would have meant is then unknown.
+/// Returns the host code of a body. `misplaced` states that an attribute in it is wrong, so its intended
+/// meaning is unknown.
 pub(crate) fn host_code(
     block: &Block,
     header: &Header<'_>,
@@ -94,7 +95,7 @@ fn ends(tokens: &impl ToTokens) -> (Span, Span) {
     (first.0, last.1)
 }
 
-/// What the last expression of a block is.
+/// The role of a block's last expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tail {
     /// The function's result.
@@ -105,28 +106,28 @@ enum Tail {
     Unit,
 }
 
-/// What a `break` can leave.
+/// The target of a `break`.
 struct Target {
     label: Option<String>,
     is_loop: bool,
     tail: Tail,
 }
 
-/// What is known at one point of a body, and what was made of the code above it.
+/// The known facts at one point of a body, and the model of the code before it.
 struct Analysis<'a, 'e> {
     header: &'a Header<'a>,
     errors: &'e mut Errors,
     scope: Scope,
     run: PendingRun,
-    /// Loops and labelled blocks around the code, innermost last: what a `break` finds.
+    /// Enclosing loops and labelled blocks, innermost last, as the targets of `break`.
     breaks: Vec<Target>,
-    /// Bindings that the last run moved away, and that later code assigns anew.
+    /// Bindings that the last run moved away, and that later code assigns again.
     emptied: Vec<(Ident, usize)>,
     /// Ids of bindings that host code assigns.
     host_assigned: HashSet<usize>,
-    /// Of each closure, by id: the names that it captures, and what they meant.
+    /// For each closure, by id, the names that it captures and their meanings.
     captured: HashMap<usize, Vec<(String, usize)>>,
-    /// What the model is made of beside its blocks; see `HostCode`.
+    /// The parts of the model besides its blocks; see `HostCode`.
     plan: Vec<PlanItem>,
     host_statement: Option<Location>,
     runs: Vec<Run>,
@@ -134,13 +135,13 @@ struct Analysis<'a, 'e> {
     host_uses: HashSet<String>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
-    /// How many names were made up.
+    /// The number of generated names.
     fresh: usize,
-    /// Whether an attribute is wrong: what it would have meant is then unknown.
+    /// Set if an attribute is wrong, so its intended meaning is unknown.
     misplaced: bool,
-    /// What the names of the function may stand for; where regions ask to be moved.
+    /// The result of the alias analysis, if regions request to be moved.
     meanings: Option<alias::Names>,
-    /// Where the region of the next statement was moved.
+    /// The direction in which the region of the next statement was moved.
     edge: Option<Edge>,
 }
 
@@ -172,7 +173,7 @@ impl Analysis<'_, '_> {
 
     fn is_eager_derived(&self, uses: &Uses) -> bool {
         uses.0.iter().any(|(name, u)| {
-            // What the pending run binds is made by it, whatever had the name before.
+            // Names bound by the pending run come from it, whatever had the name before.
             let id = self.scope.lookup(name).filter(|_| !self.run.binds(name)).map(|b| b.id);
             id.is_some_and(|id| {
                 self.scope.eager_derived.contains(&id) && (u.whole || !self.scope.only_clean(id, u))
@@ -180,7 +181,7 @@ impl Analysis<'_, '_> {
         })
     }
 
-    /// Notes what host code uses.
+    /// Notes the uses of host code.
     fn in_host_code(&mut self, uses: &Uses) {
         self.check_changing_closures(uses);
         self.host_uses.extend(uses.names().map(str::to_owned));

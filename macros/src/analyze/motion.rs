@@ -1,9 +1,9 @@
-//! `#[eager(early)]` and `#[eager(late)]`: regions that leave their place, so that the device work around them
+//! Code motion: `#[eager(early)]` and `#[eager(late)]` regions are moved so that the device work around them
 //! becomes one segment.
 //!
-//! A region goes over the device work directly above or below it, as far as the nearest boundary, jump or
-//! `#[host] let`, and all of the way or not at all. Host statements without calls go along where the region
-//! needs them. Boundaries keep their order among each other, since none is ever passed.
+//! A region crosses the device work directly above or below it, up to the nearest boundary, jump or
+//! `#[host] let`, entirely or not at all. Host statements without calls are moved along if the region needs
+//! them. Boundaries keep their relative order, since they are never crossed.
 
 use std::borrow::Cow;
 
@@ -23,23 +23,23 @@ mod conflict;
 
 use conflict::Conflict;
 
-/// What a block's value is called that was bound so that a region can stand behind it.
+/// The name of a block's value that was bound so that a region can follow it.
 const VALUE: &str = "value";
 
-/// What a segment's output is called in the plan.
+/// Returns the name of a segment's output in the plan.
 pub(super) fn shown(name: String) -> String {
     if name.starts_with(&format!("__{VALUE}")) { "a value".to_owned() } else { name }
 }
 
-/// A statement, and what it is to those that move.
+/// A statement, and its role in code motion.
 #[derive(Clone)]
 pub(super) struct Part {
     pub(super) stmt: Stmt,
-    /// With those of the closures that it names.
+    /// Its uses, including those of the closures that it names.
     pub(super) uses: Uses,
     pub(super) binds: Vec<Ident>,
     role: Role,
-    /// For a region that asks to be moved: where to, and the word that says so.
+    /// For a region that requests to be moved: the direction, and the argument that requests it.
     edge: Option<(Edge, Ident)>,
 }
 
@@ -47,10 +47,10 @@ pub(super) struct Part {
 enum Role {
     /// Nothing goes over it.
     Stays,
-    /// Evaluated by host code, and in a region's way only if it may not go along.
+    /// Evaluated by host code; an obstacle to a region only if it cannot be moved along.
     Follows,
-    /// A `#[key] let`, which host code evaluates before the device work above it. It goes along always, so that
-    /// host code keeps its order.
+    /// A `#[key] let`, which host code evaluates before the device work above it. It is always moved along,
+    /// so that host code keeps its order.
     Key,
     /// Device work.
     Device,
@@ -96,7 +96,7 @@ fn role(stmt: &Stmt, is_tail: bool) -> Role {
         return Role::Stays;
     }
     match stmt {
-        // What it defines means something from here on only.
+        // The names that it defines have a meaning only from here on.
         Stmt::Item(syn::Item::Macro(_)) => Role::Stays,
         Stmt::Item(_) => Role::Follows,
         Stmt::Local(l) if attributes::let_flag(&l.attrs, "key") => Role::Key,
@@ -161,7 +161,7 @@ impl Analysis<'_, '_> {
                 blocked |= !self.move_up(&mut parts, at, blocked);
             }
         }
-        // The block's value may be bound on the way, which adds a statement behind all regions.
+        // The block's value may be bound on the way, which adds a statement after all regions.
         for at in (0..parts.len()).rev() {
             if matches!(parts[at].edge, Some((Edge::Late, _))) {
                 blocked |= !self.move_down(&mut parts, at, tail, blocked);
@@ -171,7 +171,7 @@ impl Analysis<'_, '_> {
         (Cow::Owned(parts.into_iter().map(|p| p.stmt).collect()), edges)
     }
 
-    /// Moves the region at `at` before the device work above it; whether nothing is in the way.
+    /// Moves the region at `at` before the device work above it; returns whether nothing prevents it.
     fn move_up(&mut self, parts: &mut [Part], at: usize, blocked: bool) -> bool {
         let start = parts[..at].iter().rposition(|p| p.role == Role::Stays).map_or(0, |s| s + 1);
         let Some(first) = (start..at).find(|&i| parts[i].role == Role::Device) else {
@@ -183,7 +183,7 @@ impl Analysis<'_, '_> {
         true
     }
 
-    /// Moves the region at `at` behind the device work below it; whether nothing is in the way.
+    /// Moves the region at `at` after the device work below it; returns whether nothing prevents it.
     fn move_down(&mut self, parts: &mut Vec<Part>, at: usize, tail: Tail, blocked: bool) -> bool {
         let below = at + 1;
         let end =
@@ -201,8 +201,8 @@ impl Analysis<'_, '_> {
         true
     }
 
-    /// The region at `at` and what must go along over the statements of `way`; an error where one is in
-    /// the way.
+    /// Returns the region at `at` and the statements that must be moved along over the statements of `way`;
+    /// reports an error if one of those prevents it.
     fn group(&mut self, parts: &[Part], at: usize, way: impl Iterator<Item = usize>) -> Option<Vec<usize>> {
         let region = &parts[at];
         let (edge, word) = region.edge.as_ref()?;
@@ -220,7 +220,7 @@ impl Analysis<'_, '_> {
                 Role::Follows if found.is_some() => group.push(i),
                 Role::Follows => {}
                 _ => {
-                    // What goes along may be what a check protects.
+                    // A check may protect the statements that are moved along.
                     let mut parts = group.iter().map(|&g| &parts[g]);
                     conflict = found.or_else(|| parts.find_map(|part| names.leaves(other, part)));
                 }
@@ -244,10 +244,10 @@ impl Analysis<'_, '_> {
         self.errors.push(Code::MoveBlocked, at, message, help);
     }
 
-    /// There is no device work in the direction in which the region would go.
+    /// Reports that there is no device work in the direction of the move.
     fn nothing_to_pass(&mut self, region: &Part, next: Option<&Part>, blocked: bool) {
         let Some((edge, word)) = &region.edge else { return };
-        // Another region that could not move may be what stands there.
+        // The obstacle may be another region that could not be moved.
         if blocked {
             return;
         }
@@ -269,7 +269,7 @@ impl Analysis<'_, '_> {
             Some(next) if self::region(&next.stmt).is_some() => {
                 format!("mark that boundary `{name}` as well, or remove `{name}`")
             }
-            // Control flow without a boundary or a jump is in the way as the block's value only.
+            // Control flow without a boundary or a jump is an obstacle only as the block's value.
             Some(Part { stmt: stmt @ Stmt::Expr(value, None), .. })
                 if *edge == Edge::Late
                     && classify::is_control(value)
@@ -284,7 +284,7 @@ impl Analysis<'_, '_> {
         self.errors.push(Code::MovePosition, word, message, help);
     }
 
-    /// Binds the value of the block, so that a region can stand behind its computation.
+    /// Binds the value of the block, so that a region can follow its computation.
     fn bind_value(&mut self, parts: &mut Vec<Part>, tail: Tail) {
         let Some(Part { stmt: Stmt::Expr(expr, None), .. }) = parts.last() else { return };
         let value = self.fresh(VALUE);

@@ -7,7 +7,8 @@ use syn::{
 
 use crate::parse::{attributes, syntax::bare};
 
-/// Operations that return something else than a tensor; `ui-tests/tests/names.rs` compares it with the functions.
+/// Operations that return something other than a tensor; `ui-tests/tests/names.rs` compares the list with the
+/// functions.
 const NO_TENSOR: [&str; 7] =
     ["add_rms_norm", "cache_view", "rope_scatter", "scatter_rows", "split", "split_at", "store"];
 
@@ -22,13 +23,13 @@ pub(crate) fn operation(call: &ExprCall) -> Option<&Ident> {
     (path.qself.is_none() && module.ident == "ops").then_some(&function.ident)
 }
 
-/// Whether `ops::f(…)?` is a tensor.
+/// Returns whether `ops::f(…)?` is a tensor.
 pub(crate) fn gives_tensor(expr: &Expr) -> bool {
     let Expr::Call(call) = bare(expr) else { return false };
     operation(call).is_some_and(|f| !NO_TENSOR.iter().any(|n| f == n))
 }
 
-/// Whether the expression is `ops::f(…)`.
+/// Returns whether the expression is `ops::f(…)`.
 pub(crate) fn is_operation(expr: &Expr) -> bool {
     matches!(bare(expr), Expr::Call(call) if operation(call).is_some())
 }

@@ -29,16 +29,16 @@ pub(super) enum Draft {
     },
     /// The declaration of a binding that a run moved away: kept only if host code assigns it.
     Emptied(Ident, usize),
-    /// `let x;`: kept only if host code assigns it, since nothing else would say its type.
+    /// `let x;`: kept only if host code assigns it, since nothing else would determine its type.
     Declared(Local, Vec<usize>),
 }
 
-/// A block under way.
+/// A block being partitioned.
 pub(super) struct Walk<'b> {
     /// The pending run.
     pub(super) run: Vec<Statement>,
     pub(super) drafts: Vec<Draft>,
-    /// The bindings that live on behind the block.
+    /// The bindings that are live after the block.
     pub(super) after: &'b HashSet<usize>,
 }
 
@@ -49,7 +49,7 @@ impl Walk<'_> {
 }
 
 impl Analysis<'_, '_> {
-    /// The host code of a block; `after` are the bindings that live on behind it.
+    /// Returns the host code of a block; `after` are the bindings that are live after it.
     pub(super) fn block(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> Block {
         let stmts = self.without_temporaries(stmts);
         let stmts = self.captured_apart(stmts);
@@ -59,7 +59,7 @@ impl Analysis<'_, '_> {
         Block { parts: drafts.into_iter().filter_map(|draft| self.settled(draft)).collect() }
     }
 
-    /// A draft as it stands when all of its block is known; `None` for what nothing needs.
+    /// Completes a draft when all of its block is known; `None` if nothing needs it.
     fn settled(&self, draft: Draft) -> Option<Part> {
         match draft {
             Draft::Part(part) => Some(part),
@@ -90,7 +90,7 @@ impl Analysis<'_, '_> {
             match stmt {
                 Stmt::Item(_) => walk.part(Part::Written(stmt.clone())),
                 Stmt::Local(local) => self.local(local, from, &mut walk),
-                // The block's value is that it never ends, which a segment's call would hide.
+                // The block never ends, which a segment's call would hide.
                 Stmt::Expr(expr @ Expr::Return(_), _) if is_last => {
                     self.flush(from, &mut walk);
                     walk.part(Part::Value(self.host_value(expr, tail, after)));
@@ -126,7 +126,7 @@ impl Analysis<'_, '_> {
         std::mem::take(&mut walk.run)
     }
 
-    /// Ends the pending run; `rest` are the statements behind it.
+    /// Ends the pending run; `rest` are the statements after it.
     pub(super) fn flush(&mut self, rest: &[Statement], walk: &mut Walk<'_>) {
         if walk.run.is_empty() {
             return;
@@ -152,7 +152,7 @@ impl Analysis<'_, '_> {
         Some(Draft::Closure { name, id, local: Box::new(local.clone()), variables })
     }
 
-    /// Bindings that code behind this point uses.
+    /// Returns the bindings that code after this point uses.
     pub(super) fn live_after(&self, rest: &[Statement], after: &HashSet<usize>) -> HashSet<usize> {
         let mut live = self.scope.ids(&Sequence::of(rest));
         live.extend(after);
@@ -176,7 +176,7 @@ impl Analysis<'_, '_> {
         if !in_host_code {
             let stmt = match &statement.stmt {
                 Stmt::Expr(e, semi) => {
-                    // Ours is no user's: lints of theirs do not mean it.
+                    // This binding is generated, so lints for the user do not apply to it.
                     let ours = crate::krate::generated_at(ends(e).1);
                     Stmt::Expr(e.clone(), Some(semi.unwrap_or(syn::Token![;](ours))))
                 }
@@ -250,7 +250,8 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// A closure that keeps copies of those of its variables that are `needed` by later code; only a `move` closure does.
+/// Returns a closure that keeps copies of those of its variables that later code needs (`needed`); only a
+/// `move` closure does.
 pub(super) fn closure(local: Local, needed: impl Fn(&str) -> bool) -> Closure {
     let copied = match &local.init {
         Some(init) if matches!(&*init.expr, Expr::Closure(c) if c.capture.is_some()) => {
@@ -262,7 +263,8 @@ pub(super) fn closure(local: Local, needed: impl Fn(&str) -> bool) -> Closure {
     Closure { local, copied }
 }
 
-/// Whether all boundaries of the expression are `#[piecewise]` calls: their results come from segments.
+/// Returns whether all boundaries of the expression are `#[piecewise]` calls: their results come from
+/// segments.
 pub(super) fn only_piecewise(expr: &Expr) -> bool {
     struct Eager(bool);
     impl<'a> syn::visit::Visit<'a> for Eager {

@@ -1,4 +1,5 @@
-//! The device statements that no segment holds yet, and what is asked of them when another statement comes.
+//! The device statements that are not yet part of a segment, and the facts about them that later statements
+//! need.
 
 use std::collections::HashSet;
 
@@ -11,22 +12,22 @@ use super::{
     uses::{Sequence, Uses},
 };
 
-/// What is known of the pending run.
+/// The known facts about the pending run.
 #[derive(Default)]
 pub(super) struct PendingRun {
-    /// What it uses, the closures that it names included.
+    /// Its uses, including those of the closures that it names.
     uses: Sequence,
     /// Names that it binds.
     binds: HashSet<String>,
     /// Names that macros of the user in it may bind.
     maybe_bound: HashSet<String>,
-    /// Its statements that may leave, and what they use.
+    /// Its statements that may leave, and their uses.
     checks: Vec<(Check, Uses)>,
 }
 
 impl PendingRun {
-    /// Adds a statement; `captured` are its uses with those of the closures that it names, `made` says that it names
-    /// some.
+    /// Adds a statement; `captured` are its uses including those of the closures that it names, and `made`
+    /// states whether it names any.
     pub(super) fn push(&mut self, statement: &Statement, captured: Uses, made: bool) {
         self.binds.extend(statement.binds.iter().map(|b| b.ident.to_string()));
         if let Stmt::Macro(m) = &statement.stmt {
@@ -50,12 +51,12 @@ impl PendingRun {
         &self.checks
     }
 
-    /// Whether it binds the name.
+    /// Returns whether it binds the name.
     pub(super) fn binds(&self, name: &str) -> bool {
         self.binds.contains(name)
     }
 
-    /// Whether it binds the name, or a macro in it may.
+    /// Returns whether it binds the name, or a macro in it may.
     pub(super) fn may_bind(&self, name: &str) -> bool {
         self.binds.contains(name) || self.maybe_bound.contains(name)
     }

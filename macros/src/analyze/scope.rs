@@ -1,4 +1,4 @@
-//! The names in scope, and what is known of their values.
+//! The names in scope, and the known facts about their values.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,28 +16,28 @@ pub(super) struct Binding {
     pub(super) name: String,
     pub(super) id: usize,
     pub(super) mutable: bool,
-    /// Whether no tensor is to be had through it.
+    /// Set if no tensor can be obtained through it.
     pub(super) host: bool,
-    /// Whether it is known to be, or to hold, a tensor.
+    /// Set if it is known to be, or to hold, a tensor.
     pub(super) device: bool,
-    /// Whether it is a `&mut`: what a segment writes through it is written when the segment has ended.
+    /// Set if it is a `&mut`: writes of a segment through it take effect when the segment has ended.
     pub(super) exclusive: bool,
-    /// What each segment that uses it makes for itself: a closure literal, or a constant.
+    /// A value that each segment which uses it recreates: a closure literal, or a constant.
     pub(super) made: Option<Rc<Made>>,
     /// `let x;` that nothing has assigned yet.
     pub(super) uninit: bool,
-    /// Whether its `let` shows that it is a vector or an array.
+    /// Set if its `let` shows that it is a vector or an array.
     pub(super) list: bool,
 }
 
-/// A `let` of what each segment that uses it makes for itself.
+/// A `let` of a value that each segment which uses it recreates.
 pub(super) struct Made {
     pub(super) local: syn::Local,
-    /// What its value uses.
+    /// The uses of its value.
     pub(super) uses: Uses,
 }
 
-/// Names in scope. What is known by id is known of names that have left it as well.
+/// Names in scope. Facts stored by id remain available after a name has left the scope.
 #[derive(Default)]
 pub(super) struct Scope {
     /// Innermost last.
@@ -49,7 +49,7 @@ pub(super) struct Scope {
     pub(super) clean: HashMap<usize, HashSet<String>>,
     /// Of bindings that may hold references: the bindings that they lead to.
     pub(super) lenders: HashMap<usize, HashSet<usize>>,
-    /// Ids of bindings that hold results of calls, and so may own what they hold.
+    /// Ids of bindings that hold results of calls, and may therefore own their contents.
     pub(super) owned: HashSet<usize>,
     /// Ids of `let x;` bindings that were assigned.
     pub(super) assigned: HashSet<usize>,
@@ -89,14 +89,14 @@ impl Scope {
         }
     }
 
-    /// Says what is known of a binding's value.
+    /// Sets the facts about a binding's value.
     pub(super) fn describe(&mut self, id: usize, host: bool, device: bool) {
         if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
             (b.host, b.device) = (host, device);
         }
     }
 
-    /// Says whether a binding is a list.
+    /// Sets whether a binding is a list.
     pub(super) fn note_list(&mut self, id: usize, list: bool) {
         if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
             b.list = list;
@@ -112,7 +112,7 @@ impl Scope {
         roots
     }
 
-    /// Ids of names, as they resolve here; closures count as what they capture.
+    /// Returns the ids of names, as they resolve here; closures count as their captured variables.
     pub(super) fn ids(&self, uses: &Uses) -> HashSet<usize> {
         let mut ids = HashSet::new();
         for name in uses.names() {
@@ -131,12 +131,12 @@ impl Scope {
         }
     }
 
-    /// Whether code names a closure, or another value that segments make for themselves.
+    /// Returns whether code names a closure, or another value that segments recreate.
     pub(super) fn names_closures(&self, uses: &Uses) -> bool {
         uses.names().any(|name| self.lookup(name).is_some_and(|b| b.made.is_some()))
     }
 
-    /// Uses with those of the closures of outer scopes that they name.
+    /// Returns the uses including those of the closures of outer scopes that they name.
     pub(super) fn with_captures(&self, mut uses: Uses) -> Uses {
         let mut at = 0;
         while at < uses.0.len() {
@@ -148,13 +148,13 @@ impl Scope {
         uses
     }
 
-    /// Whether the code takes an owned value as a whole.
+    /// Returns whether the code moves an owned value as a whole.
     pub(super) fn hands_over(&self, uses: &Uses) -> bool {
         let owned = |name: &str| self.lookup(name).is_some_and(|b| self.owned.contains(&b.id));
         uses.0.iter().any(|(name, u)| u.by_value && owned(name))
     }
 
-    /// Whether code uses only fields of a struct literal that hold no value of eager code.
+    /// Returns whether code uses only those fields of a struct literal that do not hold values of eager code.
     pub(super) fn only_clean(&self, id: usize, u: &Use) -> bool {
         let clean = |path: &Vec<String>| {
             path.first().is_some_and(|f| self.clean.get(&id).is_some_and(|clean| clean.contains(f)))

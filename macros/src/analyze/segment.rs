@@ -1,4 +1,4 @@
-//! One run of statements as a segment: what goes in, what it runs, what comes out.
+//! One run of statements as a segment: its live-ins, its steps, and its live-outs.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -24,17 +24,17 @@ use crate::{
 struct Device<'s> {
     run: &'s [Statement],
     tail: Option<(&'s Statement, Tail)>,
-    /// The statements behind it.
+    /// The statements after it.
     rest: &'s [Statement],
     outs: Outs,
     /// Statements that nothing needs.
     unused: HashSet<usize>,
-    /// Where borrows stand that later code uses, and a use of each.
+    /// The positions of borrows that later code uses, each with a use.
     borrows: Vec<(usize, Step)>,
 }
 
 impl Analysis<'_, '_> {
-    /// A run, and the tail behind it, as parts of host code.
+    /// Returns a run, and the tail after it, as parts of host code.
     pub(super) fn segment(
         &mut self,
         run: &[Statement],
@@ -50,8 +50,8 @@ impl Analysis<'_, '_> {
             self.note_captures(run);
             return Vec::new();
         }
-        // Nothing may say what an unused closure takes; the segment that uses it has its own. What host code alone
-        // uses is evaluated there alone.
+        // The type of an unused closure's parameters may be unknown; the segment that uses the closure has
+        // its own. Closures that only host code uses are evaluated only there.
         let outs = self.outs(run, rest);
         let borrows = outs.kept_borrows(run, rest);
         let host =
@@ -96,7 +96,7 @@ impl Analysis<'_, '_> {
         Segment { location, live_ins, closures, steps, live_outs, ending, unreached, outputs, again }
     }
 
-    /// What enters, in the order of its first use.
+    /// Returns the live-ins in the order of first use.
     fn live_ins(&mut self, run: &[Statement], tail: Option<&Statement>, uses: &Uses) -> Vec<LiveIn> {
         let bound_inside = syntax::bound_anywhere(run.iter().chain(tail).map(|s| &s.stmt));
         let mut all = Vec::new();
@@ -137,7 +137,7 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// What leaves: changed variables, then bindings, then what is kept under other names.
+    /// Returns the live-outs: changed variables, then bindings, then values kept under other names.
     fn live_outs(&mut self, outs: &Outs, changed: &[Changed]) -> Vec<LiveOut> {
         let mut all = Vec::new();
         for Changed { ident, shadowed_at } in changed {
@@ -164,7 +164,7 @@ impl Analysis<'_, '_> {
         all
     }
 
-    /// What the segment runs, in order, with what is kept and asked between its statements.
+    /// Returns the steps of the segment in order, with values kept and checks made between its statements.
     fn steps(
         &self,
         device: &Device<'_>,
@@ -203,7 +203,7 @@ impl Analysis<'_, '_> {
         steps
     }
 
-    /// What the segment ends with.
+    /// Returns the ending of the segment.
     fn ending(&mut self, tail: Option<(&Statement, Tail)>, live_outs: &[LiveOut]) -> Ending {
         let value = tail.and_then(|(value, tail)| match &value.stmt {
             Stmt::Expr(expr, _) => Some((expr, tail)),
@@ -211,7 +211,7 @@ impl Analysis<'_, '_> {
         });
         match value {
             None => Ending::Outputs,
-            // A result that stands before `?` or in a `break`: what the run changes lives on.
+            // A result before `?` or in a `break`: variables that the run changes live on.
             Some((expr, Tail::Function)) if live_outs.is_empty() => Ending::Result(expr.clone()),
             Some((expr, tail)) => {
                 let (expr, result) = (expr.clone(), tail == Tail::Function);
@@ -238,7 +238,7 @@ impl Analysis<'_, '_> {
         self.plan.push(PlanItem::Segment { location, live_ins, live_outs: leaving });
     }
 
-    /// Whether the run's first mention of `name` is a plain assignment at its top level.
+    /// Returns whether the run's first mention of `name` is a plain assignment at its top level.
     fn assigned_first(&self, run: &[Statement], name: &str) -> bool {
         for statement in run {
             let uses = self.scope.with_captures(statement.uses.clone());
@@ -274,7 +274,7 @@ impl Analysis<'_, '_> {
         }
         for statement in run {
             self.note_capture(statement);
-            // A closure is bound where it stands; its name may be taken again.
+            // A closure is bound at its position; its name may be shadowed.
             let Some(local) = statement.local().filter(|_| statement.made.is_none()) else { continue };
             let given = &statement.uses;
             let owned = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr))
@@ -315,7 +315,7 @@ fn kept(changed: &[Changed], live_outs: &[LiveOut], outs: &Outs) -> Vec<(usize, 
     changed.chain(shadowed).collect()
 }
 
-/// Closures of the run, and what host code evaluates, that nothing behind them in the run uses.
+/// Returns closures of the run, and bindings that host code evaluates, that no later code in the run uses.
 fn unused(run: &[Statement], value: Option<&Statement>, host: impl Fn(usize) -> bool) -> HashSet<usize> {
     let mut unused = HashSet::new();
     for (at, statement) in run.iter().enumerate().rev() {
@@ -331,7 +331,7 @@ fn unused(run: &[Statement], value: Option<&Statement>, host: impl Fn(usize) -> 
     unused
 }
 
-/// Field paths without those that lie inside another.
+/// Returns field paths without those that are inside another path.
 fn pruned(paths: &BTreeSet<Vec<String>>) -> Vec<Vec<String>> {
     paths.iter().filter(|p| !paths.iter().any(|q| q.len() < p.len() && p.starts_with(q))).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! What is known of a statement by itself, found once.
+//! Facts about a single statement, determined once.
 
 use syn::{Expr, Local, Stmt};
 
@@ -12,13 +12,13 @@ use crate::parse::syntax::{self, Bound};
 #[derive(Clone)]
 pub(super) struct Statement {
     pub(super) stmt: Stmt,
-    /// What it uses.
+    /// Its uses.
     pub(super) uses: Uses,
-    /// What its value uses, where that is only looked at: the value of a `let`, or the expression.
+    /// The uses of its value if it is only read: the value of a `let`, or the expression.
     pub(super) value: Uses,
     pub(super) binds: Vec<Bound>,
     pub(super) has_boundary: bool,
-    /// Whether it can leave its block other than by an error.
+    /// Set if it can leave its block other than by an error.
     pub(super) leaves: bool,
     /// The name of a closure, or of another value that each segment makes for itself.
     pub(super) made: Option<String>,
@@ -46,7 +46,7 @@ impl Statement {
         }
     }
 
-    /// A value that stands by itself.
+    /// Describes a value that is not part of a statement.
     pub(super) fn of_value(expr: &Expr) -> Self {
         Self::of(Stmt::Expr(expr.clone(), None))
     }
@@ -56,7 +56,7 @@ impl Statement {
         Self { stmt, ..self.clone() }
     }
 
-    /// Whether it binds the name.
+    /// Returns whether it binds the name.
     pub(super) fn binds(&self, name: &str) -> bool {
         self.binds.iter().any(|b| b.ident == name)
     }

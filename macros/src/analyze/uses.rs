@@ -1,4 +1,4 @@
-//! Which names a piece of code uses from outside itself, and how.
+//! The names from outside that a piece of code uses, and how it uses them.
 
 use std::collections::HashSet;
 
@@ -40,7 +40,7 @@ pub(crate) fn of_expr(expr: &Expr) -> Uses {
     free.uses
 }
 
-/// The names that the left side of an assignment assigns, or uses to say where.
+/// Returns the names that the left side of an assignment assigns, or uses to determine the place.
 pub(crate) fn of_assigned(left: &Expr) -> Uses {
     let mut free = Free::default();
     free.scopes.push(HashSet::new());
@@ -50,7 +50,7 @@ pub(crate) fn of_assigned(left: &Expr) -> Uses {
 
 #[cfg(test)]
 thread_local! {
-    /// How often a statement was read for its names.
+    /// The number of times that a statement was searched for names.
     pub(crate) static VISITED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -91,7 +91,7 @@ impl Free {
         self.scopes.pop();
     }
 
-    /// An expression whose value is taken.
+    /// Visits an expression whose value is used.
     fn value(&mut self, expr: &Expr) {
         if let Some(name) = plain_name(expr) {
             self.note(name, |u| {
@@ -108,7 +108,8 @@ impl Free {
         }
     }
 
-    /// An expression out of which a field may be moved: the value of a block, a scrutinee, an iterator.
+    /// Visits an expression out of which a field may be moved: the value of a block, a scrutinee, or an
+    /// iterator.
     fn taken(&mut self, expr: &Expr) {
         if let Expr::Field(f) = expr
             && let Some((base, _)) = field_path(f)
@@ -137,7 +138,7 @@ impl Free {
             Expr::Tuple(t) => t.elems.iter().for_each(|e| self.assign_to(e, reads)),
             Expr::Array(a) => a.elems.iter().for_each(|e| self.assign_to(e, reads)),
             Expr::Struct(s) => s.fields.iter().for_each(|f| self.assign_to(&f.expr, reads)),
-            // A tuple struct: nothing else of this form can stand on the left.
+            // A tuple struct: nothing else of this form is possible on the left side.
             Expr::Call(c) => c.args.iter().for_each(|e| self.assign_to(e, reads)),
             Expr::Paren(p) => self.assign_to(&p.expr, reads),
             Expr::Group(g) => self.assign_to(&g.expr, reads),
@@ -235,7 +236,7 @@ impl<'a> Free {
         let stripped = attributes::without_ours(expr);
         self.scoped(|s| {
             s.bind_ident(cx);
-            // The stripped copy lives only here, so it is walked by a visitor of its own.
+            // The stripped copy exists only here, so a separate visitor walks it.
             let mut inner = Free { scopes: s.scopes.clone(), uses: std::mem::take(&mut s.uses) };
             inner.visit_expr(&stripped);
             s.uses = inner.uses;
@@ -281,7 +282,7 @@ impl<'a> Free {
         }
     }
 
-    /// Control flow, whose blocks are scopes, and whatever else has no rule of its own.
+    /// Visits control flow, whose blocks are scopes, and all expressions without a special rule.
     fn control(&mut self, expr: &'a Expr) {
         match expr {
             Expr::Match(m) => {
@@ -326,7 +327,7 @@ impl<'a> Visit<'a> for Free {
         self.scoped(|s| block.stmts.iter().for_each(|stmt| s.visit_stmt(stmt)));
         let mut inside = std::mem::replace(&mut self.uses, outside);
         if classify::ends_the_call(&block.stmts) {
-            // Nothing behind the block misses what it moved.
+            // No later code misses the values that it moved.
             inside.0.iter_mut().for_each(|(_, u)| u.by_value = false);
         }
         self.uses.merge(&inside);
@@ -428,7 +429,7 @@ impl<'a> Visit<'a> for Free {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// Whether a method of this name takes its receiver by value, as those of `Option` and `Result` do.
+/// Returns whether a method with this name takes its receiver by value, like those of `Option` and `Result`.
 fn consumes(method: &Ident) -> bool {
     const TAKE: [&str; 10] =
         ["map", "and_then", "and", "or", "or_else", "xor", "zip", "filter", "flatten", "transpose"];

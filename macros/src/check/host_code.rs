@@ -1,4 +1,4 @@
-//! What is refused of the device statements of a function with boundaries.
+//! Checks of the device statements of a function with boundaries.
 
 use syn::Ident;
 
@@ -8,7 +8,8 @@ use crate::{
     model::HostCode,
 };
 
-/// Checks every run of device statements. Errors about one stand where it does among those of the function.
+/// Checks every run of device statements. Errors about a run are reported at its position among those of the
+/// function.
 pub(crate) fn check(code: &HostCode, params: &[&Ident], errors: &mut Errors) {
     let found: Vec<(Place, Errors)> = code
         .runs

@@ -1,4 +1,4 @@
-//! Attributes of ours where they mean nothing, or something else than they seem to.
+//! Misplaced attributes: ours in places where they have no meaning, or a different meaning than they seem to.
 
 use syn::{
     Attribute, Block, Expr, Ident, Local,
@@ -27,7 +27,7 @@ struct Check<'e> {
     params: &'e [&'e Ident],
     /// Inside closures, async blocks and eager regions.
     depth: usize,
-    /// Inside a closure that `#[instrument]` made, until that was told.
+    /// Set inside a closure that `#[instrument]` made, until that was reported.
     instrumented: bool,
 }
 
@@ -65,7 +65,7 @@ impl Check<'_> {
         );
     }
 
-    /// Attributes that say one thing between them.
+    /// Reports attributes that repeat or exclude each other.
     fn repeated(&mut self, all: &[Attribute], names: &[&str]) {
         let mut first: Option<&Attribute> = None;
         for a in all.iter().filter(|a| names.iter().any(|n| a.path().is_ident(n))) {
@@ -207,7 +207,7 @@ impl<'a> Visit<'a> for Check<'_> {
 }
 
 impl Check<'_> {
-    /// `#[eager]` among the tokens of a macro call, where nobody reads it.
+    /// Reports `#[eager]` among the tokens of a macro call, where it is not recognised.
     fn in_tokens(&mut self, tokens: proc_macro2::TokenStream) {
         use proc_macro2::TokenTree;
         let mut hash = false;

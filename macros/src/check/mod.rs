@@ -1,4 +1,4 @@
-//! What is refused.
+//! Checks that reject code.
 
 pub(crate) mod host_code;
 pub(crate) mod lints;

@@ -10,11 +10,11 @@ use syn::{
 use super::{Code, Errors};
 use crate::diag::nearest;
 
-/// Where a field's value comes from, and what it is in the key.
+/// The source of a field's value, and its part in the key.
 pub(super) enum Role {
     /// A parameter, state or struct of them, without an attribute.
     Plain,
-    /// An attribute that was refused; more is not to be said about the field.
+    /// The attribute was rejected; no further errors are reported about the field.
     Broken,
     /// `#[config]`, `#[config(expr)]`.
     Config(Attribute, Option<Expr>),
@@ -66,7 +66,7 @@ pub(super) fn item(input: &DeriveInput, errors: &mut Errors) -> Option<ParamsAtt
     found
 }
 
-/// What a parser gave; a syntax error is told. `None` is told already.
+/// Returns the result of a parser, and reports a syntax error. `None` was already reported.
 fn told<T>(parsed: syn::Result<Option<T>>, help: &str, errors: &mut Errors) -> Option<T> {
     parsed.unwrap_or_else(|error| {
         errors.push_syntax(Code::AttributeArguments, error, help);

@@ -31,8 +31,8 @@ pub(crate) fn derive_config(tokens: TokenStream) -> TokenStream {
         &quote!(#[inline] #[allow(unused_variables)] fn write_key(&self, #k: &mut #p::KeyWriter) { #body }),
     );
     let config = item.implement(&quote!(#p::ConfigValue), bound, &TokenStream::new());
-    // Where every field can be, the whole can be a `#[key]`: asked with a lifetime of its own, so that a type of which
-    // one field cannot is no error here.
+    // If every field can be a `#[key]`, so can the whole type: the bound has a lifetime of its own, so that a
+    // type with a field which cannot is not an error here.
     let fields = item.fields().filter(|field| !item.is_recursive(field.ty()));
     let mut generics = input.generics.clone();
     for ty in fields.map(super::Field::ty) {

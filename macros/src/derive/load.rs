@@ -10,15 +10,15 @@ use super::{
     local, private,
 };
 
-/// How one field is loaded.
+/// The way in which one field is loaded.
 pub(super) struct FieldPlan {
     /// An expression of type `Option<field type>`.
     value: TokenStream,
-    /// What it needs where the field's type depends on a type parameter.
+    /// The bound that it needs if the field's type depends on a type parameter.
     bound: Option<TokenStream>,
 }
 
-/// Attributes that say how to load a struct which is not loaded.
+/// Reports attributes that state how to load a struct which is not loaded.
 pub(super) fn check_unused(roles: &[Role], errors: &mut Errors) {
     let unused = roles.iter().find_map(|role| match role {
         Role::Config(attr, Some(_)) | Role::Param(attr, _) | Role::State(attr, _) => Some(attr),
@@ -34,7 +34,7 @@ pub(super) fn check_unused(roles: &[Role], errors: &mut Errors) {
     }
 }
 
-/// How every field is loaded; `None` when something does not fit.
+/// Returns how every field is loaded; `None` if something does not fit.
 pub(super) fn plan(
     item: &Item<'_>,
     own: &ParamsAttr,
@@ -168,7 +168,7 @@ fn plan_param(
     Some(FieldPlan { value, bound })
 }
 
-/// The tensor's name, or the prefix of those of a struct: as given, or the field's.
+/// Returns the name of the tensor, or the prefix of a struct's names: as given, or that of the field.
 fn name(field: &Field<'_>, args: &Args, errors: &mut Errors) -> Option<String> {
     let Some(given) = &args.name else {
         return match (&field.member, &args.len) {
@@ -209,7 +209,7 @@ fn name(field: &Field<'_>, args: &Args, errors: &mut Errors) -> Option<String> {
     }
 }
 
-/// Fields whose type says that an argument is missing.
+/// Reports fields whose type shows that an argument is missing.
 fn check_type(field: &Field<'_>, at: &TokenStream, args: &Args, errors: &mut Errors) -> Option<()> {
     let ty = last_segment(field.ty()).map(|s| s.ident.to_string()).unwrap_or_default();
     let (message, help) = match ty.as_str() {

@@ -1,7 +1,7 @@
 //! The derives: `Params`, `GraphOutput` and `ConfigValue`.
 //!
-//! Each goes over the fields of a struct or of every variant of an enum in order, so what they share
-//! is one model of the input ([`Item`]) and one way to write a method that matches on it.
+//! Each processes the fields of a struct or of every variant of an enum in order, so they share one model of
+//! the input ([`Item`]) and one way to write a method that matches on it.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -44,7 +44,7 @@ impl Field<'_> {
         }
     }
 
-    /// Where errors about the field's type point; names resolve as in generated code.
+    /// Returns the span for errors about the field's type; names resolve as in generated code.
     fn span(&self) -> Span {
         Span::mixed_site().located_at(self.ty().span())
     }
@@ -66,7 +66,7 @@ impl Variant<'_> {
     }
 }
 
-/// What a derive works on.
+/// The input of a derive.
 struct Item<'a> {
     input: &'a DeriveInput,
     is_enum: bool,
@@ -125,7 +125,7 @@ impl<'a> Item<'a> {
         quote!(match self { #(#arms)* })
     }
 
-    /// `impl … Trait for Type where …`, with `bound(field)` for every field whose type depends on a
+    /// Returns `impl … Trait for Type where …`, with `bound(field)` for every field whose type depends on a
     /// type parameter. Other bounds would be checked at the impl, with worse messages than at their use.
     fn implement(
         &self,
@@ -158,19 +158,19 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Whether `ty` names a type parameter. A type that names the item itself does not count: what it
-    /// needs is what is being implemented.
+    /// Returns whether `ty` names a type parameter. A type that names the item itself does not count, because
+    /// it needs the trait that is being implemented.
     fn is_generic(&self, ty: &Type) -> bool {
         let (found, recursive) = self.names_in(ty);
         found && !recursive
     }
 
-    /// Whether `ty` names the item itself.
+    /// Returns whether `ty` names the item itself.
     fn is_recursive(&self, ty: &Type) -> bool {
         self.names_in(ty).1
     }
 
-    /// Whether `ty` names a type parameter, and whether it names the item.
+    /// Returns whether `ty` names a type parameter, and whether it names the item.
     fn names_in(&self, ty: &Type) -> (bool, bool) {
         struct Search<'a> {
             input: &'a DeriveInput,
@@ -202,7 +202,7 @@ fn fields<'a>(fields: &'a syn::Fields, count: &mut usize) -> Vec<Field<'a>> {
     fields.iter().zip(fields.members()).map(field).collect()
 }
 
-/// `__name`, out of reach of the user's code.
+/// Returns `__name`, which the user's code does not use.
 fn local(name: &str) -> Ident {
     format_ident!("__{name}", span = Span::mixed_site())
 }

@@ -99,8 +99,8 @@ fn live_out(item: &Item<'_>, p: &TokenStream) -> TokenStream {
     item.implement_with(&what, &generics, &methods)
 }
 
-/// The same type in another step: its lifetime replaced. What that asks of type parameters is asked of the
-/// whole type, where it is kept.
+/// Returns the same type in another step, with its lifetime replaced. The resulting bounds on type parameters
+/// are required of the whole type, where it is kept.
 fn keep(item: &Item<'_>, p: &TokenStream) -> TokenStream {
     let fresh = Lifetime::new("'__kept", Span::mixed_site());
     let mut generics = item.input.generics.clone();

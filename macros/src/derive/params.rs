@@ -37,7 +37,7 @@ pub(crate) fn derive_params(tokens: TokenStream) -> TokenStream {
         (None, _) => TokenStream::new(),
     };
     let errors = errors.finish();
-    // Eager code can choose which of them enters a segment, and not what it holds.
+    // Eager code can choose which of them enters a segment, but not its contents.
     let device = item.implement(
         &quote!(#p::DeviceValue),
         |field| checked.then(|| bound(&roles, field)),

@@ -1,4 +1,4 @@
-//! What the derives write, and what they refuse.
+//! The output of the derives, and their errors.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,4 +1,4 @@
-//! Errors, collected so that a function reports all of them at once.
+//! Errors, collected so that a function reports all of them together.
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
@@ -15,16 +15,17 @@ pub(crate) use shortened::shortened;
 #[derive(Default)]
 pub(crate) struct Errors {
     list: Vec<syn::Error>,
-    /// Whether the function cannot be emitted: rustc would find more that is wrong with it.
+    /// Set if the function cannot be emitted, because rustc would find more errors in it.
     breaking: bool,
 }
 
-/// A place among the errors of a function, noted so that those of a later check stand in the order of the source.
+/// A position among the errors of a function, recorded so that errors of a later check appear in the order of
+/// the source.
 #[derive(Clone, Copy)]
 pub(crate) struct Place(usize);
 
 impl Errors {
-    /// An error on `at`: what is wrong, and what to write instead.
+    /// Adds an error at `at`: the problem, and what to write instead.
     pub(crate) fn push(
         &mut self,
         code: Code,
@@ -49,7 +50,7 @@ impl Errors {
         self.list.push(syn::Error::new(at, rendered(code, message, help)));
     }
 
-    /// What a parser expected.
+    /// Adds a syntax error.
     pub(crate) fn push_syntax(&mut self, code: Code, errors: syn::Error, help: impl std::fmt::Display) {
         for error in errors {
             self.push_span(code, error.span(), &error, &help);
@@ -67,7 +68,7 @@ impl Errors {
         Place(self.list.len())
     }
 
-    /// Puts what a later check found where it belongs: at places in the order in which they were noted.
+    /// Inserts the errors of a later check at their positions, in the order in which these were recorded.
     pub(crate) fn insert(&mut self, found: Vec<(Place, Self)>) {
         for (place, errors) in found.into_iter().rev() {
             self.breaking |= errors.breaking;
@@ -79,7 +80,7 @@ impl Errors {
         self.list.len()
     }
 
-    /// Whether a function with these errors is emitted without its body.
+    /// Returns whether a function with these errors is emitted without its body.
     pub(crate) fn is_breaking(&self) -> bool {
         self.breaking
     }
@@ -95,7 +96,8 @@ impl Errors {
 }
 
 impl Code {
-    /// Whether the code is sound Rust all the same: it is emitted, so that what it uses is not called unused.
+    /// Returns whether the code is valid Rust nevertheless: it is then emitted, so that the items it uses are
+    /// not reported as unused.
     fn harmless(self) -> bool {
         use Code::*;
         matches!(

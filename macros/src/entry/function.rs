@@ -1,4 +1,4 @@
-//! `#[graphable]` on one function: what it is, the function that is emitted, its siblings.
+//! `#[graphable]` on one function: its kind, the emitted function, and its siblings.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
@@ -37,14 +37,14 @@ pub(crate) struct Unit<'a> {
     pub(crate) owner: Option<&'a Owner>,
     /// `#[graphable(helper)]`.
     pub(crate) helper: Option<&'a Ident>,
-    /// For a body that cannot be parsed: why. The block then stands for nothing.
+    /// For a body that cannot be parsed: the errors. The block is then a placeholder.
     pub(crate) broken: Option<Errors>,
 }
 
-/// What becomes of it.
+/// The result of expanding a function.
 pub(crate) struct Expanded {
     pub(crate) function: TokenStream,
-    /// Items beside it, and errors.
+    /// Its sibling items, and errors.
     pub(crate) siblings: TokenStream,
 }
 
@@ -161,7 +161,7 @@ impl GraphFunction<'_> {
     }
 }
 
-/// What the body sees of the signature; `this` is `self`.
+/// Returns the parts of the signature that the body sees; `this` is `self`.
 fn header<'a>(sig: &'a syn::Signature, signature: &'a Signature, this: &'a Ident) -> Header<'a> {
     let params = sig.inputs.iter().zip(&signature.params).map(|(argument, param)| match argument {
         FnArg::Receiver(_) => this,
@@ -213,7 +213,7 @@ fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, erro
     }
 }
 
-/// Names and types of the parameters, and what `#[dims]` says of them in a graph.
+/// Returns names and types of the parameters, and their `#[dims]` in a graph.
 fn lint_context<'a>(sig: &'a syn::Signature, graph: Option<&'a Signature>) -> lints::Context<'a> {
     let named = sig.inputs.iter().filter_map(|argument| match argument {
         FnArg::Typed(typed) => match &*typed.pat {
@@ -258,8 +258,8 @@ impl Parse for Head {
     }
 }
 
-/// For an item that cannot be parsed: the error, and as much of the item as is understood. A function keeps its
-/// siblings, so that whoever uses its graph has no error.
+/// For an item that cannot be parsed: returns the error, and as much of the item as is understood. A function
+/// keeps its siblings, so that users of its graph get no errors.
 pub(crate) fn unparsed(item: TokenStream, error: &syn::Error) -> TokenStream {
     let mut errors = Errors::default();
     let help = "complete the function; until then its callers see its signature";

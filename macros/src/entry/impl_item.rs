@@ -1,4 +1,4 @@
-//! `#[graphable] impl`: every method is a graph, or an ordinary method whose lifetimes are filled.
+//! `#[graphable] impl`: every method is a graph, or an ordinary method whose lifetimes are filled in.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -65,7 +65,7 @@ fn trait_method(method: &ImplItemFn, owner: &Owner) -> (TokenStream, TokenStream
     (quote!(#(#attrs)* #allow #vis #defaultness #sig #body), errors.finish())
 }
 
-/// Refuses what a trait's method cannot have.
+/// Rejects attributes that a trait method cannot have.
 pub(crate) fn refuse(sig: &syn::Signature, marks: &[Marks], boundaries: bool, errors: &mut Errors) {
     if boundaries {
         errors.push(
@@ -86,8 +86,8 @@ pub(crate) fn refuse(sig: &syn::Signature, marks: &[Marks], boundaries: bool, er
     }
 }
 
-/// The arguments of a type that the `impl` does not leave open, by their last names: `f32` of `Linear<f32>`. They
-/// tell the siblings of two such `impl`s apart.
+/// Returns the arguments of a type that the `impl` does not leave open, by their last names: `f32` of
+/// `Linear<f32>`. They distinguish the siblings of two such `impl`s.
 fn arguments(ty: &Type, generics: &Generics) -> Vec<String> {
     let Some(PathArguments::AngleBracketed(all)) = last_segment(ty).map(|s| &s.arguments) else {
         return Vec::new();

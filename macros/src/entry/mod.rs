@@ -1,4 +1,4 @@
-//! What `#[graphable]` stands on, and its arguments.
+//! The items to which `#[graphable]` is applied, and its arguments.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -28,8 +28,8 @@ pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
     }
 }
 
-/// The tokens, with the lifetimes that a `macro_rules!` macro was given: as labels, they come in groups that syn does
-/// not look into.
+/// Returns the tokens with the lifetimes that were passed to a `macro_rules!` macro: as labels, they come in
+/// groups that syn does not look into.
 fn ungrouped_lifetimes(tokens: TokenStream, found: &mut bool) -> TokenStream {
     let mut all = TokenStream::new();
     for token in tokens {
@@ -51,7 +51,7 @@ fn ungrouped_lifetimes(tokens: TokenStream, found: &mut bool) -> TokenStream {
     all
 }
 
-/// An item whose conditions were settled.
+/// Expands an item whose conditions were evaluated.
 pub(crate) fn expand_settled(tokens: TokenStream) -> TokenStream {
     match cfg::settled(tokens) {
         Ok(Some((args, item))) => expand_parsed(args, TokenStream::new(), Ok(item)),

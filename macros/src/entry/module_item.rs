@@ -1,5 +1,5 @@
-//! Types and modules: only lifetimes are filled. What an attribute on one item cannot know, the lifetimes of the
-//! other types around it, an attribute on their module does.
+//! Types and modules, in which only lifetimes are filled in. An attribute on a module provides what a single
+//! item cannot know: the lifetimes of the other types around it.
 
 use std::collections::HashSet;
 
@@ -39,7 +39,7 @@ fn module(item: &mut ItemMod, outer: &HashSet<String>) {
         match item {
             Item::Mod(inner) if !is_marked(&inner.attrs) => module(inner, &holders),
             Item::Struct(_) | Item::Enum(_) | Item::Union(_) | Item::Type(_) => {
-                // An attribute of its own finds what is written here, and nothing left to fill.
+                // An attribute on the item itself finds the added lifetimes, and nothing left to fill in.
                 Elided(&holders).visit_item_mut(item);
                 fill_type(item);
             }
@@ -84,7 +84,8 @@ fn module(item: &mut ItemMod, outer: &HashSet<String>) {
     }
 }
 
-/// Puts the attribute on an item that needs it and has none. A function without boundaries and marks is a helper.
+/// Adds the attribute to an item that needs it and does not have one. A function without boundaries and marks
+/// is a helper.
 fn mark(attrs: &mut Vec<Attribute>, needs: Needs, function: bool) {
     if is_marked(attrs) || !(needs.tensors || needs.graph) {
         return;
@@ -105,7 +106,7 @@ fn is_graphable(attr: &Attribute) -> bool {
     attr.path().segments.last().is_some_and(|s| s.ident == "graphable")
 }
 
-/// What a signature needs of the attribute.
+/// The reasons why a signature needs the attribute.
 #[derive(Default)]
 struct Needs {
     /// It names tensors, or types that hold them.
@@ -134,8 +135,8 @@ impl<'ast> Visit<'ast> for Needs {
     }
 }
 
-/// The names of types in these items that have one lifetime, or get one: those that hold tensors, and those that hold
-/// such types.
+/// Returns the names of types in these items that have one lifetime, or get one: those that hold tensors, and
+/// those that hold such types.
 fn holders(items: &[Item], outer: &HashSet<String>) -> HashSet<String> {
     let types: Vec<(&Ident, &Generics, &Item)> = items
         .iter()
@@ -171,7 +172,7 @@ fn holders(items: &[Item], outer: &HashSet<String>) -> HashSet<String> {
     }
 }
 
-/// Writes `'_` where the name of a holder stands without a lifetime.
+/// Writes `'_` where the name of a holder is used without a lifetime.
 struct Elided<'a>(&'a HashSet<String>);
 
 impl VisitMut for Elided<'_> {

@@ -1,4 +1,4 @@
-//! What signatures are refused with, and what is emitted all the same.
+//! Errors about signatures, and the items that are emitted nevertheless.
 
 use quote::quote;
 

@@ -11,9 +11,9 @@ pub(crate) struct Region {
     pub(crate) support: Option<Ident>,
     /// `cx` of `#[eager(cx)]`.
     pub(crate) capability: Option<Ident>,
-    /// The type of its value, where the user says it.
+    /// The type of its value, if the user states it.
     pub(crate) ty: Option<Type>,
-    /// `#[allow(…)]` and its like, which may stand before a statement and not before a value.
+    /// `#[allow(…)]` and similar attributes, which are allowed before a statement but not before a value.
     pub(crate) levels: Vec<Attribute>,
     pub(crate) value: Expr,
 }
@@ -24,11 +24,11 @@ pub(crate) struct PiecewiseCall {
     pub(crate) carrier: Carrier,
 }
 
-/// How a call hands the host code of its caller on.
+/// The way in which a call passes on the host code of its caller.
 pub(crate) enum Carrier {
     /// With its first argument.
     FirstArgument,
-    /// As an argument of its own: there is no other.
+    /// As a separate argument, because there is no other.
     OwnArgument,
     /// As the last argument of the method's twin for calls by a path.
     Twin,

@@ -2,7 +2,7 @@
 
 use syn::{Ident, Lifetime, Type};
 
-/// What is known of a function before its body is read.
+/// The known facts about a function before its body is read.
 pub(crate) struct Header<'a> {
     /// The function's name.
     pub(crate) name: String,
@@ -12,12 +12,12 @@ pub(crate) struct Header<'a> {
     pub(crate) step: &'a Lifetime,
     /// Names of its parameters (`self` too, for methods).
     pub(crate) params: Vec<&'a Ident>,
-    /// Those of them that are declared `mut`.
+    /// Parameters that are declared `mut`.
     pub(crate) mutable: Vec<&'a Ident>,
-    /// Those of them that may hold state: references to structs of parameters.
+    /// Parameters that may hold state: references to structs of parameters.
     pub(crate) holding: Vec<&'a Ident>,
-    /// Those of them that are neither references nor numbers.
+    /// Parameters that are neither references nor numbers.
     pub(crate) owned: Vec<&'a Ident>,
-    /// Those of them that hold no tensor: weights, state and host values.
+    /// Parameters that hold no tensor: weights, state and host values.
     pub(crate) host: Vec<&'a Ident>,
 }

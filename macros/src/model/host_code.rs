@@ -19,7 +19,7 @@ pub(crate) struct HostCode {
 /// A run of device statements.
 pub(crate) struct Run {
     pub(crate) stmts: Vec<Stmt>,
-    /// Where errors about it belong among those of the function.
+    /// The position of errors about it among those of the function.
     pub(crate) report: Place,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Part {
     Closure(Closure),
     /// `let x;`
     Declared(Local),
-    /// The declaration of a binding that a segment moves away and later code assigns anew.
+    /// The declaration of a binding that a segment moves away and later code assigns again.
     Emptied(Ident),
     Let(Box<HostLet>),
     /// `place = value;`
@@ -64,8 +64,8 @@ pub(crate) struct HostLet {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) pat: Pat,
     pub(crate) value: Value,
-    /// The block behind `else`.
+    /// The block after `else`.
     pub(crate) otherwise: Option<Block>,
-    /// Whether the `mut` of a name may look unused: a segment alone changes it, and has a variable of its own.
+    /// Set if the `mut` of a name may look unused: only a segment changes it, in a variable of its own.
     pub(crate) changes_later: bool,
 }

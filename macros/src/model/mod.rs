@@ -1,4 +1,5 @@
-//! A function with boundaries as data: what its host code does, in order, and what enters and leaves each segment.
+//! A function with boundaries as data: the actions of its host code in order, and the values that enter and
+//! leave each segment.
 //!
 //! `analyze` makes it, `check` reads it, `expand` writes it down. Nothing here concludes anything.
 

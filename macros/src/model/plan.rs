@@ -5,7 +5,7 @@ use syn::Ident;
 
 use crate::parse::attributes::Edge;
 
-/// Where a segment or a boundary stands.
+/// The position of a segment or a boundary.
 #[derive(Clone, Copy)]
 pub(crate) struct Location {
     /// Its place in the plan.

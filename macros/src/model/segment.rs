@@ -1,11 +1,11 @@
-//! A segment: what enters it, what it runs, what leaves it.
+//! A segment: its live-ins, its steps, and its live-outs.
 
 use proc_macro2::Span;
 use syn::{Expr, Ident, Local, Stmt};
 
 use super::{Closure, Location};
 
-/// A run of device statements, and the value behind it.
+/// A run of device statements, and the value after it.
 pub(crate) struct Segment {
     pub(crate) location: Location,
     /// In the order of their first use.
@@ -15,11 +15,11 @@ pub(crate) struct Segment {
     pub(crate) steps: Vec<Step>,
     pub(crate) live_outs: Vec<LiveOut>,
     pub(crate) ending: Ending,
-    /// Where the run never reaches its end: a name for the outputs that it never gives.
+    /// If the run never reaches its end: a name for the outputs that it never produces.
     pub(crate) unreached: Option<Ident>,
-    /// Where the run moves live-ins, host code moves them behind it: what the outputs are called meanwhile.
+    /// If the run moves live-ins, host code moves them after it: the name of the outputs meanwhile.
     pub(crate) outputs: Option<Ident>,
-    /// Borrows that host code evaluates again, since a replay could not give them back.
+    /// Borrows that host code evaluates again, since a replay could not return them.
     pub(crate) again: Vec<Local>,
 }
 
@@ -27,21 +27,21 @@ pub(crate) struct Segment {
 pub(crate) enum LiveIn {
     /// Assigned before it is read: a variable of the segment's own.
     Fresh { ident: Ident, mutable: bool },
-    /// The value as a whole; `eager` says that it comes from eager code, `moves` that the run moves it.
+    /// The value as a whole; `eager` states that it comes from eager code, and `moves` that the run moves it.
     Whole { ident: Ident, eager: bool, changes: bool, moves: bool },
-    /// A `&mut`: the segment has a value of its own to write to.
+    /// A `&mut`: the segment writes to a value of its own.
     Exclusive { ident: Ident, eager: bool },
-    /// A field path, and what the reference to it is called in the segment.
+    /// A field path, and the name of the reference to it in the segment.
     Field { base: Ident, path: Vec<String>, eager: bool, name: Ident },
 }
 
-/// One step of what a segment runs.
+/// One step of a segment.
 pub(crate) enum Step {
     Statement(Stmt),
     Closure(Closure),
     /// A borrow, which may be made for later code only.
     Borrow(Stmt),
-    /// A macro call that may bind a name anew, between questions whether it does.
+    /// A macro call that may rebind a name, between checks whether it does.
     Probed {
         call: Stmt,
         macro_name: String,
@@ -53,16 +53,16 @@ pub(crate) enum Step {
         ident: Ident,
         exclusive: bool,
     },
-    /// What ends with the segment is asked whether it is a guard.
+    /// A check whether a value that ends with the segment is a guard.
     AskEnd(Guard),
-    /// A borrow that later code uses: rustc then sees that what it refers to is needed.
+    /// A borrow that later code uses, so that rustc knows that its referent is needed.
     StillUsed {
         ident: Ident,
         at: Span,
     },
 }
 
-/// A variable that a macro may bind anew, and the name of its place in memory before.
+/// A variable that a macro may rebind, and the name of its earlier location in memory.
 pub(crate) struct Probe {
     pub(crate) place: Ident,
     pub(crate) ident: Ident,
@@ -71,13 +71,14 @@ pub(crate) struct Probe {
 /// A value that may be a guard.
 pub(crate) struct Guard {
     pub(crate) ident: Ident,
-    /// Whether it is a reference to a temporary that lives as long as it does.
+    /// Set if it is a reference to a temporary that lives as long as it does.
     pub(crate) lent: bool,
 }
 
-/// What host code has from a segment.
+/// A value that host code receives from a segment.
 pub(crate) enum LiveOut {
-    /// A variable of host code that the segment changes; `kept` says that the value was kept under the name of the output.
+    /// A variable of host code that the segment changes; `kept` states that the value was kept under the name
+    /// of the output.
     Changed { ident: Ident, output: Ident, exclusive: bool, kept: bool },
     /// A binding of the run. `through` is a name to take it by, where its own is assigned first.
     Bound { ident: Ident, mutable: bool, through: Option<Ident> },
@@ -85,18 +86,19 @@ pub(crate) enum LiveOut {
     Shadowed { ident: Ident, alias: Ident },
 }
 
-/// What a segment ends with, behind its statements.
+/// The ending of a segment, after its statements.
 pub(crate) enum Ending {
     /// Its outputs.
     Outputs,
     /// The function's result, and all that leaves.
     Result(Expr),
-    /// A value that leaves under a name, beside the outputs; `result` says that it is the function's.
+    /// A value that leaves under a name, in addition to the outputs; `result` states that it is the
+    /// function's result.
     Value { expr: Expr, name: Ident, result: bool },
 }
 
 impl LiveIn {
-    /// What it is called in the plan; `None` for what no key holds.
+    /// Returns its name in the plan; `None` if it is not part of a key.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
             Self::Fresh { .. } => None,
@@ -105,7 +107,7 @@ impl LiveIn {
         }
     }
 
-    /// Whether the run moves it.
+    /// Returns whether the run moves it.
     pub(crate) fn moves(&self) -> bool {
         matches!(self, Self::Whole { moves: true, .. })
     }

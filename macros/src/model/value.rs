@@ -25,7 +25,7 @@ pub(crate) enum Value {
     Break(Vec<Attribute>, Option<Lifetime>, Box<Value>),
 }
 
-/// What stands around a value.
+/// The code around a value.
 pub(crate) enum Wrapper {
     Parentheses,
     /// `let _ = …;` in braces.
@@ -52,7 +52,7 @@ pub(crate) enum ControlKind {
     Unsafe { body: Block },
 }
 
-/// What stands behind `else`.
+/// The code after `else`.
 pub(crate) enum Otherwise {
     Block(Block),
     If(Box<Control>),

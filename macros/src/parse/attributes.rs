@@ -9,7 +9,7 @@ use syn::{
 
 use crate::diag::{Code, Errors, nearest};
 
-/// What an `#[eager…]` says.
+/// The arguments of an `#[eager…]`.
 #[derive(Default)]
 pub(crate) struct EagerArgs {
     /// `cx` of `#[eager(cx)]`.
@@ -20,12 +20,12 @@ pub(crate) struct EagerArgs {
     pub(crate) edge: Option<(Edge, Ident)>,
 }
 
-/// Where a region goes that may leave its place.
+/// The direction in which a region may be moved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edge {
     /// Before the device work directly above it.
     Early,
-    /// Behind the device work directly below it.
+    /// After the device work directly below it.
     Late,
 }
 
@@ -52,13 +52,13 @@ pub(crate) fn edge(attr: &Attribute) -> Option<(Edge, Ident)> {
     eager_args(attr, &mut Errors::default()).edge
 }
 
-/// A boundary: what kind, and the attribute that made it one.
+/// A boundary: its kind, and the attribute that makes it one.
 pub(crate) enum Boundary<'a> {
     Eager(&'a Attribute),
     Piecewise(&'a Attribute),
 }
 
-/// What to write.
+/// The help with the valid forms.
 const EAGER_FORMS: &str = "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`";
 
 const SUPPORTS: [&str; 4] = ["Never", "UniformSingleTokenDecode", "UniformBatch", "Always"];
@@ -121,7 +121,7 @@ pub(crate) fn take(expr: &mut Expr) -> Vec<Attribute> {
     of_mut(expr).map(std::mem::take).unwrap_or_default()
 }
 
-/// Gives an expression its attributes.
+/// Sets the attributes of an expression.
 pub(crate) fn put(expr: &mut Expr, attrs: Vec<Attribute>) {
     if let Some(own) = of_mut(expr) {
         *own = attrs;
@@ -261,7 +261,7 @@ pub(crate) fn let_flag(attrs: &[Attribute], name: &str) -> bool {
     attrs.iter().any(|a| a.path().is_ident(name))
 }
 
-/// Takes the `#[key]`s off `let`s that no host code sees: what they hold is keyed there anyway.
+/// Removes `#[key]` from `let`s that host code does not see: their values are keyed there in any case.
 pub(crate) struct Keys;
 
 impl VisitMut for Keys {
@@ -272,7 +272,7 @@ impl VisitMut for Keys {
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
-/// Whether rustc knows the attribute, and allows it on statements.
+/// Returns whether rustc knows the attribute, and allows it on statements.
 pub(crate) fn is_builtin(name: &str) -> bool {
     matches!(
         name,

@@ -1,18 +1,18 @@
-//! Items with `#[cfg]` inside: rustc settles the conditions before anything is read.
+//! Items with `#[cfg]` inside: rustc evaluates the conditions before anything is read.
 //!
-//! An attribute macro gets its item with every `#[cfg]` still there, and cannot know which of them hold. The
-//! partition has to: a `let` that is not there hides nothing, and a jump that is not there leaves nothing. A
-//! *derive*, however, is given its input after all conditions in it, at any depth, were settled. So an item with
-//! conditions is put into an item that derives, and expanded by that derive:
+//! An attribute macro gets its item with every `#[cfg]` unevaluated, and cannot know which of them hold. But
+//! the partition must know: a `let` that is configured out shadows nothing, and a jump that is configured out
+//! does not leave. A *derive*, however, gets its input after all conditions in it were evaluated, at any
+//! depth. So an item with conditions is put into an item with a derive, and that derive expands it:
 //!
 //! ```text
 //! #[derive(Configured)]
 //! enum __GraphableConfigured… { Item = { #[configured(arguments)] fn decode(…) … 0 } }
 //! ```
 //!
-//! What is left of the `enum` afterwards is empty: its inner item ends with the attribute `configured`, which gives
-//! nothing. Attributes of ours on expressions would be refused on the way (rustc allows none there), so they travel in
-//! calls of a macro that does not exist, and are put back.
+//! The remaining `enum` is empty: its inner item ends with the attribute `configured`, which expands to
+//! nothing. rustc would reject our attributes on expressions on the way (it allows none there), so they are
+//! carried by calls of a macro that does not exist, and restored afterwards.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -32,7 +32,7 @@ const MARK: &str = "__graphable_mark";
 /// The attribute that carries the arguments of `#[graphable]`.
 const ARGUMENTS: &str = "configured";
 
-/// Whether the item has conditions in it; its own are settled, or emitted, as they stand.
+/// Returns whether the item has conditions inside; its own conditions are evaluated, or emitted, as they are.
 pub(crate) fn has_conditions(item: &Item) -> bool {
     struct Find(bool);
     impl<'a> Visit<'a> for Find {
@@ -66,7 +66,7 @@ fn is_condition(a: &Attribute) -> bool {
     a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")
 }
 
-/// The item inside one whose derive expands it when its conditions are settled.
+/// Puts the item into one whose derive expands it when its conditions are evaluated.
 pub(crate) fn settle(arguments: &TokenStream, mut item: Item) -> TokenStream {
     let name = Ident::new(&format!("__GraphableConfigured{:016x}", hash(&item)), Span::call_site());
     Put.visit_item_mut(&mut item);
@@ -85,15 +85,15 @@ pub(crate) fn settle(arguments: &TokenStream, mut item: Item) -> TokenStream {
     }
 }
 
-/// Tells the items of one scope apart: two that are written alike cannot stand in it anyway.
+/// Distinguishes the items of one scope: two identical ones cannot exist there anyway.
 fn hash(item: &Item) -> u64 {
     let text = item.to_token_stream().to_string();
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The arguments and the item of [`settle`], without its conditions. There is none where the item's own condition
-/// does not hold.
+/// Returns the arguments and the item of [`settle`], without its conditions. Returns `None` if the item's own
+/// condition does not hold.
 pub(crate) fn settled(tokens: TokenStream) -> syn::Result<Option<(TokenStream, Item)>> {
     let input: syn::ItemEnum = match syn::parse2(tokens.clone()) {
         Ok(input) => input,
@@ -117,7 +117,7 @@ pub(crate) fn settled(tokens: TokenStream) -> syn::Result<Option<(TokenStream, I
     Ok(Some((arguments, item)))
 }
 
-/// Without the commas that rustc leaves where it takes an element of a list away; those of macro calls stay.
+/// Removes the commas that rustc leaves where it removes an element of a list; those of macro calls remain.
 fn without_empty(tokens: TokenStream, in_call: bool) -> TokenStream {
     let mut kept: Vec<TokenTree> = Vec::new();
     for token in tokens {
@@ -136,7 +136,7 @@ fn without_empty(tokens: TokenStream, in_call: bool) -> TokenStream {
     kept.into_iter().collect()
 }
 
-/// Moves attributes of ours from expressions into calls of [`MARK`].
+/// Moves our attributes from expressions into calls of [`MARK`].
 struct Put;
 
 impl Put {
@@ -160,13 +160,13 @@ impl Put {
             return None;
         }
         let carried = inside.iter().map(|a| mark(None, a));
-        // The first one says what the block is, also where no condition holds.
+        // The first one determines the kind of the block, even if no condition holds.
         let own = mark(None, &TokenStream::new());
         Some((outside, braced(&quote!(#own #(#carried)* #(#marks)* #expr))))
     }
 }
 
-/// Whether rustc would refuse the attribute on an expression, although it is ours, or meant to be.
+/// Returns whether rustc would reject the attribute on an expression, although it is ours, or meant to be.
 fn travels(a: &Attribute) -> bool {
     a.path().get_ident().is_some_and(|name| !attributes::is_builtin(&name.to_string()))
 }
@@ -208,7 +208,7 @@ impl VisitMut for Put {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
         visit_mut::visit_expr_mut(self, expr);
         if let Some((outside, block)) = Self::marked(expr) {
-            // No `}` may stand before the `else` of a `let`.
+            // No `}` is allowed before the `else` of a `let`.
             *expr = Expr::Verbatim(quote!(#(#outside)* (#block)));
         }
     }
@@ -237,7 +237,7 @@ impl Take {
     }
 }
 
-/// The attributes that a block of [`Put`] carries, if it is one.
+/// Returns the attributes that a block of [`Put`] carries, if it is one.
 fn carried(block: &Block) -> Option<Vec<Attribute>> {
     let (last, marks) = block.stmts.split_last()?;
     let Stmt::Expr(..) = last else { return None };

@@ -45,7 +45,7 @@ pub(crate) fn arguments(mac: &Macro) -> Vec<Expr> {
     parser.parse2(mac.tokens.clone()).map(|p| p.into_iter().collect()).unwrap_or_default()
 }
 
-/// Whether the format string of a call names `self`.
+/// Returns whether the format string of a call names `self`.
 pub(crate) fn shows_self(mac: &Macro) -> bool {
     let is_format = mac.path.segments.last().is_some_and(|s| FORMATS.iter().any(|f| s.ident == f));
     let arguments = if is_format { arguments(mac) } else { Vec::new() };
@@ -55,7 +55,7 @@ pub(crate) fn shows_self(mac: &Macro) -> bool {
         && !arguments.iter().any(named)
 }
 
-/// What a call shows by `Display`.
+/// Returns the arguments that a call formats with `Display`.
 pub(crate) fn displayed(mac: &Macro) -> Vec<Shown> {
     let known = mac.path.segments.last().is_some_and(|s| FORMATS.iter().any(|f| s.ident == f));
     let arguments = if known { arguments(mac) } else { Vec::new() };
@@ -114,7 +114,7 @@ pub(crate) fn names(text: &str, span: Span) -> Vec<Ident> {
     let mut found = Vec::new();
     for (argument, spec) in placeholders(text) {
         found.extend(identifier(&argument));
-        // `width$` and `.precision$` stand behind a fill and an alignment, which may be any letter.
+        // `width$` and `.precision$` follow a fill and an alignment; the fill may be any letter.
         for part in spec.split_inclusive('$').filter_map(|part| part.strip_suffix('$')) {
             let start = part.char_indices().rev().take_while(|(_, c)| *c == '_' || c.is_alphanumeric());
             let starts: Vec<usize> = start.map(|(at, _)| at).collect();
@@ -125,7 +125,7 @@ pub(crate) fn names(text: &str, span: Span) -> Vec<Ident> {
     found
 }
 
-/// A name, if the text is one; `self` too. (Parsing it could give an error of rustc's.)
+/// Returns a name, if the text is one, including `self`. (Parsing it could produce an error of rustc's.)
 fn identifier(text: &str) -> Option<Ident> {
     let (first, rest) = text.split_at_checked(text.chars().next()?.len_utf8())?;
     let starts = first == "_" && !rest.is_empty() || first.chars().all(unicode_ident::is_xid_start);

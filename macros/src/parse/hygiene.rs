@@ -1,8 +1,9 @@
-//! Two variables of one name in a function that a `macro_rules!` macro made: the macro's own, and one whose name it
-//! was given. rustc tells them apart; this code goes by names, so the macro's gets another one first.
+//! Two variables with the same name in a function that a `macro_rules!` macro generated: the macro's own
+//! variable, and one whose name was passed to it. rustc distinguishes them by hygiene; this code goes by
+//! names, so the macro's variable is renamed first.
 //!
-//! Stable proc macros can see that two identifiers differ in hygiene only in how their spans are printed. Where
-//! nothing is seen there, names stay as they are.
+//! Stable proc macros can recognise that two identifiers differ in hygiene only by how their spans are
+//! printed. If the printed spans do not differ, names remain unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,7 +17,7 @@ use syn::{
 
 use super::format_strings;
 
-/// The block with every variable called by one name of its own; `None` if it is so already.
+/// Returns the block with a distinct name for every variable; `None` if they are already distinct.
 pub(crate) fn apart(block: &Block, params: &[&Ident]) -> Option<Block> {
     let mut bound = Bound::default();
     params.iter().for_each(|p| bound.add(p));
@@ -26,7 +27,7 @@ pub(crate) fn apart(block: &Block, params: &[&Ident]) -> Option<Block> {
     let mut taken: Option<BTreeSet<String>> = None;
     for (name, all) in &bound.names {
         let contexts: Option<Vec<u32>> = all.iter().map(context).collect();
-        // What has no place of its own in the source may be the same variable.
+        // Identifiers without a position in the source may be the same variable.
         let Some(contexts) = contexts else { continue };
         let first = contexts[0];
         for other in contexts.into_iter().filter(|c| *c != first).collect::<BTreeSet<_>>() {
@@ -46,7 +47,7 @@ pub(crate) fn apart(block: &Block, params: &[&Ident]) -> Option<Block> {
     Some(block)
 }
 
-/// A number for the hygiene of an identifier, or of a label's, that stands so in the source.
+/// Returns a number for the hygiene of an identifier or label that has this position in the source.
 fn context(ident: &Ident) -> Option<u32> {
     let span = ident.span();
     let text = span.source_text()?;
@@ -100,7 +101,7 @@ impl<'a> Visit<'a> for Bound {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// Renames what stands for variables.
+/// Renames identifiers that stand for variables.
 struct Apart {
     names: HashMap<(String, u32), String>,
 }
@@ -130,7 +131,7 @@ impl Apart {
         }
     }
 
-    /// In a macro call an identifier is a variable unless something around it says otherwise.
+    /// In a macro call, an identifier is a variable unless its context shows otherwise.
     fn tokens(&self, tokens: TokenStream) -> TokenStream {
         let all: Vec<TokenTree> = tokens.into_iter().collect();
         let is = |at: Option<usize>, c: char| matches!(at.and_then(|at| all.get(at)), Some(TokenTree::Punct(p)) if p.as_char() == c);

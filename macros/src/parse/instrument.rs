@@ -1,15 +1,15 @@
-//! A function that `#[tracing::instrument]` above `#[graphable]` has wrapped already: its span is opened by host code,
-//! and the function's own statements are what is partitioned.
+//! A function that `#[tracing::instrument]` above `#[graphable]` has already wrapped: host code opens its
+//! span, and the function's own statements are partitioned.
 
 use quote::ToTokens;
 use syn::{Block, Expr, Stmt};
 
-/// What opens the span, and the function's own body.
+/// Returns the statements that open the span, and the function's own body.
 pub(crate) fn split(block: &Block) -> (&[Stmt], &Block) {
     wrapped(block).unwrap_or((&[], block))
 }
 
-/// Whether the body stands in a closure of `#[instrument(err)]` or `#[instrument(ret)]`.
+/// Returns whether the body is in a closure of `#[instrument(err)]` or `#[instrument(ret)]`.
 pub(crate) fn in_a_closure(block: &Block) -> bool {
     block.stmts.iter().any(|s| mentions(s, "__tracing_attr_span"))
 }
@@ -24,7 +24,7 @@ fn wrapped(block: &Block) -> Option<(&[Stmt], &Block)> {
         return None;
     }
     let mut inner = plain_block(last)?;
-    // Around the body stands a `return` that says its type, and is never reached.
+    // The body is accompanied by a `return` that states its type and is never reached.
     loop {
         match inner.stmts.as_slice() {
             [only] => inner = plain_block(only)?,

@@ -16,7 +16,7 @@ const WITH_ELEMENT: [&str; 3] = ["Tensor", "Scalar", "Ragged"];
 /// Types whose only argument is the step's lifetime.
 const WITHOUT_ELEMENT: [&str; 3] = ["Scope", "Eager", "Step"];
 
-/// Types of `std` whose `'_` has nothing to do with tensors.
+/// Types of `std` whose `'_` is unrelated to tensors.
 const FOREIGN: [&str; 13] = [
     "Cow",
     "Iter",
@@ -102,10 +102,10 @@ fn value_of(ty: &mut Type) -> Option<&mut Type> {
     })
 }
 
-/// Lets rustc find the lifetime of `Out` in a result: whether it has one the tokens do not say.
+/// Lets rustc find the lifetime of `Out` in a result, if it has one that the tokens do not show.
 ///
-/// Where a pointer to a function has one lifetime among its parameters, `Out` stands for `Out<'that>` in its result, if it
-/// has a lifetime. So it is written as the result of such a type.
+/// In a function pointer type with one lifetime among its parameters, `Out` in its result stands for
+/// `Out<'that>` if it has a lifetime. So it is written as the result of such a type.
 struct Elided {
     step: Lifetime,
     /// Type parameters.
@@ -156,7 +156,8 @@ pub(crate) fn fill_impl(item: &mut syn::ItemImpl) {
     }
 }
 
-/// Fills the lifetimes of a struct, enum, union or alias, and declares the step's. False if there is none to fill.
+/// Fills in the lifetimes of a struct, enum, union or alias, and declares the step's. Returns false if there
+/// is none to fill in.
 pub(crate) fn fill_type(item: &mut Item) -> bool {
     let generics = match &*item {
         Item::Struct(i) => &i.generics,
@@ -198,7 +199,7 @@ pub(crate) fn fill_type(item: &mut Item) -> bool {
     fill.used
 }
 
-/// Whether a type's name stands without the lifetime that [`Fill`] would give it.
+/// Returns whether a type's name is used without the lifetime that [`Fill`] would add.
 pub(crate) fn is_elided(segment: &syn::PathSegment) -> bool {
     match &segment.arguments {
         PathArguments::None => WITHOUT_ELEMENT.iter().any(|t| segment.ident == t),
@@ -235,7 +236,7 @@ fn declare(generics: &mut Generics, outer: Option<&Generics>, step: &Lifetime) {
 
 struct Fill {
     step: Lifetime,
-    /// Whether `'_` is replaced, too.
+    /// Set if `'_` is replaced as well.
     anonymous: bool,
     used: bool,
 }
@@ -330,8 +331,8 @@ impl<'ast> Visit<'ast> for Written {
     }
 }
 
-/// Gives names to the elided lifetimes of a type, `'__a0` and so on, for places where eliding is not
-/// allowed. Returns the names.
+/// Names the elided lifetimes of a type, `'__a0` and so on, for positions where eliding is not allowed.
+/// Returns the names.
 pub(crate) fn name_elided(ty: &mut Type) -> Vec<Lifetime> {
     struct Names(Vec<Lifetime>);
     impl Names {
@@ -364,9 +365,9 @@ pub(crate) fn name_elided(ty: &mut Type) -> Vec<Lifetime> {
     names.0
 }
 
-/// What the references in a type say of what they refer to, which rustc implies for a parameter's type
-/// and for no other: in `&'a [&'b T]`, `'b: 'a`, `T: 'a` and `T: 'b`. Lifetimes and type parameters
-/// other than the given ones are bound inside the type. Each with its two names.
+/// Returns the bounds that the references in a type imply for their referents, which rustc infers for a
+/// parameter's type and for no other: in `&'a [&'b T]`, `'b: 'a`, `T: 'a` and `T: 'b`. Lifetimes and type
+/// parameters other than the given ones are bound inside the type. Each bound has its two names.
 pub(crate) fn outlives(
     ty: &Type,
     declared: &[Ident],
@@ -421,7 +422,7 @@ pub(crate) fn outlives(
     inside.found
 }
 
-/// Whether `lifetime` occurs in the tokens.
+/// Returns whether `lifetime` occurs in the tokens.
 pub(crate) fn mentions(tokens: &impl quote::ToTokens, lifetime: &Lifetime) -> bool {
     let mut tick = false;
     flat(tokens.to_token_stream()).into_iter().any(|tree| {
@@ -433,7 +434,7 @@ pub(crate) fn mentions(tokens: &impl quote::ToTokens, lifetime: &Lifetime) -> bo
     })
 }
 
-/// Whether any lifetime occurs in the tokens.
+/// Returns whether any lifetime occurs in the tokens.
 pub(crate) fn mentions_any(tokens: &impl quote::ToTokens) -> bool {
     flat(tokens.to_token_stream())
         .iter()

@@ -1,4 +1,4 @@
-//! What the tokens say before anything is concluded from them: attributes, signatures, types, names.
+//! Parsing of tokens, without conclusions: attributes, signatures, types, names.
 
 pub(crate) mod attributes;
 pub(crate) mod cfg;

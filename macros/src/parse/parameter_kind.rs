@@ -1,4 +1,4 @@
-//! What a parameter is to a graph, and what it cannot be.
+//! The kind of a parameter in a graph, and rejected parameters.
 
 use proc_macro2::Ident;
 use quote::ToTokens;
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What a parameter is, with the element type of a tensor or scalar.
+/// The kind of a parameter, with the element type of a tensor or scalar.
 pub(crate) enum Kind {
     HostTensor(Type),
     HostScalar(Type),
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether it has a static buffer.
+    /// Returns whether it has a static buffer.
     pub(crate) fn is_input(&self) -> bool {
         matches!(self, Self::HostTensor(_) | Self::HostScalar(_) | Self::Device(_))
     }
@@ -50,7 +50,8 @@ const HANDLES: [&str; 9] = [
 const COLLECTIONS: [&str; 8] =
     ["HashMap", "HashSet", "BTreeMap", "BTreeSet", "VecDeque", "BinaryHeap", "IndexMap", "LinkedList"];
 
-/// What changes behind a shared reference. `Cell` is missing: it may be somebody's recurrent cell.
+/// Types with interior mutability. `Cell` is missing, because a user may have a recurrent cell with that
+/// name.
 const INTERIOR: [&str; 7] = ["RefCell", "Mutex", "RwLock", "OnceCell", "OnceLock", "LazyCell", "LazyLock"];
 
 /// The kind of a parameter; an error when there is none.
@@ -155,7 +156,7 @@ fn host_kind(
 }
 
 fn key_kind(ident: &Ident, ty: &Type, inner: Option<&Type>, errors: &mut Errors) -> Option<Kind> {
-    // What a function takes is not held; which functions can be keys is a matter of types.
+    // Parameters of a function are not held; the types decide which functions can be keys.
     if matches!(plain(ty), Type::BareFn(_)) {
         return Some(Kind::Key);
     }
@@ -203,7 +204,7 @@ fn key_kind(ident: &Ident, ty: &Type, inner: Option<&Type>, errors: &mut Errors)
     }
 }
 
-/// Refuses what stays with the caller; whether it was one.
+/// Rejects a value that must remain with the caller; returns whether it was one.
 fn handle(ident: &Ident, ty: &Type, errors: &mut Errors) -> bool {
     let Type::Path(path) = ty else { return false };
     let Some(at) = path.path.segments.last().map(|s| &s.ident) else { return false };
@@ -225,7 +226,7 @@ fn handle(ident: &Ident, ty: &Type, errors: &mut Errors) -> bool {
     };
     let message =
         format!("`{ident}: {name}` is a handle, which no segment can use: a replay runs no host code");
-    // Not the whole type: its lifetime may be filled, and then it has no place.
+    // Not the whole type: its lifetime may have been filled in, and then it has no position.
     errors.push(Code::Handle, at, message, help);
     true
 }
@@ -268,13 +269,13 @@ fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
     errors.push(Code::ByValue, ty, message, help);
 }
 
-/// Whether a type is made with a collection that cannot be a key.
+/// Returns whether a type contains a collection that cannot be a key.
 fn is_unordered(ty: &Type) -> bool {
     let text = written(ty);
     ["VecDeque", "BinaryHeap", "IndexMap", "LinkedList", "HashSet"].iter().any(|name| text.contains(name))
 }
 
-/// Whether a type holds a tensor or scalar of the device.
+/// Returns whether a type holds a tensor or scalar of the device.
 fn holds_tensor(ty: &Type) -> bool {
     fn search(tokens: proc_macro2::TokenStream) -> bool {
         tokens.into_iter().any(|t| match t {
@@ -292,7 +293,7 @@ fn host_data(ident: &Ident, ty: &Type, inner: &Type, errors: &mut Errors) {
     errors.push(Code::HostCollection, ty, message, help);
 }
 
-/// How host data is passed.
+/// Returns how to pass host data.
 fn host_help(ident: &Ident, inner: &Type) -> String {
     if let Some(element) = scalar(inner) {
         let host = format!("`#[host] {ident}: &Scalar<{element}>` for a value refreshed on every call");
@@ -342,7 +343,7 @@ fn elements(ty: &Type) -> Option<&'static str> {
     }
 }
 
-/// Whether a type is made of plain host values alone.
+/// Returns whether a type consists only of plain host values.
 fn is_host(ty: &Type) -> bool {
     match plain(ty) {
         Type::Slice(s) => is_host(&s.elem),

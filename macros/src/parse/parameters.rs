@@ -10,7 +10,7 @@ const OURS: [&str; 3] = ["host", "key", "dims"];
 /// Attributes that rustc allows on parameters.
 const RUSTC: [&str; 9] = ["allow", "cfg", "cfg_attr", "deny", "doc", "expect", "forbid", "warn", "must_use"];
 
-/// What is written on one parameter.
+/// The attributes of one parameter.
 #[derive(Default)]
 pub(crate) struct Marks {
     pub(crate) host: Option<Attribute>,
@@ -46,7 +46,7 @@ impl Dim {
     }
 }
 
-/// Whether a parameter has one of our attributes.
+/// Returns whether a parameter has one of our attributes.
 pub(crate) fn is_marked(argument: &FnArg) -> bool {
     let attrs = match argument {
         FnArg::Receiver(receiver) => &receiver.attrs,

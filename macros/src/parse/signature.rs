@@ -1,4 +1,4 @@
-//! What a graph function's signature says: parameters and their kinds, dimensions, generics, result.
+//! The signature of a graph function: parameters and their kinds, dimensions, generics, result.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -33,19 +33,19 @@ pub(crate) struct Param {
 pub(crate) struct Owner {
     pub(crate) ty: Type,
     pub(crate) name: String,
-    /// Those of its arguments that are types and numbers, and no parameters of the `impl`.
+    /// Arguments that are types and numbers, and not parameters of the `impl`.
     pub(crate) arguments: Vec<String>,
     pub(crate) generics: Generics,
 }
 
 impl Owner {
-    /// As messages say it.
+    /// Returns its form in messages.
     fn shown(&self) -> String {
         let Self { name, arguments, .. } = self;
         if arguments.is_empty() { name.clone() } else { format!("{name}<{}>", arguments.join(", ")) }
     }
 
-    /// What the names of siblings begin with.
+    /// Returns the prefix of the names of siblings.
     fn prefix(&self) -> String {
         self.arguments.iter().fold(self.name.clone(), |prefix, a| prefix + &pascal(a))
     }
@@ -53,9 +53,9 @@ impl Owner {
 
 /// A graph function, as its siblings need it.
 pub(crate) struct Signature {
-    /// As the user says it: `decode`, `Model::decode`.
+    /// The user's name for it: `decode`, `Model::decode`.
     pub(crate) name: String,
-    /// What the siblings' names begin with.
+    /// The prefix of the siblings' names.
     pub(crate) prefix: String,
     pub(crate) ident: Ident,
     pub(crate) vis: Visibility,
@@ -67,7 +67,7 @@ pub(crate) struct Signature {
     /// Lifetimes that the user declared, without the step's.
     pub(crate) lifetimes: Vec<LifetimeParam>,
     pub(crate) step: Lifetime,
-    /// Whether the `impl` around the function declares it.
+    /// Set if the `impl` around the function declares it.
     pub(crate) outer_step: bool,
     pub(crate) params: Vec<Param>,
     pub(crate) symbols: Vec<String>,
@@ -79,7 +79,7 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    /// Reads a signature whose lifetimes are filled. What is wrong with it is told, and read as well as
+    /// Reads a signature whose lifetimes are filled in. Errors are reported, and the rest is read as far as
     /// possible.
     pub(crate) fn read(
         sig: &syn::Signature,
@@ -141,7 +141,7 @@ impl Signature {
         quote!(<#(#names),*>)
     }
 
-    /// What keeps a function without our attributes from being a graph as well.
+    /// Returns whether a function without our attributes can be a graph as well.
     pub(crate) fn is_graph(&self) -> bool {
         let unsized_param = self.generics.type_params().any(|p| p.bounds.iter().any(is_relaxed));
         self.inputs().next().is_some() && self.bounds.is_empty() && !unsized_param
@@ -182,7 +182,7 @@ impl Signature {
     }
 }
 
-/// The name of a function as the user says it, and what the names of its siblings begin with.
+/// Returns the user's name for a function, and the prefix of the names of its siblings.
 fn names(ident: &Ident, owner: Option<&Owner>) -> (String, String) {
     let bare = ident.to_string().trim_start_matches("r#").to_owned();
     match owner {
@@ -372,7 +372,7 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
     ((**ret).clone(), output)
 }
 
-/// Whether a type's name says that it is somebody's `Result`.
+/// Returns whether a type's name indicates an alias of `Result`.
 fn is_alias(name: &Ident) -> bool {
     let name = name.to_string();
     name.ends_with("Result") || name.starts_with("Result")
@@ -444,7 +444,7 @@ fn param(
     let kind = if plain_name {
         kind(&ident, &typed.ty, marks, step, errors)
     } else {
-        // One error is enough; what it is shows when it has a name.
+        // One error is enough; the type becomes visible once it has a name.
         kind(&ident, &typed.ty, marks, step, &mut Errors::default())
     };
     let dims = marks.dims.as_ref().and_then(|attr| {

@@ -78,7 +78,7 @@ pub(crate) fn plain_name(expr: &Expr) -> Option<&Ident> {
     }
 }
 
-/// Whether an operator only looks at its operands.
+/// Returns whether an operator only reads its operands.
 pub(crate) fn compares(op: &BinOp) -> bool {
     matches!(op, BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_))
 }
@@ -110,7 +110,7 @@ pub(crate) fn place_base(expr: &Expr) -> Option<&Ident> {
     }
 }
 
-/// Whether an operator assigns to its left side.
+/// Returns whether an operator assigns to its left side.
 pub(crate) fn is_assign(op: &BinOp) -> bool {
     matches!(
         op,
@@ -149,7 +149,7 @@ pub(crate) fn bound_anywhere<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> H
     all.0
 }
 
-/// The call that a `#[piecewise]` stands before: below `?` and parentheses.
+/// Returns the call to which a `#[piecewise]` applies, inside `?` and parentheses.
 pub(crate) fn innermost_call(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::Call(_) | Expr::MethodCall(_) => Some(expr),
@@ -160,7 +160,7 @@ pub(crate) fn innermost_call(expr: &mut Expr) -> Option<&mut Expr> {
     }
 }
 
-/// Whether a pattern takes parts of its value by `ref mut`.
+/// Returns whether a pattern binds parts of its value with `ref mut`.
 pub(crate) fn binds_to_change(pat: &Pat) -> bool {
     struct Search(bool);
     impl<'a> Visit<'a> for Search {

@@ -1,4 +1,4 @@
-//! What types say by how they are written.
+//! Syntactic queries on types.
 
 use quote::ToTokens;
 use syn::{

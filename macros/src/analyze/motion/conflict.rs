@@ -1,4 +1,5 @@
-//! What keeps a region where it is: data that it shares with the code that it would pass, and jumps.
+//! Dependences that prevent code motion: data that a region shares with the code that it would cross, and
+//! jumps.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
@@ -15,8 +16,8 @@ use super::{
     Part,
 };
 
-/// Why a region and a statement keep their order. The names of hazards are those of a region that would move up, over a
-/// statement before it; where it would move down, the first two change places.
+/// The reason why a region and a statement keep their order. The names of hazards are for a region that would
+/// move up, over a statement before it; for a move down, the first two are exchanged.
 pub(super) enum Conflict {
     /// The statement binds a name that the region uses.
     ReadAfterWrite(Ident),
@@ -41,7 +42,8 @@ pub(super) enum Conflict {
 }
 
 impl Conflict {
-    /// Where, what, and what to do, for a region that is to run `place` ("before", "behind") other code.
+    /// Returns the position, the reason and the remedy for a region that is to run `place` ("before",
+    /// "behind") other code.
     pub(super) fn explained(self, word: &str, place: &str) -> (TokenStream, String, String) {
         (self.at(), self.message(word, place), self.help(word))
     }
@@ -137,7 +139,7 @@ impl Conflict {
 }
 
 impl Names {
-    /// Why the region stays, whatever stands beside it.
+    /// Returns the reason why the region cannot be moved at all.
     pub(super) fn stays(&self, region: &Stmt, word: &Ident) -> Option<Conflict> {
         let diverges =
             matches!(region, Stmt::Local(l) if l.init.as_ref().is_some_and(|i| i.diverge.is_some()));
@@ -151,14 +153,14 @@ impl Names {
         classify::guard_name(local).map(|name| Conflict::Held(name.clone()))
     }
 
-    /// Whether the statement may keep the region from running, or holds something while it does.
+    /// Returns whether the statement may keep the region from running, or holds something while it runs.
     pub(super) fn leaves(&self, other: &Part, region: &Part) -> Option<Conflict> {
         if let Stmt::Local(local) = &other.stmt
             && let Some(name) = classify::guard_name(local)
         {
             return Some(Conflict::Holds(name.clone()));
         }
-        // A call without a value is there for what it does, or for the error that it gives.
+        // A call without a value exists for its effect, or for the error that it returns.
         let called = match &other.stmt {
             Stmt::Expr(e @ (Expr::Call(_) | Expr::MethodCall(_) | Expr::Try(_)), Some(_)) => Some(e),
             Stmt::Local(l) if other.binds.is_empty() => l.init.as_ref().map(|i| &*i.expr),
@@ -171,7 +173,7 @@ impl Names {
         leaves.then(|| Conflict::Leaves(other.stmt.to_token_stream()))
     }
 
-    /// Why the two keep their order, if they do.
+    /// Returns the reason why the two keep their order, if there is one.
     pub(super) fn conflict(&self, other: &Part, region: &Part) -> Option<Conflict> {
         for name in &other.binds {
             if let Some(u) = region.uses.get(&name.to_string()) {

@@ -1,13 +1,14 @@
-//! Which regions move, where to, and what keeps them.
+//! The regions that move, the direction, and the obstacles.
 
 use crate::expand::tests::{host_code_of, readable};
 
-/// What the host code of a body runs, in order: `S` for a segment, else the number that a region's call has.
+/// Returns the order in which the host code of a body runs: `S` for a segment, otherwise the number in a
+/// region's call.
 fn order(body: &str) -> String {
     let (text, _, messages) = function(body);
     assert_eq!(messages, "", "{text}");
     let text = readable(&text);
-    // The second form is of bodies that put their outputs into a place of their own.
+    // The second form is for bodies that write their outputs to a place.
     let segments = ["segment(", "segment_into("].into_iter().flat_map(|call| text.match_indices(call));
     let mut places: Vec<(usize, String)> = segments.map(|(at, _)| (at, "S".into())).collect();
     places.extend(text.match_indices("eager").filter_map(|(at, _)| {
@@ -82,7 +83,7 @@ fn a_late_region_stands_behind_the_blocks_value() {
     for value in ["ops::exp(&a)", "Ok(ops::exp(&a)?)", "a.twice()"] {
         assert_eq!(order(&format!("let a = ops::neg(x)?; #[eager(late)] eager1(&a)?; {value}")), "S1");
     }
-    // Inside, too, where the value is no result.
+    // The same inside, if the value is not a result.
     let inner = "let b = { let a = ops::neg(x)?; #[eager(late)] eager1(&a)?; ops::exp(&a)? }; #[eager] eager2(&b)?; ops::neg(&b)";
     assert_eq!(order(inner), "S12S");
 }
@@ -104,7 +105,7 @@ fn other_arguments_of_the_region_stay() {
 
 #[test]
 fn boundaries_keep_their_order() {
-    // The second stops behind the first, which stays.
+    // The second stops after the first, which does not move.
     assert_eq!(
         order(
             "let a = ops::exp(x)?; #[eager] eager1(&a)?; let b = ops::neg(&a)?; #[eager(early)] eager2(y)?; ops::exp(&b)"
@@ -326,7 +327,7 @@ fn misspelt_edges_are_found() {
     assert!(both.contains("[G003] a region goes to one place"), "{both}");
 }
 
-/// What a name leads to, or may be changed by, however it came there.
+/// Tests the referents and mutability of names, however they are bound.
 #[test]
 fn changes_and_state_that_come_in_by_other_ways() {
     for body in [
@@ -356,7 +357,7 @@ fn changes_and_state_that_come_in_by_other_ways() {
          let old = #[eager(early)] ops::load(x.scope(), &kv.layers)?; ops::add(x, &old)",
         "state",
     );
-    // Reading macros are no change.
+    // Macros that read do not change anything.
     assert_eq!(
         order(
             "let mut n = 1usize; n += 1; let a = ops::scale(x, n as f32)?;
@@ -366,7 +367,7 @@ fn changes_and_state_that_come_in_by_other_ways() {
     );
 }
 
-/// What goes along with a region stays behind the check that protects it.
+/// Statements that move along with a region remain after the check that protects them.
 #[test]
 fn what_goes_along_is_checked_as_well() {
     let messages = errors(

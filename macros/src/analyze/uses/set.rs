@@ -1,4 +1,4 @@
-//! What is known of the names that a piece of code uses.
+//! The set of names that a piece of code uses.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use syn::Ident;
 
 use crate::analyze::statement::Statement;
 
-/// How one outer name is used.
+/// The use of one outer name.
 #[derive(Clone)]
 pub(crate) struct Use {
     pub(crate) ident: Ident,
@@ -22,16 +22,16 @@ pub(crate) struct Use {
     pub(crate) touched: bool,
     /// Assigned through: `*x = …`.
     pub(crate) through: bool,
-    /// A field path of it stands where the field may be moved out.
+    /// A field path of it is used where the field may be moved out.
     pub(crate) taken: bool,
     /// The value of a field path is wanted, there or elsewhere.
     pub(crate) parted: bool,
-    /// Named in a call of a macro that may change what it is given.
+    /// It is named in a call of a macro that may change its arguments.
     pub(crate) in_macro: bool,
 }
 
 impl Use {
-    /// Whether the code may change the variable, if it is declared `mut` or not.
+    /// Returns whether the code may change the variable, given whether it is declared `mut`.
     pub(crate) fn changes(&self, mutable: bool) -> bool {
         self.assigned || (self.touched || self.through || self.in_macro) && mutable
     }
@@ -46,7 +46,7 @@ impl Uses {
         self.place(name).map(|at| &self.0[at].1)
     }
 
-    /// Where a name stands. The list may have lost some since it was noted.
+    /// Returns the index of a name. The list may have lost entries since the index was stored.
     fn place(&self, name: &str) -> Option<usize> {
         let noted = self.1.get(name).copied()?;
         if self.0.get(noted).is_some_and(|(n, _)| n == name) {
@@ -55,7 +55,8 @@ impl Uses {
         self.0.iter().position(|(n, _)| n == name)
     }
 
-    /// Goes one statement back: to the uses of `statement` and what follows it, from those of what follows.
+    /// Goes one statement back: from the uses of the following statements to those of `statement` and the
+    /// following statements.
     pub(in crate::analyze) fn precede(&mut self, statement: &Statement) {
         for bound in &statement.binds {
             if let Some(at) = self.place(&bound.ident.to_string()) {
@@ -135,7 +136,7 @@ impl Sequence {
         self.bound.extend(statement.binds.iter().map(|b| b.ident.to_string()));
     }
 
-    /// Adds what is used besides.
+    /// Adds further uses.
     pub(in crate::analyze) fn add(&mut self, uses: &Uses) {
         self.uses.merge(uses);
     }
@@ -144,7 +145,7 @@ impl Sequence {
         &self.uses
     }
 
-    /// What all of some statements use.
+    /// Returns the combined uses of some statements.
     pub(in crate::analyze) fn of<'s>(statements: impl IntoIterator<Item = &'s Statement>) -> Uses {
         let mut sequence = Self::default();
         statements.into_iter().for_each(|s| sequence.push(s));

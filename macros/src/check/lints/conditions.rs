@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Device<'_, '_> {
-    /// A condition of `if`, `while` or `assert!`. What it says is looked at here and not again.
+    /// Checks a condition of `if`, `while` or `assert!`, which is not checked again afterwards.
     pub(super) fn condition(&mut self, expr: &Expr, word: &str) {
         match bare(expr) {
             Expr::Binary(b) if matches!(b.op, BinOp::And(_) | BinOp::Or(_)) => {
@@ -34,7 +34,7 @@ impl Device<'_, '_> {
         }
     }
 
-    /// A `match` whose arms look at elements.
+    /// Checks a `match` whose arms read elements.
     pub(super) fn matched(&mut self, expr: &Expr, arms: &[Arm]) {
         if self.is_tensor(expr) && arms.iter().any(|a| looks_inside(&a.pat)) {
             self.steers(expr, &name_of(expr), "match");
@@ -43,7 +43,7 @@ impl Device<'_, '_> {
         }
     }
 
-    /// What a `for` goes over.
+    /// Checks the iterator of a `for`.
     pub(super) fn iterated(&mut self, expr: &Expr) {
         let over = match bare(expr) {
             Expr::MethodCall(m) if ["iter", "into_iter"].iter().any(|n| m.method == n) => &m.receiver,

@@ -1,4 +1,4 @@
-//! What a body does with device data on the host.
+//! Lints about device data on the host.
 
 use quote::ToTokens;
 use syn::{
@@ -36,7 +36,7 @@ pub(super) struct Device<'c, 'e> {
     context: &'c Context<'c>,
     scopes: Scopes,
     pub(super) errors: &'e mut Errors,
-    /// Symbols of `#[dims]` that were told.
+    /// Symbols of `#[dims]` that were reported.
     told: Vec<String>,
 }
 
@@ -45,9 +45,9 @@ impl Device<'_, '_> {
         self.scopes.is_tensor(expr)
     }
 
-    /// Looks at an expression of its own.
+    /// Checks a separate expression.
     pub(super) fn expr(&mut self, expr: &Expr) {
-        // The visitor's lifetime is that of what it visits.
+        // The visitor's lifetime is that of the code that it visits.
         let mut inner = Device {
             context: self.context,
             scopes: std::mem::take(&mut self.scopes),
@@ -255,7 +255,7 @@ impl<'a> Visit<'a> for Device<'_, '_> {
     fn visit_local(&mut self, local: &'a Local) {
         if let Some(init) = &local.init {
             if self.size_in_let(local) {
-                // Told, with all of the value.
+                // Reported, together with the whole value.
             } else if let syn::Pat::Type(t) = &local.pat
                 && let Some(ty) = host_type(&t.ty)
                 && let Some(receiver) = into(&init.expr)
@@ -322,7 +322,8 @@ impl<'a> Visit<'a> for Device<'_, '_> {
 }
 
 impl<'a> Device<'_, '_> {
-    /// Looks at control flow and closures, which have scopes of their own; whether the expression is one of them.
+    /// Checks control flow and closures, which have scopes of their own; returns whether the expression is
+    /// one of them.
     fn control(&mut self, expr: &'a Expr) -> bool {
         match expr {
             Expr::If(e) => {

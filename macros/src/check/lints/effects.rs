@@ -1,4 +1,4 @@
-//! Refuses what a segment does besides computing: it would happen when the segment is recorded, and in no replay.
+//! Rejects side effects of a segment: they would happen when the segment is recorded, and not in a replay.
 
 use quote::ToTokens;
 use syn::{Ident, Path, Stmt};
@@ -57,7 +57,7 @@ fn refuse(effect: Effect<'_>, errors: &mut Errors) {
     }
 }
 
-/// The code, what such a function does (after "in a segment"), and what to do instead.
+/// Returns the code, the effect of such a function (after "in a segment"), and the remedy.
 fn told(of: Outside) -> (Code, &'static str, &'static str) {
     match of {
         Outside::Clock => (

@@ -1,9 +1,9 @@
-//! What the tokens of a body show to be wrong, where the types would say less about it, or only a net at run
-//! time would say anything.
+//! Lints: mistakes that the tokens of a body show, where the types would be less clear, or only a run-time
+//! check would find them.
 //!
-//! None of this is what makes a graph function sound: the types are, and an alias or a helper hides everything
-//! that is looked for here. So a lint may only speak where it is sure, and each says in the catalogue which net
-//! stands behind it.
+//! Soundness does not depend on lints but on types, and an alias or a helper hides from a lint everything
+//! that it looks for. So a lint may report only what is certain, and the catalogue states for each what
+//! happens beyond it.
 
 use syn::{Block, Expr, Ident, Stmt};
 
@@ -21,11 +21,11 @@ mod tables;
 /// A tensor or scalar parameter.
 pub(crate) struct TensorParam {
     pub(crate) name: String,
-    /// Its sizes, where `#[dims]` gives them as numbers; `None` for no `#[dims]`.
+    /// Its sizes, if `#[dims]` states them as numbers; `None` without `#[dims]`.
     pub(crate) dims: Option<Vec<Option<usize>>>,
 }
 
-/// What the lints need to know of the function.
+/// The facts about the function that the lints need.
 pub(crate) struct Context<'a> {
     pub(crate) tensors: Vec<TensorParam>,
     pub(crate) symbols: &'a [String],
@@ -33,18 +33,18 @@ pub(crate) struct Context<'a> {
     pub(crate) params: Vec<&'a Ident>,
 }
 
-/// Looks at the statements of a segment: what they do besides computing.
+/// Checks the statements of a segment for side effects.
 pub(crate) fn segment(stmts: &[Stmt], params: &[&Ident], errors: &mut Errors) {
     macros::check(stmts, errors);
     effects::check(stmts, params, errors);
 }
 
-/// Looks at a whole body: what it does with device data, wherever it does it.
+/// Checks the use of device data in a whole body.
 pub(crate) fn check(block: &Block, context: &Context<'_>, errors: &mut Errors) {
     device::check(block, context, errors);
 }
 
-/// A value as it stands in a message: its name, or that it is a tensor.
+/// Returns a value as it appears in a message: its name, or that it is a tensor.
 fn the(name: &str) -> String {
     if name == "t" { "a tensor".to_owned() } else { format!("`{name}`") }
 }

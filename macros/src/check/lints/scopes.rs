@@ -1,4 +1,4 @@
-//! Which names are known to be tensors where.
+//! The names that are known to be tensors.
 
 use quote::ToTokens;
 use syn::{Expr, Local, Pat, Type, UnOp};
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What is known of a name.
+/// The known facts about a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
     /// A tensor; which parameter, if it is one.
@@ -44,7 +44,7 @@ impl Scopes {
         self.names.iter().rev().find(|(n, _)| n == name).map(|(_, k)| *k)
     }
 
-    /// Names of a pattern of which nothing is known, unless it says `name: &Tensor<…>`.
+    /// Binds the names of a pattern without facts, unless it is `name: &Tensor<…>`.
     pub(super) fn bind_pat(&mut self, pat: &Pat) {
         if let Pat::Type(t) = pat
             && let Pat::Ident(p) = &*t.pat
@@ -70,7 +70,7 @@ impl Scopes {
         }
     }
 
-    /// What an expression is.
+    /// Returns the known facts about an expression.
     pub(super) fn known(&self, expr: &Expr) -> Known {
         match bare(expr) {
             Expr::Path(p) if p.qself.is_none() => {

@@ -17,7 +17,7 @@ const BROADCAST: [&str; 10] = ["add", "sub", "mul", "div", "eq", "ne", "lt", "le
 /// A parameter with `#[dims]`: its name, and the sizes that are numbers.
 type Dims<'a> = Option<(String, &'a [Option<usize>])>;
 
-/// Checks one call of `ops::…`; `known` is what is known of each argument.
+/// Checks one call of `ops::…`; `known` contains the known facts about each argument.
 pub(super) fn check(op: &Ident, call: &ExprCall, known: &[Dims<'_>], errors: &mut Errors) {
     let name = op.to_string();
     let arguments: Vec<&Expr> = call.args.iter().collect();

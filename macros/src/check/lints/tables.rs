@@ -1,6 +1,6 @@
 //! The names that the lints look for.
 
-/// Methods by which other tensor libraries, slices and iterators give elements to the host.
+/// Methods with which other tensor libraries, slices and iterators return elements to the host.
 pub(super) const READS: [&str; 31] = [
     "item",
     "to_vec",
@@ -35,7 +35,7 @@ pub(super) const READS: [&str; 31] = [
     "data",
 ];
 
-/// Operations whose result has as many elements as the values say.
+/// Operations whose result size depends on values.
 pub(super) const DATA_DEPENDENT: [&str; 11] = [
     "nonzero",
     "argwhere",
@@ -50,10 +50,10 @@ pub(super) const DATA_DEPENDENT: [&str; 11] = [
     "compress",
 ];
 
-/// Those of them that an `#[eager(cx)]` region has.
+/// Those of them that an `#[eager(cx)]` region provides.
 pub(super) const ON_EAGER: [&str; 5] =
     ["nonzero", "masked_select", "unique", "repeat_interleave", "bincount"];
 
-/// Methods that change a tensor in place, beside those that end in `_`.
+/// Methods that modify a tensor in place, besides those that end in `_`.
 pub(super) const IN_PLACE: [&str; 6] =
     ["copy_from", "copy_from_slice", "index_put", "set_item", "slice_set", "fill"];

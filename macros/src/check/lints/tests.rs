@@ -1,4 +1,4 @@
-//! What the lints say, and where they must be silent.
+//! The messages of the lints, and cases in which they must be silent.
 
 use crate::entry;
 

@@ -1,4 +1,4 @@
-//! The way there and back, without a rustc in between: conditions stay as they are.
+//! The conversion in both directions, without rustc in between: conditions remain unchanged.
 
 use super::*;
 
