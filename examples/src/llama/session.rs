@@ -214,7 +214,7 @@ impl Session {
 
     /// What happened, from the first call to this answer. `load` and `capture` are what the caller measured.
     pub fn report(&self, answer: Answer, load: Duration, capture: Duration) -> Report {
-        let stats = self.rt.stats();
+        let (stats, memory) = (self.rt.stats(), self.rt.memory());
         let decoded = answer.tokens.len().saturating_sub(1) as f64;
         let seconds = answer.decode.as_secs_f64();
         Report {
@@ -230,10 +230,10 @@ impl Session {
             recordings: stats.recordings,
             replays: stats.replays,
             fallbacks: stats.fallback_reasons.iter().map(|(why, _)| why.to_string()).collect(),
-            pool_bytes: stats.pool_bytes,
-            result_bytes: stats.result_bytes,
-            eager_bytes: stats.eager_bytes,
-            executable_bytes: stats.executable_bytes,
+            pool_bytes: memory.pool.peak_bytes,
+            result_bytes: memory.results.peak_bytes,
+            eager_bytes: memory.eager.peak_bytes,
+            executable_bytes: memory.executable_bytes,
             load_seconds: load.as_secs_f64(),
             capture_seconds: capture.as_secs_f64(),
             prefill_seconds: answer.prefill.as_secs_f64(),

@@ -154,7 +154,7 @@ fn once(order: &[usize], name: &str) -> Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     let taken = before.saturating_sub(free_bytes()?);
     let (mut rt, model, graph) = all;
-    let stats = rt.stats();
+    let (stats, memory) = (rt.stats(), rt.memory());
     let (host, total) = {
         let step = rt.step()?;
         let rows: Vec<u32> = vec![100];
@@ -167,9 +167,9 @@ fn once(order: &[usize], name: &str) -> Result<()> {
          \"recordings\":{},\"token_host_us\":{host:.1},\"token_total_us\":{total:.1}}}",
         order.len(),
         taken as f64 / f64::from(1 << 20),
-        stats.pool_bytes as f64 / f64::from(1 << 20),
-        stats.result_bytes as f64 / f64::from(1 << 20),
-        stats.executable_bytes as f64 / f64::from(1 << 20),
+        memory.pool.peak_bytes as f64 / f64::from(1 << 20),
+        memory.results.peak_bytes as f64 / f64::from(1 << 20),
+        memory.executable_bytes as f64 / f64::from(1 << 20),
         crate::timing::median(each),
         stats.recordings,
     );

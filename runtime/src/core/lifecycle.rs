@@ -113,12 +113,9 @@ impl Core {
         for &id in retired {
             self.call.history_mut().forget(id);
         }
-        let evicted = self.tree.retire(retired);
+        self.tree.retire(retired, &mut self.log);
         let ids: FxHashSet<u64> = retired.iter().copied().collect();
         self.tree.forget_cached(|caller| ids.contains(&caller));
-        if evicted > 0 {
-            self.log.evicted(evicted);
-        }
     }
 
     /// Releases memory that no recording needs, including those that an estimate set aside. Called between
@@ -137,11 +134,7 @@ impl Core {
 
     /// Forgets everything that was recorded and learned. Called between steps.
     pub(crate) fn forget_recordings(&mut self) {
-        let recordings = self.tree.len();
-        self.tree.clear();
-        if recordings > 0 {
-            self.log.evicted(recordings);
-        }
+        self.tree.clear(&mut self.log);
         self.memory.forget_recordings();
         *self.call.history_mut() = Default::default();
     }

@@ -8,7 +8,7 @@ use crate::{
     Error, Limits, Moved, Result, SegmentDecision, SegmentInfo,
     base::{plan::Site, reason::FallbackReason},
     memory::{Memory, pool::StateId},
-    observe::{event::RerecordReason, log::Log},
+    observe::{event::RerecordReason, log::Log, occurrence::Occurrence},
     record::{
         CallState, Candidate, Overlaps, Relocations, RunKind, ShapeCount, WarmUp, can_copy, results_are_free,
     },
@@ -98,7 +98,7 @@ impl<'k> Missed<'k> {
 /// Returns [`Error::FallbackForbidden`].
 fn go_eager(call: &CallState, log: &mut Log, reason: FallbackReason) -> Result<Decision> {
     call.may_fall_back(&reason)?;
-    log.fell_back(call.function_name(), reason);
+    log.emit(Occurrence::FellBack { function: call.function_name(), reason: &reason });
     Ok(Decision::Run(RunKind::Eager))
 }
 
@@ -187,7 +187,7 @@ impl Core {
         if shapes.is_new {
             self.tree.group_mut(group).counted = true;
             if let Some(function) = self.call.add_shape(shapes.shapes) {
-                self.log.many_shapes(function, shapes.shapes);
+                self.log.emit(Occurrence::ManyShapes { function, shapes: shapes.shapes });
             }
         }
         let hash = self.tree.hash_of_key(identity, entry, &key.shape, &key.addrs);
@@ -211,11 +211,11 @@ impl Core {
                 self.call.may_fall_back(&reason)?;
                 // From now on, recordings of this edge copy the live-in.
                 self.tree.switch_to_copy(group, &key.addrs, live_in as u32);
-                self.log.switched_to_copy(site, live_in, moves);
+                self.log.emit(Occurrence::SwitchedToCopy { site, live_in, moves });
             }
         }
         if let Some(reason) = missed.rerecord_reason(&self.tree, group) {
-            self.log.rerecorded(site, reason);
+            self.log.emit(Occurrence::Rerecorded { site, reason: &reason });
         }
         Ok(Decision::Run(RunKind::Record))
     }
@@ -237,10 +237,7 @@ impl Core {
         // It does not wait for a recording, because it will not get one.
         self.tree.group_mut(group).waiting = None;
         if skip {
-            let evicted = self.tree.skip(group, &missed.key.addrs, reason);
-            if evicted > 0 {
-                self.log.evicted(evicted);
-            }
+            self.tree.skip(group, &missed.key.addrs, reason, &mut self.log);
         }
         Ok(decision)
     }

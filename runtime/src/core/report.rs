@@ -14,20 +14,14 @@ use crate::{
     tree::{Caller, Recording, Tree},
 };
 
-/// Returns the counters, completed with the current sizes.
-pub(crate) fn stats(log: &Log, tree: &Tree, memory: &Memory, stream: &Stream) -> Stats {
-    let mut stats = log.stats.clone();
-    let marks = memory.high_water();
-    stats.nodes = tree.len();
-    stats.copied_slots = tree.copied_live_ins();
-    stats.pool_bytes = marks.pool;
-    stats.result_bytes = marks.results;
-    stats.eager_bytes = marks.eager;
-    stats.staging_waits = stream.backend().staging_waits();
-    stats.kept_bytes = memory.persistent().held_bytes();
-    stats.cached_bytes = memory.persistent().cached_bytes();
-    (stats.executables, stats.executable_bytes, stats.shared_bytes) = tree.executables();
-    stats
+/// Returns the sums over all occurrences, completed with what the tree and the device know.
+pub(crate) fn stats(log: &Log, tree: &Tree, stream: &Stream) -> Stats {
+    Stats {
+        copied_slots: tree.copied_live_ins(),
+        executables: tree.executables().0,
+        staging_waits: stream.backend().staging_waits(),
+        ..log.stats().clone()
+    }
 }
 
 /// Returns the number of entries of every table.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
-    Stats,
     base::{plan::Site, recording_id::RecordingId},
     memory::{
         EntryBlock, Memory, Origin, Placement,
@@ -23,9 +22,9 @@ use crate::{
 /// its recordings would be quadratic.
 const DEAD_RECORDINGS: usize = 64;
 
-/// Returns the current tree; `stats` are those of its runtime.
-pub(crate) fn tree_view(tree: &Tree, memory: &Memory, device: String, stats: &Stats) -> GraphTree {
-    View { tree, memory }.of(device, stats)
+/// Returns the current tree.
+pub(crate) fn tree_view(tree: &Tree, memory: &Memory, device: String) -> GraphTree {
+    View { tree, memory }.of(device)
 }
 
 /// The data that the view reads.
@@ -36,14 +35,11 @@ struct View<'c> {
 }
 
 impl View<'_> {
-    fn of(self, device: String, stats: &Stats) -> GraphTree {
+    fn of(self, device: String) -> GraphTree {
         let mut view = GraphTree::new(device);
-        view.pool_bytes = stats.pool_bytes;
-        view.result_bytes = stats.result_bytes;
-        view.eager_bytes = stats.eager_bytes;
-        view.executables = stats.executables;
-        view.executable_bytes = stats.executable_bytes;
-        view.shared_bytes = stats.shared_bytes;
+        let marks = self.memory.high_water();
+        (view.pool_bytes, view.result_bytes, view.eager_bytes) = (marks.pool, marks.results, marks.eager);
+        (view.executables, view.executable_bytes, view.shared_bytes) = self.tree.executables();
         view.waiting = self.tree.waiting().into_iter().filter_map(waiting).collect();
         let mut starts: Vec<_> = self.tree.starts().collect();
         // Ids increase with every graph object that is created.

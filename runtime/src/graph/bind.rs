@@ -6,7 +6,7 @@ use crate::{
     backend::{HostBlock, View, operations::PAD},
     graph::inputs::{Dim, DimsSpec, Given},
     host::padding::pad_rows,
-    observe::event::CopySlot,
+    observe::{event::CopySlot, occurrence::Occurrence},
     record::Symbol,
     value::{
         layout::{Layout, Marks},
@@ -107,7 +107,7 @@ impl GraphCall<'_> {
         for (from, to) in pads {
             core.launcher().launch(PAD, &[from], &[to])?;
             let (_, end) = to.range();
-            core.log.copied(CopySlot::Input, end - to.addr);
+            core.log.emit(Occurrence::Copied { slot: CopySlot::Input, bytes: end - to.addr });
         }
         Ok(())
     }

@@ -91,12 +91,12 @@ impl<'s> GraphCall<'s> {
             plan: function.spec.plan,
             inputs: Vec::new(),
             full_key: None,
-            _span: timeline::span!("call", function = name, %mode).entered(),
+            _span: timeline::call(name, mode),
         };
         {
             let mut core = rt.core.borrow_mut();
             core.launcher().flush()?;
-            let warmups_before = core.log.stats.warmups;
+            let warmups_before = core.log.stats().warmups;
             core.begin_call(ActiveCall {
                 name,
                 function: function.id,

@@ -6,7 +6,9 @@ use super::{
     GraphObject, Synthetic,
     jobs::{Job, MANY},
 };
-use crate::{Error, Result, Runtime, Step, base::mode::Mode, value::owned::Owned};
+use crate::{
+    Error, Result, Runtime, Step, base::mode::Mode, observe::occurrence::Occurrence, value::owned::Owned,
+};
 
 /// The maximum number of times that a call is repeated until nothing new is recorded. Three passes warm up,
 /// record, and record again if the placement of results has improved; the fourth finds nothing new. A chain
@@ -78,7 +80,8 @@ impl GraphObject {
         let jobs = self.jobs()?;
         let (total, symbols) = (jobs.len(), self.spec.symbols);
         if total > MANY {
-            rt.core.get_mut().log.many_captures(self.spec.name, total);
+            let function = self.spec.name;
+            rt.core.get_mut().log.emit(Occurrence::ManyCaptures { function, captures: total });
         }
         if rt.core.get_mut().estimate.is_dry() {
             return jobs
@@ -146,12 +149,12 @@ impl GraphObject {
             }
         }
         let function = self.spec.name;
-        let segments: Vec<String> = fresh.iter().map(ToString::to_string).collect();
-        let sizes = job.sizes.clone();
         if self.options.deny_fallback {
-            return Err(Error::NotConverged { function, sizes, segments });
+            let segments = fresh.iter().map(ToString::to_string).collect();
+            return Err(Error::NotConverged { function, sizes: job.sizes.clone(), segments });
         }
-        rt.core.get_mut().log.not_converged(function, sizes, segments);
+        let (sizes, segments) = (&job.sizes[..], &fresh[..]);
+        rt.core.get_mut().log.emit(Occurrence::NotConverged { function, sizes, segments });
         Ok(())
     }
 }

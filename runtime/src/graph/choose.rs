@@ -4,6 +4,7 @@ use super::GraphObject;
 use crate::{
     BatchDescriptor, BatchKey, Error, Mode, ModeSet, Resolution, Result, Runtime,
     base::reason::{FallbackReason, place},
+    observe::occurrence::Occurrence,
     runtime::scopes::Said,
 };
 
@@ -57,7 +58,7 @@ impl GraphObject {
         if self.options.deny_fallback && !reason.is_wanted() {
             return Err(Error::FallbackForbidden { function, reason });
         }
-        rt.core.borrow_mut().log.fell_back(function, reason);
+        rt.core.borrow_mut().log.emit(Occurrence::FellBack { function, reason: &reason });
         Ok(())
     }
 

@@ -240,14 +240,7 @@ pub struct Region<'s> {
 
 impl<'s> Region<'s> {
     pub(crate) fn open(rt: &'s Runtime, site: &'static Site) -> Self {
-        let span = timeline::span!(
-            "eager",
-            boundary = %site,
-            title = %site.title(),
-            file = site.file,
-            line = site.first_line
-        )
-        .entered();
+        let span = timeline::region(site);
         rt.core.borrow_mut().begin_region(site);
         let begin = if span.is_disabled() { None } else { rt.slice_begins() };
         Self { eager: Eager { rt }, site, begin, _span: span }

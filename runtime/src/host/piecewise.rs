@@ -2,7 +2,7 @@
 
 use std::{any::TypeId, sync::Arc};
 
-use tracing::{field, span::EnteredSpan};
+use tracing::span::EnteredSpan;
 
 use crate::{
     Error, Result, Runtime,
@@ -307,15 +307,7 @@ impl Runtime {
 
     /// Returns the span of a segment, and the mark at which its device time begins.
     fn slice_of(&self, site: &'static Site) -> (EnteredSpan, Option<Arc<dyn Mark>>) {
-        let span = timeline::span!(
-            "segment",
-            segment = %site,
-            title = %site.title(),
-            file = site.file,
-            line = site.first_line,
-            decision = field::Empty
-        )
-        .entered();
+        let span = timeline::segment(site);
         let begin = if span.is_disabled() { None } else { self.slice_begins() };
         (span, begin)
     }
@@ -335,9 +327,9 @@ impl Runtime {
         let decision = {
             let mut core = self.core.borrow_mut();
             core.call.write_key(&mut entered.key);
-            let before = core.log.stats.fallbacks;
+            let before = core.log.stats().fallbacks;
             let decision = core.decide(site, identity, &entered.key);
-            entered.fallbacks = core.log.stats.fallbacks;
+            entered.fallbacks = core.log.stats().fallbacks;
             entered.fell_back = entered.fallbacks > before;
             decision
         };
@@ -358,7 +350,7 @@ impl Runtime {
 
     #[cold]
     fn record_slice(&self, site: &'static Site, entered: &mut Entered) {
-        if !entered.fell_back && self.core.borrow().log.stats.fallbacks > entered.fallbacks {
+        if !entered.fell_back && self.core.borrow().log.stats().fallbacks > entered.fallbacks {
             // It was to be recorded, but its captures were invalidated.
             entered.span.record("decision", "fallback");
         }

@@ -18,7 +18,7 @@ pub struct Step<'s> {
 
 impl<'s> Step<'s> {
     pub(crate) fn new(rt: &'s Runtime) -> Self {
-        Self { eager: Eager { rt }, _span: timeline::span!("step").entered() }
+        Self { eager: Eager { rt }, _span: timeline::step() }
     }
 }
 

@@ -130,7 +130,7 @@ pub enum Event {
         /// The segment.
         segment: String,
         /// Why.
-        why: WaitReason,
+        reason: WaitReason,
     },
     /// A segment was recorded.
     Recorded {
@@ -166,7 +166,7 @@ pub enum Event {
         /// The recording.
         recording: RecordingId,
         /// Why.
-        why: UnsharedReason,
+        reason: UnsharedReason,
     },
     /// A capture was invalidated from outside this runtime, and is tried again.
     CaptureInvalidated {
@@ -185,7 +185,7 @@ pub enum Event {
         /// The segment.
         segment: String,
         /// Why.
-        why: RerecordReason,
+        reason: RerecordReason,
     },
     /// A live-in moved so often that from now on its bytes are copied instead.
     SwitchedToCopy {
@@ -227,7 +227,7 @@ pub enum Event {
         /// The function.
         function: &'static str,
         /// Why.
-        why: FallbackReason,
+        reason: FallbackReason,
     },
     /// `capture_all` repeated a call as often as it does, and it still recorded something new: calls in
     /// service will, too.

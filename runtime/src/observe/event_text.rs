@@ -20,8 +20,8 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Warmed { segment } => write!(f, "warmed up {segment}"),
-            Self::Waited { function, segment, why } => {
-                write!(f, "{segment} in `{function}` is not recorded yet: {why}")
+            Self::Waited { function, segment, reason } => {
+                write!(f, "{segment} in `{function}` is not recorded yet: {reason}")
             }
             Self::Recorded { segment, recording, capture } => {
                 write!(f, "recorded {segment} as {recording} in {capture:.1?}")
@@ -32,8 +32,8 @@ impl fmt::Display for Event {
             Self::Updated { segment, recording, cost } => {
                 write!(f, "updated an executable for recording {recording} of {segment} in {cost:.1?}")
             }
-            Self::Unshared { segment, recording, why } => {
-                write!(f, "recording {recording} of {segment} has an executable of its own: {why}")
+            Self::Unshared { segment, recording, reason } => {
+                write!(f, "recording {recording} of {segment} has an executable of its own: {reason}")
             }
             Self::CaptureInvalidated { segment } => {
                 write!(
@@ -42,7 +42,7 @@ impl fmt::Display for Event {
                 )
             }
             Self::Replayed { segment, recording } => write!(f, "replayed {recording} of {segment}"),
-            Self::Rerecorded { segment, why } => write!(f, "records {segment} again: {why}"),
+            Self::Rerecorded { segment, reason } => write!(f, "records {segment} again: {reason}"),
             Self::SwitchedToCopy { segment, live_in, moves } => {
                 write!(f, "live-in {live_in} of {segment} moved {moves} times; it is copied from now on")
             }
@@ -58,8 +58,8 @@ impl fmt::Display for Event {
             }
             Self::RanEager { boundary } => write!(f, "ran {boundary} eagerly"),
             Self::Copied { slot, bytes } => write!(f, "copied {bytes} bytes: {slot}"),
-            Self::FellBack { function, why } => {
-                write!(f, "`{function}` runs without a graph: {why}; {}", why.remedy())
+            Self::FellBack { function, reason } => {
+                write!(f, "`{function}` runs without a graph: {reason}; {}", reason.remedy())
             }
             Self::NotConverged { function, sizes, segments } => {
                 write!(f, "`{function}` still records something new for {sizes:?}: {}", segments.join(", "))

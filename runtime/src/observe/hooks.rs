@@ -1,6 +1,6 @@
 //! Hooks: code of the user's that hears what happens to recordings.
 //!
-//! The tree notes what happens while the core is borrowed, and only while there is a hook; hooks are called
+//! The log keeps what happens while the core is borrowed, and only while there is a hook; hooks are called
 //! between two borrows, so whatever they do, they cannot meet a core that is half changed.
 
 use std::{

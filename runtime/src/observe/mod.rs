@@ -6,5 +6,6 @@ pub(crate) mod hooks;
 pub(crate) mod inspect;
 pub(crate) mod log;
 pub(crate) mod memory;
+pub(crate) mod occurrence;
 pub(crate) mod stats;
 pub(crate) mod timeline;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 #[cfg(doc)]
-use crate::{Event, WaitReason};
-use crate::{FallbackReason, RecordingId};
+use crate::{Event, MemoryStats, WaitReason};
+use crate::{FallbackReason, RecordingId, observe::occurrence::Occurrence};
 
-/// Sums of the events, and sizes.
+/// Sums over the [`Event`]s, and what there is now. Bytes are in [`MemoryStats`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -58,25 +58,70 @@ pub struct Stats {
     pub staging_waits: u64,
     /// Nodes in the tree now.
     pub nodes: usize,
-    /// Bytes of the segment pool that were ever in use at once.
-    pub pool_bytes: u64,
-    /// The same for the results arena.
-    pub result_bytes: u64,
-    /// The same for the eager arena.
-    pub eager_bytes: u64,
-    /// Bytes of memory that [kept](crate::Kept) values hold now.
-    pub kept_bytes: u64,
-    /// Bytes of dropped ones that wait to be used again; after a few steps they are freed.
-    pub cached_bytes: u64,
     /// Executables now: fewer than nodes where recordings share them, or launch nothing.
     pub executables: usize,
-    /// Bytes of executables, as far as the backend knows.
-    pub executable_bytes: u64,
-    /// Bytes that they would take besides if each recording had its own.
-    pub shared_bytes: u64,
     /// Reasons of the fallbacks and skips, each once with its count. Sizes and numbers in them are those of
     /// the first time.
     pub fallback_reasons: Vec<(FallbackReason, u64)>,
+}
+
+impl Stats {
+    /// Adds one occurrence. Everything is counted here but what the tree and the device know: `copied_slots`,
+    /// `executables` and `staging_waits`.
+    #[inline(always)]
+    pub(crate) fn apply(&mut self, occurrence: &Occurrence<'_>) {
+        match *occurrence {
+            Occurrence::Replayed { .. } => self.replays += 1,
+            Occurrence::RanEager { .. } => self.eager_calls += 1,
+            Occurrence::Copied { bytes, .. } => {
+                self.copies += 1;
+                self.copied_bytes += bytes;
+            }
+            Occurrence::Updated { cost, .. } => {
+                self.updates += 1;
+                self.update_time = self.update_time.saturating_add(cost);
+            }
+            Occurrence::Warmed { .. } => self.warmups += 1,
+            Occurrence::Waited { .. } => self.waits += 1,
+            Occurrence::Recorded { capture, .. } => {
+                self.recordings += 1;
+                self.nodes += 1;
+                self.capture_time = self.capture_time.saturating_add(capture);
+            }
+            Occurrence::Rerecorded { .. } => self.rerecordings += 1,
+            Occurrence::Shared { .. } => self.shares += 1,
+            Occurrence::Unshared { .. } => self.unshared += 1,
+            Occurrence::FellBack { reason, .. } => self.count_fallback(reason),
+            Occurrence::NotConverged { .. } => self.not_converged += 1,
+            Occurrence::Evicted { nodes } => {
+                self.evicted += nodes as u64;
+                self.nodes = self.nodes.saturating_sub(nodes);
+            }
+            Occurrence::Aborted { .. } => self.aborted += 1,
+            Occurrence::CaptureInvalidated { .. } => self.captures_invalidated += 1,
+            Occurrence::Audited { .. } => self.audits += 1,
+            Occurrence::NeverRan { .. }
+            | Occurrence::SplitOff { .. }
+            | Occurrence::StillShared { .. }
+            | Occurrence::ReplayFailed { .. }
+            | Occurrence::Destroyed { .. }
+            | Occurrence::SwitchedToCopy { .. }
+            | Occurrence::ManyShapes { .. }
+            | Occurrence::ManyCaptures { .. }
+            | Occurrence::CaptureMeasured { .. } => {}
+        }
+    }
+
+    fn count_fallback(&mut self, reason: &FallbackReason) {
+        match reason.is_wanted() {
+            true => self.skips += 1,
+            false => self.fallbacks += 1,
+        }
+        match self.fallback_reasons.iter_mut().find(|(known, _)| known.same_cause(reason)) {
+            Some((_, count)) => *count += 1,
+            None => self.fallback_reasons.push((reason.clone(), 1)),
+        }
+    }
 }
 
 /// A live-in that kept moving and is copied since then, of one recording: see

@@ -10,6 +10,7 @@ use crate::{
     DType, Error, Result,
     backend::{SharedMemory, operations::COPY},
     base::plan::Site,
+    observe::occurrence::Occurrence,
     tree::Tree,
     value::key::KeyWriter,
     value::{
@@ -180,7 +181,7 @@ impl Replayer<'_> {
             self.launcher.release_all(&entries);
             return Err(error);
         }
-        self.launcher.log.audited(site);
+        self.launcher.log.emit(Occurrence::Audited { site });
         Ok(entries)
     }
 

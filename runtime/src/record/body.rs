@@ -17,6 +17,7 @@ use crate::{
     backend::SharedMemory,
     base::{plan::Site, reason::FallbackReason},
     memory::pool::StateId,
+    observe::occurrence::Occurrence,
     tree::{GroupId, Identity, TraceOp},
     value::{
         entry::{Encoder, Entry},
@@ -155,7 +156,7 @@ impl BodyRunner<'_> {
         if let Some(recording) = run.recording() {
             if recording.log.is_capturing() {
                 launcher.stream.backend_mut().abort_capture();
-                launcher.log.aborted(run.site);
+                launcher.log.emit(Occurrence::Aborted { site: run.site });
             }
             if let (true, Some(group)) = (recording.late_use.get(), run.group) {
                 // The change may have been the last one: warm up again, as after another trace.
@@ -244,7 +245,8 @@ impl BodyRunner<'_> {
         }
         let reason = FallbackReason::NeverWarm { segment: run.site.to_string() };
         self.call.may_fall_back(&reason)?;
-        launcher.log.fell_back(self.call.function_name(), reason);
+        let function = self.call.function_name();
+        launcher.log.emit(Occurrence::FellBack { function, reason: &reason });
         Ok(())
     }
 
@@ -257,10 +259,7 @@ impl BodyRunner<'_> {
         if group.trace != trace {
             group.trace = trace;
             // The body does something else now: recordings of what it did before are wrong.
-            let stale = tree.evict_group(at);
-            if stale > 0 {
-                launcher.log.evicted(stale);
-            }
+            tree.evict_group(at, launcher.log);
         }
     }
 

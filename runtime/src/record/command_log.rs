@@ -19,7 +19,7 @@ use crate::{
     Error, Result,
     backend::{Backend, Launch, SharedMemory},
     base::{plan::Site, reason::FallbackReason},
-    observe::{event::CopySlot, log::Log},
+    observe::{event::CopySlot, log::Log, occurrence::Occurrence},
 };
 
 /// How often the capture of one recording is made again.
@@ -167,8 +167,8 @@ fn unless_invalidated<R>(
         Err(lost @ Error::ContextLost { .. }) => Err(lost),
         Err(_) if stream.backend().capture_was_invalidated() => {
             stream.backend_mut().abort_capture();
-            log.aborted(site);
-            log.capture_invalidated(site);
+            log.emit(Occurrence::Aborted { site });
+            log.emit(Occurrence::CaptureInvalidated { site });
             Ok(None)
         }
         Err(error) => Err(error),
@@ -225,7 +225,8 @@ impl Replayer<'_> {
         }
         let reason = FallbackReason::CaptureInvalidated { segment: site.to_string() };
         call.may_fall_back(&reason)?;
-        self.launcher.log.fell_back(call.function_name(), reason);
+        let function = call.function_name();
+        self.launcher.log.emit(Occurrence::FellBack { function, reason: &reason });
         self.launcher.run_instead(&recording.log, recording.bindings.all()).map(|()| None)
     }
 }
@@ -236,7 +237,7 @@ impl Launcher<'_> {
         // What a replay would bring.
         let upload = self.stream.upload_with(bindings.iter().map(InputBinding::whole_copy));
         for binding in bindings {
-            self.log.copied(CopySlot::LiveIn, binding.bytes());
+            self.log.emit(Occurrence::Copied { slot: CopySlot::LiveIn, bytes: binding.bytes() });
         }
         self.stream.write_instead(upload)?;
         commands.commands.iter().try_for_each(|command| command.run(self))

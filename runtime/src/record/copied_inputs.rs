@@ -12,7 +12,7 @@ use crate::{
     Result,
     backend::{DeviceCopy, SharedMemory, View},
     memory::Memory,
-    observe::{event::CopySlot, log::Log},
+    observe::{event::CopySlot, log::Log, occurrence::Occurrence},
     tree::{CopiedInput, GroupId, Tree},
     value::key::{KeyTensor, KeyWriter},
 };
@@ -122,7 +122,7 @@ fn copy_of(copied: &CopiedInput, key: &KeyWriter) -> DeviceCopy {
 fn stage(stream: &mut Stream, log: &mut Log, copied: &[CopiedInput], key: &KeyWriter) {
     for c in copied.iter().filter(|c| c.bytes > 0) {
         stream.stage_copy(copy_of(c, key));
-        log.copied(CopySlot::LiveIn, c.bytes);
+        log.emit(Occurrence::Copied { slot: CopySlot::LiveIn, bytes: c.bytes });
     }
 }
 

@@ -15,8 +15,8 @@ use crate::{
     Error, Result,
     backend::{CapturedGraph, GraphExec, SharedMemory, Update},
     base::{plan::Site, recording_id::RecordingId},
-    observe::{event::UnsharedReason, log::Log},
-    tree::{CallSite, ExecReuse, Identity, ReuseCandidate, Tree},
+    observe::{event::UnsharedReason, log::Log, occurrence::Occurrence},
+    tree::{CallSite, ExecReuse, Identity, Recording, ReuseCandidate, Tree},
 };
 
 /// An executable shares no more after so many updates over the budget in a row: one may be the machine's.
@@ -181,7 +181,7 @@ impl ExecFinder<'_> {
         match self.stream.backend_mut().update(exec, graph)? {
             Update::Done => {
                 let cost = begun.elapsed();
-                self.log.updated(site, id, cost);
+                self.log.emit(Occurrence::Updated { site, recording: id, cost });
                 Ok(Ok(cost))
             }
             Update::Refused { why } => Ok(Err(UnsharedReason::Refused { why })),
@@ -197,7 +197,7 @@ impl ExecFinder<'_> {
         let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
         let (exec, graph) = (Arc::clone(exec), Arc::clone(&sharing.graph));
         if let Some(why) = sharing.parting.clone().filter(|_| !others.is_empty()) {
-            match self.split_off(site, at, &graph, why) {
+            match self.split_off(at, &graph, &why) {
                 Ok(()) => {
                     // What is left alone has nobody to part from.
                     if let [other] = others[..]
@@ -209,7 +209,7 @@ impl ExecFinder<'_> {
                 }
                 // It goes on as it did: slower, and right.
                 Err(error @ Error::OutOfMemory { .. }) => {
-                    tracing::warn!(target: "graphable::log", segment = %site, %error, "no memory for an executable of its own");
+                    self.log.emit(Occurrence::StillShared { site, error: &error });
                     if let Some(sharing) = self.tree.sharing_mut(at) {
                         (sharing.parting, sharing.slow) = (None, 0);
                     }
@@ -219,7 +219,7 @@ impl ExecFinder<'_> {
         }
         let cost = match self.update(site, self.tree.id(at), &exec, &graph)? {
             Ok(cost) => cost,
-            Err(why) => return self.split_off(site, at, &graph, why),
+            Err(why) => return self.split_off(at, &graph, &why),
         };
         let budget = budget.unwrap_or(Duration::MAX);
         let met = self.tree.met(at);
@@ -237,14 +237,17 @@ impl ExecFinder<'_> {
 
     fn split_off(
         &mut self,
-        site: &'static Site,
         at: usize,
         graph: &Arc<dyn CapturedGraph>,
-        why: UnsharedReason,
+        reason: &UnsharedReason,
     ) -> Result<()> {
         let exec = self.stream.backend_mut().instantiate(graph)?;
         self.tree.split_off(at, exec);
-        self.log.unshared(site, self.tree.id(at), why);
+        let executable = self.tree.executable(at);
+        if let Some(recording) = self.tree.recording(at).map(Recording::as_recorded) {
+            self.log.emit(Occurrence::SplitOff { recording, executable });
+            self.log.emit(Occurrence::Unshared { recording, reason });
+        }
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     Error, Result,
     backend::SharedMemory,
     memory::Extent,
+    observe::occurrence::{ExecutableRef, Occurrence},
     tree::{CopiedInput, GroupId, Links, OutputBlock, Positions, Recording, Stored, Tree, Usage, masked},
     value::entry::Encoder,
     value::key::KeyWriter,
@@ -80,7 +81,12 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
             stage_first_copies(launcher.stream, launcher.log, &mut copied, key);
             let saved = writes.iter().try_for_each(|(_, state)| launcher.save_state(state));
             if let Err(error) = saved.and_then(|()| launcher.stream.replay(exec)) {
-                tree.never_ran(run.site, &**exec, captured.with, &error);
+                let executable = match captured.with {
+                    Some(with) => ExecutableRef::Shared { with },
+                    None => ExecutableRef::own(&**exec),
+                };
+                let recording = tree.refuse_recording(run.site);
+                launcher.log.emit(Occurrence::NeverRan { recording, executable, error: &error });
                 return Err(error);
             }
         }
@@ -140,13 +146,14 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
         });
         tree.runs_now(at);
         tree.follow(at);
-        let number = tree.id(at);
-        launcher.log.recorded(site, number, recording.begun.elapsed());
+        let (executable, capture) = (tree.executable(at), recording.begun.elapsed());
+        let Some(recording) = tree.recording(at).map(Recording::as_recorded) else { return };
+        launcher.log.emit(Occurrence::Recorded { recording, executable, capture });
         if let Some(with) = with {
-            launcher.log.shared(site, number, with);
+            launcher.log.emit(Occurrence::Shared { recording, with });
         }
-        if let Some(reason) = unshared {
-            launcher.log.unshared(site, number, reason);
+        if let Some(reason) = &unshared {
+            launcher.log.emit(Occurrence::Unshared { recording, reason });
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     backend::{View, operations::COPY},
     base::plan::Site,
     memory::{Misplaced, NewTensor, Origin, Placement, SlotId, pool::Block},
-    observe::event::CopySlot,
+    observe::{event::CopySlot, occurrence::Occurrence},
     tree::Tree,
     value::layout::{Layout, Marks},
     value::{
@@ -95,7 +95,7 @@ impl Launcher<'_> {
         if !changed {
             return Ok(None);
         }
-        let counted = (!call.has_warmed_up(self.log.stats.warmups)).then_some(CopySlot::Result);
+        let counted = (!call.has_warmed_up(self.log.stats().warmups)).then_some(CopySlot::Result);
         let mut entries = self.moved(outputs, moves, |launcher, slot| {
             launcher.plan_result(tree, slot);
             Target { placement: Placement::Results, block: None, counted }
@@ -145,8 +145,9 @@ impl Launcher<'_> {
                             return Err(error);
                         }
                     };
-                    if let Some(kind) = target.counted {
-                        self.log.copied(kind, self.memory.slot(copy.slot).bytes());
+                    if let Some(slot) = target.counted {
+                        let bytes = self.memory.slot(copy.slot).bytes();
+                        self.log.emit(Occurrence::Copied { slot, bytes });
                     }
                     copies.add(raw.slot, copy);
                     copy
@@ -166,10 +167,7 @@ impl Launcher<'_> {
                 if let Err(at) = results.binary_search(&ordinal) {
                     results.insert(at, ordinal);
                     // Recordings that place it in the pool would always need the copy.
-                    let stale = tree.evict_group(group);
-                    if stale > 0 {
-                        self.log.evicted(stale);
-                    }
+                    tree.evict_group(group, self.log);
                 }
             }
             Origin::Result(result) => self.memory.learned_mut().leaves_the_call(result),
@@ -220,7 +218,7 @@ impl Launcher<'_> {
                 Err(_) => break,
             }
         }
-        self.log.ran_eager(site);
+        self.log.emit(Occurrence::RanEager { site });
     }
 
     /// Brings the results of an eager region to where the segments after it expect them. `None` when they are there.

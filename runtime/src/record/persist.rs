@@ -12,7 +12,7 @@ use crate::{
         Placement, Queues, SlotId,
         pool::{ALIGN, rounded},
     },
-    observe::event::CopySlot,
+    observe::{event::CopySlot, occurrence::Occurrence},
     value::layout::Layout,
     value::{
         entry::Entry,
@@ -143,7 +143,7 @@ impl Launcher<'_> {
             let layout = Layout::contiguous(&[bytes as usize])?;
             let view = |addr| View { addr, dtype: DType::U8, layout };
             self.launch(COPY, &[view(start)], &[view(to)])?;
-            self.log.copied(CopySlot::Kept, bytes);
+            self.log.emit(Occurrence::Copied { slot: CopySlot::Kept, bytes });
         }
         Ok(memory)
     }

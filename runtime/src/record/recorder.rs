@@ -91,7 +91,7 @@ impl Recorder {
                 if let Some(recording) = self.run.as_ref().and_then(Run::recording) {
                     recording.late_use.set(true);
                 }
-                Err(Error::UsedAfterLastUse { op, producer: producer })
+                Err(Error::UsedAfterLastUse { op, producer })
             }
             Liveness::Invalid => Err(Error::NeverComputed { op }),
         }

@@ -21,7 +21,7 @@ use crate::{
         Memory, Origin, Placement,
         pool::{ALIGN, Block, rounded},
     },
-    observe::event::CopySlot,
+    observe::{event::CopySlot, occurrence::Occurrence},
     tree::{COPIED, GroupId, Identity, Recording, Tree},
     value::{entry::Entries, key::KeyWriter, layout::Layout},
 };
@@ -292,7 +292,8 @@ impl Replayer<'_> {
                 }
             }
             let around = around.get(&result.addr).copied().unwrap_or(0);
-            self.launcher.log.copied(CopySlot::Result, result.bytes + around);
+            let bytes = result.bytes + around;
+            self.launcher.log.emit(Occurrence::Copied { slot: CopySlot::Result, bytes });
         }
         Ok(bases)
     }
@@ -336,7 +337,8 @@ impl Replayer<'_> {
             let from = staged.get(i).map_or(m.from.addr, |memory| memory.addr());
             self.copy_bytes(Range { addr: from, ..m.from }, m.to.addr)?;
             let around = around.get(&m.to.addr).copied().unwrap_or(0);
-            self.launcher.log.copied(CopySlot::LiveIn, m.to.bytes * if crossed { 2 } else { 1 } + around);
+            let bytes = m.to.bytes * if crossed { 2 } else { 1 } + around;
+            self.launcher.log.emit(Occurrence::Copied { slot: CopySlot::LiveIn, bytes });
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use crate::{
         Memory, Origin, OwnedView, Placement, RecordedBlock, SlotId,
         pool::{Block, rounded},
     },
+    observe::occurrence::Occurrence,
     tree::{Recording, Stored, Tree},
     value::key::KeyWriter,
     value::{
@@ -64,21 +65,27 @@ impl Replayer<'_> {
             let writes = self.tree.recording(at).map(|n| n.writes.clone()).unwrap_or_default();
             writes.iter().try_for_each(|(_, state)| self.launcher.save_state(state))?;
         }
-        if let Err(error) = self.make_current(at) {
-            self.tree.failed(at, &error);
-            return Err(error);
-        }
+        self.make_current(at).map_err(|error| self.failed(at, error))?;
         let Some(recording) = self.tree.recording(at) else {
             return Err(Error::NeverComputed { op: "a replay" });
         };
         if let Some(exec) = &recording.exec
             && let Err(error) = self.launcher.stream.replay(exec)
         {
-            self.tree.failed(at, &error);
-            return Err(error);
+            return Err(self.failed(at, error));
         }
         self.launcher.memory.restore(recording.exit);
         Ok(())
+    }
+
+    /// A recording failed to run; returns why.
+    #[cold]
+    fn failed(&mut self, at: usize, error: Error) -> Error {
+        if let Some(recording) = self.tree.recording(at) {
+            let recording = recording.in_call_of(self.tree.caller());
+            self.launcher.log.emit(Occurrence::ReplayFailed { recording, error: &error });
+        }
+        error
     }
 
     /// Refuses to launch what would touch memory that is not there.
@@ -105,7 +112,7 @@ impl Replayer<'_> {
         let Some(recording) = self.tree.recording(at) else {
             return Err(Error::NeverComputed { op: "a replay" });
         };
-        let (site, number) = (recording.site, recording.id());
+        let replayed = recording.in_call_of(self.tree.caller());
         let Launcher { memory, recorder, log, .. } = &mut self.launcher;
         let slots = output_slots(recording, memory, bases);
         let epoch = memory.epoch();
@@ -138,7 +145,7 @@ impl Replayer<'_> {
             });
         }
         self.tree.follow(at);
-        log.replayed(site, number);
+        log.emit(Occurrence::Replayed { recording: replayed });
         Ok(entries)
     }
 }

@@ -11,7 +11,10 @@ use rustc_hash::FxHashSet;
 use crate::{
     base::plan::Site,
     memory::pool::StateId,
-    observe::log::{Log, Wait},
+    observe::{
+        log::Log,
+        occurrence::{Occurrence, Wait},
+    },
     tree::{GroupId, Tree, Waiting},
 };
 
@@ -90,8 +93,8 @@ impl CallWarmUps {
         let runs = waiting.map_or(0, |w| w.runs) + 1;
         *waiting = Some(Waiting { function, wait, runs });
         if wait != Wait::NotWarm {
-            log.waited(function, site, wait);
+            log.emit(Occurrence::Waited { function, site, wait });
         }
-        log.warmed(site);
+        log.emit(Occurrence::Warmed { site });
     }
 }

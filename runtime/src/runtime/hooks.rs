@@ -14,7 +14,7 @@ impl Runtime {
     /// Hooks run between calls into the device, on the thread that uses the runtime: soon after the event,
     /// and before the call that caused it returns. A panic in a hook propagates through that call after every
     /// hook has received all events; of several panics, the first propagates. Without hooks, they cost a
-    /// replay two comparisons.
+    /// replay one comparison.
     pub fn on_lifecycle(&self, hook: impl FnMut(&LifecycleEvent) + Send + 'static) -> HookId {
         self.add_hook(None, Box::new(hook))
     }
@@ -32,7 +32,7 @@ impl Runtime {
         let first = !self.hooks.any();
         let id = self.hooks.add(graph, call);
         if first {
-            self.core.borrow_mut().tree.watch(true);
+            self.core.borrow_mut().log.watch_recordings(true);
         }
         id
     }
@@ -41,7 +41,7 @@ impl Runtime {
     pub fn remove_hook(&self, id: HookId) -> bool {
         let Some(removed) = self.hooks.remove(id) else { return false };
         if !self.hooks.any() {
-            self.core.borrow_mut().tree.watch(false);
+            self.core.borrow_mut().log.watch_recordings(false);
         }
         drop(removed);
         true
@@ -56,7 +56,7 @@ impl Runtime {
 
     #[cold]
     fn tell(&self) {
-        let events = self.core.borrow_mut().tree.take_notices();
+        let events = self.core.borrow_mut().log.take_lifecycle();
         let mut panicked = None;
         for event in events {
             for id in self.hooks.wanting(event.graph) {
@@ -75,7 +75,8 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         // A hook that panics during another panic would abort the process.
         if self.hooks.any() && !std::thread::panicking() {
-            self.core.get_mut().tree.evict_all();
+            let core = self.core.get_mut();
+            core.tree.end(&mut core.log);
             self.tell();
         }
     }

@@ -3,6 +3,7 @@
 use crate::{
     CaptureMemory, MemoryArena, MemoryStats, Result, Runtime,
     core::{Measure, report},
+    observe::occurrence::Occurrence,
 };
 
 impl Runtime {
@@ -103,7 +104,8 @@ impl Runtime {
         drop(measuring);
         let core = self.core.get_mut();
         let expected = core.estimate.take_expected();
-        core.log.measured(expected.map(|e| e.total_bytes()), took.total_bytes());
+        let (expected_bytes, bytes) = (expected.map(|e| e.total_bytes()), took.total_bytes());
+        core.log.emit(Occurrence::CaptureMeasured { expected_bytes, bytes });
         Ok(took)
     }
 }
@@ -124,7 +126,7 @@ impl Drop for Dry<'_> {
         let core = self.0.core.get_mut();
         core.end_dry_run();
         // A hook that the plan added also receives the events of the recordings that were set aside.
-        core.tree.watch(self.0.hooks.any());
+        core.log.watch_recordings(self.0.hooks.any());
     }
 }
 

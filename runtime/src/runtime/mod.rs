@@ -103,10 +103,10 @@ impl Runtime {
         self.core.borrow().stream.backend().name()
     }
 
-    /// Returns counters and sizes.
+    /// Returns counts of what has happened so far. Bytes are in [`memory`](Self::memory).
     pub fn stats(&self) -> Stats {
         let core = self.core.borrow();
-        report::stats(&core.log, &core.tree, &core.memory, &core.stream)
+        report::stats(&core.log, &core.tree, &core.stream)
     }
 
     /// Returns the live-ins of the existing recordings that are copied because their address kept changing.
@@ -140,8 +140,7 @@ impl Runtime {
     /// replayed, and the memory it uses.
     pub fn tree(&self) -> GraphTree {
         let core = self.core.borrow();
-        let stats = report::stats(&core.log, &core.tree, &core.memory, &core.stream);
-        tree_view(&core.tree, &core.memory, core.stream.backend().name(), &stats)
+        tree_view(&core.tree, &core.memory, core.stream.backend().name())
     }
 
     /// Returns a recording as the device sees it: kernels, copies, fills, and their dependencies. `id` is its

@@ -14,6 +14,7 @@ use crate::{
     backend::SharedMemory,
     base::{reason::FallbackReason, recording_id::RecordingId},
     memory::{GroupId, pool::StateId},
+    observe::log::Log,
     value::key::addr_at,
 };
 
@@ -219,7 +220,7 @@ impl Tree {
     }
 
     /// Nothing on this edge is a graph any more. Gives how many recordings were evicted.
-    pub(crate) fn skip(&mut self, group: GroupId, addrs: &[u64], reason: FallbackReason) -> usize {
+    pub(crate) fn skip(&mut self, group: GroupId, addrs: &[u64], reason: FallbackReason, log: &mut Log) {
         self.edge_mut(group, addrs).skipped = Some(reason);
         self.any_skipped = true;
         // Predictions are not asked: none may lead there.
@@ -229,7 +230,7 @@ impl Tree {
         }
         let recordings =
             self.edge(group, addrs).map(|edge| edge.recordings.values().map(|&at| at as usize).collect());
-        self.evict(recordings.unwrap_or_default())
+        self.evict(recordings.unwrap_or_default(), log);
     }
 
     /// No call is expected to begin with a recording of this group and this owned memory.

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Tree, anywhere, entry_seed, hash_words};
-use crate::memory::GroupId;
+use crate::{
+    memory::GroupId,
+    observe::{log::Log, occurrence::Occurrence},
+};
 
 /// What goes when owned memory or a graph object goes.
 #[derive(Debug, Default)]
@@ -23,21 +26,25 @@ impl Holders {
 }
 
 impl Tree {
-    /// Removes every recording; returns how many.
-    pub(crate) fn evict_all(&mut self) -> usize {
-        self.evict(self.indices.values().map(|&at| at as usize).collect())
+    /// The places of all recordings, in the order in which they were made.
+    pub(super) fn all(&self) -> Vec<usize> {
+        self.indices.values().map(|&at| at as usize).collect()
     }
 
-    /// Removes the recordings of a group; returns how many.
-    pub(crate) fn evict_group(&mut self, group: GroupId) -> usize {
-        self.evict(self.groups.recordings(group))
+    /// Removes every recording because the runtime ends, which is not an eviction.
+    pub(crate) fn end(&mut self, log: &mut Log) {
+        self.destroy(self.all(), log);
     }
 
-    /// Removes what was recorded with owned memory and graph objects that are gone, and what was learnt for them;
-    /// returns the number of recordings.
-    pub(crate) fn retire(&mut self, ids: &[u64]) -> usize {
+    /// Removes the recordings of a group.
+    pub(crate) fn evict_group(&mut self, group: GroupId, log: &mut Log) {
+        self.evict(self.groups.recordings(group), log);
+    }
+
+    /// Removes what was recorded with owned memory and graph objects that are gone, and what was learnt for them.
+    pub(crate) fn retire(&mut self, ids: &[u64], log: &mut Log) {
         let recordings = |id| self.holders.get(id).into_iter().flat_map(|holders| &holders.recordings);
-        let count = self.evict(ids.iter().flat_map(recordings).map(|&at| at as usize).collect());
+        self.evict(ids.iter().flat_map(recordings).map(|&at| at as usize).collect(), log);
         for &id in ids {
             if let Some(Holders { edges, groups, .. }) = self.holders.remove(&id) {
                 edges.into_iter().for_each(|edge| self.remove_edge(edge as usize));
@@ -45,7 +52,6 @@ impl Tree {
             }
             self.forget_start(id);
         }
-        count
     }
 
     /// Whether anything would go with it.
@@ -53,17 +59,29 @@ impl Tree {
         self.holders.contains_key(&id) || self.roots.contains_key(&id) || self.shares.has_cached()
     }
 
-    /// Removes recordings, in the order in which they were made; returns how many.
-    pub(super) fn evict(&mut self, mut recordings: Vec<usize>) -> usize {
+    /// Removes recordings, in the order in which they were made.
+    pub(super) fn evict(&mut self, recordings: Vec<usize>, log: &mut Log) {
+        let count = self.destroy(recordings, log);
+        if count > 0 {
+            log.emit(Occurrence::Evicted { nodes: count });
+        }
+    }
+
+    /// As [`evict`](Self::evict), for whatever reason; returns how many there were.
+    fn destroy(&mut self, mut recordings: Vec<usize>, log: &mut Log) -> usize {
         recordings.sort_unstable_by_key(|&at| self.id(at));
         recordings.dedup();
         let before = self.live;
-        recordings.into_iter().for_each(|at| self.remove(at));
+        for at in recordings {
+            if let Some(recording) = &self.recordings[at] {
+                log.emit(Occurrence::Destroyed { recording: recording.as_recorded() });
+            }
+            self.remove(at);
+        }
         before - self.live
     }
 
     fn remove(&mut self, at: usize) {
-        self.going(at);
         let Some(recording) = self.recordings[at].take() else { return };
         let hash =
             hash_words(recording.identity, entry_seed(recording.entry), &recording.shape, &recording.addrs);

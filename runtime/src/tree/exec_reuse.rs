@@ -253,7 +253,6 @@ impl Tree {
             (sharing.parting, sharing.slow) = (None, 0);
         }
         self.shares.add(at, recording);
-        self.parted(at);
     }
 
     /// The first recording that runs by the executable of this one; each executable counts as its first's.

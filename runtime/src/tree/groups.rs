@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{CopiedInput, Identity, Positions, TraceOp, Tree, hash_words};
-use crate::{base::plan::Site, memory::GroupId, observe::log::Wait};
+use crate::{base::plan::Site, memory::GroupId, observe::occurrence::Wait};
 
 /// Groups without a recording that are known, the ones that were met last: a shape that comes back after so many
 /// others is warmed up again.

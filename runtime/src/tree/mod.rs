@@ -12,7 +12,7 @@ use crate::{
     backend::{GraphExec, SharedMemory},
     base::{plan::Site, recording_id::RecordingId},
     memory::{Alive, Extent, Placement, Tables, pool::StateId},
-    observe::{hooks::LifecycleEvent, inspect::Topology},
+    observe::{inspect::Topology, log::Log},
     value::{dim::RawDim, key::addr_at, raw::RawTensor},
 };
 
@@ -20,8 +20,8 @@ mod edge;
 mod evict;
 mod exec_reuse;
 pub(crate) mod groups;
-mod lifecycle_events;
 mod links;
+mod reported;
 
 pub(crate) use crate::memory::GroupId;
 use edge::EdgeState;
@@ -214,8 +214,6 @@ pub(crate) struct Tree {
     /// Something ran without a recording since the call began or a recording ran.
     strayed: bool,
     shares: Shares,
-    /// What happened to recordings, while there are hooks.
-    notices: Option<Vec<LifecycleEvent>>,
 }
 
 fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u64 {
@@ -233,12 +231,10 @@ fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u6
 
 impl Tree {
     /// Forgets everything; ids go on.
-    pub(crate) fn clear(&mut self) {
-        // Hooks hear of each.
-        self.evict_all();
-        let notices = self.notices.take();
+    pub(crate) fn clear(&mut self, log: &mut Log) {
+        self.evict(self.all(), log);
         let (shares, next_id) = (self.shares.emptied(), self.next_id);
-        *self = Self { notices, shares, next_id, ..Self::default() };
+        *self = Self { shares, next_id, ..Self::default() };
     }
 
     /// Goes to a function's root.
@@ -420,9 +416,6 @@ impl Tree {
         if let Some(recording) = &mut self.recordings[at] {
             recording.hits += 1;
         }
-        if self.notices.is_some() {
-            self.replayed(at, None);
-        }
     }
 
     /// Where the next recording hangs.
@@ -460,7 +453,6 @@ impl Tree {
         }
         self.recordings[at] = Some(recording);
         self.live += 1;
-        self.made(at);
         at
     }
 }

@@ -33,7 +33,7 @@ fn a_kept_output_outlives_its_step_and_replays_do_not_touch_it() {
             assert_eq!(step.read(&y).unwrap(), [2.0 * i as f32, 2.0]);
         }
         assert_eq!((rt.stats().copies, rt.stats().copied_bytes), (5, 40));
-        assert_eq!(rt.stats().kept_bytes, 5 * 256);
+        assert_eq!(rt.memory().kept_bytes, 5 * 256);
     }
 }
 
@@ -45,8 +45,8 @@ fn nothing_is_copied_when_nothing_is_kept() {
         let step = rt.step().unwrap();
         double(&graph, &step, [i as f32, 1.0]);
     }
-    let stats = rt.stats();
-    assert_eq!((stats.copies, stats.copied_bytes, stats.kept_bytes, stats.cached_bytes), (0, 0, 0, 0));
+    let (stats, memory) = (rt.stats(), rt.memory());
+    assert_eq!((stats.copies, stats.copied_bytes, memory.kept_bytes, memory.cached_bytes), (0, 0, 0, 0));
 }
 
 #[test]
@@ -140,14 +140,14 @@ fn a_carried_value_settles_to_replays_without_new_memory() {
             h = Some(step.keep(&next).unwrap());
             drop((before, next, step));
             if i == 8 {
-                let stats = rt.stats();
-                settled = Some((stats.recordings, stats.evicted, stats.kept_bytes + stats.cached_bytes));
+                let (stats, memory) = (rt.stats(), rt.memory());
+                settled = Some((stats.recordings, stats.evicted, memory.kept_bytes + memory.cached_bytes));
             }
         }
-        let stats = rt.stats();
+        let (stats, memory) = (rt.stats(), rt.memory());
         // Two blocks take turns: one recording for each.
         assert_eq!(
-            Some((stats.recordings, stats.evicted, stats.kept_bytes + stats.cached_bytes)),
+            Some((stats.recordings, stats.evicted, memory.kept_bytes + memory.cached_bytes)),
             settled,
             "mode {mode}"
         );
@@ -179,8 +179,8 @@ fn a_kept_value_is_a_parameter_and_an_operand() {
     for _ in 0..8 {
         rt.step().unwrap();
     }
-    let stats = rt.stats();
-    assert_eq!((stats.nodes, stats.evicted, stats.kept_bytes, stats.cached_bytes), (0, 1, 0, 0));
+    let (stats, memory) = (rt.stats(), rt.memory());
+    assert_eq!((stats.nodes, stats.evicted, memory.kept_bytes, memory.cached_bytes), (0, 1, 0, 0));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn parameters_are_shared_and_static_inputs_are_copied() {
     let (weight, input) = {
         let step = rt.step().unwrap();
         let weight = step.keep(&step.scope().view(&w).unwrap()).unwrap();
-        assert_eq!((rt_copies(&step), step.stats().kept_bytes), (0, 0));
+        assert_eq!((rt_copies(&step), step.memory().kept_bytes), (0, 0));
         let y = graph.call(&step, &[x()], (), |_, a| Ok(a.t[0].clone())).unwrap();
         (weight, step.keep(&y).unwrap())
     };
@@ -290,7 +290,7 @@ fn a_copy_that_fails_leaves_nothing() {
         assert!(matches!(step.keep(&y), Err(Error::Device { .. })), "{call:?}");
         assert_eq!(step.read(&y).unwrap(), [2.0, 4.0]);
         drop((y, step));
-        assert_eq!(rt.stats().kept_bytes, 0);
+        assert_eq!(rt.memory().kept_bytes, 0);
     }
     let step = rt.step().unwrap();
     let kept = step.keep(&double(&graph, &step, X)).unwrap();

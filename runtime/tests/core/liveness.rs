@@ -100,8 +100,8 @@ fn memory_of_dropped_values_is_used_again() {
         assert_eq!(step.read(&y.unwrap()).unwrap(), x, "step {i}");
     }
     // A chain needs its input, a temporary and its output, whatever its length.
-    assert!(rt.stats().pool_bytes <= 3 * 4096, "{} bytes", rt.stats().pool_bytes);
-    assert_eq!(rt.stats().result_bytes, 4096);
+    assert!(rt.memory().pool.peak_bytes <= 3 * 4096, "{} bytes", rt.memory().pool.peak_bytes);
+    assert_eq!(rt.memory().results.peak_bytes, 4096);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn paths_share_memory() {
         }
     }
     // The largest path alone: 64 * 64 elements, a mean; the result lies elsewhere.
-    assert!(rt.stats().pool_bytes <= 64 * 64 * 4 + 512, "{} bytes", rt.stats().pool_bytes);
+    assert!(rt.memory().pool.peak_bytes <= 64 * 64 * 4 + 512, "{} bytes", rt.memory().pool.peak_bytes);
 }
 
 /// Values dropped in the driver after a replay are poisoned; what is still alive must not be touched.

@@ -18,6 +18,8 @@ mod device;
 mod estimates;
 mod eviction;
 mod faults;
+#[path = "../common/folded.rs"]
+mod folded;
 mod growth;
 mod hooks;
 mod inspect;

@@ -46,7 +46,7 @@ fn a_held_output_moves_the_next_to_another_slot() {
     assert_eq!(step.read(&third).unwrap(), [6.0, 2.0]);
     drop((second, third));
     assert_eq!(rt.stats().nodes, 2);
-    assert_eq!(rt.stats().result_bytes, 512);
+    assert_eq!(rt.memory().results.peak_bytes, 512);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn views_of_one_storage_live_and_die_together() {
         drop(turned);
         assert_eq!(step.read(&row).unwrap(), [6.0, 8.0, 10.0]);
     }
-    assert_eq!(rt.stats().result_bytes, 256, "one block for all three");
+    assert_eq!(rt.memory().results.peak_bytes, 256, "one block for all three");
     assert_eq!((rt.stats().nodes, rt.stats().copies), (1, 0));
 }
 
@@ -107,7 +107,7 @@ fn a_kept_view_keeps_the_block() {
         let (e, _) = halves(&graph, &step, [5.0, 6.0]);
         assert_eq!(step.read(&e).unwrap(), [10.0]);
     }
-    assert_eq!((rt.stats().nodes, rt.stats().result_bytes), (2, 512));
+    assert_eq!((rt.stats().nodes, rt.memory().results.peak_bytes), (2, 512));
 }
 
 #[test]

@@ -292,13 +292,15 @@ fn short(event: &Event) -> String {
     let name = |segment: &str| segment.split('`').nth(1).unwrap_or(segment).to_owned();
     match event {
         Event::Warmed { segment } => format!("warmed {}", name(segment)),
-        Event::Waited { segment, why, .. } => format!("waits {}: {}", name(segment), name(&why.to_string())),
+        Event::Waited { segment, reason, .. } => {
+            format!("waits {}: {}", name(segment), name(&reason.to_string()))
+        }
         Event::Recorded { segment, .. } => format!("recorded {}", name(segment)),
         Event::Replayed { segment, .. } => format!("replayed {}", name(segment)),
-        Event::Rerecorded { segment, why } => format!("again {}: {why:?}", name(segment)),
+        Event::Rerecorded { segment, reason } => format!("again {}: {reason:?}", name(segment)),
         Event::RanEager { boundary } => format!("eager {}", name(boundary)),
         Event::Copied { slot, bytes } => format!("copied {slot:?} {bytes}"),
-        Event::FellBack { why, .. } => format!("fell back: {why}"),
+        Event::FellBack { reason, .. } => format!("fell back: {reason}"),
         Event::Evicted { nodes } => format!("evicted {nodes}"),
         Event::Aborted { segment } => format!("aborted {}", name(segment)),
         Event::Audited { segment } => format!("audited {}", name(segment)),

@@ -8,13 +8,13 @@ use crate::support::*;
 fn waits(events: &[Event]) -> Vec<(String, WaitReason)> {
     let name = |segment: &str| segment.split('`').nth(1).unwrap().to_owned();
     let of = |event: &Event| match event {
-        Event::Waited { function, segment, why } => {
+        Event::Waited { function, segment, reason } => {
             assert_eq!(*function, "test");
-            let why = match why {
+            let reason = match reason {
                 WaitReason::BehindWarmUp { segment } => WaitReason::BehindWarmUp { segment: name(segment) },
                 other => other.clone(),
             };
-            Some((name(segment), why))
+            Some((name(segment), reason))
         }
         _ => None,
     };

@@ -6,18 +6,18 @@
 //! move; parameters, state and graph objects are dropped and made again; a region has a result whose size changes.
 //! Some steps run with capture closed, where nothing is recorded, and some in the plan of an estimate, after which
 //! counters and memory are as before. The reference is host arithmetic on values that are never freed. Every value that is looked
-//! at, returned or held must equal it bit by bit, and every segment call must be counted exactly once. Two of five
-//! runtimes share executables.
+//! at, returned or held must equal it bit by bit, every segment call must be counted exactly once, and counters must be
+//! the sums of the events. Two of five runtimes share executables.
 //!
 //! `GRAPHABLE_WALK_STEPS=10000000` makes more steps than the default; a step is one action.
 //! `GRAPHABLE_WALK_FROM=n` begins with the n-th episode.
 
 use std::time::Duration;
 
-use graphable::{__private::Live, Error, Param, Result, Runtime, State, Step, ops};
+use graphable::{__private::Live, Error, Event, Param, Result, Runtime, State, Step, ops};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
-use crate::support::*;
+use crate::{folded::Folded, support::*};
 
 /// Actions by default.
 const STEPS: u64 = 100_000;
@@ -415,7 +415,7 @@ impl World {
     fn estimate(&mut self, rt: &mut Runtime, rng: &mut StdRng) -> Result<()> {
         // What was dropped goes first.
         rt.step()?;
-        let (segments, before) = (self.segments, rt.stats());
+        let (segments, before) = (self.segments, (rt.stats(), bytes(rt)));
         rt.estimate_memory(|rt| {
             for _ in 0..rng.random_range(1..8) {
                 self.plain_step(rt, rng)?;
@@ -424,7 +424,7 @@ impl World {
             assert!(matches!(rt.estimate_memory(|_| Ok(())), Err(Error::InsideEstimate { .. })));
             Ok(())
         })?;
-        assert_eq!(rt.stats(), before, "an estimate");
+        assert_eq!((rt.stats(), bytes(rt)), before, "an estimate");
         self.segments = segments;
         self.estimates += 1;
         Ok(())
@@ -477,6 +477,41 @@ impl World {
     }
 }
 
+/// What an estimate must leave as it was, of all bytes that a runtime has.
+fn bytes(rt: &Runtime) -> [u64; 7] {
+    let memory = rt.memory();
+    let arenas = [memory.pool, memory.results, memory.eager].map(|arena| arena.peak_bytes);
+    let [pool, results, eager] = arenas;
+    let (kept, cached) = (memory.kept_bytes, memory.cached_bytes);
+    [pool, results, eager, kept, cached, memory.executable_bytes, memory.shared_bytes]
+}
+
+/// The sums can differ: without any one of the events that can be left out they do.
+#[test]
+fn a_lost_event_is_noticed() {
+    let mut rt = runtime();
+    let mut rng = StdRng::seed_from_u64(0);
+    let mut world = world(&mut rt, &mut rng, true);
+    for _ in 0..12 {
+        world.step(&mut rt, &mut rng).unwrap();
+    }
+    let (events, stats) = (rt.take_events(), rt.stats());
+    let differs = |events: &[Event]| {
+        let mut folded = Folded::default();
+        folded.add(events);
+        folded.differs_from(&stats).is_some()
+    };
+    assert!(!differs(&events));
+    let mut kinds = std::collections::HashSet::new();
+    for at in 0..events.len() {
+        if !matches!(events[at], Event::Warmed { .. } | Event::Recorded { .. }) {
+            kinds.insert(std::mem::discriminant(&events[at]));
+            assert!(differs(&[&events[..at], &events[at + 1..]].concat()), "{}", events[at]);
+        }
+    }
+    assert!(kinds.len() >= 5, "only {} kinds of events", kinds.len());
+}
+
 #[test]
 fn random_walks() {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
@@ -488,16 +523,19 @@ fn random_walks() {
     while done < steps {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut rt = runtime();
-        rt.keep_events(false);
         rt.share_executables((seed % 5 > 2).then_some(Duration::MAX));
         let mut world = world(&mut rt, &mut rng, seed.is_multiple_of(5));
+        let mut folded = Folded::default();
         while world.steps < EPISODE.min(steps - done) {
             if let Err(error) = world.step(&mut rt, &mut rng) {
                 panic!("episode {seed}, step {}: {error}", world.steps);
             }
+            folded.add(&rt.take_events());
             assert_eq!(Live::of(&rt), Live::default(), "episode {seed}, step {}: a leak", world.steps);
         }
         let stats = rt.stats();
+        assert_eq!(folded.differs_from(&stats), None, "episode {seed}");
+        assert_eq!(stats.nodes, rt.tree().nodes.len(), "episode {seed}");
         let made = stats.warmups + stats.recordings + stats.replays + stats.fallbacks;
         assert_eq!(made, world.segments, "each segment call is one thing: {stats:?}");
         assert!(world.kept.len() as u64 > world.steps / 2);

@@ -44,7 +44,7 @@ fn items_are_packed_into_budgets() {
     };
     // Forgetting gives graphs and pool back.
     rt.reset().unwrap();
-    assert_eq!((rt.stats().nodes, rt.stats().executable_bytes), (0, 0));
+    assert_eq!((rt.stats().nodes, rt.memory().executable_bytes), (0, 0));
 }
 
 fn compute(graph: &WholeGraph, step: &Step<'_>, x: &Vec<f32>) -> Result<Vec<f32>, Error> {

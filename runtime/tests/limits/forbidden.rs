@@ -83,7 +83,7 @@ fn a_fallback_can_be_forbidden() {
         assert_eq!(call(&lenient, &step).unwrap(), [2.0; 5]);
         assert_eq!(
             step.take_events(),
-            [graphable::Event::FellBack { function: "test", why: reason.clone() }]
+            [graphable::Event::FellBack { function: "test", reason: reason.clone() }]
         );
     }
     assert_eq!((rt.stats().fallbacks, rt.stats().fallback_reasons.clone()), (2, vec![(reason, 2)]));

@@ -139,7 +139,7 @@ fn why_it_is_not_whole() {
         .take_events()
         .iter()
         .filter_map(|event| match event {
-            graphable::Event::FellBack { why, .. } => Some(why.to_string()),
+            graphable::Event::FellBack { reason, .. } => Some(reason.to_string()),
             _ => None,
         })
         .collect();

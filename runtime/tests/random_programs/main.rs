@@ -60,6 +60,8 @@ mod check;
 #[path = "../common/device.rs"]
 mod device;
 mod disturb;
+#[path = "../common/folded.rs"]
+mod folded;
 mod generate;
 mod instr;
 mod oracle;

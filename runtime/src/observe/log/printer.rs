@@ -69,10 +69,10 @@ impl Printer {
     }
 
     /// Prints an event that is asked for, unless a subscriber takes it: once is enough.
-    pub(super) fn print(self, event: &Event) {
+    /// `level` is the one at which `tracing` has it.
+    pub(super) fn print(self, event: &Event, level: Level) {
         static SAID: Once = Once::new();
-        let (kind, level) = kind(event);
-        if self.0 & kind == 0 {
+        if self.0 & kind(event) == 0 {
             return;
         }
         if is_taken(level) {
@@ -92,28 +92,27 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "graphable: {line}");
 }
 
-/// What kind an event is of, and the level that `tracing` is told it at.
-fn kind(event: &Event) -> (u8, Level) {
+/// The kind that an event is of.
+fn kind(event: &Event) -> u8 {
     match event {
         Event::Warmed { .. }
         | Event::Waited { .. }
         | Event::Recorded { .. }
         | Event::Shared { .. }
-        | Event::Evicted { .. } => (RECORDINGS, Level::DEBUG),
-        Event::Rerecorded { .. }
+        | Event::Evicted { .. }
+        | Event::Rerecorded { .. }
         | Event::Unshared { .. }
         | Event::Aborted { .. }
-        | Event::CaptureMeasured { .. } => (RECORDINGS, Level::INFO),
-        Event::FellBack { why, .. } if why.is_wanted() => (FALLBACKS, Level::DEBUG),
+        | Event::CaptureMeasured { .. } => RECORDINGS,
         Event::FellBack { .. }
         | Event::SwitchedToCopy { .. }
         | Event::ManyShapes { .. }
         | Event::ManyCaptures { .. }
         | Event::NotConverged { .. }
-        | Event::CaptureInvalidated { .. } => (FALLBACKS, Level::WARN),
-        Event::Replayed { .. } | Event::Updated { .. } | Event::RanEager { .. } => (REPLAYS, Level::TRACE),
-        Event::Copied { .. } => (COPIES, Level::DEBUG),
-        Event::Audited { .. } => (AUDITS, Level::DEBUG),
+        | Event::CaptureInvalidated { .. } => FALLBACKS,
+        Event::Replayed { .. } | Event::Updated { .. } | Event::RanEager { .. } => REPLAYS,
+        Event::Copied { .. } => COPIES,
+        Event::Audited { .. } => AUDITS,
     }
 }
 
@@ -160,6 +159,6 @@ mod tests {
             Event::Copied { slot: crate::CopySlot::LiveIn, bytes: 4 },
             Event::Audited { segment: segment() },
         ];
-        assert_eq!(of.iter().fold(0, |bits, event| bits | kind(event).0), kinds);
+        assert_eq!(of.iter().fold(0, |bits, event| bits | kind(event)), kinds);
     }
 }

@@ -113,7 +113,7 @@ fn giving_up_is_no_move() {
     let demoted: Vec<_> = events.iter().filter(|e| matches!(e, Event::SwitchedToCopy { .. })).collect();
     let fell: Vec<_> = events
         .iter()
-        .filter(|e| matches!(e, Event::FellBack { why, .. } if !matches!(why, FallbackReason::CaptureInvalidated { .. })))
+        .filter(|e| matches!(e, Event::FellBack { reason, .. } if !matches!(reason, FallbackReason::CaptureInvalidated { .. })))
         .collect();
     assert!(demoted.is_empty() && fell.is_empty(), "it lies where it lay before: {demoted:?} {fell:?}");
 }

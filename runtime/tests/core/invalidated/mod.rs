@@ -133,7 +133,7 @@ fn whoever_is_always_disturbed_gets_no_graph_this_time() {
             );
             let events = case.rt.take_events();
             let fell = |e: &Event| {
-                matches!(e, Event::FellBack { why: FallbackReason::CaptureInvalidated { .. }, .. })
+                matches!(e, Event::FellBack { reason: FallbackReason::CaptureInvalidated { .. }, .. })
             };
             assert!(events.iter().any(fell), "{events:?}");
             assert_eq!(BODIES.get(), 2, "{mode}, last {last:?}");

@@ -74,7 +74,7 @@ fn counts(stats: &Stats) -> ([u64; 3], [usize; 2]) {
 
 fn why_unshared(events: &[Event]) -> Vec<UnsharedReason> {
     let why = |e: &Event| match e {
-        Event::Unshared { why, .. } => Some(why.clone()),
+        Event::Unshared { reason, .. } => Some(reason.clone()),
         _ => None,
     };
     events.iter().filter_map(why).collect()

@@ -1,0 +1,51 @@
+//! Recordings and their executables, as occurrences name them.
+
+use super::{Caller, Recording, Tree};
+use crate::{
+    backend::GraphExec,
+    base::plan::Site,
+    observe::{
+        hooks::GraphId,
+        occurrence::{ExecutableRef, RecordingRef},
+    },
+};
+
+impl ExecutableRef {
+    /// One of which the recording is the first user.
+    pub(crate) fn own(exec: &dyn GraphExec) -> Self {
+        Self::Own { kernels: exec.nodes(), bytes: exec.bytes() }
+    }
+}
+
+impl Recording {
+    /// This recording, in a call of that graph object.
+    #[inline]
+    pub(crate) fn in_call_of(&self, caller: Caller) -> RecordingRef {
+        RecordingRef { id: self.id(), site: self.site, graph: GraphId(caller.id), function: caller.name }
+    }
+
+    /// This recording, in the call that recorded it.
+    pub(crate) fn as_recorded(&self) -> RecordingRef {
+        self.in_call_of(self.caller)
+    }
+}
+
+impl Tree {
+    /// The executable that a recording runs by.
+    pub(crate) fn executable(&self, at: usize) -> ExecutableRef {
+        let first = self.first_of(at);
+        if first != at {
+            return ExecutableRef::Shared { with: self.id(first) };
+        }
+        let exec = self.recording(at).and_then(|recording| recording.exec.as_ref());
+        exec.map_or(ExecutableRef::None, |exec| ExecutableRef::own(&**exec))
+    }
+
+    /// A recording of the running call that does not enter the tree. Its id is not used again.
+    pub(crate) fn refuse_recording(&mut self, site: &'static Site) -> RecordingRef {
+        let id = self.next_id;
+        self.next_id = id.next();
+        let Caller { id: graph, name: function } = self.caller;
+        RecordingRef { id, site, graph: GraphId(graph), function }
+    }
+}
