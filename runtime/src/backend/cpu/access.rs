@@ -1,9 +1,9 @@
 //! From addresses to slices, checked.
 //!
-//! A kernel gets an [`Access`] for the time of one launch and asks it for what the launch names. It
-//! has no other way to the memory of the device, and every slice given out is one that it may hold:
-//! inside a usable block, aligned, of the size of its type, and disjoint from every exclusive slice
-//! of the same launch. What is not ends the stream with a message, as a stray pointer does on a GPU.
+//! A kernel gets an [`Access`] for the duration of one launch and obtains from it the memory that the launch
+//! names. It has no other access to the memory of the device, and every slice it gets is valid: inside a
+//! usable block, aligned, of the size of its type, and disjoint from every exclusive slice of the same
+//! launch. An invalid request ends the stream with a message, as an invalid pointer does on a GPU.
 
 use std::{any::Any, cell::RefCell, panic};
 
@@ -26,11 +26,11 @@ struct Given {
     exclusive: bool,
 }
 
-/// What ends a kernel that asks for memory that it cannot have.
+/// The panic payload of a kernel that requests memory which it must not access.
 struct Stray(String);
 
 impl<'a> Access<'a> {
-    /// Access to all of `blocks`, which nobody else can look at in the meantime.
+    /// Returns access to all of `blocks`, which nobody else can read in the meantime.
     pub(super) fn new(blocks: &'a mut Blocks) -> Self {
         Self { blocks, given: RefCell::default() }
     }
@@ -42,22 +42,22 @@ impl<'a> Access<'a> {
     pub(crate) fn slice<T: Pod>(&self, view: &View) -> &'a [T] {
         let span = view.layout.span();
         match self.give(view.addr, span, elements::<T>(view), false) {
-            // SAFETY: `give` proved that the range lies in one mapping, which `'a` keeps and lets
-            // nobody else touch, is aligned for `T` and overlaps no exclusive slice; bytes of a
-            // mapping are initialised, and `T: Pod` takes any of them.
+            // SAFETY: `give` proved that the range is in one mapping, which `'a` keeps and lets nobody else
+            // touch, is aligned for `T` and overlaps no exclusive slice; bytes of a mapping are initialised,
+            // and `T: Pod` accepts any of them.
             Some(pointer) => unsafe { std::slice::from_raw_parts(pointer.cast(), span) },
             None => &[],
         }
     }
 
-    /// As [`slice`](Self::slice), to write. The elements still hold what they held.
+    /// Like [`slice`](Self::slice), for writing. The elements still have their previous values.
     ///
     /// Unwinds also where it overlaps any other slice of this launch: ask once for each output.
     pub(crate) fn slice_mut<T: Pod>(&self, view: &View) -> &'a mut [T] {
         let span = view.layout.span();
         match self.give(view.addr, span, elements::<T>(view), true) {
-            // SAFETY: as in `slice`; and the range overlaps no slice given out before, nor will it
-            // one given out later, as `give` remembers it.
+            // SAFETY: as in `slice`; and the range overlaps no slice returned before, nor will it overlap one
+            // returned later, as `give` remembers it.
             Some(pointer) => unsafe { std::slice::from_raw_parts_mut(pointer.cast(), span) },
             None => &mut [],
         }
@@ -119,7 +119,7 @@ fn stray(what: String) -> ! {
     panic::resume_unwind(Box::new(Stray(what)))
 }
 
-/// What a kernel unwound with, in words.
+/// Returns a description of a kernel's panic payload.
 pub(super) fn explain(payload: &(dyn Any + Send)) -> String {
     if let Some(Stray(what)) = payload.downcast_ref() {
         format!("a launch went astray: {what}")

@@ -1,4 +1,5 @@
-//! Memory whose last handle is gone, on its way to the worker, which frees it when nothing uses it any more.
+//! Memory whose last handle was dropped, on its way to the worker, which frees it when nothing uses it any
+//! more.
 
 use std::collections::VecDeque;
 
@@ -7,14 +8,14 @@ use crate::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-/// Memory whose last handle is gone.
+/// Memory whose last handle was dropped.
 pub(super) struct DeferredFree {
     addr: u64,
     /// Free it when this many commands are done.
     after: u64,
 }
 
-/// What callers, droppers and the worker share.
+/// The state shared by callers, droppers and the worker.
 #[derive(Default)]
 pub(super) struct DeferredFrees {
     /// Commands sent so far, but those that only wake.
@@ -30,8 +31,8 @@ impl DeferredFrees {
         self.sent.fetch_add(1, Ordering::Release);
     }
 
-    /// The block at `addr` may go when everything sent so far is done. From any thread. `true` when the
-    /// worker must be woken, as it may have gone to sleep without seeing it.
+    /// Lets the block at `addr` be freed when everything sent so far is done. Can be called on any thread.
+    /// Returns `true` if the worker must be woken, as it may have gone to sleep without seeing it.
     pub(super) fn retire(&self, addr: u64) -> bool {
         // The last handle's drop comes after the drops of its clones, and a thread that launched
         // with this memory had one: so its count of commands is seen here.
@@ -40,10 +41,10 @@ impl DeferredFrees {
         !self.any.swap(true, Ordering::AcqRel)
     }
 
-    /// Moves what was retired to the worker's own list.
+    /// Moves the retired blocks to the worker's own list.
     pub(super) fn collect(&self, mine: &mut VecDeque<DeferredFree>) {
         if self.any.load(Ordering::Relaxed) {
-            // Cleared before the list is taken: what comes later sets it again.
+            // Cleared before the list is taken: blocks added later set it again.
             self.any.swap(false, Ordering::AcqRel);
             let mut new = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
             mine.extend(new.drain(..));
@@ -53,8 +54,8 @@ impl DeferredFrees {
 
 /// The next block of the worker's list that may go when `done` commands are.
 ///
-/// In the order of the drops, which is almost that of `after`: a block out of order goes a little later
-/// than it could.
+/// In the order of the drops, which is almost that of `after`: a block out of order is freed a little later
+/// than possible.
 pub(super) fn due(mine: &mut VecDeque<DeferredFree>, done: u64) -> Option<u64> {
     mine.front().is_some_and(|first| first.after <= done).then(|| mine.pop_front().map(|r| r.addr))?
 }

@@ -1,15 +1,15 @@
-//! What a kernel can find wrong in the values that it works on.
+//! Faults that a kernel can find in its operands.
 
 use crate::Error;
 
-/// The first index that a kernel found out of range. Its output is complete all the same.
+/// The first index that a kernel found out of range. Its output is complete nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// The operation, by [`Op::name`](crate::backend::Op::name).
     pub(crate) op: &'static str,
     /// The index.
     pub(crate) index: u64,
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) bound: u64,
 }
 

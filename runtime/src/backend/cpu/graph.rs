@@ -1,4 +1,4 @@
-//! What a capture leaves: launches with their addresses.
+//! The result of a capture: launches with their addresses.
 
 use std::{
     any::Any,
@@ -68,8 +68,9 @@ impl Node {
     }
 }
 
-/// What must be equal for an executable to run either of two recordings: the kernels and what they work on, as
-/// a GPU picks its code by them, and the branches that they stand in. Hazards depend on addresses and may differ.
+/// Returns the properties that two graphs must share so that an executable can run either: the kernels and
+/// their operands' types, as a GPU selects its code by them, and the branches that contain them. Hazards
+/// depend on addresses and may differ.
 fn signature(nodes: &[Node], paths: &[Path]) -> Signature {
     let words = nodes.iter().zip(paths).map(|(node, path)| {
         let mut h = FxHasher::default();
@@ -152,15 +153,15 @@ impl fmt::Debug for CpuCapturedGraph {
     }
 }
 
-/// What an executable runs.
+/// The graph that an executable runs.
 enum Runs {
-    /// One graph for ever.
+    /// A single graph, permanently.
     Own(Arc<Graph>),
     /// The commands of a recording, which others keep; until they are replaced.
     Lent(Mutex<(Signature, Weak<Graph>)>),
 }
 
-/// What can be replayed, and the stream that it belongs to. A replay under way keeps its graph, not this.
+/// An executable, and the stream to which it belongs. A replay in flight keeps its graph alive, not this.
 pub(super) struct CpuGraphExec {
     runs: Runs,
     nodes: usize,
@@ -180,7 +181,7 @@ impl CpuGraphExec {
         Self { runs, nodes: graph.nodes.len(), bytes: graph.bytes(), stream: Arc::clone(stream) }
     }
 
-    /// What a replay runs now.
+    /// Returns the graph that a replay currently runs.
     pub(super) fn graph(&self) -> Option<Arc<Graph>> {
         match &self.runs {
             Runs::Own(graph) => Some(Arc::clone(graph)),

@@ -24,7 +24,7 @@ impl Point {
     }
 }
 
-/// The side that comes by. Dropped before, it says that the device is gone.
+/// The side that reaches the mark. If it is dropped first, the device is lost.
 pub(super) struct Coming(Arc<Point>);
 
 /// The side that asks.

@@ -1,4 +1,4 @@
-//! The memory of a stream: who owns the bytes, and when they are freed.
+//! The memory of a stream: the owner of the bytes, and when they are freed.
 //!
 //! The worker of a stream owns every [`Block`]; users hold a [`Handle`], which is an address and a
 //! length. So only the worker can touch the bytes, and it frees a block when it has passed the last
@@ -108,7 +108,7 @@ impl Blocks {
         }
     }
 
-    /// Makes the first `bytes` of the block at `addr` usable, and says how many were before.
+    /// Makes the first `bytes` bytes of the block at `addr` usable, and returns how many were usable before.
     pub(super) fn commit(&mut self, addr: u64, bytes: u64) -> Option<u64> {
         let at = self.0.binary_search_by_key(&addr, Block::addr).ok()?;
         let block = &mut self.0[at];
@@ -117,7 +117,7 @@ impl Blocks {
         Some(before)
     }
 
-    /// Makes only the first `bytes` of the block at `addr` usable; the pages behind them go.
+    /// Makes only the first `bytes` bytes of the block at `addr` usable; the pages after them are released.
     pub(super) fn uncommit(&mut self, addr: u64, bytes: u64) {
         if let Ok(at) = self.0.binary_search_by_key(&addr, Block::addr) {
             self.0[at].shrink(bytes);
@@ -132,7 +132,7 @@ impl Blocks {
     }
 }
 
-/// What users hold of a [`Block`].
+/// A user's handle of a [`Block`].
 pub(super) struct Handle {
     addr: u64,
     len: u64,

@@ -1,10 +1,10 @@
 //! The CPU as a device: a real asynchronous stream, with capture that executes nothing.
 //!
-//! One thread owns the memory and runs what it is sent, in order (`stream`). Callers hold addresses
-//! (`memory`); kernels turn them into slices through checks (`access`). A capture collects launches
-//! as they are, and a replay is one command that runs them (`graph`), in test mode in a random order
-//! (`order`). Branches of a fork run one after the other; test mode refuses those that share memory which
-//! one of them writes, since elsewhere they run side by side.
+//! One thread owns the memory and executes the commands that it receives, in order (`stream`). Callers hold
+//! addresses (`memory`); kernels convert them to slices through checks (`access`). A capture collects
+//! launches unchanged, and a replay is one command that runs them (`graph`), in test mode in a random order
+//! (`order`). Branches of a fork run one after the other; test mode rejects those that share memory which one
+//! of them writes, since other devices run them in parallel.
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -23,7 +23,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-/// Rounds to an f32 from which narrower floats are rounded as if at once.
+/// Rounds to an f32 that narrower floats can be rounded from as if in a single step.
 #[cfg(feature = "cuda")]
 pub(super) use kernels::round_to_odd;
 
@@ -41,13 +41,13 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// How the CPU works: `CpuOptions::default().threads(2)`.
+/// Options of the CPU device: `CpuOptions::default().threads(2)`.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CpuOptions {
-    /// Finds what a GPU would punish: nodes of a replay run in a random order, as far as they do
-    /// not depend on each other, and memory that is fresh or freed is full of NaNs. The value is
-    /// the seed of the orders: equal seeds and equal calls give equal orders.
+    /// Detects mistakes that would fail on a GPU: nodes of a replay run in a random order, as far as they are
+    /// independent, and new or freed memory is filled with NaNs. The value is the seed of the orders: equal
+    /// seeds and equal calls produce equal orders.
     pub test_mode: Option<u64>,
     /// Threads that compute, at least 1; `None` is one per core. Results do not depend on it.
     pub threads: Option<usize>,
@@ -69,8 +69,8 @@ impl CpuOptions {
 
 /// The CPU as a [`Backend`].
 ///
-/// Dropping it finishes what is queued, so reads under way get their bytes. Memory and executables
-/// may be dropped before or after it, on any thread.
+/// Dropping it finishes the queued work, so pending reads get their bytes. Memory and executables may be
+/// dropped before or after it, on any thread.
 pub struct CpuBackend {
     stream: CpuStream,
     test_mode: bool,
@@ -79,7 +79,7 @@ pub struct CpuBackend {
     capture: Option<Capture>,
 }
 
-/// The capture under way.
+/// The current capture.
 #[derive(Default)]
 struct Capture {
     nodes: Vec<Node>,
@@ -111,7 +111,7 @@ impl CpuBackend {
         })
     }
 
-    /// Whether `call` may be made now.
+    /// Returns an error if `call` is not allowed now.
     fn outside_capture(&self, call: &'static str) -> Result<()> {
         match self.capture {
             Some(_) => Err(refused_in_capture(call)),
@@ -135,7 +135,7 @@ impl CpuBackend {
         }
     }
 
-    /// Ends the capture under way.
+    /// Ends the current capture.
     fn finish(
         &mut self,
         call: &'static str,
@@ -183,7 +183,7 @@ impl CpuBackend {
             .ok_or_else(|| failed(call, "the recording was captured on another device".into()))
     }
 
-    /// Hands a block to the stream.
+    /// Passes a block to the stream, which owns it.
     fn own(&self, block: Block, bytes: u64) -> Result<SharedMemory> {
         let addr = block.addr();
         self.stream.send(Command::Insert(block))?;
@@ -194,7 +194,7 @@ impl CpuBackend {
 impl Stream for CpuBackend {
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         self.stream.check()?;
-        // A kernel holds its inputs and its output at once.
+        // A kernel holds its inputs and its output at the same time.
         let overlap = launch.outputs.iter().any(|out| {
             let (start, end) = out.range();
             launch.inputs.iter().map(|input| input.range()).any(|(s, e)| s.max(start) < e.min(end))
@@ -272,7 +272,7 @@ impl Arenas for CpuBackend {
 
     fn uncommit(&mut self, arena: &Arena, bytes: u64) -> Result<u64> {
         self.outside_capture("uncommit")?;
-        // In the order of the queue: what runs before still has the memory.
+        // This is in the order of the queue: earlier commands can still use the memory.
         self.stream.send(Command::Uncommit { addr: arena.memory.addr(), bytes })?;
         Ok(bytes)
     }
@@ -329,7 +329,7 @@ impl Graphs for CpuBackend {
         self.capture = None;
     }
 
-    /// A capture is a list of this backend's own, which nobody else can reach.
+    /// A capture is a list owned by this backend, which nobody else can access.
     fn capture_was_invalidated(&self) -> bool {
         false
     }
@@ -398,7 +398,7 @@ impl fmt::Debug for CpuBackend {
     }
 }
 
-/// Whether every write of `block` takes bytes that it has.
+/// Checks that every write of `block` takes bytes that the block contains.
 fn check_block(call: &'static str, block: &HostBlock) -> Result<()> {
     let have = block.bytes.len();
     match block.writes.iter().find(|(_, offset, len)| offset.checked_add(*len).is_none_or(|end| end > have)) {

@@ -1,4 +1,4 @@
-//! Which nodes of a graph must follow which, and random orders that respect it.
+//! Dependences between the nodes of a graph, and random orders that respect them.
 
 use smallvec::SmallVec;
 
@@ -6,8 +6,8 @@ use super::graph::{Node, Range};
 
 /// For each node, the later nodes that must wait for it.
 ///
-/// Node `b` waits for an earlier node `a` where one of them writes a byte that the other reads or
-/// writes. Ranges are those of whole views: strided views that interleave count as overlapping.
+/// Node `b` waits for an earlier node `a` if one of them writes a byte that the other reads or writes. Ranges
+/// are those of whole views: strided views that interleave count as overlapping.
 #[derive(Debug)]
 pub(super) struct Hazards {
     successors: Vec<Vec<u32>>,
@@ -38,12 +38,12 @@ impl Hazards {
     pub(super) fn direct(&self) -> Vec<(usize, usize)> {
         let n = self.successors.len();
         let words = n.div_ceil(64);
-        // What must run after each node, itself left out, as bits; later nodes first.
+        // The nodes that must run after each node, excluding itself, as bits; later nodes first.
         let mut after: Vec<Vec<u64>> = vec![vec![0; words]; n];
         let mut pairs = Vec::new();
         for a in (0..n).rev() {
             let mut reached = vec![0u64; words];
-            // Successors are in rising order, and what follows from another follows from an earlier one.
+            // Successors are in increasing order, and a transitive successor follows from an earlier one.
             for &b in &self.successors[a] {
                 let b = b as usize;
                 if reached[b / 64] >> (b % 64) & 1 == 0 {
@@ -74,18 +74,20 @@ impl Hazards {
     }
 }
 
-/// Where a node stands: the forks around it, the outermost first, each with the branch that it is in.
+/// The position of a node: the forks around it, the outermost first, each with the branch that contains the
+/// node.
 pub(super) type Path = SmallVec<[(u32, u32); 2]>;
 
-/// Whether nothing orders two nodes.
+/// Returns whether nothing orders two nodes.
 fn side_by_side(a: &Path, b: &Path) -> bool {
-    // Where their paths part: in one fork they are in two branches of it, else one follows the other.
+    // At the point where their paths diverge, they are in two branches of one fork, or one follows the other.
     a.iter().zip(b).find(|(a, b)| a != b).is_some_and(|(a, b)| a.0 == b.0)
 }
 
-/// Two nodes of different branches of one fork, of which one writes what the other reads or writes.
+/// Returns two nodes of different branches of one fork, if one of them writes memory that the other reads or
+/// writes.
 pub(super) fn shared_by_branches(nodes: &[Node], paths: &[Path]) -> Option<(usize, usize)> {
-    // Most recordings have no fork.
+    // Most recordings do not have a fork.
     let inside: Vec<usize> = (0..nodes.len()).filter(|&n| !paths[n].is_empty()).collect();
     let touched: Vec<(Vec<Range>, Vec<Range>)> = inside.iter().map(|&n| nodes[n].ranges()).collect();
     for (at, &b) in inside.iter().enumerate() {

@@ -25,8 +25,8 @@ impl Slot {
     }
 }
 
-/// The side that answers. Dropped without an answer, it says that the device is gone: nobody waits
-/// for ever.
+/// The side that replies. If it is dropped without a reply, the device is lost, so that nobody waits
+/// indefinitely.
 pub(super) struct Reply(Arc<Slot>);
 
 /// The side that waits.
@@ -46,7 +46,7 @@ impl Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        // After `send` nobody sees it: the first answer stays, and once it is taken nobody waits.
+        // After `send` nobody can observe this: the first reply is kept, and once it is taken nobody waits.
         self.0.set(Err(Error::ContextLost {
             device: super::errors::NAME.into(),
             why: "its runtime was dropped before this was done".into(),

@@ -36,7 +36,7 @@ const SPINS: u32 = 2000;
 /// The pattern of poisoned memory: NaN in every float type, and no plausible index.
 const POISON: u8 = 0xFF;
 
-/// What the worker is told. Small, as it is moved twice.
+/// A command to the worker. Small, as it is moved twice.
 pub(super) enum Command {
     /// A block to own.
     Insert(Block),
@@ -62,11 +62,11 @@ pub(super) enum Command {
     Stop,
 }
 
-/// What both sides of a stream, and all handles of its memory, share.
+/// The state shared by both sides of a stream and all handles of its memory.
 pub(super) struct Shared {
     queue: SyncSender<Command>,
     deferred_frees: DeferredFrees,
-    /// Why the stream is lost.
+    /// The reason why the stream is lost.
     lost: OnceLock<String>,
 }
 
@@ -93,8 +93,8 @@ pub(super) struct CpuStream {
 }
 
 impl CpuStream {
-    /// Starts a worker that runs launches; `threads` as in
-    /// [`CpuOptions`](super::CpuOptions), `seed` is that of test mode.
+    /// Starts a worker that runs launches; `threads` as in [`CpuOptions`](super::CpuOptions), `seed` as in
+    /// test mode.
     pub(super) fn new(threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
         let failed = |why: String| Error::NoDevice { device: super::errors::NAME.into(), why };
         let (queue, commands) = sync_channel(QUEUE);
@@ -220,7 +220,7 @@ impl Worker {
         self.commands.recv().ok()
     }
 
-    /// Does what a command says, and drops it. A lost stream only answers.
+    /// Executes a command and drops it. A lost stream only replies.
     fn carry_out(&mut self, command: Command) {
         match (command, self.shared.lost()) {
             (Command::Insert(block), _) => self.blocks.insert(block),
@@ -246,7 +246,7 @@ impl Worker {
 
     /// Runs `work`; if it unwinds, the stream is lost.
     fn guarded<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Option<R> {
-        // A kernel that unwinds leaves half an output, which nobody can read any more.
+        // A kernel that panics leaves an incomplete output, which can no longer be read.
         catch_unwind(AssertUnwindSafe(|| work(self)))
             .map_err(|payload| {
                 let why = access::explain(&*payload);

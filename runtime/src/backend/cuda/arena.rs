@@ -1,11 +1,11 @@
-//! Arenas: addresses reserved once, memory behind them as it is needed.
+//! Arenas: addresses are reserved once, and memory is mapped as it is needed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{driver::VirtualRange, shared::Shared};
 use crate::{Error, Result, backend::Memory};
 
-/// Where the driver has no virtual memory, an arena is one allocation of this size.
+/// The size of an arena on devices without virtual memory, where it is a single allocation.
 const PLAIN_BYTES: u64 = 1 << 30;
 
 /// An arena's memory.
@@ -59,11 +59,11 @@ impl ArenaMemory {
         }
     }
 
-    /// Gives back the pieces beyond the first `bytes`; returns how many bytes are usable now. The caller has
-    /// waited for the work that uses them.
+    /// Releases the pieces after the first `bytes` bytes; returns how many bytes remain usable. The caller
+    /// has waited for the work that uses them.
     ///
     /// # Errors
-    /// What the driver says; pieces that were not given back stay usable.
+    /// Returns errors of the driver; pieces that were not released remain usable.
     pub(super) fn uncommit(&self, bytes: u64) -> Result<u64> {
         match &self.range {
             Some(range) => range.lock().unwrap_or_else(PoisonError::into_inner).unmap(bytes),
@@ -112,7 +112,8 @@ impl Drop for ArenaMemory {
         if self.shared.context.is_lost() {
             return;
         }
-        // Memory is unmapped at once: nothing may run on it. What fails here loses the context, in which nothing runs.
+        // Memory is unmapped immediately, so no work may be using it. A failure here means that the context
+        // is lost, in which no work runs.
         let _ = self.shared.stream.synchronize();
         if self.range.is_none() {
             let _ = self.shared.pool.free(&self.shared.stream, self.base);

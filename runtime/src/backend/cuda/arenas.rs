@@ -58,7 +58,8 @@ impl Arenas for CudaBackend {
         let Some(memory) = self.arenas.get(arena.index) else {
             return Err(self.failed("uncommit", "the arena is of another device".into()));
         };
-        // Memory is unmapped at once: nothing of this stream, the only one that uses it, may run on it.
+        // Memory is unmapped immediately, so no work of this stream, the only one that uses it, may be using
+        // it.
         self.shared.stream.synchronize()?;
         memory.uncommit(bytes)
     }

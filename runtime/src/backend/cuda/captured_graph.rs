@@ -1,4 +1,4 @@
-//! Captures that ended: graphs, and what their launches need.
+//! Captured graphs, and the resources that their launches need.
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -19,14 +19,14 @@ use crate::{
     value::owned::next_id,
 };
 
-/// The first kernel, whose parameter carries host values.
+/// The first kernel, whose parameter contains host values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) class: UploadSizeClass,
     pub(super) node: KernelNode,
 }
 
-/// A captured graph and what it keeps alive.
+/// A captured graph and the resources that it keeps alive.
 pub(super) struct CudaCapturedGraph {
     id: u64,
     /// Dropped early where nothing needs it: see [`CudaCapturedGraph::is_final`].
@@ -37,7 +37,7 @@ pub(super) struct CudaCapturedGraph {
     /// As the driver had it, if that was asked for.
     topology: Option<Topology>,
     retain: Vec<SharedMemory>,
-    /// What its products were planned as: its body must not be planned anew while it can be compared with it.
+    /// The plans of its products: its body must not be planned again while it can be compared with it.
     _pins: Vec<Pin>,
     pub(super) shared: Arc<Shared>,
 }
@@ -87,7 +87,7 @@ impl fmt::Debug for CudaCapturedGraph {
 
 impl Drop for CudaCapturedGraph {
     fn drop(&mut self) {
-        // Launches under way use the memory.
+        // Launches in flight use the memory.
         retire_graph(&self.shared, None, self.graph.take(), std::mem::take(&mut self.retain));
     }
 }
@@ -116,8 +116,8 @@ impl CudaBackend {
             .ok_or_else(|| self.failed(call, "the recording was captured on another device".into()))
     }
 
-    /// Ends the capture under way. `None` when nothing was recorded. With `lends` it gets a signature, which
-    /// takes several calls a node.
+    /// Ends the current capture. Returns `None` if nothing was recorded. With `lends`, it gets a signature,
+    /// which takes several calls per node.
     pub(super) fn finish_capture(
         &mut self,
         capture: &Capture,
@@ -162,7 +162,7 @@ impl CudaBackend {
         }))
     }
 
-    /// Makes the graph ready to run; also tells how many bytes of the device that took.
+    /// Instantiates the graph; also returns how many bytes of device memory that took.
     pub(super) fn make_exec(&mut self, graph: &Graph) -> Result<(Exec, u64)> {
         let (before, _) = self.shared.context.memory()?;
         let exec = match graph.instantiate(&self.shared.stream) {

@@ -1,4 +1,4 @@
-//! What handles let go of, until the backend frees it: in the order of the stream, never inside a capture.
+//! Resources released by handles, until the backend frees them: in stream order, and never during a capture.
 
 use crate::sync::{
     Mutex, PoisonError,
@@ -10,7 +10,7 @@ use crate::sync::{
 pub(super) struct DeferredFrees<T> {
     list: Mutex<Vec<T>>,
     any: AtomicBool,
-    /// The backend is gone: nothing captures on the stream any more.
+    /// Set once the backend was dropped: nothing captures on the stream any more.
     closed: AtomicBool,
 }
 
@@ -19,8 +19,8 @@ impl<T> DeferredFrees<T> {
         Self { list: Mutex::new(Vec::new()), any: AtomicBool::new(false), closed: AtomicBool::new(false) }
     }
 
-    /// Adds something, on any thread. `true` when the backend is gone, and the caller must free what is in
-    /// the list.
+    /// Adds something; can be called on any thread. Returns `true` if the backend was dropped, and the caller
+    /// must free the contents of the list.
     pub(super) fn add(&self, what: T) -> bool {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).push(what);
         self.any.store(true, Ordering::Release);
@@ -28,12 +28,12 @@ impl<T> DeferredFrees<T> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Whether there is anything to take: cheap, for every call of the backend.
+    /// Returns whether there is anything to take: cheap, for every call of the backend.
     pub(super) fn is_waiting(&self) -> bool {
         if !self.any.load(Ordering::Acquire) {
             return false;
         }
-        // Cleared before the list is taken: what comes later sets it again.
+        // Cleared before the list is taken: anything added later sets it again.
         self.any.store(false, Ordering::Release);
         true
     }
@@ -43,7 +43,8 @@ impl<T> DeferredFrees<T> {
         std::mem::take(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The backend is gone. Whatever was added before is in the list now, or its adder frees it.
+    /// Marks the backend as dropped. Everything that was added before is in the list now, or its adder frees
+    /// it.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }

@@ -9,13 +9,13 @@ pub(crate) struct DeviceProperties {
     pub(crate) capability: (u32, u32),
     /// Streaming multiprocessors.
     pub(crate) multiprocessors: u32,
-    /// Whether address ranges can be reserved and mapped as they grow.
+    /// Set if address ranges can be reserved and mapped as they grow.
     pub(crate) virtual_memory: bool,
-    /// Whether memory can be allocated in stream order.
+    /// Set if memory can be allocated in stream order.
     pub(crate) pools: bool,
-    /// Whether a kernel may be brought up while the one before it ends.
+    /// Set if a kernel can be started while its predecessor ends.
     pub(crate) overlaps: bool,
-    /// Whether the driver takes kernels with more than 4 KB of parameters.
+    /// Set if the driver supports kernels with more than 4 KB of parameters.
     pub(crate) large_params: bool,
 }
 
@@ -34,14 +34,15 @@ impl DeviceProperties {
         }
     }
 
-    /// What to compile for: the accelerated target where there is one.
+    /// Returns the target of compilation: the accelerated target if there is one.
     pub(crate) fn arch(&self) -> String {
         let (major, minor) = self.capability;
         let suffix = if major >= 9 { "a" } else { "" };
         format!("sm_{major}{minor}{suffix}")
     }
 
-    /// Blocks of `threads` that cover `items`, at most as many as run at once; the kernel loops.
+    /// Returns the number of blocks of `threads` that cover `items`, but at most as many as run at the same
+    /// time; the kernel loops.
     pub(crate) fn blocks_for(&self, items: u64, threads: u32) -> u32 {
         let most = u64::from(self.multiprocessors) * u64::from(2048 / threads).max(1);
         items.div_ceil(u64::from(threads)).clamp(1, most) as u32

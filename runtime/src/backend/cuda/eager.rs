@@ -1,11 +1,11 @@
 //! Launches outside captures.
 //!
-//! Between two graphs the driver takes half the time for a graph of one kernel, its parameter replaced, that it
-//! takes for the kernel (see [`SingleKernelGraph`]). Beside other kernels it is the other way round: there the device brings
-//! up each while the one before ends, which it does not across graphs. So a kernel of an operation that was the only
-//! one between two replays the last times gets a graph of its own; products of the library, copies of host inputs and
-//! fills do not count, which costs time at most. One takes some 110 KB of the device (CUDA 13.0, H200): their number is
-//! bounded.
+//! Between two graphs, a single-kernel graph whose parameter is replaced takes the driver half the time of a
+//! kernel launch (see [`SingleKernelGraph`]). Next to other kernels it is the opposite: there the device
+//! starts each kernel while its predecessor ends, which it does not do across graphs. So the kernel of an
+//! operation that was the only one between two replays the last few times gets a graph of its own; products
+//! of the library, copies of host inputs and fills are not considered, which can only cost time. Such a graph
+//! takes about 110 KB of device memory (CUDA 13.0, H200), so their number is bounded.
 
 use std::sync::Arc;
 
@@ -39,9 +39,9 @@ const REMEMBERED: usize = 1024;
 #[derive(Debug)]
 pub(super) struct SingleKernelGraphs {
     hot: UsageGatedCache<Key, Ready>,
-    /// How often in a row a kernel was the only one between two graphs.
+    /// The number of consecutive times that a kernel was the only one between two graphs.
     alone: FxHashMap<Key, u8>,
-    /// The kernel that came behind a graph, as long as nothing came behind it.
+    /// The kernel that followed a graph, as long as nothing has followed it.
     first: Option<Key>,
     /// Off while products are measured: there each kernel is launched as in a segment.
     pub(super) paused: bool,
@@ -58,7 +58,7 @@ impl SingleKernelGraphs {
         Self { hot: UsageGatedCache::new(limits), alone: FxHashMap::default(), first: None, paused: false }
     }
 
-    /// A kernel comes behind a graph: whether it is expected to be alone.
+    /// Notes that a kernel follows a graph; returns whether it is expected to be alone.
     fn begin(&mut self, key: Key) -> bool {
         self.first = Some(key);
         self.alone.get(&key).is_some_and(|&times| times >= SURE)
@@ -75,19 +75,19 @@ impl SingleKernelGraphs {
     pub(super) fn end(&mut self) {
         let Some(first) = self.first.take() else { return };
         if self.alone.len() >= REMEMBERED && !self.alone.contains_key(&first) {
-            // Learnt anew.
+            // Learned again.
             self.alone.clear();
         }
         let times = self.alone.entry(first).or_default();
         *times = SURE.min(*times + 1);
     }
 
-    /// How many there are, and their bytes.
+    /// Returns their number, and their bytes.
     pub(super) fn usage(&self) -> (usize, u64) {
         self.hot.iter().fold((0, 0), |(count, bytes), ready| (count + 1, bytes + ready.bytes))
     }
 
-    /// Lets go of all of them, behind what is on the stream.
+    /// Releases all of them, after the work that is on the stream.
     pub(super) fn release(&mut self, shared: &Shared) {
         self.hot.take().for_each(|ready| ready.retire(shared));
     }
@@ -110,11 +110,11 @@ impl Ready {
 }
 
 impl CudaBackend {
-    /// Launches a kernel outside captures. One that `waits` by itself for the kernel before it may be brought up while
-    /// that ends.
+    /// Launches a kernel outside captures. A kernel that `waits` by itself for its predecessor may be started
+    /// while the predecessor ends.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns errors of the driver.
     pub(super) fn launch_eagerly(
         &mut self,
         function: Function,
@@ -163,7 +163,7 @@ impl CudaBackend {
                     Ok(hot.find(key))
                 }
                 Ok(None) => {
-                    // There was none to let go of.
+                    // There was none to release.
                     let _ = hot.refuse(key);
                     Ok(None)
                 }

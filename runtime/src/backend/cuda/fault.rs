@@ -1,4 +1,4 @@
-//! What kernels report: the first index out of range.
+//! Faults that kernels report: the first index out of range.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -13,7 +13,7 @@ const OP: usize = 0;
 const INDEX: usize = 1;
 const BOUND: usize = 2;
 
-/// The place where kernels report, and the names of who reports.
+/// The location where kernels report faults, and the names of the reporters.
 #[derive(Debug)]
 pub(super) struct Faults {
     shared: Arc<Shared>,
@@ -21,7 +21,7 @@ pub(super) struct Faults {
     addr: u64,
     claim: u64,
     names: Mutex<Vec<&'static str>>,
-    /// A fault was told, and the place on the device is not free again yet.
+    /// Set while a fault was returned, but its location on the device is not free again.
     taken: AtomicBool,
 }
 
@@ -57,7 +57,7 @@ impl Faults {
     /// Makes place for the next fault. Outside captures, by the backend.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns errors of the driver.
     pub(super) fn reset(&self) -> Result<()> {
         if self.taken.load(Ordering::Acquire) {
             self.taken.store(false, Ordering::Release);
@@ -66,8 +66,8 @@ impl Faults {
         Ok(())
     }
 
-    /// The first fault since the last one that was told. The caller waited for the work that it
-    /// asks about.
+    /// Returns the first fault since the last one that was returned. The caller has waited for the work in
+    /// question.
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`].
@@ -79,8 +79,8 @@ impl Faults {
         }
         let (index, bound) = (sink.peek(INDEX), sink.peek(BOUND));
         sink.poke(OP, 0);
-        // Kernels that run until the next launch find the place taken, and their faults are not told: one is
-        // enough. Not freed here: this may be any thread, and the stream in a capture.
+        // Kernels that run until the next launch find the location occupied, so their faults are lost: one is
+        // enough. It is not freed here, because this may be any thread, and the stream may be in a capture.
         self.taken.store(true, Ordering::Release);
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let op = names.get(op as usize - 1).copied().unwrap_or("a kernel");
@@ -91,7 +91,7 @@ impl Faults {
 impl Drop for Faults {
     fn drop(&mut self) {
         if !self.shared.context.is_lost() {
-            // Behind the kernels that may still report; the pinned word goes after them too.
+            // After the kernels that may still report; the pinned word is freed after them as well.
             let _ = self.shared.pool.free(&self.shared.stream, self.claim);
             let _ = self.shared.stream.synchronize();
         }

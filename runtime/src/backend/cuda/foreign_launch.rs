@@ -1,16 +1,16 @@
 //! Detects launches by other code on the capturing stream.
 //!
-//! In thread-local mode the driver records what any thread launches on a capturing stream. Nobody asked for that
-//! work to run on each replay, so the nodes of the capture are counted around every launch of ours: one too many
-//! is an error. A library's product makes a number of nodes that only it knows. What is launched at the very moment of a
-//! launch of ours is not seen, and breaks the driver's own rule: graphs are not locked inside, and two threads that
-//! add to one at once crash it (580.159).
+//! In thread-local mode, the driver records what any thread launches on a capturing stream. Nobody requested
+//! that this work run on each replay, so the nodes of the capture are counted around every launch of ours: a
+//! surplus node is an error. Only the library knows how many nodes its products have. A launch at exactly the
+//! same moment as one of ours is not detected, and violates the driver's own rule: graphs are not locked
+//! internally, and two threads that add to one at the same time crash the driver (580.159).
 
 use super::CudaBackend;
 use crate::{Error, Result};
 
 impl CudaBackend {
-    /// Runs `work`, which puts something on the stream: one node for a kernel of ours (`single`).
+    /// Runs `work`, which adds work to the stream: one node for a kernel of ours (`single`).
     ///
     /// # Errors
     /// `work`'s, and [`Error::ForeignWork`].
@@ -31,8 +31,9 @@ impl CudaBackend {
         }
     }
 
-    /// Compares the nodes of the capture with those that are ours, and gives their number; `None` outside
-    /// captures, in one that was invalidated (which its end will say), and where the driver cannot tell.
+    /// Compares the number of nodes in the capture with the number of ours, and returns it; `None` outside
+    /// captures, in a capture that was invalidated (which its end will report), and if the driver cannot
+    /// report it.
     ///
     /// # Errors
     /// [`Error::ForeignWork`].

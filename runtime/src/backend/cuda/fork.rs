@@ -1,9 +1,9 @@
 //! Branches of a capture.
 //!
-//! They need no streams and events of their own: on the one stream that is captured, a branch begins by letting
-//! the next node wait for what the fork waited for, and the join lets it wait for the last nodes of all
-//! branches. The graph is the same as with a stream for each, and there is nothing that an abandoned capture
-//! could leave unjoined, or a second fork find with nodes of the first.
+//! They need no separate streams and events: on the one captured stream, a branch begins by making the next
+//! node wait for what the fork waited for, and the join makes it wait for the last nodes of all branches. The
+//! graph is the same as with a stream for each branch, and an aborted capture cannot leave anything unjoined,
+//! nor can a second fork encounter nodes of the first.
 
 use super::driver::{CaptureDependencies, Stream};
 use crate::Result;
@@ -12,13 +12,13 @@ use crate::Result;
 #[derive(Debug)]
 pub(super) struct Fork {
     start: CaptureDependencies,
-    /// Where the branches that are over end.
+    /// The ends of the branches that are complete.
     ends: Vec<CaptureDependencies>,
 }
 
 impl Fork {
     /// # Errors
-    /// What the driver says; a capture that was invalidated.
+    /// Returns errors of the driver, or an error for a capture that was invalidated.
     pub(super) fn open(stream: &Stream) -> Result<Self> {
         Ok(Self { start: stream.waits()?, ends: Vec::new() })
     }
@@ -29,7 +29,7 @@ impl Fork {
     /// As [`open`](Self::open).
     pub(super) fn branch(&mut self, index: usize, stream: &Stream) -> Result<()> {
         if index == 0 {
-            // The capture stands there already.
+            // The capture is already at this point.
             return Ok(());
         }
         self.ends.push(stream.waits()?);

@@ -1,4 +1,4 @@
-//! What can be launched: recordings made ready to run.
+//! Executables: instantiated graphs that can be launched.
 
 use std::{
     any::Any,
@@ -20,7 +20,7 @@ use crate::{
     observe::inspect::Topology,
 };
 
-/// What an executable runs.
+/// The graph that an executable runs.
 enum Runs {
     /// One recording, which it keeps.
     Own(Arc<CudaCapturedGraph>),
@@ -32,12 +32,13 @@ enum Runs {
 pub(super) struct CudaGraphExec {
     /// Taken when it is retired.
     exec: Option<Exec>,
-    /// What it was made from, whatever it runs now: the driver knows its nodes by this graph's.
+    /// The graph from which it was instantiated, whatever it runs now: the driver identifies its nodes by
+    /// that graph's.
     graph: Option<Arc<Graph>>,
     /// The first kernel, by that graph.
     head: Option<Head>,
     runs: Runs,
-    /// Whether the head writes something now.
+    /// Set if the head currently writes something.
     armed: AtomicBool,
     nodes: usize,
     bytes: u64,
@@ -72,7 +73,7 @@ impl CudaGraphExec {
         }
     }
 
-    /// What its next launch runs.
+    /// Returns the graph that its next launch runs.
     fn recording(&self) -> Option<Arc<CudaCapturedGraph>> {
         match &self.runs {
             Runs::Own(recording) => Some(Arc::clone(recording)),
@@ -80,7 +81,7 @@ impl CudaGraphExec {
         }
     }
 
-    /// Whether `block` can travel as the head's parameter.
+    /// Returns whether `block` fits into the head's parameter.
     pub(super) fn takes(&self, block: &HostBlock, large: bool) -> bool {
         match (self.head, super::UploadSizeClass::of(block, large)) {
             (Some(head), Some(need)) => need.bytes <= head.class.bytes,
@@ -91,7 +92,7 @@ impl CudaGraphExec {
     /// Lets later launches run another recording.
     ///
     /// # Errors
-    /// What the driver says; nothing can be launched then before an update that succeeds.
+    /// Returns errors of the driver; then nothing can be launched before an update succeeds.
     pub(super) fn update(&self, recording: &Arc<CudaCapturedGraph>) -> Result<Update> {
         let refused = |why: &str| Ok(Update::Refused { why: why.into() });
         let (Runs::Lent(lent), Some(exec), Some(graph)) = (&self.runs, &self.exec, recording.graph()) else {
@@ -125,11 +126,11 @@ impl CudaGraphExec {
     /// Launches, with `block` as the head's parameter. `params` is memory that is used again.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns errors of the driver.
     pub(super) fn launch(&self, block: Option<&HostBlock>, params: &mut Vec<u8>) -> Result<()> {
         let Some(exec) = &self.exec else { return Ok(()) };
-        // Its memory is kept at least until the launch is on the stream; from then on, what is let go of is
-        // freed behind it.
+        // Its memory is kept at least until the launch is on the stream; from then on, released memory is
+        // freed after it.
         let Some(recording) = self.recording() else {
             return Err(Error::Device {
                 device: self.shared.context.name().to_owned(),
@@ -146,7 +147,7 @@ impl CudaGraphExec {
                     self.armed.store(true, Ordering::Relaxed);
                 }
                 None if self.armed.load(Ordering::Relaxed) => {
-                    // What it would write is old by now.
+                    // The values that it would write are outdated.
                     head.class.empty(params);
                     exec.set_params(&node, params)?;
                     self.armed.store(false, Ordering::Relaxed);
@@ -197,7 +198,7 @@ impl fmt::Debug for CudaGraphExec {
 
 impl Drop for CudaGraphExec {
     fn drop(&mut self) {
-        // Before what it runs, which is let go of behind it.
+        // This precedes the graph that it runs, which is released after it.
         retire_graph(&self.shared, self.exec.take(), self.graph.take(), Vec::new());
     }
 }

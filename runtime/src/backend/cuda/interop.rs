@@ -8,10 +8,11 @@ use super::{CudaBackend, driver::Context, shared::Foreign};
 use crate::{Error, Result, backend::SharedMemory};
 
 impl CudaBackend {
-    /// The user's memory, to be shown as a tensor: our stream waits for what the slice's stream has now.
+    /// Adopts the user's memory, to be used as a tensor: our stream waits for the work that is currently on
+    /// the slice's stream.
     ///
     /// # Errors
-    /// [`Error::Config`] for memory of another device; what the driver says.
+    /// Returns [`Error::Config`] for memory of another device, and errors of the driver.
     pub(crate) fn adopt_slice<T: Send + Sync + 'static>(
         &self,
         slice: Arc<CudaSlice<T>>,
@@ -41,7 +42,7 @@ impl CudaBackend {
 
     /// `len` elements at `addr`, as cudarc sees memory.
     /// # Errors
-    /// What the driver says, such as that the context is lost.
+    /// Returns errors of the driver, such as that the context is lost.
     pub(crate) fn show<T>(&self, addr: u64, len: usize) -> Result<CudaRef<T>> {
         // cudarc panics where it cannot make an event.
         let _bound = self.shared.context.bind()?;
@@ -49,7 +50,7 @@ impl CudaBackend {
         // SAFETY: the caller shows memory of a live tensor of that many elements; the slice is never
         // dropped as one, so it frees nothing, and the reference does not outlive the tensor.
         let mut slice = unsafe { stream.upgrade_device_ptr(addr, len) };
-        // Other streams wait for what ours has now.
+        // Other streams wait for the work that is currently on ours.
         drop(slice.device_ptr_mut(stream).1);
         Ok(CudaRef { slice: ManuallyDrop::new(slice), context: Arc::clone(&self.shared.context) })
     }
@@ -75,7 +76,7 @@ impl<T> Drop for CudaRef<T> {
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
         // cudarc makes the context current, and leaves it so.
         let _bound = self.context.bind();
-        // Our stream waits for what others read of it; the memory stays the tensor's.
+        // Our stream waits for other streams' reads of it; the memory still belongs to the tensor.
         let _ = slice.leak();
     }
 }

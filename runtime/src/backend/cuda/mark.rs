@@ -13,10 +13,10 @@ pub(super) struct CudaMark {
 }
 
 impl CudaMark {
-    /// Behind what the stream has now.
+    /// Creates a mark after the work that is currently on the stream.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns errors of the driver.
     pub(super) fn new(shared: &Arc<Shared>) -> Result<Self> {
         let event = Event::new(&shared.context, true)?;
         event.record(&shared.stream)?;

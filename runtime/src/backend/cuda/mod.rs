@@ -1,10 +1,10 @@
 //! NVIDIA GPUs: a stream of our own, CUDA graphs, and kernels compiled on the machine.
 //!
-//! `driver` holds the driver's objects behind owners; `compile` turns sources into code on the
-//! device; `kernels` launches the operations; `shared` frees what handles let go of. Nothing here
-//! waits for the whole device or context: a capture of another runtime, or of another library, is
-//! not disturbed. Nor does anything leave its context current on the calling thread: every call into the driver is
-//! made under a `Bound`, which costs a question where the context is current already.
+//! `driver` wraps the driver's objects in owners; `compile` turns sources into device code; `kernels`
+//! launches the operations; `shared` frees what handles release. Nothing here waits for the whole device or
+//! context, so captures of another runtime or library are not disturbed. Neither does anything leave its
+//! context current on the calling thread: every call into the driver is made under a `Bound`, which costs one
+//! query if the context is already current.
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -57,15 +57,16 @@ use self::{
 use super::{Arenas, Backend, Diagnostics, Graphs, HostBlock, SharedMemory, View, refused_in_capture};
 use crate::{Error, Result, observe::inspect::Topology};
 
-/// How a GPU works: `CudaOptions::default().test_mode(true)`.
+/// Options of a GPU: `CudaOptions::default().test_mode(true)`.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CudaOptions {
     /// Fills fresh and freed memory with NaNs, so that a use of it shows.
     pub test_mode: bool,
-    /// Puts unmapped pages between the blocks of the arenas, each block ending where one begins, so that a
-    /// kernel that runs past a block faults (and compute-sanitizer names it). Takes at least 2 MiB a block. Pages
-    /// that were used once stay mapped: a guard is sure only between blocks that were never elsewhere.
+    /// Leaves unmapped pages between the blocks of the arenas, with each block ending at the beginning of
+    /// such a page, so that a kernel that accesses memory beyond a block faults (and compute-sanitizer names
+    /// it). Takes at least 2 MiB per block. Pages that have been used remain mapped, so a guard is certain
+    /// only between blocks that were never elsewhere.
     pub guard_gaps: bool,
 }
 
@@ -83,7 +84,7 @@ impl CudaOptions {
     }
 }
 
-/// How many GPUs the driver shows.
+/// Returns the number of GPUs that the driver reports.
 ///
 /// # Errors
 /// [`Error::NoDevice`] without a driver, or with one that is too old.
@@ -91,10 +92,10 @@ pub fn device_count() -> Result<usize> {
     driver::device_count()
 }
 
-/// Whether GPU number `ordinal` can be used.
+/// Checks that GPU number `ordinal` can be used.
 ///
 /// # Errors
-/// [`Error::NoDevice`] with what is missing.
+/// Returns [`Error::NoDevice`] with the missing component.
 pub fn check(ordinal: usize) -> Result<()> {
     Context::open(ordinal).map(drop)
 }
@@ -102,12 +103,12 @@ pub fn check(ordinal: usize) -> Result<()> {
 /// The pattern of poisoned memory: NaN in every float type, and no plausible index.
 const POISON: u8 = 0xFF;
 
-/// What is known of the capture under way.
+/// The state of the current capture.
 #[derive(Debug)]
 struct Capture {
     head: Option<UploadSizeClass>,
     invalidated: bool,
-    /// How many nodes it has that are ours; `None` where the driver cannot tell.
+    /// The number of its nodes that are ours; `None` if the driver cannot report it.
     nodes: Option<usize>,
     /// Forks that are open, the innermost last; `None` where the driver cannot fork.
     forks: Vec<Option<Fork>>,
@@ -125,13 +126,13 @@ pub struct CudaBackend {
     capture: Option<Capture>,
     /// The last capture was invalidated by another thread.
     invalidated: bool,
-    /// Whether kernels may have more than 4 KB of parameters; found out when one is first wanted.
+    /// Whether kernels may have more than 4 KB of parameters; determined when one is first needed.
     has_large_params: bool,
     large_params_retry: Retry,
-    /// Whether captures keep what the driver says of their graph.
+    /// Set if captures keep the driver's description of their graph.
     keeps_topology: bool,
-    /// Whether the last thing on the stream was a kernel, and no graph: only beside a kernel can the next one
-    /// be brought up early.
+    /// Set if the last thing on the stream was a kernel, not a graph: only next to a kernel can the next one
+    /// be started early.
     after_kernel: bool,
     /// Memory for a kernel's parameter, used again.
     params: Vec<u8>,
@@ -142,7 +143,7 @@ pub struct CudaBackend {
 }
 
 impl CudaBackend {
-    /// GPU number `ordinal`, with a stream of its own.
+    /// Creates a backend on GPU number `ordinal`, with a new stream.
     ///
     /// # Errors
     /// [`Error::NoDevice`] without driver or GPU; [`Error::OutOfMemory`].
@@ -200,7 +201,7 @@ impl CudaBackend {
         })
     }
 
-    /// Waits, and gives back what nothing needs: for another try after the device was full.
+    /// Waits, and releases everything unused, for another try after the device was full.
     fn reclaim(&mut self) -> Result<()> {
         self.release();
         self.shared.reclaim()
@@ -214,7 +215,7 @@ impl CudaBackend {
         Error::Device { device: self.shared.context.name().to_owned(), call, why }
     }
 
-    /// Ends the capture under way.
+    /// Ends the current capture.
     fn ended(
         &mut self,
         call: &'static str,
@@ -247,8 +248,8 @@ impl CudaBackend {
         Ok(function)
     }
 
-    /// Whether the 32 KB kernel can be had: finding out compiles it. That it could not be had once, for want of memory
-    /// say, is no reason never to ask again.
+    /// Returns whether the 32 KB kernel is available: finding out compiles it. If it was once unavailable,
+    /// for example for lack of memory, it is tried again later.
     fn large_params(&mut self, block: &HostBlock) -> bool {
         if UploadSizeClass::of(block, false).is_some() || !self.shared.context.props().large_params {
             // Not needed, or not to be had with this driver.
@@ -269,7 +270,7 @@ impl CudaBackend {
         self.has_large_params
     }
 
-    /// Puts `block` on the stream as a kernel of its own, or through pinned memory.
+    /// Uploads `block` on the stream with a separate kernel, or through pinned memory.
     fn put(&mut self, block: &HostBlock) -> Result<()> {
         let large = self.large_params(block);
         match UploadSizeClass::of(block, large) {
@@ -304,7 +305,7 @@ impl CudaBackend {
 }
 
 impl CudaBackend {
-    /// What the driver says of a captured graph; our kernels by their own names.
+    /// Returns the driver's description of a captured graph, with our kernels by their own names.
     fn topology(&self, graph: &Graph) -> Result<Topology> {
         let names: FxHashMap<Function, &str> =
             self.functions.iter().map(|(kernel, &(function, _))| (function, kernel.name)).collect();

@@ -26,7 +26,8 @@ impl CudaBackend {
             .as_mut()
     }
 
-    /// How to compute a product; `None`: our own kernel, as the library cannot or is not there.
+    /// Returns how to compute a product; `None` if our own kernel must, because the library cannot or is not
+    /// available.
     fn plan(&mut self, inputs: &[View], output: &View) -> Result<Option<Plan>> {
         if output.layout.count() == 0 {
             return Ok(None);
@@ -36,8 +37,8 @@ impl CudaBackend {
         self.blas().map_or(Ok(None), |blas| context.unordered(|| blas.plan(inputs, output)))
     }
 
-    /// Workspace of a product. With `measure`, outside a capture, a product that is new is measured first, on its
-    /// own operands: the output is overwritten anyway.
+    /// Returns the workspace of a product. With `measure`, outside a capture, a new product is first measured
+    /// on its own operands: the output is overwritten anyway.
     pub(super) fn workspace_of_product(
         &mut self,
         inputs: &[View],
@@ -48,7 +49,7 @@ impl CudaBackend {
         let Some(mut plan) = self.plan(inputs, output)? else {
             return Ok(matmul::workspace_bytes(self.shared.context.props(), inputs, output));
         };
-        // The body of a recording goes on with the plan that it was recorded with.
+        // The body of a recording keeps using the plan with which it was recorded.
         let fixed = self.blas().is_some_and(|blas| blas.is_fixed(&plan));
         if !plan.tuned && !fixed && measure && self.capture.is_none() {
             plan = self.tune(&plan, inputs, output)?;
@@ -56,7 +57,8 @@ impl CudaBackend {
         Ok(plan.workspace)
     }
 
-    /// Launches a product with the workspace that [`workspace_of_product`](Self::workspace_of_product) asked for.
+    /// Launches a product with the workspace that [`workspace_of_product`](Self::workspace_of_product)
+    /// requested.
     pub(super) fn launch_product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
         let plan = self.plan(inputs, output)?;
         if self.capture.is_some() {
@@ -122,7 +124,7 @@ impl CudaBackend {
         let tuned = blas.tune(plan, inputs, output, &mut |blas, candidate| {
             self.time(blas, candidate, inputs, output, workspace)
         });
-        // Freed in stream order, behind the last candidate.
+        // Freed in stream order, after the last candidate.
         self.shared.pool.free(&self.shared.stream, workspace).and(tuned)
     }
 

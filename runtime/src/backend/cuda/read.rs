@@ -1,4 +1,4 @@
-//! Host reads under way.
+//! Pending host reads.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Result, backend::PendingBytes};
 
-/// Bytes on their way into pinned memory.
+/// Bytes being copied to pinned memory.
 pub(super) struct CudaRead {
     shared: Arc<Shared>,
     faults: Arc<Faults>,
@@ -22,7 +22,7 @@ impl CudaRead {
     /// Starts it.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns errors of the driver.
     pub(super) fn start(shared: &Arc<Shared>, faults: &Arc<Faults>, addr: u64, bytes: u64) -> Result<Self> {
         let bytes = bytes as usize;
         let (mut pinned, event) = shared.take_pinned(bytes)?;

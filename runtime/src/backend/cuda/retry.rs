@@ -1,6 +1,7 @@
 //! Something that failed and is tried again, ever more seldom.
 
-/// When to try next. What fails for good costs a few tries in all, and what failed in passing is had in the end.
+/// Decides when to try again. A permanent failure costs a few tries in total, and a temporary one is
+/// eventually overcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Retry {
     failures: u32,
@@ -9,7 +10,7 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Whether this use is to try.
+    /// Returns whether this use should try.
     pub(super) fn is_due(&mut self) -> bool {
         if self.skip == 0 {
             return true;

@@ -1,8 +1,9 @@
 //! A bounded number of buffers between host and device, each used again after the work that uses it.
 //!
-//! The host may run ahead of the device, but not without end: when all buffers are in use it waits for the oldest one.
-//! Nothing is freed where a buffer comes back, which may be any thread, waiting for something else: freeing pinned
-//! memory may wait for the device. What is too much is freed by the backend, later.
+//! The host may run ahead of the device, but only up to a limit: when all buffers are in use, it waits for
+//! the oldest one. Nothing is freed where a buffer is returned, which may be on any thread waiting for
+//! something else, because freeing pinned memory may wait for the device. The backend frees the surplus
+//! later.
 
 use std::collections::VecDeque;
 
@@ -16,25 +17,26 @@ pub(super) trait Buffer {
 /// A point in the device's work, after which a buffer is free.
 pub(super) trait Point {
     /// # Errors
-    /// What failed on the device before it.
+    /// Returns failures on the device before it.
     fn is_reached(&self) -> Result<bool>;
 }
 
-/// How many buffers, and how many bytes.
+/// The limits on the number of buffers and on their bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) buffers: usize,
     pub(super) bytes: usize,
 }
 
-/// What to do for a buffer.
+/// What to do in order to get a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken<B, P> {
     /// One that nothing uses any more.
     Free(B, P),
     /// There is room: make one.
     Make,
-    /// Too many are in use. Wait for this one, the oldest; then use it, if [it fits](fits), or free it and ask again.
+    /// Too many are in use. Wait for this one, the oldest; then use it, if [it fits](fits), or free it and
+    /// try again.
     Wait(B, P),
 }
 
@@ -46,7 +48,7 @@ pub(super) struct Ring<B, P> {
     limits: Limits,
 }
 
-/// Whether a buffer of `len` bytes is to hold `bytes`: not a much larger one, which others need.
+/// Returns whether a buffer of `len` bytes is suitable for `bytes`: not a much larger one, which others need.
 pub(super) fn fits(len: usize, bytes: usize) -> bool {
     len >= bytes && len <= bytes.max(4096).saturating_mul(4)
 }
@@ -59,7 +61,7 @@ impl<B: Buffer, P: Point> Ring<B, P> {
     /// A buffer for `bytes` bytes.
     ///
     /// # Errors
-    /// What failed on the device.
+    /// Returns failures on the device.
     pub(super) fn take(&mut self, bytes: usize) -> Result<Taken<B, P>> {
         let mut best: Option<usize> = None;
         for (at, (buffer, point)) in self.list.iter().enumerate() {
@@ -90,7 +92,7 @@ impl<B: Buffer, P: Point> Ring<B, P> {
         if self.list.len() <= self.limits.buffers && self.bytes <= self.limits.bytes {
             return None;
         }
-        // What failed there is told to whoever waits for it.
+        // A failure there is reported to whoever waits for it.
         let at = self.list.iter().position(|(_, point)| point.is_reached().unwrap_or(false))?;
         self.remove(at)
     }

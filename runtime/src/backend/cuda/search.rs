@@ -1,4 +1,4 @@
-//! Where NVIDIA's libraries are installed: on the library path, in a toolkit, in the wheels of Python.
+//! The places where NVIDIA's libraries are installed: the library path, a toolkit, Python wheels.
 
 use std::{
     collections::HashSet,
@@ -13,14 +13,14 @@ use libloading::Library;
 /// A library that is looked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// Names a library file, or a folder that holds one, and counts alone when it is set: another version than the
-    /// one asked for would be a surprise.
+    /// Names a library file, or a folder that contains one. If set, only that is used, because a different
+    /// version than the requested one would be a surprise.
     pub(super) variable: &'static str,
     /// Names under which the library is installed, newest first.
     pub(super) names: &'static [&'static str],
     /// Folders of its wheels, below `site-packages`.
     pub(super) wheels: &'static [&'static str],
-    /// What to do where there is none.
+    /// The remedy if there is none.
     pub(super) remedy: &'static str,
 }
 
@@ -28,12 +28,13 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 pub(super) struct Loaded<'a> {
     pub(super) library: Library,
-    /// What had to be loaded before it.
+    /// The library that had to be loaded before it.
     pub(super) first: Option<Library>,
     pub(super) path: &'a Path,
 }
 
-/// Why a library of CUDA `major` is of no use, if so: the driver runs code of its own major version and older.
+/// Returns the reason why a library of CUDA `major` cannot be used, if there is one: the driver runs code of
+/// its own major version and older.
 pub(super) fn too_new(major: u32, driver: Option<u32>) -> Option<String> {
     let driver = driver.filter(|driver| major > *driver)?;
     Some(format!("it is of CUDA {major}, and the driver of CUDA {driver}"))
@@ -44,7 +45,7 @@ pub(super) fn environment(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Where to look, in order: bare names for the loader to find, and files by path.
+/// Returns the places to search, in order: bare names for the loader to find, and files by path.
 pub(super) fn places(wanted: &Wanted, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let inside = |folder: &Path| wanted.names.iter().map(|name| folder.join(name)).collect::<Vec<_>>();
     if let Some(named) = variable(wanted.variable).map(PathBuf::from) {
@@ -72,14 +73,15 @@ fn site_packages(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> =
         ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable).map(PathBuf::from).collect();
     let path = variable("PATH").unwrap_or_default();
-    // What is relative depends on where the process was started.
+    // A relative path would depend on where the process was started.
     for folder in env::split_paths(&path).filter(|folder| folder.is_absolute()) {
         for name in ["python3", "python", "python.exe"] {
             let python = folder.join(name);
             if !python.is_file() {
                 continue;
             }
-            // As it is called: in an environment that is a link, whose target knows nothing of it. Then the target.
+            // By the path as it was called: in an environment that is a link, whose target does not know the
+            // environment. Then by the target.
             roots.extend(folder.parent().map(Path::to_owned));
             let target = fs::canonicalize(&python).ok();
             roots.extend(target.and_then(|file| Some(file.parent()?.parent()?.to_owned())));
@@ -97,7 +99,7 @@ fn site_packages(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
 
 /// The package folders of one installation, the newest Python first.
 fn packages_of(root: &Path) -> Vec<PathBuf> {
-    // Windows has no folder for the version.
+    // On Windows there is no folder for the version.
     let mut out = vec![root.join("Lib").join("site-packages")];
     let Ok(entries) = fs::read_dir(root.join("lib")) else { return out };
     let minor = |path: &PathBuf| -> Option<u32> {
@@ -113,10 +115,12 @@ fn packages_of(root: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// Loads the first library of `places` that `open` takes; `first` names what one by path needs to be loaded before.
+/// Loads the first library of `places` that `open` accepts; `first` names a library that must be loaded
+/// before one that is opened by path.
 ///
 /// # Errors
-/// What was tried, why what was found is of no use, and the remedy.
+/// Returns the places that were tried, the reasons why libraries that were found cannot be used, and the
+/// remedy.
 pub(super) fn load<T>(
     wanted: &Wanted,
     places: &[PathBuf],
@@ -185,7 +189,7 @@ mod tests {
         remedy: "install it",
     };
 
-    /// A folder of its own, removed at the end.
+    /// A separate folder, removed at the end.
     struct Folder(PathBuf);
 
     impl Folder {

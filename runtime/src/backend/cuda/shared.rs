@@ -1,5 +1,5 @@
-//! What the backend and every handle of its memory share: what they let go of is freed here, in
-//! the order of the stream and never inside a capture.
+//! The state shared by the backend and all handles of its memory: released resources are freed here, in
+//! stream order and never during a capture.
 
 use std::{
     any::Any,
@@ -21,11 +21,11 @@ use crate::{
     backend::{Memory, SharedMemory},
 };
 
-/// Something whose last handle is gone.
+/// A resource whose last handle was dropped.
 pub(super) enum DeferredFree {
     /// Memory of the pool.
     Memory(u64),
-    /// An executable, and what its launches under way use.
+    /// An executable, and what its launches in flight use.
     #[expect(dead_code, reason = "they are kept until the launches under way have ended, not read")]
     Graph { exec: Option<Exec>, graph: Option<Arc<Graph>>, retain: Vec<SharedMemory> },
     /// Memory of the user's, which knows how to free itself.
@@ -39,13 +39,13 @@ pub(super) struct Shared {
     pub(super) stream: Stream,
     pub(super) pool: Pool,
     deferred: DeferredFrees<DeferredFree>,
-    /// Executables whose launches may still run, each batch behind an event.
+    /// Executables whose launches may still run, each batch followed by an event.
     awaiting_launches: Mutex<VecDeque<(Event, Vec<DeferredFree>)>>,
     pinned: Mutex<Ring<Pinned, Event>>,
     staging_waits: AtomicU64,
 }
 
-/// Pinned memory that is kept for use: so far the host may run ahead of the device with bytes that are on their way.
+/// The pinned memory that is kept for reuse, which limits how far the host may run ahead of the device.
 const STAGING: Limits = Limits { buffers: 64, bytes: 256 << 20 };
 
 impl fmt::Debug for Shared {
@@ -68,14 +68,14 @@ impl Shared {
         })
     }
 
-    /// Lets go of something, on any thread: only enqueues while the backend lives.
+    /// Releases a resource; can be called on any thread, and only enqueues while the backend lives.
     fn defer_free(&self, what: DeferredFree) {
         if self.deferred.add(what) {
             self.free_all();
         }
     }
 
-    /// Frees what was let go of. Outside captures, by the backend.
+    /// Frees the released resources. Called outside captures, by the backend.
     ///
     /// # Errors
     /// As [`Context::check`].
@@ -85,7 +85,7 @@ impl Shared {
         }
         self.free_surplus();
         while let Some(gone) = self.next_finished()? {
-            // Without the lock: what it kept may be a user's, whose end runs code of theirs.
+            // Without the lock: the resource may be a user's, whose destructor runs their code.
             drop(gone);
         }
         Ok(())
@@ -100,8 +100,8 @@ impl Shared {
         }
     }
 
-    /// Waits, and gives back everything that was let go of: what an executable kept comes free only after it.
-    /// Outside captures.
+    /// Waits, and frees everything that was released: resources kept by an executable are freed only after
+    /// it. Called outside captures.
     ///
     /// # Errors
     /// As [`Context::check`].
@@ -129,7 +129,7 @@ impl Shared {
             let mut batch = batch.into_iter();
             while let Some(one) = batch.next() {
                 match one {
-                    // Freed behind everything that the stream has now.
+                    // Freed after all work that is currently on the stream.
                     DeferredFree::Memory(addr) => {
                         if let Err(error) = self.pool.free(&self.stream, addr) {
                             // Nothing is dropped before its event.
@@ -160,18 +160,19 @@ impl Shared {
         }
     }
 
-    /// Puts back what could not be freed now.
+    /// Puts back resources that could not be freed now.
     fn keep(&self, what: impl Iterator<Item = DeferredFree>) {
         what.for_each(|one| _ = self.deferred.add(one));
     }
 
-    /// Waits, and frees everything: the backend is gone.
+    /// Waits, and frees everything, after the backend was dropped.
     fn free_all(&self) {
         if self.context.is_lost() {
-            // Nothing can be freed any more: what the driver held went with the context.
+            // Nothing can be freed any more: the driver's resources were lost with the context.
             return;
         }
-        // Over all of it: memory of a user's binds its own context when it goes, which is put back here.
+        // This covers all of it: a user's memory binds its own context when it is dropped, and the previous
+        // one is restored here.
         let Ok(_bound) = self.context.bind() else { return };
         if self.stream.synchronize().is_err() {
             return;
@@ -198,14 +199,14 @@ impl Shared {
         self.free_all();
     }
 
-    /// Pinned memory of at least `bytes` that nothing uses any more, with an event to mark its use. Waits for the oldest
-    /// under way when there is too much of it. Outside captures, by the backend.
+    /// Returns pinned memory of at least `bytes` bytes that nothing uses any more, with an event to mark its
+    /// use. If there is too much in flight, waits for the oldest. Called outside captures, by the backend.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`]; what failed on the device.
+    /// Returns [`crate::Error::OutOfMemory`], and failures on the device.
     pub(super) fn take_pinned(&self, bytes: usize) -> Result<(Pinned, Event)> {
         loop {
-            // The lock is not held while anybody waits: reads elsewhere give their memory back meanwhile.
+            // The lock is not held while anybody waits: reads on other threads return their memory meanwhile.
             let taken = self.ring().take(bytes)?;
             match taken {
                 Taken::Free(pinned, event) => return Ok((pinned, event)),
@@ -235,7 +236,7 @@ impl Shared {
     /// Marks the end of a use of pinned memory that was just given to the stream.
     ///
     /// # Errors
-    /// What the driver says; then the memory goes only when nothing can use it.
+    /// Returns errors of the driver; the memory is then freed only when nothing can use it.
     pub(super) fn mark_use(&self, pinned: Pinned, event: Event) -> Result<(Pinned, Event)> {
         match event.record(&self.stream) {
             Ok(()) => Ok((pinned, event)),
@@ -249,13 +250,13 @@ impl Shared {
         }
     }
 
-    /// Gives it back, on any thread; `event` marks the end of its use on the stream. Frees nothing: that may wait for
-    /// the device.
+    /// Returns pinned memory; can be called on any thread. `event` marks the end of its use on the stream.
+    /// Does not free anything, because that may wait for the device.
     pub(super) fn put_pinned(&self, pinned: Pinned, event: Event) {
         self.ring().put(pinned, event);
     }
 
-    /// How often [`take_pinned`](Self::take_pinned) has waited.
+    /// Returns how often [`take_pinned`](Self::take_pinned) has waited.
     pub(super) fn staging_waits(&self) -> u64 {
         self.staging_waits.load(Ordering::Relaxed)
     }
@@ -264,7 +265,7 @@ impl Shared {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Frees pinned memory beyond what is kept for use. Outside captures, by the backend.
+    /// Frees pinned memory in excess of what is kept for reuse. Called outside captures, by the backend.
     fn free_surplus(&self) {
         loop {
             let surplus = self.ring().surplus();
@@ -317,7 +318,7 @@ impl Drop for Owned {
 pub(super) struct Foreign {
     pub(super) addr: u64,
     pub(super) bytes: u64,
-    /// Taken when the last tensor is gone.
+    /// Taken when the last tensor is dropped.
     pub(super) owner: Option<Box<dyn Any + Send + Sync>>,
     pub(super) shared: Arc<Shared>,
 }
@@ -350,7 +351,7 @@ impl Drop for Foreign {
     }
 }
 
-/// What an executable or a recording lets go of.
+/// Releases the resources of an executable or a recording.
 pub(super) fn retire_graph(
     shared: &Shared,
     exec: Option<Exec>,

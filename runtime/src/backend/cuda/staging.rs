@@ -10,14 +10,14 @@ use crate::{Result, backend::HostBlock};
 
 /// Bytes that one pinned buffer holds at most: enough to keep the link busy.
 const PIECE: usize = 4 << 20;
-/// Pieces under way at once, before the host waits for the first of them.
+/// The number of pieces in flight before the host waits for the first of them.
 const DEPTH: usize = 16;
 
 /// Copies all writes of a block, in order. Returns when every byte is in pinned memory: waits for
 /// the device only where a block has more than [`DEPTH`] pieces.
 ///
 /// # Errors
-/// What the driver says.
+/// Returns errors of the driver.
 pub(super) fn write(shared: &Arc<Shared>, block: &HostBlock) -> Result<()> {
     let mut pieces = Pieces { shared, under_way: VecDeque::new() };
     for &(addr, offset, bytes) in &block.writes {
@@ -32,7 +32,7 @@ pub(super) fn write(shared: &Arc<Shared>, block: &HostBlock) -> Result<()> {
     Ok(())
 }
 
-/// Pinned memory whose copies may still run. Whatever happens, it is used again after them only.
+/// Pinned memory whose copies may still run. In every case, it is reused only after them.
 struct Pieces<'a> {
     shared: &'a Shared,
     under_way: VecDeque<(Pinned, Event)>,

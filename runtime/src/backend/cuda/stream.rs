@@ -39,7 +39,7 @@ impl Stream for CudaBackend {
 
     fn mark(&mut self) -> Result<Arc<dyn Mark>> {
         let _bound = self.outside_capture("an event")?;
-        // A kernel is not brought up across it: its time would be that of two.
+        // A kernel is not started early across it, because its time would include that of the other.
         self.after_kernel = false;
         Ok(Arc::new(CudaMark::new(&self.shared)?))
     }

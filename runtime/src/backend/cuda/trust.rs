@@ -1,8 +1,8 @@
-//! Files that are loaded as code, and the folders that they are in: only what nobody else may write.
+//! Files that are loaded as code, and their folders: only those that nobody else can write.
 //!
-//! Compiled kernels run on the device with everything that the process has there, and an algorithm of the library may
-//! be anything. A folder that others can write is as good as letting them run their code, so nothing is loaded from
-//! it, and nothing kept there.
+//! Compiled kernels run on the device with access to everything that the process has there, and an algorithm
+//! of the library may be anything. Using a folder that others can write would let them run their code, so
+//! nothing is loaded from or stored in such a folder.
 
 use std::{
     collections::HashSet,
@@ -17,7 +17,8 @@ use std::{
     time::SystemTime,
 };
 
-/// Why something of this owner and mode is not to be trusted by user `me`: root may do anything in any case.
+/// Returns the reason why user `me` should not trust something with this owner and mode: root can do anything
+/// in any case.
 #[cfg(any(unix, test))]
 fn refusal(owner: u32, mode: u32, me: u32) -> Option<String> {
     if owner != me && owner != 0 {
@@ -30,8 +31,8 @@ fn refusal(owner: u32, mode: u32, me: u32) -> Option<String> {
     }
 }
 
-/// As [`refusal`], for a folder above: where everybody may write but only the owner of an entry may replace it, as in
-/// `/tmp`, the entry that leads here is as safe as its own owner.
+/// Like [`refusal`], for a parent folder: if everybody may write to it but only the owner of an entry may
+/// replace it, as in `/tmp`, the entry that leads here is as safe as its own owner.
 #[cfg(any(unix, test))]
 fn refusal_above(owner: u32, mode: u32, me: u32) -> Option<String> {
     const STICKY: u32 = 0o1000;
@@ -53,7 +54,7 @@ fn distrust(of: &fs::Metadata) -> Option<String> {
     refusal(of.uid(), of.mode(), user())
 }
 
-/// Who may replace a folder on the way to `folder`, by which path ever that leads there.
+/// Returns who can replace a folder on the way to `folder`, on any path that leads there.
 #[cfg(unix)]
 fn distrust_above(folder: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
@@ -76,8 +77,8 @@ fn distrust_above(_: &Path) -> Option<String> {
     None
 }
 
-/// Whether files in `folder` may be loaded, and kept there; one that is not there yet may. What may not be is said
-/// once for each folder, with the remedy.
+/// Returns whether files in `folder` may be loaded, and stored there; a folder that does not exist yet may be
+/// used. An untrusted folder is reported once, with the remedy.
 pub(super) fn is_trusted(folder: &Path) -> bool {
     static WARNED: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
     let own = fs::metadata(folder).ok().as_ref().and_then(distrust);
@@ -96,10 +97,10 @@ pub(super) fn is_trusted(folder: &Path) -> bool {
 /// The bytes of a file in a trusted folder.
 ///
 /// # Errors
-/// What the system says; [`io::ErrorKind::PermissionDenied`] for a file that others may write.
+/// Returns errors of the system; [`io::ErrorKind::PermissionDenied`] for a file that others can write.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
-    // Of what is open, not of what has the name by now.
+    // Checks the open file, not the one that has the name by now.
     if let Some(why) = distrust(&file.metadata()?) {
         let why = format!("others could have put code there: {why}; remove the file");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -112,14 +113,14 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Writes a file in one step: readers see all of it or nothing. Folder and file are the user's alone.
 ///
 /// # Errors
-/// What the system says; nothing is left of the file then.
+/// Returns errors of the system; no part of the file then remains.
 pub(super) fn publish(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     static SERIAL: AtomicU64 = AtomicU64::new(0);
     if let Some(folder) = path.parent() {
         create(folder)?;
     }
-    // A name of our own, then renamed: of concurrent writers of one file the last one wins. Processes in containers may
-    // share a number, and not the time as well.
+    // A unique name, then renamed: of concurrent writers of one file, the last one wins. Processes in
+    // containers may share a process id, but not the time as well.
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     let beside = path.with_extension(format!("{}-{serial}-{now:x}.tmp", process::id()));
@@ -129,7 +130,7 @@ pub(super) fn publish(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     });
     let moved = written.and_then(|()| fs::rename(&beside, path));
     if moved.is_err() {
-        // Nothing more can be done about it, and the first error says more.
+        // Nothing more can be done about it, and the first error is more informative.
         let _ = fs::remove_file(&beside);
     }
     moved

@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// How many, and when.
+/// The number of values, and the required uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     /// Uses of a key before something is made for it.
@@ -22,7 +22,8 @@ pub(super) struct Limits {
 pub(super) enum Use {
     /// There is something: [`UsageGatedCache::get`].
     Made(usize),
-    /// It is time to make it, and to tell [`UsageGatedCache::put`] or [`UsageGatedCache::refuse`].
+    /// The value should be made now, and passed to [`UsageGatedCache::put`], or [`UsageGatedCache::refuse`]
+    /// called.
     Make,
     /// There is nothing, and nothing is to be made.
     Plain,
@@ -84,7 +85,7 @@ impl<K: Copy + Eq + Hash, T> UsageGatedCache<K, T> {
         }
     }
 
-    /// Where what was made for `key` is, if it is kept.
+    /// Returns the index of the value made for `key`, if it is cached.
     pub(super) fn find(&self, key: K) -> Option<usize> {
         match self.states.get(&key) {
             Some(State::Made(at)) => Some(*at),
@@ -92,12 +93,12 @@ impl<K: Copy + Eq + Hash, T> UsageGatedCache<K, T> {
         }
     }
 
-    /// What was made.
+    /// Returns the value.
     pub(super) fn get(&self, at: usize) -> &T {
         &self.things[at].thing
     }
 
-    /// Keeps what was made for `key`; returns what had to go for it.
+    /// Caches the value made for `key`; returns the value evicted for it.
     pub(super) fn put(&mut self, key: K, thing: T) -> Option<T> {
         let thing = Thing { key, used: self.clock, thing };
         if self.things.len() < self.limits.kept {
@@ -112,7 +113,7 @@ impl<K: Copy + Eq + Hash, T> UsageGatedCache<K, T> {
         Some(gone.thing)
     }
 
-    /// Nothing can be made for `key`, or what was made cannot be used: then it is returned.
+    /// Notes that no value can be made for `key`, or that it cannot be used: then it is returned.
     pub(super) fn refuse(&mut self, key: K) -> Option<T> {
         let gone = self.find(key).map(|at| {
             // Another takes its place.
@@ -140,7 +141,7 @@ impl<K: Copy + Eq + Hash, T> UsageGatedCache<K, T> {
     fn learn(&mut self, key: K, state: State) {
         if self.states.len() >= self.limits.known.max(self.limits.kept + 1) && !self.states.contains_key(&key)
         {
-            // Counted anew: what is used much is back soon.
+            // Counted from the beginning: what is used often returns soon.
             self.states.retain(|_, state| matches!(state, State::Made(_)));
         }
         self.states.insert(key, state);

@@ -162,7 +162,7 @@ fn forked(b: &mut CpuBackend, at: u64, branches: &[(u64, u64)]) -> Result<Option
     b.fork()?;
     for (index, (from, to)) in branches.iter().enumerate() {
         b.branch(index)?;
-        // What comes before an inner fork, in it and after it is in order.
+        // Work before, in and after an inner fork is ordered.
         b.launch(&copy(at + from, at + to, 16))?;
         b.fork()?;
         b.branch(0)?;
@@ -234,8 +234,8 @@ fn equal_seeds_give_equal_orders() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Copies between random overlapping ranges, replayed in random orders, leave what they leave
-    /// one after the other.
+    /// Copies between random overlapping ranges, replayed in random orders, have the same result as in
+    /// sequence.
     #[test]
     fn any_order_that_hazards_allow_gives_the_sequential_result(
         seed: u64,

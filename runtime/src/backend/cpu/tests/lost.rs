@@ -1,4 +1,4 @@
-//! What a lost stream does: say so, and never hang.
+//! The behaviour of a lost stream: it reports errors and never hangs.
 
 use super::*;
 

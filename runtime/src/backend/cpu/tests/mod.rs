@@ -55,7 +55,7 @@ fn read(b: &mut dyn Backend, addr: u64, bytes: u64) -> Vec<u8> {
     b.read(addr, bytes).unwrap().wait().unwrap()
 }
 
-/// Until whoever locks lets go, [`WAIT_FOR_GATE`] stands still.
+/// While this is locked, [`WAIT_FOR_GATE`] blocks.
 static GATE: Mutex<()> = Mutex::new(());
 
 fn close_gate() -> MutexGuard<'static, ()> {

@@ -1,4 +1,5 @@
-//! What the library's algorithms compute, each of those that may be chosen: on a GPU, or skipped with a word.
+//! The results of each of the library's algorithms that may be chosen: tested on a GPU, or reported as
+//! skipped.
 
 use std::{io::Write as _, sync::Arc};
 
@@ -35,7 +36,8 @@ fn values(dtype: DType, bytes: &[u8]) -> Vec<f64> {
     }
 }
 
-/// How far the worst value is off, in what one rounding of `want` and a sum of `k` terms up to 9 in f32 explain.
+/// Returns the error of the worst value, in units of what one rounding of `want` and a sum of `k` terms up to
+/// 9 in f32 explain.
 fn off(dtype: DType, got: &[f64], want: &[f64], k: usize) -> f64 {
     let (bits, smallest) = match dtype {
         DType::F16 => (10.0, -14.0),
@@ -148,7 +150,7 @@ impl Gpu {
 #[test]
 fn every_candidate_rounds_once() {
     let Ok(context) = Context::open(0) else {
-        // Not `eprintln`, which the harness hides; a closed standard error is no reason to fail.
+        // Not `eprintln`, which the harness hides; a closed standard error is not a reason to fail.
         let _ = writeln!(std::io::stderr(), "GPU tests: skipped every_candidate_rounds_once: no GPU");
         return;
     };

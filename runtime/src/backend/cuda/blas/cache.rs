@@ -8,14 +8,14 @@ use sha2::{Digest, Sha256};
 use super::{Choice, library::Algo};
 use crate::backend::cuda::trust;
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     /// The whole key: the file's name is only its hash.
     key: String,
     /// The library's algorithm; none: our own kernel.
     algo: Option<[u64; 8]>,
-    /// What it took when it was chosen, in microseconds.
+    /// The measured time when it was chosen, in microseconds.
     micros: f32,
 }
 
@@ -24,7 +24,7 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Cache {
     folder: PathBuf,
-    /// What all keys start with: device, library and our own version.
+    /// The prefix of all keys: device, library and our own version.
     scope: String,
 }
 
@@ -72,7 +72,7 @@ impl Cache {
         None
     }
 
-    /// Keeps a choice. That it cannot be kept costs a measurement next time, so it is no error.
+    /// Stores a choice. If it cannot be stored, it is measured again next time, so this is not an error.
     pub(super) fn write(&self, key: &str, choice: &Choice, micros: f32) {
         let key = self.key(key);
         if !trust::is_trusted(&self.folder) {

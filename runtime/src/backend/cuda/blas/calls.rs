@@ -57,8 +57,8 @@ struct Owned {
     destroy: unsafe extern "C" fn(Raw) -> Status,
 }
 
-// SAFETY: the library keeps no thread-local state for its objects: its handle may be used from any
-// thread, and descriptors are plain memory. There is one owner, so no two threads at once.
+// SAFETY: the library keeps no thread-local state for its objects: its handle may be used from any thread,
+// and descriptors are plain memory. There is one owner, so no two threads use them at the same time.
 unsafe impl Send for Owned {}
 
 impl Drop for Owned {
@@ -104,7 +104,7 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// Those of a launch.
+    /// Returns the addresses of a launch.
     pub(crate) fn of(inputs: &[View], output: &View) -> Self {
         let at = |i: usize| inputs.get(i).map_or(0, |view| view.addr);
         Self { a: at(0), b: at(1), bias: at(2), y: output.addr }
@@ -125,7 +125,8 @@ struct Handle {
     raw: Raw,
 }
 
-// SAFETY: the library allows a handle on several threads at once; it holds no mutable state of ours.
+// SAFETY: the library allows a handle to be used on several threads at the same time; it holds no mutable
+// state of ours.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
@@ -205,8 +206,8 @@ impl Lt {
         })
     }
 
-    /// Up to `most` algorithms with the bytes of workspace they need, the likely fastest first.
-    /// None when the library has no algorithm for this.
+    /// Returns up to `most` algorithms with the workspace they need in bytes, in order of expected speed.
+    /// Empty if the library has no algorithm for this.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -270,12 +271,12 @@ impl Lt {
             .then_some(result.workspace as u64)
     }
 
-    /// Puts the product on a stream, or into the capture under way on it.
+    /// Adds the product to a stream, or to the current capture on it.
     ///
     /// # Safety
-    /// `stream` is a stream of the handle's context; the addresses show the operands that `on`
-    /// describes, on that device, aligned as its key says; `workspace` shows `bytes` bytes, aligned
-    /// to 256; all of it until the product has run.
+    /// `stream` must be a stream of the handle's context. The addresses must refer to the operands that `on`
+    /// describes, on that device, aligned as its key states, and `workspace` to `bytes` bytes aligned to 256;
+    /// all of them must remain valid until the product has run.
     ///
     /// # Errors
     /// [`Error::Device`].

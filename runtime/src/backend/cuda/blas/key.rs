@@ -1,4 +1,4 @@
-//! What a choice of algorithm depends on.
+//! The properties on which the choice of an algorithm depends.
 
 use super::problem::{A, B, BIAS, Problem, Y};
 use crate::DType;
@@ -6,7 +6,7 @@ use crate::DType;
 /// One operand as the library sees it: column-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Side {
-    /// Whether it is used transposed.
+    /// Set if the operand is used transposed.
     pub(crate) transposed: bool,
     /// Elements between its columns.
     pub(crate) ld: i64,
@@ -26,7 +26,7 @@ pub(crate) struct Key {
     pub(crate) m: u64,
     /// Columns of our result.
     pub(crate) n: u64,
-    /// What is summed over.
+    /// The size of the dimension that is summed over.
     pub(crate) k: u64,
     /// Number of products.
     pub(crate) batch: i32,
@@ -36,16 +36,16 @@ pub(crate) struct Key {
     pub(crate) b: Side,
     /// Our result; never transposed.
     pub(crate) y: Side,
-    /// Whether a row is added to all rows.
+    /// Set if a row is added to all rows.
     pub(crate) bias: bool,
-    /// What the addresses of left side, right side, bias and result are multiples of, in bytes.
+    /// The alignment of the addresses of left side, right side, bias and result, in bytes.
     pub(crate) align: [u32; 4],
 }
 
 impl Key {
-    /// `None` when the library cannot compute this: integers, strides that are not those of a
-    /// matrix, a batch of more than one stride, a bias that is not one row or that it would add too late, nothing
-    /// to compute.
+    /// Returns `None` if the library cannot compute this: integers, strides that are not those of a matrix, a
+    /// batch with more than one stride, a bias that is not one row or that it would add too late, or an empty
+    /// product.
     pub(crate) fn of(problem: &Problem) -> Option<Self> {
         let p = problem;
         let most = i32::MAX as usize;
@@ -89,9 +89,9 @@ impl Key {
         (!key.rounds_twice()).then_some(key)
     }
 
-    /// Whether some of the library's algorithms round the product before they add the bias: in 16 bits, where rows
-    /// do not begin, or end, at multiples of 16 bytes (seen with 13.0, test `every_candidate_rounds_once`). Which
-    /// ones do is not told.
+    /// Returns whether some of the library's algorithms round the product before they add the bias: in 16
+    /// bits, if rows do not begin or end at multiples of 16 bytes (observed with 13.0, test
+    /// `every_candidate_rounds_once`). The library does not report which ones.
     fn rounds_twice(&self) -> bool {
         let bytes = self.dtype.size() as i64;
         let whole = |elements: i64| elements * bytes % 16 == 0;
@@ -101,7 +101,7 @@ impl Key {
         self.bias && bytes == 2 && !(begin && end)
     }
 
-    /// The key as text: what names an entry on disk.
+    /// Returns the key as text, which names an entry on disk.
     pub(crate) fn text(&self) -> String {
         let side = |s: Side| format!("{}{}+{}", if s.transposed { 't' } else { 'n' }, s.ld, s.stride);
         let [a, b, bias, y] = self.align;
@@ -120,7 +120,7 @@ impl Key {
     }
 }
 
-/// The leading dimension of a column-major matrix, if these strides are those of one.
+/// Returns the leading dimension of a column-major matrix, if these strides belong to one.
 fn leading(rows: usize, cols: usize, down: usize, across: usize) -> Option<i64> {
     if rows != 1 && down != 1 {
         return None;
@@ -130,8 +130,8 @@ fn leading(rows: usize, cols: usize, down: usize, across: usize) -> Option<i64> 
     if ld < rows { None } else { i64::try_from(ld).ok() }
 }
 
-/// The alignment class of an address: 256 bytes (what allocations have), 16 bytes (what vector
-/// loads need), else exactly what it has. No address counts as fully aligned.
+/// Returns the alignment class of an address: 256 bytes (the alignment of allocations), 16 bytes (as vector
+/// loads need), or otherwise the exact alignment. A null address counts as fully aligned.
 fn alignment(addr: u64) -> u32 {
     match addr.trailing_zeros() {
         8.. => 256,

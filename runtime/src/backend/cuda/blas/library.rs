@@ -37,7 +37,7 @@ pub(super) struct Heuristic {
     pub(super) workspace: usize,
     /// Success, or the rest is not valid.
     pub(super) state: Status,
-    /// How full the device is.
+    /// How well the algorithm fills the device.
     pub(super) waves: f32,
     reserved: [c_int; 4],
 }
@@ -50,7 +50,7 @@ macro_rules! table {
         #[derive(Debug)]
         pub(super) struct Table {
             $($(#[$doc])* pub(super) $name: unsafe extern "C" fn($($arg),*) -> $out,)*
-            /// Where they come from.
+            /// The file from which they were loaded.
             pub(super) path: String,
             /// Keeps the functions loaded.
             _library: Library,
@@ -60,8 +60,8 @@ macro_rules! table {
             fn new(library: Library, path: String) -> Result<Self, String> {
                 Ok(Self {
                     $($name: {
-                        // SAFETY: the symbol, if present, is the function of this name in cublasLt.h,
-                        // whose signature is the same in CUDA 11, 12 and 13.
+                        // SAFETY: the symbol, if present, is the function of this name in cublasLt.h, whose
+                        // signature is the same in CUDA 11, 12 and 13.
                         let symbol = unsafe {
                             library.get::<unsafe extern "C" fn($($arg),*) -> $out>($symbol.to_bytes_with_nul())
                         };
@@ -107,7 +107,7 @@ table! {
 
 const VARIABLE: &str = "GRAPHABLE_CUBLASLT";
 
-/// What is looked for.
+/// The library to search for.
 pub(super) const WANTED: Wanted = Wanted {
     variable: VARIABLE,
     names: &[

@@ -18,9 +18,9 @@
 //! }
 //! ```
 //!
-//! A plan is plain data: it may be kept, and run with any addresses of the same alignment. Products in a recording pin
-//! theirs: the body must go on as it was recorded, or an audit would compare two algorithms.
-//! Nothing here waits, allocates on the device, or is needed at replay.
+//! A plan is plain data: it can be stored, and run with any addresses of the same alignment. Products in a
+//! recording pin theirs: the body must keep using the recorded plan, or an audit would compare two
+//! algorithms. Nothing here waits, allocates on the device, or is needed at replay.
 
 use std::{path::PathBuf, sync::Once};
 
@@ -50,12 +50,13 @@ use pinned::PinnedMap;
 
 /// Algorithms of the library that are measured for one product.
 const CANDIDATES: usize = 8;
-/// Products that are known, besides those of recordings: eager calls may bring any number of shapes.
+/// The maximum number of known products besides those of recordings: eager calls may have any number of
+/// shapes.
 const KNOWN: usize = 1024;
 /// Times within this factor of the best count as equal: the smaller workspace wins.
 const TIE: f32 = 1.01;
 
-/// Who computes.
+/// The implementation of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// One algorithm of the library.
@@ -64,27 +65,27 @@ pub(crate) enum Choice {
     Own,
 }
 
-/// How one product is computed.
+/// The way in which one product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// What it is for.
+    /// The product that it is for.
     pub(crate) key: Key,
-    /// Who computes.
+    /// The implementation.
     pub(crate) choice: Choice,
     /// Workspace that it needs, in bytes.
     pub(crate) workspace: u64,
-    /// Whether it was measured, now or by an earlier process; else it is the heuristics' guess.
+    /// Set if it was measured, now or by an earlier process; otherwise it is the heuristics' guess.
     pub(crate) tuned: bool,
 }
 
 impl Plan {
-    /// Whether our own kernel computes it: [`Blas::run`] is not for it.
+    /// Returns whether our own kernel computes it: [`Blas::run`] must not be called for it.
     pub(crate) fn is_own(&self) -> bool {
         self.choice == Choice::Own
     }
 }
 
-/// What is known of one product.
+/// The known facts about one product.
 #[derive(Debug)]
 struct Known {
     /// `None`: the library cannot compute it.
@@ -92,7 +93,7 @@ struct Known {
     descriptors: Descriptors,
 }
 
-/// The library for one device, and what was chosen.
+/// The library for one device, and the choices made so far.
 #[derive(Debug)]
 pub(crate) struct Blas {
     lt: Lt,
@@ -106,8 +107,8 @@ impl Blas {
     /// if one is given.
     ///
     /// # Errors
-    /// [`Error::NoDevice`], which names what was tried, without the library or a function of it;
-    /// [`Error::Device`] when the library refuses the device.
+    /// Returns [`Error::NoDevice`], which names the files that were tried, if the library or one of its
+    /// functions is missing, and [`Error::Device`] if the library rejects the device.
     pub(crate) fn new(context: usize, props: &DeviceProperties, folder: Option<PathBuf>) -> Result<Self> {
         let lt = Lt::new(context)?;
         let (version, path) = lt.version();
@@ -116,8 +117,8 @@ impl Blas {
         Ok(Self { lt, props: props.clone(), cache, known: PinnedMap::new(KNOWN) })
     }
 
-    /// As [`new`](Self::new); where it fails all products are left to our own kernels, and the first
-    /// time in a process a warning says so. It is not asked again: recordings and their bodies must agree.
+    /// Like [`new`](Self::new). If it fails, all products are left to our own kernels, and the first time in
+    /// a process a warning is logged. It is not tried again, because recordings and their bodies must agree.
     pub(crate) fn open(context: usize, props: &DeviceProperties, folder: Option<PathBuf>) -> Option<Self> {
         static WARNED: Once = Once::new();
         match Self::new(context, props, folder) {
@@ -131,8 +132,8 @@ impl Blas {
         }
     }
 
-    /// How to compute a product: as measured, or else as the heuristics guess. `None`: the library
-    /// cannot, our own kernel must.
+    /// Returns how to compute a product: as measured, or otherwise as the heuristics guess. `None` means that
+    /// the library cannot compute it, and our own kernel must.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -150,7 +151,7 @@ impl Blas {
         Ok(plan)
     }
 
-    /// What the library would be asked; `None` where it cannot compute the product.
+    /// Returns the key of a request to the library; `None` if it cannot compute the product.
     fn key(inputs: &[View], output: &View) -> Option<Key> {
         Problem::new(inputs, output).as_ref().and_then(Key::of)
     }
@@ -161,12 +162,12 @@ impl Blas {
         self.known.pin(&Self::key(inputs, output)?)
     }
 
-    /// Whether a recording needs this plan as it is.
+    /// Returns whether a recording needs this plan unchanged.
     pub(crate) fn is_fixed(&self, plan: &Plan) -> bool {
         self.known.is_pinned(&plan.key)
     }
 
-    /// What an earlier process chose.
+    /// Returns the choice of an earlier process.
     fn remembered(
         &self,
         key: &Key,
@@ -196,7 +197,7 @@ impl Blas {
         }
     }
 
-    /// What is known of the product of a plan, which may have been forgotten since.
+    /// Returns the known facts about the product of a plan, which may have been forgotten since.
     fn known(&mut self, plan: &Plan) -> Result<(&Lt, &mut Known)> {
         if self.known.get(&plan.key).is_none() {
             let descriptors = self.lt.describe(&plan.key)?;
@@ -208,12 +209,13 @@ impl Blas {
         }
     }
 
-    /// Measures the candidates, our own kernel for few rows among them, and keeps the fastest here
-    /// and on disk. `time` runs a plan on memory like the product's own and gives the microseconds
-    /// of one run; a candidate for which it fails is out. Not for a plan that [is fixed](Self::is_fixed).
+    /// Measures the candidates, including our own kernel for few rows, and stores the fastest here and on
+    /// disk. `time` runs a plan on memory like the product's own and returns the microseconds of one run; a
+    /// candidate for which it fails is excluded. Must not be called for a plan that [is
+    /// fixed](Self::is_fixed).
     ///
     /// # Errors
-    /// What `time` says, if it fails for all, or with [`Error::ContextLost`].
+    /// Returns the error of `time` if it fails for all candidates, or if it is [`Error::ContextLost`].
     pub(crate) fn tune(
         &mut self,
         plan: &Plan,
@@ -235,7 +237,7 @@ impl Blas {
         Ok(best)
     }
 
-    /// Puts a product on `stream`, or into the capture under way there.
+    /// Adds a product to `stream`, or to the current capture there.
     ///
     /// # Safety
     /// `stream` is a stream of the context that was current in [`new`](Self::new). The addresses
@@ -259,12 +261,12 @@ impl Blas {
             });
         };
         let (lt, known) = self.known(plan)?;
-        // SAFETY: what is asked of our caller is what is asked of us.
+        // SAFETY: our caller must uphold the same requirements.
         unsafe { lt.matmul(&mut known.descriptors, &algo, at, (workspace, plan.workspace), stream) }
     }
 }
 
-/// What the library's heuristics say, the likely fastest first.
+/// Returns the plans of the library's heuristics, in order of expected speed.
 fn guessed(lt: &Lt, key: &Key, descriptors: &Descriptors) -> Result<Vec<Plan>> {
     let found = lt.candidates(key, descriptors, CANDIDATES)?;
     let plan = |(algo, workspace)| Plan { key: *key, choice: Choice::Library(algo), workspace, tuned: false };

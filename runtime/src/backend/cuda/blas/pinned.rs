@@ -1,13 +1,14 @@
 //! A bounded map whose entries recordings can pin.
 //!
-//! What is pinned stays, and must not be replaced by its user: a recording that was made with a plan is compared with
-//! its body, and recorded again, by the same plan. What is not pinned goes when it was not used for long.
+//! A pinned entry remains, and its user must not replace it: a recording made with a plan is compared with
+//! its body, and recorded again, with the same plan. An entry that is not pinned is removed when it has not
+//! been used for a long time.
 
 use std::{hash::Hash, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
-/// Keeps an entry as it is while it lives. Held by recordings, so it is dropped on any thread.
+/// Keeps an entry unchanged while it lives. Recordings hold it, so it can be dropped on any thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Pin(Arc<()>);
 
@@ -65,7 +66,7 @@ impl<K: Copy + Eq + Hash, V> PinnedMap<K, V> {
         self.entries.get(key).map(|entry| entry.pin.clone())
     }
 
-    /// Whether a recording needs the entry as it is.
+    /// Returns whether a recording needs the entry unchanged.
     pub(super) fn is_pinned(&self, key: &K) -> bool {
         self.entries.get(key).is_some_and(Entry::is_pinned)
     }
@@ -75,7 +76,7 @@ impl<K: Copy + Eq + Hash, V> PinnedMap<K, V> {
         self.entries.len()
     }
 
-    /// Drops the older half of what may go.
+    /// Drops the older half of the entries that are not pinned.
     fn sweep(&mut self) {
         let mut ages: Vec<u64> =
             self.entries.values().filter(|entry| !entry.is_pinned()).map(|entry| entry.used).collect();

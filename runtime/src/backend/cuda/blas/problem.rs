@@ -1,4 +1,4 @@
-//! A product, freed of everything that does not matter: what the library and our own kernels see.
+//! A product reduced to its relevant properties, as the library and our own kernels see it.
 
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ pub(crate) struct Strides {
 /// One dimension of the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchDim {
-    /// How many.
+    /// The size of the dimension.
     pub(crate) size: usize,
     /// Strides of the left side, the right side, the bias and the result.
     pub(crate) strides: [usize; 4],
@@ -24,8 +24,8 @@ pub(crate) struct BatchDim {
 
 /// `y[.., m, n] = a[.., m, k] x b[.., k, n] (+ bias[.., m, n])`.
 ///
-/// Dimensions of size 1 are gone from the batch, what can be is folded into the rows, and
-/// neighbours that lie end to end are one. Strides along dimensions of size 1 mean nothing.
+/// Dimensions of size 1 are removed from the batch, dimensions are folded into the rows where possible, and
+/// adjacent contiguous dimensions are merged. Strides along dimensions of size 1 are meaningless.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     /// Element type of everything.
@@ -34,7 +34,7 @@ pub(crate) struct Problem {
     pub(crate) m: usize,
     /// Columns of the result.
     pub(crate) n: usize,
-    /// What is summed over.
+    /// The size of the dimension that is summed over.
     pub(crate) k: usize,
     /// Addresses of the left side, the right side, the bias (0: none) and the result.
     pub(crate) addrs: [u64; 4],
@@ -54,8 +54,8 @@ pub(crate) const BIAS: usize = 2;
 pub(crate) const Y: usize = 3;
 
 impl Problem {
-    /// What a launch of [`MATMUL`](crate::backend::operations::MATMUL) computes. `None` when the views
-    /// are not those of a product; the core above launches no such thing.
+    /// Returns the product that a launch of [`MATMUL`](crate::backend::operations::MATMUL) computes. `None`
+    /// if the views are not those of a product; the core above does not launch such views.
     pub(crate) fn new(inputs: &[View], output: &View) -> Option<Self> {
         let (a, b) = (inputs.first()?, inputs.get(1)?);
         let bias = inputs.get(2);
@@ -93,8 +93,8 @@ impl Problem {
         Some(problem)
     }
 
-    /// Makes the innermost dimension of the batch part of the rows, where all of it meets one right
-    /// side.
+    /// Makes the innermost dimension of the batch part of the rows, if all of it is multiplied by the same
+    /// right side.
     fn fold(&mut self) -> bool {
         let Some(&BatchDim { size, strides }) = self.batch.last() else { return false };
         let rows = [A, BIAS, Y];
@@ -111,7 +111,7 @@ impl Problem {
         true
     }
 
-    /// Makes one dimension of two that lie end to end in every operand.
+    /// Merges two dimensions that are contiguous in every operand.
     fn merge(&mut self) {
         let mut merged = SmallVec::<[BatchDim; 4]>::new();
         for &dim in &self.batch {
@@ -130,12 +130,12 @@ impl Problem {
         self.batch.iter().map(|dim| dim.size).product()
     }
 
-    /// Whether there is a bias.
+    /// Returns whether there is a bias.
     pub(crate) fn has_bias(&self) -> bool {
         self.addrs[BIAS] != 0
     }
 
-    /// Whether nothing is written.
+    /// Returns whether nothing is written.
     pub(crate) fn is_empty(&self) -> bool {
         self.m == 0 || self.n == 0 || self.batches() == 0
     }

@@ -130,7 +130,7 @@ fn alignment_is_part_of_the_key_in_classes() {
     assert_eq!(texts.len(), 4);
 }
 
-/// A folder of its own, removed at the end.
+/// A separate folder, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -9,19 +9,19 @@ use sha2::{Digest as _, Sha256};
 
 use crate::backend::cuda::trust;
 
-/// First bytes of an entry: what it is, and in which version of this format.
+/// The first bytes of an entry: its kind, and the version of this format.
 const MAGIC: &[u8; 16] = b"graphable-cubin1";
 
-/// A folder of entries. Every failure to read or write only means that it is not used: said once
-/// through `tracing`, never an error.
+/// A folder of entries. If reading or writing fails, the cache is just not used: this is reported once
+/// through `tracing`, and is never an error.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     folder: Option<PathBuf>,
 }
 
 impl Cache {
-    /// The user's: `GRAPHABLE_CACHE`, else `graphable` in `XDG_CACHE_HOME` or `~/.cache`; none when
-    /// there is no home.
+    /// Returns the user's cache: `GRAPHABLE_CACHE`, otherwise `graphable` in `XDG_CACHE_HOME` or `~/.cache`;
+    /// none if there is no home.
     pub(crate) fn of_user(kind: &str) -> Self {
         let named = |variable: &str| env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from);
         let root = named("GRAPHABLE_CACHE")
@@ -36,7 +36,7 @@ impl Cache {
         Self { folder: Some(folder.to_owned()) }
     }
 
-    /// Where entries lie.
+    /// Returns the folder of the entries.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
@@ -52,7 +52,7 @@ impl Cache {
         hex(&hash.finalize())
     }
 
-    /// An entry, if it is there, whole, and nobody else's.
+    /// Returns an entry, if it exists, is complete, and belongs to this user.
     pub(crate) fn load(&self, key: &str) -> Option<Vec<u8>> {
         let folder = self.folder.as_ref().filter(|folder| trust::is_trusted(folder))?;
         let path = folder.join(key);

@@ -34,7 +34,7 @@ struct Code {
 trait Compile {
     /// The GPU that the code is for: as the compiler names it, and its compute capability.
     fn device(&self) -> (String, (u32, u32));
-    /// What to compile for, for this device.
+    /// Returns the target of compilation for this device.
     fn target(&mut self) -> Result<Target>;
     fn compile(&mut self, unit: Unit, target: &Target) -> Result<Vec<u8>>;
 }
@@ -63,8 +63,8 @@ impl Compile for ByNvrtc<'_> {
     }
 }
 
-/// The name of a unit's code on disk: all that it depends on, but for the compiler's version, which is not known
-/// without the compiler.
+/// Returns the name of a unit's code on disk: everything that it depends on, except for the compiler's
+/// version, which is not known without the compiler.
 fn key(unit: Unit, arch: &str, kind: &str) -> String {
     Cache::key(&[
         unit.source.text.as_bytes(),
@@ -75,9 +75,9 @@ fn key(unit: Unit, arch: &str, kind: &str) -> String {
     ])
 }
 
-/// Code of a unit for the compiler's GPU: from the cache where it is there, and then without the compiler; else compiled and kept.
-/// Machine code counts first; PTX, which the driver has to finish at each start, is what a compiler makes that does not
-/// know the GPU. With `anew` nothing is taken from the cache.
+/// Returns code of a unit for the compiler's GPU: from the cache if possible, without needing the compiler;
+/// otherwise it is compiled and cached. Machine code is preferred; a compiler that does not know the GPU
+/// produces PTX, which the driver has to compile at each start. With `anew`, the cache is not read.
 ///
 /// # Errors
 /// [`Error::NoDevice`] without the compiler, [`Error::Device`] with its log.
@@ -117,8 +117,8 @@ fn code_for(unit: Unit, cache: &Cache, anew: bool, compiler: &mut dyn Compile) -
 /// A kernel, compiled and loaded when it is first asked for.
 ///
 /// # Errors
-/// [`Error::NoDevice`] without the compiler, [`Error::Device`] with its log; [`Error::Device`] when the driver refuses
-/// the code, which happens when the compiler is newer than the driver.
+/// Returns [`Error::NoDevice`] without the compiler, and [`Error::Device`] with its log; also
+/// [`Error::Device`] if the driver rejects the code, which happens if the compiler is newer than the driver.
 pub(crate) fn function(context: &Context, kernel: Kernel, shared: u32) -> Result<Function> {
     let module = context.module(kernel.unit, || load(context, kernel.unit))?;
     module.function(context, kernel.name, shared)
@@ -143,7 +143,7 @@ fn load(context: &Context, unit: Unit) -> Result<Module> {
     }
 }
 
-/// What is to be done about code that the driver refuses.
+/// Returns the error for code that the driver rejects, with the remedy.
 fn too_new(error: Error, unit: Unit) -> Error {
     match error {
         Error::Device { device, call, why } => {
@@ -159,8 +159,8 @@ fn too_new(error: Error, unit: Unit) -> Error {
     }
 }
 
-/// Compiles every kernel for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, and returns the compiler's remarks, one entry a
-/// unit.
+/// Compiles every kernel for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, and returns the
+/// compiler's remarks, one entry per unit.
 ///
 /// # Errors
 /// [`Error::NoDevice`] without the compiler; [`Error::Device`] with the first failure's log.

@@ -52,7 +52,7 @@ pub(crate) struct Nvrtc {
     _library: Library,
 }
 
-/// One source file with what it includes.
+/// One source file with the files that it includes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     /// For messages.
@@ -63,7 +63,7 @@ pub(crate) struct Source<'a> {
     pub(crate) common: &'a str,
 }
 
-/// What is looked for.
+/// The library to search for.
 const WANTED: Wanted = Wanted {
     variable: "GRAPHABLE_NVRTC",
     names: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
@@ -93,8 +93,8 @@ impl Nvrtc {
     }
 
     fn open() -> Result<Self, String> {
-        // The library loads its built-ins by name; from a folder off the search path it does not find them unless
-        // they are loaded already.
+        // The library loads its built-ins by name; if they are in a folder outside the search path, it finds
+        // them only if they are already loaded.
         let places = search::places(&WANTED, &search::environment);
         let driver = driver::cuda_major();
         search::load(&WANTED, &places, builtins_in, |Loaded { library, first, path }| {
@@ -144,7 +144,8 @@ impl Nvrtc {
         Ok(nvrtc)
     }
 
-    /// The architectures that it compiles for, such as 90 for compute capability 9.0; `None` where it does not say.
+    /// Returns the architectures for which it can compile, such as 90 for compute capability 9.0; `None` if
+    /// it does not report them.
     pub(crate) fn architectures(&self) -> Option<Vec<u32>> {
         let (count, list) = self.archs?;
         let mut n = 0;
@@ -153,7 +154,7 @@ impl Nvrtc {
             return None;
         }
         let mut out = vec![0; usize::try_from(n).ok()?];
-        // SAFETY: the list has room for as many as it said.
+        // SAFETY: the list has room for as many entries as it reported.
         if unsafe { list(out.as_mut_ptr()) } != 0 {
             return None;
         }
@@ -178,8 +179,8 @@ impl Nvrtc {
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 
-    /// Machine code for one architecture (`sm_90a`), or code for the driver to finish (`compute_90`), with what the
-    /// compiler said.
+    /// Compiles machine code for one architecture (`sm_90a`), or code for the driver to compile
+    /// (`compute_90`); also returns the compiler's messages.
     ///
     /// # Errors
     /// [`Error::Device`] with the compiler's log.
@@ -209,7 +210,7 @@ impl Nvrtc {
             arguments.push(c(option)?);
         }
         let list: Vec<*const c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
-        // SAFETY: the program lives; the list has as many terminated strings as it says.
+        // SAFETY: the program lives; the list has the stated number of terminated strings.
         let code = unsafe { (self.compile)(program.raw, list.len() as c_int, list.as_ptr()) };
         let log = program.text(self.log_size, self.log);
         let log = String::from_utf8_lossy(&log).trim_end_matches('\0').trim().to_owned();

@@ -1,4 +1,4 @@
-//! What to compile for: the GPU itself, or what its driver can finish.
+//! The target of compilation: the GPU itself, or an architecture that its driver can compile for it.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,8 @@ use std::borrow::Cow;
 pub(crate) enum Target {
     /// One GPU's machine code, such as `sm_90a`.
     Machine(String),
-    /// PTX of a virtual architecture, such as `compute_90`: the driver makes machine code of it for any newer GPU.
+    /// PTX of a virtual architecture, such as `compute_90`, which the driver compiles to machine code for any
+    /// newer GPU.
     Virtual(String),
 }
 
@@ -19,23 +20,24 @@ impl Target {
         }
     }
 
-    /// What the driver can finish for a GPU and a compiler may have made, the newest first.
+    /// Returns the targets that the driver can compile for a GPU and that a compiler may have produced, the
+    /// newest first.
     pub(crate) fn older(capability: (u32, u32)) -> impl Iterator<Item = Self> {
         let oldest = if capability.0 >= 9 { 90 } else { 50 };
         (oldest..capability.0 * 10 + capability.1).rev().map(|n| Self::Virtual(format!("compute_{n}")))
     }
 
-    /// For a GPU, given the architectures that the compiler knows; `None` where those are not known, which are all
-    /// that there were.
+    /// Returns the target for a GPU, given the architectures that the compiler knows; `None` if those are
+    /// unknown, in which case all are assumed.
     ///
     /// # Errors
-    /// Why the compiler cannot compile for it.
+    /// Returns the reason why the compiler cannot compile for it.
     pub(crate) fn of(arch: &str, capability: (u32, u32), known: Option<&[u32]>) -> Result<Self, String> {
         let number = capability.0 * 10 + capability.1;
         match known {
             None => Ok(Self::Machine(arch.to_owned())),
             Some(known) if known.contains(&number) => Ok(Self::Machine(arch.to_owned())),
-            // The newest that is older than the GPU, without what was for one generation only (`compute_90a`).
+            // The newest one older than the GPU, excluding those for a single generation (`compute_90a`).
             Some(known) => match known.iter().filter(|&&one| one < number).max() {
                 // Such GPUs start a kernel before the one before it has ended, and only code for them waits.
                 Some(newest) if *newest < 90 && capability.0 >= 9 => Err(format!(

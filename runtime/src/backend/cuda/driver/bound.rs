@@ -1,7 +1,8 @@
-//! The calling thread's current context, and its return to what it was.
+//! The calling thread's current context, and restoring it.
 //!
-//! The current context is state of the thread that every library on it shares: one that uses the runtime API works on
-//! the GPU whose context is current. So whatever makes ours current puts back what was.
+//! The current context is state of the thread that is shared by every library on it: a library that uses the
+//! runtime API works on the GPU whose context is current. So all code that makes ours current restores the
+//! previous one.
 
 use super::{
     Context,
@@ -10,13 +11,14 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// A context, current on this thread while this lives. Then the one before is current again, also if that was none.
+/// A context that is current on this thread while this is alive. Afterwards the previous one is current
+/// again, even if there was none.
 #[must_use = "the context is current only while this lives"]
 pub(crate) struct Bound {
     _restore: Option<Restore<DriverCalls>>,
 }
 
-/// What was current, to be current again.
+/// The context to be made current again.
 struct Restore<C: Calls> {
     calls: C,
     before: Handle,
@@ -24,7 +26,8 @@ struct Restore<C: Calls> {
 
 impl<C: Calls> Drop for Restore<C> {
     fn drop(&mut self) {
-        // It was current, so it can be, unless somebody has destroyed it since: then nothing can be put back.
+        // It was current, so it can be made current again, unless somebody has destroyed it since: then
+        // nothing can be restored.
         let _ = self.calls.set(self.before);
     }
 }
@@ -60,7 +63,7 @@ fn enter<C: Calls>(calls: C, ours: Handle) -> Result<Option<Restore<C>>, CUresul
     }
     match calls.set(ours) {
         0 if code == 0 => Ok(Some(Restore { calls, before })),
-        // What was current is not known, so nothing can be put back.
+        // The previous context is unknown, so nothing can be restored.
         0 => Ok(None),
         failed => Err(failed),
     }

@@ -1,4 +1,4 @@
-//! Capture dependencies: what the next node waits for. Branches are made by changing it.
+//! Capture dependencies: the nodes for which the next node waits. Branches are made by changing them.
 
 use super::{Stream, types::Handle};
 use crate::{Error, Result};
@@ -6,7 +6,7 @@ use crate::{Error, Result};
 /// `CU_STREAM_CAPTURE_STATUS_ACTIVE`.
 const ACTIVE: i32 = 1;
 
-/// Nodes of the capture under way.
+/// Nodes of the current capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CaptureDependencies(Vec<Handle>);
 
@@ -14,8 +14,8 @@ pub(crate) struct CaptureDependencies(Vec<Handle>);
 unsafe impl Send for CaptureDependencies {}
 
 impl CaptureDependencies {
-    /// What waits for the ends of all branches that began at `start`. A branch without nodes ends where it
-    /// began, which the others wait for already.
+    /// Returns the dependencies on the ends of all branches that began at `start`. A branch without nodes
+    /// ends where it began, for which the others already wait.
     pub(crate) fn joined(start: &Self, ends: &[Self]) -> Self {
         let mut all: Vec<Handle> = Vec::new();
         for &node in ends.iter().filter(|end| *end != start).flat_map(|end| &end.0) {
@@ -28,12 +28,12 @@ impl CaptureDependencies {
 }
 
 impl Stream {
-    /// Whether the driver can tell and change what a capture waits for.
+    /// Returns whether the driver can report and change the dependencies of a capture.
     pub(crate) fn has_waits(&self) -> bool {
         self.context().table.waits.is_some()
     }
 
-    /// What the next node of the capture under way would wait for.
+    /// Returns the dependencies of the next node in the current capture.
     ///
     /// # Errors
     /// As [`Context::check`](super::Context::check), and when the capture was invalidated.
@@ -58,24 +58,25 @@ impl Stream {
         Ok(CaptureDependencies(nodes.to_vec()))
     }
 
-    /// How many nodes the capture under way has; `None` where the driver cannot tell, and when there is no
-    /// capture or it was invalidated.
+    /// Returns the number of nodes in the current capture; `None` if the driver cannot report it, and if
+    /// there is no capture or it was invalidated.
     pub(crate) fn captured_nodes(&self) -> Option<usize> {
         let api = self.context().table.waits.as_ref()?;
         let (mut status, mut id, mut graph) = (0, 0, std::ptr::null_mut());
         let (nodes, count) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the handle lives; two integers and a handle are written, and what null stands for is left out.
+        // SAFETY: the handle lives; two integers and a handle are written, and outputs for which null is
+        // passed are omitted.
         let code = unsafe { (api.get)(self.raw(), &mut status, &mut id, &mut graph, nodes, count) };
         if code != 0 || status != ACTIVE || graph.is_null() {
             return None;
         }
         let mut count = 0;
-        // SAFETY: the graph of the capture under way; with a null list only the number is written.
+        // SAFETY: the graph of the current capture; with a null list only the number is written.
         let code = unsafe { (self.context().table.graph_nodes)(graph, std::ptr::null_mut(), &mut count) };
         (code == 0).then_some(count)
     }
 
-    /// Lets the next node of the capture under way wait for these, and for nothing else.
+    /// Makes the next node of the current capture wait for these nodes only.
     ///
     /// # Errors
     /// As [`waits`](Self::waits).
@@ -87,7 +88,7 @@ impl Stream {
         };
         let mut nodes = waits.0.clone();
         let list = if nodes.is_empty() { std::ptr::null_mut() } else { nodes.as_mut_ptr() };
-        // SAFETY: the handle lives; the list holds that many nodes of the capture under way, and is copied.
+        // SAFETY: the handle lives; the list holds that many nodes of the current capture, and is copied.
         let code = unsafe { (api.set)(self.raw(), list, nodes.len(), SET) };
         self.context().check("cuStreamUpdateCaptureDependencies", code)
     }

@@ -35,10 +35,10 @@ unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// Compute capabilities below this lack what the kernels use (bf16 arithmetic, `cp.async`).
+/// GPUs with a lower compute capability lack features that the kernels use (bf16 arithmetic, `cp.async`).
 const OLDEST: (u32, u32) = (8, 0);
 
-/// How many GPUs the driver shows.
+/// Returns the number of GPUs that the driver reports.
 ///
 /// # Errors
 /// [`Error::NoDevice`] without a driver.
@@ -158,7 +158,7 @@ impl Context {
         &self.name
     }
 
-    /// What the device is.
+    /// Returns the properties of the device.
     pub(crate) fn props(&self) -> &DeviceProperties {
         &self.props
     }
@@ -178,12 +178,12 @@ impl Context {
         self.raw
     }
 
-    /// Whether no call can succeed any more.
+    /// Returns whether all further calls must fail.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.get().is_some()
     }
 
-    /// Why no call can succeed any more, if so.
+    /// Returns the reason why all further calls must fail, if they must.
     pub(super) fn lost(&self) -> Option<&str> {
         self.lost.get().map(String::as_str)
     }
@@ -212,7 +212,8 @@ impl Context {
         Error::Device { device: self.name.clone(), call, why: said }
     }
 
-    /// The error of a library, which does not say whether the context is lost: asks it.
+    /// Returns the error of a library. It does not show whether the context is lost, so this queries the
+    /// context.
     pub(crate) fn or_lost(&self, error: Error) -> Error {
         match error {
             Error::Device { call, .. } => match self.ask() {
@@ -247,11 +248,11 @@ impl Context {
         Ok((free as u64, total as u64))
     }
 
-    /// Runs `work` as if no capture were under way on this thread: what it does is not recorded and
-    /// does not invalidate the capture.
+    /// Runs `work` as if there were no capture on this thread: its calls are not recorded and do not
+    /// invalidate the capture.
     ///
     /// # Errors
-    /// What `work` says.
+    /// Returns the error of `work`.
     pub(crate) fn unordered<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         const RELAXED: c_int = 2;
         let mut mode = RELAXED;
@@ -260,16 +261,16 @@ impl Context {
         let code = unsafe { (self.table.exchange_capture_mode)(&mut mode) };
         self.check("cuThreadExchangeStreamCaptureMode", code)?;
         let done = work();
-        // SAFETY: as above; `mode` holds what it was.
+        // SAFETY: a plain integer is exchanged; `mode` holds the previous value.
         let code = unsafe { (self.table.exchange_capture_mode)(&mut mode) };
         done.and_then(|done| self.check("cuThreadExchangeStreamCaptureMode", code).map(|()| done))
     }
 
-    /// A loaded module, made by `load` the first time; meanwhile others get theirs. Modules stay loaded while the
-    /// context lives: unloading waits for the device.
+    /// Returns a loaded module, which `load` makes the first time; other modules can be loaded meanwhile.
+    /// Modules stay loaded while the context lives: unloading waits for the device.
     ///
     /// # Errors
-    /// What `load` says.
+    /// Returns the error of `load`.
     pub(crate) fn module(&self, unit: Unit, load: impl FnOnce() -> Result<Module>) -> Result<Arc<Module>> {
         self.modules.get_or_make(unit, || load().map(Arc::new))
     }

@@ -1,4 +1,4 @@
-//! What the driver's codes mean for us: recoverable, or the context is lost.
+//! Classification of the driver's error codes: recoverable, or the context is lost.
 
 use super::types::CUresult;
 
@@ -10,10 +10,11 @@ pub(super) const CAPTURE_INVALIDATED: CUresult = 901;
 /// An executable cannot run another graph by being updated.
 pub(super) const UPDATE_REFUSED: CUresult = 910;
 
-/// Why a context is lost after `code`, if it is. Codes that do not tell by themselves are put to the test: a context
-/// that is lost answers every question with an error, and `ask` is one that it would answer otherwise.
+/// Returns the reason why a context is lost after `code`, if it is. If the code alone is inconclusive, the
+/// context is queried: a lost context answers every query with an error, and `ask` is one that would
+/// otherwise succeed.
 pub(super) fn lost(code: CUresult, ask: impl FnOnce() -> CUresult) -> Option<&'static str> {
-    // No context is current, or the current one is gone: of ours it says nothing yet.
+    // No context is current, or the current one was destroyed: this is not conclusive about ours.
     if let Some(cause) = cause(code).filter(|_| code != INVALID_CONTEXT) {
         return Some(cause);
     }
@@ -29,8 +30,9 @@ pub(super) fn lost(code: CUresult, ask: impl FnOnce() -> CUresult) -> Option<&'s
     }
 }
 
-/// Whether the code itself says that only the one call failed: by the numbers of `cuda.h`. Unknown ones do not, nor do
-/// an unknown error (999), a device that is unavailable (46), and what is said of the system as a whole.
+/// Returns whether the code itself means that only this call failed, according to the numbers in `cuda.h`.
+/// This is not the case for codes that are not listed there, an unknown error (999), an unavailable device
+/// (46), and errors of the system as a whole.
 fn tells(code: CUresult) -> bool {
     matches!(
         code,
@@ -39,7 +41,7 @@ fn tells(code: CUresult) -> bool {
     )
 }
 
-/// Why a context is lost after a code that only a lost one gives.
+/// Returns the reason why a context is lost, for codes that only a lost context returns.
 fn cause(code: CUresult) -> Option<&'static str> {
     Some(match code {
         700 => {

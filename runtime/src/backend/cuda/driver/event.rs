@@ -32,7 +32,7 @@ impl Event {
         Ok(Self { context: Arc::clone(context), raw })
     }
 
-    /// Marks the end of what the stream has now.
+    /// Marks the end of the work that is currently on the stream.
     ///
     /// # Errors
     /// As [`Context::check`].
@@ -48,10 +48,10 @@ impl Event {
         self.context.check("cuEventRecord", code)
     }
 
-    /// Whether the point was reached.
+    /// Returns whether the event was reached.
     ///
     /// # Errors
-    /// What failed on the device before it.
+    /// Returns failures on the device before it.
     pub(crate) fn is_done(&self) -> Result<bool> {
         let _bound = self.context.bind()?;
         // SAFETY: the handle lives.
@@ -65,7 +65,7 @@ impl Event {
     /// Waits for the point.
     ///
     /// # Errors
-    /// What failed on the device before it.
+    /// Returns failures on the device before it.
     pub(crate) fn wait(&self) -> Result<()> {
         let _bound = self.context.bind()?;
         // SAFETY: the handle lives.

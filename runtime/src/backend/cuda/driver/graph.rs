@@ -38,28 +38,29 @@ unsafe impl Sync for KernelNode {}
 
 impl KernelNode {
     pub(super) fn new(node: Handle, params: CUkernelNode) -> Self {
-        // Of the call that made it: each launch brings its own.
+        // These belong to the call that made it: each launch supplies its own.
         Self { node, params: CUkernelNode { params: std::ptr::null_mut(), ..params } }
     }
 
-    /// This node with the launch of the one in its place of another graph. An executable knows its nodes by the
-    /// graph that it was made from, whatever it was updated to since.
+    /// Returns this node with the launch of the corresponding node in another graph. The nodes of an
+    /// executable are identified by the graph from which it was instantiated, whatever it was updated to
+    /// since.
     pub(crate) fn launching(&self, other: &Self) -> Self {
         Self { node: self.node, params: other.params }
     }
 }
 
-/// What the driver made of an update.
+/// The driver's result of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Updated {
     Done,
     /// The executable is as before.
     Refused(&'static str),
-    /// What the executable runs now is not known.
+    /// It is unknown what the executable runs now.
     Broken(&'static str),
 }
 
-/// Why the driver refused, by `CUgraphExecUpdateResult`.
+/// Returns the reason of the driver's refusal, by `CUgraphExecUpdateResult`.
 fn refusal(result: i32) -> Updated {
     Updated::Refused(match result {
         1 => return Updated::Broken("an unexpected error"),
@@ -151,7 +152,8 @@ impl Graph {
             nodes.iter().for_each(|node| *counts.entry(*node).or_default() += 1);
             counts
         };
-        // Where branches part or meet, edges stay full: a kernel waits by itself for one other only.
+        // Where branches diverge or meet, edges remain full: a kernel can wait by itself for only one other
+        // kernel.
         let (out_of, into) = (count_of(&from), count_of(&to));
         let mut kernels: FxHashMap<Handle, Option<Function>> = FxHashMap::default();
         for node in self.nodes()? {
@@ -196,7 +198,7 @@ impl Graph {
         Ok(Edges { from, to, data })
     }
 
-    /// The driver's number for what a node is.
+    /// Returns the driver's number for the kind of a node.
     pub(super) fn kind(&self, node: Handle) -> Result<i32> {
         let mut kind = -1;
         // SAFETY: a node of this graph; one integer is written.
@@ -205,7 +207,7 @@ impl Graph {
         Ok(kind)
     }
 
-    /// What a node launches, if it is a kernel.
+    /// Returns the launch of a node, if it is a kernel.
     pub(super) fn kernel(&self, node: Handle) -> Result<Option<CUkernelNode>> {
         const KERNEL: i32 = 0;
         if self.kind(node)? != KERNEL {
@@ -297,15 +299,15 @@ impl Exec {
     /// # Errors
     /// As [`Context::check`].
     pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
-        // SAFETY: both handles live, and what the nodes use is kept by the owner of the executable.
+        // SAFETY: both handles live, and the owner of the executable keeps what the nodes use.
         let code = unsafe { (self.context.table.exec_launch)(self.raw, stream.raw()) };
         self.context.check("cuGraphLaunch", code)
     }
 
-    /// Lets later launches run `graph`; earlier ones run what they were launched with.
+    /// Makes later launches run `graph`; earlier ones run what they were launched with.
     ///
     /// # Errors
-    /// As [`Context::check`]; what it runs then is not known.
+    /// Returns the errors of [`Context::check`]; it is then unknown what the executable runs.
     pub(crate) fn update(&self, graph: &Graph) -> Result<Updated> {
         let Some(api) = &self.context.table.updates else {
             return Ok(Updated::Refused("the driver has no `cuGraphExecUpdate`"));
@@ -337,7 +339,7 @@ impl Exec {
 }
 
 impl Drop for Exec {
-    /// The owner has waited for launches under way.
+    /// The owner has waited for launches in flight.
     fn drop(&mut self) {
         let Ok(_bound) = self.context.bind() else { return };
         // SAFETY: made by `instantiate`; nothing launches it any more.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// An out-of-memory error that says how much was asked for.
+/// Returns an out-of-memory error with the requested size.
 fn sized(error: Error, bytes: u64, what: &'static str) -> Error {
     match error {
         Error::OutOfMemory { device, .. } => Error::OutOfMemory { device, bytes, what },
@@ -16,7 +16,7 @@ fn sized(error: Error, bytes: u64, what: &'static str) -> Error {
     }
 }
 
-/// Addresses reserved once; memory is mapped behind them as they are needed, and stays.
+/// Addresses that are reserved once; memory is mapped to them as needed, and remains mapped.
 #[derive(Debug)]
 pub(crate) struct VirtualRange {
     context: Arc<Context>,
@@ -146,7 +146,7 @@ impl VirtualRange {
         // SAFETY: the range was just mapped; the description is only read.
         let code = unsafe { (table.set_access)(at, add as usize, &access, 1) };
         if let Err(error) = released.and(self.context.check("cuMemSetAccess", code)) {
-            // SAFETY: mapped just above, and nobody was told of it.
+            // SAFETY: mapped just above, and nobody has been told of it.
             unsafe { (table.unmap)(at, add as usize) };
             return Err(error);
         }
@@ -154,18 +154,18 @@ impl VirtualRange {
         Ok(())
     }
 
-    /// Unmaps the pieces that lie beyond the first `bytes`, and gives their memory back; returns how many
-    /// bytes are usable now. The owner has waited for the work that uses them.
+    /// Unmaps the pieces after the first `bytes` bytes, and releases their memory; returns how many bytes
+    /// remain usable. The owner has waited for the work that uses them.
     ///
     /// # Errors
-    /// As [`Context::check`]; what was not unmapped stays usable.
+    /// Returns the errors of [`Context::check`]; pieces that were not unmapped remain usable.
     pub(crate) fn unmap(&mut self, bytes: u64) -> Result<u64> {
         let _bound = self.context.bind()?;
         // A mapping goes as a whole, as it came.
         while let Some(&(at, len)) = self.pieces.last()
             && at >= bytes
         {
-            // SAFETY: mapped by `map` with this very range, and the owner says that nothing runs on it.
+            // SAFETY: mapped by `map` with this very range, and the owner guarantees that nothing runs on it.
             let code = unsafe { (self.context.table.unmap)(self.base + at, len as usize) };
             self.context.check("cuMemUnmap", code)?;
             self.pieces.pop();
@@ -180,7 +180,7 @@ impl Drop for VirtualRange {
     fn drop(&mut self) {
         let Ok(_bound) = self.context.bind() else { return };
         for &(at, bytes) in &self.pieces {
-            // SAFETY: mapped by `map_piece`, and the owner says that nothing runs on it.
+            // SAFETY: mapped by `map_piece`, and the owner guarantees that nothing runs on it.
             unsafe { (self.context.table.unmap)(self.base + at, bytes as usize) };
         }
         // SAFETY: reserved in `reserve`, nothing mapped any more.
@@ -192,7 +192,7 @@ impl Drop for VirtualRange {
 #[derive(Debug)]
 pub(crate) struct Pool {
     context: Arc<Context>,
-    /// Null where the device has no pools: then allocations are plain, and freeing one waits.
+    /// Null if the device has no pools: then allocations are plain, and freeing one waits.
     raw: Handle,
 }
 
@@ -202,7 +202,7 @@ unsafe impl Send for Pool {}
 unsafe impl Sync for Pool {}
 
 impl Pool {
-    /// A pool of its own.
+    /// Creates a pool.
     ///
     /// # Errors
     /// As [`Context::check`].
@@ -243,7 +243,7 @@ impl Pool {
         Ok(addr)
     }
 
-    /// Frees after what the stream has now.
+    /// Frees the memory after the work that is currently on the stream.
     ///
     /// # Errors
     /// As [`Context::check`].
@@ -259,7 +259,7 @@ impl Pool {
         self.context.check("cuMemFreeAsync", code)
     }
 
-    /// Gives memory that nobody uses back to the system.
+    /// Releases unused memory to the system.
     ///
     /// # Errors
     /// As [`Context::check`].
@@ -296,7 +296,7 @@ pub(crate) struct Pinned {
 
 // SAFETY: plain memory with one owner; the device writes it only in work that the owner waits for.
 unsafe impl Send for Pinned {}
-// SAFETY: shared references only read, behind waits; see `Send`.
+// SAFETY: shared references only read, after waits; see `Send`.
 unsafe impl Sync for Pinned {}
 
 impl Pinned {

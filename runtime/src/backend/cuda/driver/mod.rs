@@ -1,4 +1,4 @@
-//! The driver, behind owners that cannot be used wrongly: nothing above this module is unsafe but
+//! The driver's objects, owned by types that cannot be misused: nothing above this module is unsafe except
 //! launching, where addresses are trusted.
 
 mod bound;

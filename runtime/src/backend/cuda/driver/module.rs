@@ -49,7 +49,7 @@ impl Function {
 }
 
 impl Module {
-    /// Loads a cubin, or PTX that ends with a zero byte. Not to be called in a capture of ours: the caller holds no capture open.
+    /// Loads a cubin, or PTX that ends with a zero byte. Must not be called during one of our captures.
     ///
     /// # Errors
     /// [`Error::Device`] when the driver refuses the code.
@@ -63,8 +63,8 @@ impl Module {
             });
         }
         let mut raw = std::ptr::null_mut();
-        // SAFETY: a cubin is an ELF file, which says its own size, and PTX is text to a zero byte, checked just above;
-        // both are only read during the call.
+        // SAFETY: a cubin is an ELF file, which states its own size, and PTX is text up to a zero byte,
+        // checked just above; both are only read during the call.
         let code = unsafe { (context.table.module_load)(&mut raw, cubin.as_ptr().cast()) };
         context.check("cuModuleLoadData", code)?;
         Ok(Self { raw, functions: Mutex::default() })
@@ -75,7 +75,7 @@ impl Module {
     /// # Errors
     /// [`Error::Device`] when there is none of that name, or the device has less shared memory.
     pub(crate) fn function(&self, context: &Context, name: &'static str, shared: u32) -> Result<Function> {
-        /// What every kernel may use without asking.
+        /// The amount that every kernel may use without a request.
         const ALWAYS: u32 = 48 << 10;
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         let (function, allowed) = match functions.get(name) {

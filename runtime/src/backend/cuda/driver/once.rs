@@ -1,4 +1,5 @@
-//! Values that are made once for each key, by whoever asks first; who asks for another key does not wait.
+//! Values that are made once for each key, by the first caller that needs one; callers with other keys do not
+//! wait.
 
 use std::{
     hash::Hash,
@@ -22,11 +23,11 @@ impl<K, V> Default for OnceMap<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> OnceMap<K, V> {
-    /// The value of `key`, made by `make` unless there is one. Who asks for the same key meanwhile waits for it, and
-    /// tries itself if that failed.
+    /// Returns the value of `key`, which `make` makes unless it exists. Concurrent callers with the same key
+    /// wait for it, and try themselves if it failed.
     ///
     /// # Errors
-    /// What `make` says.
+    /// Returns the error of `make`.
     pub(super) fn get_or_make<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         let place = {
             let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);

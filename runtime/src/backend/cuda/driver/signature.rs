@@ -1,4 +1,4 @@
-//! What two captured graphs must have in common for one executable to run either.
+//! The properties that two captured graphs must share so that one executable can run either.
 
 use rustc_hash::FxHashMap;
 
@@ -10,16 +10,16 @@ use super::{
 };
 use crate::{Error, Result, backend::Signature};
 
-/// Attributes of kernels that an update cannot change, or that decide where blocks run: cooperative, the size of
-/// clusters, how they are scheduled, and the priority.
+/// Attributes of kernels that an update cannot change, or that determine where blocks run: cooperative, the
+/// size of clusters, their scheduling, and the priority.
 const ATTRIBUTES: [i32; 4] = [2, 4, 5, 8];
 
-/// Stands for an attribute that the device does not have.
+/// Represents an attribute that the device does not have.
 const NO_ATTRIBUTE: u64 = u64::MAX;
 
 impl Graph {
-    /// The signature, or why there is none. The driver has the last word when it updates: this keeps apart what
-    /// it would refuse, and kernels that are not the same.
+    /// Returns the signature, or the reason why there is none. The driver has the final say when it updates:
+    /// the signature separates graphs that it would reject, and kernels that are not the same.
     ///
     /// # Errors
     /// As [`Context::check`](super::Context::check).
@@ -129,7 +129,7 @@ mod tests {
         let context = match Context::open(0) {
             Ok(context) => context,
             Err(error) => {
-                // A closed standard error is no reason to fail.
+                // A closed standard error is not a reason to fail.
                 let what = "one_executable_runs_what_it_is_updated_to";
                 let _ = writeln!(std::io::stderr(), "GPU tests: skipped {what}: {error}");
                 return;

@@ -1,7 +1,7 @@
-//! Graphs of one kernel, whose parameter is replaced before each launch.
+//! Single-kernel graphs, whose parameter is replaced before each launch.
 //!
-//! The driver takes about half the time for such a launch that it takes for one of the kernel, as long as only
-//! the parameter changes (`benches/gpu/launches.cu`); with another grid it took longer than the kernel.
+//! Such a launch takes the driver about half the time of a kernel launch, as long as only the parameter
+//! changes (`benches/gpu/launches.cu`); with a different grid it took longer than the kernel.
 
 use std::ffi::c_void;
 
@@ -49,8 +49,8 @@ impl SingleKernelGraph {
             context: std::ptr::null_mut(),
         };
         let mut node = std::ptr::null_mut();
-        // SAFETY: the graph is ours and has no other node; the kernel takes one parameter of this size, which is
-        // copied during the call, as the description is; one handle is written.
+        // SAFETY: the graph is ours and has no other node; the kernel takes one parameter of this size, which
+        // is copied during the call, as the description is; one handle is written.
         let code = unsafe { (api.add_kernel)(&mut node, graph.raw(), std::ptr::null(), 0, &launch) };
         context.check("cuGraphAddKernelNode", code)?;
         let exec = graph.instantiate(stream)?;
@@ -66,7 +66,7 @@ impl SingleKernelGraph {
         self.exec.launch(stream)
     }
 
-    /// What must live until its launches have ended.
+    /// Returns the parts that must live until its launches have ended.
     pub(crate) fn into_parts(self) -> (Exec, Graph) {
         (self.exec, self.graph)
     }

@@ -36,8 +36,8 @@ impl Drop for Stream {
 }
 
 impl Stream {
-    /// A stream of its own, which does not wait for the legacy default stream. It is one of cudarc's, so
-    /// that code of the user's can launch on it.
+    /// Creates a stream that does not wait for the legacy default stream. It is one of cudarc's, so that the
+    /// user's code can launch on it.
     ///
     /// # Errors
     /// [`Error::NoDevice`].
@@ -50,14 +50,13 @@ impl Stream {
         let _bound = context.bind()?;
         // Our context is open, so the driver is there and cudarc finds it too.
         let cuda = cudarc::driver::CudaContext::new(context.ordinal()).map_err(failed)?;
-        // With events on, the first stream of a context object waits for the whole device, which invalidates the
-        // captures of others.
-        // SAFETY: nothing was allocated through this context object yet.
+        // With events on, the first stream of a context object waits for the whole device, which invalidates
+        // the captures of others. SAFETY: nothing was allocated through this context object yet.
         unsafe { cuda.disable_event_tracking() };
         let stream = cuda.new_stream().map_err(failed)?;
-        // From here on they are on: the user may make other streams of this object, and what cudarc orders by
-        // them is theirs. Our own launches do not go through it.
-        // SAFETY: as above.
+        // From here on they are on: the user may create other streams of this object, and cudarc orders their
+        // work with events. Our own launches do not go through it. SAFETY: nothing was allocated through this
+        // context object yet.
         unsafe { cuda.enable_event_tracking() };
         Self::borrow(context, stream)
     }
@@ -118,7 +117,7 @@ impl Stream {
         }
     }
 
-    /// Later work waits for what `other` has now.
+    /// Makes later work wait for the work that is currently on `other`.
     ///
     /// # Errors
     /// As [`Context::check`].
@@ -137,9 +136,9 @@ impl Stream {
         &self.context
     }
 
-    /// Launches, or records, a kernel with one parameter of plain bytes. With `overlap` it may be brought
-    /// up while the one before it ends; not in captures, whose edges [`Graph::overlap`] changes instead: in a
-    /// capture that another thread invalidates, the driver crashes on such a launch (580.159).
+    /// Launches, or records, a kernel with one parameter of plain bytes. With `overlap`, it may be started
+    /// while its predecessor ends; this is not used during captures, whose edges [`Graph::overlap`] changes
+    /// instead: in a capture that another thread invalidates, the driver crashes on such a launch (580.159).
     ///
     /// # Errors
     /// As [`Context::check`].
@@ -187,7 +186,7 @@ impl Stream {
     /// Waits for everything on this stream, and only for that.
     ///
     /// # Errors
-    /// What failed on the device.
+    /// Returns failures on the device.
     pub(crate) fn synchronize(&self) -> Result<()> {
         let _bound = self.context.bind()?;
         // SAFETY: the handle lives.
@@ -195,7 +194,7 @@ impl Stream {
         self.context.check("cuStreamSynchronize", code)
     }
 
-    /// Starts to record what this thread does on the stream.
+    /// Starts to capture the work of this thread on the stream.
     ///
     /// # Errors
     /// As [`Context::check`].
@@ -207,11 +206,11 @@ impl Stream {
         self.context.check("cuStreamBeginCapture", code)
     }
 
-    /// Ends the recording. The stream is usable again whatever comes out. Also tells whether something invalidated
-    /// it.
+    /// Ends the capture. The stream is usable again in every case. Also returns whether the capture was
+    /// invalidated.
     ///
     /// # Errors
-    /// Why the capture is invalid.
+    /// Returns the reason why the capture is invalid.
     pub(crate) fn end_capture(&self) -> (bool, Result<Graph>) {
         let _bound = match self.context.bind() {
             Ok(bound) => bound,
@@ -231,7 +230,7 @@ impl Stream {
         (code == super::error::CAPTURE_INVALIDATED, graph)
     }
 
-    /// Whether the capture under way has been invalidated.
+    /// Returns whether the current capture has been invalidated.
     pub(crate) fn capture_is_invalidated(&self) -> bool {
         const INVALIDATED: i32 = 2;
         let Ok(_bound) = self.context.bind() else { return false };

@@ -40,7 +40,7 @@ macro_rules! table {
                 Ok(Self {
                     $($name: {
                         // SAFETY: the symbol, if present, is the driver function of this name, whose
-                        // signature NVIDIA keeps for good: changed ones get a suffix such as `_v2`.
+                        // signature NVIDIA never changes: changed functions get a suffix such as `_v2`.
                         let symbol = unsafe {
                             library.get::<unsafe extern "C" fn($($arg),*) -> CUresult>($symbol.to_bytes_with_nul())
                         };
@@ -127,7 +127,7 @@ type GetEdges = unsafe extern "C" fn(Handle, *mut Handle, *mut Handle, *mut CUed
 type ChangeEdges =
     unsafe extern "C" fn(Handle, *const Handle, *const Handle, *const CUedge, usize) -> CUresult;
 
-/// Edges of graphs that say how they order.
+/// Edges of graphs with their kinds.
 #[derive(Debug)]
 pub(super) struct Edges {
     pub(super) get: GetEdges,
@@ -151,20 +151,20 @@ impl Edges {
 type GetName = unsafe extern "C" fn(*mut *const c_char, Handle) -> CUresult;
 type GetPlainEdges = unsafe extern "C" fn(Handle, *mut Handle, *mut Handle, *mut usize) -> CUresult;
 
-/// What graphs are read back with, as far as the driver has it.
+/// Functions that read graphs, as far as the driver has them.
 #[derive(Debug)]
 pub(super) struct Reading {
     /// The name of a `CUfunction`; since CUDA 12.3.
     pub(super) function_name: Option<GetName>,
     /// The name of a `CUkernel`; since CUDA 12.3.
     pub(super) kernel_name: Option<GetName>,
-    /// Edges without what CUDA 12.3 added to them.
+    /// Returns edges without the data that CUDA 12.3 added.
     pub(super) plain_edges: Option<GetPlainEdges>,
 }
 
 impl Reading {
     fn new(library: &Library) -> Self {
-        // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
+        // SAFETY: the driver's function of this name, whose signature NVIDIA never changes.
         let function = unsafe { library.get::<GetName>(b"cuFuncGetName\0") };
         // SAFETY: as above.
         let kernel = unsafe { library.get::<GetName>(b"cuKernelGetName\0") };
@@ -188,7 +188,7 @@ type GetWaits = unsafe extern "C" fn(
 ) -> CUresult;
 type SetWaits = unsafe extern "C" fn(Handle, *mut Handle, usize, c_uint) -> CUresult;
 
-/// What the next node of a capture waits for.
+/// Functions for the dependencies of a capture's next node.
 #[derive(Debug)]
 pub(super) struct CaptureDependencies {
     pub(super) get: GetWaits,
@@ -200,7 +200,7 @@ impl CaptureDependencies {
     fn new(library: &Library) -> Option<Self> {
         // SAFETY: the driver's function of this name, with the signature that its version suffix fixes.
         let get = unsafe { library.get::<GetWaits>(b"cuStreamGetCaptureInfo_v2\0") };
-        // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
+        // SAFETY: the driver's function of this name, whose signature NVIDIA never changes.
         let set = unsafe { library.get::<SetWaits>(b"cuStreamUpdateCaptureDependencies\0") };
         Some(Self { get: *get.ok()?, set: *set.ok()? })
     }
@@ -209,7 +209,7 @@ impl CaptureDependencies {
 type UpdateExec = unsafe extern "C" fn(Handle, Handle, *mut CUupdate) -> CUresult;
 type GetAttribute = unsafe extern "C" fn(Handle, c_int, *mut CUattributeValue) -> CUresult;
 
-/// Executables that are changed in place, and what must be equal for that.
+/// Functions that update executables in place, and that read the properties which must be equal for that.
 #[derive(Debug)]
 pub(super) struct Updates {
     pub(super) update: UpdateExec,
@@ -221,7 +221,7 @@ impl Updates {
     fn new(library: &Library) -> Option<Self> {
         // SAFETY: the driver's function of this name, with the signature that its version suffix fixes.
         let update = unsafe { library.get::<UpdateExec>(b"cuGraphExecUpdate_v2\0") };
-        // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
+        // SAFETY: the driver's function of this name, whose signature NVIDIA never changes.
         let attribute = unsafe { library.get::<GetAttribute>(b"cuGraphKernelNodeGetAttribute\0") };
         Some(Self { update: *update.ok()?, attribute: *attribute.ok()? })
     }
@@ -241,7 +241,7 @@ pub(super) struct Building {
 impl Building {
     /// `None` with a driver that lacks one of them.
     fn new(library: &Library) -> Option<Self> {
-        // SAFETY: the driver's function of this name, whose signature NVIDIA keeps for good.
+        // SAFETY: the driver's function of this name, whose signature NVIDIA never changes.
         let create = unsafe { library.get::<CreateGraph>(b"cuGraphCreate\0") };
         // SAFETY: the driver's function of this name, with the signature that its version suffix fixes.
         let add_kernel = unsafe { library.get::<AddKernel>(b"cuGraphAddKernelNode_v2\0") };
@@ -255,7 +255,7 @@ const NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 /// The driver, loaded and initialised once per process.
 ///
 /// # Errors
-/// [`Error::NoDevice`] when there is no driver, when it is too old, and when it finds no GPU.
+/// Returns [`Error::NoDevice`] if there is no driver, if it is too old, or if it finds no GPU.
 pub(super) fn table() -> Result<&'static Table> {
     static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
     TABLE

@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl Graph {
-    /// Nodes and edges as the driver lists them. `ours` names the kernels that we loaded, for drivers that
-    /// tell no names.
+    /// Returns nodes and edges as the driver lists them. `ours` names the kernels that we loaded, for drivers
+    /// that do not report names.
     ///
     /// # Errors
     /// As [`Context::check`](super::Context::check).
@@ -70,7 +70,8 @@ impl Graph {
         Ok(params)
     }
 
-    /// What the driver calls a kernel. Not every one has a name, and that is no failure of the recording.
+    /// Returns the driver's name of a kernel. Not every kernel has one, and this is not a failure of the
+    /// recording.
     fn name(&self, params: &CUkernelNode) -> Option<String> {
         let reading = &self.context().table.reading;
         let (name, handle) = match params.function.is_null() {
@@ -78,7 +79,7 @@ impl Graph {
             true => (reading.kernel_name?, params.kernel),
         };
         let mut text: *const c_char = std::ptr::null();
-        // SAFETY: what a node of this graph launches; the address of a string is written.
+        // SAFETY: the launch of a node in this graph; the address of a string is written.
         let code = unsafe { name(&mut text, handle) };
         if code != 0 || text.is_null() {
             return None;
@@ -161,7 +162,7 @@ mod tests {
         let context = match Context::open(0) {
             Ok(context) => context,
             Err(error) => {
-                // A closed standard error is no reason to fail.
+                // A closed standard error is not a reason to fail.
                 let _ = writeln!(std::io::stderr(), "GPU tests: skipped our_dump_is_the_drivers: {error}");
                 return;
             }

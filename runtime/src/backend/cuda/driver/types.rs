@@ -1,4 +1,4 @@
-//! The driver's plain types, as its C headers lay them out on 64-bit systems.
+//! The driver's plain types, in the layout of its C headers on 64-bit systems.
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
