@@ -8,13 +8,14 @@
 //! queue, so the host is never held back. `.../with kernels` is the whole time instead, to the last result.
 
 use std::{
+    borrow::Cow,
     hint::black_box,
     time::{Duration, Instant},
 };
 
 use criterion::{BenchmarkGroup, Criterion, measurement::WallTime};
 use graphable::{
-    __private::{FunctionSpec, GraphObject, Options, Piecewise, Plan, PlanItem, Site},
+    __private::{FunctionSpec, GraphObject, Inputs, Options, Piecewise, Plan, PlanItem, Site},
     Device, Mode, Result, Runtime, Tensor, graphable, ops,
 };
 
@@ -78,7 +79,7 @@ struct Bench {
 impl Bench {
     fn new(mode: Mode) -> Result<Self> {
         let mut rt = Runtime::new(Device::cpu())?;
-        let spec = FunctionSpec { name: "bench", plan: &PLAN, symbols: &[], inputs: Vec::new() };
+        let spec = FunctionSpec { name: "bench", plan: &PLAN, symbols: &[], inputs: Cow::Borrowed(&[]) };
         let mut options = Options::default();
         options.mode(mode);
         let function = GraphObject::new(&mut rt, spec, options)?;
@@ -101,7 +102,7 @@ impl Bench {
         // Waits for the values, and so for everything before.
         step.read(&values[7])?;
         let mut taken = Duration::ZERO;
-        self.function.inputs(&step)?.enter(&[], ())?.run(|cx| -> Result<()> {
+        Inputs::new(&step, &self.function).enter(())?.run(|cx| -> Result<()> {
             let start = Instant::now();
             for _ in 0..n {
                 part(cx, &values)?;

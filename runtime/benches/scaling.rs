@@ -5,10 +5,13 @@
 //! On the CPU backend, whose kernels run on another thread. A cost that grows with the logarithm of what there is
 //! doubles from 10 to 100,000 at most, but for caches that no longer hold everything.
 
-use std::time::{Duration, Instant};
+use std::{
+    borrow::Cow,
+    time::{Duration, Instant},
+};
 
 use graphable::{
-    __private::{FunctionSpec, GraphObject, Options, Piecewise, Plan, Site},
+    __private::{FunctionSpec, GraphObject, Inputs, Options, Piecewise, Plan, Site, capture_all},
     Device, Limits, Mode, Param, Result, Runtime, State, Step, Tensor, join_all, ops,
 };
 
@@ -28,7 +31,7 @@ struct Bench {
 impl Bench {
     fn new() -> Result<Self> {
         let mut rt = Runtime::new(Device::cpu())?;
-        let spec = FunctionSpec { name: "bench", plan: &PLAN, symbols: &[], inputs: Vec::new() };
+        let spec = FunctionSpec { name: "bench", plan: &PLAN, symbols: &[], inputs: Cow::Borrowed(&[]) };
         let mut options = Options::default();
         options.mode(Mode::Piecewise);
         let unlimited = |limits: &mut Limits| {
@@ -48,7 +51,7 @@ impl Bench {
         let step = self.rt.step()?;
         let x = step.tensor(&[1], &[1.0f32])?;
         let mut taken = Duration::ZERO;
-        self.function.inputs(&step)?.enter(&[], ())?.run(|cx| -> Result<()> {
+        Inputs::new(&step, &self.function).enter(())?.run(|cx| -> Result<()> {
             taken = part(cx, &x)?;
             Ok(())
         })?;
@@ -247,14 +250,14 @@ fn saved(n: usize) -> Result<Duration> {
     let states: Result<Vec<_>> = (0..n).map(|_| State::<f32>::zeros(&rt, &[1])).collect();
     let states = states?;
     rt.synchronize()?;
-    let spec = FunctionSpec { name: "bench", plan: &PLAN, symbols: &[], inputs: Vec::new() };
+    let spec = FunctionSpec { name: "bench", plan: &PLAN, symbols: &[], inputs: Cow::Borrowed(&[]) };
     let mut options = Options::default();
     options.mode(Mode::Piecewise);
     let function = GraphObject::new(&mut rt, spec, options)?;
     const TURNS: usize = 100;
     let mut taken = Duration::ZERO;
     let call = |step: &Step<'_>| {
-        let frame = function.inputs(step)?.enter(&[], ())?;
+        let frame = Inputs::new(step, &function).enter(())?;
         frame.run(|cx| -> Result<()> {
             let _region = cx.eager(&SITE, graphable::Support::Never)?;
             let one = ops::full(step.scope(), &[1], 1.0f32)?;
@@ -266,14 +269,8 @@ fn saved(n: usize) -> Result<Duration> {
             Ok(())
         })
     };
-    function.capture_all(
-        &mut rt,
-        {
-            let mut call = call;
-            move |step, _| call(step)
-        },
-        |_| {},
-    )?;
+    let mut call = call;
+    capture_all(&function, &mut rt, &mut |step, _| call(step), &mut |_| {})?;
     Ok(each(taken, TURNS))
 }
 

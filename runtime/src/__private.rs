@@ -1,16 +1,15 @@
 //! Names for generated code. Nothing here is stable.
 
-pub use bytemuck;
 pub use graphable_macros::{Configured, configured};
 
 pub use crate::{
     base::{
-        dtype::HostSlot,
         mode::Support,
         plan::{BoundaryMove, Plan, PlanItem, Site},
     },
     graph::{
-        BuildGraph, FunctionSpec, GraphCall, GraphObject, Options, StaticInput, Synthetic, SyntheticSlice,
+        FunctionSpec, GraphCall, GraphObject, Options, StaticInput, Synthetic, SyntheticSlice, call,
+        capture_all,
         inputs::{Dim, DimsSpec, InputKind, InputSpec, Inputs},
     },
     host::{
@@ -81,9 +80,6 @@ pub fn same_variable(before: *const (), after: *const (), name: &str, mac: &str)
 /// Converts a user's error into ours, where only ours can be returned.
 #[derive(Debug)]
 pub struct CaptureFailed;
-
-/// A callback that ignores progress.
-pub fn untold(_: crate::CaptureProgress<'_>) {}
 
 impl CaptureFailed {
     /// Returns whether a call succeeded.

@@ -121,7 +121,7 @@ pub use dispatch::{
 pub use error::{Error, MemoryFault, Result};
 pub use graph::inputs::HostSlice;
 pub use graph::switches::GraphScope;
-pub use graph::{CaptureProgress, GraphBuilder};
+pub use graph::{CaptureProgress, GraphBuilder, GraphObject, StaticInput};
 pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
 pub use half::{bf16, f16};
 pub use host::boundary as crossing;

@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Expr, File, Item, ItemConst,
+    Attribute, Expr, File, Item,
     visit_mut::{self, VisitMut},
 };
 
@@ -90,8 +90,6 @@ fn pinned(case: &str) -> String {
             _ => false,
         });
     }
-    // Checks of types: the same for every function.
-    file.items.retain(|item| !matches!(item, Item::Const(ItemConst { ident, .. }) if ident == "_"));
     Fold.visit_file_mut(&mut file);
     format!("{HEAD}\n{}", prettyplease::unparse(&file))
 }

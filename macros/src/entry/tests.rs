@@ -159,9 +159,7 @@ fn all_errors_at_once_and_no_cascade() {
     assert_eq!(errors("", item).len(), 5);
     let text = expansion("", item);
     assert!(text.contains("pub fn f<'s>("), "{text}");
-    for sibling in
-        ["struct FGraph", "struct FBuffers", "type FHostBlock", "type FGraphBuilder", "pub fn call"]
-    {
+    for sibling in ["struct FGraph", "struct FBuffers", "type FGraphBuilder", "pub fn call"] {
         assert!(text.contains(sibling), "{sibling} is missing:\n{text}");
     }
     assert!(!text.contains("g(x)"), "the body of a wrong function is not compiled:\n{text}");

@@ -9,7 +9,7 @@ use syn::{
 
 use super::{
     boundary, fallback,
-    graph_object::local,
+    graph_object::Run,
     host_code::{self, cx},
 };
 use crate::{
@@ -22,8 +22,7 @@ use crate::{
 pub(crate) struct Function {
     pub(crate) sig: syn::Signature,
     pub(crate) body: TokenStream,
-    /// Runs the host code `__cx` on bindings named like the parameters.
-    pub(crate) run: TokenStream,
+    pub(crate) run: Run,
 }
 
 /// An ordinary function whose lifetimes are filled; without its body if that is broken.
@@ -46,14 +45,8 @@ pub(crate) fn one_segment(
     block: &Block,
     plan: &PlanItem,
 ) -> Function {
-    let (site, callee) = (host_code::site(&signature.name, plan.location()), &signature.callee);
-    let [cx, key] = ["__cx", "__k"].map(local);
-    let idents = signature.params.iter().map(|p| &p.ident);
-    let arguments = (0..signature.params.len()).map(|i| {
-        let index = syn::Index::from(i);
-        quote!(::core::clone::Clone::clone(#key.#index))
-    });
-    let run = quote!(#cx.segment(#site, (#(&#idents,)*), |#key| #callee(#(#arguments),*)));
+    let site = host_code::site(&signature.name, plan.location());
+    let run = Run::Segment { site, callee: signature.callee.clone() };
     Function { sig: sig.clone(), body: block.to_token_stream(), run }
 }
 
@@ -79,11 +72,11 @@ pub(crate) fn with_boundaries(
     let Some(carrier) = carrier else {
         // Nothing to carry the host code: it is a parameter of its own.
         sig.inputs.push(parse_quote!(#cx: #p::Piecewise<#step>));
-        let run = quote!(#callee(#(#arguments,)* #cx));
+        let run = Run::HostCode(quote!(#callee(#(#arguments,)* #cx)));
         return Function { sig, body: quote!({ #statements }), run };
     };
     let open = carried(&mut sig, carrier, signature);
-    let run = quote!(#callee(#(#arguments),*));
+    let run = Run::HostCode(quote!(#callee(#(#arguments),*)));
     Function { sig, body: quote!({ #open #statements }), run }
 }
 

@@ -131,13 +131,18 @@ impl Signature {
         format_ident!("{}{suffix}", self.prefix, span = self.ident.span())
     }
 
-    /// Type and const parameters, as arguments: `<T, N>`.
-    pub(crate) fn type_arguments(&self) -> TokenStream {
-        let names = self.generics.params.iter().filter_map(|p| match p {
+    /// Names of the type and const parameters.
+    pub(crate) fn type_names(&self) -> impl Iterator<Item = &Ident> {
+        self.generics.params.iter().filter_map(|p| match p {
             GenericParam::Type(t) => Some(&t.ident),
             GenericParam::Const(c) => Some(&c.ident),
             GenericParam::Lifetime(_) => None,
-        });
+        })
+    }
+
+    /// Type and const parameters, as arguments: `<T, N>`.
+    pub(crate) fn type_arguments(&self) -> TokenStream {
+        let names = self.type_names();
         quote!(<#(#names),*>)
     }
 

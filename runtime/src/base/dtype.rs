@@ -185,11 +185,11 @@ pub(crate) fn from_bytes<T: Element>(bytes: &[u8]) -> Vec<T> {
 /// All slots have the same size, so the block is `Pod` for any mix of element types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
-pub struct HostSlot([u8; 16]);
+pub(crate) struct HostSlot([u8; 16]);
 
 impl HostSlot {
     /// Creates a slot that holds `value`.
-    pub fn of<T: Element>(value: T) -> Self {
+    pub(crate) fn of<T: Element>(value: T) -> Self {
         let repr = value.to_repr();
         let bytes = bytemuck::bytes_of(&repr);
         let mut slot = [0; 16];
@@ -198,7 +198,8 @@ impl HostSlot {
     }
 
     /// Returns the value, read as a `T`.
-    pub fn get<T: Element>(self) -> T {
+    #[cfg(test)]
+    fn get<T: Element>(self) -> T {
         T::from_repr(bytemuck::pod_read_unaligned(&self.0[..T::DTYPE.size()]))
     }
 }
@@ -209,6 +210,10 @@ mod tests {
 
     #[test]
     fn slots_keep_their_value() {
+        let block = [HostSlot::of(2.5f32), HostSlot::of(3u32)];
+        let bytes = bytemuck::bytes_of(&block);
+        assert_eq!(bytes.len(), 32);
+        assert_eq!((&bytes[..4], &bytes[16..20]), (&2.5f32.to_le_bytes()[..], &3u32.to_le_bytes()[..]));
         assert_eq!(HostSlot::of(-3i32).get::<i32>(), -3);
         assert!(HostSlot::of(true).get::<bool>());
         assert_eq!(HostSlot::of(bf16::from_f32(1.5)).get::<bf16>(), bf16::from_f32(1.5));

@@ -1,11 +1,14 @@
 //! Situations that no program can reach in the time of a test.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    borrow::Cow,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use crate::{
     Device, Error, MemoryArena, Param, Result, Runtime,
     base::plan::{Plan, Site},
-    graph::{FunctionSpec, GraphObject, Options},
+    graph::{FunctionSpec, GraphObject, Options, inputs::Inputs},
     ops,
 };
 
@@ -17,15 +20,15 @@ fn runtime() -> Runtime {
 }
 
 fn graph(rt: &mut Runtime) -> GraphObject {
-    let spec = FunctionSpec { name: "test", plan: &PLAN, symbols: &[], inputs: Vec::new() };
+    let spec = FunctionSpec { name: "test", plan: &PLAN, symbols: &[], inputs: Cow::Borrowed(&[]) };
     GraphObject::new(rt, spec, Options::default()).unwrap()
 }
 
 /// Runs one segment that returns two of `w`.
 fn twice(rt: &mut Runtime, graph: &GraphObject, w: &Param<f32>) -> Result<Vec<f32>> {
     let step = rt.step()?;
-    let call = graph.inputs(&step)?.enter(&[], ())?;
-    let y = call.run(|cx| {
+    let frame = Inputs::new(&step, graph).enter(())?;
+    let y = frame.run(|cx| {
         cx.segment(&SITE, (step.scope(), w), |k| ops::add(&ops::mul(&ops::full(k.0, &[1], 1.0)?, k.1)?, k.1))
     })?;
     step.read(&y)
@@ -130,8 +133,8 @@ fn what_is_alive_in_a_chain_is_shared() {
     let graph = graph(&mut rt);
     for _ in 0..2 {
         let step = rt.step().unwrap();
-        let call = graph.inputs(&step).unwrap().enter(&[], ()).unwrap();
-        let result: Result<()> = call.run(|cx| {
+        let frame = Inputs::new(&step, &graph).enter(()).unwrap();
+        let result: Result<()> = frame.run(|cx| {
             let mut all = vec![cx.segment(&SITE, (step.scope(), 0u64), |k| ops::full(k.0, &[1], 1.0f32))?];
             for i in 1..N {
                 // Half of them are dropped later, each next to others that remain.

@@ -1,9 +1,9 @@
 //! The builder of all graph objects.
 
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt};
 
-use super::Options;
-use crate::{Batching, Limits, Mode, Policy, Result, Runtime, Schedule};
+use super::{FunctionSpec, GraphObject, Options, inputs::InputSpec};
+use crate::{Batching, Limits, Mode, Plan, Policy, Result, Runtime, Schedule, host::piecewise::BodyId};
 
 /// The options of a graph; returned by the `builder` function of the graph type that `#[graphable]`
 /// generates.
@@ -12,7 +12,9 @@ use crate::{Batching, Limits, Mode, Policy, Result, Runtime, Schedule};
 #[must_use]
 pub struct GraphBuilder<G> {
     options: Options,
-    _graph: PhantomData<fn() -> G>,
+    spec: FunctionSpec,
+    wrap: Box<dyn Fn(GraphObject) -> G + Send + Sync>,
+    body: BodyId,
 }
 
 impl<G> fmt::Debug for GraphBuilder<G> {
@@ -21,13 +23,23 @@ impl<G> fmt::Debug for GraphBuilder<G> {
     }
 }
 
-impl<G> Default for GraphBuilder<G> {
-    fn default() -> Self {
-        Self { options: Options::default(), _graph: PhantomData }
-    }
-}
-
 impl<G> GraphBuilder<G> {
+    /// Creates the builder of a function's graphs; `wrap` makes the generated type of a graph object.
+    /// The type of `wrap` also identifies the body of the function: it distinguishes the instances of a generic
+    /// function, without a bound on their types.
+    #[doc(hidden)]
+    pub fn new(
+        name: &'static str,
+        plan: &'static Plan,
+        symbols: &'static [&'static str],
+        inputs: &'static [InputSpec],
+        wrap: impl Fn(GraphObject) -> G + Send + Sync + 'static,
+    ) -> Self {
+        let spec = FunctionSpec { name, plan, symbols, inputs: Cow::Borrowed(inputs) };
+        let body = identity(&wrap);
+        Self { options: Options::default(), spec, wrap: Box::new(wrap), body }
+    }
+
     /// Rounds a `#[dims]` symbol up to these sizes.
     pub fn bucket(mut self, symbol: &'static str, schedule: Schedule) -> Self {
         self.options.bucket(symbol, schedule);
@@ -101,19 +113,14 @@ impl<G> GraphBuilder<G> {
     /// [`Error::FallbackForbidden`](crate::Error::FallbackForbidden) under
     /// [`deny_fallback`](Self::deny_fallback) for a mode that would resolve to a different one; and errors of
     /// the device.
-    pub fn build(self, rt: &mut Runtime) -> Result<G>
-    where
-        G: BuildGraph,
-    {
-        G::build(rt, self.options)
+    pub fn build(self, rt: &mut Runtime) -> Result<G> {
+        let mut object = GraphObject::new(rt, self.spec, self.options)?;
+        object.body = self.body;
+        Ok((self.wrap)(object))
     }
 }
 
-/// A graph type that `#[graphable]` generates.
-pub trait BuildGraph: Sized {
-    /// Builds the graph with these options.
-    ///
-    /// # Errors
-    /// See [`GraphBuilder::build`].
-    fn build(rt: &mut Runtime, options: Options) -> Result<Self>;
+/// Returns the identity that the type of `wrap` is.
+fn identity<F: 'static>(_: &F) -> BodyId {
+    BodyId::of::<F>()
 }

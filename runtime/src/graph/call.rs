@@ -7,9 +7,8 @@ use std::{
 
 use tracing::span::EnteredSpan;
 
-use super::StaticInput;
 use crate::{
-    Element, Error, Result, Runtime, Scalar, Tensor,
+    Error, Result, Runtime, Scalar, Tensor,
     backend::SharedMemory,
     base::{
         mode::Mode,
@@ -17,7 +16,10 @@ use crate::{
         reason::FallbackReason,
     },
     graph::inputs::Inputs,
-    host::piecewise::Piecewise,
+    host::{
+        boundary::{Leaves, Leaving},
+        piecewise::{BodyId, Piecewise},
+    },
     observe::timeline,
     record::{ActiveCall, Symbol},
     tensor::live_out::{Decoder, LiveOut},
@@ -25,13 +27,50 @@ use crate::{
     value::{entry::Encoder, key::KeyWriter, live_in::LiveIn, raw::RawTensor},
 };
 
+/// Runs the host code of a call that was entered, or returns the error of one that could not be. `convert` converts an
+/// error of the runtime to the function's error type.
+///
+/// # Errors
+/// Returns the errors of [`Inputs::enter`] and of the host code.
+pub fn call<'s, T, By, E>(
+    entered: Result<GraphCall<'s>>,
+    convert: fn(Error) -> E,
+    host_code: impl FnOnce(&GraphCall<'s>) -> Result<Leaving<T, By>, E>,
+) -> Result<T, E>
+where
+    By: Leaves<'s, T>,
+{
+    match entered
+        .map_err(Failed::Runtime)
+        .and_then(|call| call.run_host_code(|call| host_code(call).map_err(Failed::HostCode)))
+    {
+        Ok(Leaving(out, _)) => Ok(out),
+        Err(Failed::HostCode(error)) => Err(error),
+        Err(Failed::Runtime(error)) => Err(convert(error)),
+    }
+}
+
+/// The way in which a call failed. It keeps the function's error type out of the bounds of this module: `From<Error>`
+/// is required once, where the type is written ([`UserError`](crate::crossing::UserError)).
+enum Failed<E> {
+    HostCode(E),
+    Runtime(Error),
+}
+
+impl<E> From<Error> for Failed<E> {
+    fn from(error: Error) -> Self {
+        Self::Runtime(error)
+    }
+}
+
 /// A running call. Dropping it ends the call.
 pub struct GraphCall<'s> {
     pub(super) rt: &'s Runtime,
     name: &'static str,
     function: u64,
     plan: &'static Plan,
-    pub(super) inputs: Vec<Option<RawTensor>>,
+    body: BodyId,
+    pub(super) inputs: Vec<RawTensor>,
     full_key: Option<Box<KeyWriter>>,
     _span: EnteredSpan,
 }
@@ -43,7 +82,7 @@ impl fmt::Debug for GraphCall<'_> {
 }
 
 impl<'s> GraphCall<'s> {
-    pub(crate) fn enter(inputs: Inputs<'s, '_>, block: &[u8], key: &dyn LiveIn) -> Result<Self> {
+    pub(crate) fn enter(inputs: Inputs<'s, '_>, key: &dyn LiveIn) -> Result<Self> {
         let Inputs { step: rt, function, given, sizes, .. } = inputs;
         let name = function.spec.name;
         let mut chosen = function.choose(rt, &sizes)?;
@@ -89,6 +128,7 @@ impl<'s> GraphCall<'s> {
             name,
             function: function.id,
             plan: function.spec.plan,
+            body: function.body,
             inputs: Vec::new(),
             full_key: None,
             _span: timeline::call(name, mode),
@@ -117,11 +157,11 @@ impl<'s> GraphCall<'s> {
             core.tree.enter(function.id, name);
         }
         // From here on, dropping `frame` ends the call.
-        frame.bind(function, &given, &symbols, block)?;
+        frame.bind(function, &given, &symbols)?;
         if mode == Mode::Full {
             let mut writer = rt.take_writer();
             writer.collect = true;
-            for raw in frame.inputs.iter().flatten() {
+            for raw in &frame.inputs {
                 writer.tensor(raw);
             }
             key.write_key(&mut writer);
@@ -131,50 +171,67 @@ impl<'s> GraphCall<'s> {
         Ok(frame)
     }
 
-    fn input(&self, i: usize) -> Result<RawTensor> {
-        self.inputs.get(i).copied().flatten().ok_or_else(|| Error::Config {
-            what: format!("`{}`", self.name),
-            why: format!("input {i} was not given; this is a bug of generated code"),
-        })
-    }
-
     /// Returns an input as the body sees it.
-    ///
-    /// # Errors
-    /// Panics if the input was not supplied, which is a bug in generated code.
-    pub fn tensor<T: Element>(&self, i: usize, buffer: &StaticInput<T>) -> Result<Tensor<'s, T>> {
-        debug_assert_eq!(buffer.index, i);
-        let raw = self.input(i)?;
-        self.rt.retain(raw.slot, raw.epoch);
-        Ok(Tensor::from_raw(self.rt, raw))
+    #[inline]
+    pub fn tensor<T>(&self, i: usize) -> Tensor<'s, T> {
+        Tensor::from_raw(self.rt, self.input(i))
     }
 
     /// Returns a host scalar as the body sees it.
-    ///
-    /// # Errors
-    /// As [`tensor`](Self::tensor).
-    pub fn host_scalar<T: Element>(&self, i: usize, buffer: &StaticInput<T>) -> Result<Scalar<'s, T>> {
-        self.tensor(i, buffer).and_then(Scalar::from_tensor)
+    #[inline]
+    pub fn host_scalar<T>(&self, i: usize) -> Scalar<'s, T> {
+        Scalar(self.tensor(i))
+    }
+
+    /// Returns an input, with its count incremented.
+    fn input(&self, i: usize) -> RawTensor {
+        let Some(raw) = self.inputs.get(i) else {
+            unreachable!(
+                "generated code asks for the inputs that it gave, and `Inputs::enter` checks that it gave all"
+            )
+        };
+        self.rt.retain(raw.slot, raw.epoch);
+        *raw
+    }
+
+    /// Returns the identity of the function's body.
+    #[inline]
+    pub fn body(&self) -> BodyId {
+        self.body
+    }
+
+    /// Returns the executor of the call's host code.
+    #[inline]
+    pub fn piecewise(&self) -> Piecewise<'s> {
+        Piecewise { rt: self.rt }
     }
 
     /// Runs the host code, in the call's mode.
     ///
     /// # Errors
     /// Returns the errors of the host code, and those of the runtime, converted.
-    pub fn run<O, E, F>(mut self, host_code: F) -> Result<O, E>
+    pub fn run<O, E, F>(self, host_code: F) -> Result<O, E>
     where
         O: LiveOut<'s>,
         E: From<Error>,
         F: FnOnce(Piecewise<'s>) -> Result<O, E>,
     {
+        self.run_host_code(|call| host_code(call.piecewise()))
+    }
+
+    fn run_host_code<O, E, F>(mut self, host_code: F) -> Result<O, E>
+    where
+        O: LiveOut<'s>,
+        E: From<Error>,
+        F: FnOnce(&Self) -> Result<O, E>,
+    {
         let rt = self.rt;
-        let cx = Piecewise { rt };
         rt.refused_sizes.clear();
         let full_key = self.full_key.take();
         rt.graphs.set(rt.core.borrow().call.graphs());
         let out = not_for_a_refused_size(rt, || match full_key {
             None => {
-                let out = host_code(cx);
+                let out = host_code(&self);
                 rt.refused_sizes.take()?;
                 out
             }
@@ -189,7 +246,7 @@ impl<'s> GraphCall<'s> {
                         rt.core.borrow_mut().call.enter_host_code();
                         // `run_segment` never tries host code twice, since it may consume what it was given.
                         let Some(host_code) = host_code.take() else { unreachable!("host code runs once") };
-                        *out = Some(host_code(cx)?);
+                        *out = Some(host_code(&self)?);
                         Ok(())
                     },
                 );
@@ -222,7 +279,7 @@ impl<'s> GraphCall<'s> {
 
     /// Ends the call; returns what remained in the pool.
     fn end(&mut self) -> Option<(u64, &'static str)> {
-        for raw in self.inputs.drain(..).flatten() {
+        for raw in self.inputs.drain(..) {
             self.rt.core.borrow_mut().end_input(&raw);
         }
         self.rt.graphs.set(false);

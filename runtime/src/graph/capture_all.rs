@@ -57,60 +57,56 @@ impl Drop for NewBuffers<'_> {
     }
 }
 
-impl GraphObject {
-    /// Runs `call` for every combination of bucket sizes, largest first, until nothing new is recorded. If
-    /// uniform decodes have graphs of their own, the segments of all sizes are captured first, then those
-    /// graphs. State that the calls write is restored at the end, even if they fail or panic.
-    ///
-    /// A call that still records something new after eight passes is reported by
-    /// [`Event::NotConverged`](crate::Event::NotConverged).
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] if the function has inputs whose size is not known from buckets;
-    /// [`Error::NotConverged`] under `deny_fallback`; and the errors of the calls.
-    pub fn capture_all(
-        &self,
-        rt: &mut Runtime,
-        mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
-        mut progress: impl FnMut(CaptureProgress<'_>),
-    ) -> Result<()> {
-        if self.dispatcher.mode() == Mode::None {
-            return Ok(());
-        }
-        let jobs = self.jobs()?;
-        let (total, symbols) = (jobs.len(), self.spec.symbols);
-        if total > MANY {
-            let function = self.spec.name;
-            rt.core.get_mut().log.emit(Occurrence::ManyCaptures { function, captures: total });
-        }
-        if rt.core.get_mut().estimate.is_dry() {
-            return jobs
-                .chunk_by(|a, b| a.mode == b.mode)
-                .try_for_each(|kind| self.sample(rt, kind, &mut call));
-        }
-        let saving = Saving::begin(rt);
-        for (done, job) in jobs.iter().enumerate() {
-            progress(CaptureProgress { done, total, sizes: &job.sizes, symbols, mode: job.mode });
-            self.settle(saving.0, job, &mut call)?;
-        }
-        saving.end()?;
-        progress(CaptureProgress { done: total, total, sizes: &[], symbols, mode: self.dispatcher.mode() });
-        rt.synchronize()
-    }
+/// A call with synthetic inputs. It is a trait object, so that the code below is compiled once, and not for each graph.
+type Call<'c> = &'c mut dyn FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>;
 
-    /// Like [`capture_all`](Self::capture_all), in a state that is discarded: captures only the two largest
-    /// combinations of each kind, and estimates the others.
-    fn sample(
-        &self,
-        rt: &mut Runtime,
-        jobs: &[Job],
-        call: &mut impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
-    ) -> Result<()> {
+/// Runs `call` for every combination of bucket sizes of `graph`, largest first, until nothing new is recorded. If
+/// uniform decodes have graphs of their own, the segments of all sizes are captured first, then those graphs. State
+/// that the calls write is restored at the end, even if they fail or panic.
+///
+/// A call that still records something new after eight passes is reported by
+/// [`Event::NotConverged`](crate::Event::NotConverged).
+///
+/// # Errors
+/// Returns [`Error::Config`] if the function has inputs whose size is not known from buckets;
+/// [`Error::NotConverged`] under `deny_fallback`; and the errors of the calls.
+pub fn capture_all(
+    graph: &GraphObject,
+    rt: &mut Runtime,
+    call: Call<'_>,
+    progress: &mut dyn FnMut(CaptureProgress<'_>),
+) -> Result<()> {
+    if graph.dispatcher.mode() == Mode::None {
+        return Ok(());
+    }
+    let jobs = graph.jobs()?;
+    let (total, symbols) = (jobs.len(), graph.spec.symbols);
+    if total > MANY {
+        let function = graph.spec.name;
+        rt.core.get_mut().log.emit(Occurrence::ManyCaptures { function, captures: total });
+    }
+    if rt.core.get_mut().estimate.is_dry() {
+        return jobs.chunk_by(|a, b| a.mode == b.mode).try_for_each(|kind| graph.sample(rt, kind, call));
+    }
+    let saving = Saving::begin(rt);
+    for (done, job) in jobs.iter().enumerate() {
+        progress(CaptureProgress { done, total, sizes: &job.sizes, symbols, mode: job.mode });
+        graph.settle(saving.0, job, call)?;
+    }
+    saving.end()?;
+    progress(CaptureProgress { done: total, total, sizes: &[], symbols, mode: graph.dispatcher.mode() });
+    rt.synchronize()
+}
+
+impl GraphObject {
+    /// Like [`capture_all`], in a state that is discarded: captures only the two largest combinations of each kind,
+    /// and estimates the others.
+    fn sample(&self, rt: &mut Runtime, jobs: &[Job], call: Call<'_>) -> Result<()> {
         let buffers = NewBuffers { function: self, before: self.statics_now() };
         let mut counts = vec![rt.core.get_mut().tree.recorded()];
         let saving = Saving::begin(rt);
         let sampled = jobs.iter().take(2).try_for_each(|job| {
-            self.settle(saving.0, job, &mut *call)?;
+            self.settle(saving.0, job, call)?;
             counts.push(saving.0.core.get_mut().tree.recorded());
             Ok(())
         });
@@ -131,12 +127,7 @@ impl GraphObject {
     }
 
     /// Repeats a call until a pass records nothing new.
-    fn settle(
-        &self,
-        rt: &mut Runtime,
-        job: &Job,
-        mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn settle(&self, rt: &mut Runtime, job: &Job, call: Call<'_>) -> Result<()> {
         let synthetic = Synthetic { function: self, sizes: &job.sizes };
         rt.batches.get_mut().capture(job.said);
         let mut fresh = Vec::new();

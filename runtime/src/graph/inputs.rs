@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     DType, Element, Error, Result, Step, Tensor,
-    base::dtype::to_bytes,
+    base::dtype::{HostSlot, to_bytes},
     graph::{GraphCall, GraphObject},
     value::{layout::Layout, live_in::LiveIn, raw::RawTensor},
 };
@@ -96,6 +96,29 @@ pub struct InputSpec {
     pub dims: DimsSpec,
 }
 
+impl InputSpec {
+    /// `#[host] &Tensor<T>`
+    pub const fn host<T: Element>(name: &'static str) -> Self {
+        Self { name, kind: InputKind::HostTensor, dtype: T::DTYPE, dims: DimsSpec::Unspecified }
+    }
+
+    /// `#[host] &Scalar<T>`
+    pub const fn scalar<T: Element>(name: &'static str) -> Self {
+        Self { name, kind: InputKind::HostScalar, dtype: T::DTYPE, dims: DimsSpec::Unspecified }
+    }
+
+    /// `&Tensor<T>`
+    pub const fn device<T: Element>(name: &'static str) -> Self {
+        Self { name, kind: InputKind::DeviceTensor, dtype: T::DTYPE, dims: DimsSpec::Unspecified }
+    }
+
+    /// With these dimensions.
+    #[must_use]
+    pub const fn dims(self, dims: &'static [Dim]) -> Self {
+        Self { dims: DimsSpec::Some(dims), ..self }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum Given {
     Missing,
@@ -104,19 +127,19 @@ pub(crate) enum Given {
         count: usize,
         shape: Option<Vec<usize>>,
     },
-    /// Its value is part of the host block.
-    Scalar,
+    /// Its value, which is part of the host block.
+    Scalar(HostSlot),
     Device(RawTensor),
 }
 
-/// The inputs of one call, before it starts.
+/// The inputs of one call, before it starts. [`enter`](Self::enter) returns their first error.
 pub struct Inputs<'s, 'f> {
     pub(crate) step: &'s crate::Runtime,
     pub(crate) function: &'f GraphObject,
     pub(crate) given: Vec<Given>,
     /// The size of each symbol, and the input that determined it.
     pub(crate) sizes: Vec<Option<(usize, &'static str)>>,
-    resolved: bool,
+    failed: Option<Error>,
 }
 
 impl fmt::Debug for Inputs<'_, '_> {
@@ -126,33 +149,50 @@ impl fmt::Debug for Inputs<'_, '_> {
 }
 
 impl<'s, 'f> Inputs<'s, 'f> {
-    pub(crate) fn new(step: &Step<'s>, function: &'f GraphObject) -> Result<Self> {
+    /// Creates the inputs of a call of `function`, none of which is given yet.
+    pub fn new(step: &Step<'s>, function: &'f GraphObject) -> Self {
         let rt = step.rt;
-        if rt.id() != function.runtime {
-            return Err(Error::DifferentRuntimes { op: function.spec.name });
-        }
-        if let Some(call) = rt.core.borrow().call.active() {
-            return Err(Error::NestedCall { outer: call.name, inner: function.spec.name });
-        }
-        Ok(Self {
+        let failed = if rt.id() == function.runtime {
+            nested(rt, function)
+        } else {
+            Some(Error::DifferentRuntimes { op: function.spec.name })
+        };
+        Self {
             step: rt,
             function,
             given: function.spec.inputs.iter().map(|_| Given::Missing).collect(),
             sizes: vec![None; function.spec.symbols.len()],
-            resolved: false,
-        })
+            failed,
+        }
     }
 
     fn spec(&self, i: usize) -> &'f InputSpec {
         &self.function.spec.inputs[i]
     }
 
-    /// A `#[host]` tensor.
-    ///
-    /// # Errors
-    /// Returns [`Error::Input`] if data and shape disagree; [`Error::Rank`] or [`Error::TooLarge`] for an
-    /// invalid shape.
-    pub fn host<T: Element>(&mut self, i: usize, slice: HostSlice<'_, T>) -> Result<()> {
+    /// Sets a `#[host]` tensor.
+    pub fn host<T: Element>(&mut self, i: usize, slice: HostSlice<'_, T>) {
+        self.give(|inputs| inputs.check_host(i, slice));
+    }
+
+    /// Sets a `#[host]` scalar.
+    pub fn scalar<T: Element>(&mut self, i: usize, value: T) {
+        self.given[i] = Given::Scalar(HostSlot::of(value));
+    }
+
+    /// Sets a tensor.
+    pub fn device<T>(&mut self, i: usize, tensor: &Tensor<'s, T>) {
+        self.give(|inputs| inputs.check_device(i, tensor));
+    }
+
+    /// Performs a check unless an earlier one failed, and keeps its error.
+    fn give(&mut self, check: impl FnOnce(&mut Self) -> Result<()>) {
+        if self.failed.is_none() {
+            self.failed = check(self).err();
+        }
+    }
+
+    fn check_host<T: Element>(&mut self, i: usize, slice: HostSlice<'_, T>) -> Result<()> {
         if let Some(shape) = slice.shape {
             let count = Layout::contiguous(shape)?.count();
             if count != slice.data.len() {
@@ -169,20 +209,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
         Ok(())
     }
 
-    /// A `#[host]` scalar.
-    ///
-    /// # Errors
-    /// Currently never fails.
-    pub fn scalar<T: Element>(&mut self, i: usize, _value: T) -> Result<()> {
-        self.given[i] = Given::Scalar;
-        Ok(())
-    }
-
-    /// A tensor.
-    ///
-    /// # Errors
-    /// Returns [`Error::DifferentRuntimes`], [`Error::Input`] or [`Error::DimsDisagree`].
-    pub fn device<T: Element>(&mut self, i: usize, tensor: &Tensor<'s, T>) -> Result<()> {
+    fn check_device<T>(&mut self, i: usize, tensor: &Tensor<'s, T>) -> Result<()> {
         if !std::ptr::eq(tensor.rt, self.step) {
             return Err(Error::DifferentRuntimes { op: self.function.spec.name });
         }
@@ -235,9 +262,6 @@ impl<'s, 'f> Inputs<'s, 'f> {
 
     /// Determines the symbols that only host slices without a shape name.
     fn resolve(&mut self) -> Result<()> {
-        if std::mem::replace(&mut self.resolved, true) {
-            return Ok(());
-        }
         // A slice with one unknown symbol determines it, which may determine the next slice.
         let mut open: Vec<usize> = (0..self.given.len())
             .filter(|&i| matches!(self.given[i], Given::Host { shape: None, .. }))
@@ -310,34 +334,42 @@ impl<'s, 'f> Inputs<'s, 'f> {
         }
     }
 
-    /// Returns the size of a symbol in this call.
-    ///
-    /// # Errors
-    /// Returns [`Error::Input`] if no input determines it.
-    pub fn symbol(&mut self, symbol: usize) -> Result<usize> {
-        self.resolve()?;
-        match self.sizes[symbol] {
-            Some((size, _)) => Ok(size),
-            None => Err(Error::Config {
-                what: format!("`{}`", self.function.spec.name),
-                why: format!("no input determines dimension {}", self.function.spec.symbols[symbol]),
-            }),
+    /// Checks that every input is given, and every symbol has a size.
+    fn check_complete(&self) -> Result<()> {
+        let function = self.function;
+        let wrong = |why: String| Err(Error::Config { what: format!("`{}`", function.spec.name), why });
+        if let Some(i) = self.given.iter().position(|given| matches!(given, Given::Missing)) {
+            return wrong(format!("input {i} was not given; this is a bug of generated code"));
+        }
+        match self.sizes.iter().position(Option::is_none) {
+            Some(i) => wrong(format!("no input determines dimension {}", function.spec.symbols[i])),
+            None => Ok(()),
         }
     }
 
-    /// Starts the call: buckets, host block, padded copies of device inputs. `block` contains the host
-    /// scalars and the symbols' sizes; `key` contains what full mode must compare besides the inputs.
+    /// Starts the call: buckets, host block, padded copies of device inputs. `key` contains what full mode must
+    /// compare besides the inputs.
     ///
     /// # Errors
-    /// Returns [`Error::FallbackForbidden`], [`Error::Input`], and errors of the device.
-    pub fn enter(mut self, block: &[u8], key: impl LiveIn) -> Result<GraphCall<'s>> {
+    /// Returns the first error of the inputs ([`Error::DifferentRuntimes`], [`Error::NestedCall`], [`Error::Input`],
+    /// [`Error::DimsDisagree`], [`Error::Rank`], [`Error::TooLarge`]), [`Error::FallbackForbidden`], and errors of the
+    /// device.
+    pub fn enter(mut self, key: impl LiveIn) -> Result<GraphCall<'s>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         self.resolve()?;
-        for symbol in 0..self.sizes.len() {
-            self.symbol(symbol)?;
+        self.check_complete()?;
+        if let Some(error) = nested(self.step, self.function) {
+            return Err(error);
         }
-        if let Some(call) = self.step.core.borrow().call.active() {
-            return Err(Error::NestedCall { outer: call.name, inner: self.function.spec.name });
-        }
-        GraphCall::enter(self, block, &key)
+        GraphCall::enter(self, &key)
     }
+}
+
+/// Returns the error of a call inside another one.
+fn nested(rt: &crate::Runtime, function: &GraphObject) -> Option<Error> {
+    let core = rt.core.borrow();
+    let outer = core.call.active()?;
+    Some(Error::NestedCall { outer: outer.name, inner: function.spec.name })
 }

@@ -1,16 +1,18 @@
 //! Graph objects: their specification, static inputs, calls, and captures ahead of time.
 
 use std::{
+    borrow::Cow,
     cell::{Cell, RefCell},
     fmt,
     sync::Arc,
 };
 
 use crate::{
-    Dispatcher, Error, Result, Runtime, Step,
+    Dispatcher, Error, Result, Runtime,
     base::plan::Plan,
     dispatch::bucket::Schedule,
-    graph::inputs::{InputKind, InputSpec, Inputs},
+    graph::inputs::{InputKind, InputSpec},
+    host::piecewise::BodyId,
     observe::hooks::GraphId,
     value::{
         owned::{Owned, next_id},
@@ -32,9 +34,9 @@ mod static_inputs;
 pub(crate) mod switches;
 mod synthetic;
 
-pub use builder::{BuildGraph, GraphBuilder};
-pub use call::GraphCall;
-pub use capture_all::CaptureProgress;
+pub use builder::GraphBuilder;
+pub use call::{GraphCall, call};
+pub use capture_all::{CaptureProgress, capture_all};
 use listed::Listed;
 pub use options::Options;
 use static_inputs::Capacities;
@@ -51,14 +53,19 @@ pub struct FunctionSpec {
     /// `#[dims]` symbols.
     pub symbols: &'static [&'static str],
     /// Tensor and scalar parameters, in order.
-    pub inputs: Vec<InputSpec>,
+    pub inputs: Cow<'static, [InputSpec]>,
 }
 
-/// The runtime side of a generated graph object. Dropping it evicts the recordings made with it.
+/// The part of a graph object that does not depend on its function: identity, switches, the memory of its inputs.
+///
+/// The graph types that `#[graphable]` generates dereference to it, so they have its methods, besides `call`,
+/// `capture_all` and `buffers` of their own. Dropping a graph object evicts the recordings made with it.
 pub struct GraphObject {
     pub(crate) runtime: u64,
     pub(crate) spec: FunctionSpec,
     id: u64,
+    /// The identity of the function's body, if all of it is one segment.
+    body: BodyId,
     options: Options,
     /// One schedule per symbol.
     schedules: Vec<Option<Schedule>>,
@@ -98,6 +105,7 @@ impl GraphObject {
     /// impossible mode ([`Capability::resolve`](crate::Capability::resolve)), and for limits that would never
     /// allow a recording; [`Error::FallbackForbidden`] under `deny_fallback` for a mode that resolves to a
     /// different one.
+    #[doc(hidden)]
     pub fn new(rt: &mut Runtime, spec: FunctionSpec, mut options: Options) -> Result<Self> {
         let batching = batching::of_function(&spec, &mut options)?;
         for (symbol, schedule) in &options.schedules {
@@ -132,6 +140,7 @@ impl GraphObject {
         Ok(Self {
             runtime: rt.id(),
             id,
+            body: BodyId::of::<()>(),
             statics: RefCell::new(spec.inputs.iter().map(|_| Vec::new()).collect()),
             retire: Arc::clone(&rt.retire),
             spec,
@@ -157,7 +166,7 @@ impl GraphObject {
         self.enabled.set(on);
     }
 
-    /// Returns the dispatcher, which chooses the graph of a batch.
+    /// Returns the dispatcher, which chooses the graph of a batch and knows what the builder's mode resolved to.
     pub fn dispatcher(&self) -> &Dispatcher {
         &self.dispatcher
     }
@@ -165,13 +174,5 @@ impl GraphObject {
     /// Returns the id of the graph object in hooks and trees.
     pub fn id(&self) -> GraphId {
         GraphId(self.id)
-    }
-
-    /// Starts to collect the inputs of a call.
-    ///
-    /// # Errors
-    /// Returns [`Error::DifferentRuntimes`] or [`Error::NestedCall`].
-    pub fn inputs<'s>(&self, step: &Step<'s>) -> Result<Inputs<'s, '_>> {
-        Inputs::new(step, self)
     }
 }

@@ -4,7 +4,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use super::GraphObject;
 use crate::{
-    Element, Result, Runtime,
+    Result, Runtime,
     graph::inputs::{Dim, DimsSpec},
     value::owned::Owned,
 };
@@ -49,25 +49,27 @@ impl GraphObject {
 }
 
 /// The static buffers of one input: memory whose address does not change between calls.
-pub struct StaticInput<T> {
-    pub(super) index: usize,
+pub struct StaticInput<'g, T> {
+    graph: &'g GraphObject,
+    index: usize,
     _type: PhantomData<fn() -> T>,
 }
 
-impl<T: Element> StaticInput<T> {
+impl<'g, T> StaticInput<'g, T> {
     /// Refers to the buffers of input `index`.
-    pub fn new(_function: &GraphObject, index: usize) -> Self {
-        Self { index, _type: PhantomData }
+    #[doc(hidden)]
+    pub fn new(graph: &'g GraphObject, index: usize) -> Self {
+        Self { graph, index, _type: PhantomData }
     }
 
-    /// Returns the index among the tensor and scalar inputs of the function.
-    pub fn index(&self) -> usize {
-        self.index
+    /// Returns the name of the parameter.
+    pub fn name(&self) -> &'static str {
+        self.graph.spec.inputs[self.index].name
     }
 }
 
-impl<T> fmt::Debug for StaticInput<T> {
+impl<T> fmt::Debug for StaticInput<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StaticInput").field("index", &self.index).finish()
+        f.debug_struct("StaticInput").field("name", &self.name()).finish_non_exhaustive()
     }
 }

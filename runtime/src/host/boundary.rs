@@ -14,7 +14,7 @@ use std::{marker::PhantomData, mem::needs_drop};
 use crate::{
     Error, Result,
     base::plan::Site,
-    host::piecewise::Piecewise,
+    host::piecewise::{BodyId, Piecewise},
     model::params::Params,
     tensor::live_out::{Decoder, LiveOut},
     value::{
@@ -34,6 +34,15 @@ pub struct Held<'a, T: ?Sized> {
     value: &'a T,
     write: fn(&T, &mut KeyWriter),
     copy: Option<fn(&T) -> T>,
+}
+
+impl<T: ?Sized> Copy for Held<'_, T> {}
+
+impl<T: ?Sized> Clone for Held<'_, T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
 }
 
 impl<T> Held<'_, T> {
@@ -321,8 +330,8 @@ impl EndsWithSegment for Plain {}
     note = "add `impl From<graphable::Error> for {Self}`, or return `graphable::Result<_>`"
 )]
 pub trait UserError: Sized {
-    /// Requires the trait.
-    fn is_one() {}
+    /// Converts an error of the runtime.
+    fn convert(error: Error) -> Self;
 
     /// Converts a result of the runtime.
     ///
@@ -350,10 +359,31 @@ pub trait UserError: Sized {
         K: LiveIn,
         O: LiveOut<'s>,
         F: Fn(&K, &mut Option<O>) -> Result<(), Self> + Copy + 'static;
+
+    /// Like [`segment`](Self::segment), for the whole body of a function; see [`Piecewise::whole`].
+    ///
+    /// # Errors
+    /// See [`Piecewise::segment`].
+    fn whole<'s, K, O, F>(
+        identity: BodyId,
+        cx: Piecewise<'s>,
+        site: &'static Site,
+        key: K,
+        body: F,
+    ) -> Result<O, Self>
+    where
+        K: LiveIn,
+        O: LiveOut<'s>,
+        F: Fn(&K) -> Result<O, Self> + Copy;
 }
 
 #[diagnostic::do_not_recommend]
 impl<E: From<Error>> UserError for E {
+    #[inline]
+    fn convert(error: Error) -> E {
+        error.into()
+    }
+
     #[inline]
     fn of<T>(result: Result<T>) -> Result<T, E> {
         result.map_err(E::from)
@@ -378,6 +408,22 @@ impl<E: From<Error>> UserError for E {
     {
         cx.segment_into(site, key, body)
     }
+
+    #[inline]
+    fn whole<'s, K, O, F>(
+        identity: BodyId,
+        cx: Piecewise<'s>,
+        site: &'static Site,
+        key: K,
+        body: F,
+    ) -> Result<O, E>
+    where
+        K: LiveIn,
+        O: LiveOut<'s>,
+        F: Fn(&K) -> Result<O, E> + Copy,
+    {
+        cx.whole(identity, site, key, body)
+    }
 }
 
 /// The value that a graph function returns in its `Result`.
@@ -386,13 +432,22 @@ impl<E: From<Error>> UserError for E {
     label = "a replay cannot make it again",
     note = "return tensors, numbers and strings, tuples and vectors of them, or a `#[derive(GraphOutput)]` struct"
 )]
-pub trait GraphResult<'s> {
-    /// Requires the trait.
-    fn is_one() {}
+pub trait GraphResult<'s, By>: Sized {
+    /// Returns the value together with its encoding.
+    ///
+    /// # Errors
+    /// Returns those of `result`.
+    #[inline]
+    fn leave<E>(result: Result<Self, E>) -> Result<Leaving<Self, By>, E> {
+        result.map(|value| Leaving(value, PhantomData))
+    }
 }
 
 #[diagnostic::do_not_recommend]
-impl<'s, T: LiveOut<'s>> GraphResult<'s> for T {}
+impl<'s, T: LiveOut<'s>> GraphResult<'s, LiveOuts> for T {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Nowhere> GraphResult<'_, ()> for T {}
 
 /// The type that a parameter without an attribute refers to.
 #[diagnostic::on_unimplemented(
@@ -401,12 +456,17 @@ impl<'s, T: LiveOut<'s>> GraphResult<'s> for T {}
     note = "a struct of weights derives `Params`; a host value is passed as `#[key] x: T` (one recording per value), or as `#[host] x: &Scalar<T>` or `&Tensor<T>` (refreshed on every call)"
 )]
 pub trait GraphParams {
-    /// Requires the trait.
-    fn is_one() {}
+    /// Returns the parameters as a part of keys.
+    fn enter(&self) -> Held<'_, Self>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Params + ?Sized> GraphParams for T {}
+impl<T: Params + ?Sized> GraphParams for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: |value, k| k.value(value), copy: None }
+    }
+}
 
 /// A parameter that was made by other code in a step.
 #[diagnostic::on_unimplemented(
@@ -415,12 +475,17 @@ impl<T: Params + ?Sized> GraphParams for T {}
     note = "a struct of tensors derives `GraphOutput`; a `Ragged` becomes a tensor with `pad_to`; a `Step`, a `Runtime` and other handles stay with the caller"
 )]
 pub trait GraphInput {
-    /// Requires the trait.
-    fn is_one() {}
+    /// Returns the value as a part of keys.
+    fn enter(&self) -> Held<'_, Self>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: LiveIn + ?Sized> GraphInput for T {}
+impl<T: LiveIn + ?Sized> GraphInput for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: |value, k| k.value(value), copy: None }
+    }
+}
 
 /// A `#[key]` parameter.
 #[diagnostic::on_unimplemented(
@@ -429,13 +494,18 @@ impl<T: LiveIn + ?Sized> GraphInput for T {}
     note = "keys are integers, `bool`, `char`, strings, durations, and options, tuples, arrays, vectors, ranges and maps of them; derive `Clone` and `ConfigValue` for an enum or struct of these",
     note = "a number with many values is taken as `#[host] x: &Scalar<_>`, refreshed on every call; host settings go in a `#[config]` field of a `#[derive(Params)]` struct"
 )]
-pub trait GraphKey {
-    /// Requires the trait.
-    fn is_one() {}
+pub trait GraphKey: Sized {
+    /// Returns the value as a part of keys.
+    fn enter(&self) -> Held<'_, Self>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Key> GraphKey for T {}
+impl<T: Key> GraphKey for T {
+    #[inline]
+    fn enter(&self) -> Held<'_, Self> {
+        Held { value: self, write: T::write_key, copy: Some(T::clone) }
+    }
+}
 
 /// The first argument of a `#[piecewise]` call, together with the executor in which it runs.
 #[derive(Debug)]

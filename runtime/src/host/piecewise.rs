@@ -46,7 +46,26 @@ impl<'s> Piecewise<'s> {
         E: From<Error>,
         F: Fn(&K) -> Result<O, E> + Copy + 'static,
     {
-        self.run(site, Body::of::<F>(), &key, &mut |out| {
+        self.run(site, BodyId::of::<F>(), &key, &mut |out| {
+            *out = Some(body(&key)?);
+            Ok(())
+        })
+    }
+
+    /// Like [`segment`](Self::segment), for the whole body of a function. Its identity is given, since the
+    /// body's own type may depend on the types of the caller's arguments.
+    ///
+    /// # Errors
+    /// See [`segment`](Self::segment).
+    #[inline]
+    pub fn whole<K, O, E, F>(self, identity: BodyId, site: &'static Site, key: K, body: F) -> Result<O, E>
+    where
+        K: LiveIn,
+        O: LiveOut<'s>,
+        E: From<Error>,
+        F: Fn(&K) -> Result<O, E> + Copy,
+    {
+        self.run(site, identity.with::<F>(), &key, &mut |out| {
             *out = Some(body(&key)?);
             Ok(())
         })
@@ -68,7 +87,7 @@ impl<'s> Piecewise<'s> {
         E: From<Error>,
         F: Fn(&K, &mut Option<O>) -> Result<(), E> + Copy + 'static,
     {
-        self.run(site, Body::of::<F>(), &key, &mut |out| body(&key, out))
+        self.run(site, BodyId::of::<F>(), &key, &mut |out| body(&key, out))
     }
 
     /// Runs a segment; compiled once for each type of key, outputs and errors.
@@ -76,7 +95,7 @@ impl<'s> Piecewise<'s> {
     fn run<K: LiveIn, O: LiveOut<'s>, E: From<Error>>(
         self,
         site: &'static Site,
-        body: Body,
+        body: BodyId,
         key: &K,
         run: &mut dyn FnMut(&mut Option<O>) -> Result<(), E>,
     ) -> Result<O, E> {
@@ -116,16 +135,24 @@ impl<'s> Piecewise<'s> {
     }
 }
 
-/// The identity of a body: its type.
-struct Body(TypeId);
+/// The identity of a body: its type, or a type that stands for it.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyId(TypeId);
 
-impl Body {
+impl BodyId {
+    /// Returns the identity of a body of type `F`, which must not capture anything.
     #[inline]
-    fn of<F: 'static>() -> Self {
+    pub(crate) fn of<F: 'static>() -> Self {
+        Self(TypeId::of::<F>()).with::<F>()
+    }
+
+    /// Asserts that a body of type `F` captures nothing.
+    #[inline]
+    fn with<F>(self) -> Self {
         const {
             assert!(size_of::<F>() == 0, "a value is used in a segment without being one of its live-ins");
         }
-        Self(TypeId::of::<F>())
+        self
     }
 }
 

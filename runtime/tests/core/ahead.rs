@@ -58,7 +58,7 @@ fn ahead(
     hook: impl Fn(),
     progress: impl Fn(usize),
 ) -> Result<()> {
-    graph.function.capture_all(
+    graph.capture_all(
         rt,
         |step, synthetic| {
             let x = synthetic.host::<f32>(0)?;
@@ -150,7 +150,7 @@ fn what_never_settles_is_told() {
         let states = states(&rt);
         let (n, rows) = (Cell::new(0), Cell::new(0));
         let mut order = Vec::new();
-        let outcome = graph.function.capture_all(
+        let outcome = graph.capture_all(
             &mut rt,
             |step, synthetic| {
                 let x = synthetic.host::<f32>(0)?;
@@ -212,7 +212,7 @@ fn buckets_of_impossible_sizes() {
             let device = spec.kind == graphable::__private::InputKind::DeviceTensor;
             let spec = Spec { symbols: &["B"], ..Spec::inputs(vec![spec]) };
             let graph = spec.with(|o| o.bucket("B", Schedule::new([size]))).build(&mut rt);
-            let outcome = graph.function.capture_all(
+            let outcome = graph.capture_all(
                 &mut rt,
                 |step, synthetic| {
                     if device {

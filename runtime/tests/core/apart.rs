@@ -76,7 +76,7 @@ fn a_step_that_collects_its_outputs() {
         let capture = |step: &Step<'_>, s: &graphable::__private::Synthetic<'_>| {
             two(&graph, step, In::Host((&s.host::<f32>(0)?).into())).map(drop)
         };
-        graph.function.capture_all(&mut rt, capture, |_| {}).unwrap();
+        graph.capture_all(&mut rt, capture, |_| {}).unwrap();
         if setup.closed {
             rt.close_capture();
         }
@@ -283,7 +283,7 @@ fn held_outputs_of_buckets() {
             let d = s.device::<f32>(step, 1)?;
             call(&graph, step, In::Host((&s.host::<f32>(0)?).into()), &d).map(drop)
         };
-        graph.function.capture_all(&mut rt, capture, |_| {}).unwrap();
+        graph.capture_all(&mut rt, capture, |_| {}).unwrap();
         if setup.closed {
             rt.close_capture();
         }

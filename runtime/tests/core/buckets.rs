@@ -98,7 +98,6 @@ fn capture_ahead_of_time() {
         let (w, kv) = model(&rt);
         let mut order = Vec::new();
         graph
-            .function
             .capture_all(
                 &mut rt,
                 |step, synthetic| {
@@ -139,7 +138,7 @@ fn a_failed_capture_ahead_of_time() {
     let graph = bucketed(&mut rt, Mode::Piecewise, &[1, 4]);
     let (w, kv) = model(&rt);
     let mut calls = 0;
-    let outcome = graph.function.capture_all(
+    let outcome = graph.capture_all(
         &mut rt,
         |step, synthetic| {
             let (x, at) = (synthetic.host::<f32>(0)?, synthetic.host::<u32>(1)?);
@@ -164,11 +163,11 @@ fn capture_ahead_needs_sizes() {
     let mut rt = runtime();
     let spec = Spec { symbols: &["B"], ..Spec::inputs(vec![host("x", ROWS)]) };
     let graph = spec.build(&mut rt);
-    let error = graph.function.capture_all(&mut rt, |_, _| Ok(()), |_| {}).unwrap_err();
+    let error = graph.capture_all(&mut rt, |_, _| Ok(()), |_| {}).unwrap_err();
     assert!(matches!(&error, Error::Config { why, .. } if why.contains("B")), "{error}");
     let graph = Spec::inputs(vec![any_device("x")]).build(&mut rt);
     let ask = |step: &Step<'_>, s: &graphable::__private::Synthetic<'_>| s.device::<f32>(step, 0).map(drop);
-    assert!(matches!(graph.function.capture_all(&mut rt, ask, |_| {}), Err(Error::Config { .. })));
+    assert!(matches!(graph.capture_all(&mut rt, ask, |_| {}), Err(Error::Config { .. })));
 }
 
 #[test]
@@ -270,7 +269,7 @@ fn combinations_without_bound_are_refused() {
     let mut rt = runtime();
     let capture = |rt: &mut Runtime, graph: &Graph| {
         let mut sizes = Vec::new();
-        let captured = graph.function.capture_all(rt, |_, _| Ok(()), |p| sizes.push(p.sizes.to_vec()));
+        let captured = graph.capture_all(rt, |_, _| Ok(()), |p| sizes.push(p.sizes.to_vec()));
         captured.map(|()| sizes)
     };
     let all = graph(&mut rt, false);
@@ -298,7 +297,7 @@ fn many_combinations_are_told() {
         let stop = |_: &Step<'_>, _: &graphable::__private::Synthetic<'_>| {
             Err(Error::CaptureClosed { segment: "stop".into() })
         };
-        graph.function.capture_all(&mut rt, stop, |_| {}).unwrap_err();
+        graph.capture_all(&mut rt, stop, |_| {}).unwrap_err();
         let many = rt.take_events().into_iter().find_map(|event| match event {
             graphable::Event::ManyCaptures { function: "test", captures } => Some(captures),
             _ => None,

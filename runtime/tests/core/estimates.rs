@@ -23,7 +23,7 @@ fn bucketed(rt: &mut Runtime, mode: Mode) -> Graph {
 /// `capture_all` as generated code writes it; `fail` makes the body of that size fail.
 fn capture(rt: &mut Runtime, graph: &Graph, state: &State<f32>, fail: Option<usize>) -> Result<()> {
     FAIL.set(fail);
-    graph.function.capture_all(
+    graph.capture_all(
         rt,
         |step, synthetic| {
             let x = synthetic.host::<f32>(0)?;

@@ -8,10 +8,10 @@ use std::{
 pub(crate) use graphable::__private::{Dim, Piecewise};
 use graphable::{
     __private::{
-        DimsSpec, FunctionSpec, GraphObject, HostSlot, InputKind, InputSpec, LiveIn, LiveOut, Options, Plan,
-        PlanItem, Site, StaticInput, Support,
+        DimsSpec, FunctionSpec, GraphObject, InputKind, InputSpec, Inputs, LiveIn, LiveOut, Options, Plan,
+        PlanItem, Site, Support, Synthetic, capture_all,
     },
-    DType, Eager, Error, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
+    CaptureProgress, DType, Eager, Error, Event, HostSlice, Mode, Result, Runtime, Scalar, Step, Tensor,
     backend::{
         cpu::CpuOptions,
         faulty::{FaultPlan, FaultyBackend},
@@ -157,7 +157,6 @@ pub(crate) fn any_device(name: &'static str) -> InputSpec {
 /// The graph object.
 pub(crate) struct Graph {
     pub(crate) function: GraphObject,
-    symbols: usize,
     mode: Mode,
 }
 
@@ -204,8 +203,8 @@ impl Spec {
 
     pub(crate) fn try_build(self, rt: &mut Runtime) -> Result<Graph> {
         let Self { plan, symbols, inputs, options, mode } = self;
-        let spec = FunctionSpec { name: "test", plan, symbols, inputs };
-        Ok(Graph { function: GraphObject::new(rt, spec, options)?, symbols: symbols.len(), mode })
+        let spec = FunctionSpec { name: "test", plan, symbols, inputs: inputs.into() };
+        Ok(Graph { function: GraphObject::new(rt, spec, options)?, mode })
     }
 }
 
@@ -231,6 +230,16 @@ impl Graph {
         self.mode == mode
     }
 
+    /// As the `capture_all` of a generated graph.
+    pub(crate) fn capture_all(
+        &self,
+        rt: &mut Runtime,
+        mut call: impl FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>,
+        mut progress: impl FnMut(CaptureProgress<'_>),
+    ) -> Result<()> {
+        capture_all(&self.function, rt, &mut call, &mut progress)
+    }
+
     /// The body of a generated `call`.
     pub(crate) fn call<'s, O>(
         &self,
@@ -242,33 +251,22 @@ impl Graph {
     where
         O: LiveOut<'s>,
     {
-        let mut inputs = self.function.inputs(step)?;
-        let mut block = Vec::new();
+        let mut inputs = Inputs::new(step, &self.function);
         for (i, given) in ins.iter().enumerate() {
             match given {
-                In::Host(data) => inputs.host(i, *data)?,
-                In::Ids(data) => inputs.host(i, *data)?,
-                In::Scalar(value) => {
-                    inputs.scalar(i, *value)?;
-                    block.push(HostSlot::of(*value));
-                }
-                In::Device(t) => inputs.device(i, *t)?,
+                In::Host(data) => inputs.host(i, *data),
+                In::Ids(data) => inputs.host(i, *data),
+                In::Scalar(value) => inputs.scalar(i, *value),
+                In::Device(t) => inputs.device(i, *t),
             }
         }
-        for symbol in 0..self.symbols {
-            block.push(HostSlot::of(inputs.symbol(symbol)? as u32));
-        }
-        let frame = inputs.enter(bytemuck::cast_slice(&block), key)?;
+        let frame = inputs.enter(key)?;
         let mut args = Args::default();
         for (i, given) in ins.iter().enumerate() {
             match given {
-                In::Host(_) | In::Device(_) => {
-                    args.t.push(frame.tensor(i, &StaticInput::new(&self.function, i))?)
-                }
-                In::Ids(_) => args.ids.push(frame.tensor(i, &StaticInput::new(&self.function, i))?),
-                In::Scalar(_) => {
-                    args.scalars.push(frame.host_scalar(i, &StaticInput::new(&self.function, i))?)
-                }
+                In::Host(_) | In::Device(_) => args.t.push(frame.tensor(i)),
+                In::Ids(_) => args.ids.push(frame.tensor(i)),
+                In::Scalar(_) => args.scalars.push(frame.host_scalar(i)),
             }
         }
         let out = frame.run(|cx| driver(cx, &args));

@@ -447,19 +447,6 @@ fn two_instances_do_not_share_recordings() {
     }
 }
 
-#[test]
-fn the_host_block_is_plain_data() {
-    use graphable::__private::{HostSlot, bytemuck};
-    // The scalar `offset`, and the size of `B`.
-    let block: StackHostBlock = [HostSlot::of(2.5f32), HostSlot::of(3u32)];
-    let bytes = bytemuck::bytes_of(&block);
-    assert_eq!(bytes.len(), 32);
-    assert_eq!(bytes[..4], 2.5f32.to_le_bytes());
-    assert_eq!(bytes[16..20], 3u32.to_le_bytes());
-    assert_eq!(size_of::<ProductsHostBlock>(), 16);
-    assert_eq!(size_of::<PairHostBlock>(), 0);
-}
-
 #[graphable]
 fn first_of(#[host] x: &Tensor<f32>, y: &Tensor<f32>) -> Result<(Tensor<f32>, Tensor<f32>)> {
     Ok((x.clone(), ops::neg(y)?))

@@ -109,7 +109,7 @@ fn what_is_listed_is_captured_ahead() {
             })
             .map(drop)
     };
-    graph.function.capture_all(&mut rt, one, |p| sizes.push(p.sizes.to_vec())).unwrap();
+    graph.capture_all(&mut rt, one, |p| sizes.push(p.sizes.to_vec())).unwrap();
     assert_eq!(sizes, [vec![2, 3], vec![5, 1], vec![]]);
     assert_eq!(rt.stats().fallbacks, 0);
 }

@@ -56,7 +56,7 @@ fn object(
     gives_up: bool,
     plan: &'static Plan,
 ) -> Result<GraphObject> {
-    let inputs = func
+    let inputs: Vec<InputSpec> = func
         .inputs
         .iter()
         .enumerate()
@@ -85,7 +85,7 @@ fn object(
         options.bucket("B", Schedule::new(sizes.iter().copied()));
     }
     let symbols: &[&str] = if func.dims || func.buckets.is_some() { &SYMBOLS } else { &[] };
-    let spec = FunctionSpec { name: "random", plan, symbols, inputs };
+    let spec = FunctionSpec { name: "random", plan, symbols, inputs: inputs.into() };
     GraphObject::new(rt, spec, options)
 }
 

@@ -11,10 +11,7 @@ use std::{
 };
 
 use graphable::{
-    __private::{
-        EagerTensors as _, Finish, HostSlot, Inputs, Piecewise, Site, StaticInput, Support, Synthetic,
-        bytemuck,
-    },
+    __private::{EagerTensors as _, Finish, Inputs, Piecewise, Site, Support, Synthetic, capture_all},
     Error, Kept, Mode, Result, Runtime, Scalar, Stats, Step,
     backend::{
         cpu::CpuOptions,
@@ -114,10 +111,10 @@ pub(crate) fn is_captured(func: &Func) -> bool {
 /// Captures a function for all of its buckets.
 pub(crate) fn capture(rt: &mut Runtime, world: &World, func: &Func, built: &Built) -> Result<()> {
     let call = Call { func: 0, b: 1, key: 0, sources: Vec::new(), hold: false };
-    let synthetic = |step: &Step<'_>, s: &Synthetic<'_>| {
+    let mut synthetic = |step: &Step<'_>, s: &Synthetic<'_>| {
         one_call(step, world, built, func, &call, Feed::Synthetic(s), &mut Vec::new()).map(drop)
     };
-    built.function.capture_all(rt, synthetic, |_| {})
+    capture_all(&built.function, rt, &mut synthetic, &mut |_| {})
 }
 
 /// Runs a program on a device in test mode, and checks what must hold after each step.
@@ -363,8 +360,7 @@ fn one_call<'s>(
         Feed::Synthetic(_) if func.inputs[i].ty.elem == Elem::U32 => Data::U(vec![0]),
         Feed::Synthetic(_) => Data::F(vec![0.0]),
     };
-    let mut inputs = built.function.inputs(step)?;
-    let mut block: Vec<HostSlot> = Vec::new();
+    let mut inputs = Inputs::new(step, &built.function);
     let mut sources = call.sources.iter();
     // What the caller's own tensors do: blocks that shift the next upload, and the uploads themselves.
     let mut held: Vec<Val<'s>> = Vec::new();
@@ -372,19 +368,13 @@ fn one_call<'s>(
         let shape = shape_of(&input.ty, call.b);
         match input.kind {
             Kind::Host => match (feed, input.ty.elem) {
-                (Feed::Synthetic(s), Elem::U32) => inputs.host::<u32>(i, (&s.host(i)?).into())?,
-                (Feed::Synthetic(s), _) => inputs.host::<f32>(i, (&s.host(i)?).into())?,
-                _ => host(&mut inputs, i, &given(i), &shape)?,
+                (Feed::Synthetic(s), Elem::U32) => inputs.host::<u32>(i, (&s.host(i)?).into()),
+                (Feed::Synthetic(s), _) => inputs.host::<f32>(i, (&s.host(i)?).into()),
+                _ => host(&mut inputs, i, &given(i), &shape),
             },
             Kind::Scalar => match given(i) {
-                Data::F(d) => {
-                    inputs.scalar(i, d[0])?;
-                    block.push(HostSlot::of(d[0]));
-                }
-                Data::U(d) => {
-                    inputs.scalar(i, d[0])?;
-                    block.push(HostSlot::of(d[0]));
-                }
+                Data::F(d) => inputs.scalar(i, d[0]),
+                Data::U(d) => inputs.scalar(i, d[0]),
             },
             Kind::Device => {
                 let val = match (feed, input.ty.elem) {
@@ -395,34 +385,31 @@ fn one_call<'s>(
                     }
                 };
                 match &val {
-                    Val::F(t) => inputs.device(i, t)?,
-                    Val::H(t) => inputs.device(i, t)?,
-                    Val::U(t) => inputs.device(i, t)?,
-                    Val::B(t) => inputs.device(i, t)?,
+                    Val::F(t) => inputs.device(i, t),
+                    Val::H(t) => inputs.device(i, t),
+                    Val::U(t) => inputs.device(i, t),
+                    Val::B(t) => inputs.device(i, t),
                 }
                 held.push(val);
             }
         }
     }
-    if func.dims || func.buckets.is_some() {
-        block.push(HostSlot::of(inputs.symbol(0)? as u32));
-    }
-    let frame = inputs.enter(bytemuck::cast_slice(&block), (&call.key, &world.all()))?;
+    let frame = inputs.enter((&call.key, &world.all()))?;
     let mut vars: Vec<Option<Val<'s>>> = vec![None; func.vars];
     for (i, Input { kind, ty }) in func.inputs.iter().enumerate() {
         vars[i] = Some(match (kind, ty.elem) {
             (Kind::Scalar, Elem::U32) => {
-                let s: Scalar<'s, u32> = frame.host_scalar(i, &StaticInput::new(&built.function, i))?;
+                let s: Scalar<'s, u32> = frame.host_scalar(i);
                 Val::U(s.tensor().clone())
             }
             (Kind::Scalar, _) => {
-                let s: Scalar<'s, f32> = frame.host_scalar(i, &StaticInput::new(&built.function, i))?;
+                let s: Scalar<'s, f32> = frame.host_scalar(i);
                 Val::F(s.tensor().clone())
             }
-            (_, Elem::F32) => Val::F(frame.tensor(i, &StaticInput::new(&built.function, i))?),
-            (_, Elem::Bf16) => Val::H(frame.tensor(i, &StaticInput::new(&built.function, i))?),
-            (_, Elem::U32) => Val::U(frame.tensor(i, &StaticInput::new(&built.function, i))?),
-            (_, Elem::Bool) => Val::B(frame.tensor(i, &StaticInput::new(&built.function, i))?),
+            (_, Elem::F32) => Val::F(frame.tensor(i)),
+            (_, Elem::Bf16) => Val::H(frame.tensor(i)),
+            (_, Elem::U32) => Val::U(frame.tensor(i)),
+            (_, Elem::Bool) => Val::B(frame.tensor(i)),
         });
     }
     let mut hosts = vec![0; func.hosts.max(1)];
@@ -434,7 +421,7 @@ fn one_call<'s>(
     })
 }
 
-fn host(inputs: &mut Inputs<'_, '_>, i: usize, data: &Data, shape: &[usize]) -> Result<()> {
+fn host(inputs: &mut Inputs<'_, '_>, i: usize, data: &Data, shape: &[usize]) {
     // A vector's shape follows from its length.
     match (data, shape.len()) {
         (Data::F(d), 1) => inputs.host::<f32>(i, d.into()),

@@ -1,9 +1,10 @@
-//! What types of a graph must be, told once, on the user's tokens.
+//! What the types of a graph must be, reported once, on the user's tokens.
 //!
-//! Generated methods have these needs as bounds, which are due where the methods are used; `for<'__t>`
-//! keeps rustc from judging a bound without type parameters where it stands. So their bodies are
-//! silent, and one item checks everything on the types as the user wrote them. A function that may be
-//! meant as a helper only has no such item.
+//! What a declared graph needs is asked in the body of `call`, through facades whose methods return something that
+//! always fits, so that no other line of it has an error of its own. A function that may be meant as a helper only
+//! has these needs as bounds, which are due where its graph is called; `for<'__t>` keeps rustc from judging a bound
+//! without type parameters where it stands. Types of elements that the macro does not know are always such bounds,
+//! and checked beside the graph.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -11,7 +12,7 @@ use syn::{Lifetime, PathArguments, Type, spanned::Spanned};
 
 use super::{Form, Graph, element};
 use crate::{
-    krate::{krate, private, user_error},
+    krate::{krate, private},
     parse::lifetimes,
     parse::parameter_kind::Kind,
 };
@@ -24,17 +25,15 @@ impl Graph<'_> {
     pub(super) fn where_clause(&self) -> TokenStream {
         let given = self.sig.generics.where_clause.iter().flat_map(|w| &w.predicates);
         let krate = krate();
-        let elements = self.sig.inputs().map(element).filter_map(|element| {
-            let known = ELEMENTS.iter().any(|name| matches!(element, Type::Path(p) if p.path.is_ident(name)));
-            (self.form != Form::Broken && !known).then(|| quote!(for<'__t> #element: #krate::Element))
-        });
+        let elements = self.unknown_elements().filter(|_| self.form != Form::Broken);
+        let elements = elements.map(|element| quote!(for<'__t> #element: #krate::Element));
         quote!(where #(#given,)* #(#elements),*)
     }
 
     /// The where clause of `call`.
     pub(super) fn call_bounds(&self) -> TokenStream {
         let bounds = self.sig.bounds.iter();
-        if self.form == Form::Broken {
+        if self.form != Form::Possible {
             return quote!(where #(#bounds),*);
         }
         let (output, step, p) = (&self.sig.output, &self.sig.step, private());
@@ -44,17 +43,17 @@ impl Graph<'_> {
 
     /// The where clause of `capture_all`.
     pub(super) fn capture_bounds(&self) -> TokenStream {
-        if self.form == Form::Broken {
-            return TokenStream::new();
-        }
         let (p, sig) = (private(), self.sig);
         let (step, output, ret) = (&sig.step, &sig.output, &sig.ret);
-        let lazy = self.lazy_bounds(Some(step));
-        let debug = self
-            .has_own_error()
-            .then(|| quote!(for<'__t, #step> <#ret as #p::TryError>::Error: ::core::fmt::Debug + 'static));
-        let debug = debug.iter();
-        quote!(where #(#lazy,)* for<#step> #output: #p::LiveOut<#step>, #(#debug),*)
+        let mut bounds = Vec::new();
+        if self.form == Form::Possible {
+            bounds = self.lazy_bounds(Some(step));
+            bounds.push(quote!(for<#step> #output: #p::LiveOut<#step>));
+        }
+        if self.form != Form::Broken && self.has_own_error() {
+            bounds.push(quote!(for<'__t, #step> <#ret as #p::TryError>::Error: ::core::fmt::Debug + 'static));
+        }
+        quote!(where #(#bounds),*)
     }
 
     /// Bounds on keys and the error. `step` is given where it is not declared.
@@ -87,51 +86,40 @@ impl Graph<'_> {
             || !matches!(arguments, Some(PathArguments::AngleBracketed(a)) if a.args.len() == 1)
     }
 
-    /// Checks what a declared graph needs.
+    /// Checks the elements of a declared graph that may not be any.
     pub(super) fn checks(&self) -> TokenStream {
-        if self.form != Form::Declared {
+        let unknown: Vec<&Type> = self.unknown_elements().collect();
+        if self.form != Form::Declared || unknown.is_empty() {
             return TokenStream::new();
         }
-        let (k, p, sig) = (krate(), private(), self.sig);
-        let inputs = sig.inputs().map(|param| {
-            let element = element(param);
-            quote_spanned!(span(element)=> let _ = <#element as #k::Element>::DTYPE;)
-        });
-        let keys = sig.params.iter().filter_map(|param| {
-            let ty = &param.ty;
-            let inner = without_reference(ty);
-            match param.kind {
-                Kind::Params => Some(quote_spanned!(span(inner)=> <#inner as #p::GraphParams>::is_one();)),
-                Kind::Output => Some(quote_spanned!(span(inner)=> <#inner as #p::GraphInput>::is_one();)),
-                Kind::Key => Some(quote_spanned!(span(ty)=> <#ty as #p::GraphKey>::is_one();)),
-                _ => None,
-            }
-        });
-        let (output, ret, step) = (&sig.output, &sig.ret, &sig.step);
-        let output = quote_spanned!(span(output)=> <#output as #p::GraphResult<#step>>::is_one(););
-        let error = self.has_own_error().then(|| {
-            let error = user_error(ret);
-            quote_spanned!(span(ret)=> #error::is_one();)
-        });
-        let (cfgs, generics, bounds) = (&sig.cfgs, &sig.generics.params, &sig.bounds);
+        let (k, sig) = (krate(), self.sig);
+        let elements = unknown
+            .into_iter()
+            .map(|element| quote_spanned!(span(element)=> let _ = <#element as #k::Element>::DTYPE;));
+        let generics = &sig.generics.params;
         let given = sig.generics.where_clause.iter().flat_map(|w| &w.predicates);
-        let user_lifetimes = &sig.lifetimes;
         quote! {
-            #(#cfgs)*
-            #[allow(dead_code, clippy::all, clippy::pedantic)]
-            const _: () = {
-                fn check<#step, #(#user_lifetimes,)* #generics>() where #(#given,)* #(#bounds),* {
-                    #(#inputs)*
-                    #(#keys)*
-                    #output
-                    #error
-                }
-            };
+            fn check<#generics>() where #(#given),* {
+                #(#elements)*
+            }
         }
+    }
+
+    /// Types of elements that need a bound.
+    fn unknown_elements(&self) -> impl Iterator<Item = &Type> {
+        let known = |element: &&Type| {
+            ELEMENTS.iter().any(|name| matches!(element, Type::Path(p) if p.path.is_ident(name)))
+        };
+        self.sig.inputs().map(element).filter(move |element| !known(element))
     }
 }
 
-fn without_reference(ty: &Type) -> &Type {
+/// Whether a type is written as a reference.
+pub(super) fn is_reference(ty: &Type) -> bool {
+    !std::ptr::eq(ty, without_reference(ty))
+}
+
+pub(super) fn without_reference(ty: &Type) -> &Type {
     match ty {
         Type::Reference(r) => &r.elem,
         Type::Group(g) => without_reference(&g.elem),
@@ -147,6 +135,6 @@ fn referent(ty: &Type) -> (Type, Vec<Lifetime>) {
     (inner, names)
 }
 
-fn span(tokens: &impl ToTokens) -> Span {
+pub(super) fn span(tokens: &impl ToTokens) -> Span {
     Span::mixed_site().located_at(tokens.span())
 }

@@ -1,84 +1,69 @@
 //! What the runtime's builder makes a graph object of.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
+use quote::quote;
 
-use super::{Form, Graph, dims, element, local, quiet};
+use super::{Form, Graph, dims, element, local};
 use crate::{
     krate::{krate, private},
     parse::parameter_kind::Kind,
 };
 
 impl Graph<'_> {
-    /// The builder's name, and what the builder needs.
+    /// The method that returns a builder.
     pub(super) fn builder(&self) -> TokenStream {
-        let (vis, cfgs, quiet) = (&self.sig.vis, &self.sig.cfgs, quiet());
-        let (k, p) = (krate(), private());
-        let [graph, builder] = ["Graph", "GraphBuilder"].map(|s| self.sig.sibling(s));
-        let (parameters, bounded, arguments) = (self.parameters(), self.bounded(), self.sig.type_arguments());
-        let where_clause = self.where_clause();
-        let name = &self.sig.name;
-        let doc = format!("Options of a graph of `{name}`; made by [`{graph}::builder`].");
-        let [rt, options] = ["rt", "options"].map(local);
-        let build = self.build();
+        let doc = format!("Returns the options of a graph of `{}`.", self.sig.name);
+        let k = krate();
+        let body =
+            if self.form == Form::Broken { quote!(::core::unreachable!()) } else { self.new_builder() };
         quote! {
-            #(#cfgs)*
             #[doc = #doc]
-            #quiet
-            #vis type #builder #parameters = #k::GraphBuilder<#graph #arguments>;
-            #(#cfgs)*
-            #quiet
-            impl #bounded #p::BuildGraph for #graph #arguments #where_clause {
-                #[inline]
-                fn build(#rt: &mut #k::Runtime, #options: #p::Options) -> #k::Result<Self> {
-                    #build
-                }
+            #[inline]
+            pub fn builder() -> #k::GraphBuilder<Self> {
+                #body
             }
         }
     }
 
-    fn build(&self) -> TokenStream {
-        if self.form == Form::Broken {
-            return quote!(::core::unreachable!());
+    /// The builder's name.
+    pub(super) fn builder_alias(&self) -> TokenStream {
+        let (vis, cfgs, k) = (&self.sig.vis, &self.sig.cfgs, krate());
+        let [graph, builder] = ["Graph", "GraphBuilder"].map(|s| self.sig.sibling(s));
+        let (parameters, arguments) = (self.parameters(None), self.arguments(None));
+        let doc = format!("Options of a graph of `{}`; made by [`{graph}::builder`].", self.sig.name);
+        quote! {
+            #(#cfgs)*
+            #[doc = #doc]
+            #[allow(dead_code, unreachable_pub)]
+            #vis type #builder #parameters = #k::GraphBuilder<#graph #arguments>;
         }
+    }
+
+    fn new_builder(&self) -> TokenStream {
         let (k, p) = (krate(), private());
-        let [graph, buffers] = ["Graph", "Buffers"].map(|s| self.sig.sibling(s));
-        let arguments = self.sig.type_arguments();
         let (name, symbols) = (&self.sig.name, &self.sig.symbols);
-        let [rt, options] = ["rt", "options"].map(local);
-        let specs = self.sig.inputs().map(|param| {
-            let element = element(param);
-            let name = param.ident.to_string();
+        let inputs = self.sig.inputs().map(|param| {
+            let (name, element) = (param.ident.to_string(), element(param));
             let kind = local(match &param.kind {
-                Kind::HostTensor(_) => "HostTensor",
-                Kind::HostScalar(_) => "HostScalar",
-                _ => "DeviceTensor",
+                Kind::HostTensor(_) => "host",
+                Kind::HostScalar(_) => "scalar",
+                _ => "device",
             });
             let dims = dims(param);
-            let dtype = quote_spanned!(element.span()=> <#element as #k::Element>::DTYPE);
-            quote!(#p::InputSpec { name: #name, kind: #p::InputKind::#kind, dtype: #dtype, dims: #dims })
+            quote!(#p::InputSpec::#kind::<#element>(#name) #dims)
         });
-        let fields = self.sig.inputs().enumerate().map(|(i, param)| {
-            let ident = &param.ident;
-            quote!(#ident: #p::StaticInput::new(&function, #i),)
-        });
+        let new = match self.phantom() {
+            Some(_) => quote!(|object| Self(object, ::core::marker::PhantomData)),
+            None => quote!(|object| Self(object)),
+        };
         quote! {
-            let function = #p::GraphObject::new(
-                #rt,
-                #p::FunctionSpec {
-                    name: #name,
-                    plan: const { &#graph::#arguments::PLAN },
-                    symbols: &[#(#symbols),*],
-                    inputs: ::std::vec![#(#specs),*],
-                },
-                #options,
-            )?;
-            ::core::result::Result::Ok(#graph {
-                buffers: #buffers { #(#fields)* _types: ::core::marker::PhantomData },
-                function,
-                _types: ::core::marker::PhantomData,
-            })
+            #k::GraphBuilder::new(
+                #name,
+                const { &Self::PLAN },
+                &[#(#symbols),*],
+                const { &[#(#inputs),*] },
+                #new,
+            )
         }
     }
 }

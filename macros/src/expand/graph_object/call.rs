@@ -1,127 +1,157 @@
 //! `call`: one call of a graph.
 
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::Lifetime;
 
-use super::{Form, Graph, element, local};
+use super::{Form, Graph, bounds, element, local};
 use crate::{
-    krate::{krate, private},
+    krate::{krate, private, user_error},
     parse::parameter_kind::Kind,
     parse::signature::Param,
 };
 
+/// How a graph runs the function.
+pub(crate) enum Run {
+    /// The whole body is the segment of this place, a call of `callee`.
+    Segment { site: TokenStream, callee: TokenStream },
+    /// By this call, on bindings named like the parameters; `__cx` runs its segments.
+    HostCode(TokenStream),
+}
+
 impl Graph<'_> {
     pub(super) fn call(&self) -> TokenStream {
         let (k, sig) = (krate(), self.sig);
-        let step = &sig.step;
-        let (user_lifetimes, ret) = (&sig.lifetimes, &sig.ret);
+        let (step, ret, user_lifetimes) = (&sig.step, &sig.ret, &sig.lifetimes);
         let given = self.own("step");
-        let where_clause = self.call_bounds();
-        let body = if self.form == Form::Broken { quote!(::core::unreachable!()) } else { self.call_body() };
-        let doc = format!("Calls `{}`: replays what is recorded, and records what is not.", sig.name);
         let hosts: Vec<Lifetime> = (0..sig.params.len())
             .filter(|&i| matches!(sig.params[i].kind, Kind::HostTensor(_)))
-            .map(|i| Lifetime::new(&format!("'__h{i}"), proc_macro2::Span::call_site()))
+            .map(|i| Lifetime::new(&format!("'__h{i}"), Span::call_site()))
             .collect();
-        let generics = quote!(<#step, #(#user_lifetimes,)* #(#hosts),*>);
-        let public = self.given(&hosts, |slice| quote!(impl ::core::convert::Into<#slice>));
-        let (outer, inner) = if hosts.is_empty() {
-            (body, TokenStream::new())
-        } else {
-            // The body stands where it is compiled once: a segment's identity is a type, and must not
-            // depend on whether the caller has an array or a slice.
-            let given_params = self.given(&hosts, |slice| slice);
-            let arguments = sig.params.iter().map(|param| {
-                let ident = &param.ident;
-                match &param.kind {
-                    Kind::HostTensor(_) => quote!(::core::convert::Into::into(#ident)),
-                    _ => quote!(#ident),
+        let mut slices = hosts.iter();
+        let params = sig.params.iter().map(|param| {
+            let (ident, ty) = (&param.ident, &param.ty);
+            match &param.kind {
+                Kind::HostTensor(element) => {
+                    let lifetime = slices.next();
+                    quote!(#ident: impl ::core::convert::Into<#k::HostSlice<#lifetime, #element>>)
                 }
-            });
-            (
-                quote!(self.__call(#given, #(#arguments),*)),
-                quote! {
-                    #[inline]
-                    fn __call #generics (&self, #given: &#k::Step<#step>, #(#given_params),*) -> #ret #where_clause {
-                        #body
-                    }
-                },
-            )
-        };
+                Kind::HostScalar(element) => quote!(#ident: #element),
+                _ => quote!(#ident: #ty),
+            }
+        });
+        let params: Vec<TokenStream> = params.collect();
+        let where_clause = self.call_bounds();
+        let body =
+            if self.form == Form::Broken { quote!(::core::unreachable!()) } else { self.call_body(&given) };
+        let doc = format!("Calls `{}`: replays what is recorded, and records what is not.", sig.name);
         quote! {
             #[doc = #doc]
             ///
             /// # Errors
             /// Those of the function, and what goes wrong on the device.
             #[inline]
-            pub fn call #generics (&self, #given: &#k::Step<#step>, #(#public),*) -> #ret #where_clause {
-                #outer
+            pub fn call<#step, #(#user_lifetimes,)* #(#hosts),*>(
+                &self,
+                #given: &#k::Step<#step>,
+                #(#params),*
+            ) -> #ret #where_clause {
+                #body
             }
-            #inner
         }
     }
 
-    /// The parameters of a call. A host tensor is what `host` makes of a slice, whose lifetimes are `hosts`.
-    fn given(&self, hosts: &[Lifetime], host: impl Fn(TokenStream) -> TokenStream) -> Vec<TokenStream> {
-        let k = krate();
-        let mut hosts = hosts.iter();
-        let param = |param: &Param| {
-            let (ident, ty) = (&param.ident, &param.ty);
-            match &param.kind {
-                Kind::HostTensor(element) => {
-                    let lifetime = hosts.next();
-                    let slice = host(quote!(#k::HostSlice<#lifetime, #element>));
-                    quote!(#ident: #slice)
-                }
-                Kind::HostScalar(element) => quote!(#ident: #element),
-                _ => quote!(#ident: #ty),
-            }
-        };
-        self.sig.params.iter().map(param).collect()
-    }
-
-    fn call_body(&self) -> TokenStream {
-        let (p, output) = (private(), &self.sig.output);
-        let step = self.own("step");
-        let [inputs, block, call, cx] = ["__inputs", "__block", "__call", "__cx"].map(local);
+    fn call_body(&self, step: &Ident) -> TokenStream {
+        let p = private();
+        let [inputs, call] = ["__inputs", "__call"].map(local);
         let give = self.sig.inputs().enumerate().map(|(i, param)| {
-            let (ident, element) = (&param.ident, element(param));
+            let ident = &param.ident;
             match &param.kind {
-                Kind::HostTensor(_) => {
-                    quote!(#inputs.host::<#element>(#i, #ident)?;)
-                }
-                Kind::HostScalar(_) => quote!(#inputs.scalar::<#element>(#i, #ident)?;),
-                _ => quote!(#inputs.device::<#element>(#i, #ident)?;),
+                Kind::HostTensor(_) => quote!(#inputs.host(#i, ::core::convert::Into::into(#ident));),
+                Kind::HostScalar(_) => quote!(#inputs.scalar(#i, #ident);),
+                _ => quote!(#inputs.device(#i, #ident);),
             }
         });
-        let name = self.sig.sibling("HostBlock");
-        let scalars = self.scalars().map(|param| {
-            let ident = &param.ident;
-            quote!(#p::HostSlot::of(#ident),)
-        });
-        let sizes =
-            (0..self.sig.symbols.len()).map(|i| quote!(#p::HostSlot::of(#inputs.symbol(#i)? as u32),));
-        let keys = self.sig.params.iter().filter(|p| !p.kind.is_input()).map(|param| {
-            let ident = &param.ident;
-            quote_spanned!(ident.span()=> &#ident,)
-        });
+        let keys = self.keys().map(|param| self.enters(param));
         let bind = self.sig.inputs().enumerate().map(|(i, param)| {
             let (ident, element) = (&param.ident, element(param));
-            let method = format_ident!(
-                "{}",
-                if matches!(param.kind, Kind::HostScalar(_)) { "host_scalar" } else { "tensor" }
-            );
-            quote!(let #ident = &#call.#method::<#element>(#i, &self.buffers.#ident)?;)
+            let method =
+                local(if matches!(param.kind, Kind::HostScalar(_)) { "host_scalar" } else { "tensor" });
+            quote!(let #ident = &#call.#method::<#element>(#i);)
         });
-        let run = &self.run;
+        let (error, run) = (user_error(&self.sig.ret), self.run(&call));
         quote! {
-            let mut #inputs = self.function.inputs(#step)?;
+            let mut #inputs = #p::Inputs::new(#step, self);
             #(#give)*
-            let #block: #name = [#(#scalars)* #(#sizes)*];
-            let #call = #inputs.enter(#p::bytemuck::bytes_of(&#block), (#(#keys)*))?;
-            #(#bind)*
-            #call.run::<#output, _, _>(|#cx| #run)
+            #p::call(#inputs.enter((#(#keys,)*)), #error::convert, |#call| {
+                #(#bind)*
+                #run
+            })
+        }
+    }
+
+    /// Parameters that are parts of keys.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Param> {
+        self.sig.params.iter().filter(|p| !p.kind.is_input())
+    }
+
+    /// How a parameter becomes a part of keys. What is wrong with its type is shown there, once.
+    pub(super) fn enters(&self, param: &Param) -> TokenStream {
+        let (ident, ty) = (&param.ident, &param.ty);
+        let inner = bounds::without_reference(ty);
+        let shown = bounds::span(inner);
+        let p = private();
+        let (inner, by) = match param.kind {
+            Kind::Key => (ty, quote_spanned!(shown=> #p::GraphKey)),
+            Kind::Params if self.form == Form::Declared => (inner, quote_spanned!(shown=> #p::GraphParams)),
+            _ => (inner, quote_spanned!(shown=> #p::GraphInput)),
+        };
+        let reference = if matches!(param.kind, Kind::Key) || !bounds::is_reference(ty) {
+            quote!(&#ident)
+        } else {
+            quote!(#ident)
+        };
+        quote_spanned!(shown=> <#inner as #by>::enter(#reference))
+    }
+
+    /// Runs the function, and says how its result leaves.
+    fn run(&self, call: &Ident) -> TokenStream {
+        let (p, sig) = (private(), self.sig);
+        let (output, step) = (&sig.output, &sig.step);
+        let shown = bounds::span(output);
+        let leave = quote_spanned!(shown=> <#output as #p::GraphResult<#step, _>>::leave);
+        let (site, callee) = match &self.run {
+            Run::Segment { site, callee } => (site, callee),
+            Run::HostCode(run) => {
+                let cx = local("__cx");
+                return quote!(let #cx = #call.piecewise(); #leave(#run));
+            }
+        };
+        let live_in = local("__k");
+        let parts = sig.params.iter().map(|param| match param.kind.is_input() {
+            true => param.ident.to_token_stream(),
+            false => self.enters(param),
+        });
+        let arguments = sig.params.iter().enumerate().map(|(i, param)| {
+            let index = syn::Index::from(i);
+            match param.kind {
+                Kind::Key => quote!(#live_in.#index.copy()),
+                Kind::Params | Kind::Output if bounds::is_reference(&param.ty) => {
+                    quote!(#live_in.#index.get())
+                }
+                Kind::Params | Kind::Output => quote!(::core::clone::Clone::clone(#live_in.#index.get())),
+                _ => quote!(#live_in.#index),
+            }
+        });
+        let error = user_error(&sig.ret);
+        quote! {
+            #error::whole(
+                #call.body(),
+                #call.piecewise(),
+                #site,
+                (#(#parts,)*),
+                |#live_in| #leave(#callee(#(#arguments),*)),
+            )
         }
     }
 }

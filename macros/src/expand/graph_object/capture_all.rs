@@ -21,7 +21,7 @@ impl Graph<'_> {
         if !sig.params.iter().all(made_up) || !sig.bounds.is_empty() {
             return TokenStream::new();
         }
-        let (k, p) = (krate(), private());
+        let k = krate();
         let lifetimes = &sig.lifetimes;
         let [rt, progress] = ["rt", "progress"].map(|name| self.own(name));
         let keys: Vec<_> = sig.params.iter().filter(|p| !p.kind.is_input()).collect();
@@ -45,15 +45,15 @@ impl Graph<'_> {
             /// State that is written on the way is put back.
             ///
             /// # Errors
-            /// Dimensions that have no buckets, and what calls say.
+            /// Dimensions that have no buckets, and those of the calls.
             #[inline]
             pub fn capture_all<#(#lifetimes),*>(&self, #rt: &mut #k::Runtime, #(#params),*) -> #k::Result<()>
             #where_clause
             {
-                self.capture_all_with(#rt, #(#idents,)* #p::untold)
+                self.capture_all_with(#rt, #(#idents,)* |_| {})
             }
 
-            /// As `capture_all`, and tells how far it is.
+            /// As `capture_all`, and reports its progress.
             ///
             /// # Errors
             /// As `capture_all`.
@@ -62,7 +62,7 @@ impl Graph<'_> {
                 &self,
                 #rt: &mut #k::Runtime,
                 #(#params,)*
-                #progress: impl ::core::ops::FnMut(#k::CaptureProgress<'_>),
+                mut #progress: impl ::core::ops::FnMut(#k::CaptureProgress<'_>),
             ) -> #k::Result<()>
             #where_clause
             {
@@ -74,12 +74,13 @@ impl Graph<'_> {
     /// A call with inputs that are made up, for each combination of sizes.
     fn synthetic_calls(&self, rt: &Ident, progress: &Ident) -> TokenStream {
         let p = private();
-        let [step, synthetic] = ["__given", "__synthetic"].map(local);
+        let [step, synthetic, result] = ["__given", "__synthetic", "__result"].map(local);
         let mut indices = 0usize..;
         let mut index = move || indices.next();
         let mut made = Vec::new();
         let mut arguments = Vec::new();
-        for Param { ident, kind, .. } in &self.sig.params {
+        for param in &self.sig.params {
+            let Param { ident, kind, .. } = param;
             arguments.push(match kind {
                 Kind::HostTensor(element) => {
                     let i = index();
@@ -95,18 +96,23 @@ impl Graph<'_> {
                     made.push(quote!(let #ident = #synthetic.device::<#element>(#step, #i)?;));
                     quote!(&#ident)
                 }
-                Kind::Key => quote!(::core::clone::Clone::clone(&#ident)),
+                Kind::Key => {
+                    let key = self.enters(param);
+                    quote!(#key.copy())
+                }
                 Kind::Params | Kind::Output => quote!(#ident),
             });
         }
         quote! {
-            self.function.capture_all(
+            #p::capture_all(
+                self,
                 #rt,
-                |#step, #synthetic| {
+                &mut |#step, #synthetic| {
                     #(#made)*
-                    #p::CaptureFailed::told(self.call(#step, #(#arguments),*))
+                    let #result = self.call(#step, #(#arguments),*);
+                    #p::CaptureFailed::told(#result)
                 },
-                #progress,
+                &mut #progress,
             )
         }
     }

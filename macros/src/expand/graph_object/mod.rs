@@ -1,8 +1,8 @@
-//! The siblings of a graph function: graph object, builder, buffers, host block.
+//! The siblings of a graph function: graph object, builder, buffers.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
-use syn::{GenericParam, Type};
+use syn::{GenericParam, Lifetime, Type};
 
 use super::{host_code, plan};
 use crate::{
@@ -17,6 +17,19 @@ mod bounds;
 mod builder;
 mod call;
 mod capture_all;
+
+pub(crate) use call::Run;
+
+/// The lifetime of what borrows a graph.
+fn borrow() -> Lifetime {
+    Lifetime::new("'g", Span::mixed_site())
+}
+
+/// A list in angle brackets.
+fn listed(lifetime: Option<&Lifetime>, rest: impl Iterator<Item = TokenStream>) -> TokenStream {
+    let all = lifetime.map(|lifetime| quote!(#lifetime)).into_iter().chain(rest);
+    quote!(<#(#all),*>)
+}
 
 /// What the methods of a graph object do.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,8 +53,7 @@ pub(crate) struct Graph<'a> {
     pub(crate) sig: &'a Signature,
     pub(crate) form: Form,
     pub(crate) plan: Plan,
-    /// Runs the host code `__cx` on bindings named like the parameters.
-    pub(crate) run: TokenStream,
+    pub(crate) run: Run,
 }
 
 /// A local of generated code.
@@ -49,16 +61,17 @@ pub(crate) fn local(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
-/// Items that users may or may not use.
-fn quiet() -> TokenStream {
-    quote!(#[allow(dead_code, unreachable_pub, unused_mut, unused_variables, mismatched_lifetime_syntaxes, clippy::all, clippy::pedantic)])
-}
-
 impl Graph<'_> {
     /// All sibling items.
     pub(crate) fn emit(&self) -> TokenStream {
-        let structs = [self.graph(), self.buffers(), self.host_block(), self.builder(), self.checks()];
-        quote!(#(#structs)*)
+        let items = [self.graph(), self.methods(), self.buffers(), self.builder_alias(), self.unnamed()];
+        quote!(#(#items)*)
+    }
+
+    /// Lints about which a user could do nothing. Where the bodies are missing, nothing is used.
+    fn quiet(&self) -> TokenStream {
+        let unused = (self.form == Form::Broken).then(|| quote!(unused_mut, unused_variables,));
+        quote!(#[allow(dead_code, unreachable_pub, #unused mismatched_lifetime_syntaxes, clippy::all, clippy::pedantic)])
     }
 
     /// A parameter of a generated method beside the user's, whose names are locals of the same kind.
@@ -67,8 +80,8 @@ impl Graph<'_> {
         if taken { local(&format!("__{name}")) } else { local(name) }
     }
 
-    /// As parameters of a struct, without bounds: `<T, const N: usize>`.
-    fn parameters(&self) -> TokenStream {
+    /// As parameters of a struct, without bounds, behind a lifetime: `<'g, T, const N: usize>`.
+    fn parameters(&self, lifetime: Option<&Lifetime>) -> TokenStream {
         let params = self.sig.generics.params.iter().filter_map(|p| match p {
             GenericParam::Type(t) => {
                 let ident = &t.ident;
@@ -80,7 +93,12 @@ impl Graph<'_> {
             }
             GenericParam::Lifetime(_) => None,
         });
-        quote!(<#(#params),*>)
+        listed(lifetime, params)
+    }
+
+    /// As arguments, behind a lifetime: `<'g, T, N>`.
+    fn arguments(&self, lifetime: Option<&Lifetime>) -> TokenStream {
+        listed(lifetime, self.sig.type_names().map(|name| quote!(#name)))
     }
 
     /// As parameters of an `impl`, with bounds.
@@ -89,84 +107,66 @@ impl Graph<'_> {
         quote!(<#params>)
     }
 
-    /// A field type that holds no value and uses every type parameter.
-    fn phantom(&self) -> TokenStream {
-        let types = self.sig.generics.type_params().map(|p| &p.ident);
-        quote!(::core::marker::PhantomData<fn() -> (#(::core::marker::PhantomData<#types>,)*)>)
+    /// A type that holds no value and uses every type parameter, where there are some.
+    fn phantom(&self) -> Option<TokenStream> {
+        let types: Vec<_> = self.sig.generics.type_params().map(|p| &p.ident).collect();
+        let unused = quote!(::core::marker::PhantomData<fn() -> (#(::core::marker::PhantomData<#types>,)*)>);
+        (!types.is_empty()).then_some(unused)
     }
 
     fn graph(&self) -> TokenStream {
-        let (vis, cfgs, p, quiet) = (&self.sig.vis, &self.sig.cfgs, private(), quiet());
-        let [graph, buffers] = ["Graph", "Buffers"].map(|s| self.sig.sibling(s));
-        let (parameters, bounded, arguments) = (self.parameters(), self.bounded(), self.sig.type_arguments());
-        let (where_clause, phantom) = (self.where_clause(), self.phantom());
+        let (vis, cfgs, k) = (&self.sig.vis, &self.sig.cfgs, krate());
+        let (graph, parameters) = (self.sig.sibling("Graph"), self.parameters(None));
+        let phantom = self.phantom().into_iter();
         let doc = format!("The graph of `{}`: its recordings, and the memory of its inputs.", self.sig.name);
-        let debug = debug(&graph, &parameters, &arguments, cfgs);
-        let methods = [self.methods(), self.call(), self.capture_all()];
         quote! {
             #(#cfgs)*
             #[doc = #doc]
-            #quiet
-            #vis struct #graph #parameters {
-                function: #p::GraphObject,
-                buffers: #buffers #arguments,
-                _types: #phantom,
-            }
-            #debug
+            #[allow(dead_code, unreachable_pub)]
+            #vis struct #graph #parameters(#k::GraphObject, #(#phantom)*);
+        }
+    }
+
+    /// What is particular to the function. All else is a method of the runtime's graph object.
+    fn methods(&self) -> TokenStream {
+        let (cfgs, quiet) = (&self.sig.cfgs, self.quiet());
+        let (graph, bounded, arguments) = (self.sig.sibling("Graph"), self.bounded(), self.arguments(None));
+        let (where_clause, plan) = (self.where_clause(), self.plan());
+        let doc = format!("Segments and boundaries of `{}`. Print it.", self.sig.name);
+        let p = private();
+        let methods = [self.builder(), self.buffers_method(), self.call(), self.capture_all()];
+        quote! {
             #(#cfgs)*
             #quiet
             impl #bounded #graph #arguments #where_clause {
+                #[doc = #doc]
+                pub const PLAN: #p::Plan = #plan;
+
                 #(#methods)*
             }
         }
     }
 
-    /// The plan, and what is the same for every graph object.
-    fn methods(&self) -> TokenStream {
-        let (k, p, name) = (krate(), private(), &self.sig.name);
-        let [buffers, builder] = ["Buffers", "GraphBuilder"].map(|s| self.sig.sibling(s));
-        let (arguments, plan) = (self.sig.type_arguments(), self.plan());
-        let doc_plan = format!("Segments and boundaries of `{name}`. Print it.");
-        let doc_builder = format!("Options of a graph of `{name}`.");
+    /// Implementations, which nobody needs to find, and what is checked where the function stands.
+    fn unnamed(&self) -> TokenStream {
+        let (cfgs, k) = (&self.sig.cfgs, krate());
+        let graph = self.sig.sibling("Graph");
+        let (parameters, arguments) = (self.parameters(None), self.arguments(None));
+        let debug = debug(&graph, &parameters, &arguments);
+        let checks = self.checks();
         quote! {
-            #[doc = #doc_plan]
-            pub const PLAN: #p::Plan = #plan;
-
-            #[doc = #doc_builder]
-            #[inline]
-            pub fn builder() -> #builder #arguments {
-                ::core::default::Default::default()
-            }
-
-            /// Whether calls become graphs, where mode and scope allow it.
-            #[inline]
-            pub fn is_enabled(&self) -> bool {
-                self.function.is_enabled()
-            }
-
-            /// Switches graphs on or off, from the next call on.
-            #[inline]
-            pub fn set_enabled(&self, on: bool) {
-                self.function.set_enabled(on);
-            }
-
-            /// The memory of the inputs, which keeps its address from call to call.
-            #[inline]
-            pub fn buffers(&self) -> &#buffers #arguments {
-                &self.buffers
-            }
-
-            /// Which graph a batch gets, and what became of the builder's mode.
-            #[inline]
-            pub fn dispatcher(&self) -> &#k::Dispatcher {
-                self.function.dispatcher()
-            }
-
-            /// By which the runtime's hooks know this object.
-            #[inline]
-            pub fn id(&self) -> #k::GraphId {
-                self.function.id()
-            }
+            #(#cfgs)*
+            const _: () = {
+                impl #parameters ::core::ops::Deref for #graph #arguments {
+                    type Target = #k::GraphObject;
+                    #[inline]
+                    fn deref(&self) -> &#k::GraphObject {
+                        &self.0
+                    }
+                }
+                #debug
+                #checks
+            };
         }
     }
 
@@ -191,49 +191,62 @@ impl Graph<'_> {
     }
 
     fn buffers(&self) -> TokenStream {
-        let (vis, cfgs, p, quiet) = (&self.sig.vis, &self.sig.cfgs, private(), quiet());
-        let buffers = self.sig.sibling("Buffers");
-        let (parameters, arguments, phantom) = (self.parameters(), self.sig.type_arguments(), self.phantom());
-        let doc = format!("Memory of the inputs of `{}`.", self.sig.name);
-        let fields = self.sig.inputs().map(|param| {
+        let (vis, cfgs, k) = (&self.sig.vis, &self.sig.cfgs, krate());
+        let [graph, buffers] = ["Graph", "Buffers"].map(|s| self.sig.sibling(s));
+        let borrow = borrow();
+        let parameters = self.parameters(Some(&borrow));
+        let fields = self.tensors().map(|(_, param)| {
             let (ident, element) = (&param.ident, element(param));
-            let doc = format!("Memory of `{ident}`.");
-            quote!(#[doc = #doc] pub #ident: #p::StaticInput<#element>,)
+            let doc = format!("The memory of `{ident}`.");
+            quote!(#[doc = #doc] pub #ident: #k::StaticInput<#borrow, #element>,)
         });
-        let debug = debug(&buffers, &parameters, &arguments, cfgs);
+        let doc =
+            format!("The memory of the tensor inputs of `{}`; see [`{graph}::buffers`].", self.sig.name);
+        let unused = self.unused_in_buffers().map(|unused| quote!(_unused: #unused)).into_iter();
         quote! {
             #(#cfgs)*
             #[doc = #doc]
-            #quiet
+            #[allow(dead_code, unreachable_pub)]
+            #[derive(::core::fmt::Debug)]
             #vis struct #buffers #parameters {
                 #(#fields)*
-                _types: #phantom,
+                #(#unused)*
             }
-            #debug
         }
     }
 
-    /// Host scalars and sizes as they travel: an array, of which no type of its own has to be compiled.
-    fn host_block(&self) -> TokenStream {
-        let (vis, cfgs, p, quiet) = (&self.sig.vis, &self.sig.cfgs, private(), quiet());
-        let block = self.sig.sibling("HostBlock");
-        let scalars = self.scalars().map(|param| format!("`{}`", param.ident));
-        let sizes = self.sig.symbols.iter().map(|symbol| format!("the size of `{symbol}`, without padding"));
-        let slots: Vec<String> = scalars.chain(sizes).collect();
-        let len = slots.len();
-        let what = if slots.is_empty() { "none".to_owned() } else { slots.join(", ") };
-        let doc =
-            format!("Host scalars and sizes of `{}`, as they travel to the device: {what}.", self.sig.name);
+    /// The type of a field that uses what no other field of the buffers may use.
+    fn unused_in_buffers(&self) -> Option<TokenStream> {
+        let borrow = borrow();
+        match self.phantom() {
+            Some(types) => Some(quote!(::core::marker::PhantomData<(&#borrow (), #types)>)),
+            None if self.tensors().next().is_none() => Some(quote!(::core::marker::PhantomData<&#borrow ()>)),
+            None => None,
+        }
+    }
+
+    /// The method that returns views of the inputs' memory.
+    fn buffers_method(&self) -> TokenStream {
+        let (buffers, k) = (self.sig.sibling("Buffers"), krate());
+        let arguments = self.arguments(Some(&Lifetime::new("'_", Span::mixed_site())));
+        let fields = self.tensors().map(|(i, param)| {
+            let ident = &param.ident;
+            quote!(#ident: #k::StaticInput::new(self, #i),)
+        });
+        let unused =
+            self.unused_in_buffers().map(|_| quote!(_unused: ::core::marker::PhantomData)).into_iter();
         quote! {
-            #(#cfgs)*
-            #[doc = #doc]
-            #quiet
-            #vis type #block = [#p::HostSlot; #len];
+            /// Returns the memory of the tensor inputs, to fill it in place.
+            #[inline]
+            pub fn buffers(&self) -> #buffers #arguments {
+                #buffers { #(#fields)* #(#unused)* }
+            }
         }
     }
 
-    fn scalars(&self) -> impl Iterator<Item = &Param> {
-        self.sig.inputs().filter(|p| matches!(p.kind, Kind::HostScalar(_)))
+    /// Inputs that have memory of their own, and their indices.
+    fn tensors(&self) -> impl Iterator<Item = (usize, &Param)> {
+        self.sig.inputs().enumerate().filter(|(_, p)| !matches!(p.kind, Kind::HostScalar(_)))
     }
 }
 
@@ -245,26 +258,20 @@ fn element(param: &Param) -> &Type {
     }
 }
 
-fn dims(param: &Param) -> TokenStream {
+/// What `#[dims]` says, as a call on the specification of an input.
+fn dims(param: &Param) -> Option<TokenStream> {
     let p = private();
-    let Some(dims) = &param.dims else { return quote!(#p::DimsSpec::Unspecified) };
-    let dims = dims.iter().map(|dim| match dim {
+    let dims = param.dims.as_ref()?.iter().map(|dim| match dim {
         Dim::Symbol(index) => quote!(#p::Dim::Symbol(#index)),
         Dim::Size(size) => quote!(#p::Dim::Const(#size)),
     });
-    quote!(#p::DimsSpec::Some(const { &[#(#dims),*] }))
+    Some(quote!(.dims(&[#(#dims),*])))
 }
 
-fn debug(
-    name: &Ident,
-    parameters: &TokenStream,
-    arguments: &TokenStream,
-    cfgs: &[syn::Attribute],
-) -> TokenStream {
+fn debug(name: &Ident, parameters: &TokenStream, arguments: &TokenStream) -> TokenStream {
     // As `finish_non_exhaustive` writes it.
     let text = format!("{name} {{ .. }}");
     quote! {
-        #(#cfgs)*
         impl #parameters ::core::fmt::Debug for #name #arguments {
             #[inline]
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {

@@ -199,7 +199,7 @@ fn state_is_put_back_after_a_capture_all_that_failed() {
                     }
                     plan.invalidate_captures(vec![Some(4); times]);
                     plan.arm(Some(call), nth, false);
-                    let captured = graph.function.capture_all(
+                    let captured = graph.capture_all(
                         &mut rt,
                         |step, synthetic| {
                             let x = synthetic.host::<f32>(0)?;

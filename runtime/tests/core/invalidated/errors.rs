@@ -169,7 +169,6 @@ fn capture_all_is_not_done_where_a_capture_was_given_up() {
         let graph = spec.mode(mode).with(|o| o.bucket("B", Schedule::new([2]))).build(&mut rt);
         plan.invalidate_captures([Some(0); 9]);
         graph
-            .function
             .capture_all(
                 &mut rt,
                 |step, synthetic| {

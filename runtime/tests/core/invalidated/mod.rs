@@ -233,7 +233,7 @@ fn state_is_put_back_after_a_capture_that_was_given_up() {
         drop(step);
         // It is warm: the first that writes is a recording.
         plan.invalidate_captures(std::iter::repeat_n(Some(6), invalidations));
-        let captured = graph.function.capture_all(
+        let captured = graph.capture_all(
             &mut rt,
             |step, synthetic| {
                 let x = synthetic.host::<f32>(0)?;

@@ -112,7 +112,7 @@ fn captured_ahead_of_time() {
     }
     let captures =
         |step: &Step<'_>, s: &Synthetic<'_>| call(&graph, step, &s.device(step, 0)?, &counter).map(drop);
-    graph.function.capture_all(&mut rt, captures, |_| {}).unwrap();
+    graph.capture_all(&mut rt, captures, |_| {}).unwrap();
     let captured = rt.stats();
     assert_eq!(
         (captured.nodes, captured.executables, plan.count(FaultCall::Instantiate)),

@@ -151,7 +151,7 @@ fn estimates() {
         let captures = |step: &Step<'_>, s: &Synthetic<'_>| {
             forward(&graph, step, &s.device(step, 0)?, 2.0, &w).map(drop)
         };
-        graph.function.capture_all(rt, captures, |_| {})
+        graph.capture_all(rt, captures, |_| {})
     };
     let expected = rt.estimate_memory(plan).unwrap();
     assert_eq!((rt.stats().nodes, rt.stats().executables), (0, 0), "thrown away");
