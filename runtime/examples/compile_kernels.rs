@@ -2,23 +2,87 @@
 //!
 //! `cargo run -p graphable --example compile_kernels -- compute_80 sm_90a`; `compute_80` stops at PTX, `sm_90a` makes
 //! machine code. `GRAPHABLE_NVRTC` may name the compiler's library or its folder. `--verbose` prints registers of each
-//! kernel.
+//! kernel, and `--rust` compiles only kernels that are written in Rust.
 
 use std::process::ExitCode;
 
-use graphable::backend::cuda::compile_all;
+use graphable::{
+    __private::kernel::{Kernel, compile},
+    backend::cuda::compile_all,
+    bf16, f16, kernel,
+};
+
+// What kernels in Rust can call: each method once.
+
+#[kernel]
+fn floats(x: f32, y: f32, n: i32, bits: u32) -> (f32, u32, bool) {
+    let a = x.exp() + x.exp2() + x.exp_m1() + x.ln() + x.ln_1p() + x.log2() + x.log10() + x.sqrt() + x.cbrt();
+    let b = x.sin() + x.cos() + x.tan() + x.asin() + x.acos() + x.atan() + x.sinh() + x.cosh() + x.tanh();
+    let c = x.asinh() + x.acosh() + x.atanh() + x.floor() + x.ceil() + x.round() + x.round_ties_even();
+    let d = x.trunc() + x.fract() + x.recip() + x.to_degrees() + x.to_radians() + x.powf(y) + x.atan2(y);
+    let e = x.hypot(y) + x.copysign(y) + x.powi(n) + x.mul_add(y, a) + x.min(y) + x.max(y) + x.clamp(-1.0, y);
+    let f = x.rem_euclid(y) + x.div_euclid(y) + x.abs() + x.signum() + f32::from_bits(bits) + x % y - -x;
+    let odd = x.is_nan() | x.is_infinite() || x.is_finite() && x.is_sign_negative() ^ x.is_sign_positive();
+    (a + b + c + d + e + f, x.to_bits(), !odd)
+}
+
+macro_rules! integers {
+    ($($name:ident $t:ident;)*) => {$(
+        #[kernel]
+        fn $name(a: $t, b: $t, n: u32, flag: bool) -> ($t, u32, f32) {
+            let mut c = a.min(b) + a.max(b) - a.clamp(b, 7) * a.rem_euclid(b) / a.div_euclid(b) % a.pow(n);
+            c ^= a.wrapping_add(b) & a.wrapping_sub(b) | a.wrapping_mul(b) ^ !a.saturating_add(b);
+            c += a.saturating_sub(b) << n;
+            c -= a.wrapping_div(b) >> 3;
+            c += a.wrapping_rem(b) + a.wrapping_neg() + a.swap_bytes() + a.reverse_bits() + a.wrapping_pow(n);
+            c += a.wrapping_shl(n) + a.wrapping_shr(n) + a.rotate_left(n) + a.rotate_right(n);
+            c += flag as $t + n as $t + 1.5f32 as $t + $t::MAX;
+            let d = a.count_ones() + a.count_zeros() + a.leading_zeros() + a.trailing_zeros();
+            (c, d + a as u32, a as f32 + f32::from(flag))
+        }
+    )*};
+}
+
+integers! {
+    signed i32;
+    unsigned u32;
+    bytes u8;
+}
+
+#[kernel]
+fn signs(a: i32, b: u32, c: u8) -> (i32, u32, bool) {
+    let d = a.abs() + a.signum() + a.wrapping_abs() - -a;
+    let known = a.is_negative() || a.is_positive() || b.is_power_of_two() || c.is_power_of_two();
+    (d, a.unsigned_abs() + b, known)
+}
+
+/// Kernels in Rust as a user has them, with every type of tensors.
+fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
+    let all =
+        [floats::DEFINITION, signed::DEFINITION, unsigned::DEFINITION, bytes::DEFINITION, signs::DEFINITION];
+    let mut units = Vec::new();
+    for definition in all {
+        let name = format!("{} in Rust", definition.name);
+        units.push((name.clone(), compile::<f32>(definition, arch)?));
+        units.push((name.clone(), compile::<f16>(definition, arch)?));
+        units.push((name, compile::<bf16>(definition, arch)?));
+    }
+    Ok(units)
+}
 
 fn main() -> ExitCode {
     let (flags, archs): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|a| a.starts_with('-'));
     let verbose = flags.iter().any(|f| f == "--verbose");
-    if archs.is_empty() || flags.iter().any(|f| f != "--verbose") {
-        eprintln!("usage: compile_kernels [--verbose] sm_80 sm_90a …");
+    let only_rust = flags.iter().any(|f| f == "--rust");
+    if archs.is_empty() || flags.iter().any(|f| f != "--verbose" && f != "--rust") {
+        eprintln!("usage: compile_kernels [--verbose] [--rust] sm_80 sm_90a …");
         return ExitCode::from(2);
     }
     let mut spilled = false;
     for arch in &archs {
-        let units = match compile_all(arch) {
+        let ours = if only_rust { Ok(Vec::new()) } else { compile_all(arch) };
+        let units = match ours.and_then(|ours| Ok([ours, compile_rust(arch)?].concat())) {
             Ok(units) => units,
             Err(error) => {
                 eprintln!("{error}");

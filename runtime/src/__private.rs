@@ -38,6 +38,19 @@ pub use crate::{
     },
 };
 
+/// What `#[kernel]` writes.
+pub mod kernel {
+    #[cfg(feature = "cuda")]
+    pub use crate::kernel::cuda::compile;
+    pub use crate::kernel::{
+        block::Block,
+        call::{Argument, Call, Results},
+        definition::{Compute, Constant, Definition, Kernel, Uses, above},
+        lang,
+        source::cuda_source,
+    };
+}
+
 /// The error type of a `Result`, under any alias.
 pub trait TryError {
     /// `E` of `Result<T, E>`.

@@ -87,6 +87,7 @@ mod dispatch;
 mod error;
 mod graph;
 mod host;
+mod kernel;
 mod memory;
 mod model;
 mod observe;
@@ -122,7 +123,7 @@ pub use error::{Error, MemoryFault, Result};
 pub use graph::inputs::HostSlice;
 pub use graph::switches::GraphScope;
 pub use graph::{CaptureProgress, GraphBuilder, GraphObject, StaticInput};
-pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable};
+pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable, kernel};
 pub use half::{bf16, f16};
 pub use host::boundary as crossing;
 #[cfg(feature = "cuda")]
@@ -182,6 +183,6 @@ pub mod prelude {
     pub use crate::{
         ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number,
         Param, Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, Shape, State, Step, Tensor, bf16,
-        f16, graphable, join, join_all, join3, ops,
+        f16, graphable, join, join_all, join3, kernel, ops,
     };
 }

@@ -26,11 +26,14 @@ fn expand(item: &str) -> TokenStream {
         Item::Struct(i) => &mut i.attrs,
         _ => panic!("no case of this kind"),
     };
-    let macros = |a: &Attribute| a.path().is_ident("graphable") || a.path().is_ident("derive");
+    let macros = |a: &Attribute| ["graphable", "derive", "kernel"].iter().any(|name| a.path().is_ident(name));
     let at = attrs.iter().position(macros).expect("a case has a macro");
     let attr = attrs.remove(at);
     if attr.path().is_ident("derive") {
         return macro_tests::derive_params(item.into_token_stream());
+    }
+    if attr.path().is_ident("kernel") {
+        return macro_tests::kernel(TokenStream::new(), item.into_token_stream());
     }
     let args = attr.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
     macro_tests::graphable(args, item.into_token_stream())

@@ -158,4 +158,14 @@ catalogue! {
     G102 HiddenRead Type "Reading device data through an alias, a generic or a helper" "";
     G103 NotState Type "Writing to something that is not a `State`" "";
     G104 MissingLifetime Type "`E0106: missing lifetime specifier`: a tensor without the lifetime of its step" "";
+
+    G110 KernelItem Rule "`#[kernel]` on what is not a function of values" "";
+    G111 KernelType Rule "A type that kernels do not have" "";
+    G112 KernelSyntax Rule "Syntax that kernels do not have" "";
+    G113 KernelLoop Rule "A loop that nothing bounds" "";
+    G114 KernelMethod Rule "A method that kernels do not have" "";
+    G115 KernelPattern Rule "A pattern that kernels do not have" "";
+    G116 KernelMismatch Rule "Types that do not agree in a kernel" "";
+    G117 KernelLiteral Rule "A number in a kernel that its type does not hold, or without a type" "";
+    G118 KernelRecursion Rule "A kernel that calls itself" "";
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Sizes, without an allocation.
-pub(super) type Shape = SmallVec<[usize; MAX_RANK]>;
+pub(crate) type Shape = SmallVec<[usize; MAX_RANK]>;
 
 pub(super) fn check_axis(op: &'static str, axis: usize, rank: usize) -> Result<()> {
     if axis < rank { Ok(()) } else { Err(Error::Axis { op, axis, rank }) }
@@ -44,7 +44,7 @@ pub(super) fn refuse(
 }
 
 /// The shape that all operands broadcast to, and its padding.
-pub(super) fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]) -> Result<(Shape, Marks)> {
+pub(crate) fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]) -> Result<(Shape, Marks)> {
     let shapes: SmallVec<[&[usize]; 4]> = operands.iter().map(|o| o.view.layout.shape()).collect();
     let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
     let mut shape = Shape::from_elem(1, rank);
@@ -84,7 +84,7 @@ pub(super) fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]
 }
 
 /// `view` repeated to `shape`.
-pub(super) fn spread(op: &'static str, view: View, shape: &[usize]) -> Result<View> {
+pub(crate) fn spread(op: &'static str, view: View, shape: &[usize]) -> Result<View> {
     match view.layout.broadcast_to(shape) {
         Some(layout) => Ok(View { layout, ..view }),
         None => Err(Error::shape(op, &[view.layout.shape(), shape], NOT_SPREAD)),

@@ -32,7 +32,7 @@
 mod attention;
 mod cache;
 mod cast;
-mod check;
+pub(crate) mod check;
 mod compare;
 mod create;
 mod elementwise;

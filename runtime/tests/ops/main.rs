@@ -11,6 +11,7 @@ mod errors;
 mod fused;
 mod harness;
 mod index;
+mod kernels;
 mod matmul;
 mod norm;
 mod ragged;

@@ -27,7 +27,11 @@ mod tests;
 #[cfg(feature = "cuda")]
 pub(super) use kernels::round_to_odd;
 
-pub(crate) use self::{access::Access, fault::Fault};
+pub(crate) use self::{
+    access::Access,
+    fault::Fault,
+    kernels::{BLOCK, PARALLEL, Scalar, TASK, Walk},
+};
 use self::{
     errors::{NAME, failed},
     graph::{CpuCapturedGraph, CpuGraphExec, Graph, Node},

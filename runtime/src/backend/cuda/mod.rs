@@ -25,7 +25,7 @@ mod fork;
 mod graph_exec;
 mod graphs;
 mod interop;
-pub(super) mod kernels;
+pub(crate) mod kernels;
 mod mark;
 mod product;
 mod read;
@@ -39,6 +39,7 @@ mod trust;
 mod usage_gated_cache;
 
 pub use compile::compile_all;
+pub(crate) use compile::compile_source;
 pub(crate) use device_properties::DeviceProperties;
 pub use interop::CudaRef;
 

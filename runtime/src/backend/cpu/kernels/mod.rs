@@ -18,6 +18,11 @@ pub(in crate::backend) mod rope;
 mod scalar;
 mod strided;
 
+pub(crate) use self::{
+    scalar::Scalar,
+    strided::{BLOCK, PARALLEL, TASK, Walk},
+};
+
 #[cfg(feature = "cuda")]
 pub(in crate::backend) use scalar::round_to_odd;
 

@@ -6,7 +6,7 @@ use half::{bf16, f16, slice::HalfFloatSliceExt};
 use super::strided::BLOCK;
 
 /// An element type as it lies in memory. `bool` is `u8` here.
-pub(super) trait Scalar: Pod + Send + Sync {
+pub(crate) trait Scalar: Pod + Send + Sync {
     /// What it is computed in.
     type Acc: Arith;
 
@@ -31,13 +31,13 @@ pub(super) trait Scalar: Pod + Send + Sync {
 }
 
 /// A value of any computing type.
-pub(super) enum Number {
+pub(crate) enum Number {
     Float(f32),
     Integer(i64),
 }
 
 /// Arithmetic of a computing type. Integers wrap.
-pub(super) trait Arith: Pod + PartialOrd + Send + Sync {
+pub(crate) trait Arith: Pod + PartialOrd + Send + Sync {
     /// The neutral element of the maximum.
     const LOWEST: Self;
     fn add(self, other: Self) -> Self;

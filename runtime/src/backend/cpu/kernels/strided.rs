@@ -11,17 +11,17 @@ use super::scalar::Scalar;
 use crate::{base::rank::MAX_RANK, value::layout::Layout};
 
 /// Elements computed at once; two f32 operands and a result stay in the first-level cache.
-pub(super) const BLOCK: usize = 512;
+pub(crate) const BLOCK: usize = 512;
 
 /// Elements from which work is split over threads; below, waking them costs more than it saves.
-pub(super) const PARALLEL: usize = 32 * 1024;
+pub(crate) const PARALLEL: usize = 32 * 1024;
 
 /// Elements of one task.
-const TASK: usize = 16 * BLOCK;
+pub(crate) const TASK: usize = 16 * BLOCK;
 
 /// A layout with unit dimensions dropped and mergeable neighbours merged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     rank: usize,
     /// `(size, stride)`, outermost first.
     dims: [(usize, usize); MAX_RANK],
@@ -29,7 +29,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub(super) fn new(layout: &Layout) -> Self {
+    pub(crate) fn new(layout: &Layout) -> Self {
         Self::of(layout.shape().iter().copied().zip(layout.strides().iter().copied()))
     }
 
@@ -144,14 +144,25 @@ impl Walk {
         len: usize,
         workspace: &'a mut Workspace<T>,
     ) -> &'a [T::Acc] {
-        let raw = match self.one_run(start, len) {
-            Some(offset) => &src[offset..offset + len],
+        self.read_into(src, start, &mut workspace.raw[..len], &mut workspace.acc[..len])
+    }
+
+    /// As [`read`](Self::read), for as many elements as both buffers have.
+    pub(crate) fn read_into<'a, T: Scalar>(
+        &self,
+        src: &'a [T],
+        start: usize,
+        raw: &'a mut [T],
+        acc: &'a mut [T::Acc],
+    ) -> &'a [T::Acc] {
+        let raw = match self.one_run(start, raw.len()) {
+            Some(offset) => &src[offset..offset + raw.len()],
             None => {
-                self.copy(src, start, &mut workspace.raw[..len]);
-                &workspace.raw[..len]
+                self.copy(src, start, raw);
+                raw
             }
         };
-        T::acc(raw, &mut workspace.acc[..len])
+        T::acc(raw, acc)
     }
 
     /// Where the elements `start .. start + len` lie, if they are neighbours.

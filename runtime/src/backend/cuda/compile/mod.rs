@@ -11,7 +11,7 @@ use self::target::Target;
 use super::{
     DeviceProperties,
     driver::{Context, Function, Module},
-    kernels::{COMMON, FILES, Kernel, Unit},
+    kernels::{COMMON, FILES, Kernel, SourceFile, Unit},
 };
 use crate::{Error, Result};
 
@@ -20,7 +20,7 @@ const OPTIONS: [&str; 3] = ["--std=c++17", "--extra-device-vectorization", "-lin
 
 /// All options for a unit, but for the architecture.
 fn options(unit: Unit) -> Vec<String> {
-    OPTIONS.iter().map(|&o| o.to_owned()).chain(unit.defines()).collect()
+    OPTIONS.iter().chain(unit.source.options).map(|&o| o.to_owned()).chain(unit.defines()).collect()
 }
 
 /// Code for a device, and where it is from.
@@ -159,6 +159,25 @@ fn too_new(error: Error, unit: Unit) -> Error {
     }
 }
 
+/// Compiles a source for `arch` without a GPU, and returns the compiler's remarks.
+///
+/// # Errors
+/// [`Error::NoDevice`] without the compiler; [`Error::Device`] with its log.
+pub(crate) fn compile_source(source: &'static SourceFile, arch: &str) -> Result<String> {
+    let mut options = options(Unit { source, t: None, u: None });
+    options.push("--ptxas-options=-v".into());
+    let text = Source { name: source.name, text: source.text, common: COMMON };
+    Ok(Nvrtc::get()?.compile(text, &named(arch), &options)?.1)
+}
+
+/// What to compile for, by its name.
+fn named(arch: &str) -> Target {
+    match arch.starts_with("compute_") {
+        true => Target::Virtual(arch.to_owned()),
+        false => Target::Machine(arch.to_owned()),
+    }
+}
+
 /// Compiles every kernel for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, and returns the
 /// compiler's remarks, one entry per unit.
 ///
@@ -166,10 +185,7 @@ fn too_new(error: Error, unit: Unit) -> Error {
 /// [`Error::NoDevice`] without the compiler; [`Error::Device`] with the first failure's log.
 pub fn compile_all(arch: &str) -> Result<Vec<(String, String)>> {
     let nvrtc = Nvrtc::get()?;
-    let target = match arch.starts_with("compute_") {
-        true => Target::Virtual(arch.to_owned()),
-        false => Target::Machine(arch.to_owned()),
-    };
+    let target = named(arch);
     let mut out = Vec::new();
     for source in FILES {
         for (t, u) in source.types.list() {

@@ -24,8 +24,9 @@ mod view;
 mod walk;
 
 pub(crate) use host_upload::UploadSizeClass;
-pub(crate) use unit::{FILES, Grid, Kernel, SourceFile, Unit};
+pub(crate) use unit::{FILES, Grid, Kernel, SourceFile, Types, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
+pub(crate) use walk::{Dims, THREADS, Walk};
 
 use super::DeviceProperties;
 use crate::{Result, value::view::View};

@@ -47,12 +47,14 @@ pub(crate) struct SourceFile {
     /// If each of its kernels waits for the kernel before it before it touches memory (`in_order()` of `common.cuh`):
     /// only such a kernel may be brought up while the one before it ends.
     pub(crate) waits: bool,
+    /// Options of the compiler besides those of every source.
+    pub(crate) options: &'static [&'static str],
 }
 
 impl SourceFile {
     /// A file of ours: its kernels wait.
     pub(crate) const fn ours(name: &'static str, text: &'static str, types: Types) -> Self {
-        Self { name, text, types, waits: true }
+        Self { name, text, types, waits: true, options: &[] }
     }
 }
 

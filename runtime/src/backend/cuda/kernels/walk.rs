@@ -6,34 +6,34 @@ use smallvec::SmallVec;
 use crate::{backend::View, base::rank::MAX_RANK};
 
 /// Threads of a block of every kernel that walks.
-pub(super) const THREADS: u32 = 256;
+pub(crate) const THREADS: u32 = 256;
 
 /// Mirrors `Dims` of `common.cuh`: innermost first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(super) struct Dims {
+pub(crate) struct Dims {
     /// Number of dimensions.
-    pub(super) rank: u32,
+    pub(crate) rank: u32,
     /// Whether a number or an offset may not fit in 31 bits.
-    pub(super) wide: u32,
+    pub(crate) wide: u32,
     /// Sizes.
-    pub(super) shape: [u64; MAX_RANK],
+    pub(crate) shape: [u64; MAX_RANK],
 }
 
 /// A dimension: its size, and the strides of the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Dim<const N: usize> {
-    pub(super) size: u64,
-    pub(super) strides: [u64; N],
+pub(crate) struct Dim<const N: usize> {
+    pub(crate) size: u64,
+    pub(crate) strides: [u64; N],
 }
 
 /// Dimensions, innermost first; none has size 1, and no two could be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Walk<const N: usize>(pub(super) SmallVec<[Dim<N>; MAX_RANK]>);
+pub(crate) struct Walk<const N: usize>(pub(super) SmallVec<[Dim<N>; MAX_RANK]>);
 
 impl<const N: usize> Walk<N> {
     /// A walk over `shape`, where operand `k` has `strides[k]`.
-    pub(super) fn new(shape: &[usize], strides: [&[usize]; N]) -> Self {
+    pub(crate) fn new(shape: &[usize], strides: [&[usize]; N]) -> Self {
         let mut dims: SmallVec<[Dim<N>; MAX_RANK]> = SmallVec::new();
         for (axis, &size) in shape.iter().enumerate().rev() {
             if size == 1 {
@@ -56,7 +56,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// Number of places.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.0.iter().map(|d| d.size).product()
     }
 
@@ -70,7 +70,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// As the kernel reads it.
-    pub(super) fn dims(&self) -> Dims {
+    pub(crate) fn dims(&self) -> Dims {
         // Sums in 128 bits: a layout is at most as large as memory, but a walk of none is free to be.
         let most = |k: usize| {
             let last = |d: &Dim<N>| u128::from(d.size.saturating_sub(1)) * u128::from(d.strides[k]);
@@ -85,7 +85,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// Strides of each operand, innermost first.
-    pub(super) fn strides(&self) -> [[u64; MAX_RANK]; N] {
+    pub(crate) fn strides(&self) -> [[u64; MAX_RANK]; N] {
         let mut out = [[0; MAX_RANK]; N];
         for (k, out) in out.iter_mut().enumerate() {
             for (to, dim) in out.iter_mut().zip(&self.0) {
@@ -124,7 +124,7 @@ impl<const N: usize> Walk<N> {
 
     /// The walk in steps of `lanes` elements, if every operand can be read so: next to each other at
     /// aligned places, or one element for all. `operands` are addresses and sizes of elements.
-    pub(super) fn in_packs(&self, lanes: u64, operands: [(u64, u64); N]) -> Option<Self> {
+    pub(crate) fn in_packs(&self, lanes: u64, operands: [(u64, u64); N]) -> Option<Self> {
         let mut out = self.clone();
         let (inner, rest) = out.0.split_first_mut()?;
         for (k, (addr, size)) in operands.into_iter().enumerate() {

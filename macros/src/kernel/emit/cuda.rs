@@ -1,0 +1,418 @@
+//! The function as CUDA C++.
+//!
+//! Places that only the runtime can fill stand in `${…}`: `f` the function's name, `c0` a callee's, `r0` or `r0.1` its
+//! result's type, `p0.1` its parameter's, `k0` a constant's value and `t0` its type. What operators and methods do is in
+//! the namespace `lang`, `language.cuh` of the runtime, except what IEEE arithmetic of `f32` is in both languages.
+
+use std::fmt::Write as _;
+
+use crate::kernel::{
+    model::{
+        Arm, ArmPattern, Binary, Block, Body, Expr, For, Header, Kind, LocalId, Pattern, Scalar, Statement,
+        TypeId,
+    },
+    types::{Inferred, Open, Types},
+};
+
+/// The text of a function.
+pub(super) fn text(header: &Header, body: &Body, types: &Types) -> String {
+    let mut cuda = Cuda {
+        body,
+        types,
+        out: String::new(),
+        depth: 1,
+        temporaries: 0,
+        loops: Vec::new(),
+        jumps: Vec::new(),
+    };
+    let output = match header.outputs[..] {
+        [one] => one.name().to_owned(),
+        ref all => tuple(all.iter().map(|s| s.name().to_owned())),
+    };
+    let parameters: Vec<String> = header
+        .inputs
+        .iter()
+        .enumerate()
+        .map(|(i, input)| format!("{} {}", input.scalar.name(), cuda.local(i)))
+        .collect();
+    cuda.statements(&body.block, &To::Return);
+    format!("DEVICE {output} ${{f}}({}) {{\n{}}}\n", parameters.join(", "), cuda.out)
+}
+
+fn tuple(parts: impl ExactSizeIterator<Item = String>) -> String {
+    let count = parts.len();
+    format!("Tuple{count}<{}>", parts.collect::<Vec<_>>().join(", "))
+}
+
+struct Cuda<'a> {
+    body: &'a Body,
+    types: &'a Types,
+    out: String,
+    depth: usize,
+    temporaries: usize,
+    /// The loops around, the innermost last.
+    loops: Vec<usize>,
+    /// Loops that a loop inside leaves (`true`) or continues.
+    jumps: Vec<(usize, bool)>,
+}
+
+/// Where a value goes.
+enum To {
+    Return,
+    Variable(String),
+    Nowhere,
+}
+
+impl Cuda<'_> {
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.out, "{:width$}{text}", "", width = 4 * self.depth);
+    }
+
+    /// A name that no other variable has, and no word of the language is.
+    fn local(&self, local: LocalId) -> String {
+        let name = self.body.locals[local].name.to_string();
+        let name = name.trim_start_matches("r#");
+        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if plain { format!("{name}_{local}") } else { format!("v_{local}") }
+    }
+
+    fn ty(&self, id: TypeId) -> String {
+        match self.types.get(id) {
+            Inferred::Scalar(scalar) => scalar.name().to_owned(),
+            Inferred::Float => "f32".to_owned(),
+            Inferred::Integer | Inferred::Unknown | Inferred::Unit => "i32".to_owned(),
+            Inferred::Open(Open::Parameter(callee, i)) => format!("${{p{callee}.{i}}}"),
+            Inferred::Open(Open::Result(callee, None)) => format!("${{r{callee}}}"),
+            Inferred::Open(Open::Result(callee, Some(i))) => format!("${{r{callee}.{i}}}"),
+            Inferred::Open(Open::Constant(index)) => format!("${{t{index}}}"),
+            Inferred::Tuple(parts) => tuple(parts.iter().map(|part| self.ty(*part))),
+        }
+    }
+
+    fn temporary(&mut self) -> String {
+        self.temporaries += 1;
+        format!("t{}", self.temporaries)
+    }
+
+    fn statements(&mut self, block: &Block, to: &To) {
+        for statement in &block.statements {
+            match statement {
+                Statement::Let { pattern, value, .. } => self.binds(pattern, value.as_ref()),
+                Statement::Expr(expr) => self.put(expr, &To::Nowhere),
+            }
+        }
+        if let Some(value) = &block.value {
+            self.put(value, to);
+        }
+    }
+
+    fn block(&mut self, block: &Block, to: &To) {
+        self.depth += 1;
+        self.statements(block, to);
+        self.depth -= 1;
+    }
+
+    fn binds(&mut self, pattern: &Pattern, value: Option<&Expr>) {
+        match (pattern, value) {
+            (Pattern::One(Some(local)), value) => {
+                let (name, ty) = (self.local(*local), self.ty(self.body.locals[*local].ty));
+                match value {
+                    // Declared first: its value takes statements.
+                    Some(value) if !is_inline(value) => {
+                        self.line(&format!("{ty} {name};"));
+                        self.put(value, &To::Variable(name));
+                    }
+                    Some(value) => {
+                        let value = self.value(value);
+                        self.line(&format!("{ty} {name} = {value};"));
+                    }
+                    None => self.line(&format!("{ty} {name};")),
+                }
+            }
+            (Pattern::Tuple(bindings, _), Some(value)) => {
+                let whole = self.kept(value);
+                for (i, binding) in bindings.iter().enumerate() {
+                    if let Some(local) = binding {
+                        let (name, ty) = (self.local(*local), self.ty(self.body.locals[*local].ty));
+                        self.line(&format!("{ty} {name} = {whole}.v{i};"));
+                    }
+                }
+            }
+            (_, Some(value)) => self.put(value, &To::Nowhere),
+            (Pattern::Tuple(bindings, _), None) => {
+                for local in bindings.iter().flatten() {
+                    let (name, ty) = (self.local(*local), self.ty(self.body.locals[*local].ty));
+                    self.line(&format!("{ty} {name};"));
+                }
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// The value in a variable of its own.
+    fn kept(&mut self, value: &Expr) -> String {
+        let (name, ty) = (self.temporary(), self.ty(value.ty));
+        if is_inline(value) {
+            let value = self.value(value);
+            self.line(&format!("const {ty} {name} = {value};"));
+        } else {
+            self.line(&format!("{ty} {name};"));
+            self.put(value, &To::Variable(name.clone()));
+        }
+        name
+    }
+
+    /// Evaluates an expression as statements.
+    fn put(&mut self, expr: &Expr, to: &To) {
+        match &expr.kind {
+            Kind::If { condition, then, other } if !is_inline(expr) => {
+                let condition = self.value(condition);
+                self.line(&format!("if ({condition}) {{"));
+                self.block(then, to);
+                if let Some(other) = other {
+                    self.line("} else {");
+                    self.depth += 1;
+                    self.put(other, to);
+                    self.depth -= 1;
+                }
+                self.line("}");
+            }
+            Kind::Match { value, arms } => self.choice(value, arms, to),
+            Kind::Block(block) if !is_inline(expr) => {
+                self.line("{");
+                self.block(block, to);
+                self.line("}");
+            }
+            Kind::For(counted) => self.counted(counted),
+            Kind::Assign { to, op, value, .. } => {
+                let value = self.value(value);
+                let name = self.local(*to);
+                let value = match op {
+                    Some(op) => self.applied(*op, name.clone(), value, self.body.locals[*to].ty),
+                    None => value,
+                };
+                self.line(&format!("{name} = {value};"));
+            }
+            Kind::Break(number) => self.leave(*number, true),
+            Kind::Continue(number) => self.leave(*number, false),
+            Kind::Return(value) => self.put(value, &To::Return),
+            Kind::Tuple(parts) if parts.is_empty() => {}
+            _ => {
+                let value = self.value(expr);
+                match to {
+                    To::Return => self.line(&format!("return {value};")),
+                    To::Variable(name) => self.line(&format!("{name} = {value};")),
+                    To::Nowhere => self.line(&format!("(void)({value});")),
+                }
+            }
+        }
+    }
+
+    fn leave(&mut self, number: usize, breaks: bool) {
+        let word = if breaks { "break" } else { "continue" };
+        if self.loops.last() == Some(&number) {
+            return self.line(&format!("{word};"));
+        }
+        self.jumps.push((number, breaks));
+        self.line(&format!("goto {word}_{number};"));
+    }
+
+    fn choice(&mut self, value: &Expr, arms: &[Arm], to: &To) {
+        let chosen = self.kept(value);
+        for (i, arm) in arms.iter().enumerate() {
+            let start = if i == 0 { "" } else { "} else " };
+            // rustc has seen that one of the arms is taken.
+            if i + 1 == arms.len() {
+                self.line(&format!("{start}{{"));
+            } else {
+                let tests: Vec<String> = arm.patterns.iter().map(|p| self.test(&chosen, p)).collect();
+                self.line(&format!("{start}if ({}) {{", tests.join(" || ")));
+            }
+            self.depth += 1;
+            self.put(&arm.value, to);
+            self.depth -= 1;
+        }
+        if !arms.is_empty() {
+            self.line("}");
+        }
+    }
+
+    fn test(&mut self, chosen: &str, pattern: &ArmPattern) -> String {
+        match pattern {
+            ArmPattern::Any => "true".to_owned(),
+            ArmPattern::Is(value) => format!("{chosen} == {}", self.value(value)),
+            ArmPattern::Range { from, to, inclusive } => {
+                let from = from.as_ref().map(|from| format!("{chosen} >= {}", self.value(from)));
+                let sign = if *inclusive { "<=" } else { "<" };
+                let to = to.as_ref().map(|to| format!("{chosen} {sign} {}", self.value(to)));
+                let both: Vec<String> = from.into_iter().chain(to).collect();
+                if both.is_empty() { "true".to_owned() } else { format!("({})", both.join(" && ")) }
+            }
+        }
+    }
+
+    fn counted(&mut self, counted: &For) {
+        let (from, to) = (self.value(&counted.from), self.value(&counted.to));
+        let (count, number) = (format!("i{}", counted.number), counted.number);
+        // Wider than the counter, which may end at its largest value.
+        let (from, to) = (format!("(i64){from}"), format!("(i64){to}"));
+        let head = match (counted.reversed, counted.inclusive) {
+            (false, inclusive) => {
+                let sign = if inclusive { "<=" } else { "<" };
+                format!("for (i64 {count} = {from}; {count} {sign} {to}; ++{count}) {{")
+            }
+            (true, true) => format!("for (i64 {count} = {to}; {count} >= {from}; --{count}) {{"),
+            (true, false) => format!("for (i64 {count} = {to} - 1; {count} >= {from}; --{count}) {{"),
+        };
+        self.line(&head);
+        self.depth += 1;
+        if let Some(local) = counted.counter {
+            let (name, ty) = (self.local(local), self.ty(self.body.locals[local].ty));
+            self.line(&format!("const {ty} {name} = ({ty}){count};"));
+        }
+        self.loops.push(number);
+        // A jump to its end passes no declaration.
+        self.line("{");
+        self.block(&counted.body, &To::Nowhere);
+        self.line("}");
+        self.loops.pop();
+        if self.jumps.contains(&(number, false)) {
+            self.line(&format!("continue_{number}:;"));
+        }
+        self.depth -= 1;
+        self.line("}");
+        if self.jumps.contains(&(number, true)) {
+            self.line(&format!("break_{number}:;"));
+        }
+    }
+
+    /// The expression as one of CUDA's; statements that it needs come before.
+    fn value(&mut self, expr: &Expr) -> String {
+        match &expr.kind {
+            Kind::Bool(value) => value.to_string(),
+            Kind::Integer(value, _) => self.integer(*value, expr.ty),
+            Kind::Float(value, _) => float(*value),
+            Kind::Local(local) => self.local(*local),
+            Kind::Constant(index) => format!("${{k{index}}}"),
+            Kind::Neg(value) if self.types.scalar(expr.ty) == Some(Scalar::F32) => {
+                format!("(-{})", self.value(value))
+            }
+            Kind::Neg(value) => format!("lang::neg({})", self.value(value)),
+            Kind::Not(value) => format!("lang::bit_not({})", self.value(value)),
+            Kind::Binary(op, left, right) => {
+                let [left_text, right_text] = self.both(left, right);
+                self.applied(*op, left_text, right_text, left.ty)
+            }
+            Kind::Logic { and, left, right } if is_inline(right) => {
+                let (left, right) = (self.value(left), self.value(right));
+                format!("({left} {} {right})", if *and { "&&" } else { "||" })
+            }
+            Kind::Logic { and, left, right } => {
+                let name = self.temporary();
+                let left = self.value(left);
+                self.line(&format!("bool {name} = {left};"));
+                self.line(&format!("if ({}{name}) {{", if *and { "" } else { "!" }));
+                self.depth += 1;
+                self.put(right, &To::Variable(name.clone()));
+                self.depth -= 1;
+                self.line("}");
+                name
+            }
+            Kind::Cast(value, to) | Kind::From(to, value) => {
+                format!("lang::to_{}({})", to.name(), self.value(value))
+            }
+            Kind::Method(method, all) => format!("lang::{}({})", method.name, self.list(all)),
+            Kind::Call(callee, all) => format!("${{c{callee}}}({})", self.list(all)),
+            Kind::Tuple(parts) => format!("{}{{{}}}", self.ty(expr.ty), self.list(parts)),
+            Kind::If { condition, then, other: Some(other) } if is_inline(expr) => {
+                let condition = self.value(condition);
+                let then = then.value.as_ref().map(|value| self.value(value)).unwrap_or_default();
+                format!("({condition} ? {then} : {})", self.value(other))
+            }
+            Kind::Block(block) if is_inline(expr) => {
+                block.value.as_ref().map(|value| self.value(value)).unwrap_or_default()
+            }
+            // What has no value only leaves.
+            Kind::Assign { .. } | Kind::Break(_) | Kind::Continue(_) | Kind::Return(_) | Kind::For(_) => {
+                self.put(expr, &To::Nowhere);
+                format!("{}()", self.ty(expr.ty))
+            }
+            Kind::If { .. } | Kind::Match { .. } | Kind::Block(_) => {
+                let (name, ty) = (self.temporary(), self.ty(expr.ty));
+                self.line(&format!("{ty} {name};"));
+                self.put(expr, &To::Variable(name.clone()));
+                name
+            }
+        }
+    }
+
+    /// Operands in the order in which Rust evaluates them: what one of them changes, those before it have read.
+    fn texts<'e>(&mut self, all: impl Iterator<Item = &'e Expr> + Clone) -> Vec<String> {
+        let last = all.clone().enumerate().filter(|(_, e)| !is_inline(e)).map(|(i, _)| i).last();
+        let mut texts = Vec::new();
+        for (i, one) in all.enumerate() {
+            let early = last.is_some_and(|last| i < last);
+            texts.push(if early { self.kept(one) } else { self.value(one) });
+        }
+        texts
+    }
+
+    fn list(&mut self, all: &[Expr]) -> String {
+        self.texts(all.iter()).join(", ")
+    }
+
+    fn both(&mut self, left: &Expr, right: &Expr) -> [String; 2] {
+        let texts = self.texts([left, right].into_iter());
+        <[String; 2]>::try_from(texts).unwrap_or_default()
+    }
+
+    fn applied(&self, op: Binary, left: String, right: String, ty: TypeId) -> String {
+        let is_float = self.types.scalar(ty) == Some(Scalar::F32);
+        let ieee = is_float && op.is_arithmetic() && op != Binary::Rem;
+        if op.is_shift() {
+            format!("lang::{}({left}, lang::to_u32({right}))", op.function())
+        } else if ieee || !op.is_arithmetic() && !op.is_bitwise() {
+            format!("({left} {} {right})", op.sign())
+        } else {
+            format!("lang::{}({left}, {right})", op.function())
+        }
+    }
+
+    fn integer(&self, value: i128, ty: TypeId) -> String {
+        match self.types.get(ty) {
+            Inferred::Scalar(Scalar::U32) => format!("{value}u"),
+            Inferred::Scalar(Scalar::U8) => format!("(u8){value}"),
+            Inferred::Open(_) => format!("({})({value}ll)", self.ty(ty)),
+            _ if value == i128::from(i32::MIN) => "(-2147483647 - 1)".to_owned(),
+            _ if value < 0 => format!("({value})"),
+            _ => value.to_string(),
+        }
+    }
+}
+
+/// A literal that reads as the same number.
+fn float(value: f32) -> String {
+    let text = format!("{value:?}f");
+    if value.is_sign_negative() { format!("({text})") } else { text }
+}
+
+/// Whether it is one expression of CUDA's, which changes nothing.
+fn is_inline(expr: &Expr) -> bool {
+    match &expr.kind {
+        Kind::Bool(_) | Kind::Integer(..) | Kind::Float(..) | Kind::Local(_) | Kind::Constant(_) => true,
+        Kind::Neg(value) | Kind::Not(value) | Kind::Cast(value, _) | Kind::From(_, value) => is_inline(value),
+        Kind::Binary(_, left, right) | Kind::Logic { left, right, .. } => is_inline(left) && is_inline(right),
+        Kind::Method(_, all) | Kind::Call(_, all) => all.iter().all(is_inline),
+        Kind::Tuple(all) => !all.is_empty() && all.iter().all(is_inline),
+        Kind::If { condition, then, other: Some(other) } => {
+            is_inline(condition) && is_value(then) && is_inline(other)
+        }
+        Kind::Block(block) => is_value(block),
+        _ => false,
+    }
+}
+
+/// Whether a block is but its value.
+fn is_value(block: &Block) -> bool {
+    block.statements.is_empty() && block.value.as_ref().is_some_and(|value| is_inline(value))
+}

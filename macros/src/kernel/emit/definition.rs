@@ -1,0 +1,116 @@
+//! What the runtime is told of a kernel: its signature, its text for the device, and its loop over a block.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use super::native::callee_alias;
+use crate::{
+    kernel::model::{Body, Header, Scalar},
+    krate::private,
+};
+
+/// The implementation of `Kernel`.
+pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> TokenStream {
+    let p = private();
+    let kernel = &header.name;
+    let name = header.name.to_string();
+    let name = name.trim_start_matches("r#");
+    let inputs = header.inputs.iter().map(|input| {
+        let (name, scalar) = (input.name.to_string(), variant(input.scalar));
+        quote!((#name, #p::kernel::Compute::#scalar))
+    });
+    let outputs = header.outputs.iter().map(|scalar| {
+        let scalar = variant(*scalar);
+        quote!(#p::kernel::Compute::#scalar)
+    });
+    let callees: Vec<_> = body
+        .iter()
+        .flat_map(|body| 0..body.callees.len())
+        .map(|i| callee_alias(i, header.name.span()))
+        .collect();
+    let constants = body.iter().flat_map(|body| &body.constants).map(|constant| &constant.path);
+    let block = block(header);
+    quote! {
+        impl #p::kernel::Kernel for #kernel {
+            const DEFINITION: &'static #p::kernel::Definition = &#p::kernel::Definition {
+                id: ::core::any::TypeId::of::<#kernel>(),
+                name: #name,
+                inputs: &[#(#inputs),*],
+                outputs: &[#(#outputs),*],
+                text: #text,
+                uses: |uses| {
+                    #(uses.kernel(<#callees as #p::kernel::Kernel>::DEFINITION);)*
+                    #(uses.constant(#constants);)*
+                },
+                block: |block| { #block },
+            };
+            const DEPTH: ::core::primitive::usize =
+                #p::kernel::above(&[#(<#callees as #p::kernel::Kernel>::DEPTH),*]);
+        }
+        // Kernels that call each other in a circle have no depth.
+        const _: ::core::primitive::usize = <#kernel as #p::kernel::Kernel>::DEPTH;
+    }
+}
+
+/// As the runtime calls it.
+fn variant(scalar: Scalar) -> syn::Ident {
+    format_ident!(
+        "{}",
+        match scalar {
+            Scalar::F32 => "F32",
+            Scalar::I32 => "I32",
+            Scalar::U32 => "U32",
+            Scalar::U8 => "U8",
+            Scalar::Bool => "Bool",
+        }
+    )
+}
+
+/// The loop: slices of equal length, an element of each at a time.
+fn block(header: &Header) -> TokenStream {
+    let kernel = &header.name;
+    let inputs: Vec<_> = (0..header.inputs.len()).map(|i| format_ident!("x{i}")).collect();
+    let outputs: Vec<_> = (0..header.outputs.len()).map(|i| format_ident!("y{i}")).collect();
+    let results: Vec<_> = (0..header.outputs.len()).map(|i| format_ident!("r{i}")).collect();
+    let read = header.inputs.iter().zip(&inputs).enumerate().map(|(i, (input, x))| {
+        let slice = format_ident!("input_{}", slice(input.scalar));
+        quote!(let #x = block.#slice(#i);)
+    });
+    let write = header.outputs.iter().zip(&outputs).enumerate().map(|(i, (scalar, y))| {
+        let slice = format_ident!("output_{}", slice(*scalar));
+        quote!(let #y = block.#slice(#i);)
+    });
+    let arguments = header.inputs.iter().zip(&inputs).map(|(input, x)| match input.scalar {
+        Scalar::Bool => quote!(*#x != 0),
+        _ => quote!(*#x),
+    });
+    let stores =
+        header.outputs.iter().zip(outputs.iter().zip(&results)).map(|(scalar, (y, r))| match scalar {
+            Scalar::Bool => quote!(*#y = ::core::primitive::u8::from(#r);),
+            _ => quote!(*#y = #r;),
+        });
+    let result = if let [one] = &results[..] { quote!(#one) } else { quote!((#(#results),*)) };
+    let mut all =
+        outputs.iter().map(|y| quote!(#y.iter_mut())).chain(inputs.iter().map(|x| quote!(#x.iter())));
+    let first = all.next();
+    let zipped = all.fold(quote!(#first), |zipped, next| quote!(::core::iter::Iterator::zip(#zipped, #next)));
+    let mut names = outputs.iter().chain(&inputs).map(|name| quote!(#name));
+    let first = names.next();
+    let pattern = names.fold(quote!(#first), |pattern, next| quote!((#pattern, #next)));
+    quote! {
+        #(#read)*
+        #(#write)*
+        for #pattern in #zipped {
+            let #result = #kernel::scalar(#(#arguments),*);
+            #(#stores)*
+        }
+    }
+}
+
+/// The element type of a block; a `bool` lies in memory as a byte.
+fn slice(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::Bool => "u8",
+        other => other.name(),
+    }
+}

@@ -1,0 +1,8 @@
+//! From the typed model to the two texts. Nothing here fails.
+
+mod cuda;
+mod definition;
+mod native;
+mod operation;
+
+pub(super) use operation::{kernel, without_body};

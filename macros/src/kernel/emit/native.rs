@@ -1,0 +1,296 @@
+//! The function as Rust: as it was written, except what Rust defines otherwise in some build, or not for every value.
+//!
+//! Numbers and variables carry the types that were found out, so that rustc refuses a function that it types otherwise.
+
+use proc_macro2::{Literal, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Ident, Lifetime};
+
+use crate::{
+    kernel::{
+        model::{
+            Arm, ArmPattern, Binary, Binding, Block, Body, Expr, For, Header, Kind, LocalId, Pattern, Scalar,
+            Statement,
+        },
+        types::Types,
+    },
+    krate::{generated_at, private},
+};
+
+/// `fn scalar(…) -> … { … }`.
+pub(super) fn function(header: &Header, body: &Body, types: &Types) -> TokenStream {
+    let native = Native { body, types, lang: lang() };
+    let block = native.statements(&body.block);
+    let signature = signature(header);
+    quote!(#signature { #block })
+}
+
+/// The path of what the language defines itself.
+fn lang() -> TokenStream {
+    let p = private();
+    quote!(#p::kernel::lang)
+}
+
+pub(super) fn signature(header: &Header) -> TokenStream {
+    let parameters = header.inputs.iter().map(|input| {
+        let (name, ty) = (&input.name, ty(input.scalar, input.name.span()));
+        let mutable = input.mutable.then(|| quote!(mut));
+        quote!(#mutable #name: #ty)
+    });
+    let output = outputs(header);
+    quote!(pub fn scalar(#(#parameters),*) -> #output)
+}
+
+fn outputs(header: &Header) -> TokenStream {
+    let at = header.output_span;
+    let all: Vec<TokenStream> = header.outputs.iter().map(|scalar| ty(*scalar, at)).collect();
+    if let [one] = &all[..] { one.clone() } else { quote_spanned!(at=> (#(#all),*)) }
+}
+
+/// A type of the language, whatever that name means at the user's.
+pub(super) fn ty(scalar: Scalar, at: Span) -> TokenStream {
+    let name = Ident::new(scalar.name(), generated_at(at));
+    quote_spanned!(at=> ::core::primitive::#name)
+}
+
+struct Native<'a> {
+    body: &'a Body,
+    types: &'a Types,
+    lang: TokenStream,
+}
+
+impl Native<'_> {
+    fn statements(&self, block: &Block) -> TokenStream {
+        let statements = block.statements.iter().map(|statement| match statement {
+            Statement::Let { pattern, value, .. } => {
+                let value = value.as_ref().map(|value| {
+                    let value = self.expr(value);
+                    quote!(= #value)
+                });
+                let pattern = self.pattern(pattern);
+                quote!(let #pattern #value;)
+            }
+            Statement::Expr(expr) => {
+                let expr = self.expr(expr);
+                quote!(#expr;)
+            }
+        });
+        let value = block.value.as_ref().map(|value| self.expr(value));
+        quote!(#(#statements)* #value)
+    }
+
+    fn block(&self, block: &Block) -> TokenStream {
+        let statements = self.statements(block);
+        quote_spanned!(block.span=> { #statements })
+    }
+
+    fn pattern(&self, pattern: &Pattern) -> TokenStream {
+        match pattern {
+            Pattern::One(binding) => {
+                let name = self.binding(*binding);
+                let ty = binding.and_then(|local| self.local_type(local));
+                match ty {
+                    Some(ty) => quote!(#name: #ty),
+                    None => name,
+                }
+            }
+            Pattern::Tuple(bindings, _) => {
+                let names = bindings.iter().map(|binding| self.binding(*binding));
+                quote!((#(#names),*))
+            }
+        }
+    }
+
+    fn binding(&self, binding: Binding) -> TokenStream {
+        let Some(local) = binding else { return quote!(_) };
+        let local = &self.body.locals[local];
+        let (name, mutable) = (&local.name, local.mutable.then(|| quote!(mut)));
+        quote!(#mutable #name)
+    }
+
+    fn local_type(&self, local: LocalId) -> Option<TokenStream> {
+        let local = &self.body.locals[local];
+        self.types.scalar(local.ty).map(|scalar| ty(scalar, local.name.span()))
+    }
+
+    fn expr(&self, expr: &Expr) -> TokenStream {
+        let (at, lang) = (expr.span, &self.lang);
+        match &expr.kind {
+            Kind::Bool(value) => quote_spanned!(at=> #value),
+            Kind::Integer(value, suffix) => {
+                let suffix = suffix.or(self.types.scalar(expr.ty)).map_or("", Scalar::name);
+                number(*value < 0, format!("{}{suffix}", value.unsigned_abs()), at)
+            }
+            Kind::Float(value, _) => number(value.is_sign_negative(), format!("{:?}f32", value.abs()), at),
+            Kind::Local(local) => {
+                let mut name = self.body.locals[*local].name.clone();
+                name.set_span(name.span().located_at(at));
+                quote!(#name)
+            }
+            Kind::Constant(index) => {
+                let path = &self.body.constants[*index].path;
+                quote!(#path)
+            }
+            Kind::Neg(value) if self.is_float(expr) => {
+                let value = self.expr(value);
+                quote_spanned!(at=> (-(#value)))
+            }
+            Kind::Neg(value) => {
+                let value = self.expr(value);
+                quote_spanned!(at=> #lang::neg(#value))
+            }
+            Kind::Not(value) => {
+                let value = self.expr(value);
+                quote_spanned!(at=> (!(#value)))
+            }
+            Kind::Binary(op, left, right) => {
+                let [left_tokens, right] = [left, right].map(|side| self.expr(side));
+                self.applied(*op, left_tokens, right, self.is_float(left), at)
+            }
+            Kind::Logic { and, left, right } => {
+                let [left, right] = [left, right].map(|side| self.expr(side));
+                let sign = if *and { quote!(&&) } else { quote!(||) };
+                quote_spanned!(at=> ((#left) #sign (#right)))
+            }
+            Kind::Cast(value, to) => {
+                let (value, to) = (self.expr(value), ty(*to, at));
+                quote_spanned!(at=> ((#value) as #to))
+            }
+            Kind::From(to, value) => {
+                let (value, to) = (self.expr(value), ty(*to, at));
+                quote_spanned!(at=> <#to as ::core::convert::From<_>>::from(#value))
+            }
+            Kind::Method(method, all) => {
+                let name = Ident::new(method.name, at);
+                let all: Vec<TokenStream> = all.iter().map(|one| self.expr(one)).collect();
+                match all.split_first() {
+                    Some((receiver, rest)) if method.native => {
+                        quote_spanned!(at=> (#receiver).#name(#(#rest),*))
+                    }
+                    _ => quote_spanned!(at=> #lang::#name(#(#all),*)),
+                }
+            }
+            Kind::Call(callee, all) => {
+                let (alias, all) = (callee_alias(*callee, at), all.iter().map(|one| self.expr(one)));
+                quote_spanned!(at=> #alias::scalar(#(#all),*))
+            }
+            Kind::Tuple(all) => {
+                let all = all.iter().map(|one| self.expr(one));
+                quote_spanned!(at=> (#(#all),*))
+            }
+            Kind::If { condition, then, other } => {
+                let (condition, then) = (self.expr(condition), self.block(then));
+                let other = other.as_ref().map(|other| {
+                    let other = self.expr(other);
+                    quote!(else { #other })
+                });
+                quote_spanned!(at=> (if #condition #then #other))
+            }
+            Kind::Match { value, arms } => {
+                let value = self.expr(value);
+                let arms = arms.iter().map(|arm| self.arm(arm));
+                quote_spanned!(at=> (match #value { #(#arms)* }))
+            }
+            Kind::Block(block) => self.block(block),
+            Kind::For(counted) => self.counted(counted),
+            Kind::Assign { to, op, value, operator } => self.assign(*to, *op, value, *operator),
+            Kind::Break(number) => {
+                let label = label(*number, at);
+                quote_spanned!(at=> break #label)
+            }
+            Kind::Continue(number) => {
+                let label = label(*number, at);
+                quote_spanned!(at=> continue #label)
+            }
+            Kind::Return(value) => {
+                let value = self.expr(value);
+                quote_spanned!(at=> return #value)
+            }
+        }
+    }
+
+    fn is_float(&self, expr: &Expr) -> bool {
+        self.types.scalar(expr.ty) == Some(Scalar::F32)
+    }
+
+    fn applied(
+        &self,
+        op: Binary,
+        left: TokenStream,
+        right: TokenStream,
+        float: bool,
+        at: Span,
+    ) -> TokenStream {
+        let lang = &self.lang;
+        if !op.is_arithmetic() && !op.is_shift() || float {
+            let sign: TokenStream = op.sign().parse().unwrap_or_default();
+            let sign: TokenStream = sign
+                .into_iter()
+                .map(|mut token| {
+                    token.set_span(at);
+                    token
+                })
+                .collect();
+            return quote_spanned!(at=> ((#left) #sign (#right)));
+        }
+        let name = Ident::new(op.function(), at);
+        quote_spanned!(at=> #lang::#name(#left, #right))
+    }
+
+    fn assign(&self, to: LocalId, op: Option<Binary>, value: &Expr, at: Span) -> TokenStream {
+        let name = &self.body.locals[to].name;
+        let value = self.expr(value);
+        let Some(op) = op else { return quote_spanned!(at=> #name = #value) };
+        let float = self.types.scalar(self.body.locals[to].ty) == Some(Scalar::F32);
+        // The variable is read when the value is there.
+        let operand = Ident::new("__value", generated_at(at));
+        let applied = self.applied(op, quote!(#name), quote!(#operand), float, at);
+        quote_spanned!(at=> #name = { let #operand = #value; #applied })
+    }
+
+    fn arm(&self, arm: &Arm) -> TokenStream {
+        let patterns = arm.patterns.iter().map(|pattern| match pattern {
+            ArmPattern::Any => quote!(_),
+            ArmPattern::Is(value) => self.expr(value),
+            ArmPattern::Range { from, to, inclusive } => {
+                let [from, to] = [from, to].map(|bound| bound.as_ref().map(|bound| self.expr(bound)));
+                let dots = if *inclusive { quote!(..=) } else { quote!(..) };
+                quote!(#from #dots #to)
+            }
+        });
+        let (patterns, value) = (quote_spanned!(arm.span=> #(#patterns)|*), self.expr(&arm.value));
+        quote!(#patterns => #value,)
+    }
+
+    fn counted(&self, counted: &For) -> TokenStream {
+        let at = counted.from.span;
+        let (from, to) = (self.expr(&counted.from), self.expr(&counted.to));
+        let dots = if counted.inclusive { quote!(..=) } else { quote!(..) };
+        let mut range = quote_spanned!(at=> ((#from) #dots (#to)));
+        if counted.reversed {
+            range = quote_spanned!(at=> ::core::iter::Iterator::rev(#range));
+        }
+        let (counter, body) = (self.binding(counted.counter), self.block(&counted.body));
+        let label = label(counted.number, counted.label.as_ref().map_or(at, |label| label.span()));
+        quote_spanned!(at=> #label: for #counter in #range #body)
+    }
+}
+
+/// The label of a loop, so that `break` and `continue` mean it by number.
+fn label(number: usize, at: Span) -> Lifetime {
+    Lifetime::new(&format!("'loop_{number}"), generated_at(at))
+}
+
+/// The type of a kernel that is called.
+pub(super) fn callee_alias(number: usize, at: Span) -> Ident {
+    Ident::new(&format!("Callee{number}"), generated_at(at))
+}
+
+/// A number by its text.
+fn number(negative: bool, text: String, at: Span) -> TokenStream {
+    // The text of a number is one.
+    let mut literal = text.parse().unwrap_or_else(|_| Literal::u8_suffixed(0));
+    literal.set_span(at);
+    let sign = negative.then(|| quote_spanned!(at=> -));
+    quote!(#sign #literal)
+}

@@ -1,0 +1,115 @@
+//! The items that a kernel becomes: the operation, and a type of the same name with everything else.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::Ident;
+
+use super::{cuda, definition::definition, native};
+use crate::{
+    kernel::{
+        model::{Body, Header, Scalar},
+        types::Types,
+    },
+    krate::{generated_at, krate, private},
+};
+
+/// A kernel without errors.
+pub(in crate::kernel) fn kernel(header: &Header, body: &Body, types: &Types) -> TokenStream {
+    let text = cuda::text(header, body, types);
+    let scalar = native::function(header, body, types);
+    items(header, Some(body), &scalar, &text)
+}
+
+/// A kernel with errors: what is written with it has none.
+pub(in crate::kernel) fn without_body(header: &Header) -> TokenStream {
+    let signature = native::signature(header);
+    items(header, None, &quote!(#[allow(unused)] #signature { ::core::unreachable!() }), "")
+}
+
+fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str) -> TokenStream {
+    let p = private();
+    let Header { conditions, vis, name, .. } = header;
+    let operation = operation(header);
+    let definition = definition(header, text, body);
+    let aliases = body.iter().flat_map(|body| &body.callees).enumerate().map(|(i, path)| {
+        let at = syn::spanned::Spanned::span(path);
+        let alias = native::callee_alias(i, at);
+        quote_spanned!(at=> type #alias = #path;)
+    });
+    let constants = body.iter().flat_map(|body| &body.items);
+    let about = format!("The kernel of the operation [`{name}()`], for one element and as text.");
+    quote! {
+        #operation
+        #(#conditions)*
+        #[doc = #about]
+        #[allow(non_camel_case_types, dead_code)]
+        #vis enum #name {}
+        #(#conditions)*
+        #[allow(dead_code, unused_parens, unused_braces, unused_labels, clippy::all, clippy::pedantic)]
+        const _: () = {
+            #(#aliases)*
+            #(#constants)*
+            impl #name {
+                /// One element of each result from one element of each parameter.
+                #[inline(always)]
+                #scalar
+
+                /// The source for NVIDIA GPUs: what a kernel becomes before it is compiled for the types of tensors.
+                pub fn cuda_source() -> ::std::string::String {
+                    #p::kernel::cuda_source(<#name as #p::kernel::Kernel>::DEFINITION)
+                }
+            }
+            #definition
+        };
+    }
+}
+
+/// The function on tensors.
+fn operation(header: &Header) -> TokenStream {
+    let (crate_path, p) = (krate(), private());
+    let Header { attrs, conditions, vis, name, inputs, outputs, .. } = header;
+    let at = generated_at(name.span());
+    let element = Ident::new("__Element", at);
+    let element_of = |scalar: Scalar| match scalar {
+        Scalar::F32 => quote!(#element),
+        other => native::ty(other, at),
+    };
+    let floats =
+        inputs.iter().map(|input| input.scalar).chain(outputs.iter().copied()).any(|s| s == Scalar::F32);
+    let generics = if floats { quote!(<'s, #element: #crate_path::Float>) } else { quote!(<'s>) };
+    let parameters = inputs.iter().enumerate().map(|(i, input)| {
+        let (name, ty) = (&input.name, element_of(input.scalar));
+        match i {
+            0 => quote!(#name: &#crate_path::Tensor<'s, #ty>),
+            _ => quote!(#name: impl #p::kernel::Argument<'s, #ty>),
+        }
+    });
+    let tensors: Vec<TokenStream> = outputs
+        .iter()
+        .map(|scalar| {
+            let ty = element_of(*scalar);
+            quote!(#crate_path::Tensor<'s, #ty>)
+        })
+        .collect();
+    let result = if let [one] = &tensors[..] { one.clone() } else { quote!((#(#tensors),*)) };
+    let (first, rest) =
+        inputs.split_first().map_or((None, &[][..]), |(first, rest)| (Some(&first.name), rest));
+    let rest = rest.iter().map(|input| &input.name);
+    let call = format_ident!("__call", span = at);
+    let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
+    let about = (!documented).then(|| {
+        let about = format!("The operation of the kernel [`{name}`](enum@{name}).");
+        quote!(#[doc = #about])
+    });
+    quote_spanned! {name.span()=>
+        #(#conditions)*
+        #(#attrs)*
+        #about
+        #[allow(dead_code, clippy::too_many_arguments)]
+        #vis fn #name #generics (#(#parameters),*) -> #crate_path::Result<#result> {
+            let mut #call = #p::kernel::Call::new(<#name as #p::kernel::Kernel>::DEFINITION, #first)?;
+            #(#call.argument(#rest)?;)*
+            #call.launch()
+        }
+    }
+}

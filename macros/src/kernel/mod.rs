@@ -1,0 +1,68 @@
+//! `#[kernel]`: a Rust function on single values as an operation on tensors, on both devices.
+//!
+//! Parse, type, emit: `parse` reads the tokens into the `model` and refuses what the language does not have, `types` finds out
+//! the types, and `emit` writes the function as Rust for the CPU and as CUDA C++. rustc checks the Rust function as well, with
+//! the types that were found out, so that the two cannot differ in what they believe.
+
+mod emit;
+mod methods;
+mod model;
+mod parse;
+mod types;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Ident, ItemFn};
+
+use crate::{
+    diag::{Code, Errors},
+    parse::hygiene,
+};
+
+/// What `#[kernel]` makes of an item.
+pub(crate) fn expand(args: &TokenStream, tokens: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let item = match syn::parse2::<ItemFn>(tokens.clone()) {
+        Ok(item) => apart(item),
+        Err(_) if syn::parse2::<syn::Item>(tokens.clone()).is_ok() => {
+            let help = "put it on a function of values: `fn double(x: f32) -> f32 { 2.0 * x }`";
+            errors.push(Code::KernelItem, &tokens, "`#[kernel]` goes on a function", help);
+            let errors = errors.finish();
+            return quote!(#tokens #errors);
+        }
+        Err(error) => {
+            errors.push_syntax(Code::Unparsable, error, "complete the item");
+            return errors.finish();
+        }
+    };
+    let Some(header) = parse::header(args, &item, &mut errors) else { return errors.finish() };
+    let body = parse::body(&item, &header, &mut errors);
+    let mut out = None;
+    if errors.is_empty() {
+        let types = types::types(&header, &body, &mut errors);
+        out = errors.is_empty().then(|| emit::kernel(&header, &body, &types));
+    }
+    let out = out.unwrap_or_else(|| emit::without_body(&header));
+    let errors = errors.finish();
+    quote!(#out #errors)
+}
+
+/// The function with variables that differ by name, not by hygiene alone.
+fn apart(mut item: ItemFn) -> ItemFn {
+    let names: Vec<Ident> = item
+        .sig
+        .inputs
+        .iter()
+        .filter_map(|argument| match argument {
+            syn::FnArg::Typed(typed) => match &*typed.pat {
+                syn::Pat::Ident(pat) => Some(pat.ident.clone()),
+                _ => None,
+            },
+            syn::FnArg::Receiver(_) => None,
+        })
+        .collect();
+    if let Some(block) = hygiene::apart(&item.block, &names.iter().collect::<Vec<_>>()) {
+        *item.block = block;
+    }
+    item
+}

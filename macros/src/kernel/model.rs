@@ -1,0 +1,311 @@
+//! A kernel function as data: names resolved, every expression with a place for its type.
+
+use proc_macro2::Span;
+use syn::{Attribute, Ident, ItemConst, Path, Visibility};
+
+use super::methods::Method;
+
+/// A type that kernels compute in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scalar {
+    F32,
+    I32,
+    U32,
+    U8,
+    Bool,
+}
+
+impl Scalar {
+    pub(super) const ALL: [Self; 5] = [Self::F32, Self::I32, Self::U32, Self::U8, Self::Bool];
+
+    /// As Rust and the CUDA text spell it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::U8 => "u8",
+            Self::Bool => "bool",
+        }
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scalar| scalar.name() == name)
+    }
+
+    pub(super) fn is_integer(self) -> bool {
+        matches!(self, Self::I32 | Self::U32 | Self::U8)
+    }
+}
+
+/// The type of an expression or a variable, by its number.
+pub(super) type TypeId = usize;
+
+/// A variable, by its number.
+pub(super) type LocalId = usize;
+
+/// The signature.
+pub(super) struct Header {
+    /// Documentation and lints, which the operation keeps.
+    pub(super) attrs: Vec<Attribute>,
+    /// Conditions, which all items keep.
+    pub(super) conditions: Vec<Attribute>,
+    pub(super) vis: Visibility,
+    pub(super) name: Ident,
+    pub(super) inputs: Vec<Input>,
+    pub(super) outputs: Vec<Scalar>,
+    /// Where the result type stands.
+    pub(super) output_span: Span,
+}
+
+/// A parameter.
+pub(super) struct Input {
+    pub(super) name: Ident,
+    pub(super) mutable: bool,
+    pub(super) scalar: Scalar,
+}
+
+/// A function whose body was read.
+pub(super) struct Body {
+    pub(super) block: Block,
+    pub(super) locals: Vec<Local>,
+    /// Paths of the kernel functions that it calls, each once.
+    pub(super) callees: Vec<Path>,
+    /// Constants from outside the body or of the standard library, each once.
+    pub(super) constants: Vec<Constant>,
+    /// `const` items of the body.
+    pub(super) items: Vec<ItemConst>,
+    /// Number of types.
+    pub(super) types: usize,
+}
+
+/// A variable. The parameters come first.
+pub(super) struct Local {
+    pub(super) name: Ident,
+    pub(super) mutable: bool,
+    pub(super) ty: TypeId,
+}
+
+pub(super) struct Constant {
+    pub(super) path: Path,
+    /// Where the tokens say it.
+    pub(super) scalar: Option<Scalar>,
+}
+
+pub(super) struct Block {
+    pub(super) statements: Vec<Statement>,
+    pub(super) value: Option<Box<Expr>>,
+    pub(super) ty: TypeId,
+    pub(super) span: Span,
+}
+
+pub(super) enum Statement {
+    Let { pattern: Pattern, annotated: Option<(Scalar, Span)>, value: Option<Expr> },
+    Expr(Expr),
+}
+
+pub(super) enum Pattern {
+    One(Binding),
+    Tuple(Vec<Binding>, Span),
+}
+
+/// A name that a pattern binds; `None` for `_`.
+pub(super) type Binding = Option<LocalId>;
+
+pub(super) struct Expr {
+    pub(super) kind: Kind,
+    pub(super) ty: TypeId,
+    pub(super) span: Span,
+}
+
+pub(super) enum Kind {
+    Bool(bool),
+    /// An integer, with its suffix if it has one.
+    Integer(i128, Option<Scalar>),
+    Float(f32, Option<Scalar>),
+    Local(LocalId),
+    Constant(usize),
+    Neg(Box<Expr>),
+    Not(Box<Expr>),
+    Binary(Binary, Box<Expr>, Box<Expr>),
+    /// `a && b`, or `a || b`.
+    Logic {
+        and: bool,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    Cast(Box<Expr>, Scalar),
+    /// `f32::from(x)`.
+    From(Scalar, Box<Expr>),
+    Method(&'static Method, Vec<Expr>),
+    Call(usize, Vec<Expr>),
+    Tuple(Vec<Expr>),
+    If {
+        condition: Box<Expr>,
+        then: Block,
+        other: Option<Box<Expr>>,
+    },
+    Match {
+        value: Box<Expr>,
+        arms: Vec<Arm>,
+    },
+    Block(Block),
+    For(For),
+    Assign {
+        to: LocalId,
+        op: Option<Binary>,
+        value: Box<Expr>,
+        operator: Span,
+    },
+    /// Of the loop with this number.
+    Break(usize),
+    Continue(usize),
+    Return(Box<Expr>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    And,
+    Or,
+    Xor,
+    Shl,
+    Shr,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl Binary {
+    /// The function of the language, in Rust as in CUDA.
+    pub(super) fn function(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Sub => "sub",
+            Self::Mul => "mul",
+            Self::Div => "div",
+            Self::Rem => "rem",
+            Self::And => "bit_and",
+            Self::Or => "bit_or",
+            Self::Xor => "bit_xor",
+            Self::Shl => "shl",
+            Self::Shr => "shr",
+            Self::Eq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge => "",
+        }
+    }
+
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Sub => "-",
+            Self::Mul => "*",
+            Self::Div => "/",
+            Self::Rem => "%",
+            Self::And => "&",
+            Self::Or => "|",
+            Self::Xor => "^",
+            Self::Shl => "<<",
+            Self::Shr => ">>",
+            Self::Eq => "==",
+            Self::Ne => "!=",
+            Self::Lt => "<",
+            Self::Le => "<=",
+            Self::Gt => ">",
+            Self::Ge => ">=",
+        }
+    }
+
+    /// As messages show it.
+    pub(super) fn quoted(self) -> &'static str {
+        match self {
+            Self::Add => "`+`",
+            Self::Sub => "`-`",
+            Self::Mul => "`*`",
+            Self::Div => "`/`",
+            Self::Rem => "`%`",
+            Self::And => "`&`",
+            Self::Or => "`|`",
+            Self::Xor => "`^`",
+            Self::Shl => "`<<`",
+            Self::Shr => "`>>`",
+            Self::Eq => "`==`",
+            Self::Ne => "`!=`",
+            Self::Lt => "`<`",
+            Self::Le => "`<=`",
+            Self::Gt => "`>`",
+            Self::Ge => "`>=`",
+        }
+    }
+
+    pub(super) fn is_arithmetic(self) -> bool {
+        matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div | Self::Rem)
+    }
+
+    pub(super) fn is_bitwise(self) -> bool {
+        matches!(self, Self::And | Self::Or | Self::Xor)
+    }
+
+    pub(super) fn is_shift(self) -> bool {
+        matches!(self, Self::Shl | Self::Shr)
+    }
+}
+
+pub(super) struct Arm {
+    /// Joined by `|`.
+    pub(super) patterns: Vec<ArmPattern>,
+    pub(super) value: Expr,
+    pub(super) span: Span,
+}
+
+pub(super) enum ArmPattern {
+    Any,
+    Is(Expr),
+    Range { from: Option<Expr>, to: Option<Expr>, inclusive: bool },
+}
+
+pub(super) struct For {
+    /// Counts the loops of a function.
+    pub(super) number: usize,
+    pub(super) label: Option<syn::Lifetime>,
+    pub(super) counter: Binding,
+    /// The counter's type, where it has no name.
+    pub(super) ty: TypeId,
+    pub(super) from: Box<Expr>,
+    pub(super) to: Box<Expr>,
+    pub(super) inclusive: bool,
+    pub(super) reversed: bool,
+    pub(super) body: Block,
+}
+
+impl Expr {
+    /// Whether control never goes on after it.
+    pub(super) fn diverges(&self) -> bool {
+        match &self.kind {
+            Kind::Return(_) | Kind::Break(_) | Kind::Continue(_) => true,
+            Kind::Block(block) => block.diverges(),
+            Kind::If { condition, then, other } => {
+                condition.diverges()
+                    || then.diverges() && other.as_ref().is_some_and(|other| other.diverges())
+            }
+            Kind::Match { value, arms } => value.diverges() || arms.iter().all(|arm| arm.value.diverges()),
+            _ => false,
+        }
+    }
+}
+
+impl Block {
+    pub(super) fn diverges(&self) -> bool {
+        self.value.as_ref().is_some_and(|value| value.diverges())
+            || self.statements.iter().any(|statement| match statement {
+                Statement::Let { value, .. } => value.as_ref().is_some_and(Expr::diverges),
+                Statement::Expr(expr) => expr.diverges(),
+            })
+    }
+}

@@ -1,0 +1,60 @@
+//! From tokens to the model: names are resolved, and what the language does not have is refused.
+
+mod control;
+mod expression;
+mod header;
+mod names;
+mod statement;
+
+pub(super) use header::header;
+
+use syn::{ItemFn, Stmt};
+
+use self::names::Names;
+use super::model::{Body, Header, TypeId};
+use crate::diag::{Code, Errors};
+
+/// What reading a body needs.
+struct Parser<'e> {
+    errors: &'e mut Errors,
+    names: Names,
+    /// The function's own name.
+    name: String,
+    types: usize,
+}
+
+/// The body of a function whose signature is known.
+pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body {
+    let mut parser = Parser { errors, names: Names::default(), name: header.name.to_string(), types: 0 };
+    for input in &header.inputs {
+        let ty = parser.fresh();
+        parser.names.bind(input.name.clone(), input.mutable, ty);
+    }
+    parser.collect_items(&item.block.stmts);
+    let block = parser.block(&item.block, true);
+    let Parser { names, types, .. } = parser;
+    let Names { locals, callees, constants, items, .. } = names;
+    Body { block, locals, callees, constants, items, types }
+}
+
+impl Parser<'_> {
+    fn fresh(&mut self) -> TypeId {
+        self.types += 1;
+        self.types - 1
+    }
+
+    /// `const`s of the body are in scope before they are declared.
+    fn collect_items(&mut self, statements: &[Stmt]) {
+        for statement in statements {
+            if let Stmt::Item(syn::Item::Const(item)) = statement {
+                self.names.item(item, self.errors);
+            }
+        }
+    }
+
+    /// Refuses `at`.
+    fn refuse(&mut self, at: impl quote::ToTokens, what: &str, instead: &str) {
+        let message = format!("a kernel cannot have {what}");
+        self.errors.push(Code::KernelSyntax, at, message, instead);
+    }
+}

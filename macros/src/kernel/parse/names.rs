@@ -1,0 +1,129 @@
+//! Names in scope.
+
+use quote::ToTokens;
+use syn::{Ident, ItemConst, Lifetime, Path};
+
+use super::header;
+use crate::{
+    diag::{Code, Errors},
+    kernel::model::{Constant, Local, LocalId, Scalar, TypeId},
+};
+
+/// What names mean at one place of a body, and what was named so far.
+#[derive(Default)]
+pub(super) struct Names {
+    pub(super) locals: Vec<Local>,
+    pub(super) callees: Vec<Path>,
+    pub(super) constants: Vec<Constant>,
+    pub(super) items: Vec<ItemConst>,
+    /// The variables in scope, the newest last.
+    scope: Vec<LocalId>,
+    /// The loops around, the innermost last.
+    loops: Vec<(usize, Option<Lifetime>)>,
+    counted: usize,
+    /// Counters of loops.
+    counters: Vec<LocalId>,
+}
+
+impl Names {
+    pub(super) fn bind(&mut self, name: Ident, mutable: bool, ty: TypeId) -> LocalId {
+        self.locals.push(Local { name, mutable, ty });
+        self.scope.push(self.locals.len() - 1);
+        self.locals.len() - 1
+    }
+
+    pub(super) fn local(&self, path: &Path) -> Option<LocalId> {
+        let name = path.get_ident()?;
+        self.scope.iter().rev().copied().find(|id| self.locals[*id].name == *name)
+    }
+
+    /// A place in the scope, to return to.
+    pub(super) fn mark(&self) -> usize {
+        self.scope.len()
+    }
+
+    pub(super) fn leave(&mut self, mark: usize) {
+        self.scope.truncate(mark);
+    }
+
+    pub(super) fn enter_loop(&mut self, label: Option<Lifetime>) -> usize {
+        let number = self.counted;
+        self.counted += 1;
+        self.loops.push((number, label));
+        number
+    }
+
+    pub(super) fn leave_loop(&mut self) {
+        self.loops.pop();
+    }
+
+    /// The loop that a `break` or `continue` means.
+    pub(super) fn target(&self, label: Option<&Lifetime>) -> Option<usize> {
+        let mut loops = self.loops.iter().rev();
+        let found = match label {
+            None => loops.next(),
+            Some(label) => loops.find(|(_, own)| own.as_ref().is_some_and(|own| own.ident == label.ident)),
+        };
+        found.map(|(number, _)| *number)
+    }
+
+    pub(super) fn note_counter(&mut self, local: LocalId) {
+        self.counters.push(local);
+    }
+
+    pub(super) fn is_counter(&self, local: LocalId) -> bool {
+        self.counters.contains(&local)
+    }
+
+    pub(super) fn callee(&mut self, path: &Path) -> usize {
+        let shown = path.to_token_stream().to_string();
+        let known = self.callees.iter().position(|other| other.to_token_stream().to_string() == shown);
+        known.unwrap_or_else(|| {
+            self.callees.push(path.clone());
+            self.callees.len() - 1
+        })
+    }
+
+    pub(super) fn constant(&mut self, path: &Path) -> usize {
+        let shown = path.to_token_stream().to_string();
+        let known = self.constants.iter().position(|c| c.path.to_token_stream().to_string() == shown);
+        known.unwrap_or_else(|| {
+            let item = self.items.iter().find(|item| path.is_ident(&item.ident));
+            let scalar = match item {
+                Some(item) => header::scalar(&item.ty, &mut Errors::default()),
+                None => standard(path),
+            };
+            self.constants.push(Constant { path: path.clone(), scalar });
+            self.constants.len() - 1
+        })
+    }
+
+    /// A `const` of the body.
+    pub(super) fn item(&mut self, item: &ItemConst, errors: &mut Errors) {
+        if header::scalar(&item.ty, errors).is_none() {
+            return;
+        }
+        if let Some(attr) = item.attrs.iter().find(|attr| !attr.path().is_ident("doc")) {
+            errors.push(
+                Code::KernelSyntax,
+                attr,
+                "a kernel cannot have an attribute here",
+                "put it on the function",
+            );
+        }
+        self.items.push(item.clone());
+    }
+}
+
+/// The type of a constant of the standard library.
+fn standard(path: &Path) -> Option<Scalar> {
+    let names: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match names[..] {
+        [.., "BITS"] if names.len() == 2 => Some(Scalar::U32),
+        [ty, _] => Scalar::named(ty),
+        [.., "f32", "consts", _] => Some(Scalar::F32),
+        ["std" | "core", ty, _] => Scalar::named(ty),
+        _ => None,
+    }
+}

@@ -1,0 +1,170 @@
+//! What is asked of types when all of them are known.
+
+use proc_macro2::Span;
+
+use super::table::{Inferred, Types};
+use crate::{
+    diag::{Code, Errors},
+    kernel::{
+        methods::Class,
+        model::{Scalar, TypeId},
+    },
+};
+
+/// A question about a type.
+pub(super) struct Check {
+    pub(super) ty: TypeId,
+    pub(super) what: What,
+    pub(super) span: Span,
+}
+
+pub(super) enum What {
+    /// Whether it is a number of this value's size.
+    Holds(i128),
+    /// Whether something says which float it is.
+    IsDetermined,
+    /// Whether an operator, or what else is named so, can be used on it.
+    IsOf(Class, &'static str),
+    /// Whether it has a method.
+    Has(Class, &'static str),
+    CanBeCompared,
+    CanBeMatched,
+    /// Whether `as` converts it.
+    BecomesBy(Scalar),
+}
+
+pub(super) fn check(types: &Types, checks: &[Check], errors: &mut Errors) {
+    for Check { ty, what, span } in checks {
+        let ty = types.get(*ty);
+        let mut refuse = |code, message: String, help: &str| errors.push_span(code, *span, message, help);
+        match (what, ty) {
+            (What::Holds(value), Inferred::Scalar(scalar)) if !holds(*scalar, *value) => {
+                let message = format!("`{value}` is no `{}`", scalar.name());
+                refuse(Code::KernelLiteral, message, "write a number that the type has, or another type");
+            }
+            (
+                What::IsDetermined
+                | What::IsOf(..)
+                | What::Has(..)
+                | What::BecomesBy(_)
+                | What::CanBeCompared,
+                Inferred::Float,
+            ) => {
+                let help = "write its type, as in `0.5f32`: kernels have no `f64`, which Rust takes here";
+                refuse(Code::KernelLiteral, "nothing says which float this is".into(), help);
+            }
+            (What::IsOf(class, name), Inferred::Scalar(scalar)) if !is_of(*scalar, *class) => {
+                let message = format!("{name} of kernels does not take `{}`", scalar.name());
+                refuse(Code::KernelMismatch, message, &of(*class, *scalar));
+            }
+            (What::Has(class, name), Inferred::Scalar(scalar)) if !is_of(*scalar, *class) => {
+                let message = format!("`{}` has no method `{name}`", scalar.name());
+                refuse(Code::KernelMismatch, message, &of(*class, *scalar));
+            }
+            (What::CanBeMatched, Inferred::Scalar(Scalar::F32) | Inferred::Float) => {
+                refuse(
+                    Code::KernelPattern,
+                    "a `match` on floats".into(),
+                    "write comparisons: `if x < 1.0 { … } else { … }`",
+                );
+            }
+            (What::BecomesBy(to), Inferred::Scalar(from)) if !becomes(*from, *to) => {
+                let (from, to) = (from.name(), to.name());
+                refuse(
+                    Code::KernelMismatch,
+                    format!("`as` does not make `{to}` of `{from}`"),
+                    &bridge(from, to),
+                );
+            }
+            (
+                What::IsOf(..)
+                | What::Has(..)
+                | What::CanBeCompared
+                | What::CanBeMatched
+                | What::BecomesBy(_),
+                Inferred::Tuple(_) | Inferred::Unit,
+            ) => {
+                refuse(
+                    Code::KernelMismatch,
+                    "this is not one value".into(),
+                    "name the parts: `let (a, b) = …;`",
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn holds(scalar: Scalar, value: i128) -> bool {
+    match scalar {
+        Scalar::I32 => i32::try_from(value).is_ok(),
+        Scalar::U32 => u32::try_from(value).is_ok(),
+        Scalar::U8 => u8::try_from(value).is_ok(),
+        Scalar::F32 | Scalar::Bool => true,
+    }
+}
+
+fn is_of(scalar: Scalar, class: Class) -> bool {
+    match class {
+        Class::Float => scalar == Scalar::F32,
+        Class::Integer => scalar.is_integer(),
+        Class::Number => scalar != Scalar::Bool,
+        Class::Signed => matches!(scalar, Scalar::F32 | Scalar::I32),
+        Class::SignedInteger => scalar == Scalar::I32,
+        Class::Unsigned => matches!(scalar, Scalar::U32 | Scalar::U8),
+        Class::Bits => scalar != Scalar::F32,
+    }
+}
+
+fn becomes(from: Scalar, to: Scalar) -> bool {
+    match (from, to) {
+        (Scalar::Bool, to) => to != Scalar::F32,
+        (_, Scalar::Bool) => false,
+        _ => true,
+    }
+}
+
+/// What to do where a type does not belong to a class.
+fn of(class: Class, scalar: Scalar) -> String {
+    match (class, scalar) {
+        (Class::Signed, Scalar::U32 | Scalar::U8) => {
+            "write `0 - x`, which wraps, or convert it first: `x as i32`".to_owned()
+        }
+        (Class::Number | Class::Signed, Scalar::Bool) => {
+            "convert it first: `f32::from(b)`, or `b as u32`".to_owned()
+        }
+        (Class::Integer | Class::Bits, Scalar::F32) => {
+            "convert it first: `x as i32`, or `x.to_bits()` for its bits".to_owned()
+        }
+        (Class::Integer, Scalar::Bool) => "convert it first: `b as u32`".to_owned(),
+        (Class::Unsigned, _) => "convert it first: `x as u32`".to_owned(),
+        _ => "convert it first, with `as`".to_owned(),
+    }
+}
+
+/// How one type becomes another.
+pub(super) fn bridge(left: &str, right: &str) -> String {
+    let pair = [left, right];
+    let has = |name: &str| pair.contains(&name);
+    if has("()") {
+        "end the block with its value, without a `;`".to_owned()
+    } else if has("bool") && has("f32") {
+        "write `f32::from(b)` for the number of a bool, or `x != 0.0` for the bool of a number".to_owned()
+    } else if has("bool") {
+        "write `b as u32` for the number of a bool, or `n != 0` for the bool of a number".to_owned()
+    } else if has("f32") && has("an integer") {
+        "write the number as a float, `1.0` instead of `1`".to_owned()
+    } else if pair
+        .iter()
+        .any(|name| name.starts_with('(') || name.contains("tuple") || name.contains("a value"))
+    {
+        "name the parts of a tuple: `let (a, b) = f(x);`".to_owned()
+    } else {
+        format!("convert one of them, as in `x as {}`", if has("f32") { "f32" } else { right })
+    }
+}
+
+/// A type as a message names it.
+pub(super) fn named(ty: &str) -> String {
+    if ty.starts_with('a') && ty.contains(' ') { ty.to_owned() } else { format!("`{ty}`") }
+}

@@ -1,0 +1,23 @@
+//! The types of a body: what its tokens say, and what follows from it.
+//!
+//! Types that only rustc knows, of what other kernels take and give and of constants from outside, stay open: the text for
+//! the device names them, and the runtime fills them in.
+
+mod check;
+mod infer;
+mod table;
+
+pub(super) use table::{Inferred, Open, Types};
+
+use super::model::{Body, Header};
+use crate::diag::Errors;
+
+/// The types of all expressions; errors where they do not agree.
+pub(super) fn types(header: &Header, body: &Body, errors: &mut Errors) -> Types {
+    let mut inference = infer::Inference::new(header, body, errors);
+    inference.run();
+    let infer::Inference { mut types, checks, .. } = inference;
+    types.settle();
+    check::check(&types, &checks, errors);
+    types
+}

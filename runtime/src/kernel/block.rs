@@ -1,0 +1,72 @@
+//! Some hundred elements of every operand, as a kernel's loop sees them.
+
+use smallvec::SmallVec;
+
+/// Elements of a block; slices of all operands are equally long.
+#[derive(Debug)]
+pub struct Block<'a> {
+    inputs: SmallVec<[Input<'a>; 4]>,
+    outputs: SmallVec<[Output<'a>; 2]>,
+}
+
+/// Elements of one input in the type that is computed in; a `bool` is a byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Input<'a> {
+    F32(&'a [f32]),
+    I32(&'a [i32]),
+    U32(&'a [u32]),
+    U8(&'a [u8]),
+}
+
+/// Elements of one output, likewise.
+#[derive(Debug)]
+pub(super) enum Output<'a> {
+    F32(&'a mut [f32]),
+    I32(&'a mut [i32]),
+    U32(&'a mut [u32]),
+    U8(&'a mut [u8]),
+    /// It was asked for.
+    Taken,
+}
+
+macro_rules! slices {
+    ($($input:ident $output:ident $variant:ident $t:ident;)*) => {$(
+        /// The elements of an input of this type.
+        pub fn $input(&self, at: usize) -> &'a [$t] {
+            match self.inputs.get(at) {
+                Some(Input::$variant(slice)) => slice,
+                // The macro asks by the types of the definition.
+                _ => &[],
+            }
+        }
+
+        /// The place of an output of this type, once.
+        pub fn $output(&mut self, at: usize) -> &'a mut [$t] {
+            match self.outputs.get_mut(at).map(|output| std::mem::replace(output, Output::Taken)) {
+                Some(Output::$variant(slice)) => slice,
+                _ => &mut [],
+            }
+        }
+    )*};
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn new() -> Self {
+        Self { inputs: SmallVec::new(), outputs: SmallVec::new() }
+    }
+
+    pub(super) fn read(&mut self, input: Input<'a>) {
+        self.inputs.push(input);
+    }
+
+    pub(super) fn write(&mut self, output: Output<'a>) {
+        self.outputs.push(output);
+    }
+
+    slices! {
+        input_f32 output_f32 F32 f32;
+        input_i32 output_i32 I32 i32;
+        input_u32 output_u32 U32 u32;
+        input_u8 output_u8 U8 u8;
+    }
+}

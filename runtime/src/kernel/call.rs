@@ -1,0 +1,174 @@
+//! From the arguments of an operation to its launch.
+
+use smallvec::SmallVec;
+
+use super::{
+    definition::{Constant, Definition, Number},
+    operation::operation,
+};
+use crate::{
+    AsOperand, Element, Float, Operand, Result, Scope, Tensor,
+    backend::{Op, View},
+    ops::check::{broadcast, spread},
+    value::layout::Marks,
+};
+
+/// A call of a kernel, whose arguments come one by one.
+#[derive(Debug)]
+pub struct Call<'s> {
+    definition: &'static Definition,
+    scope: Scope<'s>,
+    arguments: SmallVec<[Given; 4]>,
+}
+
+/// An argument.
+#[derive(Clone, Copy, Debug)]
+enum Given {
+    Tensor(Operand),
+    Constant(Number),
+}
+
+/// An argument of a kernel besides the first: a tensor, a scalar, a parameter or state with elements `T`, by reference, or a
+/// number, which becomes a constant of the recording.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an argument of a kernel with elements `{T}`",
+    label = "expected a reference to a tensor, scalar, parameter or state of `{T}`, or a number",
+    note = "cast other element types with `ops::cast`"
+)]
+pub trait Argument<'s, T> {
+    /// Adds it to a call.
+    ///
+    /// # Errors
+    /// [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes).
+    #[doc(hidden)]
+    fn give(self, call: &mut Call<'s>) -> Result<()>;
+}
+
+impl<'s, T, A: AsOperand<'s, T> + ?Sized> Argument<'s, T> for &A {
+    fn give(self, call: &mut Call<'s>) -> Result<()> {
+        let operand = self.operand(call.definition.name, call.scope)?;
+        call.arguments.push(Given::Tensor(operand));
+        Ok(())
+    }
+}
+
+impl<'s, T: Float> Argument<'s, T> for f32 {
+    fn give(self, call: &mut Call<'s>) -> Result<()> {
+        call.constant(self)
+    }
+}
+
+macro_rules! numbers {
+    ($($t:ident)*) => {$(
+        impl<'s> Argument<'s, $t> for $t {
+            fn give(self, call: &mut Call<'s>) -> Result<()> {
+                call.constant(self)
+            }
+        }
+    )*};
+}
+
+numbers!(i32 u32 u8 bool);
+
+impl<'s> Call<'s> {
+    /// A call whose first argument is a tensor, which decides the step.
+    ///
+    /// # Errors
+    /// Those of the tensor: its step has ended, for instance.
+    pub fn new<T: Element>(definition: &'static Definition, first: &Tensor<'s, T>) -> Result<Self> {
+        let mut call = Self { definition, scope: first.scope(), arguments: SmallVec::new() };
+        first.give(&mut call)?;
+        Ok(call)
+    }
+
+    /// The next argument.
+    ///
+    /// # Errors
+    /// [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes).
+    pub fn argument<T>(&mut self, argument: impl Argument<'s, T>) -> Result<()> {
+        argument.give(self)
+    }
+
+    fn constant(&mut self, value: impl Constant) -> Result<()> {
+        self.arguments.push(Given::Constant(value.number()));
+        Ok(())
+    }
+
+    /// Allocates the outputs and launches.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if the shapes do not broadcast, [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
+    pub fn launch<R: Results<'s>>(&self) -> Result<R> {
+        let name = self.definition.name;
+        let operands: SmallVec<[Operand; 4]> = self
+            .arguments
+            .iter()
+            .filter_map(|given| match given {
+                Given::Tensor(operand) => Some(*operand),
+                Given::Constant(_) => None,
+            })
+            .collect();
+        let (shape, marks) = broadcast(name, self.scope, &operands)?;
+        let mut inputs: SmallVec<[View; 4]> = SmallVec::new();
+        for operand in &operands {
+            inputs.push(spread(name, operand.view, &shape)?);
+        }
+        let op = operation(self.definition, self.arguments.iter().map(Given::constant));
+        let results = R::allocate(self.scope, &op, &shape, marks)?;
+        // Devices refuse empty grids.
+        if !shape.contains(&0) {
+            self.scope.launch(op, &inputs, &results.views())?;
+        }
+        Ok(results)
+    }
+}
+
+impl Given {
+    fn constant(&self) -> Option<Number> {
+        match self {
+            Self::Tensor(_) => None,
+            Self::Constant(number) => Some(*number),
+        }
+    }
+}
+
+/// The result of an operation: a tensor, or a tuple of tensors.
+pub trait Results<'s>: Sized {
+    /// Tensors of this shape, to be written.
+    #[doc(hidden)]
+    fn allocate(scope: Scope<'s>, op: &Op, shape: &[usize], marks: Marks) -> Result<Self>;
+
+    /// Where they are.
+    #[doc(hidden)]
+    fn views(&self) -> SmallVec<[View; 1]>;
+}
+
+impl<'s, T: Element> Results<'s> for Tensor<'s, T> {
+    fn allocate(scope: Scope<'s>, op: &Op, shape: &[usize], marks: Marks) -> Result<Self> {
+        scope.empty(op, shape, marks)
+    }
+
+    fn views(&self) -> SmallVec<[View; 1]> {
+        SmallVec::from_elem(self.raw.view(), 1)
+    }
+}
+
+macro_rules! several {
+    ($($($t:ident $at:tt),*;)*) => {$(
+        impl<'s, $($t: Element),*> Results<'s> for ($(Tensor<'s, $t>,)*) {
+            fn allocate(scope: Scope<'s>, op: &Op, shape: &[usize], marks: Marks) -> Result<Self> {
+                Ok(($(scope.empty::<$t>(op, shape, marks)?,)*))
+            }
+
+            fn views(&self) -> SmallVec<[View; 1]> {
+                SmallVec::from_slice(&[$(self.$at.raw.view()),*])
+            }
+        }
+    )*};
+}
+
+several! {
+    A 0, B 1;
+    A 0, B 1, C 2;
+    A 0, B 1, C 2, D 3;
+}

@@ -1,0 +1,225 @@
+//! A kernel on a GPU: its text, made a kernel for the types of the tensors, and launched.
+
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use smallvec::SmallVec;
+
+use super::{
+    definition::Definition,
+    operation::Constants,
+    source::{Functions, result},
+};
+use crate::{
+    DType, Float, Result,
+    backend::{
+        Launch, View,
+        cuda::compile_source,
+        cuda::kernels::{Dims, Grid, Kernel, SourceFile, Submit, THREADS, Types, Walk},
+    },
+    base::rank::MAX_RANK,
+};
+
+/// What operators and methods mean there.
+const LANGUAGE: &str = include_str!("language.cuh");
+
+/// Arithmetic as the language defines it.
+const OPTIONS: &[&str] = &["--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
+
+/// A kernel for one element type of floats, with numbers for some parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Variant {
+    id: TypeId,
+    float: DType,
+    /// A bit for each parameter that is a number.
+    fixed: u32,
+}
+
+/// Its source, which lives as long as its code does.
+pub(super) struct Instance {
+    source: SourceFile,
+    entry: String,
+}
+
+static INSTANCES: LazyLock<Mutex<HashMap<Variant, &'static Instance>>> = LazyLock::new(Mutex::default);
+
+fn instance(definition: &Definition, variant: Variant) -> &'static Instance {
+    let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
+    instances.entry(variant).or_insert_with(|| {
+        let (entry, text) = text(definition, variant.float, variant.fixed);
+        let source = SourceFile {
+            name: definition.name,
+            text: text.leak(),
+            types: Types::None,
+            waits: true,
+            options: OPTIONS,
+        };
+        Box::leak(Box::new(Instance { source, entry }))
+    })
+}
+
+/// Compiles a kernel whose floats are stored as `T` for an architecture (`sm_90a`), without a GPU, and returns the compiler's
+/// remarks.
+///
+/// # Errors
+/// [`Error::NoDevice`](crate::Error::NoDevice) without the compiler; [`Error::Device`](crate::Error::Device) with its log.
+pub fn compile<T: Float>(definition: &Definition, arch: &str) -> Result<String> {
+    let variant = Variant { id: definition.id, float: T::DTYPE, fixed: 0 };
+    compile_source(&instance(definition, variant).source, arch)
+}
+
+/// Launches a kernel; `constants` is empty if every parameter is a tensor.
+pub(super) fn launch(
+    definition: &Definition,
+    constants: &Constants,
+    gpu: &mut dyn Submit,
+    launch: &Launch,
+) -> Result<()> {
+    match launch.inputs.len() {
+        0 | 1 => of::<1>(definition, constants, gpu, launch),
+        2 => of::<2>(definition, constants, gpu, launch),
+        3 | 4 => of::<4>(definition, constants, gpu, launch),
+        5..=8 => of::<8>(definition, constants, gpu, launch),
+        _ => of::<16>(definition, constants, gpu, launch),
+    }
+}
+
+/// With at most `N` tensors.
+fn of<const N: usize>(
+    definition: &Definition,
+    constants: &Constants,
+    gpu: &mut dyn Submit,
+    launch: &Launch,
+) -> Result<()> {
+    let Some(first) = launch.outputs.first() else { return Ok(()) };
+    let none = [0; MAX_RANK];
+    let rank = first.layout.shape().len();
+    let strides: [&[usize]; N] = std::array::from_fn(|i| match launch.inputs.get(i) {
+        Some(view) => view.layout.strides(),
+        None => &none[..rank],
+    });
+    let walk = Walk::new(first.layout.shape(), strides);
+    let views = || launch.inputs.iter().chain(&launch.outputs);
+    let lanes = 16 / views().map(|view| view.dtype.size()).max().unwrap_or(1) as u64;
+    let operands: [(u64, u64); N] = std::array::from_fn(|i| match launch.inputs.get(i) {
+        Some(view) => (view.addr, view.dtype.size() as u64),
+        None => (0, 1),
+    });
+    let aligned = |view: &View| view.addr.is_multiple_of(lanes * view.dtype.size() as u64);
+    let packed = walk.in_packs(lanes, operands).filter(|_| launch.outputs.iter().all(aligned));
+    let (walk, packs) = match packed {
+        Some(walk) => (walk, true),
+        None => (walk, false),
+    };
+    let fixed = constants.iter().enumerate().fold(0, |bits, (i, c)| bits | u32::from(c.is_some()) << i);
+    let float = views().map(|view| view.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::F32);
+    let instance = instance(definition, Variant { id: definition.id, float, fixed });
+
+    // Mirrors `MapParams`, all of whose fields are words.
+    let mut words: SmallVec<[u64; 64]> = views().map(|view| view.addr).collect();
+    words.extend([first.layout.count() as u64, walk.count(), packs.into()]);
+    words.extend(constants.iter().flatten().map(|number| u64::from(number.bits)));
+    let dims: [u64; 7] = bytemuck::cast::<Dims, _>(walk.dims());
+    words.extend(dims);
+    words.extend(walk.strides().into_iter().take(launch.inputs.len()).flatten());
+    let grid = Grid::line(gpu.props().blocks_for(walk.count(), THREADS), THREADS);
+    gpu.submit_bytes(Kernel::plain(&instance.source, &instance.entry), grid, bytemuck::cast_slice(&words))
+}
+
+/// The source of a kernel whose floats are stored as `float`, and the name of its entry; parameters in `fixed` are numbers.
+pub(super) fn text(definition: &Definition, float: DType, fixed: u32) -> (String, String) {
+    let mut functions = Functions::default();
+    let name = functions.add(definition);
+    let entry = format!("{name}_map");
+    let mut text = format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{}\n", functions.text);
+    map(&mut text, definition, &name, float, fixed);
+    let _ = writeln!(
+        text,
+        "extern \"C\" __global__ void __launch_bounds__(256) {entry}(const __grid_constant__ MapParams p) {{ in_order();\n    \
+         if (p.packed) map<LANES>(p);\n    else map<1>(p);\n}}"
+    );
+    (entry, text)
+}
+
+/// The loop over packs of elements.
+fn map(text: &mut String, definition: &Definition, name: &str, float: DType, fixed: u32) {
+    let is_fixed = |i: usize| fixed & 1 << i != 0;
+    let tensors: Vec<usize> = (0..definition.inputs.len()).filter(|&i| !is_fixed(i)).collect();
+    let stored_in: Vec<DType> = tensors.iter().map(|&i| definition.inputs[i].1.stored(float)).collect();
+    let stored_out: Vec<DType> = definition.outputs.iter().map(|compute| compute.stored(float)).collect();
+    let (n, m) = (tensors.len(), stored_out.len());
+    let largest = stored_in.iter().chain(&stored_out).map(|dtype| dtype.size()).max().unwrap_or(1);
+    let constants = fixed.count_ones();
+    let mut put = |line: &str| {
+        text.push_str(line);
+        text.push('\n');
+    };
+    put(&format!("#define LANES {}", 16 / largest));
+    put(&format!(
+        "struct MapParams {{\n    u64 x[{n}];\n    u64 y[{m}];\n    u64 count;\n    u64 packs;\n    u64 packed;"
+    ));
+    if constants > 0 {
+        put(&format!("    u64 constants[{constants}];"));
+    }
+    put(&format!("    Dims dims;\n    u64 strides[{n}][MAX_RANK];\n}};\n"));
+    put("template <int V> DEVICE void map(const MapParams& p) {");
+    let mut arguments = Vec::new();
+    let (mut constant, mut tensor) = (0, 0);
+    for (i, (_, compute)) in definition.inputs.iter().enumerate() {
+        if is_fixed(i) {
+            let ty = compute.name();
+            put(&format!("    const {ty} c{constant} = lang::Bits<{ty}>::of((u32)p.constants[{constant}]);"));
+            arguments.push(format!("c{constant}"));
+            constant += 1;
+        } else {
+            arguments.push(format!("lang::read(x{tensor}.v[i])"));
+            tensor += 1;
+        }
+    }
+    put(
+        "    for (u64 n = (u64)blockIdx.x * blockDim.x + threadIdx.x; n < p.packs; n += (u64)gridDim.x * blockDim.x) {",
+    );
+    put(&format!("        u64 at[{n}];\n        locate<{n}>(p.dims, p.strides, n, at);"));
+    put("        const u64 left = p.count - n * V;");
+    for (k, dtype) in stored_in.iter().map(|dtype| element(*dtype)).enumerate() {
+        put(&format!("        Pack<{dtype}, V> x{k};"));
+        put(&format!(
+            "        load_pack<{dtype}, V>(x{k}, p.x[{k}], at[{k}], V > 1 && p.strides[{k}][0] == 0, left);"
+        ));
+    }
+    for (k, dtype) in stored_out.iter().map(|dtype| element(*dtype)).enumerate() {
+        put(&format!("        Pack<{dtype}, V> y{k};"));
+    }
+    put("#pragma unroll\n        for (int i = 0; i < V; ++i) {");
+    put(&format!(
+        "            const {} r = {name}({});",
+        result(definition.outputs, ""),
+        arguments.join(", ")
+    ));
+    for (k, dtype) in stored_out.iter().map(|dtype| element(*dtype)).enumerate() {
+        let part = if m > 1 { format!(".v{k}") } else { String::new() };
+        put(&format!("            y{k}.v[i] = lang::Write<{dtype}>::of(r{part});"));
+    }
+    put("        }");
+    for (k, dtype) in stored_out.iter().map(|dtype| element(*dtype)).enumerate() {
+        put(&format!("        store_pack<{dtype}, V>(y{k}, p.y[{k}], n * V, left);"));
+    }
+    put("    }\n}\n");
+}
+
+/// As `common.cuh` spells it.
+fn element(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "f32",
+        DType::F16 => "f16",
+        DType::Bf16 => "bf16",
+        DType::I32 => "i32",
+        DType::U32 => "u32",
+        DType::U8 => "u8",
+        DType::Bool => "boolean",
+    }
+}

@@ -1,0 +1,145 @@
+//! What the macro tells of a kernel.
+
+use std::any::TypeId;
+
+use super::block::Block;
+use crate::DType;
+
+/// A type that kernels compute in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Compute {
+    /// Of every float element type.
+    F32,
+    /// Of `i32`.
+    I32,
+    /// Of `u32`.
+    U32,
+    /// Of `u8`.
+    U8,
+    /// Of `bool`.
+    Bool,
+}
+
+impl Compute {
+    /// As Rust and the text for GPUs spell it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::U8 => "u8",
+            Self::Bool => "bool",
+        }
+    }
+
+    /// The element type of its tensors, where that of floats is `float`.
+    pub(super) fn stored(self, float: DType) -> DType {
+        match self {
+            Self::F32 => float,
+            Self::I32 => DType::I32,
+            Self::U32 => DType::U32,
+            Self::U8 => DType::U8,
+            Self::Bool => DType::Bool,
+        }
+    }
+}
+
+/// A kernel as the macro made it.
+#[derive(Debug)]
+pub struct Definition {
+    /// The type of the kernel.
+    pub id: TypeId,
+    /// The function's name.
+    pub name: &'static str,
+    /// The parameters.
+    pub inputs: &'static [(&'static str, Compute)],
+    /// The results.
+    pub outputs: &'static [Compute],
+    /// The function for GPUs, with places in `${…}` that [`source`](super::source) fills.
+    pub text: &'static str,
+    /// Lists what the text names by number.
+    pub uses: fn(&mut Uses),
+    /// Computes a block of elements.
+    pub block: fn(&mut Block<'_>),
+}
+
+/// A type that `#[kernel]` made.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a kernel",
+    label = "kernels call kernels only: put `#[kernel]` on that function"
+)]
+pub trait Kernel: 'static {
+    /// What the macro made of the function.
+    const DEFINITION: &'static Definition;
+    /// One more than the deepest of those that it calls.
+    const DEPTH: usize;
+}
+
+/// One more than the deepest.
+#[must_use]
+pub const fn above(depths: &[usize]) -> usize {
+    let (mut deepest, mut rest) = (0, depths);
+    while let [depth, others @ ..] = rest {
+        if *depth > deepest {
+            deepest = *depth;
+        }
+        rest = others;
+    }
+    deepest + 1
+}
+
+/// What a kernel's text names: other kernels and constants, each in the order of their numbers.
+#[derive(Debug, Default)]
+pub struct Uses {
+    pub(super) kernels: Vec<&'static Definition>,
+    pub(super) constants: Vec<Number>,
+}
+
+impl Uses {
+    /// The next kernel.
+    pub fn kernel(&mut self, definition: &'static Definition) {
+        self.kernels.push(definition);
+    }
+
+    /// The next constant.
+    pub fn constant(&mut self, value: impl Constant) {
+        self.constants.push(value.number());
+    }
+}
+
+/// A number of one of the computing types, by its bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Number {
+    pub(super) compute: Compute,
+    pub(super) bits: u32,
+}
+
+/// A value that kernels can name.
+#[diagnostic::on_unimplemented(
+    message = "kernels have no values of type `{Self}`",
+    label = "a constant of type `f32`, `i32`, `u32`, `u8` or `bool` is needed here"
+)]
+pub trait Constant: Copy {
+    /// As a number.
+    fn number(self) -> Number;
+}
+
+macro_rules! constant {
+    ($($t:ident $compute:ident $value:ident => $bits:expr;)*) => {$(
+        impl Constant for $t {
+            fn number(self) -> Number {
+                let $value = self;
+                Number { compute: Compute::$compute, bits: $bits }
+            }
+        }
+    )*};
+}
+
+constant! {
+    f32 F32 v => v.to_bits();
+    i32 I32 v => v as u32;
+    u32 U32 v => v;
+    u8 U8 v => u32::from(v);
+    bool Bool v => u32::from(v);
+}

@@ -1,0 +1,404 @@
+//! Operators and methods of kernels that Rust defines otherwise: by a panic in some builds, or not for every value.
+//!
+//! `language.cuh` says the same for GPUs.
+
+/// `f32`, `i32`, `u32`, `u8`.
+#[diagnostic::on_unimplemented(
+    message = "kernels do not compute with `{Self}` so",
+    label = "a number is needed here"
+)]
+pub trait Number: Copy + PartialOrd {
+    /// `+`
+    #[must_use]
+    fn add(self, other: Self) -> Self;
+    /// `-`
+    #[must_use]
+    fn sub(self, other: Self) -> Self;
+    /// `*`
+    #[must_use]
+    fn mul(self, other: Self) -> Self;
+    /// `/`
+    #[must_use]
+    fn div(self, other: Self) -> Self;
+    /// `%`
+    #[must_use]
+    fn rem(self, other: Self) -> Self;
+    /// The smaller one.
+    #[must_use]
+    fn min(self, other: Self) -> Self;
+    /// The larger one.
+    #[must_use]
+    fn max(self, other: Self) -> Self;
+    /// The remainder that is not negative.
+    #[must_use]
+    fn rem_euclid(self, other: Self) -> Self;
+    /// The quotient that belongs to [`rem_euclid`](Self::rem_euclid).
+    #[must_use]
+    fn div_euclid(self, other: Self) -> Self;
+}
+
+/// `f32` and `i32`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no negative numbers",
+    label = "`f32` or `i32` is needed here"
+)]
+pub trait Signed: Number {
+    /// `-`
+    #[must_use]
+    fn neg(self) -> Self;
+    /// Without its sign.
+    #[must_use]
+    fn abs(self) -> Self;
+    /// Its sign.
+    #[must_use]
+    fn signum(self) -> Self;
+}
+
+/// `i32`, `u32` and `u8`.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not an integer", label = "an integer is needed here")]
+pub trait Integer: Number {
+    /// Its lowest 32 bits.
+    fn bits(self) -> u32;
+    /// `<<`
+    #[must_use]
+    fn shl(self, places: u32) -> Self;
+    /// `>>`
+    #[must_use]
+    fn shr(self, places: u32) -> Self;
+    /// A power.
+    #[must_use]
+    fn pow(self, exponent: u32) -> Self;
+}
+
+macro_rules! integer {
+    ($($t:ident)*) => {$(
+        impl Number for $t {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self {
+                if other == 0 { 0 } else { self.wrapping_div(other) }
+            }
+            #[inline(always)]
+            fn rem(self, other: Self) -> Self {
+                if other == 0 { self } else { self.wrapping_rem(other) }
+            }
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                Ord::min(self, other)
+            }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                Ord::max(self, other)
+            }
+            #[inline(always)]
+            fn rem_euclid(self, other: Self) -> Self {
+                if other == 0 { self } else { self.wrapping_rem_euclid(other) }
+            }
+            #[inline(always)]
+            fn div_euclid(self, other: Self) -> Self {
+                if other == 0 { 0 } else { self.wrapping_div_euclid(other) }
+            }
+        }
+        impl Integer for $t {
+            #[inline(always)]
+            fn bits(self) -> u32 {
+                self as u32
+            }
+            #[inline(always)]
+            fn shl(self, places: u32) -> Self {
+                self.wrapping_shl(places)
+            }
+            #[inline(always)]
+            fn shr(self, places: u32) -> Self {
+                self.wrapping_shr(places)
+            }
+            #[inline(always)]
+            fn pow(self, exponent: u32) -> Self {
+                self.wrapping_pow(exponent)
+            }
+        }
+    )*};
+}
+
+integer!(i32 u32 u8);
+
+impl Signed for i32 {
+    #[inline(always)]
+    fn neg(self) -> Self {
+        self.wrapping_neg()
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        self.wrapping_abs()
+    }
+    #[inline(always)]
+    fn signum(self) -> Self {
+        i32::signum(self)
+    }
+}
+
+impl Number for f32 {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self + other
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self - other
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self * other
+    }
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        self / other
+    }
+    #[inline(always)]
+    fn rem(self, other: Self) -> Self {
+        self % other
+    }
+    /// NaN counts as missing; `-0.0` is smaller than `0.0`.
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        let first = self < other || (self == other && self.is_sign_negative()) || other.is_nan();
+        if first { self } else { other }
+    }
+    /// NaN counts as missing; `0.0` is larger than `-0.0`.
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        let first = self > other || (self == other && self.is_sign_positive()) || other.is_nan();
+        if first { self } else { other }
+    }
+    #[inline(always)]
+    fn rem_euclid(self, other: Self) -> Self {
+        let rest = self % other;
+        if rest < 0.0 { rest + f32::abs(other) } else { rest }
+    }
+    #[inline(always)]
+    fn div_euclid(self, other: Self) -> Self {
+        let whole = (self / other).trunc();
+        match self % other < 0.0 {
+            true if other > 0.0 => whole - 1.0,
+            true => whole + 1.0,
+            false => whole,
+        }
+    }
+}
+
+impl Signed for f32 {
+    #[inline(always)]
+    fn neg(self) -> Self {
+        -self
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        f32::abs(self)
+    }
+    #[inline(always)]
+    fn signum(self) -> Self {
+        if self.is_nan() { self } else { f32::copysign(1.0, self) }
+    }
+}
+
+macro_rules! operators {
+    ($($(#[$doc:meta])* $bound:ident $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        #[inline(always)]
+        pub fn $name<T: $bound>(a: T, b: T) -> T {
+            a.$name(b)
+        }
+    )*};
+}
+
+operators! {
+    /// `a + b`; integers wrap.
+    Number add;
+    /// `a - b`; integers wrap.
+    Number sub;
+    /// `a * b`; integers wrap.
+    Number mul;
+    /// `a / b`; integers truncate and wrap, and division by zero is 0.
+    Number div;
+    /// `a % b`; for integers what `/` leaves, so `a` where `b` is 0.
+    Number rem;
+    /// The smaller one; NaN counts as missing, and `-0.0` is smaller than `0.0`.
+    Number min;
+    /// The larger one; NaN counts as missing, and `0.0` is larger than `-0.0`.
+    Number max;
+    /// The remainder that is not negative; `a` where an integer `b` is 0.
+    Number rem_euclid;
+    /// The quotient that belongs to `rem_euclid`; 0 where an integer `b` is 0.
+    Number div_euclid;
+}
+
+/// `-a`; integers wrap.
+#[must_use]
+#[inline(always)]
+pub fn neg<T: Signed>(a: T) -> T {
+    a.neg()
+}
+
+/// Without its sign; integers wrap.
+#[must_use]
+#[inline(always)]
+pub fn abs<T: Signed>(a: T) -> T {
+    a.abs()
+}
+
+/// 1 or -1; NaN of NaN, and 0 of an integer 0.
+#[must_use]
+#[inline(always)]
+pub fn signum<T: Signed>(a: T) -> T {
+    a.signum()
+}
+
+/// `x` within `low` and `high`; `high` where they are in the wrong order. NaN stays NaN.
+#[must_use]
+#[inline(always)]
+pub fn clamp<T: Number>(x: T, low: T, high: T) -> T {
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
+}
+
+/// `a << places`, modulo the bits.
+#[must_use]
+#[inline(always)]
+pub fn shl<T: Integer>(a: T, places: impl Integer) -> T {
+    a.shl(places.bits())
+}
+
+/// `a >> places`, modulo the bits.
+#[must_use]
+#[inline(always)]
+pub fn shr<T: Integer>(a: T, places: impl Integer) -> T {
+    a.shr(places.bits())
+}
+
+/// A power; it wraps.
+#[must_use]
+#[inline(always)]
+pub fn pow<T: Integer>(a: T, exponent: u32) -> T {
+    a.pow(exponent)
+}
+
+/// As [`div`].
+#[must_use]
+#[inline(always)]
+pub fn wrapping_div<T: Integer>(a: T, b: T) -> T {
+    a.div(b)
+}
+
+/// As [`rem`].
+#[must_use]
+#[inline(always)]
+pub fn wrapping_rem<T: Integer>(a: T, b: T) -> T {
+    a.rem(b)
+}
+
+/// A power by repeated squaring, each step rounded.
+#[must_use]
+#[inline(always)]
+pub fn powi(x: f32, exponent: i32) -> f32 {
+    let (mut square, mut left, mut power) = (x, exponent.unsigned_abs(), 1.0f32);
+    while left > 0 {
+        if left & 1 == 1 {
+            power *= square;
+        }
+        left >>= 1;
+        if left > 0 {
+            square *= square;
+        }
+    }
+    if exponent < 0 { 1.0 / power } else { power }
+}
+
+/// The bits; `0x7fc00000` for every NaN.
+#[must_use]
+#[inline(always)]
+pub fn to_bits(x: f32) -> u32 {
+    if x.is_nan() { 0x7fc0_0000 } else { x.to_bits() }
+}
+
+/// The number with these bits.
+#[must_use]
+#[inline(always)]
+pub fn from_bits(bits: u32) -> f32 {
+    f32::from_bits(bits)
+}
+
+/// If it is a negative number, `-0.0` included; no NaN is.
+#[must_use]
+#[inline(always)]
+pub fn is_sign_negative(x: f32) -> bool {
+    !x.is_nan() && x.is_sign_negative()
+}
+
+/// If it is a positive number, `0.0` included; no NaN is.
+#[must_use]
+#[inline(always)]
+pub fn is_sign_positive(x: f32) -> bool {
+    !x.is_nan() && x.is_sign_positive()
+}
+
+/// `x` with the sign of `sign`, which is that of a positive number where it is NaN.
+#[must_use]
+#[inline(always)]
+pub fn copysign(x: f32, sign: f32) -> f32 {
+    if is_sign_negative(sign) { -x.abs() } else { x.abs() }
+}
+
+/// In degrees.
+#[must_use]
+#[inline(always)]
+pub fn to_degrees(x: f32) -> f32 {
+    x * 57.295_78
+}
+
+/// In radians.
+#[must_use]
+#[inline(always)]
+pub fn to_radians(x: f32) -> f32 {
+    x * 0.017_453_292
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_defined_everywhere() {
+        assert_eq!((div(7, 0), rem(7, 0), rem_euclid(-7, 0), div_euclid(-7, 0)), (0, 7, -7, 0));
+        assert_eq!((div(i32::MIN, -1), rem(i32::MIN, -1)), (i32::MIN, 0));
+        assert_eq!((add(250u8, 10), neg(i32::MIN), abs(i32::MIN)), (4, i32::MIN, i32::MIN));
+        assert_eq!((shl(1u8, 9), shr(-8i32, 33u32), shl(1u32, -31i32)), (2, -4, 2));
+        assert_eq!((pow(10u8, 3), clamp(5, 9, 1)), (232, 1));
+    }
+
+    #[test]
+    fn floats_are_defined_everywhere() {
+        for (a, b) in [(-0.0f32, 0.0f32), (0.0, -0.0)] {
+            assert!(min(a, b).is_sign_negative() && max(a, b).is_sign_positive());
+        }
+        assert_eq!((min(f32::NAN, 1.0), max(1.0, f32::NAN)), (1.0, 1.0));
+        assert!(min(f32::NAN, f32::NAN).is_nan() && clamp(f32::NAN, 0.0, 1.0).is_nan());
+        assert_eq!(to_bits(-f32::NAN), 0x7fc0_0000);
+        assert_eq!((powi(2.0, -3), powi(3.0, 5), powi(0.5, 0)), (0.125, 243.0, 1.0));
+        assert_eq!((rem_euclid(-7.5f32, 2.0), div_euclid(-7.5f32, 2.0)), (0.5, -4.0));
+        assert_eq!((copysign(-3.0, f32::NAN), copysign(3.0, -0.0)), (3.0, -3.0));
+        assert_eq!(to_degrees(1.0), 1.0f32.to_degrees());
+        assert_eq!(to_radians(1.0), 1.0f32.to_radians());
+    }
+}

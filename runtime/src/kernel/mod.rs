@@ -1,0 +1,16 @@
+//! Kernels that users write in Rust.
+//!
+//! [`#[kernel]`](macro@crate::kernel) makes a [`Definition`] of a function: a loop over a block of elements, compiled by rustc, and
+//! a text for GPUs. Here they become operations: [`call`] checks operands and launches, [`cpu`] runs the loop over blocks of
+//! strided views, [`source`] and [`cuda`] make the text a kernel for the types of the tensors. [`lang`] is what kernels mean by
+//! operators and methods where Rust says something else, or too little.
+
+pub(crate) mod block;
+pub(crate) mod call;
+mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+pub(crate) mod definition;
+pub mod lang;
+mod operation;
+pub(crate) mod source;

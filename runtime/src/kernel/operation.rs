@@ -1,0 +1,87 @@
+//! A kernel as an operation: alone, or with numbers that its recording fixes.
+
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+};
+
+use smallvec::SmallVec;
+
+use super::{
+    cpu,
+    definition::{Definition, Number},
+};
+use crate::backend::{
+    Launch, Op, Operation,
+    cpu::{Access, Fault},
+};
+#[cfg(feature = "cuda")]
+use crate::{Result, backend::cuda::kernels::Submit};
+
+/// Of each parameter, the number that stands in its place.
+pub(super) type Constants = [Option<Number>];
+
+/// The operation of a call.
+pub(super) fn operation(
+    definition: &'static Definition,
+    constants: impl Iterator<Item = Option<Number>> + Clone,
+) -> Op {
+    if constants.clone().all(|constant| constant.is_none()) {
+        return Op::fixed(definition);
+    }
+    Fixed { definition, constants: constants.collect() }.into()
+}
+
+/// With a tensor for every parameter.
+impl Operation for Definition {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn parameters(&self, mut to: &mut dyn Hasher) {
+        self.id.hash(&mut to);
+    }
+
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> std::result::Result<(), Fault> {
+        cpu::run(self, &[], access, launch);
+        Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+        super::cuda::launch(self, &[], gpu, launch)
+    }
+}
+
+/// With numbers for some.
+struct Fixed {
+    definition: &'static Definition,
+    constants: SmallVec<[Option<Number>; 4]>,
+}
+
+impl fmt::Debug for Fixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.definition.name, self.constants)
+    }
+}
+
+impl Operation for Fixed {
+    fn name(&self) -> &'static str {
+        self.definition.name
+    }
+
+    fn parameters(&self, mut to: &mut dyn Hasher) {
+        self.definition.id.hash(&mut to);
+        self.constants.hash(&mut to);
+    }
+
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> std::result::Result<(), Fault> {
+        cpu::run(self.definition, &self.constants, access, launch);
+        Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+        super::cuda::launch(self.definition, &self.constants, gpu, launch)
+    }
+}
