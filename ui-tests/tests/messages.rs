@@ -68,6 +68,11 @@ const BORROW: &str = "rustc's borrow error";
 /// File, rule, and why it is broken.
 const NOT_YET: &[(&str, Rule, &str)] = &[
     ("fail/host_reads/in_a_helper.stderr", Help, RUSTC),
+    (
+        "fail/kernels/calls_plain_function.stderr",
+        Help,
+        "rustc's own error on a name, before a type has a say",
+    ),
     ("fail/lifetimes/after_its_step.stderr", Help, BORROW),
     ("fail/lifetimes/borrowed_across_a_boundary.stderr", Help, BORROW),
     ("fail/lifetimes/kept_across_steps.stderr", Help, BORROW),

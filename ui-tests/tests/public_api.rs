@@ -14,6 +14,7 @@ const UNSTABLE: &str = "`backend` is not covered by semantic versioning";
 /// Public enums, and structs with only public fields, that users may match and write in full; and why.
 const EXHAUSTIVE: &[(&str, &str)] = &[
     ("Arena", UNSTABLE),
+    ("Definition", GENERATED),
     ("DeviceCopy", UNSTABLE),
     ("Dim", GENERATED),
     ("DimsSpec", GENERATED),

@@ -1,15 +1,11 @@
 //! One crate of many functions, compiled by rustc against the runtime that this test was built with.
 
-use std::{
-    collections::BTreeMap,
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
+
+use crate::{
+    program::{Form, Program},
+    rustc::{Failure, compile},
 };
-
-use serde_json::Value;
-
-use crate::program::{Form, Program};
 
 const TEMPLATE: &str = include_str!("template.rs");
 
@@ -66,72 +62,6 @@ impl Text {
     }
 }
 
-/// The folder of this test's dependencies.
-fn dependencies() -> PathBuf {
-    let own = env::current_exe().expect("a test has a path");
-    own.parent().expect("it lies in `deps`").to_owned()
-}
-
-/// The runtime that was built last: the one that this test is linked to.
-fn runtime() -> PathBuf {
-    let entries = fs::read_dir(dependencies()).expect("the folder of this test").flatten();
-    let libraries = entries.map(|e| e.path()).filter(|path| {
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        name.starts_with("libgraphable-") && name.ends_with(".rlib")
-    });
-    let built = |path: &PathBuf| fs::metadata(path).and_then(|m| m.modified()).ok();
-    libraries.max_by_key(built).expect("the runtime was built for this test")
-}
-
-fn rustc(source: &Path, out: &Path, emit: &str) -> Vec<Failure> {
-    let mut command = Command::new(env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()));
-    command.args(["--edition", "2024", "--crate-type", "bin", "--crate-name", "programs", "--cfg", "on"]);
-    command.args(["--error-format", "json", "-Cdebuginfo=0", "-Copt-level=0", "-Ccodegen-units=4"]);
-    command.arg("--emit").arg(emit);
-    command.arg("-L").arg(format!("dependency={}", dependencies().display()));
-    command.arg("--extern").arg(format!("graphable={}", runtime().display()));
-    command.arg(source).arg("-o").arg(out);
-    let output = command.output().expect("rustc runs");
-    String::from_utf8_lossy(&output.stderr).lines().filter_map(Failure::read).collect()
-}
-
-/// An error of rustc's.
-struct Failure {
-    message: String,
-    /// Lines that it mentions, the most important first.
-    lines: Vec<usize>,
-}
-
-impl Failure {
-    /// What rustc wrote as JSON, if it is an error.
-    fn read(json: &str) -> Option<Self> {
-        let json: Value = serde_json::from_str(json).ok()?;
-        let message = json["message"].as_str()?;
-        if json["level"] != "error" || message.starts_with("aborting due to") {
-            return None;
-        }
-        let code = json["code"]["code"].as_str().unwrap_or_default();
-        let mut lines = Vec::new();
-        spans(&json, &mut lines);
-        Some(Self { message: format!("{code} {message}"), lines })
-    }
-}
-
-/// The lines of the programs in a message and its notes.
-fn spans(message: &Value, lines: &mut Vec<usize>) {
-    for span in message["spans"].as_array().into_iter().flatten() {
-        let mut span = span;
-        while span.is_object() {
-            let own = span["file_name"].as_str().is_some_and(|name| name.ends_with("programs.rs"));
-            if let Some(line) = span["line_start"].as_u64().filter(|_| own) {
-                lines.push(usize::try_from(line).unwrap_or_default());
-            }
-            span = &span["expansion"]["span"];
-        }
-    }
-    message["children"].as_array().into_iter().flatten().for_each(|child| spans(child, lines));
-}
-
 /// Which of the programs are no Rust without boundaries either.
 fn faulty(programs: &[&Program], folder: &Path) -> Vec<u64> {
     let source = folder.join("programs.rs");
@@ -141,7 +71,7 @@ fn faulty(programs: &[&Program], folder: &Path) -> Vec<u64> {
         let text = Text::of(&left, &[(Form::Plain, "marked"), (Form::Plain, "plain")]);
         fs::write(&source, &text.text).expect("the programs are written");
         let owner = |failure: &Failure| failure.lines.iter().find_map(|line| text.owner(*line));
-        let wrong: Vec<u64> = rustc(&source, &folder.join("checked"), "metadata")
+        let wrong: Vec<u64> = compile(&source, &folder.join("checked"), "metadata")
             .iter()
             .filter_map(owner)
             .map(|(seed, _)| seed)
@@ -165,10 +95,10 @@ pub(crate) fn run(programs: &[&Program], folder: &Path) -> Outcome {
     for _ in 0..12 {
         let text = Text::of(&left, &[(Form::Marked, "marked"), (Form::Plain, "plain")]);
         fs::write(&source, &text.text).expect("the programs are written");
-        let mut errors = rustc(&source, &folder.join("checked"), "metadata");
+        let mut errors = compile(&source, &folder.join("checked"), "metadata");
         if errors.is_empty() {
             // Some errors come when code is generated.
-            errors = rustc(&source, &binary, "link");
+            errors = compile(&source, &binary, "link");
         }
         if errors.is_empty() {
             let mut outcome = execute(&binary, outcome);

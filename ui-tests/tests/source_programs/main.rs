@@ -11,6 +11,9 @@
 //! A function that differs is cut down, and printed with its seed. Functions that the macro refuses are counted: they
 //! are refused by a rule, with one of the codes in [`RULES`].
 
+#[path = "../common/rustc.rs"]
+mod rustc;
+
 mod compile;
 mod generate;
 mod program;

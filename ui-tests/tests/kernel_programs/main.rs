@@ -1,0 +1,188 @@
+//! Random kernels as Rust text, many in one crate, against an interpreter of the generator's own tree: types, branches, loops,
+//! calls, several results; broadcasts, strides, numbers as arguments; floats stored as `f32`, `f16` and `bf16`. Every bit is
+//! equal, NaN being one value.
+//!
+//! - `GRAPHABLE_KERNEL_PROGRAMS=10000` tries more of them than the default; `GRAPHABLE_KERNEL_FROM=7` begins with seed 7.
+//! - `GRAPHABLE_KERNEL_ONE=7` tries one, and prints it.
+//! - `GRAPHABLE_KERNEL_ARCH=sm_90a` compiles their text for GPUs as well, by NVRTC.
+
+#[path = "../common/rustc.rs"]
+mod rustc;
+
+mod generate;
+mod interpret;
+mod program;
+mod render;
+mod values;
+
+use std::{collections::BTreeMap, env, fmt::Write as _, fs, path::PathBuf, process::Command};
+
+use graphable::{bf16, f16};
+
+use program::{Argument, Program, Ty, Value};
+
+/// Programs of every run, and in one crate.
+const SHORT: u64 = 50;
+const BATCH: u64 = 50;
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
+}
+
+/// A value as it is after it was stored.
+fn stored(program: &Program, value: Value) -> Value {
+    match (value, program.float) {
+        (Value::F32(v), "f16") => Value::F32(f16::from_f32(v).to_f32()),
+        (Value::F32(v), "bf16") => Value::F32(bf16::from_f32(v).to_f32()),
+        (value, _) => value,
+    }
+}
+
+/// The bits of every result, worked out element by element.
+fn expected(program: &Program) -> Vec<Vec<u32>> {
+    let last = program.last();
+    let count: usize = program.shape.iter().product();
+    let mut results = vec![Vec::with_capacity(count); last.outputs.len()];
+    for at in 0..count {
+        let mut place = vec![0; program.shape.len()];
+        let mut rest = at;
+        for (to, size) in place.iter_mut().zip(&program.shape).rev() {
+            *to = rest % size;
+            rest /= size;
+        }
+        let inputs: Vec<Value> = (0..last.inputs).map(|i| input(program, i, &place)).collect();
+        let values = interpret::results(program, program.functions.len() - 1, &inputs);
+        for (to, value) in results.iter_mut().zip(values) {
+            to.push(stored(program, value).bits());
+        }
+    }
+    results
+}
+
+/// What a parameter is at a place of the output.
+fn input(program: &Program, parameter: usize, place: &[usize]) -> Value {
+    let ty = program.last().variables[parameter];
+    match &program.arguments[parameter] {
+        Argument::Number(bits) => Value::of(ty, *bits),
+        Argument::Tensor(view) => {
+            let shown = view.shown();
+            let own = &place[place.len() - shown.len()..];
+            let own: Vec<usize> =
+                own.iter().zip(&shown).map(|(at, size)| if *size == 1 { 0 } else { *at }).collect();
+            let bits = values::bits(program.seed, parameter, view.element(&own), ty.name());
+            stored(program, Value::of(ty, bits))
+        }
+    }
+}
+
+/// The crate: its arguments are architectures to compile for.
+fn text(programs: &[Program]) -> String {
+    let mut text = include_str!("template.rs").to_owned();
+    text += include_str!("values.rs");
+    programs.iter().for_each(|program| text += &render::module(program));
+    text += "fn main() {\nlet mut rt = Runtime::new(Device::cpu()).unwrap();\n";
+    for program in programs {
+        let _ = writeln!(text, "p{}::run(&rt.step().unwrap()).unwrap();", program.seed);
+    }
+    text += "for arch in std::env::args().skip(1) {\n";
+    for program in programs {
+        let (seed, name, float) = (program.seed, &program.last().name, program.float);
+        let _ = writeln!(text, "compile::<p{seed}::{name}, {float}>({seed}, &arch);");
+    }
+    text + "}\n}\n"
+}
+
+/// Compiles and runs the programs; what is wrong with them.
+fn run(programs: &[Program], failures: &mut String) -> usize {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kernel_programs");
+    fs::create_dir_all(&folder).expect("a folder for the programs");
+    let (source, binary) = (folder.join("programs.rs"), folder.join("programs"));
+    fs::write(&source, text(programs)).expect("the programs are written");
+    let errors = rustc::compile(&source, &binary, "link");
+    if !errors.is_empty() {
+        for error in errors {
+            let _ = writeln!(failures, "{} at {:?} of {}", error.message, error.lines, source.display());
+        }
+        return 0;
+    }
+    let mut command = Command::new(&binary);
+    let arch = env::var("GRAPHABLE_KERNEL_ARCH").ok();
+    let output = command.args(&arch).output().expect("the programs run");
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let _ = writeln!(failures, "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    let mut got: BTreeMap<(u64, usize), Vec<u32>> = BTreeMap::new();
+    for line in said.lines() {
+        let mut words = line.split(' ').filter(|word| !word.is_empty());
+        let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).expect("a number");
+        let key = (number(), number() as usize);
+        got.insert(key, words.map(|word| u32::from_str_radix(word, 16).expect("bits")).collect());
+    }
+    let mut right = 0;
+    for program in programs {
+        let want = expected(program);
+        let all: Vec<Vec<u32>> =
+            (0..want.len()).map(|i| got.remove(&(program.seed, i)).unwrap_or_default()).collect();
+        if all == want {
+            right += 1;
+        } else {
+            let _ = writeln!(
+                failures,
+                "seed {}: {}\n{}",
+                program.seed,
+                difference(&want, &all),
+                render::module(program)
+            );
+        }
+    }
+    right
+}
+
+fn difference(want: &[Vec<u32>], got: &[Vec<u32>]) -> String {
+    for (k, (want, got)) in want.iter().zip(got).enumerate() {
+        for (i, want) in want.iter().enumerate() {
+            if got.get(i) != Some(want) {
+                return format!("result {k}, element {i}: {:x?} instead of {want:x}", got.get(i));
+            }
+        }
+    }
+    "another number of elements".to_owned()
+}
+
+#[test]
+fn kernels_compute_what_they_mean() {
+    let one = number("GRAPHABLE_KERNEL_ONE");
+    let from = one.or_else(|| number("GRAPHABLE_KERNEL_FROM")).unwrap_or(0);
+    let count = one.map(|_| 1).or_else(|| number("GRAPHABLE_KERNEL_PROGRAMS")).unwrap_or(SHORT);
+    let (mut failures, mut right) = (String::new(), 0);
+    for start in (from..from + count).step_by(BATCH as usize) {
+        let programs: Vec<Program> =
+            (start..(start + BATCH).min(from + count)).map(generate::program).collect();
+        if one.is_some() {
+            println!("{}", render::module(&programs[0]));
+        }
+        right += run(&programs, &mut failures);
+    }
+    println!("{right} of {count} kernels are right, every bit");
+    assert!(failures.is_empty(), "{failures}");
+    assert_eq!(right as u64, count);
+}
+
+#[test]
+fn the_generator_uses_the_whole_language() {
+    let texts: String = (0..200).map(|seed| render::module(&generate::program(seed))).collect();
+    for part in [
+        "match ", "'l0: for", ".rev()", "break 'l", "continue", "return", "else", "as u8", "let (", "<<=",
+        "%=", "f16", "powi",
+    ] {
+        assert!(texts.contains(part), "no `{part}`");
+    }
+    assert!(
+        (0..200)
+            .any(|seed| generate::program(seed).arguments.iter().any(|a| matches!(a, Argument::Number(_))))
+    );
+    assert!(Ty::ALL.iter().all(|ty| texts.contains(&format!("-> {}", ty.name()))));
+}

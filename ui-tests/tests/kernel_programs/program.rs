@@ -1,0 +1,168 @@
+//! A kernel as a tree. What it means is in `interpret.rs`, how it is written in `render.rs`.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ty {
+    F32,
+    I32,
+    U32,
+    U8,
+    Bool,
+}
+
+impl Ty {
+    pub(crate) const ALL: [Self; 5] = [Self::F32, Self::I32, Self::U32, Self::U8, Self::Bool];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::U8 => "u8",
+            Self::Bool => "bool",
+        }
+    }
+}
+
+/// A value; two are equal if their bits are, and NaN is one value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    F32(f32),
+    I32(i32),
+    U32(u32),
+    U8(u8),
+    Bool(bool),
+}
+
+impl Value {
+    pub(crate) fn bits(self) -> u32 {
+        match self {
+            Self::F32(v) if v.is_nan() => 0x7fc0_0000,
+            Self::F32(v) => v.to_bits(),
+            Self::I32(v) => v as u32,
+            Self::U32(v) => v,
+            Self::U8(v) => v.into(),
+            Self::Bool(v) => v.into(),
+        }
+    }
+
+    pub(crate) fn of(ty: Ty, bits: u32) -> Self {
+        match ty {
+            Ty::F32 => Self::F32(f32::from_bits(bits)),
+            Ty::I32 => Self::I32(bits as i32),
+            Ty::U32 => Self::U32(bits),
+            Ty::U8 => Self::U8(bits as u8),
+            Ty::Bool => Self::Bool(bits & 1 == 1),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Expr {
+    Literal(Value),
+    /// A constant by its path.
+    Constant(&'static str, Value),
+    Variable(usize),
+    Unary(&'static str, Box<Expr>),
+    Binary(&'static str, Box<Expr>, Box<Expr>),
+    Cast(Box<Expr>, Ty),
+    /// `f32::from(x)`
+    From(Ty, Box<Expr>),
+    Method(&'static str, Vec<Expr>),
+    Call(usize, Vec<Expr>),
+    If(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// Ranges of the arms, both ends included, and what stands for the rest.
+    Match(Box<Expr>, Vec<(Vec<(Value, Value)>, Expr)>, Box<Expr>),
+    Block(Vec<Statement>, Box<Expr>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Statement {
+    Let(usize, Expr),
+    /// Of a call with several results.
+    Parts(Vec<usize>, Expr),
+    Assign(usize, &'static str, Expr),
+    If(Expr, Vec<Statement>, Vec<Statement>),
+    For(Loop),
+    /// Of the loop so far out.
+    Break(usize),
+    Continue(usize),
+    Return(Vec<Expr>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Loop {
+    pub(crate) counter: usize,
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    pub(crate) inclusive: bool,
+    pub(crate) reversed: bool,
+    pub(crate) body: Vec<Statement>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// Types of all variables; the parameters come first.
+    pub(crate) variables: Vec<Ty>,
+    /// Names of all variables: shadowing is part of the test.
+    pub(crate) names: Vec<String>,
+    pub(crate) inputs: usize,
+    pub(crate) outputs: Vec<Ty>,
+    pub(crate) body: Vec<Statement>,
+    pub(crate) results: Vec<Expr>,
+}
+
+/// How a parameter of the last function is filled.
+#[derive(Clone, Debug)]
+pub(crate) enum Argument {
+    /// The bits of a number.
+    Number(u32),
+    Tensor(View),
+}
+
+/// A tensor of this shape, whose axes are permuted, then cut.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) axes: Vec<usize>,
+    /// Axis, start and length.
+    pub(crate) cut: Option<(usize, usize, usize)>,
+}
+
+impl View {
+    /// The shape that it shows.
+    pub(crate) fn shown(&self) -> Vec<usize> {
+        let mut shape: Vec<usize> = self.axes.iter().map(|axis| self.shape[*axis]).collect();
+        if let Some((axis, _, len)) = self.cut {
+            shape[axis] = len;
+        }
+        shape
+    }
+
+    /// The number of the element, in the tensor, that stands at a place of what is shown.
+    pub(crate) fn element(&self, place: &[usize]) -> usize {
+        let mut at = vec![0; self.shape.len()];
+        for (i, axis) in self.axes.iter().enumerate() {
+            let start = self.cut.filter(|cut| cut.0 == i).map_or(0, |cut| cut.1);
+            at[*axis] = place[i] + start;
+        }
+        at.iter().zip(&self.shape).fold(0, |sum, (at, size)| sum * size + at)
+    }
+}
+
+/// Functions, the last of which is called.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) seed: u64,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) arguments: Vec<Argument>,
+    /// The element type of floats: `f32`, `f16` or `bf16`.
+    pub(crate) float: &'static str,
+    pub(crate) shape: Vec<usize>,
+}
+
+impl Program {
+    pub(crate) fn last(&self) -> &Function {
+        self.functions.last().expect("a program has a function")
+    }
+}

@@ -1,0 +1,245 @@
+//! Programs as Rust text.
+
+use std::fmt::Write as _;
+
+use crate::program::{Argument, Expr, Function, Program, Statement, Ty, Value};
+
+/// A module with the kernels, and a function that prints what they compute.
+pub(crate) fn module(program: &Program) -> String {
+    let mut text = format!("pub mod p{} {{\nuse super::*;\n", program.seed);
+    for function in &program.functions {
+        text += &kernel(program, function);
+    }
+    text += &run(program);
+    text + "}\n"
+}
+
+fn kernel(program: &Program, function: &Function) -> String {
+    let parameters: Vec<String> =
+        (0..function.inputs).map(|i| format!("p{i}: {}", function.variables[i].name())).collect();
+    let outputs = tuple(function.outputs.iter().map(|ty| ty.name().to_owned()).collect());
+    let mut text =
+        format!("#[kernel]\npub fn {}({}) -> {outputs} {{\n", function.name, parameters.join(", "));
+    text += "const SLOPE: f32 = 0.1;\n";
+    let writer = Writer { program, function };
+    writer.statements(&function.body, &mut Vec::new(), &mut text);
+    let results = function.results.iter().map(|result| writer.value(result)).collect();
+    text + &tuple(results) + "\n}\n"
+}
+
+fn tuple(parts: Vec<String>) -> String {
+    if let [one] = &parts[..] { one.clone() } else { format!("({})", parts.join(", ")) }
+}
+
+/// The element type of tensors.
+fn stored(program: &Program, ty: Ty) -> &'static str {
+    if ty == Ty::F32 { program.float } else { ty.name() }
+}
+
+fn run(program: &Program) -> String {
+    let last = program.last();
+    let mut text = "pub fn run(step: &Step<'_>) -> Result<()> {\n".to_owned();
+    let mut arguments = Vec::new();
+    for (i, argument) in program.arguments.iter().enumerate() {
+        let ty = last.variables[i];
+        match argument {
+            Argument::Number(bits) => arguments.push(match ty {
+                Ty::F32 => format!("f32::from_bits({bits}u32)"),
+                Ty::Bool => format!("{}", bits & 1 == 1),
+                Ty::U8 => format!("{}u8", bits & 255),
+                Ty::I32 => format!("{}i32", *bits as i32),
+                Ty::U32 => format!("{bits}u32"),
+            }),
+            Argument::Tensor(view) => {
+                let ty = stored(program, ty);
+                let _ = writeln!(
+                    text,
+                    "let x{i} = input::<{ty}>(step, {}, {i}, &{:?}, &{:?}, {:?})?;",
+                    program.seed, view.shape, view.axes, view.cut
+                );
+                arguments.push(format!("&x{i}"));
+            }
+        }
+    }
+    let results: Vec<String> = (0..last.outputs.len()).map(|i| format!("y{i}")).collect();
+    let types: Vec<String> =
+        last.outputs.iter().map(|ty| format!("Tensor<'_, {}>", stored(program, *ty))).collect();
+    // Where only numbers are floats, nothing says which type floats are stored in.
+    let inputs = program.arguments.iter().zip(&last.variables);
+    let floats = inputs.clone().any(|(_, ty)| *ty == Ty::F32);
+    let known = inputs.clone().any(|(a, ty)| *ty == Ty::F32 && matches!(a, Argument::Tensor(_)));
+    let generics = match floats && !known && !last.outputs.contains(&Ty::F32) {
+        true => format!("::<{}>", program.float),
+        false => String::new(),
+    };
+    let _ = writeln!(
+        text,
+        "let {}: {} = {}{generics}({})?;",
+        tuple(results.clone()),
+        tuple(types),
+        last.name,
+        arguments.join(", ")
+    );
+    for (i, result) in results.iter().enumerate() {
+        let _ = writeln!(text, "show(step, {}, {i}, &{result})?;", program.seed);
+    }
+    text + "Ok(())\n}\n"
+}
+
+struct Writer<'a> {
+    program: &'a Program,
+    function: &'a Function,
+}
+
+impl Writer<'_> {
+    fn name(&self, variable: usize) -> &str {
+        &self.function.names[variable]
+    }
+
+    fn statements(&self, statements: &[Statement], loops: &mut Vec<usize>, text: &mut String) {
+        for statement in statements {
+            self.statement(statement, loops, text);
+        }
+    }
+
+    fn block(&self, statements: &[Statement], loops: &mut Vec<usize>) -> String {
+        let mut text = "{\n".to_owned();
+        self.statements(statements, loops, &mut text);
+        text + "}"
+    }
+
+    fn statement(&self, statement: &Statement, loops: &mut Vec<usize>, text: &mut String) {
+        let line = match statement {
+            // Every other one without its type: it follows from the value.
+            Statement::Let(variable, value) => {
+                let ty = if variable % 2 == 0 || !typed(value) {
+                    format!(": {}", self.function.variables[*variable].name())
+                } else {
+                    String::new()
+                };
+                format!("let mut {}{ty} = {};", self.name(*variable), self.value(value))
+            }
+            Statement::Parts(variables, value) => {
+                let names: Vec<&str> = variables.iter().map(|variable| self.name(*variable)).collect();
+                format!("let ({}) = {};", names.join(", "), self.value(value))
+            }
+            Statement::Assign(variable, op, value) => {
+                format!("{} {op}= {};", self.name(*variable), self.value(value))
+            }
+            Statement::If(condition, then, other) => {
+                let mut line = format!("if {} {}", self.value(condition), self.block(then, loops));
+                if !other.is_empty() {
+                    let _ = write!(line, " else {}", self.block(other, loops));
+                }
+                line
+            }
+            Statement::For(counted) => {
+                let ty = self.function.variables[counted.counter].name();
+                let dots = if counted.inclusive { "..=" } else { ".." };
+                let range = format!("{}{ty}{dots}{}", counted.from, counted.to);
+                let range = if counted.reversed { format!("({range}).rev()") } else { range };
+                let label = loops.len();
+                loops.push(label);
+                let body = self.block(&counted.body, loops);
+                loops.pop();
+                format!("'l{label}: for {} in {range} {body}", self.name(counted.counter))
+            }
+            Statement::Break(0) => "break;".to_owned(),
+            Statement::Continue(0) => "continue;".to_owned(),
+            Statement::Break(out) => format!("break 'l{};", loops.len() - 1 - out),
+            Statement::Continue(out) => format!("continue 'l{};", loops.len() - 1 - out),
+            Statement::Return(values) => {
+                format!("return {};", tuple(values.iter().map(|value| self.value(value)).collect()))
+            }
+        };
+        text.push_str(&line);
+        text.push('\n');
+    }
+
+    fn value(&self, expr: &Expr) -> String {
+        match expr {
+            Expr::Literal(value) => literal(*value, true),
+            Expr::Constant(path, _) => (*path).to_owned(),
+            Expr::Variable(variable) => self.name(*variable).to_owned(),
+            Expr::Unary(op, value) => format!("({op}({}))", self.value(value)),
+            Expr::Binary(op, left, right) => {
+                // A number beside something that has a type needs no suffix.
+                let plain = typed(left) && !matches!(*op, "<<" | ">>");
+                let right = match &**right {
+                    Expr::Literal(value) if plain => literal(*value, false),
+                    other => self.value(other),
+                };
+                format!("({} {op} {right})", self.value(left))
+            }
+            Expr::Cast(value, to) => format!("(({}) as {})", self.value(value), to.name()),
+            Expr::From(to, value) => format!("{}::from({})", to.name(), self.value(value)),
+            Expr::Method("from_bits", all) => format!("f32::from_bits({})", self.value(&all[0])),
+            Expr::Method(name, all) => {
+                let rest: Vec<String> = all[1..].iter().map(|one| self.value(one)).collect();
+                format!("({}).{name}({})", self.value(&all[0]), rest.join(", "))
+            }
+            Expr::Call(function, all) => {
+                let all: Vec<String> = all
+                    .iter()
+                    .map(|one| match one {
+                        Expr::Literal(value) => literal(*value, false),
+                        other => self.value(other),
+                    })
+                    .collect();
+                format!("{}({})", self.program.functions[*function].name, all.join(", "))
+            }
+            Expr::If(condition, then, other) => {
+                format!(
+                    "(if {} {{ {} }} else {{ {} }})",
+                    self.value(condition),
+                    self.value(then),
+                    self.value(other)
+                )
+            }
+            Expr::Match(value, arms, rest) => {
+                let mut text = format!("(match {} {{\n", self.value(value));
+                for (ranges, arm) in arms {
+                    let ranges: Vec<String> = ranges
+                        .iter()
+                        .map(|(low, high)| match low.bits() == high.bits() {
+                            true => literal(*low, false),
+                            false => format!("{}..={}", literal(*low, false), literal(*high, false)),
+                        })
+                        .collect();
+                    let _ = writeln!(text, "{} => {},", ranges.join(" | "), self.value(arm));
+                }
+                text + &format!("_ => {},\n}})", self.value(rest))
+            }
+            Expr::Block(statements, value) => {
+                let mut text = "{\n".to_owned();
+                self.statements(statements, &mut Vec::new(), &mut text);
+                text + &self.value(value) + "\n}"
+            }
+        }
+    }
+}
+
+/// Whether rustc knows its type without looking around.
+fn typed(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(_) => false,
+        Expr::If(_, then, _) => typed(then),
+        Expr::Match(_, _, rest) => typed(rest),
+        Expr::Block(_, value) | Expr::Unary(_, value) => typed(value),
+        Expr::Binary(_, left, _) => typed(left),
+        _ => true,
+    }
+}
+
+fn literal(value: Value, suffix: bool) -> String {
+    let (text, ty) = match value {
+        Value::Bool(v) => return v.to_string(),
+        Value::F32(v) => (format!("{v:?}"), "f32"),
+        Value::I32(v) => (v.to_string(), "i32"),
+        Value::U32(v) => (v.to_string(), "u32"),
+        Value::U8(v) => (v.to_string(), "u8"),
+    };
+    let text = if suffix { format!("{text}{ty}") } else { text };
+    // A method binds closer than a sign.
+    if suffix && text.starts_with('-') { format!("({text})") } else { text }
+}

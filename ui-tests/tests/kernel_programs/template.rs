@@ -1,0 +1,62 @@
+#![allow(warnings)]
+use graphable::prelude::*;
+
+pub const OFFSET: i32 = -7;
+pub const LAST: u8 = 255;
+pub const ON: bool = true;
+
+/// Elements from bits.
+pub trait Bits: Element {
+    const NAME: &'static str;
+    fn of(bits: u32) -> Self;
+    fn bits(self) -> u32;
+}
+
+macro_rules! bits {
+    ($($t:ident $name:literal $b:ident => $of:expr, $v:ident => $bits:expr;)*) => {$(
+        impl Bits for $t {
+            const NAME: &'static str = $name;
+            fn of($b: u32) -> Self { $of }
+            fn bits(self) -> u32 { let $v = self; $bits }
+        }
+    )*};
+}
+
+bits! {
+    f32 "f32" b => f32::from_bits(b), v => if v.is_nan() { 0x7fc0_0000 } else { v.to_bits() };
+    f16 "f32" b => f16::from_f32(f32::from_bits(b)), v => v.to_f32().bits();
+    bf16 "f32" b => bf16::from_f32(f32::from_bits(b)), v => v.to_f32().bits();
+    i32 "i32" b => b as i32, v => v as u32;
+    u32 "u32" b => b, v => v;
+    u8 "u8" b => b as u8, v => u32::from(v);
+    bool "bool" b => b & 1 == 1, v => u32::from(v);
+}
+
+pub fn input<'s, T: Bits>(
+    step: &'s Step<'s>,
+    seed: u64,
+    parameter: usize,
+    shape: &[usize],
+    axes: &[usize],
+    cut: Option<(usize, usize, usize)>,
+) -> Result<Tensor<'s, T>> {
+    let count = shape.iter().product();
+    let values: Vec<T> = (0..count).map(|i| T::of(bits(seed, parameter, i, T::NAME))).collect();
+    let x = ops::permute(&step.tensor(shape, &values)?, axes)?;
+    match cut {
+        Some((axis, start, len)) => ops::narrow(&x, axis, start, len),
+        None => Ok(x),
+    }
+}
+
+pub fn compile<K: graphable::__private::kernel::Kernel, T: Float>(seed: u64, arch: &str) {
+    if let Err(error) = graphable::__private::kernel::compile::<T>(K::DEFINITION, arch) {
+        panic!("seed {seed} for {arch}: {error}");
+    }
+}
+
+pub fn show<T: Bits>(step: &Step<'_>, seed: u64, result: usize, y: &Tensor<'_, T>) -> Result<()> {
+    let bits: Vec<String> = step.read(y)?.into_iter().map(|v| format!("{:x}", v.bits())).collect();
+    println!("{seed} {result} {}", bits.join(" "));
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! Attributes within a kernel.
+
+use graphable::prelude::*;
+
+#[kernel]
+fn tuned(#[key] x: f32) -> f32 {
+    x
+}
+
+#[kernel]
+fn gated(x: f32) -> f32 {
+    #[cfg(unix)]
+    let y = x * 2.0;
+    y
+}
+
+fn main() {}
