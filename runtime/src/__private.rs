@@ -84,7 +84,7 @@ pub fn same_variable(before: *const (), after: *const (), name: &str, mac: &str)
         return Ok(());
     }
     let why = format!(
-        "`{mac}!` binds `{name}` anew, which code behind the segment uses: it would find the older value; write \
+        "`{mac}!` rebinds `{name}`, which code after the segment uses: it would see the older value; write \
          `let {name} = …;` instead"
     );
     Err(crate::Error::Argument { op: "segment", why })

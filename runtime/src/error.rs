@@ -98,7 +98,7 @@ pub enum Error {
     /// The size of a padded dimension was used as a number.
     #[error(
         "{op}{}: the size along {symbol} is padded to a bucket and is not a number on the host, where it would be the \
-         bucket's; pass it on as it is in a shape (`ops::full(x.scope(), (x.dim(0), 4), 0.0)`), compute with the real \
+         bucket's; use it unchanged in a shape (`ops::full(x.scope(), (x.dim(0), 4), 0.0)`), compute with the real \
          size on the device (`ops::size`), or read it in an `#[eager(cx)]` region (`cx.size`)",
         at.map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default()
     )]
@@ -113,8 +113,8 @@ pub enum Error {
 
     /// A device operation was called in host code, between segments.
     #[error(
-        "{op} runs outside any segment or eager region of `{function}` (a loop header, a condition or a \
-         match head, say); bind its result with `let` on a line of its own, before that expression"
+        "{op} runs outside any segment or eager region of `{function}` (for example a loop header, a \
+         condition or the head of a `match`); bind its result with `let` on a line of its own, before that expression"
     )]
     OutsideSegment {
         /// The operation.
@@ -148,8 +148,8 @@ pub enum Error {
     /// Branches of a `join` that depend on each other.
     #[error(
         "{op} in a branch of `join` uses memory that {other} in another branch uses too, and one of them writes \
-         it; branches run side by side, in no order: return the value from its branch and go on with it after \
-         the `join`, or put both into one branch"
+         it; branches run in parallel, in no particular order: return the value from its branch and use it \
+         after the `join`, or put both into one branch"
     )]
     BranchesShare {
         /// The operation in the later branch.
@@ -211,7 +211,7 @@ pub enum Error {
     /// The live memory of an arena does not match the tensors in it.
     #[error(
         "{arena}: {bytes} bytes at {addr:#x}, allocated by {op} in {site}, {fault}; this is a bug in the runtime, \
-         please report it (`Runtime::reset` gives the memory back)"
+         please report it (`Runtime::reset` releases the memory)"
     )]
     MemoryAccounting {
         /// The arena.
@@ -316,8 +316,8 @@ pub enum Error {
 
     /// The memory of a recording is no longer committed. Nothing was launched.
     #[error(
-        "{segment}: a replay needs the first {needed} bytes of {arena}, and {committed} are committed; this is a fault \
-         of the runtime, please report it (`Runtime::prime` commits them, `Runtime::reset` records anew)"
+        "{segment}: a replay needs the first {needed} bytes of {arena}, and {committed} are committed; this is a bug \
+         in the runtime, please report it (`Runtime::prime` commits them, `Runtime::reset` makes new recordings)"
     )]
     Uncommitted {
         /// The segment.

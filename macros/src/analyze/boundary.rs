@@ -43,7 +43,7 @@ impl Analysis<'_, '_> {
             self.errors.push(
                 Code::DriverOperation,
                 call,
-                format!("`{text}` stands where host code runs on every call, in no segment and no region"),
+                format!("`{text}` is in host code, which runs on every call, outside of segments and regions"),
                 "compute it in a statement before, `let v = …;`, and use `v` here",
             );
         }
@@ -182,7 +182,7 @@ impl Analysis<'_, '_> {
             self.errors.push(
                 Code::PiecewiseArgument,
                 arg,
-                "an argument of a `#[piecewise]` call makes calls of its own, which no segment would hold",
+                "an argument of a `#[piecewise]` call makes calls, which would be outside of any segment",
                 "bind it first: `let a = …;`, then pass `a`",
             );
         }

@@ -65,7 +65,7 @@ impl Analysis<'_, '_> {
         if let Some(name) = changing.map(str::to_owned) {
             self.errors.push(
                 Code::MoveClosure, token,
-                format!("a `move` closure keeps the value that the `mut` variable `{name}` has here, and each segment makes its closures anew"),
+                format!("a `move` closure keeps the value that the `mut` variable `{name}` has here, and each segment recreates its closures"),
                 format!("copy it first: `let fixed = {name};`, and use `fixed` in the closure"),
             );
         }
@@ -113,7 +113,7 @@ impl Analysis<'_, '_> {
             if let Some((changed, _)) = changed {
                 self.errors.push(
                     Code::ChangingClosure, &u.ident,
-                    format!("the closure `{name}` changes `{changed}`, and both a segment and host code call it; each segment makes its closures anew"),
+                    format!("the closure `{name}` changes `{changed}`, and both a segment and host code call it; each segment recreates its closures"),
                     format!("let only one of them call it, or change `{changed}` where it is meant, without a closure"),
                 );
             }
@@ -146,7 +146,7 @@ impl Analysis<'_, '_> {
         if let Some((name, _)) = shadowed {
             self.errors.push(
                 Code::ShadowedCapture, used,
-                format!("the closure `{used}` captures `{name}`, which is shadowed here; each segment makes its closures anew"),
+                format!("the closure `{used}` captures `{name}`, which is shadowed here; each segment recreates its closures"),
                 format!("give one of the two `{name}` another name"),
             );
         }

@@ -94,7 +94,7 @@ impl Analysis<'_, '_> {
                     Code::LeavesSegment,
                     name,
                     format!(
-                        "`{name}` is a `Result` and is used behind its segment: a replay cannot give it back"
+                        "`{name}` is a `Result` and is used after its segment: a replay cannot return it"
                     ),
                     format!("write `let {name} = {call}?;`"),
                 );

@@ -52,7 +52,7 @@ impl Analysis<'_, '_> {
                     self.errors.push(
                         Code::UnknownMacro,
                         &ident,
-                        format!("`{macro_name}!` may bind `{text}`, which code behind the segment uses: it would not be seen there"),
+                        format!("`{macro_name}!` may bind `{text}`, which code after the segment uses: it would not be visible there"),
                         format!("bind it where it is seen: `let {text} = …;`"),
                     );
                 }

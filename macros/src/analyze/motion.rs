@@ -238,7 +238,7 @@ impl Analysis<'_, '_> {
     fn blocked(&mut self, edge: Edge, conflict: Conflict) {
         let (word, place) = match edge {
             Edge::Early => ("early", "before"),
-            Edge::Late => ("late", "behind"),
+            Edge::Late => ("late", "after"),
         };
         let (at, message, help) = conflict.explained(word, place);
         self.errors.push(Code::MoveBlocked, at, message, help);
@@ -256,14 +256,14 @@ impl Analysis<'_, '_> {
             Edge::Late => ("late", "below", "end"),
         };
         let why = match next {
-            None => format!("it stands at the {end} of its block"),
+            None => format!("it is at the {end} of its block"),
             Some(next) if self::region(&next.stmt).is_some() => {
-                format!("another boundary stands directly {side}, and boundaries keep their order")
+                format!("another boundary is directly {side}, and boundaries keep their order")
             }
             Some(next) if classify::leaves(&next.stmt) => {
-                format!("what stands directly {side} may leave by `return`, `break` or `continue`")
+                format!("the code directly {side} may leave by `return`, `break` or `continue`")
             }
-            Some(_) => format!("no device work of its block stands directly {side}"),
+            Some(_) => format!("no device work of its block is directly {side}"),
         };
         let help = match next {
             Some(next) if self::region(&next.stmt).is_some() => {

@@ -257,7 +257,7 @@ impl Analysis<'_, '_> {
             self.errors.push(
                 Code::WritesThrough,
                 &u.ident,
-                format!("a segment writes through `{}`: a replay would not do it again", u.ident),
+                format!("a segment writes through `{}`: a replay would not repeat it", u.ident),
                 "write in an `#[eager]` region, or make the value an output of the segment",
             );
         }

@@ -61,7 +61,7 @@ impl Check<'_> {
             Code::NestedBoundary,
             a,
             "a boundary inside a closure, an async block or another eager region",
-            "a boundary must stand in the function's own statements; make the closure a loop, or a function of its own",
+            "a boundary must be in the function's own statements; make the closure a loop, or a function of its own",
         );
     }
 
@@ -128,8 +128,8 @@ impl<'a> Visit<'a> for Check<'_> {
             self.errors.push(
                 Code::FloatKey,
                 key,
-                format!("a `{float}` is not a `#[key]`: every value would be recorded anew"),
-                "keep it on the device as a tensor, or make an integer or a `bool` of it in the region",
+                format!("a `{float}` is not a `#[key]`: every value would need a new recording"),
+                "keep it on the device as a tensor, or convert it to an integer or a `bool` in the region",
             );
         }
         for a in &local.attrs {

@@ -65,7 +65,7 @@ fn plan_field(field: &Field<'_>, own: &ParamsAttr, role: &Role, errors: &mut Err
             errors.push(
                 Code::LoadIncomplete,
                 attr,
-                "nothing says where the value of this field comes from",
+                "the source of this field's value is missing",
                 format!("write it: `#[config(config.{})]`", field.name()),
             );
             None
@@ -221,7 +221,7 @@ fn check_type(field: &Field<'_>, at: &TokenStream, args: &Args, errors: &mut Err
             "write `#[state(shape = [config.rows, config.width])]`",
         ),
         "Vec" if args.len.is_none() => {
-            ("nothing says how many items there are", "write `#[param(\"layers.{}\", len = config.layers)]`")
+            ("the number of items is missing", "write `#[param(\"layers.{}\", len = config.layers)]`")
         }
         "Option" if args.optional.is_none() => {
             ("nothing says that this may be absent", "write `#[param(\"name\", optional, …)]`")

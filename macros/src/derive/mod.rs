@@ -211,7 +211,7 @@ fn local(name: &str) -> Ident {
 fn parse(tokens: TokenStream) -> Result<DeriveInput, TokenStream> {
     syn::parse2(tokens).map_err(|error| {
         let mut errors = Errors::default();
-        errors.push_syntax(Code::Unparsable, error, "a derive stands on a struct or an enum");
+        errors.push_syntax(Code::Unparsable, error, "a derive applies to a struct or an enum");
         errors.finish()
     })
 }

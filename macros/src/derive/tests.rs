@@ -52,7 +52,7 @@ fn all_mistakes_are_reported_at_once() {
         "`#[param]` has no argument `shpae`\n\nhelp: did you mean `shape`?",
         "a parameter needs a shape",
         "the name of a list holds `{}` once",
-        "nothing says where the value of this field comes from\n\nhelp: write it: `#[config(config.d)]`",
+        "the source of this field's value is missing\n\nhelp: write it: `#[config(config.d)]`",
         "state needs a shape",
         "nothing says that this may be absent",
         "`optional` belongs on a field of type `Option<…>`",

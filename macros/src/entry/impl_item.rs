@@ -71,7 +71,7 @@ pub(crate) fn refuse(sig: &syn::Signature, marks: &[Marks], boundaries: bool, er
         errors.push(
             Code::TraitMethod,
             &sig.ident,
-            "a trait's method has no boundaries: its signature cannot carry what its host code needs",
+            "a trait method cannot have boundaries: its signature cannot carry what its host code needs",
             "move the body to a function or an inherent method, and call that with `#[piecewise]`",
         );
     }
@@ -80,7 +80,7 @@ pub(crate) fn refuse(sig: &syn::Signature, marks: &[Marks], boundaries: bool, er
         errors.push(
             Code::TraitMethod,
             mark,
-            format!("a trait's method is not a graph, and does not take `{text}`"),
+            format!("a trait method is not a graph, and does not take `{text}`"),
             "remove it, or move the body to a function or an inherent method",
         );
     }

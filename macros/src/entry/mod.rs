@@ -151,7 +151,7 @@ fn arguments(args: TokenStream, errors: &mut Errors) -> Option<Ident> {
 
 fn refuse_helper(helper: Option<Ident>, what: &str, errors: &mut Errors) {
     if let Some(helper) = helper {
-        let help = "write `#[graphable]`: what has no boundaries is a helper there anyway";
+        let help = "write `#[graphable]`: functions without boundaries are helpers there anyway";
         errors.push(Code::Helper, &helper, format!("{what} takes no `helper`"), help);
     }
 }

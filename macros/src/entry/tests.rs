@@ -58,8 +58,8 @@ fn references_that_change_and_values_that_move() {
     refused(&f("x: &mut Tensor<f32>"), "tensors never change", "return the new tensor");
     refused(&f("x: &Tensor<f32>, kv: &mut Cache"), "a replay runs no host code", "`State` field");
     refused(&f("x: Tensor<f32>"), "`x` is passed by value", "`x: &Tensor<f32>`");
-    refused(&f("x: &Tensor<f32>, m: Model"), "part of no key", "`m: &Model`");
-    refused(&f("x: &Tensor<f32>, g: impl Fn()"), "no `impl Trait` parameter", "type parameter");
+    refused(&f("x: &Tensor<f32>, m: Model"), "cannot be part of a key", "`m: &Model`");
+    refused(&f("x: &Tensor<f32>, g: impl Fn()"), "cannot have an `impl Trait` parameter", "type parameter");
     refused(&f("(x, y): &Both"), "plain names", "in the body");
     refused(&f("x: &Tensor<f32>, #[cfg(a)] y: &Tensor<f32>"), "`#[cfg]`", "twice");
 }

@@ -71,7 +71,7 @@ pub(crate) fn kind(
         errors.push(
             Code::ImplTrait,
             &token,
-            "a graph function has no `impl Trait` parameter",
+            "a graph function cannot have an `impl Trait` parameter",
             "name the type, or a type parameter",
         );
         return None;
@@ -118,7 +118,7 @@ fn changing(ident: &Ident, ty: &Type, errors: &mut Errors) -> bool {
             format!("take `{ident}: &…`, and hold what changes on the device in a `State` field"),
         ),
     };
-    let message = format!("a graph function has no `&mut` parameter: {message}");
+    let message = format!("a graph function cannot have a `&mut` parameter: {message}");
     errors.push(Code::MutParameter, token, message, help);
     true
 }
@@ -180,7 +180,7 @@ fn key_kind(ident: &Ident, ty: &Type, inner: Option<&Type>, errors: &mut Errors)
             Code::FloatKey,
             ty,
             format!(
-                "`{ident}` holds `{float}`, and a float is not a `#[key]`: every value would be recorded anew"
+                "`{ident}` holds `{float}`, and a float is not a `#[key]`: every value would need a new recording"
             ),
             format!(
                 "write `#[host] {ident}: &{}`, refreshed on every call, or make it a `#[config]` field of a \
@@ -241,12 +241,12 @@ fn by_value(ident: &Ident, ty: &Type, errors: &mut Errors) {
             ),
             None => format!("write `#[key] {ident}: {text}` for one recording per value, or {host}"),
         };
-        let message = format!("`{ident}` is a host value: a recording would keep its first value for ever");
+        let message = format!("`{ident}` is a host value: a recording would keep its first value forever");
         errors.push(Code::BareScalar, ty, message, help);
         return;
     }
     let text = written(ty);
-    let message = format!("`{ident}: {text}` is passed by value, and part of no key");
+    let message = format!("`{ident}: {text}` is passed by value, and cannot be part of a key");
     if is_host(ty) {
         errors.push(Code::ByValue, ty, message, host_help(ident, ty));
         return;
@@ -289,7 +289,7 @@ fn holds_tensor(ty: &Type) -> bool {
 
 fn host_data(ident: &Ident, ty: &Type, inner: &Type, errors: &mut Errors) {
     let (text, help) = (written(ty), host_help(ident, inner));
-    let message = format!("`{ident}: {text}` is host data: a recording would keep what it held first");
+    let message = format!("`{ident}: {text}` is host data: a recording would keep its first contents");
     errors.push(Code::HostCollection, ty, message, help);
 }
 

@@ -342,14 +342,14 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
         let alias =
             matches!(plain(ret), Type::Path(p) if p.path.segments.last().is_some_and(|s| is_alias(&s.ident)));
         let help = if alias {
-            format!("spell it out: an alias such as `{text}` hides from the macro what the graph gives back")
+            format!("spell it out: an alias such as `{text}` hides from the macro what the graph returns")
         } else {
             format!("write `Result<{text}>`, with any error type that has `From<graphable::Error>`")
         };
         errors.push(
             Code::ReturnType,
             ret,
-            "a graph function returns a `Result<…>`, spelt like that: capture and replay can fail",
+            "a graph function returns a `Result<…>`, written like that: capture and replay can fail",
             help,
         );
         return ((**ret).clone(), unit);
@@ -358,7 +358,7 @@ fn result(sig: &syn::Signature, errors: &mut Errors) -> (Type, Type) {
         errors.push(
             Code::ImplTrait,
             &token,
-            "a graph function has no `impl Trait` result: a replay must know what to make",
+            "a graph function cannot have an `impl Trait` result: a replay must know which type to return",
             "name the type",
         );
         let krate = crate::krate::krate();

@@ -171,19 +171,19 @@ impl FallbackReason {
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::OverLargestBucket { .. } => "add a bucket of that size, or split the batch",
-            Self::FullNotSupported { .. } => "say what the boundary supports, or use `Mode::Piecewise`",
+            Self::FullNotSupported { .. } => "declare what the boundary supports, or use `Mode::Piecewise`",
             Self::HostValue { .. } => {
                 "keep the value on the device, remove `support` from that boundary, or use `Mode::Piecewise`"
             }
             Self::BatchNotUniform { .. } => {
-                "say that the boundary supports `Always`, if it does, or use `Mode::FullAndPiecewise`"
+                "declare that the boundary supports `Always`, if it does, or use `Mode::FullAndPiecewise`"
             }
             Self::QueryTooLong { .. } => {
-                "say that the boundary supports `UniformBatch`, if it does, or use `Mode::Piecewise`"
+                "declare that the boundary supports `UniformBatch`, if it does, or use `Mode::Piecewise`"
             }
             Self::NoPieces => "use `Mode::FullDecodeOnly`",
             Self::UnknownBatch => {
-                "say it with `Step::batch`, or give the builder the symbols to tell by (`Batching::requests`)"
+                "declare it with `Step::batch`, or give the builder the symbols to infer it from (`Batching::requests`)"
             }
             Self::MixedBatch => "use `Mode::FullAndPiecewise`",
             Self::NotAllowed { .. } => "allow it in `BatchScope::allow`",
@@ -222,7 +222,7 @@ impl fmt::Display for FallbackReason {
             Self::HostValue { boundary } => {
                 write!(
                     f,
-                    "the boundary at {boundary} gives host code a value, which a graph of the whole call would freeze"
+                    "the boundary at {boundary} passes a value to host code, which a graph of the whole call would freeze"
                 )
             }
             Self::BatchNotUniform { boundary, support } => {
@@ -234,15 +234,15 @@ impl fmt::Display for FallbackReason {
             Self::QueryTooLong { boundary, query_len } => {
                 write!(
                     f,
-                    "the boundary at {boundary} supports decodes of one token a sequence, and here one has {query_len}"
+                    "the boundary at {boundary} supports decodes of one token per sequence, and here a sequence has {query_len}"
                 )
             }
-            Self::NoPieces => f.write_str("the function has no segment beside its boundaries"),
-            Self::UnknownBatch => f.write_str("nothing says whether the batch is a uniform decode"),
+            Self::NoPieces => f.write_str("the function has no segment besides its boundaries"),
+            Self::UnknownBatch => f.write_str("it is not known whether the batch is a uniform decode"),
             Self::MixedBatch => f.write_str("the batch is mixed, and only uniform decodes are graphs"),
             Self::NotAllowed { mode } => write!(f, "the caller does not allow mode {mode} for this batch"),
             Self::OverMostAdapters { adapters, largest } => {
-                write!(f, "{adapters} adapters are in use, and captures are for {largest} at most")
+                write!(f, "{adapters} adapters are in use, and captures support {largest} at most")
             }
             Self::CaptureInvalidated { segment } => {
                 write!(
@@ -255,7 +255,7 @@ impl fmt::Display for FallbackReason {
                 write!(f, "{segment} was recorded {limit} times for one shape")
             }
             Self::NeverWarm { segment } => {
-                write!(f, "an operation of {segment} fails in each warm-up, and its body goes on")
+                write!(f, "an operation of {segment} fails in each warm-up, and its body continues")
             }
             Self::KeepsMoving { segment, live_in, moves } => {
                 write!(f, "live-in {live_in} of {segment} moved {moves} times")
@@ -273,10 +273,10 @@ impl fmt::Display for FallbackReason {
                 write!(f, "{segment} launches {kernels} operations, `min_kernels` is {limit}")
             }
             Self::OverGraphMemory { bytes, limit } => {
-                write!(f, "graphs have {bytes} bytes, and may have {limit}")
+                write!(f, "graphs use {bytes} bytes, and may use {limit}")
             }
             Self::SwitchedOff => f.write_str("graphs are switched off here"),
-            Self::Policy { why } => write!(f, "the policy says: {why}"),
+            Self::Policy { why } => write!(f, "decided by the policy: {why}"),
         }
     }
 }

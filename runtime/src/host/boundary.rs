@@ -275,7 +275,7 @@ impl<T: ?Sized> EndsAsOther for Ends<'_, T> {
     }
 }
 
-const GUARD: &str = "[G067] a value made in a segment would be held across a boundary, and a replay does not take it: end its \
+const GUARD: &str = "[G067] a value made in a segment would be held across a boundary, and a replay does not acquire it: end its \
                      scope with a block before the boundary, or make it an `#[eager]` value";
 
 /// Types whose drop only drops their contents.
@@ -310,7 +310,7 @@ impl<T: ?Sized> Container for Box<T> {
 
 /// A value that may end with its segment while its block continues after a boundary.
 #[diagnostic::on_unimplemented(
-    message = "[G067] `{Self}` would be held across a boundary, and a replay does not take it",
+    message = "[G067] `{Self}` would be held across a boundary, and a replay does not acquire it",
     label = "released where its segment ends, before the boundary",
     note = "end its scope with a block before the boundary, or make it an `#[eager]` value"
 )]
@@ -470,7 +470,7 @@ impl<T: Params + ?Sized> GraphParams for T {
 
 /// A parameter that was made by other code in a step.
 #[diagnostic::on_unimplemented(
-    message = "[G055] `{Self}` is not a value of a step that a graph can take",
+    message = "[G055] `{Self}` is not a value of a step that a graph can accept",
     label = "it cannot be part of a key",
     note = "a struct of tensors derives `GraphOutput`; a `Ragged` becomes a tensor with `pad_to`; a `Step`, a `Runtime` and other handles stay with the caller"
 )]

@@ -207,7 +207,7 @@ impl<T: Params + ?Sized> ParamField for T {
     message = "[G059] `{Self}` cannot be a `#[config]` field",
     label = "not comparable by value",
     note = "numbers, `bool`, `char`, strings, and options, vectors, arrays and tuples of them can; add `#[derive(ConfigValue)]` to a struct or enum of them",
-    note = "what changes behind a shared reference (`Cell`, `RefCell`, atomics, locks) cannot: a replay would not see it; make it a `State`, or a `#[host]` parameter"
+    note = "types with interior mutability (`Cell`, `RefCell`, atomics, locks) cannot: a replay would not see a change; make it a `State`, or a `#[host]` parameter"
 )]
 pub trait ConfigValue: LiveIn {
     /// Writes the field's part of the key.

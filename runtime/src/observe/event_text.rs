@@ -69,7 +69,7 @@ impl fmt::Display for Event {
             }
             Self::CaptureMeasured { expected_bytes: None, bytes } => write!(f, "captures took {bytes} bytes"),
             Self::Evicted { nodes } => write!(f, "evicted {nodes} recordings"),
-            Self::Aborted { segment } => write!(f, "abandoned the capture of {segment}"),
+            Self::Aborted { segment } => write!(f, "aborted the capture of {segment}"),
             Self::Audited { segment } => write!(f, "compared a replay of {segment} with its body: equal"),
         }
     }

@@ -25,7 +25,7 @@ fn reduce<'s, T: Number, U: Element>(
     check_axis(name, axis, x.rank())?;
     refuse(name, x.scope(), x.raw.marks, [axis])?;
     if x.size(axis) == 0 && !of_nothing {
-        let why = format!("axis {axis} is empty, and there is no {name} of nothing");
+        let why = format!("axis {axis} is empty, so it has no {name}");
         return Err(x.scope().shape_error(name, &[x.into()], why));
     }
     let marks = marks_without(x.raw.marks, axis);

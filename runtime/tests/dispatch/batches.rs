@@ -70,7 +70,7 @@ fn an_unknown_batch_is_mixed_and_told() {
     graph.capture_all(&mut rt, &model).unwrap();
     rt.take_events();
     let log = call!(rt, graph, model, 3, None);
-    assert_eq!(log[0], "fell back: nothing says whether the batch is a uniform decode");
+    assert_eq!(log[0], "fell back: it is not known whether the batch is a uniform decode");
     assert_eq!(log[1..], PIECES);
     assert_eq!(rt.stats().fallback_reasons, [(FallbackReason::UnknownBatch, 1)]);
     let strict =
@@ -264,7 +264,7 @@ fn adapters_are_told_apart() {
         }
         assert_eq!(rt.stats().recordings, captured.recordings, "{mode}");
         let log = call!(rt, graph, model, 1, Some(batch(1, true).with_adapters(4)));
-        assert_eq!(log[0], "fell back: 4 adapters are in use, and captures are for 3 at most");
+        assert_eq!(log[0], "fell back: 4 adapters are in use, and captures support 3 at most");
     }
 }
 

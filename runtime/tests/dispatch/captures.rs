@@ -86,7 +86,7 @@ fn after_a_capture_nothing_is_said() {
     graph.capture_all(&mut rt, &model).unwrap();
     rt.take_events();
     let log = call!(rt, graph, model, 1, None);
-    assert_eq!(log[0], "fell back: nothing says whether the batch is a uniform decode");
+    assert_eq!(log[0], "fell back: it is not known whether the batch is a uniform decode");
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _ = graph.capture_all_with(&mut rt, &model, |p| {
             if p.done == 2 {
@@ -97,7 +97,7 @@ fn after_a_capture_nothing_is_said() {
     assert!(panicked.is_err());
     rt.take_events();
     let log = call!(rt, graph, model, 1, None);
-    assert_eq!(log[0], "fell back: nothing says whether the batch is a uniform decode");
+    assert_eq!(log[0], "fell back: it is not known whether the batch is a uniform decode");
 }
 
 /// An estimate counts the recordings of both kinds.

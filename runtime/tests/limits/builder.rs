@@ -48,7 +48,7 @@ fn builders_take_limits_lists_policies_and_switches() {
     assert_eq!(call(&mut rt, &graph, 2), ["warmed double"]);
     assert_eq!(call(&mut rt, &graph, 2), ["recorded double"]);
     assert_eq!(call(&mut rt, &graph, 2), ["replayed double"]);
-    assert_eq!(call(&mut rt, &graph, 3), ["fell back: the policy says: no graph for this call"]);
+    assert_eq!(call(&mut rt, &graph, 3), ["fell back: decided by the policy: no graph for this call"]);
     assert_eq!(call(&mut rt, &graph, 4), ["fell back: B = [4] is not listed in `capture_only`"]);
 
     let wrong = DoubleGraph::builder().capture_only(["C"], [[2]]).build(&mut rt).map(drop);

@@ -123,7 +123,7 @@ fn a_policy_can_want_no_graph() {
         o.deny_fallback(true);
     });
     for _ in 0..3 {
-        assert_eq!(call(&mut rt, &graph, 0), ["fell back: the policy says: no graph for this call"]);
+        assert_eq!(call(&mut rt, &graph, 0), ["fell back: decided by the policy: no graph for this call"]);
     }
     let stats = rt.stats();
     assert_eq!((stats.warmups, stats.recordings, stats.skips, stats.fallbacks), (0, 0, 3, 0));
@@ -186,7 +186,7 @@ impl Policy for Says {
 
 #[test]
 fn a_policy_sees_what_there_is_and_is_obeyed() {
-    let policy_says = "fell back: the policy says: no";
+    let policy_says = "fell back: decided by the policy: no";
     const NO: FallbackReason = FallbackReason::Policy { why: "no" };
     let verdicts: [(&str, Say); 4] = [
         ("record", |_| SegmentDecision::Record),

@@ -188,7 +188,7 @@ fn graphs_stop_at_their_limit_and_go_on_above_it() {
 #[test]
 fn the_limit_can_be_set_from_outside() {
     let limited = lines(&child(&[("GRAPHABLE_GRAPH_MEMORY", "1K"), ("GRAPHABLE_LOG", "info")]));
-    assert!(limited.iter().any(|line| line.contains("and may have 1024")), "{limited:?}");
+    assert!(limited.iter().any(|line| line.contains("and may use 1024")), "{limited:?}");
     assert!(!limited.iter().any(|line| line.starts_with("recorded")), "{limited:?}");
     let refused = child(&[("GRAPHABLE_GRAPH_MEMORY", "much")]);
     assert!(!refused.status.success());

@@ -143,5 +143,5 @@ fn why_it_is_not_whole() {
             _ => None,
         })
         .collect();
-    assert!(reasons.iter().any(|r| r.contains("gives host code a value")), "{reasons:?}");
+    assert!(reasons.iter().any(|r| r.contains("passes a value to host code")), "{reasons:?}");
 }

@@ -43,7 +43,7 @@ pub(super) enum Conflict {
 
 impl Conflict {
     /// Returns the position, the reason and the remedy for a region that is to run `place` ("before",
-    /// "behind") other code.
+    /// "after") other code.
     pub(super) fn explained(self, word: &str, place: &str) -> (TokenStream, String, String) {
         (self.at(), self.message(word, place), self.help(word))
     }
@@ -68,12 +68,12 @@ impl Conflict {
         let over = format!("the code that `{word}` moves this region {place}");
         match self {
             Self::ReadAfterWrite(name) if early => format!("`{name}` has its value from {over}"),
-            Self::ReadAfterWrite(name) => format!("`{name}` means something else behind {over}"),
+            Self::ReadAfterWrite(name) => format!("`{name}` means something else after {over}"),
             Self::WriteAfterRead(name) if early => {
                 format!("`{name}` is also what a region calls its value that `early` moves before this")
             }
             Self::WriteAfterRead(name) => {
-                format!("this needs `{name}`, and `late` moves the code that makes it behind this")
+                format!("this needs `{name}`, and `late` moves the code that makes it after this")
             }
             Self::WriteAfterWrite(name) => format!("`{name}` changes, in this region or in {over}"),
             Self::Taken(name) => format!("`{name}` is taken by value, in this region or in {over}"),
@@ -119,7 +119,7 @@ impl Conflict {
             Self::WriteAfterWrite(_) => format!("{remove}: the order of the two matters"),
             Self::Taken(name) => format!("pass `&{name}`, or remove `{word}`"),
             Self::State(..) => {
-                format!("{remove}: what is written to state, and what is read of it, keeps its order")
+                format!("{remove}: writes and reads of state keep their order")
             }
             Self::Leaves(_) if early => {
                 format!("{remove} from the region: it would run where this ends the function")
@@ -128,7 +128,7 @@ impl Conflict {
                 format!("{remove} from the region: it would not run where this ends the function")
             }
             Self::Holds(_) => format!("end its scope with a block, or remove `{word}` from the region"),
-            Self::Jumps(_) => format!("{remove}, or give the region a value and leave behind it"),
+            Self::Jumps(_) => format!("{remove}, or give the region a value and leave after it"),
             Self::Held(name) => {
                 let plain = name.to_string();
                 format!("{remove}, or call it `{}` if it guards nothing", plain.trim_start_matches('_'))

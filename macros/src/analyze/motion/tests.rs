@@ -201,7 +201,7 @@ fn names_with_two_meanings_keep_a_region() {
     );
     blocked(
         "let a = ops::exp(x)?; #[eager(late)] g(x)?; let x = ops::neg(&a)?; Ok(x)",
-        "`x` means something else behind",
+        "`x` means something else after",
     );
 }
 
@@ -285,18 +285,18 @@ fn macros_of_the_function_keep_a_region() {
 
 #[test]
 fn a_move_without_an_effect_is_an_error() {
-    without_effect("#[eager(early)] g(x)?; ops::neg(x)", "it stands at the beginning of its block");
+    without_effect("#[eager(early)] g(x)?; ops::neg(x)", "it is at the beginning of its block");
     without_effect(
         "let a = ops::exp(x)?; #[eager] g(x)?; #[eager(early)] g(y)?; ops::neg(&a)",
-        "another boundary stands directly above",
+        "another boundary is directly above",
     );
     without_effect(
         "let a = ops::exp(x)?; #[eager(late)] g(x)?; Ok(a)",
-        "no device work of its block stands directly below",
+        "no device work of its block is directly below",
     );
     without_effect(
         "#[eager(late)] g(x)?; if model.on { ops::neg(x) } else { ops::exp(x) }",
-        "no device work of its block stands directly below",
+        "no device work of its block is directly below",
     );
     without_effect(
         "let a = ops::exp(x)?; if model.on { return Ok(a); } #[eager(early)] g(y)?; ops::neg(&a)",

@@ -71,7 +71,7 @@ impl Device<'_, '_> {
             at,
             format!("`{word}` on the value of {}: it is on the device, and a recording has one path", the(name)),
             format!(
-                "choose on the device with `ops::where_`, or read it in a region, which then steers the host code: \
+                "choose on the device with `ops::where_`, or read it in a region, which then controls host code: \
                  `let v = #[eager(cx)] cx.item(&{name})?;`"
             ),
         );

@@ -105,7 +105,7 @@ impl Device<'_, '_> {
         self.errors.push(
             Code::DataDependentShape,
             at,
-            format!("the size of what `{op}` gives depends on values, and a recording has fixed shapes"),
+            format!("the size of the result of `{op}` depends on values, and a recording has fixed shapes"),
             help,
         );
     }
@@ -114,7 +114,7 @@ impl Device<'_, '_> {
         self.errors.push(
             Code::FormatsTensor,
             at,
-            format!("`{name}` is shown by its elements, and they are on the device"),
+            format!("`{name}` would be formatted by its elements, which are on the device"),
             format!("show its type and shape with `{{{name}:?}}`, or {}", read_help(name)),
         );
     }
@@ -140,7 +140,7 @@ impl Device<'_, '_> {
         self.errors.push(
             Code::Operator,
             at,
-            format!("tensors have no operator `{op}`: operations can fail, and say so"),
+            format!("tensors have no operator `{op}`: operations can fail, so they return a `Result`"),
             format!("write `{assigned}ops::{function}({})?`", list.join(", ")),
         );
     }
@@ -175,7 +175,7 @@ impl Device<'_, '_> {
             self.errors.push(
                 Code::Operator,
                 e,
-                format!("tensors have no operator `{op}`: operations can fail, and say so"),
+                format!("tensors have no operator `{op}`: operations can fail, so they return a `Result`"),
                 format!("write {help}"),
             );
             return true;
@@ -240,7 +240,7 @@ impl Device<'_, '_> {
             self.errors.push(
                 Code::DimsSymbol,
                 ident,
-                format!("`{name}` is a symbol of `#[dims]`, found at each call, and no value in the body"),
+                format!("`{name}` is a symbol of `#[dims]`, found at each call, and is not a value in the body"),
                 format!("take the size from a tensor, as in `x.dim(0)`; if `{name}` is a constant, write `{{{name}}}` in `#[dims]`"),
             );
         }
@@ -391,7 +391,7 @@ impl Device<'_, '_> {
         self.errors.push(
             Code::Operator,
             at,
-            "tensors have no operator `!`: operations can fail, and say so",
+            "tensors have no operator `!`: operations can fail, so they return a `Result`",
             format!("compare on the device, as in `ops::eq(&{name}, &ops::zeros_like(&{name})?)?`"),
         );
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 const REGION: &str =
-    "do it in an `#[eager] { … }` region, or take what it gives with `#[host] let`: both run on every call";
+    "do it in an `#[eager] { … }` region, or take its result with `#[host] let`: both run on every call";
 
 /// Looks at the statements of a segment.
 pub(crate) fn check<'a>(stmts: impl IntoIterator<Item = &'a Stmt>, params: &[&Ident], errors: &mut Errors) {
@@ -42,7 +42,7 @@ fn refuse(effect: Effect<'_>, errors: &mut Errors) {
             errors.push(
                 Code::WritesThrough,
                 place,
-                format!("a segment writes through `{name}`: a replay would not do it again"),
+                format!("a segment writes through `{name}`: a replay would not repeat it"),
                 format!(
                     "hold what changes on the device in a `State` field of `{name}`, or return the new value"
                 ),
@@ -72,12 +72,12 @@ fn told(of: Outside) -> (Code, &'static str, &'static str) {
         ),
         Outside::Threads => (
             Code::Threads,
-            "deals with threads",
+            "uses threads",
             "do it in an `#[eager] { … }` region, which runs on every call; the device works by itself",
         ),
         Outside::Environment => (
             Code::Environment,
-            "looks at the environment of the process",
+            "reads the environment of the process",
             "read it before the graph is built and pass it as `#[key]`, or with `#[host] let` on every call",
         ),
         Outside::InputOutput => (Code::InputOutput, "reads or writes outside the program", REGION),

@@ -38,7 +38,7 @@ impl Device<'_, '_> {
         self.errors.push(
             Code::SizeAsNumber,
             at,
-            format!("`{name}.dim({axis})` is a size, and not a number of type `{ty}`: a bucket may pad the dimension"),
+            format!("`{name}.dim({axis})` is a size, not a number of type `{ty}`: a bucket may pad the dimension"),
             format!(
                 "write `{number}`, an error where a bucket pads the dimension; the real size of a padded one is \
                  `ops::size(&{name}, {axis})?` on the device, and `cx.size(&{name}, {axis})?` in an `#[eager(cx)]` region"

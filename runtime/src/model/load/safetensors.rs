@@ -106,7 +106,7 @@ impl TensorSource for SafeTensors {
         let Some(bytes) = self.bytes.get(self.data + start..self.data + end) else {
             return Err(Error::File {
                 path: self.path.clone(),
-                why: format!("`{name}` lies outside the file"),
+                why: format!("`{name}` is outside the file"),
             });
         };
         Ok(Some(HostTensor { dtype, shape: info.shape.clone(), bytes: Cow::Borrowed(bytes) }))

@@ -164,7 +164,7 @@ fn a_macro_that_binds_a_name_anew_is_told() {
     let step = rt.step().unwrap();
     let x = step.tensor(&[1], &[1.0]).unwrap();
     let error = g.call(&step, &x).unwrap_err().to_string();
-    assert!(error.contains("`rebind!` binds `h` anew"), "{error}");
+    assert!(error.contains("`rebind!` rebinds `h`"), "{error}");
 }
 
 /// What the macro binds is used in its own segment, also by what calls nothing.

@@ -24,7 +24,7 @@ pub(super) fn lost(code: CUresult, ask: impl FnOnce() -> CUresult) -> Option<&'s
     match ask() {
         0 => None,
         again => Some(cause(again).unwrap_or(
-            "the driver gives no cause and goes on failing; see the system log (`dmesg`, lines with Xid), and restart \
+            "the driver reports no cause and keeps failing; see the system log (`dmesg`, lines with Xid), and restart \
              the process",
         )),
     }

@@ -70,7 +70,7 @@ fn refusal(result: i32) -> Updated {
         5 => "a parameter differs that cannot be changed",
         6 => "a node cannot be updated",
         8 => "an attribute of a node differs",
-        _ => "the driver gives no reason",
+        _ => "the driver reports no reason",
     })
 }
 
