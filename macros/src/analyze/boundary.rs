@@ -43,7 +43,9 @@ impl Analysis<'_, '_> {
             self.errors.push(
                 Code::DriverOperation,
                 call,
-                format!("`{text}` is in host code, which runs on every call, outside of segments and regions"),
+                format!(
+                    "`{text}` is in host code, which runs on every call, outside of segments and regions"
+                ),
                 "compute it in a statement before, `let v = …;`, and use `v` here",
             );
         }

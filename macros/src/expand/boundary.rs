@@ -11,7 +11,7 @@ use crate::{
     parse::syntax,
 };
 
-/// What a method is called beside itself, for calls by a path.
+/// Returns the name of the twin of a method for calls by path.
 pub(crate) fn by_path(method: &Ident) -> Ident {
     format_ident!("__graphable_{method}_piecewise", span = method.span())
 }
@@ -59,7 +59,7 @@ impl HostWriter<'_> {
     }
 }
 
-/// Gives a call the host code of its caller.
+/// Passes the host code of its caller to a call.
 fn carry(call: &mut Expr, carrier: &Carrier) {
     let cx = cx();
     if let (Carrier::Twin, Expr::Call(ExprCall { func, .. })) = (carrier, &mut *call)

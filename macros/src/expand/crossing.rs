@@ -10,7 +10,7 @@ use crate::{
     model::{LiveIn, LiveOut},
 };
 
-/// Live-ins are listed in rows of this many: tuples have no more elements than 32, and rows fit 32 times.
+/// Live-ins are listed in rows of this size: tuples have at most 32 elements, and 32 rows fit.
 const ROW: usize = 32;
 
 /// A tuple, or a tuple of tuples where one would be too long.
@@ -28,13 +28,13 @@ pub(super) fn key(keys: &[TokenStream]) -> TokenStream {
     quote!((#(#rows,)*))
 }
 
-/// Where live-in `at` is found in the key.
+/// Returns the expression for live-in `at` of the key.
 fn element(k: &Ident, at: usize) -> TokenStream {
     let (row, column) = (syn::Index::from(at / ROW), syn::Index::from(at % ROW));
     quote!(#k.#row.#column)
 }
 
-/// A live-in of the key. What is wrong with it is shown at `shown`.
+/// Returns a live-in of the key. Errors about it are shown at `shown`.
 fn facade(shown: Span, place: &TokenStream, eager: bool, field: bool) -> TokenStream {
     let p = krate::private_at(shown);
     let facade = Ident::new(
@@ -49,16 +49,16 @@ fn facade(shown: Span, place: &TokenStream, eager: bool, field: bool) -> TokenSt
     quote_spanned!(shown=> #p::#facade::enter(&#place))
 }
 
-/// What a segment is called with, and what its body begins with.
+/// The arguments of a segment's call, and the beginning of its body.
 pub(super) struct Entering {
     pub(super) keys: Vec<TokenStream>,
     /// The variables of the body.
     pub(super) lets: TokenStream,
-    /// What stands for field paths and `self` there.
+    /// The replacements for field paths and `self` there.
     pub(super) replace: Replace,
 }
 
-/// How live-ins enter.
+/// Returns how live-ins enter.
 pub(super) fn entering(live_ins: &[LiveIn]) -> Entering {
     let replace = Replace { fields: Vec::new(), this: None };
     let mut all = Entering { keys: Vec::new(), lets: TokenStream::new(), replace };
@@ -74,7 +74,7 @@ impl Entering {
 
     fn enter(&mut self, live_in: &LiveIn) {
         let source = element(&Self::source(), self.keys.len());
-        // What is wrong with a live-in is shown where it is used.
+        // Errors about a live-in are shown where it is used.
         let shown = |ident: &Ident| krate::generated_at(ident.span());
         match live_in {
             LiveIn::Fresh { ident, mutable } => {
@@ -119,7 +119,7 @@ fn place(base: &Ident, path: &[String]) -> TokenStream {
     quote!(#base #(.#members)*)
 }
 
-/// What leaves a segment: as host code binds it, and as the body gives it.
+/// The values that leave a segment: as host code binds them, and as the body returns them.
 #[derive(Default)]
 pub(super) struct Leaving {
     pub(super) patterns: Vec<TokenStream>,
@@ -127,7 +127,7 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    /// What cannot leave is shown where the user binds it.
+    /// Errors about a value that cannot leave are shown where the user binds it.
     pub(super) fn push(&mut self, bound: Span, pattern: &TokenStream, value: &TokenStream) {
         let shown = krate::generated_at(bound);
         let (p, at) = (krate::private(), krate::private_at(shown));
@@ -136,7 +136,7 @@ impl Leaving {
     }
 }
 
-/// How outputs leave.
+/// Returns how outputs leave.
 pub(super) fn leaving(live_outs: &[LiveOut]) -> Leaving {
     let mut leaving = Leaving::default();
     for live_out in live_outs {
@@ -164,12 +164,13 @@ pub(super) fn leaving(live_outs: &[LiveOut]) -> Leaving {
     leaving
 }
 
-/// What host code does with outputs that it took by other names.
+/// Returns the statements of host code for outputs that it received under other names.
 pub(super) fn assigned(live_outs: &[LiveOut]) -> TokenStream {
     let assign = |live_out: &LiveOut| match live_out {
         LiveOut::Changed { ident, output, exclusive, .. } => {
             let deref = exclusive.then(|| quote!(*));
-            // A method may take `&mut self`, so a call counts as a change; the next statement may overwrite it.
+            // A method may take `&mut self`, so a call counts as a change; the next statement may overwrite
+            // it.
             Some(quote!(#[allow(unused_assignments)] { #deref #ident = #output; }))
         }
         LiveOut::Bound { ident, mutable, through: Some(output) } => {

@@ -10,11 +10,11 @@ use syn::{
 
 use crate::parse::{format_strings, syntax};
 
-/// What to replace.
+/// The replacements to make.
 pub(super) struct Replace {
     /// `(base, path, name of the reference to the field)`
     pub(super) fields: Vec<(String, Vec<String>, Ident)>,
-    /// What `self` becomes.
+    /// The replacement of `self`.
     pub(super) this: Option<Ident>,
 }
 
@@ -25,7 +25,7 @@ impl Replace {
         self.fields.iter().find(|(b, p, _)| base == b && *p == path).map(|(_, _, name)| name)
     }
 
-    /// Replaces a path whose value is taken: the field is cloned, as it cannot be moved out of the key.
+    /// Replaces a path whose value is used: the field is cloned, as it cannot be moved out of the key.
     fn value(&mut self, expr: &mut Expr) {
         if let Some(name) = self.field(expr) {
             *expr = parse_quote_spanned!(expr.span()=> ::core::clone::Clone::clone(#name));
@@ -112,7 +112,7 @@ impl VisitMut for Replace {
     }
 
     fn visit_macro_mut(&mut self, mac: &mut syn::Macro) {
-        // `"{self}"`: what stands in for `self` is given as an argument of that name.
+        // `"{self}"`: the replacement of `self` is passed as an argument with that name.
         let shown = self.this.clone().filter(|_| format_strings::shows_self(mac));
         mac.tokens = self.tokens(std::mem::take(&mut mac.tokens));
         if let Some(this) = shown {

@@ -1,4 +1,4 @@
-//! The function itself: its signature with what carries host code into it, and its call by the graph.
+//! The function itself: its signature with the carrier of host code, and its call by the graph.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -18,14 +18,14 @@ use crate::{
     parse::{lifetimes, signature::Signature},
 };
 
-/// A function as it is written, and how its graph calls it.
+/// A function as it is emitted, and how its graph calls it.
 pub(crate) struct Function {
     pub(crate) sig: syn::Signature,
     pub(crate) body: TokenStream,
     pub(crate) run: Run,
 }
 
-/// An ordinary function whose lifetimes are filled; without its body if that is broken.
+/// Returns an ordinary function whose lifetimes are filled in; without its body if that is broken.
 pub(crate) fn ordinary(
     attrs: &[Attribute],
     vis: &Visibility,
@@ -38,7 +38,7 @@ pub(crate) fn ordinary(
     quote!(#(#attrs)* #allow #vis #sig #body)
 }
 
-/// A function whose whole body is one segment.
+/// Returns a function whose whole body is one segment.
 pub(crate) fn one_segment(
     signature: &Signature,
     sig: &syn::Signature,
@@ -50,8 +50,8 @@ pub(crate) fn one_segment(
     Function { sig: sig.clone(), body: block.to_token_stream(), run }
 }
 
-/// A function with boundaries, of these statements behind those of `opening`. What they run in comes with the first
-/// argument, or as one of its own.
+/// Returns a function with boundaries, with these statements after those of `opening`. Its executor is passed
+/// together with the first argument, or as a separate one.
 pub(crate) fn with_boundaries(
     signature: &Signature,
     sig: &syn::Signature,
@@ -70,7 +70,7 @@ pub(crate) fn with_boundaries(
     });
     let arguments: Vec<TokenStream> = arguments.collect();
     let Some(carrier) = carrier else {
-        // Nothing to carry the host code: it is a parameter of its own.
+        // No parameter can carry the host code, so it is a separate parameter.
         sig.inputs.push(parse_quote!(#cx: #p::Piecewise<#step>));
         let run = Run::HostCode(quote!(#callee(#(#arguments,)* #cx)));
         return Function { sig, body: quote!({ #statements }), run };
@@ -80,7 +80,8 @@ pub(crate) fn with_boundaries(
     Function { sig, body: quote!({ #open #statements }), run }
 }
 
-/// Makes the parameter at `carrier` one that brings the host code along, and gives what takes the two apart.
+/// Makes the parameter at `carrier` carry the host code as well, and returns the statement that separates the
+/// two.
 fn carried(sig: &mut syn::Signature, carrier: usize, signature: &Signature) -> TokenStream {
     let types: Vec<Ident> = signature.generics.type_params().map(|p| p.ident.clone()).collect();
     let step = &signature.step;
@@ -93,8 +94,9 @@ fn carried(sig: &mut syn::Signature, carrier: usize, signature: &Signature) -> T
     let outlives = lifetimes::outlives(&ty, &declared, &types);
     let open = opened(argument, &ty, &signature.params[carrier].ident, signature);
     declare(sig, &names, signature);
-    // An `impl Trait` argument does not imply the bounds that its parameters would. They stand with the lifetime where
-    // it is declared here: behind a `where` of ours, rustc would tell users to write their own bounds.
+    // An `impl Trait` argument does not imply the bounds that its parameters would. They are declared
+    // together with the lifetime here: after a `where` of ours, rustc would tell users to write their own
+    // bounds.
     match sig.generics.lifetimes_mut().find(|p| p.lifetime.ident == step.ident) {
         Some(declared) => declared.bounds.extend(names.iter().cloned()),
         None => {
@@ -103,7 +105,7 @@ fn carried(sig: &mut syn::Signature, carrier: usize, signature: &Signature) -> T
             }
         }
     }
-    // Nor what its references say of what they refer to.
+    // Nor the bounds that its references imply for their referents.
     let given: Vec<_> = names.iter().map(|name| (step.ident.to_string(), name.ident.to_string())).collect();
     for (long, short, predicate) in outlives {
         if !given.contains(&(long, short)) {
@@ -113,7 +115,8 @@ fn carried(sig: &mut syn::Signature, carrier: usize, signature: &Signature) -> T
     open
 }
 
-/// Gives the parameter `ident` the type that carries host code beside a `ty`, and writes how it is opened.
+/// Gives the parameter `ident` the type that carries host code in addition to a `ty`, and returns the
+/// statement that opens it.
 fn opened(argument: &mut PatType, ty: &Type, ident: &Ident, signature: &Signature) -> TokenStream {
     let (p, cx, step) = (private(), cx(), &signature.step);
     let (graph, arguments) = (signature.sibling("Graph"), signature.type_arguments());
@@ -124,8 +127,8 @@ fn opened(argument: &mut PatType, ty: &Type, ident: &Ident, signature: &Signatur
     quote!(#(#attrs)* let (#cx, #pattern) = #p::NeedsPiecewise::open(#ident);)
 }
 
-/// A method as `#[piecewise] Type::method(…)` calls it: which argument is a receiver, and which one takes the host
-/// code, is not to be seen there, so that comes last.
+/// Returns a method as `#[piecewise] Type::method(…)` calls it: the call does not show which argument is a
+/// receiver, nor which one carries the host code, so that comes last.
 pub(crate) fn by_path(signature: &Signature, sig: &syn::Signature) -> TokenStream {
     let (p, cx) = (private(), cx());
     let (vis, cfgs, step, callee) = (&signature.vis, &signature.cfgs, &signature.step, &signature.callee);

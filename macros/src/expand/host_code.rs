@@ -59,7 +59,7 @@ impl HostWriter<'_> {
     fn host_let(&self, given: &HostLet) -> TokenStream {
         let HostLet { span, attrs, pat, value, otherwise, changes_later } = given;
         let value = self.value(value);
-        // No `}` may stand before `else`.
+        // No `}` is allowed before `else`.
         let value = if otherwise.is_some() && ends_in_brace(&value) { quote!((#value)) } else { value };
         let otherwise = otherwise.as_ref().map(|block| {
             let block = self.block(block);
@@ -91,7 +91,7 @@ pub(crate) fn site(name: &str, Location { index, first, last }: &Location) -> To
     }
 }
 
-/// A closure, with copies of what later code needs as well.
+/// Returns a closure, with copies of the values that later code needs as well.
 pub(super) fn closure(Closure { local, copied }: &Closure) -> Local {
     let mut local = local.clone();
     if let Some(init) = local.init.as_mut().filter(|_| !copied.is_empty()) {
@@ -102,7 +102,7 @@ pub(super) fn closure(Closure { local, copied }: &Closure) -> Local {
     local
 }
 
-/// Whether `tokens` end in a `}`, or in what it could come from.
+/// Returns whether `tokens` end in a `}`, or in something that could expand to one.
 fn ends_in_brace(tokens: &TokenStream) -> bool {
     use proc_macro2::{Delimiter, TokenTree};
     let last = tokens.clone().into_iter().last();

@@ -1,4 +1,4 @@
-//! From what is known of an item to tokens. Nothing here fails, or finds anything wrong.
+//! Expansion of the model of an item to tokens. Nothing here fails, or finds errors.
 
 mod boundary;
 mod crossing;

@@ -20,7 +20,7 @@ struct Call {
     site: TokenStream,
     /// The live-ins.
     key: TokenStream,
-    /// What the body does before it gives anything.
+    /// The statements of the body before its outputs.
     body: TokenStream,
 }
 
@@ -28,7 +28,7 @@ impl HostWriter<'_> {
     pub(super) fn segment(&self, segment: &Segment) -> TokenStream {
         let Entering { keys, mut lets, mut replace } = entering(&segment.live_ins);
         for local in &segment.closures {
-            // Only `self`: what a closure captures comes in whole.
+            // Only `self`: the captures of a closure enter as whole values.
             let mut local = local.clone();
             replace.visit_local_mut(&mut local);
             lets.extend(quote!(#[allow(unused_variables)] #local));
@@ -81,7 +81,7 @@ impl HostWriter<'_> {
         quote!(#error::of(#same)?;)
     }
 
-    /// A segment whose value is the function's result.
+    /// Returns a segment whose value is the function's result.
     fn result(&self, call: &Call, value: &TokenStream) -> TokenStream {
         let (cx, k, ret, error) = (cx(), Entering::source(), self.ret, krate::user_error(self.ret));
         let Call { site, key, body } = call;
@@ -93,8 +93,8 @@ impl HostWriter<'_> {
         }
     }
 
-    /// A segment that gives outputs, and a value beside them: its tokens, its name, and whether it is the function's
-    /// result.
+    /// Returns a segment with outputs and an additional value: its tokens, its name, and whether it is the
+    /// function's result.
     fn outputs(
         &self,
         call: &Call,
@@ -116,7 +116,7 @@ impl HostWriter<'_> {
         let (patterns, values) = (rows(&leaving.patterns), rows(&leaving.values));
         let given = Ident::new("__given", Span::mixed_site());
         let give = match &segment.unreached {
-            // Never reached: no warning, in the user's code, about what is ours.
+            // Never reached: avoids a warning, in the user's code, about generated code.
             Some(o) => quote! {
                 #[allow(unreachable_code, clippy::let_unit_value)]
                 let #o = #values;
@@ -144,10 +144,10 @@ impl HostWriter<'_> {
     }
 }
 
-/// The call, with what the run moves moved behind it.
+/// Returns the call, after which the values that the run moves are moved.
 fn moving(segment: &Segment, call: TokenStream) -> TokenStream {
     let Some(outputs) = &segment.outputs else { return call };
-    // Before the outputs are bound: one of them may have the name of what is moved.
+    // Before the outputs are bound: one of them may have the name of a moved value.
     let moved = segment.live_ins.iter().filter_map(|live_in| match live_in {
         LiveIn::Whole { ident, moves: true, .. } => Some(ident),
         _ => None,
@@ -155,7 +155,7 @@ fn moving(segment: &Segment, call: TokenStream) -> TokenStream {
     quote!({ let #outputs = #call; { let _moved = (#(#moved,)*); } #outputs })
 }
 
-/// A statement as it stands in a segment.
+/// Returns a statement as it appears in a segment.
 fn device_stmt(stmt: &Stmt, replace: &mut Replace) -> TokenStream {
     let mut stmt = stmt.clone();
     replace.visit_stmt_mut(&mut stmt);
@@ -170,7 +170,7 @@ fn device_expr(expr: &Expr, replace: &mut Replace) -> TokenStream {
     quote!(#expr)
 }
 
-/// The question whether what ends here is a guard.
+/// Returns the check whether a value that ends here is a guard.
 fn question(Guard { ident, lent }: &Guard) -> TokenStream {
     let shown = krate::generated_at(ident.span());
     let p = krate::private_at(shown);

@@ -11,7 +11,7 @@ use crate::{
     model::Header,
 };
 
-/// The host code of a function, how many entries its plan has, and what is wrong with it.
+/// Returns the host code of a function, the number of entries in its plan, and its errors.
 pub(crate) fn host_code_of(item: &str) -> (String, usize, String) {
     let f: syn::ItemFn = syn::parse_str(item).unwrap();
     let syn::ReturnType::Type(_, ret) = &f.sig.output else { panic!("a return type is needed") };
@@ -102,7 +102,7 @@ fn a_closure_whose_captures_are_shadowed_keeps_them() {
         .2
     };
     assert_eq!(closure(""), "");
-    // It keeps what it captured under a name of its own.
+    // It keeps the captured value under a name of its own.
     assert_eq!(closure("let by = &l.b;"), "");
 }
 
@@ -218,7 +218,8 @@ fn a_call_by_a_path_takes_the_executor_last() {
     }
 }
 
-/// What a run asks of its statements grows with it; it is not asked of all of them anew at each.
+/// The questions that a run asks of its statements grow with the run; they are not asked of all statements
+/// again at each one.
 #[test]
 fn the_work_is_linear_in_the_statements_of_a_run() {
     let visits = |n: usize| {

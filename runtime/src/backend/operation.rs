@@ -1,9 +1,9 @@
-//! Operations: what a segment launches, as values that say everything about themselves.
+//! Operations: the units of work that a segment launches, as self-describing values.
 //!
-//! An [`Operation`] answers for its name, its parameters, what it writes in place, whether a capture may hold it, its
-//! workspace, and its code on each device. Nothing matches over a list of them: traces, audits, signatures and both
-//! backends ask. The shapes and types of its outputs are settled before it is launched, by the function that users
-//! call, which also allocates them.
+//! An [`Operation`] provides its name, its parameters, whether it writes in place, whether a capture may
+//! contain it, its workspace, and its code on each device. No code matches over a list of operations: traces,
+//! audits, signatures and both backends call the trait. The function that users call determines the shapes
+//! and types of the outputs before the launch, and allocates them.
 
 use std::{
     any::Any,
@@ -19,17 +19,19 @@ use super::cpu::{Access, Fault};
 use super::cuda::kernels::Submit;
 use crate::{Result, observe::inspect::NodeKind, value::view::View};
 
-/// What can be launched: its parameters are fields of the value.
+/// An operation that can be launched; its parameters are fields of the value.
 ///
-/// The backend may trust a launch: shapes, dtypes and aliasing were checked by the function that made it, addresses by
-/// the recorder. An operation must write all of its outputs (in place: what it says) and nothing else, and depend on
-/// nothing but its parameters and what it reads: recordings of it run again without being asked.
+/// The backend may trust a launch: the function that made it has checked shapes, dtypes and aliasing, and the
+/// recorder has checked the addresses. An operation must write all of its outputs (or, in place, the part
+/// that it documents) and nothing else, and depend only on its parameters and its inputs: recordings of it
+/// run again without calling it.
 pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
     /// A short name for messages, events and traces.
     fn name(&self) -> &'static str;
 
-    /// Writes what tells this operation from others of its type: every parameter, floats by their bits, and shared
-    /// context by its identity. Two operations of one type that write alike are the same operation.
+    /// Writes everything that distinguishes this operation from others of its type: every parameter, floats
+    /// by their bits, and shared context by its identity. Two operations of one type that write the same are
+    /// the same operation.
     fn parameters(&self, to: &mut dyn Hasher);
 
     /// If it writes memory that is not only its own output's: state, of which a copy may have to be kept.
@@ -37,7 +39,7 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
         false
     }
 
-    /// How it is listed in a [`Topology`](crate::observe::inspect::Topology) of the CPU.
+    /// Returns how it is listed in a [`Topology`](crate::observe::inspect::Topology) of the CPU.
     fn node_kind(&self) -> NodeKind {
         NodeKind::Kernel
     }
@@ -45,15 +47,15 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
     /// Runs it to its end on host memory.
     ///
     /// # Errors
-    /// The first index that was out of range. The output is complete all the same: rows without a valid index are
-    /// zeros, or left as they were where the operation writes in place.
+    /// Returns the first index that was out of range. The output is complete nevertheless: rows without a
+    /// valid index are zeros, or unchanged if the operation writes in place.
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> std::result::Result<(), Fault>;
 
-    /// Bytes of workspace that a launch on a GPU wants, aligned to 256 bytes, contents unknown. With `measure` it may
-    /// try out how to run best, writing the outputs.
+    /// Returns the bytes of workspace that a launch on a GPU needs, aligned to 256 bytes, with undefined
+    /// contents. With `measure` it may try different algorithms, writing the outputs.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     #[cfg(feature = "cuda")]
     fn cuda_workspace(
         &self,
@@ -66,10 +68,10 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
         Ok(0)
     }
 
-    /// Puts its kernels on the stream of a GPU, or into the capture under way. At least one output has elements.
+    /// Adds its kernels to the stream of a GPU, or to the current capture. At least one output has elements.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()>;
 }
@@ -96,7 +98,7 @@ impl Op {
         Self(Handle::Shared(operation))
     }
 
-    /// What it stands for.
+    /// Returns the operation.
     pub(crate) fn operation(&self) -> &dyn Operation {
         match &self.0 {
             Handle::Fixed(operation) => *operation,
@@ -134,11 +136,11 @@ impl fmt::Debug for Op {
 /// One operation with its memory.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// What to compute.
+    /// The operation.
     pub op: Op,
-    /// What is read.
+    /// The memory that is read.
     pub inputs: SmallVec<[View; 4]>,
-    /// What is written.
+    /// The memory that is written.
     pub outputs: SmallVec<[View; 1]>,
     /// Address of the bytes that [`Stream::workspace`](super::Stream::workspace) asked for, if any;
     /// aligned to 256 bytes, contents unknown, free again when the operation is done.

@@ -1,4 +1,4 @@
-//! Exact accounting: the live blocks of every arena are those of the tensors, no more and no fewer.
+//! Exact accounting: the live blocks of every arena are exactly those of the tensors.
 
 use super::{
     GroupId, Memory, Origin, Placement, Slot,
@@ -6,16 +6,16 @@ use super::{
 };
 use crate::{Error, Result, error::MemoryFault};
 
-/// Where the body of a group stands, to name it in an error.
+/// Returns where the body of a group is, to name it in an error.
 type SiteOf<'a> = &'a dyn Fn(GroupId) -> Option<String>;
 
 impl Memory {
     /// Compares every arena with the slots of the tensors in it.
     ///
     /// # Errors
-    /// [`Error::MemoryAccounting`].
+    /// Returns [`Error::MemoryAccounting`].
     pub(crate) fn check(&self, site_of: SiteOf<'_>) -> Result<()> {
-        // Blocks for results of regions, which no tensor has, or not yet.
+        // Blocks reserved for results of regions, which no tensor uses, or not yet.
         let mut reserved: Vec<u64> = self.slots.iter().filter_map(|s| s.stands_for).collect();
         reserved.extend(self.learned.reserved().map(|block| block.addr));
         let mut pool = self.pool.live();
@@ -56,7 +56,7 @@ impl Memory {
                 return fault(MemoryFault::Missing, missing, Some(slot));
             }
             let Some((_, slot)) = tracked.next_if(|(t, _)| *t == block) else {
-                // The slot of a freed tensor still says who made it, until it is used again.
+                // The slot of a freed tensor still records its producer, until it is reused.
                 let is_last = |s: &&Slot| s.base() == block.addr && s.placement == arena.placement;
                 return fault(MemoryFault::Untracked, block, self.slots.iter().find(is_last));
             };
@@ -100,7 +100,7 @@ struct Arena<'m> {
     placement: Placement,
     name: &'static str,
     live: &'m LiveSet,
-    /// Where its committed memory ends.
+    /// The end of its committed memory.
     end: u64,
 }
 
@@ -122,7 +122,7 @@ mod tests {
         let addr = y.raw.addr;
         drop(y);
         {
-            // What a lost free would leave.
+            // The state that a lost free would leave.
             let core = &mut *x.rt.core.borrow_mut();
             core.memory.eager.place(core.stream.backend_mut(), 400).unwrap();
         }

@@ -1,14 +1,14 @@
-//! What was alive in the pool when a recording began, for who looks at the tree.
+//! The blocks that were live in the pool when a recording began, for views of the tree.
 
 use super::{
     Memory, Origin, Placement,
     pool::{Block, Treap},
 };
 
-/// Up to so many blocks a recording has a list of its own.
+/// Up to this number of blocks, a recording has a list of its own.
 const FEW: usize = 64;
 
-/// A block that was alive in the pool when a recording began.
+/// A block that was live in the pool when a recording began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct EntryBlock {
     addr: u64,
@@ -25,14 +25,14 @@ impl EntryBlock {
         self.origin
     }
 
-    /// The operation that made it.
+    /// Returns the operation that produced it.
     pub(crate) fn producer(&self) -> &'static str {
         self.producer
     }
 }
 
-/// All of them. The recordings of a call share what they have in common: a chain whose results all live would take the
-/// square of its length otherwise.
+/// All of these blocks. The recordings of a call share common parts: otherwise a chain whose results all live
+/// would take memory quadratic in its length.
 #[derive(Debug)]
 pub(crate) enum Alive {
     Few(Box<[EntryBlock]>),
@@ -57,9 +57,9 @@ impl Alive {
 }
 
 impl Memory {
-    /// What lives in the pool, by address.
+    /// Returns the live blocks of the pool, by address.
     pub(crate) fn alive_in_pool(&mut self) -> Alive {
-        // The last ones first, and no more than there are: what lies elsewhere may be any number.
+        // The last ones first, and no more than there are: any number of slots may be outside the pool.
         let count = self.pool.live_blocks();
         let in_pool = self.slots.iter().rev().filter(|s| s.refs > 0 && s.placement == Placement::Pool);
         let mut now: Vec<(Block, EntryBlock)> = in_pool

@@ -1,4 +1,4 @@
-//! Arenas: addresses, the memory behind them, and what is alive there.
+//! Arenas: addresses, the memory mapped to them, and their live blocks.
 
 use super::pool::{self, Block, LiveSet, guarded, rounded};
 use crate::{
@@ -6,19 +6,19 @@ use crate::{
     backend::{Arena, Backend},
 };
 
-/// Arenas grow by at least this much.
+/// The minimum growth of an arena.
 const COMMIT_STEP: u64 = 2 << 20;
 
-/// An arena with first-fit blocks. The pool's has its blocks in its state instead.
+/// An arena with first-fit blocks. For the pool, the blocks are in its state instead.
 #[derive(Debug)]
 pub(crate) struct ArenaAllocator {
     arena: Arena,
-    /// Bytes that exist, from its start.
+    /// The number of committed bytes, from its start.
     pub(super) committed: u64,
     pub(super) live: LiveSet,
-    /// Bytes ever in use at once, from its start.
+    /// The high-water mark of bytes in use, from its start.
     pub(super) high: u64,
-    /// See [`Backend::guard_page`]. Then memory comes and stays block by block, and none of it is counted.
+    /// See [`Backend::guard_page`]. If set, memory is committed block by block and kept, and is not counted.
     pub(super) page: u64,
 }
 
@@ -32,12 +32,12 @@ impl ArenaAllocator {
         self.arena.memory.addr()
     }
 
-    /// Bytes of addresses, from its start.
+    /// Returns the number of reserved bytes, from its start.
     pub(super) fn reserved(&self) -> u64 {
         self.arena.memory.len()
     }
 
-    /// Memory for a block of `bytes` bytes.
+    /// Commits the memory of a block of `bytes` bytes.
     pub(super) fn commit(&mut self, backend: &mut dyn Backend, block: Block, bytes: u64) -> Result<()> {
         let need = block.end() - self.base();
         self.high = self.high.max(need);
@@ -47,7 +47,7 @@ impl ArenaAllocator {
         self.preallocate(backend, need)
     }
 
-    /// Makes the first `bytes` usable.
+    /// Makes the first `bytes` bytes usable.
     pub(super) fn preallocate(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<()> {
         if self.page == 0 && bytes > self.committed {
             let step = bytes.checked_next_multiple_of(COMMIT_STEP).unwrap_or(bytes);
@@ -58,7 +58,8 @@ impl ArenaAllocator {
         Ok(())
     }
 
-    /// Gives back what lies beyond the first `bytes`, as far as the backend can; returns how much that was.
+    /// Releases the memory beyond the first `bytes` bytes, as far as the backend can; returns how much that
+    /// was.
     pub(super) fn trim(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<u64> {
         let keep = bytes.next_multiple_of(COMMIT_STEP);
         if self.page > 0 || keep >= self.committed {

@@ -2,10 +2,10 @@
 
 use super::Memory;
 
-/// Tensors and blocks of a runtime that are alive. All zero when no tensor of the step is left.
+/// The live tensors and blocks of a runtime. All zero when no tensor of the step is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Tensors, views and clones of one counted once.
+    /// The number of tensors; views and clones of one tensor count once.
     pub tensors: usize,
     /// Bytes of the segment pool.
     pub pool: u64,
@@ -15,12 +15,12 @@ pub struct Live {
     pub eager: u64,
 }
 
-/// How many entries each table of a runtime has: what must not grow with what came and went.
+/// The number of entries in each table of a runtime, which must not grow with objects that came and went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     /// Recordings.
     pub recordings: usize,
-    /// Places for recordings, vacant ones included.
+    /// Places for recordings, including vacant ones.
     pub places: usize,
     /// Identities with their shapes.
     pub groups: usize,
@@ -28,7 +28,7 @@ pub struct Tables {
     pub copied_sets: usize,
     /// Edges.
     pub edges: usize,
-    /// Owned memory and graph objects that recordings, edges or groups know.
+    /// Owned memory and graph objects to which recordings, edges or groups refer.
     pub holders: usize,
     /// Graph objects whose calls begin with a recording.
     pub starts: usize,
@@ -36,20 +36,20 @@ pub struct Tables {
     pub states: usize,
     /// Parameters, state and buffers.
     pub owned: usize,
-    /// What was learnt of eager regions.
+    /// Profiles learned for eager regions.
     pub regions: usize,
     /// Graph objects whose shapes are counted.
     pub shapes: usize,
-    /// Graph objects of which a region was seen to give host code a value.
+    /// Graph objects with a region that was observed to pass a value to host code.
     pub hosts: usize,
-    /// What was dropped and has something that the next step evicts.
+    /// Dropped objects with something that the next step evicts.
     pub retired: usize,
-    /// Kept values, those included that wait to be used again.
+    /// Kept values, including cached ones.
     pub kept: usize,
 }
 
 impl Memory {
-    /// Tensors and blocks that are alive.
+    /// Returns the live tensors and blocks.
     pub(crate) fn live(&self) -> Live {
         Live {
             tensors: self.slots.held(),
@@ -59,7 +59,7 @@ impl Memory {
         }
     }
 
-    /// How many entries the tables of memory have.
+    /// Returns the number of entries in the tables of memory.
     pub(crate) fn tables(&self) -> Tables {
         Tables {
             states: self.pool.states(),

@@ -1,10 +1,11 @@
-//! Where the results of eager regions go.
+//! Placement of the results of eager regions.
 //!
-//! A result is what leaves a region at its end, whatever the region allocated before it. One whose size stays the same
-//! from call to call gets a block of the pool, set apart before the region starts, so that its address depends on
-//! nothing that the region does: on what lives there, and on the results before it. Which allocation it will be is a
-//! guess from earlier calls, which saves a copy when it is right. One whose size changes lies outside the pool, whose
-//! state is part of keys: what does not use it does not see it.
+//! A result is a value that leaves a region at its end, whatever the region allocated before it. A result
+//! whose size stays the same between calls gets a block of the pool that is reserved before the region
+//! starts, so that its address depends only on the live blocks of the pool and the preceding results, and not
+//! on anything that the region does. Which allocation becomes the result is guessed from earlier calls; a
+//! correct guess saves a copy. A result whose size changes is placed outside the pool, whose state is part of
+//! keys, so that only segments that use it are affected.
 
 use std::hash::{Hash, Hasher};
 
@@ -18,34 +19,36 @@ use super::{
 };
 use crate::base::plan::Site;
 
-/// Sizes that the results of one site may have in the same call, in a loop over layers, say.
+/// The maximum number of different sizes for the results of one site in a call, for example in a loop over
+/// layers.
 const SIZES: usize = 8;
-/// How often another allocation than before may turn out to be the result, before there is no more guessing.
+/// The number of times that a different allocation than before may turn out to be the result, before guessing
+/// ends.
 const CHANGES: u8 = 2;
-/// Profiles that are kept for those that are not used any more.
+/// The maximum number of unused profiles that are kept.
 const KEPT: usize = 4096;
-/// Runs of a site in one call that are told apart.
+/// The maximum number of runs of a site in one call that are distinguished.
 const RUNS: u32 = 4096;
 
-/// What is known of one result.
+/// The known facts about one result.
 #[derive(Clone, Copy, Debug)]
 struct Learnt {
-    /// Which allocation of the region it was.
+    /// The ordinal of the region's allocation that became the result.
     ordinal: u32,
     len: u64,
     placement: Placement,
-    /// It has or had a block in the pool, which recordings expect.
+    /// Set if it has or had a block in the pool, which recordings expect.
     placed: bool,
-    /// Its size changes: it lies outside.
+    /// Set if its size changes, so it is placed outside the pool.
     outside: bool,
     changes: u8,
 }
 
-/// What is known of a site: for a function, and for the sizes that its builder asks for.
+/// The profile of a site, for a function and for the sizes that its builder specifies.
 #[derive(Debug)]
 struct Profile {
     site: &'static Site,
-    /// The call in which it ran last, and how often.
+    /// The call in which it last ran, and the number of runs.
     call: u64,
     runs: u32,
     sizes: SmallVec<[u64; SIZES]>,
@@ -53,17 +56,17 @@ struct Profile {
     learnt: Vec<SmallVec<[Learnt; 2]>>,
 }
 
-/// The profiles, by what they are for. Those that are not used are forgotten in time.
+/// All profiles. Unused ones are eventually forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct LearnedPlacements {
     recent: FxHashMap<u64, Profile>,
     older: FxHashMap<u64, Profile>,
     serial: u64,
-    /// The region that runs.
+    /// The running region.
     running: Option<RegionRun>,
 }
 
-/// A block that is set apart for a result.
+/// A block that is reserved for a result.
 #[derive(Clone, Copy, Debug)]
 struct Reserved {
     index: usize,
@@ -71,19 +74,19 @@ struct Reserved {
     taken: bool,
 }
 
-/// A region that runs.
+/// A running region.
 #[derive(Debug)]
 struct RegionRun {
     site: &'static Site,
     serial: u64,
-    /// The next allocation.
+    /// The ordinal of the next allocation.
     ordinal: u32,
-    /// `None` where nothing is recorded.
+    /// `None` if nothing is recorded.
     learning: Option<Learning>,
     reserved: SmallVec<[Reserved; 2]>,
 }
 
-/// A run of a region that learns: its profile, and which run of the call it is.
+/// A run of a region that learns: its profile, and the index of the run in the call.
 #[derive(Clone, Copy, Debug)]
 struct Learning {
     profile: u64,
@@ -91,7 +94,7 @@ struct Learning {
 }
 
 impl RegionRun {
-    /// The blocks that are still set apart.
+    /// Returns the blocks that are still reserved.
     fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         self.reserved.iter().filter(|r| !r.taken).map(|r| r.block)
     }
@@ -101,30 +104,30 @@ impl RegionRun {
     }
 }
 
-/// Where a result is at the end of its region.
+/// The location of a result at the end of its region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WhereItIs {
-    /// Where the segments expect it.
+    /// In the block where the segments expect it.
     Expected,
-    /// In the block that was set apart for another result, after a wrong guess. It stays there for this call: moving it
-    /// would not free the block in time.
+    /// In the block that was reserved for another result, after a wrong guess. It remains there for this
+    /// call, because moving it would not free the block in time.
     AnothersBlock,
     /// In memory of the region.
     Outside,
 }
 
-/// What the profile of a region belongs to besides its site.
+/// The part of a profile's key besides the site.
 #[derive(Clone, Debug)]
 pub(crate) struct RegionKey {
-    /// Id of the graph object.
+    /// The id of the graph object.
     pub(crate) function: u64,
-    /// The sizes that its builder asks for.
+    /// The sizes that its builder specifies.
     pub(crate) sizes: Vec<usize>,
     /// The call in which it runs.
     pub(crate) call: u64,
 }
 
-/// A result that a region is expected to leave in the pool: a block is set apart for it.
+/// A result that a region is expected to leave in the pool: a block is reserved for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     index: usize,
@@ -138,35 +141,35 @@ pub(crate) struct RegionAllocation {
     pub(crate) target: RegionTarget,
 }
 
-/// Where an allocation of a region goes.
+/// The placement of an allocation in a region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RegionTarget {
-    /// Nothing is known of it.
+    /// Nothing is known about it.
     Anywhere,
-    /// The results arena: it leaves the call.
+    /// The results arena, because it leaves the call.
     Results,
-    /// The block that was set apart for it.
+    /// The block that was reserved for it.
     Reserved(Block),
 }
 
-/// A result that belongs elsewhere: in the block that was set apart for it, if there is one.
+/// A result that must be moved: to the block that was reserved for it, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Misplaced {
     pub(crate) slot: SlotId,
     pub(crate) block: Option<Block>,
 }
 
-/// What is to be done with a result.
+/// What to do with a result.
 enum Judgement {
     Stay,
-    /// It belongs in the block that is set apart for it.
+    /// Move it to the block that is reserved for it.
     Move,
-    /// It stays outside, and its block in the pool is kept free of others while it lives.
+    /// Leave it outside, and keep its block in the pool free while it lives.
     Stand,
 }
 
 impl LearnedPlacements {
-    /// How many profiles there are.
+    /// Returns the number of profiles.
     pub(crate) fn len(&self) -> usize {
         self.recent.len() + self.older.len()
     }
@@ -188,13 +191,13 @@ impl LearnedPlacements {
         self.recent.get_mut(&of.profile)?.learnt.get_mut(of.run as usize)
     }
 
-    /// Where the region of a result is in the source.
+    /// Returns the position of the region of a result in the source.
     pub(crate) fn site(&self, result: ResultId) -> Option<&'static Site> {
         let key = &result.profile;
         self.recent.get(key).or_else(|| self.older.get(key)).map(|profile| profile.site)
     }
 
-    /// From now on that result goes where the results of calls do.
+    /// From now on, places that result like the results of calls.
     pub(crate) fn leaves_the_call(&mut self, result: ResultId) {
         let ResultId { profile, run, index } = result;
         if let Some(learnt) =
@@ -204,17 +207,17 @@ impl LearnedPlacements {
         }
     }
 
-    /// The blocks that are set apart, and that no tensor has yet.
+    /// Returns the blocks that are reserved, and that no tensor uses yet.
     pub(super) fn reserved(&self) -> impl Iterator<Item = Block> + '_ {
         self.running.iter().flat_map(RegionRun::blocks)
     }
 
-    /// The region is over, and its blocks are gone with all others of the pool.
+    /// Ends the region; its blocks were freed with all others of the pool.
     pub(super) fn forget_region(&mut self) {
         self.running = None;
     }
 
-    /// Where a result of the running region is.
+    /// Returns where a result of the running region is.
     fn where_it_is(&self, index: usize, placement: Placement, base: u64) -> WhereItIs {
         match (placement, &self.running) {
             (Placement::Eager, _) => WhereItIs::Outside,
@@ -225,7 +228,7 @@ impl LearnedPlacements {
         }
     }
 
-    /// The block that is set apart for a result, if it still is.
+    /// Returns the block that is reserved for a result, if it still is, and ends the reservation.
     fn take_reserved(&mut self, index: usize) -> Option<Block> {
         let region = self.running.as_mut()?;
         let reserved = region.reserved.iter_mut().find(|r| r.index == index && !r.taken)?;
@@ -233,7 +236,7 @@ impl LearnedPlacements {
         Some(reserved.block)
     }
 
-    /// Finds what is known of a run of a region, and the results that it is expected to leave in the pool.
+    /// Finds the profile of a region's run, and the results that it is expected to leave in the pool.
     fn learn(&mut self, site: &'static Site, expecting: &RegionKey) -> (Learning, SmallVec<[Expected; 2]>) {
         let mut hasher = FxHasher::default();
         (std::ptr::from_ref(site) as usize, expecting.function, &expecting.sizes).hash(&mut hasher);
@@ -259,7 +262,7 @@ impl LearnedPlacements {
         (Learning { profile: key, run }, expected)
     }
 
-    /// What an allocation of the running region is, and where it goes.
+    /// Returns the role of the running region's next allocation, and its placement.
     fn allocation(&mut self, bytes: u64) -> Option<RegionAllocation> {
         let region = self.running.as_mut()?;
         let ordinal = region.ordinal;
@@ -287,7 +290,8 @@ impl LearnedPlacements {
         Some(RegionAllocation { origin, target })
     }
 
-    /// A region returned this result, the allocation of that ordinal and length, which is `where_it_is`.
+    /// Learns from a result that a region returned, the allocation with that ordinal and length, which is at
+    /// `where_it_is`.
     fn judge(
         &mut self,
         of: Learning,
@@ -319,7 +323,8 @@ impl LearnedPlacements {
         match where_it_is {
             WhereItIs::Expected => return Judgement::Stay,
             WhereItIs::AnothersBlock => {
-                // A guess that cost another result its place is worse than a copy: no more of them.
+                // A guess that takes the place of another result is worse than a copy, so there are no more
+                // guesses.
                 learnt.changes = CHANGES + 1;
                 return Judgement::Stay;
             }
@@ -334,8 +339,8 @@ impl LearnedPlacements {
 }
 
 impl Memory {
-    /// Opens an eager region; `key` is `None` where nothing is recorded. Returns the results that blocks are to be
-    /// [set apart](Self::reserve) for.
+    /// Opens an eager region; `key` is `None` if nothing is recorded. Returns the results for which blocks
+    /// are to be [reserved](Self::reserve).
     pub(crate) fn begin_region(
         &mut self,
         site: &'static Site,
@@ -351,19 +356,19 @@ impl Memory {
         expected
     }
 
-    /// Sets a block of the pool apart for a result of the running region.
+    /// Reserves a block of the pool for a result of the running region.
     pub(crate) fn reserve(&mut self, expected: Expected, block: Block) {
         if let Some(region) = &mut self.learned.running {
             region.reserved.push(Reserved { index: expected.index, block, taken: false });
         }
     }
 
-    /// What the running region allocates now.
+    /// Returns the role and placement of the running region's next allocation.
     pub(crate) fn region_allocation(&mut self, bytes: u64) -> Option<RegionAllocation> {
         self.learned.allocation(bytes)
     }
 
-    /// Closes the region: blocks that nothing took are free again.
+    /// Closes the region; unused reserved blocks become free.
     pub(crate) fn end_region(&mut self) {
         if let Some(region) = self.learned.running.take() {
             for block in region.blocks() {
@@ -372,8 +377,8 @@ impl Memory {
         }
     }
 
-    /// Learns from the tensors that leave the running region. Returns those that belong elsewhere; a block in the list
-    /// is the caller's.
+    /// Learns from the tensors that leave the running region. Returns those that must be moved; the caller
+    /// owns the blocks in the list.
     pub(crate) fn settle_results(
         &mut self,
         leaving: impl Iterator<Item = SlotId>,
@@ -393,7 +398,7 @@ impl Memory {
                 results.push((id, ordinal));
             }
         }
-        // Where one that is optional is missing, those after it do not have the index that they usually have.
+        // If an optional result is missing, those after it do not have their usual index.
         let complete = self.learned.learnt(learning).is_none_or(|all| all.len() <= results.len());
         for (index, (id, ordinal)) in results.into_iter().enumerate() {
             let slot = self.slots.get_mut(id);

@@ -1,7 +1,8 @@
-//! The idle pool, lent to eager operations.
+//! Lending of the idle pool to eager operations.
 //!
-//! Between calls nothing in the pool is alive, so its memory can serve once more. Who borrows it holds the
-//! step exclusively: no call can be made meanwhile. A borrow that was forgotten ends where the next call begins.
+//! Between calls nothing in the pool is live, so its memory can be used for other purposes. The borrower
+//! holds the step exclusively, so no call can be made meanwhile. A forgotten borrow ends when the next call
+//! begins.
 
 use super::{
     Memory, Placement,
@@ -10,13 +11,13 @@ use super::{
 use crate::{Result, backend::Backend};
 
 impl Memory {
-    /// Lends the pool; a borrow that was forgotten ends.
+    /// Lends the pool; ends a forgotten borrow.
     pub(crate) fn begin_lending(&mut self) {
         self.end_lending();
         self.lent = Some(LiveSet::default());
     }
 
-    /// Takes the pool back: tensors that are left in it are void.
+    /// Ends the borrow: tensors that are left in the pool become invalid.
     pub(crate) fn end_lending(&mut self) {
         let Some(live) = self.lent.take() else { return };
         if live.is_empty() {
@@ -29,11 +30,11 @@ impl Memory {
         }
     }
 
-    /// Where a block of eager code goes: into the borrowed pool, if it is borrowed and has room.
+    /// Returns the placement of a block of eager code: the borrowed pool, if it is borrowed and has room.
     pub(crate) fn eager_placement(&self, bytes: u64) -> Placement {
         let Some(live) = &self.lent else { return Placement::Eager };
         let (base, len) = (self.pool_arena.base(), rounded(bytes));
-        // It is there already: the pool does not grow for this.
+        // The memory is already committed: the pool does not grow for this.
         let fits = live.place(base, len) + len <= base + self.pool_arena.committed;
         if fits { Placement::Borrowed } else { Placement::Eager }
     }

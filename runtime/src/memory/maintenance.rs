@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Result, backend::Backend};
 
-/// What recordings need of the arenas that they bake, from the start of each.
+/// The memory of each arena to which recordings refer, from its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) pool: u64,
@@ -15,13 +15,13 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// As much as either needs.
+    /// Returns the maximum of both.
     pub(crate) fn max(self, other: Self) -> Self {
         Self { pool: self.pool.max(other.pool), results: self.results.max(other.results) }
     }
 }
 
-/// An arena that lacks memory which a recording bakes.
+/// An arena that lacks memory to which a recording refers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shortage {
     pub(crate) arena: &'static str,
@@ -30,7 +30,7 @@ pub(crate) struct Shortage {
 }
 
 impl Memory {
-    /// Makes the first `bytes` of an arena usable.
+    /// Makes the first `bytes` bytes of an arena usable.
     pub(crate) fn preallocate(
         &mut self,
         backend: &mut dyn Backend,
@@ -45,18 +45,20 @@ impl Memory {
         arena.preallocate(backend, bytes)
     }
 
-    /// Gives back the memory beyond what recordings need, and all of the eager arena. Between steps: nothing else is
-    /// alive. Returns how much that was.
+    /// Releases the memory that recordings do not need, and all of the eager arena. Called between steps,
+    /// when nothing else is live. Returns how much that was.
     ///
-    /// The memory of a recording in the pool or the results arena stays, since a replay commits nothing. A device input
-    /// in the eager arena is alive when its recording is replayed, so its memory is there by then.
+    /// The memory of a recording in the pool or the results arena is retained, since a replay commits
+    /// nothing. A device input in the eager arena is live when its recording is replayed, so its memory is
+    /// committed by then.
     pub(crate) fn trim(&mut self, backend: &mut dyn Backend, needed: Extent) -> Result<u64> {
         Ok(self.pool_arena.trim(backend, needed.pool)?
             + self.results.trim(backend, needed.results)?
             + self.eager.trim(backend, 0)?)
     }
 
-    /// Forgets states of the pool that no recording begins or ends in, from time to time. While no body runs.
+    /// Occasionally forgets states of the pool in which no recording begins or ends. Called while no body
+    /// runs.
     #[inline]
     pub(crate) fn forget_states<I: Iterator<Item = StateId>>(
         &mut self,
@@ -68,8 +70,8 @@ impl Memory {
         }
     }
 
-    /// What a recording with these blocks (their placement, where they begin, their bytes) needs of the results arena,
-    /// from its start.
+    /// Returns the extent of the results arena that a recording with these blocks (placement, address, bytes)
+    /// needs.
     pub(crate) fn result_extent(&self, blocks: impl Iterator<Item = (Placement, u64, u64)>) -> u64 {
         let ends = blocks
             .filter(|(placement, ..)| *placement == Placement::Results)
@@ -77,16 +79,16 @@ impl Memory {
         ends.max().map_or(0, |end| end - self.results.base())
     }
 
-    /// Whether the memory that a recording needs is there: a launch into memory that is not would cost the context on a
-    /// GPU, and with it everything of the process.
+    /// Returns whether the memory that a recording needs is committed: on a GPU, a launch into uncommitted
+    /// memory would lose the context, and everything of the process with it.
     #[inline]
     pub(crate) fn has_committed(&self, needed: Extent) -> bool {
         needed.pool <= self.pool_arena.committed && needed.results <= self.results.committed
-            // Between guard pages memory is committed block by block, and stays.
+            // With guard pages, memory is committed block by block and kept.
             || self.pool_arena.page > 0
     }
 
-    /// The arena that lacks memory, where [`has_committed`](Self::has_committed) is false.
+    /// Returns the arena that lacks memory, if [`has_committed`](Self::has_committed) is false.
     #[cold]
     pub(crate) fn shortage(&self, needed: Extent) -> Shortage {
         let (pool, results) = (self.pool_arena.committed, self.results.committed);
@@ -97,7 +99,7 @@ impl Memory {
         }
     }
 
-    /// Forgets the states of the pool and what was learnt of results. Between steps.
+    /// Forgets the states of the pool and what was learned about results. Called between steps.
     pub(crate) fn forget_recordings(&mut self) {
         self.pool = self.empty_pool();
         self.learned = LearnedPlacements::default();
@@ -111,7 +113,7 @@ impl Memory {
 
 #[cfg(test)]
 impl Memory {
-    /// Lets an arena have so many bytes, as far as its accounting goes; returns how many it had.
+    /// Sets the number of committed bytes of an arena in its accounting; returns the previous number.
     pub(crate) fn set_committed(&mut self, arena: MemoryArena, bytes: u64) -> u64 {
         let arena = match arena {
             MemoryArena::Pool => &mut self.pool_arena,

@@ -1,4 +1,4 @@
-//! High-water marks, and states of the memory that are set aside while an estimate runs.
+//! High-water marks, and states of the memory that are set aside during an estimate.
 
 use super::{
     ArenaUsage, Memory,
@@ -16,7 +16,7 @@ pub(crate) struct HighWater {
     pub(crate) eager: u64,
 }
 
-/// What a capture that is thrown away must not change.
+/// The state that a discarded capture must not change.
 #[derive(Debug)]
 pub(crate) struct MemoryAside {
     pool: Pool,
@@ -28,31 +28,31 @@ fn usage(arena: &ArenaAllocator, live: &LiveSet, peak: u64) -> ArenaUsage {
 }
 
 impl Memory {
-    /// Bytes ever in use at once, from the start of each arena.
+    /// Returns the high-water marks of bytes in use, from the start of each arena.
     pub(crate) fn high_water(&self) -> HighWater {
         HighWater { pool: self.pool.high_water(), results: self.results.high, eager: self.eager.high }
     }
 
-    /// Bytes that each arena has.
+    /// Returns the committed bytes of each arena.
     pub(crate) fn committed(&self) -> HighWater {
         let [pool, results, eager] = [&self.pool_arena, &self.results, &self.eager].map(|a| a.committed);
         HighWater { pool, results, eager }
     }
 
-    /// The marks start again.
+    /// Resets the high-water marks.
     pub(crate) fn forget_high_water(&mut self) {
         self.pool.forget_high_water();
         (self.results.high, self.eager.high) = (0, 0);
     }
 
-    /// The marks were at least this high before.
+    /// Raises the high-water marks to at least these values.
     pub(crate) fn raise_high_water(&mut self, before: HighWater) {
         self.pool.raise_high_water(before.pool);
         self.results.high = self.results.high.max(before.results);
         self.eager.high = self.eager.high.max(before.eager);
     }
 
-    /// Sets aside what a capture changes. Between steps.
+    /// Sets aside the state that a capture changes. Called between steps.
     pub(crate) fn set_aside(&mut self) -> MemoryAside {
         let pool = self.empty_pool();
         MemoryAside {
@@ -61,14 +61,14 @@ impl Memory {
         }
     }
 
-    /// Puts back what was set aside, with its high-water marks.
+    /// Restores the state that was set aside, with its high-water marks.
     pub(crate) fn put_back(&mut self, aside: MemoryAside, marks: HighWater) {
         (self.pool, self.learned) = (aside.pool, aside.learned);
         self.pool.raise_high_water(marks.pool);
         (self.results.high, self.eager.high) = (marks.results, marks.eager);
     }
 
-    /// Gives back what was committed since each arena had so much.
+    /// Releases what was committed since each arena had this size.
     pub(crate) fn trim_to(&mut self, backend: &mut dyn Backend, committed: HighWater) -> Result<()> {
         self.pool_arena
             .trim(backend, committed.pool)
@@ -77,7 +77,7 @@ impl Memory {
             .map(drop)
     }
 
-    /// Usage of the pool, the results arena and the eager arena.
+    /// Returns the usage of the pool, the results arena and the eager arena.
     pub(crate) fn arenas(&self) -> [ArenaUsage; 3] {
         let marks = self.high_water();
         [
@@ -87,12 +87,12 @@ impl Memory {
         ]
     }
 
-    /// The most bytes of the pool that were ever borrowed.
+    /// Returns the maximum number of bytes of the pool that were ever borrowed.
     pub(crate) fn lent_peak(&self) -> u64 {
         self.lent_peak
     }
 
-    /// Bytes of the static inputs and host blocks of graph objects.
+    /// Returns the size of the static inputs and host blocks of graph objects, in bytes.
     pub(crate) fn static_bytes(&self) -> u64 {
         let all = self.owned.iter();
         all.filter(|owned| owned.function.is_some()).map(|owned| owned.memory.len()).sum()

@@ -1,7 +1,7 @@
-//! The memory of a runtime: its arenas, the slots of the tensors in them, and memory with an owner.
+//! The memory of a runtime: its arenas, the slots of the tensors in them, and owned memory.
 //!
-//! [`Memory`] knows nothing of recordings or of the stream: who commits, copies or poisons hands it the backend, or is
-//! told which block is free.
+//! [`Memory`] does not depend on recordings or on the stream: callers that commit, copy or poison pass it the
+//! backend, or it returns the freed block to them.
 
 mod accounting;
 mod alive;
@@ -43,11 +43,11 @@ pub(crate) use persistent::Queues;
 pub(crate) use placement::{GroupId, Origin, Placement};
 pub(crate) use slots::{LastRelease, Slot};
 
-/// A tensor to be made.
+/// A tensor to be created.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewTensor {
     pub(crate) origin: Origin,
-    /// The operation that makes it.
+    /// The operation that produces it.
     pub(crate) producer: &'static str,
     pub(crate) dtype: DType,
     pub(crate) layout: Layout,
@@ -55,7 +55,7 @@ pub(crate) struct NewTensor {
 }
 
 impl NewTensor {
-    /// One without padding that no segment and no region makes.
+    /// Describes a tensor without padding that is not made by a segment or a region.
     pub(crate) fn of(producer: &'static str, dtype: DType, layout: Layout) -> Self {
         Self { origin: Origin::Other, producer, dtype, layout, marks: Marks::NONE }
     }
@@ -75,15 +75,15 @@ pub(crate) struct OwnedView<'m> {
     pub(crate) marks: Marks,
 }
 
-/// What became of the memory that a handle shows.
+/// The state of the memory to which a handle refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Liveness {
     Live(Origin),
-    /// Freed after what was its last use during warm-up.
+    /// Freed after its last use according to warm-up.
     Freed {
         producer: &'static str,
     },
-    /// Another's by now, or never computed.
+    /// Reused by now, or never computed.
     Invalid,
 }
 
@@ -94,14 +94,14 @@ pub(crate) struct Memory {
     pool_arena: ArenaAllocator,
     results: ArenaAllocator,
     eager: ArenaAllocator,
-    /// Blocks in the idle pool, while it is borrowed.
+    /// The blocks in the idle pool while it is borrowed.
     lent: Option<LiveSet>,
     lent_peak: u64,
     slots: Slots,
     owned: OwnedTable,
     persistent: PersistentSet,
     learned: LearnedPlacements,
-    /// What the last recording found alive in the pool, if that was much.
+    /// The blocks that the last recording found live in the pool, if there were many.
     last_alive: Treap<EntryBlock>,
 }
 
@@ -123,7 +123,8 @@ impl Memory {
         })
     }
 
-    /// Starts a generation of tensors: nothing of the last one can be reached any more, whatever was forgotten.
+    /// Starts a generation of tensors: tensors of the previous one can no longer be reached, even through
+    /// forgotten handles.
     pub(crate) fn begin_step(&mut self) {
         self.slots.begin_step();
         self.pool.reset();
@@ -133,14 +134,14 @@ impl Memory {
         self.learned.forget_region();
     }
 
-    /// A call begins: a borrow of the pool that was forgotten ends.
+    /// Begins a call; ends a forgotten borrow of the pool.
     pub(crate) fn begin_call(&mut self) {
         self.end_lending();
         self.slots.next_call();
     }
 
-    /// Ends a call: what it left in the pool is void, since that is the next call's. Returns the size and the producer of
-    /// one such block.
+    /// Ends a call: blocks that it left in the pool become invalid, since the pool belongs to the next call.
+    /// Returns the size and the producer of one such block.
     pub(crate) fn end_call(&mut self) -> Option<(u64, &'static str)> {
         self.slots.next_call();
         let mut left = None;
@@ -158,7 +159,7 @@ impl Memory {
         left
     }
 
-    /// Makes an input of a call void, if it is a static input: the next call writes over it.
+    /// Invalidates an input of a call, if it is a static input, because the next call overwrites it.
     pub(crate) fn end_input(&mut self, raw: &RawTensor) {
         if raw.epoch == self.slots.epoch() {
             let slot = self.slots.get_mut(raw.slot);
@@ -168,25 +169,25 @@ impl Memory {
         }
     }
 
-    /// The number of the running step's generation of tensors.
+    /// Returns the number of the running step's generation of tensors.
     #[inline]
     pub(crate) fn epoch(&self) -> u64 {
         self.slots.epoch()
     }
 
-    /// Tells sizes and paddings of one call from those of another.
+    /// Returns the number that distinguishes sizes and padding of one call from those of another.
     #[inline]
     pub(crate) fn call_number(&self) -> u64 {
         self.slots.call()
     }
 
-    /// The slot of a handle of this step.
+    /// Returns the slot of a handle of this step.
     #[inline]
     pub(crate) fn slot(&self, id: SlotId) -> &Slot {
         self.slots.get(id)
     }
 
-    /// Counts one more handle; a late one, of an earlier generation, is ignored.
+    /// Adds a reference to a slot; a late one, of an earlier generation, is ignored.
     #[inline]
     pub(crate) fn retain(&mut self, id: SlotId, epoch: u64) {
         if epoch == self.slots.epoch() {
@@ -194,7 +195,7 @@ impl Memory {
         }
     }
 
-    /// Gives back one count. Returns what the slot held if that was the last one.
+    /// Releases one reference. Returns the contents of the slot if that was the last one.
     pub(crate) fn release(&mut self, id: SlotId, epoch: u64) -> Option<LastRelease> {
         self.slots.release(id, epoch)
     }
@@ -206,8 +207,8 @@ impl Memory {
             && (!padded || slot.call == self.slots.call())
     }
 
-    /// Whether a handle may be used. Its padding is that of its call, too: the symbols that it names mean something
-    /// else in the next one.
+    /// Returns whether a handle may be used. Its padding must belong to the running call as well, because its
+    /// symbols mean something else in the next one.
     pub(crate) fn liveness(&self, raw: &RawTensor) -> Liveness {
         match self.slots.of_step(raw.slot, raw.epoch) {
             Some(slot) if self.is_live(raw.slot, raw.marks.any()) => Liveness::Live(slot.origin),
@@ -216,22 +217,23 @@ impl Memory {
         }
     }
 
-    /// A tensor of the caller's enters the call as it is: its padding, of no elements, is that of this call.
+    /// A tensor of the caller enters the call unchanged: as it has no padding, its padding is that of this
+    /// call.
     pub(crate) fn belongs_to_call(&mut self, id: SlotId) {
         self.slots.get_mut(id).call = self.slots.call();
     }
 
-    /// A static input holds that tensor, with padding.
+    /// Notes that a static input contains that tensor, with padding.
     pub(crate) fn note_padded_copy(&mut self, input: &RawTensor, given: &RawTensor) {
         self.slots.get_mut(input.slot).origin = Origin::Padded { of: given.slot, from: given.addr };
     }
 
-    /// A tensor of owned memory, with one count.
+    /// Creates a tensor of owned memory, with one reference.
     pub(crate) fn adopt(&mut self, view: OwnedView<'_>) -> RawTensor {
         self.adopt_as(Placement::Owned, "owned memory", view)
     }
 
-    /// As [`adopt`](Self::adopt), for a static input: the next call overwrites it.
+    /// Like [`adopt`](Self::adopt), for a static input, which the next call overwrites.
     pub(crate) fn adopt_static(&mut self, view: OwnedView<'_>) -> RawTensor {
         self.adopt_as(Placement::StaticInput, "a static input", view)
     }
@@ -251,7 +253,7 @@ impl Memory {
         RawTensor { slot, epoch: self.slots.epoch(), dtype, marks, addr, owned: id, layout }
     }
 
-    /// A tensor in a block that is its own.
+    /// Creates a tensor in a block of its own.
     pub(crate) fn tensor_in(&mut self, placement: Placement, block: Block, new: &NewTensor) -> RawTensor {
         let &NewTensor { origin, producer, dtype, layout, marks } = new;
         let slot = self.slots.add(NewSlot {
@@ -266,7 +268,7 @@ impl Memory {
         RawTensor { slot, epoch: self.slots.epoch(), dtype, marks, addr: block.addr, owned: 0, layout }
     }
 
-    /// The slot of an output of a recording that runs. Its block is the caller's.
+    /// Creates the slot of an output of a recording that runs. The caller owns its block.
     #[inline]
     pub(crate) fn output_slot(
         &mut self,
@@ -278,13 +280,13 @@ impl Memory {
         self.slots.add(NewSlot { refs: refs.into(), placement, base, bytes, owner: None, origin, producer })
     }
 
-    /// Counts one more handle of a slot of this step.
+    /// Adds a reference to a slot of this step.
     #[inline]
     pub(crate) fn share(&mut self, id: SlotId) {
         self.slots.get_mut(id).refs += 1;
     }
 
-    /// Places a block, and makes its memory usable.
+    /// Places a block, and commits its memory.
     pub(crate) fn place(
         &mut self,
         backend: &mut dyn Backend,
@@ -306,7 +308,7 @@ impl Memory {
         }
     }
 
-    /// Frees a block. Returns false if none began there.
+    /// Frees a block. Returns false if no block began there.
     pub(crate) fn free(&mut self, placement: Placement, base: u64) -> bool {
         match placement {
             Placement::Pool => self.pool.free(base),
@@ -316,10 +318,10 @@ impl Memory {
         }
     }
 
-    /// Marks a slot whose recording frees it after its last use. Returns its block, which the caller frees.
+    /// Marks a slot that a recording frees after its last use. Returns its block, which the caller frees.
     pub(crate) fn free_early(&mut self, id: SlotId, origin: Origin) -> Option<(u64, u64)> {
         let slot = self.slots.get_mut(id);
-        // A slot whose handle went before may be another tensor's by now.
+        // A slot whose handle was dropped before may belong to another tensor by now.
         if slot.origin != origin || slot.refs == 0 || slot.placement != Placement::Pool {
             return None;
         }
@@ -327,8 +329,8 @@ impl Memory {
         Some((slot.base(), slot.bytes()))
     }
 
-    /// Voids what a body that failed made and something still holds: it was never computed. `made` says which blocks are
-    /// the body's.
+    /// Invalidates tensors that a failed body made and that are still held: they were never computed. `made`
+    /// states which blocks are the body's.
     pub(crate) fn abandon(&mut self, slots: &[SlotId], made: impl Fn(u64) -> bool) {
         for &id in slots {
             let slot = self.slots.get(id);
@@ -341,23 +343,23 @@ impl Memory {
         }
     }
 
-    /// The bytes from a block's address that belong to it alone.
+    /// Returns the number of bytes from a block's address that belong to it alone.
     pub(crate) fn own_bytes(&self, bytes: u64) -> u64 {
         if self.pool_arena.page > 0 { guarded(bytes) } else { rounded(bytes) }
     }
 
-    /// The pool, to look at.
+    /// Returns the pool, for reading.
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// The pool's state between two segments.
+    /// Returns the pool's state between two segments.
     #[inline]
     pub(crate) fn settle(&mut self) -> StateId {
         self.pool.settle()
     }
 
-    /// Moves the pool to a known state: the one that a replay leaves.
+    /// Moves the pool to a known state: the one after a replay.
     #[inline]
     pub(crate) fn restore(&mut self, state: StateId) {
         self.pool.restore(state);
@@ -387,7 +389,7 @@ impl Memory {
         &mut self.persistent
     }
 
-    /// What was learnt of the results of eager regions.
+    /// Returns the learned placements of eager regions' results.
     pub(crate) fn learned_mut(&mut self) -> &mut LearnedPlacements {
         &mut self.learned
     }
@@ -397,7 +399,7 @@ impl Memory {
     }
 }
 
-/// A block of a recording, as one of its outputs shows it.
+/// A block of a recording, as seen from one of its outputs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordedBlock {
     pub(crate) base: u64,

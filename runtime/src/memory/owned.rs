@@ -1,4 +1,4 @@
-//! The parameters, state and buffers that exist, by identity and by address.
+//! The existing parameters, states and buffers, by identity and by address.
 
 use std::{
     collections::BTreeMap,
@@ -9,18 +9,19 @@ use rustc_hash::FxHashMap;
 
 use crate::{value::memory::Memory, value::owned::Owned};
 
-/// An entry goes when the runtime hears that its memory was dropped; until then nobody has it.
+/// An entry is removed when the runtime learns that its memory was dropped; until then the address is not
+/// reused.
 #[derive(Default)]
 pub(crate) struct OwnedTable {
     all: FxHashMap<u64, Entry>,
     at: BTreeMap<u64, u64>,
-    /// Ids of what was dropped and has something to evict, which goes with the next step.
+    /// The ids of dropped objects with something to evict, which the next step evicts.
     retired: Vec<u64>,
 }
 
 struct Entry {
     owned: Weak<Owned>,
-    /// May live on behind a view, or in a recording.
+    /// May outlive its handles in a view, or in a recording.
     memory: Weak<dyn Memory>,
     addr: u64,
 }
@@ -36,7 +37,7 @@ impl OwnedTable {
         self.all.len()
     }
 
-    /// What was dropped before must have been [removed](Self::remove): its addresses may be given again.
+    /// Objects dropped before must have been [removed](Self::remove), because their addresses may be reused.
     pub(crate) fn insert(&mut self, owned: &Arc<Owned>) {
         let addr = owned.memory.addr();
         let memory = Arc::downgrade(&owned.memory);
@@ -44,7 +45,7 @@ impl OwnedTable {
         self.at.insert(addr, owned.id);
     }
 
-    /// Forgets what was dropped. Returns whether its memory is still in use.
+    /// Removes a dropped object. Returns whether its memory is still in use.
     pub(crate) fn remove(&mut self, id: u64) -> bool {
         let Some(Entry { memory, addr, .. }) = self.all.remove(&id) else { return false };
         if self.at.get(&addr) == Some(&id) {
@@ -57,7 +58,7 @@ impl OwnedTable {
         self.all.get(&id)?.owned.upgrade()
     }
 
-    /// What holds the byte at `addr`.
+    /// Returns the memory that contains the byte at `addr`.
     pub(crate) fn holding(&self, addr: u64) -> Option<Arc<Owned>> {
         let (_, &id) = self.at.range(..=addr).next_back()?;
         self.get(id).filter(|owned| addr - owned.memory.addr() < owned.memory.len())
@@ -67,7 +68,7 @@ impl OwnedTable {
         self.all.values().filter_map(|entry| entry.owned.upgrade())
     }
 
-    /// Remembers that something must be evicted with that id in the next step.
+    /// Notes that something with that id must be evicted in the next step.
     pub(crate) fn retire(&mut self, id: u64) {
         self.retired.push(id);
     }
@@ -76,7 +77,7 @@ impl OwnedTable {
         std::mem::take(&mut self.retired)
     }
 
-    /// How many ids wait to be evicted.
+    /// Returns the number of ids to be evicted.
     pub(crate) fn retired(&self) -> usize {
         self.retired.len()
     }

@@ -1,4 +1,4 @@
-//! The memory of persistent values: what is held, and what waits for the next value of its size.
+//! The memory of persistent values: held memory, and cached memory for the next value of the same size.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,29 +18,29 @@ use crate::{
     value::retire::RetireQueue,
 };
 
-/// Steps after which memory of dropped kept values is freed, if no value of its size was kept.
+/// The number of steps after which memory of dropped kept values is freed, if no value of its size was kept.
 const CACHED_STEPS: u64 = 4;
 
-/// Where memory goes when nobody holds it any more, and the runtime whose it is.
+/// The queue for memory that nobody holds any more, and the runtime to which it belongs.
 pub(crate) struct Queues<'a> {
     pub(crate) runtime: u64,
     pub(crate) retire: &'a Arc<RetireQueue>,
     pub(crate) dropped: &'a Arc<DroppedMemory>,
 }
 
-/// Memory of kept values: what is held, and what could be used again.
+/// Memory of kept values: held memory, and memory that can be reused.
 #[derive(Default)]
 pub(crate) struct PersistentSet {
-    /// By identity. What was dropped goes with the next step.
+    /// By identity. Dropped memory is removed in the next step.
     held: FxHashMap<u64, Weak<PersistentMemory>>,
     held_bytes: Arc<AtomicU64>,
-    /// By size; of one size the one that has waited longest first.
+    /// By size; among equal sizes, the one that has waited longest comes first.
     free_list: BTreeMap<(u64, u64), Arc<Owned>>,
-    /// Steps in which they began to wait, with their keys in the free list, from which they may be gone.
+    /// The steps in which cached memory was added, with the keys in the free list, from which it may be gone.
     waiting: VecDeque<(u64, (u64, u64))>,
     cached_bytes: u64,
     step: u64,
-    /// How many have ever waited.
+    /// The number of blocks that were ever cached.
     count: u64,
 }
 
@@ -54,7 +54,8 @@ impl std::fmt::Debug for PersistentSet {
 }
 
 impl PersistentSet {
-    /// A step begins: takes in what was dropped, and frees what waited for long. Steps of an estimate do not count.
+    /// Begins a step: caches dropped memory, and frees memory that was cached for long. Steps of an estimate
+    /// do not count.
     pub(crate) fn begin_step(&mut self, dropped: Vec<Arc<Owned>>, counts: bool) {
         self.step += u64::from(counts);
         while let Some(&(since, key)) = self.waiting.front()
@@ -73,29 +74,29 @@ impl PersistentSet {
         }
     }
 
-    /// How many steps there were, without those of estimates; from 1 in the first.
+    /// Returns the number of steps, without those of estimates; 1 in the first step.
     pub(crate) fn steps(&self) -> u64 {
         self.step
     }
 
-    /// Frees what nobody holds.
+    /// Frees cached memory.
     pub(crate) fn free_cached(&mut self) {
         self.free_list.clear();
         self.waiting.clear();
         self.cached_bytes = 0;
     }
 
-    /// Bytes that kept values hold.
+    /// Returns the number of bytes that kept values hold.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes that wait for the next kept value.
+    /// Returns the number of cached bytes.
     pub(crate) fn cached_bytes(&self) -> u64 {
         self.cached_bytes
     }
 
-    /// How many are held or wait.
+    /// Returns the number of held and cached blocks.
     pub(crate) fn len(&self) -> usize {
         self.held.len() + self.waiting.len()
     }
@@ -104,8 +105,8 @@ impl PersistentSet {
         self.held.get(&id)?.upgrade()
     }
 
-    /// Memory for a value of that many bytes, a multiple of the unit: that of a dropped one, if there is one. Once nobody
-    /// holds it, it waits in the queue of `queues`.
+    /// Returns memory for a value of that many bytes, a multiple of the unit: that of a dropped value, if
+    /// there is one. Once nobody holds it, it is added to the queue of `queues`.
     pub(crate) fn hold(
         &mut self,
         backend: &mut dyn Backend,

@@ -1,9 +1,9 @@
-//! Where memory is, and which allocation made it.
+//! The location of memory, and the allocation that made it.
 
 use super::SlotId;
 use crate::base::plan::Site;
 
-/// Where a tensor's memory is.
+/// The location of a tensor's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Placement {
     /// The segment pool.
@@ -24,13 +24,13 @@ pub(crate) enum Placement {
     Freed,
 }
 
-/// What recordings of one identity and one set of shapes have in common; see [`Group`](crate::tree::Group). Never given
-/// twice.
+/// The id of a group: the common part of all recordings of one identity and one set of shapes; see
+/// [`Group`](crate::tree::Group). Ids are never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GroupId(usize);
 
 impl GroupId {
-    /// The one that is given after this one.
+    /// Returns the next id.
     pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -39,28 +39,29 @@ impl GroupId {
 /// One result of an eager region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResultId {
-    /// What is known of the region, by a hash of what it belongs to.
+    /// The profile of the region, as a hash of its key.
     pub(super) profile: u64,
-    /// Which run of the call it is.
+    /// The index of the run in the call.
     pub(super) run: u32,
     pub(super) index: u32,
 }
 
-/// Which allocation made a block: lets the runtime place it better next time.
+/// The allocation that made a block, by which the runtime places it better next time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Segment {
         group: GroupId,
         ordinal: u32,
     },
-    /// An allocation of the region run with that number which is not one of its results.
+    /// An allocation of the region run with that number that is not one of its results.
     Region {
         site: &'static Site,
         serial: u64,
         ordinal: u32,
     },
     Result(ResultId),
-    /// A static buffer that holds a device input with padding: of the tensor in that slot, which begins there.
+    /// A static buffer that contains a padded copy of a device input: the tensor in that slot, which begins
+    /// at that address.
     Padded {
         of: SlotId,
         from: u64,

@@ -1,4 +1,5 @@
-//! The results arena as recordings use it: they bake their blocks, which may be another's when they run.
+//! The results arena as recordings use it: they contain the addresses of their blocks, which may be in use
+//! when they run.
 
 use std::ops::Range;
 
@@ -8,10 +9,10 @@ use super::{
 };
 use crate::{Result, backend::Backend};
 
-/// The lowest place for `bytes` that is neither used nor in `avoid`.
+/// Returns the lowest place for `bytes` that is neither used nor in `avoid`.
 fn place_beside(live: &LiveSet, avoid: &[Block], base: u64, page: u64, bytes: u64) -> u64 {
     let mut used = live.clone();
-    // What is to be avoided in another arena is not in the way here.
+    // Blocks to be avoided in another arena are not in the way here.
     for &block in avoid.iter().filter(|block| block.addr >= base) {
         let (mut start, mut end) = (block.addr, block.end());
         for other in used.overlapping(block) {
@@ -24,13 +25,13 @@ fn place_beside(live: &LiveSet, avoid: &[Block], base: u64, page: u64, bytes: u6
 }
 
 impl Memory {
-    /// Whether nothing lives in that block of the results arena.
+    /// Returns whether nothing in that block of the results arena is live.
     #[inline]
     pub(crate) fn is_free_result(&self, block: Block) -> bool {
         self.results.live.is_free(block)
     }
 
-    /// A recording writes that block of the results arena, which lives from here on.
+    /// Notes that a recording writes that block of the results arena, which is live from here on.
     #[inline]
     pub(crate) fn take_result(&mut self, block: Block) {
         self.results.live.insert(block);
@@ -41,13 +42,13 @@ impl Memory {
         self.results.live.remove(addr);
     }
 
-    /// The addresses of the results arena.
+    /// Returns the addresses of the results arena.
     pub(crate) fn result_addresses(&self) -> Range<u64> {
         self.results.base()..self.results.base() + self.results.reserved()
     }
 
-    /// Finds a place for a result that is neither used nor in `avoid`, and makes its memory usable. It is
-    /// [taken](Self::take_result) when its bytes are there.
+    /// Finds a place for a result that is neither used nor in `avoid`, and commits its memory. It is
+    /// [taken](Self::take_result) once its bytes are there.
     pub(crate) fn place_result_beside(
         &mut self,
         backend: &mut dyn Backend,
@@ -61,7 +62,8 @@ impl Memory {
         Ok(block)
     }
 
-    /// Whether something lives in a range outside the pool. Memory for those bytes is there afterwards.
+    /// Returns whether something in a range outside the pool is live. The memory of those bytes is committed
+    /// afterwards.
     pub(crate) fn is_occupied(&mut self, backend: &mut dyn Backend, range: Range<u64>) -> Result<bool> {
         let (addr, len) = (range.start, range.end - range.start);
         for arena in [&mut self.results, &mut self.eager] {
@@ -73,7 +75,7 @@ impl Memory {
         Ok(true)
     }
 
-    /// Voids the tensors of a range whose bytes are lost: they cannot be used any more.
+    /// Invalidates the tensors of a range whose bytes are lost.
     pub(crate) fn invalidate(&mut self, range: Range<u64>) {
         for slot in self.slots.iter_mut().filter(|s| s.refs > 0) {
             let block = slot.block();

@@ -1,4 +1,4 @@
-//! Slots: the storages that tensors show, and how many handles show each.
+//! Slots: the storages of tensors, and the number of handles of each.
 
 use super::{
     Origin, Placement,
@@ -9,7 +9,7 @@ use crate::value::{memory::SharedMemory, raw::SlotId};
 /// One storage.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// How many handles show it. Of 64 bits, so that forgetting clones cannot make it wrap: not in centuries.
+    /// The number of handles. It has 64 bits, so that forgotten clones cannot make it wrap within centuries.
     pub(super) refs: u64,
     pub(super) placement: Placement,
     base: u64,
@@ -17,13 +17,13 @@ pub(crate) struct Slot {
     owner: Option<SharedMemory>,
     pub(super) origin: Origin,
     producer: &'static str,
-    /// A block of the pool that is kept free of others while this lives: recordings expect it there.
+    /// A block of the pool that is kept free while this lives, because recordings expect the result there.
     pub(super) stands_for: Option<u64>,
-    /// The call in which it was made: what its padding means is known in that one alone.
+    /// The call in which it was made, in which alone its padding has a meaning.
     pub(super) call: u64,
 }
 
-/// What a new slot shows.
+/// The contents of a new slot.
 #[derive(Debug)]
 pub(crate) struct NewSlot {
     pub(crate) refs: u64,
@@ -40,7 +40,7 @@ impl Slot {
         self.placement
     }
 
-    /// Where its memory begins.
+    /// Returns the start of its memory.
     pub(crate) fn base(&self) -> u64 {
         self.base
     }
@@ -53,7 +53,7 @@ impl Slot {
         self.base + self.bytes
     }
 
-    /// What keeps its memory alive, if that is not an arena.
+    /// Returns the owner of its memory, if that is not an arena.
     pub(crate) fn owner(&self) -> Option<&SharedMemory> {
         self.owner.as_ref()
     }
@@ -62,33 +62,33 @@ impl Slot {
         self.origin
     }
 
-    /// The operation that made it.
+    /// Returns the operation that produced it.
     pub(crate) fn producer(&self) -> &'static str {
         self.producer
     }
 
-    /// Whether a handle shows it.
+    /// Returns whether it has a handle.
     pub(crate) fn is_held(&self) -> bool {
         self.refs > 0
     }
 
-    /// Whether recordings expect a block of the pool in its stead.
+    /// Returns whether recordings expect a block of the pool instead.
     pub(crate) fn stands_for_block(&self) -> bool {
         self.stands_for.is_some()
     }
 
-    /// The call in which it was made.
+    /// Returns the call in which it was made.
     pub(crate) fn call(&self) -> u64 {
         self.call
     }
 
-    /// The units of its arena that it takes.
+    /// Returns the units of its arena that it occupies.
     pub(super) fn block(&self) -> Block {
         Block { addr: self.base, len: rounded(self.bytes) }
     }
 }
 
-/// A slot whose last handle is gone, and what it held.
+/// A slot whose last handle was dropped, and its contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastRelease {
     pub(crate) placement: Placement,
@@ -104,36 +104,36 @@ pub(crate) struct Slots {
     all: Vec<Slot>,
     free: Vec<SlotId>,
     epoch: u64,
-    /// Counts where calls begin and end, so that what happens between them has a number.
+    /// Incremented when calls begin and end, so that everything between them has a number.
     call: u64,
 }
 
 impl Slots {
-    /// Starts a generation: no handle of an earlier one names a slot any more.
+    /// Starts a generation: handles of earlier ones no longer refer to any slot.
     pub(super) fn begin_step(&mut self) {
         self.epoch += 1;
         self.all.clear();
         self.free.clear();
     }
 
-    /// A call begins or ends.
+    /// Notes that a call begins or ends.
     pub(super) fn next_call(&mut self) {
         self.call += 1;
     }
 
-    /// The number of the step.
+    /// Returns the number of the step.
     #[inline]
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The number of the call.
+    /// Returns the number of the call.
     #[inline]
     pub(super) fn call(&self) -> u64 {
         self.call
     }
 
-    /// Makes a slot where one is free, else after all others.
+    /// Reuses a free slot, or adds one.
     #[inline]
     pub(super) fn add(&mut self, new: NewSlot) -> SlotId {
         let NewSlot { refs, placement, base, bytes, owner, origin, producer } = new;
@@ -161,7 +161,7 @@ impl Slots {
         &mut self.all[id.index()]
     }
 
-    /// The slot of a handle made in the step of that number, if that is this one.
+    /// Returns the slot of a handle made in the step with that number, if that is this one.
     pub(super) fn of_step(&self, id: SlotId, epoch: u64) -> Option<&Slot> {
         self.all.get(id.index()).filter(|_| epoch == self.epoch)
     }
@@ -174,12 +174,12 @@ impl Slots {
         self.all.iter_mut()
     }
 
-    /// How many have a handle.
+    /// Returns the number of slots with a handle.
     pub(super) fn held(&self) -> usize {
         self.all.len() - self.free.len()
     }
 
-    /// Gives back one count. A late one, from an earlier generation, is ignored.
+    /// Releases one reference. A late one, from an earlier generation, is ignored.
     pub(super) fn release(&mut self, id: SlotId, epoch: u64) -> Option<LastRelease> {
         if epoch != self.epoch {
             return None;

@@ -1,21 +1,22 @@
-//! What the runtime did: typed events, with their reasons.
+//! Typed events: the actions of the runtime, with their reasons.
 
 use std::{fmt, time::Duration};
 
 use crate::base::{reason::FallbackReason, recording_id::RecordingId};
 
-/// Why a segment runs in warm-up instead of being recorded: [`Event::Waited`] has it, and
+/// The reason why a segment runs in warm-up instead of being recorded, in [`Event::Waited`] and
 /// [`GraphTree::waiting`](crate::observe::inspect::GraphTree::waiting).
 ///
-/// A recording is found again by what is alive in the memory pool, and where. Behind a warm-up that is something else
-/// than behind the recording that takes its place in the next call, so a recording made there would not be found again.
+/// A recording is found again by the live blocks of the memory pool. After a warm-up these differ from the
+/// blocks after the recording that replaces it in the next call, so a recording made there would not be found
+/// again.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitReason {
-    /// It had not run with these shapes and host values before, and is recorded next.
+    /// It had not run with these shapes and host values before, and will be recorded next.
     NotWarm,
-    /// The same segment was warmed up earlier in this call, in a layer before, say. The next call records it; so does
-    /// this call, as soon as the same values come again at the same addresses, as in a loop.
+    /// The same segment was warmed up earlier in this call, for example in a previous layer. The next call
+    /// records it; so does this call, as soon as the same values recur at the same addresses, as in a loop.
     WarmedInThisCall,
     /// Another segment was warmed up earlier in this call. The next call records it, whatever runs before it.
     BehindWarmUp {
@@ -34,18 +35,18 @@ impl fmt::Display for WaitReason {
     }
 }
 
-/// Why a segment that had a recording of this shape was recorded again.
+/// The reason why a segment that had a recording of this shape was recorded again.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RerecordReason {
-    /// Other blocks were alive in the pool than in every recording.
+    /// The live blocks of the pool differed from those of every recording.
     LiveSet,
-    /// A live-in lay elsewhere.
+    /// A live-in was at a different address.
     InputMoved {
-        /// Index of the live-in.
+        /// The index of the live-in.
         live_in: usize,
     },
-    /// The block that a recording gives its result was still held.
+    /// The block in which a recording leaves its result was still held.
     ResultHeld,
 }
 
@@ -59,23 +60,23 @@ impl fmt::Display for RerecordReason {
     }
 }
 
-/// Why a recording has an executable of its own, although recordings may
-/// [share](crate::Runtime::share_executables) them and others of its place were there, or it shared one before.
+/// The reason why a recording has an executable of its own, although recordings may
+/// [share](crate::Runtime::share_executables) them and others of its place existed, or it shared one before.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnsharedReason {
-    /// No other recording of its place has these kernels, launches and edges.
+    /// No other recording of its place has the same kernels, launches and edges.
     OtherTopology,
-    /// The device cannot run it by another's executable.
+    /// The device cannot run it through the executable of another recording.
     Refused {
-        /// What it says.
+        /// The device's message.
         why: String,
     },
-    /// An update took longer than it may.
+    /// An update exceeded its time budget.
     OverBudget {
-        /// How long.
+        /// The duration of the update.
         cost: Duration,
-        /// How long it may take.
+        /// The budget.
         budget: Duration,
     },
     /// It runs in the same step as another recording of that executable.
@@ -95,7 +96,7 @@ impl fmt::Display for UnsharedReason {
     }
 }
 
-/// Where a copied tensor went.
+/// The reason for a copy of a tensor.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopySlot {
@@ -103,17 +104,19 @@ pub enum CopySlot {
     Input,
     /// The result of an eager region was moved to its recorded slot.
     Eager,
-    /// An output of the call was moved to the results arena; or the result of a recording was moved out of its
-    /// block, because that is or was held. The bytes count what was saved from there and put back, too.
+    /// An output of the call was moved to the results arena; or the result of a recording was moved out of
+    /// its block, because that block is or was held. The bytes include memory that was saved there and
+    /// restored.
     Result,
-    /// A live-in was copied to the buffer that its recording reads, because it kept moving; or to where a recording has
-    /// it, because nothing else may be recorded. The bytes count what was saved from there and put back, too.
+    /// A live-in was copied to the buffer that its recording reads, because its address kept changing; or to
+    /// its recorded address, because nothing else may be recorded. The bytes include memory that was saved
+    /// there and restored.
     LiveIn,
-    /// A storage was moved out of its step by [`keep`](crate::Eager::keep).
+    /// A storage was copied out of its step by [`keep`](crate::Eager::keep).
     Kept,
 }
 
-/// One thing that happened.
+/// One event.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -122,14 +125,14 @@ pub enum Event {
         /// The segment.
         segment: String,
     },
-    /// A segment that was warmed up before is not recorded yet: it runs in warm-up once more. [`Warmed`](Self::Warmed)
-    /// follows.
+    /// A segment that was warmed up before is not recorded yet and runs in warm-up once more.
+    /// [`Warmed`](Self::Warmed) follows.
     Waited {
-        /// The function whose call runs.
+        /// The function that was called.
         function: &'static str,
         /// The segment.
         segment: String,
-        /// Why.
+        /// The reason.
         reason: WaitReason,
     },
     /// A segment was recorded.
@@ -138,10 +141,11 @@ pub enum Event {
         segment: String,
         /// The new recording.
         recording: RecordingId,
-        /// Host time from the start of the capture until the recording was ready and launched for the first time.
+        /// The host time from the start of the capture until the recording was ready and launched for the
+        /// first time.
         capture: Duration,
     },
-    /// A new recording runs by the executable of another one.
+    /// A new recording uses the executable of another one.
     Shared {
         /// The segment.
         segment: String,
@@ -150,13 +154,13 @@ pub enum Event {
         /// The other recording.
         with: RecordingId,
     },
-    /// An executable was changed in place to run this recording.
+    /// An executable was updated in place to run this recording.
     Updated {
         /// The segment.
         segment: String,
         /// The recording.
         recording: RecordingId,
-        /// Host time that it took.
+        /// The host time that it took.
         cost: Duration,
     },
     /// A recording got an executable of its own, although recordings may share them.
@@ -165,10 +169,10 @@ pub enum Event {
         segment: String,
         /// The recording.
         recording: RecordingId,
-        /// Why.
+        /// The reason.
         reason: UnsharedReason,
     },
-    /// A capture was invalidated from outside this runtime, and is tried again.
+    /// A capture was invalidated from outside this runtime, and is retried.
     CaptureInvalidated {
         /// The segment.
         segment: String,
@@ -184,30 +188,31 @@ pub enum Event {
     Rerecorded {
         /// The segment.
         segment: String,
-        /// Why.
+        /// The reason.
         reason: RerecordReason,
     },
-    /// A live-in moved so often that from now on its bytes are copied instead.
+    /// A live-in moved so often that its bytes are copied from now on.
     SwitchedToCopy {
         /// The segment.
         segment: String,
-        /// Index among its device operands.
+        /// The index among the segment's device operands.
         live_in: usize,
-        /// How often it moved.
+        /// The number of times that it moved.
         moves: usize,
     },
-    /// A function was called with so many distinct shapes that it may be worth a look.
+    /// A function was called with a number of distinct shapes that deserves attention.
     ManyShapes {
         /// The function.
         function: &'static str,
-        /// How many.
+        /// The number of shapes.
         shapes: usize,
     },
-    /// `capture_all` begins, and the schedules make so many combinations of sizes that it may be worth a look.
+    /// `capture_all` begins, and the schedules make a number of combinations of sizes that deserves
+    /// attention.
     ManyCaptures {
         /// The function.
         function: &'static str,
-        /// How many calls are captured.
+        /// The number of calls that are captured.
         captures: usize,
     },
     /// An eager region ran.
@@ -215,22 +220,22 @@ pub enum Event {
         /// The boundary.
         boundary: String,
     },
-    /// A tensor was copied because it lay elsewhere.
+    /// A tensor was copied because it was elsewhere.
     Copied {
-        /// Where to.
+        /// The reason for the copy.
         slot: CopySlot,
-        /// Bytes.
+        /// The number of bytes.
         bytes: u64,
     },
     /// Something ran without a graph.
     FellBack {
         /// The function.
         function: &'static str,
-        /// Why.
+        /// The reason.
         reason: FallbackReason,
     },
-    /// `capture_all` repeated a call as often as it does, and it still recorded something new: calls in
-    /// service will, too.
+    /// `capture_all` repeated a call for the maximum number of times, and it still recorded something new:
+    /// calls in service will do so as well.
     NotConverged {
         /// The function.
         function: &'static str,
@@ -241,23 +246,24 @@ pub enum Event {
     },
     /// A plan of captures ran under [`Runtime::measure_memory`](crate::Runtime::measure_memory).
     CaptureMeasured {
-        /// What [`Runtime::estimate_memory`](crate::Runtime::estimate_memory) said before, if it was asked.
+        /// The previous result of [`Runtime::estimate_memory`](crate::Runtime::estimate_memory), if there is
+        /// one.
         expected_bytes: Option<u64>,
-        /// What it took.
+        /// The memory that it took.
         bytes: u64,
     },
-    /// Recordings went because what they use was dropped, because a result is placed better now, or
-    /// because their body does something else now.
+    /// Recordings were evicted because an object that they use was dropped, because a result is placed better
+    /// now, or because their body behaves differently now.
     Evicted {
-        /// How many recordings.
+        /// The number of recordings.
         nodes: usize,
     },
-    /// A capture was abandoned because the body failed.
+    /// A capture was aborted because the body failed.
     Aborted {
         /// The segment.
         segment: String,
     },
-    /// A replay was compared with its body and was right.
+    /// A replay was compared with its body, and was correct.
     Audited {
         /// The segment.
         segment: String,

@@ -1,4 +1,4 @@
-//! Events as a line of text each.
+//! The text of events, one line each.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Hooks: code of the user's that hears what happens to recordings.
+//! Hooks: user code that is called with lifecycle events of recordings.
 //!
-//! The log keeps what happens while the core is borrowed, and only while there is a hook; hooks are called
-//! between two borrows, so whatever they do, they cannot meet a core that is half changed.
+//! The log collects events while the core is borrowed, and only while there is a hook; hooks are called
+//! between two borrows, so they cannot observe a core in the middle of a change.
 
 use std::{
     any::Any,
@@ -12,58 +12,61 @@ use std::{
 
 use crate::base::{plan::Site, recording_id::RecordingId};
 
-/// A graph object, such as a `DecodeGraph`. Never given twice in a process.
+/// The id of a graph object, such as a `DecodeGraph`. Ids are never reused within a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GraphId(pub(crate) u64);
 
-/// A hook, to remove it.
+/// The id of a hook, by which it can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HookId(u64);
 
-/// What happens to a recording, in this order. `Replayed` comes any number of times, everything else at most
-/// once; `Destroyed` comes last, and for every recording.
+/// The lifecycle of a recording, in this order. `Replayed` occurs any number of times, everything else at
+/// most once; `Destroyed` comes last, for every recording.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lifecycle {
     /// Its body was captured.
     Recorded,
-    /// It runs by the executable of another recording, which is updated for it: see
-    /// [`Runtime::share_executables`](crate::Runtime::share_executables). When it parts from that one, `Instantiated` follows.
+    /// It uses the executable of another recording, which is updated for it: see
+    /// [`Runtime::share_executables`](crate::Runtime::share_executables). When it stops sharing,
+    /// `Instantiated` follows.
     Shares {
-        /// The other one.
+        /// The other recording.
         with: RecordingId,
     },
-    /// An executable was made of it, or one whose recordings are gone was updated for it. A recording without
-    /// a kernel has none.
+    /// An executable was instantiated for it, or one whose recordings were evicted was updated for it. A
+    /// recording without kernels has none.
     Instantiated {
-        /// Nodes of the executable.
+        /// The number of nodes in the executable.
         kernels: usize,
-        /// Its bytes, as far as the device knows.
+        /// Its size in bytes, as far as the device knows.
         bytes: u64,
     },
-    /// A replay was put on the stream, or failed to be. The first comes right after the recording.
+    /// A replay was launched on the stream, or its launch failed. The first follows directly after the
+    /// recording.
     Replayed {
-        /// Why it failed; `None` when it did not.
+        /// The error, or `None` if the launch succeeded.
         error: Option<String>,
     },
-    /// It will not run again: what it was recorded with was dropped, a better recording takes its place, or
-    /// the runtime ends. The device frees it when its last replay is done.
+    /// It will not run again: an object with which it was recorded was dropped, a better recording replaces
+    /// it, or the runtime ends. The device frees it when its last replay is done.
     Destroyed,
 }
 
-/// One thing that happened to one recording.
+/// One lifecycle event of one recording.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LifecycleEvent {
-    /// The recording, as [`Event`](crate::Event)s and [`GraphTree`](crate::observe::inspect::GraphTree) number it.
+    /// The id of the recording, as in [`Event`](crate::Event)s and
+    /// [`GraphTree`](crate::observe::inspect::GraphTree).
     pub recording: RecordingId,
     /// The graph object whose call recorded it; for a replay, the one whose call replayed it.
     pub graph: GraphId,
-    /// That object's function.
+    /// The function of that object.
     pub function: &'static str,
-    /// What it is a recording of.
+    /// The recorded segment.
     pub segment: &'static Site,
-    /// What happened.
+    /// The event.
     pub what: Lifecycle,
 }
 
@@ -95,14 +98,14 @@ pub(crate) struct Hook {
 /// The hooks of a runtime.
 #[derive(Default)]
 pub(crate) struct Hooks {
-    /// Whether there is one.
+    /// Set if there is a hook.
     any: Cell<bool>,
     list: RefCell<Vec<Hook>>,
     next: Cell<u64>,
 }
 
 impl Hooks {
-    /// Whether there is one.
+    /// Returns whether there is a hook.
     pub(crate) fn any(&self) -> bool {
         self.any.get()
     }
@@ -116,7 +119,7 @@ impl Hooks {
         id
     }
 
-    /// Removes a hook. What it captured may be anything: the caller drops it when nothing is borrowed.
+    /// Removes a hook. Its captures may be anything: the caller drops it when nothing is borrowed.
     pub(crate) fn remove(&self, id: HookId) -> Option<Hook> {
         let mut list = self.list.borrow_mut();
         let at = list.iter().position(|h| h.id == id)?;
@@ -125,26 +128,26 @@ impl Hooks {
         Some(removed)
     }
 
-    /// The ids of those that want to hear of `graph`, in the order of registration.
+    /// Returns the ids of the hooks for `graph`, in the order of registration.
     pub(crate) fn wanting(&self, graph: GraphId) -> Vec<HookId> {
         let list = self.list.borrow();
         list.iter().filter(|h| h.graph.is_none_or(|g| g == graph)).map(|h| h.id).collect()
     }
 
-    /// Calls one hook. Gives its panic, if there is one: other hooks have not heard of the event yet.
+    /// Calls one hook. Returns its panic, if there is one: other hooks have not received the event yet.
     pub(crate) fn call(&self, id: HookId, event: &LifecycleEvent) -> Result<(), Box<dyn Any + Send>> {
         let mut list = self.list.borrow_mut();
-        // One that an earlier hook removed is not called any more.
+        // A hook that an earlier one removed is not called any more.
         let call = list.iter_mut().find(|h| h.id == id).and_then(|h| h.call.take());
         drop(list);
         let Some(call) = call else { return Ok(()) };
         let mut running = Running { hooks: self, id, call: Some(call) };
-        // A hook that panicked is as its panic left it: its author's affair, as it would be with `FnMut` anywhere.
+        // A hook that panicked remains in the state that its panic left, as `FnMut` does anywhere.
         catch_unwind(AssertUnwindSafe(|| running.call.iter_mut().for_each(|call| call(event))))
     }
 }
 
-/// A hook that runs. Put back when it ends, unless it was removed meanwhile.
+/// A running hook. It is put back when it ends, unless it was removed meanwhile.
 struct Running<'h> {
     hooks: &'h Hooks,
     id: HookId,

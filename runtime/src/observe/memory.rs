@@ -1,28 +1,28 @@
-//! What memory a runtime has and needs.
+//! The memory that a runtime uses and needs.
 
 use crate::RecordingId;
 
-/// An arena of a runtime: addresses that stay, memory behind them as it is needed.
+/// An arena of a runtime: fixed addresses, to which memory is mapped as needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemoryArena {
-    /// What segments make. All recordings share it, and it is as large as the largest path needs.
+    /// Tensors made by segments. All recordings share it, and it is as large as the largest path needs.
     Pool,
-    /// What leaves calls.
+    /// Values that leave calls.
     Results,
-    /// What is made outside segments.
+    /// Tensors made outside segments.
     Eager,
 }
 
-/// Bytes of one arena.
+/// The memory of one arena, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArenaUsage {
-    /// Memory that exists.
+    /// The committed memory.
     pub committed_bytes: u64,
-    /// Of it, what is alive now.
+    /// The part of it that is live now.
     pub live_bytes: u64,
-    /// From the arena's start to the highest byte that was ever alive.
+    /// The high-water mark, from the arena's start to the end of the highest live byte ever.
     pub peak_bytes: u64,
 }
 
@@ -30,26 +30,26 @@ pub struct ArenaUsage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeUsage {
-    /// Its number, as in events.
+    /// Its id, as in events.
     pub recording: RecordingId,
     /// The segment.
     pub segment: String,
     /// The function in whose call it was recorded.
     pub function: &'static str,
-    /// Bytes of the pool that its own tensors and scratch memory need at their most: what it would take alone.
+    /// The maximum number of bytes of the pool for its own tensors and workspaces: what it would need alone.
     pub pool_peak_bytes: u64,
-    /// Bytes from the pool's start to the highest byte that was alive while it was recorded: what must be
-    /// there when it is replayed.
+    /// The bytes from the pool's start to the highest byte that was live while it was recorded: what must be
+    /// committed when it is replayed.
     pub pool_extent_bytes: u64,
-    /// Bytes of its outputs in the results arena.
+    /// The size of its outputs in the results arena.
     pub result_bytes: u64,
-    /// Bytes of its executable: on a GPU, by how much free memory of the whole device went down when it was made, since
-    /// the driver tells no more. What other processes and threads took or gave back at that moment is in it. 0 where it
-    /// shares that of another.
+    /// The size of its executable. On a GPU, this is the decrease of the whole device's free memory when it
+    /// was made, since the driver reports nothing more precise; it includes memory that other processes and
+    /// threads allocated or freed at that moment. 0 if it shares the executable of another recording.
     pub executable_bytes: u64,
-    /// The first of the recordings whose executable it shares; `None` where it is the first, or alone.
+    /// The first of the recordings whose executable it shares; `None` if it is the first, or the only one.
     pub shares_with: Option<RecordingId>,
-    /// Operations, copies and fills in its executable; 0 where it launches nothing.
+    /// The number of operations, copies and fills in its executable; 0 if it launches nothing.
     pub executable_nodes: usize,
 }
 
@@ -61,23 +61,24 @@ pub struct FunctionUsage {
     pub function: &'static str,
     /// Its recordings.
     pub nodes: usize,
-    /// The largest [`NodeUsage::pool_extent_bytes`]: what the function needs of the pool.
+    /// The largest [`NodeUsage::pool_extent_bytes`]: the bytes of the pool that the function needs.
     pub pool_bytes: u64,
-    /// The sum of [`NodeUsage::pool_peak_bytes`]: what it would need if its recordings shared nothing.
+    /// The sum of [`NodeUsage::pool_peak_bytes`]: the bytes that it would need if its recordings shared
+    /// nothing.
     pub pool_sum_bytes: u64,
-    /// Sum of the executables.
+    /// The sum over its executables.
     pub executable_bytes: u64,
     /// Static inputs and the host block.
     pub static_bytes: u64,
 }
 
-/// What the driver says of the whole device, all processes together.
+/// The driver's report on the whole device, all processes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceUsage {
-    /// Bytes that nobody has.
+    /// Free bytes.
     pub free_bytes: u64,
-    /// Bytes of the device.
+    /// Total bytes.
     pub total_bytes: u64,
 }
 
@@ -85,7 +86,7 @@ pub struct DeviceUsage {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryStats {
-    /// The device, where its driver counts.
+    /// The device, if its driver reports it.
     pub device: Option<DeviceUsage>,
     /// The pool.
     pub pool: ArenaUsage,
@@ -93,11 +94,12 @@ pub struct MemoryStats {
     pub results: ArenaUsage,
     /// The eager arena.
     pub eager: ArenaUsage,
-    /// Bytes of the pool that eager code borrowed at most ([`Step::scratch`](crate::Step::scratch)).
+    /// The maximum number of bytes of the pool that eager code borrowed
+    /// ([`Step::scratch`](crate::Step::scratch)).
     pub scratch_peak_bytes: u64,
-    /// What the recordings need of the pool, which they share: as much as the largest of them.
+    /// The bytes of the pool that the recordings need, which they share: as much as the largest of them.
     pub pool_recorded_bytes: u64,
-    /// What they would need if each had memory of its own.
+    /// The bytes that they would need if each had memory of its own.
     pub pool_sum_bytes: u64,
     /// Parameters and state.
     pub owned_bytes: u64,
@@ -105,33 +107,33 @@ pub struct MemoryStats {
     pub static_bytes: u64,
     /// [Kept](crate::Kept) values.
     pub kept_bytes: u64,
-    /// Dropped ones that wait to be used again.
+    /// Cached memory of dropped kept values.
     pub cached_bytes: u64,
-    /// How many executables there are, those included that wait for a new recording of their place.
+    /// The number of executables, including cached ones.
     pub executables: usize,
-    /// Their bytes.
+    /// The size of the executables.
     pub executable_bytes: u64,
-    /// What they would take besides if each recording had its own.
+    /// The bytes that they would need in addition if each recording had its own.
     pub shared_bytes: u64,
-    /// On a GPU: how many kernels of eager operations have a graph of their own, which between two other graphs
-    /// takes the driver half the time to launch. At most 64.
+    /// On a GPU: the number of kernels of eager operations that have a graph of their own, which between two
+    /// other graphs takes the driver half the time to launch. At most 64.
     pub eager_graphs: usize,
-    /// Their bytes, by how much free memory of the whole device went down when they were made, as
+    /// The size of these graphs, measured by the free memory of the whole device like
     /// [`NodeUsage::executable_bytes`].
     pub eager_graph_bytes: u64,
-    /// Every graph object with memory, in the order of their making.
+    /// Every graph object with memory, in the order of creation.
     pub functions: Vec<FunctionUsage>,
-    /// Every recording, in the order of their making.
+    /// Every recording, in the order of creation.
     pub nodes: Vec<NodeUsage>,
 }
 
-/// What memory a plan of captures takes, or is expected to take.
+/// The memory that a plan of captures takes, or is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CaptureMemory {
     /// Recordings.
     pub nodes: u64,
-    /// Bytes of the pool, warm-up included.
+    /// The size of the pool, including warm-up.
     pub pool_bytes: u64,
     /// Bytes of the results arena.
     pub result_bytes: u64,
@@ -144,13 +146,13 @@ pub struct CaptureMemory {
 }
 
 impl CaptureMemory {
-    /// All of it.
+    /// Returns the total.
     pub fn total_bytes(&self) -> u64 {
         self.pool_bytes + self.result_bytes + self.eager_bytes + self.static_bytes + self.executable_bytes
     }
 
-    /// By how much this estimate is above what the plan `took`, as a fraction of that; below zero, it was too
-    /// low. 0 where nothing was taken.
+    /// Returns by how much this estimate exceeds what the plan `took`, as a fraction of that; negative if it
+    /// was too low, and 0 if nothing was taken.
     pub fn error(&self, took: &Self) -> f64 {
         let took = took.total_bytes() as f64;
         if took == 0.0 { 0.0 } else { (self.total_bytes() as f64 - took) / took }

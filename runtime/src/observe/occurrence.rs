@@ -1,7 +1,8 @@
-//! What the parts of a runtime report: the one stream that counters, events, hooks and lines of a log are made from.
+//! The single stream of reports by the parts of a runtime, from which counters, events, hooks and log lines
+//! are made.
 //!
-//! An occurrence is plain data that refers to what it is about. Nothing is formatted and nothing is allocated until
-//! somebody wants it as an [`Event`] or a [`LifecycleEvent`].
+//! An occurrence is plain data with references to its subjects. Nothing is formatted or allocated until a
+//! listener needs it as an [`Event`] or a [`LifecycleEvent`].
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::{
     },
 };
 
-/// Why a segment runs in warm-up now.
+/// The reason why a segment currently runs in warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     NotWarm,
@@ -34,26 +35,26 @@ impl Wait {
     }
 }
 
-/// A recording, as events name it.
+/// A recording, as events refer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordingRef {
     pub(crate) id: RecordingId,
-    /// What it is a recording of.
+    /// The recorded segment.
     pub(crate) site: &'static Site,
-    /// The graph object whose call recorded it; of a replay, the one whose call replays it.
+    /// The graph object whose call recorded it; for a replay, the one whose call replays it.
     pub(crate) graph: GraphId,
-    /// That object's function.
+    /// The function of that object.
     pub(crate) function: &'static str,
 }
 
-/// The executable that a recording runs by.
+/// The executable of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExecutableRef {
     /// The recording launches nothing.
     None,
-    /// One of its own.
+    /// An executable of its own.
     Own { kernels: usize, bytes: u64 },
-    /// That of another recording.
+    /// The executable of another recording.
     Shared { with: RecordingId },
 }
 
@@ -67,7 +68,7 @@ impl ExecutableRef {
     }
 }
 
-/// One thing that happened. [`Event`] says what the variants of the same name mean.
+/// One occurrence. [`Event`] documents the variants of the same name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Occurrence<'a> {
     Warmed {
@@ -84,7 +85,7 @@ pub(crate) enum Occurrence<'a> {
         executable: ExecutableRef,
         capture: Duration,
     },
-    /// A recording failed to run for the first time: it does not enter the tree.
+    /// A recording failed to run for the first time, so it does not enter the tree.
     NeverRan {
         recording: RecordingRef,
         executable: ExecutableRef,
@@ -109,7 +110,7 @@ pub(crate) enum Occurrence<'a> {
         recording: RecordingRef,
         executable: ExecutableRef,
     },
-    /// A recording that should have got an executable of its own goes on with that of others.
+    /// A recording that should have got an executable of its own continues with that of others.
     StillShared {
         site: &'static Site,
         error: &'a Error,
@@ -165,7 +166,7 @@ pub(crate) enum Occurrence<'a> {
     Destroyed {
         recording: RecordingRef,
     },
-    /// So many did, together.
+    /// This number of recordings did, together.
     Evicted {
         nodes: usize,
     },
@@ -182,7 +183,7 @@ pub(crate) fn names(sites: &[&'static Site]) -> Vec<String> {
 }
 
 impl Occurrence<'_> {
-    /// The level at which it goes to `tracing`, if it does.
+    /// Returns its level in `tracing`, if it is reported there.
     #[inline(always)]
     pub(super) fn level(&self) -> Option<Level> {
         Some(match self {
@@ -213,7 +214,7 @@ impl Occurrence<'_> {
         })
     }
 
-    /// As users see it, if they do.
+    /// Returns the event that users see, if there is one.
     pub(super) fn event(self) -> Option<Event> {
         Some(match self {
             Self::Warmed { site } => Event::Warmed { segment: site.to_string() },
@@ -264,7 +265,7 @@ impl Occurrence<'_> {
         })
     }
 
-    /// Adds what it is in the life of a recording, in order: nothing, if it is not about the life of one.
+    /// Adds its lifecycle events, in order; nothing if it is not about the lifecycle of a recording.
     pub(super) fn add_lifecycle(self, to: &mut Vec<LifecycleEvent>) {
         let replayed = |error: Option<&Error>| Lifecycle::Replayed { error: error.map(ToString::to_string) };
         let mut add = |RecordingRef { id: recording, site: segment, graph, function }, what| {
@@ -292,12 +293,12 @@ impl Occurrence<'_> {
         }
     }
 
-    /// The segment of which the tree now knows something new, or soon will.
+    /// Returns the segment about which the tree has just learned something, or soon will.
     pub(super) fn learned(self) -> Option<&'static Site> {
         match self {
             Self::Warmed { site } => Some(site),
             Self::Recorded { recording, .. } => Some(recording.site),
-            // It may end without a recording, which is then to come.
+            // It may end without a recording, which will then follow.
             Self::CaptureInvalidated { site } => Some(site),
             _ => None,
         }

@@ -6,27 +6,28 @@ use std::time::Duration;
 use crate::{Event, MemoryStats, WaitReason};
 use crate::{FallbackReason, RecordingId, observe::occurrence::Occurrence};
 
-/// Sums over the [`Event`]s, and what there is now. Bytes are in [`MemoryStats`].
+/// Sums over the [`Event`]s, and current sizes. Bytes are in [`MemoryStats`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Segments run in warm-up.
     pub warmups: u64,
-    /// Of these, those of segments that are warm already and wait to be recorded, each for a [`WaitReason`].
+    /// The number of warm-ups of segments that are already warm and wait to be recorded, each for a
+    /// [`WaitReason`].
     pub waits: u64,
     /// Segments recorded.
     pub recordings: u64,
-    /// Host time that captures took, as [`Event::Recorded`] has it for each.
+    /// The host time of captures, the sum over [`Event::Recorded`].
     pub capture_time: Duration,
     /// Recordings run.
     pub replays: u64,
-    /// Recordings made although there was one of that shape.
+    /// Recordings made although one of that shape existed.
     pub rerecordings: u64,
-    /// Recordings that took another's executable.
+    /// Recordings that use the executable of another one.
     pub shares: u64,
-    /// Executables changed in place, to run another of the recordings that share them.
+    /// Executables updated in place, to run another of the recordings that share them.
     pub updates: u64,
-    /// Host time that those took.
+    /// The host time of those updates.
     pub update_time: Duration,
     /// Recordings that got an executable of their own, although recordings may share them.
     pub unshared: u64,
@@ -34,39 +35,39 @@ pub struct Stats {
     pub eager_calls: u64,
     /// Tensors copied to their slots.
     pub copies: u64,
-    /// Bytes of those.
+    /// The number of bytes copied.
     pub copied_bytes: u64,
-    /// Live-ins that are copied because they kept moving, in the recordings that exist now.
+    /// The live-ins that existing recordings copy because their address kept changing.
     pub copied_slots: usize,
     /// Calls or segments that ran without a graph.
     pub fallbacks: u64,
-    /// The same, where the program asked for it: switched off, too small, a policy.
+    /// The same, where the program requested it: switched off, too small, a policy.
     pub skips: u64,
-    /// Combinations of sizes that `capture_all` could not settle.
+    /// Combinations of sizes for which `capture_all` did not converge.
     pub not_converged: u64,
     /// Nodes evicted.
     pub evicted: u64,
-    /// Captures abandoned.
+    /// Captures aborted.
     pub aborted: u64,
     /// Captures invalidated from outside this runtime, such as by a device-wide wait on another thread.
     pub captures_invalidated: u64,
     /// Audits made.
     pub audits: u64,
-    /// On a GPU: how often the host waited for the device, because all memory for host inputs too large for a kernel's
-    /// parameter was on its way there. The host runs ahead by at most 64 such inputs, or 256 MiB, and within one call
-    /// by at most 64 MiB.
+    /// On a GPU: how often the host waited for the device because all staging memory for host inputs too
+    /// large for a kernel's parameter was in use. The host runs ahead by at most 64 such inputs, or 256 MiB,
+    /// and within one call by at most 64 MiB.
     pub staging_waits: u64,
-    /// Nodes in the tree now.
+    /// The current number of nodes in the tree.
     pub nodes: usize,
-    /// Executables now: fewer than nodes where recordings share them, or launch nothing.
+    /// The current number of executables: fewer than nodes if recordings share them, or launch nothing.
     pub executables: usize,
-    /// Reasons of the fallbacks and skips, each once with its count. Sizes and numbers in them are those of
-    /// the first time.
+    /// The reasons of fallbacks and skips, each once with its count. Sizes and numbers in them are those of
+    /// the first occurrence.
     pub fallback_reasons: Vec<(FallbackReason, u64)>,
 }
 
 impl Stats {
-    /// Adds one occurrence. Everything is counted here but what the tree and the device know: `copied_slots`,
+    /// Adds one occurrence. Counts everything except what only the tree and the device know: `copied_slots`,
     /// `executables` and `staging_waits`.
     #[inline(always)]
     pub(crate) fn apply(&mut self, occurrence: &Occurrence<'_>) {
@@ -124,7 +125,7 @@ impl Stats {
     }
 }
 
-/// A live-in that kept moving and is copied since then, of one recording: see
+/// A live-in that a recording copies because its address kept changing: see
 /// [`Runtime::copied_slots`](crate::Runtime::copied_slots).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -133,10 +134,10 @@ pub struct CopiedSlot {
     pub segment: String,
     /// The recording.
     pub recording: RecordingId,
-    /// Index among the segment's device operands.
+    /// The index among the segment's device operands.
     pub live_in: usize,
-    /// Bytes of one copy: what the recording reads of it.
+    /// The size of one copy in bytes: the part of the live-in that the recording reads.
     pub bytes: u64,
-    /// Copies made.
+    /// The number of copies.
     pub copies: u64,
 }

@@ -1,11 +1,11 @@
 //! Spans for a timeline: steps, calls, segments and eager regions, through `tracing`.
 //!
-//! All have the target `graphable::timeline` and the level TRACE, and cost a load each while no subscriber
-//! wants them. Segments and regions are named as the user knows them: function and number, file and line. What the device
-//! did of them, and when, is told by events of the same target (`runtime/device_timeline.rs`).
+//! All have the target `graphable::timeline` and the level TRACE, and cost one load each while no subscriber
+//! wants them. Segments and regions have the names that users know: function and number, file and line.
+//! Events with the same target report the device's time for them (`runtime/device_timeline.rs`).
 //!
-//! Unlike everything else here they are not made from occurrences: a span has an end, which is that of a variable
-//! on the stack of its thread, and a step that is forgotten has none.
+//! Unlike everything else here, they are not made from occurrences: a span ends with a variable on the stack
+//! of its thread, and a forgotten step has no end.
 
 use tracing::{field, span::EnteredSpan, trace_span};
 
@@ -23,7 +23,7 @@ pub(crate) fn call(function: &'static str, mode: Mode) -> EnteredSpan {
     trace_span!(target: TARGET, "call", function, %mode).entered()
 }
 
-/// `decision`, what the runtime does with it, is recorded when it is known.
+/// `decision`, the runtime's decision about it, is recorded when it is known.
 #[inline]
 pub(crate) fn segment(site: &'static Site) -> EnteredSpan {
     trace_span!(

@@ -16,7 +16,7 @@ use crate::{
     value::layout::Marks,
 };
 
-/// Which keys a query of [`attention`] sees. `i` counts queries, `j` keys; there are `T` and `S`.
+/// The keys to which a query of [`attention`] attends. `i` counts queries, `j` keys; there are `T` and `S`.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum AttentionMask<'a, 's> {
@@ -27,8 +27,8 @@ pub enum AttentionMask<'a, 's> {
     /// The first of its sequence: `j < lengths[b]`. Lengths are `[B]` (without a batch: `[1]` or a
     /// scalar).
     Lengths(&'a Tensor<'s, u32>),
-    /// Those up to its position: `j <= positions[b, i]`. Positions are `[B, T]` (without a batch:
-    /// `[T]`). This is the mask of a KV cache whose row `j` holds position `j`.
+    /// Keys up to its position: `j <= positions[b, i]`. Positions are `[B, T]` (without a batch: `[T]`). This
+    /// is the mask of a KV cache whose row `j` holds position `j`.
     Positions(&'a Tensor<'s, u32>),
 }
 
@@ -61,14 +61,14 @@ fn heads(name: &'static str, scope: Scope<'_>, x: Operand) -> Result<Heads> {
 
 /// `softmax(scale * q k^T) v` for each head, with softmax in f32.
 ///
-/// `q` is `[B, T, Hq, D]`, `k` `[B, S, Hkv, D]`, `v` `[B, S, Hkv, Dv]`, the result `[B, T, Hq, Dv]`;
-/// all without `B` works too. `Hq` is a multiple of `Hkv`: query head `h` uses key head
-/// `h / (Hq / Hkv)`. A query that sees no key gives zeros. Keys and values may be
-/// [`State`](crate::State); a part or another shape of one is a [`cache_view`](super::cache_view).
+/// `q` is `[B, T, Hq, D]`, `k` `[B, S, Hkv, D]`, `v` `[B, S, Hkv, Dv]`, and the result `[B, T, Hq, Dv]`; `B`
+/// can be omitted in all of them. `Hq` is a multiple of `Hkv`: query head `h` uses key head `h / (Hq / Hkv)`.
+/// The result of a query that attends to no key is zeros. Keys and values may be [`State`](crate::State); use
+/// a [`cache_view`](super::cache_view) for a part or a different shape of one.
 ///
-/// Padding of `B` and `T` propagates. A padded `S` is refused without a mask, and with
-/// [`AttentionMask::Causal`] unless queries and keys are padded by the same symbol; with lengths or
-/// positions it is allowed: no query sees a key of the padding, whatever they say.
+/// Padding of `B` and `T` propagates. A padded `S` is rejected without a mask, and with
+/// [`AttentionMask::Causal`] unless queries and keys are padded by the same symbol. With lengths or positions
+/// it is allowed: queries never attend to keys in the padding, whatever the lengths or positions are.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -83,7 +83,7 @@ fn heads(name: &'static str, scope: Scope<'_>, x: Operand) -> Result<Heads> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`]; [`Error::Argument`] when `scale` is not finite; [`Error::PaddedMix`].
+/// Returns [`Error::Shape`]; [`Error::Argument`] if `scale` is not finite; [`Error::PaddedMix`].
 pub fn attention<'s, T: Float>(
     q: &Tensor<'s, T>,
     k: &(impl AsOperand<'s, T> + ?Sized),
@@ -151,7 +151,7 @@ fn check_ranks(name: &'static str, scope: Scope<'_>, operands: [&Operand; 3]) ->
     Err(scope.shape_error(name, &operands.map(Into::into), why))
 }
 
-/// Of what has one rank, where no padding meets anything else.
+/// Checks operands of the same rank, none of whose padding meets anything else.
 fn check_shapes(name: &'static str, scope: Scope<'_>, operands: &[Operand; 3]) -> Result<()> {
     let shapes = operands.each_ref().map(|operand| operand.view.layout.shape());
     let wrong = |why: String| Err(scope.shape_error(name, &operands.each_ref().map(Into::into), why));

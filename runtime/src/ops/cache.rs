@@ -13,8 +13,8 @@ use crate::{
 
 /// A part of a [`State`] in another shape, to be read by an operation.
 ///
-/// It is no tensor, because tensors do not change and state does: an operation that reads it sees
-/// what was written before, in the order of the calls.
+/// It is not a tensor, because tensors are immutable and state is not: an operation that reads it sees the
+/// preceding writes, in the order of the calls.
 pub struct CacheView<'a, T> {
     state: &'a State<T>,
     layout: Layout,
@@ -81,11 +81,11 @@ impl<'a, T: Element> CacheView<'a, T> {
         Self { layout, padding, ..self }
     }
 
-    /// Elements `start .. start + len` along `axis`. `len` may be the size of a padded dimension: the view is padded
-    /// there, as after [`ops::narrow`](super::narrow).
+    /// Narrows to elements `start .. start + len` along `axis`. `len` may be the size of a padded dimension:
+    /// the view is then padded there, as after [`ops::narrow`](super::narrow).
     ///
     /// # Errors
-    /// [`Error::Axis`]; [`Error::Shape`] when the range is not inside the axis; [`Error::PaddedSize`],
+    /// Returns [`Error::Axis`]; [`Error::Shape`] if the range is not inside the axis; [`Error::PaddedSize`],
     /// [`Error::PaddedMix`] as for [`ops::narrow`](super::narrow).
     pub fn narrow(self, axis: usize, start: impl IntoDim<'a>, len: impl IntoDim<'a>) -> Result<Self> {
         const NAME: &str = "cache_view";
@@ -110,8 +110,8 @@ impl<'a, T: Element> CacheView<'a, T> {
     /// The same elements, in row-major order, as `shape`.
     ///
     /// # Errors
-    /// [`Error::Shape`] when the number of elements differs, or when only a copy could have that
-    /// shape; [`Error::Rank`]; [`Error::PaddedMix`] as for [`ops::reshape`](super::reshape).
+    /// Returns [`Error::Shape`] if the number of elements differs, or if only a copy could have that shape;
+    /// [`Error::Rank`]; [`Error::PaddedMix`] as for [`ops::reshape`](super::reshape).
     pub fn reshape(self, shape: impl IntoShape<'a>) -> Result<Self> {
         let (mut sizes, mut marks) = (super::check::Shape::new(), Marks::NONE);
         let mut scope = self.padding.map(|padding| padding.scope);
@@ -149,7 +149,7 @@ impl<'a, T: Element> CacheView<'a, T> {
     /// Reorders all axes: dimension `i` of the result is dimension `axes[i]`.
     ///
     /// # Errors
-    /// [`Error::Axis`]; [`Error::Argument`] when `axes` does not name every axis once.
+    /// Returns [`Error::Axis`]; [`Error::Argument`] if `axes` does not name every axis once.
     pub fn permute(self, axes: &[usize]) -> Result<Self> {
         check_permutation("cache_view", axes, self.layout.rank())?;
         let marks = permuted_marks(self.marks(), axes);

@@ -5,9 +5,9 @@ use crate::{Element, Result, Tensor, backend::operations::CAST};
 
 /// `x` with elements `U`: `ops::cast::<_, bf16>(&x)?`.
 ///
-/// To floats rounds to nearest even; floats to integers truncate and saturate, NaN gives 0; between
-/// integers the low bits stay, as with `as`; anything to `bool` is `x != 0`. To its own type it is `x` itself, without a copy. Same shape and padding marks
-/// as `x`.
+/// Conversions to floats round to nearest even; floats to integers truncate and saturate, and NaN becomes 0;
+/// between integers the low bits are kept, as with `as`; anything to `bool` is `x != 0`. A cast to its own
+/// type returns `x` itself, without a copy. The result has the shape and padding marks of `x`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -20,7 +20,7 @@ use crate::{Element, Result, Tensor, backend::operations::CAST};
 /// ```
 ///
 /// # Errors
-/// Only those of every operation (see [`ops`](crate::ops)).
+/// Returns only the errors of every operation (see [`ops`](crate::ops)).
 pub fn cast<'s, T: Element, U: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, U>> {
     if T::DTYPE == U::DTYPE {
         return Ok(Tensor::from_raw(x.rt, x.clone().into_raw()));

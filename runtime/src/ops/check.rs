@@ -1,4 +1,4 @@
-//! What operations check and work out before they launch: axes, padding, shapes.
+//! Checks and computations of operations before they launch: axes, padding, shapes.
 
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ pub(super) fn check_axis(op: &'static str, axis: usize, rank: usize) -> Result<(
     if axis < rank { Ok(()) } else { Err(Error::Axis { op, axis, rank }) }
 }
 
-/// The mark of a dimension in which two operands meet.
+/// Returns the mark of a dimension in which two operands meet.
 ///
 /// Two symbols, or one and a fixed size, would pair padding of one operand with real rows of the other.
 pub(super) fn meet(
@@ -57,8 +57,8 @@ pub(crate) fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]
                 Some((dims[own], operand.marks.get(own)))
             })
         };
-        // First of all, so that what is refused does not depend on how large the bucket is. A dimension of size 1
-        // without padding is repeated, whatever it meets.
+        // This comes first, so that the rejection does not depend on the size of the bucket. A dimension of
+        // size 1 without padding is repeated, whatever it meets.
         let mut symbols = met().filter(|(n, mark)| *n != 1 || mark.is_some()).map(|(_, mark)| mark);
         let first = symbols.next().flatten();
         let mark = symbols.try_fold(first, |mark, found| meet(op, scope, axis, mark, found))?;
@@ -91,7 +91,7 @@ pub(crate) fn spread(op: &'static str, view: View, shape: &[usize]) -> Result<Vi
     }
 }
 
-/// Why a shape cannot be repeated to another one.
+/// The reason why a shape does not broadcast to another one.
 pub(super) const NOT_SPREAD: &str = "the first does not broadcast to the second; its sizes, aligned at the last dimension, must be equal or 1";
 
 /// `shape` without `axis`.

@@ -42,8 +42,8 @@ macro_rules! compare {
         /// Shapes broadcast; padding marks unite.
         ///
         /// # Errors
-        /// [`Error::Shape`] when the shapes do not broadcast; [`Error::PaddedMix`] when one dimension
-        /// is padded by different symbols.
+        /// Returns [`Error::Shape`] if the shapes do not broadcast; [`Error::PaddedMix`] if one dimension is
+        /// padded by different symbols.
         ///
         /// [`Error::Shape`]: crate::Error::Shape
         /// [`Error::PaddedMix`]: crate::Error::PaddedMix
@@ -73,8 +73,8 @@ compare! {
 
 /// `a` where `cond` is true, `b` elsewhere.
 ///
-/// All three shapes broadcast; padding marks unite. Both sides are read everywhere, but a value that
-/// is not picked has no influence (a NaN stays where it is).
+/// All three shapes broadcast; padding marks are united. Both sides are read everywhere, but a value that is
+/// not picked has no influence (a NaN does not propagate).
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -89,8 +89,8 @@ compare! {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] when the shapes do not broadcast; [`Error::PaddedMix`] when one dimension is
-/// padded by different symbols.
+/// Returns [`Error::Shape`] if the shapes do not broadcast; [`Error::PaddedMix`] if one dimension is padded
+/// by different symbols.
 ///
 /// [`Error::Shape`]: crate::Error::Shape
 /// [`Error::PaddedMix`]: crate::Error::PaddedMix

@@ -7,7 +7,7 @@ use crate::{
     value::layout::Marks,
 };
 
-/// A tensor of `shape` whose every element is `value`.
+/// Creates a tensor of `shape` filled with `value`.
 ///
 /// `(x.dim(0), 4)` is a shape, too: the tensor is padded where `x` is.
 ///
@@ -27,14 +27,14 @@ use crate::{
 /// ```
 ///
 /// # Errors
-/// [`Error::Rank`], [`Error::TooLarge`]; [`Error::PaddedSize`] for a size computed from a padded one.
+/// Returns [`Error::Rank`], [`Error::TooLarge`]; [`Error::PaddedSize`] for a size computed from a padded one.
 pub fn full<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>, value: T) -> Result<Tensor<'s, T>> {
     let given = scope.resolve("full", shape.into_sizes())?;
     compute(scope, Fill(value.to_f64()), &[], &given.sizes, given.marks)
 }
 
-/// The size of `axis` as a tensor of rank 0 on the device: the real one where a bucket pads it, whose value a recording reads
-/// anew at each replay.
+/// Returns the size of `axis` as a tensor of rank 0 on the device: the real size if a bucket pads it, whose
+/// value a recording reads at each replay.
 ///
 /// ```
 /// use graphable::prelude::*;
@@ -63,7 +63,7 @@ pub fn full<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>, value: 
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::TooLarge`] for a size above `u32`.
+/// Returns [`Error::Axis`]; [`Error::TooLarge`] for a size above `u32`.
 pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32>> {
     const NAME: &str = "size";
     check_axis(NAME, axis, x.rank())?;
@@ -92,12 +92,12 @@ pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
 /// ```
 ///
 /// # Errors
-/// As [`full`].
+/// See [`full`].
 pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>) -> Result<Tensor<'s, T>> {
     full(scope, shape, T::from_f64(0.0))
 }
 
-/// A tensor with the shape and padding marks of `x`, whose every element is `value`.
+/// Creates a tensor with the shape and padding marks of `x`, filled with `value`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -110,7 +110,7 @@ pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>) -> Res
 /// ```
 ///
 /// # Errors
-/// Only those of every operation (see [`ops`](crate::ops)).
+/// Returns only the errors of every operation (see [`ops`](crate::ops)).
 pub fn full_like<'s, T: Element>(x: &Tensor<'s, T>, value: T) -> Result<Tensor<'s, T>> {
     compute(x.scope(), Fill(value.to_f64()), &[], x.sizes(), x.raw.marks)
 }
@@ -128,7 +128,7 @@ pub fn full_like<'s, T: Element>(x: &Tensor<'s, T>, value: T) -> Result<Tensor<'
 /// ```
 ///
 /// # Errors
-/// As [`full_like`].
+/// See [`full_like`].
 pub fn zeros_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     full_like(x, T::from_f64(0.0))
 }
@@ -146,7 +146,7 @@ pub fn zeros_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 /// ```
 ///
 /// # Errors
-/// As [`full_like`].
+/// See [`full_like`].
 pub fn ones_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     full_like(x, T::from_f64(1.0))
 }
@@ -166,7 +166,7 @@ pub fn ones_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 /// ```
 ///
 /// # Errors
-/// [`Error::PaddedSize`] for a size computed from a padded one.
+/// Returns [`Error::PaddedSize`] for a size computed from a padded one.
 pub fn arange<'s, T: Number>(scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Tensor<'s, T>> {
     arange_step(scope, n, 0.0, 1.0)
 }
@@ -184,7 +184,7 @@ pub fn arange<'s, T: Number>(scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Te
 /// ```
 ///
 /// # Errors
-/// [`Error::Argument`] when `start` or `step` is not finite; [`Error::PaddedSize`] as for [`arange`].
+/// Returns [`Error::Argument`] if `start` or `step` is not finite; [`Error::PaddedSize`] as for [`arange`].
 pub fn arange_step<'s, T: Number>(
     scope: Scope<'s>,
     n: impl IntoDim<'s>,

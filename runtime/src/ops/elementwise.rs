@@ -47,8 +47,8 @@ macro_rules! binary {
         /// Shapes broadcast; padding marks unite.
         ///
         /// # Errors
-        /// [`Error::Shape`] when the shapes do not broadcast; [`Error::PaddedMix`] when one dimension
-        /// is padded by different symbols.
+        /// Returns [`Error::Shape`] if the shapes do not broadcast; [`Error::PaddedMix`] if one dimension is
+        /// padded by different symbols.
         pub fn $name<'s, T: $bound>(
             a: &Tensor<'s, T>,
             b: &(impl AsOperand<'s, T> + ?Sized),
@@ -65,7 +65,7 @@ binary! {
     sub: Number, Sub, ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[4.0, 4.0]";
     /// `a * b`. Integers wrap.
     mul: Number, Mul, ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[12.0, 32.0]";
-    /// `a / b`. Integer division truncates and wraps; by zero it gives 0.
+    /// `a / b`. Integer division truncates and wraps; division by zero returns 0.
     div: Number, Div, ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[3.0, 2.0]";
     /// `silu(gate) * up`, the gated half of a SwiGLU block, in one pass.
     silu_mul: Float, SiluMul, ("[0.0f32, 100.0]", "[2.0f32, 4.0]") => "[0.0, 400.0]";
@@ -87,7 +87,7 @@ macro_rules! unary {
         /// Same shape and padding marks as `x`.
         ///
         /// # Errors
-        /// Only those of every operation (see [`ops`](crate::ops)).
+        /// Returns only the errors of every operation (see [`ops`](crate::ops)).
         pub fn $name<'s, T: $bound>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
             unary(Op::fixed(&Unary::$kind), x)
         }
@@ -95,7 +95,7 @@ macro_rules! unary {
 }
 
 unary! {
-    /// `-x`. Integers wrap, so an unsigned `x` gives `2^bits - x`.
+    /// `-x`. Integers wrap, so the result for an unsigned `x` is `2^bits - x`.
     neg: Number, Neg, "[1.0f32, -2.0]" => "[-1.0, 2.0]";
     /// `e^x`.
     exp: Float, Exp, "[0.0f32, f32::NEG_INFINITY]" => "[1.0, 0.0]";
@@ -133,7 +133,7 @@ unary! {
 /// ```
 ///
 /// # Errors
-/// [`Error::Argument`] when `factor` is not finite.
+/// Returns [`Error::Argument`] if `factor` is not finite.
 pub fn scale<'s, T: Float>(x: &Tensor<'s, T>, factor: f32) -> Result<Tensor<'s, T>> {
     if !factor.is_finite() {
         return Err(Error::Argument { op: "scale", why: format!("factor {factor}; it must be finite") });

@@ -18,9 +18,9 @@ use crate::{
 
 /// Rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.
 ///
-/// An id that is no row is a fault, reported by the next read; its row reads as zeros. Padding of
-/// `ids` and of `D` propagates; an id in the padding of `V` is no row, and ids that are padding themselves are no
-/// fault.
+/// An id without a row is a fault, which the next read reports; its row reads as zeros. Padding of `ids` and
+/// of `D` propagates; an id in the padding of `V` has no row, and ids that are padding themselves are not
+/// faults.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -34,7 +34,7 @@ use crate::{
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] when `table` has not two dimensions; [`Error::Rank`]. Later, at a read:
+/// Returns [`Error::Shape`] if `table` does not have two dimensions; [`Error::Rank`]. Later, at a read:
 /// [`Error::IndexOutOfRange`].
 pub fn embedding<'s, T: Element>(
     ids: &Tensor<'s, u32>,
@@ -59,9 +59,9 @@ pub fn embedding<'s, T: Element>(
 /// Slices of `x` along `axis` at `index` (`[N]`): the result is `x`'s shape with `N` in place of
 /// that axis.
 ///
-/// An index out of range is a fault, reported by the next read; its slice reads as zeros. The axis
-/// takes its padding from `index`; an index in the padding of `axis` of `x` is out of range, and indices that are
-/// padding themselves are no fault. Padding of the other dimensions propagates.
+/// An index out of range is a fault, which the next read reports; its slice reads as zeros. The axis takes
+/// its padding from `index`; an index in the padding of `axis` of `x` is out of range, and indices that are
+/// padding themselves are not faults. Padding of the other dimensions propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -75,7 +75,7 @@ pub fn embedding<'s, T: Element>(
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::Shape`] when `index` has not one dimension. Later, at a read:
+/// Returns [`Error::Axis`]; [`Error::Shape`] if `index` does not have one dimension. Later, at a read:
 /// [`Error::IndexOutOfRange`].
 pub fn gather<'s, T: Element>(
     x: &Tensor<'s, T>,
@@ -98,8 +98,8 @@ pub fn gather<'s, T: Element>(
     compute(scope, Gather { axis, counts }, &inputs, &shape, marks)
 }
 
-/// Lists the real sizes of what is padded: of the index, whose padding may hold anything, and of the rows, whose
-/// padding is out of range.
+/// Lists the real sizes of padded operands: of the index, whose padding may have any contents, and of the
+/// rows, whose padding is out of range.
 fn add_counts(scope: Scope<'_>, inputs: &mut SmallVec<[View; 4]>, index: Marks, rows: Option<u8>) -> Counts {
     let places = (0..MAX_RANK).map(|axis| (axis, index.get(axis))).chain([(Counts::ROWS, rows)]);
     let mut counts = Counts::NONE;
@@ -114,10 +114,10 @@ fn add_counts(scope: Scope<'_>, inputs: &mut SmallVec<[View; 4]>, index: Marks, 
 
 /// Writes row `i` of `src` to row `index[i]` of `state`, in place.
 ///
-/// `src` is `[N, row..]`, `index` is `[N]`; a row of `state` is its trailing dimensions that match
-/// `row..`, and the product of its leading ones is the number of rows. An index of `u32::MAX` is
-/// skipped; any other that is no row is a fault, reported by the next read, and is skipped too. Of a
-/// row given twice the last wins. Where `N` is padded, only the real rows are written.
+/// `src` is `[N, row..]`, `index` is `[N]`; a row of `state` consists of its trailing dimensions that match
+/// `row..`, and the product of its leading ones is the number of rows. An index of `u32::MAX` is skipped; any
+/// other index without a row is a fault, which the next read reports, and is skipped as well. If a row is
+/// given twice, the last one wins. If `N` is padded, only the real rows are written.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -131,8 +131,8 @@ fn add_counts(scope: Scope<'_>, inputs: &mut SmallVec<[View; 4]>, index: Marks, 
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`]; [`Error::PaddedMix`] when a dimension of the row is padded, or `N` by
-/// different symbols in `index` and `src`. Later, at a read: [`Error::IndexOutOfRange`].
+/// Returns [`Error::Shape`]; [`Error::PaddedMix`] if a dimension of the row is padded, or `N` by different
+/// symbols in `index` and `src`. Later, at a read: [`Error::IndexOutOfRange`].
 pub fn scatter_rows<'s, T: Element>(
     state: &State<T>,
     index: &Tensor<'s, u32>,
@@ -147,9 +147,9 @@ pub fn scatter_rows<'s, T: Element>(
     index.scope().launch(SCATTER_ROWS, &inputs, &[rows.target])
 }
 
-/// Rows on their way into a state.
+/// Rows to be written to a state.
 pub(super) struct Rows {
-    /// Where they go, u32 `[N]`.
+    /// Their destinations, u32 `[N]`.
     pub(super) index: View,
     /// `[N, row..]`
     pub(super) source: View,
@@ -157,7 +157,7 @@ pub(super) struct Rows {
     pub(super) target: View,
     /// The symbol that pads `N`.
     pub(super) padded: Option<u8>,
-    /// How many rows are real, where `N` is padded.
+    /// The number of real rows, if `N` is padded.
     pub(super) count: Option<View>,
 }
 
@@ -213,7 +213,7 @@ impl Rows {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`]; [`Error::PaddedMix`] when `src` is padded (state has one size for all buckets).
+/// Returns [`Error::Shape`]; [`Error::PaddedMix`] if `src` is padded (state has one size for all buckets).
 pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()> {
     const NAME: &str = "store";
     let scope = src.scope();
@@ -226,7 +226,7 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
     launch(scope, COPY, &[src.view(NAME)?], &[target])
 }
 
-/// A copy of `state` as it is now, in the order of the calls.
+/// Returns a copy of the current contents of `state`, in the order of the calls.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -241,7 +241,7 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
 /// ```
 ///
 /// # Errors
-/// Only those of every operation (see [`ops`](crate::ops)).
+/// Returns only the errors of every operation (see [`ops`](crate::ops)).
 pub fn load<'s, T: Element>(scope: Scope<'s>, state: &State<T>) -> Result<Tensor<'s, T>> {
     let source = state.operand("load", scope)?.view;
     compute(scope, COPY, &[source], state.shape(), Marks::NONE)

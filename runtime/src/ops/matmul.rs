@@ -30,7 +30,8 @@ use crate::{
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) when `K` is padded.
+/// Returns [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) if `K` is
+/// padded.
 pub fn linear<'s, T: Number>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
@@ -54,7 +55,8 @@ pub fn linear<'s, T: Number>(
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) when `K` is padded.
+/// Returns [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) if `K` is
+/// padded.
 pub fn linear_bias<'s, T: Number>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
@@ -138,8 +140,8 @@ fn project<'s, T: Number>(
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) when `K` is padded, or one dimension in front by
-/// different symbols.
+/// Returns [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) if `K` is
+/// padded, or one dimension in front by different symbols.
 pub fn matmul<'s, T: Number>(
     a: &Tensor<'s, T>,
     b: &(impl AsOperand<'s, T> + ?Sized),
@@ -163,7 +165,7 @@ pub fn matmul<'s, T: Number>(
 /// ```
 ///
 /// # Errors
-/// As [`matmul`].
+/// See [`matmul`].
 pub fn matmul_nt<'s, T: Number>(
     a: &Tensor<'s, T>,
     b: &(impl AsOperand<'s, T> + ?Sized),

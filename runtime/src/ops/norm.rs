@@ -54,8 +54,8 @@ fn check_eps(name: &'static str, eps: f32) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`]; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] when the last
-/// axis is padded.
+/// Returns [`Error::Shape`]; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] if the last axis
+/// is padded.
 pub fn layer_norm<'s, T: Float>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
@@ -86,7 +86,7 @@ pub fn layer_norm<'s, T: Float>(
 /// ```
 ///
 /// # Errors
-/// As [`layer_norm`].
+/// See [`layer_norm`].
 pub fn rms_norm<'s, T: Float>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
@@ -100,7 +100,7 @@ pub fn rms_norm<'s, T: Float>(
     compute(scope, RmsNorm { eps }, &[x.raw.view(), w.view], x.sizes(), x.raw.marks)
 }
 
-/// `x + added`, and its [`rms_norm`], by one kernel: what a transformer does between its parts.
+/// `x + added`, and its [`rms_norm`], in one kernel: the typical step between the parts of a transformer.
 ///
 /// `x` and `added` are `[.., D]` of one shape, `w` is `[D]`. The sum is rounded to the element type before
 /// it is normalised, so the results are those of [`add`](super::add) and [`rms_norm`]. Padding of the
@@ -119,7 +119,8 @@ pub fn rms_norm<'s, T: Float>(
 /// ```
 ///
 /// # Errors
-/// As [`layer_norm`]; [`Error::PaddedMix`] also when a dimension is padded by different symbols.
+/// Returns the errors of [`layer_norm`]; [`Error::PaddedMix`] also when a dimension is padded by different
+/// symbols.
 pub fn add_rms_norm<'s, T: Float>(
     x: &Tensor<'s, T>,
     added: &(impl AsOperand<'s, T> + ?Sized),
@@ -167,14 +168,14 @@ fn along<'s, T: Float>(name: &'static str, op: Op, x: &Tensor<'s, T>, axis: usiz
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] when `axis` is
+/// Returns [`Error::Axis`]; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] if `axis` is
 /// padded.
 pub fn l2_normalize<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, eps: f32) -> Result<Tensor<'s, T>> {
     check_eps("l2_normalize", eps)?;
     along("l2_normalize", L2Normalize { axis, eps }.into(), x, axis)
 }
 
-/// `e^x / sum(e^x)` over `axis`, in f32 and without overflow. A slice of only `-inf` gives zeros.
+/// `e^x / sum(e^x)` over `axis`, in f32 and without overflow. The result for a slice of only `-inf` is zeros.
 ///
 /// Padding of the other dimensions propagates.
 ///
@@ -188,12 +189,12 @@ pub fn l2_normalize<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, eps: f32) -> R
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::PaddedMix`] when `axis` is padded.
+/// Returns [`Error::Axis`]; [`Error::PaddedMix`] if `axis` is padded.
 pub fn softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     along("softmax", Softmax { axis, log: false }.into(), x, axis)
 }
 
-/// The logarithm of [`softmax`], without the loss of small values. A slice of only `-inf` gives
+/// The logarithm of [`softmax`], without loss of small values. The result for a slice of only `-inf` is
 /// `-inf`.
 ///
 /// ```
@@ -206,7 +207,7 @@ pub fn softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
 /// ```
 ///
 /// # Errors
-/// As [`softmax`].
+/// See [`softmax`].
 pub fn log_softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     along("log_softmax", Softmax { axis, log: true }.into(), x, axis)
 }

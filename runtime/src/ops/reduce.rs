@@ -46,7 +46,8 @@ fn reduce<'s, T: Number, U: Element>(
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`](crate::Error::Axis); [`Error::PaddedMix`](crate::Error::PaddedMix) when `axis` is padded.
+/// Returns [`Error::Axis`](crate::Error::Axis); [`Error::PaddedMix`](crate::Error::PaddedMix) if `axis` is
+/// padded.
 pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     reduce("sum", Reduction { kind: Reduce::Sum, axis }.into(), x, axis, true)
 }
@@ -65,7 +66,8 @@ pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) when `axis` is empty; [`Error::PaddedMix`](crate::Error::PaddedMix) when it is padded.
+/// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `axis` is empty;
+/// [`Error::PaddedMix`](crate::Error::PaddedMix) if it is padded.
 pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     reduce("mean", Reduction { kind: Reduce::Mean, axis }.into(), x, axis, false)
 }
@@ -84,7 +86,7 @@ pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, 
 /// ```
 ///
 /// # Errors
-/// As [`mean`].
+/// See [`mean`].
 pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     reduce("max", Reduction { kind: Reduce::Max, axis }.into(), x, axis, false)
 }
@@ -104,16 +106,16 @@ pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 /// ```
 ///
 /// # Errors
-/// As [`mean`].
+/// See [`mean`].
 pub fn argmax<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32>> {
     reduce("argmax", ArgMax { axis }.into(), x, axis, false)
 }
 
-/// Mean over `axis` of the elements whose `mask` is true; zero where none is. `axis` is removed.
+/// Mean over `axis` of the elements whose `mask` is true; zero if there are none. `axis` is removed.
 ///
-/// `mask` broadcasts to `x`: for `x` of `[B, T, D]` and a mask of `[B, T]`, pass
-/// `unsqueeze(mask, 2)`. `axis` may be padded: elements of the padding do not count, whatever `mask` says of them.
-/// Padding of the other dimensions propagates.
+/// `mask` broadcasts to `x`: for `x` of `[B, T, D]` and a mask of `[B, T]`, pass `unsqueeze(mask, 2)`. `axis`
+/// may be padded: elements in the padding do not count, whatever `mask` contains there. Padding of the other
+/// dimensions propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -127,8 +129,9 @@ pub fn argmax<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) when `mask` does not broadcast to `x`; [`Error::PaddedMix`](crate::Error::PaddedMix)
-/// when one dimension is padded by different symbols.
+/// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `mask` does not
+/// broadcast to `x`; [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different
+/// symbols.
 pub fn masked_mean<'s, T: Float>(
     x: &Tensor<'s, T>,
     mask: &(impl AsOperand<'s, bool> + ?Sized),
@@ -164,7 +167,7 @@ pub fn masked_mean<'s, T: Float>(
 /// ```
 ///
 /// # Errors
-/// As [`masked_mean`].
+/// See [`masked_mean`].
 pub fn masked_sum<'s, T: Float>(
     x: &Tensor<'s, T>,
     mask: &(impl AsOperand<'s, bool> + ?Sized),
@@ -183,7 +186,7 @@ fn masked<'s, T: Float>(op: Op, x: &Tensor<'s, T>, mask: Operand, axis: usize) -
     };
     let spread_mask = View { layout, ..mask.view };
     let mut inputs: SmallVec<[View; 3]> = SmallVec::from_slice(&[x.raw.view(), spread_mask]);
-    // A mask that is true in the padding is no mistake: any comparison makes one.
+    // A mask that is true in the padding is not a mistake: any comparison makes one.
     inputs.extend(marks.get(axis).and_then(|symbol| scope.real_count(symbol)));
     compute(scope, op, &inputs, &without(x.sizes(), axis), marks_without(marks, axis))
 }

@@ -15,14 +15,14 @@ use crate::{
     },
 };
 
-/// How [`rope`] rotates.
+/// Parameters of [`rope`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RopeConfig {
     /// Base of the frequencies: pair `i` turns by `position * theta^(-2i/dim)` radians.
     pub theta: f32,
-    /// Which elements of a head form a pair.
+    /// The elements of a head that form a pair.
     pub style: RopeStyle,
-    /// How many elements of a head rotate, from the first on; `None`: all of them.
+    /// The number of elements of a head that rotate, from the first on; `None` for all of them.
     pub dim: Option<usize>,
 }
 
@@ -32,7 +32,7 @@ impl RopeConfig {
         Self { theta, style, dim: None }
     }
 
-    /// How many elements of a head of `d` rotate, if this can be done.
+    /// Returns the number of elements of a head of `d` that rotate, if this is possible.
     fn rotated(&self, op: &'static str, d: usize) -> Result<usize> {
         let dim = self.dim.unwrap_or(d);
         if !dim.is_multiple_of(2) || dim > d {
@@ -67,8 +67,8 @@ impl RopeConfig {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`]; [`Error::Argument`] when the rotated part is odd or larger than a head, or
-/// `theta` is not a positive number; [`Error::PaddedMix`] when `D` is padded.
+/// Returns [`Error::Shape`]; [`Error::Argument`] if the rotated part is odd or larger than a head, or `theta`
+/// is not a positive number; [`Error::PaddedMix`] if `D` is padded.
 pub fn rope<'s, T: Float>(
     x: &Tensor<'s, T>,
     positions: &(impl AsOperand<'s, u32> + ?Sized),
@@ -137,7 +137,7 @@ pub fn rope<'s, T: Float>(
 /// ```
 ///
 /// # Errors
-/// Those of [`rope`] and of [`scatter_rows`](super::scatter_rows).
+/// Returns the errors of [`rope`] and of [`scatter_rows`](super::scatter_rows).
 pub fn rope_scatter<'s, T: Float>(
     state: &State<T>,
     index: &Tensor<'s, u32>,

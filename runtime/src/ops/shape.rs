@@ -28,7 +28,7 @@ pub(super) fn viewed(layout: &Layout, shape: &[usize]) -> Option<Layout> {
     let mut strides = Shape::from_elem(0, shape.len());
     let (mut from, mut to) = (old.len(), shape.len());
     while from > 0 {
-        // Neighbours that lie row-major among themselves act as one dimension ..
+        // Neighbours that are row-major among themselves act as one dimension ..
         from -= 1;
         let (mut n, step) = old[from];
         while from > 0 && old[from - 1].1 == n * step {
@@ -49,10 +49,10 @@ pub(super) fn viewed(layout: &Layout, shape: &[usize]) -> Option<Layout> {
     Layout::strided(shape, &strides).ok()
 }
 
-/// Whether the padded dimensions of `from` are those of `to`, each with as many elements in front of it and behind it;
-/// or else a mark that makes the difference, with its axis.
+/// Checks that the padded dimensions of `from` are those of `to`, each with as many elements before and after
+/// it; otherwise returns a mark that makes the difference, with its axis.
 pub(super) fn same_padding(from: (&[usize], Marks), to: (&[usize], Marks)) -> Result<(), (Marks, usize)> {
-    // Fixed sizes alone: those of padded dimensions are equal if the symbols are.
+    // Only fixed sizes: those of padded dimensions are equal if the symbols are.
     let places = |(sizes, marks): (&[usize], Marks)| -> SmallVec<[(usize, u8, usize); MAX_RANK]> {
         let fixed = |axes: std::ops::Range<usize>| -> usize {
             axes.filter(|&axis| marks.get(axis).is_none()).map(|axis| sizes[axis]).product()
@@ -74,8 +74,8 @@ pub(super) fn same_padding(from: (&[usize], Marks), to: (&[usize], Marks)) -> Re
 
 /// The elements of `x`, in row-major order, as `shape`.
 ///
-/// A view where the strides allow it, a copy elsewhere. A padded dimension must stay a dimension of
-/// its own, and is written as one: `reshape(x, (x.dim(0), heads, size))`.
+/// Returns a view if the strides allow it, and otherwise a copy. A padded dimension must remain a separate
+/// dimension, and is written as one: `reshape(x, (x.dim(0), heads, size))`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -89,8 +89,8 @@ pub(super) fn same_padding(from: (&[usize], Marks), to: (&[usize], Marks)) -> Re
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] when the number of elements differs; [`Error::Rank`]; [`Error::PaddedMix`] when
-/// a padded dimension would be merged or divided, or `shape` has a number in its place.
+/// Returns [`Error::Shape`] if the number of elements differs; [`Error::Rank`]; [`Error::PaddedMix`] if a
+/// padded dimension would be merged or divided, or `shape` has a number in its place.
 pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> Result<Tensor<'s, T>> {
     const NAME: &str = "reshape";
     let Given { sizes, marks } = x.scope().resolve(NAME, shape.into_sizes())?;
@@ -114,7 +114,7 @@ pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> 
     Ok(out)
 }
 
-/// `x` itself if its elements lie in row-major order without gaps, a copy that does elsewhere.
+/// Returns `x` itself if its elements are in row-major order without gaps, and otherwise a copy that is.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -127,7 +127,7 @@ pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> 
 /// ```
 ///
 /// # Errors
-/// Only those of every operation (see [`ops`](crate::ops)).
+/// Returns only the errors of every operation (see [`ops`](crate::ops)).
 pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     if x.raw.layout.is_contiguous() {
         return Ok(x.clone());
@@ -137,9 +137,10 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 
 /// Elements `start .. start + len` along `axis`, as a view.
 ///
-/// `len` may be the size of a padded dimension, as in `narrow(&positions, 0, 0, x.dim(0))`: the result is padded
-/// where that is. Of an axis that is itself padded only all of it can be taken (`narrow(x, 0, 0, x.dim(0))`), or the
-/// first element (`narrow(x, 0, 0, 1)`: always real, so the result is not padded there).
+/// `len` may be the size of a padded dimension, as in `narrow(&positions, 0, 0, x.dim(0))`: the result is
+/// then padded in the same way. Of an axis that is itself padded, only all of it can be taken
+/// (`narrow(x, 0, 0, x.dim(0))`), or the first element (`narrow(x, 0, 0, 1)`: it is always real, so the
+/// result is not padded there).
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -152,7 +153,7 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::Shape`] when the range is not inside the axis; [`Error::PaddedMix`] for
+/// Returns [`Error::Axis`]; [`Error::Shape`] if the range is not inside the axis; [`Error::PaddedMix`] for
 /// another range of a padded axis; [`Error::PaddedSize`] for a `start` that is no number.
 pub fn narrow<'s, T: Element>(
     x: &Tensor<'s, T>,
@@ -181,7 +182,7 @@ fn narrow_as<'s, T: Element>(
     Ok(x.alias(layout, offset, marks))
 }
 
-/// The padding of what is narrowed, or a refusal: which does not depend on how large the bucket is.
+/// Returns the padding of a narrowed tensor, or an error, which does not depend on the size of the bucket.
 pub(super) fn narrowed_marks(
     name: &'static str,
     scope: Scope<'_>,
@@ -198,8 +199,8 @@ pub(super) fn narrowed_marks(
     Ok(marks.with(axis, symbol))
 }
 
-/// The narrowed layout, checked; the caller moves the address. `marks` are those of the result, for the error: its length
-/// may be padded where `layout` is not.
+/// Returns the narrowed layout, checked; the caller adjusts the address. `marks` are those of the result, for
+/// the error: its length may be padded where `layout` is not.
 pub(super) fn narrowed(
     name: &'static str,
     scope: Option<Scope<'_>>,
@@ -234,7 +235,7 @@ pub(super) fn narrowed(
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`].
+/// Returns [`Error::Axis`].
 pub fn transpose<'s, T: Element>(x: &Tensor<'s, T>, a: usize, b: usize) -> Result<Tensor<'s, T>> {
     check_axis("transpose", a, x.rank())?;
     check_axis("transpose", b, x.rank())?;
@@ -258,7 +259,7 @@ pub fn transpose<'s, T: Element>(x: &Tensor<'s, T>, a: usize, b: usize) -> Resul
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::Argument`] when `axes` does not name every axis once.
+/// Returns [`Error::Axis`]; [`Error::Argument`] if `axes` does not name every axis once.
 pub fn permute<'s, T: Element>(x: &Tensor<'s, T>, axes: &[usize]) -> Result<Tensor<'s, T>> {
     check_permutation("permute", axes, x.rank())?;
     Ok(x.alias(x.raw.layout.permuted(axes), 0, permuted_marks(x.raw.marks, axes)))
@@ -291,7 +292,7 @@ pub(super) fn check_permutation(name: &'static str, axes: &[usize], rank: usize)
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::Rank`].
+/// Returns [`Error::Axis`]; [`Error::Rank`].
 pub fn unsqueeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     if axis > x.rank() {
         return Err(Error::Axis { op: "unsqueeze", axis, rank: x.rank() });
@@ -307,7 +308,7 @@ pub fn unsqueeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tenso
     Ok(x.alias(layout, 0, marks))
 }
 
-/// Without the dimension `axis`, whose size is 1, as a view.
+/// Returns a view without the dimension `axis`, whose size is 1.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -319,8 +320,8 @@ pub fn unsqueeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tenso
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::Shape`] when the size is not 1; [`Error::PaddedMix`] when it is padded
-/// (it is 1 in this bucket only; `narrow(x, axis, 0, 1)` says that the first is meant).
+/// Returns [`Error::Axis`]; [`Error::Shape`] if the size is not 1; [`Error::PaddedMix`] if it is padded (it
+/// is 1 in this bucket only; `narrow(x, axis, 0, 1)` says that the first is meant).
 pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     check_axis("squeeze", axis, x.rank())?;
     refuse("squeeze", x.scope(), x.raw.marks, [axis])?;
@@ -336,8 +337,8 @@ pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<
 
 /// `x` repeated to `shape`, as a view: sizes, aligned at the last dimension, are equal or 1 in `x`.
 ///
-/// The result is padded where `shape` is: a padded dimension of `x` must be there as one, and a dimension of size 1 can
-/// be repeated along a padded one.
+/// The result is padded where `shape` is: a padded dimension of `x` must be in it as one, and a dimension of
+/// size 1 can be repeated along a padded one.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -350,8 +351,8 @@ pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`]; [`Error::Rank`]; [`Error::PaddedMix`] when `x` is padded where `shape` is not, or the other way
-/// round.
+/// Returns [`Error::Shape`]; [`Error::Rank`]; [`Error::PaddedMix`] if `x` is padded where `shape` is not, or
+/// the other way round.
 pub fn broadcast_to<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> Result<Tensor<'s, T>> {
     const NAME: &str = "broadcast_to";
     let given = x.scope().resolve(NAME, shape.into_sizes())?;
@@ -393,7 +394,7 @@ pub(crate) fn broadcast_as<'s, T: Element>(
 /// ```
 ///
 /// # Errors
-/// [`Error::Argument`] for no tensor; [`Error::Axis`]; [`Error::Shape`]; [`Error::PaddedMix`] when
+/// Returns [`Error::Argument`] for no tensor; [`Error::Axis`]; [`Error::Shape`]; [`Error::PaddedMix`] if
 /// `axis` is padded in any of them.
 pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result<Tensor<'s, T>> {
     const NAME: &str = "concat";
@@ -425,7 +426,7 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
             shape[axis].checked_add(x.size(axis)).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
         inputs.push(x.view(NAME)?);
     }
-    // A part without elements has no address worth baking.
+    // A part without elements has no address that is worth recording.
     inputs.retain(|v| v.layout.count() > 0);
     compute(scope, Concat { axis }, &inputs, &shape, marks)
 }
@@ -443,8 +444,8 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::Shape`] when the axis does not divide into `n` parts;
-/// [`Error::PaddedMix`] when it is padded and `n` is not 1.
+/// Returns [`Error::Axis`]; [`Error::Shape`] if the axis does not divide into `n` parts; [`Error::PaddedMix`]
+/// if it is padded and `n` is not 1.
 pub fn split<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, n: usize) -> Result<Vec<Tensor<'s, T>>> {
     check_axis("split", axis, x.rank())?;
     if n == 1 {
@@ -472,8 +473,8 @@ pub fn split<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, n: usize) -> Result
 /// ```
 ///
 /// # Errors
-/// [`Error::Axis`]; [`Error::Shape`] when the sizes do not sum up to the axis; [`Error::PaddedMix`]
-/// when it is padded and not taken as a whole, by its size.
+/// Returns [`Error::Axis`]; [`Error::Shape`] if the sizes do not sum up to the axis; [`Error::PaddedMix`] if
+/// it is padded and not taken as a whole, by its size.
 pub fn split_at<'s, T: Element>(
     x: &Tensor<'s, T>,
     axis: usize,
@@ -496,7 +497,7 @@ pub fn split_at<'s, T: Element>(
         return Err(x.scope().shape_error(NAME, &[x.into()], why));
     }
     for &(_, symbol) in &given {
-        // Of an axis of fixed size, a part as long as a bucket says nothing of where the next one starts.
+        // For an axis of fixed size, a part as long as a bucket does not determine where the next one starts.
         meet(NAME, x.scope(), axis, symbol, padding)?;
     }
     parts(NAME, x, axis, given.into_iter())

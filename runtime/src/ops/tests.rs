@@ -1,4 +1,4 @@
-//! Padding marks and views: what only the crate itself can look at.
+//! Padding marks and views, which only the crate itself can access.
 
 use super::*;
 use crate::{
@@ -129,7 +129,7 @@ fn element_wise_marks_unite() {
         marked(zeros_like(&x), &[B, None]);
         marked(where_(&lt(&x, &x).unwrap(), &y, &y), &[B, None]);
         mixes(add(&x, &padded::<f32>(step, &[4, 3], &[T, None])), 0);
-        // A fixed size is not that of the bucket, also where it is as large; a missing dimension is repeated.
+        // A fixed size is not that of the bucket, even if it is as large; a missing dimension is repeated.
         mixes(mul(&zeros::<f32>(step.scope(), &[2, 4, 3]).unwrap(), &x), 1);
         mixes(add(&x, &zeros::<f32>(step.scope(), &[5, 3]).unwrap()), 0);
         marked(mul(&zeros::<f32>(step.scope(), &[2, 1, 3]).unwrap(), &x), &[None, B, None]);

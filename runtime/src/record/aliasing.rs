@@ -1,7 +1,9 @@
-//! What a body can see of addresses: whether tensors show the same memory. A key must hold the answer.
+//! The only property of addresses that a body can observe: whether tensors refer to the same memory. A key
+//! must determine the answer.
 //!
-//! Exact addresses fix it. A copied live-in has none in its key, and a padded input lies in a buffer of its own
-//! whatever was given; so for bodies that ask, how their live-ins overlap selects the group, and the recording.
+//! Exact addresses determine it. A copied live-in has no address in its key, and a padded input is in a
+//! buffer of its own whatever was passed; so for bodies that query it, the way their live-ins overlap selects
+//! the group and the recording.
 
 use smallvec::SmallVec;
 
@@ -22,20 +24,21 @@ const OWNED: u64 = 1 << 63;
 /// Pairs of live-ins in one storage, and how far apart they begin.
 pub(crate) type Aliases = SmallVec<[u64; 4]>;
 
-/// What the caller of a function sees of its live-ins.
+/// The overlaps of a function's live-ins as its caller sees them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overlaps<'c> {
     pub(crate) memory: &'c Memory,
     pub(crate) call: &'c CallState,
 }
 
-/// Whether memory has an identity of its own.
+/// Returns whether the memory has an identity of its own.
 fn is_owned(placement: Placement) -> bool {
     matches!(placement, Placement::Owned | Placement::StaticInput)
 }
 
 impl Overlaps<'_> {
-    /// Whether two tensors of one layout show the same memory, as the caller of the function sees it.
+    /// Returns whether two tensors of one layout refer to the same memory, as the caller of the function sees
+    /// it.
     pub(crate) fn same_place(&self, recorder: &Recorder, a: &RawTensor, b: &RawTensor) -> bool {
         let padded = a.marks.any() || b.marks.any();
         if !padded && a.layout != b.layout {
@@ -52,14 +55,15 @@ impl Overlaps<'_> {
         if [a, b].iter().any(|raw| raw.epoch != self.memory.epoch()) {
             return a.epoch == b.epoch && a.addr == b.addr;
         }
-        // What was freed early may be where another is by now.
+        // Memory that was freed early may be used by another tensor by now.
         if [a, b].iter().any(|raw| self.memory.slot(raw.slot).placement() == Placement::Freed) {
             return a.slot == b.slot && a.addr == b.addr;
         }
         self.place_of(a.slot, a.addr) == self.place_of(b.slot, b.addr)
     }
 
-    /// Where that address of a slot is for the caller: a padded input stands for the tensor that was given.
+    /// Returns the location of that address of a slot for the caller: a padded input stands for the tensor
+    /// that was passed.
     fn place_of(&self, slot: SlotId, addr: u64) -> u64 {
         let slot = self.memory.slot(slot);
         match slot.origin() {
@@ -68,7 +72,7 @@ impl Overlaps<'_> {
         }
     }
 
-    /// How the live-ins overlap that are not fixed by the addresses of their key.
+    /// Returns how those live-ins overlap that are not determined by the addresses of their key.
     pub(crate) fn of(&self, key: &KeyWriter) -> Aliases {
         let place = |t: &KeyTensor| {
             let slot = self.memory.slot(t.slot);
@@ -85,8 +89,8 @@ impl Overlaps<'_> {
         type Seen = (u64, (u64, u64, u64));
         let mut seen: SmallVec<[Seen; 8]> = SmallVec::new();
         for tensor in &key.tensors {
-            // Which owned memory a padded input shows is not in the key, and any view of that memory may be compared
-            // with it, also one that the body makes.
+            // The key does not determine to which owned memory a padded input refers, and any view of that
+            // memory may be compared with it, including one that the body makes.
             if let Origin::Padded { of, .. } = self.memory.slot(tensor.slot).origin()
                 && is_owned(self.memory.slot(of).placement())
             {
@@ -103,13 +107,13 @@ impl Overlaps<'_> {
             seen.push((u64::from(tensor.operand), (addr, start, end)));
         }
         if let (true, Some(call)) = (padded, self.call.active()) {
-            // Whether two layouts are one then depends on how many rows are real.
+            // Whether two layouts are equal then depends on the number of real rows.
             aliases.extend(call.symbols.iter().filter(|s| s.bucketed).map(|s| s.real as u64));
         }
         aliases
     }
 
-    /// Whether a recording is one for live-ins that overlap as these do.
+    /// Returns whether a recording was made for live-ins that overlap like these.
     pub(crate) fn sees(&self, recording: &Recording, key: &KeyWriter) -> bool {
         recording.aliases.as_ref().is_none_or(|recorded| **recorded == *self.of(key))
     }
@@ -132,7 +136,8 @@ impl Overlaps<'_> {
         }
     }
 
-    /// The words of a group of its own, where the body asked for addresses and these live-ins overlap otherwise.
+    /// Returns the words of a separate group, if the body queried addresses and these live-ins overlap
+    /// differently.
     fn apart(&self, tree: &Tree, group: GroupId, key: &KeyWriter) -> Option<Vec<u64>> {
         let warmed = tree.group_of(group).aliases.as_ref()?;
         let aliases = self.of(key);

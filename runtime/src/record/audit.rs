@@ -19,13 +19,13 @@ use crate::{
     },
 };
 
-/// What the body gave, read back.
+/// The results of the body, read back.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
     outputs: Vec<Entry>,
     values: Vec<Vec<u8>>,
     states: Vec<Vec<u8>>,
-    /// How many states the recording writes: the first of those that are saved.
+    /// The number of states that the recording writes: the first of those that are saved.
     recorded_writes: usize,
 }
 
@@ -40,7 +40,7 @@ impl Run {
     /// Refuses an audited body that does something else than the recording, or writes other state.
     ///
     /// # Errors
-    /// [`Error::AuditMismatch`].
+    /// Returns [`Error::AuditMismatch`].
     pub(crate) fn check_audited(&self, tree: &Tree, audit: &Audit) -> Result<()> {
         let recorded = self.group.map_or(&[][..], |group| &tree.group_of(group).trace);
         for index in 0..recorded.len().max(self.trace.len()) {
@@ -56,7 +56,8 @@ impl Run {
         Ok(())
     }
 
-    /// State that the audited body wrote, or may have written, with the tensor that holds what it was.
+    /// Returns the state that the audited body wrote, or may have written, with the tensors that contain its
+    /// previous values.
     fn undo(&self) -> &[(SharedMemory, RawTensor)] {
         match &self.state {
             RunState::Auditing(audit) => &audit.undo,
@@ -69,7 +70,7 @@ impl Launcher<'_> {
     /// Before the audited body writes `memory`, or may.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn save_audited(&mut self, memory: &SharedMemory) -> Result<()> {
         let is_saved = |run: &Run| run.undo().iter().any(|(m, _)| m.addr() == memory.addr());
         if self.recorder.run().is_none_or(is_saved) {
@@ -87,10 +88,10 @@ impl Launcher<'_> {
         Ok(())
     }
 
-    /// Reads what an audited body made, and the state that it wrote.
+    /// Reads the results of an audited body, and the state that it wrote.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn read_audited(&mut self, audit: &mut Audit, outputs: &Encoder, run: &Run) -> Result<()> {
         outputs.check("an output of an audited segment")?;
         for entry in &outputs.entries {
@@ -109,7 +110,7 @@ impl Launcher<'_> {
     /// Puts state back that an audited body wrote.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn undo_writes(&mut self, run: Run) -> Result<()> {
         let RunState::Auditing(audit) = run.state else { return Ok(()) };
         let mut outcome = Ok(());
@@ -158,7 +159,7 @@ impl Replayer<'_> {
     /// Replays and compares, bit by bit.
     ///
     /// # Errors
-    /// [`Error::AuditMismatch`]; what the device reports.
+    /// Returns [`Error::AuditMismatch`], and errors of the device.
     pub(crate) fn audited_replay(
         &mut self,
         at: usize,
@@ -185,7 +186,7 @@ impl Replayer<'_> {
         Ok(entries)
     }
 
-    /// What a replay brought of its copied live-ins is what they hold.
+    /// Checks that the bytes that a replay copied of its live-ins are equal to theirs.
     fn compare_copies(&mut self, at: usize, site: &'static Site, key: &KeyWriter) -> Result<()> {
         let Some(recording) = self.tree.recording(at) else { return Ok(()) };
         let stream = &mut *self.launcher.stream;
@@ -199,7 +200,7 @@ impl Replayer<'_> {
     }
 }
 
-/// Whether two tensors look the same from outside, whatever they hold.
+/// Returns whether two tensors have the same properties, apart from their contents.
 fn alike(a: &RawTensor, b: &RawTensor) -> bool {
     a.dtype == b.dtype && a.marks.word() == b.marks.word() && a.layout.shape() == b.layout.shape()
 }

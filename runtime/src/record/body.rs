@@ -50,7 +50,7 @@ impl BodyRunner<'_> {
     /// Starts to run a body. `key` was written with `collect`.
     ///
     /// # Errors
-    /// What the device reports; nothing has begun then.
+    /// Returns errors of the device; no run is then active.
     pub(crate) fn begin(&mut self, body: NewRun, key: &KeyWriter) -> Result<()> {
         let NewRun { kind, site, identity } = body;
         let tree = &mut *self.replayer.tree;
@@ -90,7 +90,8 @@ impl BodyRunner<'_> {
         Ok(())
     }
 
-    /// The memory of live-ins, but for those in arenas where the run is a recording, and that of the call.
+    /// Returns the memory of live-ins, except for those in arenas if the run is a recording, and that of the
+    /// call.
     fn reach(&self, kind: RunKind, identity: Identity, key: &KeyWriter) -> Reach {
         let memory = &self.replayer.launcher.memory;
         let (mut known, mut owned) = (Vec::new(), key.owned.clone());
@@ -104,8 +105,9 @@ impl BodyRunner<'_> {
         let range = |memory: &SharedMemory| (memory.addr(), memory.addr() + memory.len());
         known.extend(owned.iter().map(|(_, memory)| range(memory)));
         if let Some(call) = self.call.active() {
-            // What is recorded goes with the graph object. The counts of padded dimensions are in its block, which a body
-            // without padding in its key must not read: it would not know whose; see `CallState::write_key`.
+            // The recording is evicted with the graph object. The counts of padded dimensions are in its
+            // block, which a body without padding in its key must not read, because it would not know to
+            // which call they belong; see `CallState::write_key`.
             if key.has_padding() || matches!(identity, Identity::Full(_)) {
                 known.push(range(&call.block));
             }
@@ -114,7 +116,7 @@ impl BodyRunner<'_> {
         Reach { known, owned }
     }
 
-    /// Starts a capture. Adds the live-ins in arenas to what the recording may bake.
+    /// Starts a capture. Adds the live-ins in arenas to the memory to which the recording may refer.
     fn begin_recording(
         &mut self,
         site: &'static Site,
@@ -126,7 +128,8 @@ impl BodyRunner<'_> {
         let Replayer { tree, launcher, .. } = &mut self.replayer;
         let bindings = bind_inputs(tree, launcher.memory, launcher.stream, group, key)?;
         for tensor in key.tensors.iter().filter(|t| t.owned == 0) {
-            // Of one that is copied, nothing but itself is turned to the buffer: the rest of its block is unknown.
+            // Of a copied live-in, only its own bytes are rebound to the buffer: the rest of its block is
+            // unknown.
             let slot = launcher.memory.slot(tensor.slot);
             let copied = bindings.of(tensor.operand);
             known.push((copied.map_or(slot.base(), |b| b.from()), slot.end()));
@@ -148,7 +151,8 @@ impl BodyRunner<'_> {
         let Replayer { tree, launcher, .. } = &mut self.replayer;
         if run.is_audit() {
             if let Err(error) = launcher.undo_writes(run) {
-                // The caller has an error of its own already; this one is as bad, and must not get lost.
+                // The caller already has an error of its own; this one is equally serious, and must not be
+                // lost.
                 launcher.stream.defer(error);
             }
             return;
@@ -163,7 +167,7 @@ impl BodyRunner<'_> {
                 tree.group_mut(group).warmed = false;
             }
         }
-        // What the error value, or a leak, still holds was never computed.
+        // Tensors that the error value, or a leak, still holds were never computed.
         launcher.memory.abandon(run.slots(), |base| run.owns_block(base));
         launcher.memory.end_body();
         tree.leave_path();
@@ -172,7 +176,8 @@ impl BodyRunner<'_> {
     /// Ends a run whose body succeeded; a recording enters the tree and runs for the first time.
     ///
     /// # Errors
-    /// Why it cannot be a recording, and what the device reports. The run is over, as after [`abort`](Self::abort).
+    /// Returns the reason why it cannot be a recording, and errors of the device. The run has then ended, as
+    /// after [`abort`](Self::abort).
     pub(crate) fn finish(&mut self, key: &KeyWriter, outputs: &Encoder) -> Result<()> {
         if let Err(error) = self.check_finished(outputs) {
             self.abort();
@@ -200,7 +205,7 @@ impl BodyRunner<'_> {
         launcher.recorder.check_owners(launcher.memory, outputs)
     }
 
-    /// A body ran, and what it made is where the next segment finds it.
+    /// A body ran, and its results are where the next segment finds them.
     pub(super) fn end_without_recording(&mut self, run: &Run) {
         self.call.restore(run.phase_before());
         self.replayer.launcher.memory.end_body();
@@ -220,8 +225,8 @@ impl BodyRunner<'_> {
     /// A warm-up ran to its end.
     ///
     /// # Errors
-    /// [`Error::FallbackForbidden`](crate::Error::FallbackForbidden) when nothing was learnt from it, and not from an
-    /// earlier one.
+    /// Returns [`Error::FallbackForbidden`](crate::Error::FallbackForbidden) if nothing was learned from it,
+    /// nor from an earlier one.
     fn warmed(&mut self, run: Run, key: &KeyWriter, outputs: &[Entry]) -> Result<()> {
         self.learn_aliases(&run, key);
         let Some(at) = run.group else { return Ok(()) };
@@ -239,7 +244,7 @@ impl BodyRunner<'_> {
             self.learn_trace(at, run.trace, releases);
             return Ok(());
         }
-        // After a failed operation the body may have taken another way than it usually does.
+        // After a failed operation, the body may have taken a different path than usual.
         if group.tried.1 <= 1 {
             return Ok(());
         }
@@ -258,15 +263,16 @@ impl BodyRunner<'_> {
         group.releases = releases;
         if group.trace != trace {
             group.trace = trace;
-            // The body does something else now: recordings of what it did before are wrong.
+            // The body behaves differently now, so its earlier recordings are wrong.
             tree.evict_group(at, launcher.log);
         }
     }
 
-    /// Opens the run of a body that is to be compared with a replay, and saves the state that the recording writes.
+    /// Opens the run of a body that is to be compared with a replay, and saves the state that the recording
+    /// writes.
     ///
     /// # Errors
-    /// What the device reports; nothing has begun then.
+    /// Returns errors of the device; no run is then active.
     pub(crate) fn begin_audit(
         &mut self,
         at: usize,
@@ -289,16 +295,16 @@ impl BodyRunner<'_> {
         Ok(Audit::of(writes.len()))
     }
 
-    /// Checks what the body did, reads what it made and puts the state back.
+    /// Checks the operations of the body, reads its results and restores the state.
     ///
     /// # Errors
-    /// [`Error::AuditMismatch`](crate::Error::AuditMismatch); what the device reports.
+    /// Returns [`Error::AuditMismatch`](crate::Error::AuditMismatch), and errors of the device.
     pub(crate) fn end_audit(&mut self, audit: &mut Audit, outputs: &Encoder) -> Result<()> {
         let Replayer { tree, launcher, .. } = &mut self.replayer;
         let Some(run) = launcher.recorder.take_run() else { return Ok(()) };
         self.call.restore(run.phase_before());
         let device = launcher.stream.backend().name();
-        // The state is put back whatever the body did, and whether or not everything could be read.
+        // The state is restored whatever the body did, and whether or not everything could be read.
         let checked = run
             .check_audited(tree, audit)
             .and_then(|()| run.check_went_well(&device))

@@ -1,9 +1,9 @@
 //! Forks: branches of a segment, which a recording lets run side by side.
 //!
-//! While a fork is open nothing that was freed is placed again, but for what a branch has made itself: no
-//! branch can then write where another still reads, and what is left at the join is the same whether the
-//! branches ran one after the other (in warm-up) or side by side (in a replay). Branches that share memory on
-//! purpose, through state or a tensor handed over in a cell, are refused when the second one touches it.
+//! While a fork is open, freed memory is not reused, except for blocks that the branch itself made: no branch
+//! can then write where another still reads, and the blocks live at the join are the same whether the
+//! branches ran one after the other (in warm-up) or in parallel (in a replay). Branches that share memory on
+//! purpose, through state or a tensor passed in a cell, are rejected when the second one accesses it.
 
 use std::collections::BTreeMap;
 
@@ -39,20 +39,20 @@ impl Access {
     }
 }
 
-/// Memory that was used, in pieces that do not overlap: by where one starts, where it ends and which operation used it
-/// first.
+/// Memory that was used, in pieces that do not overlap: by the start of each, its end and the operation that
+/// used it first.
 #[derive(Debug, Default)]
 struct Pieces(BTreeMap<u64, (u64, &'static str)>);
 
 impl Pieces {
-    /// What used a part of the range.
+    /// Returns the operation that used a part of the range.
     fn meets(&self, start: u64, end: u64) -> Option<&'static str> {
         // The last piece that starts below the end reaches farthest.
         let (_, &(reach, op)) = self.0.range(..end).next_back()?;
         (start < end && start < reach).then_some(op)
     }
 
-    /// Adds what of the range is not there.
+    /// Adds the parts of the range that are missing.
     fn add(&mut self, start: u64, end: u64, op: &'static str) {
         let before = self.0.range(..=start).next_back().map(|(_, &(reach, _))| reach);
         let mut at = start.max(before.unwrap_or(start));
@@ -67,7 +67,7 @@ impl Pieces {
     }
 }
 
-/// What branches that are over used.
+/// The memory used by completed branches.
 #[derive(Debug, Default)]
 struct Used {
     reads: Pieces,
@@ -80,7 +80,7 @@ impl Used {
         pieces.add(access.start, access.end, access.op);
     }
 
-    /// An operation whose order beside this one matters.
+    /// Returns an operation whose order relative to this one matters.
     fn meets(&self, access: &Access) -> Option<&'static str> {
         let of = |pieces: &Pieces| pieces.meets(access.start, access.end);
         of(&self.writes).or_else(|| if access.writes { of(&self.reads) } else { None })
@@ -94,7 +94,7 @@ impl Used {
     }
 }
 
-/// A block whose last handle is gone.
+/// A block whose last handle was dropped.
 #[derive(Clone, Copy, Debug)]
 struct Freed {
     placement: Placement,
@@ -104,11 +104,11 @@ struct Freed {
 
 #[derive(Debug)]
 struct Fork {
-    /// Whether the backend records branches.
+    /// Set if the backend records branches.
     recorded: bool,
     /// The branch that is running.
     branch: usize,
-    /// What branches that are over used, and what the running one did so far.
+    /// The memory used by completed branches, and so far by the running one.
     earlier: Used,
     running: Vec<Access>,
     /// Blocks placed since the fork, with their branch.
@@ -120,14 +120,14 @@ struct Fork {
 }
 
 impl Fork {
-    /// A block that the running branch made and freed. Only one of the same size: what is left of a larger
-    /// one would be lost until the join, and a block between guard pages ends where its bytes end.
+    /// Returns a block that the running branch made and freed. It must have the same size: the rest of a
+    /// larger one would be lost until the join, and a block between guard pages ends where its bytes end.
     fn reuse(&mut self, placement: Placement, bytes: u64) -> Option<Block> {
         let addr = self.free_list.get_mut(&(placement, bytes))?.pop()?;
         Some(Block { addr, len: rounded(bytes) })
     }
 
-    /// Nobody may have the blocks of the free list before the join.
+    /// Makes the blocks of the free list unavailable until the join.
     fn hold_free(&mut self) {
         for ((placement, bytes), all) in self.free_list.drain() {
             self.held.extend(all.into_iter().map(|base| Freed { placement, base, bytes }));
@@ -166,8 +166,8 @@ impl Forks {
         }
     }
 
-    /// Defers freeing a block while a fork is open. `None`: none is; otherwise whether the running branch alone has used
-    /// the block.
+    /// Defers freeing a block while a fork is open. Returns `None` if none is open; otherwise, whether only
+    /// the running branch has used the block.
     pub(super) fn defer_free(&mut self, placement: Placement, base: u64, bytes: u64) -> Option<bool> {
         Some(self.0.last_mut()?.defer(Freed { placement, base, bytes }))
     }
@@ -184,7 +184,8 @@ impl Forks {
         });
     }
 
-    /// Starts a branch of the innermost fork. Returns whether the backend records it; `None` if no fork is open.
+    /// Starts a branch of the innermost fork. Returns whether the backend records it; `None` if no fork is
+    /// open.
     fn begin_branch(&mut self, index: usize) -> Option<bool> {
         let fork = self.0.last_mut()?;
         fork.branch = index;
@@ -193,7 +194,7 @@ impl Forks {
         Some(fork.recorded)
     }
 
-    /// What a fork that is closed used and made counts for the one around it.
+    /// Adds the memory that a closed fork used and allocated to the fork around it.
     fn add_to_outer(&mut self, fork: &mut Fork) {
         if let Some(outer) = self.0.last_mut() {
             outer.running.extend(std::mem::take(&mut fork.earlier).into_accesses());
@@ -202,10 +203,11 @@ impl Forks {
         }
     }
 
-    /// Refuses an operation that uses what another branch writes, or writes what another branch uses.
+    /// Rejects an operation that uses memory that another branch writes, or writes memory that another branch
+    /// uses.
     ///
     /// # Errors
-    /// [`Error::BranchesShare`].
+    /// Returns [`Error::BranchesShare`].
     fn check(&mut self, op: &'static str, inputs: &[View], outputs: &[View]) -> Result<()> {
         let Some(innermost) = self.0.len().checked_sub(1) else { return Ok(()) };
         let reads = inputs.iter().map(|view| Access::of(op, view, false));
@@ -223,7 +225,7 @@ impl Launcher<'_> {
     /// Opens a fork. Returns false where there is nothing to record or to check, between calls.
     ///
     /// # Errors
-    /// [`Error::OutsideSegment`]; what the device reports.
+    /// Returns [`Error::OutsideSegment`], and errors of the device.
     pub(crate) fn begin_fork(&mut self, call: &CallState) -> Result<bool> {
         call.may_operate("join")?;
         if call.phase() == Phase::Idle {
@@ -241,7 +243,7 @@ impl Launcher<'_> {
     /// Starts branch `index` of the innermost fork.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn begin_branch(&mut self, index: usize) -> Result<()> {
         if self.recorder.forks.begin_branch(index) == Some(true) {
             let begun = self.issue(Command::Branch(index));
@@ -253,10 +255,10 @@ impl Launcher<'_> {
     /// Closes the innermost fork, whether its branches went well or not.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn end_fork(&mut self) -> Result<()> {
         let Some(mut fork) = self.recorder.forks.0.pop() else { return Ok(()) };
-        // First: what is poisoned below comes after all branches.
+        // This comes first: poisoning below happens after all branches.
         let joined = if fork.recorded { self.issue(Command::Join) } else { Ok(()) };
         fork.hold_free();
         self.recorder.forks.add_to_outer(&mut fork);
@@ -272,7 +274,7 @@ impl Launcher<'_> {
     /// Refuses an operation that branches of an open fork may not order in two ways.
     ///
     /// # Errors
-    /// [`Error::BranchesShare`].
+    /// Returns [`Error::BranchesShare`].
     pub(crate) fn check_branches(
         &mut self,
         op: &'static str,
@@ -282,7 +284,7 @@ impl Launcher<'_> {
         self.recorder.forks.check(op, inputs, outputs)
     }
 
-    /// A body may swallow the error; its recording must fail all the same.
+    /// A body may ignore the error; its recording must fail nevertheless.
     fn note_failure(&mut self, result: Result<()>) -> Result<()> {
         if let (Err(error), Some(run)) = (&result, self.recorder.run_mut()) {
             run.fail(error);

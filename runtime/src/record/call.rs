@@ -1,4 +1,5 @@
-//! The running call: what it was called with, what host code may do now, and what is known of calls of its function.
+//! The running call: its arguments, what host code may currently do, and what is known about calls of its
+//! function.
 
 use std::sync::Arc;
 
@@ -26,10 +27,10 @@ pub(crate) struct Symbol {
     pub(crate) real: usize,
     /// Size in the call; larger when padded.
     pub(crate) padded: usize,
-    /// Whether the symbol has buckets. Its dimensions are marked as padded then in every mode, also where the size
-    /// fits exactly, so that modes and sizes agree on what is refused.
+    /// Set if the symbol has buckets. Its dimensions are then marked as padded in every mode, even if the
+    /// size fits exactly, so that all modes and sizes reject the same operations.
     pub(crate) bucketed: bool,
-    /// Whether the builder asks for this size, by buckets or by a list.
+    /// Set if the builder specifies this size, by buckets or by a list.
     pub(crate) asked: bool,
 }
 
@@ -41,11 +42,11 @@ pub(crate) struct ActiveCall {
     pub(crate) function: u64,
     pub(crate) mode: Mode,
     pub(crate) symbols: Vec<Symbol>,
-    /// Whether the call was told apart from others by its batch.
+    /// Set if the call was distinguished from others by its batch.
     pub(crate) dispatched: bool,
     /// The count of adapters that recordings of this call are for, where it makes a difference.
     pub(crate) adapters: Option<usize>,
-    /// The static host block; the counts of the symbols stand after `scalars` slots.
+    /// The static host block; the counts of the symbols follow `scalars` slots.
     pub(crate) block: SharedMemory,
     pub(crate) block_id: u64,
     pub(crate) scalars: usize,
@@ -54,7 +55,7 @@ pub(crate) struct ActiveCall {
     pub(crate) policy: Option<Arc<dyn Policy>>,
     pub(crate) deny_fallback: bool,
     pub(crate) warmups_before: u64,
-    /// Whether the call counts among the shapes of the function.
+    /// Set if the call counts among the shapes of the function.
     pub(crate) counted_shape: bool,
 }
 
@@ -68,7 +69,7 @@ impl ActiveCall {
     }
 }
 
-/// What host code may do now.
+/// What host code may currently do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Between calls: everything.
@@ -81,8 +82,8 @@ pub(crate) enum Phase {
     Segment(&'static Site),
 }
 
-/// How many distinct shapes a graph object was called with, this call's included, and whether this call brought one that
-/// the segment never met.
+/// The number of distinct shapes with which a graph object was called, including this call's, and whether
+/// this call's shape is new to the segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShapeCount {
     pub(crate) shapes: usize,
@@ -92,38 +93,39 @@ pub(crate) struct ShapeCount {
 /// The distinct shapes that one graph object was called with.
 #[derive(Debug, Default)]
 struct Shapes {
-    /// How many, for each combination of the sizes that were asked for.
+    /// The number of shapes for each combination of the sizes that were specified.
     met: FxHashMap<Vec<usize>, usize>,
     warned: bool,
 }
 
-/// What earlier calls have shown of graph objects, by their ids.
+/// Observations from earlier calls of graph objects, by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct CallHistory {
     shapes: FxHashMap<u64, Shapes>,
-    /// Where a region gives host code a value, so that the whole call is no graph.
+    /// The region that passes a value to host code, so that the whole call cannot be a graph.
     host_values: FxHashMap<u64, &'static Site>,
 }
 
 impl CallHistory {
-    /// Whether anything is known of a graph object.
+    /// Returns whether anything is known about a graph object.
     pub(crate) fn knows(&self, function: u64) -> bool {
         self.shapes.contains_key(&function) || self.host_values.contains_key(&function)
     }
 
-    /// A graph object is gone.
+    /// Forgets a graph object that was dropped.
     pub(crate) fn forget(&mut self, function: u64) {
         self.shapes.remove(&function);
         self.host_values.remove(&function);
     }
 
-    /// Graph objects whose shapes are counted, and those of which a region was seen to give host code a value.
+    /// Returns the number of graph objects whose shapes are counted, and of those with a region that was
+    /// observed to pass a value to host code.
     pub(crate) fn lens(&self) -> (usize, usize) {
         (self.shapes.len(), self.host_values.len())
     }
 }
 
-/// The call that runs, and what earlier ones have shown.
+/// The running call, and observations from earlier ones.
 #[derive(Debug)]
 pub(crate) struct CallState {
     active: Option<ActiveCall>,
@@ -226,7 +228,7 @@ impl CallState {
     /// Refuses operations where nothing would record or order them.
     ///
     /// # Errors
-    /// [`Error::OutsideSegment`].
+    /// Returns [`Error::OutsideSegment`].
     pub(crate) fn may_operate(&self, op: &'static str) -> Result<()> {
         match self.phase {
             Phase::HostCode => Err(Error::OutsideSegment { op, function: self.function_name() }),
@@ -237,7 +239,7 @@ impl CallState {
     /// Refuses capabilities inside a segment, in every mode.
     ///
     /// # Errors
-    /// [`Error::CapabilityInSegment`], [`Error::OutsideSegment`].
+    /// Returns [`Error::CapabilityInSegment`], [`Error::OutsideSegment`].
     pub(crate) fn may_look(&self, call: &'static str) -> Result<()> {
         match self.phase {
             Phase::Segment(site) => Err(Error::CapabilityInSegment { call, segment: site.to_string() }),
@@ -249,25 +251,25 @@ impl CallState {
         }
     }
 
-    /// Whether graphs are in play: not in mode `None`, not in a fallback.
+    /// Returns whether graphs are in use: not in mode `None`, and not in a fallback.
     pub(crate) fn graphs(&self) -> bool {
         self.active.as_ref().is_some_and(|call| call.mode != Mode::None)
     }
 
-    /// Whether something was warmed up in this call; `warm_ups` is their number in all.
+    /// Returns whether something was warmed up in this call; `warm_ups` is the total number of warm-ups.
     pub(crate) fn has_warmed_up(&self, warm_ups: u64) -> bool {
         self.active.as_ref().is_some_and(|call| call.warmups_before != warm_ups)
     }
 
-    /// Whether the next replay of a recording that ran `hits` times is to be compared with its body.
+    /// Returns whether the next replay of a recording that ran `hits` times is to be compared with its body.
     #[inline]
     pub(crate) fn audit_is_due(&self, hits: u64) -> bool {
         let every = self.active.as_ref().map_or(0, |call| call.audit_every);
         every > 0 && (hits + 1).is_multiple_of(u64::from(every))
     }
 
-    /// Adds what a key must hold besides the live-ins: the memory of the counts of padded dimensions, and what
-    /// the batch is told apart by.
+    /// Adds what a key must contain besides the live-ins: the memory of the counts of padded dimensions, and
+    /// the properties of the batch that distinguish recordings.
     pub(crate) fn write_key(&self, key: &mut KeyWriter) {
         let Some(call) = &self.active else { return };
         if key.has_padding() {
@@ -278,14 +280,14 @@ impl CallState {
         }
     }
 
-    /// What the profile of a region belongs to, where graphs are in play.
+    /// Returns the key of a region's profile, if graphs are in use.
     pub(super) fn region_key(&self, number: u64) -> Option<RegionKey> {
         let call = self.active.as_ref().filter(|call| call.mode != Mode::None)?;
         Some(RegionKey { function: call.function, sizes: call.asked_sizes(), call: number })
     }
 }
 
-/// Padding: what dimensions of bucketed symbols really are.
+/// Padding: the real sizes of dimensions with bucketed symbols.
 impl CallState {
     fn symbol(&self, symbol: u8) -> Option<&Symbol> {
         self.active.as_ref()?.symbols.get(usize::from(symbol))
@@ -329,8 +331,8 @@ impl CallState {
     /// A size without its padding.
     ///
     /// # Errors
-    /// [`Error::PaddedSize`] for one that was computed from such a size: what it really is nobody knows where it was
-    /// computed, and outside the call it would never be a number.
+    /// Returns [`Error::PaddedSize`] for a size computed from a padded one: its real value is not known where
+    /// it was computed, and outside the call it would never be a number.
     pub(crate) fn unpadded_size(&self, dim: RawDim) -> Result<RawDim> {
         match dim.kind {
             DimKind::Padded(symbol) => Ok(RawDim::number(self.real_size(symbol).unwrap_or(dim.size))),
@@ -352,12 +354,12 @@ impl CallState {
     }
 }
 
-/// Limits, fallbacks and what earlier calls have shown.
+/// Limits, fallbacks, and observations from earlier calls.
 impl CallState {
     /// Refuses a fallback where the builder forbids it, and the program did not ask for it.
     ///
     /// # Errors
-    /// [`Error::FallbackForbidden`].
+    /// Returns [`Error::FallbackForbidden`].
     pub(crate) fn may_fall_back(&self, reason: &FallbackReason) -> Result<()> {
         match &self.active {
             Some(call) if call.deny_fallback && !reason.is_wanted() => {
@@ -367,17 +369,18 @@ impl CallState {
         }
     }
 
-    /// How many distinct shapes the function was called with; `is_new` if the segment never met this call's.
+    /// Counts the distinct shapes with which the function was called; `is_new` states that this call's is new
+    /// to the segment.
     pub(crate) fn count_shapes(&self, is_new: bool) -> ShapeCount {
         let Some(call) = &self.active else { return ShapeCount { shapes: 0, is_new } };
         let shapes = self.history.shapes.get(&call.function);
         let met = shapes.and_then(|s| s.met.get(&call.asked_sizes())).copied().unwrap_or(0);
-        // One call counts once, however many segments meet it.
+        // One call counts once, however many segments use its shape.
         ShapeCount { shapes: met + usize::from(is_new && !call.counted_shape), is_new }
     }
 
-    /// The call counts among the shapes of its function, which are so many now. Returns the function's name if that is
-    /// the number that a warning is for.
+    /// Counts the call among the shapes of its function, whose number is now `shapes`. Returns the function's
+    /// name if that is the number at which a warning is due.
     pub(crate) fn add_shape(&mut self, shapes: usize) -> Option<&'static str> {
         let call = self.active.as_mut().filter(|call| !call.counted_shape)?;
         call.counted_shape = true;
@@ -390,8 +393,8 @@ impl CallState {
         None
     }
 
-    /// A region gives host code a value. If the whole call is being captured, its graph would hold the value of this
-    /// call indefinitely, so later calls are captured piece by piece.
+    /// Notes that a region passes a value to host code. If the whole call is being captured, its graph would
+    /// hold the value of this call indefinitely, so later calls are captured piece by piece.
     pub(crate) fn note_host_value(&mut self, site: &'static Site) {
         if matches!(self.phase, Phase::Eager { captured: true })
             && let Some(call) = &self.active
@@ -400,7 +403,7 @@ impl CallState {
         }
     }
 
-    /// Where a region of the graph object gives host code a value.
+    /// Returns the region of the graph object that passes a value to host code.
     pub(crate) fn host_value(&self, function: u64) -> Option<&'static Site> {
         self.history.host_values.get(&function).copied()
     }

@@ -1,10 +1,10 @@
 //! The commands of a recording, written down so that an invalidated capture can be made again.
 //!
-//! Another thread of the process may invalidate a capture (in CUDA, by waiting for the whole device). The body may be one
-//! that can run once only; but all that it puts into a capture goes through here, with the addresses that it has. From
-//! the moment of the invalidation on it is only written down, and when the body has ended, and passed all that a
-//! recording must pass, the capture is made again from that, in one go. When this fails too often, what is written down
-//! runs as it is, as the body's operations would have without a recording.
+//! Another thread of the process may invalidate a capture (in CUDA, by waiting for the whole device). The
+//! body may be able to run only once; but all commands that it adds to a capture go through here, with their
+//! addresses. After an invalidation they are only logged, and when the body has ended, and passed all checks
+//! of a recording, the capture is redone from the log, in one go. If this fails too often, the logged
+//! commands are run directly, as the body's operations would have been without a recording.
 
 use super::{
     call::CallState,
@@ -22,7 +22,7 @@ use crate::{
     observe::{event::CopySlot, log::Log, occurrence::Occurrence},
 };
 
-/// How often the capture of one recording is made again.
+/// The number of times that the capture of one recording is retried.
 const RETRIES: u32 = 8;
 
 /// One command of a recording.
@@ -61,13 +61,13 @@ impl Command {
     }
 }
 
-/// Where the capture of a recording stands.
+/// The state of a recording's capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CaptureState {
     /// The device captures, and has every command of the log.
     Capturing,
-    /// The device captures nothing: another thread invalidated the capture, which was abandoned. Commands are only
-    /// written down.
+    /// The device captures nothing: another thread invalidated the capture, which was aborted. Commands are
+    /// only logged.
     Invalidated,
 }
 
@@ -79,10 +79,10 @@ pub(super) struct CommandLog {
 }
 
 impl CommandLog {
-    /// Starts the capture of a recording; one that is invalidated at once is made at the end.
+    /// Starts the capture of a recording; one that is invalidated immediately is made at the end.
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Returns errors of the backend.
     pub(super) fn begin(
         stream: &mut Stream,
         log: &mut Log,
@@ -93,7 +93,7 @@ impl CommandLog {
         Ok(Self { commands: Vec::new(), capture: unless_invalidated(stream, log, site, begun)?.into() })
     }
 
-    /// Whether a capture is under way.
+    /// Returns whether a capture is active.
     pub(super) fn is_capturing(&self) -> bool {
         self.capture == CaptureState::Capturing
     }
@@ -101,7 +101,7 @@ impl CommandLog {
     /// Writes a command down, and captures it as long as the capture is good.
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Returns errors of the backend.
     fn record(
         &mut self,
         stream: &mut Stream,
@@ -120,7 +120,7 @@ impl CommandLog {
     /// Makes the capture again.
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Returns errors of the backend.
     fn redo(
         &mut self,
         stream: &mut Stream,
@@ -129,7 +129,7 @@ impl CommandLog {
         bindings: &[InputBinding],
     ) -> Result<()> {
         let begun = begin_capture(stream, bindings);
-        // From here on it is under way, which an error leaves to whoever aborts the recording.
+        // From here on it is active; after an error, whoever aborts the recording ends it.
         self.capture = unless_invalidated(stream, log, site, begun)?.into();
         if self.is_capturing() {
             let issued = self.commands.iter().try_for_each(|command| command.issue(stream.backend_mut()));
@@ -146,7 +146,8 @@ impl From<Option<()>> for CaptureState {
     }
 }
 
-/// Starts a capture; a replay will bring what waits now, and the whole of what may be read of copied live-ins.
+/// Starts a capture; a replay will supply the pending upload, and all bytes of copied live-ins that may be
+/// read.
 fn begin_capture(stream: &mut Stream, bindings: &[InputBinding]) -> Result<()> {
     if bindings.is_empty() {
         return stream.begin_capture();
@@ -176,10 +177,10 @@ fn unless_invalidated<R>(
 }
 
 impl Launcher<'_> {
-    /// Puts a command into the recording under way, or runs it, if there is none.
+    /// Adds a command to the current recording, or runs it if there is none.
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Returns errors of the backend.
     pub(super) fn issue(&mut self, command: Command) -> Result<()> {
         let Some(run) = self.recorder.run_mut() else { return command.issue(self.stream.backend_mut()) };
         let site = run.site;
@@ -191,11 +192,11 @@ impl Launcher<'_> {
 }
 
 impl Replayer<'_> {
-    /// Ends the capture of a run whose body has ended well, made again as often as needed. `None`: it was invalidated
-    /// too often, and what was put into it has run.
+    /// Ends the capture of a run whose body has succeeded, redone as often as needed. Returns `None` if it
+    /// was invalidated too often, and its commands have been run.
     ///
     /// # Errors
-    /// What the backend reports; [`Error::FallbackForbidden`].
+    /// Returns errors of the backend, and [`Error::FallbackForbidden`].
     pub(crate) fn end_capture(
         &mut self,
         call: &CallState,
@@ -232,9 +233,9 @@ impl Replayer<'_> {
 }
 
 impl Launcher<'_> {
-    /// Runs what could not be captured.
+    /// Runs commands that could not be captured.
     fn run_instead(&mut self, commands: &CommandLog, bindings: &[InputBinding]) -> Result<()> {
-        // What a replay would bring.
+        // The bytes that a replay would supply.
         let upload = self.stream.upload_with(bindings.iter().map(InputBinding::whole_copy));
         for binding in bindings {
             self.log.emit(Occurrence::Copied { slot: CopySlot::LiveIn, bytes: binding.bytes() });

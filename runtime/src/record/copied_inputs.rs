@@ -1,7 +1,7 @@
-//! Live-ins that are copied: a recording reads a buffer of its own, and each replay brings the bytes.
+//! Copied live-ins: a recording reads a buffer of its own, and each replay supplies the bytes.
 //!
-//! The body has handles of the tensors themselves, whose addresses are those of the call that records. So
-//! what it launches is turned to the buffer, view by view, on its way into the capture.
+//! The body holds handles of the tensors themselves, whose addresses are those of the recorded call. So its
+//! launches are rebound to the buffer, view by view, on their way into the capture.
 
 use std::cmp::Reverse;
 
@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct InputBinding {
     /// Its position in the key.
     position: u32,
-    /// Where the live-in begins, and where its storage ends.
+    /// The start of the live-in, and the end of its storage.
     from: u64,
     end: u64,
     memory: SharedMemory,
@@ -31,7 +31,7 @@ pub(super) struct InputBinding {
 }
 
 impl InputBinding {
-    /// Where the live-in begins.
+    /// Returns the start of the live-in.
     pub(super) fn from(&self) -> u64 {
         self.from
     }
@@ -64,7 +64,7 @@ impl InputBinding {
 pub(super) struct InputBindings {
     /// By position.
     all: Vec<InputBinding>,
-    /// Where each begins, ascending, and which of those up to it reaches farthest, the first where several do.
+    /// The start of each, ascending, and which of those up to it has the farthest end, the first of several.
     starts: Vec<(u64, usize)>,
 }
 
@@ -92,12 +92,12 @@ impl InputBindings {
         self.all.is_empty()
     }
 
-    /// That of the live-in at `position`.
+    /// Returns the binding of the live-in at `position`.
     pub(super) fn of(&self, position: u32) -> Option<&InputBinding> {
         self.all.binary_search_by_key(&position, |b| b.position).ok().map(|at| &self.all[at])
     }
 
-    /// One of a live-in whose storage holds those bytes.
+    /// Returns the binding of a live-in whose storage contains those bytes.
     fn around(&mut self, start: u64, end: u64) -> Option<&mut InputBinding> {
         let before = self.starts.partition_point(|&(from, _)| from <= start);
         let (_, at) = *self.starts.get(before.checked_sub(1)?)?;
@@ -112,13 +112,13 @@ fn tensor_at(key: &KeyWriter, position: u32) -> Option<&KeyTensor> {
     Some(&key.tensors[at]).filter(|t| t.owned == 0)
 }
 
-/// What of a copied live-in a replay brings.
+/// Returns the copy of a live-in that a replay makes.
 fn copy_of(copied: &CopiedInput, key: &KeyWriter) -> DeviceCopy {
     let from = key.addr(copied.position);
     DeviceCopy { to: copied.memory.addr() + copied.start, from: from + copied.start, bytes: copied.bytes }
 }
 
-/// Adds the copies to what the next replay brings. A live-in of which nothing is read is not copied.
+/// Adds the copies to the upload of the next replay. A live-in that is not read is not copied.
 fn stage(stream: &mut Stream, log: &mut Log, copied: &[CopiedInput], key: &KeyWriter) {
     for c in copied.iter().filter(|c| c.bytes > 0) {
         stream.stage_copy(copy_of(c, key));
@@ -126,7 +126,7 @@ fn stage(stream: &mut Stream, log: &mut Log, copied: &[CopiedInput], key: &KeyWr
     }
 }
 
-/// Whether a recording can read a copy of that live-in: it is in an arena, and is not empty.
+/// Returns whether a recording can read a copy of that live-in: it is in an arena, and is not empty.
 pub(crate) fn can_copy(memory: &Memory, key: &KeyWriter, position: u32) -> bool {
     tensor_at(key, position).is_some_and(|t| memory.slot(t.slot).bytes() > 0)
 }
@@ -134,7 +134,7 @@ pub(crate) fn can_copy(memory: &Memory, key: &KeyWriter, position: u32) -> bool 
 /// Buffers for the live-ins that a recording of this key copies.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+/// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory).
 pub(super) fn bind_inputs(
     tree: &Tree,
     memory: &Memory,
@@ -150,7 +150,7 @@ pub(super) fn bind_inputs(
         };
         let from = key.addr(position);
         let end = memory.slot(tensor.slot).end();
-        // What of it is read is known after the capture, in which nothing can be allocated.
+        // The bytes that are read are known after the capture, during which nothing can be allocated.
         let memory = stream.alloc(end - from)?;
         bindings.push(InputBinding { position, from, end, memory, touched: None });
     }
@@ -178,7 +178,7 @@ impl Run {
     }
 }
 
-/// Lets the first replay of a recording, which is not in the tree yet, bring the bytes of its copied live-ins.
+/// Makes the first replay of a recording that is not in the tree yet supply the bytes of its copied live-ins.
 pub(crate) fn stage_first_copies(
     stream: &mut Stream,
     log: &mut Log,
@@ -190,7 +190,7 @@ pub(crate) fn stage_first_copies(
 }
 
 impl Replayer<'_> {
-    /// Lets the next replay of a recording bring the bytes of its copied live-ins.
+    /// Makes the next replay of a recording supply the bytes of its copied live-ins.
     pub(crate) fn stage_copies(&mut self, at: usize, key: &KeyWriter) {
         let Some(recording) = self.tree.recording(at) else { return };
         stage(self.launcher.stream, self.launcher.log, &recording.copied, key);

@@ -1,7 +1,7 @@
 //! Recordings that run by one executable, which is updated in place: see [`crate::tree::CallSite`].
 //!
-//! The order of a replay is: update, then host bytes, then launch. An update changes later launches only, so a
-//! wrong guess of who meets whom in one step costs time, never a value.
+//! The order of a replay is update, host bytes, launch. An update affects only later launches, so a wrong
+//! guess about which recordings meet in a step costs time, never a correct value.
 
 use std::{
     sync::Arc,
@@ -19,7 +19,8 @@ use crate::{
     tree::{CallSite, ExecReuse, Identity, Recording, ReuseCandidate, Tree},
 };
 
-/// An executable shares no more after so many updates over the budget in a row: one may be the machine's.
+/// An executable is no longer shared after this number of consecutive updates over the budget: a single one
+/// may be due to the machine.
 const SLOW: u8 = 3;
 
 /// A capture that ended.
@@ -28,9 +29,9 @@ pub(crate) struct Captured {
     /// `None` when nothing was recorded.
     pub(crate) exec: Option<Arc<dyn GraphExec>>,
     pub(crate) reuse: Option<ExecReuse>,
-    /// The recording whose executable it is, if it is one's.
+    /// The recording whose executable is used, if there is one.
     pub(crate) with: Option<RecordingId>,
-    /// Why it is none's, if it might have been.
+    /// The reason why none is used, if one was available.
     pub(crate) unshared: Option<UnsharedReason>,
 }
 
@@ -40,7 +41,7 @@ impl Captured {
     }
 }
 
-/// How often each segment ran in the running call.
+/// The number of times that each segment ran in the running call.
 #[derive(Debug, Default)]
 pub(crate) struct CallOrdinals(FxHashMap<Identity, u32>);
 
@@ -55,18 +56,18 @@ impl CallOrdinals {
         *self.0.entry(identity).or_default() += 1;
     }
 
-    /// How often it was called before this time.
+    /// Returns how often it was called before this time.
     fn before(&self, identity: Identity) -> u32 {
         self.0.get(&identity).map_or(0, |count| count - 1)
     }
 }
 
 fn is_over(cost: Duration, budget: Duration) -> bool {
-    // A clock may stand still for a short update.
+    // A clock may not advance during a short update.
     cost > budget || budget.is_zero()
 }
 
-/// What finds and updates the executables that recordings run by.
+/// Finds and updates the executables of recordings.
 #[derive(Debug)]
 pub(super) struct ExecFinder<'c> {
     pub(super) tree: &'c mut Tree,
@@ -132,8 +133,8 @@ impl ExecFinder<'_> {
         Ok(Captured::own(self.stream.backend_mut().instantiate(graph)?, unshared))
     }
 
-    /// Updates the executable of recording `at` to run the new recording, if that can be done within the budget. If
-    /// not, it runs what it ran.
+    /// Updates the executable of recording `at` to run the new recording, if that is possible within the
+    /// budget. Otherwise, the executable runs what it ran before.
     fn try_to_share(
         &mut self,
         site: &'static Site,
@@ -151,7 +152,7 @@ impl ExecFinder<'_> {
             Ok(cost) => cost,
             Err(why) => return Ok(Err(why)),
         };
-        // Something else may have taken the time. The way back has to be gone in any case.
+        // Something else may have taken the time. The way back must be measured in any case.
         let back = match self.update(site, self.tree.id(at), &exec, &there)? {
             Ok(back) => back,
             Err(why) => return Ok(Err(why)),
@@ -169,7 +170,7 @@ impl ExecFinder<'_> {
         Ok(Err(UnsharedReason::OverBudget { cost: cost.min(back), budget }))
     }
 
-    /// Updates, counts it and tells how long it took.
+    /// Updates, counts the update, and returns its duration.
     fn update(
         &mut self,
         site: &'static Site,
@@ -188,8 +189,8 @@ impl ExecFinder<'_> {
         }
     }
 
-    /// Updates the executable of recording `at` for it; or gives it one of its own, if that was found better and there is
-    /// memory for it.
+    /// Updates the executable of recording `at` for it, or creates one of its own, if that was found to be
+    /// better and there is memory for it.
     #[cold]
     fn rebind(&mut self, at: usize, budget: Option<Duration>) -> Result<()> {
         let others = self.tree.sharers(at);
@@ -199,7 +200,7 @@ impl ExecFinder<'_> {
         if let Some(why) = sharing.parting.clone().filter(|_| !others.is_empty()) {
             match self.split_off(at, &graph, &why) {
                 Ok(()) => {
-                    // What is left alone has nobody to part from.
+                    // A recording that is the only user has nothing to split from.
                     if let [other] = others[..]
                         && let Some(left) = self.tree.sharing_mut(other)
                     {
@@ -207,7 +208,7 @@ impl ExecFinder<'_> {
                     }
                     return Ok(());
                 }
-                // It goes on as it did: slower, and right.
+                // It continues as before: slower, but correct.
                 Err(error @ Error::OutOfMemory { .. }) => {
                     self.log.emit(Occurrence::StillShared { site, error: &error });
                     if let Some(sharing) = self.tree.sharing_mut(at) {
@@ -225,7 +226,7 @@ impl ExecFinder<'_> {
         let met = self.tree.met(at);
         let Some(sharing) = self.tree.sharing_mut(at) else { return Ok(()) };
         sharing.slow = if is_over(cost, budget) { sharing.slow.saturating_add(1) } else { 0 };
-        // This replay goes on with what it has: the next one gets an executable of its own.
+        // This replay continues with the current executable: the next one gets an executable of its own.
         sharing.parting = match () {
             () if others.is_empty() => None,
             () if met => Some(UnsharedReason::SameStep),
@@ -256,7 +257,7 @@ impl Replayer<'_> {
     /// Makes sure that the executable of recording `at` runs that recording.
     ///
     /// # Errors
-    /// What the device reports; the recording can be tried again.
+    /// Returns errors of the device; the recording can be tried again.
     #[inline]
     pub(super) fn make_current(&mut self, at: usize) -> Result<()> {
         let Some((reuse, exec)) = self.tree.sharing(at) else { return Ok(()) };

@@ -33,7 +33,7 @@ impl Drop for RecordingInProgress<'_, '_> {
     }
 }
 
-/// What a recording made.
+/// The results of a recording.
 struct Made {
     group: GroupId,
     blocks: Vec<OutputBlock>,
@@ -54,10 +54,11 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
         self.run.take()
     }
 
-    /// Lets the recording enter the tree, or run as it is where its captures were invalidated too often.
+    /// Adds the recording to the tree, or runs its commands directly if its captures were invalidated too
+    /// often.
     ///
     /// # Errors
-    /// Why it cannot be a recording, and what the device reports.
+    /// Returns the reason why it cannot be a recording, and errors of the device.
     pub(super) fn finish(mut self, key: &KeyWriter, outputs: &Encoder) -> Result<()> {
         let BodyRunner { replayer, call } = &mut *self.runner;
         let over = || Error::NeverComputed { op: "a recording" };
@@ -157,8 +158,8 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
         }
     }
 
-    /// How the live-ins overlap, if the recording is one of that: where the body asked, or `copies` of them may be read
-    /// for each other.
+    /// Returns how the live-ins overlap, if the recording depends on it: if the body queried it, or if
+    /// `copies` of them may be read for each other.
     fn aliases(&self, run: &Run, key: &KeyWriter, copies: bool) -> Option<Box<[u64]>> {
         let asked = run.asked.get();
         if !asked && !copies {
@@ -173,7 +174,7 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
 /// Refuses a recording that did less than the warm-up.
 ///
 /// # Errors
-/// [`Error::TraceMismatch`].
+/// Returns [`Error::TraceMismatch`].
 fn check_length(tree: &mut Tree, run: &Run, group: GroupId) -> Result<()> {
     let group = tree.group_mut(group);
     let Some(missing) = group.trace.get(run.trace.len()) else { return Ok(()) };

@@ -1,8 +1,8 @@
-//! Memory of a recording is given back at its last use, although a variable still holds it.
+//! Memory of a recording is freed after its last use, even if a variable still holds it.
 //!
-//! Warm-up sees which operation is the last to use each allocation. A recording does the same operations, or
-//! it is refused; so what has had its last use can go, unless it leaves as an output. Using it all the same
-//! is an error, never another's value: its slot says so.
+//! Warm-up observes which operation is the last to use each allocation. A recording performs the same
+//! operations, or it is rejected; so memory can be freed after its last use, unless it leaves as an output.
+//! Using it later is an error, and never yields another tensor's value: its slot records that it was freed.
 
 use std::{cell::Cell, collections::BTreeMap};
 
@@ -14,7 +14,7 @@ use crate::{
     value::entry::Entry,
 };
 
-/// What a run does with its allocations, by ordinal.
+/// The uses of a run's allocations, by ordinal.
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
     /// Live blocks, by where they start.
@@ -58,7 +58,7 @@ impl Uses {
         self.peak = self.peak.max(self.bytes + bytes);
     }
 
-    /// Bytes of its blocks in the pool that were alive at once.
+    /// Returns the maximum size of its live blocks in the pool, in bytes.
     pub(crate) fn peak(&self) -> u64 {
         self.peak
     }
@@ -87,7 +87,8 @@ impl Uses {
         self.slots.get(ordinal as usize).copied().flatten()
     }
 
-    /// What can go after which operation, but for the ordinals in `outputs`, which are sorted.
+    /// Returns what can be freed after which operation, except for the ordinals in `outputs`, which are
+    /// sorted.
     pub(crate) fn releases(&self, outputs: &[u32]) -> Vec<(u32, u32)> {
         let mut all: Vec<(u32, u32)> = (0u32..)
             .zip(&self.last)
@@ -100,7 +101,7 @@ impl Uses {
 }
 
 impl Run {
-    /// What a warm-up learnt of its allocations: what can be freed after which operation.
+    /// Returns what a warm-up learned about its allocations: what can be freed after which operation.
     pub(crate) fn releases(&self, memory: &Memory, outputs: &[Entry]) -> Vec<(u32, u32)> {
         let mut outputs: Vec<u32> = outputs
             .iter()
@@ -113,7 +114,7 @@ impl Run {
         self.uses.releases(&outputs)
     }
 
-    /// Which of its allocations that is.
+    /// Returns the ordinal of an allocation.
     fn ordinal_of(&self, origin: Origin) -> Option<u32> {
         match origin {
             Origin::Segment { group, ordinal } if Some(group) == self.group => Some(ordinal),
@@ -132,7 +133,7 @@ impl Recorder {
         }
     }
 
-    /// The allocations of the recording under way that its last operation was the last to use.
+    /// Returns the allocations of the current recording that its last operation was the last to use.
     fn finished(&self, tree: &Tree) -> Option<(GroupId, Vec<(u32, SlotId)>)> {
         let run = self.run.as_ref().filter(|run| run.recording().is_some())?;
         let (group, index) = (run.group?, run.trace.len().checked_sub(1)? as u32);
@@ -145,7 +146,7 @@ impl Recorder {
 }
 
 impl Launcher<'_> {
-    /// After an operation of a recording: frees what it was the last to use.
+    /// After an operation of a recording, frees the allocations that it was the last to use.
     pub(crate) fn release_finished(&mut self, tree: &Tree) {
         let Some((group, finished)) = self.recorder.finished(tree) else { return };
         for (ordinal, id) in finished {

@@ -24,7 +24,7 @@ use crate::{
     value::{entry::Entry, raw::RawTensor},
 };
 
-/// What an operation was, without its addresses.
+/// Returns a description of an operation without its addresses.
 fn trace_op(op: &Op, inputs: &[View], outputs: &[View]) -> TraceOp {
     let mut h = FxHasher::default();
     op.hash(&mut h);
@@ -37,7 +37,7 @@ fn trace_op(op: &Op, inputs: &[View], outputs: &[View]) -> TraceOp {
     TraceOp { name: op.name(), fingerprint: h.finish() }
 }
 
-/// The components that an operation touches on its way to the device, or into a capture.
+/// The components that an operation needs on its way to the device, or into a capture.
 #[derive(Debug)]
 pub(crate) struct Launcher<'c> {
     pub(crate) memory: &'c mut Memory,
@@ -50,7 +50,7 @@ impl Launcher<'_> {
     /// Sends host bytes that wait for the next replay. In a capture they wait for its first replay.
     ///
     /// # Errors
-    /// Those of [`Stream::flush`].
+    /// Returns the errors of [`Stream::flush`].
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.stream.flush(self.recorder.is_recording())
     }
@@ -58,10 +58,10 @@ impl Launcher<'_> {
     /// Launches an operation of the runtime itself: no checks, not traced.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn launch(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         self.flush()?;
-        // What a recording has is launched again as it was: nothing is chosen again meanwhile.
+        // The launches of a recording are repeated exactly: nothing is chosen again meanwhile.
         let measure = !self.recorder.is_recording();
         let bytes = self.stream.backend_mut().workspace(&op, inputs, outputs, measure)?;
         if bytes == 0 {
@@ -82,7 +82,7 @@ impl Launcher<'_> {
         launched
     }
 
-    /// Hands an operation to the backend, or to the recording under way.
+    /// Passes an operation to the backend, or to the current recording.
     fn launch_at(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: u64) -> Result<()> {
         if self.recorder.is_recording() {
             let launch = self.stream.description(op, inputs, outputs, workspace);
@@ -94,7 +94,7 @@ impl Launcher<'_> {
     /// Places a block, in a branch as the fork allows.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// Returns [`Error::OutOfMemory`].
     pub(crate) fn place(&mut self, placement: Placement, bytes: u64) -> Result<Block> {
         if let Some(block) = self.recorder.forks.reuse(placement, bytes) {
             return Ok(block);
@@ -104,10 +104,10 @@ impl Launcher<'_> {
         Ok(block)
     }
 
-    /// Makes a tensor, in a block of its own.
+    /// Creates a tensor, in a block of its own.
     ///
     /// # Errors
-    /// As [`place`](Self::place).
+    /// See [`place`](Self::place).
     pub(crate) fn new_tensor(&mut self, placement: Placement, new: &NewTensor) -> Result<RawTensor> {
         let block = self.place(placement, new.bytes())?;
         Ok(self.memory.tensor_in(placement, block, new))
@@ -116,7 +116,7 @@ impl Launcher<'_> {
     /// Makes a tensor in the eager arena, whatever runs.
     ///
     /// # Errors
-    /// As [`place`](Self::place).
+    /// See [`place`](Self::place).
     pub(crate) fn eager_tensor(
         &mut self,
         op: &'static str,
@@ -160,7 +160,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// Gives back one count of a slot; a late one, from an earlier generation, is ignored.
+    /// Releases one reference to a slot; a late one, from an earlier generation, is ignored.
     pub(crate) fn release(&mut self, id: SlotId, epoch: u64) {
         let Some(LastRelease { placement, base, bytes, stands_for }) = self.memory.release(id, epoch) else {
             return;
@@ -171,7 +171,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// Gives back one count of each tensor.
+    /// Releases one reference to each tensor.
     pub(crate) fn release_all(&mut self, entries: &[Entry]) {
         for entry in entries {
             if let Entry::Tensor(raw) = entry {
@@ -185,7 +185,7 @@ impl Launcher<'_> {
     /// The caller has checked that it may look, and that the tensor is live.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn read(&mut self, raw: RawTensor) -> Result<Box<dyn PendingBytes>> {
         self.flush()?;
         let layout = raw.layout;
@@ -203,10 +203,11 @@ impl Launcher<'_> {
 }
 
 impl Recorder {
-    /// Compares an operation of the running body with the warm-up's, and its addresses with what the recording may bake.
+    /// Compares an operation of the running body with the warm-up's, and its addresses with the memory to
+    /// which the recording may refer.
     ///
     /// # Errors
-    /// [`Error::TraceMismatch`], [`Error::AuditMismatch`], [`Error::UnkeyedAddress`].
+    /// Returns [`Error::TraceMismatch`], [`Error::AuditMismatch`], [`Error::UnkeyedAddress`].
     pub(crate) fn check_operation(
         &mut self,
         tree: &mut Tree,

@@ -1,7 +1,8 @@
-//! Recordings: running a body, capturing what it launches, and replaying it.
+//! Recordings: running a body, capturing its launches, and replaying them.
 //!
-//! [`Recorder`] holds the run that is under way. What an operation touches, on its way to the device or into a capture, is
-//! borrowed together as a [`Launcher`]; what a replay touches besides, the tree, as a [`Replayer`].
+//! [`Recorder`] holds the current run. The components that an operation needs, on its way to the device or
+//! into a capture, are borrowed together as a [`Launcher`]; those of a replay, which also include the tree,
+//! as a [`Replayer`].
 
 mod aliasing;
 mod audit;

@@ -1,4 +1,4 @@
-//! Where values go when they leave: results of the call, results of eager regions.
+//! Placement of values that leave: results of the call, and results of eager regions.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -19,16 +19,16 @@ use crate::{
     },
 };
 
-/// Where a block goes.
+/// The destination of a block.
 pub(crate) struct Target {
     pub(crate) placement: Placement,
     /// A block that is there already.
     pub(crate) block: Option<Block>,
-    /// As what the copy counts, if it does.
+    /// The kind of copy as which it is counted, if it is.
     pub(crate) counted: Option<CopySlot>,
 }
 
-/// The copies of blocks, by the slots of what they are copies of.
+/// The copies of blocks, by the slots of the originals.
 #[derive(Default)]
 struct Copies {
     few: SmallVec<[(SlotId, RawTensor); 8]>,
@@ -52,23 +52,23 @@ impl Copies {
 }
 
 impl BodyRunner<'_> {
-    /// Moves the outputs of the running call out of memory that the next call uses, and cuts padding off.
+    /// Moves the outputs of the running call out of memory that the next call uses, and cuts off padding.
     ///
     /// # Errors
-    /// Those of [`Launcher::finish_outputs`].
+    /// Returns the errors of [`Launcher::finish_outputs`].
     pub(crate) fn finish_outputs(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
         self.replayer.launcher.finish_outputs(self.call, self.replayer.tree, outputs)
     }
 }
 
 impl Launcher<'_> {
-    /// Moves the call's outputs out of memory that the next call uses, and cuts padding off.
+    /// Moves the call's outputs out of memory that the next call uses, and cuts off padding.
     ///
-    /// Every tensor of the result has one count of its own. `None` when nothing had to change.
+    /// Every tensor of the result has its own reference. Returns `None` if nothing had to change.
     ///
     /// # Errors
-    /// [`Error::NeverComputed`](crate::Error::NeverComputed), [`Error::PaddedSize`](crate::Error::PaddedSize); what a copy
-    /// reports.
+    /// Returns [`Error::NeverComputed`](crate::Error::NeverComputed) or
+    /// [`Error::PaddedSize`](crate::Error::PaddedSize), and errors of copies.
     fn finish_outputs(
         &mut self,
         call: &CallState,
@@ -110,9 +110,9 @@ impl Launcher<'_> {
         Ok(Some(entries))
     }
 
-    /// The outputs, those that `moves` picks in memory of their own: one copy a block, so that views of it
-    /// keep their offsets. `place` says where a block goes. Every tensor of the result has one count; on an
-    /// error there is none.
+    /// Returns the outputs, with those that `moves` selects in memory of their own: one copy per block, so
+    /// that views of it keep their offsets. `place` returns the destination of a block. Every tensor of the
+    /// result has one reference; after an error there is none.
     fn moved(
         &mut self,
         outputs: &[Entry],
@@ -175,7 +175,8 @@ impl Launcher<'_> {
         }
     }
 
-    /// Results of regions that leave the call from where they were made: next time they are made with the others.
+    /// Notes that results of regions leave the call from where they were made: next time they are placed with
+    /// the other results.
     fn expect_results(&mut self, outputs: &[Entry]) {
         for entry in outputs {
             if let Entry::Tensor(raw) = entry
@@ -207,27 +208,28 @@ impl Launcher<'_> {
         Ok(copy)
     }
 
-    /// Opens an eager region: blocks of the pool are set apart for the results that are expected there. Regions do not
-    /// nest: one is the whole expression.
+    /// Opens an eager region: blocks of the pool are reserved for the results that are expected there.
+    /// Regions do not nest, because one is the whole expression.
     pub(crate) fn begin_region(&mut self, call: &CallState, site: &'static Site) {
         let key = call.region_key(self.memory.call_number());
         for expected in self.memory.begin_region(site, key.as_ref()) {
             match self.place(Placement::Pool, expected.bytes) {
                 Ok(block) => self.memory.reserve(expected, block),
-                // The region goes on without it; its own allocations report the reason.
+                // The region continues without it; its own allocations report the reason.
                 Err(_) => break,
             }
         }
         self.log.emit(Occurrence::RanEager { site });
     }
 
-    /// Brings the results of an eager region to where the segments after it expect them. `None` when they are there.
+    /// Moves the results of an eager region to where the segments after it expect them. Returns `None` if
+    /// they are already there.
     ///
     /// # Errors
-    /// [`Error::NeverComputed`](crate::Error::NeverComputed); what a copy reports.
+    /// Returns [`Error::NeverComputed`](crate::Error::NeverComputed), and errors of copies.
     pub(crate) fn settle_region(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
         if self.recorder.is_running() {
-            // Captured whole, where it is a variable like any other: one that nothing uses may be gone.
+            // In a captured whole call, it is a variable like any other: an unused one may have been freed.
             return Ok(None);
         }
         self.recorder.check_outputs(self.memory, "the result of an eager region", outputs)?;

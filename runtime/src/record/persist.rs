@@ -21,14 +21,14 @@ use crate::{
     },
 };
 
-/// One storage on its way out: what of it is shown, and where that goes.
+/// One storage to be persisted: the range that is viewed, and its destination.
 struct Storage {
     start: u64,
     end: u64,
     memory: Option<Arc<PersistentMemory>>,
 }
 
-/// What all views of one storage have in common.
+/// The common property of all views of one storage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum StorageKey {
     /// The identity of owned memory that no call overwrites.
@@ -37,7 +37,7 @@ enum StorageKey {
 }
 
 impl Launcher<'_> {
-    /// Gives every storage of a value memory that outlives the step.
+    /// Copies every storage of a value to memory that outlives the step.
     ///
     /// The caller has checked that it may look.
     pub(crate) fn persist(
@@ -92,7 +92,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// Whether its memory is a parameter's, or was kept before.
+    /// Returns whether its memory is a parameter's, or is already persistent.
     fn is_stable(&self, raw: &RawTensor) -> bool {
         self.memory.slot(raw.slot).placement() == Placement::Owned
     }
@@ -136,7 +136,7 @@ impl Launcher<'_> {
 
     fn copy_out(&mut self, start: u64, end: u64, queues: &Queues<'_>) -> Result<Arc<PersistentMemory>> {
         let bytes = end - start;
-        // From here on, an error gives it back to what waits for the next value.
+        // From here on, an error returns it to the cached memory.
         let memory = self.memory.persistent_mut().hold(self.stream.backend_mut(), rounded(bytes), queues)?;
         if bytes > 0 {
             let to = memory.owned().memory.addr();

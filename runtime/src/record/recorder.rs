@@ -1,4 +1,4 @@
-//! The run that is under way, and what belongs to it.
+//! The current run, and the state that belongs to it.
 
 use super::{branches::Forks, run::Run, state_snapshot::StateSnapshot};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// The run that is under way, and what belongs to it.
+/// The current run, and the state that belongs to it.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     /// `None` while nothing runs but eager code.
@@ -41,17 +41,17 @@ impl Recorder {
         self.run.take()
     }
 
-    /// Whether a body runs.
+    /// Returns whether a body is running.
     pub(crate) fn is_running(&self) -> bool {
         self.run.is_some()
     }
 
-    /// Whether an operation would be recorded now.
+    /// Returns whether an operation would be recorded now.
     pub(crate) fn is_recording(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.recording().is_some())
     }
 
-    /// Whether what a body makes goes into the pool.
+    /// Returns whether the tensors that a body makes are placed in the pool.
     pub(crate) fn is_pooled(&self) -> bool {
         self.run.as_ref().is_some_and(|run| !run.is_audit())
     }
@@ -69,7 +69,7 @@ impl Recorder {
 
     /// Takes back a list of outputs that was decoded.
     pub(crate) fn recycle(&mut self, mut entries: Entries) {
-        /// More than are on their way at once, unless calls are nested.
+        /// More than are in use at the same time, unless calls are nested.
         const MOST_FREE: usize = 8;
         entries.clear();
         if self.free_entries.len() < MOST_FREE {
@@ -77,10 +77,10 @@ impl Recorder {
         }
     }
 
-    /// Refuses a tensor whose memory may be another's by now, and notes the use of others.
+    /// Rejects a tensor whose memory may have been reused, and notes the use of others.
     ///
     /// # Errors
-    /// [`Error::UsedAfterLastUse`], [`Error::NeverComputed`].
+    /// Returns [`Error::UsedAfterLastUse`], [`Error::NeverComputed`].
     pub(crate) fn check_live(&self, memory: &Memory, op: &'static str, raw: &RawTensor) -> Result<()> {
         match memory.liveness(raw) {
             Liveness::Live(origin) => {

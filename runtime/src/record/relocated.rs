@@ -1,10 +1,10 @@
-//! A recording runs although its memory is another's now: its live-ins lie elsewhere, or what it gave last time is
-//! still held.
+//! Replays with relocated memory: the live-ins of a recording are elsewhere, or its results of the last time
+//! are still held.
 //!
-//! A recording bakes addresses. A live-in that lies elsewhere is copied to where the recording reads it; a result that
-//! would be written over what somebody holds goes to a block of its own as soon as it is there. What lies where the
-//! recording reads and writes meanwhile is saved before and put back behind it: everything runs in the order of the
-//! stream, and nobody can look in between.
+//! A recording contains addresses. A live-in at a different address is copied to where the recording reads
+//! it; a result that would overwrite held memory is moved to a block of its own as soon as it is computed.
+//! Memory that the recording reads and writes meanwhile is saved before and restored afterwards: everything
+//! runs in stream order, and nobody can observe the state in between.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -26,9 +26,11 @@ use crate::{
     value::{entry::Entries, key::KeyWriter, layout::Layout},
 };
 
-/// Recordings that are made for one key, with results in other blocks each, before results are copied out instead.
+/// The number of recordings made for one key, with results in different blocks, before results are copied out
+/// instead.
 const RESULT_BLOCKS: usize = 4;
-/// For how many steps a recording whose results were held copies them out, after it was seen last.
+/// The number of steps for which a recording whose results were held copies them out, after this was last
+/// observed.
 const CROWDED_STEPS: u64 = 8;
 
 /// Bytes on the device.
@@ -59,7 +61,7 @@ impl Range {
     }
 }
 
-/// A live-in that lies elsewhere than in the recording.
+/// A live-in at a different address than in the recording.
 #[derive(Clone, Copy, Debug)]
 struct Move {
     /// Index among the tensors of the key.
@@ -68,10 +70,11 @@ struct Move {
     to: Range,
 }
 
-/// What was saved before a replay.
+/// Memory that was saved before a replay.
 type Saved = SmallVec<[(Range, SharedMemory); 2]>;
 
-/// The live-ins to be copied to where the recording has them. `None` when it has one memory for what is two now.
+/// Returns the live-ins to be copied to their recorded addresses. `None` if the recording has one memory for
+/// two different ones.
 fn moves(recording: &Recording, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> {
     let mut all: SmallVec<[Move; 8]> = SmallVec::new();
     for place in &recording.places {
@@ -85,7 +88,7 @@ fn moves(recording: &Recording, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> 
     let shift = |m: &Move| m.from.addr.wrapping_sub(m.to.addr);
     let mut order: SmallVec<[&Move; 8]> = all.iter().filter(|m| m.to.bytes > 0).collect();
     order.sort_unstable_by_key(|m| m.to.addr);
-    // Those that overlap lie alike so far, so the farthest of them speaks for all.
+    // Those that overlap are equally far apart so far, so the farthest of them represents all.
     let mut farthest: Option<&Move> = None;
     for m in order {
         match farthest {
@@ -101,12 +104,12 @@ fn moves(recording: &Recording, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> 
     Some(all.into_iter().filter(|m| shift(m) != 0).collect())
 }
 
-/// Whether a range of the first kind overlaps one of the second.
+/// Returns whether a range of the first kind overlaps one of the second.
 fn any_overlap(first: impl Iterator<Item = Range>, second: impl Iterator<Item = Range>) -> bool {
     let all = first.map(|r| (r, 0)).chain(second.map(|r| (r, 1)));
     let mut all: SmallVec<[(Range, usize); 16]> = all.filter(|(r, _)| r.bytes > 0).collect();
     all.sort_unstable_by_key(|(r, _)| r.addr);
-    // How far those of each kind reach that begin before.
+    // The farthest end of the ranges of each kind that begin before.
     let mut reach = [0; 2];
     all.iter().any(|&(r, kind)| {
         reach[kind] = r.end().max(reach[kind]);
@@ -145,7 +148,7 @@ fn result_blocks(recording: &Recording) -> SmallVec<[ResultBlock; 2]> {
     blocks.map(|(index, b)| ResultBlock { index, addr: b.addr, bytes: b.bytes }).collect()
 }
 
-/// The recordings that could run for a key by copies, and what they are found by.
+/// The recordings that could run for a key with copies, and the data by which they are found.
 #[derive(Debug)]
 pub(crate) struct Relocations<'c> {
     pub(crate) tree: &'c Tree,
@@ -185,8 +188,8 @@ impl Relocations<'_> {
         if !can_record {
             return held.first().copied().or(moved);
         }
-        // What this call made may alternate between a few places; beyond those it is where it is because others are
-        // held, and would be elsewhere each time.
+        // The results of this call may alternate between a few addresses; beyond those, the address of one
+        // differs because others are held, and would differ each time.
         if held.is_empty() && owns >= RESULT_BLOCKS {
             return own;
         }
@@ -201,7 +204,7 @@ impl Relocations<'_> {
         self.alike().find(fits).map(|(at, _)| at)
     }
 
-    /// Whether a tensor is a result that this call made.
+    /// Returns whether a tensor is a result of this call.
     fn is_of_this_call(&self, tensor: u32) -> bool {
         let memory: &Memory = self.overlaps.memory;
         let slot = memory.slot(self.key.tensors[tensor as usize].slot);
@@ -215,7 +218,7 @@ impl Relocations<'_> {
 }
 
 impl Replayer<'_> {
-    /// Runs a recording whose live-ins may lie elsewhere, and whose results may be held.
+    /// Runs a recording whose live-ins may be elsewhere, and whose results may be held.
     pub(crate) fn replay_relocated(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
         let Some(recording) = self.tree.recording(at) else {
             return Err(Error::NeverComputed { op: "a replay" });
@@ -261,7 +264,8 @@ impl Replayer<'_> {
         (now - since < CROWDED_STEPS).then_some(since)
     }
 
-    /// Saves, copies, runs, and copies out. Gives where each block of the recording went, if it was moved.
+    /// Saves, copies, runs, and copies out. Returns the new address of each block of the recording that was
+    /// moved.
     fn run_between_copies(
         &mut self,
         at: usize,
@@ -278,7 +282,7 @@ impl Replayer<'_> {
         self.run_recording(at)?;
         let count = self.tree.recording(at).map_or(0, |n| n.blocks.len());
         let mut bases: SmallVec<[Option<u64>; 4]> = SmallVec::from_elem(None, count);
-        // What is put back later is put back whole, gaps between tensors included.
+        // Memory that is restored later is restored entirely, including gaps between tensors.
         let arena = self.launcher.memory.result_addresses();
         let back = saved.iter().map(|(range, _)| range.blocks()).filter(|block| arena.contains(&block.addr));
         let avoid: SmallVec<[Block; 4]> = out.iter().map(|result| result.block()).chain(back).collect();
@@ -298,14 +302,14 @@ impl Replayer<'_> {
         Ok(bases)
     }
 
-    /// Frees the blocks of results that nobody gets.
+    /// Frees the blocks of results that are not returned.
     fn take_back(&mut self, bases: &[Option<u64>]) {
         for base in bases.iter().flatten() {
             self.launcher.memory.give_back_result(*base);
         }
     }
 
-    /// A copy of those bytes, to be put back.
+    /// Makes a copy of those bytes, to be restored.
     fn preserve(&mut self, range: Range, saved: &mut Saved) -> Result<()> {
         let memory = self.launcher.stream.alloc(range.bytes)?;
         self.copy_bytes(range, memory.addr())?;
@@ -359,7 +363,8 @@ impl Replayer<'_> {
         Ok(block.addr)
     }
 
-    /// What was saved is where it was. Whatever cannot be put back is void: its tensors cannot be used any more.
+    /// Restores the memory that was saved. Memory that cannot be restored is invalid: its tensors can no
+    /// longer be used.
     fn put_back(&mut self, saved: &Saved) -> Result<()> {
         let mut outcome = Ok(());
         for (range, memory) in saved {

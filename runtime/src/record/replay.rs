@@ -1,4 +1,4 @@
-//! Replaying a recording, and what it hands to its caller.
+//! Replaying a recording, and returning its outputs.
 
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ use crate::{
 pub(crate) struct Replayer<'c> {
     pub(crate) tree: &'c mut Tree,
     pub(crate) launcher: Launcher<'c>,
-    /// What an update of a shared executable may take; `None` where new recordings share none.
+    /// The time that an update of a shared executable may take; `None` if new recordings do not share.
     pub(crate) reuse_budget: Option<Duration>,
 }
 
-/// Whether the blocks that a recording leaves its results in are not held.
+/// Returns whether the blocks in which a recording leaves its results are not held.
 #[inline]
 pub(crate) fn results_are_free(recording: &Recording, memory: &Memory) -> bool {
     recording.blocks.iter().all(|b| {
@@ -38,7 +38,7 @@ pub(crate) fn results_are_free(recording: &Recording, memory: &Memory) -> bool {
     })
 }
 
-/// How far a live-in is from where the recording has it.
+/// Returns the distance of a live-in from its recorded address.
 #[inline]
 fn shift(recording: &Recording, key: &KeyWriter, place: Option<u32>) -> u64 {
     let place = place.and_then(|at| recording.places.get(at as usize));
@@ -49,7 +49,7 @@ impl Replayer<'_> {
     /// Runs a recording. The pool is in its exit state afterwards.
     ///
     /// # Errors
-    /// What the device reports; [`Error::Uncommitted`].
+    /// Returns errors of the device, and [`Error::Uncommitted`].
     pub(crate) fn replay(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
         if self.tree.recording(at).is_some_and(|n| n.crowded.is_some()) {
             return self.replay_relocated(at, key);
@@ -58,7 +58,7 @@ impl Replayer<'_> {
         self.hand_over(at, key, &[])
     }
 
-    /// Sends a recording on its way. The pool is in its exit state afterwards.
+    /// Launches a recording. Afterwards, the pool is in its exit state.
     pub(super) fn run_recording(&mut self, at: usize) -> Result<()> {
         self.check_committed(at)?;
         if self.launcher.recorder.has_snapshot() {
@@ -88,10 +88,10 @@ impl Replayer<'_> {
         error
     }
 
-    /// Refuses to launch what would touch memory that is not there.
+    /// Rejects a launch that would access uncommitted memory.
     ///
     /// # Errors
-    /// [`Error::Uncommitted`].
+    /// Returns [`Error::Uncommitted`].
     #[inline]
     fn check_committed(&self, at: usize) -> Result<()> {
         let Some(recording) = self.tree.recording(at) else { return Ok(()) };
@@ -107,7 +107,8 @@ impl Replayer<'_> {
         })
     }
 
-    /// The outputs of a recording that runs. `bases` says where its blocks went that were moved.
+    /// Returns the outputs of a recording that runs. `bases` contains the new addresses of its blocks that
+    /// were moved.
     pub(super) fn hand_over(&mut self, at: usize, key: &KeyWriter, bases: &[Option<u64>]) -> Result<Entries> {
         let Some(recording) = self.tree.recording(at) else {
             return Err(Error::NeverComputed { op: "a replay" });

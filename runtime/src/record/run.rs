@@ -29,13 +29,13 @@ pub(crate) enum RunKind {
     Audit,
 }
 
-/// What a run does with the operations of its body, and what only a run of that kind has.
+/// The treatment of the body's operations, with the data that only a run of that kind has.
 ///
-/// A runtime without a run is idle. From there a run begins in one of these states, and ends in none of the others: a
-/// capture that another thread invalidates stays a recording, whose [`CommandLog`] says so.
+/// A runtime without a run is idle. From there, a run begins in one of these states and never changes to
+/// another: a capture that another thread invalidates remains a recording, as its [`CommandLog`] states.
 #[derive(Debug)]
 pub(crate) enum RunState {
-    /// Runs them, and learns what they are.
+    /// Runs them, and learns about them.
     WarmingUp,
     /// Runs them.
     Eager,
@@ -45,7 +45,7 @@ pub(crate) enum RunState {
     Auditing(Auditing),
 }
 
-/// What only a recording under way has.
+/// The data that only a current recording has.
 #[derive(Debug)]
 pub(crate) struct RecordingRun {
     /// All that it launches, and the state of its capture.
@@ -54,7 +54,7 @@ pub(crate) struct RecordingRun {
     pub(super) bindings: InputBindings,
     /// When the capture began.
     pub(super) begun: Instant,
-    /// What was alive in the pool at its start.
+    /// The blocks that were live in the pool at its start.
     pub(super) alive: Alive,
     /// Addresses that it writes.
     pub(super) writes: BTreeSet<u64>,
@@ -62,7 +62,7 @@ pub(crate) struct RecordingRun {
     pub(super) late_use: Cell<bool>,
 }
 
-/// What only the run of an audited body has.
+/// The data that only the run of an audited body has.
 #[derive(Debug, Default)]
 pub(crate) struct Auditing {
     /// The live-ins that it reads from the buffers of the recording.
@@ -76,15 +76,15 @@ pub(crate) struct Run {
     pub(super) state: RunState,
     pub(super) site: &'static Site,
     pub(super) identity: Identity,
-    /// `None` for a run without a graph whose shape is not known.
+    /// `None` for a run without a graph whose shape is unknown.
     pub(super) group: Option<GroupId>,
     pub(super) trace: Vec<TraceOp>,
     /// The state of the pool at its start.
     pub(super) entry: StateId,
-    /// What host code was doing before.
+    /// The phase of host code before the run.
     before: Phase,
     ordinal: u32,
-    /// Live-in memory: ranges that a recording may bake.
+    /// The memory of live-ins: ranges to which a recording may refer.
     known: Known,
     /// The run's own blocks that are alive: start, end.
     own: BTreeMap<u64, u64>,
@@ -97,7 +97,7 @@ pub(crate) struct Run {
     failure: Option<Failure>,
 }
 
-/// What a run starts from.
+/// The initial data of a run.
 #[derive(Debug)]
 pub(super) struct Start {
     pub(super) state: RunState,
@@ -106,7 +106,7 @@ pub(super) struct Start {
     pub(super) group: Option<GroupId>,
     pub(super) entry: StateId,
     pub(super) before: Phase,
-    /// Ranges that a recording may bake.
+    /// Ranges to which a recording may refer.
     pub(super) known: Vec<(u64, u64)>,
     pub(super) owned: Vec<(u64, SharedMemory)>,
 }
@@ -114,7 +114,7 @@ pub(super) struct Start {
 /// The first error of a run that its body may have swallowed.
 #[derive(Clone, Debug)]
 enum Failure {
-    /// The device is lost: whatever the body made of it, this is what the caller must know.
+    /// The device is lost: whatever the body does with the error, the caller must know.
     Lost {
         device: String,
         reason: String,
@@ -170,7 +170,7 @@ impl Run {
         }
     }
 
-    /// What the host code was doing before the run.
+    /// Returns the phase of host code before the run.
     pub(crate) fn phase_before(&self) -> Phase {
         self.before
     }
@@ -195,12 +195,12 @@ impl Run {
         self.uses.forget(base);
     }
 
-    /// Whether the block that begins there is the run's own, and alive.
+    /// Returns whether the block that begins there is live and belongs to the run.
     pub(super) fn owns_block(&self, base: u64) -> bool {
         self.own.contains_key(&base)
     }
 
-    /// Whether one of its own blocks holds the range.
+    /// Returns whether one of its own blocks contains the range.
     pub(super) fn owns(&self, range: (u64, u64)) -> bool {
         holds(&self.own, range)
     }
@@ -210,7 +210,7 @@ impl Run {
         &self.slots
     }
 
-    /// Whether a recording may bake the range.
+    /// Returns whether a recording may refer to the range.
     pub(super) fn knows(&self, range: (u64, u64)) -> bool {
         self.known.holds(range) || self.owns(range)
     }
@@ -229,10 +229,10 @@ impl Run {
         self.failure.is_some()
     }
 
-    /// Refuses a recording, or an audit, of a body that swallowed an error: it would be one of something else.
+    /// Rejects a recording, or an audit, of a body that ignored an error: it would be of different work.
     ///
     /// # Errors
-    /// [`Error::ContextLost`], [`Error::Device`].
+    /// Returns [`Error::ContextLost`], [`Error::Device`].
     pub(crate) fn check_went_well(&self, device: &str) -> Result<()> {
         match self.failure.clone() {
             None => Ok(()),
@@ -254,7 +254,8 @@ impl Run {
         self.owned.iter().filter(|(_, memory)| is_written(memory)).cloned().collect()
     }
 
-    /// Ids of all that goes with the recording, and what only a recording has.
+    /// Returns the ids of everything to be evicted with the recording, and the data that only a recording
+    /// has.
     pub(super) fn into_baked(self) -> (Vec<u64>, Option<Box<RecordingRun>>) {
         let mut owned: Vec<u64> = self.owned.into_iter().map(|(id, _)| id).collect();
         if let Identity::Full(function) = self.identity {
@@ -276,7 +277,7 @@ impl Run {
     }
 }
 
-/// Where the live-ins in arenas are now.
+/// Returns the current addresses of the live-ins in arenas.
 pub(super) fn places(key: &KeyWriter) -> Box<[LiveInPlace]> {
     let tensors = (0u32..).zip(&key.tensors).zip(&key.extents);
     let arenas = tensors.filter(|((_, t), _)| t.owned == 0);
@@ -290,7 +291,7 @@ pub(super) fn places(key: &KeyWriter) -> Box<[LiveInPlace]> {
         .collect()
 }
 
-/// Whether one of these blocks, which do not overlap, holds the range.
+/// Returns whether one of these blocks, which do not overlap, contains the range.
 fn holds(blocks: &BTreeMap<u64, u64>, (start, end): (u64, u64)) -> bool {
     blocks.range(..=start).next_back().is_some_and(|(_, &block_end)| end <= block_end)
 }
@@ -311,7 +312,7 @@ impl Known {
         Self(ranges)
     }
 
-    /// Whether one of them holds the range.
+    /// Returns whether one of them contains the range.
     fn holds(&self, (start, end): (u64, u64)) -> bool {
         let after = self.0.partition_point(|&(s, _)| s <= start);
         after > 0 && end <= self.0[after - 1].1

@@ -1,4 +1,4 @@
-//! State that `capture_all` would change is saved before its first write, and put back at the end.
+//! State that `capture_all` would modify is saved before its first write, and restored at the end.
 
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ use crate::{
 /// State as it was before `capture_all` wrote it.
 #[derive(Debug, Default)]
 pub(super) struct StateSnapshot {
-    /// By address of the state's memory: the state, and the copy of what it held.
+    /// By the address of the state's memory: the state, and a copy of its previous contents.
     saved: FxHashMap<u64, (SharedMemory, SharedMemory)>,
 }
 
@@ -27,7 +27,7 @@ impl Recorder {
         self.snapshot = Some(StateSnapshot::default());
     }
 
-    /// Whether state is saved before it is written.
+    /// Returns whether state is saved before it is written.
     #[inline]
     pub(crate) fn has_snapshot(&self) -> bool {
         self.snapshot.is_some()
@@ -38,21 +38,22 @@ impl Launcher<'_> {
     /// Puts back everything that was saved.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn restore_snapshot(&mut self) -> Result<()> {
         let Some(snapshot) = self.recorder.snapshot.take() else { return Ok(()) };
         let mut outcome = Ok(());
         for (state, copy) in snapshot.saved.values() {
-            // One that cannot be put back must not keep the others from it.
+            // A state that cannot be restored must not prevent restoring the others.
             let back = bytes_of(copy)
                 .and_then(|from| bytes_of(state).and_then(|to| self.launch(COPY, &[from], &[to])));
             outcome = outcome.and(back);
         }
-        // The copies are freed behind the stream, like any owned memory.
+        // The copies are freed in stream order, like any owned memory.
         outcome
     }
 
-    /// As [`restore_snapshot`](Self::restore_snapshot), where no call can report a failure: the next one that can does.
+    /// Like [`restore_snapshot`](Self::restore_snapshot), where no call can report a failure: the next one
+    /// that can does.
     pub(crate) fn restore_snapshot_later(&mut self) {
         if let Err(error) = self.restore_snapshot() {
             self.stream.defer(error);
@@ -62,7 +63,7 @@ impl Launcher<'_> {
     /// Before an eager operation writes.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn save_before_write(&mut self, outputs: &[View]) -> Result<()> {
         let audited = self.recorder.run().is_some_and(Run::is_audit);
         // A recording writes nothing yet; its first replay saves.
@@ -91,7 +92,7 @@ impl Launcher<'_> {
     /// Saves state before its first write, while `capture_all` runs.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Returns errors of the device.
     pub(crate) fn save_state(&mut self, state: &SharedMemory) -> Result<()> {
         if self.recorder.snapshot.as_ref().is_none_or(|s| s.saved.contains_key(&state.addr())) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a recording leaves: its outputs, so that a replay can return them, and who owns the blocks.
+//! The outputs of a recording, stored so that a replay can return them, and the owners of its blocks.
 
 use std::collections::hash_map::Entry::Vacant;
 
@@ -17,15 +17,15 @@ use crate::{
     },
 };
 
-/// The live-ins that outputs may be views of, by what they show. Views of one slot are told apart: another call may
-/// bring views that are farther apart, or of two slots.
+/// The live-ins of which outputs may be views, by their memory. Views of one slot are distinguished, because
+/// another call may have views that are farther apart, or of two slots.
 #[derive(Default)]
 struct LiveIns {
     exact: FxHashMap<(SlotId, u64, u64), LiveInIndex>,
     of_slot: FxHashMap<SlotId, SmallVec<[Shown; 1]>>,
 }
 
-/// What a live-in shows: where that starts and ends.
+/// The memory of a live-in: its start and end.
 struct Shown {
     start: u64,
     end: u64,
@@ -73,7 +73,7 @@ impl Recorder {
     /// Refuses outputs that are void, and blocks that the run made and that belong to none.
     ///
     /// # Errors
-    /// [`Error::UnownedAllocation`], and those of [`check_live`](Self::check_live).
+    /// Returns [`Error::UnownedAllocation`], and the errors of [`check_live`](Self::check_live).
     pub(crate) fn check_owners(&self, memory: &Memory, outputs: &Encoder) -> Result<()> {
         let Some(run) = self.run.as_ref().filter(|run| !run.is_audit()) else { return Ok(()) };
         outputs.check("an output of a segment")?;
@@ -109,7 +109,7 @@ impl Run {
     /// The outputs, so that a replay can return them, and the blocks that they are in.
     ///
     /// # Errors
-    /// [`Error::UnkeyedAddress`].
+    /// Returns [`Error::UnkeyedAddress`].
     pub(crate) fn store(
         &self,
         memory: &Memory,

@@ -1,4 +1,5 @@
-//! The device's stream as recordings use it: launches, host bytes on their way, and errors that wait to be reported.
+//! The device's stream as recordings use it: launches, pending uploads, and errors that have yet to be
+//! reported.
 
 use std::sync::Arc;
 
@@ -7,13 +8,13 @@ use crate::{
     backend::{Backend, DeviceCopy, GraphExec, HostBlock, Launch, Op, PendingBytes, SharedMemory, View},
 };
 
-/// The backend, and what is on its way there.
+/// The backend, and data that is on its way there.
 #[derive(Debug)]
 pub(crate) struct Stream {
     backend: Box<dyn Backend>,
     /// Host bytes and copies that travel with the next replay.
     pending_upload: Option<HostBlock>,
-    /// Why host bytes of this call did not arrive: what reads them would read an earlier call's.
+    /// The reason why host bytes of this call were lost: reading them would yield those of an earlier call.
     lost_upload: Option<String>,
     /// The operation that was launched last.
     description: Box<Launch>,
@@ -52,7 +53,7 @@ impl Stream {
         self.lost_upload = None;
     }
 
-    /// A call ends. Host data that nothing used goes nowhere: its buffers may be freed before the next launch.
+    /// Ends a call. Unused host data is discarded, because its buffers may be freed before the next launch.
     pub(crate) fn end_call(&mut self) {
         self.pending_upload = None;
         self.lost_upload = None;
@@ -80,12 +81,12 @@ impl Stream {
         self.pending_upload = upload;
     }
 
-    /// Adds a copy to what the next replay brings. In one piece: how a device splits it is the device's matter.
+    /// Adds a copy to the upload of the next replay, in one piece: the device decides how to split it.
     pub(crate) fn stage_copy(&mut self, copy: DeviceCopy) {
         self.pending_upload.get_or_insert_default().copies.push(copy);
     }
 
-    /// What the next replay brings, with these copies added.
+    /// Returns the upload of the next replay, with these copies added.
     pub(crate) fn upload_with(&self, copies: impl Iterator<Item = DeviceCopy>) -> Option<HostBlock> {
         let mut upload = self.pending_upload.clone();
         for copy in copies {
@@ -94,10 +95,10 @@ impl Stream {
         upload
     }
 
-    /// Refuses to go on with a call whose host inputs did not arrive.
+    /// Returns an error for a call whose host inputs were lost.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// Returns [`Error::Device`].
     #[inline]
     pub(crate) fn check_upload(&self) -> Result<()> {
         match &self.lost_upload {
@@ -113,7 +114,7 @@ impl Stream {
     /// Sends host bytes that wait for the next replay. In a capture they wait for its first replay.
     ///
     /// # Errors
-    /// Those of [`check_upload`](Self::check_upload), and of the device.
+    /// Returns the errors of [`check_upload`](Self::check_upload), and of the device.
     pub(crate) fn flush(&mut self, capturing: bool) -> Result<()> {
         self.check_upload()?;
         if self.pending_upload.is_none() || capturing {
@@ -128,7 +129,7 @@ impl Stream {
     /// Sends these host bytes now instead of those that wait.
     ///
     /// # Errors
-    /// Those of the device; the call goes no further then.
+    /// Returns errors of the device; the call cannot continue then.
     pub(crate) fn write_instead(&mut self, upload: Option<HostBlock>) -> Result<()> {
         self.pending_upload = None;
         upload.map_or(Ok(()), |upload| self.write(upload))
@@ -147,7 +148,7 @@ impl Stream {
     /// Replays an executable, with the host bytes that wait.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Returns errors of the device.
     #[inline]
     pub(crate) fn replay(&mut self, exec: &Arc<dyn GraphExec>) -> Result<()> {
         let upload = self.pending_upload.take();
@@ -159,12 +160,12 @@ impl Stream {
         replayed
     }
 
-    /// Starts a capture whose replays bring what waits now.
+    /// Starts a capture whose replays supply the pending upload.
     pub(crate) fn begin_capture(&mut self) -> Result<()> {
         self.backend.begin_capture(self.pending_upload.as_ref())
     }
 
-    /// Starts a capture whose replays bring this.
+    /// Starts a capture whose replays supply this upload.
     pub(crate) fn begin_capture_with(&mut self, upload: Option<&HostBlock>) -> Result<()> {
         self.backend.begin_capture(upload)
     }

@@ -1,10 +1,11 @@
-//! What is not recorded yet, and why.
+//! Segments that are not recorded yet, and the reasons.
 //!
-//! The rule belongs to a group and a call. A group that is warmed up in a call is not recorded later in that call: what
-//! ran before it has no recordings yet, so the pool is in a state that only warm-ups leave, and a recording from there
-//! would not be found again. Two things end the wait. The next call starts from the empty pool, where nothing of that is
-//! left. And a key that comes a second time in the same call, pool state and addresses included, has been found again:
-//! a loop that has come round is recorded from there on.
+//! The rule applies to a group and a call. A group that is warmed up in a call is not recorded later in that
+//! call: the layers before it have no recordings yet, so the pool is in a state that only warm-ups leave, and
+//! a recording from there would not be found again. Two things end the wait. The next call starts from the
+//! empty pool, where this no longer matters. And a key that occurs for the second time in the same call,
+//! including pool state and addresses, has been found again: a loop that reached the same state is recorded
+//! from there on.
 
 use rustc_hash::FxHashSet;
 
@@ -25,7 +26,8 @@ const KEPT: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct CallWarmUps {
     first: Option<&'static Site>,
-    /// Hashes of the keys that no recording fitted. Two keys of one hash cost a recording that is not found again.
+    /// Hashes of the keys that no recording matched. Two keys with the same hash cost a recording that is not
+    /// found again.
     met: FxHashSet<u64>,
 }
 
@@ -61,7 +63,7 @@ pub(crate) struct WarmUp {
 }
 
 impl CallWarmUps {
-    /// Why the segment runs in warm-up; `None` when it is recorded.
+    /// Returns the reason why the segment runs in warm-up; `None` if it is recorded.
     pub(crate) fn must_wait(&mut self, tree: &mut Tree, candidate: Candidate) -> Option<Wait> {
         let Candidate { group, key, entry, call } = candidate;
         let again = !self.met.insert(key);
@@ -76,8 +78,8 @@ impl CallWarmUps {
             return Some(Wait::SameCall);
         }
         let first = self.first.filter(|_| entry != StateId::EMPTY)?;
-        // Behind a warm-up the recordings to come will probably not leave this state: it waits for one call, and is
-        // recorded in the next one from whatever state it meets.
+        // After a warm-up, the future recordings will probably not leave this state: it waits for one call,
+        // and in the next one is recorded from whatever state it encounters.
         let waits = group.waited == 0 || group.recorded > group.waited && group.recorded != call;
         waits.then(|| {
             group.waited = call;

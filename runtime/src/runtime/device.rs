@@ -70,7 +70,7 @@ impl Device {
     /// together with everything that it needs. Nothing is allocated, so a lack of memory is not detected.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] with what is missing.
+    /// Returns [`Error::NoDevice`] with what is missing.
     pub fn check(&self) -> Result<()> {
         match &self.0 {
             Kind::Cpu(_) => Ok(()),

@@ -35,7 +35,7 @@ impl Runtime {
 /// Returns the limit set by the environment.
 ///
 /// # Errors
-/// [`Error::Config`] if the value is not a number of bytes: ignoring it would mean no limit.
+/// Returns [`Error::Config`] if the value is not a number of bytes: ignoring it would mean no limit.
 pub(crate) fn of_environment() -> Result<Option<u64>> {
     let Some(text) = env::var_os(VARIABLE) else { return Ok(None) };
     let text = text.to_string_lossy();

@@ -1,4 +1,4 @@
-//! Edges: what is counted of the recordings that hang in one place, and the live-ins that they copy.
+//! Edges: counts of the recordings at one place of the tree, and the live-ins that they copy.
 
 use std::{
     collections::BTreeMap,
@@ -18,14 +18,14 @@ use crate::{
     value::key::addr_at,
 };
 
-/// Stands in a recording's key for the address of a live-in that is copied; no memory lies there.
+/// Replaces the address of a copied live-in in a recording's key; it is not a valid address.
 pub(crate) const COPIED: u64 = u64::MAX;
 
-/// Positions of device operands in a key, ascending.
+/// The positions of device operands in a key, ascending.
 pub(crate) type Positions = SmallVec<[u32; 2]>;
 
-/// What the re-record limit counts. Parameters belong to it, so that a model's layers do not share one
-/// limit, and a replaced parameter does not spend the old one's.
+/// The unit that the re-record limit counts. Parameters are part of it, so that a model's layers do not share
+/// one limit, and a replaced parameter does not use up the limit of the old one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Edge {
     parent: Option<usize>,
@@ -33,7 +33,7 @@ struct Edge {
     owned: Box<[u64]>,
 }
 
-/// The owned memory that a key names.
+/// Returns the owned memory in a key.
 fn owned(addrs: &[u64]) -> impl Iterator<Item = u64> {
     addrs.iter().step_by(2).copied().filter(|&id| id != 0)
 }
@@ -51,7 +51,8 @@ impl Edge {
     }
 }
 
-/// How often a live-in lay elsewhere than in every recording, and where it was counted last.
+/// The number of times that a live-in was at a different address than in every recording, and where it was
+/// counted last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moves {
     count: u32,
@@ -62,15 +63,15 @@ struct Moves {
 pub(crate) struct EdgeState {
     edge: Edge,
     hash: u64,
-    /// How many recordings it has spent, evicted ones included.
+    /// The number of its recordings, including evicted ones.
     spent: usize,
-    /// Those that exist, by their ids.
+    /// Its existing recordings, by their ids.
     recordings: BTreeMap<RecordingId, u32>,
     /// By position.
     moves: SmallVec<[Moves; 4]>,
     /// The live-ins that recordings copy from now on.
     pub(crate) copied: Positions,
-    /// Why nothing of it is a graph any more.
+    /// The reason why it no longer uses graphs.
     skipped: Option<FallbackReason>,
 }
 
@@ -90,7 +91,7 @@ impl EdgeState {
 pub(crate) struct CopiedInput {
     /// Its position in the key.
     pub(crate) position: u32,
-    /// The buffer; its first byte stands for the live-in's first.
+    /// The buffer; its first byte corresponds to the live-in's first.
     pub(crate) memory: SharedMemory,
     /// The bytes of it that the recording reads.
     pub(crate) start: u64,
@@ -105,7 +106,7 @@ impl Tree {
         candidates.iter().map(|&at| at as usize).find(is)
     }
 
-    /// The edge, made if it is new.
+    /// Returns the edge, which is created if it does not exist.
     pub(super) fn edge_for(&mut self, parent: Option<usize>, group: GroupId, addrs: &[u64]) -> usize {
         if let Some(known) = self.find_edge(parent, group, addrs) {
             return known;
@@ -125,8 +126,8 @@ impl Tree {
         self.edges.insert(EdgeState { edge, hash, ..EdgeState::default() })
     }
 
-    /// What it hangs on, the memory that it names or its group is gone: nothing comes by it any more. Recordings
-    /// that hang on it stay.
+    /// Removes an edge whose parent, group or memory is gone, so that it can no longer be reached. Its
+    /// recordings remain.
     pub(super) fn remove_edge(&mut self, at: usize) {
         let Some(gone) = self.edges.try_remove(at) else { return };
         let id = at as u32;
@@ -161,23 +162,23 @@ impl Tree {
         &mut self.edges[at]
     }
 
-    /// The recordings that were made on the same edge.
+    /// Returns the recordings that were made on the same edge.
     pub(crate) fn siblings(&self, group: GroupId, addrs: &[u64]) -> Vec<&Recording> {
         let Some(edge) = self.edge(group, addrs) else { return Vec::new() };
         edge.recordings.values().filter_map(|&at| self.recording(at as usize)).collect()
     }
 
-    /// How many recordings this edge has spent, evicted ones included.
+    /// Returns the number of recordings made on this edge, including evicted ones.
     pub(crate) fn spent(&self, group: GroupId, addrs: &[u64]) -> usize {
         self.edge(group, addrs).map_or(0, |edge| edge.spent)
     }
 
-    /// The live-ins that the next recording of this edge copies, if it can.
+    /// Returns the live-ins that the next recording of this edge copies, if it can.
     pub(crate) fn copied(&self, group: GroupId, addrs: &[u64]) -> Positions {
         self.edge(group, addrs).map(|edge| edge.copied.clone()).unwrap_or_default()
     }
 
-    /// Recordings of this edge that are made from now on copy that live-in.
+    /// Makes future recordings of this edge copy that live-in.
     pub(crate) fn switch_to_copy(&mut self, group: GroupId, addrs: &[u64], position: u32) {
         let copied = &mut self.edge_mut(group, addrs).copied;
         if let Err(at) = copied.binary_search(&position) {
@@ -185,9 +186,9 @@ impl Tree {
         }
     }
 
-    /// Counts the device live-ins whose addresses alone keep the recordings of this edge from fitting: those
-    /// that lie where none of the recordings from this pool state has them. Gives their positions and
-    /// counts. A call that is repeated at the same addresses counts once.
+    /// Counts the device live-ins whose addresses alone keep the recordings of this edge from matching: those
+    /// that are at a different address than in all recordings from this pool state. Returns their positions
+    /// and counts. A call that is repeated at the same addresses counts once.
     pub(crate) fn count_moves(
         &mut self,
         group: GroupId,
@@ -219,11 +220,11 @@ impl Tree {
         moved
     }
 
-    /// Nothing on this edge is a graph any more. Gives how many recordings were evicted.
+    /// Ends the use of graphs on this edge. Returns how many recordings were evicted.
     pub(crate) fn skip(&mut self, group: GroupId, addrs: &[u64], reason: FallbackReason, log: &mut Log) {
         self.edge_mut(group, addrs).skipped = Some(reason);
         self.any_skipped = true;
-        // Predictions are not asked: none may lead there.
+        // Predictions are not consulted, so none may lead there.
         match self.cursor.and_then(|at| self.recordings[at].as_mut()) {
             Some(recording) => recording.likely = None,
             None => self.forget_first(group, addrs),
@@ -233,9 +234,9 @@ impl Tree {
         self.evict(recordings.unwrap_or_default(), log);
     }
 
-    /// No call is expected to begin with a recording of this group and this owned memory.
+    /// Makes no call expect to begin with a recording of this group and this owned memory.
     fn forget_first(&mut self, group: GroupId, addrs: &[u64]) {
-        // Those that bake the memory are fewer than those of the group, where layers have weights of their own.
+        // If layers have weights of their own, fewer recordings contain the memory than belong to the group.
         let baked = owned(addrs).next().and_then(|id| Some(self.holders.get(&id)?.recordings.iter()));
         let all = match baked {
             Some(recordings) => recordings.map(|&at| at as usize).collect(),
@@ -253,7 +254,7 @@ impl Tree {
         }
     }
 
-    /// Why nothing on this edge is a graph any more, if so.
+    /// Returns the reason why this edge no longer uses graphs, if it does not.
     pub(crate) fn skipped(&self, group: GroupId, addrs: &[u64]) -> Option<&FallbackReason> {
         if !self.any_skipped {
             return None;
@@ -261,7 +262,7 @@ impl Tree {
         self.edge(group, addrs)?.skipped.as_ref()
     }
 
-    /// The recording of this segment that fits but for live-ins that it copies.
+    /// Returns the recording of this segment that matches except for live-ins that it copies.
     pub(crate) fn find_copying(
         &self,
         group: GroupId,
@@ -286,7 +287,7 @@ impl Tree {
         None
     }
 
-    /// The inputs that a recording copies are copied once more.
+    /// Counts another copy of the inputs that a recording copies.
     pub(crate) fn count_copies(&mut self, at: usize) {
         if let Some(recording) = &mut self.recordings[at] {
             recording.copied.iter_mut().for_each(|c| c.copies += 1);
@@ -308,7 +309,7 @@ impl Tree {
     }
 }
 
-/// The addresses without those of copied live-ins.
+/// Returns the addresses without those of copied live-ins.
 pub(crate) fn masked(addrs: &[u64], positions: &[u32]) -> SmallVec<[u64; 32]> {
     let mut out: SmallVec<[u64; 32]> = SmallVec::from_slice(addrs);
     for &position in positions {

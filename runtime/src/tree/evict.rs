@@ -1,4 +1,5 @@
-//! Recordings that go, and all that was kept for them alone. It takes the time of what goes.
+//! Eviction of recordings, and of everything that was kept only for them. It takes time in proportion to what
+//! it evicts.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +9,14 @@ use crate::{
     observe::{log::Log, occurrence::Occurrence},
 };
 
-/// What goes when owned memory or a graph object goes.
+/// The objects to be evicted with owned memory or a graph object.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    /// Recordings that bake it.
+    /// Recordings that contain its address.
     pub(super) recordings: BTreeSet<u32>,
-    /// Edges that name it.
+    /// Edges that refer to it.
     pub(super) edges: BTreeSet<u32>,
-    /// Groups of whole calls of it.
+    /// Groups of its whole calls.
     pub(super) groups: BTreeSet<GroupId>,
 }
 
@@ -26,7 +27,7 @@ impl Holders {
 }
 
 impl Tree {
-    /// The places of all recordings, in the order in which they were made.
+    /// Returns the places of all recordings, in the order in which they were made.
     pub(super) fn all(&self) -> Vec<usize> {
         self.indices.values().map(|&at| at as usize).collect()
     }
@@ -41,7 +42,8 @@ impl Tree {
         self.evict(self.groups.recordings(group), log);
     }
 
-    /// Removes what was recorded with owned memory and graph objects that are gone, and what was learnt for them.
+    /// Removes everything that was recorded with owned memory and graph objects that were dropped, and what
+    /// was learned for them.
     pub(crate) fn retire(&mut self, ids: &[u64], log: &mut Log) {
         let recordings = |id| self.holders.get(id).into_iter().flat_map(|holders| &holders.recordings);
         self.evict(ids.iter().flat_map(recordings).map(|&at| at as usize).collect(), log);
@@ -54,7 +56,7 @@ impl Tree {
         }
     }
 
-    /// Whether anything would go with it.
+    /// Returns whether anything would be evicted with it.
     pub(crate) fn holds(&self, id: u64) -> bool {
         self.holders.contains_key(&id) || self.roots.contains_key(&id) || self.shares.has_cached()
     }
@@ -67,7 +69,7 @@ impl Tree {
         }
     }
 
-    /// As [`evict`](Self::evict), for whatever reason; returns how many there were.
+    /// Like [`evict`](Self::evict), for any reason; returns how many there were.
     fn destroy(&mut self, mut recordings: Vec<usize>, log: &mut Log) -> usize {
         recordings.sort_unstable_by_key(|&at| self.id(at));
         recordings.dedup();
@@ -113,7 +115,7 @@ impl Tree {
         self.shrink();
     }
 
-    /// Takes something out of what goes with an id; an entry without anything goes itself.
+    /// Removes an object to be evicted with an id; an entry without objects is removed as well.
     pub(super) fn let_go(&mut self, id: u64, take: impl FnOnce(&mut Holders) -> bool) {
         if let Some(holders) = self.holders.get_mut(&id) {
             take(holders);
@@ -123,7 +125,7 @@ impl Tree {
         }
     }
 
-    /// Gives the places at the end back, once most are vacant: amortised, it costs nothing.
+    /// Removes the places at the end, once most are vacant: amortised, this costs nothing.
     fn shrink(&mut self) {
         const FEW: usize = 1024;
         if self.live == 0 && self.recordings.len() > FEW {

@@ -1,4 +1,4 @@
-//! Recordings that share executables: who may, and who does.
+//! Recordings that share executables: which may, and which do.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,32 +12,33 @@ use crate::{
     observe::event::UnsharedReason,
 };
 
-/// Steps for which an executable waits that no recording runs by any more.
+/// The number of steps for which an executable without recordings is cached.
 const CACHED_STEPS: u64 = 4;
 
-/// A place in the calls of one graph object. A call comes by it once, so the recordings that were made there,
-/// for other sizes, keys or addresses, are made for different calls.
+/// A place in the calls of one graph object. A call reaches it once, so the recordings made there, for
+/// different sizes, keys or addresses, belong to different calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallSite {
     pub(crate) identity: Identity,
-    /// Id of the graph object.
+    /// The id of the graph object.
     pub(crate) caller: u64,
-    /// How many segments of that identity the call ran before it: the layers of a loop have places of their own.
+    /// The number of segments of that identity that the call ran before it: the layers of a loop have places
+    /// of their own.
     pub(crate) ordinal: u32,
 }
 
-/// What a recording needs to share its executable.
+/// The data that a recording needs to share its executable.
 #[derive(Debug)]
 pub(crate) struct ExecReuse {
     pub(crate) call_site: CallSite,
     pub(crate) graph: Arc<dyn CapturedGraph>,
-    /// Updates for it in a row that were over the budget.
+    /// The number of consecutive updates for it that were over the budget.
     pub(crate) slow: u8,
-    /// Why it shares no more from its next update on.
+    /// The reason why it will stop sharing at its next update.
     pub(crate) parting: Option<UnsharedReason>,
 }
 
-/// An executable whose recordings are gone: one that is made soon in its place can have it.
+/// An executable whose recordings were evicted: one that is made soon at its place can reuse it.
 #[derive(Debug)]
 struct CachedExec {
     call_site: CallSite,
@@ -46,24 +47,25 @@ struct CachedExec {
     since: u64,
 }
 
-/// An executable that recordings run by, and those.
+/// An executable, and the recordings that run through it.
 #[derive(Debug, Default)]
 struct Users {
     /// By their ids.
     recordings: BTreeMap<RecordingId, u32>,
     bytes: u64,
-    /// The step in which one of them ran last, its id, and the same for the last one before it that was another.
+    /// The step in which one of them ran last, its id, and the same for the last different one before it.
     ran: [(u64, RecordingId); 2],
 }
 
-/// The recordings of each place, the executables without one, and the number of the step.
+/// The recordings of each place, the cached executables, and the number of the step.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    /// The executables of each place, in the order of their making: by the id of their first recording.
+    /// The executables of each place, in the order of creation: by the id of their first recording.
     places: FxHashMap<CallSite, BTreeMap<RecordingId, usize>>,
-    /// By the address of the executable, which is there as long as one of its users.
+    /// By the address of the executable, which lives as long as one of its users.
     users: FxHashMap<usize, Users>,
-    /// Number and bytes of the executables of all recordings, and what they would take besides unshared.
+    /// The number and bytes of the executables of all recordings, and the bytes that they would need in
+    /// addition without sharing.
     sums: (usize, u64, u64),
     cached: Vec<CachedExec>,
     step: u64,
@@ -74,12 +76,12 @@ fn address(exec: &Arc<dyn GraphExec>) -> usize {
 }
 
 impl Shares {
-    /// As before anything was recorded, in the same step.
+    /// Returns the state before anything was recorded, in the same step.
     pub(super) fn emptied(&self) -> Self {
         Self { step: self.step, ..Self::default() }
     }
 
-    /// A recording is made, or has another executable.
+    /// Adds a recording that was made, or that has a different executable.
     pub(super) fn add(&mut self, at: usize, recording: &mut Recording) {
         let Some(exec) = &recording.exec else { return };
         let Some(sharing) = &recording.sharing else {
@@ -99,7 +101,7 @@ impl Shares {
         users.recordings.insert(id, at as u32);
     }
 
-    /// A recording is gone.
+    /// Removes a recording.
     pub(super) fn remove(&mut self, mut recording: Recording) {
         self.leave(&mut recording);
         let (Some(sharing), Some(exec)) = (recording.sharing, recording.exec) else { return };
@@ -109,7 +111,7 @@ impl Shares {
         }
     }
 
-    /// A recording does not run by its executable any more.
+    /// Removes a recording from the users of its executable.
     fn leave(&mut self, recording: &mut Recording) {
         let Some(exec) = &recording.exec else { return };
         let Some(sharing) = &recording.sharing else {
@@ -136,24 +138,24 @@ impl Shares {
         }
     }
 
-    /// Whether an executable waits that belonged to something that is gone.
+    /// Returns whether an executable of an evicted recording is cached.
     pub(super) fn has_cached(&self) -> bool {
         !self.cached.is_empty()
     }
 }
 
-/// What the tree has for a new recording.
+/// The executable that the tree offers to a new recording.
 pub(crate) enum ReuseCandidate {
-    /// No recording was made in its place.
+    /// No recording was made at its place.
     None,
-    /// The executable that this recording runs by.
+    /// The executable of this recording.
     Of(usize),
-    /// Nothing that it can have.
+    /// No executable that it can use.
     Nothing(UnsharedReason),
 }
 
 impl Tree {
-    /// A step begins; gives up cached executables that waited too long.
+    /// Begins a step; drops executables that were cached for too long.
     pub(crate) fn begin_step(&mut self) {
         self.shares.step += 1;
         self.groups.begin_step();
@@ -161,12 +163,12 @@ impl Tree {
         self.shares.cached.retain(|s| now - s.since <= CACHED_STEPS);
     }
 
-    /// The id that the next recording gets.
+    /// Returns the id of the next recording.
     pub(crate) fn next_id(&self) -> RecordingId {
         self.next_id
     }
 
-    /// A recording that may share its executable, and that.
+    /// Returns the data and executable of a recording that may share it.
     pub(crate) fn sharing(&self, at: usize) -> Option<(&ExecReuse, &Arc<dyn GraphExec>)> {
         let recording = self.recording(at)?;
         Some((recording.sharing.as_ref()?, recording.exec.as_ref()?))
@@ -176,7 +178,7 @@ impl Tree {
         self.recordings.get_mut(at)?.as_mut()?.sharing.as_mut()
     }
 
-    /// A recording runs in this step.
+    /// Notes that a recording runs in this step.
     pub(crate) fn runs_now(&mut self, at: usize) {
         let step = self.shares.step;
         let Some(Some(recording)) = self.recordings.get(at) else { return };
@@ -188,7 +190,7 @@ impl Tree {
         users.ran[0] = (step, recording.id());
     }
 
-    /// The recordings that run by the executable of this one, itself left out, in order.
+    /// Returns the other recordings that run through the executable of this one, in order.
     pub(crate) fn sharers(&self, at: usize) -> SmallVec<[usize; 4]> {
         let users = self.users(at).into_iter().flat_map(|users| users.recordings.values());
         users.map(|&user| user as usize).filter(|&other| other != at).collect()
@@ -199,14 +201,14 @@ impl Tree {
         self.shares.users.get(&address(exec))
     }
 
-    /// Whether another recording of the same executable ran in this step.
+    /// Returns whether another recording of the same executable ran in this step.
     pub(crate) fn met(&self, at: usize) -> bool {
         let Some(users) = self.users(at) else { return false };
         let last = users.ran[usize::from(users.ran[0].1 == self.id(at))];
         last.0 == self.shares.step
     }
 
-    /// A cached executable for a recording; it is the caller's.
+    /// Returns a cached executable for a recording, which the caller then owns.
     pub(crate) fn take_cached(
         &mut self,
         call_site: &CallSite,
@@ -217,12 +219,12 @@ impl Tree {
         Some(cached.swap_remove(at).exec)
     }
 
-    /// Gives up the cached executables of these graph objects.
+    /// Drops the cached executables of these graph objects.
     pub(crate) fn forget_cached(&mut self, of: impl Fn(u64) -> bool) {
         self.shares.cached.retain(|s| !of(s.call_site.caller));
     }
 
-    /// The executable of the first recording that one with this signature can share with.
+    /// Returns the executable of the first recording with which one with this signature can share.
     pub(crate) fn reuse_candidate(&self, call_site: &CallSite, signature: &Signature) -> ReuseCandidate {
         let Some(list) = self.shares.places.get(call_site) else { return ReuseCandidate::None };
         let mut met = false;
@@ -230,7 +232,7 @@ impl Tree {
             let like = |&&at: &&u32| {
                 self.sharing(at as usize).is_some_and(|(s, _)| s.graph.signature() == Ok(signature))
             };
-            // All that run by one executable have one signature.
+            // All recordings that run through one executable have the same signature.
             if users.recordings.values().next().filter(like).is_none() {
                 continue;
             }
@@ -244,7 +246,7 @@ impl Tree {
         ReuseCandidate::Nothing(if met { UnsharedReason::SameStep } else { UnsharedReason::OtherTopology })
     }
 
-    /// A recording has an executable of its own from now on.
+    /// Gives a recording an executable of its own.
     pub(crate) fn split_off(&mut self, at: usize, exec: Arc<dyn GraphExec>) {
         let Some(Some(recording)) = self.recordings.get_mut(at) else { return };
         self.shares.leave(recording);
@@ -255,14 +257,15 @@ impl Tree {
         self.shares.add(at, recording);
     }
 
-    /// The first recording that runs by the executable of this one; each executable counts as its first's.
+    /// Returns the first recording that runs through the executable of this one; each executable counts as
+    /// its first recording's.
     pub(crate) fn first_of(&self, at: usize) -> usize {
         let first = self.users(at).and_then(|users| users.recordings.first_key_value());
         first.map_or(at, |(_, &first)| first as usize)
     }
 
-    /// Number of executables, cached ones included, their bytes, and the bytes that they would take besides if each
-    /// recording had its own.
+    /// Returns the number of executables, including cached ones, their bytes, and the bytes that they would
+    /// need in addition if each recording had its own.
     pub(crate) fn executables(&self) -> (usize, u64, u64) {
         let Shares { cached, sums, .. } = &self.shares;
         let waiting: u64 = cached.iter().map(|s| s.exec.bytes()).sum();

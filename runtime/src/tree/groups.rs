@@ -1,4 +1,5 @@
-//! Groups: what recordings of one identity and one set of shapes have in common, and how long that is known.
+//! Groups: the common part of all recordings of one identity and one set of shapes, and how long it is
+//! remembered.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,66 +12,68 @@ use smallvec::SmallVec;
 use super::{CopiedInput, Identity, Positions, TraceOp, Tree, hash_words};
 use crate::{base::plan::Site, memory::GroupId, observe::occurrence::Wait};
 
-/// Groups without a recording that are known, the ones that were met last: a shape that comes back after so many
-/// others is warmed up again.
+/// The number of groups without a recording that are remembered, the most recently used ones: a shape that
+/// recurs after that many others is warmed up again.
 const IDLE: usize = 4096;
-/// But what was met in the last steps stays, up to so many: it was warmed up to be recorded next.
+/// Groups used in the last steps are remembered as well, up to a limit: they were warmed up to be recorded
+/// next.
 const IDLE_STEPS: u64 = 8;
 const IDLE_IN_STEPS: usize = 4 * IDLE;
-/// And what was met in the last calls, however much it is: a step may be all that there ever is.
+/// Groups used in the last calls are remembered in any case, because a program may have only one step.
 const IDLE_CALLS: u64 = 8;
 
-/// A group that has run in warm-up since it was recorded last, if ever.
+/// The warm-ups of a group since its last recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) function: &'static str,
     pub(crate) wait: Wait,
-    /// How often it ran so.
+    /// The number of warm-ups.
     pub(crate) runs: u64,
 }
 
-/// Everything that is shared by recordings of one identity and one set of shapes.
+/// The part that all recordings of one identity and one set of shapes share.
 #[derive(Debug)]
 pub(crate) struct Group {
     identity: Identity,
     shape: Box<[u64]>,
     pub(crate) warmed: bool,
     pub(crate) trace: Vec<TraceOp>,
-    /// Where the body stands, once it ran.
+    /// The position of the body, once it ran.
     pub(crate) site: Option<&'static Site>,
-    /// What recordings free before its handle goes: the index of an operation, and the ordinal of an
-    /// allocation that it is the last to use. Sorted.
+    /// Blocks that recordings free before their handles are dropped: the index of an operation, and the
+    /// ordinal of an allocation that it is the last to use. Sorted.
     pub(crate) releases: Vec<(u32, u32)>,
-    /// Which allocations leave the call, sorted: they are placed in the results arena.
+    /// The allocations that leave the call, sorted: they are placed in the results arena.
     pub(crate) results: SmallVec<[u32; 4]>,
-    /// Whether it counts among the shapes of a function.
+    /// Set if it counts among the shapes of a function.
     pub(crate) counted: bool,
-    /// How its live-ins overlapped when it was warmed up, if its body asked; `None` if it did not.
+    /// How its live-ins overlapped during warm-up, if its body queried it; `None` if it did not.
     pub(crate) aliases: Option<Box<[u64]>>,
-    /// The last call in which a warm-up of it ran to its end, and in how many calls one did.
+    /// The last call in which a warm-up of it completed, and the number of calls in which one did.
     pub(crate) tried: (u64, u32),
-    /// The last call in which it waited for another's warm-up, and the last one in which it was recorded.
+    /// The last call in which it waited for another group's warm-up, and the last one in which it was
+    /// recorded.
     pub(crate) waited: u64,
     pub(crate) recorded: u64,
-    /// Why it is not recorded yet, if it ran in warm-up.
+    /// The reason why it is not recorded yet, if it was warmed up.
     pub(crate) waiting: Option<Waiting>,
-    /// The sets of live-ins that its recordings copy, each with the number of recordings that do.
+    /// The sets of live-ins that its recordings copy, each with the number of those recordings.
     pub(super) copied: SmallVec<[(Positions, u32); 1]>,
     /// Its recordings, and the edges that lead to it.
     recordings: BTreeSet<u32>,
     pub(super) edges: BTreeSet<u32>,
-    /// While it has no recording: when it was met last.
+    /// If it has no recording, when it was last used.
     idle: u64,
 }
 
 impl Group {
-    /// A recording of it was made in that call.
+    /// Notes that a recording of it was made in that call.
     pub(crate) fn recorded_in(&mut self, call: u64) {
         self.recorded = call;
         self.waiting = None;
     }
 
-    /// Whether a recording of it can be made in that call, as far as it knows.
+    /// Returns whether a recording of it can be made in that call, as far as it knows.
     pub(crate) fn is_warm_for(&self, call: u64) -> bool {
         self.warmed && self.tried.0 != call
     }
@@ -80,20 +83,20 @@ impl Group {
     }
 }
 
-/// All groups, by numbers that are never given twice.
+/// All groups, by numbers that are never reused.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     all: FxHashMap<GroupId, Group>,
     index: FxHashMap<u64, SmallVec<[GroupId; 1]>>,
     next: GroupId,
-    /// Those without a recording, the one that was met longest ago first.
+    /// Those without a recording, the least recently used one first.
     idle: BTreeMap<u64, Idle>,
     clock: u64,
     step: u64,
     call: u64,
 }
 
-/// A group without a recording, and the step and the call in which it was met last.
+/// A group without a recording, and the step and the call in which it was last used.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     group: GroupId,
@@ -122,7 +125,7 @@ fn positions(copied: &[CopiedInput]) -> Positions {
 }
 
 impl Groups {
-    /// How many sets of live-ins are looked for, of all groups.
+    /// Returns the number of sets of copied live-ins in all groups.
     pub(super) fn copied_sets(&self) -> usize {
         self.all.values().map(|group| group.copied.len()).sum()
     }
@@ -135,7 +138,7 @@ impl Groups {
         self.call += 1;
     }
 
-    /// A group without a recording that was not met for long, if there are too many of them.
+    /// Returns a group without a recording that was not used for long, if there are too many of them.
     fn forgotten(&self) -> Option<GroupId> {
         let (_, oldest) = self.idle.first_key_value().filter(|_| self.idle.len() > IDLE)?;
         let (steps, calls) = (self.step - oldest.step, self.call - oldest.call);
@@ -159,7 +162,7 @@ impl Groups {
         })
     }
 
-    /// A new group, without a recording.
+    /// Adds a new group without a recording.
     fn add(&mut self, identity: Identity, shape: &[u64]) -> GroupId {
         let group = self.next;
         self.next = group.next();
@@ -188,7 +191,7 @@ impl Groups {
         group
     }
 
-    /// It has no recording, and is met now.
+    /// Notes that a group without a recording is used now.
     fn rest(&mut self, group: GroupId) {
         let Some(met) = self.all.get_mut(&group) else { return };
         self.idle.remove(&met.idle);
@@ -197,7 +200,7 @@ impl Groups {
         self.idle.insert(self.clock, Idle { group, step: self.step, call: self.call });
     }
 
-    /// A recording of it is made, which copies these live-ins.
+    /// Adds a recording of a group, which copies these live-ins.
     pub(super) fn hang(&mut self, group: GroupId, at: usize, copied: &[CopiedInput]) {
         let Some(met) = self.all.get_mut(&group) else { return };
         met.recordings.insert(at as u32);
@@ -211,7 +214,7 @@ impl Groups {
         self.idle.remove(&met.idle);
     }
 
-    /// A recording of it goes.
+    /// Removes a recording of a group.
     pub(super) fn unhang(&mut self, group: GroupId, at: usize, copied: &[CopiedInput]) {
         let Some(left) = self.all.get_mut(&group) else { return };
         left.recordings.remove(&(at as u32));
@@ -227,7 +230,7 @@ impl Groups {
         }
     }
 
-    /// The recordings of a group.
+    /// Returns the recordings of a group.
     pub(super) fn recordings(&self, group: GroupId) -> Vec<usize> {
         self.get(group).map(|g| g.recordings.iter().map(|&at| at as usize).collect()).unwrap_or_default()
     }
@@ -247,7 +250,8 @@ impl Groups {
 }
 
 impl Tree {
-    /// The group of these shapes, which is met now. Others that were not met for long may go.
+    /// Returns the group of these shapes, which counts as a use. Others that were not used for long may be
+    /// forgotten.
     pub(crate) fn group(&mut self, identity: Identity, shape: &[u64]) -> GroupId {
         if let Some(known) = self.known_group(identity, shape) {
             if self.groups[known].recordings.is_empty() {
@@ -269,7 +273,7 @@ impl Tree {
         self.groups.find(identity, shape)
     }
 
-    /// Whether the group is known still: an allocation may be older than that.
+    /// Returns whether the group is still remembered: an allocation may be older than that.
     pub(crate) fn knows_group(&self, group: GroupId) -> bool {
         self.groups.get(group).is_some()
     }
@@ -282,7 +286,7 @@ impl Tree {
         &mut self.groups[group]
     }
 
-    /// The groups that run in warm-up until they are recorded, in the order in which they were met first.
+    /// Returns the groups that were warmed up but not recorded yet, in the order of their first use.
     pub(crate) fn waiting(&self) -> Vec<&Group> {
         let waits = |idle: &Idle| Some((idle.group, self.groups.get(idle.group)?));
         let mut all: Vec<_> = self
@@ -296,28 +300,28 @@ impl Tree {
         all.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// Operations of the group's warm-up; `None` before it.
+    /// Returns the number of operations in the group's warm-up; `None` before it.
     pub(crate) fn trace_len(&self, group: GroupId) -> Option<usize> {
         let group = &self.groups[group];
         group.warmed.then_some(group.trace.len())
     }
 
-    /// Where the body of a group stands.
+    /// Returns the position of a group's body.
     pub(crate) fn site(&self, group: GroupId) -> Option<&'static Site> {
         self.groups.get(group)?.site
     }
 
-    /// Whether the group counts among the shapes of a function.
+    /// Returns whether the group counts among the shapes of a function.
     pub(crate) fn is_counted(&self, group: GroupId) -> bool {
         self.groups[group].counted
     }
 
-    /// Whether that allocation of the group leaves the call.
+    /// Returns whether that allocation of the group leaves the call.
     pub(crate) fn is_result(&self, group: GroupId, ordinal: u32) -> bool {
         self.groups.get(group).is_some_and(|g| g.results.binary_search(&ordinal).is_ok())
     }
 
-    /// A group without recordings goes, and what was counted for it.
+    /// Removes a group without recordings, and its counts.
     pub(super) fn remove_group(&mut self, group: GroupId) {
         let Some(gone) = self.groups.remove(group) else { return };
         for edge in gone.edges {

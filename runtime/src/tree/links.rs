@@ -1,49 +1,51 @@
-//! What recordings are tied to: so that one that goes takes along what refers to it, and looks at nothing else.
+//! The links of recordings to other entries, so that evicting one also removes what refers to it, and
+//! examines nothing else.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::{Start, Tree};
 use crate::base::recording_id::RecordingId;
 
-/// What comes before a recording: another one, or the start of a graph object's calls, by its id.
+/// The predecessor of a recording: another recording, or the start of a graph object's calls, by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Before {
     Recording(u32),
     Start(u64),
 }
 
-/// The ties of one recording.
+/// The links of one recording.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     pub(super) id: RecordingId,
-    /// The id of its parent, which may be gone.
+    /// The id of its parent, which may have been evicted.
     pub(super) parent: Option<RecordingId>,
-    /// The edge that it hangs on, while that is known.
+    /// Its edge, while that is known.
     pub(super) edge: Option<u32>,
-    /// The edges that hang on it.
+    /// The edges below it.
     pub(super) below: BTreeSet<u32>,
-    /// The recordings that were seen to follow, in the order of the first time.
+    /// The recordings that were observed to follow, in the order of first occurrence.
     pub(super) next: BTreeMap<u64, u32>,
-    /// What was seen to come right before it, with the key of that in `next`, or in [`Start::first`].
+    /// The observed direct predecessors, with the key of the recording in their `next`, or in
+    /// [`Start::first`].
     pub(super) before: BTreeMap<Before, u64>,
     /// Bytes of its executable.
     pub(super) exec_bytes: u64,
 }
 
 impl Links {
-    /// The id of the recording that it was recorded after.
+    /// Returns the id of the recording after which it was recorded.
     pub(crate) fn parent(&self) -> Option<RecordingId> {
         self.parent
     }
 
-    /// The recordings that were seen to follow, in the order of the first time.
+    /// Returns the recordings that were observed to follow, in the order of first occurrence.
     pub(crate) fn next(&self) -> impl Iterator<Item = usize> {
         self.next.values().map(|&at| at as usize)
     }
 }
 
 impl Tree {
-    /// A recording was seen to come after another one, or to come first.
+    /// Notes that a recording followed another one, or came first.
     pub(super) fn seen(&mut self, before: Before, at: usize) {
         let Some(recording) = &mut self.recordings[at] else { return };
         let Entry::Vacant(entry) = recording.links.before.entry(before) else { return };
@@ -60,7 +62,7 @@ impl Tree {
         }
     }
 
-    /// A call begins with a recording.
+    /// Notes that a call begins with a recording.
     pub(super) fn begun_with(&mut self, at: usize) {
         let caller = self.caller;
         let new = || Start { caller, likely: None, first: BTreeMap::new() };
@@ -71,7 +73,7 @@ impl Tree {
         }
     }
 
-    /// Unties a recording that goes from what comes before and after it.
+    /// Removes an evicted recording from the links of its predecessors and successors.
     pub(super) fn untie(&mut self, at: usize, links: &Links) {
         for &next in links.next.values() {
             if let Some(recording) = &mut self.recordings[next as usize] {
@@ -98,7 +100,7 @@ impl Tree {
         }
     }
 
-    /// A graph object is gone: no call begins there any more.
+    /// Removes a dropped graph object: no call begins there any more.
     pub(super) fn forget_start(&mut self, id: u64) {
         let Some(start) = self.roots.remove(&id) else { return };
         for at in start.first() {

@@ -1,4 +1,4 @@
-//! The graph tree: recordings, found by where they start and what they use.
+//! The graph tree: recordings, found by the state in which they start and by what they use.
 
 use std::{any::TypeId, hash::Hasher, sync::Arc};
 
@@ -34,7 +34,7 @@ pub(crate) use groups::{Group, Waiting};
 use links::Before;
 pub(crate) use links::Links;
 
-/// What a recording is a recording of.
+/// The identity of what is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
     /// A segment: the type of its body, which is one per monomorphisation.
@@ -63,10 +63,10 @@ pub(crate) struct OutputBlock {
     pub(crate) addr: u64,
     pub(crate) bytes: u64,
     pub(crate) placement: Placement,
-    /// Which allocation of the group it is, if it is one.
+    /// The ordinal of the group's allocation, if it is one.
     pub(crate) ordinal: Option<u32>,
     pub(crate) producer: &'static str,
-    /// How many outputs show it: they live and die together.
+    /// The number of outputs in it, which are freed together.
     pub(crate) refs: u32,
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum Stored {
     Size(RawDim),
 }
 
-/// A live-in in an arena, as a recording bakes it.
+/// A live-in in an arena, as it was recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveInPlace {
     /// Index among the tensors of the key.
@@ -96,13 +96,13 @@ pub(crate) struct LiveInPlace {
     pub(crate) bytes: u64,
 }
 
-/// What a recording needs of the pool.
+/// The memory of the pool and the results arena that a recording needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
-    /// Bytes of its own blocks at their most.
+    /// The maximum size of its own blocks, in bytes.
     pub(crate) pool_peak: u64,
-    /// What must be there when it is replayed: of the pool, to the end of the last block that was alive meanwhile,
-    /// whosever; of the results arena, to the end of its last block there.
+    /// The memory that must be committed when it is replayed: of the pool, to the end of the last block that
+    /// was live meanwhile, of any owner; of the results arena, to the end of its last block there.
     pub(crate) extent: Extent,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Usage {
 pub(crate) struct Recording {
     pub(crate) site: &'static Site,
     pub(crate) identity: Identity,
-    /// In whose call it was recorded.
+    /// The caller in whose call it was recorded.
     pub(crate) caller: Caller,
     /// The `#[dims]` symbols of that call, with their sizes.
     pub(crate) sizes: Box<[(&'static str, usize)]>,
@@ -120,61 +120,61 @@ pub(crate) struct Recording {
     pub(crate) entry: StateId,
     pub(crate) exit: StateId,
     pub(crate) shape: Box<[u64]>,
-    /// As in the key, [`COPIED`] for the address of a live-in that is copied.
+    /// As in the key, with [`COPIED`] for the address of a copied live-in.
     pub(crate) addrs: Box<[u64]>,
     pub(crate) copied: Box<[CopiedInput]>,
-    /// Where its live-ins in arenas lay when it was recorded.
+    /// The addresses of its live-ins in arenas when it was recorded.
     pub(crate) places: Box<[LiveInPlace]>,
-    /// How its live-ins overlapped, if its body asked: it is a recording of that answer.
+    /// How its live-ins overlapped, if its body queried it: it is a recording of that answer.
     pub(crate) aliases: Option<Box<[u64]>>,
     pub(crate) exec: Option<Arc<dyn GraphExec>>,
-    /// Recorded so that others can run by the same executable; they do where it is the same.
+    /// Set if it was recorded so that others can run through the same executable; they do if it is the same.
     pub(crate) sharing: Option<ExecReuse>,
     pub(crate) blocks: Vec<OutputBlock>,
     pub(crate) outputs: Vec<Stored>,
-    /// Ids of owned memory that it bakes.
+    /// The ids of owned memory to which it refers.
     pub(crate) owned: Vec<u64>,
     /// State that it writes.
     pub(crate) writes: Vec<(u64, SharedMemory)>,
-    /// What was alive in the pool when it was recorded.
+    /// The blocks that were live in the pool when it was recorded.
     pub(crate) alive: Alive,
     pub(crate) usage: Usage,
-    /// How often it ran; the first time was right after its recording.
+    /// The number of runs; the first was directly after its recording.
     pub(crate) hits: u64,
     pub(crate) likely: Option<usize>,
-    /// What it is tied to; the tree's.
+    /// Its links, which the tree maintains.
     pub(crate) links: Links,
-    /// The step in which its results were last seen held when it ran again, if that was lately.
+    /// The step in which its results were last found held when it ran again, if that was recent.
     pub(crate) crowded: Option<u64>,
-    /// Where the first of them went then.
+    /// The address to which the first of them was moved then.
     pub(crate) handed: Option<u64>,
-    /// It was seen to follow something that ran without a recording.
+    /// Set if it was observed to follow something that ran without a recording.
     pub(crate) after_eager: bool,
 }
 
-/// Where the calls of a function begin.
+/// The beginning of a function's calls.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) caller: Caller,
     pub(super) likely: Option<usize>,
-    /// Every recording that was seen to come first, in the order of the first time.
+    /// Every recording that was observed to come first, in the order of first occurrence.
     pub(super) first: BTreeMap<u64, u32>,
 }
 
 impl Start {
-    /// The recordings that were seen to come first, in the order of the first time.
+    /// Returns the recordings that were observed to come first, in the order of first occurrence.
     pub(crate) fn first(&self) -> impl Iterator<Item = usize> {
         self.first.values().map(|&at| at as usize)
     }
 }
 
 impl Recording {
-    /// What users know it by. Never given twice.
+    /// Returns the id by which users know it. Ids are never reused.
     pub(crate) fn id(&self) -> RecordingId {
         self.links.id
     }
 
-    /// The address of a device operand, as it is in its key.
+    /// Returns the address of a device operand, as it is in its key.
     #[inline]
     pub(crate) fn addr(&self, operand: u32) -> u64 {
         addr_at(&self.addrs, operand)
@@ -187,31 +187,32 @@ impl Recording {
 
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// Indices are used again: what refers to a recording by its index is tied to it, and goes when it goes.
+    /// Indices are reused: everything that refers to a recording by its index is linked to it, and removed
+    /// with it.
     recordings: Vec<Option<Recording>>,
     vacant: Vec<u32>,
     live: usize,
-    /// Where each recording is.
+    /// The index of each recording.
     indices: BTreeMap<RecordingId, u32>,
     next_id: RecordingId,
-    /// Counts what is seen for the first time.
+    /// Numbers observations in the order of first occurrence.
     sequence: u64,
     index: FxHashMap<u64, SmallVec<[u32; 2]>>,
-    /// As `index`, wherever live-ins in arenas lie.
+    /// Like `index`, for any addresses of live-ins in arenas.
     anywhere: FxHashMap<u64, SmallVec<[u32; 2]>>,
     groups: Groups,
     edges: Slab<EdgeState>,
     edge_index: FxHashMap<u64, SmallVec<[u32; 1]>>,
     any_skipped: bool,
-    /// What must go when owned memory or a graph object goes, by its id.
+    /// The objects to be evicted with owned memory or a graph object, by its id.
     holders: FxHashMap<u64, Holders>,
-    /// Live-ins that recordings copy, of all of them.
+    /// The number of live-ins that recordings copy.
     copied: usize,
-    /// Where each function's calls begin, by its id.
+    /// The beginning of each function's calls, by its id.
     roots: FxHashMap<u64, Start>,
     cursor: Option<usize>,
     caller: Caller,
-    /// Something ran without a recording since the call began or a recording ran.
+    /// Set if something ran without a recording since the call began or a recording ran.
     strayed: bool,
     shares: Shares,
 }
@@ -230,7 +231,7 @@ fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u6
 }
 
 impl Tree {
-    /// Forgets everything; ids go on.
+    /// Forgets everything; ids continue.
     pub(crate) fn clear(&mut self, log: &mut Log) {
         self.evict(self.all(), log);
         let (shares, next_id) = (self.shares.emptied(), self.next_id);
@@ -245,7 +246,7 @@ impl Tree {
         self.groups.begin_call();
     }
 
-    /// Whose call runs, or ran last.
+    /// Returns the caller that is running, or ran last.
     pub(crate) fn caller(&self) -> Caller {
         self.caller
     }
@@ -262,32 +263,33 @@ impl Tree {
         self.recordings.iter().flatten()
     }
 
-    /// The recordings with their indices, in the order of recording.
+    /// Returns the recordings with their indices, in the order of recording.
     pub(crate) fn ordered(&self) -> impl Iterator<Item = (usize, &Recording)> {
         self.indices.values().filter_map(|&at| Some((at as usize, self.recording(at as usize)?)))
     }
 
-    /// The recording of that id, if there is one still.
+    /// Returns the recording with that id, if it still exists.
     pub(crate) fn by_id(&self, id: RecordingId) -> Option<&Recording> {
         self.recording(*self.indices.get(&id)? as usize)
     }
 
-    /// The id of a recording; of none, that of the next.
+    /// Returns the id of a recording; if there is none, the next id.
     pub(crate) fn id(&self, at: usize) -> RecordingId {
         self.recording(at).map_or(self.next_id, Recording::id)
     }
 
-    /// Number of recordings, and bytes of their executables.
+    /// Returns the number of recordings, and the bytes of their executables.
     pub(crate) fn recorded(&self) -> (u64, u64) {
         (self.live as u64, self.executables().1)
     }
 
-    /// What of the arenas must be there for its recordings.
+    /// Returns the memory of the arenas that must be committed for its recordings.
     pub(crate) fn extent(&self) -> Extent {
         self.recordings().fold(Extent::default(), |extent, recording| extent.max(recording.usage.extent))
     }
 
-    /// A recording as the device has it; `None` if there is none of that id. One without a kernel has no nodes.
+    /// Returns a recording as the device sees it; `None` if there is none with that id. A recording without
+    /// kernels has no nodes.
     pub(crate) fn topology(&self, id: RecordingId) -> Option<crate::Result<Topology>> {
         let recording = self.by_id(id)?;
         Some(match (&recording.sharing, &recording.exec) {
@@ -298,7 +300,7 @@ impl Tree {
         })
     }
 
-    /// How many entries its tables have.
+    /// Returns the number of entries in its tables.
     pub(crate) fn tables(&self) -> Tables {
         Tables {
             recordings: self.live,
@@ -312,18 +314,18 @@ impl Tree {
         }
     }
 
-    /// How many live-ins recordings copy.
+    /// Returns the number of live-ins that recordings copy.
     pub(crate) fn copied_live_ins(&self) -> usize {
         self.copied
     }
 
-    /// Where calls begin, one entry for each graph object whose recordings ran.
+    /// Returns the beginnings of calls, one entry for each graph object whose recordings ran.
     pub(crate) fn starts(&self) -> impl Iterator<Item = &Start> {
         self.roots.values()
     }
 
-    /// The recording of this segment from this state with these inputs, if `free` says that its
-    /// result blocks can be taken. Tries the child that came last time first.
+    /// Returns the recording of this segment from this state with these inputs, if `free` states that its
+    /// result blocks can be used. Tries the child that followed last time first.
     pub(crate) fn find(
         &self,
         identity: Identity,
@@ -355,7 +357,7 @@ impl Tree {
             .find(|&at| self.recordings[at].as_ref().is_some_and(&fits))
     }
 
-    /// Of all that `find` compares.
+    /// Returns a hash of everything that `find` compares.
     pub(crate) fn hash_of_key(
         &self,
         identity: Identity,
@@ -366,7 +368,7 @@ impl Tree {
         hash_words(identity, entry_seed(entry), shape, addrs)
     }
 
-    /// The recordings of this segment from this state, wherever their live-ins in arenas lay.
+    /// Returns the recordings of this segment from this state, for any addresses of their live-ins in arenas.
     pub(crate) fn alike<'t>(
         &'t self,
         identity: Identity,
@@ -385,14 +387,15 @@ impl Tree {
         list.filter(move |&at| self.recordings[at].as_ref().is_some_and(&fits))
     }
 
-    /// The results of a recording were held in that step, or are no longer; the first went to `handed`.
+    /// Notes that the results of a recording were held in that step, or no longer are; the first was moved to
+    /// `handed`.
     pub(crate) fn crowd(&mut self, at: usize, step: Option<u64>, handed: Option<u64>) {
         if let Some(recording) = &mut self.recordings[at] {
             (recording.crowded, recording.handed) = (step, handed);
         }
     }
 
-    /// Moves along an edge, and remembers it as the likely one. A way that was taken last time, too, costs
+    /// Moves along an edge, and remembers it as the likely one. A path that was also taken last time costs
     /// one comparison.
     pub(crate) fn follow(&mut self, at: usize) {
         match self.cursor {
@@ -418,7 +421,7 @@ impl Tree {
         }
     }
 
-    /// Where the next recording hangs.
+    /// Returns the parent of the next recording.
     pub(crate) fn cursor(&self) -> Option<usize> {
         self.cursor
     }
@@ -457,7 +460,7 @@ impl Tree {
     }
 }
 
-/// The addresses of owned memory alone.
+/// Returns only the addresses of owned memory.
 fn owned_only(addrs: &[u64]) -> SmallVec<[u64; 32]> {
     addrs.chunks_exact(2).flat_map(|a| [a[0], if a[0] == 0 { 0 } else { a[1] }]).collect()
 }

@@ -11,27 +11,27 @@ use crate::{
 };
 
 impl ExecutableRef {
-    /// One of which the recording is the first user.
+    /// Describes an executable of which the recording is the first user.
     pub(crate) fn own(exec: &dyn GraphExec) -> Self {
         Self::Own { kernels: exec.nodes(), bytes: exec.bytes() }
     }
 }
 
 impl Recording {
-    /// This recording, in a call of that graph object.
+    /// Describes this recording, in a call of that graph object.
     #[inline]
     pub(crate) fn in_call_of(&self, caller: Caller) -> RecordingRef {
         RecordingRef { id: self.id(), site: self.site, graph: GraphId(caller.id), function: caller.name }
     }
 
-    /// This recording, in the call that recorded it.
+    /// Describes this recording, in the call that recorded it.
     pub(crate) fn as_recorded(&self) -> RecordingRef {
         self.in_call_of(self.caller)
     }
 }
 
 impl Tree {
-    /// The executable that a recording runs by.
+    /// Describes the executable through which a recording runs.
     pub(crate) fn executable(&self, at: usize) -> ExecutableRef {
         let first = self.first_of(at);
         if first != at {
@@ -41,7 +41,7 @@ impl Tree {
         exec.map_or(ExecutableRef::None, |exec| ExecutableRef::own(&**exec))
     }
 
-    /// A recording of the running call that does not enter the tree. Its id is not used again.
+    /// Describes a recording of the running call that does not enter the tree. Its id is not reused.
     pub(crate) fn refuse_recording(&mut self, site: &'static Site) -> RecordingRef {
         let id = self.next_id;
         self.next_id = id.next();

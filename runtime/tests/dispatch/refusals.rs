@@ -67,7 +67,11 @@ fn a_strict_graph_refuses_a_demotion() {
         let drafts = Batching::of("T").query_len(2);
         let error =
             SingleGraph::builder().mode(mode).deny_fallback(true).batch(drafts).build(&mut rt).unwrap_err();
-        assert!(error.to_string().contains("supports decodes of one token per sequence, and here a sequence has 2"));
+        assert!(
+            error
+                .to_string()
+                .contains("supports decodes of one token per sequence, and here a sequence has 2")
+        );
     }
 }
 

@@ -77,8 +77,8 @@ impl Graph<'_> {
         all
     }
 
-    /// Whether the result's error may be another than the runtime's: `Result<T, E>`, or an alias of
-    /// which it is not known.
+    /// Returns whether the result's error may be a different one than the runtime's: `Result<T, E>`, or an
+    /// alias for which this is unknown.
     fn has_own_error(&self) -> bool {
         let Type::Path(path) = &self.sig.ret else { return true };
         let arguments = path.path.segments.last().map(|s| &s.arguments);

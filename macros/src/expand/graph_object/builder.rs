@@ -1,4 +1,4 @@
-//! What the runtime's builder makes a graph object of.
+//! The items from which the runtime's builder makes a graph object.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -31,14 +31,14 @@ fn listed(lifetime: Option<&Lifetime>, rest: impl Iterator<Item = TokenStream>) 
     quote!(<#(#all),*>)
 }
 
-/// What the methods of a graph object do.
+/// The form of a graph object's methods.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The function was declared a graph: what it needs is checked where it stands.
+    /// The function was declared a graph: its requirements are checked at its definition.
     Declared,
-    /// It may be meant as a helper only: what a graph needs is checked where it is called as one.
+    /// It may be meant only as a helper: the requirements of a graph are checked where it is called as one.
     Possible,
-    /// The function has errors: signatures only, so that its callers have no more.
+    /// The function has errors: only signatures are emitted, so that its callers get no further errors.
     Broken,
 }
 
@@ -74,7 +74,8 @@ impl Graph<'_> {
         quote!(#[allow(dead_code, unreachable_pub, #unused mismatched_lifetime_syntaxes, clippy::all, clippy::pedantic)])
     }
 
-    /// A parameter of a generated method beside the user's, whose names are locals of the same kind.
+    /// Returns a parameter of a generated method in addition to the user's, whose names are locals of the
+    /// same kind.
     fn own(&self, name: &str) -> Ident {
         let taken = self.sig.params.iter().any(|p| p.ident == name);
         if taken { local(&format!("__{name}")) } else { local(name) }

@@ -99,7 +99,7 @@ impl CpuBackend {
     /// Starts the stream.
     ///
     /// # Errors
-    /// [`Error::Config`] for zero threads; [`Error::NoDevice`] when no thread can be started.
+    /// Returns [`Error::Config`] for zero threads; [`Error::NoDevice`] if no thread can be started.
     pub fn new(options: CpuOptions) -> Result<Self> {
         if options.threads == Some(0) {
             return Err(Error::Config {

@@ -129,7 +129,7 @@ impl CpuStream {
     }
 
     /// # Errors
-    /// [`Error::ContextLost`].
+    /// Returns [`Error::ContextLost`].
     pub(super) fn check(&self) -> Result<()> {
         self.shared.lost().map_or(Ok(()), Err)
     }
@@ -137,7 +137,7 @@ impl CpuStream {
     /// Queues a command; waits while the queue is full.
     ///
     /// # Errors
-    /// [`Error::ContextLost`].
+    /// Returns [`Error::ContextLost`].
     pub(super) fn send(&self, command: Command) -> Result<()> {
         self.check()?;
         self.shared.deferred_frees.sending();
@@ -150,7 +150,7 @@ impl CpuStream {
     /// Queues a read of `bytes` bytes at `addr`.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// See [`send`](Self::send).
     pub(super) fn read(&self, addr: u64, bytes: usize) -> Result<Box<dyn PendingBytes>> {
         let (to, pending) = reply();
         self.send(Command::Read { addr, bytes, to })?;

@@ -22,7 +22,7 @@ impl ArenaMemory {
     /// Reserves as many addresses as the device has memory, or `at_least`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// Returns [`Error::OutOfMemory`].
     pub(super) fn reserve(shared: &Arc<Shared>, at_least: u64) -> Result<Self> {
         let (_, total) = shared.context.memory()?;
         if !shared.context.props().virtual_memory {
@@ -46,7 +46,7 @@ impl ArenaMemory {
     /// Makes the first `bytes` usable; returns how many were before and are now.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// Returns [`Error::OutOfMemory`].
     pub(super) fn commit(&self, bytes: u64) -> Result<(u64, u64)> {
         match &self.range {
             Some(range) => range.lock().unwrap_or_else(PoisonError::into_inner).map(bytes),
@@ -85,7 +85,7 @@ impl ArenaMemory {
     /// Makes the pages of these bytes usable, and no others; returns the addresses of fresh ones.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// Returns [`Error::OutOfMemory`].
     pub(super) fn commit_block(&self, addr: u64, bytes: u64) -> Result<Vec<u64>> {
         match &self.range {
             Some(range) => {

@@ -70,7 +70,7 @@ impl Faults {
     /// question.
     ///
     /// # Errors
-    /// [`Error::IndexOutOfRange`].
+    /// Returns [`Error::IndexOutOfRange`].
     pub(super) fn check(&self) -> Result<()> {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         let op = sink.peek(OP) as u32;

@@ -36,7 +36,7 @@ impl CudaBackend {
     /// report it.
     ///
     /// # Errors
-    /// [`Error::ForeignWork`].
+    /// Returns [`Error::ForeignWork`].
     pub(super) fn check_foreign_launches(&mut self) -> Result<Option<usize>> {
         let Some(capture) = &mut self.capture else { return Ok(None) };
         let Some(ours) = capture.nodes else { return Ok(None) };

@@ -26,7 +26,7 @@ impl Fork {
     /// Starts branch `index`, which ends the one before it.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub(super) fn branch(&mut self, index: usize, stream: &Stream) -> Result<()> {
         if index == 0 {
             // The capture is already at this point.
@@ -37,7 +37,7 @@ impl Fork {
     }
 
     /// # Errors
-    /// As [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub(super) fn join(mut self, stream: &Stream) -> Result<()> {
         self.ends.push(stream.waits()?);
         stream.set_waits(&CaptureDependencies::joined(&self.start, &self.ends))

@@ -88,7 +88,7 @@ impl CudaOptions {
 /// Returns the number of GPUs that the driver reports.
 ///
 /// # Errors
-/// [`Error::NoDevice`] without a driver, or with one that is too old.
+/// Returns [`Error::NoDevice`] without a driver, or with one that is too old.
 pub fn device_count() -> Result<usize> {
     driver::device_count()
 }
@@ -147,7 +147,7 @@ impl CudaBackend {
     /// Creates a backend on GPU number `ordinal`, with a new stream.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] without driver or GPU; [`Error::OutOfMemory`].
+    /// Returns [`Error::NoDevice`] without driver or GPU; [`Error::OutOfMemory`].
     pub fn new(ordinal: usize, options: CudaOptions) -> Result<Self> {
         let context = Context::open(ordinal)?;
         let stream = Stream::new(&context)?;
@@ -157,7 +157,7 @@ impl CudaBackend {
     /// On a stream of the user's.
     ///
     /// # Errors
-    /// [`Error::Config`] for a stream that cannot be captured; as [`new`](Self::new).
+    /// Returns [`Error::Config`] for a stream that cannot be captured; as [`new`](Self::new).
     pub fn on(stream: Arc<cudarc::driver::CudaStream>, options: CudaOptions) -> Result<Self> {
         let context = Context::open(stream.context().ordinal())?;
         Self::with_stream(Stream::borrow(&context, stream)?, options)

@@ -78,7 +78,7 @@ impl Shared {
     /// Frees the released resources. Called outside captures, by the backend.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(super) fn drain(&self) -> Result<()> {
         if self.deferred.is_waiting() {
             self.free_in_order()?;
@@ -104,7 +104,7 @@ impl Shared {
     /// it. Called outside captures.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(super) fn reclaim(&self) -> Result<()> {
         loop {
             self.stream.synchronize()?;

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// Which keys a query may see. `i` is a query, `j` a key, `T` and `S` their numbers.
+/// The keys to which a query may attend. `i` is a query, `j` a key, `T` and `S` their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MaskKind {
     /// All of them.
@@ -15,13 +15,12 @@ pub(crate) enum MaskKind {
     Positions,
 }
 
-/// `[q: B, T, Hq, D; k: B, S, Hkv, D; v: B, S, Hkv, Dv; (mask input, (count: u32 scalar))] -> [y: B, T, Hq, Dv]`.
-/// No query sees a key from `count` on.
-/// Scores are `scale * q.k`, softmax in f32. Query head `h` uses key head `h / (Hq / Hkv)`.
-/// A query that sees no key gives zeros.
+/// `[q: B, T, Hq, D; k: B, S, Hkv, D; v: B, S, Hkv, Dv; (mask input, (count: u32 scalar))] -> [y: B, T, Hq,
+/// Dv]`. No query attends to keys from `count` on. Scores are `scale * q.k`, softmax in f32. Query head `h`
+/// uses key head `h / (Hq / Hkv)`. The result of a query that attends to no key is zeros.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attention {
-    /// Who sees whom.
+    /// The kind of mask.
     pub(crate) mask: MaskKind,
     /// Factor of the scores.
     pub(crate) scale: f32,

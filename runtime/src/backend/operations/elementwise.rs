@@ -73,7 +73,7 @@ pub(crate) enum Binary {
     Sub,
     /// `a * b`
     Mul,
-    /// `a / b`; integer division by zero gives 0.
+    /// `a / b`; integer division by zero returns 0.
     Div,
     /// `silu(a) * b`
     SiluMul,

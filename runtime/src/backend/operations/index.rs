@@ -3,11 +3,11 @@
 use super::prelude::*;
 use crate::base::rank::MAX_RANK;
 
-/// Which further inputs an operation has that picks by index: u32 scalars with the real sizes of padded dimensions,
-/// listed by place.
+/// The further inputs of an operation that picks by index: u32 scalars with the real sizes of padded
+/// dimensions, listed by place.
 ///
-/// Places `0..6` are the dimensions of the index: an index that stands in their padding is no fault. Place
-/// [`ROWS`](Self::ROWS) is what is picked from: an index of its padding is out of range.
+/// Places `0..6` are the dimensions of the index: an index in their padding is not a fault. Place
+/// [`ROWS`](Self::ROWS) is the table that is picked from: an index into its padding is out of range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts(u8);
 
@@ -33,7 +33,7 @@ impl Counts {
 /// `[ids: u32 .., table: V, D, (counts)] -> [y: .., D]`. Rows out of range fault and read as zeros.
 #[derive(Debug)]
 pub(crate) struct Embedding {
-    /// Which sizes are counted on the device.
+    /// The sizes that are counted on the device.
     pub(crate) counts: Counts,
 }
 
@@ -61,7 +61,7 @@ impl Operation for Embedding {
 pub(crate) struct Gather {
     /// The axis of `x` that `index` counts.
     pub(crate) axis: usize,
-    /// Which sizes are counted on the device.
+    /// The sizes that are counted on the device.
     pub(crate) counts: Counts,
 }
 

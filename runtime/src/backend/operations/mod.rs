@@ -22,7 +22,7 @@ pub(crate) use reduce::{ArgMax, L2Normalize, MaskedMean, MaskedSum, Reduce, Redu
 pub use rope::RopeStyle;
 pub(crate) use rope::{Rope, RopeScatter};
 
-/// What most operations need of both devices.
+/// The names that most operations need for both devices.
 mod prelude {
     pub(super) use std::hash::{Hash as _, Hasher};
 
@@ -33,6 +33,6 @@ mod prelude {
         cpu::{Access, Fault, kernels as cpu},
     };
 
-    /// What code for the CPU returns.
+    /// The result of code for the CPU.
     pub(super) type Ran = Result<(), Fault>;
 }

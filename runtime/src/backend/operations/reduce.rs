@@ -4,7 +4,7 @@ use super::prelude::*;
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::kernels::reduce::Along;
 
-/// What is computed of the elements along an axis.
+/// The computation on the elements along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reduce {
     /// Sum.
@@ -18,7 +18,7 @@ pub(crate) enum Reduce {
 /// `[x] -> [y]`: `axis` is removed. Floats accumulate in f32, integers wrap (mean: f64, truncated).
 #[derive(Debug)]
 pub(crate) struct Reduction {
-    /// What to compute.
+    /// The computation.
     pub(crate) kind: Reduce,
     /// Removed axis.
     pub(crate) axis: usize,
@@ -47,12 +47,12 @@ pub(crate) struct MaskedSum {
     pub(crate) axis: usize,
 }
 
-/// `[x] -> [y]` over `axis`, in f32. A slice of only `-inf` gives zeros (`log`: `-inf`).
+/// `[x] -> [y]` over `axis`, in f32. The result of a slice of only `-inf` is zeros (`log`: `-inf`).
 #[derive(Debug)]
 pub(crate) struct Softmax {
     /// Normalised axis.
     pub(crate) axis: usize,
-    /// Gives the logarithm.
+    /// Returns the logarithm.
     pub(crate) log: bool,
 }
 

@@ -2,18 +2,18 @@
 
 use rustc_hash::FxHashSet;
 
-/// Up to this many are compared one by one, which is what a call frees between two segments.
+/// Up to this number of blocks, which is typical for frees between two segments, are compared one by one.
 const FEW: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Freed {
     addrs: Vec<u64>,
-    /// The same, once they are more than a few.
+    /// The same blocks, once there are more.
     index: FxHashSet<u64>,
 }
 
 impl Freed {
-    /// Adds a block. Returns false if it is there already: nothing can be freed twice.
+    /// Adds a block. Returns false if it is already there: nothing can be freed twice.
     #[inline]
     pub(super) fn insert(&mut self, addr: u64) -> bool {
         if self.addrs.len() >= FEW {
@@ -49,7 +49,7 @@ impl Freed {
         self.addrs.iter().copied()
     }
 
-    /// All of them in the order of their addresses: whatever frees them, and in whatever order.
+    /// Returns all of them ordered by address, in whatever order they were freed.
     pub(super) fn sorted(&mut self) -> &[u64] {
         self.addrs.sort_unstable();
         &self.addrs

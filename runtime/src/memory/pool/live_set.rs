@@ -1,4 +1,4 @@
-//! Placement of blocks: a function of the live set and the size, and of nothing else.
+//! Placement of blocks: a function of only the live set and the size.
 
 use super::treap::{Treap, hash};
 
@@ -18,7 +18,7 @@ impl Block {
     }
 }
 
-/// Up to so many blocks lie in a list, which is quicker than a tree.
+/// Up to this number of blocks are stored in a list, which is faster than a tree.
 const FEW: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -48,13 +48,13 @@ impl PartialEq for LiveSet {
     }
 }
 
-/// The size that a request takes in an arena. Requests of nothing take one unit, so that every
-/// block has an address of its own.
+/// Returns the size that a request takes in an arena. Empty requests take one unit, so that every block has
+/// an address of its own.
 pub(crate) fn rounded(bytes: u64) -> u64 {
     bytes.max(1).div_ceil(ALIGN) * ALIGN
 }
 
-/// The bytes of a block that end before its guard: as few as vector loads allow.
+/// Returns the size of a block that ends before its guard: as small as vector loads allow.
 pub(crate) fn guarded(bytes: u64) -> u64 {
     bytes.max(1).next_multiple_of(16)
 }
@@ -71,7 +71,7 @@ impl LiveSet {
         self.len() == 0
     }
 
-    /// The blocks by address.
+    /// Returns the blocks by address.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> {
         let (list, tree) = match &self.0 {
             Blocks::Few(list) => (Some(list), None),
@@ -81,12 +81,12 @@ impl LiveSet {
         list.into_iter().flatten().copied().chain(trees)
     }
 
-    /// Bytes of all blocks.
+    /// Returns the total size of all blocks.
     pub(crate) fn bytes(&self) -> u64 {
         self.iter().map(|block| block.len).sum()
     }
 
-    /// Where the last block ends.
+    /// Returns the end of the last block.
     pub(crate) fn end(&self) -> Option<u64> {
         match &self.0 {
             Blocks::Few(list) => list.last().map(|block| block.end()),
@@ -94,7 +94,7 @@ impl LiveSet {
         }
     }
 
-    /// Equal for equal sets.
+    /// Returns a hash that is equal for equal sets.
     pub(super) fn hash(&self) -> u64 {
         match &self.0 {
             Blocks::Few(list) => list.iter().fold(0, |sum: u64, &block| sum.wrapping_add(hash(block))),
@@ -109,7 +109,7 @@ impl LiveSet {
         }
     }
 
-    /// The lowest gap from `base` that holds `len` bytes (first fit).
+    /// Returns the lowest gap from `base` that holds `len` bytes (first fit).
     pub(crate) fn place(&self, base: u64, len: u64) -> u64 {
         let list = match &self.0 {
             Blocks::Few(list) => list,
@@ -125,9 +125,9 @@ impl LiveSet {
         at
     }
 
-    /// As [`place`](Self::place), with an unmapped page between blocks: the lowest place whose last byte is
-    /// the last of a page, and whose pages, and one more on each side, hold no block. For debugging: what
-    /// runs past a block's end faults.
+    /// Like [`place`](Self::place), with an unmapped page between blocks: returns the lowest place whose last
+    /// byte is the last of a page, and whose pages, and one more on each side, contain no block. For
+    /// debugging: accesses beyond a block's end fault.
     pub(crate) fn place_guarded(&self, base: u64, bytes: u64, page: u64) -> u64 {
         let bytes = guarded(bytes);
         let pages = bytes.next_multiple_of(page);
@@ -144,7 +144,7 @@ impl LiveSet {
                 }
             }
             Blocks::Many(tree) => {
-                // What is no page wider than that cannot hold it with its guards.
+                // A gap that is not wider by a page cannot hold it with its guards.
                 let least = pages + 2 * page;
                 let mut next = tree.first_from(0);
                 while let Some(addr) = next.filter(|&addr| !fits(at, addr)) {
@@ -158,7 +158,7 @@ impl LiveSet {
         at + pages - bytes
     }
 
-    /// Adds a block that overlaps none.
+    /// Adds a block that must not overlap any other.
     pub(crate) fn insert(&mut self, block: Block) {
         debug_assert!(self.is_free(block), "{block:?} overlaps a live block");
         match &mut self.0 {
@@ -185,7 +185,7 @@ impl LiveSet {
             }
             Blocks::Many(tree) => {
                 let removed = tree.remove(addr);
-                // Well below the limit, so that a set at the limit does not change to and fro.
+                // Well below the limit, so that a set at the limit does not alternate between list and tree.
                 if tree.len() <= FEW / 2 {
                     self.0 = Blocks::Few(tree.iter().map(|(block, ())| block).collect());
                 }
@@ -194,7 +194,7 @@ impl LiveSet {
         }
     }
 
-    /// Whether a live block starts at `addr`.
+    /// Returns whether a live block starts at `addr`.
     pub(super) fn has(&self, addr: u64) -> bool {
         match &self.0 {
             Blocks::Few(list) => list.binary_search_by_key(&addr, |b| b.addr).is_ok(),
@@ -202,7 +202,7 @@ impl LiveSet {
         }
     }
 
-    /// The live blocks that touch the range, the last one first.
+    /// Returns the live blocks that overlap the range, the last one first.
     pub(crate) fn overlapping(&self, range: Block) -> Vec<Block> {
         let before = |at: u64| match &self.0 {
             Blocks::Few(list) => list[..list.partition_point(|b| b.addr < at)].last().copied(),
@@ -217,7 +217,7 @@ impl LiveSet {
         found
     }
 
-    /// Whether no live block touches the range.
+    /// Returns whether no live block overlaps the range.
     pub(crate) fn is_free(&self, range: Block) -> bool {
         match &self.0 {
             Blocks::Few(list) => {
@@ -292,7 +292,7 @@ mod tests {
         }
     }
 
-    /// A tree finds the place that looking at every block finds.
+    /// A tree finds the same place as examining every block.
     #[test]
     fn guarded_places_in_large_sets() {
         const PAGE: u64 = 4096;
@@ -320,7 +320,7 @@ mod tests {
         against_a_map(400, 20_000);
     }
 
-    /// Sets that came about otherwise are equal, whatever they are kept as, and so are their hashes.
+    /// Sets that were built in different ways are equal, in either representation, and so are their hashes.
     #[test]
     fn equal_sets() {
         let mut rng = StdRng::seed_from_u64(11);
@@ -351,7 +351,7 @@ mod tests {
         }
     }
 
-    /// Placement in a large set touches a path of its tree: counted by the depth, which is all that it walks.
+    /// Placement in a large set visits one path of its tree, as shown by the depth.
     #[test]
     fn large_sets_are_shallow() {
         let mut set = LiveSet::default();

@@ -1,10 +1,10 @@
 //! The segment pool: one arena whose state is a value.
 //!
-//! A state is the exact set of live blocks. A segment that asks for the state has it interned, once; the way from one to
-//! the next (freeing blocks, placing one) is remembered, so that a replay moves between states by index. Between two
-//! segments frees are only written down, however many they are. While a segment body runs, a working copy is changed
-//! instead, and interned at the end. Sets that differ in a few blocks share the rest, and states that no recording
-//! begins or ends in are forgotten from time to time.
+//! A state is the exact set of live blocks. A state is interned once when a segment needs it; the transition
+//! from one to the next (freeing blocks, placing one) is remembered, so that a replay moves between states by
+//! index. Between two segments, frees are only noted, however many there are. While a segment body runs, a
+//! working copy is changed instead, and interned at the end. Sets that differ in a few blocks share the rest,
+//! and states in which no recording begins or ends are occasionally forgotten.
 
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -20,7 +20,7 @@ use freed::Freed;
 pub(crate) use live_set::{ALIGN, Block, LiveSet, guarded, rounded};
 pub(crate) use treap::Treap;
 
-/// Index of an interned state. State 0 is the empty one.
+/// The index of an interned state. State 0 is the empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StateId(u32);
 
@@ -32,13 +32,13 @@ impl StateId {
     }
 }
 
-/// Ways of each kind that a state remembers.
+/// The number of transitions of each kind that a state remembers.
 const WAYS: usize = 32;
-/// States that may be there besides what recordings need, before they are looked through.
+/// The number of states, in addition to those that recordings need, above which unused ones are searched for.
 const UNUSED_STATES: usize = 1024;
 
-/// The blocks that were freed before the next segment, by address, and where that led. One is the usual number: it needs
-/// no look elsewhere.
+/// The blocks that were freed before the next segment, by address, and the resulting state. There is usually
+/// one block, which needs no separate allocation.
 #[derive(Debug)]
 struct Way {
     first: u64,
@@ -50,7 +50,7 @@ struct Way {
 struct State {
     set: LiveSet,
     frees: Vec<Way>,
-    /// What was asked for, and where it went.
+    /// The requests, and the resulting addresses and states.
     places: Vec<(u64, u64, StateId)>,
 }
 
@@ -60,7 +60,7 @@ impl State {
     }
 }
 
-/// Remembers a way; the oldest goes where there are too many.
+/// Remembers a transition; if there are too many, the oldest is dropped.
 fn remember<W>(ways: &mut Vec<W>, way: W) {
     if ways.len() == WAYS {
         ways.remove(0);
@@ -72,23 +72,23 @@ fn remember<W>(ways: &mut Vec<W>, way: W) {
 #[derive(Debug)]
 pub(crate) struct Pool {
     base: u64,
-    /// Bytes of a page between blocks; 0 where they lie side by side.
+    /// The size of the page between blocks; 0 if they are adjacent.
     page: u64,
     states: Slab<State>,
     /// By the hash of the set.
     interned: FxHashMap<u64, SmallVec<[StateId; 1]>>,
-    /// At so many states it is time to forget some.
+    /// The number of states at which unused ones are forgotten.
     most: usize,
     current: StateId,
-    /// What was freed since the current state, which nobody has asked for yet.
+    /// The blocks freed since the current state, which nothing has queried yet.
     freed: Freed,
     working: Option<LiveSet>,
     high: u64,
-    /// The same for the body that runs, or ran last.
+    /// The same for the current or last body.
     body_high: u64,
 }
 
-/// The lowest place for `bytes`; with a `page`, one that leaves a page free around it.
+/// Returns the lowest place for `bytes`; with a `page`, one that leaves a page free around it.
 pub(crate) fn place(set: &LiveSet, base: u64, bytes: u64, page: u64) -> u64 {
     match page {
         0 => set.place(base, rounded(bytes)),
@@ -115,42 +115,42 @@ impl Pool {
         pool
     }
 
-    /// Bytes ever in use at once, from the arena's start.
+    /// Returns the high-water mark of bytes in use, from the arena's start.
     pub(crate) fn high_water(&self) -> u64 {
         self.high - self.base
     }
 
-    /// Bytes, from the arena's start, that the last body and everything alive meanwhile needed.
+    /// Returns the bytes, from the arena's start, that the last body and everything live meanwhile needed.
     pub(crate) fn body_bytes(&self) -> u64 {
         self.body_high - self.base
     }
 
-    /// The arena's first address.
+    /// Returns the arena's first address.
     pub(crate) fn base(&self) -> u64 {
         self.base
     }
 
-    /// The live blocks of a state, by address.
+    /// Returns the live blocks of a state, by address.
     pub(crate) fn blocks(&self, state: StateId) -> impl Iterator<Item = Block> {
         self.states.get(state.index()).into_iter().flat_map(|state| state.set.iter())
     }
 
-    /// Number of states that are known.
+    /// Returns the number of known states.
     pub(crate) fn states(&self) -> usize {
         self.states.len()
     }
 
-    /// Counts the high-water mark from what is alive now on.
+    /// Resets the high-water mark to the blocks that are live now.
     pub(crate) fn forget_high_water(&mut self) {
         self.high = self.live().end().unwrap_or(self.base);
     }
 
-    /// The mark was at least this high before.
+    /// Raises the high-water mark to at least this value.
     pub(crate) fn raise_high_water(&mut self, bytes: u64) {
         self.high = self.high.max(self.base + bytes);
     }
 
-    /// The state at a segment boundary, with all that was freed before it.
+    /// Returns the state at a segment boundary, including all frees before it.
     #[inline]
     pub(crate) fn settle(&mut self) -> StateId {
         debug_assert!(self.working.is_none(), "a body is running");
@@ -160,7 +160,7 @@ impl Pool {
         self.current
     }
 
-    /// The state at a segment boundary, after [`settle`](Self::settle).
+    /// Returns the state at a segment boundary, after [`settle`](Self::settle).
     pub(crate) fn state(&self) -> StateId {
         debug_assert!(self.working.is_none(), "a body is running");
         debug_assert!(self.freed.is_empty(), "something was freed since the state was asked for");
@@ -170,7 +170,8 @@ impl Pool {
     fn settle_frees(&mut self) {
         let state = &self.states[self.current.index()];
         let Some((&first, rest)) = self.freed.sorted().split_first() else { return };
-        // Most lists are empty. Comparing those takes a call, in which a profile of replays showed much of their time.
+        // Most lists are empty. Comparing those takes a call, in which a profile of replays showed much of
+        // their time.
         let is = |way: &&Way| {
             way.first == first && way.rest.len() == rest.len() && (rest.is_empty() || *way.rest == *rest)
         };
@@ -187,7 +188,7 @@ impl Pool {
         self.current = to;
     }
 
-    /// The live blocks now.
+    /// Returns the live blocks.
     pub(crate) fn live(&self) -> LiveSet {
         if let Some(set) = &self.working {
             return set.clone();
@@ -199,7 +200,7 @@ impl Pool {
         set
     }
 
-    /// How many blocks are alive.
+    /// Returns the number of live blocks.
     pub(crate) fn live_blocks(&self) -> usize {
         match &self.working {
             Some(set) => set.len(),
@@ -207,19 +208,19 @@ impl Pool {
         }
     }
 
-    /// Whether nothing is alive.
+    /// Returns whether nothing is live.
     pub(crate) fn is_empty(&self) -> bool {
         self.live_blocks() == 0
     }
 
-    /// Moves to a known state: what a replay leaves behind.
+    /// Moves to a known state: the one after a replay.
     pub(crate) fn restore(&mut self, state: StateId) {
         debug_assert!(self.working.is_none(), "a body is running");
         self.freed.clear();
         self.current = state;
     }
 
-    /// Forgets every block; states stay known.
+    /// Forgets every block; states remain known.
     pub(crate) fn reset(&mut self) {
         self.working = None;
         self.freed.clear();
@@ -235,7 +236,7 @@ impl Pool {
         self.working = Some(live);
     }
 
-    /// Interns what the body left.
+    /// Interns the state after the body.
     pub(crate) fn end_body(&mut self) -> StateId {
         if let Some(set) = self.working.take() {
             self.current = self.intern(set);
@@ -243,7 +244,7 @@ impl Pool {
         self.current
     }
 
-    /// Where a block of `bytes` goes. The caller commits the arena up to its end.
+    /// Places a block of `bytes`. The caller commits the arena up to its end.
     pub(crate) fn place(&mut self, bytes: u64) -> Block {
         let len = rounded(bytes);
         if let Some(set) = &mut self.working {
@@ -254,7 +255,7 @@ impl Pool {
             return block;
         }
         let at = self.settle().index();
-        // With guards the address depends on more than the rounded length.
+        // With guards, the address depends on more than the rounded length.
         let asked = if self.page > 0 { guarded(bytes) } else { len };
         if let Some(&(_, addr, next)) = self.states[at].places.iter().find(|(l, ..)| *l == asked) {
             let block = Block { addr, len };
@@ -272,7 +273,7 @@ impl Pool {
         block
     }
 
-    /// Frees the block at `addr`. Says whether one started there.
+    /// Frees the block at `addr`. Returns whether one started there.
     pub(crate) fn free(&mut self, addr: u64) -> bool {
         if let Some(set) = &mut self.working {
             return set.remove(addr).is_some();
@@ -291,13 +292,13 @@ impl Pool {
         id
     }
 
-    /// Whether there are so many states that it is worth looking which of them nobody needs.
+    /// Returns whether there are so many states that unused ones should be searched for.
     #[inline]
     pub(crate) fn has_too_many_states(&self) -> bool {
         self.states.len() >= self.most
     }
 
-    /// Forgets all states but the current one and these, of `recordings` recordings.
+    /// Forgets all states except the current one and these, which belong to `recordings` recordings.
     pub(crate) fn forget_states_but(&mut self, used: impl Iterator<Item = StateId>, recordings: usize) {
         let mut kept = vec![false; self.states.capacity()];
         for state in used.chain([StateId::EMPTY, self.current]) {
@@ -315,7 +316,7 @@ impl Pool {
             !ids.is_empty()
         });
         self.interned.shrink_to_fit();
-        // Looking through all of them again is paid for by as many new ones.
+        // Examining all of them again is paid for by as many new ones.
         self.most = UNUSED_STATES + 2 * self.states.len() + recordings;
     }
 }
@@ -354,7 +355,7 @@ mod tests {
         assert_eq!(pool.end_body(), one);
     }
 
-    /// Between two segments as well, where frees are only written down.
+    /// Also between two segments, where frees are only noted.
     #[test]
     fn nothing_is_freed_twice() {
         for n in [1, 16, 17, 40] {
@@ -370,7 +371,8 @@ mod tests {
         }
     }
 
-    /// What a driver drops between two segments is one way, in whatever order it goes, and no states between.
+    /// Everything that host code drops between two segments is one transition, in whatever order, without
+    /// intermediate states.
     #[test]
     fn many_frees_are_one_state() {
         const N: usize = 8000;
@@ -395,7 +397,8 @@ mod tests {
         assert!(blocks.iter().all(|&addr| !pool.free(addr)));
     }
 
-    /// A call that frees one block before each segment has as many states as segments; they share their blocks.
+    /// A call that frees one block before each segment has as many states as segments; they share their
+    /// blocks.
     #[test]
     fn states_that_nobody_needs_go() {
         let mut pool = Pool::new(0, 0);
@@ -415,7 +418,7 @@ mod tests {
         assert_eq!(pool.states(), 4);
         assert!(!pool.has_too_many_states());
         assert_eq!(kept.map(|state| pool.blocks(state).collect::<Vec<_>>()), sets);
-        // The way through them is found again.
+        // The transition through them is found again.
         pool.restore(full);
         for addr in &blocks[..17] {
             pool.free(*addr);

@@ -1,7 +1,7 @@
-//! The pool against a naive model, over long random sequences.
+//! A test of the pool against a naive model, over long random sequences.
 //!
-//! The model is a map of addresses to lengths, and a table that says of every unit of the arena which
-//! block holds it. It shares no code with the pool. `GRAPHABLE_POOL_STEPS=10000000` runs more steps than
+//! The model is a map of addresses to lengths, and a table that states for every unit of the arena which
+//! block contains it. It shares no code with the pool. `GRAPHABLE_POOL_STEPS=10000000` runs more steps than
 //! the default; `GRAPHABLE_POOL_FROM=n` begins with the n-th episode.
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,19 +12,19 @@ use super::{Block, Pool, StateId};
 
 const UNIT: u64 = 256;
 const BASE: u64 = 0x7000_0000;
-/// Steps by default.
+/// The default number of steps.
 const STEPS: u64 = 100_000;
-/// A fresh pool from time to time begins with other gaps.
+/// Occasionally, a fresh pool begins with other gaps.
 const EPISODE: u64 = 20_000;
-/// Live blocks are kept below this, so that gaps of every kind come and go; in every fourth episode they are so many
-/// that the pool keeps them as a tree.
+/// The maximum number of live blocks, so that gaps of every kind come and go; in every fourth episode it is
+/// so large that the pool stores them as a tree.
 const BLOCKS: [usize; 4] = [48, 48, 48, 200];
 
-/// What must be live, block by block and unit by unit.
+/// The expected live blocks, by block and by unit.
 #[derive(Clone, Default)]
 struct Model {
     live: BTreeMap<u64, u64>,
-    /// The block that holds each unit of the arena; 0 is none.
+    /// The block that contains each unit of the arena; 0 for none.
     owner: Vec<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Model {
         (at..at + count).all(|unit| self.owner.get(unit).is_none_or(|&owner| owner == 0))
     }
 
-    /// Claims a block unit by unit: a unit that has an owner is an overlap.
+    /// Claims a block unit by unit: a unit that already has an owner is an overlap.
     fn claim(&mut self, block: Block) {
         let units = Self::units((block.addr, block.len));
         if self.owner.len() < units.end {
@@ -60,7 +60,7 @@ impl Model {
         len
     }
 
-    /// First fit, by looking at every unit.
+    /// First fit, by examining every unit.
     fn lowest(&self, len: u64) -> u64 {
         let count = (len / UNIT) as usize;
         let at = (0..).find(|&at| self.is_free(at, count)).unwrap();
@@ -80,14 +80,14 @@ impl Model {
     }
 }
 
-/// One request, so that it can be made again after a restore.
+/// One request, so that it can be repeated after a restore.
 #[derive(Clone, Copy)]
 enum Request {
     Place { bytes: u64, got: u64 },
     Free { addr: u64 },
 }
 
-/// A state to come back to, and what was asked from there on.
+/// A state to return to, and the requests made from there on.
 struct Checkpoint {
     state: StateId,
     model: Model,
@@ -117,9 +117,9 @@ struct Walk {
     /// The highest end of any block so far.
     high: u64,
     checkpoints: Vec<Checkpoint>,
-    /// Whether what is asked now comes after the last checkpoint, and no restore between.
+    /// Set if the current requests follow the last checkpoint, without a restore in between.
     on_path: bool,
-    /// The states that were ever seen, by their blocks: equal sets are one state, and one state one set.
+    /// All states seen so far, by their blocks: equal sets are one state, and one state is one set.
     ids: HashMap<Vec<Block>, StateId>,
     sets: HashMap<StateId, Vec<Block>>,
     in_body: bool,
@@ -155,7 +155,7 @@ impl Walk {
         self.model.release(addr);
     }
 
-    /// A block that is not there cannot be freed, and trying changes nothing.
+    /// A block that does not exist cannot be freed, and trying changes nothing.
     fn free_nothing(&mut self) {
         let addr = BASE + UNIT * self.rng.random_range(0..4096);
         if !self.model.live.contains_key(&addr) {
@@ -178,7 +178,7 @@ impl Walk {
             self.remember(Request::Free { addr });
             counts.frees += 1;
         } else {
-            // Many small ones and a few large ones, among them sizes that meet the unit exactly.
+            // Many small ones and a few large ones, including sizes that are exact multiples of the unit.
             let bytes = match self.rng.random_range(0..4) {
                 0 => self.rng.random_range(0..=UNIT),
                 1 => UNIT * self.rng.random_range(1..8),
@@ -202,7 +202,8 @@ impl Walk {
         }
     }
 
-    /// Goes back, and sometimes does again what was done from there: every address must be the same.
+    /// Returns to a checkpoint, and sometimes repeats the requests from there: every address must be the
+    /// same.
     fn restore(&mut self, counts: &mut Counts) {
         let at = self.rng.random_range(0..self.checkpoints.len());
         let (state, model) = (self.checkpoints[at].state, self.checkpoints[at].model.clone());
@@ -288,7 +289,7 @@ impl Walk {
         assert_eq!(self.pool.is_empty(), blocks.is_empty());
         assert!(self.model.end() <= self.high);
         assert_eq!(self.pool.high_water(), self.high - BASE);
-        // Frees that nobody has asked about yet are part of the walk, too.
+        // Frees that have not been queried yet are part of the walk as well.
         if !self.in_body && self.rng.random() {
             let id = self.pool.settle();
             assert_eq!(*self.ids.entry(blocks.clone()).or_insert(id), id, "one set, two states");
@@ -317,7 +318,7 @@ fn random_walks() {
          {restores} restores ({repeated} requests made again at the same addresses), {bodies} bodies, \
          {resets} resets, {sweeps} sweeps, {states} states, at most {most_bytes} bytes live"
     );
-    // A walk that no longer does everything would pass in silence.
+    // A walk that no longer covers everything would pass silently.
     if steps >= STEPS {
         for (what, count) in
             [("places", places), ("frees", frees), ("restores", restores), ("repeated", repeated)]

@@ -1,8 +1,9 @@
 //! A persistent search tree of blocks that knows its gaps.
 //!
-//! Copies are of constant cost and share what they have in common, so that a thousand states that differ in a block
-//! each take a thousand blocks' memory and not a million's. Priorities are made from addresses: equal sets are equal
-//! trees, however they came to be. Everything but equality of sets that share nothing takes logarithmic time.
+//! Copies are of constant cost and share common parts, so that a thousand states that differ in one block
+//! each take the memory of a thousand blocks and not of a million. Priorities are computed from addresses:
+//! equal sets are equal trees, however they were built. Everything takes logarithmic time, except for
+//! comparing equal sets that share nothing.
 
 use std::sync::Arc;
 
@@ -17,22 +18,22 @@ struct Node<V> {
     priority: u64,
     left: Link<V>,
     right: Link<V>,
-    /// Of the whole subtree: where its first block starts, where its last one ends, the largest gap between two of
-    /// its blocks, and the sum of its blocks' hashes.
+    /// For the whole subtree: the start of its first block, the end of its last one, the largest gap between
+    /// two of its blocks, and the sum of its blocks' hashes.
     first: u64,
     end: u64,
     gap: u64,
     hash: u64,
 }
 
-/// Spreads the bits of a word: one to one, so that no two addresses have one priority.
+/// Mixes the bits of a word, bijectively, so that no two addresses have the same priority.
 fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let word = (word ^ (word >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     word ^ (word >> 33)
 }
 
-/// The hash of one block; that of a set is the sum.
+/// Returns the hash of one block; that of a set is the sum.
 pub(super) fn hash(block: Block) -> u64 {
     mix(block.addr.wrapping_add(mix(block.len)))
 }
@@ -72,17 +73,17 @@ impl<V: Clone> Treap<V> {
         self.len
     }
 
-    /// Of all its blocks; equal for equal sets.
+    /// Returns the hash of all its blocks, equal for equal sets.
     pub(super) fn hash(&self) -> u64 {
         self.root.as_ref().map_or(0, |root| root.hash)
     }
 
-    /// Where the last block ends.
+    /// Returns the end of the last block.
     pub(super) fn end(&self) -> Option<u64> {
         self.root.as_ref().map(|root| root.end)
     }
 
-    /// Adds a block that overlaps none.
+    /// Adds a block that must not overlap any other.
     pub(crate) fn insert(&mut self, block: Block, value: V) {
         let priority = mix(block.addr);
         let mut node =
@@ -94,19 +95,19 @@ impl<V: Clone> Treap<V> {
 
     /// Removes the block at `addr`.
     pub(crate) fn remove(&mut self, addr: u64) -> Option<Block> {
-        // First: what is shared is copied on the way.
+        // First of all: shared nodes are copied on the way.
         self.at(addr)?;
         let removed = remove(&mut self.root, addr);
         self.len -= usize::from(removed.is_some());
         removed
     }
 
-    /// The block at `addr`.
+    /// Returns the block at `addr`.
     pub(super) fn at(&self, addr: u64) -> Option<Block> {
         self.up_to(addr).filter(|block| block.addr == addr)
     }
 
-    /// The last block that does not start above `addr`.
+    /// Returns the last block that does not start above `addr`.
     pub(super) fn up_to(&self, addr: u64) -> Option<Block> {
         let (mut link, mut found) = (&self.root, None);
         while let Some(node) = link {
@@ -119,7 +120,7 @@ impl<V: Clone> Treap<V> {
         found
     }
 
-    /// The lowest gap from `base` that holds `len` bytes.
+    /// Returns the lowest gap from `base` that holds `len` bytes.
     pub(super) fn place(&self, base: u64, len: u64) -> u64 {
         let (mut at, mut link) = (base, &self.root);
         while let Some(node) = link {
@@ -127,7 +128,7 @@ impl<V: Clone> Treap<V> {
                 return at;
             }
             if node.gap < len {
-                // Only the last gap is left, which goes on without end.
+                // Only the last gap is left, which is unbounded.
                 return node.end;
             }
             if let Some(left) = &node.left {
@@ -145,12 +146,13 @@ impl<V: Clone> Treap<V> {
         at
     }
 
-    /// Where the lowest gap between two blocks begins that holds `len` bytes and lies at or above `from`.
+    /// Returns the start of the lowest gap between two blocks that holds `len` bytes and is at or above
+    /// `from`.
     pub(super) fn gap(&self, from: u64, len: u64) -> Option<u64> {
         gap(&self.root, from, len)
     }
 
-    /// Where the first block at or above `addr` begins.
+    /// Returns the start of the first block at or above `addr`.
     pub(super) fn first_from(&self, addr: u64) -> Option<u64> {
         let (mut link, mut found) = (&self.root, None);
         while let Some(node) = link {
@@ -163,7 +165,7 @@ impl<V: Clone> Treap<V> {
         found
     }
 
-    /// The blocks with their values, by address.
+    /// Returns the blocks with their values, by address.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Block, &V)> {
         let mut path: Vec<&Node<V>> = Vec::new();
         let mut next = &self.root;
@@ -178,7 +180,7 @@ impl<V: Clone> Treap<V> {
         })
     }
 
-    /// Adds where its parts lie, which other trees may share.
+    /// Adds the addresses of its nodes, which other trees may share.
     #[cfg(test)]
     pub(crate) fn parts(&self, seen: &mut std::collections::HashSet<usize>) {
         let mut todo: Vec<_> = self.root.iter().collect();
@@ -197,7 +199,7 @@ impl<V: Clone> Treap<V> {
         depth(&self.root)
     }
 
-    /// Whether both have the same blocks.
+    /// Returns whether both contain the same blocks.
     pub(super) fn same(&self, other: &Self) -> bool {
         self.len == other.len && same(&self.root, &other.root)
     }
@@ -237,7 +239,7 @@ fn insert<V: Clone>(link: &mut Link<V>, mut new: Arc<Node<V>>) {
     }
 }
 
-/// What lies below `addr`, and the rest.
+/// Returns the part below `addr`, and the rest.
 fn split<V: Clone>(link: Link<V>, addr: u64) -> (Link<V>, Link<V>) {
     let Some(mut top) = link else { return (None, None) };
     let node = Arc::make_mut(&mut top);
@@ -254,7 +256,7 @@ fn split<V: Clone>(link: Link<V>, addr: u64) -> (Link<V>, Link<V>) {
     }
 }
 
-/// Both, where all of `low` lies below all of `high`.
+/// Merges two trees; all of `low` must be below all of `high`.
 fn merge<V: Clone>(low: Link<V>, high: Link<V>) -> Link<V> {
     match (low, high) {
         (None, one) | (one, None) => one,

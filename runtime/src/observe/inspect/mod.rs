@@ -1,4 +1,4 @@
-//! Snapshots of what a runtime holds; see [`crate::inspect`].
+//! Snapshots of a runtime; see [`crate::inspect`].
 
 mod dot;
 mod text;
@@ -16,7 +16,7 @@ pub use tree::{
 pub(crate) fn json(value: &impl serde::Serialize) -> String {
     match serde_json::to_string(value) {
         Ok(json) => json,
-        // Serialisation fails for maps whose keys are no strings, and by I/O: there is neither.
+        // Serialisation fails for maps whose keys are not strings, and for I/O errors: there are neither.
         Err(_) => unreachable!("plain fields can always be written"),
     }
 }

@@ -1,4 +1,4 @@
-//! The tree for people.
+//! The tree as text.
 
 use std::{collections::HashSet, fmt};
 
@@ -6,7 +6,7 @@ use crate::RecordingId;
 
 use super::{GraphTree, OutputId, OutputPlace, TreeNode, TreeOutput, TreeSegment, TreeState, TreeWaiting};
 
-/// Lists are cut after this many entries.
+/// Lists are truncated after this number of entries.
 const SHOWN: usize = 8;
 
 impl fmt::Display for TreeSegment {
@@ -56,7 +56,7 @@ impl fmt::Display for TreeOutput {
     }
 }
 
-/// The first few, and how many more there are.
+/// Formats the first few entries, and the number of the others.
 fn cut(list: &[impl fmt::Display]) -> String {
     let mut text: Vec<String> = list.iter().take(SHOWN).map(ToString::to_string).collect();
     if list.len() > SHOWN {
@@ -65,7 +65,7 @@ fn cut(list: &[impl fmt::Display]) -> String {
     text.join(", ")
 }
 
-/// The sizes that a node was recorded for: `T=16`.
+/// Returns the sizes for which a node was recorded: `T=16`.
 pub(super) fn sizes(node: &TreeNode) -> Option<String> {
     let sizes: Vec<String> = node.sizes.iter().map(|(symbol, size)| format!("{symbol}={size}")).collect();
     (!sizes.is_empty()).then(|| sizes.join(", "))
@@ -130,7 +130,7 @@ impl fmt::Display for GraphTree {
     }
 }
 
-/// A node and how its lines start.
+/// A node and the prefix of its lines.
 struct Place {
     id: RecordingId,
     first: String,
@@ -138,7 +138,7 @@ struct Place {
 }
 
 impl Place {
-    /// What follows a node whose lines start with `indent`, last first.
+    /// Returns the followers of a node whose lines start with `indent`, last first.
     fn below(indent: &str, nodes: &[RecordingId]) -> Vec<Self> {
         if let [id] = *nodes {
             return vec![Self { id, first: indent.to_owned(), rest: indent.to_owned() }];
@@ -153,8 +153,8 @@ impl Place {
 }
 
 impl GraphTree {
-    /// What follows `from`. A single way goes straight down; branches are indented. No recursion: ways can
-    /// be as long as programs run.
+    /// Writes the followers of `from`. A single path continues straight down; branches are indented. There is
+    /// no recursion, because paths can be as long as programs run.
     fn ways(
         &self,
         f: &mut fmt::Formatter<'_>,

@@ -1,8 +1,8 @@
-//! A recording as its device has it.
+//! A recording as its device sees it.
 
 use std::fmt;
 
-/// The nodes of an executable and what waits for what.
+/// The nodes of an executable, and their dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -13,7 +13,7 @@ pub struct Topology {
     pub edges: Vec<GraphEdge>,
 }
 
-/// What a node does.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -29,7 +29,7 @@ pub enum NodeKind {
     Host,
     /// Runs another graph.
     Graph,
-    /// Nothing: joins or splits edges.
+    /// Does nothing: joins or splits edges.
     Empty,
     /// Waits for an event.
     WaitEvent,
@@ -45,7 +45,7 @@ pub enum NodeKind {
     Free,
     /// Several operations on memory words.
     BatchMemory,
-    /// Runs another graph if, or while, a value on the device says so.
+    /// Runs another graph conditionally or repeatedly, depending on a value on the device.
     Conditional,
     /// A kind that this version does not know, by the driver's number.
     Other(i32),
@@ -79,17 +79,17 @@ impl fmt::Display for NodeKind {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GraphNode {
-    /// What it does.
+    /// Its kind.
     pub kind: NodeKind,
-    /// The kernel's or operation's name; empty where the device tells none.
+    /// The name of the kernel or operation; empty if the device does not report it.
     pub name: String,
-    /// Blocks of a kernel, in x, y and z; `None` for what is no kernel of a GPU.
+    /// The blocks of a kernel, in x, y and z; `None` for a node that is not a GPU kernel.
     pub grid: Option<[u32; 3]>,
-    /// Threads of each block, in x, y and z.
+    /// The threads of each block, in x, y and z.
     pub block: Option<[u32; 3]>,
-    /// Dynamic shared memory of each block, in bytes.
+    /// The dynamic shared memory of each block, in bytes.
     pub shared_bytes: u32,
-    /// Bytes that it writes, where the device tells.
+    /// The number of bytes that it writes, if the device reports it.
     pub bytes: Option<u64>,
 }
 
@@ -107,7 +107,7 @@ impl GraphNode {
 pub enum EdgeKind {
     /// The end starts when the start has ended.
     Full,
-    /// The end, a kernel, is brought up while the start runs, and waits by itself.
+    /// The end, which is a kernel, is started while the start runs, and waits by itself.
     Programmatic,
     /// A kind that this version does not know, by the driver's number.
     Other(u8),
@@ -118,15 +118,15 @@ pub enum EdgeKind {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GraphEdge {
-    /// Index of the node that comes first.
+    /// The index of the node that comes first.
     pub from: usize,
-    /// Index of the node that waits.
+    /// The index of the node that waits.
     pub to: usize,
     /// How it waits.
     pub kind: EdgeKind,
-    /// From what point of the first node on, as the driver numbers them; 0 is its end.
+    /// The point of the first node at which the edge starts, in the driver's numbering; 0 is its end.
     pub from_port: u8,
-    /// What of the second node waits, as the driver numbers it; 0 is all of it.
+    /// The part of the second node that waits, in the driver's numbering; 0 is all of it.
     pub to_port: u8,
 }
 
@@ -142,17 +142,17 @@ impl Topology {
         Self { nodes, edges }
     }
 
-    /// Number of nodes of that kind.
+    /// Returns the number of nodes of that kind.
     pub fn count(&self, kind: NodeKind) -> usize {
         self.nodes.iter().filter(|n| n.kind == kind).count()
     }
 
-    /// As Graphviz: `dot -Tsvg`.
+    /// Returns Graphviz, for `dot -Tsvg`.
     pub fn to_dot(&self) -> String {
         super::dot::topology(self)
     }
 
-    /// As one JSON object on one line, its keys the names of the fields.
+    /// Returns one JSON object on one line, with the names of the fields as keys.
     #[cfg(feature = "serde")]
     #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
     pub fn to_json(&self) -> String {

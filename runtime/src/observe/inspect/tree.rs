@@ -1,39 +1,39 @@
-//! The graph tree as a value.
+//! A snapshot of the graph tree.
 
 use crate::RecordingId;
 
 /// The graph tree of a runtime at one moment.
 ///
-/// It is a graph rather than a tree: a recording is found by the state of the pool that it starts from, so
-/// ways that meet in equal states share what follows. [`Display`](std::fmt::Display) prints it, shared parts
-/// once; [`to_dot`](Self::to_dot) and [`to_json`](Self::to_json) give it to other tools.
+/// It is a graph rather than a tree: a recording is found by the pool state in which it starts, so paths that
+/// meet in equal states share what follows. [`Display`](std::fmt::Display) prints it, with shared parts once;
+/// [`to_dot`](Self::to_dot) and [`to_json`](Self::to_json) export it to other tools.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GraphTree {
     /// The device's name, such as `cpu`.
     pub device: String,
-    /// Graph objects whose recordings ran, in the order in which they were made.
+    /// Graph objects whose recordings ran, in the order of their creation.
     pub functions: Vec<TreeFunction>,
     /// Recordings, in the order in which they were made.
     pub nodes: Vec<TreeNode>,
-    /// States of the pool at the nodes' ends. The first is the empty one; the others come in the order of
-    /// the nodes.
+    /// The states of the pool at the ends of nodes. The first is the empty one; the others are in the order
+    /// of the nodes.
     pub states: Vec<TreeState>,
-    /// Segments that ran in warm-up and have no recording yet, in the order in which they were met first.
+    /// Segments that ran in warm-up and have no recording yet, in the order of their first use.
     pub waiting: Vec<TreeWaiting>,
-    /// Bytes of the pool that were ever in use at once, also by what is no recording: a warm-up does not know
-    /// yet which blocks leave the call.
+    /// The high-water mark of the pool in bytes, including memory that is not part of a recording: a warm-up
+    /// does not know yet which blocks leave the call.
     pub pool_bytes: u64,
-    /// The same for the arena of results, which outlive their call.
+    /// The high-water mark of the arena of results, which outlive their call.
     pub result_bytes: u64,
-    /// The same for the arena of what is made outside segments.
+    /// The high-water mark of the arena of tensors made outside segments.
     pub eager_bytes: u64,
-    /// How many executables there are.
+    /// The number of executables.
     pub executables: usize,
-    /// Bytes of all executables, as far as the device knows.
+    /// The size of all executables in bytes, as far as the device knows.
     pub executable_bytes: u64,
-    /// Bytes that they would take besides if each recording had its own.
+    /// The bytes that they would need in addition if each recording had its own.
     pub shared_bytes: u64,
 }
 
@@ -44,22 +44,22 @@ pub struct GraphTree {
 pub struct TreeFunction {
     /// The function's name.
     pub name: String,
-    /// Ids of the recordings that its calls began with.
+    /// The ids of the recordings with which its calls began.
     pub roots: Vec<RecordingId>,
 }
 
-/// A segment, with shapes and host values of its own, that is not recorded yet.
+/// A segment, with its own shapes and host values, that is not recorded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeWaiting {
-    /// The function whose call ran it last.
+    /// The function whose call last ran it.
     pub function: String,
-    /// What is to be recorded.
+    /// The segment to be recorded.
     pub segment: TreeSegment,
-    /// Why it was not when it ran last: a [`WaitReason`](crate::WaitReason) as text.
+    /// The reason why it was not recorded when it last ran: a [`WaitReason`](crate::WaitReason) as text.
     pub why: String,
-    /// How often it ran in warm-up since it was recorded last.
+    /// The number of warm-ups since its last recording.
     pub warmups: u64,
 }
 
@@ -68,61 +68,64 @@ pub struct TreeWaiting {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeNode {
-    /// Its number in events; never given twice.
+    /// Its id in events, which is never reused.
     pub id: RecordingId,
     /// The function in whose call it was recorded.
     pub function: String,
-    /// The `#[dims]` symbols of that call with their sizes, padded to their buckets. A recording that depends on
-    /// none of them serves calls of other sizes, too.
+    /// The `#[dims]` symbols of that call with their sizes, padded to their buckets. A recording that depends
+    /// on none of them serves calls of other sizes as well.
     pub sizes: Vec<(String, usize)>,
-    /// What it is a recording of.
+    /// The recorded segment.
     pub segment: TreeSegment,
-    /// The node that it was recorded after; `None` when it came first in a call, or after something that
-    /// ran without a recording.
+    /// The node after which it was recorded; `None` if it came first in a call, or after something that ran
+    /// without a recording.
     pub parent: Option<RecordingId>,
-    /// All nodes that were seen to come right before it, in order.
+    /// All nodes that were observed to come directly before it, in order.
     pub parents: Vec<RecordingId>,
-    /// All nodes that were seen to come right after it, in the order of the first time.
+    /// All nodes that were observed to come directly after it, in the order of first occurrence.
     pub children: Vec<RecordingId>,
-    /// Whether a call was seen to begin with it.
+    /// Set if a call was observed to begin with it.
     pub root: bool,
-    /// Whether it was seen to follow something that ran without a recording, such as a warm-up.
+    /// Set if it was observed to follow something that ran without a recording, such as a warm-up.
     pub after_eager: bool,
-    /// Index in [`GraphTree::states`]: what must be alive in the pool, and where, for it to be replayed.
+    /// The index in [`GraphTree::states`] of the blocks that must be live in the pool for it to be replayed.
     pub entry: usize,
-    /// Index in [`GraphTree::states`]: what is alive after it.
+    /// The index in [`GraphTree::states`] of the blocks that are live after it.
     pub exit: usize,
-    /// Outputs of the nodes before it, on the way that it was recorded, that are alive at its entry.
+    /// Outputs of preceding nodes, on the path on which it was recorded, that are alive at its entry.
     pub alive: Vec<OutputId>,
-    /// Outputs of the 64 nodes before it, on the way that it was recorded, that were in the pool and are gone.
+    /// Outputs of the 64 preceding nodes, on the path on which it was recorded, that were in the pool and
+    /// have been freed.
     pub dead: Vec<OutputId>,
-    /// What else is alive at its entry: results of eager regions, mostly. Each is what made it.
+    /// The producers of other blocks that are live at its entry, mostly results of eager regions.
     pub alive_others: Vec<String>,
-    /// What it gives, in order; compound values are taken apart.
+    /// Its outputs, in order; compound values are split into their parts.
     pub outputs: Vec<TreeOutput>,
-    /// Names of the operations of its body, in order. One may be several kernels, or none.
+    /// The names of the operations in its body, in order. One may be several kernels, or none.
     pub operations: Vec<String>,
-    /// Nodes of its executable: kernels, copies, fills. See [`Runtime::topology`](crate::Runtime::topology).
+    /// The number of nodes in its executable: kernels, copies, fills. See
+    /// [`Runtime::topology`](crate::Runtime::topology).
     pub kernels: usize,
-    /// How many calls found it and replayed it.
+    /// The number of calls that found and replayed it.
     pub hits: u64,
-    /// Bytes of the pool, from its start, that its body and everything alive meanwhile needed.
+    /// The bytes of the pool, from its start, that its body and everything live meanwhile needed.
     pub pool_bytes: u64,
-    /// Bytes of its executable, as far as the device knows; 0 where it shares that of an earlier node.
+    /// The size of its executable in bytes, as far as the device knows; 0 if it shares that of an earlier
+    /// node.
     pub executable_bytes: u64,
-    /// The nodes that run by the same executable, which is updated for each: see
+    /// The nodes that use the same executable, which is updated for each: see
     /// [`Runtime::share_executables`](crate::Runtime::share_executables).
     pub shares_with: Vec<RecordingId>,
 }
 
-/// A place in the source.
+/// A position in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeSegment {
-    /// The function that the segment stands in, which may be another one's `#[piecewise]` part.
+    /// The function that contains the segment, which may be called by another one with `#[piecewise]`.
     pub function: String,
-    /// Index in that function's [`Plan::items`](crate::Plan::items).
+    /// The index in that function's [`Plan::items`](crate::Plan::items).
     pub index: usize,
     /// The file.
     pub file: String,
@@ -130,7 +133,7 @@ pub struct TreeSegment {
     pub first_line: u32,
     /// Last line.
     pub last_line: u32,
-    /// It is a whole call, recorded in full mode; the place is that of its first part.
+    /// Set for a whole call, recorded in full mode; the position is that of its first part.
     pub whole_call: bool,
 }
 
@@ -141,16 +144,16 @@ pub struct TreeSegment {
 pub struct OutputId {
     /// The recording.
     pub recording: RecordingId,
-    /// Index in its outputs.
+    /// The index among its outputs.
     pub output: usize,
 }
 
-/// What a node gives.
+/// An output of a node.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeOutput {
-    /// Where it lies.
+    /// The location of its memory.
     pub place: OutputPlace,
     /// Its element type; `None` for a host value.
     pub dtype: Option<String>,
@@ -158,21 +161,21 @@ pub struct TreeOutput {
     pub shape: Vec<usize>,
 }
 
-/// Where an output lies.
+/// The location of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OutputPlace {
-    /// A block of the pool: the next call uses its memory again.
+    /// A block of the pool: the next call reuses its memory.
     Pool(TreeBlock),
-    /// A block of the arena of results: it leaves the call.
+    /// A block of the arena of results, because it leaves the call.
     Result(TreeBlock),
-    /// A view of the live-in tensor of that index.
+    /// A view of the live-in tensor with that index.
     LiveIn(usize),
     /// A view of a parameter or of state.
     Owned,
-    /// A host value, which every replay gives as it was recorded.
+    /// A host value, which every replay returns as it was recorded.
     Host(String),
 }
 
@@ -181,15 +184,15 @@ pub enum OutputPlace {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TreeBlock {
-    /// Where it starts, in bytes from the arena's start.
+    /// The offset from the arena's start, in bytes.
     pub offset: u64,
-    /// Its bytes; outputs that share a block are views of it.
+    /// Its size in bytes; outputs that share a block are views of it.
     pub bytes: u64,
-    /// The operation that made it.
+    /// The operation that produced it.
     pub producer: String,
 }
 
-/// A state of the pool: what is alive, and where.
+/// A state of the pool: its live blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -199,7 +202,7 @@ pub struct TreeState {
 }
 
 impl TreeState {
-    /// Bytes alive.
+    /// Returns the number of live bytes.
     pub fn bytes(&self) -> u64 {
         self.blocks.iter().map(|(_, bytes)| bytes).sum()
     }
@@ -222,29 +225,29 @@ impl GraphTree {
         }
     }
 
-    /// The node of that id.
+    /// Returns the node with that id.
     pub fn node(&self, id: impl Into<RecordingId>) -> Option<&TreeNode> {
         let id = id.into();
         self.nodes.binary_search_by_key(&id, |n| n.id).ok().map(|at| &self.nodes[at])
     }
 
-    /// Number of nodes that calls were seen to begin with.
+    /// Returns the number of nodes with which calls were observed to begin.
     pub fn roots(&self) -> usize {
         self.nodes.iter().filter(|n| n.root).count()
     }
 
-    /// Bytes of the pool that the recordings need. Ways through the tree lie over each other: it is what the
-    /// largest of them needs, not their sum.
+    /// Returns the bytes of the pool that the recordings need. Paths through the tree overlap in memory, so
+    /// this is the need of the largest of them, not their sum.
     pub fn needed_pool_bytes(&self) -> u64 {
         self.nodes.iter().map(|n| n.pool_bytes).max().unwrap_or(0)
     }
 
-    /// As Graphviz: `dot -Tsvg`. Nodes are recordings, arrows what followed what.
+    /// Returns Graphviz, for `dot -Tsvg`. Nodes are recordings, and arrows point to their followers.
     pub fn to_dot(&self) -> String {
         super::dot::tree(self)
     }
 
-    /// As one JSON object on one line, its keys the names of the fields.
+    /// Returns one JSON object on one line, with the names of the fields as keys.
     #[cfg(feature = "serde")]
     #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
     pub fn to_json(&self) -> String {

@@ -17,26 +17,26 @@ use crate::{
     observe::{event::Event, hooks::LifecycleEvent, occurrence::Occurrence},
 };
 
-/// The target of all events, as subscribers filter it.
+/// The target of all events, by which subscribers can filter.
 const TARGET: &str = "graphable::log";
 
-/// Events are kept up to this many; older ones go first.
+/// The maximum number of events that are kept; older ones are dropped first.
 const KEPT: usize = 65_536;
 
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// What counters say, as far as occurrences alone decide it.
+    /// The counters, as far as occurrences alone determine them.
     stats: Stats,
-    /// Whether anybody but the counters and `tracing` wants occurrences.
+    /// Set if anything but the counters and `tracing` needs occurrences.
     is_heard: bool,
     /// The list of events, while it is kept.
     events: Option<VecDeque<Event>>,
     printer: Printer,
-    /// What was warned of, by function.
+    /// The fallbacks for which a warning was logged, by function.
     warned: Vec<(&'static str, FallbackReason)>,
-    /// The segments of which something was learnt, while somebody watches.
+    /// The segments about which something was learned, while this is watched.
     fresh: Option<Vec<&'static Site>>,
-    /// What happened to recordings, while there are hooks.
+    /// Lifecycle events of recordings, while there are hooks.
     lifecycle: Option<Vec<LifecycleEvent>>,
 }
 
@@ -59,37 +59,37 @@ impl Log {
         }
     }
 
-    /// The sums over all occurrences.
+    /// Returns the sums over all occurrences.
     #[inline]
     pub(crate) fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Starts or ends to keep events.
+    /// Starts or stops keeping events.
     pub(crate) fn keep(&mut self, on: bool) {
         self.events = on.then(|| self.events.take().unwrap_or_default());
         self.note_listeners();
     }
 
-    /// The events that were kept since the last call.
+    /// Returns the events that were kept since the last call.
     pub(crate) fn take(&mut self) -> Vec<Event> {
         self.events.as_mut().map(|events| events.drain(..).collect()).unwrap_or_default()
     }
 
-    /// Starts or ends the watch for what is new; gives what there was since the last call.
+    /// Starts or stops watching for new recordings and warm-ups; returns those since the last call.
     pub(crate) fn watch(&mut self, on: bool) -> Vec<&'static Site> {
         let fresh = std::mem::replace(&mut self.fresh, on.then(Vec::new));
         self.note_listeners();
         fresh.unwrap_or_default()
     }
 
-    /// Starts or ends to note what happens to recordings.
+    /// Starts or stops collecting lifecycle events of recordings.
     pub(crate) fn watch_recordings(&mut self, on: bool) {
         self.lifecycle = on.then(|| self.lifecycle.take().unwrap_or_default());
         self.note_listeners();
     }
 
-    /// What happened to recordings since the last call.
+    /// Returns the lifecycle events since the last call.
     pub(crate) fn take_lifecycle(&mut self) -> Vec<LifecycleEvent> {
         self.lifecycle.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -99,16 +99,16 @@ impl Log {
             self.events.is_some() || self.printer.is_on() || self.fresh.is_some() || self.lifecycle.is_some();
     }
 
-    /// Something happened. Where nobody listens, only counters change.
+    /// Reports an occurrence. Without listeners, only counters change.
     ///
-    /// Inlined, so that of the match over all kinds only the one that happened is left.
+    /// Inlined, so that only the branch of the actual kind remains of the match over all kinds.
     #[inline(always)]
     pub(crate) fn emit(&mut self, occurrence: Occurrence<'_>) {
         self.stats.apply(&occurrence);
-        // Which fallbacks were warned of is noted in any case.
+        // Fallbacks for which a warning was logged are noted in any case.
         let is_wanted = self.is_heard || matches!(occurrence, Occurrence::FellBack { .. });
         if is_wanted || occurrence.level().is_some_and(|level| level <= LevelFilter::current()) {
-            // A copy: the occurrence itself need not be in memory where nobody listens.
+            // A copy, so that the occurrence itself need not be in memory without listeners.
             let heard = occurrence;
             self.deliver(&heard);
         }
@@ -143,7 +143,8 @@ impl Log {
         }
     }
 
-    /// Whether it was warned of before: each cause of a fallback is, once a function.
+    /// Returns whether a warning was logged before: this happens once for each cause of a fallback and each
+    /// function.
     fn is_repeated(&mut self, occurrence: &Occurrence<'_>) -> bool {
         let Occurrence::FellBack { function, reason } = *occurrence else { return false };
         let is_repeated = self.warned.iter().any(|(f, r)| *f == function && r.same_cause(reason));

@@ -9,7 +9,7 @@ use crate::Event;
 /// The variable.
 const VARIABLE: &str = "GRAPHABLE_LOG";
 
-/// Kinds of events, as the variable names them, each a bit; `info` is the first two.
+/// The kinds of events, by their names in the variable, each as a bit; `info` is the first two.
 const KINDS: [(&str, u8); 7] = [
     ("info", RECORDINGS | FALLBACKS),
     ("recordings", RECORDINGS),
@@ -25,12 +25,12 @@ const REPLAYS: u8 = 4;
 const COPIES: u8 = 8;
 const AUDITS: u8 = 16;
 
-/// Which events are printed.
+/// The kinds of events that are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Printer(u8);
 
 impl Printer {
-    /// As the environment says, which is read once for each runtime. An unknown name is reported once.
+    /// Reads the environment variable, once for each runtime. An unknown name is reported once.
     pub(super) fn of_environment() -> Self {
         static SAID: Once = Once::new();
         let Some(text) = env::var_os(VARIABLE) else { return Self::default() };
@@ -50,7 +50,7 @@ impl Printer {
         printer
     }
 
-    /// What a list of kinds asks for, and what of it is unknown.
+    /// Returns the kinds in a list, and its unknown names.
     fn parse(text: &str) -> (Self, Vec<&str>) {
         let (mut bits, mut unknown) = (0, Vec::new());
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -63,13 +63,13 @@ impl Printer {
         (Self(bits), unknown)
     }
 
-    /// Whether anything is printed.
+    /// Returns whether anything is printed.
     pub(super) fn is_on(self) -> bool {
         self.0 != 0
     }
 
-    /// Prints an event that is asked for, unless a subscriber takes it: once is enough.
-    /// `level` is the one at which `tracing` has it.
+    /// Prints an event if it is requested, unless a subscriber receives it. `level` is its level in
+    /// `tracing`.
     pub(super) fn print(self, event: &Event, level: Level) {
         static SAID: Once = Once::new();
         if self.0 & kind(event) == 0 {
@@ -88,11 +88,11 @@ impl Printer {
 }
 
 fn say(line: &str) {
-    // A closed standard error is no reason to fail.
+    // A closed standard error is not a reason to fail.
     let _ = writeln!(std::io::stderr(), "graphable: {line}");
 }
 
-/// The kind that an event is of.
+/// Returns the kind of an event.
 fn kind(event: &Event) -> u8 {
     match event {
         Event::Warmed { .. }
@@ -116,9 +116,9 @@ fn kind(event: &Event) -> u8 {
     }
 }
 
-/// Whether a subscriber wants the runtime's events of that level.
+/// Returns whether a subscriber wants the runtime's events of that level.
 fn is_taken(level: Level) -> bool {
-    /// Where the events come from, as `tracing` knows it.
+    /// The source of the events, as `tracing` knows it.
     macro_rules! wanted {
         ($level:ident) => {
             tracing::enabled!(target: super::TARGET, Level::$level)

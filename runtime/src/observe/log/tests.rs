@@ -17,7 +17,7 @@ use crate::{
 
 static SITE: Site = Site { function: "f", index: 0, file: "a.rs", first_line: 1, last_line: 1 };
 
-/// One of each kind; of fallbacks one that was wanted, too.
+/// One occurrence of each kind; for fallbacks, also one that was requested.
 fn with_all(check: impl Fn(Occurrence<'_>)) {
     let (id, with, site, function) = (RecordingId::from(7), RecordingId::from(4), &SITE, "f");
     let recording = RecordingRef { id, site, graph: GraphId(3), function };
@@ -57,7 +57,7 @@ fn with_all(check: impl Fn(Occurrence<'_>)) {
     all.into_iter().for_each(check);
 }
 
-/// The levels of the events that `tracing` was given.
+/// The levels of the events that `tracing` received.
 #[derive(Clone, Default)]
 struct Levels(Arc<Mutex<Vec<Level>>>);
 
@@ -92,7 +92,7 @@ fn tracing_has_each_at_its_level() {
     });
 }
 
-/// What happened is counted, whoever listens, and each listener gets its own.
+/// Occurrences are counted whoever listens, and each listener gets its own.
 #[test]
 fn listeners_change_no_counter() {
     with_all(|occurrence| {
@@ -115,7 +115,7 @@ fn listeners_change_no_counter() {
     });
 }
 
-/// A fallback is reported once a function, and kept each time.
+/// A fallback is reported once per function, and kept each time.
 #[test]
 fn a_cause_is_warned_of_once_a_function() {
     let levels = Levels::default();

@@ -5,7 +5,8 @@ use tracing::{debug, info, trace, warn};
 use super::TARGET;
 use crate::observe::occurrence::{Occurrence as O, RecordingRef, names};
 
-/// Reports an occurrence to `tracing`, at the level that [`O::level`] returns: macros cannot take it from there.
+/// Reports an occurrence to `tracing`, at the level that [`O::level`] returns: macros cannot get it from
+/// there.
 pub(super) fn report(occurrence: O<'_>) {
     match occurrence {
         O::Replayed { recording: RecordingRef { id, site, .. } } => {
@@ -54,7 +55,7 @@ pub(super) fn report(occurrence: O<'_>) {
     }
 }
 
-/// Warnings other than those of fallbacks.
+/// Warnings other than those about fallbacks.
 fn warn(occurrence: O<'_>) {
     match occurrence {
         O::CaptureInvalidated { site } => {

@@ -1,9 +1,9 @@
 //! Attention with grouped heads.
 //!
-//! A task takes the query heads of one key head, a few queries, and a stretch of keys; it goes over
-//! the keys in tiles with an online softmax, so that scores never leave the cache. Decoding has too
-//! few heads to fill the cores: there long keys are cut into stretches, merged in order at the end.
-//! All cuts depend on shapes alone, so the result does not depend on threads or addresses.
+//! A task takes the query heads of one key head, a few queries, and a range of keys; it processes the keys in
+//! tiles with an online softmax, so that scores never leave the cache. Decoding has too few heads to occupy
+//! the cores: there, long keys are split into ranges, merged in order at the end. All splits depend only on
+//! shapes, so the result does not depend on threads or addresses.
 //!
 //! Every mask shows a query the first so many keys. Keys it does not see never touch its result:
 //! they may hold anything, NaN included.
@@ -53,17 +53,17 @@ fn attention_as<T: Real>(access: &Access<'_>, launch: &Launch, Attention { mask,
     attend(q, k, v, Mask { kind: mask, limits, real }, scale, access.slice_mut::<T>(&launch.outputs[0]));
 }
 
-/// Who sees whom, with the data of the masks that have some.
+/// The mask: which keys each query attends to, with the data of the masks that have some.
 #[derive(Clone, Copy)]
 struct Mask<'a> {
     kind: MaskKind,
     limits: Option<Strided<'a, u32>>,
-    /// How many keys there are; those behind are padding.
+    /// The number of keys; those after them are padding.
     real: usize,
 }
 
 impl Mask<'_> {
-    /// How many of the `s_len` keys query `(b, t)` of `t_len` sees: the first ones.
+    /// Returns how many of the `s_len` keys query `(b, t)` of `t_len` attends to: always the first ones.
     fn visible(&self, b: usize, t: usize, t_len: usize, s_len: usize) -> usize {
         let limit =
             |index: &[usize]| self.limits.map_or(0, |view| view.data[view.layout.offset_of(index)] as usize);
@@ -89,7 +89,7 @@ struct Task {
     keys: (usize, usize),
 }
 
-/// Softmax under way for some rows: row `r` is query `r / group`, head `r % group` of the group.
+/// A partial softmax of some rows: row `r` is query `r / group`, head `r % group` of the group.
 struct Partial {
     /// Largest score so far, `-inf` before the first.
     max: Vec<f32>,
@@ -166,7 +166,7 @@ fn merge(parts: &[Partial], row: usize, out: &mut [f32]) {
     out.fill(0.0);
     let mut total = 0.0;
     for part in parts {
-        // A stretch with only NaN scores has no maximum, but its total and values are NaN.
+        // A range with only NaN scores has no maximum, but its total and values are NaN.
         let factor = if part.max[row] == max { 1.0 } else { weight(part.max[row], max) };
         total += part.total[row] * factor;
         for (out, v) in out.iter_mut().zip(&part.values[row * dv..(row + 1) * dv]) {
@@ -250,8 +250,8 @@ fn run_task<T: Real>(
             update(&mut partial, r, &mut scores[..seen]);
         }
 
-        // Values that all rows see, for all rows at once; the others row by row, since weight 0
-        // does not erase a NaN.
+        // Values that all rows attend to, for all rows together; the others row by row, since weight 0 does
+        // not erase a NaN.
         let values = tile(&v, (task.b, task.head), (from, from + n), &mut value_scratch);
         let seen = |t: usize| visible[t].saturating_sub(from).min(n);
         let common = (0..task.queries).map(seen).min().unwrap_or(0);
@@ -288,7 +288,7 @@ fn update(partial: &mut Partial, row: usize, scores: &mut [f32]) {
     if max == f32::NEG_INFINITY {
         scores.iter_mut().for_each(|s| *s = weight(*s, max));
     } else {
-        // `exp` gives 0 for -inf: no need to look.
+        // `exp` returns 0 for -inf, so there is no need to check.
         scores.iter_mut().for_each(|s| *s = exp(*s - max));
     }
     partial.total[row] += sum(scores, |v| v);

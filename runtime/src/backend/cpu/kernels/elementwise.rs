@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Computes a block from one operand; behind a pointer, so that the walk is compiled once.
+/// Computes a block from one operand; called through a pointer, so that the iteration is compiled once.
 type Map<A> = dyn Fn(&mut [A], &[A]) + Sync;
 
 /// Computes a block from two operands.

@@ -1,6 +1,8 @@
-//! The one door to `gemm-f32`, the part of the `gemm` crate for `f32`: checks what that crate trusts.
+//! The only use of `gemm-f32`, the part of the `gemm` crate for `f32`: checks the preconditions that the
+//! crate relies on.
 //!
-//! The crate `gemm` itself would bring four more element types, each as large to build as this one.
+//! The crate `gemm` itself would add four more element types, each of which takes as long to build as this
+//! one.
 
 #[cfg(feature = "cpu-gemm")]
 use gemm_common::Parallelism;
@@ -16,10 +18,10 @@ pub(super) struct Mat<'a> {
     pub(super) cs: usize,
 }
 
-/// What happens around the product.
+/// Variants of the product.
 #[derive(Clone, Copy)]
 pub(super) struct Mode {
-    /// Adds to what is there instead of overwriting it.
+    /// Adds to the previous values instead of overwriting them.
     pub(super) add: bool,
     /// Factor of the product.
     pub(super) scale: f32,
@@ -32,7 +34,7 @@ pub(super) struct Mode {
 /// `dst[i * rs]`.
 ///
 /// # Panics
-/// When a matrix is smaller than its shape and strides say.
+/// Panics if a matrix is smaller than its shape and strides require.
 pub(super) fn multiply(
     (m, k, n): (usize, usize, usize),
     dst: &mut [f32],
@@ -55,8 +57,8 @@ pub(super) fn multiply(
     let parallelism = if mode.threads { Parallelism::Rayon(0) } else { Parallelism::None };
     let a = Operand { data: a.data.as_ptr(), rs: a_rs as isize, cs: a_cs as isize };
     let b = Operand { data: b.data.as_ptr(), rs: b_rs as isize, cs: b_cs as isize };
-    // Its kernels want the columns of the destination end to end: the product of the transposed matrices, if the rows
-    // are.
+    // Its kernels need the columns of the destination to be contiguous: if the rows are, this computes the
+    // product of the transposed matrices.
     let (m, n, (dst_cs, dst_rs), left, right) = match rs > 1 {
         true => (n, m, (rs as isize, 1), b.transposed(), a.transposed()),
         false => (m, n, (1, rs as isize), a, b),

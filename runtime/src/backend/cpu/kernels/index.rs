@@ -28,7 +28,7 @@ pub(crate) fn gather(access: &Access<'_>, launch: &Launch, axis: usize, counts: 
     pick(access, launch, index, x, axis, counts)
 }
 
-/// Picks by `index`; the fault is that of the first real index that is out of range.
+/// Picks by `index`; returns the first real index that is out of range as a fault.
 fn pick(
     access: &Access<'_>,
     launch: &Launch,
@@ -38,7 +38,8 @@ fn pick(
     counts: Counts,
 ) -> Result<(), Fault> {
     let mut rows = x.layout.shape()[axis];
-    // Of each dimension of the index that has a count: indices behind it, its size, and the count.
+    // For each dimension of the index that has a count: the number of indices after it, its size, and the
+    // count.
     let mut real: SmallVec<[(usize, usize, usize); MAX_RANK]> = SmallVec::new();
     let sizes = index.layout.shape();
     for (place, view) in counts.places().zip(&launch.inputs[2..]) {
@@ -59,7 +60,7 @@ fn pick(
     check(launch, &index, rows)
 }
 
-/// How many elements of a padded dimension are real.
+/// Returns how many elements of a padded dimension are real.
 pub(super) fn count_at(access: &Access<'_>, view: &View) -> usize {
     values(access, view).first().map_or(0, |&count| count as usize)
 }
@@ -112,8 +113,8 @@ pub(crate) fn scatter_rows(access: &Access<'_>, launch: &Launch) -> Result<(), F
     fault
 }
 
-/// Which rows are written, as `(row of the source, row of the state)` in order, and the fault of those
-/// that do not exist.
+/// Returns the rows that are written, as `(row of the source, row of the state)` in order, and the fault of
+/// those that do not exist.
 pub(super) fn places(
     access: &Access<'_>,
     launch: &Launch,
@@ -127,7 +128,7 @@ pub(super) fn places(
     let rows = launch.outputs[0].layout.shape()[0];
     let to = |(i, &row): (usize, &u32)| (row != SKIP && (row as usize) < rows).then_some((i, row as usize));
     let places = index.iter().enumerate().filter_map(to).collect();
-    // Skipped rows look like any that is out of range but are no mistake.
+    // Skipped rows look like any index out of range, but are not mistakes.
     index.retain(|&row| row != SKIP);
     (places, check(launch, &index, rows))
 }
@@ -139,7 +140,7 @@ fn values(access: &Access<'_>, view: &View) -> Vec<u32> {
     values
 }
 
-/// The first index that is out of range, as a fault.
+/// Returns the first index that is out of range, as a fault.
 fn check(launch: &Launch, index: &[u32], rows: usize) -> Result<(), Fault> {
     match index.iter().find(|&&i| i as usize >= rows) {
         None => Ok(()),

@@ -1,10 +1,10 @@
 //! Products of matrices.
 //!
-//! f32 goes to `gemm` where it lies. f16 and bf16 are widened panel by panel, accumulated in f32
-//! and rounded once. Few rows against a weight whose rows are contiguous (a decoding step) are
-//! bound by the reading of the weight: they are cut into slices of columns, one per task.
+//! f32 operands are passed to `gemm` in place. f16 and bf16 are widened panel by panel, accumulated in f32
+//! and rounded once. A few rows times a weight whose rows are contiguous (a decoding step) are bound by
+//! reading the weight: the columns are split into slices, one per task.
 //!
-//! How the work is cut depends on shapes and strides alone, never on threads or addresses.
+//! The split of the work depends only on shapes and strides, never on threads or addresses.
 
 use half::{bf16, f16};
 use rayon::prelude::*;
@@ -96,7 +96,8 @@ impl Problem {
         problem
     }
 
-    /// Makes the innermost batch dimension part of the rows, where all of it meets one right side.
+    /// Makes the innermost batch dimension part of the rows, if all of it is multiplied by the same right
+    /// side.
     fn fold(&mut self) -> bool {
         let Some((&size, &a_stride)) = self.batch.last().zip(self.a_batch.last()) else { return false };
         if size != 1 {
@@ -176,8 +177,8 @@ fn product<T: Real>(a: Strided<'_, T>, b: Strided<'_, T>, bias: Option<Strided<'
 fn thin<T: Real>(p: &Problem, a: &[T], b: &[T], bias: Bias<'_>, out: &mut [T], threads: bool) {
     let rows = widened(a, (p.m, p.a_rs), (p.k, p.a_cs));
     let a = Mat { data: &rows, rs: p.k, cs: 1 };
-    // Rows of a transposed weight lie side by side and slices may be narrow; columns of a plain one
-    // are read across, where a slice should span several cache lines.
+    // Rows of a transposed weight are contiguous, so slices may be narrow; columns of a plain one are read
+    // across rows, where a slice should span several cache lines.
     let width = if p.b_rs == 1 { (SLICE / p.k).clamp(16.min(DOTS / p.m), DOTS / p.m) } else { 512 };
     let slice = |first: usize, to: &mut [f32], workspace: &mut Vec<f32>| {
         let n = to.len() / p.m;
@@ -250,14 +251,14 @@ fn wide<T: Real>(p: &Problem, a: &[T], b: &[T], bias: Bias<'_>, out: &mut [T], t
     }
 }
 
-/// What the product is added to: the bias in each row, if there is one.
+/// The value to which the product is added: the bias in each row, if there is one.
 fn preset(out: &mut [f32], n: usize, bias: Bias<'_>) {
     if let Some(bias) = bias {
         out.chunks_exact_mut(n).for_each(|row| row.copy_from_slice(bias));
     }
 }
 
-/// Columns `first..first + n` of the right side in f32: where they lie, or copied to `workspace`.
+/// Returns columns `first..first + n` of the right side in f32: in place, or copied to `workspace`.
 fn right_side<'a, T: Real>(
     p: &Problem,
     b: &'a [T],

@@ -1,6 +1,6 @@
-//! What each operation computes, on host memory.
+//! The computation of each operation, on host memory.
 //!
-//! Inputs are strided views; outputs are contiguous, but for those of a copy. Everything runs on the
+//! Inputs are strided views; outputs are contiguous, except for those of a copy. Everything runs on the
 //! stream's thread and, for large tensors, on rayon's pool; results do not depend on its size.
 
 pub(in crate::backend) mod attention;

@@ -1,6 +1,6 @@
 //! Normalisations along one axis: layer norm, RMS norm, L2, softmax.
 //!
-//! Each is a function of one row in f32; [`along_axis`] brings rows of any stride and type.
+//! Each is a function of one row in f32; [`along_axis`] supplies rows of any stride and type.
 
 use half::{bf16, f16};
 use rayon::prelude::*;
@@ -121,7 +121,7 @@ fn vector<T: Real>(view: Strided<'_, T>) -> Vec<f32> {
     out
 }
 
-/// Replaces each row of `x` along `axis` by what `f` makes of it. `out` is contiguous.
+/// Replaces each row of `x` along `axis` by the result of `f`. `out` is contiguous.
 fn along_axis<T: Real>(x: Strided<'_, T>, axis: usize, out: &mut [T], f: impl Fn(&mut [f32]) + Sync) {
     let (shape, strides) = (x.layout.shape(), x.layout.strides());
     let n = shape[axis];
@@ -199,7 +199,7 @@ fn l2_normalize_row(row: &mut [f32], eps: f32) {
 fn softmax_row(row: &mut [f32]) {
     let max = maximum(row);
     if max == f32::NEG_INFINITY {
-        // Only -inf (gives zeros) and NaN (spreads).
+        // Only -inf (which yields zeros) and NaN (which propagates).
         let fill = if row.iter().any(|v| v.is_nan()) { f32::NAN } else { 0.0 };
         row.fill(fill);
         return;
@@ -252,7 +252,7 @@ pub(super) fn sum(row: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     lanes[0]
 }
 
-/// The largest number of `row`; NaN does not count, and `-inf` stands for nothing.
+/// Returns the largest number of `row`; NaN is ignored, and the result is `-inf` if there is none.
 pub(super) fn maximum(row: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let chunks = row.chunks_exact(LANES);

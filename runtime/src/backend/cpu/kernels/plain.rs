@@ -11,7 +11,7 @@ const LANES: usize = 16;
 /// `dst[i * rs]`. The result does not depend on threads.
 ///
 /// # Panics
-/// If a matrix is smaller than its shape and strides say.
+/// Panics if a matrix is smaller than its shape and strides require.
 pub(super) fn multiply(
     (m, k, n): (usize, usize, usize),
     dst: &mut [f32],
@@ -46,7 +46,7 @@ fn row(left: &[f32], b: Mat<'_>, mode: Mode, to: &mut [f32]) {
     if left.is_empty() {
         return;
     }
-    // Along whichever dimension of the right side lies end to end.
+    // Along whichever dimension of the right side is contiguous.
     if b.rs == 1 {
         for (j, to) in to.iter_mut().enumerate() {
             *to += mode.scale * dot(left, &b.data[j * b.cs..][..left.len()]);
@@ -81,7 +81,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 mod tests {
     use super::*;
 
-    /// Element `(i, j)` of a matrix with whole numbers, so that every order of summation gives the same.
+    /// Element `(i, j)` of a matrix with whole numbers, so that every order of summation has the same result.
     fn element(i: usize, j: usize) -> f32 {
         ((i * 7 + j * 3) % 11) as f32 - 5.0
     }
@@ -117,7 +117,7 @@ mod tests {
                         assert_eq!(dst[i * rs + j], expected, "{m}, {k}, {n}, case {case}, at {i}, {j}");
                     }
                 }
-                // What lies between the rows is not touched.
+                // Memory between the rows is not changed.
                 assert!(dst.iter().enumerate().all(|(at, x)| at % rs < n || *x == 2.0));
             }
         }

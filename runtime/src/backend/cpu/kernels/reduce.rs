@@ -21,7 +21,7 @@ const LANES: usize = 16;
 /// Rows added up before they are merged into the total.
 const ROWS: usize = 64;
 
-/// A view cut into the slices that become one element each.
+/// A view split into the slices that become one element each.
 struct Slices {
     /// First elements of the slices, in output order.
     starts: Walk,
@@ -37,7 +37,7 @@ impl Slices {
         Self { starts: Walk::without(&view.layout, axis), axis: Walk::of([(len, stride)]), len, stride }
     }
 
-    /// Whether to go along each slice; else all slices advance together.
+    /// Returns whether to process slices one by one; otherwise all slices advance together.
     fn one_by_one(&self) -> bool {
         self.stride == 1 || self.starts.count() < LANES
     }

@@ -1,4 +1,4 @@
-//! How kernels compute with an element type: floats in f32, rounded once; integers as they are.
+//! Arithmetic of the element types: floats in f32, rounded once; integers directly.
 
 use bytemuck::Pod;
 use half::{bf16, f16, slice::HalfFloatSliceExt};
@@ -43,7 +43,7 @@ pub(crate) trait Arith: Pod + PartialOrd + Send + Sync {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
-    /// Integer division by zero gives 0.
+    /// Integer division by zero returns 0.
     fn div(self, other: Self) -> Self;
     fn neg(self) -> Self;
     fn scale(self, factor: f32) -> Self;
@@ -252,8 +252,8 @@ macro_rules! half_float {
 
 half_float!(f16, bf16);
 
-/// `value` as an f32 whose last bit is set if anything was lost, so that rounding it again to a
-/// narrower type gives the same as rounding `value` once.
+/// Returns `value` as an f32 whose last bit is set if anything was lost, so that rounding it again to a
+/// narrower type has the same result as rounding `value` once.
 pub(in crate::backend) fn round_to_odd(value: f64) -> f32 {
     let near = value as f32;
     let back = f64::from(near);

@@ -1,8 +1,8 @@
 //! Reading strided views in row-major order, and splitting work over threads.
 //!
-//! Kernels compute blocks of [`BLOCK`] elements. What an operand shows in a block is borrowed where
-//! it lies in one piece and gathered into a small buffer elsewhere, so every kernel has one inner
-//! loop, over slices. Blocks do not depend on the number of threads; results do not either.
+//! Kernels compute blocks of [`BLOCK`] elements. The elements of an operand in a block are borrowed if they
+//! are contiguous, and otherwise gathered into a small buffer, so every kernel has one inner loop, over
+//! slices. Blocks do not depend on the number of threads, and neither do results.
 
 use bytemuck::Zeroable;
 use rayon::prelude::*;
@@ -165,7 +165,7 @@ impl Walk {
         T::acc(raw, acc)
     }
 
-    /// Where the elements `start .. start + len` lie, if they are neighbours.
+    /// Returns where the elements `start .. start + len` are, if they are contiguous.
     fn one_run(&self, start: usize, len: usize) -> Option<usize> {
         match *self.dims() {
             _ if len == 0 => Some(0),
@@ -177,7 +177,7 @@ impl Walk {
     }
 }
 
-/// Where [`Walk::read`] gathers what does not lie in one piece.
+/// The buffer in which [`Walk::read`] gathers elements that are not contiguous.
 pub(super) struct Workspace<T: Scalar> {
     raw: [T; BLOCK],
     acc: [T::Acc; BLOCK],

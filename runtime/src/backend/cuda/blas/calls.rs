@@ -138,7 +138,7 @@ impl Lt {
     /// Loads the library and makes a handle in `context`, which is current, unless there is one.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] without the library; [`Error::Device`] when it refuses the device.
+    /// Returns [`Error::NoDevice`] without the library; [`Error::Device`] if it refuses the device.
     pub(super) fn new(context: usize) -> Result<Self> {
         let table = table()?;
         let mut handles = HANDLES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,7 +177,7 @@ impl Lt {
     }
 
     /// # Errors
-    /// [`Error::Device`].
+    /// Returns [`Error::Device`].
     pub(super) fn describe(&self, key: &Key) -> Result<Descriptors> {
         let table = self.table;
         let mut raw: Raw = std::ptr::null_mut();
@@ -210,7 +210,7 @@ impl Lt {
     /// Empty if the library has no algorithm for this.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// Returns [`Error::Device`].
     pub(super) fn candidates(&self, key: &Key, on: &Descriptors, most: usize) -> Result<Vec<(Algo, u64)>> {
         let table = self.table;
         let mut raw: Raw = std::ptr::null_mut();
@@ -279,7 +279,7 @@ impl Lt {
     /// all of them must remain valid until the product has run.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// Returns [`Error::Device`].
     pub(super) unsafe fn matmul(
         &self,
         on: &mut Descriptors,

@@ -125,7 +125,7 @@ pub(super) const WANTED: Wanted = Wanted {
 /// The library, loaded once per process.
 ///
 /// # Errors
-/// [`Error::NoDevice`] when there is none, or it lacks a function.
+/// Returns [`Error::NoDevice`] if there is none, or it lacks a function.
 pub(super) fn table() -> Result<&'static Table> {
     static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
     let found = TABLE.get_or_init(|| open(&search::places(&WANTED, &search::environment)));

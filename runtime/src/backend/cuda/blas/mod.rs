@@ -136,7 +136,7 @@ impl Blas {
     /// the library cannot compute it, and our own kernel must.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// Returns [`Error::Device`].
     pub(crate) fn plan(&mut self, inputs: &[View], output: &View) -> Result<Option<Plan>> {
         let Some(key) = Self::key(inputs, output) else { return Ok(None) };
         if let Some(known) = self.known.get(&key) {
@@ -189,7 +189,7 @@ impl Blas {
     /// The library's algorithms for a key, the likely fastest first.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// Returns [`Error::Device`].
     pub(crate) fn candidates(&mut self, key: &Key) -> Result<Vec<Plan>> {
         match self.known.get(key) {
             Some(known) => guessed(&self.lt, key, &known.descriptors),
@@ -246,7 +246,7 @@ impl Blas {
     /// product has run.
     ///
     /// # Errors
-    /// [`Error::Device`]; [`Error::Argument`] for a plan of our own kernel.
+    /// Returns [`Error::Device`]; [`Error::Argument`] for a plan of our own kernel.
     pub(crate) unsafe fn run(
         &mut self,
         plan: &Plan,

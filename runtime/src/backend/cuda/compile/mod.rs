@@ -80,7 +80,7 @@ fn key(unit: Unit, arch: &str, kind: &str) -> String {
 /// produces PTX, which the driver has to compile at each start. With `anew`, the cache is not read.
 ///
 /// # Errors
-/// [`Error::NoDevice`] without the compiler, [`Error::Device`] with its log.
+/// Returns [`Error::NoDevice`] without the compiler, [`Error::Device`] with its log.
 fn code_for(unit: Unit, cache: &Cache, anew: bool, compiler: &mut dyn Compile) -> Result<Code> {
     let (arch, capability) = compiler.device();
     let machine = key(unit, &arch, "machine");
@@ -182,7 +182,7 @@ fn named(arch: &str) -> Target {
 /// compiler's remarks, one entry per unit.
 ///
 /// # Errors
-/// [`Error::NoDevice`] without the compiler; [`Error::Device`] with the first failure's log.
+/// Returns [`Error::NoDevice`] without the compiler; [`Error::Device`] with the first failure's log.
 pub fn compile_all(arch: &str) -> Result<Vec<(String, String)>> {
     let nvrtc = Nvrtc::get()?;
     let target = named(arch);

@@ -76,7 +76,7 @@ impl Nvrtc {
     /// The compiler of this machine. One that is missing is looked for again when it is needed again.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] when it is missing.
+    /// Returns [`Error::NoDevice`] if it is missing.
     pub(crate) fn get() -> Result<&'static Self> {
         static NVRTC: OnceLock<Nvrtc> = OnceLock::new();
         static OPENING: Mutex<()> = Mutex::new(());
@@ -183,7 +183,7 @@ impl Nvrtc {
     /// (`compute_90`); also returns the compiler's messages.
     ///
     /// # Errors
-    /// [`Error::Device`] with the compiler's log.
+    /// Returns [`Error::Device`] with the compiler's log.
     pub(crate) fn compile(
         &self,
         source: Source<'_>,

@@ -73,7 +73,7 @@ impl Context {
     /// Makes this context current on the calling thread until the guard goes; cheap where it is already.
     ///
     /// # Errors
-    /// [`Error::ContextLost`].
+    /// Returns [`Error::ContextLost`].
     pub(crate) fn bind(&self) -> Result<Bound> {
         if let Some(why) = self.lost() {
             return Err(Error::ContextLost { device: self.name().to_owned(), why: why.to_owned() });

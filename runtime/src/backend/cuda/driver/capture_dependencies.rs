@@ -79,7 +79,7 @@ impl Stream {
     /// Makes the next node of the current capture wait for these nodes only.
     ///
     /// # Errors
-    /// As [`waits`](Self::waits).
+    /// See [`waits`](Self::waits).
     pub(crate) fn set_waits(&self, waits: &CaptureDependencies) -> Result<()> {
         const SET: u32 = 1;
         let _bound = self.context().bind()?;

@@ -41,7 +41,7 @@ const OLDEST: (u32, u32) = (8, 0);
 /// Returns the number of GPUs that the driver reports.
 ///
 /// # Errors
-/// [`Error::NoDevice`] without a driver.
+/// Returns [`Error::NoDevice`] without a driver.
 pub(crate) fn device_count() -> Result<usize> {
     let table = table()?;
     let mut count = 0;
@@ -58,7 +58,7 @@ impl Context {
     /// process ends: libraries hold on to it, and code that was loaded need not be loaded again.
     ///
     /// # Errors
-    /// [`Error::NoDevice`].
+    /// Returns [`Error::NoDevice`].
     pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
         static OPEN: Mutex<Option<HashMap<usize, Arc<Context>>>> = Mutex::new(None);
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,7 +191,7 @@ impl Context {
     /// Turns a code into an error, and remembers when the context is lost.
     ///
     /// # Errors
-    /// [`Error::ContextLost`], [`Error::OutOfMemory`] (bytes unknown), [`Error::Device`].
+    /// Returns [`Error::ContextLost`], [`Error::OutOfMemory`] (bytes unknown), [`Error::Device`].
     pub(crate) fn check(&self, call: &'static str, code: CUresult) -> Result<()> {
         if code == 0 {
             return Ok(());
@@ -239,7 +239,7 @@ impl Context {
     /// Free and total bytes of the device.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// See [`check`](Self::check).
     pub(crate) fn memory(&self) -> Result<(u64, u64)> {
         let _bound = self.bind()?;
         let (mut free, mut total) = (0, 0);

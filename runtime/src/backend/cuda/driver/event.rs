@@ -21,7 +21,7 @@ impl Event {
     /// `timed` events can be compared with [`elapsed`](Self::elapsed), and cost a little more.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn new(context: &Arc<Context>, timed: bool) -> Result<Self> {
         const DISABLE_TIMING: u32 = 2;
         let _bound = context.bind()?;
@@ -35,7 +35,7 @@ impl Event {
     /// Marks the end of the work that is currently on the stream.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn record(&self, stream: &Stream) -> Result<()> {
         self.record_raw(stream.raw())
     }
@@ -76,7 +76,7 @@ impl Event {
     /// Milliseconds from `self` to `end`; both timed and done.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn elapsed(&self, end: &Self) -> Result<f32> {
         let _bound = self.context.bind()?;
         let mut ms = 0.0;

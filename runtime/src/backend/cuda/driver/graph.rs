@@ -111,7 +111,7 @@ impl Graph {
     /// Number of nodes.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn len(&self) -> Result<usize> {
         Ok(self.nodes()?.len())
     }
@@ -119,7 +119,7 @@ impl Graph {
     /// The first node that launches `function`.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn find(&self, function: Function) -> Result<Option<KernelNode>> {
         for node in self.nodes()? {
             if let Some(params) = self.kernel(node)?
@@ -135,7 +135,7 @@ impl Graph {
     /// ends. Does nothing where the device or the driver cannot.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn overlap(&self, ours: impl Fn(Function) -> bool) -> Result<()> {
         const PROGRAMMATIC: CUedge = CUedge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
         let Some(api) = self.context.table.edges.as_ref().filter(|_| self.context.props().overlaps) else {
@@ -232,7 +232,7 @@ impl Graph {
     /// Makes it ready to run, its device memory uploaded on `stream`.
     ///
     /// # Errors
-    /// As [`Context::check`]; [`Error::OutOfMemory`].
+    /// Returns the errors of [`Context::check`]; [`Error::OutOfMemory`].
     pub(crate) fn instantiate(&self, stream: &Stream) -> Result<Exec> {
         const UPLOAD: u64 = 2;
         const FAILED: [&str; 7] = [
@@ -297,7 +297,7 @@ impl Exec {
     /// Runs it.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both handles live, and the owner of the executable keeps what the nodes use.
         let code = unsafe { (self.context.table.exec_launch)(self.raw, stream.raw()) };
@@ -326,7 +326,7 @@ impl Exec {
     /// Replaces the one parameter of a kernel node for later launches; earlier ones keep theirs.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn set_params(&self, node: &KernelNode, params: &[u8]) -> Result<()> {
         let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
         let described =

@@ -32,7 +32,7 @@ impl VirtualRange {
     /// Reserves at least `bytes` addresses.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn reserve(context: &Arc<Context>, bytes: u64) -> Result<Self> {
         let _bound = context.bind()?;
         const MINIMUM: i32 = 0;
@@ -80,7 +80,7 @@ impl VirtualRange {
     /// Makes the pages of these bytes usable, and no others; returns which were not before, as offsets.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; pages mapped until then stay.
+    /// Returns [`Error::OutOfMemory`]; pages mapped until then stay.
     pub(crate) fn map_pages(&mut self, addr: u64, bytes: u64) -> Result<Vec<u64>> {
         let first = (addr - self.base) / self.granularity;
         let end = (addr - self.base + bytes).div_ceil(self.granularity);
@@ -110,7 +110,7 @@ impl VirtualRange {
     /// capture of this thread (measured).
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing changed then.
+    /// Returns [`Error::OutOfMemory`]; nothing changed then.
     pub(crate) fn map(&mut self, bytes: u64) -> Result<(u64, u64)> {
         let before = self.mapped;
         if bytes <= before {
@@ -205,7 +205,7 @@ impl Pool {
     /// Creates a pool.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
         let mut raw = std::ptr::null_mut();
         if context.props().pools {
@@ -228,7 +228,7 @@ impl Pool {
     /// Allocates; the memory may be used by later work of the stream.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// Returns [`Error::OutOfMemory`].
     pub(crate) fn alloc(&self, stream: &Stream, bytes: u64, what: &'static str) -> Result<u64> {
         let _bound = self.context.bind()?;
         let mut addr = 0;
@@ -246,7 +246,7 @@ impl Pool {
     /// Frees the memory after the work that is currently on the stream.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn free(&self, stream: &Stream, addr: u64) -> Result<()> {
         let _bound = self.context.bind()?;
         let code = if self.raw.is_null() {
@@ -262,7 +262,7 @@ impl Pool {
     /// Releases unused memory to the system.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn trim(&self) -> Result<()> {
         if self.raw.is_null() {
             return Ok(());
@@ -303,7 +303,7 @@ impl Pinned {
     /// Allocates, zeroed.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// Returns [`Error::OutOfMemory`].
     pub(crate) fn new(context: &Arc<Context>, bytes: usize) -> Result<Self> {
         const PORTABLE: u32 = 1;
         const MAPPED: u32 = 2;
@@ -370,7 +370,7 @@ impl Pinned {
     /// Starts a copy to the device from `at` on.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn copy_to(&self, stream: &Stream, at: usize, addr: u64, bytes: usize) -> Result<()> {
         assert!(at + bytes <= self.bytes, "a copy beyond pinned memory");
         // SAFETY: inside the allocation, checked above.
@@ -385,7 +385,7 @@ impl Pinned {
     /// Starts a copy from the device to the front.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn copy_from(&mut self, stream: &Stream, addr: u64, bytes: usize) -> Result<()> {
         assert!(bytes <= self.bytes, "a copy beyond pinned memory");
         // SAFETY: the destination stays until the owner waited; the core checked the source.

@@ -52,7 +52,7 @@ impl Module {
     /// Loads a cubin, or PTX that ends with a zero byte. Must not be called during one of our captures.
     ///
     /// # Errors
-    /// [`Error::Device`] when the driver refuses the code.
+    /// Returns [`Error::Device`] if the driver refuses the code.
     pub(crate) fn load(context: &Context, cubin: &[u8]) -> Result<Self> {
         let _bound = context.bind()?;
         if !cubin.starts_with(ELF) && cubin.last() != Some(&0) {
@@ -73,7 +73,7 @@ impl Module {
     /// A kernel by name, with at least `shared` bytes of dynamic shared memory allowed.
     ///
     /// # Errors
-    /// [`Error::Device`] when there is none of that name, or the device has less shared memory.
+    /// Returns [`Error::Device`] if there is none of that name, or the device has less shared memory.
     pub(crate) fn function(&self, context: &Context, name: &'static str, shared: u32) -> Result<Function> {
         /// The amount that every kernel may use without a request.
         const ALWAYS: u32 = 48 << 10;

@@ -22,7 +22,7 @@ impl Graph {
     /// the signature separates graphs that it would reject, and kernels that are not the same.
     ///
     /// # Errors
-    /// As [`Context::check`](super::Context::check).
+    /// See [`Context::check`](super::Context::check).
     pub(crate) fn signature(&self) -> Result<Result<Signature, &'static str>> {
         const KERNEL: i32 = 0;
         const COPY: i32 = 1;

@@ -21,7 +21,8 @@ impl SingleKernelGraph {
     /// Makes one; `params` is a parameter of the right size, for instance. `None` where the driver cannot.
     ///
     /// # Errors
-    /// As [`Context::check`](super::Context::check); [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    /// Returns the errors of [`Context::check`](super::Context::check);
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub(crate) fn new(
         stream: &Stream,
         function: Function,
@@ -60,7 +61,7 @@ impl SingleKernelGraph {
     /// Launches it with a parameter; launches before keep theirs.
     ///
     /// # Errors
-    /// As [`Context::check`](super::Context::check).
+    /// See [`Context::check`](super::Context::check).
     pub(crate) fn launch(&self, stream: &Stream, params: &[u8]) -> Result<()> {
         self.exec.set_params(&self.node, params)?;
         self.exec.launch(stream)

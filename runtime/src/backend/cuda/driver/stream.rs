@@ -40,7 +40,7 @@ impl Stream {
     /// user's code can launch on it.
     ///
     /// # Errors
-    /// [`Error::NoDevice`].
+    /// Returns [`Error::NoDevice`].
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
         let failed = |error: cudarc::driver::DriverError| Error::NoDevice {
             device: context.name().to_owned(),
@@ -64,7 +64,7 @@ impl Stream {
     /// The user's stream.
     ///
     /// # Errors
-    /// [`Error::Config`] for a stream that cannot be captured: the legacy default stream, one that
+    /// Returns [`Error::Config`] for a stream that cannot be captured: the legacy default stream, one that
     /// waits for it, or one of another context.
     pub(crate) fn borrow(context: &Arc<Context>, stream: Arc<cudarc::driver::CudaStream>) -> Result<Self> {
         let refuse = |why: &str| Err(Error::Config { what: "the stream".into(), why: why.into() });
@@ -120,7 +120,7 @@ impl Stream {
     /// Makes later work wait for the work that is currently on `other`.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn wait_for_stream(&self, other: &cudarc::driver::CudaStream) -> Result<()> {
         let raw: Handle = other.cu_stream().cast();
         if raw == self.raw {
@@ -141,7 +141,7 @@ impl Stream {
     /// instead: in a capture that another thread invalidates, the driver crashes on such a launch (580.159).
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn launch(&self, function: Function, grid: Grid, params: &[u8], overlap: bool) -> Result<()> {
         const PROGRAMMATIC_ORDER: i32 = 6;
         let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
@@ -166,7 +166,7 @@ impl Stream {
     /// Sets bytes.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn fill(&self, addr: u64, value: u8, bytes: u64) -> Result<()> {
         // SAFETY: the caller owns the range; the core checked it.
         let code = unsafe { (self.context.table.fill)(addr, value, bytes as usize, self.raw) };
@@ -176,7 +176,7 @@ impl Stream {
     /// Later work waits for the event.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
         // SAFETY: both handles live.
         let code = unsafe { (self.context.table.stream_wait)(self.raw, event.raw(), 0) };
@@ -197,7 +197,7 @@ impl Stream {
     /// Starts to capture the work of this thread on the stream.
     ///
     /// # Errors
-    /// As [`Context::check`].
+    /// See [`Context::check`].
     pub(crate) fn begin_capture(&self) -> Result<()> {
         const THREAD_LOCAL: i32 = 1;
         let _bound = self.context.bind()?;

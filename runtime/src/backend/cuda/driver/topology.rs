@@ -19,7 +19,7 @@ impl Graph {
     /// that do not report names.
     ///
     /// # Errors
-    /// As [`Context::check`](super::Context::check).
+    /// See [`Context::check`](super::Context::check).
     pub(crate) fn topology<'n>(&self, ours: impl Fn(Function) -> Option<&'n str>) -> Result<Topology> {
         let handles = self.nodes()?;
         let mut nodes = Vec::with_capacity(handles.len());

@@ -20,7 +20,7 @@ const THREADS: u32 = 128;
 const EACH: usize = 8;
 /// The largest head.
 const MAX_SIZE: usize = 256;
-/// Keys that are worth a block of their own.
+/// The number of keys that justify a separate block.
 const KEYS: usize = 64;
 /// Most parts of the keys.
 const SPLITS: usize = 64;
@@ -90,7 +90,7 @@ impl Sizes {
     }
 }
 
-/// How the rows and keys are cut: a function of shapes alone.
+/// The split of rows and keys: a function of shapes alone.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     /// Rows that a block takes.
@@ -108,17 +108,17 @@ impl Plan {
         let rows = z.rows().next_power_of_two().clamp(1, 8);
         let chunks = z.rows().div_ceil(rows);
         let blocks = (z.batches * z.key_heads * chunks).max(1);
-        // About three blocks run at once on a multiprocessor.
+        // About three blocks run on a multiprocessor at the same time.
         let wanted = props.multiprocessors as usize * 3 / blocks;
         let splits = wanted.min(z.keys.div_ceil(KEYS)).clamp(1, SPLITS);
-        // Tiles are not split: what they do not take for the strides' sake goes without, too.
+        // Tiles are not split, so operands that they do not support because of strides are not split either.
         let splits = if suits_tiles(dtype, z) { 1 } else { splits };
         let lanes = z.size.max(z.size_v).div_ceil(EACH).next_power_of_two();
         Self { rows, chunks, splits, lanes }
     }
 }
 
-/// Whether heads can be read 16 bytes at a time, in multiples of 8 elements.
+/// Returns whether heads can be read 16 bytes at a time, in multiples of 8 elements.
 fn vector(view: &View) -> bool {
     let (shape, strides) = (view.layout.shape(), view.layout.strides());
     let wide = 16 / view.dtype.size();
@@ -196,7 +196,7 @@ pub(crate) fn launch(
     decode(gpu, q, &z, plan, &params)
 }
 
-/// Whether tensor cores pay, and take such heads.
+/// Returns whether tensor cores are worthwhile, and support such heads.
 fn suits_tiles(dtype: DType, z: &Sizes) -> bool {
     let fits = |size: usize| (16..=TILED_SIZE).contains(&size) && size.is_multiple_of(16);
     dtype != DType::F32 && z.times > DECODE_TIMES && fits(z.size) && fits(z.size_v)

@@ -171,8 +171,8 @@ pub(crate) fn pad(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
     submit(gpu, Kernel::plain(&unit::COPY, name), grid, &params)
 }
 
-/// The output's dimensions with the input's strides, and how far the input reaches in each. Two are
-/// one where the inner one has no padding.
+/// Returns the output's dimensions with the input's strides, and the extent of the input in each. Two are
+/// merged if the inner one has no padding.
 fn padded(x: &View, y: &View) -> (Walk<1>, SmallVec<[u64; MAX_RANK]>) {
     let mut walk = Walk(SmallVec::<[Dim<1>; MAX_RANK]>::new());
     let mut limits = SmallVec::<[u64; MAX_RANK]>::new();

@@ -97,7 +97,8 @@ pub(crate) fn select(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
     elements(gpu, y.dtype, "where_pick", [&x[0], &x[1], &x[2]], y, 0.0)
 }
 
-/// How a walk is launched: by packs of `lanes` elements if all operands and the output allow it.
+/// Returns how an iteration is launched: by packs of `lanes` elements if all operands and the output allow
+/// it.
 fn steps<const N: usize>(x: [&View; N], y: &View, lanes: u64) -> (Walk<N>, bool) {
     let walk = Walk::of(x);
     let operands = x.map(|v| (v.addr, v.dtype.size() as u64));

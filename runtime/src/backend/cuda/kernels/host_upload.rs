@@ -1,4 +1,4 @@
-//! Host values and device inputs on their way into a graph, as parameters of its first kernel.
+//! Uploads of host values and device inputs to a graph, as parameters of its first kernel.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -16,7 +16,7 @@ struct Put {
     size: u64,
 }
 
-/// In [`Put::size`]: the bytes come from device memory.
+/// In [`Put::size`]: the bytes are copied from device memory.
 const FROM_DEVICE: u64 = 1 << 63;
 /// Bytes before the payload.
 const HEADER: usize = 16;
@@ -54,8 +54,8 @@ impl UploadSizeClass {
         Kernel::plain(self.source, self.name)
     }
 
-    /// Blocks of the launch: one a write, up to a few, and as many as the device runs at once for copies that are
-    /// large. The kernel works with any number.
+    /// Returns the number of blocks of the launch: one per write, up to a few, and for large copies as many
+    /// as the device runs at the same time. The kernel works with any number.
     pub(crate) fn grid(self, block: &HostBlock, props: &DeviceProperties) -> Grid {
         let entries = block.writes.len() + block.copies.len();
         let copied: u64 = block.copies.iter().map(|copy| copy.bytes).sum();
@@ -63,7 +63,7 @@ impl UploadSizeClass {
         Grid::line((entries as u32).clamp(1, 32).max(blocks), THREADS)
     }
 
-    /// The parameter, into `out`, whose memory is used again.
+    /// Writes the parameter to `out`, whose memory is reused.
     pub(crate) fn pack(self, block: &HostBlock, out: &mut Vec<u8>) {
         out.clear();
         out.resize(self.bytes, 0);
@@ -115,7 +115,7 @@ mod tests {
         out
     }
 
-    /// What the kernel does, in a loop.
+    /// Does the same as the kernel, in a loop.
     fn interpret(params: &[u8]) -> Vec<(u64, Vec<u8>)> {
         let count: u32 = bytemuck::pod_read_unaligned(&params[..4]);
         let payload = &params[HEADER..];

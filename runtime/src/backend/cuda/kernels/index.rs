@@ -53,7 +53,7 @@ struct Padded {
     size: u64,
 }
 
-/// Where the counts of an operation are: of the rows, and of the dimensions of the index.
+/// Returns the locations of an operation's counts: of the rows, and of the dimensions of the index.
 fn counted(counts: Counts, views: &[View], index: &View) -> (u64, [Padded; MAX_RANK]) {
     let (mut rows, mut padded) = (0, [Padded::default(); MAX_RANK]);
     let sizes = index.layout.shape();

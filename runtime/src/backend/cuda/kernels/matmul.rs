@@ -1,5 +1,5 @@
-//! Products of matrices on our own kernels: those that the library does not take, and those of few
-//! rows, where reading the right side is all the work and the library is not always the fastest.
+//! Matrix products on our own kernels: those that the library does not support, and those of few rows, where
+//! reading the right side is all the work and the library is not always the fastest.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -66,7 +66,7 @@ const ACROSS: usize = 8;
 /// Most blocks along y and z.
 const MOST_BLOCKS: usize = 65_535;
 
-/// Which kernel, and how its work is cut: it depends on shapes, strides, alignment and the device.
+/// The kernel, and the split of its work: it depends on shapes, strides, alignment and the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Any strides.
@@ -88,8 +88,8 @@ impl Form {
         if !p.dtype.is_float() || p.m > THIN || p.k == 0 || p.is_empty() || batches > MOST_BLOCKS {
             return Self::Tiled;
         }
-        // Whether every line of an operand starts where a vector load may; `across` is the stride
-        // between `lines` lines.
+        // Returns whether every line of an operand starts where a vector load is possible; `across` is the
+        // stride between `lines` lines.
         let lines_up = |i: usize, lines: usize, across: usize| {
             let whole = |stride: usize| (stride * size).is_multiple_of(LOAD);
             p.addrs[i].is_multiple_of(LOAD as u64)
@@ -126,7 +126,7 @@ impl Form {
     }
 }
 
-/// Whether a kernel for few rows takes this product.
+/// Returns whether a kernel for few rows supports this product.
 pub(crate) fn is_thin(props: &DeviceProperties, inputs: &[View], output: &View) -> bool {
     Problem::new(inputs, output).is_some_and(|p| Form::of(props, &p) != Form::Tiled)
 }

@@ -1,7 +1,7 @@
-//! The operations as kernels: one file of CUDA C++ per family, and beside it how it is launched.
+//! The operations as kernels: one file of CUDA C++ per family, next to the code that launches it.
 //!
-//! Every kernel takes one parameter, a plain struct: its Rust mirror stands in the file that
-//! launches it. Sources need no toolkit header.
+//! Every kernel takes one parameter, a plain struct, whose Rust counterpart is in the file that launches it.
+//! Sources need no toolkit header.
 
 use bytemuck::Pod;
 
@@ -34,31 +34,32 @@ use crate::{Result, value::view::View};
 /// Shared by every source.
 pub(crate) const COMMON: &str = include_str!("common.cuh");
 
-/// What the CUDA code of an operation needs: implemented by the backend's stream.
+/// The services that the CUDA code of an operation needs, implemented by the backend's stream.
 pub(crate) trait Submit {
-    /// What the device is.
+    /// Returns the properties of the device.
     fn props(&self) -> &DeviceProperties;
-    /// Puts one kernel on the stream, or into the capture under way.
+    /// Adds one kernel to the stream, or to the current capture.
     ///
     /// # Errors
-    /// What compiling, loading or the driver says.
+    /// Returns errors of compiling, loading or the driver.
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()>;
-    /// Where kernels report; `op` of a report is [`Submit::fault_op`] of the operation's name.
+    /// Returns the location where kernels report faults; `op` of a report is [`Submit::fault_op`] of the
+    /// operation's name.
     fn faults(&self) -> FaultSink;
     /// The number under which an operation reports.
     fn fault_op(&mut self, name: &'static str) -> u32;
-    /// Workspace of a matrix product, in bytes: `inputs` as [`MATMUL`](crate::backend::operations::MATMUL) lists them.
-    /// With `measure`, outside a capture, a product that is new is measured on its own operands: the output is
-    /// overwritten.
+    /// Returns the workspace of a matrix product, in bytes; `inputs` are in the order of
+    /// [`MATMUL`](crate::backend::operations::MATMUL). With `measure`, outside a capture, a new product is
+    /// measured on its own operands: the output is overwritten.
     ///
     /// # Errors
-    /// What the library or the driver says.
+    /// Returns errors of the library or the driver.
     fn product_workspace(&mut self, inputs: &[View], output: &View, measure: bool) -> Result<u64>;
-    /// Computes a matrix product, by the library or by a kernel of ours, with the workspace that
-    /// [`product_workspace`](Self::product_workspace) asked for.
+    /// Computes a matrix product, with the library or our own kernel, using the workspace that
+    /// [`product_workspace`](Self::product_workspace) requested.
     ///
     /// # Errors
-    /// As [`submit_bytes`](Self::submit_bytes); what the library says.
+    /// Returns the errors of [`submit_bytes`](Self::submit_bytes), and of the library.
     fn product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()>;
 }
 

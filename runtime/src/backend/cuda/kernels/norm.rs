@@ -70,11 +70,11 @@ pub(crate) fn add_rms_norm(gpu: &mut dyn Submit, launch: &Launch, eps: f32) -> R
     normalize(gpu, &inputs[0], &outputs[1], by)
 }
 
-/// What rows are normalised by.
+/// The quantity by which rows are normalised.
 struct Norm<'v> {
     name: &'static str,
     eps: f32,
-    /// What is added first, and where the sum goes.
+    /// The operand that is added first, and the destination of the sum.
     added: Option<(&'v View, &'v View)>,
     weight: &'v View,
     bias: Option<&'v View>,

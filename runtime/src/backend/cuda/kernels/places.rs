@@ -1,7 +1,8 @@
 //! The rows of a state that a scatter writes: of equal indices the last one counts.
 //!
-//! Few indices are looked through: each row looks for a later index that names the same one. For many that would be
-//! quadratic, so a table in workspace memory holds the last index of each row: one kernel clears it, one fills it.
+//! If there are few indices, each row searches for a later index with the same value. For many that would be
+//! quadratic, so a table in workspace memory holds the last index of each row: one kernel clears it, one
+//! fills it.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -11,7 +12,7 @@ use crate::{
     backend::{Launch, View},
 };
 
-/// Up to so many indices are looked through: some reads for each thread, which takes less time than two more kernels.
+/// Up to this number of indices are searched: the reads of each thread take less time than two more kernels.
 const FEW: u64 = 2048;
 
 /// Mirrors `Places` of `common.cuh`.
@@ -46,8 +47,8 @@ pub(crate) fn workspace_bytes(index: &View) -> u64 {
 }
 
 impl Places {
-    /// Where `index` sends rows of the output; `real` counts those that are written. The workspace of the launch shows
-    /// [`workspace_bytes`] bytes, which the kernels of this call fill.
+    /// Returns where `index` sends rows of the output; `real` counts those that are written. The workspace of
+    /// the launch has [`workspace_bytes`] bytes, which the kernels of this call fill.
     pub(super) fn find(
         gpu: &mut dyn Submit,
         launch: &Launch,
@@ -77,7 +78,7 @@ impl Places {
         Ok(places)
     }
 
-    /// How many indices there are, those included that are not written.
+    /// Returns the number of indices, including those that are not written.
     pub(super) fn n(&self) -> u64 {
         self.n
     }

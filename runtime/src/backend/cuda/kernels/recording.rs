@@ -1,4 +1,4 @@
-//! A stream of an H200 that writes down what is launched.
+//! A stream of an H200 that records what is launched.
 
 use super::{DeviceProperties, FaultSink, Grid, Kernel, Submit};
 use crate::{DType, Result, backend::View, value::layout::Layout};

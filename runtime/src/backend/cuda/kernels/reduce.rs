@@ -47,7 +47,7 @@ struct Params {
 }
 const _: () = assert!(size_of::<Params>() == 328);
 
-/// How the slices of a view along an axis are dealt out: a function of shapes, strides and addresses.
+/// The distribution of the slices of a view along an axis: a function of shapes, strides and addresses.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     count: u64,
@@ -75,7 +75,8 @@ impl Plan {
         let rows = &starts.strides[..starts.rank as usize];
         let vector = stride == 1 && x.addr.is_multiple_of(16) && rows.iter().all(|&s| whole(s));
 
-        // What one thread takes at once. It does not depend on alignment, so workspace does not either.
+        // The number of elements that one thread processes together. It does not depend on alignment, so
+        // neither does the workspace.
         let unit = if stride == 1 { width } else { 1 };
         let lanes = if along {
             len.div_ceil(unit).next_power_of_two().clamp(1, u64::from(THREADS))
@@ -115,11 +116,11 @@ fn without(view: &View, axis: usize) -> DeviceView {
     layout.map_or_else(|_| DeviceView::from(view), |layout| DeviceView::from(&View { layout, ..*view }))
 }
 
-/// What runs along an axis.
+/// An operation along an axis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Along {
     axis: usize,
-    /// All at once, or pieces and what joins them.
+    /// The kernel for a single pass, or those for pieces and for joining them.
     kernels: [&'static str; 3],
     /// If the output keeps the axis.
     keeps_axis: bool,
@@ -149,7 +150,7 @@ impl Along {
         Self::new(axis, ["reduce_argmax", "reduce_argmax", "reduce_argmax_join"])
     }
 
-    /// The mean of what a mask of these elements selects, or its sum (`total`).
+    /// The mean of the elements selected by a mask of these elements, or their sum (`total`).
     pub(crate) fn masked(axis: usize, mask: DType, total: bool) -> Self {
         let name = match mask {
             DType::F32 => "masked_mean_f32",

@@ -1,4 +1,4 @@
-//! A stream that writes down what is launched, and the kernels' arithmetic of places on the host.
+//! A stream that records what is launched, and the kernels' address arithmetic on the host.
 
 use bytemuck::Pod;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use crate::{
     value::layout::Layout,
 };
 
-/// What a launch asked for.
+/// The request of a launch.
 pub(super) struct Recorder {
     props: DeviceProperties,
     pub(super) calls: Vec<(Kernel, Grid, Vec<u8>)>,
@@ -41,7 +41,7 @@ impl Submit for Recorder {
 }
 
 impl Recorder {
-    /// What launching `op` does.
+    /// Returns the launches of `op`.
     pub(super) fn of(op: impl Into<Op>, inputs: &[View], outputs: &[View]) -> Self {
         let props = DeviceProperties { name: "none".into(), multiprocessors: 3, ..DeviceProperties::h200() };
         let mut gpu = Self { props, calls: Vec::new() };
@@ -101,7 +101,7 @@ pub(super) fn shapes() -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(prop_oneof![Just(1), Just(2), Just(3), Just(8), Just(16)], 0..=4)
 }
 
-/// Strides for `shape`: contiguous, permuted, broadcast or with gaps, as `kinds` say.
+/// Returns strides for `shape`: contiguous, permuted, broadcast or with gaps, according to `kinds`.
 pub(super) fn strides(shape: &[usize], kinds: &[u8]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..shape.len()).collect();
     if kinds[0].is_multiple_of(4) {

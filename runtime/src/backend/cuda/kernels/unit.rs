@@ -8,7 +8,7 @@ use std::{
 
 use crate::DType;
 
-/// The types that a source of ours is ever compiled for: CI compiles exactly these.
+/// All types for which a source is compiled: CI compiles exactly these.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Types {
     /// None: it moves words of 1 to 16 bytes, whatever they mean.
@@ -44,15 +44,15 @@ pub(crate) struct SourceFile {
     pub(crate) text: &'static str,
     /// The types that it is compiled for.
     pub(crate) types: Types,
-    /// If each of its kernels waits for the kernel before it before it touches memory (`in_order()` of `common.cuh`):
-    /// only such a kernel may be brought up while the one before it ends.
+    /// Set if each of its kernels waits for its predecessor before it accesses memory (`in_order()` of
+    /// `common.cuh`): only such a kernel may be started while its predecessor ends.
     pub(crate) waits: bool,
     /// Options of the compiler besides those of every source.
     pub(crate) options: &'static [&'static str],
 }
 
 impl SourceFile {
-    /// A file of ours: its kernels wait.
+    /// One of our own files, whose kernels wait.
     pub(crate) const fn ours(name: &'static str, text: &'static str, types: Types) -> Self {
         Self { name, text, types, waits: true, options: &[] }
     }
@@ -87,7 +87,7 @@ pub(crate) static ATTENTION_PREFILL: SourceFile =
 /// Matrix products that the library does not take.
 pub(crate) static MATMUL: SourceFile = SourceFile::ours("matmul.cu", include_str!("matmul.cu"), Types::All);
 
-/// All files of ours.
+/// All of our own files.
 pub(crate) static FILES: [&SourceFile; 12] = [
     &PUT,
     &PUT_LARGE,
@@ -103,8 +103,8 @@ pub(crate) static FILES: [&SourceFile; 12] = [
     &MATMUL,
 ];
 
-/// Sources are told apart by where they are: one that is made at run time is made once and kept, as its code on the
-/// device is.
+/// Sources are distinguished by their addresses: one that is made at run time is made once and kept, like its
+/// code on the device.
 impl PartialEq for SourceFile {
     fn eq(&self, other: &Self) -> bool {
         ptr::eq(self, other)
@@ -119,7 +119,7 @@ impl Hash for SourceFile {
     }
 }
 
-/// A source and its types: what is compiled and loaded at once.
+/// A source and its types, which are compiled and loaded together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Unit {
     /// The source.
@@ -186,7 +186,7 @@ impl Kernel {
     }
 }
 
-/// How many blocks of how many threads.
+/// The number of blocks and of their threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Grid {
     /// Blocks along x, y, z.

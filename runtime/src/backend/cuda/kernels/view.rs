@@ -21,8 +21,8 @@ pub(crate) struct DeviceView {
 }
 
 impl From<&View> for DeviceView {
-    /// Dimensions of size 1 are dropped and neighbours that lie end to end are merged: fewer
-    /// divisions in the kernel.
+    /// Dimensions of size 1 are dropped and adjacent contiguous dimensions are merged, which saves divisions
+    /// in the kernel.
     fn from(view: &View) -> Self {
         let mut out = Self { addr: view.addr, rank: 0, pad: 0, shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
         for (&n, &stride) in view.layout.shape().iter().zip(view.layout.strides()) {

@@ -60,7 +60,7 @@ impl<const N: usize> Walk<N> {
         self.0.iter().map(|d| d.size).product()
     }
 
-    /// Whether every operand lies end to end.
+    /// Returns whether every operand is contiguous.
     pub(super) fn is_flat(&self) -> bool {
         match *self.0 {
             [] => true,

@@ -1,4 +1,4 @@
-//! Random views, and what the kernels' tests compare with.
+//! Random views, and references for the kernels' tests.
 
 use bytemuck::Pod;
 use rand::{Rng, rngs::StdRng, seq::SliceRandom};
@@ -6,7 +6,7 @@ use rand::{Rng, rngs::StdRng, seq::SliceRandom};
 use super::{Real, Strided};
 use crate::value::layout::Layout;
 
-/// A view with memory of its own. What it does not touch is poison (NaN for floats).
+/// A view with memory of its own. Elements outside the view are poison (NaN for floats).
 #[derive(Clone)]
 pub(in super::super) struct Owned<T> {
     data: Vec<T>,
@@ -87,8 +87,8 @@ pub(in super::super) fn near<T: Real>(got: T, want: f64, bound: f64, what: impl 
     assert!(same || (got - want).abs() <= bound, "{what:?}: got {got}, want {want} within {bound}");
 }
 
-/// Asserts that `run(shift)`, which may move its operands by `shift` elements, gives the same bits
-/// at every place and with any number of threads.
+/// Asserts that `run(shift)`, which may move its operands by `shift` elements, returns the same bits at every
+/// address and with any number of threads.
 #[track_caller]
 pub(in super::super) fn stable<T: Pod + Send>(run: impl Fn(usize) -> Vec<T> + Sync) {
     let bits = |threads: usize, shift: usize| {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::backend::operations::{Counts, Embedding, Gather, SCATTER_ROWS};
 
-/// Random indices below `rows`, some out of range where asked, behind a random layout.
+/// Random indices below `rows`, with some out of range if requested, in a random layout.
 fn indices(rng: &mut StdRng, shape: &[usize], rows: usize, wrong: bool) -> Array {
     let n = shape.iter().product();
     let values: Vec<f64> = (0..n)

@@ -25,7 +25,7 @@ const INTEGERS: [DType; 3] = [DType::I32, DType::U32, DType::U8];
 const NUMBERS: [DType; 6] = [DType::F32, DType::F16, DType::Bf16, DType::I32, DType::U32, DType::U8];
 const ALL: [DType; 7] = [DType::F32, DType::F16, DType::Bf16, DType::I32, DType::U32, DType::U8, DType::Bool];
 
-/// What a random operand may hold.
+/// The values of a random operand.
 const RANGE: [f64; 13] = [-7.5, -3.25, -2.0, -1.0, -0.75, -0.1, 0.0, 0.3, 1.0, 1.5, 2.0, 3.0, 6.125];
 
 /// A strided view with the bytes that it shows, and some around them.
@@ -54,13 +54,13 @@ impl Array {
         Self::strided(dtype, Layout::contiguous(shape).unwrap(), 0, values)
     }
 
-    /// An output: nothing of what it holds must remain.
+    /// An output, of whose previous contents nothing must remain.
     fn output(dtype: DType, shape: &[usize]) -> Self {
         let n = shape.iter().product();
         Self::contiguous(dtype, shape, &vec![if dtype == DType::Bool { 1.0 } else { 93.0 }; n])
     }
 
-    /// Random values behind a random layout.
+    /// Random values in a random layout.
     fn random(rng: &mut StdRng, dtype: DType, shape: &[usize]) -> Self {
         let layout = random_layout(rng, shape, true);
         // Elements that a view shows twice are equal.

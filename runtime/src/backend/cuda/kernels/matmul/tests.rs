@@ -3,7 +3,7 @@ use crate::value::layout::Layout;
 
 use super::super::FaultSink;
 
-/// Remembers what was submitted.
+/// Records what was submitted.
 struct Recorder {
     props: DeviceProperties,
     kernels: Vec<(Kernel, Grid, Params)>,
