@@ -1,10 +1,10 @@
-//! What the types of a graph must be, reported once, on the user's tokens.
+//! The requirements on the types of a graph, reported once, at the user's tokens.
 //!
-//! What a declared graph needs is asked in the body of `call`, through facades whose methods return something that
-//! always fits, so that no other line of it has an error of its own. A function that may be meant as a helper only
-//! has these needs as bounds, which are due where its graph is called; `for<'__t>` keeps rustc from judging a bound
-//! without type parameters where it stands. Types of elements that the macro does not know are always such bounds,
-//! and checked beside the graph.
+//! The requirements of a declared graph are checked in the body of `call`, through facades whose methods
+//! return something that always fits, so that no other line of it has an error of its own. A function that
+//! may be meant only as a helper has these requirements as bounds, which are checked where its graph is
+//! called; `for<'__t>` keeps rustc from checking a bound without type parameters at its definition. Element
+//! types that the macro does not know are always such bounds, and are checked next to the graph.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -114,7 +114,7 @@ impl Graph<'_> {
     }
 }
 
-/// Whether a type is written as a reference.
+/// Returns whether a type is written as a reference.
 pub(super) fn is_reference(ty: &Type) -> bool {
     !std::ptr::eq(ty, without_reference(ty))
 }

@@ -11,7 +11,7 @@ use crate::{
     parse::signature::Param,
 };
 
-/// How a graph runs the function.
+/// The way in which a graph runs the function.
 pub(crate) enum Run {
     /// The whole body is the segment of this place, a call of `callee`.
     Segment { site: TokenStream, callee: TokenStream },
@@ -95,7 +95,7 @@ impl Graph<'_> {
         self.sig.params.iter().filter(|p| !p.kind.is_input())
     }
 
-    /// How a parameter becomes a part of keys. What is wrong with its type is shown there, once.
+    /// Returns how a parameter becomes a part of keys. An error about its type is reported there, once.
     pub(super) fn enters(&self, param: &Param) -> TokenStream {
         let (ident, ty) = (&param.ident, &param.ty);
         let inner = bounds::without_reference(ty);
@@ -114,7 +114,7 @@ impl Graph<'_> {
         quote_spanned!(shown=> <#inner as #by>::enter(#reference))
     }
 
-    /// Runs the function, and says how its result leaves.
+    /// Runs the function, and states how its result leaves.
     fn run(&self, call: &Ident) -> TokenStream {
         let (p, sig) = (private(), self.sig);
         let (output, step) = (&sig.output, &sig.step);

@@ -20,7 +20,7 @@ mod capture_all;
 
 pub(crate) use call::Run;
 
-/// The lifetime of what borrows a graph.
+/// The lifetime of a borrow of a graph.
 fn borrow() -> Lifetime {
     Lifetime::new("'g", Span::mixed_site())
 }
@@ -81,7 +81,7 @@ impl Graph<'_> {
         if taken { local(&format!("__{name}")) } else { local(name) }
     }
 
-    /// As parameters of a struct, without bounds, behind a lifetime: `<'g, T, const N: usize>`.
+    /// Returns the parameters of a struct, without bounds, after a lifetime: `<'g, T, const N: usize>`.
     fn parameters(&self, lifetime: Option<&Lifetime>) -> TokenStream {
         let params = self.sig.generics.params.iter().filter_map(|p| match p {
             GenericParam::Type(t) => {
@@ -97,7 +97,7 @@ impl Graph<'_> {
         listed(lifetime, params)
     }
 
-    /// As arguments, behind a lifetime: `<'g, T, N>`.
+    /// Returns the arguments, after a lifetime: `<'g, T, N>`.
     fn arguments(&self, lifetime: Option<&Lifetime>) -> TokenStream {
         listed(lifetime, self.sig.type_names().map(|name| quote!(#name)))
     }
@@ -128,7 +128,8 @@ impl Graph<'_> {
         }
     }
 
-    /// What is particular to the function. All else is a method of the runtime's graph object.
+    /// Returns the methods that are specific to the function. All others are methods of the runtime's graph
+    /// object.
     fn methods(&self) -> TokenStream {
         let (cfgs, quiet) = (&self.sig.cfgs, self.quiet());
         let (graph, bounded, arguments) = (self.sig.sibling("Graph"), self.bounded(), self.arguments(None));
@@ -148,7 +149,7 @@ impl Graph<'_> {
         }
     }
 
-    /// Implementations, which nobody needs to find, and what is checked where the function stands.
+    /// Returns implementations that nobody needs to name, and the checks at the function's definition.
     fn unnamed(&self) -> TokenStream {
         let (cfgs, k) = (&self.sig.cfgs, krate());
         let graph = self.sig.sibling("Graph");
@@ -216,7 +217,7 @@ impl Graph<'_> {
         }
     }
 
-    /// The type of a field that uses what no other field of the buffers may use.
+    /// Returns the type of a field that uses the parameters that no other field of the buffers uses.
     fn unused_in_buffers(&self) -> Option<TokenStream> {
         let borrow = borrow();
         match self.phantom() {
@@ -245,7 +246,7 @@ impl Graph<'_> {
         }
     }
 
-    /// Inputs that have memory of their own, and their indices.
+    /// Returns the inputs that have memory of their own, and their indices.
     fn tensors(&self) -> impl Iterator<Item = (usize, &Param)> {
         self.sig.inputs().enumerate().filter(|(_, p)| !matches!(p.kind, Kind::HostScalar(_)))
     }
@@ -259,7 +260,7 @@ fn element(param: &Param) -> &Type {
     }
 }
 
-/// What `#[dims]` says, as a call on the specification of an input.
+/// Returns the `#[dims]` of an input, as a call on its specification.
 fn dims(param: &Param) -> Option<TokenStream> {
     let p = private();
     let dims = param.dims.as_ref()?.iter().map(|dim| match dim {
