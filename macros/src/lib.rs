@@ -62,21 +62,25 @@ pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Turns a function on single values into an operation on tensors, on every device.
 ///
-/// `#[kernel] fn silu_mul(gate: f32, up: f32) -> f32 { gate / (1.0 + (-gate).exp()) * up }` makes the operation
-/// `silu_mul(&gate, &up)?`, which returns a tensor. It is compiled as Rust for the CPU and translated to CUDA C++ for
-/// GPUs. `f32` stands for every float element type: that of the tensors is read and written, and computed with in `f32`.
-/// Shapes broadcast as those of `ops::add` do. The first argument is a tensor; each further one is a tensor, a scalar, a
-/// parameter or state, or a number, which is a constant of the recording. Several results are a tuple.
+/// `#[kernel] fn silu_mul(gate: f32, up: f32) -> f32 { gate / (1.0 + (-gate).exp()) * up }` generates the
+/// operation `silu_mul(&gate, &up)?`, which returns a tensor. It is compiled as Rust for the CPU and
+/// translated to CUDA C++ for GPUs. `f32` stands for every float element type: the tensors' own type is read
+/// and written, and computations are in `f32`. Shapes broadcast like those of `ops::add`. The first argument
+/// is a tensor; each further one is a tensor, a scalar, a parameter or state, or a number, which becomes a
+/// constant of the recording. Several results are returned as a tuple.
 ///
-/// A kernel has `f32`, `i32`, `u32`, `u8` and `bool`; arithmetic, comparisons and logic; `let`, assignments, `if`, `match` on
-/// integers, `for` over ranges of constants, `break`, `continue` and `return`; `as`, the methods of numbers, constants, and
-/// calls of other kernels. On both devices
+/// A kernel can use `f32`, `i32`, `u32`, `u8` and `bool`; arithmetic, comparisons and logic; `let`,
+/// assignments, `if`, `match` on integers, `for` over ranges of constants, `break`, `continue` and `return`;
+/// `as`, the methods of numbers, constants, and calls of other kernels. On both devices,
 ///
-/// - `f32` follows IEEE 754, subnormals included, and only `mul_add` rounds once for two operations. Functions such as
-///   `exp` are within 4 units in the last place. All NaNs are one: `to_bits` returns `0x7fc00000` for each;
-/// - integers wrap, also in debug builds; `x / 0` is 0 and `x % 0` is `x`; a shift takes its number of places modulo the bits.
+/// - `f32` follows IEEE 754, including subnormals, and only `mul_add` rounds once for two operations.
+///   Functions such as `exp` are accurate to 4 units in the last place. All NaNs are one: `to_bits` returns
+///   `0x7fc00000` for each;
+/// - integers wrap, also in debug builds; `x / 0` is 0 and `x % 0` is `x`; a shift uses its number of places
+///   modulo the bits.
 ///
-/// `silu_mul::scalar(1.0, 2.0)` computes one element, and `silu_mul::cuda_source()` returns the text for GPUs.
+/// `silu_mul::scalar(1.0, 2.0)` computes one element, and `silu_mul::cuda_source()` returns the text for
+/// GPUs.
 #[cfg_attr(not(graphable_library), proc_macro_attribute)]
 pub fn kernel(args: TokenStream, item: TokenStream) -> TokenStream {
     kernel::expand(&args.into(), item.into()).into()

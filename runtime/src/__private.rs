@@ -38,7 +38,7 @@ pub use crate::{
     },
 };
 
-/// What `#[kernel]` writes.
+/// Names for the code that `#[kernel]` generates.
 pub mod kernel {
     #[cfg(feature = "cuda")]
     pub use crate::kernel::cuda::compile;

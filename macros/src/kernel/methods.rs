@@ -1,6 +1,6 @@
 //! The methods that kernels have.
 
-/// What a method can be called on.
+/// The types on which a method can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Float,
@@ -19,7 +19,7 @@ pub(super) enum Class {
 /// A type in a method's signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
-    /// That of the receiver.
+    /// The type of the receiver.
     Own,
     Bool,
     I32,
@@ -31,11 +31,11 @@ pub(super) enum Of {
 pub(super) struct Method {
     pub(super) name: &'static str,
     pub(super) class: Class,
-    /// Behind the receiver.
+    /// The arguments after the receiver.
     pub(super) arguments: &'static [Of],
     pub(super) result: Of,
-    /// Whether Rust's own method has the meaning of the kernel language in every build. The others are functions of the
-    /// runtime.
+    /// Set if Rust's own method has the meaning of the kernel language in every build. The others are
+    /// functions of the runtime.
     pub(super) native: bool,
 }
 
@@ -86,7 +86,7 @@ methods! {
     Unsigned true () -> Bool: is_power_of_two;
 }
 
-/// What to write instead of a method that Rust has and kernels do not.
+/// Returns what to write instead of a method of Rust that kernels do not have.
 pub(super) fn instead(name: &str) -> Option<&'static str> {
     Some(match name {
         "unwrap" | "expect" | "unwrap_or" | "ok" => {

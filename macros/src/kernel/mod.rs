@@ -1,8 +1,9 @@
 //! `#[kernel]`: a Rust function on single values as an operation on tensors, on both devices.
 //!
-//! Parse, type, emit: `parse` reads the tokens into the `model` and refuses what the language does not have, `types` finds out
-//! the types, and `emit` writes the function as Rust for the CPU and as CUDA C++. rustc checks the Rust function as well, with
-//! the types that were found out, so that the two cannot differ in what they believe.
+//! The stages are parse, type and emit: `parse` reads the tokens into the `model` and rejects syntax that the
+//! language does not have, `types` infers the types, and `emit` writes the function as Rust for the CPU and
+//! as CUDA C++. rustc checks the Rust function as well, with the inferred types, so that the two cannot
+//! disagree.
 
 mod emit;
 mod methods;
@@ -19,7 +20,7 @@ use crate::{
     parse::hygiene,
 };
 
-/// What `#[kernel]` makes of an item.
+/// Returns the expansion of `#[kernel]` on an item.
 pub(crate) fn expand(args: &TokenStream, tokens: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let item = match syn::parse2::<ItemFn>(tokens.clone()) {

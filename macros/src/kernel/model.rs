@@ -54,7 +54,7 @@ pub(super) struct Header {
     pub(super) name: Ident,
     pub(super) inputs: Vec<Input>,
     pub(super) outputs: Vec<Scalar>,
-    /// Where the result type stands.
+    /// The position of the result type.
     pub(super) output_span: Span,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Input {
     pub(super) scalar: Scalar,
 }
 
-/// A function whose body was read.
+/// A function whose body has been read.
 pub(super) struct Body {
     pub(super) block: Block,
     pub(super) locals: Vec<Local>,
@@ -88,7 +88,7 @@ pub(super) struct Local {
 
 pub(super) struct Constant {
     pub(super) path: Path,
-    /// Where the tokens say it.
+    /// The type, if the tokens state it.
     pub(super) scalar: Option<Scalar>,
 }
 
@@ -275,7 +275,7 @@ pub(super) struct For {
     pub(super) number: usize,
     pub(super) label: Option<syn::Lifetime>,
     pub(super) counter: Binding,
-    /// The counter's type, where it has no name.
+    /// The counter's type, if it has no name.
     pub(super) ty: TypeId,
     pub(super) from: Box<Expr>,
     pub(super) to: Box<Expr>,
@@ -285,7 +285,7 @@ pub(super) struct For {
 }
 
 impl Expr {
-    /// Whether control never goes on after it.
+    /// Returns whether control never continues after it.
     pub(super) fn diverges(&self) -> bool {
         match &self.kind {
             Kind::Return(_) | Kind::Break(_) | Kind::Continue(_) => true,

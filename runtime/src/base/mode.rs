@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How much of a function is captured as graphs.
+/// The part of a function that is captured as graphs.
 ///
 /// `None`, `Piecewise` and `Full` treat all batches alike. The other two are pairs: one mode for batches that
 /// are a uniform decode (every sequence has the same small number of new tokens), and one for all other

@@ -1,4 +1,4 @@
-//! How a builder describes the batches of a graph's calls.
+//! A builder's description of the batches of a graph's calls.
 
 use crate::{BatchSizes, Error, Result};
 

@@ -58,8 +58,8 @@ impl Schedule {
     /// 16 up to 256, and from there eight sizes between a power of two and the next. For 4096, these are 55
     /// sizes.
     ///
-    /// Padding is fewer than 8 rows up to 64, fewer than 16 up to 256, and above that less than an eighth of the
-    /// real rows.
+    /// Padding is fewer than 8 rows up to 64, fewer than 16 up to 256, and above that less than an eighth of
+    /// the real rows.
     ///
     /// ```
     /// use graphable::Schedule;

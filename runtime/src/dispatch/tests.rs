@@ -102,7 +102,7 @@ fn every_mode_and_batch() {
     }
 }
 
-/// What is captured for each mode: how many keys of segments, and of whole calls.
+/// The captures for each mode: the number of keys of segments, and of whole calls.
 #[test]
 fn numbers_of_keys() {
     let count = |d: &Dispatcher, mode| d.captures().iter().filter(|c| c.mode == mode).count();

@@ -24,8 +24,8 @@ impl<G> fmt::Debug for GraphBuilder<G> {
 }
 
 impl<G> GraphBuilder<G> {
-    /// Creates the builder of a function's graphs; `wrap` makes the generated type of a graph object.
-    /// The type of `wrap` also identifies the body of the function: it distinguishes the instances of a generic
+    /// Creates the builder of a function's graphs; `wrap` makes the generated type of a graph object. The
+    /// type of `wrap` also identifies the body of the function: it distinguishes the instances of a generic
     /// function, without a bound on their types.
     #[doc(hidden)]
     pub fn new(

@@ -57,12 +57,13 @@ impl Drop for NewBuffers<'_> {
     }
 }
 
-/// A call with synthetic inputs. It is a trait object, so that the code below is compiled once, and not for each graph.
+/// A call with synthetic inputs. It is a trait object, so that the code below is compiled once, and not for
+/// each graph.
 type Call<'c> = &'c mut dyn FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>;
 
-/// Runs `call` for every combination of bucket sizes of `graph`, largest first, until nothing new is recorded. If
-/// uniform decodes have graphs of their own, the segments of all sizes are captured first, then those graphs. State
-/// that the calls write is restored at the end, even if they fail or panic.
+/// Runs `call` for every combination of bucket sizes of `graph`, largest first, until nothing new is
+/// recorded. If uniform decodes have graphs of their own, the segments of all sizes are captured first, then
+/// those graphs. State that the calls write is restored at the end, even if they fail or panic.
 ///
 /// A call that still records something new after eight passes is reported by
 /// [`Event::NotConverged`](crate::Event::NotConverged).
@@ -99,8 +100,8 @@ pub fn capture_all(
 }
 
 impl GraphObject {
-    /// Like [`capture_all`], in a state that is discarded: captures only the two largest combinations of each kind,
-    /// and estimates the others.
+    /// Like [`capture_all`], in a state that is discarded: captures only the two largest combinations of each
+    /// kind, and estimates the others.
     fn sample(&self, rt: &mut Runtime, jobs: &[Job], call: Call<'_>) -> Result<()> {
         let buffers = NewBuffers { function: self, before: self.statics_now() };
         let mut counts = vec![rt.core.get_mut().tree.recorded()];

@@ -15,7 +15,7 @@ const MOST_LOOKED_AT: usize = 1 << 24;
 /// One call of `capture_all`.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// How much of the call is recorded.
+    /// The part of the call that is recorded.
     pub(super) mode: Mode,
     /// One size for each symbol.
     pub(super) sizes: Vec<usize>,

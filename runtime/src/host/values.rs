@@ -1,5 +1,5 @@
-//! Types of the standard library and of the operations as parts of a key: live-ins, `#[key]`s, `#[config]` fields and
-//! results of segments.
+//! Types of the standard library and of the operations as parts of a key: live-ins, `#[key]`s, `#[config]`
+//! fields and results of segments.
 //!
 //! A map or set is keyed by its entries in key order, so two equal ones have the same key, whatever their
 //! iteration order.

@@ -13,7 +13,7 @@ use crate::{
     value::layout::Marks,
 };
 
-/// A call of a kernel, whose arguments come one by one.
+/// A call of a kernel, whose arguments are added one by one.
 #[derive(Debug)]
 pub struct Call<'s> {
     definition: &'static Definition,
@@ -28,8 +28,8 @@ enum Given {
     Constant(Number),
 }
 
-/// An argument of a kernel besides the first: a tensor, a scalar, a parameter or state with elements `T`, by reference, or a
-/// number, which becomes a constant of the recording.
+/// An argument of a kernel after the first: a reference to a tensor, a scalar, a parameter or state with
+/// elements `T`, or a number, which becomes a constant of the recording.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an argument of a kernel with elements `{T}`",
     label = "expected a reference to a tensor, scalar, parameter or state of `{T}`, or a number",
@@ -71,10 +71,10 @@ macro_rules! numbers {
 numbers!(i32 u32 u8 bool);
 
 impl<'s> Call<'s> {
-    /// A call whose first argument is a tensor, which decides the step.
+    /// Creates a call whose first argument is a tensor, which determines the step.
     ///
     /// # Errors
-    /// Those of the tensor: its step has ended, for instance.
+    /// Returns the errors of the tensor, for example if its step has ended.
     pub fn new<T: Element>(definition: &'static Definition, first: &Tensor<'s, T>) -> Result<Self> {
         let mut call = Self { definition, scope: first.scope(), arguments: SmallVec::new() };
         first.give(&mut call)?;
@@ -97,7 +97,8 @@ impl<'s> Call<'s> {
     /// Allocates the outputs and launches.
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if the shapes do not broadcast, [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the shapes do not broadcast, and
+    /// [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
     pub fn launch<R: Results<'s>>(&self) -> Result<R> {
         let name = self.definition.name;
         let operands: SmallVec<[Operand; 4]> = self
@@ -138,7 +139,7 @@ pub trait Results<'s>: Sized {
     #[doc(hidden)]
     fn allocate(scope: Scope<'s>, op: &Op, shape: &[usize], marks: Marks) -> Result<Self>;
 
-    /// Where they are.
+    /// Returns their memory.
     #[doc(hidden)]
     fn views(&self) -> SmallVec<[View; 1]>;
 }

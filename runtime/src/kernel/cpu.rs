@@ -1,5 +1,5 @@
-//! A kernel on host memory: its loop over blocks, each operand borrowed where it lies in one piece and is computed with
-//! as it is stored, gathered and converted elsewhere.
+//! A kernel on host memory: its loop over blocks. An operand is borrowed if it is contiguous and stored in
+//! the type of the computation, and otherwise gathered and converted.
 
 use bytemuck::{Pod, cast_slice_mut};
 use half::slice::HalfFloatSliceExt as _;
@@ -59,14 +59,14 @@ fn place<'a>(access: &Access<'a>, view: &View) -> &'a mut [u8] {
     }
 }
 
-/// What an operand is stored as, and computed in.
+/// The types in which an operand is stored and computed.
 #[derive(Clone, Copy)]
 struct Kind {
     dtype: DType,
     compute: Compute,
 }
 
-/// Where a parameter's values come from.
+/// The source of a parameter's values.
 enum Source<'a> {
     Constant(Number),
     F32(Walk, &'a [f32]),
@@ -78,7 +78,7 @@ enum Source<'a> {
     None,
 }
 
-/// Where values of a block are gathered and converted.
+/// The buffer in which values of a block are gathered and converted.
 struct Buffer {
     raw: [u32; BLOCK],
     converted: [u32; BLOCK],

@@ -1,4 +1,4 @@
-//! What the macro tells of a kernel.
+//! The macro's description of a kernel.
 
 use std::any::TypeId;
 
@@ -33,7 +33,7 @@ impl Compute {
         }
     }
 
-    /// The element type of its tensors, where that of floats is `float`.
+    /// Returns the element type of its tensors, where that of floats is `float`.
     pub(super) fn stored(self, float: DType) -> DType {
         match self {
             Self::F32 => float,
@@ -58,7 +58,7 @@ pub struct Definition {
     pub outputs: &'static [Compute],
     /// The function for GPUs, with places in `${…}` that [`source`](super::source) fills.
     pub text: &'static str,
-    /// Lists what the text names by number.
+    /// Lists the items to which the text refers by number.
     pub uses: fn(&mut Uses),
     /// Computes a block of elements.
     pub block: fn(&mut Block<'_>),
@@ -70,7 +70,7 @@ pub struct Definition {
     label = "kernels call kernels only: put `#[kernel]` on that function"
 )]
 pub trait Kernel: 'static {
-    /// What the macro made of the function.
+    /// The macro's description of the function.
     const DEFINITION: &'static Definition;
     /// One more than the deepest of those that it calls.
     const DEPTH: usize;
@@ -89,7 +89,8 @@ pub const fn above(depths: &[usize]) -> usize {
     deepest + 1
 }
 
-/// What a kernel's text names: other kernels and constants, each in the order of their numbers.
+/// The items to which a kernel's text refers: other kernels and constants, each in the order of their
+/// numbers.
 #[derive(Debug, Default)]
 pub struct Uses {
     pub(super) kernels: Vec<&'static Definition>,

@@ -1,6 +1,7 @@
-//! Operators and methods of kernels that Rust defines otherwise: by a panic in some builds, or not for every value.
+//! Operators and methods of kernels that Rust defines differently: with a panic in some builds, or not for
+//! every value.
 //!
-//! `language.cuh` says the same for GPUs.
+//! `language.cuh` defines the same for GPUs.
 
 /// `f32`, `i32`, `u32`, `u8`.
 #[diagnostic::on_unimplemented(
@@ -232,7 +233,7 @@ operators! {
     Number mul;
     /// `a / b`; integers truncate and wrap, and division by zero is 0.
     Number div;
-    /// `a % b`; for integers what `/` leaves, so `a` where `b` is 0.
+    /// `a % b`; for integers the remainder of `/`, so `a` if `b` is 0.
     Number rem;
     /// The smaller one; NaN counts as missing, and `-0.0` is smaller than `0.0`.
     Number min;
@@ -353,7 +354,7 @@ pub fn is_sign_positive(x: f32) -> bool {
     !x.is_nan() && x.is_sign_positive()
 }
 
-/// `x` with the sign of `sign`, which is that of a positive number where it is NaN.
+/// `x` with the sign of `sign`; a NaN counts as positive.
 #[must_use]
 #[inline(always)]
 pub fn copysign(x: f32, sign: f32) -> f32 {

@@ -1,9 +1,10 @@
 //! Kernels that users write in Rust.
 //!
-//! [`#[kernel]`](macro@crate::kernel) makes a [`Definition`] of a function: a loop over a block of elements, compiled by rustc, and
-//! a text for GPUs. Here they become operations: [`call`] checks operands and launches, [`cpu`] runs the loop over blocks of
-//! strided views, [`source`] and [`cuda`] make the text a kernel for the types of the tensors. [`lang`] is what kernels mean by
-//! operators and methods where Rust says something else, or too little.
+//! [`#[kernel]`](macro@crate::kernel) makes a [`Definition`] of a function: a loop over a block of elements,
+//! compiled by rustc, and a text for GPUs. This module turns them into operations: [`call`] checks operands
+//! and launches, [`cpu`] runs the loop over blocks of strided views, [`source`] and [`cuda`] turn the text
+//! into a kernel for the types of the tensors. [`lang`] defines operators and methods of kernels where Rust's
+//! definition differs or is incomplete.
 
 pub(crate) mod block;
 pub(crate) mod call;

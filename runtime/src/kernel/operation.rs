@@ -18,7 +18,7 @@ use crate::backend::{
 #[cfg(feature = "cuda")]
 use crate::{Result, backend::cuda::kernels::Submit};
 
-/// Of each parameter, the number that stands in its place.
+/// For each parameter, the number that replaces it.
 pub(super) type Constants = [Option<Number>];
 
 /// The operation of a call.

@@ -1,10 +1,10 @@
-//! A kernel's functions as text for GPUs: its own, behind those that it calls.
+//! A kernel's functions as text for GPUs: its own, after those that it calls.
 
 use std::{any::TypeId, fmt::Write as _};
 
 use super::definition::{Compute, Definition, Number, Uses};
 
-/// The functions of a kernel and of all that it calls, each once, and the name of its own.
+/// The functions of a kernel and of all kernels that it calls, each once, and the name of its own.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     pub(super) text: String,
@@ -44,7 +44,7 @@ impl Functions {
     }
 }
 
-/// What stands in a place.
+/// Returns the contents of a placeholder.
 fn filled(place: &str, name: &str, callees: &[String], uses: &Uses) -> String {
     let (kind, number) = place.split_at_checked(1).unwrap_or((place, ""));
     let (number, part) = number.split_once('.').unwrap_or((number, ""));

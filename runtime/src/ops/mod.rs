@@ -9,8 +9,8 @@
 //! [`State`](crate::State) with the same element type. Any strides are accepted. Axes count from 0.
 //!
 //! **Errors.** Every function can return [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes),
-//! [`Error::OutOfMemory`](crate::Error::OutOfMemory),
-//! [`Error::OutsideSegment`](crate::Error::OutsideSegment) and errors of the device; its own documentation lists the rest.
+//! [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::OutsideSegment`](crate::Error::OutsideSegment)
+//! and errors of the device; its own documentation lists the rest.
 //!
 //! **Broadcasting** aligns shapes at their last dimensions; a missing dimension, or one of size 1, is
 //! repeated. Any other difference is [`Error::Shape`](crate::Error::Shape).

@@ -1,8 +1,9 @@
 //! The function as CUDA C++.
 //!
-//! Places that only the runtime can fill stand in `${…}`: `f` the function's name, `c0` a callee's, `r0` or `r0.1` its
-//! result's type, `p0.1` its parameter's, `k0` a constant's value and `t0` its type. What operators and methods do is in
-//! the namespace `lang`, `language.cuh` of the runtime, except what IEEE arithmetic of `f32` is in both languages.
+//! Placeholders that only the runtime can fill are written as `${…}`: `f` is the function's name, `c0` a
+//! callee's, `r0` or `r0.1` its result's type, `p0.1` its parameter's, `k0` a constant's value and `t0` its
+//! type. The meaning of operators and methods is in the namespace `lang`, in `language.cuh` of the runtime,
+//! except where IEEE arithmetic of `f32` is the same in both languages.
 
 use std::fmt::Write as _;
 
@@ -56,7 +57,7 @@ struct Cuda<'a> {
     jumps: Vec<(usize, bool)>,
 }
 
-/// Where a value goes.
+/// The destination of a value.
 enum To {
     Return,
     Variable(String),
@@ -149,7 +150,7 @@ impl Cuda<'_> {
         }
     }
 
-    /// The value in a variable of its own.
+    /// Returns the value in a variable of its own.
     fn kept(&mut self, value: &Expr) -> String {
         let (name, ty) = (self.temporary(), self.ty(value.ty));
         if is_inline(value) {
@@ -332,7 +333,7 @@ impl Cuda<'_> {
             Kind::Block(block) if is_inline(expr) => {
                 block.value.as_ref().map(|value| self.value(value)).unwrap_or_default()
             }
-            // What has no value only leaves.
+            // A statement without a value only leaves.
             Kind::Assign { .. } | Kind::Break(_) | Kind::Continue(_) | Kind::Return(_) | Kind::For(_) => {
                 self.put(expr, &To::Nowhere);
                 format!("{}()", self.ty(expr.ty))
@@ -346,7 +347,8 @@ impl Cuda<'_> {
         }
     }
 
-    /// Operands in the order in which Rust evaluates them: what one of them changes, those before it have read.
+    /// Returns operands in the order in which Rust evaluates them: those before a changing one have already
+    /// been read.
     fn texts<'e>(&mut self, all: impl Iterator<Item = &'e Expr> + Clone) -> Vec<String> {
         let last = all.clone().enumerate().filter(|(_, e)| !is_inline(e)).map(|(i, _)| i).last();
         let mut texts = Vec::new();
@@ -396,7 +398,7 @@ fn float(value: f32) -> String {
     if value.is_sign_negative() { format!("({text})") } else { text }
 }
 
-/// Whether it is one expression of CUDA's, which changes nothing.
+/// Returns whether it is a single expression of CUDA without side effects.
 fn is_inline(expr: &Expr) -> bool {
     match &expr.kind {
         Kind::Bool(_) | Kind::Integer(..) | Kind::Float(..) | Kind::Local(_) | Kind::Constant(_) => true,
@@ -412,7 +414,7 @@ fn is_inline(expr: &Expr) -> bool {
     }
 }
 
-/// Whether a block is but its value.
+/// Returns whether a block consists only of its value.
 fn is_value(block: &Block) -> bool {
     block.statements.is_empty() && block.value.as_ref().is_some_and(|value| is_inline(value))
 }

@@ -1,4 +1,5 @@
-//! What the runtime is told of a kernel: its signature, its text for the device, and its loop over a block.
+//! The definition of a kernel for the runtime: its signature, its text for the device, and its loop over a
+//! block.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -47,7 +48,7 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> To
             const DEPTH: ::core::primitive::usize =
                 #p::kernel::above(&[#(<#callees as #p::kernel::Kernel>::DEPTH),*]);
         }
-        // Kernels that call each other in a circle have no depth.
+        // Kernels that call each other in a cycle have no depth.
         const _: ::core::primitive::usize = <#kernel as #p::kernel::Kernel>::DEPTH;
     }
 }
@@ -107,7 +108,7 @@ fn block(header: &Header) -> TokenStream {
     }
 }
 
-/// The element type of a block; a `bool` lies in memory as a byte.
+/// Returns the element type of a block; a `bool` is stored as a byte.
 fn slice(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::Bool => "u8",

@@ -1,6 +1,8 @@
-//! The function as Rust: as it was written, except what Rust defines otherwise in some build, or not for every value.
+//! The function as Rust: as it was written, except where Rust's definition differs between builds, or does
+//! not cover every value.
 //!
-//! Numbers and variables carry the types that were found out, so that rustc refuses a function that it types otherwise.
+//! Numbers and variables carry the inferred types, so that rustc rejects a function for which it infers
+//! different ones.
 
 use proc_macro2::{Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -25,7 +27,7 @@ pub(super) fn function(header: &Header, body: &Body, types: &Types) -> TokenStre
     quote!(#signature { #block })
 }
 
-/// The path of what the language defines itself.
+/// Returns the path of the operations that the language defines itself.
 fn lang() -> TokenStream {
     let p = private();
     quote!(#p::kernel::lang)

@@ -136,7 +136,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What `while` and `loop` are refused with.
+    /// Rejects `while` and `loop`.
     pub(super) fn endless(&mut self, at: impl ToTokens, what: &str) {
         let message = format!("a kernel cannot have `{what}`: nothing says that it ends");
         let help =
@@ -145,7 +145,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a name is spelt as constants are.
+/// Returns whether a name is spelt like a constant.
 fn is_constant(name: &syn::Ident) -> bool {
     let name = name.to_string();
     name.chars().any(char::is_uppercase) && !name.chars().any(char::is_lowercase)

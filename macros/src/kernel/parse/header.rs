@@ -1,4 +1,4 @@
-//! What stands above the body.
+//! The parts of a kernel before its body.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -84,7 +84,7 @@ fn inputs(item: &ItemFn, errors: &mut Errors) -> Vec<Input> {
     let mut inputs: Vec<Input> = Vec::new();
     for argument in list {
         let Some(input) = input(argument, errors) else { continue };
-        // rustc would say it of a function that is no longer there.
+        // rustc would report it for a function that no longer exists.
         if inputs.iter().any(|other| other.name == input.name) {
             let message = format!("two parameters are called `{}`", input.name);
             errors.push(Code::KernelItem, &input.name, message, "rename one of them");

@@ -1,4 +1,4 @@
-//! From tokens to the model: names are resolved, and what the language does not have is refused.
+//! From tokens to the model: names are resolved, and syntax that the language does not have is rejected.
 
 mod control;
 mod expression;
@@ -14,7 +14,7 @@ use self::names::Names;
 use super::model::{Body, Header, TypeId};
 use crate::diag::{Code, Errors};
 
-/// What reading a body needs.
+/// The state for reading a body.
 struct Parser<'e> {
     errors: &'e mut Errors,
     names: Names,
@@ -23,7 +23,7 @@ struct Parser<'e> {
     types: usize,
 }
 
-/// The body of a function whose signature is known.
+/// Reads the body of a function whose signature is known.
 pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body {
     let mut parser = Parser { errors, names: Names::default(), name: header.name.to_string(), types: 0 };
     for input in &header.inputs {

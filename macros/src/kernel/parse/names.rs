@@ -9,7 +9,7 @@ use crate::{
     kernel::model::{Constant, Local, LocalId, Scalar, TypeId},
 };
 
-/// What names mean at one place of a body, and what was named so far.
+/// The meaning of names at one point of a body, and the names so far.
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) locals: Vec<Local>,

@@ -125,7 +125,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Something in the place of what was refused.
+    /// Returns a placeholder for rejected syntax.
     pub(super) fn nothing(&mut self, span: Span) -> Expr {
         let block = Block { statements: Vec::new(), value: None, ty: self.fresh(), span };
         Expr { kind: Kind::Block(block), ty: self.fresh(), span }

@@ -1,4 +1,4 @@
-//! What is asked of types when all of them are known.
+//! Checks of types once all of them are known.
 
 use proc_macro2::Span;
 
@@ -19,17 +19,17 @@ pub(super) struct Check {
 }
 
 pub(super) enum What {
-    /// Whether it is a number of this value's size.
+    /// It is a number type that can hold this value.
     Holds(i128),
-    /// Whether something says which float it is.
+    /// It is known which float type it is.
     IsDetermined,
-    /// Whether an operator, or what else is named so, can be used on it.
+    /// An operator, or whatever has this name, can be used on it.
     IsOf(Class, &'static str),
-    /// Whether it has a method.
+    /// It has a method.
     Has(Class, &'static str),
     CanBeCompared,
     CanBeMatched,
-    /// Whether `as` converts it.
+    /// `as` converts it.
     BecomesBy(Scalar),
 }
 
@@ -124,7 +124,7 @@ fn becomes(from: Scalar, to: Scalar) -> bool {
     }
 }
 
-/// What to do where a type does not belong to a class.
+/// Returns the help for a type that does not belong to a class.
 fn of(class: Class, scalar: Scalar) -> String {
     match (class, scalar) {
         (Class::Signed, Scalar::U32 | Scalar::U8) => {
@@ -142,7 +142,7 @@ fn of(class: Class, scalar: Scalar) -> String {
     }
 }
 
-/// How one type becomes another.
+/// Returns how to convert one type to another.
 pub(super) fn bridge(left: &str, right: &str) -> String {
     let pair = [left, right];
     let has = |name: &str| pair.contains(&name);

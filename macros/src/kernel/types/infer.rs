@@ -19,7 +19,7 @@ use crate::{
 
 pub(super) struct Inference<'a> {
     pub(super) types: Types,
-    /// What can be asked when all types are known.
+    /// The checks to be made when all types are known.
     pub(super) checks: Vec<Check>,
     header: &'a Header,
     body: &'a Body,
@@ -51,7 +51,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// Makes two types one, or says at `at` that they are not.
+    /// Unifies two types, or reports at `at` that they differ.
     fn agree(&mut self, found: TypeId, wanted: TypeId, at: Span) -> bool {
         if let Err(Mismatch(left, right)) = self.types.unify(found, wanted) {
             let message = format!("{} and {} meet here", named(&left), named(&right));
@@ -248,7 +248,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// What an operator can be used on.
+    /// Restricts the types on which an operator can be used.
     fn operand(&mut self, op: Binary, ty: TypeId, at: Span) {
         let class = if op.is_arithmetic() {
             Class::Number
@@ -262,7 +262,7 @@ impl<'a> Inference<'a> {
 
     fn cast(&mut self, expr: &Expr, value: &Expr, to: Scalar) {
         self.expr(value);
-        // rustc gives a literal the type that it is converted to, where it can have it.
+        // rustc gives a literal the type to which it is converted, if it can have that type.
         let literal = match &value.kind {
             Kind::Integer(..) => to.is_integer(),
             Kind::Float(..) => to == Scalar::F32,

@@ -1,7 +1,7 @@
-//! The types of a body: what its tokens say, and what follows from it.
+//! The types of a body: those stated by its tokens, and those that follow.
 //!
-//! Types that only rustc knows, of what other kernels take and give and of constants from outside, stay open: the text for
-//! the device names them, and the runtime fills them in.
+//! Types that only rustc knows, of parameters and results of other kernels and of constants from outside,
+//! remain open: the text for the device names them, and the runtime fills them in.
 
 mod check;
 mod infer;

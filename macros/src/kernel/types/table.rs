@@ -19,9 +19,9 @@ pub(in crate::kernel) enum Open {
 pub(in crate::kernel) enum Inferred {
     /// Nothing is known.
     Unknown,
-    /// That of an integer without a suffix.
+    /// The type of an integer without a suffix.
     Integer,
-    /// That of a float without a suffix.
+    /// The type of a float without a suffix.
     Float,
     Scalar(Scalar),
     Open(Open),
@@ -61,7 +61,7 @@ impl Types {
     pub(in crate::kernel) fn get(&self, id: TypeId) -> &Inferred {
         match &self.0[self.root(id)] {
             Entry::Root(ty) => ty,
-            // A root is no reference.
+            // A root is not a reference.
             Entry::Same(_) => &Inferred::Unknown,
         }
     }

@@ -28,7 +28,7 @@ pub(super) struct Limits {
     pub(super) bytes: usize,
 }
 
-/// What to do in order to get a buffer.
+/// The way to get a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken<B, P> {
     /// One that nothing uses any more.

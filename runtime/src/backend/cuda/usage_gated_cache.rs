@@ -17,7 +17,7 @@ pub(super) struct Limits {
     pub(super) idle: u64,
 }
 
-/// What to do for a key now.
+/// The action for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// There is something: [`UsageGatedCache::get`].

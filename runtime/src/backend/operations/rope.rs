@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// How rotary embedding pairs the elements of a head.
+/// The way in which rotary embedding pairs the elements of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RopeStyle {

@@ -99,7 +99,7 @@ impl GraphNode {
     }
 }
 
-/// How an edge orders its ends.
+/// The order that an edge imposes on its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -122,7 +122,7 @@ pub struct GraphEdge {
     pub from: usize,
     /// The index of the node that waits.
     pub to: usize,
-    /// How it waits.
+    /// The kind of the edge.
     pub kind: EdgeKind,
     /// The point of the first node at which the edge starts, in the driver's numbering; 0 is its end.
     pub from_port: u8,

@@ -1,5 +1,5 @@
-//! Where occurrences go: to the counters always; to the list of events, `GRAPHABLE_LOG`, hooks and `tracing` where
-//! these are wanted.
+//! The destinations of occurrences: always the counters; the list of events, `GRAPHABLE_LOG`, hooks and
+//! `tracing` if they are wanted.
 
 mod printer;
 #[cfg(test)]

@@ -5,9 +5,9 @@ use half::{bf16, f16, slice::HalfFloatSliceExt};
 
 use super::strided::BLOCK;
 
-/// An element type as it lies in memory. `bool` is `u8` here.
+/// An element type in its form in memory. `bool` is `u8` here.
 pub(crate) trait Scalar: Pod + Send + Sync {
-    /// What it is computed in.
+    /// The type used for computation.
     type Acc: Arith;
 
     /// `raw` in the computing type; `buf` is used where that differs and must be as long.

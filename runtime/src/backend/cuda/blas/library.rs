@@ -37,7 +37,7 @@ pub(super) struct Heuristic {
     pub(super) workspace: usize,
     /// Success, or the rest is not valid.
     pub(super) state: Status,
-    /// How well the algorithm fills the device.
+    /// The number of waves; 1.0 means that the kernel fills the device.
     pub(super) waves: f32,
     reserved: [c_int; 4],
 }

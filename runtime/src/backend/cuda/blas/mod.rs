@@ -1,6 +1,6 @@
 //! Products by cuBLASLt, the algorithm chosen by measurement.
 //!
-//! How the backend uses it, per launch of [`MATMUL`](crate::backend::operations::MATMUL):
+//! The backend uses it as follows, for each launch of [`MATMUL`](crate::backend::operations::MATMUL):
 //!
 //! ```text
 //! let mut blas = Blas::open(context, &props, folder);   // once, the context being current
@@ -156,8 +156,9 @@ impl Blas {
         Problem::new(inputs, output).as_ref().and_then(Key::of)
     }
 
-    /// Fixes the plan of a product that goes into a recording: while the pin lives it is not measured anew, and not
-    /// forgotten. `None` for a product that was not [planned](Self::plan), for which our own kernel is the only way.
+    /// Fixes the plan of a product that goes into a recording: while the pin lives it is not measured anew,
+    /// and not forgotten. `None` for a product that was not [planned](Self::plan), for which our own kernel
+    /// is the only way.
     pub(crate) fn pin(&self, inputs: &[View], output: &View) -> Option<Pin> {
         self.known.pin(&Self::key(inputs, output)?)
     }

@@ -14,7 +14,7 @@ pub(crate) const THREADS: u32 = 256;
 pub(crate) struct Dims {
     /// Number of dimensions.
     pub(crate) rank: u32,
-    /// Whether a number or an offset may not fit in 31 bits.
+    /// Set if a number or an offset may not fit in 31 bits.
     pub(crate) wide: u32,
     /// Sizes.
     pub(crate) shape: [u64; MAX_RANK],
