@@ -13,10 +13,11 @@ use std::{
 const MOST_LINES: usize = 30;
 
 /// What is no concern of the user: names of generated code, and paths of ours or of this machine.
-const INTERNAL: [&str; 22] = [
+const INTERNAL: [&str; 23] = [
     "__",
     "core::",
-    "Piecewise<",
+    "`Piecewise<",
+    "(Piecewise<",
     "Held",
     "Site",
     "LiveIn",
