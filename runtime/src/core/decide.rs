@@ -5,7 +5,7 @@ use crate::{
     Error, Result,
     base::plan::Site,
     record::{CallState, RunKind, results_are_free},
-    tree::{Identity, Recording, Tree},
+    tree::{Identity, LookupKey, Recording, RecordingIndex, Tree},
     value::{entry::Entries, key::KeyWriter},
 };
 
@@ -15,7 +15,7 @@ pub(crate) enum Decision {
     /// The body must run.
     Run(RunKind),
     /// The recording with that index must be compared with its body, then run.
-    Audit(usize),
+    Audit(RecordingIndex),
 }
 
 impl Core {
@@ -47,7 +47,7 @@ impl Core {
             results_are_free(recording, overlaps.memory)
                 && (recording.aliases.is_none() || overlaps.sees(recording, key))
         };
-        match self.tree.find(identity, entry, &key.shape, &key.addrs, free) {
+        match self.tree.find(LookupKey::new(identity, entry, key), free) {
             Some(at) if audit_is_due(&self.tree, &self.call, at) => Ok(Decision::Audit(at)),
             Some(at) => self.replayer().replay(at, key).map(Decision::Replayed),
             None => self.decide_missed(site, identity, key, entry),
@@ -57,6 +57,6 @@ impl Core {
 
 /// Returns whether the next replay of a recording is to be compared with its body.
 #[inline]
-pub(super) fn audit_is_due(tree: &Tree, call: &CallState, at: usize) -> bool {
+pub(super) fn audit_is_due(tree: &Tree, call: &CallState, at: RecordingIndex) -> bool {
     tree.recording(at).is_some_and(|recording| call.audit_is_due(recording.hits))
 }

@@ -8,7 +8,7 @@ use crate::{
     observe::{log::Log, memory::CaptureMemory},
     record::{CallHistory, CallState},
     tree::Tree,
-    value::owned::Owned,
+    value::owned::{Owned, OwnerId},
 };
 
 /// The state that a dry run of captures must not change.
@@ -20,7 +20,7 @@ struct DryRun {
     before: Measure,
     /// Ids of owned memory that was dropped meanwhile: the recordings that were set aside must be evicted
     /// with it.
-    retired: Vec<u64>,
+    retired: Vec<OwnerId>,
     /// The memory of captures that would be made, but were not.
     more: CaptureMemory,
     held: Vec<Arc<Owned>>,
@@ -113,7 +113,7 @@ impl Estimate {
         tree: &mut Tree,
         log: &mut Log,
         call: &mut CallState,
-    ) -> Option<(HighWater, Vec<u64>)> {
+    ) -> Option<(HighWater, Vec<OwnerId>)> {
         let dry = self.dry.take()?;
         (*tree, *log) = (dry.tree, dry.log);
         *call.history_mut() = dry.history;
@@ -141,12 +141,12 @@ impl Estimate {
     }
 
     /// Returns whether the state that was set aside refers to a graph object or memory.
-    pub(crate) fn knows(&self, id: u64) -> bool {
+    pub(crate) fn knows(&self, id: OwnerId) -> bool {
         self.dry.as_ref().is_some_and(|dry| dry.tree.holds(id) || dry.history.knows(id))
     }
 
     /// Notes that memory was dropped to which the state that was set aside may refer.
-    pub(crate) fn retire(&mut self, ids: &[u64]) {
+    pub(crate) fn retire(&mut self, ids: &[OwnerId]) {
         if let Some(dry) = &mut self.dry {
             dry.retired.extend_from_slice(ids);
         }

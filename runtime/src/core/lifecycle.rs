@@ -11,7 +11,10 @@ use crate::{
     memory::Memory,
     record::ActiveCall,
     tree::Tree,
-    value::{owned::Owned, raw::RawTensor},
+    value::{
+        owned::{Owned, OwnerId},
+        raw::RawTensor,
+    },
 };
 
 impl Core {
@@ -20,7 +23,7 @@ impl Core {
     ///
     /// # Errors
     /// Returns an error that no earlier call could report.
-    pub(crate) fn begin_step(&mut self, retired: &[u64]) -> Result<()> {
+    pub(crate) fn begin_step(&mut self, retired: &[OwnerId]) -> Result<()> {
         self.recorder.begin_step();
         self.body_runner().abort();
         self.memory.begin_step();
@@ -87,14 +90,14 @@ impl Core {
     }
 
     /// Registers new owned memory; `dropped` are the ids of objects dropped before it was allocated.
-    pub(crate) fn own(&mut self, owned: &Arc<Owned>, dropped: &[u64]) {
+    pub(crate) fn own(&mut self, owned: &Arc<Owned>, dropped: &[OwnerId]) {
         self.note_retired(dropped);
         self.memory.owned_mut().insert(owned);
     }
 
     /// Notes that owned memory and graph objects were dropped: the recordings made with them are evicted when
     /// the next step begins.
-    fn note_retired(&mut self, dropped: &[u64]) {
+    fn note_retired(&mut self, dropped: &[OwnerId]) {
         for &id in dropped {
             // A view of this step keeps it usable, so it may still be recorded.
             let viewed = self.memory.owned_mut().remove(id);
@@ -105,7 +108,7 @@ impl Core {
     }
 
     /// Evicts the recordings made with memory that was dropped.
-    fn evict_retired(&mut self, retired: &[u64]) {
+    fn evict_retired(&mut self, retired: &[OwnerId]) {
         if retired.is_empty() {
             return;
         }
@@ -114,7 +117,7 @@ impl Core {
             self.call.history_mut().forget(id);
         }
         self.tree.retire(retired, &mut self.log);
-        let ids: FxHashSet<u64> = retired.iter().copied().collect();
+        let ids: FxHashSet<OwnerId> = retired.iter().copied().collect();
         self.tree.forget_cached(|caller| ids.contains(&caller));
     }
 

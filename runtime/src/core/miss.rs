@@ -12,8 +12,8 @@ use crate::{
     record::{
         CallState, Candidate, Overlaps, Relocations, RunKind, ShapeCount, WarmUp, can_copy, results_are_free,
     },
-    tree::{COPIED, GroupId, Identity, Recording, Tree},
-    value::key::KeyWriter,
+    tree::{GroupId, Identity, LookupKey, MovedOperand, Recording, RecordingIndex, Tree},
+    value::key::{KeyOperand, KeyWriter, RecordedOperand},
 };
 
 /// A key without a recording.
@@ -47,7 +47,7 @@ impl<'k> Missed<'k> {
             site,
             limits: active.map_or(&built_in, |call| &call.limits),
             kernels: known.and_then(|group| tree.trace_len(group)),
-            recordings: known.map_or(0, |group| tree.spent(group, &key.addrs)),
+            recordings: known.map_or(0, |group| tree.spent(group, &key.operands)),
             shapes: shapes.shapes,
             new_shape: shapes.is_new,
             moved,
@@ -66,23 +66,23 @@ impl<'k> Missed<'k> {
         let Some(group) = known.filter(|&group| tree.group_of(group).is_warm_for(call)) else {
             return SmallVec::new();
         };
-        let moved = |(position, moves): (u32, u32)| Moved {
+        let moved = |MovedOperand { position, moves }| Moved {
             live_in: position as usize,
             moves: moves as usize,
             can_copy: can_copy(memory, key, position),
         };
-        tree.count_moves(group, &key.addrs, entry).into_iter().map(moved).collect()
+        tree.count_moves(group, &key.operands, entry).into_iter().map(moved).collect()
     }
 
     /// Returns the reason why no recording of this edge matches, if it has any.
     fn rerecord_reason(self, tree: &Tree, group: GroupId) -> Option<RerecordReason> {
         let key = self.key;
-        let differs = |(a, b): (&u64, &u64)| a != b && *a != COPIED;
-        let siblings = tree.siblings(group, &key.addrs);
-        let nearest =
-            siblings.iter().min_by_key(|n| n.addrs.iter().zip(&key.addrs).filter(|&p| differs(p)).count())?;
-        if let Some(word) = nearest.addrs.iter().zip(&key.addrs).position(differs) {
-            return Some(RerecordReason::InputMoved { live_in: word / 2 });
+        let siblings = tree.siblings(group, &key.operands);
+        let fits = |(recorded, operand): (&RecordedOperand, &KeyOperand)| recorded.fits(operand);
+        let misfits = |r: &&&Recording| r.operands.iter().zip(&key.operands).filter(|&p| !fits(p)).count();
+        let nearest = siblings.iter().min_by_key(misfits)?;
+        if let Some(live_in) = nearest.operands.iter().zip(&key.operands).position(|p| !fits(p)) {
+            return Some(RerecordReason::InputMoved { live_in });
         }
         if nearest.entry == self.entry {
             Some(RerecordReason::ResultHeld)
@@ -122,7 +122,7 @@ impl Core {
         let known = self.overlaps().known_group(&self.tree, identity, key);
         let missed = Missed { site, identity, key, entry, known };
         if let Some(group) = known {
-            if let Some(reason) = self.tree.skipped(group, &key.addrs).cloned() {
+            if let Some(reason) = self.tree.skipped(group, &key.operands).cloned() {
                 return go_eager(&self.call, &mut self.log, reason);
             }
             if let Some(decision) = self.replay_with_copies(missed, group)? {
@@ -159,7 +159,7 @@ impl Core {
         let free = |recording: &Recording| {
             results_are_free(recording, overlaps.memory) && overlaps.sees(recording, key)
         };
-        if let Some(at) = self.tree.find_copying(group, identity, entry, (&key.shape, &key.addrs), free) {
+        if let Some(at) = self.tree.find_copying(group, LookupKey::new(identity, entry, key), free) {
             if audit_is_due(&self.tree, &self.call, at) {
                 return Ok(Some(Decision::Audit(at)));
             }
@@ -190,7 +190,7 @@ impl Core {
                 self.log.emit(Occurrence::ManyShapes { function, shapes: shapes.shapes });
             }
         }
-        let hash = self.tree.hash_of_key(identity, entry, &key.shape, &key.addrs);
+        let hash = LookupKey::new(identity, entry, key).hash();
         let candidate = Candidate { group, key: hash, entry, call: self.memory.call_number() };
         let function = self.call.function_name();
         let warm_ups = self.call.warm_ups_mut();
@@ -210,7 +210,7 @@ impl Core {
                 let reason = FallbackReason::KeepsMoving { segment: site.to_string(), live_in, moves };
                 self.call.may_fall_back(&reason)?;
                 // From now on, recordings of this edge copy the live-in.
-                self.tree.switch_to_copy(group, &key.addrs, live_in as u32);
+                self.tree.switch_to_copy(group, &key.operands, live_in as u32);
                 self.log.emit(Occurrence::SwitchedToCopy { site, live_in, moves });
             }
         }
@@ -221,7 +221,7 @@ impl Core {
     }
 
     /// Replays a recording whose memory is now used by others.
-    fn replay_elsewhere(&mut self, at: usize, key: &KeyWriter) -> Result<Decision> {
+    fn replay_elsewhere(&mut self, at: RecordingIndex, key: &KeyWriter) -> Result<Decision> {
         if audit_is_due(&self.tree, &self.call, at) {
             return Ok(Decision::Audit(at));
         }
@@ -237,7 +237,7 @@ impl Core {
         // It does not wait for a recording, because it will not get one.
         self.tree.group_mut(group).waiting = None;
         if skip {
-            self.tree.skip(group, &missed.key.addrs, reason, &mut self.log);
+            self.tree.skip(group, &missed.key.operands, reason, &mut self.log);
         }
         Ok(decision)
     }

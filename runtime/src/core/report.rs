@@ -11,7 +11,8 @@ use crate::{
         memory::{DeviceUsage, FunctionUsage, MemoryStats, NodeUsage},
     },
     record::{CallState, Stream},
-    tree::{Caller, Recording, Tree},
+    tree::{Recording, Tree},
+    value::owned::{Caller, OwnerId},
 };
 
 /// Returns the sums over all occurrences, completed with what the tree and the device know.
@@ -53,7 +54,7 @@ fn node_usage(recording: &Recording, first: RecordingId) -> NodeUsage {
 }
 
 /// Returns the entry of a function, which is created if it does not exist.
-fn function(all: &mut BTreeMap<u64, FunctionUsage>, of: Caller) -> &mut FunctionUsage {
+fn function(all: &mut BTreeMap<OwnerId, FunctionUsage>, of: Caller) -> &mut FunctionUsage {
     all.entry(of.id).or_insert_with(|| FunctionUsage { function: of.name, ..FunctionUsage::default() })
 }
 
@@ -77,14 +78,14 @@ pub(crate) fn memory_stats(memory: &Memory, stream: &Stream, tree: &Tree) -> Mem
         ..MemoryStats::default()
     };
     (stats.eager_graphs, stats.eager_graph_bytes) = stream.backend().eager_graphs();
-    let mut functions: BTreeMap<u64, FunctionUsage> = BTreeMap::new();
+    let mut functions: BTreeMap<OwnerId, FunctionUsage> = BTreeMap::new();
     for owned in memory.owned().iter() {
         let bytes = owned.memory.len();
-        match owned.function {
+        match owned.graph {
             None => stats.owned_bytes += bytes,
-            Some((id, name)) => {
+            Some(graph) => {
                 stats.static_bytes += bytes;
-                function(&mut functions, Caller { id, name }).static_bytes += bytes;
+                function(&mut functions, graph).static_bytes += bytes;
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::{
         GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeNode, TreeOutput, TreeSegment,
         TreeState, TreeWaiting,
     },
-    tree::{Group, Identity, OutputBlock, Recording, Stored, Tree, Waiting},
+    tree::{Group, Identity, OutputBlock, Recording, RecordingIndex, Stored, Tree, Waiting},
     value::raw::RawTensor,
 };
 
@@ -54,7 +54,7 @@ impl View<'_> {
 
     fn add_recordings(self, view: &mut GraphTree) {
         let mut states = States { numbers: FxHashMap::from_iter([(StateId::EMPTY, 0)]), memory: self.memory };
-        let mut parents: FxHashMap<usize, Vec<RecordingId>> = FxHashMap::default();
+        let mut parents: FxHashMap<RecordingIndex, Vec<RecordingId>> = FxHashMap::default();
         for (_, recording) in self.tree.ordered() {
             for child in recording.links.next() {
                 parents.entry(child).or_default().push(recording.id());

@@ -24,7 +24,13 @@ use crate::{
     record::{ActiveCall, Symbol},
     tensor::live_out::{Decoder, LiveOut},
     tree::Identity,
-    value::{entry::Encoder, key::KeyWriter, live_in::LiveIn, raw::RawTensor},
+    value::{
+        entry::Encoder,
+        key::KeyWriter,
+        live_in::LiveIn,
+        owned::{Caller, OwnerId},
+        raw::RawTensor,
+    },
 };
 
 /// Runs the host code of a call that was entered, or returns the error of one that could not be. `convert` converts an
@@ -67,7 +73,7 @@ impl<E> From<Error> for Failed<E> {
 pub struct GraphCall<'s> {
     pub(super) rt: &'s Runtime,
     name: &'static str,
-    function: u64,
+    graph: OwnerId,
     plan: &'static Plan,
     body: BodyId,
     pub(super) inputs: Vec<RawTensor>,
@@ -126,7 +132,7 @@ impl<'s> GraphCall<'s> {
         let mut frame = Self {
             rt,
             name,
-            function: function.id,
+            graph: function.id,
             plan: function.spec.plan,
             body: function.body,
             inputs: Vec::new(),
@@ -139,7 +145,7 @@ impl<'s> GraphCall<'s> {
             let warmups_before = core.log.stats().warmups;
             core.begin_call(ActiveCall {
                 name,
-                function: function.id,
+                graph: function.id,
                 mode,
                 symbols: symbols.clone(),
                 dispatched: key_of_batch.is_some(),
@@ -154,7 +160,7 @@ impl<'s> GraphCall<'s> {
                 warmups_before,
                 counted_shape: false,
             });
-            core.tree.enter(function.id, name);
+            core.tree.enter(Caller { id: function.id, name });
         }
         // From here on, dropping `frame` ends the call.
         frame.bind(function, &given, &symbols)?;
@@ -240,7 +246,7 @@ impl<'s> GraphCall<'s> {
                 let mut host_code = Some(host_code);
                 let out = rt.run_segment::<O, E>(
                     site,
-                    Identity::Full(self.function),
+                    Identity::Full(self.graph),
                     |k| key.copy_to(k),
                     &mut |out| {
                         rt.core.borrow_mut().call.enter_host_code();

@@ -15,7 +15,7 @@ use crate::{
     host::piecewise::BodyId,
     observe::hooks::GraphId,
     value::{
-        owned::{Owned, next_id},
+        owned::{Caller, Owned, OwnerId},
         retire::RetireQueue,
     },
 };
@@ -63,7 +63,7 @@ pub struct FunctionSpec {
 pub struct GraphObject {
     pub(crate) runtime: u64,
     pub(crate) spec: FunctionSpec,
-    id: u64,
+    id: OwnerId,
     /// The identity of the function's body, if all of it is one segment.
     body: BodyId,
     options: Options,
@@ -79,7 +79,7 @@ pub struct GraphObject {
     tokens: Option<usize>,
     /// The symbol that counts sequences.
     requests: Option<usize>,
-    retire: Arc<RetireQueue>,
+    retire: Arc<RetireQueue<OwnerId>>,
 }
 
 impl fmt::Debug for GraphObject {
@@ -134,9 +134,9 @@ impl GraphObject {
         let dispatcher = batching::dispatcher(&spec, &options, (&batching, sizes))?;
         let scalars: Vec<usize> =
             (0..spec.inputs.len()).filter(|&i| spec.inputs[i].kind == InputKind::HostScalar).collect();
-        let id = next_id();
+        let id = OwnerId::new();
         let bytes = 16 * (scalars.len() + spec.symbols.len()) as u64;
-        let block = rt.allocate_static(bytes, (id, spec.name))?;
+        let block = rt.allocate_static(bytes, Caller { id, name: spec.name })?;
         Ok(Self {
             runtime: rt.id(),
             id,

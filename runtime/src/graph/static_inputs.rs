@@ -6,7 +6,7 @@ use super::GraphObject;
 use crate::{
     Result, Runtime,
     graph::inputs::{Dim, DimsSpec},
-    value::owned::Owned,
+    value::owned::{Caller, Owned},
 };
 
 /// The static buffers of one input: capacity in bytes, memory.
@@ -30,7 +30,7 @@ impl GraphObject {
         };
         let planned = largest.unwrap_or(0) as u64;
         let capacity = if planned >= bytes { planned } else { bytes.next_power_of_two() };
-        let owned = rt.allocate_static(capacity, (self.id, self.spec.name))?;
+        let owned = rt.allocate_static(capacity, Caller { id: self.id, name: self.spec.name })?;
         statics[i].push((capacity, Arc::clone(&owned)));
         Ok(owned)
     }

@@ -89,7 +89,7 @@ impl<'s> Eager<'s> {
         }
         let memory = backend(&core, "a tensor of CUDA memory")?.adopt_slice(slice)?;
         let raw = core.memory.adopt(OwnedView {
-            id: 0,
+            owner: None,
             memory: &memory,
             dtype: T::DTYPE,
             layout,

@@ -13,7 +13,7 @@ use crate::{
     observe::timeline,
     record::{NewRun, Phase, RunKind},
     tensor::live_out::{Decoder, LiveOut},
-    tree::Identity,
+    tree::{Identity, RecordingIndex},
     value::{entry::Encoder, key::KeyWriter, live_in::LiveIn},
 };
 
@@ -323,8 +323,8 @@ impl Runtime {
             Ok(Decision::Run(kind)) => typed(&write, body, &mut |execution| {
                 self.run_body(kind, site, identity, &mut entered.key, execution)
             }),
-            Ok(Decision::Audit(node)) => typed(&write, body, &mut |execution| {
-                self.audit(node, site, identity, &mut entered.key, execution)
+            Ok(Decision::Audit(at)) => typed(&write, body, &mut |execution| {
+                self.audit(at, site, identity, &mut entered.key, execution)
             }),
             Err(error) => Err(error.into()),
         };
@@ -430,19 +430,19 @@ impl Runtime {
 
     fn audit<'s>(
         &'s self,
-        node: usize,
+        at: RecordingIndex,
         site: &'static Site,
         identity: Identity,
         key: &mut KeyWriter,
         execution: &mut dyn Execution<'s>,
     ) -> Result<(), Failure> {
         self.collect(key, execution);
-        let mut audit = self.core.borrow_mut().body_runner().begin_audit(node, site, identity, key)?;
+        let mut audit = self.core.borrow_mut().body_runner().begin_audit(at, site, identity, key)?;
         let encoder = self.guarded(execution)?;
         let ended = self.core.borrow_mut().body_runner().end_audit(&mut audit, &encoder);
         execution.discard();
         ended?;
-        let entries = self.core.borrow_mut().replayer().audited_replay(node, site, key, &audit)?;
+        let entries = self.core.borrow_mut().replayer().audited_replay(at, site, key, &audit)?;
         execution.decode(&mut Decoder::new(self, entries));
         Ok(())
     }

@@ -14,10 +14,10 @@ use smallvec::SmallVec;
 
 use super::{
     Memory, Origin, Placement, SlotId,
-    placement::ResultId,
+    placement::{Ordinal, ResultId},
     pool::{Block, rounded},
 };
-use crate::base::plan::Site;
+use crate::{base::plan::Site, value::owned::OwnerId};
 
 /// The maximum number of different sizes for the results of one site in a call, for example in a loop over
 /// layers.
@@ -34,7 +34,7 @@ const RUNS: u32 = 4096;
 #[derive(Clone, Copy, Debug)]
 struct Learnt {
     /// The ordinal of the region's allocation that became the result.
-    ordinal: u32,
+    ordinal: Ordinal,
     len: u64,
     placement: Placement,
     /// Set if it has or had a block in the pool, which recordings expect.
@@ -80,7 +80,7 @@ struct RegionRun {
     site: &'static Site,
     serial: u64,
     /// The ordinal of the next allocation.
-    ordinal: u32,
+    ordinal: Ordinal,
     /// `None` if nothing is recorded.
     learning: Option<Learning>,
     reserved: SmallVec<[Reserved; 2]>,
@@ -116,11 +116,22 @@ enum WhereItIs {
     Outside,
 }
 
+/// A result that a region returned.
+#[derive(Clone, Copy, Debug)]
+struct RegionResult {
+    /// Among the results of the region.
+    index: usize,
+    /// Which allocation of the region it is.
+    ordinal: Ordinal,
+    len: u64,
+    where_it_is: WhereItIs,
+}
+
 /// The part of a profile's key besides the site.
 #[derive(Clone, Debug)]
 pub(crate) struct RegionKey {
-    /// The id of the graph object.
-    pub(crate) function: u64,
+    /// The graph object.
+    pub(crate) graph: OwnerId,
     /// The sizes that its builder specifies.
     pub(crate) sizes: Vec<usize>,
     /// The call in which it runs.
@@ -239,7 +250,7 @@ impl LearnedPlacements {
     /// Finds the profile of a region's run, and the results that it is expected to leave in the pool.
     fn learn(&mut self, site: &'static Site, expecting: &RegionKey) -> (Learning, SmallVec<[Expected; 2]>) {
         let mut hasher = FxHasher::default();
-        (std::ptr::from_ref(site) as usize, expecting.function, &expecting.sizes).hash(&mut hasher);
+        (std::ptr::from_ref(site) as usize, expecting.graph, &expecting.sizes).hash(&mut hasher);
         let key = hasher.finish();
         let profile = self.profile(key, site);
         if profile.call != expecting.call {
@@ -266,7 +277,7 @@ impl LearnedPlacements {
     fn allocation(&mut self, bytes: u64) -> Option<RegionAllocation> {
         let region = self.running.as_mut()?;
         let ordinal = region.ordinal;
-        region.ordinal = region.ordinal.saturating_add(1);
+        region.ordinal = ordinal.next();
         let origin = Origin::Region { site: region.site, serial: region.serial, ordinal };
         let unplanned = RegionAllocation { origin, target: RegionTarget::Anywhere };
         let Some(learning) = region.learning else { return Some(unplanned) };
@@ -292,13 +303,8 @@ impl LearnedPlacements {
 
     /// Learns from a result that a region returned, the allocation with that ordinal and length, which is at
     /// `where_it_is`.
-    fn judge(
-        &mut self,
-        of: Learning,
-        index: usize,
-        (ordinal, len): (u32, u64),
-        where_it_is: WhereItIs,
-    ) -> Judgement {
+    fn judge(&mut self, of: Learning, result: RegionResult) -> Judgement {
+        let RegionResult { index, ordinal, len, where_it_is } = result;
         let Some(profile) = self.recent.get_mut(&of.profile) else { return Judgement::Stay };
         let Some(all) = profile.learnt.get_mut(of.run as usize) else { return Judgement::Stay };
         let Some(learnt) = all.get_mut(index) else {
@@ -352,7 +358,13 @@ impl Memory {
         let (learning, expected) =
             found.map_or((None, SmallVec::new()), |(learning, expected)| (Some(learning), expected));
         let serial = learned.serial;
-        learned.running = Some(RegionRun { site, serial, ordinal: 0, learning, reserved: SmallVec::new() });
+        learned.running = Some(RegionRun {
+            site,
+            serial,
+            ordinal: Ordinal::default(),
+            learning,
+            reserved: SmallVec::new(),
+        });
         expected
     }
 
@@ -389,7 +401,7 @@ impl Memory {
         else {
             return misplaced;
         };
-        let mut results: SmallVec<[(SlotId, u32); 4]> = SmallVec::new();
+        let mut results: SmallVec<[(SlotId, Ordinal); 4]> = SmallVec::new();
         for id in leaving {
             if let Origin::Region { serial: made_in, ordinal, .. } = self.slots.get(id).origin
                 && made_in == serial
@@ -409,7 +421,7 @@ impl Memory {
             };
             let Learning { profile, run } = learning;
             slot.origin = Origin::Result(ResultId { profile, run, index: index as u32 });
-            match self.learned.judge(learning, index, (ordinal, len), where_it_is) {
+            match self.learned.judge(learning, RegionResult { index, ordinal, len, where_it_is }) {
                 Judgement::Stay => {}
                 Judgement::Move => {
                     misplaced.push(Misplaced { slot: id, block: self.learned.take_reserved(index) })

@@ -95,6 +95,6 @@ impl Memory {
     /// Returns the size of the static inputs and host blocks of graph objects, in bytes.
     pub(crate) fn static_bytes(&self) -> u64 {
         let all = self.owned.iter();
-        all.filter(|owned| owned.function.is_some()).map(|owned| owned.memory.len()).sum()
+        all.filter(|owned| owned.graph.is_some()).map(|owned| owned.memory.len()).sum()
     }
 }

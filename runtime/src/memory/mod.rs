@@ -28,8 +28,11 @@ use slots::{NewSlot, Slots};
 use crate::{
     DType, Result,
     backend::{Backend, SharedMemory},
-    value::layout::{Layout, Marks},
-    value::raw::RawTensor,
+    value::{
+        layout::{Layout, Marks},
+        owned::OwnerId,
+        raw::RawTensor,
+    },
 };
 
 pub(crate) use self::measure::{HighWater, MemoryAside};
@@ -40,7 +43,7 @@ pub use leaks::{Live, Tables};
 pub(crate) use learned_placements::{Misplaced, RegionKey, RegionTarget};
 pub(crate) use maintenance::Extent;
 pub(crate) use persistent::Queues;
-pub(crate) use placement::{GroupId, Origin, Placement};
+pub(crate) use placement::{GroupId, Ordinal, Origin, Placement};
 pub(crate) use slots::{LastRelease, Slot};
 
 /// A tensor to be created.
@@ -65,10 +68,10 @@ impl NewTensor {
     }
 }
 
-/// A view of memory with an identity.
+/// A view of memory that has an owner; of memory without an identity, `owner` is `None`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedView<'m> {
-    pub(crate) id: u64,
+    pub(crate) owner: Option<OwnerId>,
     pub(crate) memory: &'m SharedMemory,
     pub(crate) dtype: DType,
     pub(crate) layout: Layout,
@@ -239,7 +242,7 @@ impl Memory {
     }
 
     fn adopt_as(&mut self, placement: Placement, producer: &'static str, view: OwnedView<'_>) -> RawTensor {
-        let OwnedView { id, memory, dtype, layout, marks } = view;
+        let OwnedView { owner, memory, dtype, layout, marks } = view;
         let addr = memory.addr();
         let slot = self.slots.add(NewSlot {
             refs: 1,
@@ -250,7 +253,7 @@ impl Memory {
             origin: Origin::Other,
             producer,
         });
-        RawTensor { slot, epoch: self.slots.epoch(), dtype, marks, addr, owned: id, layout }
+        RawTensor { slot, epoch: self.slots.epoch(), dtype, marks, addr, owner, layout }
     }
 
     /// Creates a tensor in a block of its own.
@@ -265,7 +268,7 @@ impl Memory {
             origin,
             producer,
         });
-        RawTensor { slot, epoch: self.slots.epoch(), dtype, marks, addr: block.addr, owned: 0, layout }
+        RawTensor { slot, epoch: self.slots.epoch(), dtype, marks, addr: block.addr, owner: None, layout }
     }
 
     /// Creates the slot of an output of a recording that runs. The caller owns its block.

@@ -7,16 +7,19 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use crate::{value::memory::Memory, value::owned::Owned};
+use crate::value::{
+    memory::Memory,
+    owned::{Owned, OwnerId},
+};
 
 /// An entry is removed when the runtime learns that its memory was dropped; until then the address is not
 /// reused.
 #[derive(Default)]
 pub(crate) struct OwnedTable {
-    all: FxHashMap<u64, Entry>,
-    at: BTreeMap<u64, u64>,
+    all: FxHashMap<OwnerId, Entry>,
+    at: BTreeMap<u64, OwnerId>,
     /// The ids of dropped objects with something to evict, which the next step evicts.
-    retired: Vec<u64>,
+    retired: Vec<OwnerId>,
 }
 
 struct Entry {
@@ -46,7 +49,7 @@ impl OwnedTable {
     }
 
     /// Removes a dropped object. Returns whether its memory is still in use.
-    pub(crate) fn remove(&mut self, id: u64) -> bool {
+    pub(crate) fn remove(&mut self, id: OwnerId) -> bool {
         let Some(Entry { memory, addr, .. }) = self.all.remove(&id) else { return false };
         if self.at.get(&addr) == Some(&id) {
             self.at.remove(&addr);
@@ -54,7 +57,7 @@ impl OwnedTable {
         memory.strong_count() > 0
     }
 
-    pub(crate) fn get(&self, id: u64) -> Option<Arc<Owned>> {
+    pub(crate) fn get(&self, id: OwnerId) -> Option<Arc<Owned>> {
         self.all.get(&id)?.owned.upgrade()
     }
 
@@ -69,11 +72,11 @@ impl OwnedTable {
     }
 
     /// Notes that something with that id must be evicted in the next step.
-    pub(crate) fn retire(&mut self, id: u64) {
+    pub(crate) fn retire(&mut self, id: OwnerId) {
         self.retired.push(id);
     }
 
-    pub(crate) fn take_retired(&mut self) -> Vec<u64> {
+    pub(crate) fn take_retired(&mut self) -> Vec<OwnerId> {
         std::mem::take(&mut self.retired)
     }
 

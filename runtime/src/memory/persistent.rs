@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::{
     Result,
     backend::Backend,
-    value::owned::Owned,
+    value::owned::{Owned, OwnerId},
     value::persistent::{DroppedMemory, PersistentMemory},
     value::retire::RetireQueue,
 };
@@ -24,7 +24,7 @@ const CACHED_STEPS: u64 = 4;
 /// The queue for memory that nobody holds any more, and the runtime to which it belongs.
 pub(crate) struct Queues<'a> {
     pub(crate) runtime: u64,
-    pub(crate) retire: &'a Arc<RetireQueue>,
+    pub(crate) retire: &'a Arc<RetireQueue<OwnerId>>,
     pub(crate) dropped: &'a Arc<DroppedMemory>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Queues<'a> {
 #[derive(Default)]
 pub(crate) struct PersistentSet {
     /// By identity. Dropped memory is removed in the next step.
-    held: FxHashMap<u64, Weak<PersistentMemory>>,
+    held: FxHashMap<OwnerId, Weak<PersistentMemory>>,
     held_bytes: Arc<AtomicU64>,
     /// By size; among equal sizes, the one that has waited longest comes first.
     free_list: BTreeMap<(u64, u64), Arc<Owned>>,
@@ -101,7 +101,7 @@ impl PersistentSet {
         self.held.len() + self.waiting.len()
     }
 
-    pub(crate) fn find(&self, id: u64) -> Option<Arc<PersistentMemory>> {
+    pub(crate) fn find(&self, id: OwnerId) -> Option<Arc<PersistentMemory>> {
         self.held.get(&id)?.upgrade()
     }
 

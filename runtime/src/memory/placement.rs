@@ -36,6 +36,25 @@ impl GroupId {
     }
 }
 
+/// Which allocation of a body or of an eager region, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Ordinal(u32);
+
+impl Ordinal {
+    /// The one after it.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    pub(crate) fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// One result of an eager region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResultId {
@@ -51,13 +70,13 @@ pub(crate) struct ResultId {
 pub(crate) enum Origin {
     Segment {
         group: GroupId,
-        ordinal: u32,
+        ordinal: Ordinal,
     },
     /// An allocation of the region run with that number that is not one of its results.
     Region {
         site: &'static Site,
         serial: u64,
-        ordinal: u32,
+        ordinal: Ordinal,
     },
     Result(ResultId),
     /// A static buffer that contains a padded copy of a device input: the tensor in that slot, which begins

@@ -110,13 +110,13 @@ impl ParamVisitor {
 
 impl<T: Element> Params for Param<T> {
     fn visit_params(&self, v: &mut ParamVisitor) {
-        v.leaf(ParamKind::Param, T::DTYPE, self.shape(), self.owned.memory.len(), self.owned.id);
+        v.leaf(ParamKind::Param, T::DTYPE, self.shape(), self.owned.memory.len(), self.owned.id.get());
     }
 }
 
 impl<T: Element> Params for State<T> {
     fn visit_params(&self, v: &mut ParamVisitor) {
-        v.leaf(ParamKind::State, T::DTYPE, self.shape(), self.owned.memory.len(), self.owned.id);
+        v.leaf(ParamKind::State, T::DTYPE, self.shape(), self.owned.memory.len(), self.owned.id.get());
     }
 }
 
@@ -124,7 +124,7 @@ impl<O> Params for Kept<O> {
     fn visit_params(&self, v: &mut ParamVisitor) {
         for (memory, _, dtype, layout) in self.tensors() {
             let owned = memory.owned();
-            v.leaf(ParamKind::Param, dtype, layout.shape(), owned.memory.len(), owned.id);
+            v.leaf(ParamKind::Param, dtype, layout.shape(), owned.memory.len(), owned.id.get());
         }
     }
 }

@@ -10,11 +10,14 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use crate::base::{plan::Site, recording_id::RecordingId};
+use crate::{
+    base::{plan::Site, recording_id::RecordingId},
+    value::owned::OwnerId,
+};
 
 /// The id of a graph object, such as a `DecodeGraph`. Ids are never reused within a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GraphId(pub(crate) u64);
+pub struct GraphId(pub(crate) OwnerId);
 
 /// The id of a hook, by which it can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,10 @@ use crate::{
     backend::SharedMemory,
     ops::{check::marks_without, shape::viewed},
     record::{ActiveCall, Symbol},
-    value::layout::{Layout, Marks},
+    value::{
+        layout::{Layout, Marks},
+        owned::OwnerId,
+    },
 };
 
 /// Symbols of the tests.
@@ -53,7 +56,7 @@ fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
         let symbol = |name, real| Symbol { name, real, padded: 4, bucketed: true, asked: true };
         rt.core.borrow_mut().call.begin(ActiveCall {
             name: "test",
-            function: 0,
+            graph: OwnerId::new(),
             mode: Mode::None,
             symbols: vec![symbol("B", 2), symbol("T", 3)],
             dispatched: false,

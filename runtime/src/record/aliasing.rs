@@ -10,19 +10,20 @@ use smallvec::SmallVec;
 use super::{call::CallState, recorder::Recorder};
 use crate::{
     memory::{Memory, Origin, Placement, SlotId},
-    tree::{GroupId, Identity, Recording, Tree},
+    tree::{Alias, Aliases, GroupId, GroupKey, Identity, Recording, Tree},
     value::key::{KeyTensor, KeyWriter},
     value::raw::RawTensor,
 };
 
-/// Between the words of a key and how its live-ins overlap. No key is the beginning of another.
-const OVERLAPS: u64 = u64::MAX;
-
-/// With an operand: it shows owned memory, at the address that follows.
-const OWNED: u64 = 1 << 63;
-
-/// Pairs of live-ins in one storage, and how far apart they begin.
-pub(crate) type Aliases = SmallVec<[u64; 4]>;
+/// A live-in whose overlaps are not fixed by the addresses of its key.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    operand: u32,
+    addr: u64,
+    /// Its storage.
+    start: u64,
+    end: u64,
+}
 
 /// The overlaps of a function's live-ins as its caller sees them.
 #[derive(Clone, Copy, Debug)]
@@ -74,19 +75,7 @@ impl Overlaps<'_> {
 
     /// Returns how those live-ins overlap that are not determined by the addresses of their key.
     pub(crate) fn of(&self, key: &KeyWriter) -> Aliases {
-        let place = |t: &KeyTensor| {
-            let slot = self.memory.slot(t.slot);
-            let addr = self.place_of(t.slot, key.addr(t.operand));
-            let storage = match slot.origin() {
-                Origin::Padded { of, .. } => self.memory.slot(of),
-                _ if t.owned == 0 => slot,
-                _ => return None,
-            };
-            Some((addr, storage.base(), storage.end()))
-        };
         let (mut aliases, mut padded) = (Aliases::new(), false);
-        /// An operand, and its address and the bounds of its storage.
-        type Seen = (u64, (u64, u64, u64));
         let mut seen: SmallVec<[Seen; 8]> = SmallVec::new();
         for tensor in &key.tensors {
             // The key does not determine to which owned memory a padded input refers, and any view of that
@@ -95,22 +84,35 @@ impl Overlaps<'_> {
                 && is_owned(self.memory.slot(of).placement())
             {
                 let addr = self.place_of(tensor.slot, key.addr(tensor.operand));
-                aliases.extend([OWNED | u64::from(tensor.operand), addr]);
+                aliases.push(Alias::Owned { operand: tensor.operand, addr });
                 padded = true;
             }
-            let Some((addr, start, end)) = place(tensor) else { continue };
-            let other = seen.iter().find(|(_, (at, s, e))| addr == *at || start.max(*s) < end.min(*e));
-            if let Some((operand, (at, ..))) = other {
-                aliases.extend([u64::from(tensor.operand) << 32 | operand, addr.wrapping_sub(*at)]);
+            let Some(shown) = self.seen(tensor, key) else { continue };
+            let overlap = |s: &&Seen| shown.addr == s.addr || shown.start.max(s.start) < shown.end.min(s.end);
+            if let Some(other) = seen.iter().find(overlap) {
+                let distance = shown.addr.wrapping_sub(other.addr);
+                aliases.push(Alias::Shared { operand: shown.operand, with: other.operand, distance });
                 padded |= key.has_padding();
             }
-            seen.push((u64::from(tensor.operand), (addr, start, end)));
+            seen.push(shown);
         }
         if let (true, Some(call)) = (padded, self.call.active()) {
             // Whether two layouts are equal then depends on the number of real rows.
-            aliases.extend(call.symbols.iter().filter(|s| s.bucketed).map(|s| s.real as u64));
+            aliases.extend(call.symbols.iter().filter(|s| s.bucketed).map(|s| Alias::RealSize(s.real)));
         }
         aliases
+    }
+
+    /// Where a live-in is for the caller; `None` where the address in its key says it.
+    fn seen(&self, tensor: &KeyTensor, key: &KeyWriter) -> Option<Seen> {
+        let slot = self.memory.slot(tensor.slot);
+        let storage = match slot.origin() {
+            Origin::Padded { of, .. } => self.memory.slot(of),
+            _ if tensor.owner.is_none() => slot,
+            _ => return None,
+        };
+        let addr = self.place_of(tensor.slot, key.addr(tensor.operand));
+        Some(Seen { operand: tensor.operand, addr, start: storage.base(), end: storage.end() })
     }
 
     /// Returns whether a recording was made for live-ins that overlap like these.
@@ -120,32 +122,29 @@ impl Overlaps<'_> {
 
     /// The group of a key, if there is one.
     pub(crate) fn known_group(&self, tree: &Tree, identity: Identity, key: &KeyWriter) -> Option<GroupId> {
-        let group = tree.known_group(identity, &key.shape)?;
+        let shape = &key.shape;
+        let group = tree.known_group(GroupKey { identity, shape, aliases: None })?;
         match self.apart(tree, group, key) {
             None => Some(group),
-            Some(shape) => tree.known_group(identity, &shape),
+            Some(aliases) => tree.known_group(GroupKey { identity, shape, aliases: Some(&aliases) }),
         }
     }
 
     /// The group of a key, made if it is new.
     pub(crate) fn group(&self, tree: &mut Tree, identity: Identity, key: &KeyWriter) -> GroupId {
-        let group = tree.group(identity, &key.shape);
+        let shape = &key.shape;
+        let group = tree.group(GroupKey { identity, shape, aliases: None });
         match self.apart(tree, group, key) {
             None => group,
-            Some(shape) => tree.group(identity, &shape),
+            Some(aliases) => tree.group(GroupKey { identity, shape, aliases: Some(&aliases) }),
         }
     }
 
     /// Returns the words of a separate group, if the body queried addresses and these live-ins overlap
     /// differently.
-    fn apart(&self, tree: &Tree, group: GroupId, key: &KeyWriter) -> Option<Vec<u64>> {
+    fn apart(&self, tree: &Tree, group: GroupId, key: &KeyWriter) -> Option<Aliases> {
         let warmed = tree.group_of(group).aliases.as_ref()?;
         let aliases = self.of(key);
-        (**warmed != *aliases).then(|| {
-            let mut shape = key.shape.clone();
-            shape.push(OVERLAPS);
-            shape.extend_from_slice(&aliases);
-            shape
-        })
+        (**warmed != *aliases).then_some(aliases)
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     backend::{SharedMemory, operations::COPY},
     base::plan::Site,
     observe::occurrence::Occurrence,
-    tree::Tree,
+    tree::{RecordingIndex, Tree},
     value::key::KeyWriter,
     value::{
         entry::{Encoder, Entries, Entry},
@@ -162,7 +162,7 @@ impl Replayer<'_> {
     /// Returns [`Error::AuditMismatch`], and errors of the device.
     pub(crate) fn audited_replay(
         &mut self,
-        at: usize,
+        at: RecordingIndex,
         site: &'static Site,
         key: &KeyWriter,
         audit: &Audit,
@@ -187,7 +187,7 @@ impl Replayer<'_> {
     }
 
     /// Checks that the bytes that a replay copied of its live-ins are equal to theirs.
-    fn compare_copies(&mut self, at: usize, site: &'static Site, key: &KeyWriter) -> Result<()> {
+    fn compare_copies(&mut self, at: RecordingIndex, site: &'static Site, key: &KeyWriter) -> Result<()> {
         let Some(recording) = self.tree.recording(at) else { return Ok(()) };
         let stream = &mut *self.launcher.stream;
         for c in recording.copied.iter().filter(|c| c.bytes > 0) {

@@ -18,10 +18,11 @@ use crate::{
     base::{plan::Site, reason::FallbackReason},
     memory::pool::StateId,
     observe::occurrence::Occurrence,
-    tree::{GroupId, Identity, TraceOp},
+    tree::{GroupId, Identity, RecordingIndex, Release, TraceOp},
     value::{
         entry::{Encoder, Entry},
         key::KeyWriter,
+        owned::OwnerId,
     },
 };
 
@@ -43,7 +44,7 @@ pub(crate) struct BodyRunner<'c> {
 /// Memory that a run may use.
 struct Reach {
     known: Vec<(u64, u64)>,
-    owned: Vec<(u64, SharedMemory)>,
+    owned: Vec<(OwnerId, SharedMemory)>,
 }
 
 impl BodyRunner<'_> {
@@ -95,11 +96,11 @@ impl BodyRunner<'_> {
     fn reach(&self, kind: RunKind, identity: Identity, key: &KeyWriter) -> Reach {
         let memory = &self.replayer.launcher.memory;
         let (mut known, mut owned) = (Vec::new(), key.owned.clone());
-        for raw in key.tensors.iter().filter(|t| kind != RunKind::Record || t.owned != 0) {
-            let slot = memory.slot(raw.slot);
+        for tensor in key.tensors.iter().filter(|t| kind != RunKind::Record || t.owner.is_some()) {
+            let slot = memory.slot(tensor.slot);
             known.push((slot.base(), slot.end()));
-            if let (Some(owner), true) = (slot.owner(), raw.owned != 0) {
-                owned.push((raw.owned, owner.clone()));
+            if let (Some(memory), Some(owner)) = (slot.owner(), tensor.owner) {
+                owned.push((owner, memory.clone()));
             }
         }
         let range = |memory: &SharedMemory| (memory.addr(), memory.addr() + memory.len());
@@ -127,7 +128,7 @@ impl BodyRunner<'_> {
         let begun = Instant::now();
         let Replayer { tree, launcher, .. } = &mut self.replayer;
         let bindings = bind_inputs(tree, launcher.memory, launcher.stream, group, key)?;
-        for tensor in key.tensors.iter().filter(|t| t.owned == 0) {
+        for tensor in key.tensors.iter().filter(|t| t.owner.is_none()) {
             // Of a copied live-in, only its own bytes are rebound to the buffer: the rest of its block is
             // unknown.
             let slot = launcher.memory.slot(tensor.slot);
@@ -256,7 +257,7 @@ impl BodyRunner<'_> {
     }
 
     /// A group has its trace, which all its recordings share.
-    fn learn_trace(&mut self, at: GroupId, trace: Vec<TraceOp>, releases: Vec<(u32, u32)>) {
+    fn learn_trace(&mut self, at: GroupId, trace: Vec<TraceOp>, releases: Vec<Release>) {
         let Replayer { tree, launcher, .. } = &mut self.replayer;
         let group = tree.group_mut(at);
         group.warmed = true;
@@ -275,7 +276,7 @@ impl BodyRunner<'_> {
     /// Returns errors of the device; no run is then active.
     pub(crate) fn begin_audit(
         &mut self,
-        at: usize,
+        at: RecordingIndex,
         site: &'static Site,
         identity: Identity,
         key: &KeyWriter,

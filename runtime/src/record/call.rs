@@ -13,8 +13,9 @@ use crate::{
     memory::RegionKey,
     value::{
         dim::{DimKind, RawDim},
-        key::KeyWriter,
+        key::{KeyOperand, KeyWriter},
         layout::{Layout, Marks},
+        owned::OwnerId,
         raw::RawTensor,
     },
 };
@@ -38,8 +39,8 @@ pub(crate) struct Symbol {
 #[derive(Debug)]
 pub(crate) struct ActiveCall {
     pub(crate) name: &'static str,
-    /// Id of the graph object.
-    pub(crate) function: u64,
+    /// The graph object.
+    pub(crate) graph: OwnerId,
     pub(crate) mode: Mode,
     pub(crate) symbols: Vec<Symbol>,
     /// Set if the call was distinguished from others by its batch.
@@ -48,7 +49,7 @@ pub(crate) struct ActiveCall {
     pub(crate) adapters: Option<usize>,
     /// The static host block; the counts of the symbols follow `scalars` slots.
     pub(crate) block: SharedMemory,
-    pub(crate) block_id: u64,
+    pub(crate) block_id: OwnerId,
     pub(crate) scalars: usize,
     pub(crate) audit_every: u32,
     pub(crate) limits: Limits,
@@ -101,21 +102,21 @@ struct Shapes {
 /// Observations from earlier calls of graph objects, by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct CallHistory {
-    shapes: FxHashMap<u64, Shapes>,
+    shapes: FxHashMap<OwnerId, Shapes>,
     /// The region that passes a value to host code, so that the whole call cannot be a graph.
-    host_values: FxHashMap<u64, &'static Site>,
+    host_values: FxHashMap<OwnerId, &'static Site>,
 }
 
 impl CallHistory {
     /// Returns whether anything is known about a graph object.
-    pub(crate) fn knows(&self, function: u64) -> bool {
-        self.shapes.contains_key(&function) || self.host_values.contains_key(&function)
+    pub(crate) fn knows(&self, graph: OwnerId) -> bool {
+        self.shapes.contains_key(&graph) || self.host_values.contains_key(&graph)
     }
 
     /// Forgets a graph object that was dropped.
-    pub(crate) fn forget(&mut self, function: u64) {
-        self.shapes.remove(&function);
-        self.host_values.remove(&function);
+    pub(crate) fn forget(&mut self, graph: OwnerId) {
+        self.shapes.remove(&graph);
+        self.host_values.remove(&graph);
     }
 
     /// Returns the number of graph objects whose shapes are counted, and of those with a region that was
@@ -273,7 +274,7 @@ impl CallState {
     pub(crate) fn write_key(&self, key: &mut KeyWriter) {
         let Some(call) = &self.active else { return };
         if key.has_padding() {
-            key.addrs.extend([call.block_id, call.block.addr()]);
+            key.operands.push(KeyOperand { owner: Some(call.block_id), addr: call.block.addr() });
         }
         if let Some(adapters) = call.adapters {
             key.word(adapters as u64);
@@ -283,7 +284,7 @@ impl CallState {
     /// Returns the key of a region's profile, if graphs are in use.
     pub(super) fn region_key(&self, number: u64) -> Option<RegionKey> {
         let call = self.active.as_ref().filter(|call| call.mode != Mode::None)?;
-        Some(RegionKey { function: call.function, sizes: call.asked_sizes(), call: number })
+        Some(RegionKey { graph: call.graph, sizes: call.asked_sizes(), call: number })
     }
 }
 
@@ -373,7 +374,7 @@ impl CallState {
     /// to the segment.
     pub(crate) fn count_shapes(&self, is_new: bool) -> ShapeCount {
         let Some(call) = &self.active else { return ShapeCount { shapes: 0, is_new } };
-        let shapes = self.history.shapes.get(&call.function);
+        let shapes = self.history.shapes.get(&call.graph);
         let met = shapes.and_then(|s| s.met.get(&call.asked_sizes())).copied().unwrap_or(0);
         // One call counts once, however many segments use its shape.
         ShapeCount { shapes: met + usize::from(is_new && !call.counted_shape), is_new }
@@ -384,7 +385,7 @@ impl CallState {
     pub(crate) fn add_shape(&mut self, shapes: usize) -> Option<&'static str> {
         let call = self.active.as_mut().filter(|call| !call.counted_shape)?;
         call.counted_shape = true;
-        let all = self.history.shapes.entry(call.function).or_default();
+        let all = self.history.shapes.entry(call.graph).or_default();
         all.met.insert(call.asked_sizes(), shapes);
         if shapes == call.limits.warn_shapes && !all.warned {
             all.warned = true;
@@ -399,12 +400,12 @@ impl CallState {
         if matches!(self.phase, Phase::Eager { captured: true })
             && let Some(call) = &self.active
         {
-            self.history.host_values.entry(call.function).or_insert(site);
+            self.history.host_values.entry(call.graph).or_insert(site);
         }
     }
 
     /// Returns the region of the graph object that passes a value to host code.
-    pub(crate) fn host_value(&self, function: u64) -> Option<&'static Site> {
-        self.history.host_values.get(&function).copied()
+    pub(crate) fn host_value(&self, graph: OwnerId) -> Option<&'static Site> {
+        self.history.host_values.get(&graph).copied()
     }
 }

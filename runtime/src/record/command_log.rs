@@ -20,6 +20,7 @@ use crate::{
     backend::{Backend, Launch, SharedMemory},
     base::{plan::Site, reason::FallbackReason},
     observe::{event::CopySlot, log::Log, occurrence::Occurrence},
+    tree::CallSite,
 };
 
 /// The number of times that the capture of one recording is retried.
@@ -204,6 +205,8 @@ impl Replayer<'_> {
         retain: &[SharedMemory],
     ) -> Result<Option<Captured>> {
         let (site, identity) = (run.site, run.identity);
+        let call_site =
+            CallSite { identity, graph: self.tree.caller().id, ordinal: call.ordinals().before(identity) };
         let Some(recording) = run.recording_mut() else { return Ok(None) };
         for attempt in 0..=RETRIES {
             if recording.log.is_capturing() {
@@ -212,7 +215,7 @@ impl Replayer<'_> {
                     stream: &mut *self.launcher.stream,
                     log: &mut *self.launcher.log,
                 };
-                let ended = finder.end_capture(site, identity, call, (self.reuse_budget, retain.to_vec()));
+                let ended = finder.end_capture(site, call_site, self.reuse_budget, retain.to_vec());
                 let (stream, log) = (&mut *self.launcher.stream, &mut *self.launcher.log);
                 if let Some(ended) = unless_invalidated(stream, log, site, ended)? {
                     return Ok(Some(ended));

@@ -13,7 +13,7 @@ use crate::{
     backend::{DeviceCopy, SharedMemory, View},
     memory::Memory,
     observe::{event::CopySlot, log::Log, occurrence::Occurrence},
-    tree::{CopiedInput, GroupId, Tree},
+    tree::{CopiedInput, GroupId, RecordingIndex, Tree},
     value::key::{KeyTensor, KeyWriter},
 };
 
@@ -109,7 +109,7 @@ impl InputBindings {
 fn tensor_at(key: &KeyWriter, position: u32) -> Option<&KeyTensor> {
     // In the order of their operands.
     let at = key.tensors.binary_search_by_key(&position, |t| t.operand).ok()?;
-    Some(&key.tensors[at]).filter(|t| t.owned == 0)
+    Some(&key.tensors[at]).filter(|t| t.owner.is_none())
 }
 
 /// Returns the copy of a live-in that a replay makes.
@@ -144,7 +144,7 @@ pub(super) fn bind_inputs(
 ) -> Result<InputBindings> {
     let mut bindings = Vec::new();
     let Some(group) = group else { return Ok(InputBindings::default()) };
-    for position in tree.copied(group, &key.addrs) {
+    for position in tree.copied(group, &key.operands) {
         let Some(tensor) = tensor_at(key, position).filter(|t| memory.slot(t.slot).bytes() > 0) else {
             continue;
         };
@@ -191,7 +191,7 @@ pub(crate) fn stage_first_copies(
 
 impl Replayer<'_> {
     /// Makes the next replay of a recording supply the bytes of its copied live-ins.
-    pub(crate) fn stage_copies(&mut self, at: usize, key: &KeyWriter) {
+    pub(crate) fn stage_copies(&mut self, at: RecordingIndex, key: &KeyWriter) {
         let Some(recording) = self.tree.recording(at) else { return };
         stage(self.launcher.stream, self.launcher.log, &recording.copied, key);
         self.tree.count_copies(at);
@@ -200,7 +200,7 @@ impl Replayer<'_> {
     /// For the body of an audit: it reads the recording's own buffers, as the recording does, which the next
     /// flush fills. How a product is computed may depend on the alignment of its operands, so reading the
     /// live-ins themselves could differ in the last bits.
-    pub(super) fn audited_bindings(&mut self, at: usize, key: &KeyWriter) -> InputBindings {
+    pub(super) fn audited_bindings(&mut self, at: RecordingIndex, key: &KeyWriter) -> InputBindings {
         let Some(recording) = self.tree.recording(at) else { return InputBindings::default() };
         let mut bindings = Vec::new();
         for c in recording.copied.iter().filter(|c| c.bytes > 0) {

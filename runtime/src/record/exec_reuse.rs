@@ -10,13 +10,13 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use super::{call::CallState, replay::Replayer, stream::Stream};
+use super::{replay::Replayer, stream::Stream};
 use crate::{
     Error, Result,
     backend::{CapturedGraph, GraphExec, SharedMemory, Update},
     base::{plan::Site, recording_id::RecordingId},
     observe::{event::UnsharedReason, log::Log, occurrence::Occurrence},
-    tree::{CallSite, ExecReuse, Identity, Recording, ReuseCandidate, Tree},
+    tree::{CallSite, ExecReuse, Identity, Recording, RecordingIndex, ReuseCandidate, Tree},
 };
 
 /// An executable is no longer shared after this number of consecutive updates over the budget: a single one
@@ -57,7 +57,7 @@ impl CallOrdinals {
     }
 
     /// Returns how often it was called before this time.
-    fn before(&self, identity: Identity) -> u32 {
+    pub(super) fn before(&self, identity: Identity) -> u32 {
         self.0.get(&identity).map_or(0, |count| count - 1)
     }
 }
@@ -82,17 +82,15 @@ impl ExecFinder<'_> {
     pub(super) fn end_capture(
         &mut self,
         site: &'static Site,
-        identity: Identity,
-        call: &CallState,
-        (budget, retain): (Option<Duration>, Vec<SharedMemory>),
+        call_site: CallSite,
+        budget: Option<Duration>,
+        retain: Vec<SharedMemory>,
     ) -> Result<Captured> {
         let backend = self.stream.backend_mut();
         let Some(budget) = budget else {
             return Ok(Captured { exec: backend.end_capture(retain)?, ..Captured::default() });
         };
         let Some(graph) = backend.end_capture_shared(retain)? else { return Ok(Captured::default()) };
-        let caller = self.tree.caller().id;
-        let call_site = CallSite { identity, caller, ordinal: call.ordinals().before(identity) };
         let mut captured = self.executable_for(site, &call_site, &graph, budget)?;
         captured.reuse = Some(ExecReuse { call_site, graph, slow: 0, parting: None });
         Ok(captured)
@@ -138,7 +136,7 @@ impl ExecFinder<'_> {
     fn try_to_share(
         &mut self,
         site: &'static Site,
-        at: usize,
+        at: RecordingIndex,
         graph: &Arc<dyn CapturedGraph>,
         budget: Duration,
     ) -> Result<Result<Arc<dyn GraphExec>, UnsharedReason>> {
@@ -192,7 +190,7 @@ impl ExecFinder<'_> {
     /// Updates the executable of recording `at` for it, or creates one of its own, if that was found to be
     /// better and there is memory for it.
     #[cold]
-    fn rebind(&mut self, at: usize, budget: Option<Duration>) -> Result<()> {
+    fn rebind(&mut self, at: RecordingIndex, budget: Option<Duration>) -> Result<()> {
         let others = self.tree.sharers(at);
         let Some(site) = self.tree.recording(at).map(|n| n.site) else { return Ok(()) };
         let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
@@ -238,7 +236,7 @@ impl ExecFinder<'_> {
 
     fn split_off(
         &mut self,
-        at: usize,
+        at: RecordingIndex,
         graph: &Arc<dyn CapturedGraph>,
         reason: &UnsharedReason,
     ) -> Result<()> {
@@ -259,7 +257,7 @@ impl Replayer<'_> {
     /// # Errors
     /// Returns errors of the device; the recording can be tried again.
     #[inline]
-    pub(super) fn make_current(&mut self, at: usize) -> Result<()> {
+    pub(super) fn make_current(&mut self, at: RecordingIndex) -> Result<()> {
         let Some((reuse, exec)) = self.tree.sharing(at) else { return Ok(()) };
         if exec.runs() != Some(reuse.graph.id()) {
             let (stream, log) = (&mut *self.launcher.stream, &mut *self.launcher.log);
@@ -275,10 +273,11 @@ mod tests {
     use std::any::TypeId;
 
     use super::*;
+    use crate::value::owned::OwnerId;
 
     #[test]
     fn calls_are_counted_by_segment() {
-        let (one, two) = (Identity::Segment(TypeId::of::<u8>()), Identity::Full(7));
+        let (one, two) = (Identity::Segment(TypeId::of::<u8>()), Identity::Full(OwnerId::new()));
         let mut all = CallOrdinals::default();
         assert_eq!(all.before(one), 0);
         [one, one, two, one].into_iter().for_each(|i| all.count(i));

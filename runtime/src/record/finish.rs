@@ -13,9 +13,10 @@ use crate::{
     backend::SharedMemory,
     memory::Extent,
     observe::occurrence::{ExecutableRef, Occurrence},
-    tree::{CopiedInput, GroupId, Links, OutputBlock, Positions, Recording, Stored, Tree, Usage, masked},
-    value::entry::Encoder,
-    value::key::KeyWriter,
+    tree::{
+        Alias, CopiedInput, GroupId, Links, OutputBlock, Positions, Recording, Stored, Tree, Usage, recorded,
+    },
+    value::{entry::Encoder, key::KeyWriter, owned::OwnerId},
 };
 
 /// A recording whose body has ended. It is aborted when this is dropped, unless it was [committed](Self::commit).
@@ -40,7 +41,7 @@ struct Made {
     outputs: Vec<Stored>,
     copied: Vec<CopiedInput>,
     /// State that it writes.
-    writes: Vec<(u64, SharedMemory)>,
+    writes: Vec<(OwnerId, SharedMemory)>,
     captured: Captured,
 }
 
@@ -126,7 +127,7 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
             entry,
             exit,
             shape: key.shape.as_slice().into(),
-            addrs: masked(&key.addrs, &positions).as_slice().into(),
+            operands: recorded(&key.operands, &positions).collect(),
             copied: made.copied.into(),
             places: places(key),
             aliases,
@@ -160,7 +161,7 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
 
     /// Returns how the live-ins overlap, if the recording depends on it: if the body queried it, or if
     /// `copies` of them may be read for each other.
-    fn aliases(&self, run: &Run, key: &KeyWriter, copies: bool) -> Option<Box<[u64]>> {
+    fn aliases(&self, run: &Run, key: &KeyWriter, copies: bool) -> Option<Box<[Alias]>> {
         let asked = run.asked.get();
         if !asked && !copies {
             return None;

@@ -9,8 +9,8 @@ use std::{cell::Cell, collections::BTreeMap};
 use super::{launch::Launcher, recorder::Recorder, run::Run};
 use crate::{
     backend::View,
-    memory::{Memory, Origin, Placement, SlotId},
-    tree::{GroupId, Tree},
+    memory::{Memory, Ordinal, Origin, Placement, SlotId},
+    tree::{GroupId, Release, Tree},
     value::entry::Entry,
 };
 
@@ -29,14 +29,25 @@ pub(crate) struct Uses {
 #[derive(Debug)]
 struct Live {
     end: u64,
-    ordinal: u32,
+    ordinal: Ordinal,
     pooled: bool,
 }
 
+/// A block that a body allocated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allocation {
+    pub(crate) ordinal: Ordinal,
+    pub(crate) slot: SlotId,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// It is in the pool, not among the results.
+    pub(crate) pooled: bool,
+}
+
 impl Uses {
-    /// An allocation; `pooled` ones are in the pool, not among the results.
-    pub(crate) fn made(&mut self, ordinal: u32, slot: SlotId, (start, end): (u64, u64), pooled: bool) {
-        let at = ordinal as usize;
+    pub(crate) fn made(&mut self, allocation: Allocation) {
+        let Allocation { ordinal, slot, start, end, pooled } = allocation;
+        let at = ordinal.index();
         self.slots.resize(at + 1, None);
         self.last.resize(at + 1, Cell::new(None));
         self.slots[at] = Some(slot);
@@ -69,31 +80,31 @@ impl Uses {
             if let Some((_, &Live { end, ordinal, .. })) = self.blocks.range(..=view.addr).next_back()
                 && view.addr < end
             {
-                self.last[ordinal as usize].set(Some(index as u32));
+                self.last[ordinal.index()].set(Some(index as u32));
             }
         }
     }
 
     /// An operation with this index, or one before it that launches nothing, looked at a tensor.
-    pub(crate) fn look(&self, index: usize, slot: SlotId, ordinal: u32) {
-        let at = ordinal as usize;
+    pub(crate) fn note_use(&self, index: usize, slot: SlotId, ordinal: Ordinal) {
+        let at = ordinal.index();
         if self.slots.get(at) == Some(&Some(slot)) {
             self.last[at].set(Some(index as u32));
         }
     }
 
     /// The slot of an allocation.
-    fn slot(&self, ordinal: u32) -> Option<SlotId> {
-        self.slots.get(ordinal as usize).copied().flatten()
+    fn slot(&self, ordinal: Ordinal) -> Option<SlotId> {
+        self.slots.get(ordinal.index()).copied().flatten()
     }
 
     /// Returns what can be freed after which operation, except for the ordinals in `outputs`, which are
     /// sorted.
-    pub(crate) fn releases(&self, outputs: &[u32]) -> Vec<(u32, u32)> {
-        let mut all: Vec<(u32, u32)> = (0u32..)
-            .zip(&self.last)
+    pub(crate) fn releases(&self, outputs: &[Ordinal]) -> Vec<Release> {
+        let last = self.last.iter().enumerate().map(|(at, last)| (Ordinal::at(at), last));
+        let mut all: Vec<Release> = last
             .filter(|(ordinal, _)| outputs.binary_search(ordinal).is_err())
-            .filter_map(|(ordinal, last)| Some((last.get()?, ordinal)))
+            .filter_map(|(ordinal, last)| Some(Release { after: last.get()?, ordinal }))
             .collect();
         all.sort_unstable();
         all
@@ -102,8 +113,8 @@ impl Uses {
 
 impl Run {
     /// Returns what a warm-up learned about its allocations: what can be freed after which operation.
-    pub(crate) fn releases(&self, memory: &Memory, outputs: &[Entry]) -> Vec<(u32, u32)> {
-        let mut outputs: Vec<u32> = outputs
+    pub(crate) fn releases(&self, memory: &Memory, outputs: &[Entry]) -> Vec<Release> {
+        let mut outputs: Vec<Ordinal> = outputs
             .iter()
             .filter_map(|entry| match entry {
                 Entry::Tensor(raw) => self.ordinal_of(memory.slot(raw.slot).origin()),
@@ -115,7 +126,7 @@ impl Run {
     }
 
     /// Returns the ordinal of an allocation.
-    fn ordinal_of(&self, origin: Origin) -> Option<u32> {
+    fn ordinal_of(&self, origin: Origin) -> Option<Ordinal> {
         match origin {
             Origin::Segment { group, ordinal } if Some(group) == self.group => Some(ordinal),
             _ => None,
@@ -129,18 +140,18 @@ impl Recorder {
         if let Some(run) = self.run.as_ref().filter(|run| run.is_warm_up())
             && let Some(ordinal) = run.ordinal_of(origin)
         {
-            run.uses.look(run.trace.len(), id, ordinal);
+            run.uses.note_use(run.trace.len(), id, ordinal);
         }
     }
 
     /// Returns the allocations of the current recording that its last operation was the last to use.
-    fn finished(&self, tree: &Tree) -> Option<(GroupId, Vec<(u32, SlotId)>)> {
+    fn finished(&self, tree: &Tree) -> Option<(GroupId, Vec<(Ordinal, SlotId)>)> {
         let run = self.run.as_ref().filter(|run| run.recording().is_some())?;
         let (group, index) = (run.group?, run.trace.len().checked_sub(1)? as u32);
         let releases = &tree.group_of(group).releases;
-        let from = releases.partition_point(|&(at, _)| at < index);
-        let finished = releases[from..].iter().take_while(|(at, _)| *at == index);
-        let slot = |&(_, ordinal): &(u32, u32)| Some((ordinal, run.uses.slot(ordinal)?));
+        let from = releases.partition_point(|release| release.after < index);
+        let finished = releases[from..].iter().take_while(|release| release.after == index);
+        let slot = |&Release { ordinal, .. }: &Release| Some((ordinal, run.uses.slot(ordinal)?));
         Some((group, finished.filter_map(slot).collect()))
     }
 }
@@ -169,23 +180,31 @@ mod tests {
     #[test]
     pub(crate) fn the_last_use_counts_by_storage() {
         let mut uses = Uses::default();
-        uses.made(0, SlotId::at(7), (0, 256), true);
-        uses.made(1, SlotId::at(8), (256, 512), true);
+        let releases = |uses: &Uses, outputs: &[usize]| {
+            let outputs: Vec<Ordinal> = outputs.iter().copied().map(Ordinal::at).collect();
+            uses.releases(&outputs).iter().map(|r| (r.after, r.ordinal.index())).collect::<Vec<_>>()
+        };
+        let block = |ordinal, slot, start, end, pooled| {
+            let (ordinal, slot) = (Ordinal::at(ordinal), SlotId::at(slot));
+            Allocation { ordinal, slot, start, end, pooled }
+        };
+        uses.made(block(0, 7, 0, 256, true));
+        uses.made(block(1, 8, 256, 512, true));
         uses.touch(0, [view(0), view(256)].iter());
         uses.touch(1, [view(128)].iter());
-        uses.made(3, SlotId::at(9), (512, 768), false);
+        uses.made(block(3, 9, 512, 768, false));
         uses.touch(2, [view(4096), view(300)].iter());
-        assert_eq!(uses.releases(&[]), [(1, 0), (2, 1)]);
-        assert_eq!(uses.releases(&[1]), [(1, 0)]);
+        assert_eq!(releases(&uses, &[]), [(1, 0), (2, 1)]);
+        assert_eq!(releases(&uses, &[1]), [(1, 0)]);
         // A look counts for the next operation; one at another's slot does not count.
-        uses.look(3, SlotId::at(8), 1);
-        uses.look(3, SlotId::at(8), 0);
-        assert_eq!(uses.releases(&[]), [(1, 0), (3, 1)]);
+        uses.note_use(3, SlotId::at(8), Ordinal::at(1));
+        uses.note_use(3, SlotId::at(8), Ordinal::at(0));
+        assert_eq!(releases(&uses, &[]), [(1, 0), (3, 1)]);
         // The same place, another allocation.
         uses.forget(0);
-        uses.made(4, SlotId::at(7), (0, 256), true);
+        uses.made(block(4, 7, 0, 256, true));
         uses.touch(3, [view(0)].iter());
-        assert_eq!(uses.releases(&[]), [(1, 0), (3, 1), (3, 4)]);
+        assert_eq!(releases(&uses, &[]), [(1, 0), (3, 1), (3, 4)]);
         // Results do not count.
         assert_eq!(uses.peak(), 512);
         uses.workspace(256);

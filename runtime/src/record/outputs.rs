@@ -154,7 +154,7 @@ impl Launcher<'_> {
                 }
             };
             let addr = copy.addr + (raw.addr - self.memory.slot(raw.slot).base());
-            entries.push(Entry::Tensor(RawTensor { slot: copy.slot, addr, owned: 0, ..*raw }));
+            entries.push(Entry::Tensor(RawTensor { slot: copy.slot, addr, owner: None, ..*raw }));
         }
         Ok(entries)
     }

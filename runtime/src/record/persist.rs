@@ -16,6 +16,7 @@ use crate::{
     value::layout::Layout,
     value::{
         entry::Entry,
+        owned::OwnerId,
         persistent::{PersistentMemory, Piece},
         raw::RawTensor,
     },
@@ -32,7 +33,7 @@ struct Storage {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum StorageKey {
     /// The identity of owned memory that no call overwrites.
-    Owned(u64),
+    Owned(OwnerId),
     Slot(SlotId),
 }
 
@@ -85,10 +86,9 @@ impl Launcher<'_> {
     }
 
     fn storage_key(&self, raw: &RawTensor) -> StorageKey {
-        if raw.owned != 0 && self.is_stable(raw) {
-            StorageKey::Owned(raw.owned)
-        } else {
-            StorageKey::Slot(raw.slot)
+        match raw.owner {
+            Some(owner) if self.is_stable(raw) => StorageKey::Owned(owner),
+            _ => StorageKey::Slot(raw.slot),
         }
     }
 
@@ -129,7 +129,7 @@ impl Launcher<'_> {
     }
 
     /// Memory that can be shared instead of copied.
-    fn stable_memory(&self, id: u64) -> Option<Arc<PersistentMemory>> {
+    fn stable_memory(&self, id: OwnerId) -> Option<Arc<PersistentMemory>> {
         let shared = || Some(PersistentMemory::shared(self.memory.owned().get(id)?));
         self.memory.persistent().find(id).or_else(shared)
     }

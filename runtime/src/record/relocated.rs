@@ -22,7 +22,7 @@ use crate::{
         pool::{ALIGN, Block, rounded},
     },
     observe::{event::CopySlot, occurrence::Occurrence},
-    tree::{COPIED, GroupId, Identity, Recording, Tree},
+    tree::{GroupId, Identity, LookupKey, Recording, RecordingIndex, Tree},
     value::{entry::Entries, key::KeyWriter, layout::Layout},
 };
 
@@ -78,7 +78,7 @@ type Saved = SmallVec<[(Range, SharedMemory); 2]>;
 fn moves(recording: &Recording, key: &KeyWriter) -> Option<SmallVec<[Move; 2]>> {
     let mut all: SmallVec<[Move; 8]> = SmallVec::new();
     for place in &recording.places {
-        if recording.addr(place.operand) == COPIED {
+        if recording.addr(place.operand).is_none() {
             continue;
         }
         let range = |addr| Range { addr, bytes: place.bytes };
@@ -159,17 +159,17 @@ pub(crate) struct Relocations<'c> {
 }
 
 impl Relocations<'_> {
-    fn alike(&self) -> impl Iterator<Item = (usize, &Recording)> {
+    fn alike(&self) -> impl Iterator<Item = (RecordingIndex, &Recording)> {
         let Self { tree, overlaps, key, .. } = self;
         let entry = overlaps.memory.pool().state();
-        let alike = tree.alike(self.identity, entry, &key.shape, &key.addrs);
+        let alike = tree.alike(LookupKey::new(self.identity, entry, key));
         let recordings = alike.filter_map(|at| Some((at, tree.recording(at)?)));
         recordings.filter(|(_, recording)| recording.group == self.group && overlaps.sees(recording, key))
     }
 
     /// A recording that can run for this key by copies: where nothing more can be recorded, or enough is.
-    pub(crate) fn find(&self, can_record: bool) -> Option<usize> {
-        let (mut held, mut moved) = (SmallVec::<[usize; 4]>::new(), None);
+    pub(crate) fn find(&self, can_record: bool) -> Option<RecordingIndex> {
+        let (mut held, mut moved) = (SmallVec::<[RecordingIndex; 4]>::new(), None);
         let (mut own, mut owns) = (None, 0);
         for (at, recording) in self.alike() {
             match moves(recording, self.key) {
@@ -193,14 +193,15 @@ impl Relocations<'_> {
         if held.is_empty() && owns >= RESULT_BLOCKS {
             return own;
         }
-        let crowded = |at: &&usize| self.tree.recording(**at).is_some_and(|n| n.crowded.is_some());
+        let crowded = |at: &&RecordingIndex| self.tree.recording(**at).is_some_and(|n| n.crowded.is_some());
         (held.len() >= RESULT_BLOCKS).then(|| *held.iter().find(crowded).unwrap_or(&held[0]))
     }
 
     /// A recording that fits but for results that are held: where the limits allow no further one.
-    pub(crate) fn find_held(&self) -> Option<usize> {
-        let fits =
-            |(_, recording): &(usize, &Recording)| moves(recording, self.key).is_some_and(|m| m.is_empty());
+    pub(crate) fn find_held(&self) -> Option<RecordingIndex> {
+        let fits = |(_, recording): &(RecordingIndex, &Recording)| {
+            moves(recording, self.key).is_some_and(|m| m.is_empty())
+        };
         self.alike().find(fits).map(|(at, _)| at)
     }
 
@@ -219,7 +220,7 @@ impl Relocations<'_> {
 
 impl Replayer<'_> {
     /// Runs a recording whose live-ins may be elsewhere, and whose results may be held.
-    pub(crate) fn replay_relocated(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
+    pub(crate) fn replay_relocated(&mut self, at: RecordingIndex, key: &KeyWriter) -> Result<Entries> {
         let Some(recording) = self.tree.recording(at) else {
             return Err(Error::NeverComputed { op: "a replay" });
         };
@@ -268,7 +269,7 @@ impl Replayer<'_> {
     /// moved.
     fn run_between_copies(
         &mut self,
-        at: usize,
+        at: RecordingIndex,
         moves: &[Move],
         out: &[ResultBlock],
         saved: &mut Saved,

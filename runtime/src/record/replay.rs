@@ -12,7 +12,7 @@ use crate::{
         pool::{Block, rounded},
     },
     observe::occurrence::Occurrence,
-    tree::{Recording, Stored, Tree},
+    tree::{Recording, RecordingIndex, Stored, Tree},
     value::key::KeyWriter,
     value::{
         entry::{Entries, Entry},
@@ -50,7 +50,7 @@ impl Replayer<'_> {
     ///
     /// # Errors
     /// Returns errors of the device, and [`Error::Uncommitted`].
-    pub(crate) fn replay(&mut self, at: usize, key: &KeyWriter) -> Result<Entries> {
+    pub(crate) fn replay(&mut self, at: RecordingIndex, key: &KeyWriter) -> Result<Entries> {
         if self.tree.recording(at).is_some_and(|n| n.crowded.is_some()) {
             return self.replay_relocated(at, key);
         }
@@ -59,7 +59,7 @@ impl Replayer<'_> {
     }
 
     /// Launches a recording. Afterwards, the pool is in its exit state.
-    pub(super) fn run_recording(&mut self, at: usize) -> Result<()> {
+    pub(super) fn run_recording(&mut self, at: RecordingIndex) -> Result<()> {
         self.check_committed(at)?;
         if self.launcher.recorder.has_snapshot() {
             let writes = self.tree.recording(at).map(|n| n.writes.clone()).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Replayer<'_> {
 
     /// A recording failed to run; returns why.
     #[cold]
-    fn failed(&mut self, at: usize, error: Error) -> Error {
+    fn failed(&mut self, at: RecordingIndex, error: Error) -> Error {
         if let Some(recording) = self.tree.recording(at) {
             let recording = recording.in_call_of(self.tree.caller());
             self.launcher.log.emit(Occurrence::ReplayFailed { recording, error: &error });
@@ -93,7 +93,7 @@ impl Replayer<'_> {
     /// # Errors
     /// Returns [`Error::Uncommitted`].
     #[inline]
-    fn check_committed(&self, at: usize) -> Result<()> {
+    fn check_committed(&self, at: RecordingIndex) -> Result<()> {
         let Some(recording) = self.tree.recording(at) else { return Ok(()) };
         if self.launcher.memory.has_committed(recording.usage.extent) {
             return Ok(());
@@ -109,7 +109,12 @@ impl Replayer<'_> {
 
     /// Returns the outputs of a recording that runs. `bases` contains the new addresses of its blocks that
     /// were moved.
-    pub(super) fn hand_over(&mut self, at: usize, key: &KeyWriter, bases: &[Option<u64>]) -> Result<Entries> {
+    pub(super) fn hand_over(
+        &mut self,
+        at: RecordingIndex,
+        key: &KeyWriter,
+        bases: &[Option<u64>],
+    ) -> Result<Entries> {
         let Some(recording) = self.tree.recording(at) else {
             return Err(Error::NeverComputed { op: "a replay" });
         };
@@ -136,8 +141,8 @@ impl Replayer<'_> {
                     Entry::Tensor(raw)
                 }
                 Stored::Owned(owner, raw) => {
-                    let RawTensor { owned: id, dtype, layout, marks, .. } = *raw;
-                    let base = memory.adopt(OwnedView { id, memory: owner, dtype, layout, marks });
+                    let RawTensor { owner: of, dtype, layout, marks, .. } = *raw;
+                    let base = memory.adopt(OwnedView { owner: of, memory: owner, dtype, layout, marks });
                     Entry::Tensor(RawTensor { slot: base.slot, epoch: base.epoch, ..*raw })
                 }
                 Stored::Word(w) => Entry::Word(*w),

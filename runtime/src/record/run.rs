@@ -6,15 +6,20 @@ use std::{
     time::Instant,
 };
 
-use super::{call::Phase, command_log::CommandLog, copied_inputs::InputBindings, last_use::Uses};
+use super::{
+    call::Phase,
+    command_log::CommandLog,
+    copied_inputs::InputBindings,
+    last_use::{Allocation, Uses},
+};
 use crate::{
     Error, Result,
     backend::SharedMemory,
     base::plan::Site,
-    memory::{Alive, Memory, Placement, SlotId, pool::StateId},
+    memory::{Alive, Memory, Ordinal, Placement, SlotId, pool::StateId},
     tree::{GroupId, Identity, LiveInPlace, TraceOp},
-    value::key::KeyWriter,
     value::raw::RawTensor,
+    value::{key::KeyWriter, owned::OwnerId},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +88,7 @@ pub(crate) struct Run {
     pub(super) entry: StateId,
     /// The phase of host code before the run.
     before: Phase,
-    ordinal: u32,
+    ordinal: Ordinal,
     /// The memory of live-ins: ranges to which a recording may refer.
     known: Known,
     /// The run's own blocks that are alive: start, end.
@@ -93,7 +98,7 @@ pub(crate) struct Run {
     pub(super) uses: Uses,
     /// The body asked whether tensors show the same memory.
     pub(super) asked: Cell<bool>,
-    pub(super) owned: Vec<(u64, SharedMemory)>,
+    pub(super) owned: Vec<(OwnerId, SharedMemory)>,
     failure: Option<Failure>,
 }
 
@@ -108,7 +113,7 @@ pub(super) struct Start {
     pub(super) before: Phase,
     /// Ranges to which a recording may refer.
     pub(super) known: Vec<(u64, u64)>,
-    pub(super) owned: Vec<(u64, SharedMemory)>,
+    pub(super) owned: Vec<(OwnerId, SharedMemory)>,
 }
 
 /// The first error of a run that its body may have swallowed.
@@ -133,7 +138,7 @@ impl Run {
             trace: Vec::new(),
             entry,
             before,
-            ordinal: 0,
+            ordinal: Ordinal::default(),
             known: Known::new(known),
             own: BTreeMap::new(),
             slots: Vec::new(),
@@ -175,17 +180,18 @@ impl Run {
         self.before
     }
 
-    pub(crate) fn next_ordinal(&mut self) -> u32 {
-        self.ordinal += 1;
-        self.ordinal - 1
+    pub(crate) fn next_ordinal(&mut self) -> Ordinal {
+        let next = self.ordinal.next();
+        std::mem::replace(&mut self.ordinal, next)
     }
 
     /// The body made a tensor.
-    pub(crate) fn made(&mut self, ordinal: u32, id: SlotId, memory: &Memory) {
+    pub(crate) fn made(&mut self, ordinal: Ordinal, id: SlotId, memory: &Memory) {
         let slot = memory.slot(id);
         let (base, end) = (slot.base(), slot.base() + crate::memory::pool::rounded(slot.bytes()));
         self.own.insert(base, end);
-        self.uses.made(ordinal, id, (base, end), slot.placement() == Placement::Pool);
+        let pooled = slot.placement() == Placement::Pool;
+        self.uses.made(Allocation { ordinal, slot: id, start: base, end, pooled });
         self.slots.push(id);
     }
 
@@ -246,7 +252,7 @@ impl Run {
     }
 
     /// State that it writes, of the owned memory that it may use.
-    pub(super) fn written(&self) -> Vec<(u64, SharedMemory)> {
+    pub(super) fn written(&self) -> Vec<(OwnerId, SharedMemory)> {
         let Some(recording) = self.recording() else { return Vec::new() };
         let is_written = |memory: &SharedMemory| {
             recording.writes.range(memory.addr()..memory.addr() + memory.len()).next().is_some()
@@ -256,8 +262,8 @@ impl Run {
 
     /// Returns the ids of everything to be evicted with the recording, and the data that only a recording
     /// has.
-    pub(super) fn into_baked(self) -> (Vec<u64>, Option<Box<RecordingRun>>) {
-        let mut owned: Vec<u64> = self.owned.into_iter().map(|(id, _)| id).collect();
+    pub(super) fn into_baked(self) -> (Vec<OwnerId>, Option<Box<RecordingRun>>) {
+        let mut owned: Vec<OwnerId> = self.owned.into_iter().map(|(id, _)| id).collect();
         if let Identity::Full(function) = self.identity {
             owned.push(function);
         }
@@ -280,7 +286,7 @@ impl Run {
 /// Returns the current addresses of the live-ins in arenas.
 pub(super) fn places(key: &KeyWriter) -> Box<[LiveInPlace]> {
     let tensors = (0u32..).zip(&key.tensors).zip(&key.extents);
-    let arenas = tensors.filter(|((_, t), _)| t.owned == 0);
+    let arenas = tensors.filter(|((_, t), _)| t.owner.is_none());
     arenas
         .map(|((tensor, t), &bytes)| LiveInPlace {
             tensor,

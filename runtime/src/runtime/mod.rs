@@ -29,7 +29,7 @@ use crate::{
         entry::Entry,
         key::KeyWriter,
         layout::{Layout, Marks},
-        owned::{Owned, next_id},
+        owned::{Caller, Owned, OwnerId, next_id},
         persistent::{DroppedMemory, Piece},
         raw::{RawTensor, SlotId},
         retire::RetireQueue,
@@ -47,7 +47,7 @@ use scopes::{Batches, Switches};
 pub struct Runtime {
     id: u64,
     pub(crate) core: RefCell<Core>,
-    pub(crate) retire: Arc<RetireQueue>,
+    pub(crate) retire: Arc<RetireQueue<OwnerId>>,
     pub(crate) dropped: Arc<DroppedMemory>,
     /// A key writer is taken from here while user code writes a key, and returned afterwards.
     #[allow(clippy::vec_box, reason = "one passes through many hands on each call")]
@@ -243,7 +243,7 @@ impl Runtime {
 
     pub(crate) fn adopt(&self, owned: &Arc<Owned>, dtype: DType, layout: Layout) -> RawTensor {
         self.core.borrow_mut().memory.adopt(OwnedView {
-            id: owned.id,
+            owner: Some(owned.id),
             memory: &owned.memory,
             dtype,
             layout,
@@ -260,7 +260,7 @@ impl Runtime {
         marks: Marks,
     ) -> RawTensor {
         self.core.borrow_mut().memory.adopt_static(OwnedView {
-            id: owned.id,
+            owner: Some(owned.id),
             memory: &owned.memory,
             dtype,
             layout,
@@ -312,16 +312,11 @@ impl Runtime {
     }
 
     /// Allocates zeroed memory for a graph object, with its id and name.
-    pub(crate) fn allocate_static(&self, bytes: u64, function: (u64, &'static str)) -> Result<Arc<Owned>> {
-        self.allocate(bytes, None, Some(function))
+    pub(crate) fn allocate_static(&self, bytes: u64, graph: Caller) -> Result<Arc<Owned>> {
+        self.allocate(bytes, None, Some(graph))
     }
 
-    fn allocate(
-        &self,
-        bytes: u64,
-        init: Option<Vec<u8>>,
-        function: Option<(u64, &'static str)>,
-    ) -> Result<Arc<Owned>> {
+    fn allocate(&self, bytes: u64, init: Option<Vec<u8>>, graph: Option<Caller>) -> Result<Arc<Owned>> {
         let mut core = self.core.borrow_mut();
         core.call.may_look("an allocation of parameters or state")?;
         let memory = core.stream.backend_mut().alloc(bytes.max(1))?;
@@ -335,7 +330,7 @@ impl Runtime {
                 ..HostBlock::default()
             })?;
         }
-        let owned = Owned::new(self.id, memory, function, Arc::clone(&self.retire));
+        let owned = Owned::new(self.id, memory, graph, Arc::clone(&self.retire));
         // Taken after the allocation: earlier owners of these addresses are in the queue by then.
         core.own(&owned, &self.retire.take());
         Ok(owned)

@@ -18,6 +18,7 @@ use crate::{
         key::KeyWriter,
         layout::{Layout, Marks},
         live_in::LiveIn,
+        owned::OwnerId,
         raw::RawTensor,
     },
 };
@@ -81,7 +82,7 @@ impl<O> Kept<O> {
     {
         scope.check("Kept::view", self.runtime)?;
         let rt = scope.rt;
-        let mut adopted: FxHashMap<u64, RawTensor> = FxHashMap::default();
+        let mut adopted: FxHashMap<OwnerId, RawTensor> = FxHashMap::default();
         let mut entries = Entries::default();
         for piece in self.pieces.iter() {
             entries.push(match piece {
@@ -120,7 +121,7 @@ impl<O> Kept<O> {
     }
 
     fn memory(&self) -> Vec<&SharedMemory> {
-        let mut seen: FxHashSet<u64> = FxHashSet::default();
+        let mut seen: FxHashSet<OwnerId> = FxHashSet::default();
         let all = self.tensors().map(|(memory, ..)| memory.owned());
         all.filter(|owned| seen.insert(owned.id)).map(|owned| &owned.memory).collect()
     }

@@ -8,46 +8,57 @@ use std::{
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::{Identity, Recording, Tree, entry_seed, hash_words, links::Before};
+use super::{Recording, RecordingIndex, Tree, links::Before};
 use crate::{
     CopiedSlot,
     backend::SharedMemory,
     base::{reason::FallbackReason, recording_id::RecordingId},
     memory::{GroupId, pool::StateId},
     observe::log::Log,
-    value::key::addr_at,
+    value::{key::KeyOperand, owned::OwnerId},
 };
-
-/// Replaces the address of a copied live-in in a recording's key; it is not a valid address.
-pub(crate) const COPIED: u64 = u64::MAX;
 
 /// The positions of device operands in a key, ascending.
 pub(crate) type Positions = SmallVec<[u32; 2]>;
 
 /// The unit that the re-record limit counts. Parameters are part of it, so that a model's layers do not share
 /// one limit, and a replaced parameter does not use up the limit of the old one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Edge {
-    parent: Option<usize>,
+    parent: Option<RecordingIndex>,
     group: GroupId,
-    owned: Box<[u64]>,
+    owned: Box<[OwnerId]>,
+}
+
+/// Where an edge is in the tree. Used again once it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EdgeIndex(u32);
+
+impl EdgeIndex {
+    pub(super) fn at(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// Returns the owned memory in a key.
-fn owned(addrs: &[u64]) -> impl Iterator<Item = u64> {
-    addrs.iter().step_by(2).copied().filter(|&id| id != 0)
+fn owned(operands: &[KeyOperand]) -> impl Iterator<Item = OwnerId> + Clone {
+    operands.iter().filter_map(|operand| operand.owner)
 }
 
-fn edge_hash(parent: Option<usize>, group: GroupId, addrs: &[u64]) -> u64 {
+fn edge_hash(parent: Option<RecordingIndex>, group: GroupId, owned: impl Iterator<Item = OwnerId>) -> u64 {
     let mut h = FxHasher::default();
     (parent, group).hash(&mut h);
-    owned(addrs).for_each(|id| h.write_u64(id));
+    owned.for_each(|owner| owner.hash(&mut h));
     h.finish()
 }
 
 impl Edge {
-    fn is(&self, parent: Option<usize>, group: GroupId, addrs: &[u64]) -> bool {
-        (self.parent, self.group) == (parent, group) && self.owned.iter().copied().eq(owned(addrs))
+    fn is(
+        &self,
+        parent: Option<RecordingIndex>,
+        group: GroupId,
+        owned: impl Iterator<Item = OwnerId>,
+    ) -> bool {
+        (self.parent, self.group) == (parent, group) && self.owned.iter().copied().eq(owned)
     }
 }
 
@@ -56,29 +67,50 @@ impl Edge {
 #[derive(Clone, Copy, Debug, Default)]
 struct Moves {
     count: u32,
-    last: u64,
+    last: Option<u64>,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct EdgeState {
+/// A live-in that lies elsewhere than in every recording of its edge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MovedOperand {
+    /// Its position in the key.
+    pub(crate) position: u32,
+    /// How often it has moved.
+    pub(crate) moves: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct EdgeState {
     edge: Edge,
     hash: u64,
     /// The number of its recordings, including evicted ones.
     spent: usize,
     /// Its existing recordings, by their ids.
-    recordings: BTreeMap<RecordingId, u32>,
+    recordings: BTreeMap<RecordingId, RecordingIndex>,
     /// By position.
     moves: SmallVec<[Moves; 4]>,
     /// The live-ins that recordings copy from now on.
-    pub(crate) copied: Positions,
+    copied: Positions,
     /// The reason why it no longer uses graphs.
     skipped: Option<FallbackReason>,
 }
 
 impl EdgeState {
-    pub(super) fn hang(&mut self, id: RecordingId, at: usize) {
+    fn new(edge: Edge, hash: u64) -> Self {
+        Self {
+            edge,
+            hash,
+            spent: 0,
+            recordings: BTreeMap::new(),
+            moves: SmallVec::new(),
+            copied: Positions::new(),
+            skipped: None,
+        }
+    }
+
+    pub(super) fn hang(&mut self, id: RecordingId, at: RecordingIndex) {
         self.spent += 1;
-        self.recordings.insert(id, at as u32);
+        self.recordings.insert(id, at);
     }
 
     pub(super) fn unhang(&mut self, id: RecordingId) {
@@ -100,87 +132,98 @@ pub(crate) struct CopiedInput {
 }
 
 impl Tree {
-    fn find_edge(&self, parent: Option<usize>, group: GroupId, addrs: &[u64]) -> Option<usize> {
-        let candidates = self.edge_index.get(&edge_hash(parent, group, addrs))?;
-        let is = |at: &usize| self.edges.get(*at).is_some_and(|state| state.edge.is(parent, group, addrs));
-        candidates.iter().map(|&at| at as usize).find(is)
+    fn find_edge(
+        &self,
+        parent: Option<RecordingIndex>,
+        group: GroupId,
+        owned: impl Iterator<Item = OwnerId> + Clone,
+    ) -> Option<EdgeIndex> {
+        let candidates = self.edge_index.get(&edge_hash(parent, group, owned.clone()))?;
+        let is = |at: &EdgeIndex| {
+            self.edges.get(at.at()).is_some_and(|state| state.edge.is(parent, group, owned.clone()))
+        };
+        candidates.iter().copied().find(is)
     }
 
     /// Returns the edge, which is created if it does not exist.
-    pub(super) fn edge_for(&mut self, parent: Option<usize>, group: GroupId, addrs: &[u64]) -> usize {
-        if let Some(known) = self.find_edge(parent, group, addrs) {
+    pub(super) fn edge_for(
+        &mut self,
+        parent: Option<RecordingIndex>,
+        group: GroupId,
+        owned: impl Iterator<Item = OwnerId> + Clone,
+    ) -> EdgeIndex {
+        if let Some(known) = self.find_edge(parent, group, owned.clone()) {
             return known;
         }
-        let hash = edge_hash(parent, group, addrs);
-        let edge = Edge { parent, group, owned: owned(addrs).collect() };
-        let at = self.edges.vacant_key();
-        let id = at as u32;
-        if let Some(parent) = parent.and_then(|parent| self.recordings[parent].as_mut()) {
-            parent.links.below.insert(id);
+        let hash = edge_hash(parent, group, owned.clone());
+        let edge = Edge { parent, group, owned: owned.collect() };
+        let at = EdgeIndex(self.edges.vacant_key() as u32);
+        if let Some(parent) = parent.and_then(|parent| self.recordings.get_mut(parent)) {
+            parent.links.below.insert(at);
         }
-        for &owned in &edge.owned {
-            self.holders.entry(owned).or_default().edges.insert(id);
+        for &owner in &edge.owned {
+            self.holders.entry(owner).or_default().edges.insert(at);
         }
-        self.groups[group].edges.insert(id);
-        self.edge_index.entry(hash).or_default().push(id);
-        self.edges.insert(EdgeState { edge, hash, ..EdgeState::default() })
+        self.groups[group].edges.insert(at);
+        self.edge_index.entry(hash).or_default().push(at);
+        self.edges.insert(EdgeState::new(edge, hash));
+        at
     }
 
     /// Removes an edge whose parent, group or memory is gone, so that it can no longer be reached. Its
     /// recordings remain.
-    pub(super) fn remove_edge(&mut self, at: usize) {
-        let Some(gone) = self.edges.try_remove(at) else { return };
-        let id = at as u32;
+    pub(super) fn remove_edge(&mut self, at: EdgeIndex) {
+        let Some(gone) = self.edges.try_remove(at.at()) else { return };
         if let Some(list) = self.edge_index.get_mut(&gone.hash) {
-            list.retain(|&mut edge| edge != id);
+            list.retain(|&mut edge| edge != at);
             if list.is_empty() {
                 self.edge_index.remove(&gone.hash);
             }
         }
-        if let Some(parent) = gone.edge.parent.and_then(|parent| self.recordings[parent].as_mut()) {
-            parent.links.below.remove(&id);
+        if let Some(parent) = gone.edge.parent.and_then(|parent| self.recordings.get_mut(parent)) {
+            parent.links.below.remove(&at);
         }
-        for &owned in &gone.edge.owned {
-            self.let_go(owned, |holders| holders.edges.remove(&id));
+        for &owner in &gone.edge.owned {
+            self.let_go(owner, |holders| holders.edges.remove(&at));
         }
         if self.knows_group(gone.edge.group) {
-            self.groups[gone.edge.group].edges.remove(&id);
+            self.groups[gone.edge.group].edges.remove(&at);
         }
         for &recording in gone.recordings.values() {
-            if let Some(recording) = &mut self.recordings[recording as usize] {
+            if let Some(recording) = self.recordings.get_mut(recording) {
                 (recording.links.edge, recording.parent) = (None, None);
             }
         }
     }
 
-    fn edge(&self, group: GroupId, addrs: &[u64]) -> Option<&EdgeState> {
-        self.edges.get(self.find_edge(self.cursor, group, addrs)?)
+    fn edge(&self, group: GroupId, operands: &[KeyOperand]) -> Option<&EdgeState> {
+        self.edges.get(self.find_edge(self.cursor(), group, owned(operands))?.at())
     }
 
-    fn edge_mut(&mut self, group: GroupId, addrs: &[u64]) -> &mut EdgeState {
-        let at = self.edge_for(self.cursor, group, addrs);
-        &mut self.edges[at]
+    fn edge_mut(&mut self, group: GroupId, operands: &[KeyOperand]) -> &mut EdgeState {
+        let at = self.edge_for(self.cursor(), group, owned(operands));
+        &mut self.edges[at.at()]
     }
 
     /// Returns the recordings that were made on the same edge.
-    pub(crate) fn siblings(&self, group: GroupId, addrs: &[u64]) -> Vec<&Recording> {
-        let Some(edge) = self.edge(group, addrs) else { return Vec::new() };
-        edge.recordings.values().filter_map(|&at| self.recording(at as usize)).collect()
+    pub(crate) fn siblings(&self, group: GroupId, operands: &[KeyOperand]) -> Vec<&Recording> {
+        let Some(edge) = self.edge(group, operands) else { return Vec::new() };
+        edge.recordings.values().filter_map(|&at| self.recording(at)).collect()
     }
 
     /// Returns the number of recordings made on this edge, including evicted ones.
-    pub(crate) fn spent(&self, group: GroupId, addrs: &[u64]) -> usize {
-        self.edge(group, addrs).map_or(0, |edge| edge.spent)
+    pub(crate) fn spent(&self, group: GroupId, operands: &[KeyOperand]) -> usize {
+        self.edge(group, operands).map_or(0, |edge| edge.spent)
     }
 
     /// Returns the live-ins that the next recording of this edge copies, if it can.
-    pub(crate) fn copied(&self, group: GroupId, addrs: &[u64]) -> Positions {
-        self.edge(group, addrs).map(|edge| edge.copied.clone()).unwrap_or_default()
+    pub(crate) fn copied(&self, group: GroupId, operands: &[KeyOperand]) -> Positions {
+        self.edge(group, operands).map(|edge| edge.copied.clone()).unwrap_or_default()
     }
 
     /// Makes future recordings of this edge copy that live-in.
-    pub(crate) fn switch_to_copy(&mut self, group: GroupId, addrs: &[u64], position: u32) {
-        let copied = &mut self.edge_mut(group, addrs).copied;
+    pub(crate) fn switch_to_copy(&mut self, group: GroupId, operands: &[KeyOperand], position: u32) {
+        let copied = &mut self.edge_mut(group, operands).copied;
         if let Err(at) = copied.binary_search(&position) {
             copied.insert(at, position);
         }
@@ -192,58 +235,63 @@ impl Tree {
     pub(crate) fn count_moves(
         &mut self,
         group: GroupId,
-        addrs: &[u64],
+        operands: &[KeyOperand],
         entry: StateId,
-    ) -> SmallVec<[(u32, u32); 2]> {
-        let mut moved = SmallVec::new();
+    ) -> SmallVec<[MovedOperand; 2]> {
+        let mut moved: SmallVec<[MovedOperand; 2]> = SmallVec::new();
         let alike: Vec<&Recording> =
-            self.siblings(group, addrs).into_iter().filter(|n| n.entry == entry).collect();
+            self.siblings(group, operands).into_iter().filter(|n| n.entry == entry).collect();
         if alike.is_empty() {
             return moved;
         }
-        for (position, operand) in addrs.chunks_exact(2).enumerate() {
-            let known = |n: &&Recording| [operand[1], COPIED].contains(&n.addr(position as u32));
-            if operand[0] == 0 && !alike.iter().any(known) {
-                moved.push((position as u32, 0));
+        for (position, operand) in (0u32..).zip(operands) {
+            let known = |r: &&Recording| r.addr(position).is_none_or(|addr| addr == operand.addr);
+            if operand.owner.is_none() && !alike.iter().any(known) {
+                moved.push(MovedOperand { position, moves: 0 });
             }
         }
-        let edge = self.edge_mut(group, addrs);
-        edge.moves.resize(addrs.len() / 2, Moves::default());
-        for (position, count) in &mut moved {
-            let moves = &mut edge.moves[*position as usize];
-            let addr = addr_at(addrs, *position);
+        let edge = self.edge_mut(group, operands);
+        edge.moves.resize(operands.len(), Moves::default());
+        for operand in &mut moved {
+            let at = operand.position as usize;
+            let (moves, addr) = (&mut edge.moves[at], Some(operands[at].addr));
             if moves.last != addr {
                 *moves = Moves { count: moves.count.saturating_add(1), last: addr };
             }
-            *count = moves.count;
+            operand.moves = moves.count;
         }
         moved
     }
 
     /// Ends the use of graphs on this edge. Returns how many recordings were evicted.
-    pub(crate) fn skip(&mut self, group: GroupId, addrs: &[u64], reason: FallbackReason, log: &mut Log) {
-        self.edge_mut(group, addrs).skipped = Some(reason);
+    pub(crate) fn skip(
+        &mut self,
+        group: GroupId,
+        operands: &[KeyOperand],
+        reason: FallbackReason,
+        log: &mut Log,
+    ) {
+        self.edge_mut(group, operands).skipped = Some(reason);
         self.any_skipped = true;
-        // Predictions are not consulted, so none may lead there.
-        match self.cursor.and_then(|at| self.recordings[at].as_mut()) {
+        // Predictions are not asked: none may lead there.
+        match self.cursor().and_then(|at| self.recordings.get_mut(at)) {
             Some(recording) => recording.likely = None,
-            None => self.forget_first(group, addrs),
+            None => self.forget_first(group, operands),
         }
-        let recordings =
-            self.edge(group, addrs).map(|edge| edge.recordings.values().map(|&at| at as usize).collect());
+        let recordings = self.edge(group, operands).map(|edge| edge.recordings.values().copied().collect());
         self.evict(recordings.unwrap_or_default(), log);
     }
 
     /// Makes no call expect to begin with a recording of this group and this owned memory.
-    fn forget_first(&mut self, group: GroupId, addrs: &[u64]) {
+    fn forget_first(&mut self, group: GroupId, operands: &[KeyOperand]) {
         // If layers have weights of their own, fewer recordings contain the memory than belong to the group.
-        let baked = owned(addrs).next().and_then(|id| Some(self.holders.get(&id)?.recordings.iter()));
+        let baked = owned(operands).next().and_then(|id| Some(self.holders.get(&id)?.recordings.iter()));
         let all = match baked {
-            Some(recordings) => recordings.map(|&at| at as usize).collect(),
+            Some(recordings) => recordings.copied().collect(),
             None => self.groups.recordings(group),
         };
         for at in all {
-            let Some(recording) = self.recordings[at].as_ref().filter(|n| n.group == group) else { continue };
+            let Some(recording) = self.recordings.get(at).filter(|r| r.group == group) else { continue };
             for before in recording.links.before.keys() {
                 if let Before::Start(id) = before
                     && let Some(start) = self.roots.get_mut(id)
@@ -255,47 +303,22 @@ impl Tree {
     }
 
     /// Returns the reason why this edge no longer uses graphs, if it does not.
-    pub(crate) fn skipped(&self, group: GroupId, addrs: &[u64]) -> Option<&FallbackReason> {
+    pub(crate) fn skipped(&self, group: GroupId, operands: &[KeyOperand]) -> Option<&FallbackReason> {
         if !self.any_skipped {
             return None;
         }
-        self.edge(group, addrs)?.skipped.as_ref()
-    }
-
-    /// Returns the recording of this segment that matches except for live-ins that it copies.
-    pub(crate) fn find_copying(
-        &self,
-        group: GroupId,
-        identity: Identity,
-        entry: StateId,
-        (shape, addrs): (&[u64], &[u64]),
-        free: impl Fn(&Recording) -> bool,
-    ) -> Option<usize> {
-        for (positions, _) in &self.groups[group].copied {
-            let masked = masked(addrs, positions);
-            let hash = hash_words(identity, entry_seed(entry), shape, &masked);
-            let Some(recordings) = self.index.get(&hash) else { continue };
-            let found = recordings.iter().map(|&at| at as usize).find(|&at| {
-                self.recordings[at]
-                    .as_ref()
-                    .is_some_and(|n| n.group == group && n.is(identity, entry, shape, &masked) && free(n))
-            });
-            if found.is_some() {
-                return found;
-            }
-        }
-        None
+        self.edge(group, operands)?.skipped.as_ref()
     }
 
     /// Counts another copy of the inputs that a recording copies.
-    pub(crate) fn count_copies(&mut self, at: usize) {
-        if let Some(recording) = &mut self.recordings[at] {
+    pub(crate) fn count_copies(&mut self, at: RecordingIndex) {
+        if let Some(recording) = self.recordings.get_mut(at) {
             recording.copied.iter_mut().for_each(|c| c.copies += 1);
         }
     }
 
     pub(crate) fn copied_slots(&self) -> Vec<CopiedSlot> {
-        let of = |(_, recording): (usize, &Recording)| -> Vec<CopiedSlot> {
+        let of = |(_, recording): (RecordingIndex, &Recording)| -> Vec<CopiedSlot> {
             let one = |c: &CopiedInput| CopiedSlot {
                 segment: recording.site.to_string(),
                 recording: recording.id(),
@@ -307,13 +330,4 @@ impl Tree {
         };
         self.ordered().flat_map(of).collect()
     }
-}
-
-/// Returns the addresses without those of copied live-ins.
-pub(crate) fn masked(addrs: &[u64], positions: &[u32]) -> SmallVec<[u64; 32]> {
-    let mut out: SmallVec<[u64; 32]> = SmallVec::from_slice(addrs);
-    for &position in positions {
-        out[2 * position as usize + 1] = COPIED;
-    }
-    out
 }

@@ -3,19 +3,20 @@
 
 use std::collections::BTreeSet;
 
-use super::{Tree, anywhere, entry_seed, hash_words};
+use super::{Cursor, RecordingIndex, Tree, edge::EdgeIndex};
 use crate::{
     memory::GroupId,
     observe::{log::Log, occurrence::Occurrence},
+    value::owned::OwnerId,
 };
 
 /// The objects to be evicted with owned memory or a graph object.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     /// Recordings that contain its address.
-    pub(super) recordings: BTreeSet<u32>,
+    pub(super) recordings: BTreeSet<RecordingIndex>,
     /// Edges that refer to it.
-    pub(super) edges: BTreeSet<u32>,
+    pub(super) edges: BTreeSet<EdgeIndex>,
     /// Groups of its whole calls.
     pub(super) groups: BTreeSet<GroupId>,
 }
@@ -28,8 +29,8 @@ impl Holders {
 
 impl Tree {
     /// Returns the places of all recordings, in the order in which they were made.
-    pub(super) fn all(&self) -> Vec<usize> {
-        self.indices.values().map(|&at| at as usize).collect()
+    pub(super) fn all(&self) -> Vec<RecordingIndex> {
+        self.indices.values().copied().collect()
     }
 
     /// Removes every recording because the runtime ends, which is not an eviction.
@@ -44,12 +45,12 @@ impl Tree {
 
     /// Removes everything that was recorded with owned memory and graph objects that were dropped, and what
     /// was learned for them.
-    pub(crate) fn retire(&mut self, ids: &[u64], log: &mut Log) {
+    pub(crate) fn retire(&mut self, ids: &[OwnerId], log: &mut Log) {
         let recordings = |id| self.holders.get(id).into_iter().flat_map(|holders| &holders.recordings);
-        self.evict(ids.iter().flat_map(recordings).map(|&at| at as usize).collect(), log);
+        self.evict(ids.iter().flat_map(recordings).copied().collect(), log);
         for &id in ids {
             if let Some(Holders { edges, groups, .. }) = self.holders.remove(&id) {
-                edges.into_iter().for_each(|edge| self.remove_edge(edge as usize));
+                edges.into_iter().for_each(|edge| self.remove_edge(edge));
                 groups.into_iter().for_each(|group| self.remove_group(group));
             }
             self.forget_start(id);
@@ -57,12 +58,12 @@ impl Tree {
     }
 
     /// Returns whether anything would be evicted with it.
-    pub(crate) fn holds(&self, id: u64) -> bool {
+    pub(crate) fn holds(&self, id: OwnerId) -> bool {
         self.holders.contains_key(&id) || self.roots.contains_key(&id) || self.shares.has_cached()
     }
 
     /// Removes recordings, in the order in which they were made.
-    pub(super) fn evict(&mut self, recordings: Vec<usize>, log: &mut Log) {
+    pub(super) fn evict(&mut self, recordings: Vec<RecordingIndex>, log: &mut Log) {
         let count = self.destroy(recordings, log);
         if count > 0 {
             log.emit(Occurrence::Evicted { nodes: count });
@@ -70,67 +71,56 @@ impl Tree {
     }
 
     /// Like [`evict`](Self::evict), for any reason; returns how many there were.
-    fn destroy(&mut self, mut recordings: Vec<usize>, log: &mut Log) -> usize {
+    fn destroy(&mut self, mut recordings: Vec<RecordingIndex>, log: &mut Log) -> usize {
         recordings.sort_unstable_by_key(|&at| self.id(at));
         recordings.dedup();
-        let before = self.live;
+        let before = self.len();
         for at in recordings {
-            if let Some(recording) = &self.recordings[at] {
+            if let Some(recording) = self.recordings.get(at) {
                 log.emit(Occurrence::Destroyed { recording: recording.as_recorded() });
             }
             self.remove(at);
         }
-        before - self.live
+        before - self.len()
     }
 
-    fn remove(&mut self, at: usize) {
-        let Some(recording) = self.recordings[at].take() else { return };
-        let hash =
-            hash_words(recording.identity, entry_seed(recording.entry), &recording.shape, &recording.addrs);
-        for (index, hash) in [(&mut self.index, hash), (&mut self.anywhere, anywhere(&recording))] {
+    fn remove(&mut self, at: RecordingIndex) {
+        let Some(recording) = self.recordings.remove(at) else { return };
+        let (hash, anywhere) = (recording.hash(), recording.hash_anywhere());
+        for (index, hash) in [(&mut self.index, hash), (&mut self.anywhere, anywhere)] {
             if let Some(list) = index.get_mut(&hash) {
-                list.retain(|&mut n| n as usize != at);
+                list.retain(|&mut other| other != at);
                 if list.is_empty() {
                     index.remove(&hash);
                 }
             }
         }
         self.indices.remove(&recording.id());
-        self.live -= 1;
         self.copied -= recording.copied.len();
-        self.cursor = self.cursor.filter(|&cursor| cursor != at);
+        if self.cursor == Cursor::At(at) {
+            self.cursor = Cursor::Start;
+        }
         self.untie(at, &recording.links);
         if let Some(edge) = recording.links.edge {
-            self.edges[edge as usize].unhang(recording.id());
+            self.edges[edge.at()].unhang(recording.id());
         }
         for &edge in &recording.links.below {
-            self.remove_edge(edge as usize);
+            self.remove_edge(edge);
         }
         for &id in &recording.owned {
-            self.let_go(id, |holders| holders.recordings.remove(&(at as u32)));
+            self.let_go(id, |holders| holders.recordings.remove(&at));
         }
         self.groups.unhang(recording.group, at, &recording.copied);
         self.shares.remove(recording);
-        self.vacant.push(at as u32);
-        self.shrink();
     }
 
     /// Removes an object to be evicted with an id; an entry without objects is removed as well.
-    pub(super) fn let_go(&mut self, id: u64, take: impl FnOnce(&mut Holders) -> bool) {
+    pub(super) fn let_go(&mut self, id: OwnerId, take: impl FnOnce(&mut Holders) -> bool) {
         if let Some(holders) = self.holders.get_mut(&id) {
             take(holders);
             if holders.is_empty() {
                 self.holders.remove(&id);
             }
-        }
-    }
-
-    /// Removes the places at the end, once most are vacant: amortised, this costs nothing.
-    fn shrink(&mut self) {
-        const FEW: usize = 1024;
-        if self.live == 0 && self.recordings.len() > FEW {
-            self.recordings = Vec::new();
-            self.vacant = Vec::new();
         }
     }
 }

@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Identity, Recording, Tree};
+use super::{Identity, Recording, RecordingIndex, Tree};
 use crate::{
     backend::{CapturedGraph, GraphExec, Signature},
     base::recording_id::RecordingId,
     observe::event::UnsharedReason,
+    value::owned::OwnerId,
 };
 
 /// The number of steps for which an executable without recordings is cached.
@@ -21,7 +22,7 @@ const CACHED_STEPS: u64 = 4;
 pub(crate) struct CallSite {
     pub(crate) identity: Identity,
     /// The id of the graph object.
-    pub(crate) caller: u64,
+    pub(crate) graph: OwnerId,
     /// The number of segments of that identity that the call ran before it: the layers of a loop have places
     /// of their own.
     pub(crate) ordinal: u32,
@@ -51,7 +52,7 @@ struct CachedExec {
 #[derive(Debug, Default)]
 struct Users {
     /// By their ids.
-    recordings: BTreeMap<RecordingId, u32>,
+    recordings: BTreeMap<RecordingId, RecordingIndex>,
     bytes: u64,
     /// The step in which one of them ran last, its id, and the same for the last different one before it.
     ran: [(u64, RecordingId); 2],
@@ -82,7 +83,7 @@ impl Shares {
     }
 
     /// Adds a recording that was made, or that has a different executable.
-    pub(super) fn add(&mut self, at: usize, recording: &mut Recording) {
+    pub(super) fn add(&mut self, at: RecordingIndex, recording: &mut Recording) {
         let Some(exec) = &recording.exec else { return };
         let Some(sharing) = &recording.sharing else {
             recording.links.exec_bytes = exec.bytes();
@@ -98,7 +99,7 @@ impl Shares {
         } else {
             self.sums.2 += users.bytes;
         }
-        users.recordings.insert(id, at as u32);
+        users.recordings.insert(id, at);
     }
 
     /// Removes a recording.
@@ -149,7 +150,7 @@ pub(crate) enum ReuseCandidate {
     /// No recording was made at its place.
     None,
     /// The executable of this recording.
-    Of(usize),
+    Of(RecordingIndex),
     /// No executable that it can use.
     Nothing(UnsharedReason),
 }
@@ -169,19 +170,19 @@ impl Tree {
     }
 
     /// Returns the data and executable of a recording that may share it.
-    pub(crate) fn sharing(&self, at: usize) -> Option<(&ExecReuse, &Arc<dyn GraphExec>)> {
+    pub(crate) fn sharing(&self, at: RecordingIndex) -> Option<(&ExecReuse, &Arc<dyn GraphExec>)> {
         let recording = self.recording(at)?;
         Some((recording.sharing.as_ref()?, recording.exec.as_ref()?))
     }
 
-    pub(crate) fn sharing_mut(&mut self, at: usize) -> Option<&mut ExecReuse> {
-        self.recordings.get_mut(at)?.as_mut()?.sharing.as_mut()
+    pub(crate) fn sharing_mut(&mut self, at: RecordingIndex) -> Option<&mut ExecReuse> {
+        self.recordings.get_mut(at)?.sharing.as_mut()
     }
 
     /// Notes that a recording runs in this step.
-    pub(crate) fn runs_now(&mut self, at: usize) {
+    pub(crate) fn runs_now(&mut self, at: RecordingIndex) {
         let step = self.shares.step;
-        let Some(Some(recording)) = self.recordings.get(at) else { return };
+        let Some(recording) = self.recordings.get(at) else { return };
         let (Some(_), Some(exec)) = (&recording.sharing, &recording.exec) else { return };
         let Some(users) = self.shares.users.get_mut(&address(exec)) else { return };
         if users.ran[0].1 != recording.id() {
@@ -191,18 +192,18 @@ impl Tree {
     }
 
     /// Returns the other recordings that run through the executable of this one, in order.
-    pub(crate) fn sharers(&self, at: usize) -> SmallVec<[usize; 4]> {
+    pub(crate) fn sharers(&self, at: RecordingIndex) -> SmallVec<[RecordingIndex; 4]> {
         let users = self.users(at).into_iter().flat_map(|users| users.recordings.values());
-        users.map(|&user| user as usize).filter(|&other| other != at).collect()
+        users.copied().filter(|&other| other != at).collect()
     }
 
-    fn users(&self, at: usize) -> Option<&Users> {
+    fn users(&self, at: RecordingIndex) -> Option<&Users> {
         let (_, exec) = self.sharing(at)?;
         self.shares.users.get(&address(exec))
     }
 
     /// Returns whether another recording of the same executable ran in this step.
-    pub(crate) fn met(&self, at: usize) -> bool {
+    pub(crate) fn met(&self, at: RecordingIndex) -> bool {
         let Some(users) = self.users(at) else { return false };
         let last = users.ran[usize::from(users.ran[0].1 == self.id(at))];
         last.0 == self.shares.step
@@ -220,8 +221,8 @@ impl Tree {
     }
 
     /// Drops the cached executables of these graph objects.
-    pub(crate) fn forget_cached(&mut self, of: impl Fn(u64) -> bool) {
-        self.shares.cached.retain(|s| !of(s.call_site.caller));
+    pub(crate) fn forget_cached(&mut self, of: impl Fn(OwnerId) -> bool) {
+        self.shares.cached.retain(|s| !of(s.call_site.graph));
     }
 
     /// Returns the executable of the first recording with which one with this signature can share.
@@ -229,17 +230,17 @@ impl Tree {
         let Some(list) = self.shares.places.get(call_site) else { return ReuseCandidate::None };
         let mut met = false;
         for users in list.values().filter_map(|key| self.shares.users.get(key)) {
-            let like = |&&at: &&u32| {
-                self.sharing(at as usize).is_some_and(|(s, _)| s.graph.signature() == Ok(signature))
+            let like = |&&at: &&RecordingIndex| {
+                self.sharing(at).is_some_and(|(s, _)| s.graph.signature() == Ok(signature))
             };
             // All recordings that run through one executable have the same signature.
             if users.recordings.values().next().filter(like).is_none() {
                 continue;
             }
-            let stays = |&&at: &&u32| self.sharing(at as usize).is_some_and(|(s, _)| s.parting.is_none());
+            let stays = |&&at: &&RecordingIndex| self.sharing(at).is_some_and(|(s, _)| s.parting.is_none());
             let ran = users.ran[0].0 == self.shares.step;
             match users.recordings.values().find(stays) {
-                Some(&at) if !ran => return ReuseCandidate::Of(at as usize),
+                Some(&at) if !ran => return ReuseCandidate::Of(at),
                 _ => met = true,
             }
         }
@@ -247,8 +248,8 @@ impl Tree {
     }
 
     /// Gives a recording an executable of its own.
-    pub(crate) fn split_off(&mut self, at: usize, exec: Arc<dyn GraphExec>) {
-        let Some(Some(recording)) = self.recordings.get_mut(at) else { return };
+    pub(crate) fn split_off(&mut self, at: RecordingIndex, exec: Arc<dyn GraphExec>) {
+        let Some(recording) = self.recordings.get_mut(at) else { return };
         self.shares.leave(recording);
         recording.exec = Some(exec);
         if let Some(sharing) = &mut recording.sharing {
@@ -259,9 +260,9 @@ impl Tree {
 
     /// Returns the first recording that runs through the executable of this one; each executable counts as
     /// its first recording's.
-    pub(crate) fn first_of(&self, at: usize) -> usize {
+    pub(crate) fn first_of(&self, at: RecordingIndex) -> RecordingIndex {
         let first = self.users(at).and_then(|users| users.recordings.first_key_value());
-        first.map_or(at, |(_, &first)| first as usize)
+        first.map_or(at, |(_, &first)| first)
     }
 
     /// Returns the number of executables, including cached ones, their bytes, and the bytes that they would

@@ -3,14 +3,19 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::{Hash, Hasher},
     ops::{Index, IndexMut},
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::{CopiedInput, Identity, Positions, TraceOp, Tree, hash_words};
-use crate::{base::plan::Site, memory::GroupId, observe::occurrence::Wait};
+use super::{Alias, CopiedInput, Identity, Positions, RecordingIndex, TraceOp, Tree, edge::EdgeIndex};
+use crate::{
+    base::plan::Site,
+    memory::{GroupId, Ordinal},
+    observe::occurrence::Wait,
+};
 
 /// The number of groups without a recording that are remembered, the most recently used ones: a shape that
 /// recurs after that many others is warmed up again.
@@ -22,6 +27,14 @@ const IDLE_IN_STEPS: usize = 4 * IDLE;
 /// Groups used in the last calls are remembered in any case, because a program may have only one step.
 const IDLE_CALLS: u64 = 8;
 
+/// An allocation that is freed after the operation that is the last to use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Release {
+    /// Index of the operation.
+    pub(crate) after: u32,
+    pub(crate) ordinal: Ordinal,
+}
+
 /// The warm-ups of a group since its last recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
@@ -31,24 +44,44 @@ pub(crate) struct Waiting {
     pub(crate) runs: u64,
 }
 
+/// What a group is found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct GroupKey<'k> {
+    pub(crate) identity: Identity,
+    pub(crate) shape: &'k [u64],
+    /// How the live-ins overlap, where that selects a group of its own: the body asks for addresses, and those of its
+    /// first warm-up overlapped otherwise.
+    pub(crate) aliases: Option<&'k [Alias]>,
+}
+
+impl GroupKey<'_> {
+    fn hash(&self) -> u64 {
+        let mut h = FxHasher::default();
+        Hash::hash(self, &mut h);
+        h.finish()
+    }
+}
+
 /// The part that all recordings of one identity and one set of shapes share.
 #[derive(Debug)]
 pub(crate) struct Group {
     identity: Identity,
     shape: Box<[u64]>,
+    /// As in its key.
+    selected_by: Option<Box<[Alias]>>,
     pub(crate) warmed: bool,
     pub(crate) trace: Vec<TraceOp>,
     /// The position of the body, once it ran.
     pub(crate) site: Option<&'static Site>,
     /// Blocks that recordings free before their handles are dropped: the index of an operation, and the
     /// ordinal of an allocation that it is the last to use. Sorted.
-    pub(crate) releases: Vec<(u32, u32)>,
+    pub(crate) releases: Vec<Release>,
     /// The allocations that leave the call, sorted: they are placed in the results arena.
-    pub(crate) results: SmallVec<[u32; 4]>,
+    pub(crate) results: SmallVec<[Ordinal; 4]>,
     /// Set if it counts among the shapes of a function.
     pub(crate) counted: bool,
     /// How its live-ins overlapped during warm-up, if its body queried it; `None` if it did not.
-    pub(crate) aliases: Option<Box<[u64]>>,
+    pub(crate) aliases: Option<Box<[Alias]>>,
     /// The last call in which a warm-up of it completed, and the number of calls in which one did.
     pub(crate) tried: (u64, u32),
     /// The last call in which it waited for another group's warm-up, and the last one in which it was
@@ -60,13 +93,18 @@ pub(crate) struct Group {
     /// The sets of live-ins that its recordings copy, each with the number of those recordings.
     pub(super) copied: SmallVec<[(Positions, u32); 1]>,
     /// Its recordings, and the edges that lead to it.
-    recordings: BTreeSet<u32>,
-    pub(super) edges: BTreeSet<u32>,
+    recordings: BTreeSet<RecordingIndex>,
+    pub(super) edges: BTreeSet<EdgeIndex>,
     /// If it has no recording, when it was last used.
     idle: u64,
 }
 
 impl Group {
+    fn key(&self) -> GroupKey<'_> {
+        let Self { identity, shape, selected_by, .. } = self;
+        GroupKey { identity: *identity, shape, aliases: selected_by.as_deref() }
+    }
+
     /// Notes that a recording of it was made in that call.
     pub(crate) fn recorded_in(&mut self, call: u64) {
         self.recorded = call;
@@ -154,22 +192,20 @@ impl Groups {
         self.all.get(&group)
     }
 
-    pub(super) fn find(&self, identity: Identity, shape: &[u64]) -> Option<GroupId> {
-        let candidates = self.index.get(&hash_words(identity, 0, shape, &[]))?;
-        candidates.iter().copied().find(|g| {
-            let group = &self.all[g];
-            group.identity == identity && *group.shape == *shape
-        })
+    pub(super) fn find(&self, key: GroupKey<'_>) -> Option<GroupId> {
+        let candidates = self.index.get(&key.hash())?;
+        candidates.iter().copied().find(|group| self.all[group].key() == key)
     }
 
     /// Adds a new group without a recording.
-    fn add(&mut self, identity: Identity, shape: &[u64]) -> GroupId {
+    fn add(&mut self, key: GroupKey<'_>) -> GroupId {
         let group = self.next;
         self.next = group.next();
-        self.index.entry(hash_words(identity, 0, shape, &[])).or_default().push(group);
+        self.index.entry(key.hash()).or_default().push(group);
         let new = Group {
-            identity,
-            shape: shape.into(),
+            identity: key.identity,
+            shape: key.shape.into(),
+            selected_by: key.aliases.map(Into::into),
             warmed: false,
             trace: Vec::new(),
             site: None,
@@ -201,9 +237,9 @@ impl Groups {
     }
 
     /// Adds a recording of a group, which copies these live-ins.
-    pub(super) fn hang(&mut self, group: GroupId, at: usize, copied: &[CopiedInput]) {
+    pub(super) fn hang(&mut self, group: GroupId, at: RecordingIndex, copied: &[CopiedInput]) {
         let Some(met) = self.all.get_mut(&group) else { return };
-        met.recordings.insert(at as u32);
+        met.recordings.insert(at);
         if !copied.is_empty() {
             let positions = positions(copied);
             match met.copied.iter_mut().find(|(set, _)| *set == positions) {
@@ -215,9 +251,9 @@ impl Groups {
     }
 
     /// Removes a recording of a group.
-    pub(super) fn unhang(&mut self, group: GroupId, at: usize, copied: &[CopiedInput]) {
+    pub(super) fn unhang(&mut self, group: GroupId, at: RecordingIndex, copied: &[CopiedInput]) {
         let Some(left) = self.all.get_mut(&group) else { return };
-        left.recordings.remove(&(at as u32));
+        left.recordings.remove(&at);
         if !copied.is_empty() {
             let positions = positions(copied);
             left.copied.retain(|(set, count)| {
@@ -231,14 +267,14 @@ impl Groups {
     }
 
     /// Returns the recordings of a group.
-    pub(super) fn recordings(&self, group: GroupId) -> Vec<usize> {
-        self.get(group).map(|g| g.recordings.iter().map(|&at| at as usize).collect()).unwrap_or_default()
+    pub(super) fn recordings(&self, group: GroupId) -> Vec<RecordingIndex> {
+        self.get(group).map(|g| g.recordings.iter().copied().collect()).unwrap_or_default()
     }
 
     fn remove(&mut self, group: GroupId) -> Option<Group> {
         let gone = self.all.remove(&group)?;
         self.idle.remove(&gone.idle);
-        let hash = hash_words(gone.identity, 0, &gone.shape, &[]);
+        let hash = gone.key().hash();
         if let Some(list) = self.index.get_mut(&hash) {
             list.retain(|&mut known| known != group);
             if list.is_empty() {
@@ -252,15 +288,15 @@ impl Groups {
 impl Tree {
     /// Returns the group of these shapes, which counts as a use. Others that were not used for long may be
     /// forgotten.
-    pub(crate) fn group(&mut self, identity: Identity, shape: &[u64]) -> GroupId {
-        if let Some(known) = self.known_group(identity, shape) {
+    pub(crate) fn group(&mut self, key: GroupKey<'_>) -> GroupId {
+        if let Some(known) = self.known_group(key) {
             if self.groups[known].recordings.is_empty() {
                 self.groups.rest(known);
             }
             return known;
         }
-        let group = self.groups.add(identity, shape);
-        if let Identity::Full(function) = identity {
+        let group = self.groups.add(key);
+        if let Identity::Full(function) = key.identity {
             self.holders.entry(function).or_default().groups.insert(group);
         }
         while let Some(forgotten) = self.groups.forgotten() {
@@ -269,8 +305,8 @@ impl Tree {
         group
     }
 
-    pub(crate) fn known_group(&self, identity: Identity, shape: &[u64]) -> Option<GroupId> {
-        self.groups.find(identity, shape)
+    pub(crate) fn known_group(&self, key: GroupKey<'_>) -> Option<GroupId> {
+        self.groups.find(key)
     }
 
     /// Returns whether the group is still remembered: an allocation may be older than that.
@@ -317,7 +353,7 @@ impl Tree {
     }
 
     /// Returns whether that allocation of the group leaves the call.
-    pub(crate) fn is_result(&self, group: GroupId, ordinal: u32) -> bool {
+    pub(crate) fn is_result(&self, group: GroupId, ordinal: Ordinal) -> bool {
         self.groups.get(group).is_some_and(|g| g.results.binary_search(&ordinal).is_ok())
     }
 
@@ -325,7 +361,7 @@ impl Tree {
     pub(super) fn remove_group(&mut self, group: GroupId) {
         let Some(gone) = self.groups.remove(group) else { return };
         for edge in gone.edges {
-            self.remove_edge(edge as usize);
+            self.remove_edge(edge);
         }
         if let Identity::Full(function) = gone.identity {
             self.let_go(function, |holders| holders.groups.remove(&group));

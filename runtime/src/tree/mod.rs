@@ -1,53 +1,51 @@
 //! The graph tree: recordings, found by the state in which they start and by what they use.
 
-use std::{any::TypeId, hash::Hasher, sync::Arc};
+use std::{any::TypeId, collections::BTreeMap, sync::Arc};
 
-use std::collections::BTreeMap;
-
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 use slab::Slab;
 use smallvec::SmallVec;
 
 use crate::{
     backend::{GraphExec, SharedMemory},
     base::{plan::Site, recording_id::RecordingId},
-    memory::{Alive, Extent, Placement, Tables, pool::StateId},
+    memory::{Alive, Extent, Ordinal, Placement, Tables, pool::StateId},
     observe::{inspect::Topology, log::Log},
-    value::{dim::RawDim, key::addr_at, raw::RawTensor},
+    value::{dim::RawDim, key::RecordedOperand, owned::OwnerId, raw::RawTensor},
 };
 
+mod alias;
 mod edge;
 mod evict;
 mod exec_reuse;
 pub(crate) mod groups;
 mod links;
+mod lookup;
 mod reported;
+mod table;
 
-pub(crate) use crate::memory::GroupId;
-use edge::EdgeState;
-pub(crate) use edge::{COPIED, CopiedInput, Positions, masked};
+pub(crate) use crate::{memory::GroupId, value::owned::Caller};
+pub(crate) use alias::{Alias, Aliases};
+pub(crate) use edge::{CopiedInput, MovedOperand, Positions};
+use edge::{EdgeIndex, EdgeState};
 use evict::Holders;
 use exec_reuse::Shares;
 pub(crate) use exec_reuse::{CallSite, ExecReuse, ReuseCandidate};
 use groups::Groups;
-pub(crate) use groups::{Group, Waiting};
+pub(crate) use groups::{Group, GroupKey, Release, Waiting};
 use links::Before;
 pub(crate) use links::Links;
+pub(crate) use lookup::{LookupKey, recorded};
+pub(crate) use table::RecordingIndex;
+use table::RecordingTable;
 
 /// The identity of what is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
     /// A segment: the type of its body, which is one per monomorphisation.
     Segment(TypeId),
-    /// A whole call, by the id of the graph object.
-    Full(u64),
-}
-
-/// The function whose call runs: the id of its graph object, and its name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Caller {
-    pub(crate) id: u64,
-    pub(crate) name: &'static str,
+    /// A whole call of that graph object.
+    Full(OwnerId),
 }
 
 /// One operation of a trace.
@@ -64,7 +62,7 @@ pub(crate) struct OutputBlock {
     pub(crate) bytes: u64,
     pub(crate) placement: Placement,
     /// The ordinal of the group's allocation, if it is one.
-    pub(crate) ordinal: Option<u32>,
+    pub(crate) ordinal: Option<Ordinal>,
     pub(crate) producer: &'static str,
     /// The number of outputs in it, which are freed together.
     pub(crate) refs: u32,
@@ -116,32 +114,32 @@ pub(crate) struct Recording {
     /// The `#[dims]` symbols of that call, with their sizes.
     pub(crate) sizes: Box<[(&'static str, usize)]>,
     pub(crate) group: GroupId,
-    pub(crate) parent: Option<usize>,
+    pub(crate) parent: Option<RecordingIndex>,
     pub(crate) entry: StateId,
     pub(crate) exit: StateId,
     pub(crate) shape: Box<[u64]>,
     /// As in the key, with [`COPIED`] for the address of a copied live-in.
-    pub(crate) addrs: Box<[u64]>,
+    pub(crate) operands: Box<[RecordedOperand]>,
     pub(crate) copied: Box<[CopiedInput]>,
     /// The addresses of its live-ins in arenas when it was recorded.
     pub(crate) places: Box<[LiveInPlace]>,
     /// How its live-ins overlapped, if its body queried it: it is a recording of that answer.
-    pub(crate) aliases: Option<Box<[u64]>>,
+    pub(crate) aliases: Option<Box<[Alias]>>,
     pub(crate) exec: Option<Arc<dyn GraphExec>>,
     /// Set if it was recorded so that others can run through the same executable; they do if it is the same.
     pub(crate) sharing: Option<ExecReuse>,
     pub(crate) blocks: Vec<OutputBlock>,
     pub(crate) outputs: Vec<Stored>,
     /// The ids of owned memory to which it refers.
-    pub(crate) owned: Vec<u64>,
+    pub(crate) owned: Vec<OwnerId>,
     /// State that it writes.
-    pub(crate) writes: Vec<(u64, SharedMemory)>,
+    pub(crate) writes: Vec<(OwnerId, SharedMemory)>,
     /// The blocks that were live in the pool when it was recorded.
     pub(crate) alive: Alive,
     pub(crate) usage: Usage,
     /// The number of runs; the first was directly after its recording.
     pub(crate) hits: u64,
-    pub(crate) likely: Option<usize>,
+    pub(crate) likely: Option<RecordingIndex>,
     /// Its links, which the tree maintains.
     pub(crate) links: Links,
     /// The step in which its results were last found held when it ran again, if that was recent.
@@ -156,15 +154,15 @@ pub(crate) struct Recording {
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) caller: Caller,
-    pub(super) likely: Option<usize>,
+    pub(super) likely: Option<RecordingIndex>,
     /// Every recording that was observed to come first, in the order of first occurrence.
-    pub(super) first: BTreeMap<u64, u32>,
+    pub(super) first: BTreeMap<u64, RecordingIndex>,
 }
 
 impl Start {
     /// Returns the recordings that were observed to come first, in the order of first occurrence.
-    pub(crate) fn first(&self) -> impl Iterator<Item = usize> {
-        self.first.values().map(|&at| at as usize)
+    pub(crate) fn first(&self) -> impl Iterator<Item = RecordingIndex> {
+        self.first.values().copied()
     }
 }
 
@@ -175,59 +173,47 @@ impl Recording {
     }
 
     /// Returns the address of a device operand, as it is in its key.
-    #[inline]
-    pub(crate) fn addr(&self, operand: u32) -> u64 {
-        addr_at(&self.addrs, operand)
-    }
-
-    fn is(&self, identity: Identity, entry: StateId, shape: &[u64], addrs: &[u64]) -> bool {
-        self.identity == identity && self.entry == entry && *self.addrs == *addrs && *self.shape == *shape
+    pub(crate) fn addr(&self, operand: u32) -> Option<u64> {
+        self.operands[operand as usize].addr()
     }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// Indices are reused: everything that refers to a recording by its index is linked to it, and removed
-    /// with it.
-    recordings: Vec<Option<Recording>>,
-    vacant: Vec<u32>,
-    live: usize,
+    recordings: RecordingTable,
     /// The index of each recording.
-    indices: BTreeMap<RecordingId, u32>,
+    indices: BTreeMap<RecordingId, RecordingIndex>,
     next_id: RecordingId,
     /// Numbers observations in the order of first occurrence.
     sequence: u64,
-    index: FxHashMap<u64, SmallVec<[u32; 2]>>,
+    index: FxHashMap<u64, SmallVec<[RecordingIndex; 2]>>,
     /// Like `index`, for any addresses of live-ins in arenas.
-    anywhere: FxHashMap<u64, SmallVec<[u32; 2]>>,
+    anywhere: FxHashMap<u64, SmallVec<[RecordingIndex; 2]>>,
     groups: Groups,
     edges: Slab<EdgeState>,
-    edge_index: FxHashMap<u64, SmallVec<[u32; 1]>>,
+    edge_index: FxHashMap<u64, SmallVec<[EdgeIndex; 1]>>,
     any_skipped: bool,
     /// The objects to be evicted with owned memory or a graph object, by its id.
-    holders: FxHashMap<u64, Holders>,
+    holders: FxHashMap<OwnerId, Holders>,
     /// The number of live-ins that recordings copy.
     copied: usize,
     /// The beginning of each function's calls, by its id.
-    roots: FxHashMap<u64, Start>,
-    cursor: Option<usize>,
+    roots: FxHashMap<OwnerId, Start>,
+    cursor: Cursor,
     caller: Caller,
-    /// Set if something ran without a recording since the call began or a recording ran.
-    strayed: bool,
     shares: Shares,
 }
 
-fn hash_words(identity: Identity, seed: u64, shape: &[u64], addrs: &[u64]) -> u64 {
-    let mut h = FxHasher::default();
-    std::hash::Hash::hash(&identity, &mut h);
-    h.write_u64(seed);
-    for &w in shape {
-        h.write_u64(w);
-    }
-    for &w in addrs {
-        h.write_u64(w);
-    }
-    h.finish()
+/// Where the running call is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cursor {
+    /// At its start.
+    #[default]
+    Start,
+    /// After that recording.
+    At(RecordingIndex),
+    /// Off the recorded path: something ran without a recording since the call began or a recording ran.
+    OffPath,
 }
 
 impl Tree {
@@ -239,10 +225,9 @@ impl Tree {
     }
 
     /// Goes to a function's root.
-    pub(crate) fn enter(&mut self, id: u64, name: &'static str) {
-        self.cursor = None;
-        self.strayed = false;
-        self.caller = Caller { id, name };
+    pub(crate) fn enter(&mut self, caller: Caller) {
+        self.cursor = Cursor::Start;
+        self.caller = caller;
         self.groups.begin_call();
     }
 
@@ -252,35 +237,36 @@ impl Tree {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.live
+        self.recordings.len()
     }
 
-    pub(crate) fn recording(&self, at: usize) -> Option<&Recording> {
-        self.recordings.get(at)?.as_ref()
+    #[inline]
+    pub(crate) fn recording(&self, at: RecordingIndex) -> Option<&Recording> {
+        self.recordings.get(at)
     }
 
     pub(crate) fn recordings(&self) -> impl Iterator<Item = &Recording> {
-        self.recordings.iter().flatten()
+        self.recordings.iter()
     }
 
     /// Returns the recordings with their indices, in the order of recording.
-    pub(crate) fn ordered(&self) -> impl Iterator<Item = (usize, &Recording)> {
-        self.indices.values().filter_map(|&at| Some((at as usize, self.recording(at as usize)?)))
+    pub(crate) fn ordered(&self) -> impl Iterator<Item = (RecordingIndex, &Recording)> {
+        self.indices.values().filter_map(|&at| Some((at, self.recording(at)?)))
     }
 
     /// Returns the recording with that id, if it still exists.
     pub(crate) fn by_id(&self, id: RecordingId) -> Option<&Recording> {
-        self.recording(*self.indices.get(&id)? as usize)
+        self.recording(*self.indices.get(&id)?)
     }
 
     /// Returns the id of a recording; if there is none, the next id.
-    pub(crate) fn id(&self, at: usize) -> RecordingId {
+    pub(crate) fn id(&self, at: RecordingIndex) -> RecordingId {
         self.recording(at).map_or(self.next_id, Recording::id)
     }
 
     /// Returns the number of recordings, and the bytes of their executables.
     pub(crate) fn recorded(&self) -> (u64, u64) {
-        (self.live as u64, self.executables().1)
+        (self.len() as u64, self.executables().1)
     }
 
     /// Returns the memory of the arenas that must be committed for its recordings.
@@ -303,8 +289,8 @@ impl Tree {
     /// Returns the number of entries in its tables.
     pub(crate) fn tables(&self) -> Tables {
         Tables {
-            recordings: self.live,
-            places: self.recordings.len(),
+            recordings: self.len(),
+            places: self.recordings.places(),
             groups: self.groups.len(),
             copied_sets: self.groups.copied_sets(),
             edges: self.edges.len(),
@@ -324,158 +310,72 @@ impl Tree {
         self.roots.values()
     }
 
-    /// Returns the recording of this segment from this state with these inputs, if `free` states that its
-    /// result blocks can be used. Tries the child that followed last time first.
-    pub(crate) fn find(
-        &self,
-        identity: Identity,
-        entry: StateId,
-        shape: &[u64],
-        addrs: &[u64],
-        free: impl Fn(&Recording) -> bool,
-    ) -> Option<usize> {
-        let predicted = match self.cursor {
-            Some(at) => self.recordings[at].as_ref().and_then(|n| n.likely),
-            None if self.strayed => None,
-            None => self.roots.get(&self.caller.id).and_then(|start| start.likely),
-        };
-        if let Some(at) = predicted
-            && let Some(recording) = &self.recordings[at]
-            && recording.is(identity, entry, shape, addrs)
-            && free(recording)
-        {
-            return Some(at);
-        }
-        let hash = hash_words(identity, entry_seed(entry), shape, addrs);
-        let fits = |n: &Recording| {
-            n.is(identity, entry, shape, addrs) && free(n) && self.skipped(n.group, addrs).is_none()
-        };
-        self.index
-            .get(&hash)?
-            .iter()
-            .map(|&at| at as usize)
-            .find(|&at| self.recordings[at].as_ref().is_some_and(&fits))
-    }
-
-    /// Returns a hash of everything that `find` compares.
-    pub(crate) fn hash_of_key(
-        &self,
-        identity: Identity,
-        entry: StateId,
-        shape: &[u64],
-        addrs: &[u64],
-    ) -> u64 {
-        hash_words(identity, entry_seed(entry), shape, addrs)
-    }
-
-    /// Returns the recordings of this segment from this state, for any addresses of their live-ins in arenas.
-    pub(crate) fn alike<'t>(
-        &'t self,
-        identity: Identity,
-        entry: StateId,
-        shape: &'t [u64],
-        addrs: &[u64],
-    ) -> impl Iterator<Item = usize> + 't {
-        let owned = owned_only(addrs);
-        let hash = hash_words(identity, entry_seed(entry), shape, &owned);
-        let fits = move |recording: &Recording| {
-            (recording.identity, recording.entry) == (identity, entry)
-                && *recording.shape == *shape
-                && owned_only(&recording.addrs) == owned
-        };
-        let list = self.anywhere.get(&hash).into_iter().flatten().map(|&at| at as usize);
-        list.filter(move |&at| self.recordings[at].as_ref().is_some_and(&fits))
-    }
-
     /// Notes that the results of a recording were held in that step, or no longer are; the first was moved to
     /// `handed`.
-    pub(crate) fn crowd(&mut self, at: usize, step: Option<u64>, handed: Option<u64>) {
-        if let Some(recording) = &mut self.recordings[at] {
+    pub(crate) fn crowd(&mut self, at: RecordingIndex, step: Option<u64>, handed: Option<u64>) {
+        if let Some(recording) = self.recordings.get_mut(at) {
             (recording.crowded, recording.handed) = (step, handed);
         }
     }
 
     /// Moves along an edge, and remembers it as the likely one. A path that was also taken last time costs
     /// one comparison.
-    pub(crate) fn follow(&mut self, at: usize) {
+    pub(crate) fn follow(&mut self, at: RecordingIndex) {
         match self.cursor {
-            Some(from) => {
-                if let Some(recording) = &mut self.recordings[from]
+            Cursor::At(from) => {
+                if let Some(recording) = self.recordings.get_mut(from)
                     && recording.likely != Some(at)
                 {
                     recording.likely = Some(at);
-                    self.seen(Before::Recording(from as u32), at);
+                    self.seen(Before::Recording(from), at);
                 }
             }
-            None if self.strayed => {
-                if let Some(recording) = &mut self.recordings[at] {
+            Cursor::OffPath => {
+                if let Some(recording) = self.recordings.get_mut(at) {
                     recording.after_eager = true;
                 }
             }
-            None => self.begun_with(at),
+            Cursor::Start => self.begun_with(at),
         }
-        self.cursor = Some(at);
-        self.strayed = false;
-        if let Some(recording) = &mut self.recordings[at] {
+        self.cursor = Cursor::At(at);
+        if let Some(recording) = self.recordings.get_mut(at) {
             recording.hits += 1;
         }
     }
 
     /// Returns the parent of the next recording.
-    pub(crate) fn cursor(&self) -> Option<usize> {
-        self.cursor
+    pub(crate) fn cursor(&self) -> Option<RecordingIndex> {
+        match self.cursor {
+            Cursor::At(at) => Some(at),
+            Cursor::Start | Cursor::OffPath => None,
+        }
     }
 
     /// Leaves the recorded path: work ran that no recording covers.
     pub(crate) fn leave_path(&mut self) {
-        self.cursor = None;
-        self.strayed = true;
+        self.cursor = Cursor::OffPath;
     }
 
-    pub(crate) fn insert(&mut self, mut recording: Recording) -> usize {
-        let at = self.vacant.pop().map_or(self.recordings.len(), |at| at as usize);
-        recording.links.id = self.next_id;
-        self.next_id = self.next_id.next();
+    pub(crate) fn insert(&mut self, mut recording: Recording) -> RecordingIndex {
+        let at = self.recordings.next_index();
+        let id = self.next_id;
+        self.next_id = id.next();
+        recording.links.id = id;
         recording.links.parent = recording.parent.and_then(|parent| Some(self.recording(parent)?.id()));
-        self.indices.insert(recording.links.id, at as u32);
-        let hash =
-            hash_words(recording.identity, entry_seed(recording.entry), &recording.shape, &recording.addrs);
-        self.index.entry(hash).or_default().push(at as u32);
-        self.anywhere.entry(anywhere(&recording)).or_default().push(at as u32);
-        let edge = self.edge_for(recording.parent, recording.group, &recording.addrs);
-        self.edges[edge].hang(recording.links.id, at);
-        recording.links.edge = Some(edge as u32);
+        self.indices.insert(id, at);
+        self.index.entry(recording.hash()).or_default().push(at);
+        self.anywhere.entry(recording.hash_anywhere()).or_default().push(at);
+        let owners = recording.operands.iter().filter_map(|operand| operand.owner());
+        let edge = self.edge_for(recording.parent, recording.group, owners);
+        self.edges[edge.at()].hang(id, at);
+        recording.links.edge = Some(edge);
         self.groups.hang(recording.group, at, &recording.copied);
-        for &id in &recording.owned {
-            self.holders.entry(id).or_default().recordings.insert(at as u32);
+        for &owner in &recording.owned {
+            self.holders.entry(owner).or_default().recordings.insert(at);
         }
         self.copied += recording.copied.len();
         self.shares.add(at, &mut recording);
-        if at == self.recordings.len() {
-            self.recordings.push(None);
-        }
-        self.recordings[at] = Some(recording);
-        self.live += 1;
+        self.recordings.insert(recording);
         at
     }
-}
-
-/// Returns only the addresses of owned memory.
-fn owned_only(addrs: &[u64]) -> SmallVec<[u64; 32]> {
-    addrs.chunks_exact(2).flat_map(|a| [a[0], if a[0] == 0 { 0 } else { a[1] }]).collect()
-}
-
-fn anywhere(recording: &Recording) -> u64 {
-    hash_words(
-        recording.identity,
-        entry_seed(recording.entry),
-        &recording.shape,
-        &owned_only(&recording.addrs),
-    )
-}
-
-fn entry_seed(entry: StateId) -> u64 {
-    let mut h = FxHasher::default();
-    std::hash::Hash::hash(&entry, &mut h);
-    h.finish()
 }

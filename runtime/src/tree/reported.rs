@@ -1,6 +1,6 @@
 //! Recordings and their executables, as occurrences name them.
 
-use super::{Caller, Recording, Tree};
+use super::{Caller, Recording, RecordingIndex, Tree};
 use crate::{
     backend::GraphExec,
     base::plan::Site,
@@ -32,7 +32,7 @@ impl Recording {
 
 impl Tree {
     /// Describes the executable through which a recording runs.
-    pub(crate) fn executable(&self, at: usize) -> ExecutableRef {
+    pub(crate) fn executable(&self, at: RecordingIndex) -> ExecutableRef {
         let first = self.first_of(at);
         if first != at {
             return ExecutableRef::Shared { with: self.id(first) };

@@ -11,7 +11,7 @@ use super::{
     dim::RawDim,
     layout::{Layout, Marks},
     memory::SharedMemory,
-    owned::Owned,
+    owned::{Owned, OwnerId},
     raw::{RawTensor, SlotId},
 };
 use crate::DType;
@@ -23,16 +23,88 @@ pub(crate) struct KeyTensor {
     pub(crate) slot: SlotId,
     /// Its index among the device operands.
     pub(crate) operand: u32,
-    /// The identity of owned memory, 0 for arena blocks.
-    pub(crate) owned: u64,
+    /// Identity of owned memory; `None` for arena blocks.
+    pub(crate) owner: Option<OwnerId>,
     /// Set if a dimension is padded.
     pub(crate) padded: bool,
 }
 
-/// Returns the address of a device operand from a list of alternating identities and addresses.
+/// A device operand of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyOperand {
+    /// Identity of owned memory; `None` in an arena.
+    pub(crate) owner: Option<OwnerId>,
+    pub(crate) addr: u64,
+}
+
+impl KeyOperand {
+    /// For hashes.
+    #[inline]
+    pub(crate) fn words(self) -> [u64; 2] {
+        [word(self.owner), self.addr]
+    }
+}
+
+/// A device operand as a recording has it: its address is fixed, unless the recording copies the live-in from wherever it
+/// lies.
+///
+/// The address and whether there is one are one word, so that comparing a key with that of a recording takes no branch
+/// for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordedOperand {
+    owner: Option<OwnerId>,
+    /// The address, or [`Self::COPIED`].
+    word: u64,
+}
+
+impl RecordedOperand {
+    /// No memory lies there.
+    const COPIED: u64 = u64::MAX;
+
+    /// At the address that it has in the key.
+    #[inline]
+    pub(crate) fn fixed(operand: KeyOperand) -> Self {
+        Self { owner: operand.owner, word: operand.addr }
+    }
+
+    /// Wherever it lies.
+    #[inline]
+    pub(crate) fn copied(operand: KeyOperand) -> Self {
+        Self { owner: operand.owner, word: Self::COPIED }
+    }
+
+    /// `None` if it is copied.
+    pub(crate) fn addr(self) -> Option<u64> {
+        (self.word != Self::COPIED).then_some(self.word)
+    }
+
+    pub(crate) fn owner(self) -> Option<OwnerId> {
+        self.owner
+    }
+
+    /// If the recording can run with that operand: it is the same, or is copied.
+    pub(crate) fn fits(self, operand: &KeyOperand) -> bool {
+        self.owner == operand.owner && self.addr().is_none_or(|addr| addr == operand.addr)
+    }
+
+    /// For hashes. Those of an operand at a fixed address are the words of the operand.
+    #[inline]
+    pub(crate) fn words(self) -> [u64; 2] {
+        [word(self.owner), self.word]
+    }
+}
+
+impl PartialEq<KeyOperand> for RecordedOperand {
+    #[inline]
+    fn eq(&self, operand: &KeyOperand) -> bool {
+        self.owner == operand.owner && self.word == operand.addr
+    }
+}
+
+/// An owner in a hash.
 #[inline]
-pub(crate) fn addr_at(addrs: &[u64], operand: u32) -> u64 {
-    addrs[2 * operand as usize + 1]
+fn word(owner: Option<OwnerId>) -> u64 {
+    owner.map_or(0, OwnerId::get)
 }
 
 /// Collects the key of a segment's live-ins. It is cleared and reused between calls, so that writing a key
@@ -43,11 +115,11 @@ pub struct KeyWriter {
     /// discriminants, host values.
     pub(crate) shape: Vec<u64>,
     /// Two words for every device operand: the identity of owned memory (0 in an arena), and the address.
-    pub(crate) addrs: Vec<u64>,
+    pub(crate) operands: Vec<KeyOperand>,
     /// Every tensor, in order.
     pub(crate) tensors: Vec<KeyTensor>,
     /// Owned memory that a recording must keep alive; filled only while `collect` is set.
-    pub(crate) owned: Vec<(u64, SharedMemory)>,
+    pub(crate) owned: Vec<(OwnerId, SharedMemory)>,
     /// For every tensor, the bytes from its first to its last element; filled only while `collect` is set.
     pub(crate) extents: Vec<u64>,
     /// Set while `owned` and `extents` are to be filled: when something is recorded, not when it is looked
@@ -82,9 +154,10 @@ impl KeyWriter {
     #[inline]
     pub(crate) fn tensor(&mut self, raw: &RawTensor) {
         self.layout(raw.dtype, raw.marks, &raw.layout);
-        let operand = (self.addrs.len() / 2) as u32;
-        self.addrs.extend_from_slice(&[raw.owned, raw.addr]);
-        self.tensors.push(KeyTensor { slot: raw.slot, operand, owned: raw.owned, padded: raw.marks.any() });
+        let RawTensor { slot, owner, addr, marks, .. } = *raw;
+        let operand = self.operands.len() as u32;
+        self.operands.push(KeyOperand { owner, addr });
+        self.tensors.push(KeyTensor { slot, operand, owner, padded: marks.any() });
         if self.collect {
             let (start, end) = raw.view().range();
             self.extents.push(end - start);
@@ -108,7 +181,7 @@ impl KeyWriter {
     pub(crate) fn owned_at(&mut self, owned: &Arc<Owned>, offset: u64, dtype: DType, layout: &Layout) {
         self.foreign |= owned.runtime != self.runtime;
         self.layout(dtype, Marks::NONE, layout);
-        self.addrs.extend_from_slice(&[owned.id, owned.memory.addr() + offset]);
+        self.operands.push(KeyOperand { owner: Some(owned.id), addr: owned.memory.addr() + offset });
         if self.collect {
             self.owned.push((owned.id, SharedMemory::clone(&owned.memory)));
         }
@@ -130,7 +203,7 @@ impl KeyWriter {
     /// Returns the address of a device operand.
     #[inline]
     pub(crate) fn addr(&self, operand: u32) -> u64 {
-        addr_at(&self.addrs, operand)
+        self.operands[operand as usize].addr
     }
 
     /// Returns whether a body with this key may read the real sizes of its call.
@@ -145,9 +218,9 @@ impl KeyWriter {
 
     /// Writes the contents of `self` to `other`.
     pub(crate) fn copy_to(&self, other: &mut Self) {
-        let before = (other.addrs.len() / 2) as u32;
+        let before = other.operands.len() as u32;
         other.shape.extend_from_slice(&self.shape);
-        other.addrs.extend_from_slice(&self.addrs);
+        other.operands.extend_from_slice(&self.operands);
         let shifted = |t: &KeyTensor| KeyTensor { operand: t.operand + before, ..*t };
         other.tensors.extend(self.tensors.iter().map(shifted));
         other.foreign |= self.foreign;
@@ -161,7 +234,7 @@ impl KeyWriter {
     /// Clears everything except the capacity.
     pub fn clear(&mut self) {
         self.shape.clear();
-        self.addrs.clear();
+        self.operands.clear();
         self.tensors.clear();
         self.owned.clear();
         self.extents.clear();
@@ -181,7 +254,7 @@ mod tests {
             dtype: DType::F32,
             marks,
             addr: 4096,
-            owned: 0,
+            owner: None,
             layout: Layout::strided(shape, strides).unwrap(),
         }
     }
@@ -197,7 +270,7 @@ mod tests {
         let plain = key_of(&raw(&[3, 3], &[3, 1], Marks::NONE));
         let turned = key_of(&raw(&[3, 3], &[1, 3], Marks::NONE));
         assert_ne!(plain.shape, turned.shape);
-        assert_eq!(plain.addrs, [0, 4096]);
+        assert_eq!(plain.operands, [KeyOperand { owner: None, addr: 4096 }]);
     }
 
     #[test]
@@ -225,9 +298,9 @@ mod tests {
     #[test]
     fn clearing_keeps_capacity() {
         let mut k = key_of(&raw(&[2, 3], &[3, 1], Marks::NONE));
-        let capacity = (k.shape.capacity(), k.addrs.capacity());
+        let capacity = (k.shape.capacity(), k.operands.capacity());
         k.clear();
-        assert!(k.shape.is_empty() && k.addrs.is_empty() && k.tensors.is_empty());
-        assert_eq!((k.shape.capacity(), k.addrs.capacity()), capacity);
+        assert!(k.shape.is_empty() && k.operands.is_empty() && k.tensors.is_empty());
+        assert_eq!((k.shape.capacity(), k.operands.capacity()), capacity);
     }
 }

@@ -1,38 +1,72 @@
 //! Device memory with an identity.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    num::NonZeroU64,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use super::{memory::SharedMemory, retire::RetireQueue};
 
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-
-/// Returns a new identity of owned memory. Identities are never reused, so a recording cannot mistake a new
-/// parameter for an old one at the same address.
+/// A number that is never given twice in a process.
 pub(crate) fn next_id() -> u64 {
-    NEXT_ID.fetch_add(1, Ordering::Relaxed)
+    next_number().get()
+}
+
+fn next_number() -> NonZeroU64 {
+    static GIVEN: AtomicU64 = AtomicU64::new(0);
+    NonZeroU64::MIN.saturating_add(GIVEN.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Identity of what recordings are made with, and go with: owned memory, or a graph object. Never given twice, so a
+/// recording cannot mistake a new parameter for the old one whose address it got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct OwnerId(NonZeroU64);
+
+impl OwnerId {
+    pub(crate) fn new() -> Self {
+        Self(next_number())
+    }
+
+    pub(crate) fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// A graph object: its identity, and the name of its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) id: OwnerId,
+    pub(crate) name: &'static str,
+}
+
+/// The graph object of a runtime that no call of one has entered yet. No other has its identity.
+impl Default for Caller {
+    fn default() -> Self {
+        Self { id: OwnerId::new(), name: "" }
+    }
 }
 
 /// Device memory with an identity.
 pub(crate) struct Owned {
-    pub(crate) id: u64,
+    pub(crate) id: OwnerId,
     pub(crate) runtime: u64,
     pub(crate) memory: SharedMemory,
     /// The id and name of the graph object that owns the buffer; `None` for the user's memory.
-    pub(crate) function: Option<(u64, &'static str)>,
-    retire: Arc<RetireQueue>,
+    pub(crate) graph: Option<Caller>,
+    retire: Arc<RetireQueue<OwnerId>>,
 }
 
 impl Owned {
     pub(crate) fn new(
         runtime: u64,
         memory: SharedMemory,
-        function: Option<(u64, &'static str)>,
-        retire: Arc<RetireQueue>,
+        graph: Option<Caller>,
+        retire: Arc<RetireQueue<OwnerId>>,
     ) -> Arc<Self> {
-        Arc::new(Self { id: next_id(), runtime, memory, function, retire })
+        Arc::new(Self { id: OwnerId::new(), runtime, memory, graph, retire })
     }
 }
 

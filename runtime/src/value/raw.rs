@@ -2,6 +2,7 @@
 
 use super::{
     layout::{Layout, Marks},
+    owned::OwnerId,
     view::View,
 };
 use crate::DType;
@@ -29,8 +30,8 @@ pub struct RawTensor {
     pub(crate) dtype: DType,
     pub(crate) marks: Marks,
     pub(crate) addr: u64,
-    /// Identity of owned memory, 0 for arena blocks.
-    pub(crate) owned: u64,
+    /// Identity of owned memory; `None` for arena blocks.
+    pub(crate) owner: Option<OwnerId>,
     pub(crate) layout: Layout,
 }
 

@@ -4,17 +4,23 @@ use crate::sync::{Mutex, PoisonError};
 
 /// The ids of owned memory whose last handle was dropped; the runtime evicts their recordings at the next
 /// step.
-#[derive(Debug, Default)]
-pub(crate) struct RetireQueue(Mutex<Vec<u64>>);
+#[derive(Debug)]
+pub(crate) struct RetireQueue<I>(Mutex<Vec<I>>);
 
-impl RetireQueue {
+impl<I> Default for RetireQueue<I> {
+    fn default() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+}
+
+impl<I> RetireQueue<I> {
     /// Adds an id. Can be called on any thread, at any time.
-    pub(crate) fn push(&self, id: u64) {
+    pub(crate) fn push(&self, id: I) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(id);
     }
 
     /// Removes and returns all ids.
-    pub(crate) fn take(&self) -> Vec<u64> {
+    pub(crate) fn take(&self) -> Vec<I> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

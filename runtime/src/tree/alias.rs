@@ -1,0 +1,17 @@
+//! What a body may learn of addresses that its key does not fix.
+
+use smallvec::SmallVec;
+
+/// One thing that [`Tensor::same_memory`](crate::Tensor::same_memory) depends on. Operands are positions in the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Alias {
+    /// A padded input stands for owned memory, at that address.
+    Owned { operand: u32, addr: u64 },
+    /// Two live-ins are in one storage; the first begins so many bytes after the second, or before it, modulo 2^64.
+    Shared { operand: u32, with: u32, distance: u64 },
+    /// So many rows of a bucketed symbol are real: whether two layouts are one depends on that.
+    RealSize(usize),
+}
+
+/// How the live-ins of a call overlap.
+pub(crate) type Aliases = SmallVec<[Alias; 2]>;
