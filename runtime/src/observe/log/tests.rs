@@ -13,6 +13,7 @@ use crate::{
     CopySlot, Error, FallbackReason, GraphId, RecordingId, RerecordReason, UnsharedReason,
     base::plan::Site,
     observe::occurrence::{ExecutableRef, Occurrence, RecordingRef, Wait},
+    value::owned::OwnerId,
 };
 
 static SITE: Site = Site { function: "f", index: 0, file: "a.rs", first_line: 1, last_line: 1 };
@@ -20,7 +21,7 @@ static SITE: Site = Site { function: "f", index: 0, file: "a.rs", first_line: 1,
 /// One occurrence of each kind; for fallbacks, also one that was requested.
 fn with_all(check: impl Fn(Occurrence<'_>)) {
     let (id, with, site, function) = (RecordingId::from(7), RecordingId::from(4), &SITE, "f");
-    let recording = RecordingRef { id, site, graph: GraphId(3), function };
+    let recording = RecordingRef { id, site, graph: GraphId(OwnerId::new()), function };
     let (wanted, unwanted) = (FallbackReason::MixedBatch, FallbackReason::NoPieces);
     assert!(wanted.is_wanted() && !unwanted.is_wanted());
     let error = &Error::Rank { rank: 9 };
