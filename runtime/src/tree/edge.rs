@@ -23,6 +23,7 @@ pub(crate) type Positions = SmallVec<[u32; 2]>;
 
 /// The unit that the re-record limit counts. Parameters are part of it, so that a model's layers do not share
 /// one limit, and a replaced parameter does not use up the limit of the old one.
+#[derive(Debug)]
 struct Edge {
     parent: Option<RecordingIndex>,
     group: GroupId,
