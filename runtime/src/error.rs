@@ -396,6 +396,44 @@ pub enum Error {
         why: String,
     },
 
+    /// An operation that may not be captured was called in a segment.
+    #[error(
+        "{op} may not be captured, but is called in {segment}; call it in an `#[eager(cx)]` region, which runs on every call"
+    )]
+    NotCapturable {
+        /// The operation.
+        op: &'static str,
+        /// The segment, by its function and line.
+        segment: String,
+    },
+
+    /// A custom operation was called on a device for which it has no code.
+    #[error("{op} has no code for {device}; {}", remedy_for(device))]
+    NoCode {
+        /// The operation.
+        op: &'static str,
+        /// The device: `the CPU`, or `a GPU`.
+        device: &'static str,
+    },
+
+    /// The code of a custom operation returned an error or panicked. Its outputs hold anything.
+    #[error("{op} failed: {why}")]
+    OperationFailed {
+        /// The operation.
+        op: &'static str,
+        /// The cause, as the code states it.
+        why: String,
+    },
+
+    /// The CUDA source of a custom operation does not compile.
+    #[error("the CUDA source of {op} does not compile: {log}")]
+    Compile {
+        /// The operation.
+        op: &'static str,
+        /// The options and the log of the compiler.
+        log: String,
+    },
+
     /// A kernel found an index out of range.
     #[error(
         "{op}: index {index} is out of range (there are {bound} rows); affected rows read as zeros and are not written"
@@ -502,4 +540,14 @@ fn listed(problems: &[String]) -> String {
         text += &format!("\n  … and {more} more");
     }
     text
+}
+
+/// How a custom operation gets code for a device.
+fn remedy_for(device: &str) -> &'static str {
+    match device {
+        "the CPU" => "give it some with `CustomOpBuilder::cpu`, or run it on a GPU",
+        _ => {
+            "give it some with `CustomOpBuilder::cuda` or `CustomOpBuilder::cuda_library`, or run it on the CPU"
+        }
+    }
 }

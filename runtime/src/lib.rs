@@ -83,6 +83,7 @@ pub mod __private;
 pub mod backend;
 mod base;
 mod core;
+pub mod custom;
 mod dispatch;
 mod error;
 mod graph;

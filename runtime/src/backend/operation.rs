@@ -44,6 +44,16 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
         NodeKind::Kernel
     }
 
+    /// If a capture may hold it; where not, it is refused in segments.
+    fn may_be_captured(&self) -> bool {
+        true
+    }
+
+    /// If [`run_cpu`](Self::run_cpu) can run it.
+    fn has_cpu_code(&self) -> bool {
+        true
+    }
+
     /// Runs it to its end on host memory.
     ///
     /// # Errors

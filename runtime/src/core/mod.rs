@@ -116,6 +116,9 @@ impl Core {
 
     fn launch_checked(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         self.stream.report_deferred()?;
+        if !op.operation().may_be_captured() {
+            self.call.may_not_capture(op.name())?;
+        }
         self.recorder.check_operation(&mut self.tree, &op, inputs, outputs)?;
         let Self { memory, stream, recorder, log, tree, settings, .. } = self;
         let mut launcher = Launcher { memory, stream, recorder, log };

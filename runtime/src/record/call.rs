@@ -237,6 +237,19 @@ impl CallState {
         }
     }
 
+    /// Refuses an operation that no capture may hold where there is one, or would be in another mode.
+    ///
+    /// # Errors
+    /// [`Error::NotCapturable`].
+    pub(crate) fn may_not_capture(&self, op: &'static str) -> Result<()> {
+        let segment = match self.phase {
+            Phase::Segment(site) => site.to_string(),
+            Phase::Eager { captured: true } => "a region that full mode captures".into(),
+            Phase::Idle | Phase::HostCode | Phase::Eager { captured: false } => return Ok(()),
+        };
+        Err(Error::NotCapturable { op, segment })
+    }
+
     /// Refuses capabilities inside a segment, in every mode.
     ///
     /// # Errors

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use crate::{
     Error, Result,
-    backend::{Backend, DeviceCopy, GraphExec, HostBlock, Launch, Op, PendingBytes, SharedMemory, View},
+    backend::{
+        Backend, DeviceCopy, GraphExec, HostBlock, Launch, Op, PendingBytes, SharedMemory, View,
+        operations::COPY,
+    },
 };
 
 /// The backend, and data that is on its way there.
@@ -189,13 +192,22 @@ impl Stream {
         workspace: u64,
     ) -> Box<Launch> {
         self.describe(op, inputs, outputs, workspace);
-        Box::new((*self.description).clone())
+        let description = Box::new((*self.description).clone());
+        self.forget_description();
+        description
     }
 
     /// Launches an operation, whose workspace begins at that address.
     pub(crate) fn launch(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: u64) -> Result<()> {
         self.describe(op, inputs, outputs, workspace);
-        self.backend.launch(&self.description)
+        let launched = self.backend.launch(&self.description);
+        self.forget_description();
+        launched
+    }
+
+    /// What an operation owns is not kept for a description that is used again.
+    fn forget_description(&mut self) {
+        self.description.op = COPY;
     }
 
     pub(crate) fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {

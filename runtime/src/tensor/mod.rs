@@ -241,8 +241,18 @@ impl<'s> Scope<'s> {
 
     /// Allocates an uninitialised output of an operation.
     pub(crate) fn empty<T: Element>(self, op: &Op, shape: &[usize], marks: Marks) -> Result<Tensor<'s, T>> {
+        self.output(op.name(), shape, marks)
+    }
+
+    /// Allocates an uninitialised output of an operation of this name.
+    pub(crate) fn output<T: Element>(
+        self,
+        producer: &'static str,
+        shape: &[usize],
+        marks: Marks,
+    ) -> Result<Tensor<'s, T>> {
         let layout = Layout::contiguous(shape)?;
-        let raw = self.rt.allocate_output(op.name(), T::DTYPE, layout, marks)?;
+        let raw = self.rt.allocate_output(producer, T::DTYPE, layout, marks)?;
         Ok(Tensor::from_raw(self.rt, raw))
     }
 

@@ -13,6 +13,9 @@ mod apart;
 mod audit;
 mod branches;
 mod buckets;
+#[allow(dead_code, reason = "not every test binary calls all of them")]
+#[path = "../common/custom.rs"]
+mod custom_ops;
 #[path = "../common/device.rs"]
 mod device;
 mod estimates;

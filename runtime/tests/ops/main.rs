@@ -4,6 +4,10 @@
 mod attention;
 mod compare;
 mod create;
+mod custom;
+#[allow(dead_code, reason = "not every test binary calls all of them")]
+#[path = "../common/custom.rs"]
+mod custom_ops;
 #[path = "../common/device.rs"]
 mod device;
 mod elementwise;

@@ -118,7 +118,7 @@ impl<'a> Locals<'a> {
     /// An instruction that fails for one value of the key. What was stored before it would be stored by
     /// plain code and not by a capture, so nothing is.
     pub(crate) fn fail(&mut self, rng: &mut StdRng) {
-        if !self.code.iter().any(|i| matches!(i.op, Code::Store | Code::Scatter)) {
+        if !self.code.iter().any(|i| matches!(i.op, Code::Store | Code::Accumulate | Code::Scatter)) {
             let nums = vec![rng.random_range(0..3), rng.random_range(0..2)];
             self.code.push(Instr { op: Code::Fail, dst: 0, args: Vec::new(), nums, branch: None });
         }
@@ -228,9 +228,20 @@ impl<'a> Locals<'a> {
             }
             _ => a,
         };
+        let op = if op == Code::Add && self.is_alike(b, &ty) { self.add() } else { op };
         // A quotient jumps where its divisor is near zero.
         let op = if op == Code::Div && self.rules.approximate { Code::Mul } else { op };
         self.emit(op, vec![Arg::Local(a), b], Vec::new(), ty).map(drop)
+    }
+
+    /// Every other sum is an operation of the tests' own.
+    fn add(&self) -> Code {
+        if self.types.len().is_multiple_of(2) { Code::ScaledAdd } else { Code::Add }
+    }
+
+    /// Whether the argument is a local of exactly this type.
+    fn is_alike(&self, arg: Arg, ty: &Ty) -> bool {
+        matches!(arg, Arg::Local(t) if self.types.get(t).is_some_and(|known| known.as_ref() == Some(ty)))
     }
 
     fn product(&mut self, rng: &mut StdRng) -> Option<()> {
@@ -384,7 +395,8 @@ impl<'a> Locals<'a> {
             1 => {
                 let (t, _) = self.pick(rng, |ty| ty.elem == Elem::F32 && ty.dims == dims)?;
                 let t = self.emit(Code::Tanh, vec![Arg::Local(t)], Vec::new(), f32s(dims))?;
-                self.effect(Code::Store, vec![Arg::State(at), Arg::Local(t)]);
+                let op = if t.is_multiple_of(2) { Code::Store } else { Code::Accumulate };
+                self.effect(op, vec![Arg::State(at), Arg::Local(t)]);
             }
             _ => {
                 let (i, index) = self.pick(rng, |ty| {

@@ -57,6 +57,9 @@
 
 mod build;
 mod check;
+#[allow(dead_code, reason = "not every test binary calls all of them")]
+#[path = "../common/custom.rs"]
+mod custom_ops;
 #[path = "../common/device.rs"]
 mod device;
 mod disturb;

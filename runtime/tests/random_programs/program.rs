@@ -61,7 +61,7 @@ codes! {
     Transpose, Merge, Split, Narrow, Contiguous, Unsqueeze, Squeeze, Broadcast,
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
     Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
-    SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
+    ScaledAdd, Accumulate, SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
 }
 
 /// One operation: `dst = op(args; nums)`.
@@ -290,7 +290,7 @@ impl fmt::Display for Instr {
             write!(f, "fork {fork}, branch {branch}: ")?;
         }
         match self.op {
-            Code::Drop | Code::Store | Code::Scatter | Code::Fail => {}
+            Code::Drop | Code::Store | Code::Accumulate | Code::Scatter | Code::Fail => {}
             _ => write!(f, "t{} = ", self.dst)?,
         }
         write!(f, "{:?}({})", self.op, args.join(", "))?;

@@ -30,6 +30,11 @@ struct Given {
 struct Stray(String);
 
 impl<'a> Access<'a> {
+    /// Returns whether a kernel unwound because it asked for memory that it cannot have.
+    pub(crate) fn is_stray(payload: &(dyn Any + Send)) -> bool {
+        payload.is::<Stray>()
+    }
+
     /// Returns access to all of `blocks`, which nobody else can read in the meantime.
     pub(super) fn new(blocks: &'a mut Blocks) -> Self {
         Self { blocks, given: RefCell::default() }

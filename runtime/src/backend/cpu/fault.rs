@@ -1,20 +1,33 @@
-//! Faults that a kernel can find in its operands.
+//! Faults that the code of an operation can find while it runs.
 
 use crate::Error;
 
-/// The first index that a kernel found out of range. Its output is complete nevertheless.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// The operation, by [`Op::name`](crate::backend::Op::name).
-    pub(crate) op: &'static str,
-    /// The index.
-    pub(crate) index: u64,
-    /// The number of rows.
-    pub(crate) bound: u64,
+/// The first mistake that an operation found. After an index out of range its output is complete nevertheless.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// An index out of range.
+    Index {
+        /// The operation, by [`Op::name`](crate::backend::Op::name).
+        op: &'static str,
+        /// The index.
+        index: u64,
+        /// The number of rows.
+        bound: u64,
+    },
+    /// Code of a user failed: its outputs hold anything.
+    Failed {
+        /// The operation.
+        op: &'static str,
+        /// The cause.
+        why: String,
+    },
 }
 
 impl From<Fault> for Error {
-    fn from(Fault { op, index, bound }: Fault) -> Self {
-        Self::IndexOutOfRange { op, index, bound }
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Index { op, index, bound } => Self::IndexOutOfRange { op, index, bound },
+            Fault::Failed { op, why } => Self::OperationFailed { op, why },
+        }
     }
 }

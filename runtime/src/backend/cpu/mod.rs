@@ -198,6 +198,9 @@ impl CpuBackend {
 impl Stream for CpuBackend {
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         self.stream.check()?;
+        if !launch.op.operation().has_cpu_code() {
+            return Err(Error::NoCode { op: launch.op.name(), device: "the CPU" });
+        }
         // A kernel holds its inputs and its output at the same time.
         let overlap = launch.outputs.iter().any(|out| {
             let (start, end) = out.range();

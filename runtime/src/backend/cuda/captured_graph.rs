@@ -37,6 +37,8 @@ pub(super) struct CudaCapturedGraph {
     /// As the driver had it, if that was asked for.
     topology: Option<Topology>,
     retain: Vec<SharedMemory>,
+    /// What libraries of users own that its work uses.
+    kept: Vec<Box<dyn Any + Send + Sync>>,
     /// The plans of its products: its body must not be planned again while it can be compared with it.
     _pins: Vec<Pin>,
     pub(super) shared: Arc<Shared>,
@@ -89,6 +91,9 @@ impl Drop for CudaCapturedGraph {
     fn drop(&mut self) {
         // Launches in flight use the memory.
         retire_graph(&self.shared, None, self.graph.take(), std::mem::take(&mut self.retain));
+        for owner in self.kept.drain(..) {
+            self.shared.retire_owner(owner);
+        }
     }
 }
 
@@ -120,9 +125,8 @@ impl CudaBackend {
     /// which takes several calls per node.
     pub(super) fn finish_capture(
         &mut self,
-        capture: &Capture,
+        capture: Capture,
         retain: Vec<SharedMemory>,
-        pins: Vec<Pin>,
         lends: bool,
     ) -> Result<Option<CudaCapturedGraph>> {
         let (invalidated, graph) = self.shared.stream.end_capture();
@@ -157,7 +161,8 @@ impl CudaBackend {
             signature,
             topology,
             retain,
-            _pins: pins,
+            kept: capture.kept,
+            _pins: capture.pins,
             shared: Arc::clone(&self.shared),
         }))
     }

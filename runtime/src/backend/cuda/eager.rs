@@ -110,6 +110,12 @@ impl Ready {
 }
 
 impl CudaBackend {
+    /// A kernel is launched outside captures that gets no graph of its own.
+    pub(super) fn before_plain_kernel(&mut self) {
+        self.singles.follow();
+        self.after_kernel = true;
+    }
+
     /// Launches a kernel outside captures. A kernel that `waits` by itself for its predecessor may be started
     /// while the predecessor ends.
     ///

@@ -25,7 +25,14 @@ impl Graphs for CudaBackend {
         self.shared.stream.begin_capture()?;
         // None of the nodes is ours yet, whatever another thread has added there.
         let nodes = self.shared.stream.captured_nodes().map(|_| 0);
-        self.capture = Some(Capture { head, invalidated: false, nodes, forks: Vec::new(), pins: Vec::new() });
+        self.capture = Some(Capture {
+            head,
+            invalidated: false,
+            nodes,
+            forks: Vec::new(),
+            pins: Vec::new(),
+            kept: Vec::new(),
+        });
         if let (Some(class), Some(block)) = (head, host)
             && let Err(error) = self.put_kernel(class, block)
         {

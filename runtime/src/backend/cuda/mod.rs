@@ -8,6 +8,7 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
+use cudarc::driver::CudaStream;
 use rustc_hash::FxHashMap;
 
 mod arena;
@@ -15,6 +16,7 @@ mod arenas;
 mod blas;
 mod captured_graph;
 mod compile;
+pub(crate) mod custom;
 mod deferred_free;
 mod device_properties;
 mod driver;
@@ -47,6 +49,7 @@ use self::{
     arena::ArenaMemory,
     blas::{Blas, Pin},
     captured_graph::CudaCapturedGraph,
+    custom::CudaGrid,
     driver::{Bound, Context, Function, Graph, Stream},
     eager::SingleKernelGraphs,
     fault::Faults,
@@ -115,6 +118,8 @@ struct Capture {
     forks: Vec<Option<Fork>>,
     /// The plans of its products, which the recording keeps.
     pins: Vec<Pin>,
+    /// What libraries of users own, which the recording keeps.
+    kept: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 /// A GPU as a [`Backend`].
@@ -158,7 +163,7 @@ impl CudaBackend {
     ///
     /// # Errors
     /// Returns [`Error::Config`] for a stream that cannot be captured; as [`new`](Self::new).
-    pub fn on(stream: Arc<cudarc::driver::CudaStream>, options: CudaOptions) -> Result<Self> {
+    pub fn on(stream: Arc<CudaStream>, options: CudaOptions) -> Result<Self> {
         let context = Context::open(stream.context().ordinal())?;
         Self::with_stream(Stream::borrow(&context, stream)?, options)
     }
@@ -230,8 +235,7 @@ impl CudaBackend {
         };
         capture.invalidated = self.shared.stream.capture_is_invalidated();
         self.invalidated = capture.invalidated;
-        let pins = std::mem::take(&mut capture.pins);
-        let ended = self.finish_capture(&capture, retain, pins, lends);
+        let ended = self.finish_capture(capture, retain, lends);
         intruders.and(ended)
     }
 
@@ -325,6 +329,43 @@ impl Submit for CudaBackend {
             return self.launch_eagerly(function, grid, params, kernel.unit.source.waits);
         }
         self.watched(true, |backend| backend.shared.stream.launch(function, grid, params, false))
+    }
+
+    fn submit_list(&mut self, kernel: Kernel, grid: CudaGrid, parameters: &[&[u8]]) -> Result<()> {
+        let function = self.function(kernel, grid.shared_bytes)?;
+        if self.capture.is_none() {
+            self.before_plain_kernel();
+            return self.shared.stream.launch_list(function, grid, parameters);
+        }
+        self.watched(true, |backend| backend.shared.stream.launch_list(function, grid, parameters))
+    }
+
+    fn work_on_stream(
+        &mut self,
+        keep: Box<dyn Any + Send + Sync>,
+        work: &mut dyn FnMut(&Arc<CudaStream>, bool) -> Result<()>,
+    ) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let is_captured = self.capture.is_some();
+        self.after_kernel = false;
+        // The library may load code or allocate now, which would invalidate a capture.
+        let worked =
+            self.watched(false, |_| shared.context.unordered(|| work(shared.stream.cudarc(), is_captured)));
+        match &mut self.capture {
+            Some(capture) => capture.kept.push(keep),
+            // Part of the work may be on the stream, whatever went wrong.
+            None => shared.retire_owner(keep),
+        }
+        // A library does not say whether the context is lost.
+        worked.map_err(|error| match error {
+            failed @ Error::OperationFailed { .. } => {
+                match shared.context.or_lost(self.failed("launch", String::new())) {
+                    lost @ Error::ContextLost { .. } => lost,
+                    _ => failed,
+                }
+            }
+            other => other,
+        })
     }
 
     fn faults(&self) -> FaultSink {

@@ -68,6 +68,11 @@ impl Shared {
         })
     }
 
+    /// Releases a resource of the user's once the work on the stream that may use it has ended.
+    pub(super) fn retire_owner(&self, owner: Box<dyn Any + Send + Sync>) {
+        self.defer_free(DeferredFree::Foreign(owner));
+    }
+
     /// Releases a resource; can be called on any thread, and only enqueues while the backend lives.
     fn defer_free(&self, what: DeferredFree) {
         if self.deferred.add(what) {

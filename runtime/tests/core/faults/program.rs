@@ -8,7 +8,7 @@ use graphable::{
     join, ops,
 };
 
-use crate::support::*;
+use crate::{custom_ops::times, support::*};
 
 const ROWS: &[Dim] = &[Dim::Symbol(0), Dim::Const(2)];
 /// Sizes of the calls, one step each: warm-up, recording, replay, another bucket, back again.
@@ -81,12 +81,12 @@ impl Program {
                 Ok((ops::linear(&sum, k.2)?,))
             })?;
             let e = if graph.is(Mode::Full) {
-                eager!("e", Always, cx, |_e| ops::mul(&h, &a.scalars[0]))
+                eager!("e", Always, cx, |_e| times(&h, &a.scalars[0]))
             } else {
                 eager!("e", cx, |e| {
                     let seen = e.read(&h)?;
                     assert_eq!(seen, projected(n), "a region must not see wrong values");
-                    ops::mul(&h, &a.scalars[0])
+                    times(&h, &a.scalars[0])
                 })
             };
             seg!("b", cx, (&e, counter), |k| ops::add(k.0, k.1))

@@ -10,6 +10,7 @@ use graphable::{
 };
 
 use crate::{
+    custom_ops,
     program::{Arg, Block, Code, Elem, Instr},
     world::grown,
 };
@@ -442,6 +443,7 @@ impl<'s> Env<'_, 's, '_> {
         let o = |at| self.o(i, at);
         let value = match i.op {
             Code::Add => ops::add(f(0)?, o(1)?)?,
+            Code::ScaledAdd => custom_ops::scaled_add(f(0)?, f(1)?, 1.0)?,
             Code::Sub => ops::sub(f(0)?, o(1)?)?,
             Code::Mul => ops::mul(f(0)?, o(1)?)?,
             Code::Div => ops::div(f(0)?, o(1)?)?,
@@ -501,6 +503,10 @@ impl<'s> Env<'_, 's, '_> {
             }
             Code::Store => {
                 ops::store(self.state(i, 0)?, f(1)?)?;
+                return Ok(None);
+            }
+            Code::Accumulate => {
+                custom_ops::accumulate(self.state(i, 0)?, &ops::contiguous(f(1)?)?)?;
                 return Ok(None);
             }
             Code::Drop => return Ok(None),

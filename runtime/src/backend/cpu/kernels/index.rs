@@ -144,6 +144,6 @@ fn values(access: &Access<'_>, view: &View) -> Vec<u32> {
 fn check(launch: &Launch, index: &[u32], rows: usize) -> Result<(), Fault> {
     match index.iter().find(|&&i| i as usize >= rows) {
         None => Ok(()),
-        Some(&index) => Err(Fault { op: launch.op.name(), index: index.into(), bound: rows as u64 }),
+        Some(&index) => Err(Fault::Index { op: launch.op.name(), index: index.into(), bound: rows as u64 }),
     }
 }

@@ -11,7 +11,7 @@ use self::target::Target;
 use super::{
     DeviceProperties,
     driver::{Context, Function, Module},
-    kernels::{COMMON, FILES, Kernel, SourceFile, Unit},
+    kernels::{COMMON, FILES, FOR_USERS, Kernel, SourceFile, Unit},
 };
 use crate::{Error, Result};
 
@@ -69,6 +69,7 @@ fn key(unit: Unit, arch: &str, kind: &str) -> String {
     Cache::key(&[
         unit.source.text.as_bytes(),
         COMMON.as_bytes(),
+        FOR_USERS.as_bytes(),
         options(unit).join("\0").as_bytes(),
         arch.as_bytes(),
         kind.as_bytes(),
@@ -125,6 +126,9 @@ pub(crate) fn function(context: &Context, kernel: Kernel, shared: u32) -> Result
 }
 
 fn load(context: &Context, unit: Unit) -> Result<Module> {
+    if let Some(code) = unit.source.code {
+        return Module::load(context, code);
+    }
     let cache = Cache::of_user("kernels");
     let mut compiler = ByNvrtc { props: context.props() };
     let code = code_for(unit, &cache, false, &mut compiler)?;

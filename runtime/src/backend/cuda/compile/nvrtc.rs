@@ -14,6 +14,7 @@ use crate::{
     Error, Result,
     backend::cuda::{
         driver,
+        kernels::FOR_USERS,
         search::{self, Loaded, Wanted},
     },
 };
@@ -195,11 +196,13 @@ impl Nvrtc {
         let failed = |why: String| Error::Device { device: "NVRTC".into(), call: "compile", why };
         let c = |text: &str| CString::new(text).map_err(|_| failed(format!("{}: a zero byte", source.name)));
         let (name, text, common) = (c(source.name)?, c(source.text)?, c(source.common)?);
-        let (headers, includes) = ([common.as_ptr()], [c"common.cuh".as_ptr()]);
+        let users = c(FOR_USERS)?;
+        let headers = [common.as_ptr(), users.as_ptr()];
+        let includes = [c"common.cuh".as_ptr(), c"graphable.cuh".as_ptr()];
         let mut raw = std::ptr::null_mut();
         // SAFETY: all strings are terminated and live over the call, which copies them.
         let code = unsafe {
-            (self.create)(&mut raw, text.as_ptr(), name.as_ptr(), 1, headers.as_ptr(), includes.as_ptr())
+            (self.create)(&mut raw, text.as_ptr(), name.as_ptr(), 2, headers.as_ptr(), includes.as_ptr())
         };
         if code != 0 {
             return Err(failed(format!("{}: {}", source.name, self.said(code))));

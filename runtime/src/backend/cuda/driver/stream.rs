@@ -6,7 +6,12 @@ use super::{
     Context, Event, Function, Graph,
     types::{CUattribute, CUlaunch, Handle},
 };
-use crate::{Error, Result, backend::cuda::kernels::Grid};
+use smallvec::SmallVec;
+
+use crate::{
+    Error, Result,
+    backend::cuda::{custom::CudaGrid, kernels::Grid},
+};
 
 /// A stream that work goes to, in order.
 pub(crate) struct Stream {
@@ -143,20 +148,42 @@ impl Stream {
     /// # Errors
     /// See [`Context::check`].
     pub(crate) fn launch(&self, function: Function, grid: Grid, params: &[u8], overlap: bool) -> Result<()> {
-        const PROGRAMMATIC_ORDER: i32 = 6;
         let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
+        // Its one parameter has this size, asserted where the kernels are listed. Every kernel that is launched with
+        // `overlap` waits for the one before it (`in_order` in `common.cuh`).
+        self.launch_with(function, (grid.blocks, [grid.threads, 1, 1], grid.shared), &mut list, overlap)
+    }
+
+    /// Launches, or records, a kernel with a list of parameters; it is brought up when the one before it has ended.
+    ///
+    /// # Errors
+    /// As [`Context::check`].
+    pub(crate) fn launch_list(&self, function: Function, grid: CudaGrid, parameters: &[&[u8]]) -> Result<()> {
+        let mut list: SmallVec<[*mut c_void; 16]> =
+            parameters.iter().map(|bytes| bytes.as_ptr().cast_mut().cast::<c_void>()).collect();
+        self.launch_with(function, (grid.blocks, grid.threads, grid.shared_bytes), &mut list, false)
+    }
+
+    fn launch_with(
+        &self,
+        function: Function,
+        (grid, block, shared): ([u32; 3], [u32; 3], u32),
+        list: &mut [*mut c_void],
+        overlap: bool,
+    ) -> Result<()> {
+        const PROGRAMMATIC_ORDER: i32 = 6;
         let attribute = CUattribute { id: PROGRAMMATIC_ORDER, pad: 0, value: 1, rest: [0; 15] };
         let launch = CUlaunch {
-            grid: grid.blocks,
-            block: [grid.threads, 1, 1],
-            shared: grid.shared,
+            grid,
+            block,
+            shared,
             stream: self.raw,
             attributes: &attribute,
             count: u32::from(overlap && self.context.props().overlaps),
         };
-        // SAFETY: the kernel takes one parameter of this size (asserted where the kernels are listed),
-        // which the driver copies during the call, as it does the description. Addresses in it were
-        // checked by the core. Every kernel waits for the one before it (`in_order` in `common.cuh`).
+        // SAFETY: the list points to as many parameters as the kernel takes, each of its size: of our kernels as
+        // `launch` says, of users' by the contract of `CudaKernel::new`. The driver copies them during the call, as it
+        // does the description. Addresses in them were checked by the core.
         let code = unsafe {
             (self.context.table.launch)(&launch, function.raw(), list.as_mut_ptr(), std::ptr::null_mut())
         };

@@ -3,7 +3,10 @@
 //! Every kernel takes one parameter, a plain struct, whose Rust counterpart is in the file that launches it.
 //! Sources need no toolkit header.
 
+use std::{any::Any, sync::Arc};
+
 use bytemuck::Pod;
+use cudarc::driver::CudaStream;
 
 pub(in crate::backend) mod attention;
 pub(in crate::backend) mod copy;
@@ -28,11 +31,14 @@ pub(crate) use unit::{FILES, Grid, Kernel, SourceFile, Types, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
 pub(crate) use walk::{Dims, THREADS, Walk};
 
-use super::DeviceProperties;
+use super::{DeviceProperties, custom::CudaGrid};
 use crate::{Result, value::view::View};
 
 /// Shared by every source.
 pub(crate) const COMMON: &str = include_str!("common.cuh");
+
+/// What sources of users may include.
+pub(crate) const FOR_USERS: &str = include_str!("graphable.cuh");
 
 /// The services that the CUDA code of an operation needs, implemented by the backend's stream.
 pub(crate) trait Submit {
@@ -43,6 +49,21 @@ pub(crate) trait Submit {
     /// # Errors
     /// Returns errors of compiling, loading or the driver.
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()>;
+    /// Puts one kernel of a user's on the stream, or into the capture under way: the bytes of each of its parameters.
+    ///
+    /// # Errors
+    /// As [`submit_bytes`](Self::submit_bytes).
+    fn submit_list(&mut self, kernel: Kernel, grid: CudaGrid, parameters: &[&[u8]]) -> Result<()>;
+    /// Lets code of a user's work on the stream, or in the capture under way, which it is told. `keep` is kept until that
+    /// work has ended; in a capture as long as the recording.
+    ///
+    /// # Errors
+    /// What the code or the driver says.
+    fn work_on_stream(
+        &mut self,
+        keep: Box<dyn Any + Send + Sync>,
+        work: &mut dyn FnMut(&Arc<CudaStream>, bool) -> Result<()>,
+    ) -> Result<()>;
     /// Returns the location where kernels report faults; `op` of a report is [`Submit::fault_op`] of the
     /// operation's name.
     fn faults(&self) -> FaultSink;

@@ -1,6 +1,6 @@
 //! A stream of an H200 that records what is launched.
 
-use super::{DeviceProperties, FaultSink, Grid, Kernel, Submit};
+use super::{CudaGrid, DeviceProperties, FaultSink, Grid, Kernel, Submit};
 use crate::{DType, Result, backend::View, value::layout::Layout};
 
 pub(super) struct Recorder {
@@ -26,6 +26,16 @@ impl Submit for Recorder {
         assert!(grid.threads <= 1024 && grid.shared <= 48 << 10, "{grid:?}");
         self.launches.push((kernel.name, grid, params.to_vec()));
         Ok(())
+    }
+    fn submit_list(&mut self, _: Kernel, _: CudaGrid, _: &[&[u8]]) -> Result<()> {
+        unreachable!("of users' kernels")
+    }
+    fn work_on_stream(
+        &mut self,
+        _: Box<dyn std::any::Any + Send + Sync>,
+        _: &mut dyn FnMut(&std::sync::Arc<cudarc::driver::CudaStream>, bool) -> Result<()>,
+    ) -> Result<()> {
+        unreachable!("of users' libraries")
     }
     fn faults(&self) -> FaultSink {
         FaultSink { fault: 0, claim: 0 }

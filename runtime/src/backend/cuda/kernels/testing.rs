@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use proptest::prelude::*;
 
-use super::{DeviceProperties, FaultSink, Grid, Kernel, Submit};
+use super::{CudaGrid, DeviceProperties, FaultSink, Grid, Kernel, Submit};
 use crate::{
     DType, Result,
     backend::{Launch, Op, View},
@@ -25,6 +25,16 @@ impl Submit for Recorder {
         assert!(grid.blocks.iter().all(|&n| n > 0) && grid.threads == 256 && params.len() <= 4096);
         self.calls.push((kernel, grid, params.to_vec()));
         Ok(())
+    }
+    fn submit_list(&mut self, _: Kernel, _: CudaGrid, _: &[&[u8]]) -> Result<()> {
+        unreachable!("of users' kernels")
+    }
+    fn work_on_stream(
+        &mut self,
+        _: Box<dyn std::any::Any + Send + Sync>,
+        _: &mut dyn FnMut(&std::sync::Arc<cudarc::driver::CudaStream>, bool) -> Result<()>,
+    ) -> Result<()> {
+        unreachable!("of users' libraries")
     }
     fn faults(&self) -> FaultSink {
         FaultSink { fault: 64, claim: 128 }

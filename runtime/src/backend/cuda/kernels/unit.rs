@@ -4,7 +4,10 @@ use std::{
     fmt,
     hash::{Hash, Hasher},
     ptr,
+    sync::{Mutex, PoisonError},
 };
+
+use rustc_hash::FxHashMap;
 
 use crate::DType;
 
@@ -35,13 +38,15 @@ impl Types {
     }
 }
 
-/// A source: CUDA C++, which may include `common.cuh`.
+/// A source: CUDA C++, which may include `common.cuh` and `graphable.cuh`, or code that needs no compiler.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
     /// Its name in messages.
     pub(crate) name: &'static str,
-    /// Its text.
+    /// Its text, empty where there is code.
     pub(crate) text: &'static str,
+    /// PTX to its zero byte, or machine code.
+    pub(crate) code: Option<&'static [u8]>,
     /// The types that it is compiled for.
     pub(crate) types: Types,
     /// Set if each of its kernels waits for its predecessor before it accesses memory (`in_order()` of
@@ -54,7 +59,26 @@ pub(crate) struct SourceFile {
 impl SourceFile {
     /// One of our own files, whose kernels wait.
     pub(crate) const fn ours(name: &'static str, text: &'static str, types: Types) -> Self {
-        Self { name, text, types, waits: true, options: &[] }
+        Self { name, text, code: None, options: &[], types, waits: true }
+    }
+
+    /// A source of a user's: text, or code for the device. Equal ones are one, which is kept for the life of the process.
+    pub(crate) fn interned(name: &'static str, content: Vec<u8>, is_code: bool) -> &'static Self {
+        type Known = FxHashMap<(&'static [u8], bool), &'static SourceFile>;
+        static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        if let Some(source) = known.get(&(&content[..], is_code)) {
+            return source;
+        }
+        let content: &'static [u8] = content.leak();
+        // Text was a string; code is not looked at as one.
+        let text = if is_code { "" } else { str::from_utf8(content).unwrap_or_default() };
+        let code = is_code.then_some(content);
+        let source = Self { name, text, code, options: &[], types: Types::None, waits: false };
+        let source: &'static Self = Box::leak(Box::new(source));
+        known.insert((content, is_code), source);
+        source
     }
 }
 

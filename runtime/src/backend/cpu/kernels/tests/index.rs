@@ -18,8 +18,8 @@ fn assert_fault(fault: Result<(), Fault>, op: impl Into<Op>, indices: &[f64], ro
     let op = op.into();
     match (fault, indices.iter().find(|&&i| i >= rows as f64)) {
         (Ok(()), None) => {}
-        (Err(fault), Some(&first)) => {
-            assert_eq!((fault.op, fault.index as f64, fault.bound), (op.name(), first, rows as u64));
+        (Err(Fault::Index { op: name, index, bound }), Some(&first)) => {
+            assert_eq!((name, index as f64, bound), (op.name(), first, rows as u64));
         }
         (fault, first) => panic!("{op:?}: {fault:?}, first wrong index {first:?}"),
     }

@@ -263,7 +263,7 @@ fn launch(device: &mut CpuBackend, op: Op, inputs: &[&Array], y: &mut Array) -> 
     device.launch(&Launch { op: op.clone(), inputs, outputs, workspace: 0 }).unwrap();
     let fault = match device.synchronize() {
         Ok(()) => Ok(()),
-        Err(Error::IndexOutOfRange { op, index, bound }) => Err(Fault { op, index, bound }),
+        Err(Error::IndexOutOfRange { op, index, bound }) => Err(Fault::Index { op, index, bound }),
         Err(error) => panic!("{op:?}: {error}"),
     };
     let result = memory.last().unwrap();

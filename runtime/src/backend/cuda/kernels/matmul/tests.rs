@@ -1,7 +1,7 @@
 use super::*;
 use crate::value::layout::Layout;
 
-use super::super::FaultSink;
+use super::super::{CudaGrid, FaultSink};
 
 /// Records what was submitted.
 struct Recorder {
@@ -19,6 +19,16 @@ impl Submit for Recorder {
         Ok(())
     }
 
+    fn submit_list(&mut self, _: Kernel, _: CudaGrid, _: &[&[u8]]) -> Result<()> {
+        unreachable!("of users' kernels")
+    }
+    fn work_on_stream(
+        &mut self,
+        _: Box<dyn std::any::Any + Send + Sync>,
+        _: &mut dyn FnMut(&std::sync::Arc<cudarc::driver::CudaStream>, bool) -> Result<()>,
+    ) -> Result<()> {
+        unreachable!("of users' libraries")
+    }
     fn faults(&self) -> FaultSink {
         FaultSink { fault: 0, claim: 0 }
     }

@@ -1,0 +1,131 @@
+//! Libraries of users, which launch on the runtime's stream.
+
+use std::{any::Any, fmt, sync::Arc};
+
+use cudarc::driver::CudaStream;
+
+use crate::{
+    Result,
+    backend::{
+        Launch, View,
+        cuda::kernels::Submit,
+        custom::{CustomOperation, Shapes},
+    },
+};
+
+/// A library with an operation: cuFFT with a plan, cuDNN with a handle, a package with a C interface.
+///
+/// The value owns the plan, handle or pool that the library needs. It is kept as long as something may use it: by its
+/// operation, by the work that was launched and has not ended, and by every recording that holds such work. So its `Drop`
+/// may free what it owns at once; it runs on whatever thread lets go last, never in a capture of this runtime.
+///
+/// # Safety
+/// Each call of [`launch`](Self::launch)
+/// - puts all of its work on [`CudaCall::stream`], or on streams that it forks from that one and joins to it again by
+///   events;
+/// - reads no memory but the inputs, states and workspace of the call, and memory that `self` owns; writes none but the
+///   outputs, states and workspace of the call, and memory that `self` owns; each within the sizes of the call. The
+///   addresses of the call are valid for this work only: it keeps none of them;
+/// - writes all of each output, as a function of what it reads alone: the work may run again, as it is, any number of times,
+///   and other work of `self` may run between;
+/// - frees, moves or overwrites nothing that the work of earlier calls uses, as recordings run that work again later. Work of
+///   two calls may run at the same time, in branches of a recording or for two runtimes: memory of `self` that work writes is
+///   that call's alone, so scratch belongs into the workspace;
+/// - leaves the thread's current context, and that context's state, as they were.
+///
+/// If [`may_be_captured`](Self::may_be_captured) is `true`, a call of `launch` under capture also
+/// - does only what CUDA permits in a capture of mode `cudaStreamCaptureModeRelaxed`: no synchronisation of the stream, the
+///   device or an event of it, no query of the stream, and no copy of pageable host memory;
+/// - does not put host values into the work that change from call to call, nor a host callback that uses them.
+pub unsafe trait CudaLibrary: Send + Sync + 'static {
+    /// Returns whether a capture may hold the work. If not, the operation is refused in segments, in every mode and on
+    /// every device, with [`Error::NotCapturable`](crate::Error::NotCapturable).
+    fn may_be_captured(&self) -> bool;
+
+    /// Returns how many bytes of workspace a launch needs: memory of the runtime, aligned to 256 bytes, that holds anything
+    /// and is the launch's until its work has ended.
+    fn workspace(&self, shapes: &Shapes<'_>) -> u64 {
+        let _ = shapes;
+        0
+    }
+
+    /// Puts the operation on the stream. The device's primary context is current, and no lock is held.
+    ///
+    /// # Errors
+    /// Returns what the library reports; it becomes [`Error::OperationFailed`](crate::Error::OperationFailed). A recording
+    /// that is under way is abandoned.
+    fn launch(&self, call: &CudaCall<'_>) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+}
+
+/// The operands of a launch of a [`CudaLibrary`].
+pub struct CudaCall<'a> {
+    stream: &'a Arc<CudaStream>,
+    launch: &'a Launch,
+    op: &'a CustomOperation,
+    is_captured: bool,
+}
+
+impl<'a> CudaCall<'a> {
+    /// Returns the stream to work on; `cu_stream()` is the driver's handle, which is also the runtime API's.
+    pub fn stream(&self) -> &'a Arc<CudaStream> {
+        self.stream
+    }
+
+    /// Returns whether the work is captured, and runs later.
+    pub fn is_captured(&self) -> bool {
+        self.is_captured
+    }
+
+    /// Returns the sizes of the operands; those of padded dimensions are the bucket's.
+    pub fn shapes(&self) -> Shapes<'a> {
+        self.op.shapes(&self.launch.inputs, &self.launch.outputs)
+    }
+
+    /// Returns the address of an input's first element; 0 if there is no such input.
+    pub fn input(&self, index: usize) -> u64 {
+        address(&self.launch.inputs[..self.op.operands], index)
+    }
+
+    /// Returns the strides of an input, in elements: row-major unless the call passed a view.
+    pub fn strides(&self, index: usize) -> &'a [usize] {
+        self.launch.inputs[..self.op.operands].get(index).map_or(&[], |view| view.layout.strides())
+    }
+
+    /// Returns the address of an output; 0 if there is no such output.
+    pub fn output(&self, index: usize) -> u64 {
+        address(&self.launch.outputs[..self.op.made], index)
+    }
+
+    /// Returns the address of a state; 0 if there is no such state.
+    pub fn state(&self, index: usize) -> u64 {
+        address(&self.launch.outputs[self.op.made..], index)
+    }
+
+    /// Returns the address of the workspace; 0 if none was asked for.
+    pub fn workspace(&self) -> u64 {
+        self.launch.workspace
+    }
+}
+
+impl fmt::Debug for CudaCall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CudaCall").field("op", &self.op.definition.name).finish_non_exhaustive()
+    }
+}
+
+fn address(views: &[View], index: usize) -> u64 {
+    views.get(index).map_or(0, |view| view.addr)
+}
+
+pub(crate) fn launch(
+    library: &Arc<dyn CudaLibrary>,
+    gpu: &mut dyn Submit,
+    op: &CustomOperation,
+    launch: &Launch,
+) -> Result<()> {
+    let keep: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(library));
+    gpu.work_on_stream(keep, &mut |stream, is_captured| {
+        let call = CudaCall { stream, launch, op, is_captured };
+        op.guarded(|| library.launch(&call))?.map_err(|error| op.failed(error.to_string()))
+    })
+}

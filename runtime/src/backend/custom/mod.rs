@@ -1,0 +1,246 @@
+//! Operations of users: code for each device, and the arguments of a launch.
+
+mod cpu;
+
+use std::{
+    any::Any,
+    fmt,
+    hash::{Hash as _, Hasher},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use smallvec::SmallVec;
+
+pub use cpu::{CpuCall, CpuFailure};
+
+#[cfg(feature = "cuda")]
+use super::cuda::{custom::CudaCode, kernels::Submit};
+use super::{
+    Launch, Operation, View,
+    cpu::{Access, Fault},
+};
+use crate::{Error, Result, value::owned::next_id};
+
+/// Code of an operation for the CPU.
+pub(crate) type CpuCode = dyn Fn(&CpuCall<'_>) -> Result<(), CpuFailure> + Send + Sync;
+
+/// An operation of a user: a name, and code for each device. Known by identity.
+pub(crate) struct Definition {
+    id: u64,
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// If a capture may hold it.
+    pub(crate) may_be_captured: bool,
+    /// Its code for the CPU.
+    pub(crate) cpu: Option<Box<CpuCode>>,
+    /// Its code for a GPU.
+    #[cfg(feature = "cuda")]
+    pub(crate) cuda: Option<CudaCode>,
+}
+
+impl Definition {
+    /// Without code.
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self {
+            id: next_id(),
+            name,
+            may_be_captured: true,
+            cpu: None,
+            #[cfg(feature = "cuda")]
+            cuda: None,
+        }
+    }
+
+    /// What it is known by; no other definition of the process ever has it.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl fmt::Debug for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Definition").field("name", &self.name).field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// One argument of a launch, in the order of the kernel's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Argument {
+    /// The address of an input's first element.
+    Input(u8),
+    /// An input's address, sizes and strides.
+    View(u8),
+    /// The address of an output.
+    Output(u8),
+    /// The address of a state that is written.
+    State(u8),
+    /// A value of up to eight bytes.
+    Value {
+        /// The value, in the byte order of the host.
+        bytes: [u8; 8],
+        /// How many of them count.
+        len: u8,
+    },
+    /// The address of the real size of a padded dimension, a u32; none where the dimension is not padded.
+    RealSize(Option<u8>),
+    /// The address of the workspace.
+    Workspace,
+}
+
+/// A host value that a kernel takes by value: `f32`, `f64`, and integers of 32 and 64 bits.
+pub trait ScalarArgument: bytemuck::Pod + sealed::Sealed {}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! scalars {
+    ($($t:ty),*) => {$(
+        impl sealed::Sealed for $t {}
+        impl ScalarArgument for $t {}
+    )*};
+}
+scalars! { f32, f64, i32, u32, i64, u64 }
+
+impl Argument {
+    /// A value.
+    pub(crate) fn value(value: impl ScalarArgument) -> Self {
+        let given = bytemuck::bytes_of(&value);
+        let mut bytes = [0; 8];
+        bytes[..given.len()].copy_from_slice(given);
+        Self::Value { bytes, len: given.len() as u8 }
+    }
+}
+
+/// The sizes of the operands of a launch, as the device sees them: those of padded dimensions are the bucket's.
+#[derive(Clone, Copy, Debug)]
+pub struct Shapes<'a> {
+    inputs: &'a [View],
+    outputs: &'a [View],
+    states: &'a [View],
+}
+
+fn sizes(views: &[View], index: usize) -> &[usize] {
+    views.get(index).map_or(&[], |view| view.layout.shape())
+}
+
+impl<'a> Shapes<'a> {
+    /// Returns the sizes of an input, by the order of the inputs and views of the call; none if there is no such input.
+    pub fn input(&self, index: usize) -> &'a [usize] {
+        sizes(self.inputs, index)
+    }
+
+    /// Returns the sizes of an output.
+    pub fn output(&self, index: usize) -> &'a [usize] {
+        sizes(self.outputs, index)
+    }
+
+    /// Returns the sizes of a state that is written.
+    pub fn state(&self, index: usize) -> &'a [usize] {
+        sizes(self.states, index)
+    }
+}
+
+/// A launch of a definition with its arguments.
+#[derive(Debug)]
+pub(crate) struct CustomOperation {
+    /// What is launched.
+    pub(crate) definition: Arc<Definition>,
+    /// The parameters of its kernel.
+    pub(crate) arguments: SmallVec<[Argument; 8]>,
+    /// How many of the inputs are operands; the others are real sizes.
+    pub(crate) operands: usize,
+    /// How many of the outputs are new; the others are states.
+    pub(crate) made: usize,
+}
+
+impl CustomOperation {
+    /// The sizes of its operands.
+    pub(crate) fn shapes<'a>(&self, inputs: &'a [View], outputs: &'a [View]) -> Shapes<'a> {
+        let (outputs, states) = outputs.split_at(self.made);
+        Shapes { inputs: &inputs[..self.operands], outputs, states }
+    }
+
+    /// Runs code of the user's, which may panic.
+    ///
+    /// # Errors
+    /// [`Error::OperationFailed`] if it does.
+    pub(crate) fn guarded<R>(&self, run: impl FnOnce() -> R) -> Result<R> {
+        catch_unwind(AssertUnwindSafe(run)).map_err(|panic| self.failed(what_panicked(&*panic)))
+    }
+
+    /// It could not be run.
+    pub(crate) fn failed(&self, why: String) -> Error {
+        Error::OperationFailed { op: self.definition.name, why }
+    }
+
+    /// It has no code for the device.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn no_code(&self, device: &'static str) -> Error {
+        Error::NoCode { op: self.definition.name, device }
+    }
+}
+
+/// What a panic said.
+fn what_panicked(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("it panicked: {}", said.unwrap_or("without a message"))
+}
+
+impl Operation for CustomOperation {
+    fn name(&self) -> &'static str {
+        self.definition.name
+    }
+
+    fn parameters(&self, mut to: &mut dyn Hasher) {
+        to.write_u64(self.definition.id);
+        self.arguments.hash(&mut to);
+    }
+
+    fn writes_in_place(&self) -> bool {
+        self.arguments.iter().any(|argument| matches!(argument, Argument::State(_)))
+    }
+
+    fn may_be_captured(&self) -> bool {
+        self.definition.may_be_captured
+    }
+
+    fn has_cpu_code(&self) -> bool {
+        self.definition.cpu.is_some()
+    }
+
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+        let Some(code) = &self.definition.cpu else {
+            return Err(Fault::Failed { op: self.name(), why: "it has no code for the CPU".into() });
+        };
+        let why = match catch_unwind(AssertUnwindSafe(|| code(&CpuCall::new(access, launch, self)))) {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(failure)) => failure.0,
+            // Memory that is not there is no mistake of the user's code: it ends the stream.
+            Err(panic) if Access::is_stray(&*panic) => std::panic::resume_unwind(panic),
+            Err(panic) => what_panicked(&*panic),
+        };
+        Err(Fault::Failed { op: self.name(), why })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_workspace(&self, _: &mut dyn Submit, inputs: &[View], outputs: &[View], _: bool) -> Result<u64> {
+        match &self.definition.cuda {
+            Some(code) => self.guarded(|| code.workspace(&self.shapes(inputs, outputs))),
+            None => Ok(0),
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+        match &self.definition.cuda {
+            Some(CudaCode::Kernel(kernel)) => kernel.launch(gpu, self, launch),
+            Some(CudaCode::Library(library)) => {
+                super::cuda::custom::launch_library(library, gpu, self, launch)
+            }
+            None => Err(self.no_code("a GPU")),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Operations of your own: code for each device under one name, to be called in segments and eager code alike.
+//!
+//! A [`CustomOp`] has a name and code: a closure over slices for the CPU, and for a GPU a kernel ([`CudaKernel`], of CUDA
+//! C++, PTX or machine code) or a library ([`CudaLibrary`]). An ordinary function makes a launch of it: it names the
+//! arguments in the order of the kernel's parameters, and the shapes of the outputs.
+//!
+//! ```
+//! use std::sync::LazyLock;
+//!
+//! use graphable::{custom::CustomOp, prelude::*};
+//!
+//! /// `x * x`, element by element.
+//! fn square<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+//!     static SQUARE: LazyLock<CustomOp> = LazyLock::new(|| {
+//!         CustomOp::builder("square")
+//!             .keeps_padding()
+//!             .cpu(|call| {
+//!                 let (x, y) = (call.input::<f32>(0)?, call.output::<f32>(0)?);
+//!                 y.iter_mut().zip(x).for_each(|(y, x)| *y = x * x);
+//!                 Ok(())
+//!             })
+//!             .build()
+//!     });
+//!     SQUARE.call(x.scope()).input(x).output(x.shape()).run()
+//! }
+//!
+//! #[graphable]
+//! fn twice(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+//!     square(&square(x)?)
+//! }
+//! # let mut rt = Runtime::new(Device::cpu())?;
+//! # let graph = TwiceGraph::builder().build(&mut rt)?;
+//! # for _ in 0..4 {
+//! let step = rt.step()?;
+//! let y = graph.call(&step, &step.tensor(&[2], &[2.0, 3.0])?)?;
+//! assert_eq!(step.read(&y)?, [16.0, 81.0]);
+//! # }
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! **What the runtime does with it** is what it does with its own operations: it is traced and audited, compared by identity
+//! and arguments, freed at its last use, put into branches, and launched again when a capture is made again.
+//!
+//! **Errors.** A launch on a device without code is [`Error::NoCode`](crate::Error::NoCode); code for the CPU that returns an
+//! error or panics is [`Error::OperationFailed`](crate::Error::OperationFailed), from the next read; a CUDA source that does
+//! not compile is [`Error::Compile`](crate::Error::Compile), with the compiler's log, from the first launch.
+//!
+//! **Padding.** In a bucketed function an input may have padded dimensions, which hold rows that do not exist. By default a
+//! launch with one is [`Error::PaddedMix`](crate::Error::PaddedMix). [`CustomOpBuilder::keeps_padding`] says that what real
+//! rows become does not depend on the others; the outputs must then have the padded dimensions, too. A launch that
+//! passes the [real size](Call::real_size) of a dimension says that its code reads no further.
+
+mod call;
+
+use std::{fmt, sync::Arc};
+
+pub use call::{AndOutput, Call};
+
+#[cfg(feature = "cuda")]
+use crate::backend::cuda::custom::CudaCode;
+#[cfg(feature = "cuda")]
+pub use crate::backend::cuda::custom::{CudaCall, CudaGrid, CudaKernel, CudaLibrary, CudaSource};
+pub use crate::backend::custom::{CpuCall, CpuFailure, ScalarArgument, Shapes};
+use crate::{ConfigValue, Key, LiveIn, Scope, backend::custom::Definition, value::key::KeyWriter};
+
+/// An operation of your own. Cloning shares it.
+///
+/// It is known by identity: one that is built again is another operation, and a recording made with the first does not fit
+/// it. So build it once, in a `static` or beside the model. It can be a `#[key]` parameter of a graph function, or a
+/// `#[config]` field of its parameters; a recording keeps what it owns until the recording is evicted.
+#[derive(Clone)]
+pub struct CustomOp {
+    definition: Arc<Definition>,
+    keeps_padding: bool,
+}
+
+impl CustomOp {
+    /// Starts an operation. The name is in messages, events and traces; it need not be unique.
+    pub fn builder(name: &'static str) -> CustomOpBuilder {
+        CustomOpBuilder { definition: Definition::new(name), keeps_padding: false }
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &'static str {
+        self.definition.name
+    }
+
+    /// Starts a launch.
+    pub fn call<'s>(&self, scope: Scope<'s>) -> Call<'_, 's> {
+        Call::new(self, scope)
+    }
+}
+
+impl fmt::Debug for CustomOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.definition.fmt(f)
+    }
+}
+
+impl PartialEq for CustomOp {
+    /// Returns whether both are one operation, by identity.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.definition, &other.definition)
+    }
+}
+
+impl Eq for CustomOp {}
+
+impl LiveIn for CustomOp {
+    fn write_key(&self, k: &mut KeyWriter) {
+        k.word(self.definition.id());
+    }
+}
+
+impl Key for CustomOp {}
+impl ConfigValue for CustomOp {}
+
+/// A [`CustomOp`] that is being built.
+#[must_use = "`build` makes the operation"]
+pub struct CustomOpBuilder {
+    definition: Definition,
+    keeps_padding: bool,
+}
+
+impl CustomOpBuilder {
+    /// Sets the code for the CPU. It must write all of each output, and depend on nothing but what the call names: it runs
+    /// again at each replay, on the device's thread.
+    pub fn cpu(
+        mut self,
+        code: impl Fn(&CpuCall<'_>) -> Result<(), CpuFailure> + Send + Sync + 'static,
+    ) -> Self {
+        self.definition.cpu = Some(Box::new(code));
+        self
+    }
+
+    /// Sets the code for a GPU: a kernel.
+    #[cfg(feature = "cuda")]
+    pub fn cuda(mut self, kernel: CudaKernel) -> Self {
+        self.definition.cuda = Some(CudaCode::Kernel(kernel));
+        self
+    }
+
+    /// Sets the code for a GPU: a library, which also says whether it may be captured.
+    #[cfg(feature = "cuda")]
+    pub fn cuda_library(mut self, library: impl CudaLibrary) -> Self {
+        self.definition.may_be_captured &= library.may_be_captured();
+        self.definition.cuda = Some(CudaCode::Library(Arc::new(library)));
+        self
+    }
+
+    /// Declares that what the real rows of padded dimensions become does not depend on the rows of the padding.
+    pub fn keeps_padding(mut self) -> Self {
+        self.keeps_padding = true;
+        self
+    }
+
+    /// Declares that no capture may hold the operation: it is refused in segments, in every mode and on every device.
+    pub fn never_captured(mut self) -> Self {
+        self.definition.may_be_captured = false;
+        self
+    }
+
+    /// Makes the operation.
+    pub fn build(self) -> CustomOp {
+        CustomOp { definition: Arc::new(self.definition), keeps_padding: self.keeps_padding }
+    }
+}
+
+impl fmt::Debug for CustomOpBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomOpBuilder").field("name", &self.definition.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,142 @@
+//! Operations as a user brings them, with code for both devices.
+
+use std::sync::LazyLock;
+
+use graphable::{
+    Result, State, Tensor,
+    custom::{CudaGrid, CudaKernel, CudaSource, CustomOp, CustomOpBuilder},
+};
+
+/// All kernels in one file.
+const SOURCE: &str = include_str!("custom.cu");
+
+/// Adds a kernel of [`SOURCE`], one thread for each element of the first output (of the first state, if there is none).
+fn kernel(op: CustomOpBuilder, entry: &'static str) -> CustomOpBuilder {
+    // SAFETY: each operation below passes what its kernel takes, in that order, and each kernel stays within the sizes that
+    // it is passed.
+    let kernel = unsafe {
+        CudaKernel::new(CudaSource::Cuda(SOURCE.into()), entry, |shapes| {
+            let sizes = if shapes.output(0).is_empty() { shapes.state(0) } else { shapes.output(0) };
+            CudaGrid::for_elements(sizes.iter().product(), 128)
+        })
+    };
+    op.cuda(kernel)
+}
+
+/// Where element `i` of a tensor of these sizes and strides is.
+fn offset(mut i: usize, sizes: &[usize], strides: &[usize]) -> usize {
+    let mut at = 0;
+    for (n, stride) in sizes.iter().zip(strides).rev() {
+        at += i % n * stride;
+        i /= n;
+    }
+    at
+}
+
+/// `a * factor + b`, of one shape with any strides.
+pub(crate) fn scaled_add<'s>(
+    a: &Tensor<'s, f32>,
+    b: &Tensor<'s, f32>,
+    factor: f32,
+) -> Result<Tensor<'s, f32>> {
+    static OP: LazyLock<CustomOp> = LazyLock::new(|| {
+        let op = CustomOp::builder("scaled_add").keeps_padding().cpu(|call| {
+            let (a, b, factor) = (call.input::<f32>(0)?, call.input::<f32>(1)?, call.scalar::<f32>(0)?);
+            let (sizes, a_strides, b_strides) = (call.shapes().input(0), call.strides(0)?, call.strides(1)?);
+            for (i, y) in call.output::<f32>(0)?.iter_mut().enumerate() {
+                *y = a[offset(i, sizes, a_strides)] * factor + b[offset(i, sizes, b_strides)];
+            }
+            Ok(())
+        });
+        kernel(op, "scaled_add").build()
+    });
+    OP.call(a.scope())
+        .view(a)
+        .view(b)
+        .require(a.shape() == b.shape(), "both must have one shape")
+        .scalar(factor)
+        .output(a.shape())
+        .run()
+}
+
+/// The sum of the real rows of `x`, `[N, D]`.
+pub(crate) fn column_sums<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    static OP: LazyLock<CustomOp> = LazyLock::new(|| {
+        let op = CustomOp::builder("column_sums").cpu(|call| {
+            let (x, y) = (call.input::<f32>(0)?, call.output::<f32>(0)?);
+            let rows = call.real_size(0)?.unwrap_or(call.shapes().input(0)[0]);
+            let width = y.len();
+            for (column, y) in y.iter_mut().enumerate() {
+                *y = (0..rows).map(|row| x[row * width + column]).sum();
+            }
+            Ok(())
+        });
+        kernel(op, "column_sums").build()
+    });
+    OP.call(x.scope())
+        .input(x)
+        .require(x.rank() == 2, "`x` must be `[N, D]`")
+        .size(x.dim(0))
+        .real_size(x.dim(0))
+        .size(x.dim(1))
+        .output((x.dim(1),))
+        .run()
+}
+
+/// The largest element of each row, and where it is.
+pub(crate) fn row_max<'s>(x: &Tensor<'s, f32>) -> Result<(Tensor<'s, f32>, Tensor<'s, u32>)> {
+    static OP: LazyLock<CustomOp> = LazyLock::new(|| {
+        let op = CustomOp::builder("row_max").keeps_padding().cpu(|call| {
+            let (x, max, place) = (call.input::<f32>(0)?, call.output::<f32>(0)?, call.output::<u32>(1)?);
+            let width = usize::try_from(call.scalar::<u64>(1)?)?;
+            for (row, (max, place)) in max.iter_mut().zip(place).enumerate() {
+                (*max, *place) = (x[row * width], 0);
+                for i in 1..width {
+                    if x[row * width + i] > *max {
+                        (*max, *place) = (x[row * width + i], i as u32);
+                    }
+                }
+            }
+            Ok(())
+        });
+        kernel(op, "row_max").build()
+    });
+    OP.call(x.scope())
+        .input(x)
+        .size(x.dim(0))
+        .size(x.dim(1))
+        .output::<f32>((x.dim(0),))
+        .output::<u32>((x.dim(0),))
+        .run()
+}
+
+/// `sum += x`, in place.
+pub(crate) fn accumulate(sum: &State<f32>, x: &Tensor<'_, f32>) -> Result<()> {
+    static OP: LazyLock<CustomOp> = LazyLock::new(|| {
+        let op = CustomOp::builder("accumulate").cpu(|call| {
+            let (x, sum) = (call.input::<f32>(0)?, call.state::<f32>(0)?);
+            sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += x);
+            Ok(())
+        });
+        kernel(op, "accumulate").build()
+    });
+    OP.call(x.scope())
+        .input(x)
+        .require(x.shape() == *sum.shape(), "the state must have the shape of `x`")
+        .state(sum)
+        .size(x.count())
+        .run()
+}
+
+/// `x * by`, of one scalar.
+pub(crate) fn times<'s>(x: &Tensor<'s, f32>, by: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    static OP: LazyLock<CustomOp> = LazyLock::new(|| {
+        let op = CustomOp::builder("times").keeps_padding().cpu(|call| {
+            let (x, by, y) = (call.input::<f32>(0)?, call.input::<f32>(1)?[0], call.output::<f32>(0)?);
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = x * by);
+            Ok(())
+        });
+        kernel(op, "times").build()
+    });
+    OP.call(x.scope()).input(x).input(by).size(x.count()).output(x.shape()).run()
+}
