@@ -222,7 +222,9 @@ impl<'c, 's, O> Call<'c, 's, O> {
     /// The first mistake in the arguments; [`Error::PaddedMix`]; [`Error::NotCapturable`]; [`Error::NoCode`];
     /// [`Error::Compile`]; the errors of every operation (see [`ops`](crate::ops)).
     pub fn run(self) -> Result<O> {
-        self.check_padding()?;
+        if self.made.is_ok() {
+            self.check_padding()?;
+        }
         let made = self.made?;
         let outputs: SmallVec<[View; 2]> =
             self.outputs.iter().map(|output| output.view).chain(self.states.iter().copied()).collect();

@@ -61,7 +61,7 @@ use crate::backend::cuda::custom::CudaCode;
 #[cfg(feature = "cuda")]
 pub use crate::backend::cuda::custom::{CudaCall, CudaGrid, CudaKernel, CudaLibrary, CudaSource};
 pub use crate::backend::custom::{CpuCall, CpuFailure, ScalarArgument, Shapes};
-use crate::{ConfigValue, Key, LiveIn, Scope, backend::custom::Definition, value::key::KeyWriter};
+use crate::{ConfigValue, Eager, Key, LiveIn, Scope, backend::custom::Definition, value::key::KeyWriter};
 
 /// An operation of your own. Cloning shares it.
 ///
@@ -115,6 +115,47 @@ impl LiveIn for CustomOp {
 impl Key for CustomOp {}
 impl ConfigValue for CustomOp {}
 
+/// An operation of your own that may never be captured: a launch requires the capability of eager code, so a launch in a
+/// segment does not compile.
+///
+/// ```
+/// # use std::sync::LazyLock;
+/// # use graphable::{custom::{CustomOp, EagerOp}, prelude::*};
+/// static NOISE: LazyLock<EagerOp> = LazyLock::new(|| {
+///     let op = CustomOp::builder("noise");
+///     op.cpu(|call| Ok(call.output::<f32>(0)?.fill(0.5))).build_eager()
+/// });
+///
+/// #[graphable]
+/// fn noisy(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+///     let noise = #[eager(cx)]
+///     NOISE.call(cx).output::<f32>(x.shape()).run()?;
+///     ops::add(x, &noise)
+/// }
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let graph = NoisyGraph::builder().build(&mut rt)?;
+/// # for _ in 0..3 {
+/// # let step = rt.step()?;
+/// # let y = graph.call(&step, &step.tensor(&[1], &[1.0])?)?;
+/// # assert_eq!(step.read(&y)?, [1.5]);
+/// # }
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct EagerOp(CustomOp);
+
+impl EagerOp {
+    /// Returns the name.
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Starts a launch, in an `#[eager(cx)]` region or between calls.
+    pub fn call<'s>(&self, cx: &Eager<'s>) -> Call<'_, 's> {
+        self.0.call(cx.scope())
+    }
+}
+
 /// A [`CustomOp`] that is being built.
 #[must_use = "`build` makes the operation"]
 pub struct CustomOpBuilder {
@@ -154,15 +195,15 @@ impl CustomOpBuilder {
         self
     }
 
-    /// Declares that no capture may hold the operation: it is refused in segments, in every mode and on every device.
-    pub fn never_captured(mut self) -> Self {
-        self.definition.may_be_captured = false;
-        self
-    }
-
     /// Makes the operation.
     pub fn build(self) -> CustomOp {
         CustomOp { definition: Arc::new(self.definition), keeps_padding: self.keeps_padding }
+    }
+
+    /// Makes an operation for eager code only, which no capture ever holds.
+    pub fn build_eager(mut self) -> EagerOp {
+        self.definition.may_be_captured = false;
+        EagerOp(self.build())
     }
 }
 

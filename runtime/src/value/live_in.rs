@@ -22,8 +22,9 @@ use crate::DType;
 ///
 /// The derives are the only way to implement it: the contents of a key are not public, and a key that omitted
 /// something would replay wrong values. A handle of another library (a plan, a pool, a connection) cannot be
-/// part of a key, and therefore not a parameter: store it in a `static` `OnceLock` or a `thread_local!`, and
-/// use it in an `#[eager(cx)]` region, which runs on every call.
+/// part of a key, and therefore not a parameter: let a [custom operation](crate::custom) own it, which is known
+/// by identity, or store it in a `static` `OnceLock` or a `thread_local!` and use it in an `#[eager(cx)]` region,
+/// which runs on every call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot enter a captured segment",
     label = "used by a segment, and not part of its key",
