@@ -145,6 +145,15 @@ impl<'c, 's, O> Call<'c, 's, O> {
         })
     }
 
+    /// Passes the number of elements of an operand as a `u64`, with the rows of the padding.
+    pub fn count<T: Element>(self, x: &(impl AsOperand<'s, T> + ?Sized)) -> Self {
+        self.checked(|call| {
+            let count = x.operand(call.op.name(), call.scope)?.view.layout.count();
+            call.arguments.push(Argument::value(count as u64));
+            Ok(())
+        })
+    }
+
     /// Passes the real size of a dimension, `x.dim(0)`: a pointer to a `u32` on the device, or null if the dimension is not
     /// padded. The operation must not read beyond that size in any input that is padded alike.
     pub fn real_size(self, dim: impl IntoDim<'s>) -> Self {

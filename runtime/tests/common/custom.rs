@@ -124,7 +124,7 @@ pub(crate) fn accumulate(sum: &State<f32>, x: &Tensor<'_, f32>) -> Result<()> {
         .input(x)
         .require(x.shape() == *sum.shape(), "the state must have the shape of `x`")
         .state(sum)
-        .size(x.count())
+        .count(x)
         .run()
 }
 
@@ -138,5 +138,5 @@ pub(crate) fn times<'s>(x: &Tensor<'s, f32>, by: &Tensor<'s, f32>) -> Result<Ten
         });
         kernel(op, "times").build()
     });
-    OP.call(x.scope()).input(x).input(by).size(x.count()).output(x.shape()).run()
+    OP.call(x.scope()).input(x).input(by).count(x).output(x.shape()).run()
 }

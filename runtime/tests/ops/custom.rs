@@ -238,7 +238,7 @@ fn a_key_selects_the_operation() {
     #[graphable]
     fn applied(x: &Tensor<f32>, #[key] op: CustomOp) -> Result<Tensor<f32>> {
         let y = ops::neg(x)?;
-        op.call(y.scope()).input(&y).size(y.count()).output(y.shape()).run()
+        op.call(y.scope()).input(&y).count(&y).output(y.shape()).run()
     }
     let plus = |amount: f32, entry| {
         let op = CustomOp::builder("plus").cpu(move |call| {
