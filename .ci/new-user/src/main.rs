@@ -1,9 +1,10 @@
-//! A new user's crate: an MLP, a transformer block with a bucketed prefill, and a serving loop.
+//! A new user's crate: an MLP, a transformer block with a bucketed prefill, an operation of its own, and a serving loop.
 
 #![deny(warnings)]
 
 mod block;
 mod mlp;
+mod own_op;
 mod reference;
 mod serving;
 
@@ -32,5 +33,6 @@ fn assert_close(what: &str, got: &[f32], expected: &[f32]) {
 fn main() -> Result<()> {
     mlp::run()?;
     block::run()?;
+    own_op::run()?;
     serving::run()
 }

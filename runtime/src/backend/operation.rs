@@ -17,7 +17,9 @@ use smallvec::SmallVec;
 use super::cpu::{Access, Fault};
 #[cfg(feature = "cuda")]
 use super::cuda::kernels::Submit;
-use crate::{Result, observe::inspect::NodeKind, value::view::View};
+#[cfg(feature = "cuda")]
+use crate::Result;
+use crate::{observe::inspect::NodeKind, value::view::View};
 
 /// An operation that can be launched; its parameters are fields of the value.
 ///

@@ -20,7 +20,9 @@ use super::{
     Launch, Operation, View,
     cpu::{Access, Fault},
 };
-use crate::{Error, Result, value::owned::next_id};
+#[cfg(feature = "cuda")]
+use crate::Error;
+use crate::{Result, value::owned::next_id};
 
 /// Code of an operation for the CPU.
 pub(crate) type CpuCode = dyn Fn(&CpuCall<'_>) -> Result<(), CpuFailure> + Send + Sync;
@@ -162,15 +164,17 @@ impl CustomOperation {
         Shapes { inputs: &inputs[..self.operands], outputs, states }
     }
 
-    /// Runs code of the user's, which may panic.
+    /// Runs code of the user's on the host, which may panic.
     ///
     /// # Errors
     /// [`Error::OperationFailed`] if it does.
+    #[cfg(feature = "cuda")]
     pub(crate) fn guarded<R>(&self, run: impl FnOnce() -> R) -> Result<R> {
         catch_unwind(AssertUnwindSafe(run)).map_err(|panic| self.failed(what_panicked(&*panic)))
     }
 
     /// It could not be run.
+    #[cfg(feature = "cuda")]
     pub(crate) fn failed(&self, why: String) -> Error {
         Error::OperationFailed { op: self.definition.name, why }
     }

@@ -26,11 +26,14 @@ pub(crate) use rope::{Rope, RopeScatter};
 mod prelude {
     pub(super) use std::hash::{Hash as _, Hasher};
 
-    #[cfg(feature = "cuda")]
-    pub(super) use crate::backend::cuda::kernels::{self as cuda, Submit};
     pub(super) use crate::backend::{
-        Launch, Op, Operation, View,
+        Launch, Op, Operation,
         cpu::{Access, Fault, kernels as cpu},
+    };
+    #[cfg(feature = "cuda")]
+    pub(super) use crate::backend::{
+        View,
+        cuda::kernels::{self as cuda, Submit},
     };
 
     /// The result of code for the CPU.
