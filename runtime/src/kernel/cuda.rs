@@ -54,6 +54,7 @@ fn instance(definition: &Definition, variant: Variant) -> &'static Instance {
         let source = SourceFile {
             name: definition.name,
             text: text.leak(),
+            code: None,
             types: Types::None,
             waits: true,
             options: OPTIONS,
