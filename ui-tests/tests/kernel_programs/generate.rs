@@ -4,11 +4,12 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
 use crate::program::{Argument, Expr, Function, Loop, Program, Statement, Ty, Value, View};
 
-pub(crate) fn program(seed: u64) -> Program {
+/// The program of a seed; an `exact` one calls no function that devices compute differently.
+pub(crate) fn program(seed: u64, exact: bool) -> Program {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut functions: Vec<Function> = Vec::new();
     for i in 0..rng.random_range(1..=3) {
-        let function = Writer::function(&mut rng, &functions, i);
+        let function = Writer::function(&mut rng, &functions, i, exact);
         functions.push(function);
     }
     let shape: Vec<usize> = (0..rng.random_range(0..=3)).map(|_| rng.random_range(1..=5)).collect();
@@ -66,12 +67,13 @@ struct Writer<'a> {
     scope: Vec<usize>,
     loops: usize,
     outputs: Vec<Ty>,
+    exact: bool,
 }
 
 const NAMES: [&str; 6] = ["a", "b", "x", "int", "auto", "t1"];
 
 impl Writer<'_> {
-    fn function(rng: &mut StdRng, callees: &[Function], number: usize) -> Function {
+    fn function(rng: &mut StdRng, callees: &[Function], number: usize, exact: bool) -> Function {
         let inputs = rng.random_range(1..=4);
         let variables: Vec<Ty> = (0..inputs).map(|_| ty(rng)).collect();
         let outputs: Vec<Ty> =
@@ -87,6 +89,7 @@ impl Writer<'_> {
             scope,
             loops: 0,
             outputs: outputs.clone(),
+            exact,
         };
         let mut body = Vec::new();
         let count = writer.rng.random_range(0..=5);
@@ -409,6 +412,8 @@ impl Writer<'_> {
                 all
             }
         };
+        let inexact = ["exp", "tanh", "sin", "ln", "powf", "atan2"];
+        let own: Vec<_> = own.into_iter().filter(|(m, _)| !self.exact || !inexact.contains(m)).collect();
         let (name, types) = own.choose(self.rng).expect("there are some").clone();
         let mut all: Vec<Expr> = types.iter().map(|ty| self.expr(*ty, depth - 1)).collect();
         // Exponents of integers are 32 bits wide; these end.

@@ -5,6 +5,9 @@
 //! - `GRAPHABLE_KERNEL_PROGRAMS=10000` tries more of them than the default; `GRAPHABLE_KERNEL_FROM=7` begins with seed 7.
 //! - `GRAPHABLE_KERNEL_ONE=7` tries one, and prints it.
 //! - `GRAPHABLE_KERNEL_ARCH=sm_90a` compiles their text for GPUs as well, by NVRTC.
+//! - `GRAPHABLE_KERNEL_KEEP=FOLDER` keeps the program of each crate and what it has to print, for another machine: there
+//!   `GRAPHABLE_KERNEL_GPU=1 ./0 | diff - 0.expected` runs the kernels from seed 0 on a GPU. These call no function that
+//!   devices compute differently.
 
 #[path = "../common/rustc.rs"]
 mod rustc;
@@ -15,7 +18,14 @@ mod program;
 mod render;
 mod values;
 
-use std::{collections::BTreeMap, env, fmt::Write as _, fs, path::PathBuf, process::Command};
+use std::{
+    collections::BTreeMap,
+    env,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use graphable::{bf16, f16};
 
@@ -82,7 +92,7 @@ fn text(programs: &[Program]) -> String {
     let mut text = include_str!("template.rs").to_owned();
     text += include_str!("values.rs");
     programs.iter().for_each(|program| text += &render::module(program));
-    text += "fn main() {\nlet mut rt = Runtime::new(Device::cpu()).unwrap();\n";
+    text += "fn main() {\nlet mut rt = Runtime::new(device()).unwrap();\n";
     for program in programs {
         let _ = writeln!(text, "p{}::run(&rt.step().unwrap()).unwrap();", program.seed);
     }
@@ -92,6 +102,21 @@ fn text(programs: &[Program]) -> String {
         let _ = writeln!(text, "compile::<p{seed}::{name}, {float}>({seed}, &arch);");
     }
     text + "}\n}\n"
+}
+
+/// Keeps a crate's program and what it has to print.
+fn keep(folder: &Path, binary: &Path, programs: &[Program]) {
+    let mut text = String::new();
+    for program in programs {
+        for (i, bits) in expected(program).iter().enumerate() {
+            let bits: Vec<String> = bits.iter().map(|bits| format!("{bits:x}")).collect();
+            let _ = writeln!(text, "{} {i} {}", program.seed, bits.join(" "));
+        }
+    }
+    fs::create_dir_all(folder).expect("a folder to keep the programs in");
+    let first = programs[0].seed.to_string();
+    fs::copy(binary, folder.join(&first)).expect("the program is kept");
+    fs::write(folder.join(first + ".expected"), text).expect("what it prints is kept");
 }
 
 /// Compiles and runs the programs; what is wrong with them.
@@ -106,6 +131,9 @@ fn run(programs: &[Program], failures: &mut String) -> usize {
             let _ = writeln!(failures, "{} at {:?} of {}", error.message, error.lines, source.display());
         }
         return 0;
+    }
+    if let Some(folder) = env::var_os("GRAPHABLE_KERNEL_KEEP") {
+        keep(Path::new(&folder), &binary, programs);
     }
     let mut command = Command::new(&binary);
     let arch = env::var("GRAPHABLE_KERNEL_ARCH").ok();
@@ -157,10 +185,11 @@ fn kernels_compute_what_they_mean() {
     let one = number("GRAPHABLE_KERNEL_ONE");
     let from = one.or_else(|| number("GRAPHABLE_KERNEL_FROM")).unwrap_or(0);
     let count = one.map(|_| 1).or_else(|| number("GRAPHABLE_KERNEL_PROGRAMS")).unwrap_or(SHORT);
+    let exact = env::var_os("GRAPHABLE_KERNEL_KEEP").is_some();
     let (mut failures, mut right) = (String::new(), 0);
     for start in (from..from + count).step_by(BATCH as usize) {
         let programs: Vec<Program> =
-            (start..(start + BATCH).min(from + count)).map(generate::program).collect();
+            (start..(start + BATCH).min(from + count)).map(|seed| generate::program(seed, exact)).collect();
         if one.is_some() {
             println!("{}", render::module(&programs[0]));
         }
@@ -173,16 +202,15 @@ fn kernels_compute_what_they_mean() {
 
 #[test]
 fn the_generator_uses_the_whole_language() {
-    let texts: String = (0..200).map(|seed| render::module(&generate::program(seed))).collect();
+    let texts: String = (0..200).map(|seed| render::module(&generate::program(seed, false))).collect();
     for part in [
         "match ", "'l0: for", ".rev()", "break 'l", "continue", "return", "else", "as u8", "let (", "<<=",
         "%=", "f16", "powi",
     ] {
         assert!(texts.contains(part), "no `{part}`");
     }
-    assert!(
-        (0..200)
-            .any(|seed| generate::program(seed).arguments.iter().any(|a| matches!(a, Argument::Number(_))))
-    );
+    assert!((0..200).any(|seed| {
+        generate::program(seed, false).arguments.iter().any(|a| matches!(a, Argument::Number(_)))
+    }));
     assert!(Ty::ALL.iter().all(|ty| texts.contains(&format!("-> {}", ty.name()))));
 }

@@ -49,6 +49,10 @@ pub fn input<'s, T: Bits>(
     }
 }
 
+pub fn device() -> Device {
+    if std::env::var_os("GRAPHABLE_KERNEL_GPU").is_some() { Device::cuda(0) } else { Device::cpu() }
+}
+
 pub fn compile<K: graphable::__private::kernel::Kernel, T: Float>(seed: u64, arch: &str) {
     if let Err(error) = graphable::__private::kernel::compile::<T>(K::DEFINITION, arch) {
         panic!("seed {seed} for {arch}: {error}");

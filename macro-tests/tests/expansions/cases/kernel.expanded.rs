@@ -45,8 +45,8 @@ const _: () = {
             keep: ::core::primitive::bool,
         ) -> (::core::primitive::f32, ::core::primitive::u32) {
             let mut y: ::core::primitive::f32 = ((Callee0::scalar(gate)) * (up));
-            'loop_0: for i in ((0)..(4)) {
-                'loop_1: for j in ::core::iter::Iterator::rev(((0)..=(i))) {
+            'loop_0: for i in ((0i32)..(4i32)) {
+                'loop_1: for j in ::core::iter::Iterator::rev(((0i32)..=(i))) {
                     (if ((((j) as ::core::primitive::f32)) > (y)) {
                         break 'loop_0;
                     });
@@ -125,8 +125,12 @@ const _: () = {
                 }
             },
         };
-        const DEPTH: ::core::primitive::usize = 1 + <Callee0 as p::kernel::Kernel>::DEPTH
-            + <Callee1 as p::kernel::Kernel>::DEPTH;
+        const DEPTH: ::core::primitive::usize = p::kernel::above(
+            &[
+                <Callee0 as p::kernel::Kernel>::DEPTH,
+                <Callee1 as p::kernel::Kernel>::DEPTH,
+            ],
+        );
     }
     const _: ::core::primitive::usize = <swish as p::kernel::Kernel>::DEPTH;
 };

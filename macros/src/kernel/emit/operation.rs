@@ -42,10 +42,10 @@ fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str)
         #operation
         #(#conditions)*
         #[doc = #about]
-        #[allow(non_camel_case_types, dead_code)]
+        #[allow(non_camel_case_types, dead_code, missing_debug_implementations, missing_copy_implementations)]
         #vis enum #name {}
         #(#conditions)*
-        #[allow(dead_code, unused_parens, unused_braces, unused_labels, clippy::all, clippy::pedantic)]
+        #[allow(dead_code, unreachable_pub, unused_parens, unused_braces, unused_labels, clippy::all, clippy::pedantic)]
         const _: () = {
             #(#aliases)*
             #(#constants)*

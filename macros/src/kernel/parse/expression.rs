@@ -93,7 +93,7 @@ impl Parser<'_> {
             Lit::Int(int) => {
                 // `1f32` is an integer by its tokens.
                 if matches!(int.suffix(), "f32" | "f64") {
-                    return self.float(&int.base10_digits().to_owned(), int.suffix(), lit, negative);
+                    return self.float(int.base10_digits(), int.suffix(), lit, negative);
                 }
                 let scalar = self.suffix(int.suffix(), lit);
                 if let Ok(value) = int.base10_parse::<i128>() {
