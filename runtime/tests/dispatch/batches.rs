@@ -84,7 +84,7 @@ fn an_unknown_batch_is_mixed_and_told() {
         ),
         "{error:?}"
     );
-    assert!(error.to_string().contains("say it with `Step::batch`"), "{error}");
+    assert!(error.to_string().contains("declare it with `Step::batch`"), "{error}");
     // A mixed batch is what such a mode leaves out: no error.
     let scope = step.batch(batch(1, false));
     strict.call(&step, (&rows(1, 0), &[1, 2]), &[0], &model).unwrap();

@@ -186,7 +186,7 @@ fn random_programs() {
             ("shared executables", sums.shares),
             ("updates", sums.updates),
             ("executables not shared", sums.unshared),
-            ("abandoned captures", sums.aborted),
+            ("aborted captures", sums.aborted),
             ("invalidated captures", sums.captures_invalidated),
             ("captures given up", sums.fallbacks),
             ("numbers of padded sizes", met.numbers),

@@ -20,7 +20,7 @@ struct Bounds<'a> {
 impl Parser<'_> {
     pub(super) fn condition(&mut self, expr: &ExprIf) -> Kind {
         let condition = if let SynExpr::Let(pattern) = &*expr.cond {
-            self.refuse(pattern, "`if let`", "kernels have numbers and `bool` only: write a comparison");
+            self.refuse(pattern, "`if let`", "kernels have only numbers and `bool`: write a comparison");
             self.nothing(pattern.span())
         } else {
             self.expr(&expr.cond)
@@ -117,7 +117,7 @@ impl Parser<'_> {
     fn bound(&mut self, expr: &SynExpr) -> Expr {
         let bound = self.expr(expr);
         if !self.is_constant(&bound) {
-            let help = "write a constant such as `8`, or the counter of a loop around, and leave early with `if … { break; }`";
+            let help = "write a constant such as `8`, or the counter of an enclosing loop, and leave early with `if … { break; }`";
             self.errors.push(Code::KernelLoop, expr, "the bound of a kernel's loop is not a constant", help);
         }
         bound
@@ -138,7 +138,7 @@ impl Parser<'_> {
 
     /// Rejects `while` and `loop`.
     pub(super) fn endless(&mut self, at: impl ToTokens, what: &str) {
-        let message = format!("a kernel cannot have `{what}`: nothing says that it ends");
+        let message = format!("a kernel cannot have `{what}`: it is not known to end");
         let help =
             "write a loop with a constant bound, and leave it early: `for _ in 0..32 { if … { break; } … }`";
         self.errors.push(Code::KernelLoop, at, message, help);

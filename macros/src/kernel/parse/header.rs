@@ -60,7 +60,7 @@ fn qualifiers(item: &ItemFn, errors: &mut Errors) {
         refuse(abi, "`extern`", "remove the ABI");
     }
     if !sig.generics.params.is_empty() {
-        let help = "write `f32` for floats: the operation takes tensors of every float type; write a kernel each for others";
+        let help = "write `f32` for floats: the operation takes tensors of every float type; write a separate kernel for other types";
         refuse(&sig.generics, "generic", help);
     }
     if let Some(clause) = &sig.generics.where_clause {
@@ -102,7 +102,7 @@ fn input(argument: &FnArg, errors: &mut Errors) -> Option<Input> {
     };
     if let Some(attr) = typed.attrs.first() {
         let help =
-            "remove it: who calls the operation says what is a tensor (`&x`) and what is a number (`0.1`)";
+            "remove it: the caller of the operation decides what is a tensor (`&x`) and what is a number (`0.1`)";
         errors.push(Code::KernelItem, attr, "an attribute on a parameter of a kernel", help);
     }
     let scalar = scalar(&typed.ty, errors);
@@ -171,7 +171,7 @@ pub(super) fn scalar(ty: &Type, errors: &mut Errors) -> Option<Scalar> {
 fn instead(ty: &Type, name: Option<&str>) -> &'static str {
     match (ty, name) {
         (_, Some("f64" | "f16" | "bf16" | "f128")) => {
-            "write `f32`: it is what floats are computed in, whatever type the tensors have"
+            "write `f32`: floats are computed in it, whatever the type of the tensors"
         }
         (_, Some("usize" | "u64" | "u16" | "u128")) => "write `u32`",
         (_, Some("isize" | "i64" | "i16" | "i8" | "i128")) => "write `i32`",

@@ -39,7 +39,7 @@ pub(super) fn check(types: &Types, checks: &[Check], errors: &mut Errors) {
         let mut refuse = |code, message: String, help: &str| errors.push_span(code, *span, message, help);
         match (what, ty) {
             (What::Holds(value), Inferred::Scalar(scalar)) if !holds(*scalar, *value) => {
-                let message = format!("`{value}` is no `{}`", scalar.name());
+                let message = format!("`{value}` is out of range for `{}`", scalar.name());
                 refuse(Code::KernelLiteral, message, "write a number that the type has, or another type");
             }
             (
@@ -50,11 +50,11 @@ pub(super) fn check(types: &Types, checks: &[Check], errors: &mut Errors) {
                 | What::CanBeCompared,
                 Inferred::Float,
             ) => {
-                let help = "write its type, as in `0.5f32`: kernels have no `f64`, which Rust takes here";
-                refuse(Code::KernelLiteral, "nothing says which float this is".into(), help);
+                let help = "write its type, as in `0.5f32`: kernels have no `f64`, which Rust would choose here";
+                refuse(Code::KernelLiteral, "the type of this float is not known".into(), help);
             }
             (What::IsOf(class, name), Inferred::Scalar(scalar)) if !is_of(*scalar, *class) => {
-                let message = format!("{name} of kernels does not take `{}`", scalar.name());
+                let message = format!("{name} of kernels is not defined for `{}`", scalar.name());
                 refuse(Code::KernelMismatch, message, &of(*class, *scalar));
             }
             (What::Has(class, name), Inferred::Scalar(scalar)) if !is_of(*scalar, *class) => {
@@ -72,7 +72,7 @@ pub(super) fn check(types: &Types, checks: &[Check], errors: &mut Errors) {
                 let (from, to) = (from.name(), to.name());
                 refuse(
                     Code::KernelMismatch,
-                    format!("`as` does not make `{to}` of `{from}`"),
+                    format!("`as` does not convert `{from}` to `{to}`"),
                     &bridge(from, to),
                 );
             }

@@ -42,7 +42,7 @@ impl<'a> Inference<'a> {
         let body = self.body;
         self.block(&body.block);
         if body.block.value.is_none() && !body.block.diverges() {
-            let help = "end with the value, without a `;`, or `return` it on every way";
+            let help = "end with the value, without a `;`, or `return` it on every path";
             let at = self.header.output_span;
             self.errors.push_span(Code::KernelMismatch, at, "the body ends without this result", help);
         } else {
@@ -54,7 +54,7 @@ impl<'a> Inference<'a> {
     /// Unifies two types, or reports at `at` that they differ.
     fn agree(&mut self, found: TypeId, wanted: TypeId, at: Span) -> bool {
         if let Err(Mismatch(left, right)) = self.types.unify(found, wanted) {
-            let message = format!("{} and {} meet here", named(&left), named(&right));
+            let message = format!("{} and {} do not match here", named(&left), named(&right));
             let help = bridge(&left, &right);
             self.errors.push_span(Code::KernelMismatch, at, message, help);
             return false;

@@ -38,7 +38,7 @@ pub(super) fn report(occurrence: O<'_>) {
         O::CaptureMeasured { expected_bytes, bytes } => {
             info!(target: TARGET, ?expected_bytes, bytes, "captures took memory");
         }
-        O::Aborted { site } => info!(target: TARGET, segment = %site, "capture abandoned"),
+        O::Aborted { site } => info!(target: TARGET, segment = %site, "capture aborted"),
         O::FellBack { function, reason } if reason.is_wanted() => {
             debug!(target: TARGET, function, why = %reason, "runs without a graph");
         }
