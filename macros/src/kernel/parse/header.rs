@@ -101,8 +101,7 @@ fn input(argument: &FnArg, errors: &mut Errors) -> Option<Input> {
         return None;
     };
     if let Some(attr) = typed.attrs.first() {
-        let help =
-            "remove it: the caller of the operation decides what is a tensor (`&x`) and what is a number (`0.1`)";
+        let help = "remove it: the caller of the operation decides what is a tensor (`&x`) and what is a number (`0.1`)";
         errors.push(Code::KernelItem, attr, "an attribute on a parameter of a kernel", help);
     }
     let scalar = scalar(&typed.ty, errors);

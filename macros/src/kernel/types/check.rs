@@ -50,7 +50,8 @@ pub(super) fn check(types: &Types, checks: &[Check], errors: &mut Errors) {
                 | What::CanBeCompared,
                 Inferred::Float,
             ) => {
-                let help = "write its type, as in `0.5f32`: kernels have no `f64`, which Rust would choose here";
+                let help =
+                    "write its type, as in `0.5f32`: kernels have no `f64`, which Rust would choose here";
                 refuse(Code::KernelLiteral, "the type of this float is not known".into(), help);
             }
             (What::IsOf(class, name), Inferred::Scalar(scalar)) if !is_of(*scalar, *class) => {
