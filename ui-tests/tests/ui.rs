@@ -2,10 +2,10 @@
 //!
 //! rustc checks every program, in one of two ways. Programs that the macro alone refuses, by their pins, are modules of
 //! one crate, the test target `refused`: one call of rustc reports all their errors, which are compared file by file.
-//! Programs of which rustc has something to say, and new ones, are crates of their own, by trybuild. Only programs
-//! that must fail: trybuild then checks all of them by one call of cargo, without generating code.
+//! Programs of which rustc has something to say, and new ones, are crates of their own: a call of rustc each, with the
+//! runtime that cargo has built for `refused`.
 //!
-//! `TRYBUILD=overwrite cargo test -p ui-tests --test ui` pins the messages anew; read what it wrote.
+//! `BLESS=1 cargo test -p ui-tests --test ui` pins the messages anew; read what it wrote.
 
 use std::{
     collections::BTreeMap,
@@ -14,6 +14,11 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
 };
 
 use serde_json::Value;
@@ -46,63 +51,149 @@ fn is_of_the_macro_alone(pin: &str) -> bool {
 #[test]
 fn rustc_has_something_to_say() {
     let (_, programs) = programs();
-    let t = trybuild::TestCases::new();
-    for program in programs {
-        t.compile_fail(program.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap());
-    }
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(String::new()));
+    let check = || {
+        while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let got = checked(program, &built().runtime);
+            let difference = differs(program, &got);
+            wrong.lock().unwrap().extend(difference);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, Into::into) {
+            scope.spawn(check);
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]
 fn the_macro_alone_refuses() {
     let (programs, _) = programs();
     assert!(programs.len() >= 90, "only {} programs", programs.len());
-    fs::write(MODULES, modules(&programs)).unwrap();
-    let mut said = said();
     let mut wrong = String::new();
     for program in &programs {
-        let pin = program.with_extension("stderr");
-        let pinned = fs::read_to_string(&pin).unwrap();
-        let mut errors = said.remove(program).unwrap_or_default();
-        errors.sort();
-        let got: Vec<String> = errors.into_iter().map(|error| error.text).collect();
-        // Which of two functions is expanded first depends on what is beside them.
-        if sorted(&got) == sorted(&split(&pinned)) {
-            continue;
-        }
-        let got = got.join("\n\n") + "\n";
-        if env::var("TRYBUILD").is_ok_and(|how| how == "overwrite") {
-            fs::write(&pin, got).unwrap();
-        } else {
-            writeln!(wrong, "{}: pinned\n{pinned}\nrustc says\n{got}", program.display()).unwrap();
-        }
+        let errors = built().said.get(program).map_or(&[][..], Vec::as_slice);
+        let got = in_order_of_items(&fs::read_to_string(program).unwrap(), errors);
+        wrong.extend(differs(program, &got));
     }
-    for (file, errors) in said {
-        writeln!(wrong, "{}: no program, but rustc says\n{errors:#?}", file.display()).unwrap();
+    for (file, errors) in &built().said {
+        if !programs.contains(file) {
+            writeln!(wrong, "{}: no program, but rustc says\n{errors:#?}", file.display()).unwrap();
+        }
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// An error, by its place in the file.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What is wrong with the messages of a program, unless they are to be pinned.
+fn differs(program: &Path, got: &[String]) -> Option<String> {
+    let pin = program.with_extension("stderr");
+    let pinned = fs::read_to_string(&pin).unwrap_or_default();
+    let got = got.join("\n\n") + "\n";
+    if got.trim_end() == pinned.trim_end() {
+        return None;
+    }
+    if env::var_os("BLESS").is_some() {
+        fs::write(&pin, got).unwrap();
+        return None;
+    }
+    Some(format!("{}: pinned\n{pinned}\nrustc says (`BLESS=1` pins it)\n{got}\n", program.display()))
+}
+
+/// The errors of a program among others, as if it were compiled alone: which of two items is expanded first depends on
+/// what is beside them. Those of one item stay in the order in which they were reported.
+fn in_order_of_items(program: &str, errors: &[Said]) -> Vec<String> {
+    // As rustfmt writes them: the last line of an item is not indented.
+    let is_end = |line: &str| !line.starts_with(' ') && line.ends_with(['}', ';']);
+    let ends: Vec<u64> =
+        (1..).zip(program.lines()).filter(|(_, line)| is_end(line)).map(|(n, _)| n).collect();
+    let mut errors: Vec<&Said> = errors.iter().collect();
+    errors.sort_by_key(|error| ends.partition_point(|&end| end < error.line));
+    errors.into_iter().map(|error| error.text.clone()).collect()
+}
+
+/// An error or a warning.
+#[derive(Debug)]
 struct Said {
+    /// In its file, from 1.
     line: u64,
-    column: u64,
     /// As rustc prints it, without space at the ends of lines.
     text: String,
 }
 
-/// The errors of a pin.
-fn split(pin: &str) -> Vec<String> {
-    let pin = pin.trim_end();
-    let mut errors: Vec<String> = pin.split("\n\nerror").map(|error| format!("error{error}")).collect();
-    errors[0] = errors[0].replacen("error", "", 1);
-    errors
+/// What rustc says of one program.
+fn checked(program: &Path, runtime: &Path) -> Vec<String> {
+    let name = program.file_stem().unwrap().to_str().unwrap();
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ui");
+    fs::create_dir_all(&out).unwrap();
+    let output = Command::new(env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()))
+        // From where cargo calls it: paths in the runtime's library begin there.
+        .current_dir(top())
+        .args(["--edition", "2024", "--crate-type", "bin", "--emit", "metadata", "--error-format", "json"])
+        .args(["-A", "dead_code", "--crate-name", name, "--out-dir"])
+        .arg(out)
+        .arg("-L")
+        .arg(format!("dependency={}", runtime.parent().unwrap().display()))
+        .arg("--extern")
+        .arg(format!("graphable={}", runtime.display()))
+        .arg(program.strip_prefix(top()).unwrap())
+        .output()
+        .unwrap();
+    assert!(!output.status.success(), "{} compiles", program.display());
+    let lines = String::from_utf8(output.stderr).unwrap();
+    let messages = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    messages.filter(is_said).map(|message| portable(&read(&message).1.text)).collect()
 }
 
-fn sorted(errors: &[String]) -> Vec<&String> {
-    let mut errors: Vec<&String> = errors.iter().collect();
-    errors.sort();
-    errors
+/// Whether a message is about the program, and not about other messages.
+fn is_said(message: &Value) -> bool {
+    let text = message["message"].as_str().unwrap_or_default();
+    let about_others = ["aborting due to ", "Some errors have detailed", "For more information about"];
+    message["$message_type"] == "diagnostic" && !about_others.iter().any(|start| text.starts_with(start))
+}
+
+/// A message without what depends on this checkout, on the lines of the runtime's files, and on how many types implement
+/// a trait.
+fn portable(text: &str) -> String {
+    let text = text.replace("--> ui-tests/", "--> ").replace("--> runtime/", "--> $WORKSPACE/runtime/");
+    let names_runtime = text.contains("$WORKSPACE/");
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let place = text.lines().find(|line| line.trim_start().starts_with("--> "));
+    let excess = " ".repeat(place.map_or(0, indent).saturating_sub(1));
+    let mut in_runtime = false;
+    let line = |line: &str| {
+        let others = line.trim_start().strip_prefix("and ").and_then(|rest| rest.strip_suffix(" others"));
+        match (line.find("$WORKSPACE/"), others) {
+            (Some(at), _) => {
+                in_runtime = true;
+                format!(" --> {}", line[at..].split(':').next().unwrap_or_default())
+            }
+            (None, Some(count)) => line.replace(count, "$N"),
+            (None, None) if names_runtime => narrow(line, !in_runtime, &excess),
+            (None, None) => line.to_owned(),
+        }
+    };
+    // Where rustc wrote a type that is too long for the message.
+    let is_place =
+        |line: &&str| !line.contains(".long-type-") && !line.contains("consider using `--verbose`");
+    text.lines().filter(is_place).map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// A line of a message with room for a number of one digit in front, however many lines the runtime's files have.
+fn narrow(line: &str, keeps_number: bool, excess: &str) -> String {
+    let rest = line.trim_start();
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = (&rest[..digits], rest[digits..].trim_start());
+    match rest.bytes().next() {
+        Some(b'|' | b'=') => format!("{:1} {rest}", if keeps_number { number } else { "" }),
+        Some(b'-') => format!(" {rest}"),
+        _ => line.strip_prefix(excess).unwrap_or(line).to_owned(),
+    }
 }
 
 /// The programs as modules.
@@ -116,8 +207,24 @@ fn modules(programs: &[PathBuf]) -> String {
     text
 }
 
-/// What rustc says of the crate `refused`, by file.
-fn said() -> BTreeMap<PathBuf, Vec<Said>> {
+/// What cargo built, and what rustc says of it.
+struct Built {
+    /// The runtime's library, which the tests of this workspace use.
+    runtime: PathBuf,
+    /// The messages about the crate `refused`, by file.
+    said: BTreeMap<PathBuf, Vec<Said>>,
+}
+
+/// The crate `refused`, built once.
+fn built() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        fs::write(MODULES, modules(&programs().0)).unwrap();
+        build()
+    })
+}
+
+fn build() -> Built {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     // Of the whole workspace: its features, so that what the tests have built is used.
     let output = Command::new(env!("CARGO"))
@@ -130,16 +237,22 @@ fn said() -> BTreeMap<PathBuf, Vec<Said>> {
         .unwrap();
     println!("{}", String::from_utf8_lossy(&output.stderr));
     let mut said: BTreeMap<PathBuf, Vec<Said>> = BTreeMap::new();
+    let mut runtime = None;
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
-        let message = &line["message"]["message"];
-        let sum = message.as_str().is_some_and(|text| text.starts_with("aborting due to "));
-        if line["reason"] == "compiler-message" && line["target"]["name"] == "refused" && !sum {
+        if line["reason"] == "compiler-artifact" && line["target"]["name"] == "graphable" {
+            let files = line["filenames"].as_array().unwrap().iter().filter_map(Value::as_str);
+            runtime = files.map(PathBuf::from).find(|file| file.extension().is_some_and(|e| e == "rlib"));
+        }
+        if line["reason"] == "compiler-message"
+            && line["target"]["name"] == "refused"
+            && is_said(&line["message"])
+        {
             let (file, error) = read(&line["message"]);
             said.entry(file).or_default().push(error);
         }
     }
-    said
+    Built { runtime: runtime.expect("cargo names the library"), said }
 }
 
 /// One message of rustc, and its file; none for a message about no place.
@@ -149,9 +262,30 @@ fn read(message: &Value) -> (PathBuf, Said) {
     let here = format!("{}/", env!("CARGO_MANIFEST_DIR"));
     let text = message["rendered"].as_str().unwrap().replace(&here, "");
     let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
-    let number = |name: &str| place[name].as_u64().unwrap_or_default();
-    let said = Said { line: number("line_start"), column: number("column_start"), text: lines.join("\n") };
-    (place["file_name"].as_str().unwrap_or_default().into(), said)
+    let line = place["line_start"].as_u64().unwrap_or_default();
+    (place["file_name"].as_str().unwrap_or_default().into(), Said { line, text: lines.join("\n") })
+}
+
+#[test]
+fn errors_of_an_item_stay_in_their_order() {
+    let program = "fn a() {\n    1;\n}\n\nfn b() {\n    2;\n    3;\n}\n";
+    let said = |line, text: &str| Said { line, text: text.to_owned() };
+    let errors = [said(7, "b, third"), said(2, "a"), said(6, "b, second"), said(5, "b, first")];
+    assert_eq!(in_order_of_items(program, &errors), ["a", "b, third", "b, second", "b, first"]);
+}
+
+#[test]
+fn messages_do_not_depend_on_lines_of_the_runtime() {
+    let of = |number: u32| {
+        portable(&format!(
+            "error\n    --> ui-tests/tests/a.rs:3:5\n     |\n   3 | f()\n    --> runtime/src/a.rs:{number}:5\n\
+             {number} | fn f\n           and {number} others\n  = note: see 'a.long-type-{number}.txt'"
+        ))
+    };
+    assert_eq!(of(1012), of(2345));
+    let text = " --> tests/a.rs:3:5\n  |\n3 | f()\n --> $WORKSPACE/runtime/src/a.rs\n  | fn f\n           and $N others";
+    assert_eq!(of(1012), format!("error\n{text}"));
+    assert_eq!(portable(" --> ui-tests/tests/a.rs:3:5\n3 | x"), " --> tests/a.rs:3:5\n3 | x");
 }
 
 #[test]

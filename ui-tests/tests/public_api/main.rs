@@ -1,12 +1,22 @@
-//! Which public types may grow without breaking users: all that are not listed here.
+//! The public surface of the runtime: pinned, so that a change shows in review; and which public types may grow without
+//! breaking users, all that are not listed here.
 //!
 //! The runtime denies `unreachable_pub`, so whatever is `pub` in its sources can be reached from outside.
+//!
+//! `BLESS=1 cargo test -p ui-tests --test public_api` pins the surface anew; read the difference, and write what breaks
+//! users into the changelog.
+
+mod crate_items;
+mod surface;
 
 use std::{
-    collections::BTreeMap,
-    fs,
+    collections::{BTreeMap, HashSet},
+    env, fs,
     path::{Path, PathBuf},
 };
+
+use crate_items::Crate;
+use surface::Surface;
 
 const GENERATED: &str = "generated code writes it";
 const UNSTABLE: &str = "`backend` is not covered by semantic versioning";
@@ -119,4 +129,64 @@ fn the_scan_sees_what_it_is_for() {
     assert!(of("pub struct A(u8);\n").is_empty());
     assert_eq!(of("pub struct A(pub u8, pub u8);\n"), ["A"]);
     assert!(of("pub struct A;\n").is_empty());
+}
+
+#[test]
+fn the_surface_is_as_it_was() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pin = folder.join("tests/public_api/graphable.txt");
+    let text = Surface::of(&Crate::read(&folder.join("../runtime/src")), "graphable").text();
+    if env::var_os("BLESS").is_some() {
+        fs::write(&pin, &text).unwrap();
+    }
+    let pinned = fs::read_to_string(&pin).unwrap_or_default();
+    if text != pinned {
+        let lacks = |one: &str, other: &str| {
+            let other: HashSet<&str> = other.lines().collect();
+            one.lines().filter(|line| !other.contains(line)).map(str::to_owned).collect::<Vec<_>>()
+        };
+        panic!(
+            "the public surface is another; if it is meant to be: `BLESS=1 cargo test -p ui-tests --test public_api`\n\
+             added: {:#?}\ngone: {:#?}",
+            lacks(&text, &pinned),
+            lacks(&pinned, &text)
+        );
+    }
+    // What every user writes.
+    for name in
+        ["pub struct Tensor<", "pub fn step(", "pub enum Error", "pub trait TensorSource", "pub fn matmul"]
+    {
+        assert!(text.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn a_change_of_the_surface_is_seen() {
+    const BEFORE: &str = "mod a { pub struct A { pub b: u8, c: u8 } impl A { pub fn f(&self) -> u8 { 1 } fn g(&self) {} } \
+                          pub(crate) struct P; impl Clone for P { fn clone(&self) -> P { P } } \
+                          pub trait T { fn t(&self) {} } impl T for A { fn t(&self) { loop {} } } impl T for u8 {} } \
+                          pub use a::{A, T}; pub mod m { pub use crate::A as B; } #[doc(hidden)] pub mod h { pub fn x() {} }";
+    let of = |text: &str| Surface::of(&Crate::of(text), "k").text();
+    let before = of(BEFORE);
+    for (from, to) in [
+        ("pub b: u8", "pub b: u16"),
+        ("&self) -> u8", "&mut self) -> u8"),
+        ("impl T for u8", "impl T for u16"),
+        ("impl T for A", "impl T for &A"),
+        ("fn t(&self) {} }", "fn t(&self); }"),
+        ("pub fn f", "pub(crate) fn f"),
+        ("A as B", "A as C"),
+        ("pub use a::{A, T}", "pub use a::A"),
+        ("#[doc(hidden)] ", ""),
+        ("c: u8 }", "}"),
+    ] {
+        assert!(BEFORE.contains(from), "{from}");
+        assert_ne!(of(&BEFORE.replace(from, to)), before, "{from} to {to}");
+    }
+    for (from, to) in
+        [("{ 1 }", "{ 2 }"), ("c: u8", "c: u16"), ("fn g(&self)", "fn g(self)"), ("struct P;", "struct P();")]
+    {
+        assert!(BEFORE.contains(from), "{from}");
+        assert_eq!(of(&BEFORE.replace(from, to)), before, "{from} to {to}");
+    }
 }
