@@ -6,7 +6,7 @@ use graphable_examples::{
     llama::{Language, Session},
 };
 
-use crate::{smollm2, tiny};
+use crate::tiny;
 
 /// Pool bytes of the decode function's recordings: those it needs, and their sum; then those of warm-up.
 fn decode(file: &Gguf, mode: Mode, early: bool) -> [u64; 3] {
@@ -26,17 +26,5 @@ fn freeing_at_the_last_use_needs_less() {
     for mode in [Mode::Piecewise, Mode::Full] {
         let (early, late) = (decode(&file, mode, true), decode(&file, mode, false));
         assert!(early[1] < late[1], "{mode}: {early:?} with, {late:?} without");
-    }
-}
-
-/// Prints the table of docs/BENCHMARKS.md.
-#[test]
-#[ignore = "captures the real model four times"]
-fn the_real_model() {
-    for mode in [Mode::Piecewise, Mode::Full] {
-        for early in [false, true] {
-            let [needed, sum, all] = decode(smollm2::file(), mode, early);
-            println!("{mode}, free at last use {early}: decode {needed}, sum {sum}, all functions {all}");
-        }
     }
 }

@@ -12,9 +12,16 @@
 //! `GRAPHABLE_WALK_STEPS=10000000` makes more steps than the default; a step is one action.
 //! `GRAPHABLE_WALK_FROM=n` begins with the n-th episode.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use graphable::{__private::Live, Error, Event, Param, Result, Runtime, State, Step, ops};
+use graphable::{__private::Live, Error, Event, Param, Result, Runtime, State, Stats, Step, ops};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{folded::Folded, support::*};
@@ -512,67 +519,73 @@ fn a_lost_event_is_noticed() {
     assert!(kinds.len() >= 5, "only {} kinds of events", kinds.len());
 }
 
+/// What an episode came to.
+fn counts(stats: &Stats, world: &World) -> [(&'static str, u64); 13] {
+    [
+        ("steps", world.steps),
+        ("segment calls", world.segments),
+        ("warm-ups", stats.warmups),
+        ("recordings", stats.recordings),
+        ("replays", stats.replays),
+        ("re-recordings", stats.rerecordings),
+        ("evictions", stats.evicted),
+        ("audits", stats.audits),
+        ("copies", stats.copies),
+        ("shared executables", stats.shares),
+        ("updates", stats.updates),
+        ("closed steps", world.closed),
+        ("estimates, times three", 3 * world.estimates),
+    ]
+}
+
+/// A walk of `steps` through a runtime of its own.
+fn episode(seed: u64, steps: u64) -> [(&'static str, u64); 13] {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut rt = runtime();
+    rt.share_executables((seed % 5 > 2).then_some(Duration::MAX));
+    let mut world = world(&mut rt, &mut rng, seed.is_multiple_of(5));
+    let mut folded = Folded::default();
+    while world.steps < steps {
+        if let Err(error) = world.step(&mut rt, &mut rng) {
+            panic!("episode {seed}, step {}: {error}", world.steps);
+        }
+        folded.add(&rt.take_events());
+        assert_eq!(Live::of(&rt), Live::default(), "episode {seed}, step {}: a leak", world.steps);
+    }
+    let stats = rt.stats();
+    assert_eq!(folded.differs_from(&stats), None, "episode {seed}");
+    assert_eq!(stats.nodes, rt.tree().nodes.len(), "episode {seed}");
+    let made = stats.warmups + stats.recordings + stats.replays + stats.fallbacks;
+    assert_eq!(made, world.segments, "episode {seed}: each segment call is one thing: {stats:?}");
+    assert!(world.kept.len() as u64 > world.steps / 2);
+    counts(&stats, &world)
+}
+
 #[test]
 fn random_walks() {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let steps = number("GRAPHABLE_WALK_STEPS").unwrap_or(STEPS);
     let from = number("GRAPHABLE_WALK_FROM").unwrap_or(0);
-    let (mut done, mut seed) = (0, from);
-    let mut sums = graphable::Stats::default();
-    let (mut segments, mut estimates, mut closed) = (0, 0, 0);
-    while done < steps {
-        let mut rng = StdRng::seed_from_u64(seed);
-        let mut rt = runtime();
-        rt.share_executables((seed % 5 > 2).then_some(Duration::MAX));
-        let mut world = world(&mut rt, &mut rng, seed.is_multiple_of(5));
-        let mut folded = Folded::default();
-        while world.steps < EPISODE.min(steps - done) {
-            if let Err(error) = world.step(&mut rt, &mut rng) {
-                panic!("episode {seed}, step {}: {error}", world.steps);
-            }
-            folded.add(&rt.take_events());
-            assert_eq!(Live::of(&rt), Live::default(), "episode {seed}, step {}: a leak", world.steps);
+    let (next, sums) = (AtomicU64::new(0), Mutex::new(BTreeMap::new()));
+    let episodes = steps.div_ceil(EPISODE);
+    // The last test to begin, and the longest one: it takes all cores.
+    let walk = || {
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && at < episodes
+        {
+            let counts = episode(from + at, EPISODE.min(steps - at * EPISODE));
+            let mut sums = sums.lock().unwrap();
+            counts.iter().for_each(|(what, count)| *sums.entry(*what).or_default() += count);
         }
-        let stats = rt.stats();
-        assert_eq!(folded.differs_from(&stats), None, "episode {seed}");
-        assert_eq!(stats.nodes, rt.tree().nodes.len(), "episode {seed}");
-        let made = stats.warmups + stats.recordings + stats.replays + stats.fallbacks;
-        assert_eq!(made, world.segments, "each segment call is one thing: {stats:?}");
-        assert!(world.kept.len() as u64 > world.steps / 2);
-        done += world.steps;
-        segments += world.segments;
-        estimates += world.estimates;
-        closed += world.closed;
-        seed += 1;
-        sums.warmups += stats.warmups;
-        sums.recordings += stats.recordings;
-        sums.replays += stats.replays;
-        sums.rerecordings += stats.rerecordings;
-        sums.fallbacks += stats.fallbacks;
-        sums.evicted += stats.evicted;
-        sums.audits += stats.audits;
-        sums.copies += stats.copies;
-        sums.shares += stats.shares;
-        sums.updates += stats.updates;
-    }
-    println!(
-        "{done} steps in {} runtimes, {segments} segment calls, {estimates} estimates, {closed} closed steps, without a \
-         mismatch: {sums:?}",
-        seed - from
-    );
-    for (what, count) in [
-        ("warm-ups", sums.warmups),
-        ("recordings", sums.recordings),
-        ("replays", sums.replays),
-        ("re-recordings", sums.rerecordings),
-        ("evictions", sums.evicted),
-        ("audits", sums.audits),
-        ("copies", sums.copies),
-        ("shared executables", sums.shares),
-        ("updates", sums.updates),
-        ("closed steps", closed),
-        ("estimates, times three,", 3 * estimates),
-    ] {
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, Into::into) {
+            scope.spawn(walk);
+        }
+    });
+    let sums: BTreeMap<&str, u64> = sums.into_inner().unwrap();
+    println!("{episodes} runtimes, without a mismatch: {sums:?}");
+    for (what, count) in sums {
         // A walk that no longer reaches a rule of the tree would pass in silence.
         assert!(steps < STEPS || count > 50, "only {count} {what}");
     }

@@ -2,7 +2,7 @@ use std::{
     hash::Hasher,
     sync::{Mutex, MutexGuard, PoisonError, mpsc},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use smallvec::smallvec;
@@ -222,32 +222,4 @@ fn dropping_finishes_what_is_queued() {
     dropping.join().unwrap();
     assert!(pending.is_ready());
     assert_eq!(pending.wait().unwrap(), [999u32 as u8; 64]);
-}
-
-/// The price of a call while the worker is busy; run with `--ignored --nocapture`, optimised.
-#[test]
-#[ignore = "a measurement"]
-fn push_cost() {
-    let mut b = backend();
-    let (x, y) = (b.alloc(64).unwrap(), b.alloc(64).unwrap());
-    b.begin_capture(None).unwrap();
-    b.launch(&copy(x.addr(), y.addr(), 64)).unwrap();
-    let exec = b.end_capture(vec![x, y]).unwrap().unwrap();
-    for round in 0..5 {
-        let gate = close_gate();
-        b.launch(&output_only(WAIT_FOR_GATE)).unwrap();
-        thread::sleep(Duration::from_millis(5));
-        let start = Instant::now();
-        for _ in 0..4000 {
-            b.replay(&exec, None).unwrap();
-        }
-        let held = start.elapsed() / 4000;
-        drop(gate);
-        b.synchronize().unwrap();
-        let start = Instant::now();
-        for _ in 0..100_000 {
-            b.replay(&exec, None).unwrap();
-        }
-        println!("round {round}: {held:?} behind a busy worker, {:?} streaming", start.elapsed() / 100_000);
-    }
 }

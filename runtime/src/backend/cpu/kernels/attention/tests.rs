@@ -199,25 +199,3 @@ fn bits_do_not_depend_on_threads_or_addresses() {
         check::<bf16>(sizes(2, 90, 130, 4, 2, 32, 32), mask);
     }
 }
-
-/// Time of one layer. Run with
-/// `cargo test --release -p graphable --lib attention_time -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement, not a check"]
-fn attention_time() {
-    for (t, s) in [(1, 128), (1, 2048), (1, 8192), (512, 512), (2048, 2048)] {
-        let z = sizes(1, t, s, 9, 3, 64, 64);
-        let contiguous = |shape: [usize; 4]| crate::value::layout::Layout::contiguous(&shape).unwrap();
-        let (q, k) = (vec![0.1f32; t * 9 * 64], vec![0.2f32; s * 3 * 64]);
-        let q = Strided { data: &q[..], layout: contiguous([1, t, 9, 64]) };
-        let k = Strided { data: &k[..], layout: contiguous([1, s, 3, 64]) };
-        let mut out = vec![0.0; t * 9 * 64];
-        let mut best = f64::INFINITY;
-        for _ in 0..5 {
-            let start = std::time::Instant::now();
-            attend(q, k, k, Mask { kind: MaskKind::Causal, limits: None, real: usize::MAX }, 0.125, &mut out);
-            best = best.min(start.elapsed().as_secs_f64());
-        }
-        println!("{z:?}: {:.1} us", best * 1e6);
-    }
-}

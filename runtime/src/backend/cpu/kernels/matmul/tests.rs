@@ -154,31 +154,3 @@ fn shared_weights_become_one_product() {
     let p = Problem::new(&view(&[8, 1, 2, 4], &[9, 0, 4, 1]), &weight);
     assert_eq!((p.m, p.batches()), (2, 8));
 }
-
-/// Bandwidth of a decoding step's products. Run with
-/// `cargo test --release -p graphable --lib decode_bandwidth -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement, not a check"]
-fn decode_bandwidth() {
-    fn measure<T: Real>(name: &str, m: usize, k: usize, n: usize) {
-        let (a, b) = (vec![T::narrow(0.5); m * k], vec![T::narrow(0.25); k * n]);
-        let mut out = vec![T::narrow(0.0); m * n];
-        let a = Strided { data: &a, layout: Layout::contiguous(&[m, k]).unwrap() };
-        let b = Strided { data: &b, layout: Layout::strided(&[k, n], &[1, k]).unwrap() };
-        let mut best = f64::INFINITY;
-        for _ in 0..50 {
-            let start = std::time::Instant::now();
-            product(a, b, None, &mut out);
-            best = best.min(start.elapsed().as_secs_f64());
-        }
-        let bytes = (k * n * size_of::<T>()) as f64;
-        println!("{name} {m} x {k} x {n}: {:.1} us, {:.1} GB/s", best * 1e6, bytes / best / 1e9);
-    }
-    for n in [576, 1536, 49152] {
-        for m in [1, 4, 16, 64] {
-            measure::<f32>("f32", m, 576, n);
-        }
-        measure::<bf16>("bf16", 1, 576, n);
-    }
-    measure::<f32>("f32", 1, 1536, 576);
-}
