@@ -1,5 +1,7 @@
 //! Binds every input of a call to memory, and transfers host data.
 
+use std::sync::Arc;
+
 use super::{GraphCall, GraphObject};
 use crate::{
     Result, Runtime,
@@ -11,6 +13,7 @@ use crate::{
     record::Symbol,
     value::{
         layout::{Layout, Marks},
+        owned::Owned,
         raw::RawTensor,
     },
 };
@@ -19,18 +22,11 @@ impl GraphCall<'_> {
     /// Binds every input to memory, and starts the transfer of host data.
     pub(super) fn bind(&mut self, function: &GraphObject, given: &[Given], symbols: &[Symbol]) -> Result<()> {
         let graphs = self.rt.core.borrow().call.graphs();
-        let mut binding = Binding {
-            rt: self.rt,
-            function,
-            symbols,
-            graphs,
-            upload: HostBlock::default(),
-            pads: Vec::new(),
-        };
+        let mut binding = Binding { graphs, ..Binding::new(self.rt, function, symbols) };
         binding.upload_scalars_and_sizes(given);
         let mut scalars = 0u64;
         for (i, given) in given.iter().enumerate() {
-            self.inputs.push(match given {
+            let bound = match given {
                 Given::Missing => unreachable!("`Inputs::enter` checks that every input is given"),
                 Given::Scalar(_) => {
                     scalars += 1;
@@ -40,14 +36,15 @@ impl GraphCall<'_> {
                     binding.host(i, bytes, shape.as_deref().unwrap_or_default())?
                 }
                 Given::Device(raw) => binding.device(i, raw)?,
-            });
+            };
+            self.inputs.push(bound);
         }
         binding.send()
     }
 }
 
 /// The transfer of the inputs of one call.
-struct Binding<'c> {
+pub(super) struct Binding<'c> {
     rt: &'c Runtime,
     function: &'c GraphObject,
     symbols: &'c [Symbol],
@@ -58,7 +55,46 @@ struct Binding<'c> {
     pads: Vec<(View, View)>,
 }
 
-impl Binding<'_> {
+/// An input of a running call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    pub(super) raw: RawTensor,
+    /// If the handle was made for the call, so that clones of it end with the call.
+    of_call: bool,
+}
+
+impl Bound {
+    /// Ends the input with its call.
+    pub(super) fn end(self, rt: &Runtime) {
+        let mut core = rt.core.borrow_mut();
+        if self.of_call {
+            core.end_input(&self.raw);
+        } else {
+            core.launcher().release(self.raw.slot, self.raw.epoch);
+        }
+    }
+}
+
+impl<'c> Binding<'c> {
+    pub(super) fn new(rt: &'c Runtime, function: &'c GraphObject, symbols: &'c [Symbol]) -> Self {
+        Self { rt, function, symbols, graphs: true, upload: HostBlock::default(), pads: Vec::new() }
+    }
+
+    /// Has what is given for an input written to its memory. Returns the memory, and the layout with padding.
+    pub(super) fn fill(&mut self, i: usize, given: &Given) -> Result<(Arc<Owned>, Layout)> {
+        let (padded, _) = self.padded(i, given.shape());
+        let (memory, layout) = self.buffer(i, &padded)?;
+        match given {
+            Given::Host { bytes, .. } => self.write_rows(memory.memory.addr(), &layout, bytes, given.shape()),
+            Given::Device(raw) => {
+                let to = View { addr: memory.memory.addr(), dtype: raw.dtype, layout };
+                self.pads.push((raw.view(), to));
+            }
+            Given::Missing | Given::Scalar(_) => {}
+        }
+        Ok((memory, layout))
+    }
+
     fn spec(&self, i: usize) -> &InputSpec {
         &self.function.spec.inputs[i]
     }
@@ -104,55 +140,71 @@ impl Binding<'_> {
         (padded, marks)
     }
 
-    /// Returns the input's own memory as a tensor of this shape.
-    fn static_input(&self, i: usize, padded: &[usize], marks: Marks) -> Result<RawTensor> {
+    /// Returns memory of the input for this shape.
+    fn buffer(&self, i: usize, padded: &[usize]) -> Result<(Arc<Owned>, Layout)> {
         let layout = Layout::contiguous(padded)?;
-        let dtype = self.spec(i).dtype;
-        let bytes = (layout.count() * dtype.size()) as u64;
-        let owned = self.function.static_memory(self.rt, i, bytes)?;
-        Ok(self.rt.adopt_static(&owned, dtype, layout, marks))
+        let bytes = (layout.count() * self.spec(i).dtype.size()) as u64;
+        Ok((self.function.static_memory(self.rt, i, bytes)?, layout))
+    }
+
+    /// Returns memory of the input as a tensor, which ends with the call.
+    fn adopt(&self, i: usize, memory: &Arc<Owned>, layout: Layout, marks: Marks) -> Bound {
+        Bound { raw: self.rt.adopt_static(memory, self.spec(i).dtype, layout, marks), of_call: true }
     }
 
     /// Returns the `nth` scalar, which is in the host block.
-    fn scalar(&self, i: usize, nth: u64) -> Result<RawTensor> {
-        let layout = Layout::contiguous(&[])?;
-        let mut raw = self.rt.adopt_static(&self.function.block, self.spec(i).dtype, layout, Marks::NONE);
-        raw.addr += 16 * nth;
-        Ok(raw)
+    fn scalar(&self, i: usize, nth: u64) -> Result<Bound> {
+        let mut bound = self.adopt(i, &self.function.block, Layout::contiguous(&[])?, Marks::NONE);
+        bound.raw.addr += 16 * nth;
+        Ok(bound)
     }
 
-    fn host(&mut self, i: usize, bytes: &[u8], shape: &[usize]) -> Result<RawTensor> {
+    fn host(&mut self, i: usize, bytes: &[u8], shape: &[usize]) -> Result<Bound> {
         let (padded, marks) = self.padded(i, shape);
-        let input = self.static_input(i, &padded, marks)?;
-        let element = input.dtype.size();
+        let (memory, layout) = self.buffer(i, &padded)?;
+        self.write_rows(memory.memory.addr(), &layout, bytes, shape);
+        Ok(self.adopt(i, &memory, layout, marks))
+    }
+
+    /// Uploads the bytes of a tensor of this shape, with zeros as padding.
+    fn write_rows(&mut self, to: u64, padded: &Layout, bytes: &[u8], shape: &[usize]) {
         let from = self.upload.bytes.len();
-        if padded.len() > 1 && padded[1..] != shape[1..] {
-            self.upload.bytes.extend(pad_rows(bytes, element, shape, &padded));
+        // Data without elements has no padding either: a padded size is never 0.
+        let element = bytes.len() / shape.iter().product::<usize>().max(1);
+        if shape.len() > 1 && padded.shape()[1..] != shape[1..] {
+            self.upload.bytes.extend(pad_rows(bytes, element, shape, padded.shape()));
         } else {
             self.upload.bytes.extend_from_slice(bytes);
         }
-        self.write(input.addr, from, input.layout.count() * element);
-        Ok(input)
+        self.write(to, from, padded.count() * element);
     }
 
-    fn device(&mut self, i: usize, raw: &RawTensor) -> Result<RawTensor> {
+    fn device(&mut self, i: usize, raw: &RawTensor) -> Result<Bound> {
         let (padded, marks) = self.padded(i, raw.layout.shape());
+        if let Some(fill) = self.function.fill_of(i, raw)
+            && let Some(layout) = in_place(&fill.padded, &padded)
+        {
+            let bound = self.adopt(i, &fill.memory, layout, marks);
+            self.rt.core.borrow_mut().memory.note_padded_copy(&bound.raw, raw);
+            return Ok(bound);
+        }
         if marks.any() && self.graphs {
-            let input = self.static_input(i, &padded, marks)?;
-            self.rt.core.borrow_mut().memory.note_padded_copy(&input, raw);
-            self.pads.push((raw.view(), input.view()));
-            return Ok(input);
+            let (memory, layout) = self.buffer(i, &padded)?;
+            let bound = self.adopt(i, &memory, layout, marks);
+            self.rt.core.borrow_mut().memory.note_padded_copy(&bound.raw, raw);
+            self.pads.push((raw.view(), bound.raw.view()));
+            return Ok(bound);
         }
         let mut core = self.rt.core.borrow_mut();
         core.memory.retain(raw.slot, raw.epoch);
         if marks.any() {
             core.memory.belongs_to_call(raw.slot);
         }
-        Ok(RawTensor { marks, ..*raw })
+        Ok(Bound { raw: RawTensor { marks, ..*raw }, of_call: false })
     }
 
     /// Stages the upload, and launches the copies.
-    fn send(self) -> Result<()> {
+    pub(super) fn send(self) -> Result<()> {
         let mut core = self.rt.core.borrow_mut();
         core.stream.stage_upload((!self.upload.writes.is_empty()).then_some(self.upload));
         for (from, to) in self.pads {
@@ -162,4 +214,12 @@ impl Binding<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the layout of a call's input whose data is in memory with this padding, if it can be read in place: rows that
+/// the call does not have come last.
+fn in_place(filled: &Layout, call: &[usize]) -> Option<Layout> {
+    let (filled, same_rank) = (filled.shape(), filled.rank() == call.len());
+    let fits = same_rank && (call.is_empty() || call[0] <= filled[0] && call[1..] == filled[1..]);
+    if fits { Layout::contiguous(call).ok() } else { None }
 }

@@ -7,6 +7,7 @@ use std::{
 
 use tracing::span::EnteredSpan;
 
+use super::bind::Bound;
 use crate::{
     Error, Result, Runtime, Scalar, Tensor,
     backend::SharedMemory,
@@ -76,7 +77,7 @@ pub struct GraphCall<'s> {
     graph: OwnerId,
     plan: &'static Plan,
     body: BodyId,
-    pub(super) inputs: Vec<RawTensor>,
+    pub(super) inputs: Vec<Bound>,
     full_key: Option<Box<KeyWriter>>,
     _span: EnteredSpan,
 }
@@ -167,8 +168,8 @@ impl<'s> GraphCall<'s> {
         if mode == Mode::Full {
             let mut writer = rt.take_writer();
             writer.collect = true;
-            for raw in &frame.inputs {
-                writer.tensor(raw);
+            for input in &frame.inputs {
+                writer.tensor(&input.raw);
             }
             key.write_key(&mut writer);
             frame.full_key = Some(writer);
@@ -191,7 +192,7 @@ impl<'s> GraphCall<'s> {
 
     /// Returns an input, with its count incremented.
     fn input(&self, i: usize) -> RawTensor {
-        let Some(raw) = self.inputs.get(i) else {
+        let Some(Bound { raw, .. }) = self.inputs.get(i) else {
             unreachable!(
                 "generated code asks for the inputs that it gave, and `Inputs::enter` checks that it gave all"
             )
@@ -285,8 +286,8 @@ impl<'s> GraphCall<'s> {
 
     /// Ends the call; returns what remained in the pool.
     fn end(&mut self) -> Option<(u64, &'static str)> {
-        for raw in self.inputs.drain(..) {
-            self.rt.core.borrow_mut().end_input(&raw);
+        for input in self.inputs.drain(..) {
+            input.end(self.rt);
         }
         self.rt.graphs.set(false);
         self.rt.core.borrow_mut().end_call()

@@ -9,48 +9,71 @@ use crate::{
     value::{layout::Layout, live_in::LiveIn, raw::RawTensor},
 };
 
-/// Host data for a `#[host]` tensor parameter: a slice, with a shape if the dimensions do not follow from its
-/// length.
+/// The data of a `#[host]` tensor parameter: a slice, with a shape if the dimensions do not follow from its length; or
+/// what the parameter's own memory was filled with ([`StaticInput::fill`](crate::StaticInput::fill)).
 #[derive(Clone, Copy, Debug)]
-pub struct HostSlice<'a, T> {
-    pub(crate) data: &'a [T],
-    pub(crate) shape: Option<&'a [usize]>,
+pub struct HostSlice<'a, T>(HostData<'a, T>);
+
+#[derive(Clone, Copy, Debug)]
+enum HostData<'a, T> {
+    Slice {
+        data: &'a [T],
+        shape: Option<&'a [usize]>,
+    },
+    /// A tensor of the runtime with this id.
+    Filled {
+        runtime: u64,
+        raw: RawTensor,
+    },
+}
+
+impl<'a, T> HostSlice<'a, T> {
+    pub(super) fn slice(data: &'a [T], shape: Option<&'a [usize]>) -> Self {
+        Self(HostData::Slice { data, shape })
+    }
 }
 
 impl<'a, T> From<&'a [T]> for HostSlice<'a, T> {
     fn from(data: &'a [T]) -> Self {
-        Self { data, shape: None }
+        Self::slice(data, None)
     }
 }
 
 impl<'a, T> From<&'a Vec<T>> for HostSlice<'a, T> {
     fn from(data: &'a Vec<T>) -> Self {
-        Self { data, shape: None }
+        Self::slice(data, None)
     }
 }
 
 impl<'a, T, const N: usize> From<&'a [T; N]> for HostSlice<'a, T> {
     fn from(data: &'a [T; N]) -> Self {
-        Self { data, shape: None }
+        Self::slice(data, None)
     }
 }
 
 impl<'a, T> From<(&'a [T], &'a [usize])> for HostSlice<'a, T> {
     /// Row-major data and its shape.
     fn from((data, shape): (&'a [T], &'a [usize])) -> Self {
-        Self { data, shape: Some(shape) }
+        Self::slice(data, Some(shape))
     }
 }
 
 impl<'a, T, const R: usize> From<(&'a Vec<T>, &'a [usize; R])> for HostSlice<'a, T> {
     fn from((data, shape): (&'a Vec<T>, &'a [usize; R])) -> Self {
-        Self { data, shape: Some(shape) }
+        Self::slice(data, Some(shape))
     }
 }
 
 impl<'a, T, const R: usize> From<(&'a [T], &'a [usize; R])> for HostSlice<'a, T> {
     fn from((data, shape): (&'a [T], &'a [usize; R])) -> Self {
-        Self { data, shape: Some(shape) }
+        Self::slice(data, Some(shape))
+    }
+}
+
+impl<'a, T> From<&'a Tensor<'_, T>> for HostSlice<'a, T> {
+    /// What the parameter's memory was filled with; any other tensor is [`Error::Input`].
+    fn from(tensor: &'a Tensor<'_, T>) -> Self {
+        Self(HostData::Filled { runtime: tensor.rt.id(), raw: tensor.raw })
     }
 }
 
@@ -132,6 +155,17 @@ pub(crate) enum Given {
     Device(RawTensor),
 }
 
+impl Given {
+    /// Returns the shape, which is determined for all that is given.
+    pub(super) fn shape(&self) -> &[usize] {
+        match self {
+            Self::Host { shape, .. } => shape.as_deref().unwrap_or_default(),
+            Self::Device(raw) => raw.layout.shape(),
+            Self::Missing | Self::Scalar(_) => &[],
+        }
+    }
+}
+
 /// The inputs of one call, before it starts. [`enter`](Self::enter) returns their first error.
 pub struct Inputs<'s, 'f> {
     pub(crate) step: &'s crate::Runtime,
@@ -193,19 +227,36 @@ impl<'s, 'f> Inputs<'s, 'f> {
     }
 
     fn check_host<T: Element>(&mut self, i: usize, slice: HostSlice<'_, T>) -> Result<()> {
-        if let Some(shape) = slice.shape {
+        let (data, shape) = match slice.0 {
+            HostData::Slice { data, shape } => (data, shape),
+            HostData::Filled { runtime, raw } => return self.check_filled(i, runtime, raw),
+        };
+        if let Some(shape) = shape {
             let count = Layout::contiguous(shape)?.count();
-            if count != slice.data.len() {
-                let why = format!("shape {shape:?} has {count} elements, the data {}", slice.data.len());
+            if count != data.len() {
+                let why = format!("shape {shape:?} has {count} elements, the data {}", data.len());
                 return Err(self.wrong(i, why));
             }
             self.unify_shape(i, shape)?;
         }
-        self.given[i] = Given::Host {
-            bytes: to_bytes(slice.data),
-            count: slice.data.len(),
-            shape: slice.shape.map(<[usize]>::to_vec),
-        };
+        self.given[i] =
+            Given::Host { bytes: to_bytes(data), count: data.len(), shape: shape.map(<[usize]>::to_vec) };
+        Ok(())
+    }
+
+    /// Checks a tensor in place of host data.
+    fn check_filled(&mut self, i: usize, runtime: u64, raw: RawTensor) -> Result<()> {
+        if runtime != self.function.runtime {
+            return Err(Error::DifferentRuntimes { op: self.function.spec.name });
+        }
+        self.step.core.borrow().check_live(self.function.spec.name, &raw)?;
+        if !self.function.is_filled_with(i, &raw) {
+            let why = "it takes data of the host, or what its own memory was filled with: \
+                       `graph.buffers().{}.fill_from(&step, &tensor)?`";
+            return Err(self.wrong(i, why.replace("{}", self.spec(i).name)));
+        }
+        self.unify_shape(i, raw.layout.shape())?;
+        self.given[i] = Given::Device(raw);
         Ok(())
     }
 
@@ -334,6 +385,18 @@ impl<'s, 'f> Inputs<'s, 'f> {
         }
     }
 
+    /// Determines the sizes that the inputs given so far imply.
+    ///
+    /// # Errors
+    /// Returns the first error of the inputs.
+    pub(super) fn resolved(mut self) -> Result<Self> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        self.resolve()?;
+        Ok(self)
+    }
+
     /// Checks that every input is given, and every symbol has a size.
     fn check_complete(&self) -> Result<()> {
         let function = self.function;
@@ -354,16 +417,13 @@ impl<'s, 'f> Inputs<'s, 'f> {
     /// Returns the first error of the inputs ([`Error::DifferentRuntimes`], [`Error::NestedCall`], [`Error::Input`],
     /// [`Error::DimsDisagree`], [`Error::Rank`], [`Error::TooLarge`]), [`Error::FallbackForbidden`], and errors of the
     /// device.
-    pub fn enter(mut self, key: impl LiveIn) -> Result<GraphCall<'s>> {
-        if let Some(error) = self.failed.take() {
+    pub fn enter(self, key: impl LiveIn) -> Result<GraphCall<'s>> {
+        let inputs = self.resolved()?;
+        inputs.check_complete()?;
+        if let Some(error) = nested(inputs.step, inputs.function) {
             return Err(error);
         }
-        self.resolve()?;
-        self.check_complete()?;
-        if let Some(error) = nested(self.step, self.function) {
-            return Err(error);
-        }
-        GraphCall::enter(self, &key)
+        GraphCall::enter(inputs, &key)
     }
 }
 

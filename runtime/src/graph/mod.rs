@@ -26,6 +26,7 @@ mod builder;
 mod call;
 mod capture_all;
 mod choose;
+mod fill;
 pub(crate) mod inputs;
 mod jobs;
 mod listed;
@@ -37,10 +38,10 @@ mod synthetic;
 pub use builder::GraphBuilder;
 pub use call::{GraphCall, call};
 pub use capture_all::{CaptureProgress, capture_all};
+pub use fill::StaticInput;
 use listed::Listed;
 pub use options::Options;
-use static_inputs::Capacities;
-pub use static_inputs::StaticInput;
+use static_inputs::StaticBuffer;
 pub use synthetic::{Synthetic, SyntheticSlice};
 
 /// The macro's description of a function.
@@ -73,7 +74,7 @@ pub struct GraphObject {
     enabled: Cell<bool>,
     scalars: Vec<usize>,
     block: Arc<Owned>,
-    statics: RefCell<Vec<Capacities>>,
+    statics: RefCell<Vec<Vec<StaticBuffer>>>,
     dispatcher: Dispatcher,
     /// The symbol that counts tokens.
     tokens: Option<usize>,

@@ -73,6 +73,6 @@ pub struct SyntheticSlice<T> {
 
 impl<'a, T> From<&'a SyntheticSlice<T>> for crate::HostSlice<'a, T> {
     fn from(s: &'a SyntheticSlice<T>) -> Self {
-        Self { data: &s.data, shape: Some(&s.shape) }
+        Self::slice(&s.data, Some(&s.shape))
     }
 }

@@ -231,6 +231,12 @@ impl Memory {
         self.slots.get_mut(input.slot).origin = Origin::Padded { of: given.slot, from: given.addr };
     }
 
+    /// Returns whether a handle shows this tensor, which is a static input.
+    pub(crate) fn shows_static(&self, raw: &RawTensor) -> bool {
+        let slot = self.slots.of_step(raw.slot, raw.epoch);
+        slot.is_some_and(|s| s.is_held() && s.placement() == Placement::StaticInput && s.base() == raw.addr)
+    }
+
     /// Creates a tensor of owned memory, with one reference.
     pub(crate) fn adopt(&mut self, view: OwnedView<'_>) -> RawTensor {
         self.adopt_as(Placement::Owned, "owned memory", view)

@@ -6,5 +6,6 @@ pub mod branchy;
 mod device;
 pub mod errors;
 pub mod hygiene;
+pub mod in_place;
 pub mod params;
 pub mod plain;
