@@ -59,14 +59,15 @@ impl Core {
         self.memory.end_call()
     }
 
-    /// Opens an eager region.
-    pub(crate) fn begin_region(&mut self, site: &'static Site) {
+    /// Opens an eager region. Returns the graph object of the running call if that is captured as a whole.
+    pub(crate) fn begin_region(&mut self, site: &'static Site) -> Option<OwnerId> {
         let captured = self.recorder.is_running();
-        self.call.enter_region(captured);
+        let captured_by = self.call.enter_region(captured);
         if !captured {
             let (mut launcher, call) = self.in_call();
             launcher.begin_region(call, site);
         }
+        captured_by
     }
 
     /// Closes an eager region.

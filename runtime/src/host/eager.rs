@@ -18,6 +18,7 @@ use crate::{
     value::{
         entry::{Encoder, Entry},
         layout::{Layout, Marks},
+        owned::OwnerId,
         raw::RawTensor,
     },
 };
@@ -234,6 +235,8 @@ impl<T: Element> PendingRead<T> {
 pub struct Region<'s> {
     eager: Eager<'s>,
     site: &'static Site,
+    /// The graph object of the call, if that is captured as a whole.
+    captured_by: Option<OwnerId>,
     begin: Option<Arc<dyn Mark>>,
     _span: EnteredSpan,
 }
@@ -241,9 +244,9 @@ pub struct Region<'s> {
 impl<'s> Region<'s> {
     pub(crate) fn open(rt: &'s Runtime, site: &'static Site) -> Self {
         let span = timeline::region(site);
-        rt.core.borrow_mut().begin_region(site);
+        let captured_by = rt.core.borrow_mut().begin_region(site);
         let begin = if span.is_disabled() { None } else { rt.slice_begins() };
-        Self { eager: Eager { rt }, site, begin, _span: span }
+        Self { eager: Eager { rt }, site, captured_by, begin, _span: span }
     }
 
     /// Moves the tensors of the region's result to their recorded slots.
@@ -265,7 +268,9 @@ impl<'s> Region<'s> {
     /// Notes that host code gets a value, a length or a variant, which a graph of the whole call would not
     /// reproduce.
     fn gives_host_value(&self) {
-        self.eager.rt.core.borrow_mut().call.note_host_value(self.site);
+        if let Some(graph) = self.captured_by {
+            self.eager.rt.core.borrow_mut().call.history_mut().add_host_value(graph, self.site);
+        }
     }
 }
 

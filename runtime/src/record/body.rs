@@ -10,7 +10,7 @@ use super::{
     copied_inputs::bind_inputs,
     finish::RecordingInProgress,
     replay::Replayer,
-    run::{Auditing, RecordingRun, Run, RunKind, RunState, Start},
+    run::{Auditing, EndedRecording, RecordingRun, Run, RunKind, RunState, Start},
 };
 use crate::{
     Result,
@@ -56,24 +56,45 @@ impl BodyRunner<'_> {
         let NewRun { kind, site, identity } = body;
         let tree = &mut *self.replayer.tree;
         let overlaps = Overlaps { memory: &*self.replayer.launcher.memory, call: &*self.call };
-        let group = match kind {
-            RunKind::Eager => overlaps.known_group(tree, identity, key),
-            _ => Some(overlaps.group(tree, identity, key)),
-        };
+        match kind {
+            RunKind::Eager => {
+                let group = overlaps.known_group(tree, identity, key);
+                self.start(body, group, key, |_, _| Ok(RunState::Eager))
+            }
+            RunKind::Warm => {
+                let group = overlaps.group(tree, identity, key);
+                self.start(body, Some(group), key, |_, _| Ok(RunState::WarmingUp))
+            }
+            RunKind::Audit => {
+                let group = overlaps.group(tree, identity, key);
+                self.start(body, Some(group), key, |_, _| Ok(RunState::Auditing(Auditing::default())))
+            }
+            RunKind::Record => {
+                let group = overlaps.group(tree, identity, key);
+                self.start(body, Some(group), key, |runner, known| {
+                    let recording = runner.begin_recording(site, group, key, known)?;
+                    Ok(RunState::Recording(Box::new(recording)))
+                })
+            }
+        }
+    }
+
+    /// Starts a run, in the state that `state` returns, which may add to the ranges that a recording may bake.
+    fn start(
+        &mut self,
+        body: NewRun,
+        group: Option<GroupId>,
+        key: &KeyWriter,
+        state: impl FnOnce(&mut Self, &mut Vec<(u64, u64)>) -> Result<RunState>,
+    ) -> Result<()> {
+        let NewRun { kind, site, identity } = body;
         if let Some(group) = group {
-            tree.group_mut(group).site = Some(site);
+            self.replayer.tree.group_mut(group).site = Some(site);
         }
         let Reach { mut known, owned } = self.reach(kind, identity, key);
         let memory = &mut *self.replayer.launcher.memory;
         let entry = if kind == RunKind::Audit { StateId::EMPTY } else { memory.settle() };
-        let state = match kind {
-            RunKind::Record => {
-                RunState::Recording(Box::new(self.begin_recording(site, group, key, &mut known)?))
-            }
-            RunKind::Warm => RunState::WarmingUp,
-            RunKind::Audit => RunState::Auditing(Auditing::default()),
-            RunKind::Eager => RunState::Eager,
-        };
+        let state = state(self, &mut known)?;
         if kind != RunKind::Audit {
             self.replayer.launcher.memory.begin_body();
         }
@@ -121,7 +142,7 @@ impl BodyRunner<'_> {
     fn begin_recording(
         &mut self,
         site: &'static Site,
-        group: Option<GroupId>,
+        group: GroupId,
         key: &KeyWriter,
         known: &mut Vec<(u64, u64)>,
     ) -> Result<RecordingRun> {
@@ -137,7 +158,15 @@ impl BodyRunner<'_> {
         }
         let log = CommandLog::begin(launcher.stream, launcher.log, site, bindings.all())?;
         let alive = launcher.memory.alive_in_pool();
-        Ok(RecordingRun { log, bindings, begun, alive, writes: BTreeSet::new(), late_use: Cell::new(false) })
+        Ok(RecordingRun {
+            group,
+            log,
+            bindings,
+            begun,
+            alive,
+            writes: BTreeSet::new(),
+            late_use: Cell::new(false),
+        })
     }
 
     /// Abandons the run, if there is one: the body failed, or panicked. Stream and pool are as before it.
@@ -147,27 +176,38 @@ impl BodyRunner<'_> {
         }
     }
 
-    pub(super) fn abort_run(&mut self, run: Run) {
+    fn abort_run(&mut self, run: Run) {
+        match run.into_recording() {
+            Ok(recording) => self.abort_recording(&recording),
+            Err(run) if run.is_audit() => {
+                self.call.restore(run.phase_before());
+                if let Err(error) = self.replayer.launcher.undo_writes(run) {
+                    // The caller already has an error of its own; this one is equally serious, and must not be
+                    // lost.
+                    self.replayer.launcher.stream.defer(error);
+                }
+            }
+            Err(run) => self.abandon(&run),
+        }
+    }
+
+    pub(super) fn abort_recording(&mut self, run: &EndedRecording) {
+        let Replayer { tree, launcher, .. } = &mut self.replayer;
+        if run.state.log.is_capturing() {
+            launcher.stream.backend_mut().abort_capture();
+            launcher.log.emit(Occurrence::Aborted { site: run.site });
+        }
+        if run.state.late_use.get() {
+            // The change may have been the last one: warm up again, as after another trace.
+            tree.group_mut(run.state.group).warmed = false;
+        }
+        self.abandon(run);
+    }
+
+    /// Restores the pool and the phase to their state before the run.
+    fn abandon<S>(&mut self, run: &Run<S>) {
         self.call.restore(run.phase_before());
         let Replayer { tree, launcher, .. } = &mut self.replayer;
-        if run.is_audit() {
-            if let Err(error) = launcher.undo_writes(run) {
-                // The caller already has an error of its own; this one is equally serious, and must not be
-                // lost.
-                launcher.stream.defer(error);
-            }
-            return;
-        }
-        if let Some(recording) = run.recording() {
-            if recording.log.is_capturing() {
-                launcher.stream.backend_mut().abort_capture();
-                launcher.log.emit(Occurrence::Aborted { site: run.site });
-            }
-            if let (true, Some(group)) = (recording.late_use.get(), run.group) {
-                // The change may have been the last one: warm up again, as after another trace.
-                tree.group_mut(group).warmed = false;
-            }
-        }
         // Tensors that the error value, or a leak, still holds were never computed.
         launcher.memory.abandon(run.slots(), |base| run.owns_block(base));
         launcher.memory.end_body();
@@ -185,13 +225,13 @@ impl BodyRunner<'_> {
             return Err(error);
         }
         let Some(run) = self.replayer.launcher.recorder.take_run() else { return Ok(()) };
-        match &run.state {
-            RunState::Recording(_) => RecordingInProgress::new(self, run).finish(key, outputs),
-            RunState::Auditing(_) => {
+        match run.into_recording() {
+            Ok(recording) => RecordingInProgress::new(self, recording).finish(key, outputs),
+            Err(run) if run.is_audit() => {
                 self.call.restore(run.phase_before());
                 Ok(())
             }
-            RunState::WarmingUp | RunState::Eager => {
+            Err(run) => {
                 self.end_without_recording(&run);
                 if run.is_warm_up() { self.warmed(run, key, &outputs.entries) } else { Ok(()) }
             }
@@ -207,14 +247,14 @@ impl BodyRunner<'_> {
     }
 
     /// A body ran, and its results are where the next segment finds them.
-    pub(super) fn end_without_recording(&mut self, run: &Run) {
+    pub(super) fn end_without_recording<S>(&mut self, run: &Run<S>) {
         self.call.restore(run.phase_before());
         self.replayer.launcher.memory.end_body();
         self.replayer.tree.leave_path();
     }
 
     /// Learns whether the body asks for addresses.
-    pub(super) fn learn_aliases(&mut self, run: &Run, key: &KeyWriter) {
+    pub(super) fn learn_aliases<S>(&mut self, run: &Run<S>, key: &KeyWriter) {
         if let (true, Some(group)) = (run.asked.get(), run.group) {
             let overlaps = Overlaps { memory: &*self.replayer.launcher.memory, call: &*self.call };
             let aliases = overlaps.of(key);

@@ -119,6 +119,12 @@ impl CallHistory {
         self.host_values.remove(&graph);
     }
 
+    /// A region of a call that is captured as a whole gives host code a value: the graph would hold the value of that call
+    /// indefinitely, so later calls are captured piece by piece.
+    pub(crate) fn add_host_value(&mut self, graph: OwnerId, site: &'static Site) {
+        self.host_values.entry(graph).or_insert(site);
+    }
+
     /// Returns the number of graph objects whose shapes are counted, and of those with a region that was
     /// observed to pass a value to host code.
     pub(crate) fn lens(&self) -> (usize, usize) {
@@ -189,9 +195,11 @@ impl CallState {
         self.phase = phase;
     }
 
-    /// An eager region runs; `captured` if it is part of a recording of the whole call.
-    pub(crate) fn enter_region(&mut self, captured: bool) {
+    /// An eager region runs; `captured` if it is part of a recording of the whole call. Returns the graph object of that
+    /// call then.
+    pub(crate) fn enter_region(&mut self, captured: bool) -> Option<OwnerId> {
         self.phase = Phase::Eager { captured };
+        self.active.as_ref().filter(|_| captured).map(|call| call.graph)
     }
 
     pub(crate) fn leave_region(&mut self) {
@@ -405,16 +413,6 @@ impl CallState {
             return Some(call.name);
         }
         None
-    }
-
-    /// Notes that a region passes a value to host code. If the whole call is being captured, its graph would
-    /// hold the value of this call indefinitely, so later calls are captured piece by piece.
-    pub(crate) fn note_host_value(&mut self, site: &'static Site) {
-        if matches!(self.phase, Phase::Eager { captured: true })
-            && let Some(call) = &self.active
-        {
-            self.history.host_values.entry(call.graph).or_insert(site);
-        }
     }
 
     /// Returns the region of the graph object that passes a value to host code.

@@ -12,7 +12,7 @@ use super::{
     exec_reuse::{Captured, ExecFinder},
     launch::Launcher,
     replay::Replayer,
-    run::Run,
+    run::EndedRecording,
     stream::Stream,
 };
 use crate::{
@@ -201,13 +201,13 @@ impl Replayer<'_> {
     pub(crate) fn end_capture(
         &mut self,
         call: &CallState,
-        run: &mut Run,
+        run: &mut EndedRecording,
         retain: &[SharedMemory],
     ) -> Result<Option<Captured>> {
         let (site, identity) = (run.site, run.identity);
         let call_site =
             CallSite { identity, graph: self.tree.caller().id, ordinal: call.ordinals().before(identity) };
-        let Some(recording) = run.recording_mut() else { return Ok(None) };
+        let recording = &mut run.state;
         for attempt in 0..=RETRIES {
             if recording.log.is_capturing() {
                 let mut finder = ExecFinder {

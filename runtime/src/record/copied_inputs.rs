@@ -139,11 +139,10 @@ pub(super) fn bind_inputs(
     tree: &Tree,
     memory: &Memory,
     stream: &mut Stream,
-    group: Option<GroupId>,
+    group: GroupId,
     key: &KeyWriter,
 ) -> Result<InputBindings> {
     let mut bindings = Vec::new();
-    let Some(group) = group else { return Ok(InputBindings::default()) };
     for position in tree.copied(group, &key.operands) {
         let Some(tensor) = tensor_at(key, position).filter(|t| memory.slot(t.slot).bytes() > 0) else {
             continue;

@@ -6,37 +6,35 @@ use super::{
     copied_inputs::{InputBinding, stage_first_copies},
     exec_reuse::Captured,
     replay::Replayer,
-    run::{Run, places},
+    run::{EndedRecording, places},
 };
 use crate::{
     Error, Result,
     backend::SharedMemory,
     memory::Extent,
     observe::occurrence::{ExecutableRef, Occurrence},
-    tree::{
-        Alias, CopiedInput, GroupId, Links, OutputBlock, Positions, Recording, Stored, Tree, Usage, recorded,
-    },
+    tree::{Alias, CopiedInput, Links, OutputBlock, Positions, Recording, Stored, Tree, Usage, recorded},
     value::{entry::Encoder, key::KeyWriter, owned::OwnerId},
 };
 
-/// A recording whose body has ended. It is aborted when this is dropped, unless it was [committed](Self::commit).
+/// A recording whose body has ended. It is aborted when this is dropped, also by a panic, unless it came to its end.
 pub(super) struct RecordingInProgress<'r, 'c> {
     runner: &'r mut BodyRunner<'c>,
-    /// `None` once it is over.
-    run: Option<Run>,
+    run: EndedRecording,
+    /// Set once nothing of it is to be undone.
+    is_over: bool,
 }
 
 impl Drop for RecordingInProgress<'_, '_> {
     fn drop(&mut self) {
-        if let Some(run) = self.run.take() {
-            self.runner.abort_run(run);
+        if !self.is_over {
+            self.runner.abort_recording(&self.run);
         }
     }
 }
 
 /// The results of a recording.
 struct Made {
-    group: GroupId,
     blocks: Vec<OutputBlock>,
     outputs: Vec<Stored>,
     copied: Vec<CopiedInput>,
@@ -46,13 +44,8 @@ struct Made {
 }
 
 impl<'r, 'c> RecordingInProgress<'r, 'c> {
-    pub(super) fn new(runner: &'r mut BodyRunner<'c>, run: Run) -> Self {
-        Self { runner, run: Some(run) }
-    }
-
-    /// The recording is over, and nothing of it is to be undone.
-    fn commit(&mut self) -> Option<Run> {
-        self.run.take()
+    pub(super) fn new(runner: &'r mut BodyRunner<'c>, run: EndedRecording) -> Self {
+        Self { runner, run, is_over: false }
     }
 
     /// Adds the recording to the tree, or runs its commands directly if its captures were invalidated too
@@ -61,22 +54,29 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
     /// # Errors
     /// Returns the reason why it cannot be a recording, and errors of the device.
     pub(super) fn finish(mut self, key: &KeyWriter, outputs: &Encoder) -> Result<()> {
-        let BodyRunner { replayer, call } = &mut *self.runner;
-        let over = || Error::NeverComputed { op: "a recording" };
-        let run = self.run.as_mut().ok_or_else(over)?;
-        let group = run.group.ok_or_else(over)?;
-        check_length(replayer.tree, run, group)?;
+        let made = self.end_capture(key, outputs)?;
+        self.is_over = true;
+        match made {
+            Some(made) => self.insert(key, made),
+            None => self.runner.end_without_recording(&self.run),
+        }
+        Ok(())
+    }
+
+    /// Ends the capture, and runs the recording for the first time. Returns `None` if the capture was invalidated too
+    /// often; its commands have run then.
+    ///
+    /// # Errors
+    /// See [`finish`](Self::finish).
+    fn end_capture(&mut self, key: &KeyWriter, outputs: &Encoder) -> Result<Option<Made>> {
+        let Self { runner: BodyRunner { replayer, call }, run, .. } = self;
+        check_length(replayer.tree, run)?;
         let (blocks, outputs) = run.store(replayer.launcher.memory, key, outputs)?;
-        let bindings = run.recording().map_or(&[][..], |recording| recording.bindings.all());
-        let mut copied: Vec<CopiedInput> = bindings.iter().map(InputBinding::recorded).collect();
+        let mut copied: Vec<CopiedInput> =
+            run.state.bindings.all().iter().map(InputBinding::recorded).collect();
         let mut retain: Vec<SharedMemory> = run.owned.iter().map(|(_, m)| m.clone()).collect();
         retain.extend(copied.iter().map(|c| c.memory.clone()));
-        let Some(captured) = replayer.end_capture(call, run, &retain)? else {
-            if let Some(run) = self.commit() {
-                self.runner.end_without_recording(&run);
-            }
-            return Ok(());
-        };
+        let Some(captured) = replayer.end_capture(call, run, &retain)? else { return Ok(None) };
         let writes = run.written();
         if let Some(exec) = &captured.exec {
             let Replayer { tree, launcher, .. } = replayer;
@@ -92,25 +92,20 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
                 return Err(error);
             }
         }
-        self.insert(key, Made { group, blocks, outputs, copied, writes, captured });
-        Ok(())
+        Ok(Some(Made { blocks, outputs, copied, writes, captured }))
     }
 
-    /// Commits the recording, which has run, and hangs it into the tree.
+    /// Hangs the recording, which has run, into the tree.
     fn insert(&mut self, key: &KeyWriter, made: Made) {
-        let Some(run) = self.commit() else { return };
-        self.runner.call.restore(run.phase_before());
+        self.runner.call.restore(self.run.phase_before());
         let exit = self.runner.replayer.launcher.memory.end_body();
-        self.runner.learn_aliases(&run, key);
-        let aliases = self.aliases(&run, key, !made.copied.is_empty());
-        let BodyRunner { replayer: Replayer { tree, launcher, .. }, call } = &mut *self.runner;
-        tree.group_mut(made.group).recorded_in(launcher.memory.call_number());
+        self.runner.learn_aliases(&self.run, key);
+        let aliases = self.aliases(key, !made.copied.is_empty());
+        let Self { runner: BodyRunner { replayer: Replayer { tree, launcher, .. }, call }, run, .. } = self;
+        let group = run.state.group;
+        tree.group_mut(group).recorded_in(launcher.memory.call_number());
         let positions: Positions = made.copied.iter().map(|c| c.position).collect();
         let symbols = call.active().into_iter().flat_map(|call| &call.symbols);
-        let (site, entry, pool_peak) = (run.site, run.entry, run.uses.peak());
-        let identity = run.identity;
-        let (owned, recording) = run.into_baked();
-        let Some(recording) = recording else { return };
         let blocks = made.blocks.iter().map(|b| (b.placement, b.addr, b.bytes));
         let extent = Extent {
             pool: launcher.memory.pool().body_bytes(),
@@ -118,13 +113,13 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
         };
         let Captured { exec, reuse, with, unshared } = made.captured;
         let at = tree.insert(Recording {
-            site,
-            identity,
+            site: run.site,
+            identity: run.identity,
             caller: tree.caller(),
             sizes: symbols.map(|s| (s.name, s.padded)).collect(),
-            group: made.group,
+            group,
             parent: tree.cursor(),
-            entry,
+            entry: run.entry,
             exit,
             shape: key.shape.as_slice().into(),
             operands: recorded(&key.operands, &positions).collect(),
@@ -135,10 +130,10 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
             sharing: reuse,
             blocks: made.blocks,
             outputs: made.outputs,
-            owned,
+            owned: run.owners(),
             writes: made.writes,
-            alive: recording.alive,
-            usage: Usage { pool_peak, extent },
+            alive: std::mem::take(&mut run.state.alive),
+            usage: Usage { pool_peak: run.uses.peak(), extent },
             hits: 0,
             likely: None,
             links: Links::default(),
@@ -148,7 +143,7 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
         });
         tree.runs_now(at);
         tree.follow(at);
-        let (executable, capture) = (tree.executable(at), recording.begun.elapsed());
+        let (executable, capture) = (tree.executable(at), run.state.begun.elapsed());
         let Some(recording) = tree.recording(at).map(Recording::as_recorded) else { return };
         launcher.log.emit(Occurrence::Recorded { recording, executable, capture });
         if let Some(with) = with {
@@ -161,8 +156,8 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
 
     /// Returns how the live-ins overlap, if the recording depends on it: if the body queried it, or if
     /// `copies` of them may be read for each other.
-    fn aliases(&self, run: &Run, key: &KeyWriter, copies: bool) -> Option<Box<[Alias]>> {
-        let asked = run.asked.get();
+    fn aliases(&self, key: &KeyWriter, copies: bool) -> Option<Box<[Alias]>> {
+        let asked = self.run.asked.get();
         if !asked && !copies {
             return None;
         }
@@ -176,8 +171,8 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
 ///
 /// # Errors
 /// Returns [`Error::TraceMismatch`].
-fn check_length(tree: &mut Tree, run: &Run, group: GroupId) -> Result<()> {
-    let group = tree.group_mut(group);
+fn check_length(tree: &mut Tree, run: &EndedRecording) -> Result<()> {
+    let group = tree.group_mut(run.state.group);
     let Some(missing) = group.trace.get(run.trace.len()) else { return Ok(()) };
     let error = Error::TraceMismatch {
         segment: run.site.to_string(),

@@ -254,7 +254,7 @@ impl Recorder {
 }
 
 /// An address that no live-in has.
-pub(super) fn unkeyed(run: &Run, op: &'static str, addr: u64) -> Error {
+pub(super) fn unkeyed<S>(run: &Run<S>, op: &'static str, addr: u64) -> Error {
     Error::UnkeyedAddress { segment: run.site.to_string(), op, addr }
 }
 

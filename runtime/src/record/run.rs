@@ -53,6 +53,7 @@ pub(crate) enum RunState {
 /// The data that only a current recording has.
 #[derive(Debug)]
 pub(crate) struct RecordingRun {
+    pub(super) group: GroupId,
     /// All that it launches, and the state of its capture.
     pub(super) log: CommandLog,
     /// The live-ins that it reads from buffers of its own.
@@ -76,9 +77,10 @@ pub(crate) struct Auditing {
     pub(super) undo: Vec<(SharedMemory, RawTensor)>,
 }
 
+/// An execution of a body; `S` is what only a run of its kind has.
 #[derive(Debug)]
-pub(crate) struct Run {
-    pub(super) state: RunState,
+pub(crate) struct Run<S = RunState> {
+    pub(super) state: S,
     pub(super) site: &'static Site,
     pub(super) identity: Identity,
     /// `None` for a run without a graph whose shape is unknown.
@@ -101,6 +103,9 @@ pub(crate) struct Run {
     pub(super) owned: Vec<(OwnerId, SharedMemory)>,
     failure: Option<Failure>,
 }
+
+/// A recording whose body has ended.
+pub(super) type EndedRecording = Run<Box<RecordingRun>>;
 
 /// The initial data of a run.
 #[derive(Debug)]
@@ -149,10 +154,6 @@ impl Run {
         }
     }
 
-    pub(crate) fn group(&self) -> Option<GroupId> {
-        self.group
-    }
-
     pub(crate) fn is_audit(&self) -> bool {
         matches!(self.state, RunState::Auditing(_))
     }
@@ -173,6 +174,68 @@ impl Run {
             RunState::Recording(recording) => Some(recording),
             _ => None,
         }
+    }
+
+    /// Returns a recording with its state, and any other run unchanged.
+    pub(super) fn into_recording(self) -> Result<EndedRecording, Self> {
+        let (run, state) = self.replace_state(());
+        match state {
+            RunState::Recording(recording) => Ok(run.replace_state(recording).0),
+            other => Err(run.replace_state(other).0),
+        }
+    }
+
+    /// The live-ins that it reads from buffers.
+    pub(super) fn bindings_mut(&mut self) -> Option<&mut InputBindings> {
+        match &mut self.state {
+            RunState::Recording(recording) => Some(&mut recording.bindings),
+            RunState::Auditing(audit) => Some(&mut audit.bindings),
+            RunState::WarmingUp | RunState::Eager => None,
+        }
+    }
+}
+
+impl<S> Run<S> {
+    fn replace_state<T>(self, state: T) -> (Run<T>, S) {
+        let Self {
+            state: before_it,
+            site,
+            identity,
+            group,
+            trace,
+            entry,
+            before,
+            ordinal,
+            known,
+            own,
+            slots,
+            uses,
+            asked,
+            owned,
+            failure,
+        } = self;
+        let run = Run {
+            state,
+            site,
+            identity,
+            group,
+            trace,
+            entry,
+            before,
+            ordinal,
+            known,
+            own,
+            slots,
+            uses,
+            asked,
+            owned,
+            failure,
+        };
+        (run, before_it)
+    }
+
+    pub(crate) fn group(&self) -> Option<GroupId> {
+        self.group
     }
 
     /// Returns the phase of host code before the run.
@@ -250,36 +313,24 @@ impl Run {
             }),
         }
     }
+}
 
+impl EndedRecording {
     /// State that it writes, of the owned memory that it may use.
     pub(super) fn written(&self) -> Vec<(OwnerId, SharedMemory)> {
-        let Some(recording) = self.recording() else { return Vec::new() };
         let is_written = |memory: &SharedMemory| {
-            recording.writes.range(memory.addr()..memory.addr() + memory.len()).next().is_some()
+            self.state.writes.range(memory.addr()..memory.addr() + memory.len()).next().is_some()
         };
         self.owned.iter().filter(|(_, memory)| is_written(memory)).cloned().collect()
     }
 
-    /// Returns the ids of everything to be evicted with the recording, and the data that only a recording
-    /// has.
-    pub(super) fn into_baked(self) -> (Vec<OwnerId>, Option<Box<RecordingRun>>) {
-        let mut owned: Vec<OwnerId> = self.owned.into_iter().map(|(id, _)| id).collect();
-        if let Identity::Full(function) = self.identity {
-            owned.push(function);
-        }
-        match self.state {
-            RunState::Recording(recording) => (owned, Some(recording)),
-            RunState::WarmingUp | RunState::Eager | RunState::Auditing(_) => (owned, None),
-        }
-    }
-
-    /// The live-ins that it reads from buffers.
-    pub(super) fn bindings_mut(&mut self) -> Option<&mut InputBindings> {
-        match &mut self.state {
-            RunState::Recording(recording) => Some(&mut recording.bindings),
-            RunState::Auditing(audit) => Some(&mut audit.bindings),
-            RunState::WarmingUp | RunState::Eager => None,
-        }
+    /// Returns the ids of everything that the recording is evicted with.
+    pub(super) fn owners(&self) -> Vec<OwnerId> {
+        let of_call = match self.identity {
+            Identity::Full(graph) => Some(graph),
+            Identity::Segment(_) => None,
+        };
+        self.owned.iter().map(|&(owner, _)| owner).chain(of_call).collect()
     }
 }
 

@@ -105,7 +105,7 @@ impl Recorder {
     }
 }
 
-impl Run {
+impl<S> Run<S> {
     /// The outputs, so that a replay can return them, and the blocks that they are in.
     ///
     /// # Errors
