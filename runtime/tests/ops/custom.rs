@@ -178,6 +178,37 @@ fn sources_that_do_not_fit_are_typed_errors() {
     });
 }
 
+#[test]
+fn ptx_is_loaded_as_it_is() {
+    const PTX: &str = "
+        .version 7.0
+        .target sm_80
+        .address_size 64
+        .visible .entry copied(.param .u64 x, .param .u32 shift, .param .u64 y) {
+            .reg .b32 %r<4>;
+            .reg .b64 %rd<6>;
+            ld.param.u64 %rd1, [x];
+            ld.param.u32 %r1, [shift];
+            ld.param.u64 %rd2, [y];
+            mov.u32 %r2, %tid.x;
+            mul.wide.u32 %rd3, %r2, 4;
+            add.s64 %rd4, %rd1, %rd3;
+            ld.global.u32 %r3, [%rd4];
+            add.s64 %rd5, %rd2, %rd3;
+            st.global.u32 [%rd5], %r3;
+            ret;
+        }";
+    if gpu().is_none() {
+        return;
+    }
+    // SAFETY: the kernel has the parameters of `run_once`, and its two threads touch one element each.
+    let kernel = unsafe {
+        CudaKernel::new(CudaSource::Ptx(PTX.into()), "copied", |_| CudaGrid::new([1; 3], [2, 1, 1]))
+    };
+    let op = CustomOp::builder("copied").cuda(kernel).build();
+    in_step(|step| assert_eq!(run_once(step, &op).unwrap(), [3.0, 4.0]));
+}
+
 /// Everything that a segment may do with them, around a region that runs on every call.
 #[graphable]
 fn mixed(
