@@ -27,7 +27,7 @@ pub struct Call<'c, 's, O = ()> {
     arguments: SmallVec<[Argument; 8]>,
     inputs: SmallVec<[Operand; 4]>,
     real_sizes: SmallVec<[View; 2]>,
-    /// Symbols whose real size is passed.
+    /// The symbols whose real size is passed.
     counted: SmallVec<[u8; 2]>,
     outputs: SmallVec<[Operand; 2]>,
     states: SmallVec<[View; 1]>,
@@ -135,7 +135,8 @@ impl<'c, 's, O> Call<'c, 's, O> {
         })
     }
 
-    /// Passes the size of a dimension as a `u64`: `x.dim(0)`, or a number. Of a padded dimension it is the bucket's.
+    /// Passes the size of a dimension as a `u64`: `x.dim(0)`, or a number. For a padded dimension, it is the
+    /// bucket's.
     pub fn size(self, dim: impl IntoDim<'s>) -> Self {
         let dim = dim.into_dim();
         self.checked(|call| {

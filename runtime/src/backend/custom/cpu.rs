@@ -1,4 +1,4 @@
-//! What code of users is handed on the CPU.
+//! The interface for users' code on the CPU.
 
 use std::{cell::RefCell, fmt};
 
@@ -8,9 +8,10 @@ use crate::{
     backend::{Launch, View, cpu::Access},
 };
 
-/// Why an operation failed on the CPU: any text or error.
+/// The reason why an operation failed on the CPU: any text or error.
 ///
-/// The next read reports it as [`Error::OperationFailed`](crate::Error::OperationFailed), and the runtime goes on.
+/// The next read reports it as [`Error::OperationFailed`](crate::Error::OperationFailed), and the runtime
+/// remains usable.
 pub struct CpuFailure(pub(crate) String);
 
 impl<E: fmt::Display> From<E> for CpuFailure {
@@ -47,8 +48,8 @@ impl<'a> CpuCall<'a> {
         self.op.shapes(&self.launch.inputs, &self.launch.outputs)
     }
 
-    /// Returns the elements of an input, from the first one on: row-major, or where [`strides`](Self::strides) say if the
-    /// call passed a view. Elements of type `bool` are `u8`.
+    /// Returns the elements of an input, from the first one on: row-major, or according to
+    /// [`strides`](Self::strides) if the call passed a view. Elements of type `bool` are `u8`.
     ///
     /// # Errors
     /// Returns an error if there is no such input, or if its elements have another type.

@@ -54,7 +54,7 @@ impl Definition {
         }
     }
 
-    /// What it is known by; no other definition of the process ever has it.
+    /// Returns its id, which no other definition of the process ever has.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -81,7 +81,7 @@ pub(crate) enum Argument {
     Value {
         /// The value, in the byte order of the host.
         bytes: [u8; 8],
-        /// How many of them count.
+        /// The number of valid entries.
         len: u8,
     },
     /// The address of the real size of a padded dimension, a u32; none where the dimension is not padded.
@@ -147,13 +147,13 @@ impl<'a> Shapes<'a> {
 /// A launch of a definition with its arguments.
 #[derive(Debug)]
 pub(crate) struct CustomOperation {
-    /// What is launched.
+    /// The operation to launch.
     pub(crate) definition: Arc<Definition>,
     /// The parameters of its kernel.
     pub(crate) arguments: SmallVec<[Argument; 8]>,
-    /// How many of the inputs are operands; the others are real sizes.
+    /// The number of inputs that are operands; the others are real sizes.
     pub(crate) operands: usize,
-    /// How many of the outputs are new; the others are states.
+    /// The number of outputs that are new; the others are states.
     pub(crate) made: usize,
 }
 
@@ -179,14 +179,14 @@ impl CustomOperation {
         Error::OperationFailed { op: self.definition.name, why }
     }
 
-    /// It has no code for the device.
+    /// Returns the error for an operation without code for the device.
     #[cfg(feature = "cuda")]
     pub(crate) fn no_code(&self, device: &'static str) -> Error {
         Error::NoCode { op: self.definition.name, device }
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn what_panicked(panic: &(dyn Any + Send)) -> String {
     let said = panic.downcast_ref::<String>().map(String::as_str);
     let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -222,7 +222,7 @@ impl Operation for CustomOperation {
         let why = match catch_unwind(AssertUnwindSafe(|| code(&CpuCall::new(access, launch, self)))) {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(failure)) => failure.0,
-            // Memory that is not there is no mistake of the user's code: it ends the stream.
+            // Missing memory is not a mistake of the user's code: it ends the stream.
             Err(panic) if Access::is_stray(&*panic) => std::panic::resume_unwind(panic),
             Err(panic) => what_panicked(&*panic),
         };

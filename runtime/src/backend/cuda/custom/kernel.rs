@@ -14,11 +14,12 @@ use crate::{
     base::rank::MAX_RANK,
 };
 
-/// Where a kernel's code comes from.
+/// The source of a kernel's code.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum CudaSource {
-    /// CUDA C++, compiled by NVRTC at the first launch, and kept in the cache on disk. It may include `graphable.cuh`.
+    /// CUDA C++, compiled by NVRTC at the first launch and stored in the cache on disk. It may include
+    /// `graphable.cuh`.
     Cuda(Cow<'static, str>),
     /// PTX, which the driver compiles.
     Ptx(Cow<'static, str>),
@@ -27,7 +28,8 @@ pub enum CudaSource {
 }
 
 impl CudaSource {
-    /// Reads a file: `.ptx` and `.cubin` are what they say, anything else is CUDA C++.
+    /// Reads a file: `.ptx` and `.cubin` files contain PTX and cubin, respectively; any other file is CUDA
+    /// C++.
     ///
     /// # Errors
     /// Returns [`Error::File`] if it cannot be read.
@@ -48,7 +50,7 @@ impl CudaSource {
     }
 }
 
-/// How many blocks of how many threads a kernel runs as.
+/// The number of blocks, and of threads in each, with which a kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CudaGrid {
