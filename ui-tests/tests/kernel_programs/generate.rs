@@ -12,7 +12,9 @@ pub(crate) fn program(seed: u64, exact: bool) -> Program {
         let function = Writer::function(&mut rng, &functions, i, exact);
         functions.push(function);
     }
-    let shape: Vec<usize> = (0..rng.random_range(0..=3)).map(|_| rng.random_range(1..=5)).collect();
+    let rank = if rng.random_bool(0.1) { 0 } else { rng.random_range(1..=3) };
+    let shape: Vec<usize> =
+        (0..rank).map(|_| rng.random_range(if rank == 1 { 8..=40 } else { 3..=8 })).collect();
     // Long enough for several blocks, now and then.
     let shape = if rng.random_bool(0.15) { vec![rng.random_range(1..=3), 700] } else { shape };
     let last = functions.last().expect("there is one");

@@ -24,17 +24,18 @@ pub(crate) fn bits(seed: u64, parameter: usize, element: usize, ty: &str) -> u32
             ];
             match pick {
                 0..12 => special[pick].to_bits(),
-                12..16 => low,
+                12..14 => low,
+                14..16 => f32::NAN.to_bits(),
                 _ => ((low as i32 as f32) / 1.0e8).to_bits(),
             }
         }
         "i32" | "u32" => match pick {
-            0 => 0,
-            1 => 1,
-            2 => u32::MAX,
-            3 => 1 << 31,
-            4 => i32::MAX as u32,
-            5..20 => (low % 64).wrapping_sub(20),
+            0..5 => 0,
+            5 => 1,
+            6..8 => u32::MAX,
+            8 => 1 << 31,
+            9 => i32::MAX as u32,
+            10..22 => (low % 64).wrapping_sub(20),
             _ => low,
         },
         "u8" => match pick {
