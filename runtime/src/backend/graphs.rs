@@ -77,6 +77,10 @@ pub enum Update {
 
 /// Captures, and the graphs that result from them.
 ///
+/// A capture ends in one of two ways, because an executable that runs one graph only is cheaper: it owns the
+/// memory of its launches, the device's own graph can be dropped as soon as it is instantiated, and no
+/// [`Signature`] is computed, which takes a GPU several driver calls for each node.
+///
 /// There is one capture at a time. From [`begin_capture`](Self::begin_capture) to its end,
 /// [`Stream::launch`](super::Stream::launch) records; [`instantiate`](Self::instantiate),
 /// [`update`](Self::update) and [`replay`](Self::replay) are not allowed.
