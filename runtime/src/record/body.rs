@@ -10,7 +10,7 @@ use super::{
     copied_inputs::bind_inputs,
     finish::RecordingInProgress,
     replay::Replayer,
-    run::{Auditing, EndedRecording, RecordingRun, Run, RunKind, RunState, Start},
+    run::{Auditing, EndedRecording, EndedRun, RecordingRun, Run, RunKind, RunState, Start},
 };
 use crate::{
     Result,
@@ -177,9 +177,9 @@ impl BodyRunner<'_> {
     }
 
     fn abort_run(&mut self, run: Run) {
-        match run.into_recording() {
-            Ok(recording) => self.abort_recording(&recording),
-            Err(run) if run.is_audit() => {
+        match run.ended() {
+            EndedRun::Recording(recording) => self.abort_recording(&recording),
+            EndedRun::Other(run) if run.is_audit() => {
                 self.call.restore(run.phase_before());
                 if let Err(error) = self.replayer.launcher.undo_writes(run) {
                     // The caller already has an error of its own; this one is equally serious, and must not be
@@ -187,7 +187,7 @@ impl BodyRunner<'_> {
                     self.replayer.launcher.stream.defer(error);
                 }
             }
-            Err(run) => self.abandon(&run),
+            EndedRun::Other(run) => self.abandon(&run),
         }
     }
 
@@ -225,13 +225,13 @@ impl BodyRunner<'_> {
             return Err(error);
         }
         let Some(run) = self.replayer.launcher.recorder.take_run() else { return Ok(()) };
-        match run.into_recording() {
-            Ok(recording) => RecordingInProgress::new(self, recording).finish(key, outputs),
-            Err(run) if run.is_audit() => {
+        match run.ended() {
+            EndedRun::Recording(recording) => RecordingInProgress::new(self, recording).finish(key, outputs),
+            EndedRun::Other(run) if run.is_audit() => {
                 self.call.restore(run.phase_before());
                 Ok(())
             }
-            Err(run) => {
+            EndedRun::Other(run) => {
                 self.end_without_recording(&run);
                 if run.is_warm_up() { self.warmed(run, key, &outputs.entries) } else { Ok(()) }
             }

@@ -107,6 +107,15 @@ pub(crate) struct Run<S = RunState> {
 /// A recording whose body has ended.
 pub(super) type EndedRecording = Run<Box<RecordingRun>>;
 
+/// A run whose body has ended, by what is left to do.
+#[derive(Debug)]
+pub(super) enum EndedRun {
+    /// A recording, with its state.
+    Recording(EndedRecording),
+    /// Any other run, unchanged.
+    Other(Run),
+}
+
 /// The initial data of a run.
 #[derive(Debug)]
 pub(super) struct Start {
@@ -176,12 +185,12 @@ impl Run {
         }
     }
 
-    /// Returns a recording with its state, and any other run unchanged.
-    pub(super) fn into_recording(self) -> Result<EndedRecording, Self> {
+    /// Tells a recording from other runs.
+    pub(super) fn ended(self) -> EndedRun {
         let (run, state) = self.replace_state(());
         match state {
-            RunState::Recording(recording) => Ok(run.replace_state(recording).0),
-            other => Err(run.replace_state(other).0),
+            RunState::Recording(recording) => EndedRun::Recording(run.replace_state(recording).0),
+            other => EndedRun::Other(run.replace_state(other).0),
         }
     }
 
