@@ -61,7 +61,7 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// Returns the first index that was out of range. The output is complete nevertheless: rows without a
     /// valid index are zeros, or unchanged if the operation writes in place.
-    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> std::result::Result<(), Fault>;
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault>;
 
     /// Returns the bytes of workspace that a launch on a GPU needs, aligned to 256 bytes, with undefined
     /// contents. With `measure` it may try different algorithms, writing the outputs.

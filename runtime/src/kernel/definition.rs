@@ -3,6 +3,7 @@
 use std::any::TypeId;
 
 use super::block::Block;
+#[cfg(feature = "cuda")]
 use crate::DType;
 
 /// A type that kernels compute in.
@@ -34,6 +35,7 @@ impl Compute {
     }
 
     /// Returns the element type of its tensors, where that of floats is `float`.
+    #[cfg(feature = "cuda")]
     pub(super) fn stored(self, float: DType) -> DType {
         match self {
             Self::F32 => float,

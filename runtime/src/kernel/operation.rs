@@ -42,7 +42,7 @@ impl Operation for Definition {
         self.id.hash(&mut to);
     }
 
-    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> std::result::Result<(), Fault> {
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
         cpu::run(self, &[], access, launch);
         Ok(())
     }
@@ -75,7 +75,7 @@ impl Operation for Fixed {
         self.constants.hash(&mut to);
     }
 
-    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> std::result::Result<(), Fault> {
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
         cpu::run(self.definition, &self.constants, access, launch);
         Ok(())
     }
