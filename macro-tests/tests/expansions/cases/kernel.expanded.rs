@@ -21,10 +21,16 @@ pub fn swish<'s, __Element: ::graphable::Float>(
     __call.launch()
 }
 ///The kernel of the operation [`swish()`], for one element and as text.
-#[allow(non_camel_case_types, dead_code)]
+#[allow(
+    non_camel_case_types,
+    dead_code,
+    missing_debug_implementations,
+    missing_copy_implementations
+)]
 pub enum swish {}
 #[allow(
     dead_code,
+    unreachable_pub,
     unused_parens,
     unused_braces,
     unused_labels,

@@ -104,11 +104,18 @@ fn input(argument: &FnArg, errors: &mut Errors) -> Option<Input> {
         let help = "remove it: the caller of the operation decides what is a tensor (`&x`) and what is a number (`0.1`)";
         errors.push(Code::KernelItem, attr, "an attribute on a parameter of a kernel", help);
     }
+    // In the order of the tokens, as rustc lists errors.
+    let name = name(&typed.pat, errors);
     let scalar = scalar(&typed.ty, errors);
-    match &*typed.pat {
+    let (name, mutable) = name?;
+    Some(Input { name, mutable, scalar: scalar? })
+}
+
+/// Returns the name of a parameter, and if it may change.
+fn name(pat: &Pat, errors: &mut Errors) -> Option<(Ident, bool)> {
+    match pat {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
-            let (name, mutable) = (pat.ident.clone(), pat.mutability.is_some());
-            Some(Input { name, mutable, scalar: scalar? })
+            Some((pat.ident.clone(), pat.mutability.is_some()))
         }
         other => {
             errors.push(Code::KernelItem, other, "a parameter of a kernel is a name", "write `x: f32`");
