@@ -58,7 +58,7 @@ pub struct Definition {
     pub inputs: &'static [(&'static str, Compute)],
     /// The results.
     pub outputs: &'static [Compute],
-    /// The function for GPUs, with places in `${…}` that [`source`](super::source) fills.
+    /// The function for GPUs, with places in `${…}` that the runtime fills.
     pub text: &'static str,
     /// Lists the items to which the text refers by number.
     pub uses: fn(&mut Uses),
