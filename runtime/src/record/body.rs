@@ -268,7 +268,7 @@ impl BodyRunner<'_> {
     /// # Errors
     /// Returns [`Error::FallbackForbidden`](crate::Error::FallbackForbidden) if nothing was learned from it,
     /// nor from an earlier one.
-    fn warmed(&mut self, run: Run, key: &KeyWriter, outputs: &[Entry]) -> Result<()> {
+    fn warmed(&mut self, mut run: Run, key: &KeyWriter, outputs: &[Entry]) -> Result<()> {
         self.learn_aliases(&run, key);
         let Some(at) = run.group else { return Ok(()) };
         let Replayer { tree, launcher, .. } = &mut self.replayer;
@@ -282,7 +282,7 @@ impl BodyRunner<'_> {
         }
         if !run.has_failed() {
             let releases = run.releases(launcher.memory, outputs);
-            self.learn_trace(at, run.trace, releases);
+            self.learn_trace(at, std::mem::take(&mut run.trace), releases);
             return Ok(());
         }
         // After a failed operation, the body may have taken a different path than usual.

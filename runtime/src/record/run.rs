@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet},
+    ops::{Deref, DerefMut},
     time::Instant,
 };
 
@@ -81,6 +82,13 @@ pub(crate) struct Auditing {
 #[derive(Debug)]
 pub(crate) struct Run<S = RunState> {
     pub(super) state: S,
+    /// What every run has; it is reached through the run.
+    common: Common,
+}
+
+/// The data of a run of any kind.
+#[derive(Debug)]
+pub(crate) struct Common {
     pub(super) site: &'static Site,
     pub(super) identity: Identity,
     /// `None` for a run without a graph whose shape is unknown.
@@ -102,6 +110,20 @@ pub(crate) struct Run<S = RunState> {
     pub(super) asked: Cell<bool>,
     pub(super) owned: Vec<(OwnerId, SharedMemory)>,
     failure: Option<Failure>,
+}
+
+impl<S> Deref for Run<S> {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
+    }
+}
+
+impl<S> DerefMut for Run<S> {
+    fn deref_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
 }
 
 /// A recording whose body has ended.
@@ -144,8 +166,7 @@ enum Failure {
 impl Run {
     pub(super) fn new(start: Start) -> Self {
         let Start { state, site, identity, group, entry, before, known, owned } = start;
-        Self {
-            state,
+        let common = Common {
             site,
             identity,
             group,
@@ -160,7 +181,8 @@ impl Run {
             asked: Cell::new(false),
             owned,
             failure: None,
-        }
+        };
+        Self { state, common }
     }
 
     pub(crate) fn is_audit(&self) -> bool {
@@ -187,10 +209,10 @@ impl Run {
 
     /// Tells a recording from other runs.
     pub(super) fn ended(self) -> EndedRun {
-        let (run, state) = self.replace_state(());
+        let Self { state, common } = self;
         match state {
-            RunState::Recording(recording) => EndedRun::Recording(run.replace_state(recording).0),
-            other => EndedRun::Other(run.replace_state(other).0),
+            RunState::Recording(state) => EndedRun::Recording(Run { state, common }),
+            state => EndedRun::Other(Run { state, common }),
         }
     }
 
@@ -204,45 +226,7 @@ impl Run {
     }
 }
 
-impl<S> Run<S> {
-    fn replace_state<T>(self, state: T) -> (Run<T>, S) {
-        let Self {
-            state: before_it,
-            site,
-            identity,
-            group,
-            trace,
-            entry,
-            before,
-            ordinal,
-            known,
-            own,
-            slots,
-            uses,
-            asked,
-            owned,
-            failure,
-        } = self;
-        let run = Run {
-            state,
-            site,
-            identity,
-            group,
-            trace,
-            entry,
-            before,
-            ordinal,
-            known,
-            own,
-            slots,
-            uses,
-            asked,
-            owned,
-            failure,
-        };
-        (run, before_it)
-    }
-
+impl Common {
     pub(crate) fn group(&self) -> Option<GroupId> {
         self.group
     }
