@@ -3,7 +3,7 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Output},
 };
 
 use serde_json::Value;
@@ -34,8 +34,17 @@ pub(crate) fn compile(source: &Path, out: &Path, emit: &str) -> Vec<Failure> {
     command.arg("-L").arg(format!("dependency={}", dependencies().display()));
     command.arg("--extern").arg(format!("graphable={}", runtime().display()));
     command.arg(source).arg("-o").arg(out);
-    let output = command.output().expect("rustc runs");
-    String::from_utf8_lossy(&output.stderr).lines().filter_map(Failure::read).collect()
+    failures(&command.output().expect("rustc runs"))
+}
+
+/// The errors of one call of rustc; all that it wrote, if it failed without one.
+fn failures(output: &Output) -> Vec<Failure> {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let mut errors: Vec<Failure> = text.lines().filter_map(Failure::read).collect();
+    if errors.is_empty() && !output.status.success() {
+        errors.push(Failure { message: format!("rustc: {}: {text}", output.status), lines: Vec::new() });
+    }
+    errors
 }
 
 /// An error of rustc's.
@@ -73,4 +82,25 @@ fn spans(message: &Value, lines: &mut Vec<usize>) {
         }
     }
     message["children"].as_array().into_iter().flatten().for_each(|child| spans(child, lines));
+}
+
+/// A compiler that is stopped, or breaks, reports no error, and leaves the program of an earlier run in place.
+#[cfg(unix)]
+#[test]
+fn a_call_that_fails_without_an_error_is_a_failure() {
+    use std::os::unix::process::ExitStatusExt;
+
+    for (status, text) in [
+        (9, ""),
+        (101 << 8, r#"{"message":"no entry found","code":null,"level":"error: internal compiler error"}"#),
+        (1 << 8, "error: the option `Z` is only accepted on the nightly compiler"),
+    ] {
+        let status = std::process::ExitStatus::from_raw(status);
+        let output = Output { status, stdout: Vec::new(), stderr: text.into() };
+        assert!(failures(&output).first().is_some_and(|failure| failure.message.contains(text)), "{text}");
+    }
+    let status = std::process::ExitStatus::default();
+    let warned =
+        Output { status, stdout: Vec::new(), stderr: r#"{"message":"unused","level":"warning"}"#.into() };
+    assert!(failures(&warned).is_empty());
 }
