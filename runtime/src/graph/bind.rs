@@ -181,10 +181,10 @@ impl<'c> Binding<'c> {
 
     fn device(&mut self, i: usize, raw: &RawTensor) -> Result<Bound> {
         let (padded, marks) = self.padded(i, raw.layout.shape());
-        if let Some(fill) = self.function.fill_of(i, raw)
+        if let Some((fill, memory)) = self.function.fill_of(i, raw)
             && let Some(layout) = in_place(&fill.padded, &padded)
         {
-            let bound = self.adopt(i, &fill.memory, layout, marks);
+            let bound = self.adopt(i, &memory, layout, marks);
             self.rt.core.borrow_mut().memory.note_padded_copy(&bound.raw, raw);
             return Ok(bound);
         }

@@ -93,7 +93,7 @@ impl<T: Element> StaticInput<'_, T> {
     /// [`Error::DifferentRuntimes`]; [`Error::NestedCall`] inside a call.
     pub fn filled<'s>(&self, step: &Step<'s>) -> Result<Tensor<'s, T>> {
         let rt = Inputs::new(step, self.graph).resolved()?.step;
-        let Some(fill) = self.graph.last_fill(self.index) else {
+        let Some((fill, memory)) = self.graph.last_fill(self.index) else {
             let why = "its memory was not filled, or a call needed it for other data since; fill it again"
                 .to_owned();
             return Err(Error::Input { function: self.graph.spec.name, input: self.name(), why });
@@ -102,7 +102,7 @@ impl<T: Element> StaticInput<'_, T> {
             rt.retain(fill.tensor.slot, fill.tensor.epoch);
             return Ok(Tensor::from_raw(rt, fill.tensor));
         }
-        self.lend(rt, &fill.memory, fill.tensor.layout.shape(), fill.padded)
+        self.lend(rt, &memory, fill.tensor.layout.shape(), fill.padded)
     }
 
     /// Writes the only input that is given to the input's memory.
@@ -149,8 +149,7 @@ impl<T: Element> StaticInput<'_, T> {
     ) -> Result<Tensor<'s, T>> {
         let layout = Layout::strided(shape, padded.strides())?;
         let tensor = rt.adopt_static(memory, T::DTYPE, layout, Marks::NONE);
-        let order = self.graph.last_fill(self.index).map_or(0, |last| last.order + 1);
-        self.graph.note_fill(self.index, Fill { tensor, padded, order, memory: Arc::clone(memory) });
+        self.graph.note_fill(self.index, memory, Fill { tensor, padded });
         Ok(Tensor::from_raw(rt, tensor))
     }
 }

@@ -41,7 +41,7 @@ pub use capture_all::{CaptureProgress, capture_all};
 pub use fill::StaticInput;
 use listed::Listed;
 pub use options::Options;
-use static_inputs::StaticBuffer;
+use static_inputs::StaticBuffers;
 pub use synthetic::{Synthetic, SyntheticSlice};
 
 /// The macro's description of a function.
@@ -74,7 +74,7 @@ pub struct GraphObject {
     enabled: Cell<bool>,
     scalars: Vec<usize>,
     block: Arc<Owned>,
-    statics: RefCell<Vec<Vec<StaticBuffer>>>,
+    statics: RefCell<Vec<StaticBuffers>>,
     dispatcher: Dispatcher,
     /// The symbol that counts tokens.
     tokens: Option<usize>,
@@ -142,7 +142,7 @@ impl GraphObject {
             runtime: rt.id(),
             id,
             body: BodyId::of::<()>(),
-            statics: RefCell::new(spec.inputs.iter().map(|_| Vec::new()).collect()),
+            statics: RefCell::new(spec.inputs.iter().map(|_| StaticBuffers::default()).collect()),
             retire: Arc::clone(&rt.retire),
             spec,
             enabled: Cell::new(options.enabled),

@@ -156,6 +156,25 @@ fn a_tensor_that_is_held_keeps_its_values() {
     }
 }
 
+/// A call needed the memory of the last fill; that of an older one, which the caller still has, is not the last.
+#[test]
+fn an_older_fill_does_not_become_the_last_one() {
+    for mode in [Mode::Piecewise, Mode::Full] {
+        let mut rt = runtime();
+        let graph =
+            GivenBackGraph::builder().mode(mode).bucket("B", Schedule::new([4])).build(&mut rt).unwrap();
+        let buffer = graph.buffers().x;
+        let step = rt.step().unwrap();
+        let older = buffer.fill(&step, &[1.0, 2.0]).unwrap();
+        drop(buffer.fill(&step, &[4.0, 5.0]).unwrap());
+        assert_eq!(step.read(&buffer.filled(&step).unwrap()).unwrap(), [4.0, 5.0], "{mode}");
+        graph.call(&step, &step.tensor(&[2], &[0.0; 2]).unwrap()).unwrap();
+        let error = buffer.filled(&step).map(|filled| step.read(&filled).unwrap()).unwrap_err();
+        assert!(matches!(error, Error::Input { input: "x", .. }), "{mode}: {error}");
+        assert_eq!(step.read(&older).unwrap(), [1.0, 2.0], "{mode}");
+    }
+}
+
 /// Gives its input back, and a view of it.
 #[graphable]
 pub fn given_back(#[dims(B)] x: &Tensor<f32>) -> Result<(Tensor<f32>, Tensor<f32>)> {
