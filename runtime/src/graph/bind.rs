@@ -1,6 +1,6 @@
 //! Binds every input of a call to memory, and transfers host data.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use super::{GraphCall, GraphObject};
 use crate::{
@@ -80,10 +80,10 @@ impl<'c> Binding<'c> {
         Self { rt, function, symbols, graphs: true, upload: HostBlock::default(), pads: Vec::new() }
     }
 
-    /// Has what is given for an input written to its memory. Returns the memory, and the layout with padding.
-    pub(super) fn fill(&mut self, i: usize, given: &Given) -> Result<(Arc<Owned>, Layout)> {
-        let (padded, _) = self.padded(i, given.shape());
-        let (memory, layout) = self.buffer(i, &padded)?;
+    /// Has what is given for an input written to its memory, padded to a shape. Returns the memory, and the layout
+    /// with padding.
+    pub(super) fn fill(&mut self, i: usize, given: &Given, padded: &[usize]) -> Result<(Arc<Owned>, Layout)> {
+        let (memory, layout) = self.buffer(i, padded)?;
         match given {
             Given::Host { bytes, .. } => self.write_rows(memory.memory.addr(), &layout, bytes, given.shape()),
             Given::Device(raw) => {
@@ -203,10 +203,28 @@ impl<'c> Binding<'c> {
         Ok(Bound { raw: RawTensor { marks, ..*raw }, of_call: false })
     }
 
-    /// Stages the upload, and launches the copies.
-    pub(super) fn send(self) -> Result<()> {
+    /// Stages the upload of a call, and launches the copies.
+    pub(super) fn send(mut self) -> Result<()> {
+        let upload = self.take_upload();
+        self.rt.core.borrow_mut().stream.stage_upload(upload);
+        self.copy()
+    }
+
+    /// Uploads and launches the copies outside a call: an error concerns nothing else.
+    pub(super) fn send_now(mut self) -> Result<()> {
+        if let Some(upload) = self.take_upload() {
+            self.rt.core.borrow_mut().stream.backend_mut().host_write(upload)?;
+        }
+        self.copy()
+    }
+
+    fn take_upload(&mut self) -> Option<HostBlock> {
+        let upload = mem::take(&mut self.upload);
+        (!upload.writes.is_empty()).then_some(upload)
+    }
+
+    fn copy(self) -> Result<()> {
         let mut core = self.rt.core.borrow_mut();
-        core.stream.stage_upload((!self.upload.writes.is_empty()).then_some(self.upload));
         for (from, to) in self.pads {
             core.launcher().launch(PAD, &[from], &[to])?;
             let (_, end) = to.range();

@@ -2,10 +2,14 @@
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
-use super::{GraphObject, bind::Binding, inputs::Inputs, static_inputs::Fill};
+use super::{
+    GraphObject,
+    bind::Binding,
+    inputs::{Dim, DimsSpec, Inputs},
+    static_inputs::Fill,
+};
 use crate::{
     Element, Error, HostSlice, Result, Runtime, Step, Tensor,
-    record::Symbol,
     value::{
         layout::{Layout, Marks},
         owned::Owned,
@@ -109,34 +113,25 @@ impl<T: Element> StaticInput<'_, T> {
     fn write<'s>(&self, inputs: Inputs<'s, '_>) -> Result<Tensor<'s, T>> {
         let inputs = inputs.resolved()?;
         let (rt, given) = (inputs.step, &inputs.given[self.index]);
-        let symbols = self.symbols(&inputs.sizes)?;
-        // An upload of an earlier call comes first.
-        rt.core.borrow_mut().launcher().flush()?;
-        let mut binding = Binding::new(rt, self.graph, &symbols);
-        let (memory, padded) = binding.fill(self.index, given)?;
-        binding.send()?;
-        rt.core.borrow_mut().launcher().flush()?;
+        let mut binding = Binding::new(rt, self.graph, &[]);
+        let (memory, padded) = binding.fill(self.index, given, &self.padded(given.shape())?)?;
+        binding.send_now()?;
         self.lend(rt, &memory, given.shape(), padded)
     }
 
-    /// Returns the symbols of a call with this input, as far as its sizes say.
-    fn symbols(&self, sizes: &[Option<(usize, &'static str)>]) -> Result<Vec<Symbol>> {
-        let symbol = |(index, size): (usize, &Option<(usize, &'static str)>)| {
-            let (real, input) = size.unwrap_or((0, ""));
-            let schedule = self.graph.schedules[index].as_ref();
-            if schedule.is_some() && size.is_some() && real == 0 {
-                return Err(self.graph.empty(index, input));
-            }
-            Ok(Symbol {
-                name: self.graph.spec.symbols[index],
-                real,
+    /// Returns a shape with the padding of the bucket for its sizes.
+    fn padded(&self, shape: &[usize]) -> Result<Vec<usize>> {
+        let DimsSpec::Some(dims) = self.graph.spec.inputs[self.index].dims else { return Ok(shape.to_vec()) };
+        let padded = |(dim, &size): (&Dim, &usize)| {
+            let Dim::Symbol(symbol) = *dim else { return Ok(size) };
+            match &self.graph.schedules[symbol] {
+                Some(_) if size == 0 => Err(self.graph.empty(symbol, self.name())),
                 // Above the largest bucket, calls fall back to no graph and no padding.
-                padded: schedule.and_then(|schedule| schedule.round_up(real)).unwrap_or(real),
-                bucketed: schedule.is_some(),
-                asked: false,
-            })
+                Some(schedule) => Ok(schedule.round_up(size).unwrap_or(size)),
+                None => Ok(size),
+            }
         };
-        sizes.iter().enumerate().map(symbol).collect()
+        dims.iter().zip(shape).map(padded).collect()
     }
 
     /// Returns the data in a buffer as a tensor, and notes that the caller has it.

@@ -2,7 +2,16 @@
 
 #![deny(warnings, missing_docs)]
 
-use graphable::{CopySlot, Event, backend::cpu::CpuOptions, prelude::*};
+use std::sync::Arc;
+
+use graphable::{
+    CopySlot, Event,
+    backend::{
+        cpu::CpuOptions,
+        faulty::{FaultCall, FaultPlan, FaultyBackend},
+    },
+    prelude::*,
+};
 
 use crate::device;
 
@@ -172,6 +181,39 @@ fn an_older_fill_does_not_become_the_last_one() {
         let error = buffer.filled(&step).map(|filled| step.read(&filled).unwrap()).unwrap_err();
         assert!(matches!(error, Error::Input { input: "x", .. }), "{mode}: {error}");
         assert_eq!(step.read(&older).unwrap(), [1.0, 2.0], "{mode}");
+    }
+}
+
+/// A fill that fails says so, and is all that fails.
+#[test]
+fn a_fill_can_fail() {
+    for call in [FaultCall::Alloc, FaultCall::HostWrite, FaultCall::Copy, FaultCall::Launch] {
+        let plan = Arc::new(FaultPlan::default());
+        let options = CpuOptions::default().test_mode(1).threads(1);
+        let backend = FaultyBackend::new(device::backend(options), Arc::clone(&plan));
+        let mut rt = Runtime::with_backend(Box::new(backend)).unwrap();
+        let graph = graph(&mut rt, Mode::Piecewise);
+        let (x, y, sums, _) = data(3, 2, 0.5);
+        let mut failed = false;
+        for _ in 0..2 {
+            let step = rt.step().unwrap();
+            let given = step.tensor(&[3], &y).unwrap();
+            plan.arm(Some(call), 0, false);
+            let buffers = graph.buffers();
+            let results = [buffers.x.fill(&step, (&x, &[3, 2])), buffers.y.fill_from(&step, &given)];
+            plan.disarm();
+            let [x_fails, y_fails] = results.map(|result| result.is_err());
+            failed |= x_fails || y_fails;
+            assert_eq!(buffers.x.filled(&step).is_err(), x_fails, "{call:?}");
+            assert_eq!(buffers.y.filled(&step).is_err(), y_fails, "{call:?}");
+            for _ in 0..3 {
+                let x = buffers.x.fill(&step, (&x, &[3, 2])).unwrap();
+                let y = buffers.y.fill_from(&step, &given).unwrap();
+                let (sum, _) = graph.call(&step, &x, &y, 2.0).unwrap();
+                assert_eq!(step.read(&sum).unwrap(), sums, "{call:?}");
+            }
+        }
+        assert!(failed || call == FaultCall::Copy, "{call:?} was not made");
     }
 }
 
