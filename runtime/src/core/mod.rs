@@ -17,7 +17,7 @@ mod tests;
 mod tree_view;
 
 use crate::{
-    Result,
+    Error, Result,
     backend::{Backend, Op, View},
     memory::{Memory, NewTensor, Origin, Placement, RegionTarget},
     observe::log::Log,
@@ -119,6 +119,9 @@ impl Core {
         if !op.operation().may_be_captured() {
             self.call.may_not_capture(op.name())?;
         }
+        if op.operation().writes_in_place() {
+            check_state(op.name(), inputs, outputs)?;
+        }
         self.recorder.check_operation(&mut self.tree, &op, inputs, outputs)?;
         let Self { memory, stream, recorder, log, tree, settings, .. } = self;
         let mut launcher = Launcher { memory, stream, recorder, log };
@@ -166,4 +169,23 @@ impl Core {
             RegionTarget::Reserved(block) => Ok(launcher.memory.tensor_in(Placement::Pool, block, &new)),
         }
     }
+}
+
+/// Refuses state that an operation writes while it is another operand of it: which of its values were read would depend on the
+/// device.
+fn check_state(op: &'static str, inputs: &[View], outputs: &[View]) -> Result<()> {
+    let refused = |why: &str| Err(Error::Argument { op, why: why.into() });
+    for (index, state) in outputs.iter().enumerate() {
+        if inputs.iter().any(|input| input.overlaps(state)) {
+            return refused(
+                "an input overlaps the state that it writes; pass a copy (`ops::load`), or the state alone",
+            );
+        }
+        if outputs[..index].iter().any(|other| other.overlaps(state)) {
+            return refused(
+                "it is passed the same state twice, to write; pass it once, and a copy as an input (`ops::load`)",
+            );
+        }
+    }
+    Ok(())
 }

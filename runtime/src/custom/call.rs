@@ -116,7 +116,8 @@ impl<'c, 's, O> Call<'c, 's, O> {
     }
 
     /// Passes state that the operation reads and writes in place: a pointer to its first element. A launch that writes state
-    /// may have padded inputs only along dimensions whose [real size](Self::real_size) it passes.
+    /// may have padded inputs only along dimensions whose [real size](Self::real_size) it passes. [`run`](Self::run) returns
+    /// [`Error::Argument`] if the state is an input, too, or is passed twice.
     pub fn state<T: Element>(self, state: &State<T>) -> Self {
         self.checked(|call| {
             let view = state.operand(call.op.name(), call.scope)?.view;
@@ -229,8 +230,9 @@ impl<'c, 's, O> Call<'c, 's, O> {
     /// Launches, and returns the outputs. It is asynchronous.
     ///
     /// # Errors
-    /// The first mistake in the arguments; [`Error::PaddedMix`]; [`Error::NotCapturable`]; [`Error::NoCode`];
-    /// [`Error::Compile`]; the errors of every operation (see [`ops`](crate::ops)).
+    /// The first mistake in the arguments; [`Error::Argument`] for [state](Self::state) that is another operand, too;
+    /// [`Error::PaddedMix`]; [`Error::NotCapturable`]; [`Error::NoCode`]; [`Error::Compile`]; the errors of every operation
+    /// (see [`ops`](crate::ops)).
     pub fn run(self) -> Result<O> {
         if self.made.is_ok() {
             self.check_padding()?;

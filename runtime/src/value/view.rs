@@ -19,4 +19,10 @@ impl View {
     pub fn range(&self) -> (u64, u64) {
         (self.addr, self.addr + (self.layout.span() * self.dtype.size()) as u64)
     }
+
+    /// Returns whether the ranges of both have a byte in common.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let ((start, end), (other_start, other_end)) = (self.range(), other.range());
+        start.max(other_start) < end.min(other_end)
+    }
 }

@@ -111,6 +111,55 @@ fn run_once(step: &Step<'_>, op: &CustomOp) -> Result<Vec<f32>> {
 }
 
 #[test]
+fn state_that_is_also_read_is_refused_before_anything_is_launched() {
+    let op = CustomOp::builder("in_place").cpu(|call| call.state::<f32>(0).map(|s| s.fill(9.0))).build();
+    let mut rt = Runtime::new(device()).unwrap();
+    let state = State::new(&rt, &[4], &[1.0f32, 2.0, 3.0, 4.0]).unwrap();
+    for round in 0..2 {
+        let step = rt.step().unwrap();
+        let call = || op.call(step.scope());
+        let last = ops::cache_view(&state).narrow(0, 3, 1).unwrap();
+        for (refused, overlaps) in [
+            (call().input(&state).state(&state).run(), "an input overlaps the state that it writes"),
+            (call().state(&state).input(&last).run(), "an input overlaps the state that it writes"),
+            (call().view(&state).state(&state).output::<f32>(()).run().map(drop), "an input overlaps"),
+            (call().state(&state).state(&state).run(), "it is passed the same state twice"),
+        ] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error, Error::Argument { op: "in_place", .. }), "{error}");
+            let text = error.to_string();
+            assert!(text.contains(overlaps) && text.contains("`ops::load`"), "{text}");
+        }
+        assert_eq!(
+            step.read(&ops::load(step.scope(), &state).unwrap()).unwrap(),
+            [1.0, 2.0, 3.0, 4.0],
+            "{round}"
+        );
+    }
+}
+
+#[test]
+fn a_segment_that_writes_what_it_reads_is_never_recorded() {
+    #[graphable]
+    fn doubled(x: &Tensor<f32>, state: &State<f32>) -> Result<Tensor<f32>> {
+        static OP: LazyLock<CustomOp> =
+            LazyLock::new(|| CustomOp::builder("doubled").cpu(|_| Ok(())).build());
+        OP.call(x.scope()).input(state).state(state).run()?;
+        ops::neg(x)
+    }
+    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+        let mut rt = Runtime::new(device()).unwrap();
+        let state = State::zeros(&rt, &[4]).unwrap();
+        let graph = DoubledGraph::builder().mode(mode).build(&mut rt).unwrap();
+        for _ in 0..4 {
+            let step = rt.step().unwrap();
+            assert!(is_argument(graph.call(&step, &step.tensor(&[1], &[1.0]).unwrap(), &state)), "{mode}");
+        }
+        assert_eq!(rt.stats().replays, 0, "{mode}");
+    }
+}
+
+#[test]
 fn code_for_the_cpu_that_fails_is_reported_and_the_runtime_goes_on() {
     if gpu().is_some() {
         return;

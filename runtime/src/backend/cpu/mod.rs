@@ -202,11 +202,7 @@ impl Stream for CpuBackend {
             return Err(Error::NoCode { op: launch.op.name(), device: "the CPU" });
         }
         // A kernel holds its inputs and its output at the same time.
-        let overlap = launch.outputs.iter().any(|out| {
-            let (start, end) = out.range();
-            launch.inputs.iter().map(|input| input.range()).any(|(s, e)| s.max(start) < e.min(end))
-        });
-        if overlap {
+        if launch.outputs.iter().any(|out| launch.inputs.iter().any(|input| input.overlaps(out))) {
             let why = format!("{} would write what it reads", launch.op.name());
             return Err(failed("launch", why));
         }
