@@ -18,6 +18,19 @@ use crate::{
 
 /// A launch of a [`CustomOp`] whose arguments are being named, in the order of the parameters of its kernel.
 ///
+/// It borrows its operands until it is run: their memory must not become the memory of something else.
+///
+/// ```compile_fail,E0716
+/// # use graphable::{custom::CustomOp, prelude::*};
+/// # let op = CustomOp::builder("copy").cpu(|_| Ok(())).build();
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// # let x = step.tensor(&[2], &[1.0f32; 2])?;
+/// let call = op.call(x.scope()).input(&ops::neg(&x)?); // the tensor is dropped here
+/// let y = call.output::<f32>(x.shape()).run()?;
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// The first mistake is kept, and returned by [`run`](Self::run). `O` is what `run` returns: `()` without outputs, a tensor,
 /// or a tuple of tensors.
 #[must_use = "`run` launches the operation"]
@@ -92,7 +105,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     ///
     /// [`run`](Self::run) returns [`Error::Shape`] if the operand is strided: make it contiguous with
     /// [`ops::contiguous`](crate::ops::contiguous), or pass a [`view`](Self::view).
-    pub fn input<T: Element>(self, x: &(impl AsOperand<'s, T> + ?Sized)) -> Self {
+    pub fn input<T: Element>(self, x: &'c (impl AsOperand<'s, T> + ?Sized)) -> Self {
         self.checked(|call| {
             let operand = x.operand(call.op.name(), call.scope)?;
             if !operand.view.layout.is_contiguous() {
@@ -106,7 +119,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     }
 
     /// Passes an operand with any strides: a `graphable_view` of `graphable.cuh`, by value.
-    pub fn view<T: Element>(self, x: &(impl AsOperand<'s, T> + ?Sized)) -> Self {
+    pub fn view<T: Element>(self, x: &'c (impl AsOperand<'s, T> + ?Sized)) -> Self {
         self.checked(|call| {
             let operand = x.operand(call.op.name(), call.scope)?;
             let index = call.add_input(operand)?;
@@ -118,7 +131,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     /// Passes state that the operation reads and writes in place: a pointer to its first element. A launch that writes state
     /// may have padded inputs only along dimensions whose [real size](Self::real_size) it passes. [`run`](Self::run) returns
     /// [`Error::Argument`] if the state is an input, too, or is passed twice.
-    pub fn state<T: Element>(self, state: &State<T>) -> Self {
+    pub fn state<T: Element>(self, state: &'c State<T>) -> Self {
         self.checked(|call| {
             let view = state.operand(call.op.name(), call.scope)?.view;
             call.arguments.push(Argument::State(place(call.op, call.states.len())?));
