@@ -174,7 +174,9 @@ fn code_for_the_cpu_that_fails_is_reported_and_the_runtime_goes_on() {
             (op(|call| call.input::<f32>(1).map(drop)), "there is no input 1"),
             (op(|call| call.output::<f32>(1).map(drop)), "there is no output 1"),
             (op(|call| call.state::<f32>(0).map(drop)), "there is no state 0"),
-            (op(|call| call.scalar::<u64>(0).map(drop)), "scalar 0 has 4 bytes, not 8"),
+            (op(|call| call.scalar::<u64>(0).map(drop)), "scalar 0 has type u32, not u64"),
+            (op(|call| call.scalar::<f32>(0).map(drop)), "scalar 0 has type u32, not f32"),
+            (op(|call| call.scalar::<i32>(0).map(drop)), "scalar 0 has type u32, not i32"),
             (op(|call| call.scalar::<u32>(1).map(drop)), "there is no scalar 1"),
             (op(|call| call.real_size(0).map(drop)), "there is no real size 0"),
             (

@@ -86,21 +86,19 @@ impl<'a> CpuCall<'a> {
         self.take::<T>("state", index, self.op.made.saturating_add(index))
     }
 
-    /// Returns a scalar or size.
+    /// Returns a scalar, or a size or count, which is a `u64`.
     ///
     /// # Errors
     /// Returns an error if there is no such scalar, or if it has another type.
     pub fn scalar<T: ScalarArgument>(&self, index: usize) -> Result<T, CpuFailure> {
         let mut values = self.op.arguments.iter().filter_map(|argument| match argument {
-            Argument::Value { bytes, len } => Some((*bytes, *len)),
+            Argument::Value { bytes, of } => Some((*bytes, *of)),
             _ => None,
         });
         match values.nth(index) {
-            Some((bytes, len)) if usize::from(len) == size_of::<T>() => {
-                Ok(bytemuck::pod_read_unaligned(&bytes[..usize::from(len)]))
-            }
-            Some((_, len)) => {
-                Err(CpuFailure(format!("scalar {index} has {len} bytes, not {}", size_of::<T>())))
+            Some((bytes, of)) if of == T::TYPE => Ok(bytemuck::pod_read_unaligned(&bytes[..of.bytes()])),
+            Some((_, of)) => {
+                Err(CpuFailure(format!("scalar {index} has type {}, not {}", of.name(), T::TYPE.name())))
             }
             None => Err(CpuFailure(format!("there is no scalar {index}"))),
         }

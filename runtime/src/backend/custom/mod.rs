@@ -81,8 +81,8 @@ pub(crate) enum Argument {
     Value {
         /// The value, in the byte order of the host.
         bytes: [u8; 8],
-        /// The number of valid entries.
-        len: u8,
+        /// Its type; it has so many of the bytes.
+        of: ScalarType,
     },
     /// The address of the real size of a padded dimension, a u32; none where the dimension is not padded.
     RealSize(Option<u8>),
@@ -93,25 +93,50 @@ pub(crate) enum Argument {
 /// A host value that a kernel takes by value: `f32`, `f64`, and integers of 32 and 64 bits.
 pub trait ScalarArgument: bytemuck::Pod + sealed::Sealed {}
 
-mod sealed {
-    pub trait Sealed {}
-}
+pub(crate) use sealed::ScalarType;
 
-macro_rules! scalars {
-    ($($t:ty),*) => {$(
-        impl sealed::Sealed for $t {}
-        impl ScalarArgument for $t {}
-    )*};
+mod sealed {
+    macro_rules! scalars {
+        ($($of:ident $t:ident),*) => {
+            /// The type of a host value.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            pub enum ScalarType { $($of),* }
+
+            impl ScalarType {
+                /// Its name in Rust.
+                pub(crate) fn name(self) -> &'static str {
+                    match self { $(Self::$of => stringify!($t)),* }
+                }
+
+                /// Its size.
+                pub(crate) fn bytes(self) -> usize {
+                    match self { $(Self::$of => size_of::<$t>()),* }
+                }
+            }
+
+            $(
+                impl Sealed for $t {
+                    const TYPE: ScalarType = ScalarType::$of;
+                }
+                impl super::ScalarArgument for $t {}
+            )*
+        };
+    }
+
+    pub trait Sealed {
+        const TYPE: ScalarType;
+    }
+
+    scalars! { F32 f32, F64 f64, I32 i32, U32 u32, I64 i64, U64 u64 }
 }
-scalars! { f32, f64, i32, u32, i64, u64 }
 
 impl Argument {
     /// A value.
-    pub(crate) fn value(value: impl ScalarArgument) -> Self {
+    pub(crate) fn value<T: ScalarArgument>(value: T) -> Self {
         let given = bytemuck::bytes_of(&value);
         let mut bytes = [0; 8];
         bytes[..given.len()].copy_from_slice(given);
-        Self::Value { bytes, len: given.len() as u8 }
+        Self::Value { bytes, of: T::TYPE }
     }
 }
 

@@ -204,7 +204,7 @@ fn pack(argument: &Argument, op: &CustomOperation, launch: &Launch) -> Packed {
         }
         Argument::Output(i) => of(launch.outputs.get(usize::from(i))),
         Argument::State(i) => of(launch.outputs.get(op.made + usize::from(i))),
-        Argument::Value { bytes, len } => Packed::Word(bytes, len.into()),
+        Argument::Value { bytes, of } => Packed::Word(bytes, of.bytes()),
         Argument::RealSize(None) => address(0),
         Argument::RealSize(Some(i)) => of(launch.inputs.get(op.operands + usize::from(i))),
         Argument::Workspace => address(launch.workspace),
