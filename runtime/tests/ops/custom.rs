@@ -159,6 +159,15 @@ fn a_segment_that_writes_what_it_reads_is_never_recorded() {
     }
 }
 
+/// A panic payload whose drop panics.
+struct PanicsAgain;
+
+impl Drop for PanicsAgain {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
 #[test]
 fn code_for_the_cpu_that_fails_is_reported_and_the_runtime_goes_on() {
     if gpu().is_some() {
@@ -170,6 +179,7 @@ fn code_for_the_cpu_that_fails_is_reported_and_the_runtime_goes_on() {
         for (code, why) in [
             (op(|_| Err("no luck".into())), "no luck"),
             (op(|_| panic!("oh no: {}", 3)), "it panicked: oh no: 3"),
+            (op(|_| std::panic::panic_any(PanicsAgain)), "it panicked: without a message"),
             (op(|call| call.input::<u32>(0).map(drop)), "input 0 has elements of type f32, not u32"),
             (op(|call| call.input::<f32>(1).map(drop)), "there is no input 1"),
             (op(|call| call.output::<f32>(1).map(drop)), "there is no output 1"),

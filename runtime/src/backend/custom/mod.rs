@@ -6,6 +6,7 @@ use std::{
     any::Any,
     fmt,
     hash::{Hash as _, Hasher},
+    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -195,7 +196,7 @@ impl CustomOperation {
     /// [`Error::OperationFailed`] if it does.
     #[cfg(feature = "cuda")]
     pub(crate) fn guarded<R>(&self, run: impl FnOnce() -> R) -> Result<R> {
-        catch_unwind(AssertUnwindSafe(run)).map_err(|panic| self.failed(what_panicked(&*panic)))
+        catch_unwind(AssertUnwindSafe(run)).map_err(|panic| self.failed(what_panicked(panic)))
     }
 
     /// It could not be run.
@@ -212,10 +213,15 @@ impl CustomOperation {
 }
 
 /// Returns the message of a panic.
-fn what_panicked(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<String>().map(String::as_str);
-    let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("it panicked: {}", said.unwrap_or("without a message"))
+fn what_panicked(panic: Box<dyn Any + Send>) -> String {
+    let said = panic.downcast::<String>().map(|said| *said);
+    let said = said.or_else(|panic| panic.downcast::<&'static str>().map(|said| said.to_string()));
+    let said = said.unwrap_or_else(|payload| {
+        // A value of the user's, whose drop may panic again.
+        mem::forget(payload);
+        "without a message".into()
+    });
+    format!("it panicked: {said}")
 }
 
 impl Operation for CustomOperation {
@@ -249,7 +255,7 @@ impl Operation for CustomOperation {
             Ok(Err(failure)) => failure.0,
             // Missing memory is not a mistake of the user's code: it ends the stream.
             Err(panic) if Access::is_stray(&*panic) => std::panic::resume_unwind(panic),
-            Err(panic) => what_panicked(&*panic),
+            Err(panic) => what_panicked(panic),
         };
         Err(Fault::Failed { op: self.name(), why })
     }

@@ -126,6 +126,7 @@ pub(crate) fn launch(
     let keep: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(library));
     gpu.work_on_stream(keep, &mut |stream, is_captured| {
         let call = CudaCall { stream, launch, op, is_captured };
-        op.guarded(|| library.launch(&call))?.map_err(|error| op.failed(error.to_string()))
+        // The error is the library's, too: its message and its drop may panic, and the caller restores the thread's state.
+        op.guarded(|| library.launch(&call).map_err(|error| op.failed(error.to_string())))?
     })
 }
