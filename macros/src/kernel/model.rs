@@ -137,7 +137,8 @@ pub(super) enum Kind {
     Cast(Box<Expr>, Scalar),
     /// `f32::from(x)`.
     From(Scalar, Box<Expr>),
-    Method(&'static Method, Vec<Expr>),
+    /// `x.max(y)`, or `f32::max(x, y)` with the type that the path names.
+    Method(&'static Method, Option<Scalar>, Vec<Expr>),
     Call(usize, Vec<Expr>),
     Tuple(Vec<Expr>),
     If {

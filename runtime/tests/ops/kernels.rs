@@ -188,3 +188,15 @@ DEVICE f32 gated_1(f32 gate_0, f32 up_1) {
 ";
     assert_eq!(source.trim_end(), want.trim_end());
 }
+
+/// The type that a path names is the receiver's.
+#[kernel]
+fn of_bytes(x: f32) -> (f32, u32) {
+    (x + u8::wrapping_add(200, 100) as f32, u8::leading_zeros(1))
+}
+
+#[test]
+fn a_path_names_the_type_of_its_method() {
+    assert_eq!(of_bytes::scalar(0.5), (44.5, 7));
+    assert!(of_bytes::cuda_source().contains("lang::wrapping_add((u8)200, (u8)100)"));
+}

@@ -322,7 +322,7 @@ impl Cuda<'_> {
             Kind::Cast(value, to) | Kind::From(to, value) => {
                 format!("lang::to_{}({})", to.name(), self.value(value))
             }
-            Kind::Method(method, all) => format!("lang::{}({})", method.name, self.list(all)),
+            Kind::Method(method, _, all) => format!("lang::{}({})", method.name, self.list(all)),
             Kind::Call(callee, all) => format!("${{c{callee}}}({})", self.list(all)),
             Kind::Tuple(parts) => format!("{}{{{}}}", self.ty(expr.ty), self.list(parts)),
             Kind::If { condition, then, other: Some(other) } if is_inline(expr) => {
@@ -404,7 +404,7 @@ fn is_inline(expr: &Expr) -> bool {
         Kind::Bool(_) | Kind::Integer(..) | Kind::Float(..) | Kind::Local(_) | Kind::Constant(_) => true,
         Kind::Neg(value) | Kind::Not(value) | Kind::Cast(value, _) | Kind::From(_, value) => is_inline(value),
         Kind::Binary(_, left, right) | Kind::Logic { left, right, .. } => is_inline(left) && is_inline(right),
-        Kind::Method(_, all) | Kind::Call(_, all) => all.iter().all(is_inline),
+        Kind::Method(_, _, all) | Kind::Call(_, all) => all.iter().all(is_inline),
         Kind::Tuple(all) => !all.is_empty() && all.iter().all(is_inline),
         Kind::If { condition, then, other: Some(other) } => {
             is_inline(condition) && is_value(then) && is_inline(other)

@@ -162,7 +162,7 @@ impl Native<'_> {
                 let (value, to) = (self.expr(value), ty(*to, at));
                 quote_spanned!(at=> <#to as ::core::convert::From<_>>::from(#value))
             }
-            Kind::Method(method, all) => {
+            Kind::Method(method, _, all) => {
                 let name = Ident::new(method.name, at);
                 let all: Vec<TokenStream> = all.iter().map(|one| self.expr(one)).collect();
                 match all.split_first() {

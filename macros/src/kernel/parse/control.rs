@@ -131,7 +131,7 @@ impl Parser<'_> {
                 self.is_constant(inner)
             }
             Kind::Binary(_, left, right) => self.is_constant(left) && self.is_constant(right),
-            Kind::Method(_, all) => all.iter().all(|one| self.is_constant(one)),
+            Kind::Method(_, _, all) => all.iter().all(|one| self.is_constant(one)),
             _ => false,
         }
     }

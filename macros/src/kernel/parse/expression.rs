@@ -220,11 +220,11 @@ impl Parser<'_> {
         }
         let mut all = vec![self.expr(&call.receiver)];
         all.extend(call.args.iter().map(|argument| self.expr(argument)));
-        self.known_method(&call.method, all)
+        self.known_method(&call.method, None, all)
     }
 
-    /// A call of the method `name`, whose receiver comes first.
-    fn known_method(&mut self, name: &syn::Ident, mut all: Vec<Expr>) -> Kind {
+    /// A call of the method `name`, whose receiver comes first; of the type `of` if a path names it.
+    fn known_method(&mut self, name: &syn::Ident, of: Option<Scalar>, mut all: Vec<Expr>) -> Kind {
         let text = name.to_string();
         let Some(method) = methods::method(&text) else {
             let known: Vec<&str> = methods::ALL.iter().map(|method| method.name).collect();
@@ -244,7 +244,7 @@ impl Parser<'_> {
             self.errors.push(Code::KernelMethod, name, message, "write as many as the method of Rust has");
             return all.swap_remove(0).kind;
         }
-        Kind::Method(method, all)
+        Kind::Method(method, of, all)
     }
 
     fn call(&mut self, call: &ExprCall) -> Kind {
@@ -261,14 +261,14 @@ impl Parser<'_> {
         if let (2, Some(scalar)) = (path.segments.len(), Scalar::named(&path.segments[0].ident.to_string())) {
             let name = &path.segments[1].ident;
             return match (&*name.to_string(), all.len()) {
-                ("from_bits", 1) if scalar == Scalar::F32 => Kind::Method(&methods::FROM_BITS, all),
+                ("from_bits", 1) if scalar == Scalar::F32 => Kind::Method(&methods::FROM_BITS, None, all),
                 ("from", 1) => Kind::From(scalar, Box::new(all.swap_remove(0))),
                 (_, 0) => {
                     let help = "call a `#[kernel]` function by its name";
                     self.errors.push(Code::KernelMethod, name, "a call without a value", help);
                     Kind::Integer(0, None)
                 }
-                _ => self.known_method(name, all),
+                _ => self.known_method(name, Some(scalar), all),
             };
         }
         if path.is_ident(&self.name) {

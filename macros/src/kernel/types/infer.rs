@@ -168,7 +168,7 @@ impl<'a> Inference<'a> {
                 self.types.set(ty, Inferred::Scalar(*to));
                 self.check(value.ty, What::IsDetermined, value.span);
             }
-            Kind::Method(method, all) => self.method(expr, method, all),
+            Kind::Method(method, named, all) => self.method(expr, method, *named, all),
             Kind::Call(callee, all) => {
                 for (i, argument) in all.iter().enumerate() {
                     self.expr(argument);
@@ -275,9 +275,12 @@ impl<'a> Inference<'a> {
         self.types.set(expr.ty, Inferred::Scalar(to));
     }
 
-    fn method(&mut self, expr: &Expr, method: &'static Method, all: &[Expr]) {
+    fn method(&mut self, expr: &Expr, method: &'static Method, named: Option<Scalar>, all: &[Expr]) {
         all.iter().for_each(|one| self.expr(one));
         let Some((receiver, arguments)) = all.split_first() else { return };
+        if let Some(scalar) = named {
+            self.is(receiver.ty, scalar, receiver.span);
+        }
         if method.name == "from_bits" {
             self.is(receiver.ty, Scalar::U32, receiver.span);
             return self.types.set(expr.ty, Inferred::Scalar(Scalar::F32));
