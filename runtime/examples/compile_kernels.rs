@@ -56,10 +56,33 @@ fn signs(a: i32, b: u32, c: u8) -> (i32, u32, bool) {
     (d, a.unsigned_abs() + b, known)
 }
 
+#[kernel]
+fn half(x: f32) -> f32 {
+    0.5 * x
+}
+
+#[kernel]
+fn root(x: f32) -> f32 {
+    x.sqrt()
+}
+
+/// The variable hides no function.
+#[kernel]
+fn hidden(x: f32) -> f32 {
+    let root = root(half(x));
+    root
+}
+
 /// Kernels in Rust as a user has them, with every type of tensors.
 fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
-    let all =
-        [floats::DEFINITION, signed::DEFINITION, unsigned::DEFINITION, bytes::DEFINITION, signs::DEFINITION];
+    let all = [
+        floats::DEFINITION,
+        signed::DEFINITION,
+        unsigned::DEFINITION,
+        bytes::DEFINITION,
+        signs::DEFINITION,
+        hidden::DEFINITION,
+    ];
     let mut units = Vec::new();
     for definition in all {
         let name = format!("{} in Rust", definition.name);

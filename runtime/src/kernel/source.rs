@@ -52,7 +52,8 @@ fn filled(place: &str, name: &str, callees: &[String], uses: &Uses) -> String {
     let callee = uses.kernels.get(number);
     match kind {
         "f" => name.to_owned(),
-        "c" => callees.get(number).cloned().unwrap_or_default(),
+        // Qualified: a variable may have the name of a function.
+        "c" => callees.get(number).map(|name| format!("::{name}")).unwrap_or_default(),
         "p" => {
             let of = callee.and_then(|callee| callee.inputs.get(part.parse::<usize>().ok()?));
             of.map(|(_, compute)| compute.name().to_owned()).unwrap_or_default()

@@ -183,7 +183,7 @@ DEVICE f32 sigmoid_0(f32 x_0) {
 }
 
 DEVICE f32 gated_1(f32 gate_0, f32 up_1) {
-    return ((gate_0 * sigmoid_0(gate_0)) * up_1);
+    return ((gate_0 * ::sigmoid_0(gate_0)) * up_1);
 }
 ";
     assert_eq!(source.trim_end(), want.trim_end());
@@ -199,4 +199,17 @@ fn of_bytes(x: f32) -> (f32, u32) {
 fn a_path_names_the_type_of_its_method() {
     assert_eq!(of_bytes::scalar(0.5), (44.5, 7));
     assert!(of_bytes::cuda_source().contains("lang::wrapping_add((u8)200, (u8)100)"));
+}
+
+/// A variable is named like the function whose value it has; both are number 1 of their kind.
+#[kernel]
+fn shadowed(x: f32) -> f32 {
+    let sigmoid = sigmoid(leaky(x, 1.0));
+    sigmoid
+}
+
+#[test]
+fn a_variable_hides_no_function() {
+    assert_eq!(shadowed::scalar(0.0), 0.5);
+    assert!(shadowed::cuda_source().contains("f32 sigmoid_1 = ::sigmoid_1(::leaky_0(x_0, 1.0f));"));
 }
