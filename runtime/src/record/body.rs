@@ -274,9 +274,7 @@ impl BodyRunner<'_> {
         let Replayer { tree, launcher, .. } = &mut self.replayer;
         let call = launcher.memory.call_number();
         let group = tree.group_mut(at);
-        if group.tried.0 != call || group.tried.1 == 0 {
-            group.tried = (call, group.tried.1 + 1);
-        }
+        let calls = group.warm_up_completed_in(call);
         if group.warmed {
             return Ok(());
         }
@@ -286,7 +284,7 @@ impl BodyRunner<'_> {
             return Ok(());
         }
         // After a failed operation, the body may have taken a different path than usual.
-        if group.tried.1 <= 1 {
+        if calls <= 1 {
             return Ok(());
         }
         let reason = FallbackReason::NeverWarm { segment: run.site.to_string() };

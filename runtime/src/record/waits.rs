@@ -74,15 +74,17 @@ impl CallWarmUps {
         if again {
             return None;
         }
-        if group.tried.0 == call {
+        if group.completed_warm_up_in(call) {
             return Some(Wait::SameCall);
         }
         let first = self.first.filter(|_| entry != StateId::EMPTY)?;
         // After a warm-up, the future recordings will probably not leave this state: it waits for one call,
         // and in the next one is recorded from whatever state it encounters.
-        let waits = group.waited == 0 || group.recorded > group.waited && group.recorded != call;
+        let waits = group.waited.is_none_or(|waited| {
+            group.recorded.is_some_and(|recorded| recorded > waited && recorded != call)
+        });
         waits.then(|| {
-            group.waited = call;
+            group.waited = Some(call);
             Wait::Behind(first)
         })
     }

@@ -54,8 +54,17 @@ struct Users {
     /// By their ids.
     recordings: BTreeMap<RecordingId, RecordingIndex>,
     bytes: u64,
-    /// The step in which one of them ran last, its id, and the same for the last different one before it.
-    ran: [(u64, RecordingId); 2],
+    /// Which of them ran last.
+    last: Option<LastRun>,
+    /// Which other one ran last before that.
+    before: Option<LastRun>,
+}
+
+/// The last run of a recording.
+#[derive(Clone, Copy, Debug)]
+struct LastRun {
+    recording: RecordingId,
+    step: u64,
 }
 
 /// The recordings of each place, the cached executables, and the number of the step.
@@ -185,10 +194,11 @@ impl Tree {
         let Some(recording) = self.recordings.get(at) else { return };
         let (Some(_), Some(exec)) = (&recording.sharing, &recording.exec) else { return };
         let Some(users) = self.shares.users.get_mut(&address(exec)) else { return };
-        if users.ran[0].1 != recording.id() {
-            users.ran[1] = users.ran[0];
+        let now = LastRun { recording: recording.id(), step };
+        if users.last.is_some_and(|last| last.recording != now.recording) {
+            users.before = users.last;
         }
-        users.ran[0] = (step, recording.id());
+        users.last = Some(now);
     }
 
     /// Returns the other recordings that run through the executable of this one, in order.
@@ -205,8 +215,9 @@ impl Tree {
     /// Returns whether another recording of the same executable ran in this step.
     pub(crate) fn met(&self, at: RecordingIndex) -> bool {
         let Some(users) = self.users(at) else { return false };
-        let last = users.ran[usize::from(users.ran[0].1 == self.id(at))];
-        last.0 == self.shares.step
+        let id = self.id(at);
+        let other = users.last.filter(|last| last.recording != id).or(users.before);
+        other.is_some_and(|other| other.step == self.shares.step)
     }
 
     /// Returns a cached executable for a recording, which the caller then owns.
@@ -238,7 +249,7 @@ impl Tree {
                 continue;
             }
             let stays = |&&at: &&RecordingIndex| self.sharing(at).is_some_and(|(s, _)| s.parting.is_none());
-            let ran = users.ran[0].0 == self.shares.step;
+            let ran = users.last.is_some_and(|last| last.step == self.shares.step);
             match users.recordings.values().find(stays) {
                 Some(&at) if !ran => return ReuseCandidate::Of(at),
                 _ => met = true,

@@ -44,6 +44,13 @@ pub(crate) struct Waiting {
     pub(crate) runs: u64,
 }
 
+/// The calls in which a warm-up of a group completed.
+#[derive(Clone, Copy, Debug)]
+struct CompletedWarmUps {
+    last_call: u64,
+    calls: u32,
+}
+
 /// What a group is found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GroupKey<'k> {
@@ -82,12 +89,11 @@ pub(crate) struct Group {
     pub(crate) counted: bool,
     /// How its live-ins overlapped during warm-up, if its body queried it; `None` if it did not.
     pub(crate) aliases: Option<Box<[Alias]>>,
-    /// The last call in which a warm-up of it completed, and the number of calls in which one did.
-    pub(crate) tried: (u64, u32),
+    completed: Option<CompletedWarmUps>,
     /// The last call in which it waited for another group's warm-up, and the last one in which it was
     /// recorded.
-    pub(crate) waited: u64,
-    pub(crate) recorded: u64,
+    pub(crate) waited: Option<u64>,
+    pub(crate) recorded: Option<u64>,
     /// The reason why it is not recorded yet, if it was warmed up.
     pub(crate) waiting: Option<Waiting>,
     /// The sets of live-ins that its recordings copy, each with the number of those recordings.
@@ -107,13 +113,26 @@ impl Group {
 
     /// Notes that a recording of it was made in that call.
     pub(crate) fn recorded_in(&mut self, call: u64) {
-        self.recorded = call;
+        self.recorded = Some(call);
         self.waiting = None;
+    }
+
+    /// Notes that a warm-up of it completed in that call. Returns the number of calls in which one did.
+    pub(crate) fn warm_up_completed_in(&mut self, call: u64) -> u32 {
+        let before = self.completed.map_or(0, |completed| completed.calls);
+        let calls = before + u32::from(!self.completed_warm_up_in(call));
+        self.completed = Some(CompletedWarmUps { last_call: call, calls });
+        calls
+    }
+
+    /// Returns whether that call is the last one in which a warm-up of it completed.
+    pub(crate) fn completed_warm_up_in(&self, call: u64) -> bool {
+        self.completed.is_some_and(|completed| completed.last_call == call)
     }
 
     /// Returns whether a recording of it can be made in that call, as far as it knows.
     pub(crate) fn is_warm_for(&self, call: u64) -> bool {
-        self.warmed && self.tried.0 != call
+        self.warmed && !self.completed_warm_up_in(call)
     }
 
     pub(crate) fn is_whole_call(&self) -> bool {
@@ -213,9 +232,9 @@ impl Groups {
             results: SmallVec::new(),
             counted: false,
             aliases: None,
-            tried: (0, 0),
-            waited: 0,
-            recorded: 0,
+            completed: None,
+            waited: None,
+            recorded: None,
             waiting: None,
             copied: SmallVec::new(),
             recordings: BTreeSet::new(),
