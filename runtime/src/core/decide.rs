@@ -4,7 +4,7 @@ use super::Core;
 use crate::{
     Error, Result,
     base::plan::Site,
-    record::{CallState, RunKind, results_are_free},
+    record::{CallState, RunKind},
     tree::{Identity, LookupKey, Recording, RecordingIndex, Tree},
     value::{entry::Entries, key::KeyWriter},
 };
@@ -43,11 +43,8 @@ impl Core {
         }
         let entry = self.memory.settle();
         let overlaps = self.overlaps();
-        let free = |recording: &Recording| {
-            results_are_free(recording, overlaps.memory)
-                && (recording.aliases.is_none() || overlaps.sees(recording, key))
-        };
-        match self.tree.find(LookupKey::new(identity, entry, key), free) {
+        let can_run = |recording: &Recording| overlaps.allow(recording, key);
+        match self.tree.find(LookupKey::new(identity, entry, key), can_run) {
             Some(at) if audit_is_due(&self.tree, &self.call, at) => Ok(Decision::Audit(at)),
             Some(at) => self.replayer().replay(at, key).map(Decision::Replayed),
             None => self.decide_missed(site, identity, key, entry),

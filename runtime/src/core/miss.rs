@@ -9,9 +9,7 @@ use crate::{
     base::{plan::Site, reason::FallbackReason},
     memory::{Memory, pool::StateId},
     observe::{event::RerecordReason, log::Log, occurrence::Occurrence},
-    record::{
-        CallState, Candidate, Overlaps, Relocations, RunKind, ShapeCount, WarmUp, can_copy, results_are_free,
-    },
+    record::{CallState, Candidate, Overlaps, Relocations, RunKind, ShapeCount, WarmUp, can_copy},
     tree::{GroupId, Identity, LookupKey, MovedOperand, Recording, RecordingIndex, Tree},
     value::key::{KeyOperand, KeyWriter, RecordedOperand},
 };
@@ -156,10 +154,8 @@ impl Core {
     fn replay_with_copies(&mut self, missed: Missed<'_>, group: GroupId) -> Result<Option<Decision>> {
         let Missed { identity, key, entry, .. } = missed;
         let overlaps = self.overlaps();
-        let free = |recording: &Recording| {
-            results_are_free(recording, overlaps.memory) && overlaps.sees(recording, key)
-        };
-        if let Some(at) = self.tree.find_copying(group, LookupKey::new(identity, entry, key), free) {
+        let can_run = |recording: &Recording| overlaps.allow(recording, key);
+        if let Some(at) = self.tree.find_copying(group, LookupKey::new(identity, entry, key), can_run) {
             if audit_is_due(&self.tree, &self.call, at) {
                 return Ok(Some(Decision::Audit(at)));
             }

@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-use super::{call::CallState, recorder::Recorder};
+use super::{call::CallState, recorder::Recorder, replay::results_are_free};
 use crate::{
     memory::{Memory, Origin, Placement, SlotId},
     tree::{Alias, Aliases, GroupId, GroupKey, Identity, Recording, Tree},
@@ -115,7 +115,15 @@ impl Overlaps<'_> {
         Some(Seen { operand: tensor.operand, addr, start: storage.base(), end: storage.end() })
     }
 
+    /// Returns whether a recording can run for these live-ins: they overlap as they did when it was made, and
+    /// the blocks of its results are not held.
+    #[inline]
+    pub(crate) fn allow(&self, recording: &Recording, key: &KeyWriter) -> bool {
+        results_are_free(recording, self.memory) && self.sees(recording, key)
+    }
+
     /// Returns whether a recording was made for live-ins that overlap like these.
+    #[inline]
     pub(crate) fn sees(&self, recording: &Recording, key: &KeyWriter) -> bool {
         recording.aliases.as_ref().is_none_or(|recorded| **recorded == *self.of(key))
     }

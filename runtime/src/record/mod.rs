@@ -33,7 +33,7 @@ pub(crate) use copied_inputs::can_copy;
 pub(crate) use launch::Launcher;
 pub(crate) use recorder::Recorder;
 pub(crate) use relocated::Relocations;
-pub(crate) use replay::{Replayer, results_are_free};
+pub(crate) use replay::Replayer;
 pub(crate) use run::RunKind;
 pub(crate) use stream::Stream;
 pub(crate) use waits::{Candidate, WarmUp};
