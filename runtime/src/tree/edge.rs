@@ -241,12 +241,12 @@ impl Tree {
     ) -> SmallVec<[MovedOperand; 2]> {
         let mut moved: SmallVec<[MovedOperand; 2]> = SmallVec::new();
         let alike: Vec<&Recording> =
-            self.siblings(group, operands).into_iter().filter(|n| n.entry == entry).collect();
+            self.siblings(group, operands).into_iter().filter(|recording| recording.entry == entry).collect();
         if alike.is_empty() {
             return moved;
         }
         for (position, operand) in (0u32..).zip(operands) {
-            let known = |r: &&Recording| r.addr(position).is_none_or(|addr| addr == operand.addr);
+            let known = |r: &&Recording| r.operands[position as usize].fits(operand);
             if operand.owner.is_none() && !alike.iter().any(known) {
                 moved.push(MovedOperand { position, moves: 0 });
             }

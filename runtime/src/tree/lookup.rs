@@ -26,16 +26,16 @@ impl<'k> LookupKey<'k> {
         Self { identity, entry, shape: &key.shape, operands: &key.operands }
     }
 
-    /// Of everything that is compared.
+    /// Returns the hash of everything that is compared.
     pub(crate) fn hash(&self) -> u64 {
         self.hash_with(self.operands.iter().map(|operand| operand.words()))
     }
 
     fn hash_with(&self, operands: impl Iterator<Item = [u64; 2]>) -> u64 {
-        hash_words(self.identity, entry_seed(self.entry), self.shape, operands)
+        hash_words(self.identity, self.entry, self.shape, operands)
     }
 
-    /// If all but the operands is that of the recording.
+    /// Returns whether everything except the operands matches the recording.
     #[inline]
     fn matches_but_operands(&self, recording: &Recording) -> bool {
         recording.identity == self.identity
@@ -44,7 +44,7 @@ impl<'k> LookupKey<'k> {
     }
 }
 
-/// The operands of a recording that copies the live-ins at `positions`, ascending.
+/// Returns the operands of a recording that copies the live-ins at `positions`, which are ascending.
 pub(crate) fn recorded<'k>(
     operands: &'k [KeyOperand],
     positions: &'k [u32],
@@ -56,29 +56,23 @@ pub(crate) fn recorded<'k>(
     (0u32..).zip(operands).map(at)
 }
 
-/// As of an operand that lies anywhere, if it is in an arena.
+/// Returns the words of an operand for hashes that ignore the addresses of live-ins in arenas.
 fn anywhere(words: [u64; 2], is_owned: bool) -> [u64; 2] {
     if is_owned { words } else { [0; 2] }
 }
 
-/// A hash of a key; `seed` is that of its pool state.
-pub(super) fn hash_words(
+/// Returns the hash of a key.
+fn hash_words(
     identity: Identity,
-    seed: u64,
+    entry: StateId,
     shape: &[u64],
     operands: impl Iterator<Item = [u64; 2]>,
 ) -> u64 {
     let mut h = FxHasher::default();
     identity.hash(&mut h);
-    h.write_u64(seed);
+    entry.hash(&mut h);
     shape.iter().for_each(|&word| h.write_u64(word));
     operands.flatten().for_each(|word| h.write_u64(word));
-    h.finish()
-}
-
-fn entry_seed(entry: StateId) -> u64 {
-    let mut h = FxHasher::default();
-    entry.hash(&mut h);
     h.finish()
 }
 
@@ -88,19 +82,19 @@ impl Recording {
         key.matches_but_operands(self) && *self.operands == *key.operands
     }
 
-    /// Under which it is found.
+    /// Returns the hash of its key, as in [`LookupKey::hash`].
     pub(super) fn hash(&self) -> u64 {
         let operands = self.operands.iter().map(|operand| operand.words());
-        hash_words(self.identity, entry_seed(self.entry), &self.shape, operands)
+        hash_words(self.identity, self.entry, &self.shape, operands)
     }
 
-    /// Under which it is found wherever live-ins in arenas lie.
+    /// Returns the hash of its key without the addresses of live-ins in arenas.
     pub(super) fn hash_anywhere(&self) -> u64 {
         let operands = self.operands.iter().map(|o| anywhere(o.words(), o.owner().is_some()));
-        hash_words(self.identity, entry_seed(self.entry), &self.shape, operands)
+        hash_words(self.identity, self.entry, &self.shape, operands)
     }
 
-    /// If it is one for that key, wherever live-ins in arenas lie.
+    /// Returns whether it matches the key except for the addresses of live-ins in arenas.
     fn is_alike(&self, key: &LookupKey<'_>) -> bool {
         let alike = |(recorded, operand): (&RecordedOperand, &KeyOperand)| match operand.owner {
             None => recorded.owner().is_none(),
@@ -113,12 +107,12 @@ impl Recording {
 }
 
 impl Tree {
-    /// The recording of this segment from this state with these inputs, if `free` says that its
-    /// result blocks can be taken. Tries the child that came last time first.
+    /// Returns the recording with this key for which `can_run` holds. The one that followed last time is tried
+    /// first.
     pub(crate) fn find(
         &self,
         key: LookupKey<'_>,
-        free: impl Fn(&Recording) -> bool,
+        can_run: impl Fn(&Recording) -> bool,
     ) -> Option<RecordingIndex> {
         let predicted = match self.cursor {
             Cursor::At(at) => self.recordings.get(at).and_then(|recording| recording.likely),
@@ -128,21 +122,22 @@ impl Tree {
         if let Some(at) = predicted
             && let Some(recording) = self.recordings.get(at)
             && recording.is(&key)
-            && free(recording)
+            && can_run(recording)
         {
             return Some(at);
         }
-        let fits = |r: &Recording| r.is(&key) && free(r) && self.skipped(r.group, key.operands).is_none();
+        let fits = |r: &Recording| r.is(&key) && can_run(r) && self.skipped(r.group, key.operands).is_none();
         let candidates = self.index.get(&key.hash())?;
         candidates.iter().copied().find(|&at| self.recordings.get(at).is_some_and(&fits))
     }
 
-    /// The recording of this segment that fits but for live-ins that it copies.
+    /// Returns the recording of this group that matches except for live-ins that it copies, and for which
+    /// `can_run` holds.
     pub(crate) fn find_copying(
         &self,
         group: GroupId,
         key: LookupKey<'_>,
-        free: impl Fn(&Recording) -> bool,
+        can_run: impl Fn(&Recording) -> bool,
     ) -> Option<RecordingIndex> {
         self.groups[group].copied.iter().find_map(|(positions, _)| {
             let operands = recorded(key.operands, positions);
@@ -151,13 +146,13 @@ impl Tree {
                 r.group == group
                     && key.matches_but_operands(r)
                     && r.operands.iter().copied().eq(operands.clone())
-                    && free(r)
+                    && can_run(r)
             };
             candidates.iter().copied().find(|&at| self.recordings.get(at).is_some_and(fits))
         })
     }
 
-    /// The recordings of this segment from this state, wherever their live-ins in arenas lay.
+    /// Returns the recordings that match except for the addresses of live-ins in arenas.
     pub(crate) fn alike<'t>(&'t self, key: LookupKey<'t>) -> impl Iterator<Item = RecordingIndex> + 't {
         let hash = key.hash_with(key.operands.iter().map(|o| anywhere(o.words(), o.owner.is_some())));
         let candidates = self.anywhere.get(&hash).into_iter().flatten().copied();

@@ -118,7 +118,7 @@ pub(crate) struct Recording {
     pub(crate) entry: StateId,
     pub(crate) exit: StateId,
     pub(crate) shape: Box<[u64]>,
-    /// As in the key, with [`COPIED`] for the address of a copied live-in.
+    /// As in the key, except that a copied live-in has no address.
     pub(crate) operands: Box<[RecordedOperand]>,
     pub(crate) copied: Box<[CopiedInput]>,
     /// The addresses of its live-ins in arenas when it was recorded.

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
     /// A tensor.
-    Tensor(#[doc(hidden)] RawTensor),
+    Tensor(RawTensor),
     /// A host value, a length or a discriminant.
     Word(u64),
     /// A string.

@@ -38,18 +38,18 @@ pub(crate) struct KeyOperand {
 }
 
 impl KeyOperand {
-    /// For hashes.
+    /// Returns the words that are hashed.
     #[inline]
     pub(crate) fn words(self) -> [u64; 2] {
         [word(self.owner), self.addr]
     }
 }
 
-/// A device operand as a recording has it: its address is fixed, unless the recording copies the live-in from wherever it
-/// lies.
+/// A device operand of a recording. Its address is fixed, unless the recording copies the live-in from its current
+/// address.
 ///
-/// The address and whether there is one are one word, so that comparing a key with that of a recording takes no branch
-/// for it.
+/// One word holds the address, or that there is none, so comparing a key with that of a recording needs no
+/// branch for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedOperand {
     owner: Option<OwnerId>,
@@ -58,22 +58,22 @@ pub(crate) struct RecordedOperand {
 }
 
 impl RecordedOperand {
-    /// No memory lies there.
+    /// An address at which there is no memory.
     const COPIED: u64 = u64::MAX;
 
-    /// At the address that it has in the key.
+    /// Creates an operand that must be at its current address.
     #[inline]
     pub(crate) fn fixed(operand: KeyOperand) -> Self {
         Self { owner: operand.owner, word: operand.addr }
     }
 
-    /// Wherever it lies.
+    /// Creates an operand that is copied, so it can be at any address.
     #[inline]
     pub(crate) fn copied(operand: KeyOperand) -> Self {
         Self { owner: operand.owner, word: Self::COPIED }
     }
 
-    /// `None` if it is copied.
+    /// Returns the address; `None` if it is copied.
     pub(crate) fn addr(self) -> Option<u64> {
         (self.word != Self::COPIED).then_some(self.word)
     }
@@ -82,12 +82,12 @@ impl RecordedOperand {
         self.owner
     }
 
-    /// If the recording can run with that operand: it is the same, or is copied.
+    /// Returns whether the recording can run with that operand: it is equal, or is copied.
     pub(crate) fn fits(self, operand: &KeyOperand) -> bool {
-        self.owner == operand.owner && self.addr().is_none_or(|addr| addr == operand.addr)
+        self == *operand || self == Self::copied(*operand)
     }
 
-    /// For hashes. Those of an operand at a fixed address are the words of the operand.
+    /// Returns the words that are hashed: those of the operand itself, unless it is copied.
     #[inline]
     pub(crate) fn words(self) -> [u64; 2] {
         [word(self.owner), self.word]
@@ -101,7 +101,7 @@ impl PartialEq<KeyOperand> for RecordedOperand {
     }
 }
 
-/// An owner in a hash.
+/// Returns an owner as a word to be hashed.
 #[inline]
 fn word(owner: Option<OwnerId>) -> u64 {
     owner.map_or(0, OwnerId::get)
@@ -114,7 +114,7 @@ pub struct KeyWriter {
     /// Structural words: dtypes, ranks, sizes, strides where they matter, padding marks, lengths,
     /// discriminants, host values.
     pub(crate) shape: Vec<u64>,
-    /// Two words for every device operand: the identity of owned memory (0 in an arena), and the address.
+    /// Every device operand, in order.
     pub(crate) operands: Vec<KeyOperand>,
     /// Every tensor, in order.
     pub(crate) tensors: Vec<KeyTensor>,
