@@ -167,7 +167,7 @@ impl Replayer<'_> {
         key: &KeyWriter,
         audit: &Audit,
     ) -> Result<Entries> {
-        let writes = self.tree.recording(at).map(|n| n.writes.clone()).unwrap_or_default();
+        let writes = self.tree.recording(at).map(|recording| recording.writes.clone()).unwrap_or_default();
         self.stage_copies(at, key);
         let entries = self.replay_relocated(at, key)?;
         let outcome = self.launcher.compare(site, &entries, audit).and_then(|()| {

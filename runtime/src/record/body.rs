@@ -326,7 +326,7 @@ impl BodyRunner<'_> {
         if let Some(bound) = launcher.recorder.run_mut().and_then(Run::bindings_mut) {
             *bound = bindings;
         }
-        let writes = tree.recording(at).map(|n| n.writes.clone()).unwrap_or_default();
+        let writes = tree.recording(at).map(|recording| recording.writes.clone()).unwrap_or_default();
         if let Err(error) = writes.iter().try_for_each(|(_, memory)| launcher.save_audited(memory)) {
             self.abort();
             return Err(error);

@@ -192,7 +192,7 @@ impl ExecFinder<'_> {
     #[cold]
     fn rebind(&mut self, at: RecordingIndex, budget: Option<Duration>) -> Result<()> {
         let others = self.tree.sharers(at);
-        let Some(site) = self.tree.recording(at).map(|n| n.site) else { return Ok(()) };
+        let Some(site) = self.tree.recording(at).map(|recording| recording.site) else { return Ok(()) };
         let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
         let (exec, graph) = (Arc::clone(exec), Arc::clone(&sharing.graph));
         if let Some(why) = sharing.parting.clone().filter(|_| !others.is_empty()) {

@@ -193,7 +193,9 @@ impl Relocations<'_> {
         if held.is_empty() && owns >= RESULT_BLOCKS {
             return own;
         }
-        let crowded = |at: &&RecordingIndex| self.tree.recording(**at).is_some_and(|n| n.crowded.is_some());
+        let crowded = |at: &&RecordingIndex| {
+            self.tree.recording(**at).is_some_and(|recording| recording.crowded.is_some())
+        };
         (held.len() >= RESULT_BLOCKS).then(|| *held.iter().find(crowded).unwrap_or(&held[0]))
     }
 
@@ -281,7 +283,7 @@ impl Replayer<'_> {
         }
         self.bring(moves, saved)?;
         self.run_recording(at)?;
-        let count = self.tree.recording(at).map_or(0, |n| n.blocks.len());
+        let count = self.tree.recording(at).map_or(0, |recording| recording.blocks.len());
         let mut bases: SmallVec<[Option<u64>; 4]> = SmallVec::from_elem(None, count);
         // Memory that is restored later is restored entirely, including gaps between tensors.
         let arena = self.launcher.memory.result_addresses();

@@ -51,7 +51,7 @@ impl Replayer<'_> {
     /// # Errors
     /// Returns errors of the device, and [`Error::Uncommitted`].
     pub(crate) fn replay(&mut self, at: RecordingIndex, key: &KeyWriter) -> Result<Entries> {
-        if self.tree.recording(at).is_some_and(|n| n.crowded.is_some()) {
+        if self.tree.recording(at).is_some_and(|recording| recording.crowded.is_some()) {
             return self.replay_relocated(at, key);
         }
         self.run_recording(at)?;
@@ -62,7 +62,8 @@ impl Replayer<'_> {
     pub(super) fn run_recording(&mut self, at: RecordingIndex) -> Result<()> {
         self.check_committed(at)?;
         if self.launcher.recorder.has_snapshot() {
-            let writes = self.tree.recording(at).map(|n| n.writes.clone()).unwrap_or_default();
+            let writes =
+                self.tree.recording(at).map(|recording| recording.writes.clone()).unwrap_or_default();
             writes.iter().try_for_each(|(_, state)| self.launcher.save_state(state))?;
         }
         self.make_current(at).map_err(|error| self.failed(at, error))?;
