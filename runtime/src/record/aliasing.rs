@@ -108,7 +108,7 @@ impl Overlaps<'_> {
         let slot = self.memory.slot(tensor.slot);
         let storage = match slot.origin() {
             Origin::Padded { of, .. } => self.memory.slot(of),
-            _ if tensor.owner.is_none() => slot,
+            _ if key.owner(tensor).is_none() => slot,
             _ => return None,
         };
         let addr = self.place_of(tensor.slot, key.addr(tensor.operand));

@@ -117,10 +117,10 @@ impl BodyRunner<'_> {
     fn reach(&self, kind: RunKind, identity: Identity, key: &KeyWriter) -> Reach {
         let memory = &self.replayer.launcher.memory;
         let (mut known, mut owned) = (Vec::new(), key.owned.clone());
-        for tensor in key.tensors.iter().filter(|t| kind != RunKind::Record || t.owner.is_some()) {
+        for tensor in key.tensors.iter().filter(|t| kind != RunKind::Record || key.owner(t).is_some()) {
             let slot = memory.slot(tensor.slot);
             known.push((slot.base(), slot.end()));
-            if let (Some(memory), Some(owner)) = (slot.owner(), tensor.owner) {
+            if let (Some(memory), Some(owner)) = (slot.owner(), key.owner(tensor)) {
                 owned.push((owner, memory.clone()));
             }
         }
@@ -149,7 +149,7 @@ impl BodyRunner<'_> {
         let begun = Instant::now();
         let Replayer { tree, launcher, .. } = &mut self.replayer;
         let bindings = bind_inputs(tree, launcher.memory, launcher.stream, group, key)?;
-        for tensor in key.tensors.iter().filter(|t| t.owner.is_none()) {
+        for tensor in key.tensors.iter().filter(|t| key.owner(t).is_none()) {
             // Of a copied live-in, only its own bytes are rebound to the buffer: the rest of its block is
             // unknown.
             let slot = launcher.memory.slot(tensor.slot);

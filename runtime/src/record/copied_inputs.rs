@@ -109,7 +109,7 @@ impl InputBindings {
 fn tensor_at(key: &KeyWriter, position: u32) -> Option<&KeyTensor> {
     // In the order of their operands.
     let at = key.tensors.binary_search_by_key(&position, |t| t.operand).ok()?;
-    Some(&key.tensors[at]).filter(|t| t.owner.is_none())
+    Some(&key.tensors[at]).filter(|t| key.owner(t).is_none())
 }
 
 /// Returns the copy of a live-in that a replay makes.

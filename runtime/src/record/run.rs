@@ -330,7 +330,7 @@ impl EndedRecording {
 /// Returns the current addresses of the live-ins in arenas.
 pub(super) fn places(key: &KeyWriter) -> Box<[LiveInPlace]> {
     let tensors = (0u32..).zip(&key.tensors).zip(&key.extents);
-    let arenas = tensors.filter(|((_, t), _)| t.owner.is_none());
+    let arenas = tensors.filter(|((_, t), _)| key.owner(t).is_none());
     arenas
         .map(|((tensor, t), &bytes)| LiveInPlace {
             tensor,

@@ -40,7 +40,7 @@ impl LiveIns {
         let mut all = Self::default();
         let mut places = 0..;
         for (index, (tensor, bytes)) in (0..).zip(key.tensors.iter().zip(&key.extents)) {
-            let place = if tensor.owner.is_none() { places.next() } else { None };
+            let place = if key.owner(tensor).is_none() { places.next() } else { None };
             let start = key.addr(tensor.operand);
             let (end, found) = (start + bytes, (index, place));
             if let Vacant(entry) = all.exact.entry((tensor.slot, start, end)) {

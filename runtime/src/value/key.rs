@@ -23,8 +23,6 @@ pub(crate) struct KeyTensor {
     pub(crate) slot: SlotId,
     /// Its index among the device operands.
     pub(crate) operand: u32,
-    /// Identity of owned memory; `None` for arena blocks.
-    pub(crate) owner: Option<OwnerId>,
     /// Set if a dimension is padded.
     pub(crate) padded: bool,
 }
@@ -157,7 +155,7 @@ impl KeyWriter {
         let RawTensor { slot, owner, addr, marks, .. } = *raw;
         let operand = self.operands.len() as u32;
         self.operands.push(KeyOperand { owner, addr });
-        self.tensors.push(KeyTensor { slot, operand, owner, padded: marks.any() });
+        self.tensors.push(KeyTensor { slot, operand, padded: marks.any() });
         if self.collect {
             let (start, end) = raw.view().range();
             self.extents.push(end - start);
@@ -198,6 +196,12 @@ impl KeyWriter {
         if !contiguous {
             self.shape.extend(layout.meaning().map(|n| n as u64));
         }
+    }
+
+    /// Returns the identity of a live-in tensor's memory; `None` if it is in an arena.
+    #[inline]
+    pub(crate) fn owner(&self, tensor: &KeyTensor) -> Option<OwnerId> {
+        self.operands[tensor.operand as usize].owner
     }
 
     /// Returns the address of a device operand.
