@@ -137,8 +137,7 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
             hits: 0,
             likely: None,
             links: Links::default(),
-            crowded: None,
-            handed: None,
+            held: None,
             after_eager: false,
         });
         tree.runs_now(at);

@@ -22,7 +22,7 @@ use crate::{
         pool::{ALIGN, Block, rounded},
     },
     observe::{event::CopySlot, occurrence::Occurrence},
-    tree::{GroupId, Identity, LookupKey, Recording, RecordingIndex, Tree},
+    tree::{GroupId, HeldResults, Identity, LookupKey, Recording, RecordingIndex, Tree},
     value::{entry::Entries, key::KeyWriter, layout::Layout},
 };
 
@@ -31,7 +31,7 @@ use crate::{
 const RESULT_BLOCKS: usize = 4;
 /// The number of steps for which a recording whose results were held copies them out, after this was last
 /// observed.
-const CROWDED_STEPS: u64 = 8;
+const HELD_STEPS: u64 = 8;
 
 /// Bytes on the device.
 #[derive(Clone, Copy, Debug)]
@@ -193,10 +193,10 @@ impl Relocations<'_> {
         if held.is_empty() && owns >= RESULT_BLOCKS {
             return own;
         }
-        let crowded = |at: &&RecordingIndex| {
-            self.tree.recording(**at).is_some_and(|recording| recording.crowded.is_some())
+        let was_held = |at: &&RecordingIndex| {
+            self.tree.recording(**at).is_some_and(|recording| recording.held.is_some())
         };
-        (held.len() >= RESULT_BLOCKS).then(|| *held.iter().find(crowded).unwrap_or(&held[0]))
+        (held.len() >= RESULT_BLOCKS).then(|| *held.iter().find(was_held).unwrap_or(&held[0]))
     }
 
     /// A recording that fits but for results that are held: where the limits allow no further one.
@@ -228,7 +228,7 @@ impl Replayer<'_> {
         };
         let moves = moves(recording, key).unwrap_or_default();
         let blocks = result_blocks(recording);
-        let since = self.crowded_since(recording, &blocks);
+        let since = self.held_since(recording, &blocks);
         let mut saved = Saved::new();
         let entry = self.launcher.memory.settle();
         let ran =
@@ -246,25 +246,24 @@ impl Replayer<'_> {
                 return Err(error);
             }
         };
-        let handed = blocks.first().and_then(|b| bases.get(b.index).copied().flatten());
-        self.tree.crowd(at, since, handed);
+        let moved_to = blocks.first().and_then(|b| bases.get(b.index).copied().flatten());
+        self.tree.note_held(at, since.map(|step| HeldResults { step, moved_to }));
         self.hand_over(at, key, &bases)
     }
 
     /// The step in which its results were last seen to be held, for as long as they are copied out for it.
-    fn crowded_since(&self, recording: &Recording, blocks: &[ResultBlock]) -> Option<u64> {
+    fn held_since(&self, recording: &Recording, blocks: &[ResultBlock]) -> Option<u64> {
         let memory = &*self.launcher.memory;
         let now = memory.persistent().steps();
         if blocks.iter().any(|b| !memory.is_free_result(b.block())) {
             return Some(now);
         }
-        let (since, first) = (recording.crowded?, blocks.first()?);
+        let (HeldResults { step, moved_to }, first) = (recording.held?, blocks.first()?);
         // The last of them is still there: they are held again.
-        if recording.handed.is_some_and(|addr| !memory.is_free_result(Block { addr, len: first.block().len }))
-        {
+        if moved_to.is_some_and(|addr| !memory.is_free_result(Block { addr, len: first.block().len })) {
             return Some(now);
         }
-        (now - since < CROWDED_STEPS).then_some(since)
+        (now - step < HELD_STEPS).then_some(step)
     }
 
     /// Saves, copies, runs, and copies out. Returns the new address of each block of the recording that was

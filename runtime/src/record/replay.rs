@@ -51,7 +51,7 @@ impl Replayer<'_> {
     /// # Errors
     /// Returns errors of the device, and [`Error::Uncommitted`].
     pub(crate) fn replay(&mut self, at: RecordingIndex, key: &KeyWriter) -> Result<Entries> {
-        if self.tree.recording(at).is_some_and(|recording| recording.crowded.is_some()) {
+        if self.tree.recording(at).is_some_and(|recording| recording.held.is_some()) {
             return self.replay_relocated(at, key);
         }
         self.run_recording(at)?;

@@ -104,6 +104,15 @@ pub(crate) struct Usage {
     pub(crate) extent: Extent,
 }
 
+/// The results of a recording were still held when it ran again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldResults {
+    /// The last step in which they were.
+    pub(crate) step: u64,
+    /// The address to which the first of them was moved then.
+    pub(crate) moved_to: Option<u64>,
+}
+
 /// One recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
@@ -142,10 +151,8 @@ pub(crate) struct Recording {
     pub(crate) likely: Option<RecordingIndex>,
     /// Its links, which the tree maintains.
     pub(crate) links: Links,
-    /// The step in which its results were last found held when it ran again, if that was recent.
-    pub(crate) crowded: Option<u64>,
-    /// The address to which the first of them was moved then.
-    pub(crate) handed: Option<u64>,
+    /// Set if its results were held when it ran again, and that was recent.
+    pub(crate) held: Option<HeldResults>,
     /// Set if it was observed to follow something that ran without a recording.
     pub(crate) after_eager: bool,
 }
@@ -310,11 +317,10 @@ impl Tree {
         self.roots.values()
     }
 
-    /// Notes that the results of a recording were held in that step, or no longer are; the first was moved to
-    /// `handed`.
-    pub(crate) fn crowd(&mut self, at: RecordingIndex, step: Option<u64>, handed: Option<u64>) {
+    /// Notes that the results of a recording were held when it ran again, or no longer are.
+    pub(crate) fn note_held(&mut self, at: RecordingIndex, held: Option<HeldResults>) {
         if let Some(recording) = self.recordings.get_mut(at) {
-            (recording.crowded, recording.handed) = (step, handed);
+            recording.held = held;
         }
     }
 
