@@ -85,7 +85,8 @@ owned! {
     /// Mutable device memory with a stable address, such as a KV cache or an optimiser's moments.
     ///
     /// Only the operations documented to write to it modify it
-    /// ([`ops::scatter_rows`](crate::ops::scatter_rows), [`ops::store`](crate::ops::store)); a segment may do
-    /// this, and each replay repeats it.
+    /// ([`ops::scatter_rows`](crate::ops::scatter_rows), [`ops::rope_scatter`](crate::ops::rope_scatter),
+    /// [`ops::store`](crate::ops::store), and [custom operations](crate::custom) to which
+    /// it is passed); a segment may do this, and each replay repeats it.
     State, "State"
 }

@@ -264,7 +264,7 @@ impl Tree {
         moved
     }
 
-    /// Ends the use of graphs on this edge. Returns how many recordings were evicted.
+    /// Ends the use of graphs on this edge.
     pub(crate) fn skip(
         &mut self,
         group: GroupId,
