@@ -1,5 +1,7 @@
 //! The recordings of the tree, and their indices.
 
+use slab::Slab;
+
 use super::Recording;
 
 /// Where a recording is in the tree. Indices are used again: whatever refers to one is tied to its recording, and goes when
@@ -16,60 +18,49 @@ impl RecordingIndex {
 
 /// All recordings.
 #[derive(Debug, Default)]
-pub(super) struct RecordingTable {
-    all: Vec<Option<Recording>>,
-    vacant: Vec<RecordingIndex>,
-    live: usize,
-}
+pub(super) struct RecordingTable(Slab<Recording>);
 
 impl RecordingTable {
     #[inline]
     pub(super) fn get(&self, at: RecordingIndex) -> Option<&Recording> {
-        self.all.get(at.at())?.as_ref()
+        self.0.get(at.at())
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, at: RecordingIndex) -> Option<&mut Recording> {
-        self.all.get_mut(at.at())?.as_mut()
+        self.0.get_mut(at.at())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Recording> {
-        self.all.iter().flatten()
+        self.0.iter().map(|(_, recording)| recording)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.live
+        self.0.len()
     }
 
-    /// How many indices there are, vacant ones included.
+    /// Returns the number of recordings for which there is memory.
     pub(super) fn places(&self) -> usize {
-        self.all.len()
+        self.0.capacity()
     }
 
-    /// Where the next recording goes.
+    /// Returns the index of the next recording.
     pub(super) fn next_index(&self) -> RecordingIndex {
-        self.vacant.last().copied().unwrap_or(RecordingIndex(self.all.len() as u32))
+        RecordingIndex(self.0.vacant_key() as u32)
     }
 
     /// Adds a recording at the [next index](Self::next_index).
     pub(super) fn insert(&mut self, recording: Recording) {
-        self.live += 1;
-        match self.vacant.pop() {
-            Some(at) => self.all[at.at()] = Some(recording),
-            None => self.all.push(Some(recording)),
-        }
+        self.0.insert(recording);
     }
 
     pub(super) fn remove(&mut self, at: RecordingIndex) -> Option<Recording> {
         /// Vacant places that are not worth giving back.
         const FEW: usize = 1024;
-        let gone = self.all.get_mut(at.at())?.take()?;
-        self.live -= 1;
-        self.vacant.push(at);
-        if self.live == 0 && self.all.len() > FEW {
-            // Amortised, it costs nothing.
-            self.all = Vec::new();
-            self.vacant = Vec::new();
+        let gone = self.0.try_remove(at.at())?;
+        if self.0.is_empty() && self.places() > FEW {
+            // Amortised, this costs nothing.
+            self.0 = Slab::new();
         }
         Some(gone)
     }
