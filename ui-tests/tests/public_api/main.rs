@@ -12,11 +12,12 @@ mod surface;
 use std::{
     collections::{BTreeMap, HashSet},
     env, fs,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
-use crate_items::Crate;
+use crate_items::{Crate, name_of};
 use surface::Surface;
+use syn::Item;
 
 const GENERATED: &str = "generated code writes it";
 const UNSTABLE: &str = "`backend` is not covered by semantic versioning";
@@ -48,66 +49,42 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
     ("View", UNSTABLE),
 ];
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for file in fs::read_dir(folder).unwrap() {
-        let path = file.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            found.push(path);
-        }
-    }
+fn runtime() -> Crate {
+    Crate::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/src"))
 }
 
-/// The name of a public type that this line begins, and whether it is an enum.
-fn begun(line: &str) -> Option<(&str, bool)> {
-    let (rest, is_enum) = match line.strip_prefix("pub enum ") {
-        Some(rest) => (rest, true),
-        None => (line.strip_prefix("pub struct ")?, false),
+/// Whether users can write all of a type: an enum, or a struct with fields, all of them public.
+fn is_exhaustive(item: &Item) -> bool {
+    let (attributes, visibility, is_open) = match item {
+        Item::Enum(item) => (&item.attrs, &item.vis, true),
+        Item::Struct(item) => {
+            let all = item.fields.iter().all(|field| surface::is_public(&field.vis));
+            (&item.attrs, &item.vis, all && !item.fields.is_empty())
+        }
+        _ => return false,
     };
-    Some((rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?, is_enum))
+    is_open
+        && surface::is_public(visibility)
+        && !attributes.iter().any(|a| a.path().is_ident("non_exhaustive"))
 }
 
-/// Whether users can write a struct in full: it has fields, all of them public.
-fn open(lines: &[&str]) -> bool {
-    if !lines[0].ends_with('{') {
-        let fields = lines[0].split_once('(').and_then(|(_, rest)| rest.split_once(");"));
-        return fields.is_some_and(|(fields, _)| fields.split(", ").all(|field| field.starts_with("pub ")));
-    }
-    let body = lines[1..].iter().take_while(|line| **line != "}");
-    let is_field = |line: &&&str| line.starts_with("    ") && !line.trim_start().starts_with(['/', '#', ' ']);
-    let fields: Vec<_> = body.filter(is_field).filter(|line| line.contains(": ")).collect();
-    !fields.is_empty() && fields.iter().all(|field| field.trim_start().starts_with("pub "))
-}
-
-/// The types of one file that are exhaustive.
-fn exhaustive(text: &str) -> Vec<String> {
-    let lines: Vec<&str> = text.lines().collect();
-    let mut found = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
-        let Some((name, is_enum)) = begun(line) else { continue };
-        let above = lines[..at].iter().rev().take_while(|l| l.starts_with("#[") || l.starts_with("///"));
-        if (is_enum || open(&lines[at..])) && !above.into_iter().any(|l| *l == "#[non_exhaustive]") {
-            found.push(name.to_owned());
-        }
+/// The types of a crate that are exhaustive, by name, and the module of each.
+fn exhaustive(all: &Crate) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (module, items) in &all.modules {
+        let names = items.iter().filter(|item| is_exhaustive(item)).filter_map(name_of);
+        found.extend(names.map(|name| (name, module.join("::"))));
     }
     found
 }
 
 #[test]
 fn what_is_exhaustive_is_so_on_purpose() {
-    let mut files = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/src"), &mut files);
-    let mut found = BTreeMap::new();
-    for file in &files {
-        for name in exhaustive(&fs::read_to_string(file).unwrap()) {
-            found.insert(name, file.display().to_string());
-        }
-    }
+    let found = exhaustive(&runtime());
     let mut wrong = String::new();
-    for (name, file) in &found {
+    for (name, module) in &found {
         if !EXHAUSTIVE.iter().any(|(known, _)| known == name) {
-            wrong += &format!("{name} ({file}) needs `#[non_exhaustive]`, or a reason here\n");
+            wrong += &format!("{name} (in {module}) needs `#[non_exhaustive]`, or a reason here\n");
         }
     }
     for (name, why) in EXHAUSTIVE {
@@ -121,7 +98,7 @@ fn what_is_exhaustive_is_so_on_purpose() {
 
 #[test]
 fn the_scan_sees_what_it_is_for() {
-    let of = |text: &str| exhaustive(text);
+    let of = |text: &str| exhaustive(&Crate::of(text)).into_keys().collect::<Vec<_>>();
     assert_eq!(of("pub enum A {\n    B,\n}\n"), ["A"]);
     assert!(of("#[derive(Debug)]\n#[non_exhaustive]\n/// Text.\npub enum A {\n    B,\n}\n").is_empty());
     assert_eq!(of("pub struct A<'a> {\n    /// It.\n    pub b: &'a u8,\n}\n"), ["A"]);
@@ -129,13 +106,13 @@ fn the_scan_sees_what_it_is_for() {
     assert!(of("pub struct A(u8);\n").is_empty());
     assert_eq!(of("pub struct A(pub u8, pub u8);\n"), ["A"]);
     assert!(of("pub struct A;\n").is_empty());
+    assert_eq!(of("mod a {\n    #[derive(Debug)]\n    pub enum A {}\n    enum B {}\n}\n"), ["A"]);
 }
 
 #[test]
 fn the_surface_is_as_it_was() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let pin = folder.join("tests/public_api/graphable.txt");
-    let text = Surface::of(&Crate::read(&folder.join("../runtime/src")), "graphable").text();
+    let pin = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/public_api/graphable.txt");
+    let text = Surface::of(&runtime(), "graphable").text();
     if env::var_os("BLESS").is_some() {
         fs::write(&pin, &text).unwrap();
     }

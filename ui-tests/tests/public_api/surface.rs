@@ -30,7 +30,7 @@ pub(crate) struct Surface<'c> {
     lines: BTreeMap<String, BTreeSet<String>>,
 }
 
-fn is_public(visibility: &Visibility) -> bool {
+pub(crate) fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
