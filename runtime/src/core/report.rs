@@ -19,6 +19,7 @@ use crate::{
 pub(crate) fn stats(log: &Log, tree: &Tree, stream: &Stream) -> Stats {
     Stats {
         copied_slots: tree.copied_live_ins(),
+        nodes: tree.len(),
         executables: tree.executables().0,
         staging_waits: stream.backend().staging_waits(),
         ..log.stats().clone()

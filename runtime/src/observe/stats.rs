@@ -67,7 +67,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Adds one occurrence. Counts everything except what only the tree and the device know: `copied_slots`,
+    /// Adds one occurrence. Counts everything except what the tree and the device know: `copied_slots`, `nodes`,
     /// `executables` and `staging_waits`.
     #[inline(always)]
     pub(crate) fn apply(&mut self, occurrence: &Occurrence<'_>) {
@@ -86,7 +86,6 @@ impl Stats {
             Occurrence::Waited { .. } => self.waits += 1,
             Occurrence::Recorded { capture, .. } => {
                 self.recordings += 1;
-                self.nodes += 1;
                 self.capture_time = self.capture_time.saturating_add(capture);
             }
             Occurrence::Rerecorded { .. } => self.rerecordings += 1,
@@ -94,10 +93,7 @@ impl Stats {
             Occurrence::Unshared { .. } => self.unshared += 1,
             Occurrence::FellBack { reason, .. } => self.count_fallback(reason),
             Occurrence::NotConverged { .. } => self.not_converged += 1,
-            Occurrence::Evicted { nodes } => {
-                self.evicted += nodes as u64;
-                self.nodes = self.nodes.saturating_sub(nodes);
-            }
+            Occurrence::Evicted { nodes } => self.evicted += nodes as u64,
             Occurrence::Aborted { .. } => self.aborted += 1,
             Occurrence::CaptureInvalidated { .. } => self.captures_invalidated += 1,
             Occurrence::Audited { .. } => self.audits += 1,
