@@ -14,15 +14,14 @@ use crate::{
     base::{
         mode::Mode,
         plan::{Plan, PlanItem, Site},
-        reason::FallbackReason,
     },
-    graph::inputs::Inputs,
+    graph::inputs::{Inputs, Size},
     host::{
         boundary::{Leaves, Leaving},
         piecewise::{BodyId, Piecewise},
     },
     observe::timeline,
-    record::{ActiveCall, Symbol},
+    record::ActiveCall,
     tensor::live_out::{Decoder, LiveOut},
     tree::Identity,
     value::{
@@ -89,47 +88,14 @@ impl fmt::Debug for GraphCall<'_> {
 }
 
 impl<'s> GraphCall<'s> {
-    pub(crate) fn enter(inputs: Inputs<'s, '_>, key: &dyn LiveIn) -> Result<Self> {
-        let Inputs { step: rt, function, given, sizes, .. } = inputs;
+    /// Starts a call with these inputs; `sizes` are those of its symbols.
+    pub(super) fn enter(inputs: Inputs<'s, '_>, sizes: &[Size], key: &dyn LiveIn) -> Result<Self> {
+        let Inputs { step: rt, function, given, .. } = inputs;
         let name = function.spec.name;
-        let mut chosen = function.choose(rt, &sizes)?;
-        let key_of_batch = chosen.key;
-        let mut symbols = Vec::with_capacity(sizes.len());
-        for (index, size) in sizes.iter().enumerate() {
-            let (real, input) = size.unwrap_or((0, ""));
-            let symbol = function.spec.symbols[index];
-            let mut padded = real;
-            let bucketed = function.schedules[index].is_some();
-            if let (Some(schedule), true) = (&function.schedules[index], chosen.mode != Mode::None) {
-                if real == 0 {
-                    return Err(function.empty(index, input));
-                }
-                let of_batch = key_of_batch.and_then(|key| function.padded_by(&key, index));
-                match of_batch.or_else(|| schedule.round_up(real)) {
-                    Some(size) => padded = size,
-                    None => {
-                        let largest = schedule.largest();
-                        let reason = FallbackReason::OverLargestBucket { symbol, size: real, largest };
-                        chosen.fall_back(function, rt, reason)?;
-                    }
-                }
-            }
-            let asked = function.asks_for(index);
-            symbols.push(Symbol { name: symbol, real, padded, bucketed, asked });
-        }
-        if chosen.mode != Mode::None
-            && let Some(reason) = function.listed.iter().find_map(|l| l.refuses(&symbols))
-        {
-            chosen.fall_back(function, rt, reason)?;
-        }
+        let mut chosen = function.choose(rt, sizes)?;
+        let symbols = function.symbols(rt, sizes, &mut chosen)?;
         chosen.check(function)?;
-        let mode = chosen.mode;
-        if mode == Mode::None {
-            // A fallback found at a later symbol reverts the padding of the earlier ones.
-            for s in &mut symbols {
-                s.padded = s.real;
-            }
-        }
+        let (mode, key_of_batch) = (chosen.mode, chosen.key);
         let mut frame = Self {
             rt,
             name,

@@ -1,15 +1,13 @@
 //! The choice of a call's mode, from the builder, the policy, the batch and the caller.
 
-use super::GraphObject;
+use super::{GraphObject, inputs::Size};
 use crate::{
     BatchDescriptor, BatchKey, Error, Mode, ModeSet, Resolution, Result, Runtime,
     base::reason::{FallbackReason, place},
     observe::occurrence::Occurrence,
+    record::Symbol,
     runtime::scopes::Said,
 };
-
-/// The sizes of a call's symbols, and the input that each comes from.
-type Sizes = [Option<(usize, &'static str)>];
 
 /// The choice for a call, before its sizes are padded.
 pub(super) struct Chosen {
@@ -63,7 +61,7 @@ impl GraphObject {
     }
 
     /// Chooses the mode of a call with these sizes; reasons against a higher mode are counted.
-    pub(super) fn choose(&self, rt: &Runtime, sizes: &Sizes) -> Result<Chosen> {
+    pub(super) fn choose(&self, rt: &Runtime, sizes: &[Size]) -> Result<Chosen> {
         let said = rt.batches.borrow().now();
         let (asked, reason) = self.mode_of_call(rt, sizes);
         if let Some(reason) = &reason {
@@ -91,6 +89,43 @@ impl GraphObject {
         Ok(chosen)
     }
 
+    /// Returns the symbols of a call with these sizes, padded to buckets unless that makes it fall back.
+    pub(super) fn symbols(&self, rt: &Runtime, sizes: &[Size], chosen: &mut Chosen) -> Result<Vec<Symbol>> {
+        let mut symbols = Vec::with_capacity(sizes.len());
+        for (index, &(real, input)) in sizes.iter().enumerate() {
+            let name = self.spec.symbols[index];
+            let mut padded = real;
+            if let (Some(schedule), true) = (&self.schedules[index], chosen.mode != Mode::None) {
+                if real == 0 {
+                    return Err(self.empty(index, input));
+                }
+                let of_batch = chosen.key.and_then(|key| self.padded_by(&key, index));
+                match of_batch.or_else(|| schedule.round_up(real)) {
+                    Some(size) => padded = size,
+                    None => {
+                        let largest = schedule.largest();
+                        let reason = FallbackReason::OverLargestBucket { symbol: name, size: real, largest };
+                        chosen.fall_back(self, rt, reason)?;
+                    }
+                }
+            }
+            let bucketed = self.schedules[index].is_some();
+            symbols.push(Symbol { name, real, padded, bucketed, asked: self.asks_for(index) });
+        }
+        if chosen.mode != Mode::None
+            && let Some(reason) = self.listed.iter().find_map(|l| l.refuses(&symbols))
+        {
+            chosen.fall_back(self, rt, reason)?;
+        }
+        if chosen.mode == Mode::None {
+            // A fallback found at a later symbol reverts the padding of the earlier ones.
+            for s in &mut symbols {
+                s.padded = s.real;
+            }
+        }
+        Ok(symbols)
+    }
+
     /// A call with a region that was observed to pass a value to host code runs piecewise: a graph of the
     /// whole call would return the value of the call in which it was captured.
     fn keep_host_values(&self, rt: &Runtime, chosen: &mut Chosen) -> Result<()> {
@@ -112,8 +147,8 @@ impl GraphObject {
     }
 
     /// Like [`choose`](Self::choose), if the batch makes a difference.
-    fn dispatch(&self, rt: &Runtime, r: &Resolution, sizes: &Sizes, chosen: &mut Chosen) -> Result<()> {
-        let size = |symbol: Option<usize>| symbol.and_then(|i| sizes[i].map(|(n, input)| (i, n, input)));
+    fn dispatch(&self, rt: &Runtime, r: &Resolution, sizes: &[Size], chosen: &mut Chosen) -> Result<()> {
+        let size = |symbol: Option<usize>| symbol.map(|i| (i, sizes[i].0, sizes[i].1));
         let tokens = size(self.tokens);
         if let Some((index, 0, input)) = tokens {
             return Err(self.empty(index, input));

@@ -1,6 +1,6 @@
 //! Inputs of a call: collected by generated code, with their dimensions determined.
 
-use std::fmt;
+use std::{fmt, mem};
 
 use crate::{
     DType, Element, Error, Result, Step, Tensor,
@@ -166,13 +166,16 @@ impl Given {
     }
 }
 
+/// The size of a symbol, and the input that determined it.
+pub(super) type Size = (usize, &'static str);
+
 /// The inputs of one call, before it starts. [`enter`](Self::enter) returns their first error.
 pub struct Inputs<'s, 'f> {
     pub(crate) step: &'s crate::Runtime,
     pub(crate) function: &'f GraphObject,
     pub(crate) given: Vec<Given>,
-    /// The size of each symbol, and the input that determined it.
-    pub(crate) sizes: Vec<Option<(usize, &'static str)>>,
+    /// The size of each symbol, as far as the inputs given so far determine it.
+    sizes: Vec<Option<Size>>,
     failed: Option<Error>,
 }
 
@@ -397,17 +400,18 @@ impl<'s, 'f> Inputs<'s, 'f> {
         Ok(self)
     }
 
-    /// Checks that every input is given, and every symbol has a size.
-    fn check_complete(&self) -> Result<()> {
-        let function = self.function;
-        let wrong = |why: String| Err(Error::Config { what: format!("`{}`", function.spec.name), why });
+    /// Checks that every input is given, and returns the size of every symbol.
+    fn complete(&mut self) -> Result<Vec<Size>> {
+        let spec = &self.function.spec;
+        let wrong = |why: String| Error::Config { what: format!("`{}`", spec.name), why };
         if let Some(i) = self.given.iter().position(|given| matches!(given, Given::Missing)) {
-            return wrong(format!("input {i} was not given; this is a bug of generated code"));
+            return Err(wrong(format!("input {i} was not given; this is a bug of generated code")));
         }
-        match self.sizes.iter().position(Option::is_none) {
-            Some(i) => wrong(format!("no input determines dimension {}", function.spec.symbols[i])),
-            None => Ok(()),
-        }
+        let sizes = mem::take(&mut self.sizes).into_iter().zip(spec.symbols);
+        let size = |(size, symbol): (Option<Size>, &&str)| {
+            size.ok_or_else(|| wrong(format!("no input determines dimension {symbol}")))
+        };
+        sizes.map(size).collect()
     }
 
     /// Starts the call: buckets, host block, padded copies of device inputs. `key` contains what full mode must
@@ -418,12 +422,12 @@ impl<'s, 'f> Inputs<'s, 'f> {
     /// [`Error::DimsDisagree`], [`Error::Rank`], [`Error::TooLarge`]), [`Error::FallbackForbidden`], and errors of the
     /// device.
     pub fn enter(self, key: impl LiveIn) -> Result<GraphCall<'s>> {
-        let inputs = self.resolved()?;
-        inputs.check_complete()?;
+        let mut inputs = self.resolved()?;
+        let sizes = inputs.complete()?;
         if let Some(error) = nested(inputs.step, inputs.function) {
             return Err(error);
         }
-        GraphCall::enter(inputs, &key)
+        GraphCall::enter(inputs, &sizes, &key)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The decision whether calls become graphs: switches, the policy, and listed sizes.
 
-use super::GraphObject;
+use super::{GraphObject, inputs::Size};
 use crate::{CallInfo, Error, Mode, Result, Runtime, base::reason::FallbackReason, record::Symbol};
 
 /// Sizes of some symbols, as listed by the builder.
@@ -79,11 +79,7 @@ impl GraphObject {
     }
 
     /// Returns the mode of a call with these sizes, and the reason if the builder excludes them.
-    pub(super) fn mode_of_call(
-        &self,
-        rt: &Runtime,
-        sizes: &[Option<(usize, &'static str)>],
-    ) -> (Mode, Option<FallbackReason>) {
+    pub(super) fn mode_of_call(&self, rt: &Runtime, sizes: &[Size]) -> (Mode, Option<FallbackReason>) {
         let chosen = self.options.mode;
         if chosen == Mode::None {
             return (chosen, None);
@@ -99,7 +95,7 @@ impl GraphObject {
         }
         let Some(policy) = &self.options.policy else { return (chosen, None) };
         let sizes: Vec<(&'static str, usize)> =
-            self.spec.symbols.iter().zip(sizes).map(|(s, n)| (*s, n.map_or(0, |(n, _)| n))).collect();
+            self.spec.symbols.iter().zip(sizes).map(|(s, (n, _))| (*s, *n)).collect();
         match policy.call(&CallInfo { function: self.spec.name, mode: chosen, sizes: &sizes }) {
             Mode::None => (Mode::None, Some(FallbackReason::Policy { why: "no graph for this call" })),
             mode => (mode, None),
