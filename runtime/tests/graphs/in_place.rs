@@ -304,3 +304,79 @@ fn errors_are_typed() {
     graph.call(&step, &filled, &y, 1.0).unwrap();
     step.check_memory().unwrap();
 }
+
+/// Fills, calls and captures in any order: every tensor that is held keeps its values, and every call sees them.
+#[test]
+fn any_order_of_fills_and_calls() {
+    for (mode, seed) in MODES.into_iter().flat_map(|mode| (0..8u64).map(move |seed| (mode, seed))) {
+        let mut random = Random(seed * 2 + 1);
+        let mut rt = runtime();
+        let graphs = [graph(&mut rt, mode), graph(&mut rt, mode)];
+        for _ in 0..6 {
+            match random.below(8) {
+                0 => graphs[0].capture_all(&mut rt).unwrap(),
+                1 => drop(rt.trim().unwrap()),
+                _ => {}
+            }
+            let step = rt.step().unwrap();
+            let mut held: Vec<Vec<(Tensor<'_, f32>, Vec<f32>, [usize; 2])>> = vec![Vec::new(), Vec::new()];
+            for round in 0..12 {
+                let which = random.below(2);
+                let graph = &graphs[which];
+                let (b, t) = (1 + random.below(9), 1 + random.below(9));
+                let (x, y, ..) = data(b, t, (seed + round) as f32);
+                match random.below(5) {
+                    0 => {
+                        let filled = graph.buffers().x.fill(&step, (&x, &[b, t])).unwrap();
+                        held[which].push((filled, x, [b, t]));
+                    }
+                    1 if !held[which].is_empty() => {
+                        let at = random.below(held[which].len());
+                        drop(held[which].swap_remove(at));
+                    }
+                    2 if !held[1 - which].is_empty() => {
+                        // From a tensor, or a view, of another graph's memory, or of this one's.
+                        let from = if random.below(2) == 0 { which } else { 1 - which };
+                        let Some((tensor, values, [b, t])) = held[from].last() else { continue };
+                        let rows = ops::narrow(tensor, 0, b / 2, b - b / 2).unwrap();
+                        let values = values[b / 2 * t..].to_vec();
+                        let shape = [b - b / 2, *t];
+                        let filled = graph.buffers().x.fill_from(&step, &rows).unwrap();
+                        held[which].push((filled, values, shape));
+                    }
+                    3 => {
+                        let y = step.tensor(&[b], &y).unwrap();
+                        let (sum, negated) = graph.call(&step, (&x, &[b, t]), &y, 2.0).unwrap();
+                        assert_eq!(step.read(&sum).unwrap(), data(b, t, (seed + round) as f32).2);
+                        let filled = graph.buffers().y.fill_from(&step, &negated).unwrap();
+                        assert_eq!(step.read(&filled).unwrap(), step.read(&negated).unwrap());
+                    }
+                    _ if !held[which].is_empty() => {
+                        let at = random.below(held[which].len());
+                        let (x, values, [b, t]) = &held[which][at];
+                        let y: Vec<f32> = (0..*b).map(|i| i as f32).collect();
+                        let given = graph.buffers().y.fill(&step, &y).unwrap();
+                        let (sum, _) = graph.call(&step, x, &given, 2.0).unwrap();
+                        let sums: Vec<f32> =
+                            values.iter().enumerate().map(|(i, x)| 2.0 * x + y[i / t]).collect();
+                        assert_eq!(step.read(&sum).unwrap(), sums, "{mode} {seed}");
+                    }
+                    _ => {}
+                }
+                for (tensor, values, _) in held.iter().flatten() {
+                    assert_eq!(step.read(tensor).unwrap(), *values, "{mode} {seed}");
+                }
+            }
+            step.check_memory().unwrap();
+        }
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+}
