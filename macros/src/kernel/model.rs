@@ -46,7 +46,7 @@ pub(super) type LocalId = usize;
 
 /// The signature.
 pub(super) struct Header {
-    /// Documentation and lints, which the operation keeps.
+    /// Documentation and lints, which the operation keeps; the function keeps the lints, too.
     pub(super) attrs: Vec<Attribute>,
     /// Conditions, which all items keep.
     pub(super) conditions: Vec<Attribute>,
@@ -251,6 +251,10 @@ impl Binary {
 
     pub(super) fn is_bitwise(self) -> bool {
         matches!(self, Self::And | Self::Or | Self::Xor)
+    }
+
+    pub(super) fn is_comparison(self) -> bool {
+        matches!(self, Self::Eq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge)
     }
 
     pub(super) fn is_shift(self) -> bool {

@@ -121,7 +121,7 @@ pub struct Number {
 /// A value that kernels can name.
 #[diagnostic::on_unimplemented(
     message = "kernels have no values of type `{Self}`",
-    label = "a constant of type `f32`, `i32`, `u32`, `u8` or `bool` is needed here"
+    label = "a value of type `f32`, `i32`, `u32`, `u8` or `bool` is needed here"
 )]
 pub trait Constant: Copy {
     /// As a number.

@@ -3,6 +3,8 @@
 //!
 //! `language.cuh` defines the same for GPUs.
 
+use super::definition::Constant;
+
 /// `f32`, `i32`, `u32`, `u8`.
 #[diagnostic::on_unimplemented(
     message = "kernels do not compute with `{Self}` so",
@@ -211,6 +213,13 @@ impl Signed for f32 {
     fn signum(self) -> Self {
         if self.is_nan() { self } else { f32::copysign(1.0, self) }
     }
+}
+
+/// The same value: rustc compares tuples as well, kernels do not.
+#[must_use]
+#[inline(always)]
+pub fn value<T: Constant>(x: T) -> T {
+    x
 }
 
 macro_rules! operators {

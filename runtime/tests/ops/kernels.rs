@@ -213,3 +213,21 @@ fn a_variable_hides_no_function() {
     assert_eq!(shadowed::scalar(0.0), 0.5);
     assert!(shadowed::cuda_source().contains("f32 sigmoid_1 = ::sigmoid_1(::leaky_0(x_0, 1.0f));"));
 }
+
+struct Mine;
+
+impl Mine {
+    const BITS: i32 = 3;
+}
+
+/// Constants whose types do not follow from their paths.
+#[kernel]
+fn constants(x: f32, n: i32) -> (f32, i32) {
+    let digits = f32::MANTISSA_DIGITS + u8::BITS;
+    (x * digits as f32, n + Mine::BITS + i32::MAX)
+}
+
+#[test]
+fn a_constant_has_its_own_type() {
+    assert_eq!(constants::scalar(1.0, -4), (32.0, i32::MAX - 1));
+}

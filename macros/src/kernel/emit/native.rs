@@ -14,7 +14,7 @@ use crate::{
             Arm, ArmPattern, Binary, Binding, Block, Body, Expr, For, Header, Kind, LocalId, Pattern, Scalar,
             Statement,
         },
-        types::Types,
+        types::{Inferred, Types},
     },
     krate::{generated_at, private},
 };
@@ -146,7 +146,11 @@ impl Native<'_> {
                 quote_spanned!(at=> (!(#value)))
             }
             Kind::Binary(op, left, right) => {
-                let [left_tokens, right] = [left, right].map(|side| self.expr(side));
+                let [mut left_tokens, right] = [left, right].map(|side| self.expr(side));
+                // Of such a type only rustc knows whether it is a tuple, which it would compare.
+                if op.is_comparison() && matches!(self.types.get(left.ty), Inferred::Open(_)) {
+                    left_tokens = quote_spanned!(left.span=> #lang::value(#left_tokens));
+                }
                 self.applied(*op, left_tokens, right, self.is_float(left), at)
             }
             Kind::Logic { and, left, right } => {

@@ -11,6 +11,7 @@ use crate::{
         types::Types,
     },
     krate::{generated_at, krate, private},
+    parse::attributes,
 };
 
 /// A kernel without errors.
@@ -28,7 +29,8 @@ pub(in crate::kernel) fn without_body(header: &Header) -> TokenStream {
 
 fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str) -> TokenStream {
     let p = private();
-    let Header { conditions, vis, name, .. } = header;
+    let Header { attrs, conditions, vis, name, .. } = header;
+    let lints = attrs.iter().filter(|attr| attributes::is_lint_level(attr));
     let operation = operation(header);
     let definition = definition(header, text, body);
     let aliases = body.iter().flat_map(|body| &body.callees).enumerate().map(|(i, path)| {
@@ -51,6 +53,7 @@ fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str)
             #(#constants)*
             impl #name {
                 /// One element of each result from one element of each parameter.
+                #(#lints)*
                 #[inline(always)]
                 #scalar
 

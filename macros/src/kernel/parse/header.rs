@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::{FnArg, Ident, ItemFn, Pat, ReturnType, Type, spanned::Spanned};
+use syn::{Attribute, FnArg, Ident, ItemFn, Meta, Pat, ReturnType, Type, spanned::Spanned};
 
 use crate::{
     diag::{Code, Errors},
@@ -30,7 +30,8 @@ pub(in crate::kernel) fn header(args: &TokenStream, item: &ItemFn, errors: &mut 
     if errors.count() > before {
         return None;
     }
-    let (conditions, attrs) = item.attrs.iter().cloned().partition(|attr| attr.path().is_ident("cfg"));
+    let (conditions, attrs) =
+        item.attrs.iter().cloned().map(allowed).partition(|attr| attr.path().is_ident("cfg"));
     Some(Header {
         attrs,
         conditions,
@@ -40,6 +41,16 @@ pub(in crate::kernel) fn header(args: &TokenStream, item: &ItemFn, errors: &mut 
         outputs,
         output_span: item.sig.output.span(),
     })
+}
+
+/// The attribute; of `#[expect(…)]`, `#[allow(…)]`: what is generated may lack what the function has.
+fn allowed(mut attr: Attribute) -> Attribute {
+    if attr.path().is_ident("expect")
+        && let Meta::List(list) = &mut attr.meta
+    {
+        list.path = Ident::new("allow", list.path.span()).into();
+    }
+    attr
 }
 
 fn qualifiers(item: &ItemFn, errors: &mut Errors) {

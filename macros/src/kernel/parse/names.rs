@@ -120,10 +120,16 @@ fn standard(path: &Path) -> Option<Scalar> {
     let names: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     match names[..] {
-        [.., "BITS"] if names.len() == 2 => Some(Scalar::U32),
-        [ty, _] => Scalar::named(ty),
         [.., "f32", "consts", _] => Some(Scalar::F32),
-        ["std" | "core", ty, _] => Scalar::named(ty),
+        [ty, name] | ["std" | "core", ty, name] => match (Scalar::named(ty)?, name) {
+            // Counts of digits and exponents have types of their own.
+            (
+                Scalar::F32,
+                "RADIX" | "DIGITS" | "MANTISSA_DIGITS" | "MIN_EXP" | "MAX_EXP" | "MIN_10_EXP" | "MAX_10_EXP",
+            ) => None,
+            (_, "BITS") => Some(Scalar::U32),
+            (scalar, _) => Some(scalar),
+        },
         _ => None,
     }
 }
