@@ -4,11 +4,16 @@
 //! machine code. `GRAPHABLE_NVRTC` may name the compiler's library or its folder. `--verbose` prints registers of each
 //! kernel, and `--rust` compiles only kernels that are written in Rust.
 
-use std::process::ExitCode;
+use std::{
+    error::Error,
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use graphable::{
     __private::kernel::{Kernel, compile},
-    backend::cuda::compile_all,
+    backend::cuda::compile_file,
     bf16, f16, kernel,
 };
 
@@ -93,6 +98,35 @@ fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
     Ok(units)
 }
 
+/// The `.cu` files below a folder, in order.
+fn cuda_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(cuda_files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "cu") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Every `.cu` file of the crate, wherever its operation is.
+fn compile_files(arch: &str) -> Result<Vec<(String, String)>, Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut units = Vec::new();
+    for path in cuda_files(&folder)? {
+        let name = path.strip_prefix(&folder)?.display().to_string();
+        units.extend(compile_file(&name, &fs::read_to_string(&path)?, arch)?);
+    }
+    if units.is_empty() {
+        return Err(format!("there is no `.cu` file below {}", folder.display()).into());
+    }
+    Ok(units)
+}
+
 fn main() -> ExitCode {
     let (flags, archs): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|a| a.starts_with('-'));
@@ -104,7 +138,7 @@ fn main() -> ExitCode {
     }
     let mut spilled = false;
     for arch in &archs {
-        let ours = if only_rust { Ok(Vec::new()) } else { compile_all(arch) };
+        let ours = if only_rust { Ok(Vec::new()) } else { compile_files(arch) };
         let units = match ours.and_then(|ours| Ok([ours, compile_rust(arch)?].concat())) {
             Ok(units) => units,
             Err(error) => {

@@ -19,7 +19,7 @@ use crate::{
     backend::{
         Launch, View,
         cuda::compile_source,
-        cuda::kernels::{Dims, Grid, Kernel, SourceFile, Submit, THREADS, Types, Walk},
+        cuda::kernels::{Dims, Grid, Kernel, SourceFile, Submit, THREADS, Walk},
     },
     base::rank::MAX_RANK,
 };
@@ -55,7 +55,6 @@ fn instance(definition: &Definition, variant: Variant) -> &'static Instance {
             name: definition.name,
             text: text.leak(),
             code: None,
-            types: Types::None,
             waits: true,
             options: OPTIONS,
         };

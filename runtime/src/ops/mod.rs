@@ -40,6 +40,7 @@ mod index;
 mod launch;
 mod matmul;
 mod norm;
+mod prelude;
 mod reduce;
 mod rope;
 mod shape;

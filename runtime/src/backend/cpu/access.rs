@@ -68,6 +68,11 @@ impl<'a> Access<'a> {
         }
     }
 
+    /// The number at `view`, a u32 scalar: how many elements of a padded dimension are real.
+    pub(crate) fn count(&self, view: &View) -> usize {
+        self.slice::<u32>(view).first().map_or(0, |&count| count as usize)
+    }
+
     /// `len` bytes at `addr`; unwinds as [`slice`](Self::slice) does.
     pub(super) fn bytes(&self, addr: u64, len: usize) -> &'a [u8] {
         match self.give(addr, len, 1, false) {

@@ -13,7 +13,7 @@ mod deferred_free;
 mod errors;
 mod fault;
 mod graph;
-pub(super) mod kernels;
+pub(crate) mod kernels;
 mod mark;
 mod memory;
 mod order;

@@ -40,7 +40,7 @@ mod stream;
 mod trust;
 mod usage_gated_cache;
 
-pub use compile::compile_all;
+pub use compile::compile_file;
 pub(crate) use compile::compile_source;
 pub(crate) use device_properties::DeviceProperties;
 pub use interop::CudaRef;

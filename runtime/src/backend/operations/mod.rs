@@ -3,7 +3,6 @@
 //! Inputs and outputs are listed in the order of the [`Launch`](super::Launch). Unless said otherwise the output is
 //! contiguous, inputs may have any strides (0 included), and element-wise inputs already have the output's shape.
 
-mod attention;
 mod copy;
 mod elementwise;
 mod index;
@@ -12,7 +11,6 @@ mod norm;
 mod reduce;
 mod rope;
 
-pub(crate) use attention::{Attention, MaskKind};
 pub(crate) use copy::{Arange, COPY, Concat, Fill, PAD};
 pub(crate) use elementwise::{Binary, CAST, Compare, SELECT, Unary};
 pub(crate) use index::{Counts, Embedding, Gather, SCATTER_ROWS};

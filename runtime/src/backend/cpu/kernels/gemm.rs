@@ -8,25 +8,25 @@
 use gemm_common::Parallelism;
 
 #[cfg(not(feature = "cpu-gemm"))]
-pub(super) use super::plain::multiply;
+pub(crate) use super::plain::multiply;
 
 /// A matrix to read: element `(i, j)` is `data[i * rs + j * cs]`.
 #[derive(Clone, Copy)]
-pub(super) struct Mat<'a> {
-    pub(super) data: &'a [f32],
-    pub(super) rs: usize,
-    pub(super) cs: usize,
+pub(crate) struct Mat<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) rs: usize,
+    pub(crate) cs: usize,
 }
 
 /// Variants of the product.
 #[derive(Clone, Copy)]
-pub(super) struct Mode {
+pub(crate) struct Mode {
     /// Adds to the previous values instead of overwriting them.
-    pub(super) add: bool,
+    pub(crate) add: bool,
     /// Factor of the product.
-    pub(super) scale: f32,
+    pub(crate) scale: f32,
     /// May use rayon's pool; the result does not depend on it.
-    pub(super) threads: bool,
+    pub(crate) threads: bool,
 }
 
 #[cfg(feature = "cpu-gemm")]
@@ -35,7 +35,7 @@ pub(super) struct Mode {
 ///
 /// # Panics
 /// Panics if a matrix is smaller than its shape and strides require.
-pub(super) fn multiply(
+pub(crate) fn multiply(
     (m, k, n): (usize, usize, usize),
     dst: &mut [f32],
     rs: usize,

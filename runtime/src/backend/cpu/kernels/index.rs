@@ -43,7 +43,7 @@ fn pick(
     let mut real: SmallVec<[(usize, usize, usize); MAX_RANK]> = SmallVec::new();
     let sizes = index.layout.shape();
     for (place, view) in counts.places().zip(&launch.inputs[2..]) {
-        let count = count_at(access, view);
+        let count = access.count(view);
         match sizes.get(place) {
             Some(&size) => real.push((sizes[place + 1..].iter().product(), size, count)),
             None => rows = rows.min(count),
@@ -58,11 +58,6 @@ fn pick(
         is_real(k - 1)
     });
     check(launch, &index, rows)
-}
-
-/// Returns how many elements of a padded dimension are real.
-pub(super) fn count_at(access: &Access<'_>, view: &View) -> usize {
-    values(access, view).first().map_or(0, |&count| count as usize)
 }
 
 /// Copies slices of `x` along `axis` to `y`; those from `rows` on are zeros.
@@ -123,7 +118,7 @@ pub(super) fn places(
 ) -> (Vec<(usize, usize)>, Result<(), Fault>) {
     let mut index = values(access, index);
     if let Some(count) = count {
-        index.truncate(count_at(access, count));
+        index.truncate(access.count(count));
     }
     let rows = launch.outputs[0].layout.shape()[0];
     let to = |(i, &row): (usize, &u32)| (row != SKIP && (row as usize) < rows).then_some((i, row as usize));

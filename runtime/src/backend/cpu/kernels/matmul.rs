@@ -10,8 +10,8 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 
 use super::{
+    float::input,
     gemm::{Mat, Mode, multiply},
-    norm::input,
     real::{Real, Strided, gather, offset_at},
 };
 use crate::{

@@ -1,22 +1,22 @@
-//! The computation of each operation, on host memory.
+//! What the CPU code of operations is written with: elements, rows, strided walks, products of matrices.
 //!
 //! Inputs are strided views; outputs are contiguous, except for those of a copy. Everything runs on the
 //! stream's thread and, for large tensors, on rayon's pool; results do not depend on its size.
 
-pub(in crate::backend) mod attention;
 pub(in crate::backend) mod copy;
 pub(in crate::backend) mod elementwise;
-mod gemm;
+pub(crate) mod float;
+pub(crate) mod gemm;
 pub(in crate::backend) mod index;
 pub(in crate::backend) mod matmul;
 pub(in crate::backend) mod norm;
 #[cfg(any(test, not(feature = "cpu-gemm")))]
 mod plain;
-mod real;
+pub(crate) mod real;
 pub(in crate::backend) mod reduce;
 pub(in crate::backend) mod rope;
-mod scalar;
-mod strided;
+pub(crate) mod scalar;
+pub(crate) mod strided;
 
 pub(crate) use self::{
     scalar::Scalar,

@@ -12,7 +12,7 @@ const LANES: usize = 16;
 ///
 /// # Panics
 /// Panics if a matrix is smaller than its shape and strides require.
-pub(super) fn multiply(
+pub(crate) fn multiply(
     (m, k, n): (usize, usize, usize),
     dst: &mut [f32],
     rs: usize,

@@ -6,10 +6,10 @@ use half::{bf16, f16, slice::HalfFloatSliceExt};
 use crate::value::layout::Layout;
 
 #[cfg(test)]
-pub(super) mod testing;
+pub(crate) mod testing;
 
 /// An element that kernels compute with in f32.
-pub(super) trait Real: Pod + Send + Sync {
+pub(crate) trait Real: Pod + Send + Sync {
     /// The exact value.
     fn widen(self) -> f32;
     /// The nearest element.
@@ -80,15 +80,15 @@ half_real!(bf16, |src: &[bf16], dst: &mut [f32]| {
 
 /// A typed view: the elements it spans, and how they are laid out.
 #[derive(Clone, Copy)]
-pub(super) struct Strided<'a, T> {
+pub(crate) struct Strided<'a, T> {
     /// From the first element of the view to the last that it touches.
-    pub(super) data: &'a [T],
+    pub(crate) data: &'a [T],
     /// Shape and strides over `data`.
-    pub(super) layout: Layout,
+    pub(crate) layout: Layout,
 }
 
 /// `dst[i] = src[offset + i * stride]`, in f32.
-pub(super) fn gather<T: Real>(src: &[T], offset: usize, stride: usize, dst: &mut [f32]) {
+pub(crate) fn gather<T: Real>(src: &[T], offset: usize, stride: usize, dst: &mut [f32]) {
     if dst.is_empty() {
         return;
     }
@@ -104,7 +104,7 @@ pub(super) fn gather<T: Real>(src: &[T], offset: usize, stride: usize, dst: &mut
 }
 
 /// Offset of the `linear`-th element, in row-major order, of a view of `shape` and `strides`.
-pub(super) fn offset_at(mut linear: usize, shape: &[usize], strides: &[usize]) -> usize {
+pub(crate) fn offset_at(mut linear: usize, shape: &[usize], strides: &[usize]) -> usize {
     let mut offset = 0;
     for (&n, &stride) in shape.iter().zip(strides).rev() {
         offset += linear % n * stride;

@@ -6,7 +6,6 @@
 use bytemuck::Zeroable;
 
 use super::{
-    index::count_at,
     scalar::{Arith, Scalar, with_scalar},
     strided::{BLOCK, Walk, Workspace, chunks},
 };
@@ -186,7 +185,7 @@ fn masked_of<T: Scalar, M: Scalar<Acc = M>>(
     let (x, mask, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     let (mut slices, masks) = (Slices::new(x, axis), Slices::new(mask, axis));
     if let Some(count) = launch.inputs.get(2) {
-        slices.len = slices.len.min(count_at(access, count));
+        slices.len = slices.len.min(access.count(count));
     }
     let (src, mask, out) = (access.slice::<T>(x), access.slice::<M>(mask), access.slice_mut::<T>(y));
     // A weight of 0 drops the element whatever it holds: padding may be NaN.

@@ -1,19 +1,14 @@
 //! Rotary position embedding.
 
-use half::{bf16, f16};
-
 use super::{
+    float::{by_float, in_blocks, input},
     index::places,
-    norm::{by_float, in_blocks, input},
     real::{Real, Strided, gather},
 };
-use crate::{
-    DType,
-    backend::{
-        Launch,
-        cpu::{Access, Fault},
-        operations::{Rope, RopeStyle},
-    },
+use crate::backend::{
+    Launch,
+    cpu::{Access, Fault},
+    operations::{Rope, RopeStyle},
 };
 
 #[cfg(test)]

@@ -318,7 +318,7 @@ macro_rules! with_word {
     };
 }
 
-pub(super) use {with_scalar, with_word};
+pub(crate) use {with_scalar, with_word};
 
 #[cfg(test)]
 mod tests {

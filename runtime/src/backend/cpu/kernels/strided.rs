@@ -34,7 +34,7 @@ impl Walk {
     }
 
     /// The walk over `(size, stride)` pairs, outermost first; at most [`MAX_RANK`] of them.
-    pub(super) fn of(dims: impl IntoIterator<Item = (usize, usize)>) -> Self {
+    pub(crate) fn of(dims: impl IntoIterator<Item = (usize, usize)>) -> Self {
         let mut walk = Self { rank: 0, dims: [(1, 0); MAX_RANK], count: 1 };
         for (size, stride) in dims {
             walk.count *= size;
@@ -51,23 +51,23 @@ impl Walk {
     }
 
     /// The walk over all dimensions of `layout` but `axis`.
-    pub(super) fn without(layout: &Layout, axis: usize) -> Self {
+    pub(crate) fn without(layout: &Layout, axis: usize) -> Self {
         let dims = layout.shape().iter().copied().zip(layout.strides().iter().copied());
         Self::of(dims.enumerate().filter(|&(i, _)| i != axis).map(|(_, dim)| dim))
     }
 
     /// Number of elements.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Merged dimensions, outermost first.
-    pub(super) fn dims(&self) -> &[(usize, usize)] {
+    pub(crate) fn dims(&self) -> &[(usize, usize)] {
         &self.dims[..self.rank]
     }
 
     /// Offset of the element with this row-major index.
-    pub(super) fn offset(&self, index: usize) -> usize {
+    pub(crate) fn offset(&self, index: usize) -> usize {
         if let [(_, stride)] = *self.dims() {
             return index * stride;
         }
@@ -82,7 +82,7 @@ impl Walk {
 
     /// Calls `run(offset, stride, len)` for each evenly spaced piece of the elements
     /// `start .. start + len`, in order.
-    pub(super) fn runs(&self, start: usize, len: usize, mut run: impl FnMut(usize, usize, usize)) {
+    pub(crate) fn runs(&self, start: usize, len: usize, mut run: impl FnMut(usize, usize, usize)) {
         if len == 0 {
             return;
         }
@@ -119,7 +119,7 @@ impl Walk {
     }
 
     /// Copies the elements from `start` on into `dst`.
-    pub(super) fn copy<T: Copy>(&self, src: &[T], start: usize, dst: &mut [T]) {
+    pub(crate) fn copy<T: Copy>(&self, src: &[T], start: usize, dst: &mut [T]) {
         let mut rest = dst;
         self.runs(start, rest.len(), |offset, stride, n| {
             let (dst, tail) = std::mem::take(&mut rest).split_at_mut(n);
@@ -137,7 +137,7 @@ impl Walk {
     }
 
     /// The elements `start .. start + len` in their computing type; `len` is at most [`BLOCK`].
-    pub(super) fn read<'a, T: Scalar>(
+    pub(crate) fn read<'a, T: Scalar>(
         &self,
         src: &'a [T],
         start: usize,
@@ -178,19 +178,19 @@ impl Walk {
 }
 
 /// The buffer in which [`Walk::read`] gathers elements that are not contiguous.
-pub(super) struct Workspace<T: Scalar> {
+pub(crate) struct Workspace<T: Scalar> {
     raw: [T; BLOCK],
     acc: [T::Acc; BLOCK],
 }
 
 impl<T: Scalar> Workspace<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { raw: [T::zeroed(); BLOCK], acc: [T::Acc::zeroed(); BLOCK] }
     }
 }
 
 /// Calls `f(state, start, block)` for each block of `out`; `state` is made once per task.
-pub(super) fn blocks<T: Send, S>(
+pub(crate) fn blocks<T: Send, S>(
     out: &mut [T],
     state: impl Fn() -> S + Sync,
     f: impl Fn(&mut S, usize, &mut [T]) + Sync,
@@ -210,7 +210,7 @@ pub(super) fn blocks<T: Send, S>(
 
 /// Calls `f(i, chunk)` for each chunk of `len` elements of `out` (the last may be shorter), each
 /// of which costs as much as handling `work` elements.
-pub(super) fn chunks<T: Send>(out: &mut [T], len: usize, work: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+pub(crate) fn chunks<T: Send>(out: &mut [T], len: usize, work: usize, f: impl Fn(usize, &mut [T]) + Sync) {
     if out.is_empty() {
         return;
     }

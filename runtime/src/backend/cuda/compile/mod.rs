@@ -11,7 +11,7 @@ use self::target::Target;
 use super::{
     DeviceProperties,
     driver::{Context, Function, Module},
-    kernels::{COMMON, FILES, FOR_USERS, Kernel, SourceFile, Unit},
+    kernels::{COMMON, FOR_USERS, Kernel, SourceFile, Types, Unit},
 };
 use crate::{Error, Result};
 
@@ -182,25 +182,29 @@ fn named(arch: &str) -> Target {
     }
 }
 
-/// Compiles every kernel for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, and returns the
-/// compiler's remarks, one entry per unit.
+/// Compiles a `.cu` file of this crate for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, for every
+/// element type that its line `// Types: …` states, and returns the compiler's remarks, one entry per unit.
 ///
 /// # Errors
-/// Returns [`Error::NoDevice`] without the compiler; [`Error::Device`] with the first failure's log.
-pub fn compile_all(arch: &str) -> Result<Vec<(String, String)>> {
+/// Returns [`Error::NoDevice`] without the compiler; [`Error::Device`] if the file states no types, and with
+/// the first failure's log.
+pub fn compile_file(name: &str, text: &str, arch: &str) -> Result<Vec<(String, String)>> {
     let nvrtc = Nvrtc::get()?;
     let target = named(arch);
+    let Some(types) = Types::stated_in(text) else {
+        let why = format!("{name} lacks the line `// Types: none`, `floats`, `all` or `pairs`");
+        return Err(Error::Device { device: "NVRTC".into(), call: "compile", why });
+    };
+    // Named and kept for the life of the process, as every source is: this is what CI does with a few files.
+    let source = SourceFile::interned(name.to_owned().leak(), text.into(), false);
     let mut out = Vec::new();
-    for source in FILES {
-        for (t, u) in source.types.list() {
-            let unit = Unit { source, t, u };
-            let mut options = options(unit);
-            let name = format!("{unit:?}");
-            options.push("--ptxas-options=-v".into());
-            let source = Source { name: source.name, text: source.text, common: COMMON };
-            let (_, log) = nvrtc.compile(source, &target, &options)?;
-            out.push((name, log));
-        }
+    for (t, u) in types.list() {
+        let unit = Unit { source, t, u };
+        let mut options = options(unit);
+        options.push("--ptxas-options=-v".into());
+        let source = Source { name: source.name, text: source.text, common: COMMON };
+        let (_, log) = nvrtc.compile(source, &target, &options)?;
+        out.push((format!("{unit:?}"), log));
     }
     Ok(out)
 }
@@ -211,7 +215,9 @@ mod tests {
 
     use super::*;
 
-    const UNIT: Unit = Unit { source: FILES[0], t: None, u: None };
+    static SOURCE: SourceFile = SourceFile::ours("one.cu", "// one");
+    static OTHER: SourceFile = SourceFile::ours("other.cu", "// other");
+    const UNIT: Unit = Unit { source: &SOURCE, t: None, u: None };
 
     /// A compiler that may be missing, or not know the GPU.
     struct Fake {
@@ -294,7 +300,7 @@ mod tests {
 
     #[test]
     fn every_option_is_in_the_key() {
-        let float = Unit { source: FILES[2], t: Some(crate::DType::F32), u: None };
+        let float = Unit { source: &OTHER, t: Some(crate::DType::F32), u: None };
         assert!(
             options(float).iter().any(|o| o == "--std=c++17") && options(float).contains(&"-DT=f32".into())
         );

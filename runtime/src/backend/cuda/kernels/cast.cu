@@ -1,4 +1,5 @@
 // From `T` to `U`.
+// Types: pairs
 #include "common.cuh"
 
 // The output is contiguous. With `vec`, numbers count packs; only a walk of one dimension may end

@@ -1,4 +1,5 @@
 // Elements from place to place, whatever they mean: everything is counted in words of 1 to 16 bytes.
+// Types: none
 #include "common.cuh"
 
 // A strided view to a strided view of equal shape.

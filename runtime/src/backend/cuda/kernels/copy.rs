@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use smallvec::SmallVec;
 
 use super::{
-    Grid, Kernel, Submit, submit, unit,
+    Grid, Kernel, SourceFile, Submit, submit,
     walk::{Dim, Dims, THREADS, Walk},
 };
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
     backend::{View, cpu::round_to_odd},
     base::rank::MAX_RANK,
 };
+
+/// Copies, padding, filling, joining.
+static SOURCE: SourceFile = SourceFile::ours("copy.cu", include_str!("copy.cu"));
 
 #[cfg(test)]
 mod tests;
@@ -100,13 +103,13 @@ pub(crate) fn copy(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
     if walk.is_flat() && (x.addr | y.addr).is_multiple_of(16) {
         let params = FlatParams { from: x.addr, to: y.addr, bytes: walk.count() * size };
         let grid = line(gpu, params.bytes.div_ceil(16));
-        return submit(gpu, Kernel::plain(&unit::COPY, "copy_flat"), grid, &params);
+        return submit(gpu, Kernel::plain(&SOURCE, "copy_flat"), grid, &params);
     }
     let word = walk.word(size, &[x.addr, y.addr]);
     let params = part(walk.in_words(size, word), x.addr, y.addr);
     let name = for_word(["copy_1", "copy_2", "copy_4", "copy_8", "copy_16"], word);
     let grid = line(gpu, params.count);
-    submit(gpu, Kernel::plain(&unit::COPY, name), grid, &params)
+    submit(gpu, Kernel::plain(&SOURCE, name), grid, &params)
 }
 
 fn part(walk: Walk<2>, from: u64, to: u64) -> Move {
@@ -138,7 +141,7 @@ pub(crate) fn concat(gpu: &mut dyn Submit, inputs: &[View], y: &View, axis: usiz
         let most = params.parts.iter().map(|p| p.count).max().unwrap_or(0);
         let mut grid = line(gpu, most);
         grid.blocks[1] = moves.len() as u32;
-        submit(gpu, Kernel::plain(&unit::COPY, for_word(NAMES, word)), grid, &params)?;
+        submit(gpu, Kernel::plain(&SOURCE, for_word(NAMES, word)), grid, &params)?;
     }
     Ok(())
 }
@@ -168,7 +171,7 @@ pub(crate) fn pad(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
     params.limits[..limits.len()].copy_from_slice(&limits);
     let name = for_word(["pad_1", "pad_2", "pad_4", "pad_8", "pad_16"], word);
     let grid = line(gpu, params.count);
-    submit(gpu, Kernel::plain(&unit::COPY, name), grid, &params)
+    submit(gpu, Kernel::plain(&SOURCE, name), grid, &params)
 }
 
 /// Returns the output's dimensions with the input's strides, and the extent of the input in each. Two are
@@ -219,7 +222,7 @@ fn fill_pattern(gpu: &mut dyn Submit, y: &View, pattern: u32) -> Result<()> {
     let bytes = (y.layout.count() * y.dtype.size()) as u64;
     let params = FillParams { to: y.addr, bytes, pattern, pad: 0 };
     let grid = line(gpu, bytes.div_ceil(16));
-    submit(gpu, Kernel::plain(&unit::COPY, "fill"), grid, &params)
+    submit(gpu, Kernel::plain(&SOURCE, "fill"), grid, &params)
 }
 
 pub(crate) fn arange(gpu: &mut dyn Submit, y: &View, start: f64, step: f64) -> Result<()> {
@@ -234,5 +237,5 @@ pub(crate) fn arange(gpu: &mut dyn Submit, y: &View, start: f64, step: f64) -> R
     };
     let params = ArangeParams { to: y.addr, count: y.layout.count() as u64, start, step };
     let grid = line(gpu, params.count);
-    submit(gpu, Kernel::plain(&unit::COPY, name), grid, &params)
+    submit(gpu, Kernel::plain(&SOURCE, name), grid, &params)
 }

@@ -1,4 +1,5 @@
 // One element from the elements at the same place of up to three inputs.
+// Types: all
 #include "common.cuh"
 
 // The output is contiguous. With `vec`, numbers count packs of 16 bytes of `T`; only a walk of one

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{
-    Grid, Kernel, Submit, submit, unit,
+    Grid, Kernel, SourceFile, Submit, submit,
     walk::{Dims, THREADS, Walk},
 };
 use crate::{
@@ -14,6 +14,11 @@ use crate::{
     },
     base::rank::MAX_RANK,
 };
+
+/// Unary, binary, comparisons, where.
+static ELEMENTWISE: SourceFile = SourceFile::ours("elementwise.cu", include_str!("elementwise.cu"));
+/// Between dtypes.
+static CAST: SourceFile = SourceFile::ours("cast.cu", include_str!("cast.cu"));
 
 #[cfg(test)]
 mod tests;
@@ -133,7 +138,7 @@ fn elements<const N: usize>(
         *to = view.addr;
     }
     let grid = Grid::line(gpu.props().blocks_for(params.packs, THREADS), THREADS);
-    submit(gpu, Kernel::of(&unit::ELEMENTWISE, t, name), grid, &params)
+    submit(gpu, Kernel::of(&ELEMENTWISE, t, name), grid, &params)
 }
 
 pub(crate) fn cast(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
@@ -150,5 +155,5 @@ pub(crate) fn cast(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
         strides: walk.strides(),
     };
     let grid = Grid::line(gpu.props().blocks_for(params.packs, THREADS), THREADS);
-    submit(gpu, Kernel::of2(&unit::CAST, x.dtype, y.dtype, "cast"), grid, &params)
+    submit(gpu, Kernel::of2(&CAST, x.dtype, y.dtype, "cast"), grid, &params)
 }

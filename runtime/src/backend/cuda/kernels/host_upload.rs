@@ -2,8 +2,13 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceProperties, Grid, Kernel, SourceFile, unit};
+use super::{DeviceProperties, Grid, Kernel, SourceFile};
 use crate::backend::HostBlock;
+
+/// Host values and device inputs, scattered to static buffers.
+static PUT: SourceFile = SourceFile::ours("put.cu", include_str!("put.cu"));
+/// The same, with more than 4 KB of them.
+static PUT_LARGE: SourceFile = SourceFile::ours("put_large.cu", include_str!("put_large.cu"));
 
 /// Mirrors `Put` of `put.cu`.
 #[repr(C)]
@@ -36,12 +41,12 @@ pub(crate) struct UploadSizeClass {
 
 impl UploadSizeClass {
     const SMALL: [Self; 3] = [
-        Self { bytes: 256, name: "put_240", source: &unit::PUT },
-        Self { bytes: 1024, name: "put_1k", source: &unit::PUT },
-        Self { bytes: 4080, name: "put_4k", source: &unit::PUT },
+        Self { bytes: 256, name: "put_240", source: &PUT },
+        Self { bytes: 1024, name: "put_1k", source: &PUT },
+        Self { bytes: 4080, name: "put_4k", source: &PUT },
     ];
     /// Needs CUDA 12.1: parameters beyond 4 KB.
-    const LARGE: Self = Self { bytes: 32_752, name: "put_32k", source: &unit::PUT_LARGE };
+    const LARGE: Self = Self { bytes: 32_752, name: "put_32k", source: &PUT_LARGE };
 
     /// The smallest that holds `block`; `None` when it has to be staged.
     pub(crate) fn of(block: &HostBlock, large: bool) -> Option<Self> {

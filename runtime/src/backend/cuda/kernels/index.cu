@@ -1,5 +1,6 @@
 // Rows picked and placed by indices found in device memory. Rows are counted in words of 1 to 16
 // bytes.
+// Types: none
 #include "common.cuh"
 
 // A padded dimension of the indices.

@@ -3,10 +3,10 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{
-    FaultSink, Grid, Kernel, Submit,
+    FaultSink, Grid, Kernel, SourceFile, Submit,
     copy::for_word,
     places::Places,
-    submit, unit,
+    submit,
     walk::{Dims, THREADS, Walk},
 };
 use crate::{
@@ -14,6 +14,9 @@ use crate::{
     backend::{Launch, View, operations::Counts},
     base::rank::MAX_RANK,
 };
+
+/// Embedding, gather, scatter.
+pub(super) static SOURCE: SourceFile = SourceFile::ours("index.cu", include_str!("index.cu"));
 
 #[cfg(test)]
 mod tests;
@@ -145,7 +148,7 @@ fn pick(
         padded,
     };
     let grid = Grid::line(gpu.props().blocks_for(count, THREADS), THREADS);
-    submit(gpu, Kernel::plain(&unit::INDEX, for_word(NAMES, word)), grid, &params)
+    submit(gpu, Kernel::plain(&SOURCE, for_word(NAMES, word)), grid, &params)
 }
 
 fn scatter(gpu: &mut dyn Submit, to: Places, x: &View, y: &View) -> Result<()> {
@@ -175,5 +178,5 @@ fn scatter(gpu: &mut dyn Submit, to: Places, x: &View, y: &View) -> Result<()> {
     let rows = n.min(u64::from(most)) as u32;
     let split = params.len.div_ceil(u64::from(THREADS) * 4).clamp(1, u64::from((most / rows).max(1)));
     let grid = Grid { blocks: [rows, split as u32, 1], threads: THREADS, shared: 0 };
-    submit(gpu, Kernel::plain(&unit::INDEX, for_word(NAMES, word)), grid, &params)
+    submit(gpu, Kernel::plain(&SOURCE, for_word(NAMES, word)), grid, &params)
 }

@@ -1,5 +1,6 @@
 // Products of matrices that the library does not take, or takes slower: any strides and types in
 // tiles, and few rows against a large right side, bound by the reading of that side.
+// Types: all
 #include "common.cuh"
 
 #define BATCH_RANK 4

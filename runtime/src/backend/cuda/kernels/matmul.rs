@@ -3,7 +3,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Grid, Kernel, Submit, submit, unit};
+use super::{Grid, Kernel, SourceFile, Submit, submit};
 use crate::{
     DType, Error, Result,
     backend::{
@@ -14,6 +14,9 @@ use crate::{
         },
     },
 };
+
+/// Matrix products that the library does not take.
+static SOURCE: SourceFile = SourceFile::ours("matmul.cu", include_str!("matmul.cu"));
 
 #[cfg(test)]
 mod tests;
@@ -158,7 +161,7 @@ pub(crate) fn launch(gpu: &mut dyn Submit, inputs: &[View], output: &View, works
     match form {
         Form::Tiled => {
             let tiles = p.m.div_ceil(TILE) * p.n.div_ceil(TILE) * p.batches();
-            let kernel = Kernel::of(&unit::MATMUL, p.dtype, "matmul_tiled");
+            let kernel = Kernel::of(&SOURCE, p.dtype, "matmul_tiled");
             submit(gpu, kernel, Grid::line(tiles.min(i32::MAX as usize) as u32, THREADS), &params)
         }
         Form::Rows { split } => {
@@ -178,7 +181,7 @@ pub(crate) fn launch(gpu: &mut dyn Submit, inputs: &[View], output: &View, works
             }
             let results = (p.batches() * p.m * p.n) as u64;
             let grid = Grid::line(gpu.props().blocks_for(results, THREADS), THREADS);
-            submit(gpu, Kernel::of(&unit::MATMUL, p.dtype, "gemv_sum"), grid, &params)
+            submit(gpu, Kernel::of(&SOURCE, p.dtype, "gemv_sum"), grid, &params)
         }
     }
 }
@@ -186,7 +189,7 @@ pub(crate) fn launch(gpu: &mut dyn Submit, inputs: &[View], output: &View, works
 /// The smallest of the kernels for 1, 2, 4 and 8 rows that has enough.
 fn thin(dtype: DType, m: usize, names: [&'static str; 4]) -> Kernel {
     let step = m.next_power_of_two().trailing_zeros() as usize;
-    Kernel::of(&unit::MATMUL, dtype, names[step.min(3)])
+    Kernel::of(&SOURCE, dtype, names[step.min(3)])
 }
 
 fn params(p: &Problem, workspace: u64) -> Params {

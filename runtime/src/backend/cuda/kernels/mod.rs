@@ -8,7 +8,6 @@ use std::{any::Any, sync::Arc};
 use bytemuck::Pod;
 use cudarc::driver::CudaStream;
 
-pub(in crate::backend) mod attention;
 pub(in crate::backend) mod copy;
 pub(in crate::backend) mod elementwise;
 mod host_upload;
@@ -17,17 +16,18 @@ pub(in crate::backend) mod matmul;
 pub(in crate::backend) mod norm;
 pub(in crate::backend) mod places;
 #[cfg(test)]
-mod recording;
+pub(crate) mod recording;
 pub(in crate::backend) mod reduce;
 pub(in crate::backend) mod rope;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod unit;
 mod view;
 mod walk;
 
 pub(crate) use host_upload::UploadSizeClass;
-pub(crate) use unit::{FILES, Grid, Kernel, SourceFile, Types, Unit};
+pub(super) use unit::Types;
+pub(crate) use unit::{Grid, Kernel, SourceFile, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
 pub(crate) use walk::{Dims, THREADS, Walk};
 

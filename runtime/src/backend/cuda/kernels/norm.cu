@@ -1,4 +1,5 @@
 // Layer norm and RMS norm over the last axis: `lanes` threads to a row.
+// Types: floats
 #include "common.cuh"
 
 #define THREADS 256

@@ -2,11 +2,14 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceView, Grid, Kernel, Submit, submit, unit};
+use super::{DeviceView, Grid, Kernel, SourceFile, Submit, submit};
 use crate::{
     Result,
     backend::{Launch, View},
 };
+
+/// Layer and RMS norm.
+static SOURCE: SourceFile = SourceFile::ours("norm.cu", include_str!("norm.cu"));
 
 /// Threads of a block.
 const THREADS: u64 = 256;
@@ -121,7 +124,7 @@ fn normalize(gpu: &mut dyn Submit, x: &View, y: &View, by: Norm<'_>) -> Result<(
         pad: 0,
     };
     let blocks = count.div_ceil(THREADS / lanes).clamp(1, 1 << 20) as u32;
-    let (kernel, grid) = (Kernel::of(&unit::NORM, x.dtype, name), Grid::line(blocks, THREADS as u32));
+    let (kernel, grid) = (Kernel::of(&SOURCE, x.dtype, name), Grid::line(blocks, THREADS as u32));
     match added {
         None => submit(gpu, kernel, grid, &params),
         Some((added, sum)) => {

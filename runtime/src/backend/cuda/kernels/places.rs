@@ -6,7 +6,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{FaultSink, Grid, Kernel, Submit, submit, unit, walk::THREADS};
+use super::{FaultSink, Grid, Kernel, Submit, submit, walk::THREADS};
 use crate::{
     Result,
     backend::{Launch, View},
@@ -72,7 +72,7 @@ impl Places {
         if slots > 0 {
             for (name, items) in [("places_clear", slots), ("places_enter", n)] {
                 let grid = Grid::line(gpu.props().blocks_for(items, THREADS), THREADS);
-                submit(gpu, Kernel::plain(&unit::INDEX, name), grid, &places)?;
+                submit(gpu, Kernel::plain(&super::index::SOURCE, name), grid, &places)?;
             }
         }
         Ok(places)

@@ -1,6 +1,7 @@
 // The first kernel of a graph: host values and device inputs, scattered to where the graph reads
 // them. Everything travels as the kernel's parameters, which are replaced before each launch, so
 // nothing is staged and nobody waits.
+// Types: none
 #include "common.cuh"
 
 PUT(put_240, 240)

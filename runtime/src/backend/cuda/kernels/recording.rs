@@ -3,16 +3,16 @@
 use super::{CudaGrid, DeviceProperties, FaultSink, Grid, Kernel, Submit};
 use crate::{DType, Result, backend::View, value::layout::Layout};
 
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     props: DeviceProperties,
-    pub(super) launches: Vec<(&'static str, Grid, Vec<u8>)>,
+    pub(crate) launches: Vec<(&'static str, Grid, Vec<u8>)>,
 }
 
 impl Recorder {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { props: DeviceProperties::h200(), launches: Vec::new() }
     }
-    pub(super) fn names(&self) -> Vec<&'static str> {
+    pub(crate) fn names(&self) -> Vec<&'static str> {
         self.launches.iter().map(|l| l.0).collect()
     }
 }
@@ -51,6 +51,6 @@ impl Submit for Recorder {
     }
 }
 
-pub(super) fn view(dtype: DType, shape: &[usize]) -> View {
+pub(crate) fn view(dtype: DType, shape: &[usize]) -> View {
     View { addr: 1 << 20, dtype, layout: Layout::contiguous(shape).unwrap() }
 }

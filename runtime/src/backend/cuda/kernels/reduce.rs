@@ -2,12 +2,15 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceProperties, DeviceView, Grid, Kernel, Submit, submit, unit};
+use super::{DeviceProperties, DeviceView, Grid, Kernel, SourceFile, Submit, submit};
 use crate::{
     DType, Result,
     backend::{Launch, View, operations::Reduce},
     value::layout::Layout,
 };
+
+/// Sums, maxima, softmax, norms over any axis.
+static SOURCE: SourceFile = SourceFile::ours("reduce.cu", include_str!("reduce.cu"));
 
 #[cfg(test)]
 mod tests;
@@ -210,7 +213,7 @@ pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, along: Along) -> Res
         total: total.into(),
         pad: 0,
     };
-    let kernel = |name| Kernel::of(&unit::REDUCE, x.dtype, name);
+    let kernel = |name| Kernel::of(&SOURCE, x.dtype, name);
     if plan.splits == 1 {
         return submit(gpu, kernel(whole), plan.grid(1), &params);
     }

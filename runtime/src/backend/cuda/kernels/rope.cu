@@ -1,5 +1,6 @@
 // Rotary embedding: a block takes the heads of one position, so that the table of angles is
 // computed once for all of them.
+// Types: floats
 #include "common.cuh"
 
 #define THREADS 256

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Grid, Kernel, Submit, places::Places, submit, unit};
+use super::{Grid, Kernel, SourceFile, Submit, places::Places, submit};
 use crate::{
     Result,
     backend::{
@@ -10,6 +10,9 @@ use crate::{
         operations::{Rope, RopeStyle},
     },
 };
+
+/// Rotary embedding.
+static SOURCE: SourceFile = SourceFile::ours("rope.cu", include_str!("rope.cu"));
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -44,14 +47,14 @@ const _: () = assert!(size_of::<ScatterParams>() == 200);
 
 pub(crate) fn rope(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope) -> Result<()> {
     let Some((params, grid)) = rotate(gpu, launch, rotation) else { return Ok(()) };
-    submit(gpu, Kernel::of(&unit::ROPE, launch.inputs[0].dtype, "rope"), grid, &params)
+    submit(gpu, Kernel::of(&SOURCE, launch.inputs[0].dtype, "rope"), grid, &params)
 }
 
 pub(crate) fn rope_scatter(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope) -> Result<()> {
     let Some((rope, grid)) = rotate(gpu, launch, rotation) else { return Ok(()) };
     let to = Places::find(gpu, launch, &launch.inputs[2], launch.inputs.get(3))?;
     let params = ScatterParams { rope, to };
-    submit(gpu, Kernel::of(&unit::ROPE, launch.inputs[0].dtype, "rope_scatter"), grid, &params)
+    submit(gpu, Kernel::of(&SOURCE, launch.inputs[0].dtype, "rope_scatter"), grid, &params)
 }
 
 fn rotate(gpu: &dyn Submit, launch: &Launch, Rope { theta, style, dim }: Rope) -> Option<(Params, Grid)> {

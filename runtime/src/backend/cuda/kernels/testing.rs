@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// The request of a launch.
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     props: DeviceProperties,
-    pub(super) calls: Vec<(Kernel, Grid, Vec<u8>)>,
+    pub(crate) calls: Vec<(Kernel, Grid, Vec<u8>)>,
 }
 
 impl Submit for Recorder {
@@ -52,7 +52,7 @@ impl Submit for Recorder {
 
 impl Recorder {
     /// Returns the launches of `op`.
-    pub(super) fn of(op: impl Into<Op>, inputs: &[View], outputs: &[View]) -> Self {
+    pub(crate) fn of(op: impl Into<Op>, inputs: &[View], outputs: &[View]) -> Self {
         let props = DeviceProperties { name: "none".into(), multiprocessors: 3, ..DeviceProperties::h200() };
         let mut gpu = Self { props, calls: Vec::new() };
         let launch = Launch { op: op.into(), inputs: inputs.into(), outputs: outputs.into(), workspace: 0 };
@@ -64,23 +64,23 @@ impl Recorder {
     }
 
     /// The parameters of call `i`.
-    pub(super) fn params<P: Pod>(&self, i: usize) -> P {
+    pub(crate) fn params<P: Pod>(&self, i: usize) -> P {
         bytemuck::pod_read_unaligned(&self.calls[i].2)
     }
 }
 
 /// A view at an address.
-pub(super) fn view(addr: u64, dtype: DType, shape: &[usize], strides: &[usize]) -> View {
+pub(crate) fn view(addr: u64, dtype: DType, shape: &[usize], strides: &[usize]) -> View {
     View { addr, dtype, layout: Layout::strided(shape, strides).unwrap() }
 }
 
 /// A contiguous view at an address.
-pub(super) fn whole(addr: u64, dtype: DType, shape: &[usize]) -> View {
+pub(crate) fn whole(addr: u64, dtype: DType, shape: &[usize]) -> View {
     View { addr, dtype, layout: Layout::contiguous(shape).unwrap() }
 }
 
 /// Element offset of the `i`-th element of a view, in row-major order.
-pub(super) fn offset(view: &View, mut i: u64) -> u64 {
+pub(crate) fn offset(view: &View, mut i: u64) -> u64 {
     let mut at = 0;
     for (&n, &stride) in view.layout.shape().iter().zip(view.layout.strides()).rev() {
         at += i % n as u64 * stride as u64;
@@ -90,7 +90,7 @@ pub(super) fn offset(view: &View, mut i: u64) -> u64 {
 }
 
 /// As `locate` of `common.cuh`.
-pub(super) fn locate(dims: super::walk::Dims, strides: &[u64; MAX_RANK], mut i: u64) -> u64 {
+pub(crate) fn locate(dims: super::walk::Dims, strides: &[u64; MAX_RANK], mut i: u64) -> u64 {
     let mut at = 0;
     for (axis, stride) in strides.iter().enumerate() {
         let mut part = i;
@@ -107,12 +107,12 @@ pub(super) fn locate(dims: super::walk::Dims, strides: &[u64; MAX_RANK], mut i: 
 }
 
 /// Shapes of up to five dimensions without an empty one, often with sizes that vectors like.
-pub(super) fn shapes() -> impl Strategy<Value = Vec<usize>> {
+pub(crate) fn shapes() -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(prop_oneof![Just(1), Just(2), Just(3), Just(8), Just(16)], 0..=4)
 }
 
 /// Returns strides for `shape`: contiguous, permuted, broadcast or with gaps, according to `kinds`.
-pub(super) fn strides(shape: &[usize], kinds: &[u8]) -> Vec<usize> {
+pub(crate) fn strides(shape: &[usize], kinds: &[u8]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..shape.len()).collect();
     if kinds[0].is_multiple_of(4) {
         order.reverse();
@@ -133,6 +133,6 @@ pub(super) fn strides(shape: &[usize], kinds: &[u8]) -> Vec<usize> {
 }
 
 /// Kinds for [`strides`].
-pub(super) fn kinds() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn kinds() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(0u8..16, 7)
 }

@@ -11,22 +11,34 @@ use rustc_hash::FxHashMap;
 
 use crate::DType;
 
-/// All types for which a source is compiled: CI compiles exactly these.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Types {
-    /// None: it moves words of 1 to 16 bytes, whatever they mean.
+/// The types for which CI compiles a source: it says so in a line, as `// Types: floats`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::backend::cuda) enum Types {
+    /// `none`: it moves words of 1 to 16 bytes, whatever they mean.
     None,
-    /// `T`: floating-point types.
+    /// `floats`: `T` is a floating-point type.
     Floats,
-    /// `T`: every type.
+    /// `all`: `T` is any type.
     All,
-    /// `T` and `U`: every pair.
+    /// `pairs`: `T` and `U` are any types.
     Pairs,
 }
 
 impl Types {
+    /// Reads the line of a source that states them.
+    pub(in crate::backend::cuda) fn stated_in(text: &str) -> Option<Self> {
+        let stated = text.lines().find_map(|line| line.strip_prefix("// Types: "))?;
+        match stated.trim() {
+            "none" => Some(Self::None),
+            "floats" => Some(Self::Floats),
+            "all" => Some(Self::All),
+            "pairs" => Some(Self::Pairs),
+            _ => None,
+        }
+    }
+
     /// All combinations.
-    pub(crate) fn list(self) -> Vec<(Option<DType>, Option<DType>)> {
+    pub(in crate::backend::cuda) fn list(self) -> Vec<(Option<DType>, Option<DType>)> {
         use DType::{Bf16, Bool, F16, F32, I32, U8, U32};
         const ALL: [DType; 7] = [F32, F16, Bf16, I32, U32, U8, Bool];
         match self {
@@ -47,8 +59,6 @@ pub(crate) struct SourceFile {
     pub(crate) text: &'static str,
     /// PTX to its zero byte, or machine code.
     pub(crate) code: Option<&'static [u8]>,
-    /// The types that it is compiled for.
-    pub(crate) types: Types,
     /// Set if each of its kernels waits for its predecessor before it accesses memory (`in_order()` of
     /// `common.cuh`): only such a kernel may be started while its predecessor ends.
     pub(crate) waits: bool,
@@ -58,8 +68,8 @@ pub(crate) struct SourceFile {
 
 impl SourceFile {
     /// One of our own files, whose kernels wait.
-    pub(crate) const fn ours(name: &'static str, text: &'static str, types: Types) -> Self {
-        Self { name, text, code: None, options: &[], types, waits: true }
+    pub(crate) const fn ours(name: &'static str, text: &'static str) -> Self {
+        Self { name, text, code: None, options: &[], waits: true }
     }
 
     /// A source of a user's: text, or code for the device. Equal ones are one, which is kept for the life of the process.
@@ -75,57 +85,12 @@ impl SourceFile {
         // Text was a string; code is not looked at as one.
         let text = if is_code { "" } else { str::from_utf8(content).unwrap_or_default() };
         let code = is_code.then_some(content);
-        let source = Self { name, text, code, options: &[], types: Types::None, waits: false };
+        let source = Self { name, text, code, options: &[], waits: false };
         let source: &'static Self = Box::leak(Box::new(source));
         known.insert((content, is_code), source);
         source
     }
 }
-
-/// Host values and device inputs, scattered to static buffers.
-pub(crate) static PUT: SourceFile = SourceFile::ours("put.cu", include_str!("put.cu"), Types::None);
-/// The same, with more than 4 KB of them.
-pub(crate) static PUT_LARGE: SourceFile =
-    SourceFile::ours("put_large.cu", include_str!("put_large.cu"), Types::None);
-/// Unary, binary, comparisons, where.
-pub(crate) static ELEMENTWISE: SourceFile =
-    SourceFile::ours("elementwise.cu", include_str!("elementwise.cu"), Types::All);
-/// Between dtypes.
-pub(crate) static CAST: SourceFile = SourceFile::ours("cast.cu", include_str!("cast.cu"), Types::Pairs);
-/// Copies, padding, filling, joining.
-pub(crate) static COPY: SourceFile = SourceFile::ours("copy.cu", include_str!("copy.cu"), Types::None);
-/// Embedding, gather, scatter.
-pub(crate) static INDEX: SourceFile = SourceFile::ours("index.cu", include_str!("index.cu"), Types::None);
-/// Sums, maxima, softmax, norms over any axis.
-pub(crate) static REDUCE: SourceFile = SourceFile::ours("reduce.cu", include_str!("reduce.cu"), Types::All);
-/// Layer and RMS norm.
-pub(crate) static NORM: SourceFile = SourceFile::ours("norm.cu", include_str!("norm.cu"), Types::Floats);
-/// Rotary embedding.
-pub(crate) static ROPE: SourceFile = SourceFile::ours("rope.cu", include_str!("rope.cu"), Types::Floats);
-/// One query against a long cache, split over blocks.
-pub(crate) static ATTENTION_DECODE: SourceFile =
-    SourceFile::ours("attention_decode.cu", include_str!("attention_decode.cu"), Types::Floats);
-/// Many queries, in tiles.
-pub(crate) static ATTENTION_PREFILL: SourceFile =
-    SourceFile::ours("attention_prefill.cu", include_str!("attention_prefill.cu"), Types::Floats);
-/// Matrix products that the library does not take.
-pub(crate) static MATMUL: SourceFile = SourceFile::ours("matmul.cu", include_str!("matmul.cu"), Types::All);
-
-/// All of our own files.
-pub(crate) static FILES: [&SourceFile; 12] = [
-    &PUT,
-    &PUT_LARGE,
-    &ELEMENTWISE,
-    &CAST,
-    &COPY,
-    &INDEX,
-    &REDUCE,
-    &NORM,
-    &ROPE,
-    &ATTENTION_DECODE,
-    &ATTENTION_PREFILL,
-    &MATMUL,
-];
 
 /// Sources are distinguished by their addresses: one that is made at run time is made once and kept, like its
 /// code on the device.
@@ -225,5 +190,21 @@ impl Grid {
     /// `blocks` along x.
     pub(crate) fn line(blocks: u32, threads: u32) -> Self {
         Self { blocks: [blocks, 1, 1], threads, shared: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_states_its_types_in_a_line() {
+        assert_eq!(
+            Types::stated_in("// Rows.\n// Types: floats\n#include \"common.cuh\"\n"),
+            Some(Types::Floats)
+        );
+        assert_eq!(Types::stated_in("// Types: pairs").map(|types| types.list().len()), Some(49));
+        assert_eq!(Types::stated_in("// Types: some"), None);
+        assert_eq!(Types::stated_in("int x;  // Types: all"), None);
     }
 }

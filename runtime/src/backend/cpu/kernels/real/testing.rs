@@ -8,15 +8,15 @@ use crate::value::layout::Layout;
 
 /// A view with memory of its own. Elements outside the view are poison (NaN for floats).
 #[derive(Clone)]
-pub(in super::super) struct Owned<T> {
+pub(crate) struct Owned<T> {
     data: Vec<T>,
     start: usize,
-    pub(in super::super) layout: Layout,
+    pub(crate) layout: Layout,
 }
 
 impl<T: Pod> Owned<T> {
     /// Random axis order and gaps; the axes in `repeated` have stride 0.
-    pub(in super::super) fn new(
+    pub(crate) fn new(
         rng: &mut StdRng,
         shape: &[usize],
         repeated: &[usize],
@@ -42,34 +42,34 @@ impl<T: Pod> Owned<T> {
         Self { data, start: 0, layout }
     }
 
-    pub(in super::super) fn view(&self) -> Strided<'_, T> {
+    pub(crate) fn view(&self) -> Strided<'_, T> {
         let data = &self.data[self.start..];
         Strided { data: &data[..self.layout.span()], layout: self.layout }
     }
 
     /// The same view `by` elements further.
-    pub(in super::super) fn moved(&self, by: usize) -> Self {
+    pub(crate) fn moved(&self, by: usize) -> Self {
         let mut data = vec![T::zeroed(); by];
         data.extend(&self.data);
         Self { data, start: self.start + by, layout: self.layout }
     }
 
-    pub(in super::super) fn at(&self, index: &[usize]) -> T {
+    pub(crate) fn at(&self, index: &[usize]) -> T {
         self.data[self.start + self.layout.offset_of(index)]
     }
 
-    pub(in super::super) fn set(&mut self, index: &[usize], value: T) {
+    pub(crate) fn set(&mut self, index: &[usize], value: T) {
         self.data[self.start + self.layout.offset_of(index)] = value;
     }
 }
 
 /// Values in `-1..1`.
-pub(in super::super) fn floats<T: Real>(rng: &mut StdRng, shape: &[usize], repeated: &[usize]) -> Owned<T> {
+pub(crate) fn floats<T: Real>(rng: &mut StdRng, shape: &[usize], repeated: &[usize]) -> Owned<T> {
     Owned::new(rng, shape, repeated, T::narrow(f32::NAN), |rng| T::narrow(rng.random_range(-1.0..1.0)))
 }
 
 /// Half an ulp, relative: the error of rounding to `T` once.
-pub(in super::super) fn rounding<T: Real>() -> f64 {
+pub(crate) fn rounding<T: Real>() -> f64 {
     let mut ulp = 1.0f32;
     while T::narrow(1.0 + ulp / 2.0).widen() != 1.0 {
         ulp /= 2.0;
@@ -79,7 +79,7 @@ pub(in super::super) fn rounding<T: Real>() -> f64 {
 
 /// Asserts `|got - want| <= bound` plus one rounding to `T`; NaN and infinities must be equal.
 #[track_caller]
-pub(in super::super) fn near<T: Real>(got: T, want: f64, bound: f64, what: impl std::fmt::Debug) {
+pub(crate) fn near<T: Real>(got: T, want: f64, bound: f64, what: impl std::fmt::Debug) {
     let got = f64::from(got.widen());
     let same = got == want || (got.is_nan() && want.is_nan());
     // The least normal f16 is 2^-14: below it the spacing is 2^-24.
@@ -90,7 +90,7 @@ pub(in super::super) fn near<T: Real>(got: T, want: f64, bound: f64, what: impl 
 /// Asserts that `run(shift)`, which may move its operands by `shift` elements, returns the same bits at every
 /// address and with any number of threads.
 #[track_caller]
-pub(in super::super) fn stable<T: Pod + Send>(run: impl Fn(usize) -> Vec<T> + Sync) {
+pub(crate) fn stable<T: Pod + Send>(run: impl Fn(usize) -> Vec<T> + Sync) {
     let bits = |threads: usize, shift: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         bytemuck::cast_slice::<T, u8>(&pool.install(|| run(shift))).to_vec()

@@ -87,7 +87,7 @@ fn rows_and_whole_tensors_go_by_packs() {
         (1, 4, 1, 0.5),
         "15 elements, the last pack not full"
     );
-    assert_eq!(run.calls[0].0, Kernel::of(&unit::ELEMENTWISE, t, "unary_scale"));
+    assert_eq!(run.calls[0].0, Kernel::of(&ELEMENTWISE, t, "unary_scale"));
 
     // A bias: the same row for all.
     let (x, y) = (whole(0x1000, t, &[3, 8]), whole(0x2000, t, &[3, 8]));

@@ -75,7 +75,7 @@ fn linear(dtype: DType, m: usize, k: usize, n: usize) -> ([View; 2], View) {
 fn a_decoding_step_streams_the_weight() {
     let (inputs, y) = linear(DType::Bf16, 1, 576, 49152);
     let [(kernel, grid, p)] = submitted(&inputs, y)[..] else { panic!("one kernel") };
-    assert_eq!(kernel, Kernel::of(&unit::MATMUL, DType::Bf16, "gemv_nk_1"));
+    assert_eq!(kernel, Kernel::of(&SOURCE, DType::Bf16, "gemv_nk_1"));
     // 8 warps of 2 columns each: enough blocks without sharing K.
     assert_eq!((grid.blocks, p.split), ([3072, 1, 1], 1));
     assert_eq!((p.a, p.w, p.y, p.bias), (0x1000, 0x2000, 0x3000, 0));

@@ -8,21 +8,18 @@
 //! Every mask shows a query the first so many keys. Keys it does not see never touch its result:
 //! they may hold anything, NaN included.
 
-use half::{bf16, f16};
 use rayon::prelude::*;
 
-use super::{
-    gemm::{Mat, Mode, multiply},
-    index::count_at,
-    norm::{by_float, exp, input, maximum, sum},
-    real::{Real, Strided, gather},
-};
-use crate::{
-    DType,
-    backend::{
-        Launch,
-        cpu::Access,
-        operations::{Attention, MaskKind},
+use super::operation::{Attention, MaskKind};
+use crate::backend::{
+    Launch,
+    cpu::{
+        Access,
+        kernels::{
+            float::{by_float, exp, input, maximum, sum},
+            gemm::{Mat, Mode, multiply},
+            real::{Real, Strided, gather},
+        },
     },
 };
 
@@ -41,7 +38,7 @@ const DOTS: usize = 256;
 const SERIAL: usize = 1 << 17;
 
 /// [`Attention`].
-pub(crate) fn attention(access: &Access<'_>, launch: &Launch, op: Attention) {
+pub(super) fn attention(access: &Access<'_>, launch: &Launch, op: Attention) {
     by_float!(launch.inputs[0].dtype, attention_as(access, launch, op));
 }
 
@@ -49,7 +46,7 @@ fn attention_as<T: Real>(access: &Access<'_>, launch: &Launch, Attention { mask,
     let limits =
         launch.inputs.get(3).map(|view| Strided { data: access.slice::<u32>(view), layout: view.layout });
     let (q, k, v) = (input::<T>(access, launch, 0), input(access, launch, 1), input(access, launch, 2));
-    let real = launch.inputs.get(4).map_or(usize::MAX, |view| count_at(access, view));
+    let real = launch.inputs.get(4).map_or(usize::MAX, |view| access.count(view));
     attend(q, k, v, Mask { kind: mask, limits, real }, scale, access.slice_mut::<T>(&launch.outputs[0]));
 }
 

@@ -2,17 +2,25 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceProperties, Grid, Kernel, Submit, submit, unit};
+use super::operation::{Attention, MaskKind};
 use crate::{
     DType, Error, Result,
     backend::{
         Launch, View,
-        operations::{Attention, MaskKind},
+        cuda::{
+            DeviceProperties,
+            kernels::{Grid, Kernel, SourceFile, Submit, submit},
+        },
     },
 };
 
 #[cfg(test)]
 mod tests;
+
+/// One query against a long cache, split over blocks.
+static DECODE: SourceFile = SourceFile::ours("attention/decode.cu", include_str!("decode.cu"));
+/// Many queries, in tiles.
+static PREFILL: SourceFile = SourceFile::ours("attention/prefill.cu", include_str!("prefill.cu"));
 
 /// Threads of a block of the decode kernels.
 const THREADS: u32 = 128;
@@ -32,7 +40,7 @@ const QUERIES: usize = 64;
 /// The largest head on tensor cores.
 const TILED_SIZE: usize = 128;
 
-/// Mirrors `Params` of `attention_decode.cu` and `attention_prefill.cu`.
+/// Mirrors `Params` of `decode.cu` and `prefill.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct Params {
@@ -128,7 +136,7 @@ fn vector(view: &View) -> bool {
         && (0..3).all(|a| shape[a] <= 1 || strides[a].is_multiple_of(wide))
 }
 
-pub(crate) fn workspace_bytes(props: &DeviceProperties, inputs: &[View]) -> u64 {
+pub(super) fn workspace_bytes(props: &DeviceProperties, inputs: &[View]) -> u64 {
     let Some(z) = Sizes::of(inputs) else { return 0 };
     let plan = Plan::new(props, inputs[0].dtype, &z);
     if plan.splits == 1 {
@@ -137,7 +145,7 @@ pub(crate) fn workspace_bytes(props: &DeviceProperties, inputs: &[View]) -> u64 
     (z.batches * z.key_heads * z.rows() * plan.splits * (z.size_v + 2) * size_of::<f32>()) as u64
 }
 
-pub(crate) fn launch(
+pub(super) fn launch(
     gpu: &mut dyn Submit,
     launch: &Launch,
     Attention { mask, scale }: Attention,
@@ -211,7 +219,7 @@ fn prefill(gpu: &mut dyn Submit, q: &View, z: &Sizes, params: &Params) -> Result
     let shared = (QUERIES + 4 * keys) * room * q.dtype.size();
     let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
     let params = Params { chunks: chunks as u32, ..*params };
-    submit(gpu, Kernel::of(&unit::ATTENTION_PREFILL, q.dtype, name), grid, &params)
+    submit(gpu, Kernel::of(&PREFILL, q.dtype, name), grid, &params)
 }
 
 fn decode(gpu: &mut dyn Submit, q: &View, z: &Sizes, plan: Plan, params: &Params) -> Result<()> {
@@ -226,11 +234,11 @@ fn decode(gpu: &mut dyn Submit, q: &View, z: &Sizes, plan: Plan, params: &Params
     let shared = plan.rows * (width + warps * (width + 2)) * size_of::<f32>();
     let blocks = z.batches * z.key_heads * plan.chunks * plan.splits;
     let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
-    submit(gpu, Kernel::of(&unit::ATTENTION_DECODE, q.dtype, name), grid, params)?;
+    submit(gpu, Kernel::of(&DECODE, q.dtype, name), grid, params)?;
     if plan.splits == 1 {
         return Ok(());
     }
     let rows = z.batches * z.key_heads * z.rows();
-    let join = Kernel::of(&unit::ATTENTION_DECODE, q.dtype, "attend_join");
+    let join = Kernel::of(&DECODE, q.dtype, "attend_join");
     submit(gpu, join, Grid::line(rows as u32, THREADS), params)
 }

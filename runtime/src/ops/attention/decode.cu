@@ -3,6 +3,7 @@
 // elements each; every such slot of lanes runs its own online softmax, joined at the end.
 //
 // Also what takes f32 and head sizes that tensor cores do not.
+// Types: floats
 #include "common.cuh"
 
 #define THREADS 128

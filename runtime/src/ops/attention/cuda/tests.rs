@@ -1,4 +1,5 @@
-use super::{super::recording::*, *};
+use super::*;
+use crate::backend::cuda::kernels::recording::*;
 
 fn run(dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64) {
     let mut gpu = Recorder::new();

@@ -1,6 +1,7 @@
 // Attention on tensor cores, for many queries: a block takes 64 queries of one head and goes over
 // the keys in tiles, the next tile on its way while one is computed; online softmax, so that scores
 // never leave registers. f16 and bf16, heads of up to 128 elements in multiples of 16.
+// Types: floats
 #include "common.cuh"
 
 #define THREADS 128

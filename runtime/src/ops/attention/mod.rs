@@ -2,19 +2,22 @@
 
 use smallvec::SmallVec;
 
+use self::operation::{Attention, MaskKind};
 use super::{
-    check::{lifted, meet, refuse},
+    check::{Shape, lifted, meet, refuse},
     launch::{launch, own},
 };
 use crate::{
     AsOperand, Error, Float, Result, Scope, Tensor,
-    backend::{
-        Op, View,
-        operations::{Attention, MaskKind},
-    },
+    backend::{Op, View},
     tensor::Operand,
     value::layout::Marks,
 };
+
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod operation;
 
 /// The keys to which a query of [`attention`] attends. `i` counts queries, `j` keys; there are `T` and `S`.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +136,7 @@ pub fn attention<'s, T: Float>(
     }
 
     let op = Op::from(Attention { mask: mask.kind(), scale });
-    let mut shape: super::check::Shape = q.view.layout.shape().into();
+    let mut shape: Shape = q.view.layout.shape().into();
     shape[rank - 1] = values.view.layout.shape()[3];
     let marks = if rank == 4 { Marks::NONE.with(0, batch) } else { Marks::NONE }.with(time, rows);
     let out = scope.empty::<T>(&op, &shape, marks)?;

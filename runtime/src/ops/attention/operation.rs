@@ -1,10 +1,12 @@
-//! Scaled-dot-product attention.
+//! What a launch of [`attention`](super::attention) is.
 
-use super::prelude::*;
+#[cfg(feature = "cuda")]
+use super::cuda;
+use super::{super::prelude::*, cpu};
 
 /// The keys to which a query may attend. `i` is a query, `j` a key, `T` and `S` their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum MaskKind {
+pub(super) enum MaskKind {
     /// All of them.
     None,
     /// `j <= i + (S - T)`
@@ -19,11 +21,11 @@ pub(crate) enum MaskKind {
 /// Dv]`. No query attends to keys from `count` on. Scores are `scale * q.k`, softmax in f32. Query head `h`
 /// uses key head `h / (Hq / Hkv)`. The result of a query that attends to no key is zeros.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Attention {
+pub(super) struct Attention {
     /// The kind of mask.
-    pub(crate) mask: MaskKind,
+    pub(super) mask: MaskKind,
     /// Factor of the scores.
-    pub(crate) scale: f32,
+    pub(super) scale: f32,
 }
 
 impl Operation for Attention {
@@ -36,8 +38,8 @@ impl Operation for Attention {
         to.write_u32(self.scale.to_bits());
     }
 
-    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Ran {
-        cpu::attention::attention(access, launch, *self);
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+        cpu::attention(access, launch, *self);
         Ok(())
     }
 
@@ -49,11 +51,11 @@ impl Operation for Attention {
         _: &[View],
         _: bool,
     ) -> crate::Result<u64> {
-        Ok(cuda::attention::workspace_bytes(gpu.props(), inputs))
+        Ok(cuda::workspace_bytes(gpu.props(), inputs))
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
-        cuda::attention::launch(gpu, launch, *self)
+        cuda::launch(gpu, launch, *self)
     }
 }
