@@ -169,25 +169,28 @@ struct Direct<'s> {
     rt: &'s Runtime,
     site: &'static Site,
     before: Phase,
-    begin: Option<Arc<dyn Mark>>,
-    _span: EnteredSpan,
+    slice: Option<Box<Slice>>,
 }
 
 impl<'s> Direct<'s> {
     fn enter(rt: &'s Runtime, site: &'static Site) -> Result<Self> {
-        let (span, begin) = rt.slice_of(site);
-        span.record("decision", "no graph");
+        let slice = rt.slice_of(site);
+        if let Some(slice) = &slice {
+            slice.span.record("decision", "no graph");
+        }
         let mut core = rt.core.borrow_mut();
         let before = core.call.enter_segment(site);
         drop(core);
-        Ok(Self { rt, site, before, begin, _span: span })
+        Ok(Self { rt, site, before, slice })
     }
 }
 
 impl Drop for Direct<'_> {
     fn drop(&mut self) {
         self.rt.core.borrow_mut().call.restore(self.before);
-        self.rt.slice_ends(self.site, "segment", self.begin.take());
+        if let Some(slice) = &mut self.slice {
+            self.rt.slice_ends(self.site, "segment", slice.begin.take());
+        }
     }
 }
 
@@ -290,11 +293,18 @@ fn typed<'s, O: LiveOut<'s>, E: From<Error>>(
     }
 }
 
-/// A segment call in progress.
-struct Entered {
+/// A segment call in the timeline.
+struct Slice {
     span: EnteredSpan,
+    /// The mark at which its device time begins.
     begin: Option<Arc<dyn Mark>>,
+}
+
+/// A segment call in progress. Small, because every replay makes one.
+struct Entered {
     key: Box<KeyWriter>,
+    /// `None` if nobody looks at the timeline.
+    slice: Option<Box<Slice>>,
     fallbacks: u64,
     fell_back: bool,
 }
@@ -319,7 +329,12 @@ impl Runtime {
         let mut entered = self.enter_segment(site);
         write(&mut entered.key);
         let result = match self.decide_segment(site, identity, &mut entered) {
-            Ok(Decision::Replayed(entries)) => Ok(O::decode(&mut Decoder::new(self, entries))),
+            Ok(Decision::Replayed(entries)) => {
+                // The output is decoded last, so that it is written where the caller wants it.
+                let mut decoder = Decoder::new(self, entries);
+                self.leave_segment(site, entered);
+                return Ok(O::decode(&mut decoder));
+            }
             Ok(Decision::Run(kind)) => typed(&write, body, &mut |execution| {
                 self.run_body(kind, site, identity, &mut entered.key, execution)
             }),
@@ -332,17 +347,15 @@ impl Runtime {
         result
     }
 
-    /// Returns the span of a segment, and the mark at which its device time begins.
-    fn slice_of(&self, site: &'static Site) -> (EnteredSpan, Option<Arc<dyn Mark>>) {
-        let span = timeline::segment(site);
-        let begin = if span.is_disabled() { None } else { self.slice_begins() };
-        (span, begin)
+    /// Opens the slice of a segment, if somebody looks at the timeline.
+    #[inline]
+    fn slice_of(&self, site: &'static Site) -> Option<Box<Slice>> {
+        timeline::segment(site).map(|span| Box::new(Slice { span, begin: self.slice_begins() }))
     }
 
     #[inline]
     fn enter_segment(&self, site: &'static Site) -> Entered {
-        let (span, begin) = self.slice_of(site);
-        Entered { span, begin, key: self.take_writer(), fallbacks: 0, fell_back: false }
+        Entered { key: self.take_writer(), slice: self.slice_of(site), fallbacks: 0, fell_back: false }
     }
 
     fn decide_segment(
@@ -360,28 +373,31 @@ impl Runtime {
             entered.fell_back = entered.fallbacks > before;
             decision
         };
-        if !entered.span.is_disabled() {
-            entered.span.record("decision", decision_name(&decision, entered.fell_back));
+        if let Some(slice) = &entered.slice {
+            slice.span.record("decision", decision_name(&decision, entered.fell_back));
         }
         decision
     }
 
     #[inline]
-    fn leave_segment(&self, site: &'static Site, mut entered: Entered) {
-        if !entered.span.is_disabled() {
-            self.record_slice(site, &mut entered);
+    fn leave_segment(&self, site: &'static Site, entered: Entered) {
+        let Entered { key, slice, fallbacks, fell_back } = entered;
+        if let Some(slice) = slice {
+            let invalidated = !fell_back && self.core.borrow().log.stats().fallbacks > fallbacks;
+            self.end_slice(site, slice, invalidated);
         }
-        self.put_writer(entered.key);
+        self.put_writer(key);
         self.tell_hooks();
     }
 
+    /// Closes the slice of a segment. `invalidated` is set if it was to be recorded, but its captures were
+    /// invalidated.
     #[cold]
-    fn record_slice(&self, site: &'static Site, entered: &mut Entered) {
-        if !entered.fell_back && self.core.borrow().log.stats().fallbacks > entered.fallbacks {
-            // It was to be recorded, but its captures were invalidated.
-            entered.span.record("decision", "fallback");
+    fn end_slice(&self, site: &'static Site, mut slice: Box<Slice>, invalidated: bool) {
+        if invalidated {
+            slice.span.record("decision", "fallback");
         }
-        self.slice_ends(site, "segment", entered.begin.take());
+        self.slice_ends(site, "segment", slice.begin.take());
     }
 
     fn collect(&self, key: &mut KeyWriter, execution: &dyn Execution<'_>) {

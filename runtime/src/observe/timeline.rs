@@ -23,10 +23,11 @@ pub(crate) fn call(function: &'static str, mode: Mode) -> EnteredSpan {
     trace_span!(target: TARGET, "call", function, %mode).entered()
 }
 
-/// `decision`, the runtime's decision about it, is recorded when it is known.
+/// `decision`, the runtime's decision about it, is recorded when it is known. Returns `None` if no subscriber wants
+/// it.
 #[inline]
-pub(crate) fn segment(site: &'static Site) -> EnteredSpan {
-    trace_span!(
+pub(crate) fn segment(site: &'static Site) -> Option<EnteredSpan> {
+    let span = trace_span!(
         target: TARGET,
         "segment",
         segment = %site,
@@ -34,8 +35,8 @@ pub(crate) fn segment(site: &'static Site) -> EnteredSpan {
         file = site.file,
         line = site.first_line,
         decision = field::Empty
-    )
-    .entered()
+    );
+    (!span.is_disabled()).then(|| span.entered())
 }
 
 #[inline]

@@ -224,7 +224,7 @@ impl Runtime {
 
     pub(crate) fn take_writer(&self) -> Box<KeyWriter> {
         let cached = self.writers.borrow_mut().pop();
-        cached.unwrap_or_else(|| Box::new(KeyWriter { runtime: self.id, ..KeyWriter::default() }))
+        cached.unwrap_or_else(|| Box::new(KeyWriter::of_runtime(self.id)))
     }
 
     pub(crate) fn put_writer(&self, mut writer: Box<KeyWriter>) {

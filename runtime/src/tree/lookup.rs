@@ -7,7 +7,7 @@ use rustc_hash::FxHasher;
 use super::{Cursor, GroupId, Identity, Recording, RecordingIndex, Tree};
 use crate::{
     memory::pool::StateId,
-    value::key::{KeyOperand, KeyWriter, RecordedOperand},
+    value::key::{KeyOperand, KeyWriter, RecordedOperand, same_operands},
 };
 
 /// What a recording is looked up by.
@@ -79,7 +79,7 @@ fn hash_words(
 impl Recording {
     #[inline]
     fn is(&self, key: &LookupKey<'_>) -> bool {
-        key.matches_but_operands(self) && *self.operands == *key.operands
+        key.matches_but_operands(self) && same_operands(&self.operands, key.operands)
     }
 
     /// Returns the hash of its key, as in [`LookupKey::hash`].

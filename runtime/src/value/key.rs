@@ -92,6 +92,16 @@ impl RecordedOperand {
     }
 }
 
+/// Returns whether the operands of a key are those of a recording. Differences are collected instead of compared
+/// one by one, so that the loop has no branches: almost always there are none.
+#[inline]
+pub(crate) fn same_operands(recorded: &[RecordedOperand], operands: &[KeyOperand]) -> bool {
+    let difference =
+        |(a, b): (&RecordedOperand, &KeyOperand)| (word(a.owner) ^ word(b.owner)) | (a.word ^ b.addr);
+    recorded.len() == operands.len()
+        && recorded.iter().zip(operands).map(difference).fold(0, |all, d| all | d) == 0
+}
+
 impl PartialEq<KeyOperand> for RecordedOperand {
     #[inline]
     fn eq(&self, operand: &KeyOperand) -> bool {
@@ -124,14 +134,20 @@ pub struct KeyWriter {
     /// up.
     pub(crate) collect: bool,
     /// The id of the runtime that the key belongs to.
-    pub(crate) runtime: u64,
+    runtime: u64,
     /// Set if anything in it belongs to another runtime, where its slots and ids have a different meaning.
     pub(crate) foreign: bool,
-    /// Set if it contains a padded size, or one computed from it: anything created with it has padding.
-    pub(crate) sizes: bool,
+    /// Set if a tensor in it is padded, or if it contains a padded size or one computed from it: anything created
+    /// with that has padding.
+    padded: bool,
 }
 
 impl KeyWriter {
+    /// Creates an empty key of the runtime with that id.
+    pub(crate) fn of_runtime(runtime: u64) -> Self {
+        Self { runtime, ..Self::default() }
+    }
+
     /// Writes one structural word.
     #[inline]
     pub fn word(&mut self, word: u64) {
@@ -155,7 +171,9 @@ impl KeyWriter {
         let RawTensor { slot, owner, addr, marks, .. } = *raw;
         let operand = self.operands.len() as u32;
         self.operands.push(KeyOperand { owner, addr });
-        self.tensors.push(KeyTensor { slot, operand, padded: marks.any() });
+        let padded = marks.any();
+        self.padded |= padded;
+        self.tensors.push(KeyTensor { slot, operand, padded });
         if self.collect {
             let (start, end) = raw.view().range();
             self.extents.push(end - start);
@@ -212,11 +230,11 @@ impl KeyWriter {
 
     /// Returns whether a body with this key may read the real sizes of its call.
     pub(crate) fn has_padding(&self) -> bool {
-        self.sizes || self.tensors.iter().any(|t| t.padded)
+        self.padded
     }
 
     pub(crate) fn raw_size(&mut self, dim: RawDim) {
-        self.sizes |= dim.symbol().is_some();
+        self.padded |= dim.symbol().is_some();
         self.shape.extend_from_slice(&[dim.word(), dim.size as u64]);
     }
 
@@ -228,7 +246,7 @@ impl KeyWriter {
         let shifted = |t: &KeyTensor| KeyTensor { operand: t.operand + before, ..*t };
         other.tensors.extend(self.tensors.iter().map(shifted));
         other.foreign |= self.foreign;
-        other.sizes |= self.sizes;
+        other.padded |= self.padded;
         if other.collect {
             other.extents.extend_from_slice(&self.extents);
             other.owned.extend(self.owned.iter().map(|(id, m)| (*id, SharedMemory::clone(m))));
@@ -243,7 +261,7 @@ impl KeyWriter {
         self.owned.clear();
         self.extents.clear();
         self.foreign = false;
-        self.sizes = false;
+        self.padded = false;
     }
 }
 

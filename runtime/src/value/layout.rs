@@ -12,6 +12,8 @@ const MAX_COUNT: usize = isize::MAX as usize / 8;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout {
     rank: u8,
+    /// Set if the elements are in row-major order without gaps; every key has it.
+    contiguous: bool,
     shape: [usize; MAX_RANK],
     strides: [usize; MAX_RANK],
 }
@@ -26,7 +28,8 @@ impl Layout {
         if shape.len() > MAX_RANK {
             return Err(Error::Rank { rank: shape.len() });
         }
-        let mut layout = Self { rank: shape.len() as u8, shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
+        let (rank, strides) = (shape.len() as u8, [0; MAX_RANK]);
+        let mut layout = Self { rank, contiguous: true, shape: [1; MAX_RANK], strides };
         layout.shape[..shape.len()].copy_from_slice(shape);
         let mut stride = 1usize;
         for axis in (0..shape.len()).rev() {
@@ -56,10 +59,11 @@ impl Layout {
         if shape.len() > MAX_RANK {
             return Err(Error::Rank { rank: shape.len() });
         }
-        let mut layout = Self { rank: shape.len() as u8, shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
+        let rank = shape.len() as u8;
+        let mut layout = Self { rank, contiguous: true, shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
         layout.shape[..shape.len()].copy_from_slice(shape);
         layout.strides[..shape.len()].copy_from_slice(strides);
-        Ok(layout)
+        Ok(layout.checked())
     }
 
     /// Returns the number of dimensions.
@@ -97,17 +101,19 @@ impl Layout {
     /// ignored, as are all strides if there are no elements.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        if self.shape().contains(&0) {
-            return true;
-        }
-        let mut expected = 1;
-        for (&n, &stride) in self.shape().iter().zip(self.strides()).rev() {
-            if n != 1 && stride != expected {
-                return false;
-            }
-            expected *= n;
-        }
-        true
+        self.contiguous
+    }
+
+    /// Returns the layout with `contiguous` as follows from its sizes and strides.
+    fn checked(mut self) -> Self {
+        let mut expected = 1usize;
+        let dense = self.shape().iter().zip(self.strides()).rev().all(|(&n, &stride)| {
+            let follows = n == 1 || stride == expected;
+            expected = expected.saturating_mul(n);
+            follows
+        });
+        self.contiguous = dense || self.shape().contains(&0);
+        self
     }
 
     /// Returns the strides that matter: those of dimensions of size 1 are replaced by 0, whatever view they
@@ -124,7 +130,7 @@ impl Layout {
             out.shape[to] = self.shape[from];
             out.strides[to] = self.strides[from];
         }
-        out
+        out.checked()
     }
 
     /// Returns the layout that views `self` as `shape`: missing outer dimensions are added, and dimensions of
@@ -155,7 +161,7 @@ impl Layout {
     pub(crate) fn with_dim(&self, axis: usize, len: usize) -> Self {
         let mut out = *self;
         out.shape[axis] = len;
-        out
+        out.checked()
     }
 }
 
@@ -201,6 +207,9 @@ impl Marks {
     /// Returns the marks as one word, for keys.
     #[inline]
     pub(crate) fn word(self) -> u64 {
+        if !self.any() {
+            return 0;
+        }
         self.0.iter().fold(0, |w, &m| w << 8 | u64::from(m))
     }
 }
