@@ -40,10 +40,12 @@ mod stream;
 mod trust;
 mod usage_gated_cache;
 
+pub(crate) use blas::problem;
 pub use compile::compile_file;
 pub(crate) use compile::compile_source;
 pub(crate) use device_properties::DeviceProperties;
 pub use interop::CudaRef;
+pub(crate) use product::{Product, ProductKernels};
 
 use self::{
     arena::ArenaMemory,
@@ -58,7 +60,7 @@ use self::{
     retry::Retry,
     shared::Shared,
 };
-use super::{Arenas, Backend, Diagnostics, Graphs, HostBlock, SharedMemory, View, refused_in_capture};
+use super::{Arenas, Backend, Diagnostics, Graphs, HostBlock, SharedMemory, refused_in_capture};
 use crate::{Error, Result, observe::inspect::Topology};
 
 /// Options of a GPU: `CudaOptions::default().test_mode(true)`.
@@ -376,12 +378,12 @@ impl Submit for CudaBackend {
         self.faults.number(name)
     }
 
-    fn product_workspace(&mut self, inputs: &[View], output: &View, measure: bool) -> Result<u64> {
-        self.workspace_of_product(inputs, output, measure)
+    fn product_workspace(&mut self, product: Product<'_>, measure: bool) -> Result<u64> {
+        self.workspace_of_product(product, measure)
     }
 
-    fn product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
-        self.launch_product(inputs, output, workspace)
+    fn product(&mut self, product: Product<'_>, workspace: u64) -> Result<()> {
+        self.launch_product(product, workspace)
     }
 }
 

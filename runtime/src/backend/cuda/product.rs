@@ -1,4 +1,4 @@
-//! Matrix products: by the library or by our own kernels, whichever was measured to be faster.
+//! Matrix products: by the library or by the kernels that came with them, whichever was measured to be faster.
 
 use std::sync::Arc;
 
@@ -6,10 +6,48 @@ use super::{
     CudaBackend,
     blas::{Addresses, Blas, Plan},
     compile::Cache,
+    device_properties::DeviceProperties,
     driver::Event,
-    kernels::matmul,
+    kernels::Submit,
 };
 use crate::{Error, Result, backend::View};
+
+/// A product of matrices: `[a: .., M, K; b: .., K, N] -> [y: .., M, N]`, all of one rank, the batch already
+/// broadcast (stride 0). An optional third input of the output's shape, in any strides, is added.
+#[derive(Clone, Copy)]
+pub(crate) struct Product<'a> {
+    /// The operands.
+    pub(crate) inputs: &'a [View],
+    /// The result.
+    pub(crate) output: &'a View,
+    /// Compute it where the library does not.
+    pub(crate) kernels: &'a dyn ProductKernels,
+}
+
+/// Kernels for the products that the library cannot compute, or computes more slowly.
+pub(crate) trait ProductKernels {
+    /// Returns the workspace of [`launch`](Self::launch), in bytes.
+    fn workspace_bytes(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> u64;
+    /// Returns true if they are worth measuring against the library.
+    fn may_be_faster(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> bool;
+    /// Computes any product.
+    ///
+    /// # Errors
+    /// Returns errors of the device.
+    fn launch(&self, gpu: &mut dyn Submit, inputs: &[View], output: &View, workspace: u64) -> Result<()>;
+}
+
+impl Product<'_> {
+    /// Returns the workspace of its kernels, in bytes.
+    pub(super) fn workspace_bytes(self, props: &DeviceProperties) -> u64 {
+        self.kernels.workspace_bytes(props, self.inputs, self.output)
+    }
+
+    /// Runs its kernels.
+    fn launch_kernels(self, gpu: &mut dyn Submit, workspace: u64) -> Result<()> {
+        self.kernels.launch(gpu, self.inputs, self.output, workspace)
+    }
+}
 
 /// Runs of a candidate that are timed, after one that is not.
 const RUNS: u32 = 5;
@@ -26,58 +64,53 @@ impl CudaBackend {
             .as_mut()
     }
 
-    /// Returns how to compute a product; `None` if our own kernel must, because the library cannot or is not
+    /// Returns how to compute a product; `None` if its kernels must, because the library cannot or is not
     /// available.
-    fn plan(&mut self, inputs: &[View], output: &View) -> Result<Option<Plan>> {
-        if output.layout.count() == 0 {
+    fn plan(&mut self, product: Product<'_>) -> Result<Option<Plan>> {
+        if product.output.layout.count() == 0 {
             return Ok(None);
         }
         let context = Arc::clone(&self.shared.context);
         // The library may load code when it is asked, which would invalidate a capture.
-        self.blas().map_or(Ok(None), |blas| context.unordered(|| blas.plan(inputs, output)))
+        self.blas().map_or(Ok(None), |blas| context.unordered(|| blas.plan(product)))
     }
 
     /// Returns the workspace of a product. With `measure`, outside a capture, a new product is first measured
     /// on its own operands: the output is overwritten anyway.
-    pub(super) fn workspace_of_product(
-        &mut self,
-        inputs: &[View],
-        output: &View,
-        measure: bool,
-    ) -> Result<u64> {
+    pub(super) fn workspace_of_product(&mut self, product: Product<'_>, measure: bool) -> Result<u64> {
         let _bound = self.shared.context.bind()?;
-        let Some(mut plan) = self.plan(inputs, output)? else {
-            return Ok(matmul::workspace_bytes(self.shared.context.props(), inputs, output));
+        let Some(mut plan) = self.plan(product)? else {
+            return Ok(product.workspace_bytes(self.shared.context.props()));
         };
         // The body of a recording keeps using the plan with which it was recorded.
         let fixed = self.blas().is_some_and(|blas| blas.is_fixed(&plan));
         if !plan.tuned && !fixed && measure && self.capture.is_none() {
-            plan = self.tune(&plan, inputs, output)?;
+            plan = self.tune(&plan, product)?;
         }
         Ok(plan.workspace)
     }
 
     /// Launches a product with the workspace that [`workspace_of_product`](Self::workspace_of_product)
     /// requested.
-    pub(super) fn launch_product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
-        let plan = self.plan(inputs, output)?;
+    pub(super) fn launch_product(&mut self, product: Product<'_>, workspace: u64) -> Result<()> {
+        let plan = self.plan(product)?;
         if self.capture.is_some() {
-            let pin = self.blas().and_then(|blas| blas.pin(inputs, output));
+            let pin = self.blas().and_then(|blas| blas.pin(product));
             if let Some(capture) = &mut self.capture {
                 capture.pins.extend(pin);
             }
         }
         match plan {
             Some(plan) if !plan.is_own() => {
-                self.watched(false, |backend| backend.run_plan(&plan, inputs, output, workspace))
+                self.watched(false, |backend| backend.run_plan(&plan, product, workspace))
             }
-            _ => matmul::launch(self, inputs, output, workspace),
+            _ => product.launch_kernels(self, workspace),
         }
     }
 
-    fn run_plan(&mut self, plan: &Plan, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
+    fn run_plan(&mut self, plan: &Plan, product: Product<'_>, workspace: u64) -> Result<()> {
         let (stream, context) = (self.shared.stream.raw(), Arc::clone(&self.shared.context));
-        let at = Addresses::of(inputs, output);
+        let at = Addresses::of(product.inputs, product.output);
         let Some(blas) = self.blas() else {
             return Err(self.failed("launch", "a plan without the library".into()));
         };
@@ -90,7 +123,7 @@ impl CudaBackend {
         run.map_err(|error| context.or_lost(error))
     }
 
-    fn tune(&mut self, plan: &Plan, inputs: &[View], output: &View) -> Result<Plan> {
+    fn tune(&mut self, plan: &Plan, product: Product<'_>) -> Result<Plan> {
         // Taken out while its candidates run: timing needs the whole backend.
         let mut blas = match self.blas.take() {
             Some(Some(blas)) => blas,
@@ -100,7 +133,7 @@ impl CudaBackend {
             }
         };
         self.singles.paused = true;
-        let tuned = self.measure(&mut blas, plan, inputs, output);
+        let tuned = self.measure(&mut blas, plan, product);
         self.singles.paused = false;
         self.blas = Some(Some(blas));
         let tuned = tuned.map_err(|error| self.shared.context.or_lost(error));
@@ -116,38 +149,30 @@ impl CudaBackend {
     }
 
     /// The fastest of a product's candidates.
-    fn measure(&mut self, blas: &mut Blas, plan: &Plan, inputs: &[View], output: &View) -> Result<Plan> {
+    fn measure(&mut self, blas: &mut Blas, plan: &Plan, product: Product<'_>) -> Result<Plan> {
         let largest = blas.candidates(&plan.key)?.iter().map(|c| c.workspace).max().unwrap_or(0);
         let props = self.shared.context.props();
-        let largest = largest.max(matmul::workspace_bytes(props, inputs, output)).max(256);
+        let largest = largest.max(product.workspace_bytes(props)).max(256);
         let workspace = self.shared.pool.alloc(&self.shared.stream, largest, "measuring products")?;
-        let tuned = blas.tune(plan, inputs, output, &mut |blas, candidate| {
-            self.time(blas, candidate, inputs, output, workspace)
-        });
+        let tuned =
+            blas.tune(plan, product, &mut |blas, candidate| self.time(blas, candidate, product, workspace));
         // Freed in stream order, after the last candidate.
         self.shared.pool.free(&self.shared.stream, workspace).and(tuned)
     }
 
     /// Microseconds of one run.
-    fn time(
-        &mut self,
-        blas: &mut Blas,
-        plan: &Plan,
-        inputs: &[View],
-        output: &View,
-        workspace: u64,
-    ) -> Result<f32> {
+    fn time(&mut self, blas: &mut Blas, plan: &Plan, product: Product<'_>, workspace: u64) -> Result<f32> {
         let (start, end) = (Event::new(&self.shared.context, true)?, Event::new(&self.shared.context, true)?);
         for run in 0..=RUNS {
             if run == 1 {
                 start.record(&self.shared.stream)?;
             }
             if plan.is_own() {
-                matmul::launch(self, inputs, output, workspace)?;
+                product.launch_kernels(self, workspace)?;
             } else {
                 let stream = self.shared.stream.raw();
                 // SAFETY: as in `run_plan`; `workspace` has room for the largest candidate.
-                unsafe { blas.run(plan, stream, Addresses::of(inputs, output), workspace)? };
+                unsafe { blas.run(plan, stream, Addresses::of(product.inputs, product.output), workspace)? };
             }
         }
         end.record(&self.shared.stream)?;

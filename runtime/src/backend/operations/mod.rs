@@ -6,7 +6,6 @@
 mod copy;
 mod elementwise;
 mod index;
-mod matmul;
 mod norm;
 mod reduce;
 mod rope;
@@ -14,7 +13,6 @@ mod rope;
 pub(crate) use copy::{Arange, COPY, Concat, Fill, PAD};
 pub(crate) use elementwise::{Binary, CAST, Compare, SELECT, Unary};
 pub(crate) use index::{Counts, Embedding, Gather, SCATTER_ROWS};
-pub(crate) use matmul::MATMUL;
 pub(crate) use norm::{AddRmsNorm, LayerNorm, RmsNorm};
 pub(crate) use reduce::{ArgMax, L2Normalize, MaskedMean, MaskedSum, Reduce, Reduction, Softmax};
 pub use rope::RopeStyle;

@@ -8,7 +8,6 @@ pub(in crate::backend) mod elementwise;
 pub(crate) mod float;
 pub(crate) mod gemm;
 pub(in crate::backend) mod index;
-pub(in crate::backend) mod matmul;
 pub(in crate::backend) mod norm;
 #[cfg(any(test, not(feature = "cpu-gemm")))]
 mod plain;

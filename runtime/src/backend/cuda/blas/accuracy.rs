@@ -8,7 +8,11 @@ use half::{bf16, f16};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::*;
-use crate::{DType, backend::cuda::driver::Context, value::layout::Layout};
+use crate::{
+    DType,
+    backend::{View, cuda::driver::Context},
+    value::layout::Layout,
+};
 
 /// Rounded as the dtype rounds.
 fn rounded(dtype: DType, x: f64) -> f64 {

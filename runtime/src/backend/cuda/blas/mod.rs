@@ -1,18 +1,18 @@
 //! Products by cuBLASLt, the algorithm chosen by measurement.
 //!
-//! The backend uses it as follows, for each launch of [`MATMUL`](crate::backend::operations::MATMUL):
+//! The backend uses it as follows, for each [`Product`]:
 //!
 //! ```text
 //! let mut blas = Blas::open(context, &props, folder);   // once, the context being current
 //!
-//! match blas.plan(&inputs, &output)? {                  // at warm-up and at capture
-//!     None => own kernel: matmul::workspace_bytes, matmul::launch
+//! match blas.plan(product)? {                           // at warm-up and at capture
+//!     None => product.kernels
 //!     Some(plan) => {
 //!         if !plan.tuned && warming up && !blas.is_fixed(&plan) {
-//!             plan = blas.tune(&plan, &inputs, &output, &mut |blas, candidate| time(blas, candidate))?;
+//!             plan = blas.tune(&plan, product, &mut |blas, candidate| time(blas, candidate))?;
 //!         }
 //!         let workspace = alloc(plan.workspace);          // aligned to 256 bytes
-//!         if plan.is_own() { matmul::launch(gpu, inputs, output, workspace)? }
+//!         if plan.is_own() { product.kernels.launch(gpu, product.inputs, product.output, workspace)? }
 //!         else { unsafe { blas.run(&plan, stream, Addresses::of(&inputs, &output), workspace)? } }
 //!     }
 //! }
@@ -24,8 +24,8 @@
 
 use std::{path::PathBuf, sync::Once};
 
-use super::{DeviceProperties, kernels::matmul};
-use crate::{Error, Result, backend::View};
+use super::{DeviceProperties, Product};
+use crate::{Error, Result};
 
 #[cfg(test)]
 mod accuracy;
@@ -34,7 +34,7 @@ mod calls;
 mod key;
 mod library;
 mod pinned;
-mod problem;
+pub(crate) mod problem;
 #[cfg(test)]
 mod tests;
 
@@ -42,7 +42,7 @@ pub(crate) use calls::Addresses;
 pub(crate) use key::Key;
 pub(crate) use library::Algo;
 pub(crate) use pinned::Pin;
-pub(crate) use problem::{A, B, BIAS, Problem, Y};
+use problem::Problem;
 
 use cache::Cache;
 use calls::{Descriptors, Lt};
@@ -61,7 +61,7 @@ const TIE: f32 = 1.01;
 pub(crate) enum Choice {
     /// One algorithm of the library.
     Library(Algo),
-    /// Our own kernel, as `matmul::launch` picks it.
+    /// The kernels that came with the product.
     Own,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Returns whether our own kernel computes it: [`Blas::run`] must not be called for it.
+    /// Returns true if the kernels that came with the product compute it: [`Blas::run`] must not be called for it.
     pub(crate) fn is_own(&self) -> bool {
         self.choice == Choice::Own
     }
@@ -133,17 +133,17 @@ impl Blas {
     }
 
     /// Returns how to compute a product: as measured, or otherwise as the heuristics guess. `None` means that
-    /// the library cannot compute it, and our own kernel must.
+    /// the library cannot compute it, and the product's kernels must.
     ///
     /// # Errors
     /// Returns [`Error::Device`].
-    pub(crate) fn plan(&mut self, inputs: &[View], output: &View) -> Result<Option<Plan>> {
-        let Some(key) = Self::key(inputs, output) else { return Ok(None) };
+    pub(crate) fn plan(&mut self, product: Product<'_>) -> Result<Option<Plan>> {
+        let Some(key) = Self::key(product) else { return Ok(None) };
         if let Some(known) = self.known.get(&key) {
             return Ok(known.plan);
         }
         let descriptors = self.lt.describe(&key)?;
-        let plan = match self.remembered(&key, &descriptors, inputs, output) {
+        let plan = match self.remembered(&key, &descriptors, product) {
             Some(plan) => Some(plan),
             None => guessed(&self.lt, &key, &descriptors)?.into_iter().next(),
         };
@@ -152,15 +152,15 @@ impl Blas {
     }
 
     /// Returns the key of a request to the library; `None` if it cannot compute the product.
-    fn key(inputs: &[View], output: &View) -> Option<Key> {
-        Problem::new(inputs, output).as_ref().and_then(Key::of)
+    fn key(product: Product<'_>) -> Option<Key> {
+        Problem::new(product.inputs, product.output).as_ref().and_then(Key::of)
     }
 
     /// Fixes the plan of a product that goes into a recording: while the pin lives it is not measured anew,
-    /// and not forgotten. `None` for a product that was not [planned](Self::plan), for which our own kernel
-    /// is the only way.
-    pub(crate) fn pin(&self, inputs: &[View], output: &View) -> Option<Pin> {
-        self.known.pin(&Self::key(inputs, output)?)
+    /// and not forgotten. `None` for a product that was not [planned](Self::plan), for which its own kernels
+    /// are the only way.
+    pub(crate) fn pin(&self, product: Product<'_>) -> Option<Pin> {
+        self.known.pin(&Self::key(product)?)
     }
 
     /// Returns whether a recording needs this plan unchanged.
@@ -169,16 +169,10 @@ impl Blas {
     }
 
     /// Returns the choice of an earlier process.
-    fn remembered(
-        &self,
-        key: &Key,
-        descriptors: &Descriptors,
-        inputs: &[View],
-        output: &View,
-    ) -> Option<Plan> {
+    fn remembered(&self, key: &Key, descriptors: &Descriptors, product: Product<'_>) -> Option<Plan> {
         let choice = self.cache.as_ref().and_then(|cache| cache.read(&key.text()))?;
         let workspace = match choice {
-            Choice::Own => matmul::workspace_bytes(&self.props, inputs, output),
+            Choice::Own => product.workspace_bytes(&self.props),
             Choice::Library(algo) => self.lt.accepts(descriptors, &algo).or_else(|| {
                 tracing::warn!(key = key.text(), "the library refuses a cached algorithm; measuring again");
                 None
@@ -210,7 +204,7 @@ impl Blas {
         }
     }
 
-    /// Measures the candidates, including our own kernel for few rows, and stores the fastest here and on
+    /// Measures the candidates, including the product's kernels where these may be faster, and stores the fastest here and on
     /// disk. `time` runs a plan on memory like the product's own and returns the microseconds of one run; a
     /// candidate for which it fails is excluded. Must not be called for a plan that [is
     /// fixed](Self::is_fixed).
@@ -220,13 +214,12 @@ impl Blas {
     pub(crate) fn tune(
         &mut self,
         plan: &Plan,
-        inputs: &[View],
-        output: &View,
+        product: Product<'_>,
         time: &mut dyn FnMut(&mut Self, &Plan) -> Result<f32>,
     ) -> Result<Plan> {
         let mut candidates = self.candidates(&plan.key)?;
-        if matmul::is_thin(&self.props, inputs, output) {
-            let workspace = matmul::workspace_bytes(&self.props, inputs, output);
+        if product.kernels.may_be_faster(&self.props, product.inputs, product.output) {
+            let workspace = product.workspace_bytes(&self.props);
             candidates.push(Plan { choice: Choice::Own, workspace, ..*plan });
         }
         let (mut best, micros) = fastest(&candidates, &mut |candidate| time(self, candidate))?;
@@ -247,7 +240,7 @@ impl Blas {
     /// product has run.
     ///
     /// # Errors
-    /// Returns [`Error::Device`]; [`Error::Argument`] for a plan of our own kernel.
+    /// Returns [`Error::Device`]; [`Error::Argument`] for a plan of the product's own kernels.
     pub(crate) unsafe fn run(
         &mut self,
         plan: &Plan,
@@ -258,7 +251,7 @@ impl Blas {
         let Choice::Library(algo) = plan.choice else {
             return Err(Error::Argument {
                 op: "matmul",
-                why: "the plan is for our own kernel; launch that".into(),
+                why: "the plan is for the product's own kernels; launch those".into(),
             });
         };
         let (lt, known) = self.known(plan)?;

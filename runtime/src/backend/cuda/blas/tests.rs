@@ -1,7 +1,11 @@
 use std::{fs, path::PathBuf};
 
 use super::{cache::Cache, key::Side, *};
-use crate::{DType, backend::cuda::search, value::layout::Layout};
+use crate::{
+    DType,
+    backend::{View, cuda::search},
+    value::layout::Layout,
+};
 
 fn view(addr: u64, shape: &[usize], strides: &[usize]) -> View {
     View { addr, dtype: DType::F16, layout: Layout::strided(shape, strides).unwrap() }

@@ -12,11 +12,8 @@ pub(in crate::backend) mod copy;
 pub(in crate::backend) mod elementwise;
 mod host_upload;
 pub(in crate::backend) mod index;
-pub(in crate::backend) mod matmul;
 pub(in crate::backend) mod norm;
 pub(in crate::backend) mod places;
-#[cfg(test)]
-pub(crate) mod recording;
 pub(in crate::backend) mod reduce;
 pub(in crate::backend) mod rope;
 #[cfg(test)]
@@ -31,8 +28,8 @@ pub(crate) use unit::{Grid, Kernel, SourceFile, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
 pub(crate) use walk::{Dims, THREADS, Walk};
 
-use super::{DeviceProperties, custom::CudaGrid};
-use crate::{Result, value::view::View};
+use super::{DeviceProperties, Product, custom::CudaGrid};
+use crate::Result;
 
 /// Shared by every source.
 pub(crate) const COMMON: &str = include_str!("common.cuh");
@@ -69,19 +66,18 @@ pub(crate) trait Submit {
     fn faults(&self) -> FaultSink;
     /// The number under which an operation reports.
     fn fault_op(&mut self, name: &'static str) -> u32;
-    /// Returns the workspace of a matrix product, in bytes; `inputs` are in the order of
-    /// [`MATMUL`](crate::backend::operations::MATMUL). With `measure`, outside a capture, a new product is
-    /// measured on its own operands: the output is overwritten.
+    /// Returns the workspace of a matrix product, in bytes. With `measure`, outside a capture, a new product
+    /// is measured on its own operands: the output is overwritten.
     ///
     /// # Errors
     /// Returns errors of the library or the driver.
-    fn product_workspace(&mut self, inputs: &[View], output: &View, measure: bool) -> Result<u64>;
-    /// Computes a matrix product, with the library or our own kernel, using the workspace that
+    fn product_workspace(&mut self, product: Product<'_>, measure: bool) -> Result<u64>;
+    /// Computes a matrix product, with the library or the given kernels, using the workspace that
     /// [`product_workspace`](Self::product_workspace) requested.
     ///
     /// # Errors
     /// Returns the errors of [`submit_bytes`](Self::submit_bytes), and of the library.
-    fn product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()>;
+    fn product(&mut self, product: Product<'_>, workspace: u64) -> Result<()>;
 }
 
 /// Submits a kernel with its parameters.

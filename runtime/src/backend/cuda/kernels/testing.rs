@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use proptest::prelude::*;
 
-use super::{CudaGrid, DeviceProperties, FaultSink, Grid, Kernel, Submit};
+use super::{CudaGrid, DeviceProperties, FaultSink, Grid, Kernel, Product, Submit};
 use crate::{
     DType, Result,
     backend::{Launch, Op, View},
@@ -22,7 +22,8 @@ impl Submit for Recorder {
         &self.props
     }
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
-        assert!(grid.blocks.iter().all(|&n| n > 0) && grid.threads == 256 && params.len() <= 4096);
+        assert!(grid.blocks.iter().all(|&n| n > 0) && grid.blocks[1] < 65_536, "{grid:?}");
+        assert!(grid.threads <= 1024 && grid.shared <= 48 << 10 && params.len() <= 4096, "{grid:?}");
         self.calls.push((kernel, grid, params.to_vec()));
         Ok(())
     }
@@ -42,15 +43,25 @@ impl Submit for Recorder {
     fn fault_op(&mut self, name: &'static str) -> u32 {
         name.len() as u32
     }
-    fn product_workspace(&mut self, inputs: &[View], output: &View, _: bool) -> Result<u64> {
-        Ok(super::matmul::workspace_bytes(&self.props, inputs, output))
+    fn product_workspace(&mut self, product: Product<'_>, _: bool) -> Result<u64> {
+        Ok(product.kernels.workspace_bytes(&self.props, product.inputs, product.output))
     }
-    fn product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
-        super::matmul::launch(self, inputs, output, workspace)
+    fn product(&mut self, product: Product<'_>, workspace: u64) -> Result<()> {
+        product.kernels.launch(self, product.inputs, product.output, workspace)
     }
 }
 
 impl Recorder {
+    /// A large GPU to which nothing was submitted.
+    pub(crate) fn h200() -> Self {
+        Self { props: DeviceProperties::h200(), calls: Vec::new() }
+    }
+
+    /// Names of the kernels that were submitted.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.calls.iter().map(|(kernel, ..)| kernel.name).collect()
+    }
+
     /// Returns the launches of `op`.
     pub(crate) fn of(op: impl Into<Op>, inputs: &[View], outputs: &[View]) -> Self {
         let props = DeviceProperties { name: "none".into(), multiprocessors: 3, ..DeviceProperties::h200() };

@@ -1,10 +1,10 @@
 use super::*;
-use crate::backend::cuda::kernels::recording::*;
+use crate::backend::cuda::kernels::testing::{Recorder, whole};
 
 fn run(dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64) {
-    let mut gpu = Recorder::new();
-    let inputs = [view(dtype, &q), view(dtype, &k), view(dtype, &k)];
-    let outputs = [view(dtype, &q)];
+    let mut gpu = Recorder::h200();
+    let inputs = [whole(1 << 20, dtype, &q), whole(1 << 20, dtype, &k), whole(1 << 20, dtype, &k)];
+    let outputs = [whole(1 << 20, dtype, &q)];
     let workspace = workspace_bytes(&DeviceProperties::h200(), &inputs);
     let op = Attention { mask: MaskKind::Causal, scale: 1.0 };
     let all = Launch {
@@ -22,7 +22,7 @@ fn a_long_cache_is_split_and_a_short_one_is_not() {
     let (result, gpu, workspace) = run(DType::Bf16, [1, 1, 32, 64], [1, 4096, 8, 64]);
     assert!(result.is_ok());
     assert_eq!(gpu.names(), ["attend_4", "attend_join"]);
-    let splits = gpu.launches[0].1.blocks[0] / 8;
+    let splits = gpu.calls[0].1.blocks[0] / 8;
     assert!(splits > 1);
     assert_eq!(workspace, 32 * u64::from(splits) * 66 * 4);
     let (_, gpu, workspace) = run(DType::Bf16, [1, 1, 32, 64], [1, 60, 8, 64]);
@@ -42,7 +42,7 @@ fn many_queries_go_to_tensor_cores_where_these_take_them() {
         let (_, gpu, _) = run(dtype, [8, 300, 8, size], [8, 300, 4, size]);
         assert_eq!(gpu.names(), [name]);
         if name.starts_with("prefill") {
-            assert_eq!(gpu.launches[0].1.blocks, [8 * 8 * 5, 1, 1]);
+            assert_eq!(gpu.calls[0].1.blocks, [8 * 8 * 5, 1, 1]);
         }
     }
 }
@@ -51,5 +51,5 @@ fn many_queries_go_to_tensor_cores_where_these_take_them() {
 fn heads_that_are_too_large_are_refused() {
     let (result, gpu, _) = run(DType::F32, [1, 1, 1, 257], [1, 4, 1, 257]);
     assert!(matches!(result, Err(Error::Argument { op: "attention", .. })));
-    assert!(gpu.launches.is_empty());
+    assert!(gpu.calls.is_empty());
 }

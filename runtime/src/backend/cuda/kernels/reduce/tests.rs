@@ -1,12 +1,15 @@
-use super::{super::recording::*, *};
+use super::{
+    super::testing::{Recorder, whole},
+    *,
+};
 use crate::backend::{
     Op,
     operations::{ArgMax, Softmax},
 };
 
 fn run(op: impl Into<Op>, x: View, out: &[usize]) -> Recorder {
-    let mut gpu = Recorder::new();
-    let y = view(x.dtype, out);
+    let mut gpu = Recorder::h200();
+    let y = whole(1 << 20, x.dtype, out);
     let launch = Launch {
         op: op.into(),
         inputs: [x].into_iter().collect(),
@@ -28,7 +31,7 @@ fn pieces_cover_a_slice_and_blocks_cover_the_slices() {
             (vec![4, 0], 1),
             (vec![9, 5, 70], 1),
         ] {
-            let x = view(dtype, &shape);
+            let x = whole(1 << 20, dtype, &shape);
             let plan = Plan::new(&DeviceProperties::h200(), &x, axis);
             let n = shape[axis] as u64;
             assert!(plan.lanes.is_power_of_two() && plan.lanes <= THREADS);
@@ -44,20 +47,20 @@ fn pieces_cover_a_slice_and_blocks_cover_the_slices() {
 
 #[test]
 fn few_long_slices_take_two_launches() {
-    let gpu = run(ArgMax { axis: 1 }, view(DType::Bf16, &[1, 128_256]), &[1]);
+    let gpu = run(ArgMax { axis: 1 }, whole(1 << 20, DType::Bf16, &[1, 128_256]), &[1]);
     assert_eq!(gpu.names(), ["reduce_argmax", "reduce_argmax_join"]);
-    assert!(gpu.launches[0].1.blocks[1] >= 32);
-    let gpu = run(ArgMax { axis: 1 }, view(DType::Bf16, &[512, 128_256]), &[512]);
+    assert!(gpu.calls[0].1.blocks[1] >= 32);
+    let gpu = run(ArgMax { axis: 1 }, whole(1 << 20, DType::Bf16, &[512, 128_256]), &[512]);
     assert_eq!(gpu.names(), ["reduce_argmax"]);
-    let gpu = run(Softmax { axis: 0, log: true }, view(DType::F32, &[100_000]), &[100_000]);
+    let gpu = run(Softmax { axis: 0, log: true }, whole(1 << 20, DType::F32, &[100_000]), &[100_000]);
     assert_eq!(gpu.names(), ["log_softmax_piece", "log_softmax_spread"]);
 }
 
 #[test]
 fn rows_that_are_not_aligned_are_read_by_elements() {
-    let aligned = view(DType::F16, &[3, 64]);
+    let aligned = whole(1 << 20, DType::F16, &[3, 64]);
     assert!(Plan::new(&DeviceProperties::h200(), &aligned, 1).vector);
     assert!(!Plan::new(&DeviceProperties::h200(), &View { addr: aligned.addr + 2, ..aligned }, 1).vector);
-    assert!(!Plan::new(&DeviceProperties::h200(), &view(DType::F16, &[3, 63]), 1).vector);
+    assert!(!Plan::new(&DeviceProperties::h200(), &whole(1 << 20, DType::F16, &[3, 63]), 1).vector);
     assert!(!Plan::new(&DeviceProperties::h200(), &aligned, 0).vector);
 }

@@ -9,14 +9,19 @@
 use half::{bf16, f16};
 use rayon::prelude::*;
 
-use super::{
-    float::input,
-    gemm::{Mat, Mode, multiply},
-    real::{Real, Strided, gather, offset_at},
-};
 use crate::{
     DType,
-    backend::{Launch, cpu::Access},
+    backend::{
+        Launch,
+        cpu::{
+            Access,
+            kernels::{
+                float::input,
+                gemm::{Mat, Mode, multiply},
+                real::{Real, Strided, gather, offset_at},
+            },
+        },
+    },
 };
 
 mod integer;
@@ -34,8 +39,8 @@ const PANEL: usize = 1 << 20;
 /// Multiplications below which nothing is spread over threads.
 const SERIAL: usize = 1 << 17;
 
-/// [`MATMUL`](crate::backend::operations::MATMUL).
-pub(crate) fn matmul(access: &Access<'_>, launch: &Launch) {
+/// [`MATMUL`](super::operation::MATMUL).
+pub(super) fn matmul(access: &Access<'_>, launch: &Launch) {
     match launch.inputs[0].dtype {
         DType::F32 => real::<f32>(access, launch),
         DType::F16 => real::<f16>(access, launch),

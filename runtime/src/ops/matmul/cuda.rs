@@ -1,22 +1,22 @@
-//! Matrix products on our own kernels: those that the library does not support, and those of few rows, where
+//! Matrix products in kernels: those that the library does not support, and those of few rows, where
 //! reading the right side is all the work and the library is not always the fastest.
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Grid, Kernel, SourceFile, Submit, submit};
 use crate::{
     DType, Error, Result,
     backend::{
         View,
         cuda::{
-            DeviceProperties,
-            blas::{A, B, BIAS, Problem, Y},
+            DeviceProperties, ProductKernels,
+            kernels::{Grid, Kernel, SourceFile, Submit, submit},
+            problem::{A, B, BIAS, Problem, Y},
         },
     },
 };
 
 /// Matrix products that the library does not take.
-static SOURCE: SourceFile = SourceFile::ours("matmul.cu", include_str!("matmul.cu"));
+static SOURCE: SourceFile = SourceFile::ours("matmul/matmul.cu", include_str!("matmul.cu"));
 
 #[cfg(test)]
 mod tests;
@@ -129,13 +129,30 @@ impl Form {
     }
 }
 
-/// Returns whether a kernel for few rows supports this product.
-pub(crate) fn is_thin(props: &DeviceProperties, inputs: &[View], output: &View) -> bool {
+/// The kernels of `matmul.cu`.
+pub(super) struct MatMulKernels;
+
+impl ProductKernels for MatMulKernels {
+    fn workspace_bytes(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> u64 {
+        workspace_bytes(props, inputs, output)
+    }
+
+    fn may_be_faster(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> bool {
+        is_thin(props, inputs, output)
+    }
+
+    fn launch(&self, gpu: &mut dyn Submit, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
+        launch(gpu, inputs, output, workspace)
+    }
+}
+
+/// Returns true if a kernel for few rows supports this product.
+fn is_thin(props: &DeviceProperties, inputs: &[View], output: &View) -> bool {
     Problem::new(inputs, output).is_some_and(|p| Form::of(props, &p) != Form::Tiled)
 }
 
 /// Workspace of [`launch`], in bytes.
-pub(crate) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], output: &View) -> u64 {
+fn workspace_bytes(props: &DeviceProperties, inputs: &[View], output: &View) -> u64 {
     let Some(p) = Problem::new(inputs, output) else { return 0 };
     match Form::of(props, &p) {
         Form::Columns { split } if split > 1 => (split * p.batches() * p.m * p.n * size_of::<f32>()) as u64,
@@ -143,8 +160,7 @@ pub(crate) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], output:
     }
 }
 
-/// [`MATMUL`](crate::backend::operations::MATMUL).
-pub(crate) fn launch(gpu: &mut dyn Submit, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
+fn launch(gpu: &mut dyn Submit, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
     let problem = Problem::new(inputs, output);
     let Some(p) = problem.filter(|p| p.batch.len() <= BATCH_RANK) else {
         return Err(Error::Argument {

@@ -1,5 +1,6 @@
 //! Matrix products.
 
+use self::operation::MATMUL;
 use super::{
     check::{Shape, broadcast, meet, refuse, spread},
     launch::{compute, launch, own},
@@ -7,10 +8,15 @@ use super::{
 };
 use crate::{
     AsOperand, Number, Result, Scope, Tensor,
-    backend::{View, operations::MATMUL},
+    backend::View,
     tensor::Operand,
     value::layout::{Layout, Marks},
 };
+
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod operation;
 
 /// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///

@@ -1,11 +1,16 @@
-//! Products of matrices.
+//! What a launch of any function of this folder is.
 
-use super::prelude::*;
+#[cfg(feature = "cuda")]
+use super::cuda::MatMulKernels;
+use super::{super::prelude::*, cpu};
+use crate::backend::Op;
+#[cfg(feature = "cuda")]
+use crate::backend::cuda::Product;
 
 /// `[a: .., M, K; b: .., K, N] -> [y: .., M, N]`, accumulated in f32 (integers: wrapping).
 /// Batch dimensions are already broadcast (stride 0). An optional third input `[N]`, broadcast to
 /// the output's shape, is added.
-pub(crate) const MATMUL: Op = Op::fixed(&MatMul);
+pub(super) const MATMUL: Op = Op::fixed(&MatMul);
 
 #[derive(Debug)]
 struct MatMul;
@@ -17,8 +22,8 @@ impl Operation for MatMul {
 
     fn parameters(&self, _: &mut dyn Hasher) {}
 
-    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Ran {
-        cpu::matmul::matmul(access, launch);
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+        cpu::matmul(access, launch);
         Ok(())
     }
 
@@ -30,11 +35,13 @@ impl Operation for MatMul {
         outputs: &[View],
         measure: bool,
     ) -> crate::Result<u64> {
-        gpu.product_workspace(inputs, &outputs[0], measure)
+        let product = Product { inputs, output: &outputs[0], kernels: &MatMulKernels };
+        gpu.product_workspace(product, measure)
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
-        gpu.product(&launch.inputs, &launch.outputs[0], launch.workspace)
+        let product = Product { inputs: &launch.inputs, output: &launch.outputs[0], kernels: &MatMulKernels };
+        gpu.product(product, launch.workspace)
     }
 }

@@ -1,49 +1,5 @@
 use super::*;
-use crate::value::layout::Layout;
-
-use super::super::{CudaGrid, FaultSink};
-
-/// Records what was submitted.
-struct Recorder {
-    props: DeviceProperties,
-    kernels: Vec<(Kernel, Grid, Params)>,
-}
-
-impl Submit for Recorder {
-    fn props(&self) -> &DeviceProperties {
-        &self.props
-    }
-
-    fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
-        self.kernels.push((kernel, grid, bytemuck::pod_read_unaligned(params)));
-        Ok(())
-    }
-
-    fn submit_list(&mut self, _: Kernel, _: CudaGrid, _: &[&[u8]]) -> Result<()> {
-        unreachable!("of users' kernels")
-    }
-    fn work_on_stream(
-        &mut self,
-        _: Box<dyn std::any::Any + Send + Sync>,
-        _: &mut dyn FnMut(&std::sync::Arc<cudarc::driver::CudaStream>, bool) -> Result<()>,
-    ) -> Result<()> {
-        unreachable!("of users' libraries")
-    }
-    fn faults(&self) -> FaultSink {
-        FaultSink { fault: 0, claim: 0 }
-    }
-
-    fn fault_op(&mut self, _name: &'static str) -> u32 {
-        0
-    }
-
-    fn product_workspace(&mut self, inputs: &[View], output: &View, _: bool) -> Result<u64> {
-        Ok(workspace_bytes(&self.props, inputs, output))
-    }
-    fn product(&mut self, inputs: &[View], output: &View, workspace: u64) -> Result<()> {
-        launch(self, inputs, output, workspace)
-    }
-}
+use crate::{backend::cuda::kernels::testing::Recorder, value::layout::Layout};
 
 fn props() -> DeviceProperties {
     DeviceProperties::h200()
@@ -60,9 +16,9 @@ fn dense(addr: u64, dtype: DType, shape: &[usize]) -> View {
 }
 
 fn submitted(inputs: &[View], output: View) -> Vec<(Kernel, Grid, Params)> {
-    let mut gpu = Recorder { props: props(), kernels: Vec::new() };
+    let mut gpu = Recorder::h200();
     launch(&mut gpu, inputs, &output, SCRATCH).unwrap();
-    gpu.kernels
+    (0..gpu.calls.len()).map(|i| (gpu.calls[i].0, gpu.calls[i].1, gpu.params(i))).collect()
 }
 
 /// `x [m, k]` times a weight `[n, k]`.
