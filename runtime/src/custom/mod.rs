@@ -59,7 +59,9 @@ pub use call::{AndOutput, Call};
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::custom::CudaCode;
 #[cfg(feature = "cuda")]
-pub use crate::backend::cuda::custom::{CudaCall, CudaGrid, CudaKernel, CudaLibrary, CudaSource};
+pub use crate::backend::cuda::custom::{
+    CudaCall, CudaGrid, CudaKernel, CudaLibrary, CudaSource, LibraryError,
+};
 pub use crate::backend::custom::{CpuCall, CpuFailure, ScalarArgument, Shapes};
 use crate::{ConfigValue, Eager, Key, LiveIn, Scope, backend::custom::Definition, value::key::KeyWriter};
 

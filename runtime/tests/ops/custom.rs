@@ -1,18 +1,19 @@
 //! Operations of users: values against the host, mistakes, padding, and every mode.
 
-use std::{
-    error::Error as StdError,
-    sync::{
-        Arc, LazyLock,
-        atomic::{AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc, LazyLock,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use graphable::{
     Event,
-    cudarc::driver::sys,
+    cudarc::{
+        self,
+        driver::{CudaContext, sys},
+    },
     custom::{
-        CpuCall, CpuFailure, CudaCall, CudaGrid, CudaKernel, CudaLibrary, CudaSource, CustomOp, Shapes,
+        CpuCall, CpuFailure, CudaCall, CudaGrid, CudaKernel, CudaLibrary, CudaSource, CustomOp, LibraryError,
+        Shapes,
     },
     prelude::*,
 };
@@ -477,11 +478,13 @@ unsafe impl CudaLibrary for Copying {
         self.captures
     }
 
-    fn workspace(&self, shapes: &Shapes<'_>) -> u64 {
-        4 * shapes.input(0).iter().product::<usize>() as u64
+    fn prepare(&self, context: &Arc<CudaContext>, shapes: &Shapes<'_>) -> Result<u64, LibraryError> {
+        let current = cudarc::driver::result::ctx::get_current()?;
+        assert_eq!(current, Some(context.cu_ctx()), "the device's context is current");
+        Ok(4 * shapes.input(0).iter().product::<usize>() as u64)
     }
 
-    fn launch(&self, call: &CudaCall<'_>) -> Result<(), Box<dyn StdError + Send + Sync>> {
+    fn launch(&self, call: &CudaCall<'_>) -> Result<(), LibraryError> {
         let bytes = 4 * call.shapes().input(0).iter().product::<usize>();
         // By the workspace, so that it is needed.
         for (to, from) in [(call.workspace(), call.input(0)), (call.output(0), call.workspace())] {

@@ -8,7 +8,7 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use cudarc::driver::CudaStream;
+use cudarc::driver::{CudaContext, CudaStream};
 use rustc_hash::FxHashMap;
 
 mod arena;
@@ -320,6 +320,19 @@ impl CudaBackend {
     }
 }
 
+impl CudaBackend {
+    /// The error of a library, which does not say whether the context is lost.
+    fn said_by_library(&self, error: Error) -> Error {
+        if !matches!(error, Error::OperationFailed { .. }) {
+            return error;
+        }
+        match self.shared.context.or_lost(self.failed("launch", String::new())) {
+            lost @ Error::ContextLost { .. } => lost,
+            _ => error,
+        }
+    }
+}
+
 impl Submit for CudaBackend {
     fn props(&self) -> &DeviceProperties {
         self.shared.context.props()
@@ -342,6 +355,12 @@ impl Submit for CudaBackend {
         self.watched(true, |backend| backend.shared.stream.launch_list(function, grid, parameters))
     }
 
+    fn work_in_context(&mut self, work: &mut dyn FnMut(&Arc<CudaContext>) -> Result<()>) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let worked = shared.context.unordered(|| work(shared.stream.cudarc().context()));
+        worked.map_err(|error| self.said_by_library(error))
+    }
+
     fn work_on_stream(
         &mut self,
         keep: Box<dyn Any + Send + Sync>,
@@ -358,16 +377,7 @@ impl Submit for CudaBackend {
             // Part of the work may be on the stream, whatever went wrong.
             None => shared.retire_owner(keep),
         }
-        // A library does not say whether the context is lost.
-        worked.map_err(|error| match error {
-            failed @ Error::OperationFailed { .. } => {
-                match shared.context.or_lost(self.failed("launch", String::new())) {
-                    lost @ Error::ContextLost { .. } => lost,
-                    _ => failed,
-                }
-            }
-            other => other,
-        })
+        worked.map_err(|error| self.said_by_library(error))
     }
 
     fn faults(&self) -> FaultSink {

@@ -261,9 +261,19 @@ impl Operation for CustomOperation {
     }
 
     #[cfg(feature = "cuda")]
-    fn cuda_workspace(&self, _: &mut dyn Submit, inputs: &[View], outputs: &[View], _: bool) -> Result<u64> {
+    fn cuda_workspace(
+        &self,
+        gpu: &mut dyn Submit,
+        inputs: &[View],
+        outputs: &[View],
+        _: bool,
+    ) -> Result<u64> {
+        let shapes = self.shapes(inputs, outputs);
         match &self.definition.cuda {
-            Some(code) => self.guarded(|| code.workspace(&self.shapes(inputs, outputs))),
+            Some(CudaCode::Kernel(kernel)) => self.guarded(|| kernel.workspace_bytes(&shapes)),
+            Some(CudaCode::Library(library)) => {
+                super::cuda::custom::prepare_library(library, gpu, self, &shapes)
+            }
             None => Ok(0),
         }
     }

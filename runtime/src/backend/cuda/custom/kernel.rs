@@ -145,7 +145,7 @@ impl CudaKernel {
         self
     }
 
-    pub(super) fn workspace_bytes(&self, shapes: &Shapes<'_>) -> u64 {
+    pub(crate) fn workspace_bytes(&self, shapes: &Shapes<'_>) -> u64 {
         self.workspace.as_ref().map_or(0, |bytes| bytes(shapes))
     }
 

@@ -1,8 +1,8 @@
 //! Libraries of users, which launch on the runtime's stream.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, error::Error as StdError, fmt, sync::Arc};
 
-use cudarc::driver::CudaStream;
+use cudarc::driver::{CudaContext, CudaStream};
 
 use crate::{
     Result,
@@ -19,7 +19,13 @@ use crate::{
 /// operation, by the work that was launched and has not ended, and by every recording that holds such work. So its `Drop`
 /// may free what it owns at once; it runs on whatever thread lets go last, never in a capture of this runtime.
 ///
+/// [`prepare`](Self::prepare) and [`launch`](Self::launch) may be called by several runtimes at once, on several threads and
+/// for several devices. A library whose plan is set up for each launch (its stream, its workspace) holds a lock meanwhile.
+///
 /// # Safety
+/// Each call of [`prepare`](Self::prepare) leaves the thread's current context, and that context's state, as they were, and
+/// puts no work on streams of the runtime. Whatever it puts on other streams has ended when it returns.
+///
 /// Each call of [`launch`](Self::launch)
 /// - puts all of its work on [`CudaCall::stream`], or on streams that it forks from that one and joins to it again by
 ///   events;
@@ -42,11 +48,18 @@ pub unsafe trait CudaLibrary: Send + Sync + 'static {
     /// every device, with [`Error::NotCapturable`](crate::Error::NotCapturable).
     fn may_be_captured(&self) -> bool;
 
-    /// Returns how many bytes of workspace a launch needs: memory of the runtime, aligned to 256 bytes, that holds anything
-    /// and is the launch's until its work has ended.
-    fn workspace(&self, shapes: &Shapes<'_>) -> u64 {
-        let _ = shapes;
-        0
+    /// Makes what a launch with these shapes needs, such as a plan, and returns how many bytes of workspace it needs: memory
+    /// of the runtime, aligned to 256 bytes, that holds anything and is the launch's until its work has ended.
+    ///
+    /// It is called before each launch, so it keeps what it makes. The device's primary context, `context`, is current. It may
+    /// allocate, load and wait for streams of its own: the first call with some shapes is never made during a capture of this
+    /// runtime, because a segment runs once before it is recorded.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    fn prepare(&self, context: &Arc<CudaContext>, shapes: &Shapes<'_>) -> Result<u64, LibraryError> {
+        let _ = (context, shapes);
+        Ok(0)
     }
 
     /// Puts the operation on the stream. The device's primary context is current, and no lock is held.
@@ -54,8 +67,11 @@ pub unsafe trait CudaLibrary: Send + Sync + 'static {
     /// # Errors
     /// Returns what the library reports; it becomes [`Error::OperationFailed`](crate::Error::OperationFailed). A recording
     /// that is under way is abandoned.
-    fn launch(&self, call: &CudaCall<'_>) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+    fn launch(&self, call: &CudaCall<'_>) -> Result<(), LibraryError>;
 }
+
+/// What a library reports: any error, or text.
+pub type LibraryError = Box<dyn StdError + Send + Sync>;
 
 /// The operands of a launch of a [`CudaLibrary`].
 pub struct CudaCall<'a> {
@@ -117,6 +133,26 @@ fn address(views: &[View], index: usize) -> u64 {
     views.get(index).map_or(0, |view| view.addr)
 }
 
+/// Lets a library prepare a launch; returns the bytes of workspace that it needs.
+pub(crate) fn prepare(
+    library: &Arc<dyn CudaLibrary>,
+    gpu: &mut dyn Submit,
+    op: &CustomOperation,
+    shapes: &Shapes<'_>,
+) -> Result<u64> {
+    let mut bytes = 0;
+    gpu.work_in_context(&mut |context| {
+        let prepared = op.guarded(|| said_by(op, library.prepare(context, shapes)))?;
+        bytes = prepared?;
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+fn said_by<T>(op: &CustomOperation, result: Result<T, LibraryError>) -> Result<T> {
+    result.map_err(|error| op.failed(error.to_string()))
+}
+
 pub(crate) fn launch(
     library: &Arc<dyn CudaLibrary>,
     gpu: &mut dyn Submit,
@@ -127,6 +163,6 @@ pub(crate) fn launch(
     gpu.work_on_stream(keep, &mut |stream, is_captured| {
         let call = CudaCall { stream, launch, op, is_captured };
         // The error is the library's, too: its message and its drop may panic, and the caller restores the thread's state.
-        op.guarded(|| library.launch(&call).map_err(|error| op.failed(error.to_string())))?
+        op.guarded(|| said_by(op, library.launch(&call)))?
     })
 }

@@ -4,10 +4,8 @@ mod kernel;
 mod library;
 
 pub use kernel::{CudaGrid, CudaKernel, CudaSource};
-pub(crate) use library::launch as launch_library;
-pub use library::{CudaCall, CudaLibrary};
-
-use crate::backend::custom::Shapes;
+pub use library::{CudaCall, CudaLibrary, LibraryError};
+pub(crate) use library::{launch as launch_library, prepare as prepare_library};
 
 /// Code of an operation for a GPU.
 pub(crate) enum CudaCode {
@@ -15,14 +13,4 @@ pub(crate) enum CudaCode {
     Kernel(CudaKernel),
     /// A library.
     Library(std::sync::Arc<dyn CudaLibrary>),
-}
-
-impl CudaCode {
-    /// Bytes of workspace that a launch wants.
-    pub(crate) fn workspace(&self, shapes: &Shapes<'_>) -> u64 {
-        match self {
-            Self::Kernel(kernel) => kernel.workspace_bytes(shapes),
-            Self::Library(library) => library.workspace(shapes),
-        }
-    }
 }

@@ -6,7 +6,7 @@
 use std::{any::Any, sync::Arc};
 
 use bytemuck::Pod;
-use cudarc::driver::CudaStream;
+use cudarc::driver::{CudaContext, CudaStream};
 
 pub(in crate::backend) mod copy;
 pub(in crate::backend) mod elementwise;
@@ -51,6 +51,11 @@ pub(crate) trait Submit {
     /// # Errors
     /// As [`submit_bytes`](Self::submit_bytes).
     fn submit_list(&mut self, kernel: Kernel, grid: CudaGrid, parameters: &[&[u8]]) -> Result<()>;
+    /// Lets code of a user's allocate and load in the device's context, outside of captures.
+    ///
+    /// # Errors
+    /// What the code or the driver says.
+    fn work_in_context(&mut self, work: &mut dyn FnMut(&Arc<CudaContext>) -> Result<()>) -> Result<()>;
     /// Lets code of a user's work on the stream, or in the capture under way, which it is told. `keep` is kept until that
     /// work has ended; in a capture as long as the recording.
     ///

@@ -30,6 +30,12 @@ impl Submit for Recorder {
     fn submit_list(&mut self, _: Kernel, _: CudaGrid, _: &[&[u8]]) -> Result<()> {
         unreachable!("of users' kernels")
     }
+    fn work_in_context(
+        &mut self,
+        _: &mut dyn FnMut(&std::sync::Arc<cudarc::driver::CudaContext>) -> Result<()>,
+    ) -> Result<()> {
+        unreachable!("of users' libraries")
+    }
     fn work_on_stream(
         &mut self,
         _: Box<dyn std::any::Any + Send + Sync>,
