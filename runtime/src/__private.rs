@@ -14,10 +14,10 @@ pub use crate::{
     },
     host::{
         boundary::{
-            EagerEntersSegment, EagerFieldEntersSegment, Ends, EndsAsContainer, EndsAsGuard, EndsAsLiveIn,
-            EndsAsOther, EndsWithSegment, EntersSegment, FieldEntersSegment, GraphInput, GraphKey,
-            GraphParams, GraphResult, Held, LeavesSegment, Leaving, NeedsPiecewise,
-            OnlyForFunctionsWithBoundaries, UserError,
+            EagerEntersSegment, EagerEntersSegmentToChange, EagerFieldEntersSegment, Ends, EndsAsContainer,
+            EndsAsGuard, EndsAsLiveIn, EndsAsOther, EndsWithSegment, EntersSegment, EntersSegmentToChange,
+            FieldEntersSegment, GraphInput, GraphKey, GraphParams, GraphResult, Held, LeavesSegment, Leaving,
+            NeedsPiecewise, OnlyForFunctionsWithBoundaries, UserError,
         },
         eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
         piecewise::Piecewise,

@@ -28,20 +28,17 @@ impl Analysis<'_, '_> {
         Value::Block(Block { parts })
     }
 
-    /// Returns whether a value of eager code decides which part of the expression runs, in which case host
-    /// code does.
+    /// Returns whether a value of eager code, or an iterator of host code, decides which part of the expression
+    /// runs, in which case host code does.
     pub(super) fn steered(&self, expr: &Expr) -> bool {
-        let eager_derived = |e: &Expr| self.is_eager_derived(&uses::of_expr(e));
+        let decides = |e: &Expr| self.is_eager_derived(&uses::of_expr(e)) || self.advances_host_iterator(e);
         match expr {
-            Expr::If(e) => {
-                eager_derived(&e.cond) || e.else_branch.as_ref().is_some_and(|(_, e)| self.steered(e))
-            }
+            Expr::If(e) => decides(&e.cond) || e.else_branch.as_ref().is_some_and(|(_, e)| self.steered(e)),
             Expr::Match(e) => {
-                eager_derived(&e.expr)
-                    || e.arms.iter().any(|a| a.guard.as_ref().is_some_and(|(_, g)| eager_derived(g)))
+                decides(&e.expr) || e.arms.iter().any(|a| a.guard.as_ref().is_some_and(|(_, g)| decides(g)))
             }
-            Expr::While(e) => eager_derived(&e.cond),
-            Expr::ForLoop(e) => eager_derived(&e.expr),
+            Expr::While(e) => decides(&e.cond),
+            Expr::ForLoop(e) => decides(&e.expr),
             Expr::Try(e) => self.steered(&e.expr),
             Expr::Paren(e) => self.steered(&e.expr),
             _ => false,
@@ -101,7 +98,7 @@ impl Analysis<'_, '_> {
                 let iterated = self.host_expr(&e.expr);
                 let live = self.around_loop(expr, after);
                 let body = self.scoped(|a| {
-                    a.bind_from(&syntax::bound_always(&e.pat), &e.pat, &e.expr);
+                    a.bind_from(&syntax::bound_always(&e.pat), &e.pat, a.items_of(&e.expr));
                     a.loop_body(e.label.as_ref(), Tail::Unit, &e.body, &live)
                 });
                 ControlKind::For { label: e.label.clone(), pat: (*e.pat).clone(), iterated, body }

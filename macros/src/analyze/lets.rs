@@ -7,8 +7,9 @@ use syn::{Expr, Local, LocalInit, Stmt};
 use super::{
     Analysis, Made, Tail, classify, eager_values, host_values,
     partition::{Draft, Walk, only_piecewise},
+    scope::Binding,
     statement::Statement,
-    uses::{Sequence, Uses},
+    uses::{self, Sequence, Uses},
 };
 use crate::{
     model::{Block, HostLet, Location, Part, Value},
@@ -60,6 +61,8 @@ struct Described {
     device: bool,
     /// Set if it is a vector or an array.
     list: bool,
+    /// Set if it is an iterator that host code advances.
+    iterator: bool,
     /// The bindings that it may refer to.
     lenders: HashSet<usize>,
 }
@@ -90,6 +93,41 @@ impl Analysis<'_, '_> {
             }
         }
         all
+    }
+
+    /// Rewrites `let b = { b = f(x)?; … };` as `let v = { b = f(x)?; … }; let b = v;`, so that there is a place
+    /// where the outer variable has changed and its name is not taken yet.
+    pub(super) fn shadowed_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
+        let mut all = Vec::with_capacity(stmts.len());
+        for mut stmt in stmts {
+            if let Stmt::Local(local) = &mut stmt
+                && local.attrs.is_empty()
+                && self.changes_what_it_shadows(local)
+                && let Some(init) = &mut local.init
+            {
+                let mut value = self.fresh("v");
+                value.set_span(value.span().located_at(syn::spanned::Spanned::span(&local.pat)));
+                let inner = std::mem::replace(&mut init.expr, syn::parse_quote!(#value));
+                let at = local.let_token.span;
+                all.push(syn::parse_quote_spanned!(at=> let #value = #inner;));
+            }
+            all.push(stmt);
+        }
+        all
+    }
+
+    /// Returns whether the value of a `let` changes an outer variable whose name the `let` takes.
+    fn changes_what_it_shadows(&self, local: &Local) -> bool {
+        let Some(init) = local.init.as_ref().filter(|init| !classify::expr_has_boundary(&init.expr)) else {
+            return false;
+        };
+        let uses = uses::of_expr(&init.expr);
+        syntax::bound_by_let(local).iter().any(|bound| {
+            let name = bound.ident.to_string();
+            let outer = self.scope.lookup(&name).filter(|b| b.made.is_none());
+            let changes = |b: &Binding| uses.get(&name).is_some_and(|u| u.changes(b.mutable || b.exclusive));
+            outer.is_some_and(changes)
+        })
     }
 
     pub(super) fn local(&mut self, local: &Local, from: &[Statement], walk: &mut Walk<'_>) {
@@ -166,7 +204,9 @@ impl Analysis<'_, '_> {
         };
         let on_device = self.device_arithmetic(&init.expr);
         let evaluated = classify::call_free(&init.expr) && init.diverge.is_none() && !lent && !on_device;
-        let must = found.says_host() || *has_boundary || leaves;
+        let iterator = self.takes_from_host_iterator(&init.expr)
+            || self.binds_host_iterator(&found.plain, &from[1..]) && self.is_iterator_of_host(&init.expr);
+        let must = found.says_host() || *has_boundary || leaves || iterator;
         let depends = self.depends_on_run(&walk.run, value, binds) || self.overtakes_check(&init.expr, value);
         // An assignment must run once, but a borrow would be evaluated again after its segment. The same
         // holds for an expression that moves one part of a value and borrows another.
@@ -183,7 +223,7 @@ impl Analysis<'_, '_> {
     fn host_let(&mut self, found: &Let<'_>, rest: &[Statement], walk: &mut Walk<'_>) {
         let Let { statement, init, plain, .. } = found;
         let binds = &statement.binds;
-        let described = self.described(found);
+        let described = self.described(found, rest);
         let live = self.live_after(rest, walk.after);
         let mut value = self.host_value(&init.expr, Tail::Value, &live);
         if let Value::Region(region) = &mut value {
@@ -207,7 +247,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Returns the known facts about the value of a `let` before it is evaluated.
-    fn described(&self, found: &Let<'_>) -> Described {
+    fn described(&self, found: &Let<'_>, rest: &[Statement]) -> Described {
         let Let { statement, init, plain, .. } = found;
         let boundary = statement.has_boundary;
         let eager = boundary && !only_piecewise(&init.expr);
@@ -224,13 +264,14 @@ impl Analysis<'_, '_> {
             host,
             device: !host && self.makes_device(&init.expr),
             list: host_values::binds_list(plain),
+            iterator: self.binds_host_iterator(plain, rest),
             lenders: if boundary { HashSet::new() } else { self.scope.roots(&statement.value) },
         }
     }
 
     /// Binds the names of a `let` that host code evaluated.
     fn bind_described(&mut self, binds: &[syntax::Bound], described: Described, owned: bool) {
-        let Described { eager_derived, clean, host, device, list, lenders } = described;
+        let Described { eager_derived, clean, host, device, list, iterator, lenders } = described;
         let first = self.scope.next_id;
         for b in binds {
             let name = b.ident.to_string();
@@ -245,6 +286,9 @@ impl Analysis<'_, '_> {
             self.scope.lenders.insert(id, lenders.clone());
             self.scope.describe(id, host, device);
             self.scope.note_list(id, list);
+            if iterator {
+                self.scope.note_iterator(id);
+            }
         }
         if owned {
             self.scope.owned.extend(first..self.scope.next_id);

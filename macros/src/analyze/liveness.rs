@@ -189,7 +189,10 @@ impl Analysis<'_, '_> {
     ) -> Local {
         let run = live.run;
         for (name, u) in &uses.0 {
-            let changes = again && live.behind.get(name).is_some_and(|b| self.changes(&run[..at], b));
+            // `let h = &h;`
+            let shadows = again && run[at].binds(name);
+            let changes =
+                shadows || again && live.behind.get(name).is_some_and(|b| self.changes(&run[..at], b));
             if !live.seen.contains(name) && !changes {
                 live.needed.insert(name.clone());
                 continue;

@@ -23,6 +23,7 @@ pub(crate) mod effects;
 mod evaluation_order;
 mod guards;
 mod host_values;
+mod iterators;
 mod lets;
 mod liveness;
 mod macro_bindings;

@@ -28,6 +28,8 @@ pub(super) struct Binding {
     pub(super) uninit: bool,
     /// Set if its `let` shows that it is a vector or an array.
     pub(super) list: bool,
+    /// Set if it is an iterator that host code advances.
+    pub(super) iterator: bool,
 }
 
 /// A `let` of a value that each segment which uses it recreates.
@@ -100,6 +102,13 @@ impl Scope {
     pub(super) fn note_list(&mut self, id: usize, list: bool) {
         if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
             b.list = list;
+        }
+    }
+
+    /// Sets that a binding is an iterator that host code advances.
+    pub(super) fn note_iterator(&mut self, id: usize) {
+        if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
+            b.iterator = true;
         }
     }
 

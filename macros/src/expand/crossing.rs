@@ -34,15 +34,26 @@ fn element(k: &Ident, at: usize) -> TokenStream {
     quote!(#k.#row.#column)
 }
 
+/// How a segment uses a live-in.
+#[derive(Clone, Copy)]
+enum Form {
+    Whole,
+    Field,
+    /// Through a `&mut`.
+    ToChange,
+}
+
 /// Returns a live-in of the key. Errors about it are shown at `shown`.
-fn facade(shown: Span, place: &TokenStream, eager: bool, field: bool) -> TokenStream {
+fn facade(shown: Span, place: &TokenStream, eager: bool, form: Form) -> TokenStream {
     let p = krate::private_at(shown);
     let facade = Ident::new(
-        match (eager, field) {
-            (false, false) => "EntersSegment",
-            (false, true) => "FieldEntersSegment",
-            (true, false) => "EagerEntersSegment",
-            (true, true) => "EagerFieldEntersSegment",
+        match (eager, form) {
+            (false, Form::Whole) => "EntersSegment",
+            (false, Form::Field) => "FieldEntersSegment",
+            (false, Form::ToChange) => "EntersSegmentToChange",
+            (true, Form::Whole) => "EagerEntersSegment",
+            (true, Form::Field) => "EagerFieldEntersSegment",
+            (true, Form::ToChange) => "EagerEntersSegmentToChange",
         },
         shown,
     );
@@ -85,25 +96,25 @@ impl Entering {
             }
             LiveIn::Exclusive { ident, eager } => {
                 let shown = shown(ident);
-                self.keys.push(facade(shown, &quote!(*#ident), *eager, false));
-                self.lets.extend(quote_spanned!(shown=> let #ident = &mut #source.copy();));
+                self.keys.push(facade(shown, &quote!(*#ident), *eager, Form::ToChange));
+                self.lets.extend(quote_spanned!(shown=> let #ident = &mut *#source.copy();));
             }
             LiveIn::Whole { ident, eager, .. } if ident == "self" => {
                 let shown = shown(ident);
-                self.keys.push(facade(shown, &quote!(#ident), *eager, false));
+                self.keys.push(facade(shown, &quote!(#ident), *eager, Form::Whole));
                 let this = Ident::new("__self", Span::mixed_site());
                 self.lets.extend(quote_spanned!(shown=> let #this = #source.copy();));
                 self.replace.this = Some(this);
             }
             LiveIn::Whole { ident, eager, changes, .. } => {
                 let shown = shown(ident);
-                self.keys.push(facade(shown, &quote!(#ident), *eager, false));
+                self.keys.push(facade(shown, &quote!(#ident), *eager, Form::Whole));
                 let mutability = changes.then(|| quote!(mut));
                 let allow = changes.then(|| quote!(#[allow(unused_mut, unused_assignments)]));
                 self.lets.extend(quote_spanned!(shown=> #allow let #mutability #ident = #source.copy();));
             }
             LiveIn::Field { base, path, eager, name } => {
-                self.keys.push(facade(shown(base), &place(base, path), *eager, true));
+                self.keys.push(facade(shown(base), &place(base, path), *eager, Form::Field));
                 self.lets.extend(quote!(let #name = #source.get();));
                 self.replace.fields.push((base.to_string(), path.clone(), name.clone()));
             }

@@ -71,84 +71,172 @@ impl<T: ?Sized> LiveIn for Held<'_, T> {
     }
 }
 
-/// A value that a segment uses as a whole: the segment gets a copy.
-#[diagnostic::on_unimplemented(
-    message = "[G050] `{Self}` cannot enter a captured segment",
-    label = "used by a segment, and cannot be part of its key",
-    note = "derive `Clone`, and `Params` (weights), `GraphOutput` (tensors) or `ConfigValue` (host settings)",
-    note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
-)]
-pub trait EntersSegment: Sized {
-    /// Returns the live-in.
-    fn enter(&self) -> Held<'_, Self>;
+/// A live-in that a segment changes through a `&mut`. Its type may be unsized, so that a slice or a trait object
+/// without a key causes a single error, as every other value does.
+#[derive(Debug)]
+pub struct HeldToChange<'a, T: ?Sized> {
+    value: &'a T,
+    write: fn(&T, &mut KeyWriter),
+    copy: fn(&T) -> Box<T>,
 }
 
-#[diagnostic::do_not_recommend]
-impl<T: LiveIn + Clone> EntersSegment for T {
+impl<T: ?Sized> Copy for HeldToChange<'_, T> {}
+
+impl<T: ?Sized> Clone for HeldToChange<'_, T> {
     #[inline]
-    fn enter(&self) -> Held<'_, Self> {
-        Held { value: self, write: T::write_key, copy: Some(T::clone) }
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-/// A value that a segment uses in place, because it is a field of another value.
-#[diagnostic::on_unimplemented(
-    message = "[G050] `{Self}` cannot enter a captured segment",
-    label = "used by a segment, and cannot be part of its key",
-    note = "derive `Params` (weights), `GraphOutput` (tensors) or `ConfigValue` (host settings)",
-    note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
-)]
-pub trait FieldEntersSegment {
-    /// Returns the live-in.
-    fn enter(&self) -> Held<'_, Self>;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: LiveIn + ?Sized> FieldEntersSegment for T {
+impl<T: ?Sized> HeldToChange<'_, T> {
+    /// Returns the segment's own copy.
     #[inline]
-    fn enter(&self) -> Held<'_, Self> {
-        Held { value: self, write: |value, k| k.value(value), copy: None }
+    pub fn copy(&self) -> Box<T> {
+        (self.copy)(self.value)
     }
 }
 
-/// Like [`EntersSegment`], for a value of an eager region whose `let` has no `#[key]`.
-#[diagnostic::on_unimplemented(
-    message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
-    label = "eager code may make another one on every call",
-    note = "a host value: mark its `let` with `#[key]`, for one recording per value",
-    note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
-)]
-pub trait EagerEntersSegment: Sized {
-    /// Returns the live-in.
-    fn enter(&self) -> Held<'_, Self>;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: DeviceValue + Clone> EagerEntersSegment for T {
+impl<T: ?Sized> LiveIn for HeldToChange<'_, T> {
     #[inline]
-    fn enter(&self) -> Held<'_, Self> {
-        Held { value: self, write: T::write_key, copy: Some(T::clone) }
+    fn write_key(&self, k: &mut KeyWriter) {
+        (self.write)(self.value, k);
     }
 }
 
-/// Like [`FieldEntersSegment`], for a field of a value of an eager region.
-#[diagnostic::on_unimplemented(
-    message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
-    label = "eager code may make another one on every call",
-    note = "a host value: bind it with `#[key] let`, for one recording per value",
-    note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
-)]
-pub trait EagerFieldEntersSegment {
-    /// Returns the live-in.
-    fn enter(&self) -> Held<'_, Self>;
+/// Defines the facades through which values enter segments and calls, one a row: its message, its name, the form of
+/// the value in the key, and the trait that it stands for.
+macro_rules! facades {
+    ($($(#[$attribute:meta])* $facade:ident: $form:ident $public:ident;)*) => {$(
+        facades! { @$form $(#[$attribute])* $facade $public }
+    )*};
+    (@whole $(#[$attribute:meta])* $facade:ident $public:ident) => {
+        $(#[$attribute])*
+        pub trait $facade: Sized {
+            /// Returns the value as a part of the key, and how it is copied.
+            fn enter(&self) -> Held<'_, Self>;
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<T: $public + Clone> $facade for T {
+            #[inline]
+            fn enter(&self) -> Held<'_, Self> {
+                Held { value: self, write: T::write_key, copy: Some(T::clone) }
+            }
+        }
+    };
+    (@in_place $(#[$attribute:meta])* $facade:ident $public:ident) => {
+        $(#[$attribute])*
+        pub trait $facade {
+            /// Returns the value as a part of the key.
+            fn enter(&self) -> Held<'_, Self>;
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<T: $public + ?Sized> $facade for T {
+            #[inline]
+            fn enter(&self) -> Held<'_, Self> {
+                Held { value: self, write: |value, k| k.value(value), copy: None }
+            }
+        }
+    };
+    (@exclusive $(#[$attribute:meta])* $facade:ident $public:ident) => {
+        $(#[$attribute])*
+        pub trait $facade {
+            /// Returns the value as a part of the key, and how it is copied.
+            fn enter(&self) -> HeldToChange<'_, Self>;
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<T: $public + Clone> $facade for T {
+            #[inline]
+            fn enter(&self) -> HeldToChange<'_, Self> {
+                HeldToChange { value: self, write: T::write_key, copy: |value| Box::new(value.clone()) }
+            }
+        }
+    };
 }
 
-#[diagnostic::do_not_recommend]
-impl<T: DeviceValue + ?Sized> EagerFieldEntersSegment for T {
-    #[inline]
-    fn enter(&self) -> Held<'_, Self> {
-        Held { value: self, write: |value, k| k.value(value), copy: None }
-    }
+facades! {
+    /// A value that a segment uses as a whole: the segment gets a copy.
+    #[diagnostic::on_unimplemented(
+        message = "[G050] `{Self}` cannot enter a captured segment",
+        label = "used by a segment, and cannot be part of its key",
+        note = "derive `Clone`, and `Params` (weights), `GraphOutput` (tensors) or `ConfigValue` (host settings)",
+        note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
+    )]
+    EntersSegment: whole LiveIn;
+
+    /// A value that a segment changes through a `&mut`: the segment changes a copy.
+    #[diagnostic::on_unimplemented(
+        message = "[G050] `{Self}` cannot enter a captured segment",
+        label = "used by a segment, and cannot be part of its key",
+        note = "derive `Clone`, and `Params` (weights), `GraphOutput` (tensors) or `ConfigValue` (host settings)",
+        note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
+    )]
+    EntersSegmentToChange: exclusive LiveIn;
+
+    /// A value that a segment uses in place, because it is a field of another value.
+    #[diagnostic::on_unimplemented(
+        message = "[G050] `{Self}` cannot enter a captured segment",
+        label = "used by a segment, and cannot be part of its key",
+        note = "derive `Params` (weights), `GraphOutput` (tensors) or `ConfigValue` (host settings)",
+        note = "or compute what is needed of it with `#[host] let`, or use it in an `#[eager]` region: they run on every call"
+    )]
+    FieldEntersSegment: in_place LiveIn;
+
+    /// Like [`EntersSegment`], for a value of an eager region whose `let` has no `#[key]`.
+    #[diagnostic::on_unimplemented(
+        message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
+        label = "eager code may make another one on every call",
+        note = "a host value: mark its `let` with `#[key]`, for one recording per value",
+        note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
+    )]
+    EagerEntersSegment: whole DeviceValue;
+
+    /// Like [`EntersSegmentToChange`], for a value of an eager region whose `let` has no `#[key]`.
+    #[diagnostic::on_unimplemented(
+        message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
+        label = "eager code may make another one on every call",
+        note = "a host value: mark its `let` with `#[key]`, for one recording per value",
+        note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
+    )]
+    EagerEntersSegmentToChange: exclusive DeviceValue;
+
+    /// Like [`FieldEntersSegment`], for a field of a value of an eager region.
+    #[diagnostic::on_unimplemented(
+        message = "[G051] `{Self}` comes from an `#[eager]` expression and enters a segment",
+        label = "eager code may make another one on every call",
+        note = "a host value: bind it with `#[key] let`, for one recording per value",
+        note = "a `Ragged`: `pad_to` makes it a tensor of a fixed size"
+    )]
+    EagerFieldEntersSegment: in_place DeviceValue;
+
+    /// The type that a parameter without an attribute refers to.
+    #[diagnostic::on_unimplemented(
+        message = "[G054] `{Self}` is not a struct of parameters",
+        label = "expected a parameter, state, or a `#[derive(Params)]` struct",
+        note = "a struct of tensors states its lifetime: `&Type<'_>`",
+        note = "a struct of weights derives `Params`; a host value is passed as `#[key] x: T` (one recording per value), or as `#[host] x: &Scalar<T>` or `&Tensor<T>` (refreshed on every call)"
+    )]
+    GraphParams: in_place Params;
+
+    /// A parameter that was made by other code in a step.
+    #[diagnostic::on_unimplemented(
+        message = "[G055] `{Self}` is not a value of a step that a graph can accept",
+        label = "it cannot be part of a key",
+        note = "a struct of tensors derives `GraphOutput`; a `Ragged` becomes a tensor with `pad_to`; a `Step`, a `Runtime` and other handles stay with the caller"
+    )]
+    GraphInput: in_place LiveIn;
+
+    /// A `#[key]` parameter.
+    #[diagnostic::on_unimplemented(
+        message = "[G056] `{Self}` cannot be a `#[key]`",
+        label = "one recording is made per value of a key",
+        note = "keys are integers, `bool`, `char`, strings, durations, and options, tuples, arrays, vectors, ranges and maps of them; derive `Clone` and `ConfigValue` for an enum or struct of these",
+        note = "a number with many values is taken as `#[host] x: &Scalar<_>`, refreshed on every call; host settings go in a `#[config]` field of a `#[derive(Params)]` struct"
+    )]
+    GraphKey: whole Key;
 }
 
 /// A value that a segment computes and later code uses.
@@ -448,64 +536,6 @@ impl<'s, T: LiveOut<'s>> GraphResult<'s, LiveOuts> for T {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Nowhere> GraphResult<'_, ()> for T {}
-
-/// The type that a parameter without an attribute refers to.
-#[diagnostic::on_unimplemented(
-    message = "[G054] `{Self}` is not a struct of parameters",
-    label = "expected a parameter, state, or a `#[derive(Params)]` struct",
-    note = "a struct of weights derives `Params`; a host value is passed as `#[key] x: T` (one recording per value), or as `#[host] x: &Scalar<T>` or `&Tensor<T>` (refreshed on every call)"
-)]
-pub trait GraphParams {
-    /// Returns the parameters as a part of keys.
-    fn enter(&self) -> Held<'_, Self>;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Params + ?Sized> GraphParams for T {
-    #[inline]
-    fn enter(&self) -> Held<'_, Self> {
-        Held { value: self, write: |value, k| k.value(value), copy: None }
-    }
-}
-
-/// A parameter that was made by other code in a step.
-#[diagnostic::on_unimplemented(
-    message = "[G055] `{Self}` is not a value of a step that a graph can accept",
-    label = "it cannot be part of a key",
-    note = "a struct of tensors derives `GraphOutput`; a `Ragged` becomes a tensor with `pad_to`; a `Step`, a `Runtime` and other handles stay with the caller"
-)]
-pub trait GraphInput {
-    /// Returns the value as a part of keys.
-    fn enter(&self) -> Held<'_, Self>;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: LiveIn + ?Sized> GraphInput for T {
-    #[inline]
-    fn enter(&self) -> Held<'_, Self> {
-        Held { value: self, write: |value, k| k.value(value), copy: None }
-    }
-}
-
-/// A `#[key]` parameter.
-#[diagnostic::on_unimplemented(
-    message = "[G056] `{Self}` cannot be a `#[key]`",
-    label = "one recording is made per value of a key",
-    note = "keys are integers, `bool`, `char`, strings, durations, and options, tuples, arrays, vectors, ranges and maps of them; derive `Clone` and `ConfigValue` for an enum or struct of these",
-    note = "a number with many values is taken as `#[host] x: &Scalar<_>`, refreshed on every call; host settings go in a `#[config]` field of a `#[derive(Params)]` struct"
-)]
-pub trait GraphKey: Sized {
-    /// Returns the value as a part of keys.
-    fn enter(&self) -> Held<'_, Self>;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Key> GraphKey for T {
-    #[inline]
-    fn enter(&self) -> Held<'_, Self> {
-        Held { value: self, write: T::write_key, copy: Some(T::clone) }
-    }
-}
 
 /// The first argument of a `#[piecewise]` call, together with the executor in which it runs.
 #[derive(Debug)]

@@ -1,6 +1,13 @@
 //! One crate of many functions, compiled by rustc against the runtime that this test was built with.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::{Child, Command},
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::{
     program::{Form, Program},
@@ -8,6 +15,9 @@ use crate::{
 };
 
 const TEMPLATE: &str = include_str!("template.rs");
+
+/// Programs that run for longer do not end: a batch takes less than a second.
+const ENDLESS: Duration = Duration::from_secs(100);
 
 /// What a batch came to.
 #[derive(Default)]
@@ -133,8 +143,11 @@ pub(crate) fn run(programs: &[&Program], folder: &Path) -> Outcome {
 }
 
 fn execute(binary: &Path, mut outcome: Outcome) -> Outcome {
-    let output = Command::new(binary).output().expect("the programs run");
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
+    let printed = binary.with_extension("out");
+    let file = fs::File::create(&printed).expect("a file for what the programs print");
+    let child = Command::new(binary).stdout(file).spawn().expect("the programs run");
+    let status = ended(child);
+    for line in fs::read_to_string(&printed).unwrap_or_default().lines() {
         let mut words = line.splitn(3, ' ');
         match (words.next(), words.next().and_then(|w| w.parse::<u64>().ok()), words.next()) {
             (Some("RAN"), Some(seed), Some(replays)) => {
@@ -148,9 +161,25 @@ fn execute(binary: &Path, mut outcome: Outcome) -> Outcome {
         }
     }
     outcome.ran.dedup();
-    if !output.status.success() {
+    if let Err(how) = status {
         let last = outcome.ran.last().copied();
-        outcome.broken = Some(format!("the programs ended with {} behind {last:?}", output.status));
+        outcome.broken = Some(format!("the programs {how} after {last:?}"));
     }
     outcome
+}
+
+/// Waits for the programs. A smaller one may have lost the end of a loop.
+fn ended(mut child: Child) -> Result<(), String> {
+    let began = Instant::now();
+    loop {
+        match child.try_wait().expect("the programs are ours") {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(format!("ended with {status}")),
+            None if began.elapsed() > ENDLESS => {
+                child.kill().and_then(|()| child.wait()).expect("the programs are ours");
+                return Err("did not end".to_owned());
+            }
+            None => thread::sleep(Duration::from_millis(5)),
+        }
+    }
 }

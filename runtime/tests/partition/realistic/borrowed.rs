@@ -75,6 +75,78 @@ fn iterators(x: &Tensor<f32>, m: &Model) -> Result<Tensor<f32>> {
     Ok(h)
 }
 
+/// Iterators that code on both sides of a boundary advances, over weights, tensors and numbers.
+#[graphable]
+fn advanced(x: &Tensor<f32>, xs: &[Tensor<f32>], m: &Model) -> Result<Tensor<f32>> {
+    let mut h = ops::scale(x, 1.0)?;
+    let mut layers = m.layers.iter();
+    let mut tensors = xs.iter().enumerate();
+    let mut numbers = 1..5;
+    for l in &mut layers {
+        h = ops::mul(&h, &l.b)?;
+        if !l.on {
+            break;
+        }
+    }
+    while let Some((i, t)) = tensors.next() {
+        h = ops::add(&h, t)?;
+        if i == 1 {
+            break;
+        }
+    }
+    for n in numbers.by_ref().take(2) {
+        h = ops::scale(&h, n as f32)?;
+    }
+    h = #[eager]
+    same(&h)?;
+    for l in layers {
+        h = ops::mul(&h, &l.a)?;
+    }
+    let last = tensors.next().unwrap();
+    h = ops::add(&h, last.1)?;
+    for n in &mut numbers {
+        h = #[eager]
+        same(&h)?;
+        h = ops::scale(&h, n as f32)?;
+    }
+    Ok(h)
+}
+
+/// An iterator that only the user knows to be one.
+#[graphable]
+fn marked(x: &Tensor<f32>, m: &Model) -> Result<Tensor<f32>> {
+    let mut h = ops::scale(x, 1.0)?;
+    #[host]
+    let mut on = chosen(&m.layers);
+    for l in &mut on {
+        h = ops::add(&h, &l.a)?;
+        break;
+    }
+    h = #[eager]
+    same(&h)?;
+    for l in on {
+        h = ops::add(&h, &l.b)?;
+    }
+    Ok(h)
+}
+
+fn chosen(layers: &[Layer]) -> impl Iterator<Item = &Layer> {
+    layers.iter().filter(|l| l.on)
+}
+
+/// A reference that takes the name of what it refers to.
+#[graphable]
+fn renamed(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let h = ops::scale(x, 3.0)?;
+    let h = &h;
+    let g = ops::add(h, x)?;
+    let g = &g;
+    let e = #[eager]
+    same(h)?;
+    let h = ops::add(&e, h)?;
+    ops::add(&h, g)
+}
+
 /// A move of what a reference in the segment above refers to.
 #[graphable]
 fn lent(x: &Tensor<f32>) -> Result<Tensor<f32>> {
@@ -106,4 +178,19 @@ fn iterators_of_host_code() {
 #[test]
 fn a_move_waits_for_what_refers_to_it() {
     gives!(LentGraph, 5.0, |g, step, x, m| g.call(&step, &x));
+}
+
+#[test]
+fn iterators_on_both_sides_of_a_boundary() {
+    // (((1 · 10 · 20 + 5 + 6) · 1 · 2) · 3 + 7) · 3 · 4
+    gives!(AdvancedGraph, 15276.0, |g, step, x, m| {
+        let xs: Vec<_> = [5.0, 6.0, 7.0].iter().map(|v| step.tensor(&[1], &[*v]).unwrap()).collect();
+        g.call(&step, &x, &xs, &m)
+    });
+    gives!(MarkedGraph, 32.0, |g, step, x, m| g.call(&step, &x, &m));
+}
+
+#[test]
+fn a_reference_with_the_name_of_its_referent() {
+    gives!(RenamedGraph, 10.0, |g, step, x, m| g.call(&step, &x));
 }

@@ -156,6 +156,36 @@ fn own_operators(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     ops::add(&e, &c.0)
 }
 
+/// A `let` whose value changes the variable that it shadows.
+#[graphable]
+fn shadowing(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut h = ops::scale(x, 2.0)?;
+    let mut all = vec![x.clone()];
+    let mut n = 1;
+    for _ in 0..2 {
+        let all = {
+            all.push(ops::neg(&h)?);
+            all.len()
+        };
+        let (h, mut n) = {
+            (h, n) = (ops::scale(&h, 5.0)?, n + all);
+            (ops::neg(x)?, 7)
+        };
+        let Some(h) = ({
+            n += 1;
+            Some(h)
+        }) else {
+            return ops::neg(x);
+        };
+        same(&h)?;
+        #[eager]
+        same(&h)?;
+    }
+    // -2, -10; 50; 1 + 2 + 3
+    let sum = ops::add(&all[1], &all[2])?;
+    ops::add(&ops::scale(&h, n as f32)?, &sum)
+}
+
 #[test]
 fn a_regions_value_changed_in_place() {
     gives!(ThroughAnOptionGraph, 11.0, |g, step, x, m| g.call(&step, &x));
@@ -184,4 +214,9 @@ fn macros_of_the_user() {
 #[test]
 fn operators_of_a_newtype() {
     gives!(OwnOperatorsGraph, 2.0, |g, step, x, m| g.call(&step, &x));
+}
+
+#[test]
+fn a_value_that_changes_what_its_name_was() {
+    gives!(ShadowingGraph, 288.0, |g, step, x, m| g.call(&step, &x));
 }
