@@ -162,6 +162,6 @@ pub struct Launch {
 impl Launch {
     /// Of nothing.
     pub(crate) fn empty() -> Self {
-        Self { op: super::operations::COPY, inputs: SmallVec::new(), outputs: SmallVec::new(), workspace: 0 }
+        Self { op: super::COPY, inputs: SmallVec::new(), outputs: SmallVec::new(), workspace: 0 }
     }
 }

@@ -5,7 +5,7 @@ use std::{mem, sync::Arc};
 use super::{GraphCall, GraphObject};
 use crate::{
     Result, Runtime,
-    backend::{HostBlock, View, operations::PAD},
+    backend::{HostBlock, PAD, View},
     base::dtype::HostSlot,
     graph::inputs::{Dim, DimsSpec, Given, InputSpec},
     host::padding::pad_rows,

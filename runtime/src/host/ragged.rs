@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     Dim, Eager, Element, Error, IntoDim, Result, Scalar, Tensor,
-    backend::{View, operations::COPY},
+    backend::{COPY, View},
     ops,
     value::layout::{Layout, Marks},
 };

@@ -17,10 +17,9 @@ use std::{
 
 use crate::{
     Param, ParamVisitor, Params, Result, State, Tensor,
-    backend::operations::RopeStyle,
     base::dtype::Element,
     model::params::ConfigValue,
-    ops::{AttentionMask, RopeConfig},
+    ops::{AttentionMask, RopeConfig, RopeStyle},
     tensor::live_out::{Decoder, LiveOut},
     value::{
         entry::Encoder,

@@ -34,36 +34,41 @@ mod cache;
 mod cast;
 pub(crate) mod check;
 mod compare;
+mod concat;
 mod create;
 mod elementwise;
-mod index;
+mod gather;
 mod launch;
 mod matmul;
 mod norm;
 mod prelude;
 mod reduce;
 mod rope;
+mod scatter;
 mod shape;
+mod state;
 
-pub use crate::backend::operations::RopeStyle;
 pub use attention::{AttentionMask, attention};
 pub use cache::{CacheView, cache_view};
 pub use cast::cast;
 pub use compare::{eq, ge, gt, le, lt, ne, where_};
+pub use concat::concat;
 pub use create::{arange, arange_step, full, full_like, ones_like, size, zeros, zeros_like};
 pub use elementwise::{
     add, div, exp, gelu, gelu_tanh, log, mul, neg, relu, rsqrt, scale, silu, silu_mul, sqrt, sub, tanh,
 };
-pub use index::{embedding, gather, load, scatter_rows, store};
+pub use gather::{embedding, gather};
 pub use matmul::{linear, linear_bias, matmul, matmul_nt};
 pub use norm::{add_rms_norm, l2_normalize, layer_norm, log_softmax, rms_norm, softmax};
 pub use reduce::{argmax, masked_mean, masked_sum, max, mean, sum};
-pub use rope::{RopeConfig, rope, rope_scatter};
+pub use rope::{RopeConfig, RopeStyle, rope, rope_scatter};
+pub use scatter::scatter_rows;
 pub(crate) use shape::broadcast_as;
 pub use shape::{
-    broadcast_to, concat, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose,
-    unsqueeze,
+    broadcast_to, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose, unsqueeze,
 };
+
+pub use state::{load, store};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{SharedMemory, operations::COPY},
+    backend::{COPY, SharedMemory},
     base::plan::Site,
     observe::occurrence::Occurrence,
     tree::{RecordingIndex, Tree},

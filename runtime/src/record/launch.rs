@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{Op, PendingBytes, View, operations::COPY},
+    backend::{COPY, Op, PendingBytes, View},
     base::plan::Site,
     memory::{
         LastRelease, Memory, NewTensor, Placement, SlotId,

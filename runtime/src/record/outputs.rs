@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::{body::BodyRunner, call::CallState, launch::Launcher};
 use crate::{
     DType, Result,
-    backend::{View, operations::COPY},
+    backend::{COPY, View},
     base::plan::Site,
     memory::{Misplaced, NewTensor, Origin, Placement, SlotId, pool::Block},
     observe::{event::CopySlot, occurrence::Occurrence},

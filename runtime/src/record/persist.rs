@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{call::CallState, launch::Launcher};
 use crate::{
     DType, Result,
-    backend::{View, operations::COPY},
+    backend::{COPY, View},
     memory::{
         Placement, Queues, SlotId,
         pool::{ALIGN, rounded},

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{SharedMemory, View, operations::COPY},
+    backend::{COPY, SharedMemory, View},
     memory::{
         Memory, Origin, Placement,
         pool::{ALIGN, Block, rounded},

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::{launch::Launcher, recorder::Recorder, run::Run};
 use crate::{
     DType, Result,
-    backend::{SharedMemory, View, operations::COPY},
+    backend::{COPY, SharedMemory, View},
     value::layout::Layout,
 };
 

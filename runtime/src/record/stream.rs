@@ -6,8 +6,7 @@ use std::sync::Arc;
 use crate::{
     Error, Result,
     backend::{
-        Backend, DeviceCopy, GraphExec, HostBlock, Launch, Op, PendingBytes, SharedMemory, View,
-        operations::COPY,
+        Backend, COPY, DeviceCopy, GraphExec, HostBlock, Launch, Op, PendingBytes, SharedMemory, View,
     },
 };
 

@@ -25,7 +25,7 @@ mod tests;
 
 /// Rounds to an f32 that narrower floats can be rounded from as if in a single step.
 #[cfg(feature = "cuda")]
-pub(super) use kernels::round_to_odd;
+pub(crate) use kernels::round_to_odd;
 
 pub(crate) use self::{
     access::Access,

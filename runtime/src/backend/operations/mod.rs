@@ -3,20 +3,13 @@
 //! Inputs and outputs are listed in the order of the [`Launch`](super::Launch). Unless said otherwise the output is
 //! contiguous, inputs may have any strides (0 included), and element-wise inputs already have the output's shape.
 
-mod copy;
 mod elementwise;
-mod index;
 mod norm;
 mod reduce;
-mod rope;
 
-pub(crate) use copy::{Arange, COPY, Concat, Fill, PAD};
 pub(crate) use elementwise::{Binary, CAST, Compare, SELECT, Unary};
-pub(crate) use index::{Counts, Embedding, Gather, SCATTER_ROWS};
 pub(crate) use norm::{AddRmsNorm, LayerNorm, RmsNorm};
 pub(crate) use reduce::{ArgMax, L2Normalize, MaskedMean, MaskedSum, Reduce, Reduction, Softmax};
-pub use rope::RopeStyle;
-pub(crate) use rope::{Rope, RopeScatter};
 
 /// The names that most operations need for both devices.
 mod prelude {

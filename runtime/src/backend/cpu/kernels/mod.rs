@@ -3,17 +3,15 @@
 //! Inputs are strided views; outputs are contiguous, except for those of a copy. Everything runs on the
 //! stream's thread and, for large tensors, on rayon's pool; results do not depend on its size.
 
-pub(in crate::backend) mod copy;
 pub(in crate::backend) mod elementwise;
 pub(crate) mod float;
 pub(crate) mod gemm;
-pub(in crate::backend) mod index;
+pub(crate) mod indices;
 pub(in crate::backend) mod norm;
 #[cfg(any(test, not(feature = "cpu-gemm")))]
 mod plain;
 pub(crate) mod real;
 pub(in crate::backend) mod reduce;
-pub(in crate::backend) mod rope;
 pub(crate) mod scalar;
 pub(crate) mod strided;
 
@@ -23,7 +21,9 @@ pub(crate) use self::{
 };
 
 #[cfg(feature = "cuda")]
-pub(in crate::backend) use scalar::round_to_odd;
+pub(crate) use scalar::round_to_odd;
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -254,7 +254,7 @@ half_float!(f16, bf16);
 
 /// Returns `value` as an f32 whose last bit is set if anything was lost, so that rounding it again to a
 /// narrower type has the same result as rounding `value` once.
-pub(in crate::backend) fn round_to_odd(value: f64) -> f32 {
+pub(crate) fn round_to_odd(value: f64) -> f32 {
     let near = value as f32;
     let back = f64::from(near);
     if back == value || near.is_nan() || near.to_bits() & 1 == 1 {

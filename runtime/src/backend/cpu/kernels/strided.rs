@@ -4,7 +4,7 @@
 //! are contiguous, and otherwise gathered into a small buffer, so every kernel has one inner loop, over
 //! slices. Blocks do not depend on the number of threads, and neither do results.
 
-use bytemuck::Zeroable;
+use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 use super::scalar::Scalar;
@@ -174,6 +174,28 @@ impl Walk {
             [.., (inner, 1)] if start % inner + len <= inner => Some(self.offset(start)),
             _ => None,
         }
+    }
+}
+
+impl Walk {
+    /// Copies the elements from `start` on to the places that `to` shows of `dst`.
+    pub(crate) fn copy_strided<T: Pod>(&self, src: &[T], start: usize, to: &Walk, dst: &mut [T]) {
+        let mut next = start;
+        to.runs(0, to.count(), |offset, stride, n| {
+            if stride == 1 || n == 1 {
+                self.copy(src, next, &mut dst[offset..offset + n]);
+            } else {
+                let mut buf = [T::zeroed(); BLOCK];
+                for first in (0..n).step_by(BLOCK) {
+                    let buf = &mut buf[..BLOCK.min(n - first)];
+                    self.copy(src, next + first, buf);
+                    for (i, value) in buf.iter().enumerate() {
+                        dst[offset + (first + i) * stride] = *value;
+                    }
+                }
+            }
+            next += n;
+        });
     }
 }
 

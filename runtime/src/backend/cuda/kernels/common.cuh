@@ -119,7 +119,7 @@ template <typename Bad> DEVICE bool is_first(const FaultSink& sink, u64 k, Bad b
 #define SKIP 0xffffffffu
 
 // Rows of a state that are written: for each row of a source an index, of which the last of equal ones
-// counts. Mirrored by `Places` in places.rs.
+// counts. Mirrored by `Places` in ops/scatter/cuda/places.rs.
 struct Places {
     u64 index;         // u32
     u64 real;          // u32*: how many indices count; 0: all
@@ -365,3 +365,23 @@ template <typename E, int V> union Pack {
     Raw<sizeof(E) * V> raw;
     E v[V];
 };
+
+// ---- moves
+
+// A strided view to a strided view of equal shape.
+struct Move {
+    u64 from;
+    u64 to;
+    u64 count;  // words
+    Dims dims;
+    u64 strides[2][MAX_RANK];
+};
+static_assert(sizeof(Move) == 176, "mirrored in moves.rs");
+
+template <int W> DEVICE void move_words(const Move& m) {
+    for (u64 n = (u64)blockIdx.x * blockDim.x + threadIdx.x; n < m.count; n += (u64)gridDim.x * blockDim.x) {
+        u64 at[2];
+        locate<2>(m.dims, m.strides, n, at);
+        ((Raw<W>*)m.to)[at[1]] = ((const Raw<W>*)m.from)[at[0]];
+    }
+}

@@ -8,14 +8,11 @@ use std::{any::Any, sync::Arc};
 use bytemuck::Pod;
 use cudarc::driver::{CudaContext, CudaStream};
 
-pub(in crate::backend) mod copy;
 pub(in crate::backend) mod elementwise;
 mod host_upload;
-pub(in crate::backend) mod index;
+mod moves;
 pub(in crate::backend) mod norm;
-pub(in crate::backend) mod places;
 pub(in crate::backend) mod reduce;
-pub(in crate::backend) mod rope;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
@@ -23,10 +20,11 @@ mod view;
 mod walk;
 
 pub(crate) use host_upload::UploadSizeClass;
+pub(crate) use moves::{Move, for_word, line};
 pub(super) use unit::Types;
 pub(crate) use unit::{Grid, Kernel, SourceFile, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
-pub(crate) use walk::{Dims, THREADS, Walk};
+pub(crate) use walk::{Dim, Dims, THREADS, Walk};
 
 use super::{DeviceProperties, Product, custom::CudaGrid};
 use crate::Result;

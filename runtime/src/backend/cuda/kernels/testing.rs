@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use proptest::prelude::*;
 
-use super::{CudaGrid, DeviceProperties, FaultSink, Grid, Kernel, Product, Submit};
+use super::{CudaGrid, DeviceProperties, FaultSink, Grid, Kernel, Move, Product, Submit};
 use crate::{
     DType, Result,
     backend::{Launch, Op, View},
@@ -152,4 +152,34 @@ pub(crate) fn strides(shape: &[usize], kinds: &[u8]) -> Vec<usize> {
 /// Kinds for [`strides`].
 pub(crate) fn kinds() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(0u8..16, 7)
+}
+
+/// Bytes of the words that a kernel counts in, from its name.
+pub(crate) fn word_of(name: &str) -> u64 {
+    name.rsplit('_').next().unwrap().parse().unwrap()
+}
+
+/// Bytes that a move copies, as pairs of addresses, sorted by destination.
+pub(crate) fn moved(m: &Move, word: u64) -> Vec<(u64, u64)> {
+    let mut pairs = Vec::new();
+    for n in 0..m.count {
+        let [from, to] =
+            [(m.from, 0), (m.to, 1)].map(|(addr, k)| addr + word * locate(m.dims, &m.strides[k], n));
+        assert_eq!((from | to) % word, 0, "a word that is not aligned");
+        pairs.extend((0..word).map(|b| (to + b, from + b)));
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+/// The same by definition.
+pub(crate) fn pairs(x: &View, y: &View) -> Vec<(u64, u64)> {
+    let size = x.dtype.size() as u64;
+    let mut pairs = Vec::new();
+    for i in 0..x.layout.count() as u64 {
+        let (from, to) = (x.addr + offset(x, i) * size, y.addr + offset(y, i) * size);
+        pairs.extend((0..size).map(|b| (to + b, from + b)));
+    }
+    pairs.sort_unstable();
+    pairs
 }

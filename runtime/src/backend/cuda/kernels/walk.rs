@@ -29,7 +29,7 @@ pub(crate) struct Dim<const N: usize> {
 
 /// Dimensions, innermost first; none has size 1, and no two could be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Walk<const N: usize>(pub(super) SmallVec<[Dim<N>; MAX_RANK]>);
+pub(crate) struct Walk<const N: usize>(pub(crate) SmallVec<[Dim<N>; MAX_RANK]>);
 
 impl<const N: usize> Walk<N> {
     /// A walk over `shape`, where operand `k` has `strides[k]`.
@@ -51,7 +51,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// A walk over views of equal shape.
-    pub(super) fn of(views: [&View; N]) -> Self {
+    pub(crate) fn of(views: [&View; N]) -> Self {
         Self::new(views[0].layout.shape(), views.map(|v| v.layout.strides()))
     }
 
@@ -61,7 +61,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// Returns whether every operand is contiguous.
-    pub(super) fn is_flat(&self) -> bool {
+    pub(crate) fn is_flat(&self) -> bool {
         match *self.0 {
             [] => true,
             [dim] => dim.strides == [1; N],
@@ -97,7 +97,7 @@ impl<const N: usize> Walk<N> {
 
     /// The largest word, of at most 16 bytes, in which all of it can be counted: elements have `size`
     /// bytes, and `others` (in bytes) must be whole words too.
-    pub(super) fn word(&self, size: u64, others: &[u64]) -> u64 {
+    pub(crate) fn word(&self, size: u64, others: &[u64]) -> u64 {
         let Some((inner, rest)) = self.0.split_first() else { return size };
         if inner.strides != [1; N] {
             return size;
@@ -109,7 +109,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// The walk over words of `word` bytes instead of elements of `size`.
-    pub(super) fn in_words(mut self, size: u64, word: u64) -> Self {
+    pub(crate) fn in_words(mut self, size: u64, word: u64) -> Self {
         if word != size {
             for (i, dim) in self.0.iter_mut().enumerate() {
                 if i == 0 {

@@ -1,0 +1,13 @@
+// Views moved to their parts of one output.
+// Types: none
+#include "common.cuh"
+
+// Up to eight of them, one per row of the grid.
+#define PARTS 8
+struct JoinParams { Move part[PARTS]; };
+static_assert(sizeof(JoinParams) == 1408, "mirrored in cuda.rs");
+
+#define JOIN(W)                                                                      \
+    extern "C" __global__ void __launch_bounds__(256)                                \
+        join_##W(const __grid_constant__ JoinParams p) { in_order(); move_words<W>(p.part[blockIdx.y]); }
+JOIN(1) JOIN(2) JOIN(4) JOIN(8) JOIN(16)

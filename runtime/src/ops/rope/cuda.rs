@@ -1,0 +1,88 @@
+//! Rotary embedding.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{
+    super::scatter::cuda_places::Places,
+    operation::{Rope, RopeStyle},
+};
+use crate::{
+    Result,
+    backend::{
+        Launch,
+        cuda::kernels::{Grid, Kernel, SourceFile, Submit, submit},
+    },
+};
+
+static SOURCE: SourceFile = SourceFile::ours("rope/rope.cu", include_str!("rope.cu"));
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+
+/// Mirrors `Params` of `rope.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Params {
+    x: u64,
+    y: u64,
+    positions: u64,
+    rows: u64,
+    times: u64,
+    heads: u64,
+    size: u64,
+    strides: [u64; 4],
+    position_strides: [u64; 2],
+    log2_theta: f64,
+    half: u32,
+    interleaved: u32,
+}
+const _: () = assert!(size_of::<Params>() == 120);
+
+/// Mirrors `ScatterParams` of `rope.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct ScatterParams {
+    rope: Params,
+    to: Places,
+}
+const _: () = assert!(size_of::<ScatterParams>() == 200);
+
+pub(super) fn rope(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope) -> Result<()> {
+    let Some((params, grid)) = rotate(gpu, launch, rotation) else { return Ok(()) };
+    submit(gpu, Kernel::of(&SOURCE, launch.inputs[0].dtype, "rope"), grid, &params)
+}
+
+pub(super) fn rope_scatter(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope) -> Result<()> {
+    let Some((rope, grid)) = rotate(gpu, launch, rotation) else { return Ok(()) };
+    let to = Places::find(gpu, launch, &launch.inputs[2], launch.inputs.get(3))?;
+    let params = ScatterParams { rope, to };
+    submit(gpu, Kernel::of(&SOURCE, launch.inputs[0].dtype, "rope_scatter"), grid, &params)
+}
+
+fn rotate(gpu: &dyn Submit, launch: &Launch, Rope { theta, style, dim }: Rope) -> Option<(Params, Grid)> {
+    let (x, positions, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    let (&[batches, times, heads, size], &[s0, s1, s2, s3]) = (x.layout.shape(), x.layout.strides()) else {
+        return None;
+    };
+    let &[p0, p1] = positions.layout.strides() else { return None };
+    let rows = (batches * times) as u64;
+    let params = Params {
+        x: x.addr,
+        y: y.addr,
+        positions: positions.addr,
+        rows,
+        times: times as u64,
+        heads: heads as u64,
+        size: size as u64,
+        strides: [s0, s1, s2, s3].map(|s| s as u64),
+        position_strides: [p0, p1].map(|s| s as u64),
+        log2_theta: f64::from(theta).log2(),
+        half: (dim / 2) as u32,
+        interleaved: (style == RopeStyle::Interleaved).into(),
+    };
+    let blocks = rows.clamp(1, 1 << 20) as u32;
+    // Few positions: their heads are dealt out, so that more of the device works.
+    let parts = gpu.props().multiprocessors.div_ceil(blocks).min((heads as u32).div_ceil(4)).max(1);
+    let grid = Grid { blocks: [blocks, parts, 1], threads: THREADS, shared: 0 };
+    Some((params, grid))
+}
