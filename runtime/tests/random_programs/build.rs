@@ -1,14 +1,18 @@
 //! Graph objects, as a macro would have specified them; the specifications live as long as the test.
 
+use std::sync::Arc;
+
 use graphable::{
     __private::{
         Dim, DimsSpec, FunctionSpec, GraphObject, InputKind, InputSpec, Options, Plan, PlanItem, Site,
         Support,
     },
     DType, Result, Runtime, Schedule,
+    backend::faulty::FaultPlan,
 };
 
 use crate::{
+    fills::Fills,
     program::{Elem, Func, Kind, Size, Stmt, Ty},
     run::Setup,
 };
@@ -20,11 +24,18 @@ static NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 pub(crate) struct Built {
     pub(crate) function: GraphObject,
     pub(crate) sites: Vec<&'static Site>,
+    pub(crate) fills: Fills,
     plan: &'static Plan,
 }
 
 /// A function, with sites and a plan of its own.
-pub(crate) fn build(rt: &mut Runtime, func: &Func, setup: Setup, gives_up: bool) -> Result<Built> {
+pub(crate) fn build(
+    rt: &mut Runtime,
+    func: &Func,
+    setup: Setup,
+    gives_up: bool,
+    faults: &Arc<FaultPlan>,
+) -> Result<Built> {
     let sites: Vec<&'static Site> = (0..func.sites)
         .map(|index| {
             let line = index as u32 + 1;
@@ -45,7 +56,7 @@ pub(crate) fn build(rt: &mut Runtime, func: &Func, setup: Setup, gives_up: bool)
         items: Vec::leak(items),
         host_statement: None,
     }));
-    Ok(Built { function: object(rt, func, setup, gives_up, plan)?, sites, plan })
+    Ok(Built { function: object(rt, func, setup, gives_up, plan)?, sites, fills: Fills::new(faults), plan })
 }
 
 /// A graph object of a function.
@@ -98,7 +109,7 @@ pub(crate) fn another(
     gives_up: bool,
 ) -> Result<Built> {
     let function = object(rt, func, setup, gives_up, built.plan)?;
-    Ok(Built { function, sites: built.sites.clone(), plan: built.plan })
+    Ok(Built { function, sites: built.sites.clone(), fills: built.fills.another(), plan: built.plan })
 }
 
 /// Drops the graph object, and makes another one.
@@ -110,6 +121,7 @@ pub(crate) fn rebuild(
     gives_up: bool,
 ) -> Result<()> {
     built.function = object(rt, func, setup, gives_up, built.plan)?;
+    built.fills = built.fills.another();
     Ok(())
 }
 

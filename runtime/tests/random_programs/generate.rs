@@ -4,6 +4,7 @@
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{
+    fills,
     instr::{Locals, May},
     program::{
         Block, Call, Code, Count, Elem, Func, Host, Input, Kind, Program, Size, Source, StepPlan, Stmt, Ty,
@@ -56,6 +57,7 @@ pub(crate) fn program(seed: u64) -> Program {
     let rules = Rules { seed, padded, approximate, extended, apart, params: params_of, states: states_of };
     let funcs: Vec<Func> = (0..rng.random_range(1..4)).map(|_| function(rng, &rules, capturable)).collect();
     let mut steps = steps(rng, &funcs, &params);
+    fills::draw(&mut steps, &funcs, seed);
     if extended {
         disturb(&mut steps, seed, funcs.len(), params.len());
     }
@@ -421,7 +423,7 @@ fn calls(rng: &mut StdRng, funcs: &[Func]) -> Vec<Call> {
                 }
             })
             .collect();
-        calls.push(Call { func, b, key, sources, hold: rng.random_bool(0.6) });
+        calls.push(Call { func, b, key, sources, hold: rng.random_bool(0.6), fills: Vec::new() });
     }
     calls
 }

@@ -10,6 +10,7 @@
 //! drops and copies; parameters that are replaced and state that changes; steps of several calls that
 //! hold results and pass them on. Some segments fork into branches, which drop what other branches read.
 //! Four of seven programs use sizes ([`sized`]), make graph objects again, and estimate memory ([`disturb`]).
+//! One of three programs fills inputs in place ([`fills`]), also while the device refuses.
 //! Some functions are captured before the first step, some calls fail or panic. [`run`] drives the runtime
 //! as generated code does; a segment's code is part of its key, since one closure interprets it. [`oracle`]
 //! knows no segments. Outputs, state and what was read are compared bit by bit, but for programs whose
@@ -50,6 +51,8 @@
 //! | results of regions whose size changed stay in the pool | 17 |
 //! | steps of an estimate let spare memory age | 16 |
 //! | keys leave the memory of the counts out | 1 |
+//! | the data of an older fill is returned as that of the last one | 138 |
+//! | a fill that the device refuses counts as a lost upload of a call | 61 |
 //!
 //! Not caught, because nothing here reaches it: an abandoned capture that leaves the blocks which the
 //! error value itself holds, the phase after a failed body (the end of the call sets it too), and the
@@ -63,6 +66,7 @@ mod custom_ops;
 #[path = "../common/device.rs"]
 mod device;
 mod disturb;
+mod fills;
 #[path = "../common/folded.rs"]
 mod folded;
 mod generate;

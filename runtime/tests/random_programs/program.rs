@@ -201,6 +201,22 @@ pub(crate) struct Call {
     pub(crate) sources: Vec<Source>,
     /// Whether the result is read and dropped at once, or held to the end of the step.
     pub(crate) hold: bool,
+    /// Inputs that are filled in place.
+    pub(crate) fills: Vec<Fill>,
+}
+
+/// An input that is filled in place before a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fill {
+    pub(crate) input: usize,
+    /// Seeds of data of other sizes with which it is filled first, and whether those tensors are held.
+    pub(crate) earlier: Vec<(u64, bool)>,
+    /// Whether the call gets the tensor that was filled; otherwise it gets its data as without fills.
+    pub(crate) given: bool,
+    /// Whether that tensor is held to the end of the step.
+    pub(crate) held: bool,
+    /// A fault of the device during a fill.
+    pub(crate) fault: Option<usize>,
 }
 
 /// One step.

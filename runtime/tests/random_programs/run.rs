@@ -22,6 +22,7 @@ use graphable::{
 use crate::{
     build::{self, Built},
     disturb::{estimate, invalidate, invalidate_for_good, make_temporaries, temporaries},
+    fills::{Filled, Given, check_held},
     folded::Folded,
     program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Source, Stmt},
     value::{ASKED, End, Flat, Live, Tensors, Val, arm, disarmed, nonsense, pending, tripped},
@@ -110,7 +111,7 @@ pub(crate) fn is_captured(func: &Func) -> bool {
 
 /// Captures a function for all of its buckets.
 pub(crate) fn capture(rt: &mut Runtime, world: &World, func: &Func, built: &Built) -> Result<()> {
-    let call = Call { func: 0, b: 1, key: 0, sources: Vec::new(), hold: false };
+    let call = Call { func: 0, b: 1, key: 0, sources: Vec::new(), hold: false, fills: Vec::new() };
     let mut synthetic = |step: &Step<'_>, s: &Synthetic<'_>| {
         one_call(step, world, built, func, &call, Feed::Synthetic(s), &mut Vec::new()).map(drop)
     };
@@ -130,7 +131,7 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     if gives_up {
         invalidate_for_good(&faults, program.seed);
     }
-    let backend = FaultyBackend::new(crate::device::backend(options), faults);
+    let backend = FaultyBackend::new(crate::device::backend(options), Arc::clone(&faults));
     let mut rt = Runtime::with_backend(Box::new(backend))?;
     rt.share_executables(setup.shares.then_some(Duration::MAX));
     // Of some: names in events take time.
@@ -138,8 +139,11 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     rt.keep_events(folds);
     let mut folded = Folded::default();
     let mut world = World::new(&rt, program)?;
-    let mut built: Vec<Built> =
-        program.funcs.iter().map(|f| build::build(&mut rt, f, setup, gives_up)).collect::<Result<_>>()?;
+    let mut built: Vec<Built> = program
+        .funcs
+        .iter()
+        .map(|f| build::build(&mut rt, f, setup, gives_up, &faults))
+        .collect::<Result<_>>()?;
     let mut twins: Vec<Built> = Vec::new();
     if program.steps.iter().any(|step| step.twin) {
         for (func, built) in program.funcs.iter().zip(&built) {
@@ -259,9 +263,10 @@ fn one_step<'s>(
     let mut results: Vec<Vec<Val<'s>>> = Vec::new();
     let mut flats = Vec::new();
     let mut again: Vec<(usize, Vec<Val<'s>>)> = Vec::new();
+    let filled = Filled::default();
     for (index, call) in plan.calls.iter().enumerate() {
         let func = &program.funcs[call.func];
-        let feed = Feed::Seeded { data: plan.data, index, results: &results };
+        let feed = Feed::Seeded { data: plan.data, index, results: &results, filled: &filled };
         let before = out.decisions.len();
         let attempt = |decisions: &mut Vec<u64>| {
             let call = || one_call(step, world, &built[call.func], func, call, feed, decisions);
@@ -291,6 +296,7 @@ fn one_step<'s>(
         let result = result.unwrap_or_default();
         out.ends.push(end);
         step.check_memory()?;
+        built[call.func].fills.check(step, &built[call.func].function, func)?;
         for _ in 0..repeats(program) {
             let call = one_call(step, world, &built[call.func], func, call, feed, &mut Vec::new())?;
             again.push((index, call));
@@ -326,6 +332,7 @@ fn one_step<'s>(
             )));
         }
     }
+    check_held(step, &filled)?;
     if results.iter().any(|r| !r.is_empty()) {
         held.push((step.keep(&results)?, read_all(step, &results)?));
     }
@@ -341,7 +348,7 @@ fn read_all<'s>(step: &Step<'s>, values: &[Vec<Val<'s>>]) -> Result<Vec<Vec<Flat
 #[derive(Clone, Copy)]
 enum Feed<'a, 's> {
     /// Data of a step, and results of its calls so far.
-    Seeded { data: u64, index: usize, results: &'a [Vec<Val<'s>>] },
+    Seeded { data: u64, index: usize, results: &'a [Vec<Val<'s>>], filled: &'a Filled<'s> },
     /// What `capture_all` makes.
     Synthetic(&'a Synthetic<'a>),
 }
@@ -360,6 +367,10 @@ fn one_call<'s>(
         Feed::Synthetic(_) if func.inputs[i].ty.elem == Elem::U32 => Data::U(vec![0]),
         Feed::Synthetic(_) => Data::F(vec![0.0]),
     };
+    let fill = |given: &Given<'_, 's>| match feed {
+        Feed::Seeded { filled, .. } => built.fills.fill(step, &built.function, (func, call), given, filled),
+        Feed::Synthetic(_) => Ok(None),
+    };
     let mut inputs = Inputs::new(step, &built.function);
     let mut sources = call.sources.iter();
     // What the caller's own tensors do: blocks that shift the next upload, and the uploads themselves.
@@ -370,7 +381,20 @@ fn one_call<'s>(
             Kind::Host => match (feed, input.ty.elem) {
                 (Feed::Synthetic(s), Elem::U32) => inputs.host::<u32>(i, (&s.host(i)?).into()),
                 (Feed::Synthetic(s), _) => inputs.host::<f32>(i, (&s.host(i)?).into()),
-                _ => host(&mut inputs, i, &given(i), &shape),
+                (Feed::Seeded { .. }, _) => {
+                    let fills = call.fills.iter().any(|fill| fill.input == i);
+                    let val = fills.then(|| upload(step, &shape, &given(i))).transpose()?;
+                    let tensor = match &val {
+                        Some(tensor) => fill(&Given { input: i, tensor, data: Some((given(i), &shape)) })?,
+                        None => None,
+                    };
+                    match &tensor {
+                        Some(Val::U(t)) => inputs.host::<u32>(i, t.into()),
+                        Some(Val::F(t)) => inputs.host::<f32>(i, t.into()),
+                        _ => host(&mut inputs, i, &given(i), &shape),
+                    }
+                    held.extend(tensor);
+                }
             },
             Kind::Scalar => match given(i) {
                 Data::F(d) => inputs.scalar(i, d[0]),
@@ -381,7 +405,9 @@ fn one_call<'s>(
                     (Feed::Synthetic(s), Elem::U32) => Val::U(s.device(step, i)?),
                     (Feed::Synthetic(s), _) => Val::F(s.device(step, i)?),
                     (Feed::Seeded { results, .. }, _) => {
-                        source(step, sources.next(), &shape, || given(i), results, &mut held)?
+                        let val = source(step, sources.next(), &shape, || given(i), results, &mut held)?;
+                        let filled = fill(&Given { input: i, tensor: &val, data: None })?;
+                        filled.unwrap_or(val)
                     }
                 };
                 match &val {

@@ -100,6 +100,12 @@ fn candidates(p: &Program) -> Vec<Program> {
             if call.hold {
                 edit(&|c| c.hold = false);
             }
+            for fill in 0..call.fills.len() {
+                edit(&|c| drop(c.fills.remove(fill)));
+                edit(&|c| c.fills[fill].earlier.clear());
+                edit(&|c| c.fills[fill].fault = None);
+                edit(&|c| c.fills[fill].held = false);
+            }
             if call.sources.iter().any(|s| *s != Source::Upload { behind: Vec::new() }) {
                 edit(&|c| c.sources.iter_mut().for_each(|s| *s = Source::Upload { behind: Vec::new() }));
             }
