@@ -127,9 +127,10 @@ pub use graph::{CaptureProgress, GraphBuilder, GraphObject, StaticInput};
 pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable, kernel};
 pub use half::{bf16, f16};
 pub use host::boundary as crossing;
+pub use host::capturable::Capturable;
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
-pub use host::cuda::CudaTensor;
+pub use host::cuda::{CudaMemory, CudaOutput, CudaTensor};
 pub use host::device_event::DeviceEvent;
 pub use host::eager::{Eager, PendingRead};
 pub use host::join::{join, join_all, join3};
@@ -182,8 +183,8 @@ pub mod inspect {
 /// The names that a model file needs: `use graphable::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput, HostSlice, Key, Mode, Number,
-        Param, Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, Shape, State, Step, Tensor, bf16,
-        f16, graphable, join, join_all, join3, kernel, ops,
+        Capturable, ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput, HostSlice, Key,
+        Mode, Number, Param, Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, Shape, State, Step,
+        Tensor, bf16, f16, graphable, join, join_all, join3, kernel, ops,
     };
 }

@@ -1,7 +1,7 @@
 //! Misplaced attributes: ours in places where they have no meaning, or a different meaning than they seem to.
 
 use syn::{
-    Attribute, Block, Expr, Ident, Local,
+    Attribute, Block, Expr, ExprMethodCall, Ident, Local,
     visit::{self, Visit},
 };
 
@@ -97,6 +97,21 @@ impl Check<'_> {
         }
     }
 
+    /// A region that may be captured, and reads.
+    fn reads_when_captured(&mut self, expr: &Expr) {
+        let Some(cx) = attributes::capturable(expr) else { return };
+        let mut reads = Reads { cx: &cx, found: Vec::new() };
+        reads.visit_expr(expr);
+        for method in reads.found {
+            self.errors.push(
+                Code::CapturableReader,
+                method,
+                format!("`{method}` is for eager code only, and a region with `support` may be captured"),
+                "write `#[eager(cx)]`, without `support`",
+            );
+        }
+    }
+
     fn left_operand(&mut self, operand: &Expr, whole: &str, example: &str) {
         for a in attributes::of(operand) {
             if attributes::is_ours(a) {
@@ -108,6 +123,44 @@ impl Check<'_> {
                 );
             }
         }
+    }
+}
+
+/// Methods of `Eager` that a captured region cannot have: what they return is of one call.
+const READS: [&str; 18] = [
+    "read",
+    "read_later",
+    "item",
+    "size",
+    "tensor",
+    "synchronize",
+    "keep",
+    "record_event",
+    "nonzero",
+    "masked_select",
+    "unique",
+    "repeat_interleave",
+    "bincount",
+    "cuda_stream",
+    "cuda_view",
+    "cuda_view_mut",
+    "cuda_output",
+    "tensor_of_cuda",
+];
+
+/// The reads of a region through its capability.
+struct Reads<'a> {
+    cx: &'a Ident,
+    found: Vec<&'a Ident>,
+}
+
+impl<'a> Visit<'a> for Reads<'a> {
+    fn visit_expr_method_call(&mut self, call: &'a ExprMethodCall) {
+        let is_of_cx = matches!(&*call.receiver, Expr::Path(path) if path.path.is_ident(self.cx));
+        if is_of_cx && READS.iter().any(|read| call.method == read) {
+            self.found.push(&call.method);
+        }
+        visit::visit_expr_method_call(self, call);
     }
 }
 
@@ -163,6 +216,7 @@ impl<'a> Visit<'a> for Check<'_> {
         }
         self.repeated(attributes::of(expr), &["eager", "piecewise"]);
         self.capability(expr);
+        self.reads_when_captured(expr);
         for a in attributes::of(expr) {
             for wrong in ["host", "key"] {
                 if a.path().is_ident(wrong) {

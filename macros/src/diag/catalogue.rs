@@ -70,7 +70,7 @@ catalogue! {
     G003 RepeatedAttribute Rule "An attribute given twice, or two that exclude each other" "";
     G004 MisplacedAttribute Rule "An attribute where it has no meaning" "";
     G005 AttributeArguments Rule "Arguments that cannot be read" "";
-    G006 CapturableReader Rule "A region that reads device data but declares that it can be captured" "";
+    G006 CapturableReader Lint "A region that reads device data but declares that it can be captured" "`Capturable`, the capability of such a region, has no methods that read, and is not the `&Eager` that helpers take";
     G007 Helper Rule "`helper` on a function that is more than a helper" "";
     G008 Unparsable Rule "An item that does not parse" "";
     G009 MovePosition Rule "`early` or `late` where there is nothing to move, or nothing to move over" "";

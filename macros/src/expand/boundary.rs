@@ -33,8 +33,14 @@ impl HostWriter<'_> {
         let guard = Ident::new("__region", Span::mixed_site());
         let value = Ident::new("__value", Span::mixed_site());
         let ty = region.ty.as_ref().map(|ty| quote!(: #ty));
-        let capability =
-            region.capability.as_ref().map(|name| quote!(let #name: &#krate::Eager<#step> = &#guard;));
+        let may_be_captured = region.support.as_ref().is_some_and(|level| level != "Never");
+        let capability = region.capability.as_ref().map(|name| {
+            if may_be_captured {
+                quote!(let #name: &#krate::Capturable<#step> = #guard.capturable();)
+            } else {
+                quote!(let #name: &#krate::Eager<#step> = &#guard;)
+            }
+        });
         let (levels, inner) = (&region.levels, &region.value);
         quote! {
             {

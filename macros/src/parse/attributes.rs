@@ -59,7 +59,7 @@ pub(crate) enum Boundary<'a> {
 }
 
 /// The help with the valid forms.
-const EAGER_FORMS: &str = "write `#[eager]`, `#[eager(cx)]` or `#[eager(support = UniformBatch)]`";
+const EAGER_FORMS: &str = "write `#[eager]`, `#[eager(cx)]`, `#[eager(support = UniformBatch)]` or `#[eager(cx, support = UniformBatch)]`";
 
 const SUPPORTS: [&str; 4] = ["Never", "UniformSingleTokenDecode", "UniformBatch", "Always"];
 
@@ -137,6 +137,18 @@ pub(crate) fn without_ours(expr: &Expr) -> Expr {
     expr
 }
 
+/// `cx` of an `#[eager(cx, support = …)]` expression that may be captured.
+pub(crate) fn capturable(expr: &Expr) -> Option<Ident> {
+    match boundary(expr)? {
+        Boundary::Eager(a) => {
+            let args = eager_args(a, &mut Errors::default());
+            let may_be_captured = args.may_be_captured();
+            args.capability.filter(|_| may_be_captured)
+        }
+        Boundary::Piecewise(_) => None,
+    }
+}
+
 /// `cx` of an `#[eager(cx)]` expression.
 pub(crate) fn eager_capability(expr: &Expr) -> Option<Ident> {
     match boundary(expr)? {
@@ -178,15 +190,14 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
             }
         }
     }
-    if let (Some(cx), Some(_)) = (&args.capability, &args.support) {
-        errors.push(
-            Code::CapturableReader,
-            cx,
-            "a region that reads device data cannot be captured",
-            "use `#[eager(cx)]` without `support`, or `#[eager(support = …)]` without a capability",
-        );
-    }
     args
+}
+
+impl EagerArgs {
+    /// Whether a graph of the whole call may contain the region.
+    pub(crate) fn may_be_captured(&self) -> bool {
+        self.support.as_ref().is_some_and(|level| level != "Never")
+    }
 }
 
 /// `cx`, `support = Level` and so on, with commas between.

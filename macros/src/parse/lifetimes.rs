@@ -14,7 +14,7 @@ use syn::{
 const WITH_ELEMENT: [&str; 3] = ["Tensor", "Scalar", "Ragged"];
 
 /// Types whose only argument is the step's lifetime.
-const WITHOUT_ELEMENT: [&str; 3] = ["Scope", "Eager", "Step"];
+const WITHOUT_ELEMENT: [&str; 4] = ["Scope", "Eager", "Capturable", "Step"];
 
 /// Types of `std` whose `'_` is unrelated to tensors.
 const FOREIGN: [&str; 13] = [

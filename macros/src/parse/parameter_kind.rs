@@ -34,11 +34,12 @@ impl Kind {
 }
 
 /// Types that stay with the caller.
-const HANDLES: [&str; 9] = [
+const HANDLES: [&str; 10] = [
     "Step",
     "Runtime",
     "Device",
     "Eager",
+    "Capturable",
     "CudaStream",
     "CudaContext",
     "CudaDevice",
@@ -217,6 +218,9 @@ fn handle(ident: &Ident, ty: &Type, errors: &mut Errors) -> bool {
             "remove it: `call` takes the step; constructors take a tensor's `scope()`, and results are read after the call"
         }
         "Eager" => "remove it: a region that reads says so itself, `#[eager(cx)] cx.read(&t)?`",
+        "Capturable" => {
+            "remove it: a region that launches work of its own says so itself, `#[eager(cx, support = Always)] cx.call(op)…`"
+        }
         "Runtime" | "Device" => {
             "remove it: operations find their runtime by their tensors, and constructors take a tensor's `scope()`"
         }

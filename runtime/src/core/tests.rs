@@ -6,13 +6,18 @@ use std::{
 };
 
 use crate::{
-    Device, Error, MemoryArena, Param, Result, Runtime,
+    DType, Device, Error, MemoryArena, Param, Result, Runtime, Support, Tensor,
+    backend::{HostBlock, SharedMemory},
     base::plan::{Plan, Site},
     graph::{FunctionSpec, GraphObject, Options, inputs::Inputs},
+    host::eager::{EagerTensors as _, Finish},
+    memory::OwnedView,
     ops,
+    value::layout::{Layout, Marks},
 };
 
 static SITE: Site = Site { function: "test", index: 0, file: file!(), first_line: 1, last_line: 1 };
+static REGION: Site = Site { function: "test", index: 1, file: file!(), first_line: 2, last_line: 2 };
 static PLAN: Plan = Plan { function: "test", file: file!(), items: &[], host_statement: None };
 
 fn runtime() -> Runtime {
@@ -162,4 +167,46 @@ fn what_is_alive_in_a_chain_is_shared() {
     }
     assert!(entries > 300_000, "{entries} blocks alive in all");
     assert!(parts.len() < 64 * N as usize, "{} parts for {entries} blocks", parts.len());
+}
+
+/// As memory of cudarc's that is handed back: at another address each time.
+#[test]
+fn memory_of_the_users_that_a_region_returns_is_moved_to_one_address() {
+    let mut rt = runtime();
+    let graph = graph(&mut rt);
+    rt.keep_events(true);
+    let mut handed_back: Vec<SharedMemory> = Vec::new();
+    for i in 0..12 {
+        let step = rt.step().unwrap();
+        let frame = Inputs::new(&step, &graph).enter(()).unwrap();
+        let y = frame.run(|cx| {
+            let region = cx.eager(&REGION, Support::Never)?;
+            let given = {
+                let mut core = step.rt.core.borrow_mut();
+                let memory = core.stream.alloc(8)?;
+                let bytes = [i as f32, 1.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
+                let block = HostBlock { bytes, writes: vec![(memory.addr(), 0, 8)], ..HostBlock::default() };
+                core.stream.backend_mut().host_write(block)?;
+                let layout = Layout::contiguous(&[2])?;
+                let (dtype, marks) = (DType::F32, Marks::NONE);
+                let view = OwnedView { owner: None, memory: &memory, dtype, layout, marks };
+                let raw = core.memory.adopt_in_region(view);
+                handed_back.push(memory);
+                Tensor::<f32>::from_raw(step.rt, raw)
+            };
+            let given = (&&Finish::new(given)).finish(region)?;
+            cx.segment(&SITE, (&given,), |k| ops::neg(k.0))
+        });
+        assert_eq!(step.read(&y.unwrap()).unwrap(), [-(i as f32), -1.0]);
+    }
+    let mut addresses: Vec<u64> = handed_back.iter().map(|memory| memory.addr()).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    assert_eq!(addresses.len(), 12);
+    let stats = rt.stats();
+    // The first call learns that there is a result, and warms up.
+    assert_eq!((stats.warmups, stats.recordings, stats.fallbacks), (1, 1, 0), "{stats:?}");
+    // What the first call returned stayed where it was.
+    assert_eq!(stats.copies, 11, "{stats:?}");
+    assert_eq!(rt.check_memory().map_err(|error| error.to_string()), Ok(()));
 }

@@ -1,6 +1,6 @@
 //! A launch of a custom operation: its arguments, checks, and outputs.
 
-use std::fmt;
+use std::{fmt, marker::PhantomData};
 
 use smallvec::SmallVec;
 
@@ -35,7 +35,7 @@ use crate::{
 /// or a tuple of tensors.
 #[must_use = "`run` launches the operation"]
 pub struct Call<'c, 's, O = ()> {
-    op: &'c CustomOp,
+    op: CustomOp,
     scope: Scope<'s>,
     arguments: SmallVec<[Argument; 8]>,
     inputs: SmallVec<[Operand; 4]>,
@@ -46,6 +46,8 @@ pub struct Call<'c, 's, O = ()> {
     states: SmallVec<[View; 1]>,
     /// The outputs; `Err` is the first mistake.
     made: Result<O>,
+    /// The operands, which are borrowed until it is run.
+    operands: PhantomData<&'c ()>,
 }
 
 /// Outputs of a launch, and one more.
@@ -85,7 +87,7 @@ impl<A, B, C, T> AndOutput<T> for (A, B, C) {
 }
 
 impl<'c, 's> Call<'c, 's> {
-    pub(super) fn new(op: &'c CustomOp, scope: Scope<'s>) -> Self {
+    pub(crate) fn new(op: CustomOp, scope: Scope<'s>) -> Self {
         Self {
             op,
             scope,
@@ -96,6 +98,7 @@ impl<'c, 's> Call<'c, 's> {
             outputs: SmallVec::new(),
             states: SmallVec::new(),
             made: Ok(()),
+            operands: PhantomData,
         }
     }
 }
@@ -134,7 +137,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     pub fn state<T: Element>(self, state: &'c State<T>) -> Self {
         self.checked(|call| {
             let view = state.operand(call.op.name(), call.scope)?.view;
-            call.arguments.push(Argument::State(place(call.op, call.states.len())?));
+            call.arguments.push(Argument::State(place(&call.op, call.states.len())?));
             call.states.push(view);
             Ok(())
         })
@@ -178,7 +181,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
             let count = symbol.and_then(|symbol| call.scope.real_count(symbol));
             let index = match count {
                 None => None,
-                Some(_) => Some(place(call.op, call.real_sizes.len())?),
+                Some(_) => Some(place(&call.op, call.real_sizes.len())?),
             };
             call.arguments.push(Argument::RealSize(index));
             call.real_sizes.extend(count);
@@ -206,14 +209,25 @@ impl<'c, 's, O> Call<'c, 's, O> {
         let made = made.and_then(|made| {
             let name = self.op.name();
             let given = self.scope.resolve(name, sizes)?;
-            let index = place(self.op, self.outputs.len())?;
+            let index = place(&self.op, self.outputs.len())?;
             let out = self.scope.output::<T>(name, &given.sizes, given.marks)?;
             self.outputs.push(Operand { view: out.raw.view(), marks: given.marks });
             self.arguments.push(Argument::Output(index));
             Ok(made.and(out))
         });
         let Self { op, scope, arguments, inputs, real_sizes, counted, outputs, states, .. } = self;
-        Call { op, scope, arguments, inputs, real_sizes, counted, outputs, states, made }
+        Call {
+            op,
+            scope,
+            arguments,
+            inputs,
+            real_sizes,
+            counted,
+            outputs,
+            states,
+            made,
+            operands: PhantomData,
+        }
     }
 
     /// Refuses the launch with [`Error::Shape`] unless the operands fit together, which the caller has found out. The message
@@ -260,7 +274,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
         let inputs: SmallVec<[View; 6]> =
             self.inputs.iter().map(|input| input.view).chain(self.real_sizes.iter().copied()).collect();
         let op = Op::from(CustomOperation {
-            definition: self.op.definition.clone(),
+            definition: self.op.definition,
             arguments: self.arguments,
             operands: self.inputs.len(),
             made: self.outputs.len(),
@@ -280,7 +294,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     }
 
     fn add_input(&mut self, operand: Operand) -> Result<u8> {
-        let index = place(self.op, self.inputs.len())?;
+        let index = place(&self.op, self.inputs.len())?;
         self.inputs.push(operand);
         Ok(index)
     }

@@ -60,10 +60,15 @@ pub use call::{AndOutput, Call};
 use crate::backend::cuda::custom::CudaCode;
 #[cfg(feature = "cuda")]
 pub use crate::backend::cuda::custom::{
-    CudaCall, CudaGrid, CudaKernel, CudaLibrary, CudaSource, LibraryError,
+    CudaCall, CudaGrid, CudaKernel, CudaLaunch, CudaLibrary, CudaSource, LibraryError,
 };
 pub use crate::backend::custom::{CpuCall, CpuFailure, ScalarArgument, Shapes};
-use crate::{ConfigValue, Eager, Key, LiveIn, Scope, backend::custom::Definition, value::key::KeyWriter};
+use crate::{
+    Capturable, ConfigValue, Eager, Key, LiveIn, Scope, Step,
+    backend::custom::{Definition, Identity},
+    base::plan::Site,
+    value::key::KeyWriter,
+};
 
 /// An operation of your own. Cloning shares it.
 ///
@@ -89,7 +94,7 @@ impl CustomOp {
 
     /// Starts a launch.
     pub fn call<'s>(&self, scope: Scope<'s>) -> Call<'_, 's> {
-        Call::new(self, scope)
+        Call::new(self.clone(), scope)
     }
 }
 
@@ -110,7 +115,7 @@ impl Eq for CustomOp {}
 
 impl LiveIn for CustomOp {
     fn write_key(&self, k: &mut KeyWriter) {
-        k.word(self.definition.id());
+        self.definition.identity().into_iter().for_each(|word| k.word(word));
     }
 }
 
@@ -152,9 +157,53 @@ impl EagerOp {
         self.0.name()
     }
 
-    /// Starts a launch, in an `#[eager(cx)]` region or between calls.
-    pub fn call<'s>(&self, cx: &Eager<'s>) -> Call<'_, 's> {
-        self.0.call(cx.scope())
+    /// Starts a launch, in an `#[eager(cx)]` region or between calls: `cx` is the capability of the region, or a step.
+    pub fn call<'s>(&self, cx: impl EagerCode<'s>) -> Call<'_, 's> {
+        self.0.call(cx.scope_of_eager_code())
+    }
+}
+
+/// The capability of eager code, which an [`EagerOp`] requires: `&Eager`, or a `&Step` between calls.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the capability of eager code",
+    label = "an operation for eager code is never captured",
+    note = "launch it in a region that binds the capability: `let y = #[eager(cx)] op.call(cx).…;`"
+)]
+pub trait EagerCode<'s>: sealed::Sealed {
+    #[doc(hidden)]
+    fn scope_of_eager_code(self) -> Scope<'s>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl sealed::Sealed for &Eager<'_> {}
+impl<'s> EagerCode<'s> for &Eager<'s> {
+    fn scope_of_eager_code(self) -> Scope<'s> {
+        self.scope()
+    }
+}
+
+impl sealed::Sealed for &Step<'_> {}
+impl<'s> EagerCode<'s> for &Step<'s> {
+    fn scope_of_eager_code(self) -> Scope<'s> {
+        self.scope()
+    }
+}
+
+impl<'s> Capturable<'s> {
+    /// Starts a launch of `op`, whose code may own whatever the region has at hand. On a GPU, its code gets the stream, and
+    /// the addresses of its operands; on the CPU, their memory as slices.
+    pub fn call<'c>(&self, op: CustomOpBuilder) -> Call<'c, 's> {
+        Call::new(op.build_at(self.site()), self.scope())
+    }
+}
+
+impl<'s> Eager<'s> {
+    /// Starts a launch of an operation that is made for it, as [`Capturable::call`] does.
+    pub fn call<'c>(&self, op: CustomOpBuilder) -> Call<'c, 's> {
+        Call::new(op.build(), self.scope())
     }
 }
 
@@ -183,7 +232,7 @@ impl CustomOpBuilder {
         self
     }
 
-    /// Sets the code for a GPU: a library, which also says whether it may be captured.
+    /// Sets the code for a GPU: a library, which also says whether it may be captured, or a closure ([`CudaLaunch`]).
     #[cfg(feature = "cuda")]
     pub fn cuda_library(mut self, library: impl CudaLibrary) -> Self {
         self.definition.may_be_captured &= library.may_be_captured();
@@ -200,6 +249,12 @@ impl CustomOpBuilder {
     /// Makes the operation.
     pub fn build(self) -> CustomOp {
         CustomOp { definition: Arc::new(self.definition), keeps_padding: self.keeps_padding }
+    }
+
+    /// Makes the operation of a region, which is the same one each time that the region runs.
+    pub(crate) fn build_at(mut self, site: &'static Site) -> CustomOp {
+        self.definition.identity = Identity::Region(site);
+        self.build()
     }
 
     /// Makes an operation for eager code only, which no capture ever holds.

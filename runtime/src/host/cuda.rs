@@ -3,10 +3,10 @@
 
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
 
-use cudarc::driver::{CudaSlice, CudaStream};
+use cudarc::driver::{CudaSlice, CudaStream, CudaViewMut};
 
 use crate::{
-    Eager, Element, Error, IntoDataShape, Result, Tensor,
+    AsOperand, Eager, Element, Error, IntoDataShape, IntoShape, Result, State, Tensor,
     backend::cuda::{CudaBackend, CudaRef},
     core::Core,
     memory::OwnedView,
@@ -20,7 +20,7 @@ fn backend<'a>(core: &'a Core, call: &'static str) -> Result<&'a CudaBackend> {
     })
 }
 
-/// A tensor's memory for cudarc, valid as long as the tensor lives.
+/// The memory of a tensor, a parameter or a state for cudarc, valid as long as that lives.
 #[derive(Debug)]
 pub struct CudaTensor<'t, T> {
     slice: CudaRef<T>,
@@ -34,6 +34,50 @@ impl<T> Deref for CudaTensor<'_, T> {
     /// read-only, because tensors are immutable.
     fn deref(&self) -> &CudaSlice<T> {
         &self.slice
+    }
+}
+
+/// Memory for cudarc that work on the runtime's stream may write.
+#[derive(Debug)]
+pub struct CudaMemory<'t, T> {
+    slice: CudaRef<T>,
+    _memory: PhantomData<&'t ()>,
+}
+
+impl<T> Deref for CudaMemory<'_, T> {
+    type Target = CudaSlice<T>;
+
+    fn deref(&self) -> &CudaSlice<T> {
+        &self.slice
+    }
+}
+
+impl<T> CudaMemory<'_, T> {
+    /// Returns the memory to write: pass it to `launch_builder(..).arg(&mut view)`, or to a copy of cudarc's.
+    pub fn view_mut(&mut self) -> CudaViewMut<'_, T> {
+        self.slice.view_mut()
+    }
+}
+
+/// A tensor that is being written through cudarc.
+#[derive(Debug)]
+pub struct CudaOutput<'s, T> {
+    memory: CudaMemory<'s, T>,
+    tensor: Tensor<'s, T>,
+}
+
+impl<'s, T> CudaOutput<'s, T> {
+    /// Returns the memory to write, as [`CudaMemory::view_mut`] does.
+    pub fn view_mut(&mut self) -> CudaViewMut<'_, T> {
+        self.memory.view_mut()
+    }
+
+    /// Returns the tensor. Its contents are what the work so far on the stream writes.
+    pub fn into_tensor(self) -> Tensor<'s, T> {
+        let Self { memory, tensor } = self;
+        // Ends other streams' use of it.
+        drop(memory);
+        tensor
     }
 }
 
@@ -66,6 +110,9 @@ impl<'s> Eager<'s> {
     /// Returns your memory as a row-major tensor of `shape`, without a copy. The slice is kept alive until
     /// the tensor and all work that reads it are done; do not write to it before then.
     ///
+    /// As the result of a region, it is copied from the second call on to where recordings expect it, so a slice at another
+    /// address changes nothing. [`cuda_output`](Self::cuda_output) saves the copy.
+    ///
     /// The runtime's stream waits for work already queued on the slice's stream. If `shape` contains the size
     /// of a padded dimension, the slice includes the padding; the contents of the padding do not matter.
     ///
@@ -88,7 +135,7 @@ impl<'s> Eager<'s> {
             });
         }
         let memory = backend(&core, "a tensor of CUDA memory")?.adopt_slice(slice)?;
-        let raw = core.memory.adopt(OwnedView {
+        let raw = core.memory.adopt_in_region(OwnedView {
             owner: None,
             memory: &memory,
             dtype: T::DTYPE,
@@ -99,28 +146,66 @@ impl<'s> Eager<'s> {
         Ok(Tensor::from_raw(self.rt, raw))
     }
 
-    /// Returns a tensor's memory for cudarc, without a copy: on the runtime's stream, it contains the values
-    /// that a read would return. Padding of the first dimension is cut off.
+    /// Returns the memory of a tensor, a parameter or a state for cudarc, without a copy: on the runtime's stream, it
+    /// contains the values that a read would return. Padding of the first dimension is cut off.
     ///
     /// # Errors
     /// Returns [`Error::Argument`] if the elements are not contiguous (copy them with `ops::contiguous`),
     /// [`Error::DifferentRuntimes`], or [`Error::Config`] if the runtime does not run on a GPU.
-    pub fn cuda_view<'t, T: Element>(&self, tensor: &'t Tensor<'s, T>) -> Result<CudaTensor<'t, T>> {
-        if !std::ptr::eq(self.rt, tensor.rt) {
-            return Err(Error::DifferentRuntimes { op: "cuda_view" });
-        }
+    pub fn cuda_view<'t, T: Element>(
+        &self,
+        operand: &'t (impl AsOperand<'s, T> + ?Sized),
+    ) -> Result<CudaTensor<'t, T>> {
+        const CALL: &str = "cuda_view";
+        self.check("a view for CUDA")?;
+        let operand = operand.operand(CALL, self.scope())?;
         let mut core = self.rt.core.borrow_mut();
-        core.call.may_look("a view for CUDA")?;
-        core.check_live("cuda_view", &tensor.raw)?;
         core.launcher().flush()?;
-        let real = core.call.unpadded(tensor.raw).layout;
+        let real = core.call.real_layout(operand.view.layout, operand.marks);
         if !real.is_contiguous() {
             return Err(Error::Argument {
-                op: "cuda_view",
+                op: CALL,
                 why: "the elements are not contiguous; copy the tensor with `ops::contiguous` first".into(),
             });
         }
-        let slice = backend(&core, "a view for CUDA")?.show(tensor.raw.addr, real.count())?;
+        let slice = backend(&core, "a view for CUDA")?.show(operand.view.addr, real.count())?;
         Ok(CudaTensor { slice, _tensor: PhantomData })
+    }
+
+    /// Returns the memory of a state for cudarc, to be written in place on the runtime's stream: a cache of a library's, for
+    /// instance.
+    ///
+    /// # Errors
+    /// Returns [`Error::DifferentRuntimes`], or [`Error::Config`] if the runtime does not run on a GPU.
+    pub fn cuda_view_mut<'t, T: Element>(&self, state: &'t State<T>) -> Result<CudaMemory<'t, T>> {
+        self.check("a view for CUDA")?;
+        let view = state.operand("cuda_view_mut", self.scope())?.view;
+        let mut core = self.rt.core.borrow_mut();
+        let mut launcher = core.launcher();
+        launcher.flush()?;
+        // `capture_all` puts the state back as it was.
+        launcher.save_before_write(&[view])?;
+        let slice = backend(&core, "a view for CUDA")?.show(view.addr, view.layout.count())?;
+        Ok(CudaMemory { slice, _memory: PhantomData })
+    }
+
+    /// Makes a tensor whose memory is written through cudarc, on the runtime's stream. It holds anything until then. As the
+    /// result of a region it is where recordings expect it, so nothing is copied.
+    ///
+    /// Sizes of padded dimensions include the padding, whose contents do not matter.
+    ///
+    /// # Errors
+    /// Returns [`Error::OutOfMemory`], or [`Error::Config`] if the runtime does not run on a GPU.
+    pub fn cuda_output<T: Element>(&self, shape: impl IntoShape<'s>) -> Result<CudaOutput<'s, T>> {
+        const CALL: &str = "cuda_output";
+        self.check("a view for CUDA")?;
+        let given = self.scope().resolve(CALL, shape.into_sizes())?;
+        let tensor = self.scope().output::<T>(CALL, &given.sizes, given.marks)?;
+        let mut core = self.rt.core.borrow_mut();
+        core.launcher().flush()?;
+        let raw = tensor.raw;
+        let slice = backend(&core, "a view for CUDA")?.show(raw.addr, raw.layout.count())?;
+        drop(core);
+        Ok(CudaOutput { memory: CudaMemory { slice, _memory: PhantomData }, tensor })
     }
 }

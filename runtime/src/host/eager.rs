@@ -11,7 +11,7 @@ use crate::{
         dtype::{from_bytes, to_bytes},
         plan::Site,
     },
-    host::padding::pad_rows,
+    host::{capturable::Capturable, padding::pad_rows},
     memory::NewTensor,
     observe::timeline,
     tensor::live_out::{Decoder, LiveOut},
@@ -234,6 +234,7 @@ impl<T: Element> PendingRead<T> {
 /// An open eager region; it is closed when dropped, also by `?`, `break`, `return` and panics.
 pub struct Region<'s> {
     eager: Eager<'s>,
+    capturable: Capturable<'s>,
     site: &'static Site,
     /// The graph object of the call, if that is captured as a whole.
     captured_by: Option<OwnerId>,
@@ -246,7 +247,19 @@ impl<'s> Region<'s> {
         let span = timeline::region(site);
         let captured_by = rt.core.borrow_mut().begin_region(site);
         let begin = if span.is_disabled() { None } else { rt.slice_begins() };
-        Self { eager: Eager { rt }, site, captured_by, begin, _span: span }
+        Self {
+            eager: Eager { rt },
+            capturable: Capturable::new(rt, site),
+            site,
+            captured_by,
+            begin,
+            _span: span,
+        }
+    }
+
+    /// Returns the capability of a region that may be captured.
+    pub fn capturable(&self) -> &Capturable<'s> {
+        &self.capturable
     }
 
     /// Moves the tensors of the region's result to their recorded slots.

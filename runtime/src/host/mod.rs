@@ -1,6 +1,7 @@
 //! The code between graphs: steps, eager regions, and how values pass from host code into segments and back.
 
 pub mod boundary;
+pub(crate) mod capturable;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod device_event;

@@ -231,7 +231,8 @@ impl LearnedPlacements {
     /// Returns where a result of the running region is.
     fn where_it_is(&self, index: usize, placement: Placement, base: u64) -> WhereItIs {
         match (placement, &self.running) {
-            (Placement::Eager, _) => WhereItIs::Outside,
+            // Memory of the user's is somewhere else each time.
+            (Placement::Eager | Placement::Owned, _) => WhereItIs::Outside,
             (Placement::Pool, Some(region)) if !region.is_reserved_for(index, base) => {
                 WhereItIs::AnothersBlock
             }
@@ -271,6 +272,15 @@ impl LearnedPlacements {
             })
             .collect();
         (Learning { profile: key, run }, expected)
+    }
+
+    /// Returns the role of memory of the user's that the running region makes a tensor of.
+    #[cfg(any(feature = "cuda", test))]
+    pub(super) fn adopted(&mut self) -> Option<Origin> {
+        let region = self.running.as_mut()?;
+        let ordinal = region.ordinal;
+        region.ordinal = ordinal.next();
+        Some(Origin::Region { site: region.site, serial: region.serial, ordinal })
     }
 
     /// Returns the role of the running region's next allocation, and its placement.

@@ -242,6 +242,17 @@ impl Memory {
         self.adopt_as(Placement::Owned, "owned memory", view)
     }
 
+    /// Like [`adopt`](Self::adopt); in an eager region, it is one of the region's allocations.
+    #[cfg(any(feature = "cuda", test))]
+    pub(crate) fn adopt_in_region(&mut self, view: OwnedView<'_>) -> RawTensor {
+        let origin = self.learned.adopted();
+        let raw = self.adopt(view);
+        if let Some(origin) = origin {
+            self.slots.get_mut(raw.slot).origin = origin;
+        }
+        raw
+    }
+
     /// Like [`adopt`](Self::adopt), for a static input, which the next call overwrites.
     pub(crate) fn adopt_static(&mut self, view: OwnedView<'_>) -> RawTensor {
         self.adopt_as(Placement::StaticInput, "a static input", view)

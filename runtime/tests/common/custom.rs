@@ -1,10 +1,14 @@
 //! Operations as a user brings them, with code for both devices.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use graphable::{
     Result, State, Tensor,
-    custom::{CudaGrid, CudaKernel, CudaSource, CustomOp, CustomOpBuilder},
+    cudarc::{
+        driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg as _},
+        nvrtc::Ptx,
+    },
+    custom::{CudaGrid, CudaKernel, CudaLaunch, CudaSource, CustomOp, CustomOpBuilder, LibraryError},
 };
 
 /// All kernels in one file.
@@ -140,3 +144,69 @@ pub(crate) fn times<'s>(x: &Tensor<'s, f32>, by: &Tensor<'s, f32>) -> Result<Ten
     });
     OP.call(x.scope()).input(x).input(by).count(x).output(x.shape()).run()
 }
+
+/// `x * by`, with a factor that the code owns.
+#[allow(dead_code, reason = "not every test binary has regions")]
+pub(crate) fn times_by(name: &'static str, by: f32) -> CustomOpBuilder {
+    // SAFETY: the work is one kernel on the call's stream, which stays within the operands; it may be captured.
+    let scaled = unsafe {
+        CudaLaunch::new(move |call| {
+            let count = call.shapes().output(0).iter().product::<usize>();
+            scale_on_stream(call.stream(), call.input(0), call.output(0), count, by)
+        })
+    };
+    CustomOp::builder(name).cuda_library(scaled).cpu(move |call| {
+        let (x, y) = (call.input::<f32>(0)?, call.output::<f32>(0)?);
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = x * by);
+        Ok(())
+    })
+}
+
+/// Launches a kernel of cudarc's on a stream.
+fn scale_on_stream(
+    stream: &Arc<CudaStream>,
+    from: u64,
+    to: u64,
+    count: usize,
+    by: f32,
+) -> Result<(), LibraryError> {
+    static KERNEL: OnceLock<CudaFunction> = OnceLock::new();
+    let kernel = match KERNEL.get() {
+        Some(kernel) => kernel,
+        None => {
+            let module = stream.context().load_module(Ptx::from_src(SCALE))?;
+            KERNEL.get_or_init(|| module.load_function("scale").unwrap())
+        }
+    };
+    let mut launch = stream.launch_builder(kernel);
+    launch.arg(&from).arg(&to).arg(&by);
+    let block = (u32::try_from(count)?, 1, 1);
+    let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: block, shared_mem_bytes: 0 };
+    // SAFETY: the kernel takes two addresses of `count` numbers and a number, and has as many threads.
+    unsafe { launch.launch(shape) }?;
+    Ok(())
+}
+
+/// `to[i] = from[i] * by`, for one block.
+const SCALE: &str = "
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 from, .param .u64 to, .param .f32 by)
+{
+    .reg .b32 %r<2>;
+    .reg .f32 %f<3>;
+    .reg .b64 %d<6>;
+    ld.param.u64 %d1, [from];
+    ld.param.u64 %d2, [to];
+    ld.param.f32 %f2, [by];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %d3, %r1, 4;
+    add.u64 %d4, %d1, %d3;
+    add.u64 %d5, %d2, %d3;
+    ld.global.f32 %f1, [%d4];
+    mul.rn.f32 %f1, %f1, %f2;
+    st.global.f32 [%d5], %f1;
+    ret;
+}
+";

@@ -1,9 +1,9 @@
 //! Together with cudarc: its memory, its launches, its stream.
 
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 use cudarc::{
-    driver::{CudaContext, CudaFunction, LaunchConfig, PushKernelArg},
+    driver::{CudaContext, CudaFunction, CudaSlice, DevicePtr as _, LaunchConfig, PushKernelArg},
     nvrtc::Ptx,
 };
 use graphable::{Device, Eager, Error, Runtime, graphable, prelude::*};
@@ -82,6 +82,118 @@ fn a_stream_of_the_users() {
     check(Runtime::new(Device::cuda_stream(stream)).unwrap());
     let error = Runtime::new(Device::cuda_stream(context.default_stream())).unwrap_err();
     assert!(matches!(&error, Error::Config { .. }) && error.to_string().contains("new_stream"), "{error}");
+}
+
+thread_local! {
+    /// What was handed back, so that each slice is somewhere else.
+    static HANDED_BACK: RefCell<Vec<Arc<CudaSlice<f32>>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// As [`by_hand`], into memory at a new address.
+fn into_new_memory<'s>(cx: &Eager<'s>, x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    let stream = cx.cuda_stream()?;
+    let mut y = stream.alloc_zeros::<f32>(N).unwrap();
+    let from = cx.cuda_view(x)?;
+    KERNEL.with(|kernel| {
+        // SAFETY: both have `N` elements, as many as the launch has threads.
+        unsafe { stream.launch_builder(kernel).arg(&*from).arg(&mut y).launch(shape()) }.unwrap();
+    });
+    let y = Arc::new(y);
+    HANDED_BACK.with_borrow_mut(|all| all.push(Arc::clone(&y)));
+    cx.tensor_of_cuda(&[N], y)
+}
+
+/// As [`by_hand`], into memory of the runtime.
+fn into_an_output<'s>(cx: &Eager<'s>, x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    let stream = cx.cuda_stream()?;
+    let mut y = cx.cuda_output::<f32>(x.shape())?;
+    let from = cx.cuda_view(x)?;
+    KERNEL.with(|kernel| {
+        // SAFETY: both have `N` elements, as many as the launch has threads.
+        unsafe { stream.launch_builder(kernel).arg(&*from).arg(&mut y.view_mut()).launch(shape()) }.unwrap();
+    });
+    Ok(y.into_tensor())
+}
+
+#[graphable]
+fn handed_back(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let x = ops::scale(x, 2.0)?;
+    let y = #[eager(cx)]
+    into_new_memory(cx, &x)?;
+    ops::scale(&y, 10.0)
+}
+
+#[graphable]
+fn written(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let x = ops::scale(x, 2.0)?;
+    let y = #[eager(cx)]
+    into_an_output(cx, &x)?;
+    ops::scale(&y, 10.0)
+}
+
+#[test]
+fn results_of_cudarc_record_nothing_new_wherever_they_are() {
+    if skipped("results_of_cudarc_record_nothing_new_wherever_they_are") {
+        return;
+    }
+    let mut rt = runtime();
+    let handed_back = HandedBackGraph::builder().deny_fallback(true).build(&mut rt).unwrap();
+    let written = WrittenGraph::builder().deny_fallback(true).build(&mut rt).unwrap();
+    for i in 0..20 {
+        for is_output in [false, true] {
+            let step = rt.step().unwrap();
+            let x = step.tensor(&[N], &[i as f32; N]).unwrap();
+            let y = if is_output { written.call(&step, &x) } else { handed_back.call(&step, &x) };
+            let want = [(i as f32 * 2.0 + 1.0) * 10.0; N];
+            assert_eq!(step.read(&y.unwrap()).unwrap(), want, "{is_output}");
+        }
+    }
+    let different = HANDED_BACK.with_borrow(|all| {
+        let mut addresses: Vec<u64> = all.iter().map(|y| y.device_ptr(y.stream()).0).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.len()
+    });
+    assert_eq!(different, 20);
+    HANDED_BACK.with_borrow_mut(Vec::clear);
+    let stats = rt.stats();
+    // Two segments of each function. What was handed back is copied, from the second call on; an output is not.
+    assert_eq!((stats.recordings, stats.fallbacks, stats.copies), (4, 0, 19), "{stats:?}");
+}
+
+#[graphable]
+fn cached(x: &Tensor<f32>, weights: &Param<f32>, cache: &State<f32>) -> Result<Tensor<f32>> {
+    let x = ops::neg(x)?;
+    #[eager(cx)]
+    {
+        let stream = cx.cuda_stream()?;
+        let (from, mut to) = (cx.cuda_view(weights)?, cx.cuda_view_mut(cache)?);
+        KERNEL.with(|kernel| {
+            // SAFETY: both have `N` elements, as many as the launch has threads.
+            unsafe { stream.launch_builder(kernel).arg(&*from).arg(&mut to.view_mut()).launch(shape()) }
+                .unwrap();
+        });
+        assert_eq!(stream.clone_dtoh(&*cx.cuda_view(cache)?).unwrap(), [8.0; N]);
+    };
+    ops::add(&x, &ops::load(x.scope(), cache)?)
+}
+
+#[test]
+fn parameters_are_read_and_state_is_written_in_place() {
+    if skipped("parameters_are_read_and_state_is_written_in_place") {
+        return;
+    }
+    let mut rt = runtime();
+    let weights = Param::new(&rt, &[N], &[7.0; N]).unwrap();
+    let cache = State::zeros(&rt, &[N]).unwrap();
+    let graph = CachedGraph::builder().deny_fallback(true).build(&mut rt).unwrap();
+    for i in 0..6 {
+        let step = rt.step().unwrap();
+        let x = step.tensor(&[N], &[i as f32; N]).unwrap();
+        let y = graph.call(&step, &x, &weights, &cache).unwrap();
+        assert_eq!(step.read(&y).unwrap(), [8.0 - i as f32; N]);
+    }
+    assert_eq!(rt.stats().recordings, 2);
 }
 
 #[test]

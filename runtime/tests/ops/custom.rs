@@ -12,8 +12,8 @@ use graphable::{
         driver::{CudaContext, sys},
     },
     custom::{
-        CpuCall, CpuFailure, CudaCall, CudaGrid, CudaKernel, CudaLibrary, CudaSource, CustomOp, LibraryError,
-        Shapes,
+        CpuCall, CpuFailure, CudaCall, CudaGrid, CudaKernel, CudaLibrary, CudaSource, CustomOp,
+        CustomOpBuilder, LibraryError, Shapes,
     },
     prelude::*,
 };
@@ -230,8 +230,21 @@ fn sources_that_do_not_fit_are_typed_errors() {
             matches!(&error, Err(Error::Compile { op: "wrong", log }) if log.contains("undeclared")),
             "{error:?}"
         );
-        let error = run_once(step, &op(right, "another", line));
-        assert!(matches!(error, Err(Error::Device { call: "cuModuleGetFunction", .. })), "{error:?}");
+        let refused = |op: &CustomOp, why: &str| match run_once(step, op) {
+            Err(Error::Argument { op: "wrong", why: said }) => assert!(said.contains(why), "{said}"),
+            other => panic!("{why}: {other:?}"),
+        };
+        refused(&op(right, "another", line), "no function `another`");
+        refused(&op(right, "right", line.shared_bytes(1 << 30)), "1073741824 bytes of shared memory");
+        refused(&op(right, "right", CudaGrid::new([1, 65_536, 1], [32, 1, 1])), "blocks [1, 65536, 1]");
+        // SAFETY: it never runs.
+        let kernel = unsafe {
+            CudaKernel::new(CudaSource::Cuda(right.into()), "right", move |_| line).workspace(|_| u64::MAX)
+        };
+        refused(
+            &CustomOp::builder("wrong").cuda(kernel).build(),
+            "a workspace of 18446744073709551615 bytes",
+        );
         let none = CudaGrid::new([0, 1, 1], [32, 1, 1]);
         assert!(is_argument(run_once(step, &op(right, "right", none))));
         let huge = CudaGrid::new([1; 3], [64, 32, 1]);
@@ -504,6 +517,16 @@ fn copying(name: &'static str, captures: bool, alive: &Arc<AtomicUsize>) -> Cust
         Ok(())
     })
     .build()
+}
+
+/// A copy that may never be captured.
+pub(crate) fn never_captured() -> CustomOpBuilder {
+    // It counts nothing that a test looks at.
+    let library = Copying { captures: false, alive: Arc::new(AtomicUsize::new(1)) };
+    CustomOp::builder("never_captured").cuda_library(library).cpu(|call| {
+        call.output::<f32>(0)?.copy_from_slice(call.input::<f32>(0)?);
+        Ok(())
+    })
 }
 
 #[test]

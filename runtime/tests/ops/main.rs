@@ -2,6 +2,7 @@
 //! shapes, strided views, broadcasting and empty dimensions.
 
 mod attention;
+mod capturable;
 mod compare;
 mod create;
 mod custom;

@@ -2,7 +2,7 @@
 
 use std::{mem::ManuallyDrop, ops::Deref, sync::Arc};
 
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr as _, DevicePtrMut as _};
+use cudarc::driver::{CudaSlice, CudaStream, CudaViewMut, DevicePtr as _, DevicePtrMut as _};
 
 use super::{CudaBackend, driver::Context, shared::Foreign};
 use crate::{Error, Result, backend::SharedMemory};
@@ -67,6 +67,13 @@ impl<T> Deref for CudaRef<T> {
 
     fn deref(&self) -> &CudaSlice<T> {
         &self.slice
+    }
+}
+
+impl<T> CudaRef<T> {
+    /// The memory, to be written. The slice itself must stay here: dropped elsewhere, it would free memory of an arena.
+    pub(crate) fn view_mut(&mut self) -> CudaViewMut<'_, T> {
+        self.slice.as_view_mut()
     }
 }
 

@@ -23,14 +23,24 @@ use super::{
 };
 #[cfg(feature = "cuda")]
 use crate::Error;
-use crate::{Result, value::owned::next_id};
+use crate::{Result, base::plan::Site, value::owned::next_id};
 
 /// Code of an operation for the CPU.
 pub(crate) type CpuCode = dyn Fn(&CpuCall<'_>) -> Result<(), CpuFailure> + Send + Sync;
 
+/// By what an operation is known in keys and traces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Identity {
+    /// A number that no other operation of the process ever has.
+    Own(u64),
+    /// The region that makes it anew each time, and promises that it does the same work.
+    Region(&'static Site),
+}
+
 /// An operation of a user: a name, and code for each device. Known by identity.
 pub(crate) struct Definition {
-    id: u64,
+    /// By what it is known.
+    pub(crate) identity: Identity,
     /// Its name.
     pub(crate) name: &'static str,
     /// If a capture may hold it.
@@ -46,7 +56,7 @@ impl Definition {
     /// Without code.
     pub(crate) fn new(name: &'static str) -> Self {
         Self {
-            id: next_id(),
+            identity: Identity::Own(next_id()),
             name,
             may_be_captured: true,
             cpu: None,
@@ -55,15 +65,21 @@ impl Definition {
         }
     }
 
-    /// Returns its id, which no other definition of the process ever has.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
+    /// Returns what tells it from other operations of its name.
+    pub(crate) fn identity(&self) -> [u64; 2] {
+        match self.identity {
+            Identity::Own(id) => [0, id],
+            Identity::Region(site) => [1, std::ptr::from_ref(site).addr() as u64],
+        }
     }
 }
 
 impl fmt::Debug for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Definition").field("name", &self.name).field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Definition")
+            .field("name", &self.name)
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
     }
 }
 
@@ -92,6 +108,11 @@ pub(crate) enum Argument {
 }
 
 /// A host value that a kernel takes by value: `f32`, `f64`, and integers of 32 and 64 bits.
+#[diagnostic::on_unimplemented(
+    message = "a kernel does not take `{Self}` by value",
+    label = "expected `f32`, `f64`, or an integer of 32 or 64 bits",
+    note = "convert it, `u32::from(flag)` or `n as u64`; sizes of tensors are passed with `size(x.dim(0))`"
+)]
 pub trait ScalarArgument: bytemuck::Pod + sealed::Sealed {}
 
 pub(crate) use sealed::ScalarType;
@@ -205,6 +226,20 @@ impl CustomOperation {
         Error::OperationFailed { op: self.definition.name, why }
     }
 
+    /// Refuses a workspace beyond all addresses: a size that overflowed, most likely.
+    ///
+    /// # Errors
+    /// [`Error::Argument`].
+    #[cfg(feature = "cuda")]
+    fn check_workspace(&self, bytes: u64) -> Result<u64> {
+        const ADDRESSES: u64 = 1 << 48;
+        if bytes < ADDRESSES {
+            return Ok(bytes);
+        }
+        let why = format!("a workspace of {bytes} bytes is more than there are addresses");
+        Err(Error::Argument { op: self.definition.name, why })
+    }
+
     /// Returns the error for an operation without code for the device.
     #[cfg(feature = "cuda")]
     pub(crate) fn no_code(&self, device: &'static str) -> Error {
@@ -230,7 +265,8 @@ impl Operation for CustomOperation {
     }
 
     fn parameters(&self, mut to: &mut dyn Hasher) {
-        to.write_u64(self.definition.id);
+        self.definition.name.hash(&mut to);
+        self.definition.identity().hash(&mut to);
         self.arguments.hash(&mut to);
     }
 
@@ -269,13 +305,14 @@ impl Operation for CustomOperation {
         _: bool,
     ) -> Result<u64> {
         let shapes = self.shapes(inputs, outputs);
-        match &self.definition.cuda {
-            Some(CudaCode::Kernel(kernel)) => self.guarded(|| kernel.workspace_bytes(&shapes)),
+        let bytes = match &self.definition.cuda {
+            Some(CudaCode::Kernel(kernel)) => self.guarded(|| kernel.workspace_bytes(&shapes))?,
             Some(CudaCode::Library(library)) => {
-                super::cuda::custom::prepare_library(library, gpu, self, &shapes)
+                super::cuda::custom::prepare_library(library, gpu, self, &shapes)?
             }
-            None => Ok(0),
-        }
+            None => 0,
+        };
+        self.check_workspace(bytes)
     }
 
     #[cfg(feature = "cuda")]

@@ -81,16 +81,23 @@ impl CudaGrid {
         Self { shared_bytes: bytes, ..self }
     }
 
+    /// Refuses a grid that no device can run.
     fn check(&self, op: &'static str) -> Result<()> {
+        const BLOCKS: [u32; 3] = [i32::MAX as u32, u16::MAX as u32, u16::MAX as u32];
+        const THREADS: [u32; 3] = [1024, 1024, 64];
+        let within = |sizes: [u32; 3], limits: [u32; 3]| {
+            sizes.into_iter().zip(limits).all(|(size, limit)| (1..=limit).contains(&size))
+        };
         let threads: u64 = self.threads.iter().map(|&n| u64::from(n)).product();
-        if self.blocks.contains(&0) || threads == 0 || threads > 1024 {
-            let why = format!(
-                "blocks {:?} of threads {:?}; no size may be 0, and a block has at most 1024 threads",
-                self.blocks, self.threads
-            );
-            return Err(Error::Argument { op, why });
+        if within(self.blocks, BLOCKS) && within(self.threads, THREADS) && threads <= 1024 {
+            return Ok(());
         }
-        Ok(())
+        let why = format!(
+            "blocks {:?} of threads {:?}; there may be 1 to {BLOCKS:?} blocks of 1 to {THREADS:?} threads, \
+             at most 1024 threads in a block",
+            self.blocks, self.threads
+        );
+        Err(Error::Argument { op, why })
     }
 }
 
@@ -156,10 +163,27 @@ impl CudaKernel {
         let packed: SmallVec<[Packed; 8]> = op.arguments.iter().map(|a| pack(a, op, launch)).collect();
         let list: SmallVec<[&[u8]; 8]> = packed.iter().map(Packed::bytes).collect();
         let submitted = gpu.submit_list(Kernel::plain(self.source, self.entry), grid, &list);
-        submitted.map_err(|error| match error {
-            Error::Device { call: "compile", why, .. } => Error::Compile { op: name, log: why },
-            other => other,
-        })
+        submitted.map_err(|error| self.refused(name, grid, error))
+    }
+
+    /// Says what is wrong with the kernel, if that is why it could not be launched.
+    fn refused(&self, op: &'static str, grid: CudaGrid, error: Error) -> Error {
+        let Error::Device { call, why, .. } = &error else { return error };
+        let why = match *call {
+            "compile" => return Error::Compile { op, log: why.clone() },
+            "cuModuleLoadData" => format!("the driver does not load its code: {why}"),
+            "cuModuleGetFunction" => {
+                format!("its source has no function `{}`; declare it `extern \"C\" __global__`", self.entry)
+            }
+            "cuFuncSetAttribute" => {
+                format!("a block cannot have {} bytes of shared memory: {why}", grid.shared_bytes)
+            }
+            "cuLaunchKernelEx" => {
+                format!("the device cannot run blocks of threads {:?}: {why}", grid.threads)
+            }
+            _ => return error,
+        };
+        Error::Argument { op, why }
     }
 }
 
@@ -225,4 +249,68 @@ fn plain(view: &View) -> PlainView {
         *to = n as u64;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids_that_no_device_runs_are_refused() {
+        for (blocks, threads) in [
+            ([0, 1, 1], [32, 1, 1]),
+            ([1, 1, 0], [32, 1, 1]),
+            ([1, 1, 1], [32, 0, 1]),
+            ([u32::MAX, 1, 1], [32, 1, 1]),
+            ([1, 65_536, 1], [32, 1, 1]),
+            ([1, 1, 65_536], [32, 1, 1]),
+            ([1, 1, 1], [1025, 1, 1]),
+            ([1, 1, 1], [64, 32, 1]),
+            ([1, 1, 1], [1, 1, 65]),
+        ] {
+            let refused = CudaGrid::new(blocks, threads).check("wide").unwrap_err();
+            assert!(matches!(refused, Error::Argument { op: "wide", .. }), "{refused}");
+            assert!(refused.to_string().contains(&format!("blocks {blocks:?} of threads {threads:?}")));
+        }
+        for (blocks, threads) in [([i32::MAX as u32, 65_535, 65_535], [1024, 1, 1]), ([1, 1, 1], [4, 4, 64])]
+        {
+            CudaGrid::new(blocks, threads).check("wide").unwrap();
+        }
+        CudaGrid::for_elements(0, 128).check("none").unwrap();
+        CudaGrid::for_elements(usize::MAX, 128).check("many").unwrap();
+    }
+
+    #[test]
+    fn what_the_driver_says_of_a_kernel_names_the_operation() {
+        // SAFETY: it is never launched.
+        let kernel = unsafe {
+            CudaKernel::new(CudaSource::Cuda("".into()), "missing", |_| CudaGrid::for_elements(1, 1))
+        };
+        let grid = CudaGrid::for_elements(1, 32).shared_bytes(1 << 20);
+        let of = |call| Error::Device { device: "a GPU".into(), call, why: "no".into() };
+        assert!(matches!(
+            kernel.refused("mine", grid, of("compile")),
+            Error::Compile { op: "mine", log } if log == "no"
+        ));
+        for (call, why) in [
+            ("cuModuleLoadData", "mine: the driver does not load its code: no"),
+            (
+                "cuModuleGetFunction",
+                "mine: its source has no function `missing`; declare it `extern \"C\" __global__`",
+            ),
+            ("cuFuncSetAttribute", "mine: a block cannot have 1048576 bytes of shared memory: no"),
+            ("cuLaunchKernelEx", "mine: the device cannot run blocks of threads [32, 1, 1]: no"),
+        ] {
+            assert_eq!(kernel.refused("mine", grid, of(call)).to_string(), why);
+        }
+        assert!(matches!(kernel.refused("mine", grid, of("cuMemcpy")), Error::Device { .. }));
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_are_named() {
+        for name in ["missing.cu", "missing.ptx", "missing.cubin"] {
+            let error = CudaSource::file(name).unwrap_err();
+            assert!(matches!(&error, Error::File { path, .. } if path == name), "{error}");
+        }
+    }
 }

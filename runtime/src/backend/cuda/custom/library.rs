@@ -73,6 +73,38 @@ pub unsafe trait CudaLibrary: Send + Sync + 'static {
 /// What a library reports: any error, or text.
 pub type LibraryError = Box<dyn StdError + Send + Sync>;
 
+/// A closure as a library: it launches, and may be captured.
+pub struct CudaLaunch<F>(F);
+
+impl<F: Fn(&CudaCall<'_>) -> Result<(), LibraryError> + Send + Sync + 'static> CudaLaunch<F> {
+    /// Makes a library of `launch`, which is called for each launch.
+    ///
+    /// # Safety
+    /// The closure upholds what [`CudaLibrary`] demands of [`launch`](CudaLibrary::launch), also under capture.
+    pub unsafe fn new(launch: F) -> Self {
+        Self(launch)
+    }
+}
+
+impl<F> fmt::Debug for CudaLaunch<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CudaLaunch")
+    }
+}
+
+// SAFETY: whoever made it promised what the trait demands.
+unsafe impl<F: Fn(&CudaCall<'_>) -> Result<(), LibraryError> + Send + Sync + 'static> CudaLibrary
+    for CudaLaunch<F>
+{
+    fn may_be_captured(&self) -> bool {
+        true
+    }
+
+    fn launch(&self, call: &CudaCall<'_>) -> Result<(), LibraryError> {
+        (self.0)(call)
+    }
+}
+
 /// The operands of a launch of a [`CudaLibrary`].
 pub struct CudaCall<'a> {
     stream: &'a Arc<CudaStream>,

@@ -4,7 +4,7 @@ mod kernel;
 mod library;
 
 pub use kernel::{CudaGrid, CudaKernel, CudaSource};
-pub use library::{CudaCall, CudaLibrary, LibraryError};
+pub use library::{CudaCall, CudaLaunch, CudaLibrary, LibraryError};
 pub(crate) use library::{launch as launch_library, prepare as prepare_library};
 
 /// Code of an operation for a GPU.
