@@ -112,3 +112,10 @@ pub(super) fn lifted(layout: &Layout) -> Result<Layout> {
     strides.extend_from_slice(layout.strides());
     Layout::strided(&shape, &strides)
 }
+
+pub(super) fn check_eps(name: &'static str, eps: f32) -> Result<()> {
+    if eps.is_finite() && eps >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::Argument { op: name, why: format!("eps is {eps}; it must be finite and not negative") })
+}

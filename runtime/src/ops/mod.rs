@@ -59,8 +59,8 @@ pub use elementwise::{
 };
 pub use gather::{embedding, gather};
 pub use matmul::{linear, linear_bias, matmul, matmul_nt};
-pub use norm::{add_rms_norm, l2_normalize, layer_norm, log_softmax, rms_norm, softmax};
-pub use reduce::{argmax, masked_mean, masked_sum, max, mean, sum};
+pub use norm::{add_rms_norm, layer_norm, rms_norm};
+pub use reduce::{argmax, l2_normalize, log_softmax, masked_mean, masked_sum, max, mean, softmax, sum};
 pub use rope::{RopeConfig, RopeStyle, rope, rope_scatter};
 pub use scatter::scatter_rows;
 pub(crate) use shape::broadcast_as;

@@ -4,25 +4,18 @@
 //! contiguous, inputs may have any strides (0 included), and element-wise inputs already have the output's shape.
 
 mod elementwise;
-mod norm;
-mod reduce;
 
 pub(crate) use elementwise::{Binary, CAST, Compare, SELECT, Unary};
-pub(crate) use norm::{AddRmsNorm, LayerNorm, RmsNorm};
-pub(crate) use reduce::{ArgMax, L2Normalize, MaskedMean, MaskedSum, Reduce, Reduction, Softmax};
 
 /// The names that most operations need for both devices.
 mod prelude {
     pub(super) use std::hash::{Hash as _, Hasher};
 
+    #[cfg(feature = "cuda")]
+    pub(super) use crate::backend::cuda::kernels::{self as cuda, Submit};
     pub(super) use crate::backend::{
         Launch, Op, Operation,
         cpu::{Access, Fault, kernels as cpu},
-    };
-    #[cfg(feature = "cuda")]
-    pub(super) use crate::backend::{
-        View,
-        cuda::kernels::{self as cuda, Submit},
     };
 
     /// The result of code for the CPU.

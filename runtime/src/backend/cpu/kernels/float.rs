@@ -6,6 +6,8 @@ use super::real::{Real, Strided, gather, offset_at};
 use crate::backend::{Launch, cpu::Access};
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
 /// Elements that one task should have at least; below twice that nothing is spread over threads.

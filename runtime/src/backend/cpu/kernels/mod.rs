@@ -7,11 +7,9 @@ pub(in crate::backend) mod elementwise;
 pub(crate) mod float;
 pub(crate) mod gemm;
 pub(crate) mod indices;
-pub(in crate::backend) mod norm;
 #[cfg(any(test, not(feature = "cpu-gemm")))]
 mod plain;
 pub(crate) mod real;
-pub(in crate::backend) mod reduce;
 pub(crate) mod scalar;
 pub(crate) mod strided;
 

@@ -11,8 +11,6 @@ use cudarc::driver::{CudaContext, CudaStream};
 pub(in crate::backend) mod elementwise;
 mod host_upload;
 mod moves;
-pub(in crate::backend) mod norm;
-pub(in crate::backend) mod reduce;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;

@@ -6,4 +6,3 @@ use super::testing::*;
 use crate::DType;
 
 mod elementwise;
-mod reduce;

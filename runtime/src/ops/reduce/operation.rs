@@ -1,12 +1,12 @@
-//! Reductions over one axis, and slices normalised by one.
+//! What launches of the functions of this folder are.
 
-use super::prelude::*;
 #[cfg(feature = "cuda")]
-use crate::backend::cuda::kernels::reduce::Along;
+use super::cuda::{self, Along};
+use super::{super::prelude::*, cpu};
 
 /// The computation on the elements along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Reduce {
+pub(super) enum Reduce {
     /// Sum.
     Sum,
     /// Arithmetic mean.
@@ -17,52 +17,52 @@ pub(crate) enum Reduce {
 
 /// `[x] -> [y]`: `axis` is removed. Floats accumulate in f32, integers wrap (mean: f64, truncated).
 #[derive(Debug)]
-pub(crate) struct Reduction {
+pub(super) struct Reduction {
     /// The computation.
-    pub(crate) kind: Reduce,
+    pub(super) kind: Reduce,
     /// Removed axis.
-    pub(crate) axis: usize,
+    pub(super) axis: usize,
 }
 
 /// `[x] -> [y: u32]`: index of the first maximum along `axis`, which is removed. NaN counts as
 /// larger than every number.
 #[derive(Debug)]
-pub(crate) struct ArgMax {
+pub(super) struct ArgMax {
     /// Removed axis.
-    pub(crate) axis: usize,
+    pub(super) axis: usize,
 }
 
 /// `[x: .., mask: bool broadcast to x, (count: u32 scalar)] -> [y]`: `sum(x*m)/max(sum(m), 1e-9)`; `axis` is
 /// removed. Elements from `count` on are not read.
 #[derive(Debug)]
-pub(crate) struct MaskedMean {
+pub(super) struct MaskedMean {
     /// Removed axis.
-    pub(crate) axis: usize,
+    pub(super) axis: usize,
 }
 
 /// As [`MaskedMean`]: `sum(x*m)`.
 #[derive(Debug)]
-pub(crate) struct MaskedSum {
+pub(super) struct MaskedSum {
     /// Removed axis.
-    pub(crate) axis: usize,
+    pub(super) axis: usize,
 }
 
 /// `[x] -> [y]` over `axis`, in f32. The result of a slice of only `-inf` is zeros (`log`: `-inf`).
 #[derive(Debug)]
-pub(crate) struct Softmax {
+pub(super) struct Softmax {
     /// Normalised axis.
-    pub(crate) axis: usize,
+    pub(super) axis: usize,
     /// Returns the logarithm.
-    pub(crate) log: bool,
+    pub(super) log: bool,
 }
 
 /// `[x] -> [y]`: `x / max(norm(x), eps)` over `axis`.
 #[derive(Debug)]
-pub(crate) struct L2Normalize {
+pub(super) struct L2Normalize {
     /// Normalised axis.
-    pub(crate) axis: usize,
+    pub(super) axis: usize,
     /// Smallest divisor.
-    pub(crate) eps: f32,
+    pub(super) eps: f32,
 }
 
 /// All of them work along one axis; on a GPU by kernels that [`Along`] names.
@@ -80,7 +80,7 @@ macro_rules! along_an_axis {
                 parameters(self, to);
             }
 
-            fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Ran {
+            fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
                 let run: fn(&Self, &Access<'_>, &Launch) = $cpu;
                 run(self, access, launch);
                 Ok(())
@@ -94,13 +94,13 @@ macro_rules! along_an_axis {
                 _: &[View],
                 _: bool,
             ) -> crate::Result<u64> {
-                Ok(cuda::reduce::workspace_bytes(gpu.props(), &inputs[0], self.axis))
+                Ok(cuda::workspace_bytes(gpu.props(), &inputs[0], self.axis))
             }
 
             #[cfg(feature = "cuda")]
             fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
                 let along: fn(&Self, &Launch) -> Along = $along;
-                cuda::reduce::launch(gpu, launch, along(self, launch))
+                cuda::launch(gpu, launch, along(self, launch))
             }
         }
     };
@@ -114,7 +114,7 @@ along_an_axis!(
         Reduce::Max => "max",
     },
     |op, mut to| op.kind.hash(&mut to),
-    |op, access, launch| cpu::reduce::reduce(access, launch, op.kind, op.axis),
+    |op, access, launch| cpu::reduce(access, launch, op.kind, op.axis),
     |op, _| Along::reduce(op.kind, op.axis)
 );
 
@@ -122,7 +122,7 @@ along_an_axis!(
     ArgMax,
     |_| "argmax",
     |_, _| {},
-    |op, access, launch| cpu::reduce::arg_max(access, launch, op.axis),
+    |op, access, launch| cpu::arg_max(access, launch, op.axis),
     |op, _| Along::arg_max(op.axis)
 );
 
@@ -130,7 +130,7 @@ along_an_axis!(
     MaskedMean,
     |_| "masked_mean",
     |_, _| {},
-    |op, access, launch| cpu::reduce::masked(access, launch, op.axis, |sum, weights| sum / weights.max(1e-9)),
+    |op, access, launch| cpu::masked(access, launch, op.axis, |sum, weights| sum / weights.max(1e-9)),
     |op, launch| Along::masked(op.axis, launch.inputs[1].dtype, false)
 );
 
@@ -138,7 +138,7 @@ along_an_axis!(
     MaskedSum,
     |_| "masked_sum",
     |_, _| {},
-    |op, access, launch| cpu::reduce::masked(access, launch, op.axis, |sum, _| sum),
+    |op, access, launch| cpu::masked(access, launch, op.axis, |sum, _| sum),
     |op, launch| Along::masked(op.axis, launch.inputs[1].dtype, true)
 );
 
@@ -146,7 +146,7 @@ along_an_axis!(
     Softmax,
     |op| if op.log { "log_softmax" } else { "softmax" },
     |op, to| to.write_u8(op.log.into()),
-    |op, access, launch| cpu::norm::softmax(access, launch, op.axis, op.log),
+    |op, access, launch| cpu::softmax(access, launch, op.axis, op.log),
     |op, _| Along::softmax(op.axis, op.log)
 );
 
@@ -154,6 +154,6 @@ along_an_axis!(
     L2Normalize,
     |_| "l2_normalize",
     |op, to| to.write_u32(op.eps.to_bits()),
-    |op, access, launch| cpu::norm::l2_normalize(access, launch, op.axis, op.eps),
+    |op, access, launch| cpu::l2_normalize(access, launch, op.axis, op.eps),
     |op, _| Along::l2_normalize(op.axis, op.eps)
 );

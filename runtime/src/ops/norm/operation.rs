@@ -1,12 +1,14 @@
-//! Normalisations of rows by their own statistics, in f32.
+//! What launches of the functions of this folder are.
 
-use super::prelude::*;
+#[cfg(feature = "cuda")]
+use super::cuda;
+use super::{super::prelude::*, cpu};
 
 /// `[x: .., D, weight: D, (bias: D)] -> [y]` over the last axis.
 #[derive(Debug)]
-pub(crate) struct LayerNorm {
+pub(super) struct LayerNorm {
     /// Added to the variance.
-    pub(crate) eps: f32,
+    pub(super) eps: f32,
 }
 
 impl Operation for LayerNorm {
@@ -18,22 +20,22 @@ impl Operation for LayerNorm {
         to.write_u32(self.eps.to_bits());
     }
 
-    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Ran {
-        cpu::norm::layer_norm(access, launch, self.eps);
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+        cpu::layer_norm(access, launch, self.eps);
         Ok(())
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
-        cuda::norm::layer_norm(gpu, launch, self.eps)
+        cuda::layer_norm(gpu, launch, self.eps)
     }
 }
 
 /// `[x: .., D, weight: D] -> [y]` over the last axis.
 #[derive(Debug)]
-pub(crate) struct RmsNorm {
+pub(super) struct RmsNorm {
     /// Added to the mean square.
-    pub(crate) eps: f32,
+    pub(super) eps: f32,
 }
 
 impl Operation for RmsNorm {
@@ -45,23 +47,23 @@ impl Operation for RmsNorm {
         to.write_u32(self.eps.to_bits());
     }
 
-    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Ran {
-        cpu::norm::rms_norm(access, launch, self.eps);
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+        cpu::rms_norm(access, launch, self.eps);
         Ok(())
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
-        cuda::norm::rms_norm(gpu, launch, self.eps)
+        cuda::rms_norm(gpu, launch, self.eps)
     }
 }
 
 /// `[x: .., D, added: .., D, weight: D] -> [sum: .., D, y: .., D]`: `sum = x + added`, rounded to the
 /// dtype, then as [`RmsNorm`] of the sum.
 #[derive(Debug)]
-pub(crate) struct AddRmsNorm {
+pub(super) struct AddRmsNorm {
     /// Added to the mean square.
-    pub(crate) eps: f32,
+    pub(super) eps: f32,
 }
 
 impl Operation for AddRmsNorm {
@@ -73,13 +75,13 @@ impl Operation for AddRmsNorm {
         to.write_u32(self.eps.to_bits());
     }
 
-    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Ran {
-        cpu::norm::add_rms_norm(access, launch, self.eps);
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+        cpu::add_rms_norm(access, launch, self.eps);
         Ok(())
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
-        cuda::norm::add_rms_norm(gpu, launch, self.eps)
+        cuda::add_rms_norm(gpu, launch, self.eps)
     }
 }

@@ -1,19 +1,25 @@
-//! Reductions over one axis.
+//! Reductions over one axis, and slices along one, normalised.
 
 use smallvec::SmallVec;
 
+use self::operation::{ArgMax, MaskedMean, MaskedSum, Reduce, Reduction};
 use super::{
     check::{NOT_SPREAD, broadcast, check_axis, marks_without, refuse, without},
     launch::{compute, own},
 };
 use crate::{
     AsOperand, Element, Float, Number, Result, Tensor,
-    backend::{
-        Op, View,
-        operations::{ArgMax, MaskedMean, MaskedSum, Reduce, Reduction},
-    },
+    backend::{Op, View},
     tensor::Operand,
 };
+
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod normalize;
+mod operation;
+
+pub use normalize::{l2_normalize, log_softmax, softmax};
 
 fn reduce<'s, T: Number, U: Element>(
     name: &'static str,

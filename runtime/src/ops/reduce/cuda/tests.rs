@@ -1,10 +1,10 @@
 use super::{
-    super::testing::{Recorder, whole},
+    super::operation::{ArgMax, Softmax},
     *,
 };
 use crate::backend::{
     Op,
-    operations::{ArgMax, Softmax},
+    cuda::kernels::testing::{Recorder, whole},
 };
 
 fn run(op: impl Into<Op>, x: View, out: &[usize]) -> Recorder {

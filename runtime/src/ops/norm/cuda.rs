@@ -1,15 +1,16 @@
-//! Layer norm and RMS norm.
+//! Rows normalised on a GPU: `norm.cu`.
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceView, Grid, Kernel, SourceFile, Submit, submit};
 use crate::{
     Result,
-    backend::{Launch, View},
+    backend::{
+        Launch, View,
+        cuda::kernels::{DeviceView, Grid, Kernel, SourceFile, Submit, submit},
+    },
 };
 
-/// Layer and RMS norm.
-static SOURCE: SourceFile = SourceFile::ours("norm.cu", include_str!("norm.cu"));
+static SOURCE: SourceFile = SourceFile::ours("norm/norm.cu", include_str!("norm.cu"));
 
 /// Threads of a block.
 const THREADS: u64 = 256;
@@ -54,19 +55,19 @@ struct AddParams {
 }
 const _: () = assert!(size_of::<AddParams>() == 320);
 
-pub(crate) fn layer_norm(gpu: &mut dyn Submit, launch: &Launch, eps: f32) -> Result<()> {
+pub(super) fn layer_norm(gpu: &mut dyn Submit, launch: &Launch, eps: f32) -> Result<()> {
     let (inputs, y) = (&launch.inputs, &launch.outputs[0]);
     let by = Norm { name: "layer_norm", eps, added: None, weight: &inputs[1], bias: inputs.get(2) };
     normalize(gpu, &inputs[0], y, by)
 }
 
-pub(crate) fn rms_norm(gpu: &mut dyn Submit, launch: &Launch, eps: f32) -> Result<()> {
+pub(super) fn rms_norm(gpu: &mut dyn Submit, launch: &Launch, eps: f32) -> Result<()> {
     let (inputs, y) = (&launch.inputs, &launch.outputs[0]);
     let by = Norm { name: "rms_norm", eps, added: None, weight: &inputs[1], bias: None };
     normalize(gpu, &inputs[0], y, by)
 }
 
-pub(crate) fn add_rms_norm(gpu: &mut dyn Submit, launch: &Launch, eps: f32) -> Result<()> {
+pub(super) fn add_rms_norm(gpu: &mut dyn Submit, launch: &Launch, eps: f32) -> Result<()> {
     let (inputs, outputs) = (&launch.inputs, &launch.outputs);
     let added = Some((&inputs[1], &outputs[0]));
     let by = Norm { name: "add_rms_norm", eps, added, weight: &inputs[2], bias: None };

@@ -1,17 +1,16 @@
-//! Normalisation and softmax.
+//! Rows normalised by their own statistics.
 
+use self::operation::{AddRmsNorm, LayerNorm, RmsNorm};
 use super::{
-    check::{check_axis, meet, refuse},
+    check::{check_eps, meet, refuse},
     launch::{compute, launch, own},
 };
-use crate::{
-    AsOperand, Error, Float, Result, Scope, Tensor,
-    backend::{
-        Op,
-        operations::{AddRmsNorm, L2Normalize, LayerNorm, RmsNorm, Softmax},
-    },
-    tensor::Operand,
-};
+use crate::{AsOperand, Error, Float, Result, Scope, Tensor, backend::Op, tensor::Operand};
+
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod operation;
 
 /// The last axis of `x`, unpadded and as long as each weight.
 fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operand]) -> Result<()> {
@@ -28,13 +27,6 @@ fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operan
         }
     }
     Ok(())
-}
-
-fn check_eps(name: &'static str, eps: f32) -> Result<()> {
-    if eps.is_finite() && eps >= 0.0 {
-        return Ok(());
-    }
-    Err(Error::Argument { op: name, why: format!("eps is {eps}; it must be finite and not negative") })
 }
 
 /// Layer normalisation over the last axis: `(x - mean) / sqrt(variance + eps) * w + b`.
@@ -145,69 +137,4 @@ pub fn add_rms_norm<'s, T: Float>(
     let (sum, y) = (scope.empty::<T>(&op, shape, marks)?, scope.empty::<T>(&op, shape, marks)?);
     launch(scope, op, &[x.view, added.view, w.view], &[sum.raw.view(), y.raw.view()])?;
     Ok((sum, y))
-}
-
-/// An operation over one unpadded axis that keeps the shape.
-fn along<'s, T: Float>(name: &'static str, op: Op, x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    check_axis(name, axis, x.rank())?;
-    refuse(name, x.scope(), x.raw.marks, [axis])?;
-    compute(x.scope(), op, &[x.view(name)?], x.sizes(), x.raw.marks)
-}
-
-/// `x / max(|x|, eps)` with the Euclidean norm over `axis`.
-///
-/// Padding of the other dimensions propagates.
-///
-/// ```
-/// # use graphable::prelude::*;
-/// # let mut rt = Runtime::new(Device::cpu())?;
-/// # let step = rt.step()?;
-/// let x = step.tensor(&[1, 4], &[3.0f32; 4])?; // of length 6
-/// assert_eq!(step.read(&ops::l2_normalize(&x, 1, 1e-12)?)?, [0.5; 4]);
-/// # Ok::<(), Error>(())
-/// ```
-///
-/// # Errors
-/// Returns [`Error::Axis`]; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] if `axis` is
-/// padded.
-pub fn l2_normalize<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, eps: f32) -> Result<Tensor<'s, T>> {
-    check_eps("l2_normalize", eps)?;
-    along("l2_normalize", L2Normalize { axis, eps }.into(), x, axis)
-}
-
-/// `e^x / sum(e^x)` over `axis`, in f32 and without overflow. The result for a slice of only `-inf` is zeros.
-///
-/// Padding of the other dimensions propagates.
-///
-/// ```
-/// # use graphable::prelude::*;
-/// # let mut rt = Runtime::new(Device::cpu())?;
-/// # let step = rt.step()?;
-/// let x = step.tensor(&[2, 2], &[1.0f32, 1.0, 0.0, f32::NEG_INFINITY])?;
-/// assert_eq!(step.read(&ops::softmax(&x, 1)?)?, [0.5, 0.5, 1.0, 0.0]);
-/// # Ok::<(), Error>(())
-/// ```
-///
-/// # Errors
-/// Returns [`Error::Axis`]; [`Error::PaddedMix`] if `axis` is padded.
-pub fn softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    along("softmax", Softmax { axis, log: false }.into(), x, axis)
-}
-
-/// The logarithm of [`softmax`], without loss of small values. The result for a slice of only `-inf` is
-/// `-inf`.
-///
-/// ```
-/// # use graphable::prelude::*;
-/// # let mut rt = Runtime::new(Device::cpu())?;
-/// # let step = rt.step()?;
-/// let x = step.tensor(&[1, 2], &[5.0f32, f32::NEG_INFINITY])?;
-/// assert_eq!(step.read(&ops::log_softmax(&x, 1)?)?, [0.0, f32::NEG_INFINITY]);
-/// # Ok::<(), Error>(())
-/// ```
-///
-/// # Errors
-/// See [`softmax`].
-pub fn log_softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    along("log_softmax", Softmax { axis, log: true }.into(), x, axis)
 }

@@ -5,14 +5,26 @@
 
 use bytemuck::Zeroable;
 
-use super::{
-    scalar::{Arith, Scalar, with_scalar},
-    strided::{BLOCK, Walk, Workspace, chunks},
-};
+use super::operation::Reduce;
 use crate::{
     DType,
-    backend::{Launch, View, cpu::Access, operations::Reduce},
+    backend::{
+        Launch, View,
+        cpu::{
+            Access,
+            kernels::{
+                scalar::{Arith, Scalar, with_scalar},
+                strided::{BLOCK, Walk, Workspace, chunks},
+            },
+        },
+    },
 };
+
+mod normalize;
+#[cfg(test)]
+mod tests;
+
+pub(super) use normalize::{l2_normalize, softmax};
 
 /// Accumulators of a row.
 const LANES: usize = 16;
@@ -58,7 +70,7 @@ impl Slices {
     }
 }
 
-pub(crate) fn reduce(access: &Access<'_>, launch: &Launch, kind: Reduce, axis: usize) {
+pub(super) fn reduce(access: &Access<'_>, launch: &Launch, kind: Reduce, axis: usize) {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     let n = x.layout.shape()[axis];
     with_scalar!(x.dtype, T => match kind {
@@ -138,7 +150,7 @@ fn row<A: Copy, R: Copy>(x: &[A], init: R, step: impl Fn(R, A) -> R, merge: impl
     lanes.into_iter().fold(init, merge)
 }
 
-pub(crate) fn arg_max(access: &Access<'_>, launch: &Launch, axis: usize) {
+pub(super) fn arg_max(access: &Access<'_>, launch: &Launch, axis: usize) {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     with_scalar!(x.dtype, T => {
         let slices = Slices::new(x, axis);
@@ -162,7 +174,7 @@ pub(crate) fn arg_max(access: &Access<'_>, launch: &Launch, axis: usize) {
 }
 
 /// Sums elements and their weights, from which `finish` makes the result.
-pub(crate) fn masked(
+pub(super) fn masked(
     access: &Access<'_>,
     launch: &Launch,
     axis: usize,

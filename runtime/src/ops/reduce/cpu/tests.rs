@@ -1,5 +1,7 @@
-use super::*;
-use crate::backend::operations::{ArgMax, MaskedMean, Reduce, Reduction};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use super::super::operation::{ArgMax, MaskedMean, Reduce, Reduction};
+use crate::{DType, backend::cpu::kernels::testing::*};
 
 /// The slices of `x` along `axis`, in the order of the output.
 fn slices(x: &Array, axis: usize) -> (Vec<usize>, Vec<Vec<f64>>) {

@@ -1,39 +1,32 @@
-//! Normalisations along one axis: layer norm, RMS norm, L2, softmax.
-//!
-//! Each is a function of one row in f32; [`along_axis`] supplies rows of any stride and type.
+//! Rows normalised on the CPU: each norm is a function of one row in f32.
 
-use super::{
-    float::{along_axis, by_float, exp, in_blocks, input, maximum, sum, vector},
-    real::{Real, Strided, gather, offset_at},
+use crate::backend::{
+    Launch,
+    cpu::{
+        Access,
+        kernels::{
+            float::{along_axis, by_float, in_blocks, input, sum, vector},
+            real::{Real, Strided, gather, offset_at},
+        },
+    },
 };
-use crate::backend::{Launch, cpu::Access};
 
 #[cfg(test)]
 mod tests;
 
 /// `LayerNorm`.
-pub(crate) fn layer_norm(access: &Access<'_>, launch: &Launch, eps: f32) {
+pub(super) fn layer_norm(access: &Access<'_>, launch: &Launch, eps: f32) {
     by_float!(launch.inputs[0].dtype, layer_norm_as(access, launch, eps));
 }
 
 /// `RmsNorm`.
-pub(crate) fn rms_norm(access: &Access<'_>, launch: &Launch, eps: f32) {
+pub(super) fn rms_norm(access: &Access<'_>, launch: &Launch, eps: f32) {
     by_float!(launch.inputs[0].dtype, rms_norm_as(access, launch, eps));
 }
 
 /// `AddRmsNorm`.
-pub(crate) fn add_rms_norm(access: &Access<'_>, launch: &Launch, eps: f32) {
+pub(super) fn add_rms_norm(access: &Access<'_>, launch: &Launch, eps: f32) {
     by_float!(launch.inputs[0].dtype, add_rms_norm_as(access, launch, eps));
-}
-
-/// `L2Normalize`.
-pub(crate) fn l2_normalize(access: &Access<'_>, launch: &Launch, axis: usize, eps: f32) {
-    by_float!(launch.inputs[0].dtype, l2_normalize_as(access, launch, axis, eps));
-}
-
-/// `Softmax`.
-pub(crate) fn softmax(access: &Access<'_>, launch: &Launch, axis: usize, log: bool) {
-    by_float!(launch.inputs[0].dtype, softmax_as(access, launch, axis, log));
 }
 
 fn layer_norm_as<T: Real>(access: &Access<'_>, launch: &Launch, eps: f32) {
@@ -75,17 +68,6 @@ fn add_rms_norm_as<T: Real>(access: &Access<'_>, launch: &Launch, eps: f32) {
     along_axis(sum, axis, access.slice_mut::<T>(&launch.outputs[1]), |row| rms_norm_row(row, &weight, eps));
 }
 
-fn l2_normalize_as<T: Real>(access: &Access<'_>, launch: &Launch, axis: usize, eps: f32) {
-    let x = input::<T>(access, launch, 0);
-    along_axis(x, axis, access.slice_mut::<T>(&launch.outputs[0]), |row| l2_normalize_row(row, eps));
-}
-
-fn softmax_as<T: Real>(access: &Access<'_>, launch: &Launch, axis: usize, log: bool) {
-    let x = input::<T>(access, launch, 0);
-    let row: fn(&mut [f32]) = if log { log_softmax_row } else { softmax_row };
-    along_axis(x, axis, access.slice_mut::<T>(&launch.outputs[0]), row);
-}
-
 fn layer_norm_row(row: &mut [f32], weight: &[f32], bias: Option<&[f32]>, eps: f32) {
     let n = row.len() as f32;
     let mean = sum(row, |v| v) / n;
@@ -104,44 +86,5 @@ fn rms_norm_row(row: &mut [f32], weight: &[f32], eps: f32) {
     let factor = 1.0 / (sum(row, |v| v * v) / row.len() as f32 + eps).sqrt();
     for (v, w) in row.iter_mut().zip(weight) {
         *v = *v * factor * w;
-    }
-}
-
-fn l2_normalize_row(row: &mut [f32], eps: f32) {
-    let norm = sum(row, |v| v * v).sqrt();
-    // Not `norm.max(eps)`: that would hide a NaN.
-    let divisor = if norm < eps { eps } else { norm };
-    for v in row {
-        *v /= divisor;
-    }
-}
-
-fn softmax_row(row: &mut [f32]) {
-    let max = maximum(row);
-    if max == f32::NEG_INFINITY {
-        // Only -inf (which yields zeros) and NaN (which propagates).
-        let fill = if row.iter().any(|v| v.is_nan()) { f32::NAN } else { 0.0 };
-        row.fill(fill);
-        return;
-    }
-    for v in row.iter_mut() {
-        *v = exp(*v - max);
-    }
-    let total = sum(row, |v| v);
-    for v in row {
-        *v /= total;
-    }
-}
-
-fn log_softmax_row(row: &mut [f32]) {
-    let max = maximum(row);
-    if max == f32::NEG_INFINITY {
-        let fill = if row.iter().any(|v| v.is_nan()) { f32::NAN } else { f32::NEG_INFINITY };
-        row.fill(fill);
-        return;
-    }
-    let log_total = sum(row, |v| exp(v - max)).ln();
-    for v in row {
-        *v = *v - max - log_total;
     }
 }

@@ -1,16 +1,21 @@
-//! Reductions over one axis, and slices normalised by one.
+//! Reductions over one axis, and slices normalised along one, on a GPU: `reduce.cu`.
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceProperties, DeviceView, Grid, Kernel, SourceFile, Submit, submit};
+use super::operation::Reduce;
 use crate::{
     DType, Result,
-    backend::{Launch, View, operations::Reduce},
+    backend::{
+        Launch, View,
+        cuda::{
+            DeviceProperties,
+            kernels::{DeviceView, Grid, Kernel, SourceFile, Submit, submit},
+        },
+    },
     value::layout::Layout,
 };
 
-/// Sums, maxima, softmax, norms over any axis.
-static SOURCE: SourceFile = SourceFile::ours("reduce.cu", include_str!("reduce.cu"));
+static SOURCE: SourceFile = SourceFile::ours("reduce/reduce.cu", include_str!("reduce.cu"));
 
 #[cfg(test)]
 mod tests;
@@ -121,7 +126,7 @@ fn without(view: &View, axis: usize) -> DeviceView {
 
 /// An operation along an axis.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Along {
+pub(super) struct Along {
     axis: usize,
     /// The kernel for a single pass, or those for pieces and for joining them.
     kernels: [&'static str; 3],
@@ -137,7 +142,7 @@ impl Along {
     }
 
     /// A reduction.
-    pub(crate) fn reduce(kind: Reduce, axis: usize) -> Self {
+    pub(super) fn reduce(kind: Reduce, axis: usize) -> Self {
         Self::new(
             axis,
             match kind {
@@ -149,12 +154,12 @@ impl Along {
     }
 
     /// The place of the maximum.
-    pub(crate) fn arg_max(axis: usize) -> Self {
+    pub(super) fn arg_max(axis: usize) -> Self {
         Self::new(axis, ["reduce_argmax", "reduce_argmax", "reduce_argmax_join"])
     }
 
     /// The mean of the elements selected by a mask of these elements, or their sum (`total`).
-    pub(crate) fn masked(axis: usize, mask: DType, total: bool) -> Self {
+    pub(super) fn masked(axis: usize, mask: DType, total: bool) -> Self {
         let name = match mask {
             DType::F32 => "masked_mean_f32",
             DType::Bool => "masked_mean_bool",
@@ -164,7 +169,7 @@ impl Along {
     }
 
     /// Softmax, or its logarithm.
-    pub(crate) fn softmax(axis: usize, log: bool) -> Self {
+    pub(super) fn softmax(axis: usize, log: bool) -> Self {
         let kernels = match log {
             false => ["softmax", "softmax_piece", "softmax_spread"],
             true => ["log_softmax", "log_softmax_piece", "log_softmax_spread"],
@@ -173,18 +178,18 @@ impl Along {
     }
 
     /// Division by the length.
-    pub(crate) fn l2_normalize(axis: usize, eps: f32) -> Self {
+    pub(super) fn l2_normalize(axis: usize, eps: f32) -> Self {
         let kernels = ["l2_normalize", "l2_normalize_piece", "l2_normalize_spread"];
         Self { keeps_axis: true, eps, ..Self::new(axis, kernels) }
     }
 }
 
-pub(crate) fn workspace_bytes(props: &DeviceProperties, x: &View, axis: usize) -> u64 {
+pub(super) fn workspace_bytes(props: &DeviceProperties, x: &View, axis: usize) -> u64 {
     let plan = Plan::new(props, x, axis);
     if plan.splits > 1 { plan.count * plan.splits * ACCUMULATOR } else { 0 }
 }
 
-pub(crate) fn launch(gpu: &mut dyn Submit, launch: &Launch, along: Along) -> Result<()> {
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, along: Along) -> Result<()> {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     let mask = launch.inputs.get(1);
     let Along { axis, kernels: [whole, piece, finish], keeps_axis, eps, total } = along;
