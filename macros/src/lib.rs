@@ -79,6 +79,10 @@ pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
 /// - integers wrap, also in debug builds; `x / 0` is 0 and `x % 0` is `x`; a shift uses its number of places
 ///   modulo the bits.
 ///
+/// `#[kernel(rows)]` works on rows along the last dimension instead: a parameter `x: Row<f32>` has `map`, `zip`, `sum`,
+/// `max`, `argmax`, `fold` and others, and results are rows or single values. `#[kernel(reduce)]` reduces rows along any
+/// dimension, the operation's last argument, to single values.
+///
 /// `silu_mul::scalar(1.0, 2.0)` computes one element, and `silu_mul::cuda_source()` returns the text for
 /// GPUs.
 #[cfg_attr(not(graphable_library), proc_macro_attribute)]

@@ -78,6 +78,39 @@ fn hidden(x: f32) -> f32 {
     root
 }
 
+/// Each method of rows.
+#[kernel(rows)]
+fn rows(x: Row<f32>, n: Row<i32>, flag: Row<bool>, scale: f32, i: u8) -> (Row<f32>, Row<bool>, f32, u32) {
+    let powers = x.zip(n).map(|(v, n)| (v - scale).exp() + n as f32);
+    let pairs = flag.enumerate().map(|(i, flag)| (i, flag, 1u8));
+    let (sum, most) =
+        powers.fold((0.0, 0.0), |(sum, most), v| (sum + v, v.max(most)), |(a, b), (c, d)| (a + c, b.max(d)));
+    let places = x.argmax() + n.argmin() + powers.argmin() + x.len();
+    let ends = x.max() + x.min() + (n.sum() + n.max()) as f32 + x.at(i) + sum + most;
+    let (last, odd, _) = pairs.at(x.len() - 1);
+    let mut total = powers.at(places % 7) + f32::from(odd);
+    for k in 0..3 {
+        if k as f32 > scale {
+            total += powers.map(|v| v * k as f32).sum();
+        }
+    }
+    let now = total;
+    let known = x.zip(flag).map(|(v, flag)| v > now && flag);
+    (powers.map(|v| v / ends), known, total, last + pairs.count(|(_, flag, one)| flag && one > 0))
+}
+
+#[kernel(rows)]
+fn rms_norm(x: Row<f32>, weight: Row<f32>, eps: f32) -> Row<f32> {
+    let mean = x.map(|v| v * v).sum() / x.len() as f32;
+    let scale = 1.0 / (mean + eps).sqrt();
+    x.zip(weight).map(|(v, w)| v * scale * w)
+}
+
+#[kernel(reduce)]
+fn most(x: Row<u8>) -> u8 {
+    x.max()
+}
+
 /// Kernels in Rust as a user has them, with every type of tensors.
 fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
     let all = [
@@ -87,6 +120,9 @@ fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
         bytes::DEFINITION,
         signs::DEFINITION,
         hidden::DEFINITION,
+        rows::DEFINITION,
+        rms_norm::DEFINITION,
+        most::DEFINITION,
     ];
     let mut units = Vec::new();
     for definition in all {

@@ -9,6 +9,7 @@ mod emit;
 mod methods;
 mod model;
 mod parse;
+mod rows;
 mod types;
 
 use proc_macro2::TokenStream;

@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::{Attribute, Ident, ItemConst, Path, Visibility};
 
-use super::methods::Method;
+use super::{methods::Method, rows::RowOp};
 
 /// A type that kernels compute in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,30 @@ impl Scalar {
     }
 }
 
+/// What a kernel function sees of its tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// One element of each: `#[kernel]`.
+    Elements,
+    /// A row of each, along the last dimension: `#[kernel(rows)]`.
+    Rows,
+    /// A row of each, along any dimension, of which single values remain: `#[kernel(reduce)]`.
+    Reduce,
+}
+
+impl Form {
+    pub(super) fn has_rows(self) -> bool {
+        matches!(self, Self::Rows | Self::Reduce)
+    }
+}
+
+/// What a parameter or a result stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    One,
+    Row,
+}
+
 /// The type of an expression or a variable, by its number.
 pub(super) type TypeId = usize;
 
@@ -51,9 +75,10 @@ pub(super) struct Header {
     /// Conditions, which all items keep.
     pub(super) conditions: Vec<Attribute>,
     pub(super) vis: Visibility,
+    pub(super) form: Form,
     pub(super) name: Ident,
     pub(super) inputs: Vec<Input>,
-    pub(super) outputs: Vec<Scalar>,
+    pub(super) outputs: Vec<Output>,
     /// The position of the result type.
     pub(super) output_span: Span,
 }
@@ -63,6 +88,14 @@ pub(super) struct Input {
     pub(super) name: Ident,
     pub(super) mutable: bool,
     pub(super) scalar: Scalar,
+    pub(super) extent: Extent,
+}
+
+/// A result.
+#[derive(Clone, Copy)]
+pub(super) struct Output {
+    pub(super) scalar: Scalar,
+    pub(super) extent: Extent,
 }
 
 /// A function whose body has been read.
@@ -84,6 +117,21 @@ pub(super) struct Local {
     pub(super) name: Ident,
     pub(super) mutable: bool,
     pub(super) ty: TypeId,
+    /// Of a variable that stands for a row: how often its values are used.
+    pub(super) row: Option<usize>,
+}
+
+impl Body {
+    /// Returns whether a variable stands for a row that is computed once and used more often.
+    pub(super) fn is_kept(&self, local: LocalId, value: &Expr) -> bool {
+        let maps = matches!(&value.kind, Kind::Row(call) if call.op == RowOp::Map);
+        maps && self.locals[local].row.is_some_and(|uses| uses > 1)
+    }
+
+    /// Returns whether the values of a parameter are used more than once.
+    pub(super) fn is_held(&self, input: LocalId) -> bool {
+        self.locals[input].row.is_some_and(|uses| uses > 1)
+    }
 }
 
 pub(super) struct Constant {
@@ -106,7 +154,7 @@ pub(super) enum Statement {
 
 pub(super) enum Pattern {
     One(Binding),
-    Tuple(Vec<Binding>, Span),
+    Tuple(Vec<Pattern>, Span),
 }
 
 /// A name that a pattern binds; `None` for `_`.
@@ -162,6 +210,24 @@ pub(super) enum Kind {
     Break(usize),
     Continue(usize),
     Return(Box<Expr>),
+    /// A method of a row.
+    Row(RowCall),
+}
+
+pub(super) struct RowCall {
+    pub(super) op: RowOp,
+    pub(super) row: Box<Expr>,
+    /// Arguments that are values; of `zip`, the other row.
+    pub(super) values: Vec<Expr>,
+    pub(super) closures: Vec<Closure>,
+}
+
+pub(super) struct Closure {
+    pub(super) parameters: Vec<Pattern>,
+    /// The types of what the parameters take apart.
+    pub(super) types: Vec<TypeId>,
+    pub(super) body: Box<Expr>,
+    pub(super) span: Span,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,20 @@
-//! Some hundred elements of every operand, as a kernel's loop sees them.
+//! Some hundred elements of every operand, or one row, as a kernel's function sees them.
 
 use smallvec::SmallVec;
 
-/// Elements of a block; slices of all operands are equally long.
+/// Elements of a block; slices of all operands are equally long. Or a row, and the single values that belong to it.
 #[derive(Debug)]
 pub struct Block<'a> {
     inputs: SmallVec<[Input<'a>; 4]>,
     outputs: SmallVec<[Output<'a>; 2]>,
+    fault: Option<Beyond>,
+}
+
+/// An index out of range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beyond {
+    pub(super) index: u32,
+    pub(super) bound: usize,
 }
 
 /// Elements of one input in the type that is computed in; a `bool` is a byte.
@@ -52,7 +60,7 @@ macro_rules! slices {
 
 impl<'a> Block<'a> {
     pub(super) fn new() -> Self {
-        Self { inputs: SmallVec::new(), outputs: SmallVec::new() }
+        Self { inputs: SmallVec::new(), outputs: SmallVec::new(), fault: None }
     }
 
     pub(super) fn read(&mut self, input: Input<'a>) {
@@ -61,6 +69,15 @@ impl<'a> Block<'a> {
 
     pub(super) fn write(&mut self, output: Output<'a>) {
         self.outputs.push(output);
+    }
+
+    /// Notes the index out of range that a row was asked for.
+    pub fn report(&mut self, fault: Option<Beyond>) {
+        self.fault = fault;
+    }
+
+    pub(super) fn fault(&self) -> Option<Beyond> {
+        self.fault
     }
 
     slices! {

@@ -16,8 +16,8 @@ use crate::{
 /// A call of a kernel, whose arguments are added one by one.
 #[derive(Debug)]
 pub struct Call<'s> {
-    definition: &'static Definition,
-    scope: Scope<'s>,
+    pub(super) definition: &'static Definition,
+    pub(super) scope: Scope<'s>,
     arguments: SmallVec<[Given; 4]>,
 }
 
@@ -101,26 +101,31 @@ impl<'s> Call<'s> {
     /// [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
     pub fn launch<R: Results<'s>>(&self) -> Result<R> {
         let name = self.definition.name;
-        let operands: SmallVec<[Operand; 4]> = self
-            .arguments
-            .iter()
-            .filter_map(|given| match given {
-                Given::Tensor(operand) => Some(*operand),
-                Given::Constant(_) => None,
-            })
-            .collect();
+        let operands: SmallVec<[Operand; 4]> = self.operands().map(|(_, operand)| operand).collect();
         let (shape, marks) = broadcast(name, self.scope, &operands)?;
         let mut inputs: SmallVec<[View; 4]> = SmallVec::new();
         for operand in &operands {
             inputs.push(spread(name, operand.view, &shape)?);
         }
-        let op = operation(self.definition, self.arguments.iter().map(Given::constant));
-        let results = R::allocate(self.scope, &op, &shape, marks)?;
+        let op = self.operation();
+        let results = R::allocate(self.scope, &op, &|_| (&shape[..], marks))?;
         // Devices refuse empty grids.
         if !shape.contains(&0) {
             self.scope.launch(op, &inputs, &results.views())?;
         }
         Ok(results)
+    }
+
+    /// The tensors among the arguments, each with the number of its parameter.
+    pub(super) fn operands(&self) -> impl Iterator<Item = (usize, Operand)> {
+        self.arguments.iter().enumerate().filter_map(|(i, given)| match given {
+            Given::Tensor(operand) => Some((i, *operand)),
+            Given::Constant(_) => None,
+        })
+    }
+
+    pub(super) fn operation(&self) -> Op {
+        operation(self.definition, self.arguments.iter().map(Given::constant))
     }
 }
 
@@ -135,9 +140,9 @@ impl Given {
 
 /// The result of an operation: a tensor, or a tuple of tensors.
 pub trait Results<'s>: Sized {
-    /// Tensors of this shape, to be written.
+    /// Tensors to be written, each of its shape and marks.
     #[doc(hidden)]
-    fn allocate(scope: Scope<'s>, op: &Op, shape: &[usize], marks: Marks) -> Result<Self>;
+    fn allocate<'a>(scope: Scope<'s>, op: &Op, of: &dyn Fn(usize) -> (&'a [usize], Marks)) -> Result<Self>;
 
     /// Returns their memory.
     #[doc(hidden)]
@@ -145,7 +150,8 @@ pub trait Results<'s>: Sized {
 }
 
 impl<'s, T: Element> Results<'s> for Tensor<'s, T> {
-    fn allocate(scope: Scope<'s>, op: &Op, shape: &[usize], marks: Marks) -> Result<Self> {
+    fn allocate<'a>(scope: Scope<'s>, op: &Op, of: &dyn Fn(usize) -> (&'a [usize], Marks)) -> Result<Self> {
+        let (shape, marks) = of(0);
         scope.empty(op, shape, marks)
     }
 
@@ -157,8 +163,15 @@ impl<'s, T: Element> Results<'s> for Tensor<'s, T> {
 macro_rules! several {
     ($($($t:ident $at:tt),*;)*) => {$(
         impl<'s, $($t: Element),*> Results<'s> for ($(Tensor<'s, $t>,)*) {
-            fn allocate(scope: Scope<'s>, op: &Op, shape: &[usize], marks: Marks) -> Result<Self> {
-                Ok(($(scope.empty::<$t>(op, shape, marks)?,)*))
+            fn allocate<'a>(
+                scope: Scope<'s>,
+                op: &Op,
+                of: &dyn Fn(usize) -> (&'a [usize], Marks),
+            ) -> Result<Self> {
+                Ok(($({
+                    let (shape, marks) = of($at);
+                    scope.empty::<$t>(op, shape, marks)?
+                },)*))
             }
 
             fn views(&self) -> SmallVec<[View; 1]> {

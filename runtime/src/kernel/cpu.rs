@@ -51,7 +51,7 @@ pub(super) fn run(definition: &Definition, constants: &Constants, access: &Acces
 }
 
 /// The bytes of an output.
-fn place<'a>(access: &Access<'a>, view: &View) -> &'a mut [u8] {
+pub(super) fn place<'a>(access: &Access<'a>, view: &View) -> &'a mut [u8] {
     match view.dtype.size() {
         4 => cast_slice_mut(access.slice_mut::<u32>(view)),
         2 => cast_slice_mut(access.slice_mut::<u16>(view)),
@@ -61,13 +61,13 @@ fn place<'a>(access: &Access<'a>, view: &View) -> &'a mut [u8] {
 
 /// The types in which an operand is stored and computed.
 #[derive(Clone, Copy)]
-struct Kind {
-    dtype: DType,
-    compute: Compute,
+pub(super) struct Kind {
+    pub(super) dtype: DType,
+    pub(super) compute: Compute,
 }
 
 /// The source of a parameter's values.
-enum Source<'a> {
+pub(super) enum Source<'a> {
     Constant(Number),
     F32(Walk, &'a [f32]),
     F16(Walk, &'a [f16]),
@@ -91,7 +91,7 @@ impl Buffer {
 }
 
 impl<'a> Source<'a> {
-    fn new(access: &Access<'a>, view: &View) -> Self {
+    pub(super) fn new(access: &Access<'a>, view: &View) -> Self {
         let walk = Walk::new(&view.layout);
         match view.dtype {
             DType::F32 => Self::F32(walk, access.slice(view)),
@@ -103,10 +103,17 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The elements `start .. start + len`.
-    fn read<'b>(&'b self, start: usize, len: usize, buffer: &'b mut Buffer) -> Input<'b> {
+    /// The elements `start .. start + len`, of which both buffers have a word each.
+    pub(super) fn read<'b>(
+        &'b self,
+        start: usize,
+        len: usize,
+        raw: &'b mut [u32],
+        converted: &'b mut [u32],
+    ) -> Input<'b> {
+        let buffer = (raw, converted);
         match self {
-            Self::Constant(number) => constant(*number, len, buffer),
+            Self::Constant(number) => constant(*number, len, buffer.0),
             Self::F32(walk, src) => Input::F32(read(walk, src, start, len, buffer)),
             Self::F16(walk, src) => Input::F32(read(walk, src, start, len, buffer)),
             Self::Bf16(walk, src) => Input::F32(read(walk, src, start, len, buffer)),
@@ -123,20 +130,19 @@ fn read<'b, T: Scalar>(
     src: &'b [T],
     start: usize,
     len: usize,
-    buffer: &'b mut Buffer,
+    (raw, converted): (&'b mut [u32], &'b mut [u32]),
 ) -> &'b [T::Acc] {
-    let Buffer { raw, converted } = buffer;
     walk.read_into(src, start, &mut prefix(raw)[..len], &mut prefix(converted)[..len])
 }
 
 /// A buffer as values of a type that is at most as large.
-fn prefix<T: Pod>(words: &mut [u32; BLOCK]) -> &mut [T] {
-    cast_slice_mut(&mut words[..])
+fn prefix<T: Pod>(words: &mut [u32]) -> &mut [T] {
+    cast_slice_mut(words)
 }
 
-fn constant(number: Number, len: usize, buffer: &mut Buffer) -> Input<'_> {
-    fn filled<T: Pod>(value: T, len: usize, buffer: &mut Buffer) -> &[T] {
-        let to = &mut prefix(&mut buffer.raw)[..len];
+fn constant(number: Number, len: usize, buffer: &mut [u32]) -> Input<'_> {
+    fn filled<T: Pod>(value: T, len: usize, buffer: &mut [u32]) -> &[T] {
+        let to = &mut prefix(buffer)[..len];
         to.fill(value);
         to
     }
@@ -164,7 +170,8 @@ impl Task<'_> {
             let len = BLOCK.min(count - first);
             let mut block = Block::new();
             for (source, buffer) in sources.iter().zip(&mut buffers) {
-                block.read(source.read(self.start + first, len, buffer));
+                let Buffer { raw, converted } = buffer;
+                block.read(source.read(self.start + first, len, raw, converted));
             }
             let mut converted = results.iter_mut();
             for (kind, bytes) in &mut self.outputs {
@@ -188,11 +195,11 @@ impl Task<'_> {
 
 impl Kind {
     /// If it is computed in another type than it is stored in.
-    fn is_converted(self) -> bool {
+    pub(super) fn is_converted(self) -> bool {
         matches!(self.dtype, DType::F16 | DType::Bf16)
     }
 
-    fn output(self, bytes: &mut [u8]) -> Output<'_> {
+    pub(super) fn output(self, bytes: &mut [u8]) -> Output<'_> {
         match self.compute {
             Compute::F32 => Output::F32(cast_slice_mut(bytes)),
             Compute::I32 => Output::I32(cast_slice_mut(bytes)),
@@ -201,7 +208,7 @@ impl Kind {
         }
     }
 
-    fn store(self, bytes: &mut [u8], values: &[f32]) {
+    pub(super) fn store(self, bytes: &mut [u8], values: &[f32]) {
         match self.dtype {
             DType::F16 => cast_slice_mut::<u8, f16>(bytes).convert_from_f32_slice(values),
             DType::Bf16 => cast_slice_mut::<u8, bf16>(bytes).convert_from_f32_slice(values),

@@ -10,8 +10,9 @@ use std::{
 use smallvec::SmallVec;
 
 use super::{
-    definition::Definition,
+    definition::{Definition, Kind},
     operation::Constants,
+    rows,
     source::{Functions, result},
 };
 use crate::{
@@ -25,10 +26,10 @@ use crate::{
 };
 
 /// What operators and methods mean there.
-const LANGUAGE: &str = include_str!("language.cuh");
+pub(super) const LANGUAGE: &str = include_str!("language.cuh");
 
 /// Arithmetic as the language defines it.
-const OPTIONS: &[&str] = &["--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
+pub(super) const OPTIONS: &[&str] = &["--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
 
 /// A kernel for one element type of floats, with numbers for some parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,7 +70,12 @@ fn instance(definition: &Definition, variant: Variant) -> &'static Instance {
 /// [`Error::NoDevice`](crate::Error::NoDevice) without the compiler; [`Error::Device`](crate::Error::Device) with its log.
 pub fn compile<T: Float>(definition: &Definition, arch: &str) -> Result<String> {
     let variant = Variant { id: definition.id, float: T::DTYPE, fixed: 0 };
-    compile_source(&instance(definition, variant).source, arch)
+    match &definition.kind {
+        Kind::Elements => compile_source(&instance(definition, variant).source, arch),
+        Kind::Rows(rows) => rows::cuda::samples(definition, rows, T::DTYPE)
+            .map(|source| compile_source(source, arch))
+            .collect(),
+    }
 }
 
 /// Launches a kernel; `constants` is empty if every parameter is a tensor.
@@ -212,7 +218,7 @@ fn map(text: &mut String, definition: &Definition, name: &str, float: DType, fix
 }
 
 /// As `common.cuh` spells it.
-fn element(dtype: DType) -> &'static str {
+pub(super) fn element(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "f32",
         DType::F16 => "f16",

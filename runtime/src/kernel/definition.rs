@@ -47,6 +47,35 @@ impl Compute {
     }
 }
 
+/// What a kernel sees of its tensors.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// One element of each.
+    Elements,
+    /// A row of each, or the value that belongs to it.
+    Rows(Rows),
+}
+
+/// What the parameters and results of a kernel of rows are.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    /// The parameters.
+    pub inputs: &'static [Extent],
+    /// The results.
+    pub outputs: &'static [Extent],
+    /// Number of rows whose values are used more than once.
+    pub held: usize,
+}
+
+/// A row, or one value for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// One value.
+    One,
+    /// As many values as a row has.
+    Row,
+}
+
 /// A kernel as the macro made it.
 #[derive(Debug)]
 pub struct Definition {
@@ -54,6 +83,8 @@ pub struct Definition {
     pub id: TypeId,
     /// The function's name.
     pub name: &'static str,
+    /// What it sees of its tensors.
+    pub kind: Kind,
     /// The parameters.
     pub inputs: &'static [(&'static str, Compute)],
     /// The results.
@@ -62,7 +93,7 @@ pub struct Definition {
     pub text: &'static str,
     /// Lists the items to which the text refers by number.
     pub uses: fn(&mut Uses),
-    /// Computes a block of elements.
+    /// Computes a block of elements, or one row.
     pub block: fn(&mut Block<'_>),
 }
 

@@ -3,6 +3,8 @@
 //!
 //! `language.cuh` defines the same for GPUs.
 
+pub use super::rows::lang as rows;
+
 use super::definition::Constant;
 
 /// `f32`, `i32`, `u32`, `u8`.

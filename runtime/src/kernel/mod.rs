@@ -4,7 +4,7 @@
 //! compiled by rustc, and a text for GPUs. This module turns them into operations: [`call`] checks operands
 //! and launches, [`cpu`] runs the loop over blocks of strided views, [`source`] and [`cuda`] turn the text
 //! into a kernel for the types of the tensors. [`lang`] defines operators and methods of kernels where Rust's
-//! definition differs or is incomplete.
+//! definition differs or is incomplete. Kernels of rows have all of this in [`rows`].
 
 pub(crate) mod block;
 pub(crate) mod call;
@@ -14,4 +14,5 @@ pub(crate) mod cuda;
 pub(crate) mod definition;
 pub mod lang;
 mod operation;
+pub(crate) mod rows;
 pub(crate) mod source;

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use super::{
     cpu,
-    definition::{Definition, Number},
+    definition::{Definition, Kind, Number},
+    rows,
 };
 use crate::backend::{
     Launch, Op, Operation,
@@ -43,13 +44,34 @@ impl Operation for Definition {
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-        cpu::run(self, &[], access, launch);
-        Ok(())
+        self.run_on_cpu(&[], access, launch)
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-        super::cuda::launch(self, &[], gpu, launch)
+        self.launch_on_gpu(&[], gpu, launch)
+    }
+}
+
+impl Definition {
+    /// Runs it; `constants` is empty if every parameter is a tensor.
+    fn run_on_cpu(&self, constants: &Constants, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+        match &self.kind {
+            Kind::Elements => {
+                cpu::run(self, constants, access, launch);
+                Ok(())
+            }
+            Kind::Rows(rows) => rows::cpu::run(self, rows, constants, access, launch),
+        }
+    }
+
+    /// Likewise, on a GPU.
+    #[cfg(feature = "cuda")]
+    fn launch_on_gpu(&self, constants: &Constants, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+        match &self.kind {
+            Kind::Elements => super::cuda::launch(self, constants, gpu, launch),
+            Kind::Rows(rows) => rows::cuda::launch(self, rows, constants, gpu, launch),
+        }
     }
 }
 
@@ -76,12 +98,11 @@ impl Operation for Fixed {
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-        cpu::run(self.definition, &self.constants, access, launch);
-        Ok(())
+        self.definition.run_on_cpu(&self.constants, access, launch)
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-        super::cuda::launch(self.definition, &self.constants, gpu, launch)
+        self.definition.launch_on_gpu(&self.constants, gpu, launch)
     }
 }

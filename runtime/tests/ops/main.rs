@@ -23,4 +23,5 @@ mod ragged;
 mod reduce;
 mod reference;
 mod rope;
+mod rows;
 mod shape;

@@ -5,6 +5,8 @@
 //! type. The meaning of operators and methods is in the namespace `lang`, in `language.cuh` of the runtime,
 //! except where IEEE arithmetic of `f32` is the same in both languages.
 
+mod rows;
+
 use std::fmt::Write as _;
 
 use crate::kernel::{
@@ -17,18 +19,13 @@ use crate::kernel::{
 
 /// The text of a function.
 pub(super) fn text(header: &Header, body: &Body, types: &Types) -> String {
-    let mut cuda = Cuda {
-        body,
-        types,
-        out: String::new(),
-        depth: 1,
-        temporaries: 0,
-        loops: Vec::new(),
-        jumps: Vec::new(),
-    };
+    if header.form.has_rows() {
+        return rows::text(header, body, types);
+    }
+    let mut cuda = Cuda::new(body, types);
     let output = match header.outputs[..] {
-        [one] => one.name().to_owned(),
-        ref all => tuple(all.iter().map(|s| s.name().to_owned())),
+        [one] => one.scalar.name().to_owned(),
+        ref all => tuple(all.iter().map(|output| output.scalar.name().to_owned())),
     };
     let parameters: Vec<String> = header
         .inputs
@@ -64,6 +61,20 @@ enum To {
     Nowhere,
 }
 
+impl<'a> Cuda<'a> {
+    fn new(body: &'a Body, types: &'a Types) -> Self {
+        Cuda {
+            body,
+            types,
+            out: String::new(),
+            depth: 1,
+            temporaries: 0,
+            loops: Vec::new(),
+            jumps: Vec::new(),
+        }
+    }
+}
+
 impl Cuda<'_> {
     fn line(&mut self, text: &str) {
         let _ = writeln!(self.out, "{:width$}{text}", "", width = 4 * self.depth);
@@ -87,6 +98,8 @@ impl Cuda<'_> {
             Inferred::Open(Open::Result(callee, Some(i))) => format!("${{r{callee}.{i}}}"),
             Inferred::Open(Open::Constant(index)) => format!("${{t{index}}}"),
             Inferred::Tuple(parts) => tuple(parts.iter().map(|part| self.ty(*part))),
+            // Its type is made of what makes it.
+            Inferred::Row(_) => "auto".to_owned(),
         }
     }
 
@@ -97,13 +110,17 @@ impl Cuda<'_> {
 
     fn statements(&mut self, block: &Block, to: &To) {
         for statement in &block.statements {
-            match statement {
-                Statement::Let { pattern, value, .. } => self.binds(pattern, value.as_ref()),
-                Statement::Expr(expr) => self.put(expr, &To::Nowhere),
-            }
+            self.statement(statement);
         }
         if let Some(value) = &block.value {
             self.put(value, to);
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        match statement {
+            Statement::Let { pattern, value, .. } => self.binds(pattern, value.as_ref()),
+            Statement::Expr(expr) => self.put(expr, &To::Nowhere),
         }
     }
 
@@ -115,6 +132,9 @@ impl Cuda<'_> {
 
     fn binds(&mut self, pattern: &Pattern, value: Option<&Expr>) {
         match (pattern, value) {
+            (pattern, Some(value)) if matches!(self.types.get(value.ty), Inferred::Row(_)) => {
+                self.names_row(pattern, value);
+            }
             (Pattern::One(Some(local)), value) => {
                 let (name, ty) = (self.local(*local), self.ty(self.body.locals[*local].ty));
                 match value {
@@ -130,23 +150,27 @@ impl Cuda<'_> {
                     None => self.line(&format!("{ty} {name};")),
                 }
             }
-            (Pattern::Tuple(bindings, _), Some(value)) => {
+            (Pattern::Tuple(parts, _), Some(value)) => {
                 let whole = self.kept(value);
-                for (i, binding) in bindings.iter().enumerate() {
-                    if let Some(local) = binding {
-                        let (name, ty) = (self.local(*local), self.ty(self.body.locals[*local].ty));
-                        self.line(&format!("{ty} {name} = {whole}.v{i};"));
-                    }
-                }
+                self.parts(parts, &whole);
             }
             (_, Some(value)) => self.put(value, &To::Nowhere),
-            (Pattern::Tuple(bindings, _), None) => {
-                for local in bindings.iter().flatten() {
-                    let (name, ty) = (self.local(*local), self.ty(self.body.locals[*local].ty));
-                    self.line(&format!("{ty} {name};"));
-                }
-            }
+            (Pattern::Tuple(parts, _), None) => parts.iter().for_each(|part| self.binds(part, None)),
             (_, None) => {}
+        }
+    }
+
+    /// Names the parts of a value.
+    fn parts(&mut self, parts: &[Pattern], whole: &str) {
+        for (i, part) in parts.iter().enumerate() {
+            match part {
+                Pattern::One(Some(local)) => {
+                    let (name, ty) = (self.local(*local), self.ty(self.body.locals[*local].ty));
+                    self.line(&format!("{ty} {name} = {whole}.v{i};"));
+                }
+                Pattern::One(None) => {}
+                Pattern::Tuple(parts, _) => self.parts(parts, &format!("{whole}.v{i}")),
+            }
         }
     }
 
@@ -338,6 +362,7 @@ impl Cuda<'_> {
                 self.put(expr, &To::Nowhere);
                 format!("{}()", self.ty(expr.ty))
             }
+            Kind::Row(call) => self.row(call),
             Kind::If { .. } | Kind::Match { .. } | Kind::Block(_) => {
                 let (name, ty) = (self.temporary(), self.ty(expr.ty));
                 self.line(&format!("{ty} {name};"));
@@ -410,6 +435,8 @@ fn is_inline(expr: &Expr) -> bool {
             is_inline(condition) && is_value(then) && is_inline(other)
         }
         Kind::Block(block) => is_value(block),
+        // What its closures do stays in them.
+        Kind::Row(call) => is_inline(&call.row) && call.values.iter().all(is_inline),
         _ => false,
     }
 }

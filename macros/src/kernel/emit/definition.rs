@@ -4,9 +4,9 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::native::callee_alias;
+use super::{native::callee_alias, row};
 use crate::{
-    kernel::model::{Body, Header, Scalar},
+    kernel::model::{Body, Extent, Form, Header, Scalar},
     krate::private,
 };
 
@@ -20,8 +20,8 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> To
         let (name, scalar) = (input.name.to_string(), variant(input.scalar));
         quote!((#name, #p::kernel::Compute::#scalar))
     });
-    let outputs = header.outputs.iter().map(|scalar| {
-        let scalar = variant(*scalar);
+    let outputs = header.outputs.iter().map(|output| {
+        let scalar = variant(output.scalar);
         quote!(#p::kernel::Compute::#scalar)
     });
     let callees: Vec<_> = body
@@ -30,12 +30,14 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> To
         .map(|i| callee_alias(i, header.name.span()))
         .collect();
     let constants = body.iter().flat_map(|body| &body.constants).map(|constant| &constant.path);
-    let block = block(header);
+    let block = if header.form.has_rows() { row::block(header) } else { block(header) };
+    let kind = kind(header, body);
     quote! {
         impl #p::kernel::Kernel for #kernel {
             const DEFINITION: &'static #p::kernel::Definition = &#p::kernel::Definition {
                 id: ::core::any::TypeId::of::<#kernel>(),
                 name: #name,
+                kind: #kind,
                 inputs: &[#(#inputs),*],
                 outputs: &[#(#outputs),*],
                 text: #text,
@@ -50,6 +52,25 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> To
         }
         // Kernels that call each other in a cycle have no depth.
         const _: ::core::primitive::usize = <#kernel as #p::kernel::Kernel>::DEPTH;
+    }
+}
+
+/// What it sees of its tensors.
+fn kind(header: &Header, body: Option<&Body>) -> TokenStream {
+    let p = private();
+    if header.form == Form::Elements {
+        return quote!(#p::kernel::Kind::Elements);
+    }
+    let extent = |extent: Extent| match extent {
+        Extent::One => quote!(#p::kernel::Extent::One),
+        Extent::Row => quote!(#p::kernel::Extent::Row),
+    };
+    let inputs = header.inputs.iter().map(|input| extent(input.extent));
+    let outputs = header.outputs.iter().map(|output| extent(output.extent));
+    let held =
+        body.map_or(0, |body| body.locals.iter().filter(|l| l.row.is_some_and(|uses| uses > 1)).count());
+    quote! {
+        #p::kernel::Kind::Rows(#p::kernel::Rows { inputs: &[#(#inputs),*], outputs: &[#(#outputs),*], held: #held })
     }
 }
 
@@ -77,8 +98,8 @@ fn block(header: &Header) -> TokenStream {
         let slice = format_ident!("input_{}", slice(input.scalar));
         quote!(let #x = block.#slice(#i);)
     });
-    let write = header.outputs.iter().zip(&outputs).enumerate().map(|(i, (scalar, y))| {
-        let slice = format_ident!("output_{}", slice(*scalar));
+    let write = header.outputs.iter().zip(&outputs).enumerate().map(|(i, (output, y))| {
+        let slice = format_ident!("output_{}", slice(output.scalar));
         quote!(let #y = block.#slice(#i);)
     });
     let arguments = header.inputs.iter().zip(&inputs).map(|(input, x)| match input.scalar {
@@ -86,7 +107,7 @@ fn block(header: &Header) -> TokenStream {
         _ => quote!(*#x),
     });
     let stores =
-        header.outputs.iter().zip(outputs.iter().zip(&results)).map(|(scalar, (y, r))| match scalar {
+        header.outputs.iter().zip(outputs.iter().zip(&results)).map(|(output, (y, r))| match output.scalar {
             Scalar::Bool => quote!(*#y = ::core::primitive::u8::from(#r);),
             _ => quote!(*#y = #r;),
         });
@@ -109,7 +130,7 @@ fn block(header: &Header) -> TokenStream {
 }
 
 /// Returns the element type of a block; a `bool` is stored as a byte.
-fn slice(scalar: Scalar) -> &'static str {
+pub(super) fn slice(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::Bool => "u8",
         other => other.name(),

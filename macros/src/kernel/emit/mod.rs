@@ -4,5 +4,6 @@ mod cuda;
 mod definition;
 mod native;
 mod operation;
+mod row;
 
 pub(super) use operation::{kernel, without_body};

@@ -4,6 +4,8 @@
 //! Numbers and variables carry the inferred types, so that rustc rejects a function for which it infers
 //! different ones.
 
+mod rows;
+
 use proc_macro2::{Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Ident, Lifetime};
@@ -19,9 +21,12 @@ use crate::{
     krate::{generated_at, private},
 };
 
-/// `fn scalar(…) -> … { … }`.
+/// `fn scalar(…) -> … { … }`, or the function of a row.
 pub(super) fn function(header: &Header, body: &Body, types: &Types) -> TokenStream {
     let native = Native { body, types, lang: lang() };
+    if header.form.has_rows() {
+        return rows::function(header, &native);
+    }
     let block = native.statements(&body.block);
     let signature = signature(header);
     quote!(#signature { #block })
@@ -33,7 +38,13 @@ fn lang() -> TokenStream {
     quote!(#p::kernel::lang)
 }
 
-pub(super) fn signature(header: &Header) -> TokenStream {
+/// The function without its body.
+pub(super) fn unwritten(header: &Header) -> TokenStream {
+    let signature = if header.form.has_rows() { rows::signature(header) } else { signature(header) };
+    quote!(#[allow(unused)] #signature { ::core::unreachable!() })
+}
+
+fn signature(header: &Header) -> TokenStream {
     let parameters = header.inputs.iter().map(|input| {
         let (name, ty) = (&input.name, ty(input.scalar, input.name.span()));
         let mutable = input.mutable.then(|| quote!(mut));
@@ -45,7 +56,7 @@ pub(super) fn signature(header: &Header) -> TokenStream {
 
 fn outputs(header: &Header) -> TokenStream {
     let at = header.output_span;
-    let all: Vec<TokenStream> = header.outputs.iter().map(|scalar| ty(*scalar, at)).collect();
+    let all: Vec<TokenStream> = header.outputs.iter().map(|output| ty(output.scalar, at)).collect();
     if let [one] = &all[..] { one.clone() } else { quote_spanned!(at=> (#(#all),*)) }
 }
 
@@ -63,10 +74,16 @@ struct Native<'a> {
 
 impl Native<'_> {
     fn statements(&self, block: &Block) -> TokenStream {
-        let statements = block.statements.iter().map(|statement| match statement {
+        let statements = block.statements.iter().map(|statement| self.statement(statement));
+        let value = block.value.as_ref().map(|value| self.expr(value));
+        quote!(#(#statements)* #value)
+    }
+
+    fn statement(&self, statement: &Statement) -> TokenStream {
+        match statement {
             Statement::Let { pattern, value, .. } => {
                 let value = value.as_ref().map(|value| {
-                    let value = self.expr(value);
+                    let value = self.bound(pattern, value);
                     quote!(= #value)
                 });
                 let pattern = self.pattern(pattern);
@@ -76,9 +93,7 @@ impl Native<'_> {
                 let expr = self.expr(expr);
                 quote!(#expr;)
             }
-        });
-        let value = block.value.as_ref().map(|value| self.expr(value));
-        quote!(#(#statements)* #value)
+        }
     }
 
     fn block(&self, block: &Block) -> TokenStream {
@@ -96,11 +111,17 @@ impl Native<'_> {
                     None => name,
                 }
             }
-            Pattern::Tuple(bindings, _) => {
-                let names = bindings.iter().map(|binding| self.binding(*binding));
-                quote!((#(#names),*))
-            }
+            Pattern::Tuple(parts, _) => self.parts(parts),
         }
+    }
+
+    /// A tuple of names, which cannot have types.
+    fn parts(&self, parts: &[Pattern]) -> TokenStream {
+        let parts = parts.iter().map(|part| match part {
+            Pattern::One(binding) => self.binding(*binding),
+            Pattern::Tuple(parts, _) => self.parts(parts),
+        });
+        quote!((#(#parts),*))
     }
 
     fn binding(&self, binding: Binding) -> TokenStream {
@@ -212,6 +233,7 @@ impl Native<'_> {
                 let value = self.expr(value);
                 quote_spanned!(at=> return #value)
             }
+            Kind::Row(call) => self.row(call, at),
         }
     }
 

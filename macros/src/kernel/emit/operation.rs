@@ -4,10 +4,10 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::Ident;
 
-use super::{cuda, definition::definition, native};
+use super::{cuda, definition::definition, native, row};
 use crate::{
     kernel::{
-        model::{Body, Header, Scalar},
+        model::{Body, Extent, Form, Header, Scalar},
         types::Types,
     },
     krate::{generated_at, krate, private},
@@ -23,8 +23,7 @@ pub(in crate::kernel) fn kernel(header: &Header, body: &Body, types: &Types) -> 
 
 /// A kernel with errors: what is written with it has none.
 pub(in crate::kernel) fn without_body(header: &Header) -> TokenStream {
-    let signature = native::signature(header);
-    items(header, None, &quote!(#[allow(unused)] #signature { ::core::unreachable!() }), "")
+    items(header, None, &native::unwritten(header), "")
 }
 
 fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str) -> TokenStream {
@@ -39,7 +38,10 @@ fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str)
         quote_spanned!(at=> type #alias = #path;)
     });
     let constants = body.iter().flat_map(|body| &body.items);
-    let about = format!("The kernel of the operation [`{name}()`], for one element and as text.");
+    let extent = if header.form.has_rows() { "one row" } else { "one element" };
+    let about = format!("The kernel of the operation [`{name}()`], for {extent} and as text.");
+    let tried = header.form.has_rows().then(|| row::tried(header));
+    let what = format!("{extent} of each result from {extent} of each parameter.").replacen('o', "O", 1);
     quote! {
         #operation
         #(#conditions)*
@@ -52,10 +54,11 @@ fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str)
             #(#aliases)*
             #(#constants)*
             impl #name {
-                /// One element of each result from one element of each parameter.
+                #[doc = #what]
                 #(#lints)*
                 #[inline(always)]
                 #scalar
+                #tried
 
                 /// The source for NVIDIA GPUs: what a kernel becomes before it is compiled for the types of tensors.
                 pub fn cuda_source() -> ::std::string::String {
@@ -78,19 +81,22 @@ fn operation(header: &Header) -> TokenStream {
         other => native::ty(other, at),
     };
     let floats =
-        inputs.iter().map(|input| input.scalar).chain(outputs.iter().copied()).any(|s| s == Scalar::F32);
+        inputs.iter().map(|i| i.scalar).chain(outputs.iter().map(|o| o.scalar)).any(|s| s == Scalar::F32);
     let generics = if floats { quote!(<'s, #element: #crate_path::Float>) } else { quote!(<'s>) };
     let parameters = inputs.iter().enumerate().map(|(i, input)| {
         let (name, ty) = (&input.name, element_of(input.scalar));
-        match i {
-            0 => quote!(#name: &#crate_path::Tensor<'s, #ty>),
-            _ => quote!(#name: impl #p::kernel::Argument<'s, #ty>),
+        match (i, input.extent) {
+            (0, _) => quote!(#name: &#crate_path::Tensor<'s, #ty>),
+            (_, Extent::Row) => {
+                quote!(#name: &(impl #crate_path::AsOperand<'s, #ty> + ?::core::marker::Sized))
+            }
+            (_, Extent::One) => quote!(#name: impl #p::kernel::Argument<'s, #ty>),
         }
     });
     let tensors: Vec<TokenStream> = outputs
         .iter()
-        .map(|scalar| {
-            let ty = element_of(*scalar);
+        .map(|output| {
+            let ty = element_of(output.scalar);
             quote!(#crate_path::Tensor<'s, #ty>)
         })
         .collect();
@@ -99,6 +105,12 @@ fn operation(header: &Header) -> TokenStream {
         inputs.split_first().map_or((None, &[][..]), |(first, rest)| (Some(&first.name), rest));
     let rest = rest.iter().map(|input| &input.name);
     let call = format_ident!("__call", span = at);
+    let axis = Ident::new("axis", at);
+    let (axis_parameter, launch) = match header.form {
+        Form::Elements => (None, quote!(launch())),
+        Form::Rows => (None, quote!(launch_rows())),
+        Form::Reduce => (Some(quote!(#axis: ::core::primitive::usize)), quote!(launch_along(#axis))),
+    };
     let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
     let about = (!documented).then(|| {
         let about = format!("The operation of the kernel [`{name}`](enum@{name}).");
@@ -109,10 +121,10 @@ fn operation(header: &Header) -> TokenStream {
         #(#attrs)*
         #about
         #[allow(dead_code, clippy::too_many_arguments)]
-        #vis fn #name #generics (#(#parameters),*) -> #crate_path::Result<#result> {
+        #vis fn #name #generics (#(#parameters,)* #axis_parameter) -> #crate_path::Result<#result> {
             let mut #call = #p::kernel::Call::new(<#name as #p::kernel::Kernel>::DEFINITION, #first)?;
             #(#call.argument(#rest)?;)*
-            #call.launch()
+            #call.#launch
         }
     }
 }

@@ -23,14 +23,23 @@ impl Parser<'_> {
         Expr { kind, ty: self.fresh(), span }
     }
 
+    /// A value; a row is none.
     pub(super) fn expr(&mut self, expr: &SynExpr) -> Expr {
+        let value = self.value_or_row(expr);
+        if self.is_row(&value) {
+            self.refuse_row(expr);
+        }
+        value
+    }
+
+    pub(super) fn value_or_row(&mut self, expr: &SynExpr) -> Expr {
         let span = expr.span();
         self.attributes(attributes(expr));
         let kind = match expr {
-            SynExpr::Paren(inner) => return self.expr(&inner.expr),
-            SynExpr::Group(inner) => return self.expr(&inner.expr),
+            SynExpr::Paren(inner) => return self.value_or_row(&inner.expr),
+            SynExpr::Group(inner) => return self.value_or_row(&inner.expr),
             SynExpr::Lit(lit) => self.literal(lit, false),
-            SynExpr::Path(path) if path.qself.is_none() => match self.names.local(&path.path) {
+            SynExpr::Path(path) if path.qself.is_none() => match self.variable(&path.path) {
                 Some(local) => Kind::Local(local),
                 None => Kind::Constant(self.names.constant(&path.path)),
             },
@@ -56,6 +65,11 @@ impl Parser<'_> {
                 self.nothing(span).kind
             }
             SynExpr::Tuple(tuple) => Kind::Tuple(tuple.elems.iter().map(|e| self.expr(e)).collect()),
+            SynExpr::Return(_) if self.form.has_rows() && !self.names.in_closure() => {
+                let help = "end with the value: `if … { a } else { b }`; a closure can return early";
+                self.refuse(expr, "`return` here: its results are rows, or single values of them", help);
+                self.nothing(span).kind
+            }
             SynExpr::Return(expr) => match &expr.expr {
                 Some(value) => Kind::Return(Box::new(self.expr(value))),
                 None => Kind::Return(Box::new(self.nothing(span))),
@@ -202,7 +216,7 @@ impl Parser<'_> {
     fn assigned(&mut self, left: &SynExpr, op: Option<Binary>, right: &SynExpr, operator: Span) -> Kind {
         let value = Box::new(self.expr(right));
         let to = match left {
-            SynExpr::Path(path) => self.names.local(&path.path),
+            SynExpr::Path(path) => self.variable(&path.path),
             _ => None,
         };
         match to {
@@ -218,7 +232,11 @@ impl Parser<'_> {
         if let Some(generics) = &call.turbofish {
             self.refuse(generics, "generic arguments", "leave them out");
         }
-        let mut all = vec![self.expr(&call.receiver)];
+        let receiver = self.value_or_row(&call.receiver);
+        if self.is_row(&receiver) {
+            return self.row_method(receiver, call);
+        }
+        let mut all = vec![receiver];
         all.extend(call.args.iter().map(|argument| self.expr(argument)));
         self.known_method(&call.method, None, all)
     }
@@ -291,7 +309,12 @@ impl Parser<'_> {
             SynExpr::Loop(expr) => self.endless(expr.loop_token, "loop"),
             SynExpr::Macro(expr) => self.refuse_macro(&expr.mac),
             SynExpr::Closure(expr) => {
-                self.refuse(expr, "closures", "write a `#[kernel]` function, and call it by its name");
+                let help = if self.form.has_rows() {
+                    "pass it to a method of a row: `x.map(|v| v * v)`"
+                } else {
+                    "write a `#[kernel]` function, and call it by its name"
+                };
+                self.refuse(expr, "closures", help);
             }
             SynExpr::Reference(expr) => {
                 self.refuse(expr.and_token, "references", "remove the `&`: values of kernels are copied");

@@ -6,7 +6,7 @@ use syn::{Attribute, FnArg, Ident, ItemFn, Meta, Pat, ReturnType, Type, spanned:
 
 use crate::{
     diag::{Code, Errors},
-    kernel::model::{Header, Input, Scalar},
+    kernel::model::{Extent, Form, Header, Input, Output, Scalar},
 };
 
 /// Parameters that a kernel can have, and results.
@@ -16,17 +16,14 @@ const MOST_OUTPUTS: usize = 4;
 /// The signature; `None` where it cannot be an operation's.
 pub(in crate::kernel) fn header(args: &TokenStream, item: &ItemFn, errors: &mut Errors) -> Option<Header> {
     let before = errors.count();
-    if !args.is_empty() {
-        let help = "write `#[kernel]`: one element of each input in, one element of each output out";
-        errors.push(Code::KernelItem, args, "`#[kernel]` has no such argument", help);
-    }
+    let form = form(args, errors);
     qualifiers(item, errors);
     // The names of types mean something else there.
     if errors.count() > before && !item.sig.generics.params.is_empty() {
         return None;
     }
-    let inputs = inputs(item, errors);
-    let outputs = outputs(item, errors);
+    let inputs = inputs(item, form, errors);
+    let outputs = outputs(item, form, errors);
     if errors.count() > before {
         return None;
     }
@@ -36,11 +33,26 @@ pub(in crate::kernel) fn header(args: &TokenStream, item: &ItemFn, errors: &mut 
         attrs,
         conditions,
         vis: item.vis.clone(),
+        form,
         name: item.sig.ident.clone(),
         inputs,
         outputs,
         output_span: item.sig.output.span(),
     })
+}
+
+/// What the attribute's arguments ask for.
+fn form(args: &TokenStream, errors: &mut Errors) -> Form {
+    match &*args.to_string() {
+        "" => Form::Elements,
+        "rows" => Form::Rows,
+        "reduce" => Form::Reduce,
+        _ => {
+            let help = "write `#[kernel]` for one element of each tensor at a time, `#[kernel(rows)]` for a row of each, or `#[kernel(reduce)]` for single values of rows along any dimension";
+            errors.push(Code::KernelItem, args, "`#[kernel]` has no such argument", help);
+            Form::Elements
+        }
+    }
 }
 
 /// The attribute; of `#[expect(…)]`, `#[allow(…)]`: what is generated may lack what the function has.
@@ -82,7 +94,7 @@ fn qualifiers(item: &ItemFn, errors: &mut Errors) {
     }
 }
 
-fn inputs(item: &ItemFn, errors: &mut Errors) -> Vec<Input> {
+fn inputs(item: &ItemFn, form: Form, errors: &mut Errors) -> Vec<Input> {
     let list = &item.sig.inputs;
     if list.is_empty() {
         let help = "give it a parameter, such as `x: f32`; a tensor of one value is `ops::full`";
@@ -94,7 +106,7 @@ fn inputs(item: &ItemFn, errors: &mut Errors) -> Vec<Input> {
     }
     let mut inputs: Vec<Input> = Vec::new();
     for argument in list {
-        let Some(input) = input(argument, errors) else { continue };
+        let Some(input) = input(argument, form, errors) else { continue };
         // rustc would report it for a function that no longer exists.
         if inputs.iter().any(|other| other.name == input.name) {
             let message = format!("two parameters are called `{}`", input.name);
@@ -102,10 +114,15 @@ fn inputs(item: &ItemFn, errors: &mut Errors) -> Vec<Input> {
         }
         inputs.push(input);
     }
+    let rows = inputs.iter().any(|input| input.extent == Extent::Row);
+    if form.has_rows() && !rows && inputs.len() == list.len() && !list.is_empty() {
+        let help = "give it a parameter such as `x: Row<f32>`; without one, it is a `#[kernel]`";
+        errors.push(Code::KernelItem, &item.sig.ident, "a kernel of rows without a row", help);
+    }
     inputs
 }
 
-fn input(argument: &FnArg, errors: &mut Errors) -> Option<Input> {
+fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
     let FnArg::Typed(typed) = argument else {
         let help = "make it a function of its own, whose parameters are the values that it needs";
         errors.push(Code::KernelItem, argument, "a kernel cannot be a method", help);
@@ -117,9 +134,14 @@ fn input(argument: &FnArg, errors: &mut Errors) -> Option<Input> {
     }
     // In the order of the tokens, as rustc lists errors.
     let name = name(&typed.pat, errors);
-    let scalar = scalar(&typed.ty, errors);
+    let ty = extent(&typed.ty, form, errors);
     let (name, mutable) = name?;
-    Some(Input { name, mutable, scalar: scalar? })
+    let (scalar, extent) = ty?;
+    if mutable && extent == Extent::Row {
+        let help = "remove `mut`: rows are read, and `map` makes a new one";
+        errors.push(Code::KernelRow, &typed.pat, "a row cannot be changed", help);
+    }
+    Some(Input { name, mutable, scalar, extent })
 }
 
 /// Returns the name of a parameter, and if it may change.
@@ -135,7 +157,7 @@ fn name(pat: &Pat, errors: &mut Errors) -> Option<(Ident, bool)> {
     }
 }
 
-fn outputs(item: &ItemFn, errors: &mut Errors) -> Vec<Scalar> {
+fn outputs(item: &ItemFn, form: Form, errors: &mut Errors) -> Vec<Output> {
     let ReturnType::Type(_, ty) = &item.sig.output else {
         let help = "write `-> f32`; several results are a tuple, `-> (f32, u32)`";
         errors.push(Code::KernelItem, &item.sig.ident, "a kernel without a result", help);
@@ -152,9 +174,46 @@ fn outputs(item: &ItemFn, errors: &mut Errors) -> Vec<Scalar> {
                 let message = format!("a kernel has at most {MOST_OUTPUTS} results");
                 errors.push(Code::KernelItem, extra, message, "compute part of it in a kernel of its own");
             }
-            tuple.elems.iter().filter_map(|ty| scalar(ty, errors)).collect()
+            tuple.elems.iter().filter_map(|ty| output(ty, form, errors)).collect()
         }
-        ty => scalar(ty, errors).into_iter().collect(),
+        ty => output(ty, form, errors).into_iter().collect(),
+    }
+}
+
+fn output(ty: &Type, form: Form, errors: &mut Errors) -> Option<Output> {
+    let (scalar, extent) = extent(ty, form, errors)?;
+    if form == Form::Reduce && extent == Extent::Row {
+        let help = "write `#[kernel(rows)]`, which works along the last dimension, or return single values";
+        errors.push(Code::KernelItem, ty, "a reduction returns no rows", help);
+    }
+    Some(Output { scalar, extent })
+}
+
+/// A type of the language, or a row of one.
+fn extent(ty: &Type, form: Form, errors: &mut Errors) -> Option<(Scalar, Extent)> {
+    match row(ty) {
+        None => Some((scalar(ty, errors)?, Extent::One)),
+        Some(element) if form.has_rows() => Some((scalar(element, errors)?, Extent::Row)),
+        Some(_) => {
+            let help = "write `#[kernel(rows)]`, or the type of one element, such as `f32`";
+            errors.push(Code::KernelType, ty, "a `#[kernel]` sees one element at a time, not rows", help);
+            None
+        }
+    }
+}
+
+/// `T` of `Row<T>`.
+fn row(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = peeled(ty) else { return None };
+    let segment = path.path.segments.last().filter(|segment| segment.ident == "Row")?;
+    match &segment.arguments {
+        syn::PathArguments::AngleBracketed(arguments) if arguments.args.len() == 1 => {
+            match &arguments.args[0] {
+                syn::GenericArgument::Type(element) => Some(element),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }
 

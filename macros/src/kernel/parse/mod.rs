@@ -4,6 +4,7 @@ mod control;
 mod expression;
 mod header;
 mod names;
+mod rows;
 mod statement;
 
 pub(super) use header::header;
@@ -11,7 +12,7 @@ pub(super) use header::header;
 use syn::{ItemFn, Stmt};
 
 use self::names::Names;
-use super::model::{Body, Header, TypeId};
+use super::model::{Body, Extent, Form, Header, TypeId};
 use crate::diag::{Code, Errors};
 
 /// The state for reading a body.
@@ -20,15 +21,18 @@ struct Parser<'e> {
     names: Names,
     /// The function's own name.
     name: String,
+    form: Form,
     types: usize,
 }
 
 /// Reads the body of a function whose signature is known.
 pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body {
-    let mut parser = Parser { errors, names: Names::default(), name: header.name.to_string(), types: 0 };
+    let (name, form) = (header.name.to_string(), header.form);
+    let mut parser = Parser { errors, names: Names::default(), name, form, types: 0 };
     for input in &header.inputs {
         let ty = parser.fresh();
-        parser.names.bind(input.name.clone(), input.mutable, ty);
+        let local = parser.names.bind(input.name.clone(), input.mutable, ty);
+        parser.names.locals[local].row = (input.extent == Extent::Row).then_some(0);
     }
     parser.collect_items(&item.block.stmts);
     let block = parser.block(&item.block, true);

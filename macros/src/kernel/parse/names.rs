@@ -23,11 +23,19 @@ pub(super) struct Names {
     counted: usize,
     /// Counters of loops.
     counters: Vec<LocalId>,
+    /// The first variable of the closure around.
+    closure: Option<LocalId>,
+}
+
+/// What is in force around a closure.
+pub(super) struct Outside {
+    loops: Vec<(usize, Option<Lifetime>)>,
+    closure: Option<LocalId>,
 }
 
 impl Names {
     pub(super) fn bind(&mut self, name: Ident, mutable: bool, ty: TypeId) -> LocalId {
-        self.locals.push(Local { name, mutable, ty });
+        self.locals.push(Local { name, mutable, ty, row: None });
         self.scope.push(self.locals.len() - 1);
         self.locals.len() - 1
     }
@@ -73,6 +81,42 @@ impl Names {
 
     pub(super) fn is_counter(&self, local: LocalId) -> bool {
         self.counters.contains(&local)
+    }
+
+    pub(super) fn in_closure(&self) -> bool {
+        self.closure.is_some()
+    }
+
+    /// Begins a closure. It sees the variables around it, and leaves no loop around it.
+    pub(super) fn enter_closure(&mut self) -> Outside {
+        let outer = Outside { loops: std::mem::take(&mut self.loops), closure: self.closure };
+        self.closure = Some(self.locals.len());
+        outer
+    }
+
+    pub(super) fn leave_closure(&mut self, Outside { loops, closure }: Outside) {
+        (self.loops, self.closure) = (loops, closure);
+    }
+
+    /// Returns whether a closure uses a variable around it.
+    pub(super) fn is_captured(&self, local: LocalId) -> bool {
+        self.closure.is_some_and(|first| local < first)
+    }
+
+    /// Counts a use of the values of a row; in a loop there are several.
+    pub(super) fn use_row(&mut self, local: LocalId) {
+        let uses = if self.loops.is_empty() { 1 } else { 2 };
+        if let Some(count) = &mut self.locals[local].row {
+            *count += uses;
+        }
+    }
+
+    /// Takes back such a use.
+    pub(super) fn forget_use(&mut self, local: LocalId) {
+        let uses = if self.loops.is_empty() { 1 } else { 2 };
+        if let Some(count) = &mut self.locals[local].row {
+            *count = count.saturating_sub(uses);
+        }
     }
 
     pub(super) fn callee(&mut self, path: &Path) -> usize {

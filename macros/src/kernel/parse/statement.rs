@@ -19,7 +19,7 @@ impl Parser<'_> {
                 Stmt::Local(local) => statements.extend(self.local(local)),
                 Stmt::Expr(expr, semi) => {
                     let last = i + 1 == block.stmts.len() && semi.is_none();
-                    let expr = self.expr(expr);
+                    let expr = if last && outermost { self.result(expr) } else { self.expr(expr) };
                     if last {
                         value = Some(Box::new(expr));
                     } else {
@@ -50,7 +50,7 @@ impl Parser<'_> {
             self.refuse(token, "`let … else`", "write `if … { return …; }` above");
         }
         // Its own name is not yet in scope in the value.
-        let value = local.init.as_ref().map(|init| self.expr(&init.expr));
+        let value = local.init.as_ref().map(|init| self.value_or_row(&init.expr));
         let (pattern, annotated) = match &local.pat {
             Pat::Type(typed) => {
                 let scalar = self.annotation(&typed.pat, &typed.ty);
@@ -58,7 +58,11 @@ impl Parser<'_> {
             }
             other => (other, None),
         };
-        Some(Statement::Let { pattern: self.pattern(pattern)?, annotated, value })
+        let pattern = self.pattern(pattern)?;
+        if let Some(value) = value.as_ref().filter(|value| self.is_row(value)) {
+            self.names_row(&pattern, value, &local.pat);
+        }
+        Some(Statement::Let { pattern, annotated, value })
     }
 
     /// The type that a `let` names.
@@ -74,12 +78,12 @@ impl Parser<'_> {
         header::scalar(ty, self.errors)
     }
 
-    fn pattern(&mut self, pattern: &Pat) -> Option<Pattern> {
+    pub(super) fn pattern(&mut self, pattern: &Pat) -> Option<Pattern> {
         match pattern {
             Pat::Tuple(tuple) => {
-                let bindings: Vec<Option<Binding>> = tuple.elems.iter().map(|p| self.binding(p)).collect();
-                let bindings: Option<Vec<Binding>> = bindings.into_iter().collect();
-                Some(Pattern::Tuple(bindings?, tuple.span()))
+                let parts: Vec<Option<Pattern>> = tuple.elems.iter().map(|p| self.pattern(p)).collect();
+                let parts: Option<Vec<Pattern>> = parts.into_iter().collect();
+                Some(Pattern::Tuple(parts?, tuple.span()))
             }
             Pat::Paren(inner) => self.pattern(&inner.pat),
             other => Some(Pattern::One(self.binding(other)?)),

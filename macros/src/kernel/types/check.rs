@@ -31,6 +31,8 @@ pub(super) enum What {
     CanBeMatched,
     /// `as` converts it.
     BecomesBy(Scalar),
+    /// It can be a value of a row.
+    IsElement,
 }
 
 pub(super) fn check(types: &Types, checks: &[Check], errors: &mut Errors) {
@@ -47,6 +49,7 @@ pub(super) fn check(types: &Types, checks: &[Check], errors: &mut Errors) {
                 | What::IsOf(..)
                 | What::Has(..)
                 | What::BecomesBy(_)
+                | What::IsElement
                 | What::CanBeCompared,
                 Inferred::Float,
             ) => {
@@ -83,13 +86,17 @@ pub(super) fn check(types: &Types, checks: &[Check], errors: &mut Errors) {
                 | What::CanBeCompared
                 | What::CanBeMatched
                 | What::BecomesBy(_),
-                Inferred::Tuple(_) | Inferred::Unit,
+                Inferred::Tuple(_) | Inferred::Unit | Inferred::Row(_),
             ) => {
                 refuse(
                     Code::KernelMismatch,
                     "this is not one value".into(),
                     "name the parts: `let (a, b) = …;`",
                 );
+            }
+            (What::IsElement, Inferred::Unit) => {
+                let help = "end the closure with its value, without a `;`";
+                refuse(Code::KernelMismatch, "the closure has no value".into(), help);
             }
             _ => {}
         }
@@ -155,6 +162,10 @@ pub(super) fn bridge(left: &str, right: &str) -> String {
         "write `b as u32` for the number of a bool, or `n != 0` for the bool of a number".to_owned()
     } else if has("f32") && has("an integer") {
         "write the number as a float, `1.0` instead of `1`".to_owned()
+    } else if pair.iter().all(|name| name.starts_with("a row")) {
+        "convert the values: `x.map(|v| v as f32)`".to_owned()
+    } else if pair.iter().any(|name| name.starts_with("a row")) {
+        "reduce the row to a value, `x.sum()`, or return a row: `x.map(|v| v * scale)`".to_owned()
     } else if pair
         .iter()
         .any(|name| name.starts_with('(') || name.contains("tuple") || name.contains("a value"))

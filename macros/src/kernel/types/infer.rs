@@ -11,8 +11,8 @@ use crate::{
     kernel::{
         methods::{Class, Method, Of},
         model::{
-            ArmPattern, Binary, Binding, Block, Body, Expr, For, Header, Kind, Pattern, Scalar, Statement,
-            TypeId,
+            ArmPattern, Binary, Binding, Block, Body, Expr, Extent, For, Header, Kind, Pattern, Scalar,
+            Statement, TypeId,
         },
     },
 };
@@ -24,16 +24,26 @@ pub(super) struct Inference<'a> {
     header: &'a Header,
     body: &'a Body,
     errors: &'a mut Errors,
-    output: TypeId,
+    /// Of the function, or of the closure that is walked.
+    pub(super) output: TypeId,
 }
 
 impl<'a> Inference<'a> {
     pub(super) fn new(header: &'a Header, body: &'a Body, errors: &'a mut Errors) -> Self {
         let mut types = Types::new(body.types);
+        let of = |types: &mut Types, scalar, extent| match extent {
+            Extent::One => Inferred::Scalar(scalar),
+            Extent::Row => Inferred::Row(types.add(Inferred::Scalar(scalar))),
+        };
         for (input, local) in header.inputs.iter().zip(&body.locals) {
-            types.set(local.ty, Inferred::Scalar(input.scalar));
+            let ty = of(&mut types, input.scalar, input.extent);
+            types.set(local.ty, ty);
         }
-        let parts: Vec<TypeId> = header.outputs.iter().map(|s| types.add(Inferred::Scalar(*s))).collect();
+        let mut parts: Vec<TypeId> = Vec::new();
+        for output in &header.outputs {
+            let ty = of(&mut types, output.scalar, output.extent);
+            parts.push(types.add(ty));
+        }
         let output = if let [one] = parts[..] { one } else { types.add(Inferred::Tuple(parts)) };
         Self { types, checks: Vec::new(), header, body, errors, output }
     }
@@ -52,7 +62,7 @@ impl<'a> Inference<'a> {
     }
 
     /// Unifies two types, or reports at `at` that they differ.
-    fn agree(&mut self, found: TypeId, wanted: TypeId, at: Span) -> bool {
+    pub(super) fn agree(&mut self, found: TypeId, wanted: TypeId, at: Span) -> bool {
         if let Err(Mismatch(left, right)) = self.types.unify(found, wanted) {
             let message = format!("{} and {} do not match here", named(&left), named(&right));
             let help = bridge(&left, &right);
@@ -62,16 +72,16 @@ impl<'a> Inference<'a> {
         true
     }
 
-    fn same(&mut self, found: TypeId, wanted: TypeId, at: Span) {
+    pub(super) fn same(&mut self, found: TypeId, wanted: TypeId, at: Span) {
         let _ = self.agree(found, wanted, at);
     }
 
-    fn is(&mut self, id: TypeId, scalar: Scalar, at: Span) {
+    pub(super) fn is(&mut self, id: TypeId, scalar: Scalar, at: Span) {
         let wanted = self.types.add(Inferred::Scalar(scalar));
         self.same(id, wanted, at);
     }
 
-    fn check(&mut self, ty: TypeId, what: What, span: Span) {
+    pub(super) fn check(&mut self, ty: TypeId, what: What, span: Span) {
         self.checks.push(Check { ty, what, span });
     }
 
@@ -110,12 +120,22 @@ impl<'a> Inference<'a> {
                     self.same(value.ty, ty, at);
                 }
             }
-            Pattern::Tuple(bindings, span) => {
-                let parts: Vec<TypeId> = bindings.iter().map(|binding| self.bound(*binding)).collect();
-                let tuple = self.types.add(Inferred::Tuple(parts));
+            Pattern::Tuple(_, span) => {
+                let tuple = self.pattern_type(pattern);
                 if let Some(value) = value {
                     self.same(value.ty, tuple, *span);
                 }
+            }
+        }
+    }
+
+    /// The type of what a pattern takes apart.
+    pub(super) fn pattern_type(&mut self, pattern: &Pattern) -> TypeId {
+        match pattern {
+            Pattern::One(binding) => self.bound(*binding),
+            Pattern::Tuple(parts, _) => {
+                let parts = parts.iter().map(|part| self.pattern_type(part)).collect();
+                self.types.add(Inferred::Tuple(parts))
             }
         }
     }
@@ -127,7 +147,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    fn expr(&mut self, expr: &Expr) {
+    pub(super) fn expr(&mut self, expr: &Expr) {
         let (ty, at) = (expr.ty, expr.span);
         match &expr.kind {
             Kind::Bool(_) => self.is(ty, Scalar::Bool, at),
@@ -218,6 +238,7 @@ impl<'a> Inference<'a> {
                 }
                 self.types.set(ty, Inferred::Unit);
             }
+            Kind::Row(call) => self.row(expr, call),
             Kind::Break(_) | Kind::Continue(_) => {}
             Kind::Return(value) => {
                 self.expr(value);

@@ -5,6 +5,7 @@
 
 mod check;
 mod infer;
+mod rows;
 mod table;
 
 pub(super) use table::{Inferred, Open, Types};

@@ -26,6 +26,8 @@ pub(in crate::kernel) enum Inferred {
     Scalar(Scalar),
     Open(Open),
     Tuple(Vec<TypeId>),
+    /// A row of values of this type.
+    Row(TypeId),
     /// Of a statement.
     Unit,
 }
@@ -125,6 +127,10 @@ impl Types {
                 }
                 Inferred::Tuple(left)
             }
+            (Inferred::Row(left), Inferred::Row(right)) => {
+                self.unify(left, right)?;
+                Inferred::Row(left)
+            }
             (left, right) if left == right => left,
             (left, right) => return Err(Mismatch(self.shown(&left), self.shown(&right))),
         };
@@ -155,6 +161,7 @@ impl Types {
                 let parts: Vec<String> = parts.iter().map(|part| self.shown(self.get(*part))).collect();
                 format!("({})", parts.join(", "))
             }
+            Inferred::Row(element) => format!("a row of `{}`", self.shown(self.get(*element))),
             other => other.to_string(),
         }
     }
@@ -168,6 +175,7 @@ impl fmt::Display for Inferred {
             Self::Float => "a float",
             Self::Unit => "()",
             Self::Tuple(_) => "a tuple",
+            Self::Row(_) => "a row",
             Self::Unknown | Self::Open(_) => "_",
         })
     }

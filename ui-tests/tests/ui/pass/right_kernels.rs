@@ -111,4 +111,14 @@ mod g118 {
     }
 }
 
+mod g119 {
+    use graphable::prelude::*;
+
+    #[kernel(rows)]
+    fn shares(x: Row<f32>) -> Row<f32> {
+        let total = x.sum();
+        x.map(|v| v / total)
+    }
+}
+
 fn main() {}

@@ -1,0 +1,101 @@
+//! What calls the function of a row: the runtime, with memory of tensors, and people, with slices.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use super::{definition::slice, native};
+use crate::{
+    kernel::model::{Extent, Header},
+    krate::{generated_at, private},
+};
+
+/// One row: a block has its values, and the single values that belong to it.
+pub(super) fn block(header: &Header) -> TokenStream {
+    let (p, kernel) = (private(), &header.name);
+    let at = generated_at(kernel.span());
+    let arguments = header.inputs.iter().enumerate().map(|(i, input)| {
+        let (read, element) = (format_ident!("input_{}", slice(input.scalar)), native::ty(input.scalar, at));
+        match input.extent {
+            Extent::Row => quote!(#p::kernel::lang::rows::Input::<#element>::new(block.#read(#i))),
+            Extent::One => quote!(#p::kernel::lang::rows::one::<#element>(block.#read(#i))),
+        }
+    });
+    let results: Vec<_> = (0..header.outputs.len()).map(|i| format_ident!("y{i}")).collect();
+    let places = header.outputs.iter().zip(&results).enumerate().map(|(i, (output, y))| {
+        let write = format_ident!("output_{}", slice(output.scalar));
+        match output.extent {
+            Extent::Row => quote!(let #y = block.#write(#i);),
+            Extent::One => quote! {
+                let ::core::option::Option::Some(#y) = block.#write(#i).first_mut() else { return };
+            },
+        }
+    });
+    quote! {
+        let context = #p::kernel::lang::rows::Context::default();
+        #(#places)*
+        #kernel::run(&context, #(#arguments,)* #(#results),*);
+        block.report(context.fault());
+    }
+}
+
+/// `fn row(…)`: the function of slices.
+pub(super) fn tried(header: &Header) -> TokenStream {
+    let (p, kernel) = (private(), &header.name);
+    let rows = quote!(#p::kernel::lang::rows);
+    let at = generated_at(kernel.span());
+    let parameters = header.inputs.iter().map(|input| {
+        let (name, element) = (&input.name, native::ty(input.scalar, at));
+        match input.extent {
+            Extent::Row => quote!(#name: &[#element]),
+            Extent::One => quote!(#name: #element),
+        }
+    });
+    let given: Vec<_> = header.inputs.iter().filter(|i| i.extent == Extent::Row).map(|i| &i.name).collect();
+    let arguments = header.inputs.iter().map(|input| {
+        let name = &input.name;
+        match input.extent {
+            Extent::Row => quote!(#rows::Input::new(&#rows::stored(#name, __len))),
+            Extent::One => quote!(#name),
+        }
+    });
+    let results: Vec<_> = (0..header.outputs.len()).map(|i| format_ident!("__y{i}")).collect();
+    let places = header.outputs.iter().zip(&results).map(|(output, y)| {
+        let raw = native::ty(output.scalar, at);
+        let raw = quote!(<#raw as #rows::Stored>::Raw);
+        match output.extent {
+            Extent::Row => {
+                quote!(let mut #y = ::std::vec![<#raw as ::core::default::Default>::default(); __len];)
+            }
+            Extent::One => quote!(let mut #y = <#raw as ::core::default::Default>::default();),
+        }
+    });
+    let types = header.outputs.iter().map(|output| {
+        let element = native::ty(output.scalar, at);
+        match output.extent {
+            Extent::Row => quote!(::std::vec::Vec<#element>),
+            Extent::One => element,
+        }
+    });
+    let values = header.outputs.iter().zip(&results).map(|(output, y)| {
+        let element = native::ty(output.scalar, at);
+        match output.extent {
+            Extent::Row => quote!(#rows::values::<#element>(&#y)),
+            Extent::One => quote!(<#element as #rows::Stored>::of(#y)),
+        }
+    });
+    let (ty, value) = match header.outputs.len() {
+        1 => (quote!(#(#types)*), quote!(#(#values)*)),
+        _ => (quote!((#(#types),*)), quote!((#(#values),*))),
+    };
+    quote! {
+        /// The function itself, for one row; of rows of different lengths, as much as the shortest has. An index out of
+        /// range reads zero.
+        #[allow(clippy::too_many_arguments)]
+        pub fn row(#(#parameters),*) -> #ty {
+            let __len = #rows::shortest(&[#(#given.len()),*]);
+            #(#places)*
+            Self::run(&#rows::Context::default(), #(#arguments,)* #(&mut #results),*);
+            #value
+        }
+    }
+}

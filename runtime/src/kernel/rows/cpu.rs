@@ -1,0 +1,197 @@
+//! A kernel of rows on host memory: one row after the other, each of them at once.
+
+use rayon::prelude::*;
+use smallvec::SmallVec;
+
+use super::super::{
+    block::{Beyond, Block, Output},
+    cpu::{Kind, Source, place},
+    definition::{Definition, Extent, Rows},
+    operation::Constants,
+};
+use crate::backend::{
+    Launch, View,
+    cpu::{Access, Fault, PARALLEL, TASK},
+};
+
+/// Runs a kernel; `constants` is empty if every parameter is a tensor.
+///
+/// # Errors
+/// Returns the first index out of range, in the order of the rows.
+pub(in crate::kernel) fn run(
+    definition: &Definition,
+    rows: &Rows,
+    constants: &Constants,
+    access: &Access<'_>,
+    launch: &Launch,
+) -> Result<(), Fault> {
+    let operands = operands(rows, constants, access, launch);
+    let size = operands.iter().find(|operand| operand.size.is_some()).and_then(|o| o.size).unwrap_or(0);
+    let Some(count) = count(rows, launch) else { return Ok(()) };
+    let each = if count * size.max(1) < PARALLEL { count } else { (TASK / size.max(1)).max(1) };
+    let mut tasks: SmallVec<[Task<'_>; 1]> =
+        (0..count).step_by(each.max(1)).map(|first| Task::new(first, each.min(count - first))).collect();
+    for ((view, compute), extent) in launch.outputs.iter().zip(definition.outputs).zip(rows.outputs) {
+        let kind = Kind { dtype: view.dtype, compute: *compute };
+        let length = if *extent == Extent::Row { size } else { 1 };
+        let mut rest = place(access, view);
+        for task in &mut tasks {
+            let (own, others) = rest.split_at_mut(task.count * length * kind.dtype.size());
+            task.places.push(Place { kind, length, bytes: own });
+            rest = others;
+        }
+    }
+    let run = |task: Task<'_>| task.run(definition, &operands, size);
+    let faults: Vec<Option<Beyond>> = match tasks.len() {
+        0 | 1 => tasks.into_iter().map(run).collect(),
+        _ => tasks.into_vec().into_par_iter().map(run).collect(),
+    };
+    match faults.into_iter().flatten().next() {
+        None => Ok(()),
+        Some(Beyond { index, bound }) => {
+            Err(Fault::Index { op: definition.name, index: index.into(), bound: bound as u64 })
+        }
+    }
+}
+
+/// Number of rows.
+fn count(rows: &Rows, launch: &Launch) -> Option<usize> {
+    let (view, extent) = launch.outputs.iter().zip(rows.outputs).next()?;
+    let shape = view.layout.shape();
+    let lead = if *extent == Extent::Row { &shape[..shape.len() - 1] } else { shape };
+    Some(lead.iter().product())
+}
+
+/// A parameter: where its values are, and how many there are in a row, if it has rows.
+struct Operand<'a> {
+    source: Source<'a>,
+    size: Option<usize>,
+    /// Every row is the same one.
+    fixed: bool,
+}
+
+fn operands<'a>(
+    rows: &Rows,
+    constants: &Constants,
+    access: &Access<'a>,
+    launch: &Launch,
+) -> SmallVec<[Operand<'a>; 4]> {
+    let mut views = launch.inputs.iter();
+    let all = rows.inputs.iter().enumerate().map(|(i, extent)| {
+        if let Some(number) = constants.get(i).copied().flatten() {
+            return Operand { source: Source::Constant(number), size: None, fixed: true };
+        }
+        let Some(view) = views.next() else {
+            return Operand { source: Source::None, size: None, fixed: true };
+        };
+        let size = (*extent == Extent::Row).then(|| size(view));
+        Operand { source: Source::new(access, view), size, fixed: is_repeated(view) }
+    });
+    all.collect()
+}
+
+/// Number of values in a row of a view.
+fn size(view: &View) -> usize {
+    view.layout.shape().last().copied().unwrap_or(1)
+}
+
+/// Returns whether all rows of a view are one.
+fn is_repeated(view: &View) -> bool {
+    let lead = view.layout.rank().saturating_sub(1);
+    view.layout
+        .shape()
+        .iter()
+        .zip(view.layout.strides())
+        .take(lead)
+        .all(|(size, stride)| *size == 1 || *stride == 0)
+}
+
+/// The memory of a result's rows.
+struct Place<'a> {
+    kind: Kind,
+    /// Elements for each row.
+    length: usize,
+    bytes: &'a mut [u8],
+}
+
+/// Some rows.
+struct Task<'a> {
+    first: usize,
+    count: usize,
+    places: SmallVec<[Place<'a>; 2]>,
+}
+
+/// Where the values of a row are gathered and converted; only as large as it is needed.
+#[derive(Default)]
+struct Buffer {
+    raw: Vec<u32>,
+    converted: Vec<u32>,
+}
+
+impl Task<'_> {
+    fn new(first: usize, count: usize) -> Self {
+        Self { first, count, places: SmallVec::new() }
+    }
+
+    /// Returns the first index out of range.
+    fn run(mut self, definition: &Definition, operands: &[Operand<'_>], size: usize) -> Option<Beyond> {
+        let buffer = |operand: &Operand<'_>| {
+            let words = vec![0; operand.size.unwrap_or(1)];
+            Buffer { converted: words.clone(), raw: words }
+        };
+        let mut buffers: SmallVec<[Buffer; 4]> = operands.iter().map(buffer).collect();
+        let mut results: SmallVec<[Vec<f32>; 1]> =
+            self.places.iter().filter(|p| p.kind.is_converted()).map(|p| vec![0.0; p.length]).collect();
+        // What is the same for all rows is gathered and converted once.
+        let mut varying: SmallVec<[&mut Buffer; 4]> = SmallVec::new();
+        let mut fixed: SmallVec<[Option<_>; 4]> = SmallVec::new();
+        for (operand, buffer) in operands.iter().zip(&mut buffers) {
+            if operand.fixed {
+                let Buffer { raw, converted } = buffer;
+                fixed.push(Some(operand.source.read(0, operand.size.unwrap_or(1), raw, converted)));
+            } else {
+                varying.push(buffer);
+                fixed.push(None);
+            }
+        }
+        let mut fault = None;
+        for row in 0..self.count {
+            let mut block = Block::new();
+            let mut varying = varying.iter_mut();
+            for (operand, fixed) in operands.iter().zip(&fixed) {
+                let len = operand.size.unwrap_or(1);
+                match fixed {
+                    Some(input) => block.read(*input),
+                    None => {
+                        let Some(Buffer { raw, converted }) = varying.next() else { break };
+                        block.read(operand.source.read((self.first + row) * len, len, raw, converted));
+                    }
+                }
+            }
+            let mut converted = results.iter_mut();
+            for place in &mut self.places {
+                match if place.kind.is_converted() { converted.next() } else { None } {
+                    Some(values) => block.write(Output::F32(values)),
+                    None => block.write(place.kind.output(place.of(row))),
+                }
+            }
+            (definition.block)(&mut block);
+            fault = fault.or(block.fault());
+            drop(block);
+            let converted = self.places.iter_mut().filter(|place| place.kind.is_converted());
+            for (place, values) in converted.zip(&results) {
+                place.kind.store(place.of(row), values);
+            }
+        }
+        debug_assert!(operands.iter().all(|operand| operand.size.is_none_or(|own| own == size)));
+        fault
+    }
+}
+
+impl Place<'_> {
+    /// The bytes of a row.
+    fn of(&mut self, row: usize) -> &mut [u8] {
+        let bytes = self.length * self.kind.dtype.size();
+        &mut self.bytes[row * bytes..(row + 1) * bytes]
+    }
+}

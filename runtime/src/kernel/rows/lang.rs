@@ -1,0 +1,428 @@
+//! Rows on the CPU. What they are made of is computed where it is used, as by iterators; `keep` computes it once.
+//!
+//! A reduction has one order on all devices: value `i` of a row goes to lane `i % LANES`, each lane takes its values one after
+//! the other, and the lanes are combined pairwise, neighbours first. `rows.cuh` does the same.
+
+use std::{cell::Cell, iter, ops::Range};
+
+use super::super::{
+    block::Beyond,
+    lang::{self, Integer, Number},
+};
+
+/// Partial results of a reduction.
+pub const LANES: usize = 1024;
+
+/// A value as memory has it.
+pub trait Stored: Copy + 'static {
+    /// A `bool` is a byte.
+    type Raw: Copy + Default + 'static;
+    /// From memory.
+    fn of(raw: Self::Raw) -> Self;
+    /// For memory.
+    fn raw(self) -> Self::Raw;
+}
+
+macro_rules! stored {
+    ($($t:ident)*) => {$(
+        impl Stored for $t {
+            type Raw = Self;
+            #[inline(always)]
+            fn of(raw: Self) -> Self {
+                raw
+            }
+            #[inline(always)]
+            fn raw(self) -> Self {
+                self
+            }
+        }
+    )*};
+}
+
+stored!(f32 i32 u32 u8);
+
+impl Stored for bool {
+    type Raw = u8;
+    #[inline(always)]
+    fn of(raw: u8) -> Self {
+        raw != 0
+    }
+    #[inline(always)]
+    fn raw(self) -> u8 {
+        self.into()
+    }
+}
+
+/// A number type, and what is left of a row without numbers.
+#[diagnostic::on_unimplemented(
+    message = "rows of `{Self}` have no such method",
+    label = "a row of numbers is needed here"
+)]
+pub trait Ordered: Number {
+    /// 0.
+    const ZERO: Self;
+    /// No number is smaller.
+    const LOWEST: Self;
+    /// No number is larger.
+    const HIGHEST: Self;
+}
+
+macro_rules! ordered {
+    ($($t:ident $zero:expr, $lowest:expr, $highest:expr;)*) => {$(
+        impl Ordered for $t {
+            const ZERO: Self = $zero;
+            const LOWEST: Self = $lowest;
+            const HIGHEST: Self = $highest;
+        }
+    )*};
+}
+
+ordered! {
+    f32 0.0, Self::NEG_INFINITY, Self::INFINITY;
+    i32 0, Self::MIN, Self::MAX;
+    u32 0, Self::MIN, Self::MAX;
+    u8 0, Self::MIN, Self::MAX;
+}
+
+/// What the function of a row notes.
+#[derive(Debug, Default)]
+pub struct Context(Cell<Option<Beyond>>);
+
+impl Context {
+    /// Returns the first index that was out of range.
+    #[must_use]
+    pub fn fault(&self) -> Option<Beyond> {
+        self.0.get()
+    }
+}
+
+/// A row: values that can be computed at any place.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not a row", label = "a row is needed here")]
+pub trait Row: Copy {
+    /// The type of its values.
+    type Item: Copy;
+    /// Number of values.
+    fn size(self) -> usize;
+    /// The value of an index within the size.
+    fn value(self, index: usize) -> Self::Item;
+    /// The values of some indices within the size.
+    fn part(self, range: Range<usize>) -> impl Iterator<Item = Self::Item>;
+}
+
+/// A row of a tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a, T: Stored>(&'a [T::Raw]);
+
+impl<'a, T: Stored> Input<'a, T> {
+    /// The row of these values.
+    #[must_use]
+    #[inline(always)]
+    pub fn new(values: &'a [T::Raw]) -> Self {
+        Self(values)
+    }
+}
+
+impl<T: Stored> Row for Input<'_, T> {
+    type Item = T;
+    #[inline(always)]
+    fn size(self) -> usize {
+        self.0.len()
+    }
+    #[inline(always)]
+    fn value(self, index: usize) -> T {
+        T::of(self.0[index])
+    }
+    #[inline(always)]
+    fn part(self, range: Range<usize>) -> impl Iterator<Item = T> {
+        self.0[range].iter().map(|raw| T::of(*raw))
+    }
+}
+
+/// A row that was computed.
+#[derive(Debug)]
+pub struct Kept<T>(Vec<T>);
+
+impl<T: Copy> Row for &Kept<T> {
+    type Item = T;
+    #[inline(always)]
+    fn size(self) -> usize {
+        self.0.len()
+    }
+    #[inline(always)]
+    fn value(self, index: usize) -> T {
+        self.0[index]
+    }
+    #[inline(always)]
+    fn part(self, range: Range<usize>) -> impl Iterator<Item = T> {
+        self.0[range].iter().copied()
+    }
+}
+
+/// What [`map`] returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Map<R, F>(R, F);
+
+impl<R: Row, T: Copy, F: Fn(R::Item) -> T + Copy> Row for Map<R, F> {
+    type Item = T;
+    #[inline(always)]
+    fn size(self) -> usize {
+        self.0.size()
+    }
+    #[inline(always)]
+    fn value(self, index: usize) -> T {
+        (self.1)(self.0.value(index))
+    }
+    #[inline(always)]
+    fn part(self, range: Range<usize>) -> impl Iterator<Item = T> {
+        self.0.part(range).map(self.1)
+    }
+}
+
+/// What [`zip`] returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Zip<A, B>(A, B);
+
+impl<A: Row, B: Row> Row for Zip<A, B> {
+    type Item = (A::Item, B::Item);
+    #[inline(always)]
+    fn size(self) -> usize {
+        self.0.size()
+    }
+    #[inline(always)]
+    fn value(self, index: usize) -> Self::Item {
+        (self.0.value(index), self.1.value(index))
+    }
+    #[inline(always)]
+    fn part(self, range: Range<usize>) -> impl Iterator<Item = Self::Item> {
+        iter::zip(self.0.part(range.clone()), self.1.part(range))
+    }
+}
+
+/// What [`enumerate`] returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Enumerate<R>(R);
+
+impl<R: Row> Row for Enumerate<R> {
+    type Item = (u32, R::Item);
+    #[inline(always)]
+    fn size(self) -> usize {
+        self.0.size()
+    }
+    #[inline(always)]
+    fn value(self, index: usize) -> Self::Item {
+        (index as u32, self.0.value(index))
+    }
+    #[inline(always)]
+    fn part(self, range: Range<usize>) -> impl Iterator<Item = Self::Item> {
+        iter::zip(range.start as u32..range.end as u32, self.0.part(range))
+    }
+}
+
+/// Each value changed by a function.
+#[inline(always)]
+pub fn map<R: Row, T: Copy, F: Fn(R::Item) -> T + Copy>(row: R, f: F) -> Map<R, F> {
+    Map(row, f)
+}
+
+/// The pairs of two rows' values.
+#[inline(always)]
+pub fn zip<A: Row, B: Row>(row: A, other: B) -> Zip<A, B> {
+    Zip(row, other)
+}
+
+/// Each value with its index.
+#[inline(always)]
+pub fn enumerate<R: Row>(row: R) -> Enumerate<R> {
+    Enumerate(row)
+}
+
+/// A row whose values are computed now.
+#[inline(always)]
+pub fn keep<R: Row>(row: R) -> Kept<R::Item> {
+    Kept(row.part(0..row.size()).collect())
+}
+
+/// Number of values.
+#[must_use]
+#[inline(always)]
+pub fn len<R: Row>(row: R) -> u32 {
+    row.size() as u32
+}
+
+/// One value; out of range, that is noted, and the first value stands for it.
+#[must_use]
+#[inline(always)]
+pub fn at<R: Row>(context: &Context, row: R, index: impl Integer) -> R::Item
+where
+    R::Item: Nothing,
+{
+    let (index, bound) = (index.bits(), row.size());
+    if (index as usize) < bound {
+        return row.value(index as usize);
+    }
+    if context.0.get().is_none() {
+        context.0.set(Some(Beyond { index, bound }));
+    }
+    R::Item::NOTHING
+}
+
+/// What stands for a value that does not exist.
+pub trait Nothing {
+    /// 0, or `false`.
+    const NOTHING: Self;
+}
+
+macro_rules! nothing {
+    ($($t:ident $nothing:literal)*) => {$(
+        impl Nothing for $t {
+            const NOTHING: Self = $nothing;
+        }
+    )*};
+}
+
+nothing!(f32 0.0 i32 0 u32 0 u8 0 bool false);
+
+macro_rules! nothings {
+    ($($($t:ident)*;)*) => {$(
+        impl<$($t: Nothing),*> Nothing for ($($t,)*) {
+            const NOTHING: Self = ($($t::NOTHING,)*);
+        }
+    )*};
+}
+
+nothings! {
+    A B;
+    A B C;
+    A B C D;
+}
+
+/// `init` and all values, by `step` within a lane and by `combine` between lanes.
+#[inline(always)]
+pub fn fold<R: Row, A: Copy>(
+    row: R,
+    init: A,
+    step: impl Fn(A, R::Item) -> A,
+    combine: impl Fn(A, A) -> A,
+) -> A {
+    let size = row.size();
+    let mut lanes = [init; LANES];
+    for start in (0..size).step_by(LANES) {
+        let end = size.min(start + LANES);
+        for (lane, value) in iter::zip(&mut lanes, row.part(start..end)) {
+            *lane = step(*lane, value);
+        }
+    }
+    // Pairs of neighbours, until one is left; one without a neighbour waits.
+    let mut pairs = [init; LANES / 2];
+    let mut count = size.min(LANES);
+    while count > 1 {
+        let (both, last) = lanes[..count].split_at(count & !1);
+        for (pair, both) in iter::zip(&mut pairs, both.chunks_exact(2)) {
+            *pair = combine(both[0], both[1]);
+        }
+        let last = last.first().copied();
+        count /= 2;
+        lanes[..count].copy_from_slice(&pairs[..count]);
+        if let Some(last) = last {
+            lanes[count] = last;
+            count += 1;
+        }
+    }
+    lanes[0]
+}
+
+/// The sum of all values; 0 without one.
+#[must_use]
+#[inline(always)]
+pub fn sum<R: Row<Item: Ordered>>(row: R) -> R::Item {
+    fold(row, R::Item::ZERO, lang::add, lang::add)
+}
+
+/// The largest value; NaN counts as missing.
+#[must_use]
+#[inline(always)]
+pub fn max<R: Row<Item: Ordered>>(row: R) -> R::Item {
+    fold(row, R::Item::LOWEST, lang::max, lang::max)
+}
+
+/// The smallest value; NaN counts as missing.
+#[must_use]
+#[inline(always)]
+pub fn min<R: Row<Item: Ordered>>(row: R) -> R::Item {
+    fold(row, R::Item::HIGHEST, lang::min, lang::min)
+}
+
+/// How many values fulfil a condition.
+#[must_use]
+#[inline(always)]
+pub fn count<R: Row>(row: R, condition: impl Fn(R::Item) -> bool) -> u32 {
+    fold(row, 0, |count, value| count + u32::from(condition(value)), |a, b| a + b)
+}
+
+/// The index of the largest value, the first of equal ones; NaN counts as missing, and without a number it is 0.
+#[must_use]
+#[inline(always)]
+pub fn argmax<R: Row<Item: Ordered>>(row: R) -> u32 {
+    best(row, R::Item::LOWEST, |a, b| a > b)
+}
+
+/// The index of the smallest value, likewise.
+#[must_use]
+#[inline(always)]
+pub fn argmin<R: Row<Item: Ordered>>(row: R) -> u32 {
+    best(row, R::Item::HIGHEST, |a, b| a < b)
+}
+
+/// No value yet.
+const NONE: u32 = u32::MAX;
+
+#[inline(always)]
+fn best<R: Row<Item: Ordered>>(row: R, worst: R::Item, better: impl Fn(R::Item, R::Item) -> bool) -> u32 {
+    // A NaN is better than nothing, and not equal to anything.
+    let choose = |(a, i): (R::Item, u32), (b, j): (R::Item, u32)| {
+        let takes = j != NONE && (better(b, a) || a == b && j < i);
+        if takes { (b, j) } else { (a, i) }
+    };
+    let (_, index) =
+        fold(enumerate(row), (worst, NONE), |best, (index, value)| choose(best, (value, index)), choose);
+    if index == NONE { 0 } else { index }
+}
+
+/// Stores a row.
+#[inline(always)]
+pub fn put<R: Row<Item: Stored>>(to: &mut [<R::Item as Stored>::Raw], row: R) {
+    for (to, value) in iter::zip(to, row.part(0..row.size())) {
+        *to = value.raw();
+    }
+}
+
+/// Stores a value.
+#[inline(always)]
+pub fn set<T: Stored>(to: &mut T::Raw, value: T) {
+    *to = value.raw();
+}
+
+/// The value that belongs to a row.
+#[must_use]
+#[inline(always)]
+pub fn one<T: Stored>(values: &[T::Raw]) -> T {
+    T::of(values.first().copied().unwrap_or_default())
+}
+
+/// As much as all rows have.
+#[must_use]
+pub fn shortest(sizes: &[usize]) -> usize {
+    sizes.iter().copied().min().unwrap_or(0)
+}
+
+/// The first values of a slice, as memory has them.
+#[must_use]
+pub fn stored<T: Stored>(values: &[T], len: usize) -> Vec<T::Raw> {
+    values.iter().take(len).map(|value| value.raw()).collect()
+}
+
+/// The values that memory has.
+#[must_use]
+pub fn values<T: Stored>(raw: &[T::Raw]) -> Vec<T> {
+    raw.iter().map(|raw| T::of(*raw)).collect()
+}

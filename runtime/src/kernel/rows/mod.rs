@@ -1,0 +1,9 @@
+//! Kernels of rows: [`call`] finds the rows of the operands and launches, [`cpu`] runs the function for one row after the
+//! other, [`cuda`] with the threads of a warp or a block for each. [`lang`] defines what rows are on the CPU, `rows.cuh` on
+//! GPUs; both reduce in the same order.
+
+mod call;
+pub(super) mod cpu;
+#[cfg(feature = "cuda")]
+pub(super) mod cuda;
+pub mod lang;

@@ -1,0 +1,377 @@
+//! Kernels of rows: reductions followed by a map, in one launch; their order, what they accept, and the modes of graphs.
+//! Their language is tested by random programs (`ui-tests/tests/kernel_programs`).
+
+use graphable::{
+    Error, Float, Mode, Param, Result, Runtime, Schedule, Tensor, bf16, f16, graphable, kernel, ops,
+};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use crate::{
+    harness::{assert_close, assert_same, cases, device, for_types, in_step, indices, input, shape, size},
+    reference::{Array, softmax as softmax_of},
+};
+
+#[kernel(rows)]
+fn rms_norm(x: Row<f32>, weight: Row<f32>, eps: f32) -> Row<f32> {
+    let mean = x.map(|v| v * v).sum() / x.len() as f32;
+    let scale = 1.0 / (mean + eps).sqrt();
+    x.zip(weight).map(|(v, w)| v * scale * w)
+}
+
+#[kernel(rows)]
+fn layer_norm(x: Row<f32>, weight: Row<f32>, bias: Row<f32>, eps: f32) -> Row<f32> {
+    let mean = x.sum() / x.len() as f32;
+    let centred = x.map(|v| v - mean);
+    let variance = centred.map(|v| v * v).sum() / x.len() as f32;
+    let scale = (variance + eps).sqrt().recip();
+    centred.zip(weight).zip(bias).map(|((v, w), b)| v * scale * w + b)
+}
+
+#[kernel(rows)]
+fn softmax(x: Row<f32>) -> Row<f32> {
+    let max = x.max();
+    let powers = x.map(|v| (v - max).exp());
+    let total = powers.sum();
+    powers.map(|v| v / total)
+}
+
+/// The loss of a row, and its gradient.
+#[kernel(rows)]
+fn cross_entropy(logits: Row<f32>, label: i32) -> (f32, Row<f32>) {
+    let max = logits.max();
+    let powers = logits.map(|v| (v - max).exp());
+    let total = powers.sum();
+    let gradient =
+        powers.enumerate().map(|(i, p)| if i as i32 == label { p / total - 1.0 } else { p / total });
+    (total.ln() + max - logits.at(label), gradient)
+}
+
+/// Largest and smallest values, their places, and how many are positive.
+#[kernel(rows)]
+fn ends(x: Row<f32>) -> (f32, f32, u32, u32) {
+    (x.max(), x.min(), x.argmax(), x.argmin() + 1000 * x.count(|v| v > 0.0))
+}
+
+/// Mean and variance in one pass, by Welford.
+#[kernel(reduce)]
+fn moments(x: Row<f32>) -> (f32, f32) {
+    let (_, mean, squares) = x.fold(
+        (0.0, 0.0, 0.0),
+        |(n, mean, squares), v| {
+            let n = n + 1.0;
+            let off = v - mean;
+            let mean = mean + off / n;
+            (n, mean, squares + off * (v - mean))
+        },
+        |(n, mean, squares), (m, other, more)| {
+            let (all, off) = (n + m, other - mean);
+            (all, mean + off * m / all, squares + more + off * off * n * m / all)
+        },
+    );
+    (mean, squares / x.len() as f32)
+}
+
+#[kernel(reduce)]
+fn total(x: Row<i32>) -> i32 {
+    x.sum()
+}
+
+#[kernel(rows)]
+fn sum(x: Row<f32>) -> f32 {
+    x.sum()
+}
+
+#[kernel(rows)]
+fn rolled(x: Row<u8>, by: u32) -> (Row<u8>, Row<bool>) {
+    let n = x.len();
+    (x.enumerate().map(|(i, _)| x.at((i + by) % n)), x.map(|v| v > 100))
+}
+
+fn norms<T: Float>() {
+    cases(20, |step, rng| {
+        let long = rng.random_bool(0.2);
+        let mut all = if long { vec![2] } else { shape(rng, 0, 3) };
+        all.push(size(rng).max(1) * if long { 171 } else { 1 });
+        let last = *all.last().unwrap();
+        let (x, hx) = input::<T>(step, rng, &all, (-3.0, 3.0));
+        let (w, hw) = input::<T>(step, rng, &[last], (-3.0, 3.0));
+        let (b, hb) = input::<T>(step, rng, &[last], (-3.0, 3.0));
+        let n = last as f64;
+        let axis = all.len() - 1;
+        let want = hx.map_lines(axis, |line| {
+            let scale = 1.0 / (line.iter().map(|v| v * v).sum::<f64>() / n + 1e-5f64).sqrt();
+            line.iter().enumerate().map(|(i, v)| v * scale * hw.at(&[i])).collect()
+        });
+        assert_close(step, &rms_norm(&x, &w, 1e-5).unwrap(), &want, 4.0);
+        let want = hx.map_lines(axis, |line| {
+            let mean = line.iter().sum::<f64>() / n;
+            let scale = 1.0 / (line.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n + 0.1).sqrt();
+            line.iter().enumerate().map(|(i, v)| (v - mean) * scale * hw.at(&[i]) + hb.at(&[i])).collect()
+        });
+        assert_close(step, &layer_norm(&x, &w, &b, 0.1).unwrap(), &want, 16.0);
+        assert_close(step, &softmax(&x).unwrap(), &hx.map_lines(axis, softmax_of), 4.0);
+    });
+}
+
+#[test]
+fn norms_are_rows_in_every_float_type() {
+    for_types!(norms: f32, f16, bf16);
+}
+
+#[test]
+fn a_loss_reads_the_label_of_its_row() {
+    cases(30, |step, rng| {
+        let (rows, classes) = (size(rng).max(1), size(rng).max(1) * 30);
+        let (x, hx) = input::<f32>(step, rng, &[rows, classes], (-3.0, 3.0));
+        let (labels, hl) = indices(step, rng, &[rows], classes as u32);
+        let labels = ops::cast::<_, i32>(&labels).unwrap();
+        let (loss, gradient) = cross_entropy(&x, &labels).unwrap();
+        let parts: Vec<Vec<f64>> = (0..rows).map(|r| softmax_of(&hx.line(1, &[r]))).collect();
+        let label = |r: usize| hl.at(&[r]) as usize;
+        let want = Array::from_fn(&[rows], |i| -parts[i[0]][label(i[0])].ln());
+        assert_close(step, &loss, &want, 4.0);
+        let want = Array::from_fn(&[rows, classes], |i| {
+            parts[i[0]][i[1]] - f64::from(u8::from(label(i[0]) == i[1]))
+        });
+        assert_close(step, &gradient, &want, 4.0);
+    });
+}
+
+/// The guide's definition: value `i` in lane `i % 1024`, then neighbours pairwise.
+fn in_order(values: &[f32]) -> f32 {
+    let mut lanes: Vec<f32> = Vec::new();
+    for (i, value) in values.iter().enumerate() {
+        match lanes.get_mut(i % 1024) {
+            Some(lane) => *lane += value,
+            None => lanes.push(0.0 + value),
+        }
+    }
+    while lanes.len() > 1 {
+        lanes = lanes.chunks(2).map(|pair| pair.iter().copied().reduce(|a, b| a + b).unwrap()).collect();
+    }
+    lanes.first().copied().unwrap_or(0.0)
+}
+
+#[test]
+fn sums_have_one_order() {
+    let mut rng = StdRng::seed_from_u64(1);
+    in_step(|step| {
+        let lengths = [
+            0, 1, 2, 3, 5, 31, 64, 127, 128, 129, 500, 512, 516, 1000, 1023, 1024, 1025, 2047, 4096, 5000,
+            16384, 16388, 40001, 70000,
+        ];
+        for n in lengths {
+            let values: Vec<f32> = (0..3 * n).map(|_| rng.random_range(-1.0f32..1.0) * 1e3).collect();
+            let x = step.tensor(&[3, n], &values).unwrap();
+            let want: Vec<f32> = (0..3).map(|row| in_order(&values[row * n..(row + 1) * n])).collect();
+            assert_eq!(step.read(&sum(&x).unwrap()).unwrap(), want, "{n} values");
+            // Where the values are stored does not matter.
+            let turned: Vec<f32> = (0..3 * n).map(|i| values[i % 3 * n + i / 3]).collect();
+            let turned = step.tensor(&[n, 3], &turned).unwrap();
+            let turned = ops::permute(&turned, &[1, 0]).unwrap();
+            assert_eq!(step.read(&sum(&turned).unwrap()).unwrap(), want, "{n} values of columns");
+            if n > 0 {
+                assert_eq!(sum::row(&values[..n]), want[0]);
+            }
+        }
+    });
+}
+
+#[test]
+fn the_first_of_equal_ones_is_found_and_nan_is_missing() {
+    const NAN: f32 = f32::NAN;
+    let found = |row: &[f32]| {
+        let mut got = None;
+        in_step(|step| {
+            // Twice, so that what a row leaves behind would be seen.
+            let x = step.tensor(&[2, row.len()], &[row, row].concat()).unwrap();
+            let (max, min, argmax, argmin) = ends(&x).unwrap();
+            let all: Vec<(f32, f32, u32, u32)> = (0..2)
+                .map(|i| {
+                    let argmin = step.read(&argmin).unwrap()[i];
+                    let ends = (step.read(&max).unwrap()[i], step.read(&min).unwrap()[i]);
+                    (ends.0, ends.1, step.read(&argmax).unwrap()[i], argmin)
+                })
+                .collect();
+            assert_eq!(all[0], all[1]);
+            assert_eq!(all[0], ends::row(row));
+            got = Some(all[0]);
+        });
+        got.unwrap()
+    };
+    assert_eq!(found(&[1.0, 3.0, -2.0, 3.0, -2.0]), (3.0, -2.0, 1, 3002));
+    assert_eq!(found(&[NAN, -5.0, NAN, 7.0]), (7.0, -5.0, 3, 1001));
+    assert_eq!(found(&[NAN, NAN]), (f32::NEG_INFINITY, f32::INFINITY, 0, 0));
+    assert_eq!(found(&[]), (f32::NEG_INFINITY, f32::INFINITY, 0, 0));
+    assert_eq!(found(&[f32::NEG_INFINITY; 3]), (f32::NEG_INFINITY, f32::NEG_INFINITY, 0, 0));
+    let mut long = vec![0.0; 9000];
+    (long[2048], long[7000], long[4000], long[8999]) = (9.0, 9.0, -9.0, -9.0);
+    assert_eq!(found(&long), (9.0, -9.0, 2048, 4000 + 2000));
+}
+
+#[test]
+fn a_reduction_goes_along_any_dimension() {
+    cases(40, |step, rng| {
+        let mut all = shape(rng, 1, 4);
+        let axis = rng.random_range(0..all.len());
+        all[axis] = all[axis].max(1);
+        let (x, hx) = input::<f32>(step, rng, &all, (-3.0, 3.0));
+        let (mean, variance) = moments(&x, axis).unwrap();
+        let mean_of = |line: &[f64]| line.iter().sum::<f64>() / line.len() as f64;
+        assert_close(step, &mean, &hx.reduce(axis, mean_of), 4.0);
+        let want = hx.reduce(axis, |line| {
+            line.iter().map(|v| (v - mean_of(line)).powi(2)).sum::<f64>() / line.len() as f64
+        });
+        assert_close(step, &variance, &want, 8.0);
+        let (n, hn) = input::<i32>(step, rng, &all, (-9.0, 9.0));
+        assert_same(step, &total(&n, axis).unwrap(), &hn.reduce(axis, |line| line.iter().sum()));
+    });
+}
+
+#[test]
+fn bytes_and_flags_are_rows() {
+    cases(20, |step, rng| {
+        let (rows, columns) = (size(rng), size(rng).max(1) * 7);
+        let (x, hx) = input::<u8>(step, rng, &[rows, columns], (0.0, 200.0));
+        let (moved, large) = rolled(&x, 3).unwrap();
+        assert_same(
+            step,
+            &moved,
+            &Array::from_fn(&[rows, columns], |i| hx.at(&[i[0], (i[1] + 3) % columns])),
+        );
+        assert_same(
+            step,
+            &large,
+            &Array::from_fn(&[rows, columns], |i| f64::from(hx.at(&[i[0], i[1]]) > 100.0)),
+        );
+    });
+}
+
+#[test]
+fn rows_are_split_over_threads() {
+    cases(1, |step, rng| {
+        let (x, hx) = input::<bf16>(step, rng, &[2000, 96], (-3.0, 3.0));
+        assert_close(step, &softmax(&x).unwrap(), &hx.map_lines(1, softmax_of), 4.0);
+    });
+}
+
+#[test]
+fn errors_are_those_of_operations_of_rows() -> Result<()> {
+    let mut rt = Runtime::new(device())?;
+    let step = rt.step()?;
+    let x = step.tensor(&[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    let w = step.tensor(&[2], &[1.0f32, 2.0])?;
+    let error = rms_norm(&x, &w, 0.1).unwrap_err();
+    assert!(matches!(&error, Error::Shape { op: "rms_norm", .. }), "{error}");
+    assert!(error.to_string().contains("a row has 3 values, another one 2"), "{error}");
+    let labels = step.tensor(&[3], &[0i32, 1, 2])?;
+    let error = cross_entropy(&x, &labels).unwrap_err();
+    assert!(error.to_string().contains("without the dimension of their rows"), "{error}");
+    let one = step.tensor(&[], &[1.0f32])?;
+    assert!(matches!(softmax(&one), Err(Error::Shape { op: "softmax", .. })));
+    assert!(matches!(moments(&x, 2), Err(Error::Axis { op: "moments", axis: 2, rank: 2 })));
+    let none = step.tensor(&[0, 3], &[] as &[f32])?;
+    assert_eq!(softmax(&none)?.shape(), [0, 3]);
+    assert_eq!(step.read(&sum(&step.tensor(&[2, 0], &[] as &[f32])?)?)?, [0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn an_index_beyond_its_row_is_a_fault() -> Result<()> {
+    for label in [3, -1] {
+        let mut rt = Runtime::new(device())?;
+        let step = rt.step()?;
+        let x = step.tensor(&[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+        let labels = step.tensor(&[2], &[1i32, label])?;
+        let (loss, _) = cross_entropy(&x, &labels)?;
+        let error = step.read(&loss).unwrap_err();
+        let Error::IndexOutOfRange { op, index, bound } = error else { panic!("{error}") };
+        assert_eq!((op, index, bound), ("cross_entropy", label as u32 as u64, 3));
+    }
+    Ok(())
+}
+
+#[graphable]
+fn head(
+    #[host]
+    #[dims(B, 6)]
+    x: &Tensor<f32>,
+    #[host]
+    #[dims(B)]
+    labels: &Tensor<i32>,
+    #[key] tenths: u32,
+    weight: &Param<f32>,
+) -> Result<(Tensor<f32>, Tensor<f32>)> {
+    let h = rms_norm(x, weight, tenths as f32 * 0.1)?;
+    let (loss, gradient) = #[eager]
+    cross_entropy(&h, labels)?;
+    Ok((loss, softmax(&gradient)?))
+}
+
+#[test]
+fn rows_are_recorded_and_replayed_in_every_mode() -> Result<()> {
+    let weights = [0.5f32, 1.0, 2.0, -1.0, 3.0, 0.25];
+    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+        let mut rt = Runtime::new(device())?;
+        let weight = Param::new(&rt, &[6], &weights)?;
+        let graph = HeadGraph::builder().bucket("B", Schedule::new([2, 4])).mode(mode).build(&mut rt)?;
+        for round in 0..8u8 {
+            let rows = usize::from(round % 4) + 1;
+            let step = rt.step()?;
+            let x: Vec<f32> = (0..rows * 6).map(|i| (i * 7 % 11) as f32 - f32::from(round)).collect();
+            let labels: Vec<i32> = (0..rows as i32).map(|row| (row + i32::from(round)) % 6).collect();
+            let (loss, parts) = graph.call(&step, &x[..], &labels[..], 1, &weight)?;
+            let (loss, parts) = (step.read(&loss)?, step.read(&parts)?);
+            for row in 0..rows {
+                let h = rms_norm::row(&x[row * 6..][..6], &weights, 0.1);
+                let (want, gradient) = cross_entropy::row(&h, labels[row]);
+                assert!((loss[row] - want).abs() <= 1e-5, "{mode:?}: {} instead of {want}", loss[row]);
+                for (got, want) in parts[row * 6..].iter().zip(softmax::row(&gradient)) {
+                    assert!((got - want).abs() <= 1e-5, "{mode:?}: {got} instead of {want}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[graphable]
+fn padded(
+    #[host]
+    #[dims(B)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    softmax(x)
+}
+
+#[test]
+fn rows_with_padding_are_refused() -> Result<()> {
+    for mode in [Mode::Piecewise, Mode::Full] {
+        let mut rt = Runtime::new(device())?;
+        let graph = PaddedGraph::builder().bucket("B", Schedule::new([4])).mode(mode).build(&mut rt)?;
+        let step = rt.step()?;
+        for values in [&[1.0f32, 2.0][..], &[1.0; 4]] {
+            let error = graph.call(&step, values).unwrap_err();
+            assert!(matches!(&error, Error::PaddedMix { op: "softmax", axis: 0, .. }), "{mode:?}: {error}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_source_of_rows_can_be_printed() {
+    let source = rms_norm::cuda_source();
+    let want = "\
+template <class C, class R0, class R1, class Y0> DEVICE void rms_norm_0(const C& cx, const R0& x0, const R1& weight_1, f32 eps_2, const Y0& y0) {
+    const auto x_0 = rows::hold(cx, x0);
+    f32 mean_4 = (rows::sum(cx, rows::map(x_0, [&](f32 v_3) -> f32 { return (v_3 * v_3); })) / lang::to_f32(rows::len(cx, x_0)));
+    f32 scale_5 = (1.0f / lang::sqrt((mean_4 + eps_2)));
+    rows::put(cx, y0, rows::map(rows::zip(x_0, weight_1), [&](Tuple2<f32, f32> t1) -> f32 {
+        f32 v_6 = t1.v0;
+        f32 w_7 = t1.v1;
+        return ((v_6 * scale_5) * w_7);
+    }));
+}
+";
+    assert_eq!(source.trim_end(), want.trim_end());
+}

@@ -1,0 +1,10 @@
+//! A row has numbers.
+
+use graphable::prelude::*;
+
+#[kernel(rows)]
+fn total(x: Row<Row<f32>>, y: Row<f64>) -> f32 {
+    x.sum()
+}
+
+fn main() {}
