@@ -3,7 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Block, FnArg, Ident, Pat, Type, Visibility,
+    Attribute, Block, FnArg, Ident, Pat, Stmt, Type, Visibility,
     parse::{Parse, ParseStream},
     parse_quote,
     visit_mut::VisitMut,
@@ -18,7 +18,7 @@ use crate::{
         function::{self, Function},
         graph_object::{Form, Graph, Plan},
     },
-    model::Header,
+    model::{Header, HostCode, PlanItem},
     parse::{
         attributes, hygiene, instrument, lifetimes,
         parameter_kind::Kind,
@@ -49,110 +49,158 @@ pub(crate) struct Expanded {
 }
 
 pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
-    let Unit { attrs, vis, mut sig, mut block, owner, helper, broken } = unit;
-    let unparsed = broken.is_some();
-    let mut errors = broken.unwrap_or_default();
-    let marks: Vec<Marks> =
-        sig.inputs.iter_mut().map(|argument| parameters::take(argument, &mut errors)).collect();
-    lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
-    let boundaries = analyze::has_boundaries(&block);
-    if !boundaries {
-        if !unparsed {
-            misplaced::check(&block, &lint_context(&sig, None).params, &mut errors);
-        }
-        attributes::Keys.visit_block_mut(&mut block);
-    }
-    let mark = marks.iter().find_map(Marks::any);
-    if let Some(helper) = helper {
-        check_helper(helper, boundaries, mark, &mut errors);
-    }
-    let declared = boundaries || mark.is_some();
-    let plain = helper.is_some() || !declared && owner.is_some();
-    if plain && !unparsed {
-        lints::check(&block, &lint_context(&sig, None), &mut errors);
-    }
-    let ordinary = |errors: Errors| {
-        let function = function::ordinary(attrs, vis, &sig, &block, errors.is_breaking());
-        Expanded { function, siblings: errors.finish() }
-    };
-    if plain || !errors.is_empty() && !declared && !unparsed {
-        return ordinary(errors);
-    }
-    let mut problems = Errors::default();
-    let signature = Signature::read(&sig, &marks, vis, attrs, owner, &mut problems);
-    if !declared && (!problems.is_empty() || !signature.is_graph()) {
-        return ordinary(errors);
-    }
-    errors.append(problems);
-    if !unparsed {
-        let context = lint_context(&sig, Some(&signature));
-        lints::check(&block, &context, &mut errors);
-        if declared && !boundaries {
-            lints::segment(&block.stmts, &context.params, &mut errors);
-        }
-    }
-    let graph = GraphFunction { attrs, vis, sig: &sig, block: &block, signature: &signature };
-    let (function, plan) = if boundaries { graph.with_boundaries(&mut errors) } else { graph.one_segment() };
-    let form = match (errors.is_breaking(), declared) {
+    let mut errors = Errors::default();
+    let item = Item::parse(unit, &mut errors);
+    let Some(signature) = item.graph_signature(&mut errors) else { return item.ordinary(errors) };
+    item.check(&signature, &mut errors);
+    let this = Ident::new("self", Span::call_site());
+    let header = header(&item.sig, &signature, &this);
+    let analyzed = item.analyze(&signature, &header, &mut errors);
+    let form = match (errors.is_breaking(), item.is_declared()) {
         (true, _) => Form::Broken,
         (false, true) => Form::Declared,
         (false, false) => Form::Possible,
     };
-    let by_path = (boundaries && owner.is_some()).then(|| function::by_path(&signature, &sig));
-    graph.finish(function, by_path, plan, form, errors)
+    item.emit(&signature, &header, analyzed, form, errors)
 }
 
-/// A function that is a graph.
-struct GraphFunction<'a> {
+/// A function, and what is known of it without its signature's types.
+struct Item<'a> {
     attrs: &'a [Attribute],
     vis: &'a Visibility,
-    sig: &'a syn::Signature,
-    block: &'a Block,
-    signature: &'a Signature,
+    sig: syn::Signature,
+    block: Block,
+    owner: Option<&'a Owner>,
+    helper: Option<&'a Ident>,
+    marks: Vec<Marks>,
+    boundaries: bool,
+    /// Set if the body could not be parsed.
+    unparsed: bool,
 }
 
-impl GraphFunction<'_> {
-    fn one_segment(&self) -> (Function, Plan) {
-        let params = self.signature.params.iter().map(|p| p.ident.to_string());
-        let item = analyze::one_segment(self.block, params);
-        let function = function::one_segment(self.signature, self.sig, self.block, &item);
-        (function, Plan { items: vec![item], host_statement: None })
+/// A body that was analyzed.
+enum Analyzed<'a> {
+    /// All of it is one segment.
+    Segment(PlanItem),
+    /// It has boundaries. `opening` are the statements of `#[instrument]` above it.
+    HostCode { opening: &'a [Stmt], code: HostCode },
+}
+
+impl<'a> Item<'a> {
+    /// Reads the attributes of the parameters, writes elided lifetimes, and looks for boundaries.
+    fn parse(unit: Unit<'a>, errors: &mut Errors) -> Self {
+        let Unit { attrs, vis, mut sig, mut block, owner, helper, broken } = unit;
+        let unparsed = broken.is_some();
+        errors.append(broken.unwrap_or_default());
+        let marks = sig.inputs.iter_mut().map(|argument| parameters::take(argument, errors)).collect();
+        lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
+        let boundaries = analyze::has_boundaries(&block);
+        if !boundaries {
+            if !unparsed {
+                misplaced::check(&block, &lint_context(&sig, None).params, errors);
+            }
+            attributes::Keys.visit_block_mut(&mut block);
+        }
+        Self { attrs, vis, sig, block, owner, helper, marks, boundaries, unparsed }
     }
 
-    fn with_boundaries(&self, errors: &mut Errors) -> (Function, Plan) {
-        let Self { sig, signature, .. } = self;
-        let this = Ident::new("self", Span::call_site());
-        let header = header(sig, signature, &this);
-        let (opening, block) = instrument::split(self.block);
+    fn mark(&self) -> Option<&Attribute> {
+        self.marks.iter().find_map(Marks::any)
+    }
+
+    /// Returns whether it says that it is a graph, by a boundary or a mark.
+    fn is_declared(&self) -> bool {
+        self.boundaries || self.mark().is_some()
+    }
+
+    /// Returns the signature of its graph; `None` if it has none.
+    fn graph_signature(&self, errors: &mut Errors) -> Option<Signature> {
+        if let Some(helper) = self.helper {
+            check_helper(helper, self.boundaries, self.mark(), errors);
+        }
+        let declared = self.is_declared();
+        if self.helper.is_some() || !declared && self.owner.is_some() {
+            if !self.unparsed {
+                lints::check(&self.block, &lint_context(&self.sig, None), errors);
+            }
+            return None;
+        }
+        if !errors.is_empty() && !declared && !self.unparsed {
+            return None;
+        }
+        let mut problems = Errors::default();
+        let signature =
+            Signature::read(&self.sig, &self.marks, self.vis, self.attrs, self.owner, &mut problems);
+        if !declared && (!problems.is_empty() || !signature.is_graph()) {
+            return None;
+        }
+        errors.append(problems);
+        Some(signature)
+    }
+
+    /// An ordinary function.
+    fn ordinary(&self, errors: Errors) -> Expanded {
+        let function = function::ordinary(self.attrs, self.vis, &self.sig, &self.block, errors.is_breaking());
+        Expanded { function, siblings: errors.finish() }
+    }
+
+    fn check(&self, signature: &Signature, errors: &mut Errors) {
+        if self.unparsed {
+            return;
+        }
+        let context = lint_context(&self.sig, Some(signature));
+        lints::check(&self.block, &context, errors);
+        if self.is_declared() && !self.boundaries {
+            lints::segment(&self.block.stmts, &context.params, errors);
+        }
+    }
+
+    fn analyze(&self, signature: &Signature, header: &Header<'_>, errors: &mut Errors) -> Analyzed<'_> {
+        if !self.boundaries {
+            let params = signature.params.iter().map(|p| p.ident.to_string());
+            return Analyzed::Segment(analyze::one_segment(&self.block, params));
+        }
+        let (opening, block) = instrument::split(&self.block);
         let renamed = hygiene::apart(block, &header.params);
         let block = renamed.as_ref().unwrap_or(block);
         let misplaced = misplaced::check(block, &header.params, errors);
-        let code = analyze::host_code(block, &header, misplaced, errors);
+        let code = analyze::host_code(block, header, misplaced, errors);
         host_code::check(&code, &header.params, errors);
-        // Of a function with errors only the signature is written.
-        let statements = if errors.is_breaking() { TokenStream::new() } else { expand::body(&code, &header) };
-        let function = function::with_boundaries(signature, sig, opening, &statements);
-        (function, Plan { items: code.plan, host_statement: code.host_statement })
+        Analyzed::HostCode { opening, code }
     }
 
-    /// The function and its siblings; without its body where something is wrong with it.
-    fn finish(
+    /// Writes the function and its siblings; without its body where something is wrong with it.
+    fn emit(
         &self,
-        function: Function,
-        by_path: Option<TokenStream>,
-        plan: Plan,
+        signature: &Signature,
+        header: &Header<'_>,
+        analyzed: Analyzed<'_>,
         form: Form,
         errors: Errors,
     ) -> Expanded {
-        let Self { attrs, vis, signature, .. } = self;
+        let Self { attrs, vis, sig, .. } = self;
+        let broken = form == Form::Broken;
+        let (function, plan) = match analyzed {
+            Analyzed::Segment(item) => {
+                let function = function::one_segment(signature, sig, &self.block, &item);
+                (function, Plan { items: vec![item], host_statement: None })
+            }
+            Analyzed::HostCode { opening, code } => {
+                // Of a function with errors only the signature is written.
+                let statements = if broken { TokenStream::new() } else { expand::body(&code, header) };
+                let function = function::with_boundaries(signature, sig, opening, &statements);
+                (function, Plan { items: code.plan, host_statement: code.host_statement })
+            }
+        };
+        let by_path = (self.boundaries && self.owner.is_some()).then(|| function::by_path(signature, sig));
         let Function { mut sig, mut body, run } = function;
-        if form == Form::Broken {
+        if broken {
             body = fallback::body();
             let ret = &signature.ret;
             sig.output = parse_quote!(-> #ret);
         }
         let graph = Graph { sig: signature, form, plan, run }.emit();
-        let allow = fallback::allow(form == Form::Broken);
+        let allow = fallback::allow(broken);
         let errors = errors.finish();
         Expanded {
             function: quote!(#(#attrs)* #allow #vis #sig #body #by_path),

@@ -103,7 +103,7 @@ fn go_eager(call: &CallState, log: &mut Log, reason: FallbackReason) -> Result<D
 /// Returns a reason if graphs already use as much memory as the limit allows.
 fn over_graph_memory(settings: &Settings, memory: &Memory, tree: &Tree) -> Option<FallbackReason> {
     let limit = settings.graph_memory_limit()?;
-    let bytes = memory.committed().pool + tree.executables().1;
+    let bytes = memory.committed().pool + tree.executables().bytes;
     (bytes >= limit).then_some(FallbackReason::OverGraphMemory { bytes, limit })
 }
 

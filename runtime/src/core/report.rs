@@ -11,7 +11,7 @@ use crate::{
         memory::{DeviceUsage, FunctionUsage, MemoryStats, NodeUsage},
     },
     record::{CallState, Stream},
-    tree::{Recording, Tree},
+    tree::{ExecTotals, Recording, Tree},
     value::owned::{Caller, OwnerId},
 };
 
@@ -20,7 +20,7 @@ pub(crate) fn stats(log: &Log, tree: &Tree, stream: &Stream) -> Stats {
     Stats {
         copied_slots: tree.copied_live_ins(),
         nodes: tree.len(),
-        executables: tree.executables().0,
+        executables: tree.executables().count,
         staging_waits: stream.backend().staging_waits(),
         ..log.stats().clone()
     }
@@ -102,6 +102,7 @@ pub(crate) fn memory_stats(memory: &Memory, stream: &Stream, tree: &Tree) -> Mem
     stats.functions = functions.into_values().collect();
     stats.pool_recorded_bytes = stats.functions.iter().map(|f| f.pool_bytes).max().unwrap_or(0);
     stats.pool_sum_bytes = stats.functions.iter().map(|f| f.pool_sum_bytes).sum();
-    (stats.executables, stats.executable_bytes, stats.shared_bytes) = tree.executables();
+    let ExecTotals { count, bytes, shared_bytes } = tree.executables();
+    (stats.executables, stats.executable_bytes, stats.shared_bytes) = (count, bytes, shared_bytes);
     stats
 }

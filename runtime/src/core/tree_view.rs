@@ -14,7 +14,7 @@ use crate::{
         GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeNode, TreeOutput, TreeSegment,
         TreeState, TreeWaiting,
     },
-    tree::{Group, Identity, OutputBlock, Recording, RecordingIndex, Stored, Tree, Waiting},
+    tree::{ExecTotals, Group, Identity, OutputBlock, Recording, RecordingIndex, Stored, Tree, Waiting},
     value::raw::RawTensor,
 };
 
@@ -39,7 +39,8 @@ impl View<'_> {
         let mut view = GraphTree::new(device);
         let marks = self.memory.high_water();
         (view.pool_bytes, view.result_bytes, view.eager_bytes) = (marks.pool, marks.results, marks.eager);
-        (view.executables, view.executable_bytes, view.shared_bytes) = self.tree.executables();
+        let ExecTotals { count, bytes, shared_bytes } = self.tree.executables();
+        (view.executables, view.executable_bytes, view.shared_bytes) = (count, bytes, shared_bytes);
         view.waiting = self.tree.waiting().into_iter().filter_map(waiting).collect();
         let mut starts: Vec<_> = self.tree.starts().collect();
         // Ids increase with every graph object that is created.

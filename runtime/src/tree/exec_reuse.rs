@@ -67,6 +67,27 @@ struct LastRun {
     step: u64,
 }
 
+/// Sums over executables.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ExecTotals {
+    pub(crate) count: usize,
+    pub(crate) bytes: u64,
+    /// The bytes that they would need in addition if each recording had its own.
+    pub(crate) shared_bytes: u64,
+}
+
+impl ExecTotals {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+
+    fn remove(&mut self, bytes: u64) {
+        self.count -= 1;
+        self.bytes -= bytes;
+    }
+}
+
 /// The recordings of each place, the cached executables, and the number of the step.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
@@ -74,9 +95,8 @@ pub(super) struct Shares {
     places: FxHashMap<CallSite, BTreeMap<RecordingId, usize>>,
     /// By the address of the executable, which lives as long as one of its users.
     users: FxHashMap<usize, Users>,
-    /// The number and bytes of the executables of all recordings, and the bytes that they would need in
-    /// addition without sharing.
-    sums: (usize, u64, u64),
+    /// Of the executables of all recordings.
+    totals: ExecTotals,
     cached: Vec<CachedExec>,
     step: u64,
 }
@@ -96,17 +116,17 @@ impl Shares {
         let Some(exec) = &recording.exec else { return };
         let Some(sharing) = &recording.sharing else {
             recording.links.exec_bytes = exec.bytes();
-            self.sums = (self.sums.0 + 1, self.sums.1 + recording.links.exec_bytes, self.sums.2);
+            self.totals.add(recording.links.exec_bytes);
             return;
         };
         let (key, id) = (address(exec), recording.links.id);
         let users = self.users.entry(key).or_default();
         if users.recordings.is_empty() {
             users.bytes = exec.bytes();
-            self.sums = (self.sums.0 + 1, self.sums.1 + users.bytes, self.sums.2);
+            self.totals.add(users.bytes);
             self.places.entry(sharing.call_site).or_default().insert(id, key);
         } else {
-            self.sums.2 += users.bytes;
+            self.totals.shared_bytes += users.bytes;
         }
         users.recordings.insert(id, at);
     }
@@ -125,7 +145,7 @@ impl Shares {
     fn leave(&mut self, recording: &mut Recording) {
         let Some(exec) = &recording.exec else { return };
         let Some(sharing) = &recording.sharing else {
-            self.sums = (self.sums.0 - 1, self.sums.1 - recording.links.exec_bytes, self.sums.2);
+            self.totals.remove(recording.links.exec_bytes);
             return;
         };
         let (key, id) = (address(exec), recording.links.id);
@@ -134,9 +154,9 @@ impl Shares {
         users.recordings.remove(&id);
         let next = users.recordings.first_key_value().map(|(&first, _)| first);
         if next.is_some() {
-            self.sums.2 -= users.bytes;
+            self.totals.shared_bytes -= users.bytes;
         } else {
-            self.sums = (self.sums.0 - 1, self.sums.1 - users.bytes, self.sums.2);
+            self.totals.remove(users.bytes);
             self.users.remove(&key);
         }
         if was_first && let Some(list) = self.places.get_mut(&sharing.call_site) {
@@ -276,11 +296,10 @@ impl Tree {
         first.map_or(at, |(_, &first)| first)
     }
 
-    /// Returns the number of executables, including cached ones, their bytes, and the bytes that they would
-    /// need in addition if each recording had its own.
-    pub(crate) fn executables(&self) -> (usize, u64, u64) {
-        let Shares { cached, sums, .. } = &self.shares;
-        let waiting: u64 = cached.iter().map(|s| s.exec.bytes()).sum();
-        (sums.0 + cached.len(), sums.1 + waiting, sums.2)
+    /// Returns the totals of all executables, including cached ones.
+    pub(crate) fn executables(&self) -> ExecTotals {
+        let mut totals = self.shares.totals;
+        self.shares.cached.iter().for_each(|cached| totals.add(cached.exec.bytes()));
+        totals
     }
 }

@@ -30,7 +30,7 @@ pub(crate) use edge::{CopiedInput, MovedOperand, Positions};
 use edge::{EdgeIndex, EdgeState};
 use evict::Holders;
 use exec_reuse::Shares;
-pub(crate) use exec_reuse::{CallSite, ExecReuse, ReuseCandidate};
+pub(crate) use exec_reuse::{CallSite, ExecReuse, ExecTotals, ReuseCandidate};
 use groups::Groups;
 pub(crate) use groups::{Group, GroupKey, Release, Waiting};
 use links::Before;
@@ -273,7 +273,7 @@ impl Tree {
 
     /// Returns the number of recordings, and the bytes of their executables.
     pub(crate) fn recorded(&self) -> (u64, u64) {
-        (self.len() as u64, self.executables().1)
+        (self.len() as u64, self.executables().bytes)
     }
 
     /// Returns the memory of the arenas that must be committed for its recordings.

@@ -27,12 +27,12 @@ struct Given {
 }
 
 /// The panic payload of a kernel that requests memory which it must not access.
-struct Stray(String);
+struct InvalidAccess(String);
 
 impl<'a> Access<'a> {
     /// Returns whether a kernel unwound because it asked for memory that it cannot have.
-    pub(crate) fn is_stray(payload: &(dyn Any + Send)) -> bool {
-        payload.is::<Stray>()
+    pub(crate) fn is_invalid_access(payload: &(dyn Any + Send)) -> bool {
+        payload.is::<InvalidAccess>()
     }
 
     /// Returns access to all of `blocks`, which nobody else can read in the meantime.
@@ -96,17 +96,22 @@ impl<'a> Access<'a> {
         if span == 0 {
             return None;
         }
-        let bytes = span.checked_mul(size).unwrap_or_else(|| stray(format!("{span} elements at {addr:#x}")));
+        let bytes =
+            span.checked_mul(size).unwrap_or_else(|| invalid_access(format!("{span} elements at {addr:#x}")));
         if !addr.is_multiple_of(size as u64) {
-            stray(format!("the address {addr:#x} is not aligned to {size} bytes"));
+            invalid_access(format!("the address {addr:#x} is not aligned to {size} bytes"));
         }
         let Some(pointer) = self.blocks.pointer(addr, bytes as u64) else {
-            stray(format!("{bytes} bytes at {addr:#x} are not (or no longer) memory of this device"));
+            invalid_access(format!(
+                "{bytes} bytes at {addr:#x} are not (or no longer) memory of this device"
+            ));
         };
         let end = addr + bytes as u64;
         let mut given = self.given.borrow_mut();
         if given.iter().any(|g| (exclusive || g.exclusive) && g.start < end && addr < g.end) {
-            stray(format!("{bytes} bytes at {addr:#x} are written and used otherwise by one launch"));
+            invalid_access(format!(
+                "{bytes} bytes at {addr:#x} are written and used otherwise by one launch"
+            ));
         }
         given.push(Given { start: addr, end, exclusive });
         Some(pointer)
@@ -117,21 +122,21 @@ impl<'a> Access<'a> {
 fn elements<T>(view: &View) -> usize {
     let size = size_of::<T>();
     if size != view.dtype.size() || align_of::<T>() > size {
-        stray(format!("an element of {size} bytes is asked for, in memory of {}", view.dtype));
+        invalid_access(format!("an element of {size} bytes is asked for, in memory of {}", view.dtype));
     }
     size
 }
 
 /// Ends the kernel.
 #[cold]
-fn stray(what: String) -> ! {
+fn invalid_access(what: String) -> ! {
     // No panic hook: the stream reports it, as an error of the calls that follow.
-    panic::resume_unwind(Box::new(Stray(what)))
+    panic::resume_unwind(Box::new(InvalidAccess(what)))
 }
 
 /// Returns a description of a kernel's panic payload.
 pub(super) fn explain(payload: &(dyn Any + Send)) -> String {
-    if let Some(Stray(what)) = payload.downcast_ref() {
+    if let Some(InvalidAccess(what)) = payload.downcast_ref() {
         format!("a launch went astray: {what}")
     } else if let Some(what) = payload.downcast_ref::<String>() {
         format!("a kernel panicked: {what}")

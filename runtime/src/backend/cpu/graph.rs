@@ -158,7 +158,7 @@ enum Runs {
     /// A single graph, permanently.
     Own(Arc<Graph>),
     /// The commands of a recording, which others keep; until they are replaced.
-    Lent(Mutex<(Signature, Weak<Graph>)>),
+    Borrowed(Mutex<(Signature, Weak<Graph>)>),
 }
 
 /// An executable, and the stream to which it belongs. A replay in flight keeps its graph alive, not this.
@@ -177,7 +177,7 @@ impl CpuGraphExec {
 
     pub(super) fn of(recording: &CpuCapturedGraph) -> Self {
         let CpuCapturedGraph { graph, signature, stream } = recording;
-        let runs = Runs::Lent(Mutex::new((signature.clone(), Arc::downgrade(graph))));
+        let runs = Runs::Borrowed(Mutex::new((signature.clone(), Arc::downgrade(graph))));
         Self { runs, nodes: graph.nodes.len(), bytes: graph.bytes(), stream: Arc::clone(stream) }
     }
 
@@ -185,18 +185,18 @@ impl CpuGraphExec {
     pub(super) fn graph(&self) -> Option<Arc<Graph>> {
         match &self.runs {
             Runs::Own(graph) => Some(Arc::clone(graph)),
-            Runs::Lent(lent) => lent.lock().unwrap_or_else(PoisonError::into_inner).1.upgrade(),
+            Runs::Borrowed(current) => current.lock().unwrap_or_else(PoisonError::into_inner).1.upgrade(),
         }
     }
 
     /// Replaces the commands, if the topologies agree.
     pub(super) fn update(&self, recording: &CpuCapturedGraph) -> Result<(), &'static str> {
-        let Runs::Lent(lent) = &self.runs else { return Err("it was made for one recording") };
-        let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
-        if lent.0 != recording.signature {
+        let Runs::Borrowed(current) = &self.runs else { return Err("it was made for one recording") };
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.0 != recording.signature {
             return Err("the topologies differ");
         }
-        lent.1 = Arc::downgrade(&recording.graph);
+        current.1 = Arc::downgrade(&recording.graph);
         Ok(())
     }
 }
@@ -221,7 +221,7 @@ impl GraphExec for CpuGraphExec {
     fn runs(&self) -> Option<u64> {
         match self.runs {
             Runs::Own(_) => None,
-            Runs::Lent(_) => Some(self.graph()?.id),
+            Runs::Borrowed(_) => Some(self.graph()?.id),
         }
     }
 

@@ -26,7 +26,7 @@ impl CudaBackend {
             capture.nodes = after;
         }
         match after {
-            Some(after) if single && after != before + 1 => Err(self.intruder()),
+            Some(after) if single && after != before + 1 => Err(self.foreign_work()),
             _ => Ok(out),
         }
     }
@@ -42,12 +42,12 @@ impl CudaBackend {
         let Some(ours) = capture.nodes else { return Ok(None) };
         capture.nodes = self.shared.stream.captured_nodes();
         match capture.nodes {
-            Some(now) if now != ours => Err(self.intruder()),
+            Some(now) if now != ours => Err(self.foreign_work()),
             now => Ok(now),
         }
     }
 
-    fn intruder(&self) -> Error {
+    fn foreign_work(&self) -> Error {
         Error::ForeignWork { device: self.shared.context.name().to_owned() }
     }
 }

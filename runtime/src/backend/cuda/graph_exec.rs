@@ -25,7 +25,7 @@ enum Runs {
     /// One recording, which it keeps.
     Own(Arc<CudaCapturedGraph>),
     /// Recordings that others keep, one after the other. `None` after an update that broke off.
-    Lent(Mutex<Option<Weak<CudaCapturedGraph>>>),
+    Borrowed(Mutex<Option<Weak<CudaCapturedGraph>>>),
 }
 
 /// A graph that can be launched.
@@ -54,8 +54,8 @@ impl CudaGraphExec {
     }
 
     /// Of a recording that others keep.
-    pub(super) fn lent(recording: &Arc<CudaCapturedGraph>, exec: Exec, bytes: u64) -> Self {
-        let runs = Runs::Lent(Mutex::new(Some(Arc::downgrade(recording))));
+    pub(super) fn borrowing(recording: &Arc<CudaCapturedGraph>, exec: Exec, bytes: u64) -> Self {
+        let runs = Runs::Borrowed(Mutex::new(Some(Arc::downgrade(recording))));
         Self::new(recording, runs, exec, bytes)
     }
 
@@ -77,7 +77,9 @@ impl CudaGraphExec {
     fn recording(&self) -> Option<Arc<CudaCapturedGraph>> {
         match &self.runs {
             Runs::Own(recording) => Some(Arc::clone(recording)),
-            Runs::Lent(lent) => lent.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.upgrade(),
+            Runs::Borrowed(current) => {
+                current.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.upgrade()
+            }
         }
     }
 
@@ -95,7 +97,8 @@ impl CudaGraphExec {
     /// Returns errors of the driver; then nothing can be launched before an update succeeds.
     pub(super) fn update(&self, recording: &Arc<CudaCapturedGraph>) -> Result<Update> {
         let refused = |why: &str| Ok(Update::Refused { why: why.into() });
-        let (Runs::Lent(lent), Some(exec), Some(graph)) = (&self.runs, &self.exec, recording.graph()) else {
+        let (Runs::Borrowed(current), Some(exec), Some(graph)) = (&self.runs, &self.exec, recording.graph())
+        else {
             return refused("it was made for one recording");
         };
         let same_head = match (&self.head, &recording.head) {
@@ -106,17 +109,17 @@ impl CudaGraphExec {
         if !same_head {
             return refused("host inputs travel in another way");
         }
-        let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = lent.take();
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = current.take();
         match exec.update(graph)? {
             Updated::Done => {
-                *lent = Some(Arc::downgrade(recording));
+                *current = Some(Arc::downgrade(recording));
                 // With the values of the call that recorded it, which are old by now.
                 self.armed.store(self.head.is_some(), Ordering::Relaxed);
                 Ok(Update::Done)
             }
             Updated::Refused(why) => {
-                *lent = before;
+                *current = before;
                 refused(why)
             }
             Updated::Broken(why) => refused(why),
@@ -181,7 +184,7 @@ impl GraphExec for CudaGraphExec {
     fn runs(&self) -> Option<u64> {
         match self.runs {
             Runs::Own(_) => None,
-            Runs::Lent(_) => Some(self.recording()?.id()),
+            Runs::Borrowed(_) => Some(self.recording()?.id()),
         }
     }
 

@@ -100,7 +100,7 @@ impl Graphs for CudaBackend {
         let recording = self.own_graph("instantiate", recording)?;
         let graph = recording.graph().ok_or_else(|| self.failed("instantiate", "it has no graph".into()))?;
         let (exec, bytes) = self.make_exec(graph)?;
-        Ok(Arc::new(CudaGraphExec::lent(&recording, exec, bytes)))
+        Ok(Arc::new(CudaGraphExec::borrowing(&recording, exec, bytes)))
     }
 
     fn update(&mut self, exec: &Arc<dyn GraphExec>, recording: &Arc<dyn CapturedGraph>) -> Result<Update> {

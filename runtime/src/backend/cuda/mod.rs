@@ -231,14 +231,14 @@ impl CudaBackend {
         lends: bool,
     ) -> Result<Option<CudaCapturedGraph>> {
         let _bound = self.shared.context.bind()?;
-        let intruders = self.check_foreign_launches();
+        let foreign = self.check_foreign_launches();
         let Some(mut capture) = self.capture.take() else {
             return Err(self.failed(call, "no capture is under way".into()));
         };
         capture.invalidated = self.shared.stream.capture_is_invalidated();
         self.invalidated = capture.invalidated;
         let ended = self.finish_capture(capture, retain, lends);
-        intruders.and(ended)
+        foreign.and(ended)
     }
 
     /// A kernel, compiled and loaded if it is new. Loading is outside any capture's order.

@@ -290,7 +290,7 @@ impl Operation for CustomOperation {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(failure)) => failure.0,
             // Missing memory is not a mistake of the user's code: it ends the stream.
-            Err(panic) if Access::is_stray(&*panic) => std::panic::resume_unwind(panic),
+            Err(panic) if Access::is_invalid_access(&*panic) => std::panic::resume_unwind(panic),
             Err(panic) => what_panicked(panic),
         };
         Err(Fault::Failed { op: self.name(), why })
