@@ -1,14 +1,14 @@
-// Attention on plain cores, for few queries against many keys: a block takes up to R rows (queries
-// times the heads of a group) of one key head, and a part of the keys. Some lanes share a key, 8
-// elements each; every such slot of lanes runs its own online softmax, joined at the end.
+// Attention without tensor cores, for few queries and many keys. A block processes up to R rows (queries
+// times the heads of a group) of one key head, and a part of the keys. Several lanes share a key, with 8
+// elements each; every such group of lanes (a slot) runs its own online softmax. They are merged at the end.
 //
-// Also what takes f32 and head sizes that tensor cores do not.
+// It also handles f32, and head sizes that the tensor cores do not support.
 // Types: floats
 #include "common.cuh"
 
 #define THREADS 128
 #define WARPS (THREADS / WARP)
-#define EACH 8  // elements of a head that a lane holds
+#define EACH 8  // elements of a head per lane
 
 #define INF __int_as_float(0x7f800000)
 #if defined(T_f32)
@@ -20,8 +20,8 @@
 struct Params {
     u64 q, k, v, y;
     u64 limits;    // lengths or positions
-    u64 real;  // u32*: how many keys are real, those behind being padding; 0: all
-    u64 partials;  // of each row and split: maximum, total, values
+    u64 real;  // u32*: the number of real keys, which padding follows; 0: all are real
+    u64 partials;  // for each row and split: maximum, sum, values
     u64 q_strides[4], k_strides[4], v_strides[4];
     u64 limit_strides[2];
     u32 times, keys;
@@ -30,13 +30,13 @@ struct Params {
     u32 mask;    // none, causal, lengths, positions
     u32 splits;  // parts of the keys
     u32 chunks;  // blocks that share the rows of a key head
-    u32 lanes;   // of a key, a power of two
-    u32 vector;  // heads are contiguous, aligned to 16 bytes, of a multiple of 8 elements
+    u32 lanes;   // lanes per key, a power of two
+    u32 vector;  // heads are contiguous and aligned to 16 bytes, and their size is a multiple of 8
     f32 scale;
 };
 static_assert(sizeof(Params) == 216, "mirrored by attention.rs");
 
-// Keys that query (b, t) sees: the first so many.
+// The number of keys that query (b, t) sees, counted from the first.
 DEVICE u32 visible(const Params& p, u32 b, u32 t) {
     u64 n = p.keys;
     if (p.mask == 1) {
@@ -59,7 +59,7 @@ struct alignas(16) Part {
     T at[EACH];
 };
 
-// Elements `first ..` of a head of `size`; beyond it, zeros.
+// Loads elements `first ..` of a head with `size` elements, and zeros beyond it.
 DEVICE Part load(const T* head, u64 stride, u32 first, u32 size, u32 vector) {
     Part part;
     if (vector && first < size) {
@@ -97,7 +97,7 @@ template <int R> DEVICE void attend(const Params& p) {
             x = to_f32(((const T*)p.q)[b * p.q_strides[0] + (r / p.group) * p.q_strides[1] + h * p.q_strides[2] +
                                        e * p.q_strides[3]]);
         }
-        // The first four elements of every lane, then the other four: no two lanes of a load share a bank.
+        // The first four elements of every lane, then the other four, so that a load has no bank conflicts.
         queries[i / width * width + e % EACH / 4 * p.lanes * 4 + e / EACH * 4 + e % 4] = x * p.scale;
     }
     u32 limit[R];
@@ -113,7 +113,7 @@ template <int R> DEVICE void attend(const Params& p) {
     const u32 sub = lane % p.lanes;
     const u32 slots = THREADS / p.lanes;
     const u32 slot = threadIdx.x / p.lanes;
-    // What is seen is shared out evenly, however much memory the cache has.
+    // The visible keys are divided evenly, whatever the capacity of the cache.
     const u32 per = ((top + p.splits - 1) / p.splits + slots - 1) / slots * slots;
     const u64 start = (u64)split * per;
     const u32 from = start < top ? (u32)start : top;
@@ -135,7 +135,7 @@ template <int R> DEVICE void attend(const Params& p) {
         next_k = load(k + (from + slot) * p.k_strides[1], p.k_strides[3], sub * EACH, p.size, p.vector);
         next_v = load(v + (from + slot) * p.v_strides[1], p.v_strides[3], sub * EACH, p.size_v, p.vector);
     }
-    // All lanes of a warp go round equally often: they shuffle.
+    // All lanes of a warp run the same number of iterations, because they shuffle.
     for (u32 base = from; base < to; base += slots) {
         const u32 j = base + slot;
         const bool real = j < to;
@@ -165,7 +165,7 @@ template <int R> DEVICE void attend(const Params& p) {
         }
 #pragma unroll
         for (int r = 0; r < R; ++r) {
-            // What a row does not see may hold anything, NaN included: it is not multiplied by 0.
+            // Keys that a row does not see may contain anything, including NaN, so they are not multiplied by 0.
             if (!real || j >= limit[r]) continue;
             f32 weight = 0.f;
             if (score[r] > max[r]) {
@@ -182,7 +182,7 @@ template <int R> DEVICE void attend(const Params& p) {
         }
     }
 
-    // Slots of a warp.
+    // Merges the slots of a warp.
     for (u32 d = p.lanes; d < WARP; d *= 2) {
 #pragma unroll
         for (int r = 0; r < R; ++r) {
@@ -197,7 +197,7 @@ template <int R> DEVICE void attend(const Params& p) {
             }
         }
     }
-    // Warps.
+    // Merges the warps.
     if (lane < p.lanes) {
 #pragma unroll
         for (int r = 0; r < R; ++r) {
@@ -250,7 +250,7 @@ ATTEND(2)
 ATTEND(4)
 ATTEND(8)
 
-// The splits of a row, joined: a block per row.
+// Merges the splits of a row; one block per row.
 extern "C" __global__ void __launch_bounds__(THREADS) attend_join(const __grid_constant__ Params p) { in_order();
     const u32 rows = p.times * p.group;
     const u32 row = blockIdx.x % rows;
@@ -267,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attend_join(const __grid_c
         f32 sum = 0.f, value = 0.f;
         for (u32 s = 0; s < p.splits; ++s) {
             const f32* part = parts + s * record;
-            if (part[0] == -INF && part[1] == 0.f) continue;  // saw nothing
+            if (part[0] == -INF && part[1] == 0.f) continue;  // no visible keys
             const f32 weight = factor(part[0], most);
             sum += part[1] * weight;
             value += part[2 + e] * weight;

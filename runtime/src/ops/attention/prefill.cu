@@ -1,16 +1,16 @@
-// Attention on tensor cores, for many queries: a block takes 64 queries of one head and goes over
-// the keys in tiles, the next tile on its way while one is computed; online softmax, so that scores
-// never leave registers. f16 and bf16, heads of up to 128 elements in multiples of 16.
+// Attention on tensor cores, for many queries. A block processes 64 queries of one head and iterates over
+// the keys in tiles, loading the next tile while it computes the current one. The softmax is computed
+// online, so scores never leave registers. f16 and bf16; head sizes up to 128, in multiples of 16.
 // Types: floats
 #include "common.cuh"
 
 #define THREADS 128
-#define ROWS 64  // queries of a block, 16 to a warp
+#define ROWS 64  // queries per block, 16 per warp
 
 struct Params {
     u64 q, k, v, y;
     u64 limits;
-    u64 real;  // u32*: how many keys are real, those behind being padding; 0: all
+    u64 real;  // u32*: the number of real keys, which padding follows; 0: all are real
     u64 partials;
     u64 q_strides[4], k_strides[4], v_strides[4];
     u64 limit_strides[2];
@@ -29,7 +29,7 @@ static_assert(sizeof(Params) == 216, "mirrored by attention.rs");
 #if !defined(T_f32)
 #define INF __int_as_float(0x7f800000)
 
-// Keys that query (b, t) sees: the first so many.
+// The number of keys that query (b, t) sees, counted from the first.
 DEVICE u32 visible(const Params& p, u32 b, u32 t) {
     u64 n = p.keys;
     if (p.mask == 1) {
@@ -50,7 +50,7 @@ DEVICE u32 visible(const Params& p, u32 b, u32 t) {
 
 DEVICE u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
 
-// 16 bytes, or zeros.
+// Copies 16 bytes, or writes zeros.
 DEVICE void copy_async(u32 to, const void* from, bool real) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
 }
@@ -78,10 +78,10 @@ DEVICE void multiply(f32 (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 }
 DEVICE u32 pack(f32 low, f32 high) { return (u32)from_f32<T>(low).bits | (u32)from_f32<T>(high).bits << 16; }
 
-// Byte offset of 8 elements of a tile. Rows are twisted so that `ldmatrix` meets no bank twice.
+// Byte offset of 8 elements of a tile. Rows are swizzled so that `ldmatrix` has no bank conflicts.
 template <int DT> DEVICE u32 twisted(u32 row, u32 eight) { return row * (DT * 2) + ((eight ^ (row & 7)) * 16); }
 
-// Rows `first ..` of a head; those from `end` on, and elements from `size` on, become zeros.
+// Loads rows `first ..` of a head. Rows from `end` on, and elements from `size` on, become zeros.
 template <int DT, int N>
 DEVICE void load(u32 to, const T* head, u64 stride, u32 first, u32 end, u32 size) {
     for (u32 i = threadIdx.x; i < N * (DT / 8); i += THREADS) {
@@ -91,7 +91,7 @@ DEVICE void load(u32 to, const T* head, u64 stride, u32 first, u32 end, u32 size
     }
 }
 
-// Whether the tile holds infinities or NaN in rows `from .. to`.
+// Returns whether rows `from .. to` of the tile contain infinities or NaN.
 template <int DT> DEVICE bool unsound(const u8* tile, u32 from, u32 to) {
     bool bad = false;
     for (u32 i = from * (DT / 2) + threadIdx.x; i < to * (DT / 2); i += THREADS) {
@@ -106,7 +106,7 @@ template <int DT> DEVICE bool unsound(const u8* tile, u32 from, u32 to) {
     return bad;
 }
 
-// DT: room for a head. BN: keys of a tile.
+// DT: the padded head size. BN: keys per tile.
 template <int DT, int BN> DEVICE void attend(const Params& p) {
     extern __shared__ __align__(128) u8 room[];
     u8* queries = room;
@@ -118,7 +118,7 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
     u32 at = blockIdx.x;
     const u32 head = at % heads;
     at /= heads;
-    // The last queries see most in a causal mask: they start first.
+    // With a causal mask, the last queries see the most keys, so they start first.
     const u32 first = (p.chunks - 1 - at % p.chunks) * ROWS;
     const u32 b = at / p.chunks;
     const u32 key_head = head / p.group;
@@ -131,7 +131,7 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
     // The rows of this thread: `mine` and `mine + 8`.
     const u32 mine = warp * 16 + lane / 4;
 
-    // What each row sees; `top`: the most, `low`: the least.
+    // The number of keys that each row sees; `top`: the maximum, `low`: the minimum.
     u32* seen = (u32*)room;
     if (threadIdx.x < ROWS) {
         seen[threadIdx.x] = first + threadIdx.x < p.times ? visible(p, b, first + threadIdx.x) : 0;
@@ -195,7 +195,7 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
             }
         }
 
-        // Softmax. NaN never is the maximum, but spreads through the weights.
+        // Softmax. NaN is never the maximum, but propagates through the weights.
         f32 most0 = max0, most1 = max1;
 #pragma unroll
         for (int i = 0; i < BN / 8; ++i) {
@@ -237,8 +237,8 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
             out[i][3] *= fade1;
         }
 
-        // Values. Weight 0 does not erase a NaN, and what a row does not see may hold one: where rows
-        // differ in what they see, look first.
+        // Values. A weight of 0 does not erase a NaN, and keys that a row does not see may contain one, so
+        // tiles that not all rows see are checked first.
         const u8* tile_v = values + now * tile_bytes;
         bool bad = false;
         if (low < top && (n + 1) * BN > low) {

@@ -1,5 +1,5 @@
-// Products of matrices that the library does not take, or takes slower: any strides and types in
-// tiles, and few rows against a large right side, bound by the reading of that side.
+// Matrix products that the library does not support, or for which it is slower: arbitrary strides and types,
+// computed in tiles, and few rows times a large right side, limited by the bandwidth of reading that side.
 // Types: all
 #include "common.cuh"
 
@@ -8,7 +8,7 @@
 // y[b, m, n] = sum over k of a[b, m, k] * w[b, k, n], plus bias[b, m, n]. Strides in elements.
 struct Params {
     u64 a, w, bias, y;
-    u64 partial;             // f32 [slices, batches, m, n], where K is cut between blocks
+    u64 partial;             // f32 [slices, batches, m, n], if K is split between blocks
     u64 m, n, k, batches;
     u64 a_row, a_col;
     u64 w_row, w_col;
@@ -20,7 +20,7 @@ struct Params {
     u64 bias_batch[BATCH_RANK];
     u64 y_batch[BATCH_RANK];
     u32 batch_rank;
-    u32 split;               // warps that share a group of columns, or blocks that share K
+    u32 split;               // the number of warps that share a group of columns, or of blocks that share K
 };
 
 // Offsets of one product of the batch.
@@ -45,7 +45,7 @@ DEVICE At at_batch(const Params& p, u64 i) {
     return at;
 }
 
-// What sums are kept in: f32, or 32 bits that wrap.
+// The type of accumulators: f32, or 32-bit integers that wrap.
 template <typename X> struct Sum {
     typedef f32 Acc;
     static DEVICE f32 widen(X x) { return to_f32(x); }
@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(256) matmul_tiled(const __grid_cons
         for (u64 k0 = 0; k0 < p.k; k0 += DEPTH) {
 #pragma unroll
             for (u32 step = 0; step < TILE * DEPTH / 256; ++step) {
-                // Neighbouring threads read along the dimension that is contiguous.
+                // Neighbouring threads read along the contiguous dimension.
                 const u32 i = step * 256 + threadIdx.x;
                 u32 r = p.a_col == 1 ? i / DEPTH : i % TILE;
                 u32 d = p.a_col == 1 ? i % DEPTH : i / TILE;
@@ -142,15 +142,15 @@ extern "C" __global__ void __launch_bounds__(256) matmul_tiled(const __grid_cons
 #if defined(T_f32) || defined(T_f16) || defined(T_bf16)
 
 #define WARPS 8u
-// Elements of 16 bytes.
+// The number of elements in 16 bytes.
 #define LANE_ELEMENTS ((u32)(16 / sizeof(T)))
 
 DEVICE Words load(const T* from) { return *(const Words*)from; }
 
-// Read once: not worth a place in L1.
+// Reads data that is used once, without allocating it in L1.
 DEVICE Words stream(const T* from) {
     Words r;
-    // Not `.nc`, and volatile: the kernel before this one may still write it when this one starts, until
+    // Volatile and not `.nc`: the preceding kernel may still be writing the data when this one starts, until
     // `in_order()` has waited.
     asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
         : "=r"(r.w[0]), "=r"(r.w[1]), "=r"(r.w[2]), "=r"(r.w[3]) : "l"(from) : "memory");
@@ -172,10 +172,10 @@ DEVICE void unpack(const Words& words, f32 (&out)[LANE_ELEMENTS]) {
     }
 }
 
-// K lies contiguous on both sides. A warp has COLS columns, reads 16 bytes of each per lane, and
-// shares K with `split` - 1 neighbours; the sums of the neighbours are added in order.
+// K is contiguous on both sides. A warp computes COLS columns, reads 16 bytes of each per lane, and
+// shares K with `split` - 1 other warps, whose sums are added in order.
 template <u32 ROWS, u32 COLS> DEVICE void gemv_nk(const Params& p) {
-    constexpr u32 AHEAD = ROWS * COLS > 8 ? 2 : 4;  // loads under way per lane and column
+    constexpr u32 AHEAD = ROWS * COLS > 8 ? 2 : 4;  // loads in flight per lane and column
     __shared__ f32 part[WARPS][ROWS * COLS];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const u32 slice = warp % p.split;
@@ -185,7 +185,7 @@ template <u32 ROWS, u32 COLS> DEVICE void gemv_nk(const Params& p) {
     const T* a[ROWS];
 #pragma unroll
     for (u32 c = 0; c < COLS; ++c) {
-        // Past the end the last one is computed again, and dropped.
+        // Past the end, the last column is computed again and discarded.
         const u64 col = col0 + c < p.n ? col0 + c : p.n - 1;
         w[c] = (const T*)p.w + at.w + col * p.w_col;
     }
@@ -253,11 +253,11 @@ template <u32 ROWS, u32 COLS> DEVICE void gemv_nk(const Params& p) {
     }
 }
 
-#define ACROSS 8u  // threads side by side along N: one line of 128 bytes
+#define ACROSS 8u  // threads along N, which read one cache line of 128 bytes
 
-// N lies contiguous on the right side; the left side may lie as it likes. A thread has the columns
-// of 16 bytes; K is cut between the threads of a block and between blocks (`split`), and the parts
-// are added in order.
+// N is contiguous on the right side; the left side may have any strides. A thread computes the columns in
+// 16 bytes. K is split between the threads of a block and between blocks (`split`), and the parts are added
+// in order.
 template <u32 ROWS> DEVICE void gemv_kn(const Params& p) {
     constexpr u32 COLS = LANE_ELEMENTS;
     constexpr u32 WIDTH = ACROSS * COLS;
@@ -334,7 +334,7 @@ template <u32 ROWS> DEVICE void gemv_kn(const Params& p) {
     }
 }
 
-// Adds what the blocks of `gemv_kn` left.
+// Adds the partial sums of the blocks of `gemv_kn`.
 extern "C" __global__ void __launch_bounds__(256) gemv_sum(const __grid_constant__ Params p) { in_order();
     const u64 count = p.batches * p.m * p.n;
     for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < count; i += (u64)gridDim.x * 256) {

@@ -1,5 +1,5 @@
-// What every kernel file shares: element types without any toolkit header, so that NVRTC alone
-// compiles them, strided views, and the fault word.
+// Shared by all kernel files: element types that need no toolkit header, so that NVRTC alone suffices,
+// strided views, and the fault word.
 #pragma once
 
 typedef unsigned char u8;
@@ -24,9 +24,9 @@ struct boolean { u8 bits; };
 
 // ---- order
 
-// The first statement of every kernel. Where the device can, a kernel is launched while the one before it
-// still runs, and waits here until that one is done and its writes are seen; the one after may be brought
-// up meanwhile. A thread that went on without waiting could end its kernel before an earlier one.
+// The first statement of every kernel. If the device supports it, a kernel is launched while the preceding
+// one is still running, and waits here until that one has finished and its writes are visible; meanwhile the
+// next one may be launched. Without waiting, a kernel could end before an earlier one.
 DEVICE void in_order() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
@@ -34,7 +34,7 @@ DEVICE void in_order() {
 #endif
 }
 
-// ---- conversions: everything computes in f32 (integers in their own type)
+// ---- conversions: all arithmetic is in f32 (integers: in their own type)
 
 DEVICE f32 to_f32(f32 x) { return x; }
 DEVICE f32 to_f32(f16 x) { f32 r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits)); return r; }
@@ -52,7 +52,7 @@ template <> struct From<f16> {
 template <> struct From<bf16> {
     static DEVICE bf16 f(f32 x) { bf16 r; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x)); return r; }
 };
-// Rounded to nearest even.
+// Rounds to nearest, ties to even.
 template <typename E> DEVICE E from_f32(f32 x) { return From<E>::f(x); }
 
 // ---- views
@@ -66,7 +66,7 @@ struct View {
     u64 strides[MAX_RANK];
 };
 
-// Offset in elements of the element with row-major number `i`.
+// Returns the offset, in elements, of the element with the row-major index `i`.
 DEVICE u64 offset_of(const View& v, u64 i) {
     u64 at = 0;
 #pragma unroll
@@ -83,15 +83,15 @@ DEVICE u64 offset_of(const View& v, u64 i) {
 
 // ---- faults
 
-// What the host finds when a kernel met an index that is out of range. The first one wins.
+// Reports an index out of range to the host. Only the first one is reported.
 struct Fault {
-    u32 op;     // 0: none; else the number that the launch gave itself
+    u32 op;     // 0: none; otherwise the number of the launch
     u32 pad;
     u64 index;
     u64 bound;
 };
 
-// Mapped host memory; `claim` is device memory that only one thread wins.
+// Mapped host memory; `claim` is device memory that a single thread acquires.
 struct FaultSink {
     u64 fault;  // Fault*
     u64 claim;  // u32*
@@ -107,8 +107,8 @@ DEVICE void report(const FaultSink& sink, u32 op, u64 index, u64 bound) {
     __threadfence_system();
 }
 
-// Only the first index in the order of the list is reported: looking back is slow, but a fault is
-// rare, and a reported one ends the search.
+// Only the first invalid index in the order of the list is reported. The search is slow, but faults are
+// rare, and the search ends once one has been reported.
 template <typename Bad> DEVICE bool is_first(const FaultSink& sink, u64 k, Bad bad) {
     for (u64 j = 0; j < k; ++j) {
         if (*(volatile u32*)sink.claim != 0u || bad(j)) return false;
@@ -118,19 +118,19 @@ template <typename Bad> DEVICE bool is_first(const FaultSink& sink, u64 k, Bad b
 
 #define SKIP 0xffffffffu
 
-// Rows of a state that are written: for each row of a source an index, of which the last of equal ones
+// The rows of a state to write: an index for each row of a source. Of equal indices, the last one
 // counts. Mirrored by `Places` in ops/scatter/cuda/places.rs.
 struct Places {
     u64 index;         // u32
-    u64 real;          // u32*: how many indices count; 0: all
+    u64 real;          // u32*: the number of indices that count; 0: all
     FaultSink sink;
     u32 op;
     u32 pad;
     u64 n;
     u64 index_stride;  // in elements
     u64 rows;          // of the state
-    u64 table;         // u64*: the last index of each row, by open addressing; 0: few enough to look through
-    u64 mask;          // slots of the table less one
+    u64 table;         // u64*: the last index of each row, by open addressing; 0: few enough for a linear search
+    u64 mask;          // the number of slots in the table, minus one
 
     DEVICE u64 count() const {
         if (!real) return n;
@@ -142,8 +142,8 @@ struct Places {
 
     DEVICE u64 first_slot(u32 row) const { return (row * 0x9e3779b97f4a7c15ull >> 32) & mask; }
 
-    // Enters row `i` into the table. A slot is the row plus one above, the index below: the highest index wins,
-    // whichever order the threads come in.
+    // Enters row `i` into the table. A slot holds the row plus one in its upper half and the index in its lower
+    // half, so the highest index wins, whatever the order of the threads.
     DEVICE void enter(u64 i) const {
         const u32 row = at(i);
         if (row == SKIP || row >= rows) return;
@@ -159,7 +159,7 @@ struct Places {
         }
     }
 
-    // The last index that names the row. It is in the table.
+    // Returns the last index that refers to the row, which is in the table.
     DEVICE u64 last(u32 row) const {
         const u64* const slots = (const u64*)table;
         u64 slot = first_slot(row);
@@ -167,8 +167,8 @@ struct Places {
         return slots[slot] & 0xffffffffu;
     }
 
-    // Where row `i` of `n` goes, if it is written; all threads of the block ask for the same one. A row
-    // that a later index names again is left to that one, so each row is written once.
+    // Returns the destination of row `i` of `n`, if it is written; all threads of a block pass the same `i`. A row
+    // to which a later index refers is left to that index, so each row is written once.
     DEVICE bool place(u64 i, u64 n, u64* to) const {
         const u32 row = at(i);
         if (row == SKIP) return false;
@@ -200,7 +200,7 @@ DEVICE f32 warp_sum(f32 x) {
     for (int d = 16; d; d >>= 1) x += __shfl_xor_sync(FULL, x, d);
     return x;
 }
-// NaN wins, as in `max` of the operations.
+// NaN takes precedence, as in the operation `max`.
 DEVICE f32 max_nan(f32 a, f32 b) { return (a != a) ? a : ((b != b) ? b : (a > b ? a : b)); }
 DEVICE f32 warp_max(f32 x) {
 #pragma unroll
@@ -208,21 +208,21 @@ DEVICE f32 warp_max(f32 x) {
     return x;
 }
 
-// 16 bytes at once.
+// 16 bytes, loaded and stored at once.
 struct alignas(16) Words { u32 w[4]; };
 
-// ---- what the first kernel of a graph writes
+// ---- host uploads, written by the first kernel of a graph
 
 #define FROM_DEVICE (1ull << 63)
 
-// One destination. `from` is an offset into the payload or, where `size` says so, a device address.
+// One upload. `from` is an offset into the payload or, if `size` has FROM_DEVICE, a device address.
 struct Put {
     u64 to;
     u64 from;
     u64 size;  // bytes, with FROM_DEVICE or without
 };
 
-// Copies what `first`, `first + step`, … of all threads are to copy, by words of `W` where both addresses allow it.
+// Copies the part of threads `first`, `first + step`, …, in words of type `W` if both addresses are aligned to it.
 template <typename W> DEVICE void put_words(u8* to, const u8* from, u64 bytes, u64 first, u64 step) {
     u64 head = (0 - (u64)to) & (sizeof(W) - 1);
     if (head > bytes) head = bytes;
@@ -230,7 +230,7 @@ template <typename W> DEVICE void put_words(u8* to, const u8* from, u64 bytes, u
     W* const out = (W*)(to + head);
     const W* const in = (const W*)(from + head);
     u64 i = first;
-    // Four loads under way before the first store.
+    // Four loads are in flight before the first store.
     for (; i + 3 * step < words; i += 4 * step) {
         const W a = in[i], b = in[i + step], c = in[i + 2 * step], d = in[i + 3 * step];
         out[i] = a, out[i + step] = b, out[i + 2 * step] = c, out[i + 3 * step] = d;
@@ -247,7 +247,8 @@ DEVICE void put_bytes(u8* to, const u8* from, u64 bytes, u64 first, u64 step) {
     else put_words<u8>(to, from, bytes, first, step);
 }
 
-// The payload starts with `count` puts; what they copy from follows. Small ones take a block each, large ones all.
+// The payload begins with `count` uploads, followed by their data. One block copies a small upload; all blocks copy
+// a large one together.
 DEVICE void put_all(u32 count, const u8* payload) {
     const u64 small = 16384;
     for (u32 n = 0; n < count; ++n) {
@@ -274,9 +275,9 @@ DEVICE void put_all(u32 count, const u8* payload) {
         put_all(p.count, (const u8*)p.payload);                                           \
     }
 
-// ---- conversions that are not to f32
+// ---- conversions to types other than f32
 
-// Truncated, saturated; NaN is 0.
+// Truncates and saturates; NaN becomes 0.
 template <typename I> struct Saturate;
 template <> struct Saturate<i32> {
     template <typename F> static DEVICE i32 of(F v) {
@@ -294,7 +295,7 @@ template <> struct Saturate<u8> {
     }
 };
 
-// Rounded so that rounding again to a narrower float gives the same as rounding once.
+// Rounds so that a second rounding, to a narrower float, has the same result as a single one.
 DEVICE f32 odd_f32(double v) {
     f32 near = __double2float_rz(v);
     return (double)near == v || near != near ? near : __uint_as_float(__float_as_uint(near) | 1u);
@@ -308,11 +309,11 @@ DEVICE f32 odd_f32(u32 v) {
     return (i64)near == (i64)v ? near : __uint_as_float(__float_as_uint(near) | 1u);
 }
 
-// ---- several views walked together: dimensions innermost first, so that the last needs no division
+// ---- iterating over several views at once: dimensions innermost first, so that the last needs no division
 
 struct Dims {
     u32 rank;
-    u32 wide;  // whether a number or an offset may not fit in 31 bits
+    u32 wide;  // if set, an index or an offset may exceed 31 bits
     u64 shape[MAX_RANK];
 };
 
@@ -368,7 +369,7 @@ template <typename E, int V> union Pack {
 
 // ---- moves
 
-// A strided view to a strided view of equal shape.
+// Copies a strided view to a strided view of the same shape.
 struct Move {
     u64 from;
     u64 to;
