@@ -1,14 +1,17 @@
 //! What the kernels of the CPU backend take that a decoding step spends its time in: products and attention, each as one
 //! operation, eagerly, to its result.
 //!
-//! `cargo bench -p graphable --bench kernels`
+//! `cargo bench -p graphable --bench kernels`; with `-- elements`, element-wise operations beside `#[kernel]` functions.
 
 use std::time::Instant;
 
 use graphable::{
-    Device, Float, Param, Result, Runtime, Step, Tensor, bf16,
+    Device, Float, Param, Result, Runtime, Step, Tensor, bf16, f16,
     ops::{self, AttentionMask},
 };
+
+#[path = "shared/twins.rs"]
+mod twins;
 
 /// The shortest of many runs, in seconds.
 fn shortest(step: &Step<'_>, runs: u32, mut run: impl FnMut() -> Result<()>) -> Result<f64> {
@@ -46,8 +49,70 @@ fn attention(rt: &mut Runtime, t: usize, s: usize) -> Result<()> {
     Ok(())
 }
 
+/// Elements of the operands of element-wise operations: below what is split over threads.
+const ELEMENTS: [usize; 2] = [64, 16 * 1024];
+
+/// An operation beside a kernel that is its twin, in turn: microseconds of each, and their ratio.
+fn pair<'s, A, B>(
+    step: &Step<'s>,
+    name: &str,
+    mut built_in: impl FnMut() -> Result<Tensor<'s, A>>,
+    mut twin: impl FnMut() -> Result<Tensor<'s, B>>,
+) -> Result<()> {
+    const LAUNCHES: u32 = 50;
+    let mut best = [f64::INFINITY; 2];
+    for _ in 0..60 {
+        let times = [
+            shortest(step, 1, || (0..LAUNCHES).try_for_each(|_| built_in().map(drop)))?,
+            shortest(step, 1, || (0..LAUNCHES).try_for_each(|_| twin().map(drop)))?,
+        ];
+        for (best, time) in best.iter_mut().zip(times) {
+            *best = best.min(time);
+        }
+    }
+    let [built_in, twin] = best.map(|seconds| seconds * 1e6 / f64::from(LAUNCHES));
+    println!("{name}: built-in {built_in:.2} us, kernel {twin:.2} us, {:.2}", built_in / twin);
+    Ok(())
+}
+
+fn elements<T: Float>(rt: &mut Runtime) -> Result<()> {
+    for n in ELEMENTS {
+        let step = rt.step()?;
+        let (rows, columns) = (n / 64, 64);
+        let values: Vec<T> = (0..n).map(|i| T::from_f64((i % 97) as f64 * 0.05 - 2.4)).collect();
+        let x = step.tensor(&[rows, columns], &values)?;
+        let y = step.tensor(&[rows, columns], &values)?;
+        let row = step.tensor(&[columns], &values[..columns])?;
+        let column = step.tensor(&[rows, 1], &values[..rows])?;
+        let one = step.tensor(&[], &values[..1])?;
+        let turned = ops::transpose(&step.tensor(&[columns, rows], &values)?, 0, 1)?;
+        let cond = ops::lt(&x, &row)?;
+        let named = |name: &str| format!("{name} {} {n}", T::DTYPE);
+        pair(&step, &named("add"), || ops::add(&x, &y), || twins::add(&x, &y))?;
+        pair(&step, &named("mul"), || ops::mul(&x, &y), || twins::mul(&x, &y))?;
+        pair(&step, &named("add row"), || ops::add(&x, &row), || twins::add(&x, &row))?;
+        pair(&step, &named("add column"), || ops::add(&x, &column), || twins::add(&x, &column))?;
+        pair(&step, &named("add scalar"), || ops::add(&x, &one), || twins::add(&x, &one))?;
+        pair(&step, &named("add transposed"), || ops::add(&turned, &y), || twins::add(&turned, &y))?;
+        pair(&step, &named("exp"), || ops::exp(&x), || twins::exp(&x))?;
+        pair(&step, &named("gelu_tanh"), || ops::gelu_tanh(&x), || twins::gelu_tanh(&x))?;
+        pair(&step, &named("silu_mul"), || ops::silu_mul(&x, &y), || twins::silu_mul(&x, &y))?;
+        pair(&step, &named("lt"), || ops::lt(&x, &y), || twins::lt(&x, &y))?;
+        pair(&step, &named("where"), || ops::where_(&cond, &x, &y), || twins::pick(&cond, &x, &y))?;
+        let int = ops::cast::<T, i32>(&x)?;
+        pair(&step, &named("cast from i32"), || ops::cast::<i32, T>(&int), || twins::to_float::<T>(&int))?;
+        pair(&step, &named("cast to i32"), || ops::cast::<T, i32>(&x), || twins::to_int(&x))?;
+    }
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let mut rt = Runtime::new(Device::cpu())?;
+    if std::env::args().any(|a| a == "elements") {
+        elements::<f32>(&mut rt)?;
+        elements::<bf16>(&mut rt)?;
+        return elements::<f16>(&mut rt);
+    }
     for n in [576, 1536, 49152] {
         for m in [1, 4, 16, 64] {
             product(&mut rt, "f32", [m, 576, n], 0.5f32)?;

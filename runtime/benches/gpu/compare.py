@@ -1,6 +1,6 @@
 """Runs our figures and PyTorch's on one GPU, in one command, and prints the ratios.
 
-`compare.py BENCH_BINARY [calls] [partition] [small] [batches]`; the binary is what
+`compare.py BENCH_BINARY [calls] [partition] [small] [batches] [kernels]`; the binary is what
 `cargo bench -p graphable --bench gpu --no-run` names.
 """
 
@@ -29,12 +29,15 @@ def main():
         ours, theirs = run([sys.argv[1], figure]), run([sys.executable, peer, figure])
         for mine in ours:
             for other in theirs:
+                # Of several cases, a twin compares with the case that it is the twin of.
+                if mine.get("case", "").replace("Twin", "") != other.get("case", ""):
+                    continue
                 ratios = [
                     f"{key} {mine[key] / other[key]:.3f} (theirs / ours {other[key] / mine[key]:.2f})"
                     for key in mine
                     if key in other and isinstance(mine[key], (int, float)) and mine[key] and other[key]
                 ]
-                name = f"{figure} {mine.get('order', '')}".strip()
+                name = f"{figure} {mine.get('order', mine.get('case', ''))}".strip()
                 print(f"RATIO {name} / {other['what']}: {'; '.join(ratios)}", flush=True)
 
 

@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -10,21 +10,25 @@ use graphable::{Error, Result};
 mod batches;
 mod calls;
 mod copies;
+mod kernels;
 mod partition;
 #[path = "../shared/partitioned.rs"]
 mod partitioned;
 mod small;
 mod timing;
+#[path = "../shared/twins.rs"]
+mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 6] = [
+const ALL: [(&str, Bench); 7] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
     ("batches", batches::run),
     ("copies", copies::run),
     ("current", copies::current),
+    ("kernels", kernels::run),
 ];
 /// What `batches` starts.
 const PARTS: [(&str, Bench); 3] = [
@@ -48,7 +52,9 @@ fn main() -> ExitCode {
         };
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
-        eprintln!("no figure `{unknown}`; there are calls, partition, small, batches, copies, current");
+        eprintln!(
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels"
+        );
         return ExitCode::from(2);
     }
     if let Err(error) = graphable::backend::cuda::check(0) {

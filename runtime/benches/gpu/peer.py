@@ -1,4 +1,4 @@
-"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches]`."""
+"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [kernels]`."""
 
 import gc
 import json
@@ -203,8 +203,51 @@ def batches():
             torch.cuda.empty_cache()
 
 
+def kernels():
+    """Compiled element-wise functions, many launches in one graph; named as those of `kernels.rs`."""
+    f32, f16, bf16 = torch.float32, torch.float16, torch.bfloat16
+    functions = {
+        "Add": (lambda x, y: x + y, "Flat", (f32, bf16)),
+        "AddRow": (lambda x, y: x + y, "Row", (bf16,)),
+        "AddTransposed": (lambda x, y: x + y, "Transposed", (f32,)),
+        "SiluMul": (lambda x, y: F.silu(x) * y, "Flat", (f32, bf16)),
+        "Gelu": (lambda x, y: F.gelu(x), "Flat", (bf16,)),
+        "GeluTanh": (lambda x, y: F.gelu(x, approximate="tanh"), "Flat", (bf16,)),
+        "Exp": (lambda x, y: torch.exp(x), "Flat", (bf16,)),
+        "Lt": (lambda x, y: x < y, "Flat", (f16,)),
+        "ToF32": (lambda x, y: x.float(), "Flat", (bf16,)),
+    }
+    names = {f32: "f32", f16: "f16", bf16: "bf16"}
+    for name, (function, lies, dtypes) in functions.items():
+        for dtype in dtypes:
+            rows, columns = 4096, 4096 * 4 // dtype.itemsize
+            x = torch.full((rows, columns), 0.5, device=DEVICE, dtype=dtype)
+            y = torch.full((columns,) if lies == "Row" else (rows, columns), 0.5, device=DEVICE, dtype=dtype)
+            if lies == "Transposed":
+                x = torch.full((columns, rows), 0.5, device=DEVICE, dtype=dtype).t()
+            torch._dynamo.reset()
+            compiled = torch.compile(function, dynamic=False)
+            with torch.no_grad():
+                side = torch.cuda.Stream()
+                side.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(side):
+                    for _ in range(3):
+                        compiled(x, y)
+                torch.cuda.current_stream().wait_stream(side)
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    for _ in range(20):
+                        out = compiled(x, y)
+                _, total = per_call(30, 4, lambda i: graph.replay(), torch.cuda.synchronize)
+                case = f"{name.removesuffix(lies)} {names[dtype]} {lies} {rows}x{columns}"
+                read = x.nbytes + (y.nbytes if name.startswith(("Add", "SiluMul", "Lt")) else 0)
+                say(figure="kernels", what="torch.compile", case=case, launch_us=total / 20,
+                    gb_s=(read + out.nbytes) / (total / 20) / 1e3)
+                del graph, out
+
+
 if __name__ == "__main__":
-    known = {"calls": calls, "partition": partition, "small": small, "batches": batches}
+    known = {"calls": calls, "partition": partition, "small": small, "batches": batches, "kernels": kernels}
     chosen = sys.argv[1:] or list(known)
     if not torch.cuda.is_available():
         sys.exit("skipped: PyTorch sees no GPU")
