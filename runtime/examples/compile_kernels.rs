@@ -12,7 +12,7 @@ use std::{
 };
 
 use graphable::{
-    __private::kernel::{Kernel, compile},
+    __private::kernel::{Compute, Kernel, built_in, compile},
     backend::cuda::compile_file,
     bf16, f16, kernel,
 };
@@ -111,9 +111,9 @@ fn most(x: Row<u8>) -> u8 {
     x.max()
 }
 
-/// Kernels in Rust as a user has them, with every type of tensors.
+/// Kernels in Rust, as a user has them and as the operations have them, with every type of floats.
 fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
-    let all = [
+    let ours = [
         floats::DEFINITION,
         signed::DEFINITION,
         unsigned::DEFINITION,
@@ -125,9 +125,13 @@ fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
         most::DEFINITION,
     ];
     let mut units = Vec::new();
-    for definition in all {
+    for definition in ours.into_iter().chain(built_in()) {
         let name = format!("{} in Rust", definition.name);
         units.push((name.clone(), compile::<f32>(definition, arch)?));
+        let mut types = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
+        if !types.any(|compute| *compute == Compute::F32) {
+            continue;
+        }
         units.push((name.clone(), compile::<f16>(definition, arch)?));
         units.push((name, compile::<bf16>(definition, arch)?));
     }

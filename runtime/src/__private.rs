@@ -42,6 +42,13 @@ pub use crate::{
 pub mod kernel {
     #[cfg(feature = "cuda")]
     pub use crate::kernel::cuda::compile;
+
+    /// Returns the kernels of the built-in operations.
+    #[cfg(feature = "cuda")]
+    pub fn built_in() -> Vec<&'static Definition> {
+        crate::ops::kernels()
+    }
+
     pub use crate::kernel::{
         block::Block,
         call::{Argument, Call, Results},

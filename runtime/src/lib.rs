@@ -74,8 +74,7 @@
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// Generated code names the runtime by its crate name, in this crate's own tests too.
-#[cfg(test)]
+// Generated code names the runtime by its crate name, in this crate too.
 extern crate self as graphable;
 
 #[doc(hidden)]

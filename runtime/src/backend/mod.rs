@@ -26,7 +26,6 @@ mod diagnostics;
 pub mod faulty;
 mod graphs;
 mod operation;
-pub(crate) mod operations;
 mod stream;
 
 pub use arenas::{Arena, Arenas};

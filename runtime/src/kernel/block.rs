@@ -23,6 +23,7 @@ pub(super) enum Input<'a> {
     F32(&'a [f32]),
     I32(&'a [i32]),
     U32(&'a [u32]),
+    U16(&'a [u16]),
     U8(&'a [u8]),
 }
 
@@ -32,6 +33,7 @@ pub(super) enum Output<'a> {
     F32(&'a mut [f32]),
     I32(&'a mut [i32]),
     U32(&'a mut [u32]),
+    U16(&'a mut [u16]),
     U8(&'a mut [u8]),
     /// It was asked for.
     Taken,
@@ -84,6 +86,7 @@ impl<'a> Block<'a> {
         input_f32 output_f32 F32 f32;
         input_i32 output_i32 I32 i32;
         input_u32 output_u32 U32 u32;
+        input_u16 output_u16 U16 u16;
         input_u8 output_u8 U8 u8;
     }
 }

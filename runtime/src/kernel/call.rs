@@ -9,7 +9,7 @@ use super::{
 use crate::{
     AsOperand, Element, Float, Operand, Result, Scope, Tensor,
     backend::{Op, View},
-    ops::check::{broadcast, spread},
+    tensor::broadcast::{broadcast, spread},
     value::layout::Marks,
 };
 

@@ -1,8 +1,9 @@
 //! A kernel on host memory: its loop over blocks. An operand is borrowed if it is contiguous and stored in
-//! the type of the computation, and otherwise gathered and converted.
+//! the type of the computation, and otherwise gathered and converted. If all are borrowed, a task is one block.
+
+use std::cell::Cell;
 
 use bytemuck::{Pod, cast_slice_mut};
-use half::slice::HalfFloatSliceExt as _;
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
@@ -23,10 +24,11 @@ use crate::{
 /// Runs a kernel; `constants` is empty if every parameter is a tensor.
 pub(super) fn run(definition: &Definition, constants: &Constants, access: &Access<'_>, launch: &Launch) {
     let mut views = launch.inputs.iter();
-    let sources: SmallVec<[Source<'_>; 4]> = (0..definition.inputs.len())
-        .map(|i| match constants.get(i).copied().flatten() {
+    let inputs = definition.inputs.iter().enumerate();
+    let sources: SmallVec<[Source<'_>; 4]> = inputs
+        .map(|(i, (_, compute))| match constants.get(i).copied().flatten() {
             Some(number) => Source::Constant(number),
-            None => views.next().map_or(Source::None, |view| Source::new(access, view)),
+            None => views.next().map_or(Source::None, |view| Source::new(access, view, *compute)),
         })
         .collect();
     let Some(first) = launch.outputs.first() else { return };
@@ -74,6 +76,7 @@ pub(super) enum Source<'a> {
     Bf16(Walk, &'a [bf16]),
     I32(Walk, &'a [i32]),
     U32(Walk, &'a [u32]),
+    U16(Walk, &'a [u16]),
     U8(Walk, &'a [u8]),
     None,
 }
@@ -82,24 +85,66 @@ pub(super) enum Source<'a> {
 struct Buffer {
     raw: [u32; BLOCK],
     converted: [u32; BLOCK],
+    /// The elements that it holds for every block, of an operand that is one element.
+    repeated: usize,
 }
 
 impl Buffer {
-    fn new() -> Self {
-        Self { raw: [0; BLOCK], converted: [0; BLOCK] }
+    const NEW: Self = Self { raw: [0; BLOCK], converted: [0; BLOCK], repeated: 0 };
+
+    fn words(&mut self) -> Words<'_> {
+        let Self { raw, converted, repeated } = self;
+        Words { raw, converted, repeated: Some(repeated) }
     }
 }
 
+/// A buffer of any length.
+struct Words<'b> {
+    raw: &'b mut [u32],
+    converted: &'b mut [u32],
+    /// As that of [`Buffer`], where it is known.
+    repeated: Option<&'b mut usize>,
+}
+
+thread_local! {
+    /// Buffers that no task of the thread uses.
+    static BUFFERS: Cell<Vec<Buffer>> = const { Cell::new(Vec::new()) };
+}
+
+/// Lets `run` use that many buffers, which hold nothing.
+fn with_buffers(count: usize, run: impl FnOnce(&mut [Buffer])) {
+    let mut buffers = BUFFERS.take();
+    if buffers.len() < count {
+        buffers.resize_with(count, || Buffer::NEW);
+    }
+    let (used, _) = buffers.split_at_mut(count);
+    used.iter_mut().for_each(|buffer| buffer.repeated = 0);
+    run(used);
+    BUFFERS.set(buffers);
+}
+
 impl<'a> Source<'a> {
-    pub(super) fn new(access: &Access<'a>, view: &View) -> Self {
+    /// The elements of a view, or their bits if they are computed in another type of their size.
+    pub(super) fn new(access: &Access<'a>, view: &View, compute: Compute) -> Self {
         let walk = Walk::new(&view.layout);
-        match view.dtype {
-            DType::F32 => Self::F32(walk, access.slice(view)),
-            DType::F16 => Self::F16(walk, access.slice(view)),
-            DType::Bf16 => Self::Bf16(walk, access.slice(view)),
-            DType::I32 => Self::I32(walk, access.slice(view)),
-            DType::U32 => Self::U32(walk, access.slice(view)),
-            DType::U8 | DType::Bool => Self::U8(walk, access.slice(view)),
+        match (compute, view.dtype) {
+            (Compute::F32, DType::F16) => Self::F16(walk, access.slice(view)),
+            (Compute::F32, DType::Bf16) => Self::Bf16(walk, access.slice(view)),
+            (Compute::F32, _) => Self::F32(walk, access.slice(view)),
+            (Compute::I32, _) => Self::I32(walk, access.slice(view)),
+            (Compute::U32, _) => Self::U32(walk, access.slice(view)),
+            (Compute::U16, _) => Self::U16(walk, access.slice(view)),
+            (Compute::U8 | Compute::Bool, _) => Self::U8(walk, access.slice(view)),
+        }
+    }
+
+    /// Returns whether all elements can be borrowed at once.
+    fn is_borrowed(&self) -> bool {
+        match self {
+            Self::Constant(_) | Self::F16(..) | Self::Bf16(..) => false,
+            Self::F32(walk, _) | Self::I32(walk, _) | Self::U32(walk, _) => walk.is_flat(),
+            Self::U16(walk, _) | Self::U8(walk, _) => walk.is_flat(),
+            Self::None => true,
         }
     }
 
@@ -111,28 +156,48 @@ impl<'a> Source<'a> {
         raw: &'b mut [u32],
         converted: &'b mut [u32],
     ) -> Input<'b> {
-        let buffer = (raw, converted);
+        self.read_with(start, len, Some(Words { raw, converted, repeated: None }))
+    }
+
+    /// The elements `start .. start + len`.
+    fn read_with<'b>(&'b self, start: usize, len: usize, buffer: Option<Words<'b>>) -> Input<'b> {
         match self {
-            Self::Constant(number) => constant(*number, len, buffer.0),
+            Self::Constant(number) => constant(*number, len, buffer),
             Self::F32(walk, src) => Input::F32(read(walk, src, start, len, buffer)),
             Self::F16(walk, src) => Input::F32(read(walk, src, start, len, buffer)),
             Self::Bf16(walk, src) => Input::F32(read(walk, src, start, len, buffer)),
             Self::I32(walk, src) => Input::I32(read(walk, src, start, len, buffer)),
             Self::U32(walk, src) => Input::U32(read(walk, src, start, len, buffer)),
+            Self::U16(walk, src) => Input::U16(read(walk, src, start, len, buffer)),
             Self::U8(walk, src) => Input::U8(read(walk, src, start, len, buffer)),
             Self::None => Input::U8(&[]),
         }
     }
 }
 
+/// Without a buffer, the elements are borrowed.
 fn read<'b, T: Scalar>(
     walk: &Walk,
     src: &'b [T],
     start: usize,
     len: usize,
-    (raw, converted): (&'b mut [u32], &'b mut [u32]),
+    buffer: Option<Words<'b>>,
 ) -> &'b [T::Acc] {
-    walk.read_into(src, start, &mut prefix(raw)[..len], &mut prefix(converted)[..len])
+    let Some(Words { raw, converted, repeated }) = buffer else {
+        return T::acc(&src[start..start + len], &mut []);
+    };
+    let (raw, converted) = (&mut prefix(raw)[..len], &mut prefix(converted)[..len]);
+    match repeated {
+        Some(repeated) if walk.is_one() => {
+            if *repeated < len {
+                *repeated = len;
+                raw.fill(src[0]);
+                T::acc(raw, converted);
+            }
+            T::held(raw, converted)
+        }
+        _ => walk.read_into(src, start, raw, converted),
+    }
 }
 
 /// A buffer as values of a type that is at most as large.
@@ -140,16 +205,25 @@ fn prefix<T: Pod>(words: &mut [u32]) -> &mut [T] {
     cast_slice_mut(words)
 }
 
-fn constant(number: Number, len: usize, buffer: &mut [u32]) -> Input<'_> {
-    fn filled<T: Pod>(value: T, len: usize, buffer: &mut [u32]) -> &[T] {
-        let to = &mut prefix(buffer)[..len];
-        to.fill(value);
+fn constant(number: Number, len: usize, buffer: Option<Words<'_>>) -> Input<'_> {
+    fn filled<T: Pod>(value: T, len: usize, buffer: Option<Words<'_>>) -> &[T] {
+        let Some(Words { raw, repeated, .. }) = buffer else { return &[] };
+        let to = &mut prefix(raw)[..len];
+        match repeated {
+            Some(repeated) if *repeated >= len => {}
+            Some(repeated) => {
+                *repeated = len;
+                to.fill(value);
+            }
+            None => to.fill(value),
+        }
         to
     }
     match number.compute {
         Compute::F32 => Input::F32(filled(f32::from_bits(number.bits), len, buffer)),
         Compute::I32 => Input::I32(filled(number.bits.cast_signed(), len, buffer)),
         Compute::U32 => Input::U32(filled(number.bits, len, buffer)),
+        Compute::U16 => Input::U16(filled(number.bits as u16, len, buffer)),
         Compute::U8 | Compute::Bool => Input::U8(filled(number.bits as u8, len, buffer)),
     }
 }
@@ -161,33 +235,57 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    fn run(mut self, definition: &Definition, sources: &[Source<'_>]) {
-        let mut buffers: SmallVec<[Buffer; 2]> = sources.iter().map(|_| Buffer::new()).collect();
-        let mut results: SmallVec<[[f32; BLOCK]; 1]> =
-            self.outputs.iter().filter(|(kind, _)| kind.is_converted()).map(|_| [0.0; BLOCK]).collect();
+    fn run(self, definition: &Definition, sources: &[Source<'_>]) {
         let count = self.outputs.first().map_or(0, |(kind, bytes)| bytes.len() / kind.dtype.size());
+        let converted = self.outputs.iter().filter(|(kind, _)| kind.is_converted()).count();
+        if converted == 0 && sources.iter().all(Source::is_borrowed) {
+            return self.run_at_once(definition, sources, count);
+        }
+        with_buffers(sources.len() + converted, |buffers| {
+            let (buffers, results) = buffers.split_at_mut(sources.len());
+            self.run_in_blocks(definition, sources, count, buffers, results);
+        });
+    }
+
+    fn run_at_once(self, definition: &Definition, sources: &[Source<'_>], count: usize) {
+        let mut block = Block::new();
+        for source in sources {
+            block.read(source.read_with(self.start, count, None));
+        }
+        for (kind, bytes) in self.outputs {
+            block.write(kind.output(bytes));
+        }
+        (definition.block)(&mut block);
+    }
+
+    fn run_in_blocks(
+        mut self,
+        definition: &Definition,
+        sources: &[Source<'_>],
+        count: usize,
+        buffers: &mut [Buffer],
+        results: &mut [Buffer],
+    ) {
         for first in (0..count).step_by(BLOCK) {
             let len = BLOCK.min(count - first);
             let mut block = Block::new();
-            for (source, buffer) in sources.iter().zip(&mut buffers) {
-                let Buffer { raw, converted } = buffer;
-                block.read(source.read(self.start + first, len, raw, converted));
+            for (source, buffer) in sources.iter().zip(&mut *buffers) {
+                block.read(source.read_with(self.start + first, len, Some(buffer.words())));
             }
             let mut converted = results.iter_mut();
             for (kind, bytes) in &mut self.outputs {
                 let size = kind.dtype.size();
                 let bytes = &mut bytes[first * size..(first + len) * size];
                 match if kind.is_converted() { converted.next() } else { None } {
-                    Some(values) => block.write(Output::F32(&mut values[..len])),
+                    Some(buffer) => block.write(Output::F32(&mut prefix(&mut buffer.raw)[..len])),
                     None => block.write(kind.output(bytes)),
                 }
             }
             (definition.block)(&mut block);
             drop(block);
-            for ((kind, bytes), values) in
-                self.outputs.iter_mut().filter(|(kind, _)| kind.is_converted()).zip(&results)
-            {
-                kind.store(&mut bytes[first * 2..(first + len) * 2], &values[..len]);
+            let halves = self.outputs.iter_mut().filter(|(kind, _)| kind.is_converted());
+            for ((kind, bytes), buffer) in halves.zip(&mut *results) {
+                kind.store(&mut bytes[first * 2..(first + len) * 2], &prefix(&mut buffer.raw)[..len]);
             }
         }
     }
@@ -196,7 +294,7 @@ impl Task<'_> {
 impl Kind {
     /// If it is computed in another type than it is stored in.
     pub(super) fn is_converted(self) -> bool {
-        matches!(self.dtype, DType::F16 | DType::Bf16)
+        self.compute == Compute::F32 && self.dtype != DType::F32
     }
 
     pub(super) fn output(self, bytes: &mut [u8]) -> Output<'_> {
@@ -204,14 +302,15 @@ impl Kind {
             Compute::F32 => Output::F32(cast_slice_mut(bytes)),
             Compute::I32 => Output::I32(cast_slice_mut(bytes)),
             Compute::U32 => Output::U32(cast_slice_mut(bytes)),
+            Compute::U16 => Output::U16(cast_slice_mut(bytes)),
             Compute::U8 | Compute::Bool => Output::U8(bytes),
         }
     }
 
     pub(super) fn store(self, bytes: &mut [u8], values: &[f32]) {
         match self.dtype {
-            DType::F16 => cast_slice_mut::<u8, f16>(bytes).convert_from_f32_slice(values),
-            DType::Bf16 => cast_slice_mut::<u8, bf16>(bytes).convert_from_f32_slice(values),
+            DType::F16 => f16::round(values, cast_slice_mut(bytes)),
+            DType::Bf16 => bf16::round(values, cast_slice_mut(bytes)),
             _ => {}
         }
     }

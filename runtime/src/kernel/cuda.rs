@@ -2,15 +2,15 @@
 
 use std::{
     any::TypeId,
-    collections::HashMap,
     fmt::Write as _,
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{
-    definition::{Definition, Kind},
+    definition::{Compute, Definition, Kind},
     operation::Constants,
     rows,
     source::{Functions, result},
@@ -25,33 +25,46 @@ use crate::{
     base::rank::MAX_RANK,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// What operators and methods mean there.
 pub(super) const LANGUAGE: &str = include_str!("language.cuh");
 
 /// Arithmetic as the language defines it.
 pub(super) const OPTIONS: &[&str] = &["--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
 
-/// A kernel for one element type of floats, with numbers for some parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Variant {
+/// A kernel for certain element types of floats, with numbers for some parameters.
+#[derive(PartialEq, Eq, Hash)]
+struct Variant {
     id: TypeId,
-    float: DType,
+    /// Of each tensor that is computed in f32, results last.
+    floats: Floats,
     /// A bit for each parameter that is a number.
     fixed: u32,
 }
 
+/// The driver's limit.
+const MOST_BLOCKS: u64 = i32::MAX as u64;
+
+type Floats = SmallVec<[DType; 4]>;
+
 /// Its source, which lives as long as its code does.
-pub(super) struct Instance {
+struct Instance {
     source: SourceFile,
     entry: String,
 }
 
-static INSTANCES: LazyLock<Mutex<HashMap<Variant, &'static Instance>>> = LazyLock::new(Mutex::default);
+static INSTANCES: Mutex<Option<FxHashMap<Variant, &'static Instance>>> = Mutex::new(None);
 
-fn instance(definition: &Definition, variant: Variant) -> &'static Instance {
+fn instance(definition: &Definition, floats: Floats, fixed: u32) -> &'static Instance {
     let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
-    instances.entry(variant).or_insert_with(|| {
-        let (entry, text) = text(definition, variant.float, variant.fixed);
+    let variant = Variant { id: definition.id, floats, fixed };
+    if let Some(instance) = instances.get_or_insert_default().get(&variant) {
+        return instance;
+    }
+    instances.get_or_insert_default().entry(variant).or_insert_with_key(|variant| {
+        let (entry, text) = text(definition, &variant.floats, fixed);
         let source = SourceFile {
             name: definition.name,
             text: text.leak(),
@@ -69,9 +82,12 @@ fn instance(definition: &Definition, variant: Variant) -> &'static Instance {
 /// # Errors
 /// [`Error::NoDevice`](crate::Error::NoDevice) without the compiler; [`Error::Device`](crate::Error::Device) with its log.
 pub fn compile<T: Float>(definition: &Definition, arch: &str) -> Result<String> {
-    let variant = Variant { id: definition.id, float: T::DTYPE, fixed: 0 };
     match &definition.kind {
-        Kind::Elements => compile_source(&instance(definition, variant).source, arch),
+        Kind::Elements => {
+            let all = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
+            let floats = all.filter(|compute| **compute == Compute::F32).map(|_| T::DTYPE).collect();
+            compile_source(&instance(definition, floats, 0).source, arch)
+        }
         Kind::Rows(rows) => rows::cuda::samples(definition, rows, T::DTYPE)
             .map(|source| compile_source(source, arch))
             .collect(),
@@ -122,8 +138,10 @@ fn of<const N: usize>(
         None => (walk, false),
     };
     let fixed = constants.iter().enumerate().fold(0, |bits, (i, c)| bits | u32::from(c.is_some()) << i);
-    let float = views().map(|view| view.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::F32);
-    let instance = instance(definition, Variant { id: definition.id, float, fixed });
+    let tensors = definition.inputs.iter().enumerate().filter(|(i, _)| fixed & 1 << i == 0);
+    let computes = tensors.map(|(_, (_, compute))| compute).chain(definition.outputs);
+    let floats = computes.zip(views()).filter(|(compute, _)| **compute == Compute::F32);
+    let instance = instance(definition, floats.map(|(_, view)| view.dtype).collect(), fixed);
 
     // Mirrors `MapParams`, all of whose fields are words.
     let mut words: SmallVec<[u64; 64]> = views().map(|view| view.addr).collect();
@@ -132,17 +150,19 @@ fn of<const N: usize>(
     let dims: [u64; 7] = bytemuck::cast::<Dims, _>(walk.dims());
     words.extend(dims);
     words.extend(walk.strides().into_iter().take(launch.inputs.len()).flatten());
-    let grid = Grid::line(gpu.props().blocks_for(walk.count(), THREADS), THREADS);
+    // A pass for each thread: blocks that loop leave the last ones alone at the end, which costs up to a tenth.
+    let blocks = walk.count().div_ceil(u64::from(THREADS)).clamp(1, MOST_BLOCKS) as u32;
+    let grid = Grid::line(blocks, THREADS);
     gpu.submit_bytes(Kernel::plain(&instance.source, &instance.entry), grid, bytemuck::cast_slice(&words))
 }
 
-/// The source of a kernel whose floats are stored as `float`, and the name of its entry; parameters in `fixed` are numbers.
-pub(super) fn text(definition: &Definition, float: DType, fixed: u32) -> (String, String) {
+/// The source of a kernel and the name of its entry; parameters in `fixed` are numbers.
+fn text(definition: &Definition, floats: &[DType], fixed: u32) -> (String, String) {
     let mut functions = Functions::default();
     let name = functions.add(definition);
     let entry = format!("{name}_map");
     let mut text = format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{}\n", functions.text);
-    map(&mut text, definition, &name, float, fixed);
+    map(&mut text, definition, &name, floats, fixed);
     let _ = writeln!(
         text,
         "extern \"C\" __global__ void __launch_bounds__(256) {entry}(const __grid_constant__ MapParams p) {{ in_order();\n    \
@@ -152,13 +172,15 @@ pub(super) fn text(definition: &Definition, float: DType, fixed: u32) -> (String
 }
 
 /// The loop over packs of elements.
-fn map(text: &mut String, definition: &Definition, name: &str, float: DType, fixed: u32) {
+fn map(text: &mut String, definition: &Definition, name: &str, floats: &[DType], fixed: u32) {
     let is_fixed = |i: usize| fixed & 1 << i != 0;
     let tensors: Vec<usize> = (0..definition.inputs.len()).filter(|&i| !is_fixed(i)).collect();
-    let stored_in: Vec<DType> = tensors.iter().map(|&i| definition.inputs[i].1.stored(float)).collect();
-    let stored_out: Vec<DType> = definition.outputs.iter().map(|compute| compute.stored(float)).collect();
+    let mut floats = floats.iter();
+    let mut stored = |compute: Compute| in_memory(compute, &mut floats);
+    let stored_in: Vec<Stored> = tensors.iter().map(|&i| stored(definition.inputs[i].1)).collect();
+    let stored_out: Vec<Stored> = definition.outputs.iter().map(|&compute| stored(compute)).collect();
     let (n, m) = (tensors.len(), stored_out.len());
-    let largest = stored_in.iter().chain(&stored_out).map(|dtype| dtype.size()).max().unwrap_or(1);
+    let largest = stored_in.iter().chain(&stored_out).map(|stored| stored.size).max().unwrap_or(1);
     let constants = fixed.count_ones();
     let mut put = |line: &str| {
         text.push_str(line);
@@ -191,13 +213,13 @@ fn map(text: &mut String, definition: &Definition, name: &str, float: DType, fix
     );
     put(&format!("        u64 at[{n}];\n        locate<{n}>(p.dims, p.strides, n, at);"));
     put("        const u64 left = p.count - n * V;");
-    for (k, dtype) in stored_in.iter().map(|dtype| element(*dtype)).enumerate() {
+    for (k, dtype) in stored_in.iter().map(|stored| stored.name).enumerate() {
         put(&format!("        Pack<{dtype}, V> x{k};"));
         put(&format!(
             "        load_pack<{dtype}, V>(x{k}, p.x[{k}], at[{k}], V > 1 && p.strides[{k}][0] == 0, left);"
         ));
     }
-    for (k, dtype) in stored_out.iter().map(|dtype| element(*dtype)).enumerate() {
+    for (k, dtype) in stored_out.iter().map(|stored| stored.name).enumerate() {
         put(&format!("        Pack<{dtype}, V> y{k};"));
     }
     put("#pragma unroll\n        for (int i = 0; i < V; ++i) {");
@@ -206,12 +228,12 @@ fn map(text: &mut String, definition: &Definition, name: &str, float: DType, fix
         result(definition.outputs, ""),
         arguments.join(", ")
     ));
-    for (k, dtype) in stored_out.iter().map(|dtype| element(*dtype)).enumerate() {
+    for (k, dtype) in stored_out.iter().map(|stored| stored.name).enumerate() {
         let part = if m > 1 { format!(".v{k}") } else { String::new() };
         put(&format!("            y{k}.v[i] = lang::Write<{dtype}>::of(r{part});"));
     }
     put("        }");
-    for (k, dtype) in stored_out.iter().map(|dtype| element(*dtype)).enumerate() {
+    for (k, dtype) in stored_out.iter().map(|stored| stored.name).enumerate() {
         put(&format!("        store_pack<{dtype}, V>(y{k}, p.y[{k}], n * V, left);"));
     }
     put("    }\n}\n");
@@ -228,4 +250,18 @@ pub(super) fn element(dtype: DType) -> &'static str {
         DType::U8 => "u8",
         DType::Bool => "boolean",
     }
+}
+
+/// A type in memory, as `common.cuh` spells it.
+struct Stored {
+    name: &'static str,
+    size: usize,
+}
+
+/// The type in memory of elements that are computed as `compute`; of those in f32, the next of `floats`.
+fn in_memory<'a>(compute: Compute, floats: &mut impl Iterator<Item = &'a DType>) -> Stored {
+    let float = if compute == Compute::F32 { floats.next() } else { None };
+    let dtype = compute.stored(*float.unwrap_or(&DType::F16));
+    let name = if compute == Compute::U16 { "u16" } else { element(dtype) };
+    Stored { name, size: dtype.size() }
 }

@@ -16,6 +16,8 @@ pub enum Compute {
     I32,
     /// Of `u32`.
     U32,
+    /// The bits of 16-bit floats, which are moved.
+    U16,
     /// Of `u8`.
     U8,
     /// Of `bool`.
@@ -29,6 +31,7 @@ impl Compute {
             Self::F32 => "f32",
             Self::I32 => "i32",
             Self::U32 => "u32",
+            Self::U16 => "u16",
             Self::U8 => "u8",
             Self::Bool => "bool",
         }
@@ -38,7 +41,7 @@ impl Compute {
     #[cfg(feature = "cuda")]
     pub(super) fn stored(self, float: DType) -> DType {
         match self {
-            Self::F32 => float,
+            Self::F32 | Self::U16 => float,
             Self::I32 => DType::I32,
             Self::U32 => DType::U32,
             Self::U8 => DType::U8,

@@ -224,6 +224,7 @@ DEVICE f32 read(f16 x) { return ::to_f32(x); }
 DEVICE f32 read(bf16 x) { return ::to_f32(x); }
 DEVICE i32 read(i32 x) { return x; }
 DEVICE u32 read(u32 x) { return x; }
+DEVICE u16 read(u16 x) { return x; }
 DEVICE u8 read(u8 x) { return x; }
 DEVICE bool read(boolean x) { return x.bits != 0; }
 

@@ -1,4 +1,4 @@
-//! Kernels that users write in Rust.
+//! Kernels that are written in Rust, our own and those of users.
 //!
 //! [`#[kernel]`](macro@crate::kernel) makes a [`Definition`] of a function: a loop over a block of elements,
 //! compiled by rustc, and a text for GPUs. This module turns them into operations: [`call`] checks operands
@@ -13,6 +13,6 @@ mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod definition;
 pub mod lang;
-mod operation;
+pub(crate) mod operation;
 pub(crate) mod rows;
 pub(crate) mod source;

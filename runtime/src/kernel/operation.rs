@@ -23,7 +23,7 @@ use crate::{Result, backend::cuda::kernels::Submit};
 pub(super) type Constants = [Option<Number>];
 
 /// The operation of a call.
-pub(super) fn operation(
+pub(crate) fn operation(
     definition: &'static Definition,
     constants: impl Iterator<Item = Option<Number>> + Clone,
 ) -> Op {

@@ -1,7 +1,100 @@
 //! Conversion between element types.
 
 use super::launch::compute;
-use crate::{Element, Result, Tensor, backend::operations::CAST};
+use crate::{
+    DType, Element, Result, Tensor,
+    backend::Op,
+    kernel::definition::{Definition, Kernel as _},
+};
+
+/// Kernels from one type to another that is computed in.
+macro_rules! casts {
+    ($($module:ident($x:ident: $from:ident) -> $to:ident { $($value:tt)* })*) => {$(
+        mod $module {
+            use crate::kernel;
+
+            #[kernel]
+            pub(super) fn cast($x: $from) -> $to {
+                $($value)*
+            }
+        }
+    )*};
+}
+
+casts! {
+    f32_to_f32(x: f32) -> f32 { x }
+    f32_to_i32(x: f32) -> i32 { x as i32 }
+    f32_to_u32(x: f32) -> u32 { x as u32 }
+    f32_to_u8(x: f32) -> u8 { x as u8 }
+    f32_to_bool(x: f32) -> bool { x != 0.0 }
+    i32_to_f32(x: i32) -> f32 { x as f32 }
+    u32_to_f32(x: u32) -> f32 { x as f32 }
+    u8_to_f32(x: u8) -> f32 { x as f32 }
+    bits_to_bits(x: u32) -> u32 { x }
+    bits_to_u8(x: u32) -> u8 { x as u8 }
+    bits_to_bool(x: u32) -> bool { x != 0 }
+    u8_to_bits(x: u8) -> u32 { x as u32 }
+    u8_to_u8(x: u8) -> u8 { x }
+    u8_to_bool(x: u8) -> bool { x != 0 }
+}
+
+/// Kernels from integers to floats of 16 bits, whose elements are rounded twice: first to odd, which keeps what the
+/// second rounding depends on.
+mod to_half {
+    use crate::kernel;
+
+    /// The nearest float towards zero, with its last bit set if it is not equal.
+    #[kernel]
+    fn odd(x: u32) -> f32 {
+        let lost = 8 - x.leading_zeros().min(8);
+        let last: u32 = 1 << lost;
+        let kept = x & !(last - 1);
+        (if kept == x { x } else { kept | last }) as f32
+    }
+
+    pub(super) mod of_u32 {
+        use super::odd;
+        use crate::kernel;
+
+        #[kernel]
+        pub(in super::super) fn cast(x: u32) -> f32 {
+            odd(x)
+        }
+    }
+
+    pub(super) mod of_i32 {
+        use super::odd;
+        use crate::kernel;
+
+        #[kernel]
+        pub(in super::super) fn cast(x: i32) -> f32 {
+            if x < 0 { -odd(x.unsigned_abs()) } else { odd(x.unsigned_abs()) }
+        }
+    }
+}
+
+/// The kernel between two types. A `bool` is its byte, and integers of 32 bits are their bits where the sign is nothing.
+fn kernel(from: DType, to: DType) -> &'static Definition {
+    use DType::{Bf16, Bool, F16, F32, I32, U8, U32};
+    match (from, to) {
+        (F32 | F16 | Bf16, F32 | F16 | Bf16) => f32_to_f32::cast::DEFINITION,
+        (F32 | F16 | Bf16, I32) => f32_to_i32::cast::DEFINITION,
+        (F32 | F16 | Bf16, U32) => f32_to_u32::cast::DEFINITION,
+        (F32 | F16 | Bf16, U8) => f32_to_u8::cast::DEFINITION,
+        (F32 | F16 | Bf16, Bool) => f32_to_bool::cast::DEFINITION,
+        (I32, F32) => i32_to_f32::cast::DEFINITION,
+        (U32, F32) => u32_to_f32::cast::DEFINITION,
+        (I32, F16 | Bf16) => to_half::of_i32::cast::DEFINITION,
+        (U32, F16 | Bf16) => to_half::of_u32::cast::DEFINITION,
+        (I32 | U32, I32 | U32) => bits_to_bits::cast::DEFINITION,
+        (I32 | U32, U8) => bits_to_u8::cast::DEFINITION,
+        (I32 | U32, Bool) => bits_to_bool::cast::DEFINITION,
+        (U8 | Bool, F32 | F16 | Bf16) => u8_to_f32::cast::DEFINITION,
+        (U8 | Bool, I32 | U32) => u8_to_bits::cast::DEFINITION,
+        (U8 | Bool, U8) => u8_to_u8::cast::DEFINITION,
+        (U8 | Bool, Bool) => u8_to_bool::cast::DEFINITION,
+    }
+}
 
 /// `x` with elements `U`: `ops::cast::<_, bf16>(&x)?`.
 ///
@@ -25,5 +118,14 @@ pub fn cast<'s, T: Element, U: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, 
     if T::DTYPE == U::DTYPE {
         return Ok(Tensor::from_raw(x.rt, x.clone().into_raw()));
     }
-    compute(x.scope(), CAST, &[x.view("cast")?], x.sizes(), x.raw.marks)
+    let op = Op::fixed(kernel(T::DTYPE, U::DTYPE));
+    compute(x.scope(), op, &[x.view("cast")?], x.sizes(), x.raw.marks)
+}
+
+/// The kernels of this file, for CI to compile.
+#[cfg(feature = "cuda")]
+pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
+    use DType::{Bf16, Bool, F32, I32, U8, U32};
+    let types = [F32, Bf16, I32, U32, U8, Bool];
+    types.into_iter().flat_map(move |from| types.map(|to| kernel(from, to)))
 }

@@ -1,36 +1,14 @@
 //! Checks and computations of operations before they launch: axes, padding, shapes.
 
-use smallvec::SmallVec;
-
+pub(super) use crate::tensor::broadcast::{NOT_SPREAD, Shape, broadcast, meet, spread};
 use crate::{
     Error, Result, Scope,
-    backend::View,
     base::rank::MAX_RANK,
-    tensor::{Operand, Shown},
     value::layout::{Layout, Marks},
 };
 
-/// Sizes, without an allocation.
-pub(crate) type Shape = SmallVec<[usize; MAX_RANK]>;
-
 pub(super) fn check_axis(op: &'static str, axis: usize, rank: usize) -> Result<()> {
     if axis < rank { Ok(()) } else { Err(Error::Axis { op, axis, rank }) }
-}
-
-/// Returns the mark of a dimension in which two operands meet.
-///
-/// Two symbols, or one and a fixed size, would pair padding of one operand with real rows of the other.
-pub(super) fn meet(
-    op: &'static str,
-    scope: Scope<'_>,
-    axis: usize,
-    a: Option<u8>,
-    b: Option<u8>,
-) -> Result<Option<u8>> {
-    if a != b {
-        scope.refuse_padded(op, Marks::NONE.with(axis, a.or(b)), axis)?;
-    }
-    Ok(a)
 }
 
 /// Refuses padding in any of `axes`.
@@ -42,57 +20,6 @@ pub(super) fn refuse(
 ) -> Result<()> {
     axes.into_iter().try_for_each(|axis| scope.refuse_padded(op, marks, axis))
 }
-
-/// The shape that all operands broadcast to, and its padding.
-pub(crate) fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]) -> Result<(Shape, Marks)> {
-    let shapes: SmallVec<[&[usize]; 4]> = operands.iter().map(|o| o.view.layout.shape()).collect();
-    let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
-    let mut shape = Shape::from_elem(1, rank);
-    let mut marks = Marks::NONE;
-    for axis in 0..rank {
-        // Each operand's own axis, where it has this dimension.
-        let met = || {
-            operands.iter().zip(&shapes).filter_map(move |(operand, dims)| {
-                let own = (axis + dims.len()).checked_sub(rank)?;
-                Some((dims[own], operand.marks.get(own)))
-            })
-        };
-        // This comes first, so that the rejection does not depend on the size of the bucket. A dimension of
-        // size 1 without padding is repeated, whatever it meets.
-        let mut symbols = met().filter(|(n, mark)| *n != 1 || mark.is_some()).map(|(_, mark)| mark);
-        let first = symbols.next().flatten();
-        let mark = symbols.try_fold(first, |mark, found| meet(op, scope, axis, mark, found))?;
-        for (n, _) in met() {
-            if n != 1 && shape[axis] != 1 && n != shape[axis] {
-                let shown: SmallVec<[Shown<'_>; 4]> = operands.iter().map(Into::into).collect();
-                return Err(scope.shape_error(
-                    op,
-                    &shown,
-                    format!(
-                        "dimension {axis} is {} and {n}; sizes aligned at the last dimension must be equal, or 1",
-                        shape[axis]
-                    ),
-                ));
-            }
-            if n != 1 {
-                shape[axis] = n;
-            }
-        }
-        marks = marks.with(axis, mark);
-    }
-    Ok((shape, marks))
-}
-
-/// `view` repeated to `shape`.
-pub(crate) fn spread(op: &'static str, view: View, shape: &[usize]) -> Result<View> {
-    match view.layout.broadcast_to(shape) {
-        Some(layout) => Ok(View { layout, ..view }),
-        None => Err(Error::shape(op, &[view.layout.shape(), shape], NOT_SPREAD)),
-    }
-}
-
-/// The reason why a shape does not broadcast to another one.
-pub(super) const NOT_SPREAD: &str = "the first does not broadcast to the second; its sizes, aligned at the last dimension, must be equal or 1";
 
 /// `shape` without `axis`.
 pub(super) fn without(shape: &[usize], axis: usize) -> Shape {

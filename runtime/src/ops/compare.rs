@@ -1,16 +1,112 @@
 //! Comparisons and selection.
 
+use std::any::TypeId;
+
 use super::{
+    by_type::ByType,
     check::{broadcast, spread},
     launch::{compute, own},
 };
 use crate::{
     AsOperand, Element, Number, Result, Tensor,
-    backend::{
-        Op,
-        operations::{Compare, SELECT},
-    },
+    backend::Op,
+    kernel::definition::{Compute, Definition, Kernel, Kind},
 };
+
+/// Comparisons of all types. Any with NaN is false, but `ne`, which is true.
+macro_rules! comparisons {
+    ($($module:ident $t:ident)*) => {$(
+        mod $module {
+            use crate::kernel;
+            #[cfg(feature = "cuda")]
+            use crate::kernel::definition::{Definition, Kernel as _};
+
+            #[kernel]
+            pub(super) fn eq(a: $t, b: $t) -> bool {
+                a == b
+            }
+
+            #[kernel]
+            pub(super) fn ne(a: $t, b: $t) -> bool {
+                a != b
+            }
+
+            #[kernel]
+            pub(super) fn lt(a: $t, b: $t) -> bool {
+                a < b
+            }
+
+            #[kernel]
+            pub(super) fn le(a: $t, b: $t) -> bool {
+                a <= b
+            }
+
+            #[kernel]
+            pub(super) fn gt(a: $t, b: $t) -> bool {
+                a > b
+            }
+
+            #[kernel]
+            pub(super) fn ge(a: $t, b: $t) -> bool {
+                a >= b
+            }
+
+            #[cfg(feature = "cuda")]
+            pub(super) const ALL: [&Definition; 6] = [
+                eq::DEFINITION, ne::DEFINITION, lt::DEFINITION, le::DEFINITION, gt::DEFINITION, ge::DEFINITION,
+            ];
+        }
+    )*};
+}
+
+comparisons! {
+    f32s f32
+    i32s i32
+    u32s u32
+    u8s u8
+}
+
+/// Selections by the size of elements, whose bits are moved.
+macro_rules! selections {
+    ($($module:ident $t:ident)*) => {$(
+        mod $module {
+            use crate::kernel;
+
+            #[kernel]
+            pub(super) fn r#where(cond: bool, a: $t, b: $t) -> $t {
+                if cond { a } else { b }
+            }
+        }
+    )*};
+}
+
+selections! {
+    of_1_byte u8
+    of_4_bytes u32
+}
+
+/// The same by hand: the language has no type of 16 bits.
+#[derive(Debug)]
+enum Of2Bytes {}
+
+impl Kernel for Of2Bytes {
+    const DEFINITION: &'static Definition = &Definition {
+        id: TypeId::of::<Self>(),
+        name: "where",
+        kind: Kind::Elements,
+        inputs: &[("cond", Compute::Bool), ("a", Compute::U16), ("b", Compute::U16)],
+        outputs: &[Compute::U16],
+        text: "DEVICE u16 ${f}(bool cond, u16 a, u16 b) {\n    return cond ? a : b;\n}\n",
+        uses: |_| {},
+        block: |block| {
+            let (cond, a, b) = (block.input_u8(0), block.input_u16(1), block.input_u16(2));
+            for (((y, cond), a), b) in block.output_u16(0).iter_mut().zip(cond).zip(a).zip(b) {
+                *y = if *cond != 0 { *a } else { *b };
+            }
+        },
+    };
+    const DEPTH: usize = 1;
+}
 
 fn compare<'s, T: Element>(
     name: &'static str,
@@ -26,7 +122,7 @@ fn compare<'s, T: Element>(
 }
 
 macro_rules! compare {
-    ($($(#[$doc:meta])* $name:ident: $bound:ident, $kind:ident => $result:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $bound:ident => $result:literal;)*) => {$(
         $(#[$doc])*
         ///
         /// ```
@@ -51,24 +147,25 @@ macro_rules! compare {
             a: &Tensor<'s, T>,
             b: &(impl AsOperand<'s, T> + ?Sized),
         ) -> Result<Tensor<'s, bool>> {
-            compare(stringify!($name), Op::fixed(&Compare::$kind), a, b)
+            const OF: ByType = ByType::new::<f32s::$name, i32s::$name, u32s::$name, u8s::$name>();
+            compare(stringify!($name), OF.of::<T>(), a, b)
         }
     )*};
 }
 
 compare! {
     /// `a == b`, element by element; false where either is NaN.
-    eq: Element, Eq => "[false, true, false]";
+    eq: Element => "[false, true, false]";
     /// `a != b`, element by element; true where either is NaN.
-    ne: Element, Ne => "[true, false, true]";
+    ne: Element => "[true, false, true]";
     /// `a < b`, element by element; false where either is NaN.
-    lt: Number, Lt => "[true, false, false]";
+    lt: Number => "[true, false, false]";
     /// `a <= b`, element by element; false where either is NaN.
-    le: Number, Le => "[true, true, false]";
+    le: Number => "[true, true, false]";
     /// `a > b`, element by element; false where either is NaN.
-    gt: Number, Gt => "[false, false, true]";
+    gt: Number => "[false, false, true]";
     /// `a >= b`, element by element; false where either is NaN.
-    ge: Number, Ge => "[false, true, true]";
+    ge: Number => "[false, true, true]";
 }
 
 /// `a` where `cond` is true, `b` elsewhere.
@@ -106,5 +203,21 @@ pub fn where_<'s, T: Element>(
     let [cond, a, b] = operands;
     let inputs =
         [spread(NAME, cond.view, &shape)?, spread(NAME, a.view, &shape)?, spread(NAME, b.view, &shape)?];
-    compute(scope, SELECT, &inputs, &shape, marks)
+    compute(scope, Op::fixed(selection(T::DTYPE.size())), &inputs, &shape, marks)
+}
+
+/// The selection of elements of so many bytes.
+fn selection(size: usize) -> &'static Definition {
+    match size {
+        1 => of_1_byte::r#where::DEFINITION,
+        2 => Of2Bytes::DEFINITION,
+        _ => of_4_bytes::r#where::DEFINITION,
+    }
+}
+
+/// The kernels of this file, for CI to compile.
+#[cfg(feature = "cuda")]
+pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
+    let comparisons = [f32s::ALL, i32s::ALL, u32s::ALL, u8s::ALL];
+    comparisons.into_iter().flatten().chain([1, 2, 4].map(selection))
 }

@@ -30,6 +30,7 @@
 //! mean of an empty axis).
 
 mod attention;
+mod by_type;
 mod cache;
 mod cast;
 pub(crate) mod check;
@@ -37,6 +38,7 @@ mod compare;
 mod concat;
 mod create;
 mod elementwise;
+mod functions;
 mod gather;
 mod launch;
 mod matmul;
@@ -67,8 +69,15 @@ pub(crate) use shape::broadcast_as;
 pub use shape::{
     broadcast_to, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose, unsqueeze,
 };
-
 pub use state::{load, store};
+
+/// The operations that are kernels in Rust, each once.
+#[cfg(feature = "cuda")]
+pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
+    let mut known = std::collections::HashSet::new();
+    let all = elementwise::kernels().chain(compare::kernels()).chain(cast::kernels());
+    all.filter(|definition| known.insert(definition.id)).collect()
+}
 
 #[cfg(test)]
 mod tests;

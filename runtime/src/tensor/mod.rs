@@ -1,5 +1,6 @@
 //! Handles of values on the device.
 
+pub(crate) mod broadcast;
 pub(crate) mod dim;
 mod live_in;
 pub(crate) mod live_out;

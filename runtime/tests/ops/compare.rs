@@ -78,3 +78,18 @@ fn where_picks() {
         assert_eq!(step.read(&ops::where_(&cond, &zero, &nan).unwrap()).unwrap()[0], 0.0);
     });
 }
+
+#[test]
+fn where_moves_bits() {
+    in_step(|step| {
+        let cond = step.tensor(&[2], &[true, false]).unwrap();
+        // A NaN that signals.
+        let odd = step.tensor(&[1], &[bf16::from_bits(0x7f81)]).unwrap();
+        let one = step.tensor(&[1], &[bf16::from_bits(0xffc5)]).unwrap();
+        let bits = step.read(&ops::where_(&cond, &odd, &one).unwrap()).unwrap();
+        assert_eq!(bits.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), [0x7f81, 0xffc5]);
+        let odd = step.tensor(&[1], &[f32::from_bits(0x7f80_0001)]).unwrap();
+        let bits = step.read(&ops::where_(&cond, &odd, &odd).unwrap()).unwrap();
+        assert_eq!(bits.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), [0x7f80_0001; 2]);
+    });
+}

@@ -135,6 +135,72 @@ fn special_values_are_those_of_ieee_754() {
     });
 }
 
+/// Each function where it is not between two numbers.
+fn ends<T: Float>() {
+    in_step(|step| {
+        let values = [f64::NAN, f64::INFINITY, 0.0, -0.0, -1.0];
+        let x = step.tensor(&[5], &values.map(T::from_f64)).unwrap();
+        let check = |y: Result<Tensor<'_, T>>, reference: &dyn Fn(f64) -> f64| {
+            let want = Array { shape: vec![5], data: values.map(reference).to_vec() };
+            assert_close(step, &y.unwrap(), &want, 1.0);
+        };
+        check(ops::neg(&x), &|x| -x);
+        check(ops::exp(&x), &f64::exp);
+        check(ops::log(&x), &f64::ln);
+        check(ops::sqrt(&x), &f64::sqrt);
+        check(ops::rsqrt(&x), &|x| 1.0 / x.sqrt());
+        check(ops::tanh(&x), &f64::tanh);
+        check(ops::relu(&x), &|x| if x.is_nan() { x } else { x.max(0.0) });
+        check(ops::gelu(&x), &|x| if x == f64::INFINITY { x } else { x * normal_cdf(x) });
+        check(ops::gelu_tanh(&x), &|x| {
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
+            0.5 * x * (1.0 + inner.tanh())
+        });
+        check(ops::silu(&x), &|x| x / (1.0 + (-x).exp()));
+        check(ops::silu_mul(&x, &x), &|x| x / (1.0 + (-x).exp()) * x);
+        check(ops::scale(&x, -0.75), &|x| x * -0.75);
+    });
+}
+
+#[test]
+fn functions_keep_nan_and_infinities() {
+    for_types!(ends: f32, f16, bf16);
+}
+
+/// `Phi(x)` by Simpson's rule from far out.
+fn normal_cdf(x: f64) -> f64 {
+    if x > 0.0 {
+        return 1.0 - normal_cdf(-x);
+    }
+    let n = 2000;
+    let width = 8.0 / f64::from(n);
+    let density = |t: f64| (-t * t / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    let sum: f64 = (0..=n)
+        .map(|i| {
+            let weight = if i == 0 || i == n { 1.0 } else { f64::from(2 + 2 * (i % 2)) };
+            weight * density(x - f64::from(i) * width)
+        })
+        .sum();
+    sum * width / 3.0
+}
+
+#[test]
+fn small_results_of_activations_keep_their_digits() {
+    in_step(|step| {
+        let x: Vec<f32> = (0..400).map(|i| i as f32 * 0.0401 - 8.0).collect();
+        let t = step.tensor(&[400], &x).unwrap();
+        let check = |y: Result<Tensor<'_, f32>>, what: &str, reference: &dyn Fn(f64) -> f64| {
+            for (x, y) in x.iter().zip(step.read(&y.unwrap()).unwrap()) {
+                let want = reference(f64::from(*x));
+                assert!((f64::from(y) - want).abs() <= 1e-6 * want.abs(), "{what}({x}) = {y}, not {want}");
+            }
+        };
+        check(ops::gelu(&t), "gelu", &|x| x * normal_cdf(x));
+        check(ops::silu(&t), "silu", &|x| x / (1.0 + (-x).exp()));
+        check(ops::exp(&t), "exp", &f64::exp);
+    });
+}
+
 #[test]
 fn parameters_state_and_scalars_are_operands() {
     let mut rt = graphable::Runtime::new(crate::harness::device()).unwrap();

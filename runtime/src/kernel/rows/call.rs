@@ -10,8 +10,10 @@ use crate::{
     Error, Operand, Result,
     backend::View,
     base::rank::MAX_RANK,
-    ops::check::{Shape, broadcast, spread},
-    tensor::Shown,
+    tensor::{
+        Shown,
+        broadcast::{Shape, broadcast, spread},
+    },
     value::layout::{Layout, Marks},
 };
 

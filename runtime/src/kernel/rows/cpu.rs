@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::super::{
     block::{Beyond, Block, Output},
     cpu::{Kind, Source, place},
-    definition::{Definition, Extent, Rows},
+    definition::{Compute, Definition, Extent, Rows},
     operation::Constants,
 };
 use crate::backend::{
@@ -25,7 +25,7 @@ pub(in crate::kernel) fn run(
     access: &Access<'_>,
     launch: &Launch,
 ) -> Result<(), Fault> {
-    let operands = operands(rows, constants, access, launch);
+    let operands = operands(rows, definition.inputs, constants, access, launch);
     let size = operands.iter().find(|operand| operand.size.is_some()).and_then(|o| o.size).unwrap_or(0);
     let Some(count) = count(rows, launch) else { return Ok(()) };
     let each = if count * size.max(1) < PARALLEL { count } else { (TASK / size.max(1)).max(1) };
@@ -72,12 +72,13 @@ struct Operand<'a> {
 
 fn operands<'a>(
     rows: &Rows,
+    computes: &[(&str, Compute)],
     constants: &Constants,
     access: &Access<'a>,
     launch: &Launch,
 ) -> SmallVec<[Operand<'a>; 4]> {
     let mut views = launch.inputs.iter();
-    let all = rows.inputs.iter().enumerate().map(|(i, extent)| {
+    let all = rows.inputs.iter().zip(computes).enumerate().map(|(i, (extent, (_, compute)))| {
         if let Some(number) = constants.get(i).copied().flatten() {
             return Operand { source: Source::Constant(number), size: None, fixed: true };
         }
@@ -85,7 +86,7 @@ fn operands<'a>(
             return Operand { source: Source::None, size: None, fixed: true };
         };
         let size = (*extent == Extent::Row).then(|| size(view));
-        Operand { source: Source::new(access, view), size, fixed: is_repeated(view) }
+        Operand { source: Source::new(access, view, *compute), size, fixed: is_repeated(view) }
     });
     all.collect()
 }

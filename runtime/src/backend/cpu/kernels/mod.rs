@@ -3,7 +3,6 @@
 //! Inputs are strided views; outputs are contiguous, except for those of a copy. Everything runs on the
 //! stream's thread and, for large tensors, on rayon's pool; results do not depend on its size.
 
-pub(in crate::backend) mod elementwise;
 pub(crate) mod float;
 pub(crate) mod gemm;
 pub(crate) mod indices;
@@ -23,5 +22,3 @@ pub(crate) use scalar::round_to_odd;
 
 #[cfg(test)]
 pub(crate) mod testing;
-#[cfg(test)]
-mod tests;

@@ -3,8 +3,6 @@
 use bytemuck::Pod;
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
-use super::strided::BLOCK;
-
 /// An element type in its form in memory. `bool` is `u8` here.
 pub(crate) trait Scalar: Pod + Send + Sync {
     /// The type used for computation.
@@ -13,8 +11,11 @@ pub(crate) trait Scalar: Pod + Send + Sync {
     /// `raw` in the computing type; `buf` is used where that differs and must be as long.
     fn acc<'a>(raw: &'a [Self], buf: &'a mut [Self::Acc]) -> &'a [Self::Acc];
 
-    /// Lets `fill` compute the values of `out` (at most [`BLOCK`] of them).
-    fn write(out: &mut [Self], fill: impl FnOnce(&mut [Self::Acc]));
+    /// What [`acc`](Self::acc) returned for `raw`, which is in `buf` where the types differ.
+    fn held<'a>(raw: &'a [Self], buf: &'a [Self::Acc]) -> &'a [Self::Acc];
+
+    /// Nearest elements of `values`; the lengths are equal.
+    fn round(values: &[Self::Acc], out: &mut [Self]);
 
     /// One value, rounded once: to nearest for floats, truncated and saturated for integers.
     /// (`half` has a `from_f64` that rounds twice.)
@@ -23,17 +24,8 @@ pub(crate) trait Scalar: Pod + Send + Sync {
     /// One value, rounded once.
     fn down(value: Self::Acc) -> Self;
 
-    /// One value from an integer: rounded to nearest for floats, wrapped for integers.
-    fn of_i64(value: i64) -> Self;
-
     /// One value from an f32: rounded to nearest for floats, truncated and saturated for integers.
     fn of_f32(value: f32) -> Self;
-}
-
-/// A value of any computing type.
-pub(crate) enum Number {
-    Float(f32),
-    Integer(i64),
 }
 
 /// Arithmetic of a computing type. Integers wrap.
@@ -41,16 +33,10 @@ pub(crate) trait Arith: Pod + PartialOrd + Send + Sync {
     /// The neutral element of the maximum.
     const LOWEST: Self;
     fn add(self, other: Self) -> Self;
-    fn sub(self, other: Self) -> Self;
-    fn mul(self, other: Self) -> Self;
     /// Integer division by zero returns 0.
     fn div(self, other: Self) -> Self;
-    fn neg(self) -> Self;
-    fn scale(self, factor: f32) -> Self;
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
-    /// The exact value.
-    fn to_number(self) -> Number;
     /// Truncates and saturates for integers; NaN is 0.
     fn from_f32(value: f32) -> Self;
     fn is_nan(self) -> bool;
@@ -59,12 +45,6 @@ pub(crate) trait Arith: Pod + PartialOrd + Send + Sync {
     #[inline(always)]
     fn max(self, other: Self) -> Self {
         if other > self || other.is_nan() { other } else { self }
-    }
-
-    /// `max(self, 0)`; NaN stays NaN.
-    #[inline(always)]
-    fn relu(self) -> Self {
-        if self < Self::zeroed() { Self::zeroed() } else { self }
     }
 }
 
@@ -75,24 +55,8 @@ impl Arith for f32 {
         self + other
     }
     #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        self - other
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        self * other
-    }
-    #[inline(always)]
     fn div(self, other: Self) -> Self {
         self / other
-    }
-    #[inline(always)]
-    fn neg(self) -> Self {
-        -self
-    }
-    #[inline(always)]
-    fn scale(self, factor: f32) -> Self {
-        self * factor
     }
     #[inline(always)]
     fn to_f32(self) -> f32 {
@@ -101,10 +65,6 @@ impl Arith for f32 {
     #[inline(always)]
     fn to_f64(self) -> f64 {
         f64::from(self)
-    }
-    #[inline(always)]
-    fn to_number(self) -> Number {
-        Number::Float(self)
     }
     #[inline(always)]
     fn from_f32(value: f32) -> Self {
@@ -125,24 +85,8 @@ macro_rules! integer {
                 self.wrapping_add(other)
             }
             #[inline(always)]
-            fn sub(self, other: Self) -> Self {
-                self.wrapping_sub(other)
-            }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                self.wrapping_mul(other)
-            }
-            #[inline(always)]
             fn div(self, other: Self) -> Self {
                 if other == 0 { 0 } else { self.wrapping_div(other) }
-            }
-            #[inline(always)]
-            fn neg(self) -> Self {
-                self.wrapping_neg()
-            }
-            #[inline(always)]
-            fn scale(self, factor: f32) -> Self {
-                (f64::from(self) * f64::from(factor)) as $t
             }
             #[inline(always)]
             fn to_f32(self) -> f32 {
@@ -151,10 +95,6 @@ macro_rules! integer {
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)
-            }
-            #[inline(always)]
-            fn to_number(self) -> Number {
-                Number::Integer(i64::from(self))
             }
             #[inline(always)]
             fn from_f32(value: f32) -> Self {
@@ -169,10 +109,6 @@ macro_rules! integer {
             type Acc = $t;
             direct!();
             fn of_f64(value: f64) -> Self {
-                value as $t
-            }
-            #[inline(always)]
-            fn of_i64(value: i64) -> Self {
                 value as $t
             }
             #[inline(always)]
@@ -191,8 +127,11 @@ macro_rules! direct {
             raw
         }
         #[inline(always)]
-        fn write(out: &mut [Self], fill: impl FnOnce(&mut [Self])) {
-            fill(out);
+        fn held<'a>(raw: &'a [Self], _: &'a [Self]) -> &'a [Self] {
+            raw
+        }
+        fn round(values: &[Self], out: &mut [Self]) {
+            out.copy_from_slice(values);
         }
         #[inline(always)]
         fn down(value: Self) -> Self {
@@ -201,16 +140,12 @@ macro_rules! direct {
     };
 }
 
-integer!(i32, u32, u8);
+integer!(i32, u32, u16, u8);
 
 impl Scalar for f32 {
     type Acc = f32;
     direct!();
     fn of_f64(value: f64) -> Self {
-        value as f32
-    }
-    #[inline(always)]
-    fn of_i64(value: i64) -> Self {
         value as f32
     }
     #[inline(always)]
@@ -220,28 +155,24 @@ impl Scalar for f32 {
 }
 
 macro_rules! half_float {
-    ($($t:ident),*) => {$(
+    ($($t:ident $load:expr, $round:expr;)*) => {$(
         impl Scalar for $t {
             type Acc = f32;
             fn acc<'a>(raw: &'a [Self], buf: &'a mut [f32]) -> &'a [f32] {
-                raw.convert_to_f32_slice(buf);
+                $load(raw, buf);
                 buf
             }
-            fn write(out: &mut [Self], fill: impl FnOnce(&mut [f32])) {
-                let mut buf = [0.0; BLOCK];
-                let buf = &mut buf[..out.len()];
-                fill(buf);
-                out.convert_from_f32_slice(buf);
+            fn held<'a>(_: &'a [Self], buf: &'a [f32]) -> &'a [f32] {
+                buf
+            }
+            fn round(values: &[f32], out: &mut [Self]) {
+                $round(values, out);
             }
             fn down(value: f32) -> Self {
                 $t::from_f32(value)
             }
             fn of_f64(value: f64) -> Self {
                 $t::from_f32(round_to_odd(value))
-            }
-            fn of_i64(value: i64) -> Self {
-                // Every integer element fits in 33 bits, so the f64 is exact.
-                Self::of_f64(value as f64)
             }
             fn of_f32(value: f32) -> Self {
                 $t::from_f32(value)
@@ -250,7 +181,30 @@ macro_rules! half_float {
     )*};
 }
 
-half_float!(f16, bf16);
+half_float! {
+    f16 |src: &[f16], dst: &mut [f32]| src.convert_to_f32_slice(dst),
+        |src: &[f32], dst: &mut [f16]| dst.convert_from_f32_slice(src);
+    bf16 widened, rounded;
+}
+
+// bf16 is the upper half of f32. `half` looks for NaN one by one, which is not vectorised.
+
+fn widened(src: &[bf16], dst: &mut [f32]) {
+    for (to, from) in dst.iter_mut().zip(src) {
+        *to = f32::from_bits(u32::from(from.to_bits()) << 16);
+    }
+}
+
+fn rounded(src: &[f32], dst: &mut [bf16]) {
+    for (to, from) in dst.iter_mut().zip(src) {
+        let bits = from.to_bits();
+        // Half of the last place, less one if that is even: a tie goes to even.
+        let near = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+        // A NaN stays one, whatever its bits.
+        let bits = if bits & 0x7fff_ffff > 0x7f80_0000 { bits | 0x0040_0000 } else { near };
+        *to = bf16::from_bits((bits >> 16) as u16);
+    }
+}
 
 /// Returns `value` as an f32 whose last bit is set if anything was lost, so that rounding it again to a
 /// narrower type has the same result as rounding `value` once.
@@ -340,14 +294,12 @@ mod tests {
         assert!(<f16 as Scalar>::of_f64(f64::NAN).is_nan());
         assert_eq!(<f16 as Scalar>::of_f64(0.0).to_bits(), 0);
         assert_eq!(<f16 as Scalar>::of_f64(-0.0).to_bits(), 0x8000);
-        assert_eq!(<bf16 as Scalar>::of_i64(0x0101_0001).to_f64(), f64::from(0x0102_0000));
     }
 
     #[test]
     fn the_maximum_keeps_nan() {
         assert!(Arith::max(f32::NAN, 1.0).is_nan() && Arith::max(1.0, f32::NAN).is_nan());
         assert_eq!(Arith::max(-1.0f32, -2.0), -1.0);
-        assert!(f32::NAN.relu().is_nan());
         assert_eq!(i32::MIN.div(-1), i32::MIN);
         assert_eq!(5u8.div(0), 0);
     }

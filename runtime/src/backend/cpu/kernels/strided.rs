@@ -80,6 +80,16 @@ impl Walk {
         offset
     }
 
+    /// Returns whether the elements are contiguous.
+    pub(crate) fn is_flat(&self) -> bool {
+        matches!(*self.dims(), [] | [(_, 1)])
+    }
+
+    /// Returns whether all elements are the same one.
+    pub(crate) fn is_one(&self) -> bool {
+        matches!(*self.dims(), [] | [(_, 0)])
+    }
+
     /// Calls `run(offset, stride, len)` for each evenly spaced piece of the elements
     /// `start .. start + len`, in order.
     pub(crate) fn runs(&self, start: usize, len: usize, mut run: impl FnMut(usize, usize, usize)) {

@@ -16,7 +16,6 @@ use crate::{
 };
 
 pub(crate) const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
-pub(crate) const INTEGERS: [DType; 3] = [DType::I32, DType::U32, DType::U8];
 pub(crate) const NUMBERS: [DType; 6] =
     [DType::F32, DType::F16, DType::Bf16, DType::I32, DType::U32, DType::U8];
 pub(crate) const ALL: [DType; 7] =

@@ -168,7 +168,7 @@ fn too_new(error: Error, unit: Unit) -> Error {
 /// # Errors
 /// [`Error::NoDevice`] without the compiler; [`Error::Device`] with its log.
 pub(crate) fn compile_source(source: &'static SourceFile, arch: &str) -> Result<String> {
-    let mut options = options(Unit { source, t: None, u: None });
+    let mut options = options(Unit { source, t: None });
     options.push("--ptxas-options=-v".into());
     let text = Source { name: source.name, text: source.text, common: COMMON };
     Ok(Nvrtc::get()?.compile(text, &named(arch), &options)?.1)
@@ -192,14 +192,14 @@ pub fn compile_file(name: &str, text: &str, arch: &str) -> Result<Vec<(String, S
     let nvrtc = Nvrtc::get()?;
     let target = named(arch);
     let Some(types) = Types::stated_in(text) else {
-        let why = format!("{name} lacks the line `// Types: none`, `floats`, `all` or `pairs`");
+        let why = format!("{name} lacks the line `// Types: none`, `floats` or `all`");
         return Err(Error::Device { device: "NVRTC".into(), call: "compile", why });
     };
     // Named and kept for the life of the process, as every source is: this is what CI does with a few files.
     let source = SourceFile::interned(name.to_owned().leak(), text.into(), false);
     let mut out = Vec::new();
-    for (t, u) in types.list() {
-        let unit = Unit { source, t, u };
+    for t in types.list() {
+        let unit = Unit { source, t };
         let mut options = options(unit);
         options.push("--ptxas-options=-v".into());
         let source = Source { name: source.name, text: source.text, common: COMMON };
@@ -217,7 +217,7 @@ mod tests {
 
     static SOURCE: SourceFile = SourceFile::ours("one.cu", "// one");
     static OTHER: SourceFile = SourceFile::ours("other.cu", "// other");
-    const UNIT: Unit = Unit { source: &SOURCE, t: None, u: None };
+    const UNIT: Unit = Unit { source: &SOURCE, t: None };
 
     /// A compiler that may be missing, or not know the GPU.
     struct Fake {
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn every_option_is_in_the_key() {
-        let float = Unit { source: &OTHER, t: Some(crate::DType::F32), u: None };
+        let float = Unit { source: &OTHER, t: Some(crate::DType::F32) };
         assert!(
             options(float).iter().any(|o| o == "--std=c++17") && options(float).contains(&"-DT=f32".into())
         );

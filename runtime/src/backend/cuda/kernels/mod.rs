@@ -8,7 +8,6 @@ use std::{any::Any, sync::Arc};
 use bytemuck::Pod;
 use cudarc::driver::{CudaContext, CudaStream};
 
-pub(in crate::backend) mod elementwise;
 mod host_upload;
 mod moves;
 #[cfg(test)]

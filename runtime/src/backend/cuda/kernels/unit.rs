@@ -20,8 +20,6 @@ pub(in crate::backend::cuda) enum Types {
     Floats,
     /// `all`: `T` is any type.
     All,
-    /// `pairs`: `T` and `U` are any types.
-    Pairs,
 }
 
 impl Types {
@@ -32,20 +30,18 @@ impl Types {
             "none" => Some(Self::None),
             "floats" => Some(Self::Floats),
             "all" => Some(Self::All),
-            "pairs" => Some(Self::Pairs),
             _ => None,
         }
     }
 
     /// All combinations.
-    pub(in crate::backend::cuda) fn list(self) -> Vec<(Option<DType>, Option<DType>)> {
+    pub(in crate::backend::cuda) fn list(self) -> Vec<Option<DType>> {
         use DType::{Bf16, Bool, F16, F32, I32, U8, U32};
         const ALL: [DType; 7] = [F32, F16, Bf16, I32, U32, U8, Bool];
         match self {
-            Self::None => vec![(None, None)],
-            Self::Floats => [F32, F16, Bf16].map(|t| (Some(t), None)).to_vec(),
-            Self::All => ALL.map(|t| (Some(t), None)).to_vec(),
-            Self::Pairs => ALL.iter().flat_map(|&t| ALL.map(|u| (Some(t), Some(u)))).collect(),
+            Self::None => vec![None],
+            Self::Floats => [F32, F16, Bf16].map(Some).to_vec(),
+            Self::All => ALL.map(Some).to_vec(),
         }
     }
 }
@@ -108,19 +104,17 @@ impl Hash for SourceFile {
     }
 }
 
-/// A source and its types, which are compiled and loaded together.
+/// A source and its type, which are compiled and loaded together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Unit {
     /// The source.
     pub(crate) source: &'static SourceFile,
     /// `T` in it.
     pub(crate) t: Option<DType>,
-    /// `U` in it.
-    pub(crate) u: Option<DType>,
 }
 
 impl Unit {
-    /// Names of the types, as `common.cuh` spells them.
+    /// The name of the type, as `common.cuh` spells it.
     pub(crate) fn defines(self) -> Vec<String> {
         let name = |t: DType| match t {
             DType::F32 => "f32",
@@ -131,15 +125,9 @@ impl Unit {
             DType::U8 => "u8",
             DType::Bool => "boolean",
         };
-        let mut out = Vec::new();
-        for (letter, dtype) in [("T", self.t), ("U", self.u)] {
-            if let Some(dtype) = dtype {
-                // `T` for the code; `T_f32` for the preprocessor.
-                out.push(format!("-D{letter}={}", name(dtype)));
-                out.push(format!("-D{letter}_{}=1", name(dtype)));
-            }
-        }
-        out
+        let Some(t) = self.t.map(name) else { return Vec::new() };
+        // `T` for the code; `T_f32` for the preprocessor.
+        vec![format!("-DT={t}"), format!("-DT_{t}=1")]
     }
 }
 
@@ -161,17 +149,12 @@ pub(crate) struct Kernel {
 impl Kernel {
     /// A kernel of a source without types.
     pub(crate) fn plain(source: &'static SourceFile, name: &'static str) -> Self {
-        Self { unit: Unit { source, t: None, u: None }, name }
+        Self { unit: Unit { source, t: None }, name }
     }
 
     /// A kernel of one type.
     pub(crate) fn of(source: &'static SourceFile, t: DType, name: &'static str) -> Self {
-        Self { unit: Unit { source, t: Some(t), u: None }, name }
-    }
-
-    /// A kernel of two types.
-    pub(crate) fn of2(source: &'static SourceFile, t: DType, u: DType, name: &'static str) -> Self {
-        Self { unit: Unit { source, t: Some(t), u: Some(u) }, name }
+        Self { unit: Unit { source, t: Some(t) }, name }
     }
 }
 
@@ -203,7 +186,7 @@ mod tests {
             Types::stated_in("// Rows.\n// Types: floats\n#include \"common.cuh\"\n"),
             Some(Types::Floats)
         );
-        assert_eq!(Types::stated_in("// Types: pairs").map(|types| types.list().len()), Some(49));
+        assert_eq!(Types::stated_in("// Types: all").map(|types| types.list().len()), Some(7));
         assert_eq!(Types::stated_in("// Types: some"), None);
         assert_eq!(Types::stated_in("int x;  // Types: all"), None);
     }
