@@ -147,6 +147,7 @@ pub use policy::limits::{Limits, OnMove};
 pub use policy::{CallInfo, Moved, Policy, SegmentDecision, SegmentInfo};
 pub use runtime::Runtime;
 pub use runtime::device::Device;
+pub use tensor::context::HostContext;
 pub use tensor::dim::Dim;
 pub use tensor::live_out::LiveOut;
 pub use tensor::param::{Param, State};
@@ -182,8 +183,8 @@ pub mod inspect {
 /// The names that a model file needs: `use graphable::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Capturable, ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput, HostSlice, Key,
-        Mode, Number, Param, Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, Shape, State, Step,
-        Tensor, bf16, f16, graphable, join, join_all, join3, kernel, ops,
+        Capturable, ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput, HostContext,
+        HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, Shape,
+        State, Step, Tensor, bf16, f16, graphable, join, join_all, join3, kernel, ops,
     };
 }

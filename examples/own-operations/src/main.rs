@@ -24,7 +24,7 @@ const SIGNALS: usize = 20;
 
 fn analyzer(rt: &Runtime) -> Result<Analyzer> {
     let gain: Vec<f32> = (0..BINS).map(|i| i as f32 / 8.0 - 3.0).collect();
-    Ok(Analyzer { gain: Param::new(rt, &[BINS], &gain)?, fft: fft::real_fft(LENGTH) })
+    Ok(Analyzer { gain: Param::new(rt, &[BINS], &gain)?, fft: HostContext::new(rt, fft::real_fft(LENGTH)) })
 }
 
 /// A signal, and what the model makes of it without graphs.
@@ -88,6 +88,27 @@ fn replayed(rt: &mut Runtime, analyzer: &Analyzer, cases: &[Case], mode: Mode) -
     })
 }
 
+/// Whether a new plan is recorded in the place of the old one, with the same results.
+fn replaced(rt: &mut Runtime, analyzer: &mut Analyzer, case: &Case) -> Result<bool> {
+    let graph = AnalyzeGraph::builder()
+        .bucket("B", Schedule::new([2, 4]))
+        .mode(Mode::Full)
+        .deny_fallback(true)
+        .build(rt)?;
+    let mut nodes = Vec::new();
+    let mut equal = true;
+    for _ in 0..5 {
+        for _ in 0..3 {
+            let step = rt.step()?;
+            equal &= step.read(&graph.call(&step, &case.signal, analyzer)?)? == case.eager;
+        }
+        nodes.push(rt.stats().nodes);
+        // Dropping the old one ends its recordings, and with them its plans.
+        analyzer.fft = HostContext::new(rt, fft::real_fft(LENGTH));
+    }
+    Ok(equal && nodes == [1; 5])
+}
+
 /// Prints one line for each check.
 struct Report {
     failed: usize,
@@ -103,7 +124,7 @@ impl Report {
 fn run(report: &mut Report) -> Result<()> {
     let mut rt = Runtime::new(Device::best()?)?;
     println!("device: {}", rt.device());
-    let analyzer = analyzer(&rt)?;
+    let mut analyzer = analyzer(&rt)?;
     let cases = cases(&mut rt, &analyzer)?;
 
     let gain: Vec<f32> = (0..BINS).map(|i| i as f32 / 8.0 - 3.0).collect();
@@ -130,6 +151,8 @@ fn run(report: &mut Report) -> Result<()> {
         );
         report.check(found.fallbacks == 0, &format!("{mode}: nothing fell back"));
     }
+    let replaced = replaced(&mut rt, &mut analyzer, &cases[0])?;
+    report.check(replaced, "a plan that is replaced goes, with its recordings");
     rt.check_memory()
 }
 

@@ -31,8 +31,7 @@ fn weighted(share: f32, gain: f32) -> f32 {
 #[derive(Params)]
 pub struct Analyzer {
     pub gain: Param<f32>,
-    #[config]
-    pub fft: CustomOp,
+    pub fft: HostContext<CustomOp>,
 }
 
 /// The share of each frequency in each window, `[B, WINDOWS, BINS]`.

@@ -217,7 +217,8 @@ facades! {
         message = "[G054] `{Self}` is not a struct of parameters",
         label = "expected a parameter, state, or a `#[derive(Params)]` struct",
         note = "a struct of tensors states its lifetime: `&Type<'_>`",
-        note = "a struct of weights derives `Params`; a host value is passed as `#[key] x: T` (one recording per value), or as `#[host] x: &Scalar<T>` or `&Tensor<T>` (refreshed on every call)"
+        note = "a struct of weights derives `Params`; a host value is passed as `#[key] x: T` (one recording per value), or as `#[host] x: &Scalar<T>` or `&Tensor<T>` (refreshed on every call)",
+        note = "a plan, a handle or a pool is taken by identity: `&HostContext<T>`"
     )]
     GraphParams: in_place Params;
 

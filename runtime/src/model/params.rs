@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fmt::Write as _, marker::PhantomData, ops::Rang
 use half::{bf16, f16};
 
 use crate::{
-    DType, Element, Kept, Param, State,
+    DType, Element, HostContext, Kept, Param, State,
     value::{key::KeyWriter, live_in::LiveIn},
 };
 
@@ -118,6 +118,11 @@ impl<T: Element> Params for State<T> {
     fn visit_params(&self, v: &mut ParamVisitor) {
         v.leaf(ParamKind::State, T::DTYPE, self.shape(), self.owned.memory.len(), self.owned.id.get());
     }
+}
+
+impl<T> Params for HostContext<T> {
+    /// It is not on the device.
+    fn visit_params(&self, _: &mut ParamVisitor) {}
 }
 
 impl<O> Params for Kept<O> {

@@ -29,6 +29,7 @@ use crate::{
         entry::Entry,
         key::KeyWriter,
         layout::{Layout, Marks},
+        memory::SharedMemory,
         owned::{Caller, Owned, OwnerId, next_id},
         persistent::{DroppedMemory, Piece},
         raw::{RawTensor, SlotId},
@@ -314,6 +315,11 @@ impl Runtime {
     /// Allocates zeroed memory for a graph object, with its id and name.
     pub(crate) fn allocate_static(&self, bytes: u64, graph: Caller) -> Result<Arc<Owned>> {
         self.allocate(bytes, None, Some(graph))
+    }
+
+    /// Gives an identity to what recordings are to keep, and to be evicted with.
+    pub(crate) fn identify(&self, memory: SharedMemory) -> Arc<Owned> {
+        Owned::new(self.id, memory, None, Arc::clone(&self.retire))
     }
 
     fn allocate(&self, bytes: u64, init: Option<Vec<u8>>, graph: Option<Caller>) -> Result<Arc<Owned>> {

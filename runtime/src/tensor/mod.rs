@@ -1,6 +1,7 @@
 //! Handles of values on the device.
 
 pub(crate) mod broadcast;
+pub(crate) mod context;
 pub(crate) mod dim;
 mod live_in;
 pub(crate) mod live_out;

@@ -192,6 +192,17 @@ impl KeyWriter {
         self.owned_at(owned, 0, dtype, layout);
     }
 
+    /// Writes the identity of a host value that recordings keep. It is structure, too: what a body launches may depend on it.
+    #[inline]
+    pub(crate) fn identity(&mut self, owned: &Arc<Owned>) {
+        self.foreign |= owned.runtime != self.runtime;
+        self.word(owned.id.get());
+        self.operands.push(KeyOperand { owner: Some(owned.id), addr: owned.memory.addr() });
+        if self.collect {
+            self.owned.push((owned.id, SharedMemory::clone(&owned.memory)));
+        }
+    }
+
     /// Like [`owned`](Self::owned), for a view that starts `offset` bytes into the memory.
     #[inline]
     pub(crate) fn owned_at(&mut self, owned: &Arc<Owned>, offset: u64, dtype: DType, layout: &Layout) {

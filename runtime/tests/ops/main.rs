@@ -4,6 +4,7 @@
 mod attention;
 mod capturable;
 mod compare;
+mod context;
 mod create;
 mod custom;
 #[allow(dead_code, reason = "not every test binary calls all of them")]
