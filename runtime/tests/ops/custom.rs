@@ -212,6 +212,13 @@ fn code_for_the_cpu_that_fails_is_reported_and_the_runtime_goes_on() {
     });
 }
 
+/// If the driver can say which parameters a kernel has.
+fn driver_knows_parameters() -> bool {
+    let mut version = 0;
+    // SAFETY: one number is written.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result().is_ok() && version >= 12_040
+}
+
 #[test]
 fn sources_that_do_not_fit_are_typed_errors() {
     if gpu().is_none() {
@@ -235,6 +242,15 @@ fn sources_that_do_not_fit_are_typed_errors() {
             other => panic!("{why}: {other:?}"),
         };
         refused(&op(right, "another", line), "no function `another`");
+        if driver_knows_parameters() {
+            let fewer = "extern \"C\" __global__ void fewer(float *x) {}";
+            refused(&op(fewer, "fewer", line), "`fewer` has 1 parameter, and the call names 3 arguments");
+            let wide = "extern \"C\" __global__ void wide(float *x, unsigned long long n, float *y) {}";
+            refused(
+                &op(wide, "wide", line),
+                "parameter 1 (from 0) of `wide` has 8 bytes, and the call passes a `u32`",
+            );
+        }
         refused(&op(right, "right", line.shared_bytes(1 << 30)), "1073741824 bytes of shared memory");
         refused(&op(right, "right", CudaGrid::new([1, 65_536, 1], [32, 1, 1])), "blocks [1, 65536, 1]");
         // SAFETY: it never runs.

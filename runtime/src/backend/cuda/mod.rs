@@ -6,7 +6,7 @@
 //! context current on the calling thread: every call into the driver is made under a `Bound`, which costs one
 //! query if the context is already current.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, collections::hash_map::Entry, fmt, sync::Arc};
 
 use cudarc::driver::{CudaContext, CudaStream};
 use rustc_hash::FxHashMap;
@@ -131,6 +131,8 @@ pub struct CudaBackend {
     options: CudaOptions,
     arenas: Vec<Arc<ArenaMemory>>,
     functions: FxHashMap<Kernel, (Function, u32)>,
+    /// Sizes of the parameters of users' kernels, where the driver can say.
+    parameters: FxHashMap<Function, Option<Vec<usize>>>,
     capture: Option<Capture>,
     /// The last capture was invalidated by another thread.
     invalidated: bool,
@@ -181,6 +183,7 @@ impl CudaBackend {
             options,
             arenas: Vec::new(),
             functions: FxHashMap::default(),
+            parameters: FxHashMap::default(),
             capture: None,
             invalidated: false,
             has_large_params: false,
@@ -344,6 +347,17 @@ impl Submit for CudaBackend {
             return self.launch_eagerly(function, grid, params, kernel.unit.source.waits);
         }
         self.watched(true, |backend| backend.shared.stream.launch(function, grid, params, false))
+    }
+
+    fn parameter_sizes(&mut self, kernel: Kernel, grid: CudaGrid) -> Result<Option<&[usize]>> {
+        let function = self.function(kernel, grid.shared_bytes)?;
+        let context = &self.shared.context;
+        Ok(match self.parameters.entry(function) {
+            Entry::Occupied(known) => known.into_mut().as_deref(),
+            Entry::Vacant(new) => {
+                new.insert(context.unordered(|| function.parameter_sizes(context))?).as_deref()
+            }
+        })
     }
 
     fn submit_list(&mut self, kernel: Kernel, grid: CudaGrid, parameters: &[&[u8]]) -> Result<()> {

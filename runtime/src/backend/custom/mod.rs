@@ -153,6 +153,20 @@ mod sealed {
 }
 
 impl Argument {
+    /// Returns what it is, as a message says it.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn described(&self) -> String {
+        match self {
+            Self::Input(_) => "the address of an input".into(),
+            Self::View(_) => "a `graphable_view`".into(),
+            Self::Output(_) => "the address of an output".into(),
+            Self::State(_) => "the address of a state".into(),
+            Self::Value { of, .. } => format!("a `{}`", of.name()),
+            Self::RealSize(_) => "the address of a real size".into(),
+            Self::Workspace => "the address of the workspace".into(),
+        }
+    }
+
     /// A value.
     pub(crate) fn value<T: ScalarArgument>(value: T) -> Self {
         let given = bytemuck::bytes_of(&value);

@@ -126,6 +126,10 @@ impl CudaKernel {
     ///   workspace, each within the sizes that the call gave;
     /// - it has done so when the last of its threads ends: it launches nothing else, and keeps no pointer;
     /// - its code runs on the device: PTX and machine code are loaded as they are.
+    ///
+    /// With a driver since CUDA 12.4, a launch whose arguments are not as many as the parameters, or not of their sizes, is
+    /// [`Error::Argument`]. Older drivers cannot say, and such a launch is then undefined; so is, with any driver, one whose
+    /// parameters have the right sizes and another meaning.
     pub unsafe fn new(
         source: CudaSource,
         entry: &'static str,
@@ -162,8 +166,42 @@ impl CudaKernel {
         grid.check(name)?;
         let packed: SmallVec<[Packed; 8]> = op.arguments.iter().map(|a| pack(a, op, launch)).collect();
         let list: SmallVec<[&[u8]; 8]> = packed.iter().map(Packed::bytes).collect();
-        let submitted = gpu.submit_list(Kernel::plain(self.source, self.entry), grid, &list);
+        let kernel = Kernel::plain(self.source, self.entry);
+        let sizes = gpu.parameter_sizes(kernel, grid).map_err(|error| self.refused(name, grid, error))?;
+        if let Some(sizes) = sizes {
+            self.check_parameters(name, sizes, &op.arguments, &list)?;
+        }
+        let submitted = gpu.submit_list(kernel, grid, &list);
         submitted.map_err(|error| self.refused(name, grid, error))
+    }
+
+    /// Refuses arguments that are not as many or as large as the parameters of the kernel.
+    fn check_parameters(
+        &self,
+        op: &'static str,
+        sizes: &[usize],
+        arguments: &[Argument],
+        given: &[&[u8]],
+    ) -> Result<()> {
+        let entry = self.entry;
+        if sizes.len() != given.len() {
+            let why = format!(
+                "`{entry}` has {}, and the call names {}; it names one argument for each parameter, in their order",
+                counted(sizes.len(), "parameter"),
+                counted(given.len(), "argument"),
+            );
+            return Err(Error::Argument { op, why });
+        }
+        let wrong = sizes.iter().zip(given).position(|(&size, given)| size != given.len());
+        let Some(at) = wrong else { return Ok(()) };
+        let why = format!(
+            "parameter {at} (from 0) of `{entry}` has {}, and the call passes {} there, of {}; \
+             name the arguments in the order of the parameters, or change its type",
+            counted(sizes[at], "byte"),
+            arguments[at].described(),
+            counted(given[at].len(), "byte"),
+        );
+        Err(Error::Argument { op, why })
     }
 
     /// Says what is wrong with the kernel, if that is why it could not be launched.
@@ -201,6 +239,11 @@ struct PlainView {
     rank: u64,
     shape: [u64; MAX_RANK],
     strides: [u64; MAX_RANK],
+}
+
+/// `1 byte`, `2 bytes`.
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// One parameter.
@@ -304,6 +347,33 @@ mod tests {
             assert_eq!(kernel.refused("mine", grid, of(call)).to_string(), why);
         }
         assert!(matches!(kernel.refused("mine", grid, of("cuMemcpy")), Error::Device { .. }));
+    }
+
+    #[test]
+    fn arguments_must_be_as_many_and_as_large_as_the_parameters() {
+        // SAFETY: it is never launched.
+        let kernel =
+            unsafe { CudaKernel::new(CudaSource::Cuda("".into()), "k", |_| CudaGrid::for_elements(1, 1)) };
+        let (input, number) = (Argument::Input(0), Argument::value(7u32));
+        let check = |sizes: &[usize], arguments: &[Argument], given: &[usize]| {
+            let bytes: Vec<&[u8]> = given.iter().map(|&n| &[0; 128][..n]).collect();
+            kernel.check_parameters("mine", sizes, arguments, &bytes).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&[8, 4, 8], &[input, number, Argument::Output(0)], &[8, 4, 8]), Ok(()));
+        assert_eq!(check(&[], &[], &[]), Ok(()));
+        assert_eq!(
+            check(&[8], &[input, number], &[8, 4]).unwrap_err(),
+            "mine: `k` has 1 parameter, and the call names 2 arguments; it names one argument for each parameter, \
+             in their order"
+        );
+        assert_eq!(
+            check(&[8, 8], &[input, number], &[8, 4]).unwrap_err(),
+            "mine: parameter 1 (from 0) of `k` has 8 bytes, and the call passes a `u32` there, of 4 bytes; \
+             name the arguments in the order of the parameters, or change its type"
+        );
+        let view = Argument::View(0);
+        let error = check(&[8], &[view], &[size_of::<PlainView>()]).unwrap_err();
+        assert!(error.contains("passes a `graphable_view` there, of 112 bytes"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use super::types::CUresult;
 
 pub(super) const OUT_OF_MEMORY: CUresult = 2;
+/// Also the answer to a question about something that is not there.
+pub(super) const INVALID_VALUE: CUresult = 1;
 const INVALID_CONTEXT: CUresult = 201;
 pub(super) const NOT_READY: CUresult = 600;
 /// The capture was invalidated: by us, or by another thread of the process.

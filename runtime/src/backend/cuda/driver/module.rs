@@ -7,7 +7,7 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use super::{Context, types::Handle};
+use super::{Context, error::INVALID_VALUE, types::Handle};
 use crate::{Error, Result};
 
 /// The first bytes of a cubin.
@@ -45,6 +45,27 @@ impl Function {
     /// The driver's handle.
     pub(super) fn raw(self) -> Handle {
         self.raw
+    }
+
+    /// Returns the size of each of its parameters, in bytes; `None` if the driver cannot say (before CUDA 12.4).
+    ///
+    /// # Errors
+    /// Returns errors of the driver.
+    pub(crate) fn parameter_sizes(self, context: &Context) -> Result<Option<Vec<usize>>> {
+        let Some(parameter) = context.table.parameter else { return Ok(None) };
+        let _bound = context.bind()?;
+        let mut sizes = Vec::new();
+        loop {
+            let (mut offset, mut size) = (0, 0);
+            // SAFETY: modules stay loaded, so the function of one is there; two numbers are written.
+            let code = unsafe { parameter(self.raw, sizes.len(), &mut offset, &mut size) };
+            // What the driver answers for the index after the last parameter.
+            if code == INVALID_VALUE {
+                return Ok(Some(sizes));
+            }
+            context.check("cuFuncGetParamInfo", code)?;
+            sizes.push(size);
+        }
     }
 }
 

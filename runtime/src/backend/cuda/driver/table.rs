@@ -31,6 +31,8 @@ macro_rules! table {
             pub(super) updates: Option<Updates>,
             /// Since CUDA 12.0.
             pub(super) building: Option<Building>,
+            /// The offset and size of a kernel's parameter. Since CUDA 12.4.
+            pub(super) parameter: Option<GetParameter>,
             /// Keeps the functions loaded.
             _library: Library,
         }
@@ -51,6 +53,8 @@ macro_rules! table {
                     waits: CaptureDependencies::new(&library),
                     updates: Updates::new(&library),
                     building: Building::new(&library),
+                    // SAFETY: the driver's function of this name, whose signature NVIDIA never changes.
+                    parameter: unsafe { library.get::<GetParameter>(b"cuFuncGetParamInfo\0") }.ok().map(|f| *f),
                     _library: library,
                 })
             }
@@ -226,6 +230,8 @@ impl Updates {
         Some(Self { update: *update.ok()?, attribute: *attribute.ok()? })
     }
 }
+
+type GetParameter = unsafe extern "C" fn(Handle, usize, *mut usize, *mut usize) -> CUresult;
 
 type CreateGraph = unsafe extern "C" fn(*mut Handle, c_uint) -> CUresult;
 type AddKernel =

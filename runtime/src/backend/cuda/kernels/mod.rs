@@ -41,6 +41,12 @@ pub(crate) trait Submit {
     /// # Errors
     /// Returns errors of compiling, loading or the driver.
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()>;
+    /// Returns the size of each parameter of a kernel, in bytes; `None` if the driver cannot say. Asking loads the
+    /// kernel, with room for the shared memory of `grid`.
+    ///
+    /// # Errors
+    /// Returns errors of compiling, loading or the driver.
+    fn parameter_sizes(&mut self, kernel: Kernel, grid: CudaGrid) -> Result<Option<&[usize]>>;
     /// Puts one kernel of a user's on the stream, or into the capture under way: the bytes of each of its parameters.
     ///
     /// # Errors
