@@ -241,7 +241,9 @@ fn public(file: &syn::File) -> BTreeSet<String> {
             Item::Use(item) if matches!(item.vis, syn::Visibility::Public(_)) => {
                 leaves(&item.tree, &mut found)
             }
-            Item::Mod(item) => drop(found.insert(item.ident.to_string())),
+            Item::Mod(item) if matches!(item.vis, syn::Visibility::Public(_)) => {
+                found.insert(item.ident.to_string());
+            }
             Item::Fn(item) => drop(found.insert(item.sig.ident.to_string())),
             // A target of logging, and spans of one.
             _ => {}

@@ -63,6 +63,7 @@ fn every_step_exists() {
         "`neg` of `let h = ops::neg(x)?;`, in a function with boundaries:",
         "A host tensor, from `call` to launch:",
         "A segment's key:",
+        "Adding an operation, with `concat` as the example; `runtime/tests/ops` then compares it with a naive reference:",
     ] {
         assert!(walks.contains_key(walk), "{:?}", walks.keys());
     }

@@ -51,10 +51,14 @@
 //! passes the [real size](Call::real_size) of a dimension says that its code reads no further.
 
 mod call;
+mod gradient;
 
 use std::{fmt, sync::Arc};
 
+use gradient::Rule;
+
 pub use call::{AndOutput, Call};
+pub use gradient::{AnyTensor, Backward};
 
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::custom::CudaCode;
@@ -79,12 +83,13 @@ use crate::{
 pub struct CustomOp {
     definition: Arc<Definition>,
     keeps_padding: bool,
+    gradient: Option<Arc<Rule>>,
 }
 
 impl CustomOp {
     /// Starts an operation. The name is in messages, events and traces; it need not be unique.
     pub fn builder(name: &'static str) -> CustomOpBuilder {
-        CustomOpBuilder { definition: Definition::new(name), keeps_padding: false }
+        CustomOpBuilder { definition: Definition::new(name), keeps_padding: false, gradient: None }
     }
 
     /// Returns the name.
@@ -212,6 +217,7 @@ impl<'s> Eager<'s> {
 pub struct CustomOpBuilder {
     definition: Definition,
     keeps_padding: bool,
+    gradient: Option<Arc<Rule>>,
 }
 
 impl CustomOpBuilder {
@@ -246,9 +252,47 @@ impl CustomOpBuilder {
         self
     }
 
+    /// Sets the rule by which [`CustomOp::backward`] computes the gradients of the inputs of a launch. It is written with
+    /// operations; nothing calls it but `backward`.
+    ///
+    /// ```
+    /// # use std::sync::LazyLock;
+    /// # use graphable::{custom::CustomOp, prelude::*};
+    /// static SQUARE: LazyLock<CustomOp> = LazyLock::new(|| {
+    ///     CustomOp::builder("square")
+    ///         .cpu(|call| {
+    ///             let (x, y) = (call.input::<f32>(0)?, call.output::<f32>(0)?);
+    ///             y.iter_mut().zip(x).for_each(|(y, x)| *y = x * x);
+    ///             Ok(())
+    ///         })
+    ///         .gradient(|pass| {
+    ///             let (x, dy) = (pass.input::<f32>(0)?, pass.gradient::<f32>(0)?);
+    ///             pass.set_gradient(0, &ops::mul(&ops::scale(&x, 2.0)?, &dy)?)
+    ///         })
+    ///         .build()
+    /// });
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let x = step.tensor(&[2], &[3.0f32, 4.0])?;
+    /// let y: Tensor<f32> = SQUARE.call(x.scope()).input(&x).output(x.shape()).run()?;
+    /// let dy = ops::ones_like(&y)?;
+    /// let gradients = SQUARE.backward(&[(&x).into()], &[(&y).into()], &[(&dy).into()])?;
+    /// let dx = gradients[0].as_ref().expect("the rule sets it").typed::<f32>()?;
+    /// assert_eq!(step.read(&dx)?, [6.0, 8.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn gradient(
+        mut self,
+        rule: impl for<'s> Fn(&mut Backward<'_, 's>) -> crate::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.gradient = Some(Arc::new(rule));
+        self
+    }
+
     /// Makes the operation.
     pub fn build(self) -> CustomOp {
-        CustomOp { definition: Arc::new(self.definition), keeps_padding: self.keeps_padding }
+        let Self { definition, keeps_padding, gradient } = self;
+        CustomOp { definition: Arc::new(definition), keeps_padding, gradient }
     }
 
     /// Makes the operation of a region, which is the same one each time that the region runs.

@@ -15,6 +15,7 @@ mod device;
 mod elementwise;
 mod errors;
 mod fused;
+mod gradient;
 mod harness;
 mod index;
 mod kernels;
