@@ -1,7 +1,8 @@
 //! What the kernels of the CPU backend take that a decoding step spends its time in: products and attention, each as one
 //! operation, eagerly, to its result.
 //!
-//! `cargo bench -p graphable --bench kernels`; with `-- elements`, element-wise operations beside `#[kernel]` functions.
+//! `cargo bench -p graphable --bench kernels`; with `-- elements`, element-wise operations beside `#[kernel]` functions, with
+//! `-- rows`, norms, softmax and sums beside those of rows.
 
 use std::time::Instant;
 
@@ -10,6 +11,8 @@ use graphable::{
     ops::{self, AttentionMask},
 };
 
+#[path = "shared/rows.rs"]
+mod rows;
 #[path = "shared/twins.rs"]
 mod twins;
 
@@ -112,6 +115,13 @@ fn main() -> Result<()> {
         elements::<f32>(&mut rt)?;
         elements::<bf16>(&mut rt)?;
         return elements::<f16>(&mut rt);
+    }
+    if std::env::args().any(|a| a == "rows") {
+        return rows::measure(
+            &mut rt,
+            &[(4096, 64), (1024, 576), (256, 4096), (16, 49_152)],
+            &|step, call| shortest(step, 40, call).map(|seconds| seconds * 1e6),
+        );
     }
     for n in [576, 1536, 49152] {
         for m in [1, 4, 16, 64] {

@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -14,6 +14,9 @@ mod kernels;
 mod partition;
 #[path = "../shared/partitioned.rs"]
 mod partitioned;
+mod rows;
+#[path = "../shared/rows.rs"]
+mod shared_rows;
 mod small;
 mod timing;
 #[path = "../shared/twins.rs"]
@@ -21,7 +24,7 @@ mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 7] = [
+const ALL: [(&str, Bench); 8] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
@@ -29,6 +32,7 @@ const ALL: [(&str, Bench); 7] = [
     ("copies", copies::run),
     ("current", copies::current),
     ("kernels", kernels::run),
+    ("rows", rows::run),
 ];
 /// What `batches` starts.
 const PARTS: [(&str, Bench); 3] = [
@@ -53,7 +57,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!(
-            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels"
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels, rows"
         );
         return ExitCode::from(2);
     }
