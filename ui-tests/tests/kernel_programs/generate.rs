@@ -1,11 +1,17 @@
 //! Random kernels, and random tensors for them.
 
+mod rows;
+
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
 use crate::program::{Argument, Expr, Function, Loop, Program, Statement, Ty, Value, View};
 
 /// The program of a seed; an `exact` one calls no function that devices compute differently.
 pub(crate) fn program(seed: u64, exact: bool) -> Program {
+    // Every third one is a kernel of rows.
+    if seed % 3 == 2 {
+        return rows::program(seed, exact);
+    }
     let mut rng = StdRng::seed_from_u64(seed);
     let mut functions: Vec<Function> = Vec::new();
     for i in 0..rng.random_range(1..=3) {
@@ -28,7 +34,7 @@ pub(crate) fn program(seed: u64, exact: bool) -> Program {
         })
         .collect();
     let float = ["f32", "f32", "f16", "bf16"].choose(&mut rng).expect("there are some");
-    Program { seed, functions, arguments, float, shape }
+    Program { seed, functions, arguments, float, shape, size: 1 }
 }
 
 /// A tensor that broadcasts to `shape`; `whole` is not repeated.
@@ -70,6 +76,10 @@ struct Writer<'a> {
     loops: usize,
     outputs: Vec<Ty>,
     exact: bool,
+    /// Variables that are rows, and whether a closure is being written.
+    rows: Vec<usize>,
+    in_closure: bool,
+    fixed: Vec<usize>,
 }
 
 const NAMES: [&str; 6] = ["a", "b", "x", "int", "auto", "t1"];
@@ -92,13 +102,17 @@ impl Writer<'_> {
             loops: 0,
             outputs: outputs.clone(),
             exact,
+            rows: Vec::new(),
+            in_closure: false,
+            fixed: Vec::new(),
         };
         let mut body = Vec::new();
         let count = writer.rng.random_range(0..=5);
         writer.statements(count, 2, &mut body);
         let results = outputs.iter().map(|ty| writer.expr(*ty, 4)).collect();
         let Writer { variables, names, .. } = writer;
-        Function { name: format!("k{number}"), variables, names, inputs, outputs, body, results }
+        let (name, fixed, row) = (format!("k{number}"), Vec::new(), None);
+        Function { name, variables, names, inputs, outputs, body, results, fixed, row }
     }
 
     fn bind(&mut self, ty: Ty, mutable: bool) -> usize {
@@ -126,7 +140,7 @@ impl Writer<'_> {
 
     /// Statements in a scope of their own.
     fn nested(&mut self, depth: usize) -> Vec<Statement> {
-        let (scope, mutable) = (self.scope.clone(), self.mutable.clone());
+        let (scope, mutable, rows) = (self.scope.clone(), self.mutable.clone(), self.rows.clone());
         let mut out = Vec::new();
         let count = self.rng.random_range(1..=3);
         self.statements(count, depth, &mut out);
@@ -137,7 +151,7 @@ impl Writer<'_> {
                 if self.rng.random_bool(0.5) { Statement::Break(far) } else { Statement::Continue(far) };
             out.push(Statement::If(condition, vec![leave], Vec::new()));
         }
-        (self.scope, self.mutable) = (scope, mutable);
+        (self.scope, self.mutable, self.rows) = (scope, mutable, rows);
         out
     }
 
@@ -163,7 +177,8 @@ impl Writer<'_> {
                 Statement::If(condition, then, other)
             }
             4 | 5 if depth > 0 => self.counted(depth),
-            6 if self.rng.random_bool(0.3) => {
+            6 if self.outputs.is_empty() && !self.in_closure => self.row_statement(),
+            6 if !self.outputs.is_empty() && self.rng.random_bool(0.3) => {
                 let condition = self.expr(Ty::Bool, 3);
                 let outputs = self.outputs.clone();
                 let values = outputs.iter().map(|ty| self.expr(*ty, 2)).collect();
@@ -187,7 +202,11 @@ impl Writer<'_> {
                 let ty = ty(self.rng);
                 let value = self.expr(ty, 3);
                 let mutable = self.rng.random_bool(0.6);
-                Statement::Let(self.bind(ty, mutable), value)
+                let variable = self.bind(ty, mutable);
+                if !mutable {
+                    self.fixed.push(variable);
+                }
+                Statement::Let(variable, value)
             }
         }
     }
@@ -266,6 +285,7 @@ impl Writer<'_> {
             return self.leaf(ty);
         }
         match self.rng.random_range(0..12) {
+            0 | 1 if !self.rows.is_empty() => self.of_row(ty, depth - 1),
             0 | 1 => self.leaf(ty),
             2 => {
                 let condition = Box::new(self.expr(Ty::Bool, depth - 1));
@@ -291,6 +311,7 @@ impl Writer<'_> {
     fn block(&mut self, ty: Ty, depth: usize) -> Expr {
         let (scope, mutable, loops) =
             (self.scope.clone(), self.mutable.clone(), std::mem::take(&mut self.loops));
+        let rows = self.rows.clone();
         let mut statements = Vec::new();
         for _ in 0..self.rng.random_range(1..=2) {
             let statement = self.statement(0);
@@ -300,7 +321,7 @@ impl Writer<'_> {
             }
         }
         let value = self.expr(ty, depth - 1);
-        (self.scope, self.mutable, self.loops) = (scope, mutable, loops);
+        (self.scope, self.mutable, self.loops, self.rows) = (scope, mutable, loops, rows);
         Expr::Block(statements, Box::new(value))
     }
 

@@ -1,5 +1,9 @@
 //! What a program means, said once more: over the generator's own tree, in plain Rust, with every number's type at run time.
 
+mod rows;
+
+pub(crate) use rows::row_results;
+
 use crate::program::{Expr, Function, Program, Statement, Ty, Value};
 
 /// How statements ended.
@@ -14,6 +18,8 @@ struct Run<'a> {
     program: &'a Program,
     function: &'a Function,
     values: Vec<Value>,
+    /// The values of variables that are rows.
+    rows: Vec<Vec<Value>>,
 }
 
 /// The results of a function of the program.
@@ -21,7 +27,7 @@ pub(crate) fn results(program: &Program, function: usize, inputs: &[Value]) -> V
     let function = &program.functions[function];
     let mut values = inputs.to_vec();
     values.resize(function.variables.len(), Value::Bool(false));
-    let mut run = Run { program, function, values };
+    let mut run = Run { program, function, values, rows: Vec::new() };
     match run.statements(&function.body) {
         Flow::Return(values) => values,
         _ => function.results.iter().map(|result| run.one(result)).collect(),
@@ -44,6 +50,12 @@ impl Run<'_> {
             Statement::Let(variable, value) => self.values[*variable] = self.one(value),
             Statement::Parts(variables, value) => {
                 for (variable, value) in variables.iter().zip(self.all(value)) {
+                    self.values[*variable] = value;
+                }
+            }
+            Statement::Row(row, pipe) => self.rows[*row] = self.row(pipe),
+            Statement::Folded(variables, fold) => {
+                for (variable, value) in variables.iter().zip(self.folded(fold)) {
                     self.values[*variable] = value;
                 }
             }
@@ -117,6 +129,7 @@ impl Run<'_> {
                 method(name, &all)
             }
             Expr::Call(..) => self.all(expr)[0],
+            Expr::Row(reduction) => self.reduced(reduction),
             Expr::If(condition, then, other) => {
                 if truth(self.one(condition)) {
                     self.one(then)

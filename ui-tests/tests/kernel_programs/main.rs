@@ -1,5 +1,5 @@
 //! Random kernels as Rust text, many in one crate, against an interpreter of the generator's own tree: types, branches, loops,
-//! calls, several results; broadcasts, strides, numbers as arguments; floats stored as `f32`, `f16` and `bf16`. Every bit is
+//! calls, several results; rows and their reductions; broadcasts, strides, numbers as arguments; floats stored as `f32`, `f16` and `bf16`. Every bit is
 //! equal, NaN being one value.
 //!
 //! - `GRAPHABLE_KERNEL_PROGRAMS=10000` tries more of them than the default; `GRAPHABLE_KERNEL_FROM=7` begins with seed 7.
@@ -29,7 +29,7 @@ use std::{
 
 use graphable::{bf16, f16};
 
-use program::{Argument, Program, Ty, Value};
+use program::{Argument, Program, RowParts, Ty, Value};
 
 /// Programs of every run, and in one crate.
 const SHORT: u64 = 50;
@@ -62,6 +62,14 @@ fn expected(program: &Program) -> Vec<Vec<u32>> {
             *to = rest % size;
             rest /= size;
         }
+        if let Some(row) = &last.row {
+            let inputs: Vec<Vec<Value>> =
+                (0..last.inputs).map(|i| row_input(program, row, i, &place)).collect();
+            for (to, values) in results.iter_mut().zip(interpret::row_results(program, &inputs)) {
+                to.extend(values.into_iter().map(|value| stored(program, value).bits()));
+            }
+            continue;
+        }
         let inputs: Vec<Value> = (0..last.inputs).map(|i| input(program, i, &place)).collect();
         let values = interpret::results(program, program.functions.len() - 1, &inputs);
         for (to, value) in results.iter_mut().zip(values) {
@@ -69,6 +77,27 @@ fn expected(program: &Program) -> Vec<Vec<u32>> {
         }
     }
     results
+}
+
+/// What a parameter of a kernel of rows is for one row: its values, or one.
+fn row_input(program: &Program, row: &RowParts, parameter: usize, place: &[usize]) -> Vec<Value> {
+    let (ty, argument) = (program.last().variables[parameter], &program.arguments[parameter]);
+    let Argument::Tensor(view) = argument else { return vec![input(program, parameter, place)] };
+    if !row.rows.contains(&parameter) {
+        return vec![input(program, parameter, place)];
+    }
+    let mut lead = view.shown();
+    let axis = lead.len() - row.back.unwrap_or(1);
+    lead.remove(axis);
+    let own = &place[place.len() - lead.len()..];
+    let own: Vec<usize> = own.iter().zip(&lead).map(|(at, size)| if *size == 1 { 0 } else { *at }).collect();
+    let values = (0..program.size).map(|i| {
+        let mut place = own.clone();
+        place.insert(axis, i);
+        let bits = values::bits(program.seed, parameter, view.element(&place), ty.name());
+        stored(program, Value::of(ty, bits))
+    });
+    values.collect()
 }
 
 /// What a parameter is at a place of the output.
@@ -204,8 +233,30 @@ fn kernels_compute_what_they_mean() {
 fn the_generator_uses_the_whole_language() {
     let texts: String = (0..200).map(|seed| render::module(&generate::program(seed, false))).collect();
     for part in [
-        "match ", "'l0: for", ".rev()", "break 'l", "continue", "return", "else", "as u8", "let (", "<<=",
-        "%=", "f16", "powi",
+        "match ",
+        "'l0: for",
+        ".rev()",
+        "break 'l",
+        "continue",
+        "return",
+        "else",
+        "as u8",
+        "let (",
+        "<<=",
+        "%=",
+        "f16",
+        "powi",
+        "#[kernel(rows)]",
+        "#[kernel(reduce)]",
+        ".zip(",
+        ".enumerate()",
+        ".fold(",
+        ".sum()",
+        ".max()",
+        ".argmin()",
+        ".count(",
+        ".at(",
+        ".len()",
     ] {
         assert!(texts.contains(part), "no `{part}`");
     }

@@ -70,6 +70,8 @@ pub(crate) enum Expr {
     Method(&'static str, Vec<Expr>),
     Call(usize, Vec<Expr>),
     If(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// A single value of a row, or of all of it.
+    Row(Box<Reduction>),
     /// Ranges of the arms, both ends included, and what stands for the rest.
     Match(Box<Expr>, Vec<(Vec<(Value, Value)>, Expr)>, Box<Expr>),
     Block(Vec<Statement>, Box<Expr>),
@@ -80,6 +82,10 @@ pub(crate) enum Statement {
     Let(usize, Expr),
     /// Of a call with several results.
     Parts(Vec<usize>, Expr),
+    /// A row with a name.
+    Row(usize, Pipe),
+    /// Several values of a row.
+    Folded(Vec<usize>, Fold),
     Assign(usize, &'static str, Expr),
     If(Expr, Vec<Statement>, Vec<Statement>),
     For(Loop),
@@ -99,6 +105,59 @@ pub(crate) struct Loop {
     pub(crate) body: Vec<Statement>,
 }
 
+/// Rows that are paired, numbered and changed value by value.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipe {
+    /// Variables that are rows, paired in this order.
+    pub(crate) rows: Vec<usize>,
+    pub(crate) numbered: bool,
+    pub(crate) stages: Vec<Closure>,
+}
+
+/// A closure: variables for the parts of its parameters, and its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Closure {
+    pub(crate) parameters: Vec<usize>,
+    pub(crate) body: Vec<Expr>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Reduction {
+    /// `sum`, `max`, `min`, `argmax`, `argmin`.
+    Plain(&'static str, Pipe),
+    Count(Pipe, Closure),
+    /// Of one value: several are a statement.
+    Fold(Fold),
+    Len(usize),
+    /// A variable, and an index that is taken modulo the length.
+    At(usize, Expr),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Fold {
+    pub(crate) pipe: Pipe,
+    pub(crate) init: Vec<Expr>,
+    pub(crate) step: Closure,
+    pub(crate) combine: Closure,
+}
+
+/// A result: a value, or a row.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    Value(Expr),
+    Row(Pipe),
+}
+
+/// What a kernel of rows has besides.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowParts {
+    /// Variables that are rows of their type.
+    pub(crate) rows: Vec<usize>,
+    pub(crate) outcomes: Vec<Outcome>,
+    /// For `reduce`, the dimension of the first row that goes away, counted from the end.
+    pub(crate) back: Option<usize>,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub(crate) name: String,
@@ -110,6 +169,9 @@ pub(crate) struct Function {
     pub(crate) outputs: Vec<Ty>,
     pub(crate) body: Vec<Statement>,
     pub(crate) results: Vec<Expr>,
+    /// Variables that do not change, which closures can use.
+    pub(crate) fixed: Vec<usize>,
+    pub(crate) row: Option<RowParts>,
 }
 
 /// How a parameter of the last function is filled.
@@ -158,7 +220,10 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<Argument>,
     /// The element type of floats: `f32`, `f16` or `bf16`.
     pub(crate) float: &'static str,
+    /// Of all operands together; for kernels of rows, without the rows.
     pub(crate) shape: Vec<usize>,
+    /// Values of a row.
+    pub(crate) size: usize,
 }
 
 impl Program {

@@ -1,5 +1,7 @@
 //! Programs as Rust text.
 
+mod rows;
+
 use std::fmt::Write as _;
 
 use crate::program::{Argument, Expr, Function, Program, Statement, Ty, Value};
@@ -15,6 +17,9 @@ pub(crate) fn module(program: &Program) -> String {
 }
 
 fn kernel(program: &Program, function: &Function) -> String {
+    if let Some(row) = &function.row {
+        return rows::kernel(program, function, row);
+    }
     let parameters: Vec<String> =
         (0..function.inputs).map(|i| format!("p{i}: {}", function.variables[i].name())).collect();
     let outputs = tuple(function.outputs.iter().map(|ty| ty.name().to_owned()).collect());
@@ -60,6 +65,9 @@ fn run(program: &Program) -> String {
                 arguments.push(format!("&x{i}"));
             }
         }
+    }
+    if let Some(back) = last.row.as_ref().and_then(|row| row.back) {
+        arguments.push((program.shape.len() + 1 - back).to_string());
     }
     let results: Vec<String> = (0..last.outputs.len()).map(|i| format!("y{i}")).collect();
     let types: Vec<String> =
@@ -117,11 +125,17 @@ impl Writer<'_> {
                 } else {
                     String::new()
                 };
-                format!("let mut {}{ty} = {};", self.name(*variable), self.value(value))
+                let word = if self.function.fixed.contains(variable) { "let" } else { "let mut" };
+                format!("{word} {}{ty} = {};", self.name(*variable), self.value(value))
             }
             Statement::Parts(variables, value) => {
                 let names: Vec<&str> = variables.iter().map(|variable| self.name(*variable)).collect();
                 format!("let ({}) = {};", names.join(", "), self.value(value))
+            }
+            Statement::Row(row, pipe) => format!("let {} = {};", self.name(*row), self.pipe(pipe)),
+            Statement::Folded(variables, fold) => {
+                let names: Vec<&str> = variables.iter().map(|variable| self.name(*variable)).collect();
+                format!("let ({}) = {};", names.join(", "), self.fold(fold))
             }
             Statement::Assign(variable, op, value) => {
                 format!("{} {op}= {};", self.name(*variable), self.value(value))
@@ -196,6 +210,7 @@ impl Writer<'_> {
                     self.value(other)
                 )
             }
+            Expr::Row(reduction) => self.reduction(reduction),
             Expr::Match(value, arms, rest) => {
                 let mut text = format!("(match {} {{\n", self.value(value));
                 for (ranges, arm) in arms {

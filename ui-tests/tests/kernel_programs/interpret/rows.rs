@@ -1,0 +1,151 @@
+//! What rows mean: the guide's definition, once more.
+
+use super::{Run, binary, method, truth};
+use crate::program::{Closure, Fold, Outcome, Pipe, Program, Reduction, Ty, Value};
+
+/// Lanes of a reduction.
+const LANES: usize = 1024;
+
+/// The results of the last function for one row: of each parameter the values of its row, or one value.
+pub(crate) fn row_results(program: &Program, inputs: &[Vec<Value>]) -> Vec<Vec<Value>> {
+    let function = program.last();
+    let count = function.variables.len();
+    let parts = function.row.as_ref().expect("a function of rows");
+    let mut run =
+        Run { program, function, values: vec![Value::Bool(false); count], rows: vec![Vec::new(); count] };
+    for (i, input) in inputs.iter().enumerate() {
+        match parts.rows.contains(&i) {
+            true => run.rows[i] = input.clone(),
+            false => run.values[i] = input[0],
+        }
+    }
+    run.statements(&function.body);
+    let outcomes = parts.outcomes.iter().map(|outcome| match outcome {
+        Outcome::Value(value) => vec![run.one(value)],
+        Outcome::Row(pipe) => run.row(pipe),
+    });
+    outcomes.collect()
+}
+
+impl Run<'_> {
+    fn closure(&mut self, closure: &Closure, values: &[Value]) -> Vec<Value> {
+        for (parameter, value) in closure.parameters.iter().zip(values) {
+            self.values[*parameter] = *value;
+        }
+        closure.body.iter().map(|value| self.one(value)).collect()
+    }
+
+    /// All parts of all values of a row.
+    fn parts(&mut self, pipe: &Pipe) -> Vec<Vec<Value>> {
+        (0..self.rows[pipe.rows[0]].len())
+            .map(|i| {
+                let mut parts = if pipe.numbered { vec![Value::U32(i as u32)] } else { Vec::new() };
+                parts.extend(pipe.rows.iter().map(|row| self.rows[*row][i]));
+                for stage in &pipe.stages {
+                    parts = self.closure(stage, &parts);
+                }
+                parts
+            })
+            .collect()
+    }
+
+    pub(super) fn row(&mut self, pipe: &Pipe) -> Vec<Value> {
+        self.parts(pipe).into_iter().map(|parts| parts[0]).collect()
+    }
+
+    pub(super) fn folded(&mut self, fold: &Fold) -> Vec<Value> {
+        let init: Vec<Value> = fold.init.iter().map(|value| self.one(value)).collect();
+        let values = self.parts(&fold.pipe);
+        let mut lanes: Vec<Vec<Value>> = Vec::new();
+        for lane in 0..values.len().min(LANES) {
+            let mut result = init.clone();
+            for value in values.iter().skip(lane).step_by(LANES) {
+                result = self.closure(&fold.step, &[&result[..], value].concat());
+            }
+            lanes.push(result);
+        }
+        if lanes.is_empty() { init } else { self.combined(&fold.combine, &lanes) }
+    }
+
+    /// Neighbours first: the largest power of two of the lanes, then the others.
+    fn combined(&mut self, combine: &Closure, lanes: &[Vec<Value>]) -> Vec<Value> {
+        if let [one] = lanes {
+            return one.clone();
+        }
+        let (left, right) = lanes.split_at(lanes.len().next_power_of_two() / 2);
+        let left = self.combined(combine, left);
+        let right = self.combined(combine, right);
+        self.closure(combine, &[left, right].concat())
+    }
+
+    pub(super) fn reduced(&mut self, reduction: &Reduction) -> Value {
+        match reduction {
+            Reduction::Len(row) => Value::U32(self.rows[*row].len() as u32),
+            Reduction::At(row, index) => {
+                let index = self.one(index).bits() as usize;
+                self.rows[*row][index % self.rows[*row].len()]
+            }
+            Reduction::Fold(fold) => self.folded(fold)[0],
+            Reduction::Count(pipe, condition) => {
+                let values = self.row(pipe);
+                let fulfil = values.iter().filter(|value| truth(self.closure(condition, &[**value])[0]));
+                Value::U32(fulfil.count() as u32)
+            }
+            Reduction::Plain(name, pipe) => {
+                let values = self.row(pipe);
+                plain(name, &values)
+            }
+        }
+    }
+}
+
+fn plain(name: &str, values: &[Value]) -> Value {
+    if let "argmax" | "argmin" = name {
+        let sign = if name == "argmax" { ">" } else { "<" };
+        let mut best: Option<usize> = None;
+        for (i, value) in values.iter().enumerate() {
+            let is_nan = matches!(value, Value::F32(v) if v.is_nan());
+            if !is_nan && best.is_none_or(|best| truth(binary(sign, *value, values[best]))) {
+                best = Some(i);
+            }
+        }
+        return Value::U32(best.unwrap_or(0) as u32);
+    }
+    let ty = super::type_of(values[0]);
+    // Every value counts once: integers wrap, and the largest of some is the largest of all, in any order.
+    if ty != Ty::F32 || name != "sum" {
+        let numbers = values.iter().copied().filter(|value| !matches!(value, Value::F32(v) if v.is_nan()));
+        let first = match (name, ty) {
+            ("max", Ty::F32) => Value::F32(f32::NEG_INFINITY),
+            ("min", Ty::F32) => Value::F32(f32::INFINITY),
+            ("min", Ty::U32) => Value::U32(u32::MAX),
+            ("min", Ty::U8) => Value::U8(u8::MAX),
+            ("min", Ty::I32) => Value::I32(i32::MAX),
+            ("max", Ty::I32) => Value::I32(i32::MIN),
+            _ => Value::of(ty, 0),
+        };
+        return numbers.fold(first, |best, value| match name {
+            "sum" => binary("+", best, value),
+            _ => method(name, &[best, value]),
+        });
+    }
+    let mut lanes: Vec<f32> = Vec::new();
+    for (i, value) in values.iter().enumerate() {
+        let Value::F32(value) = value else { continue };
+        match lanes.get_mut(i % LANES) {
+            Some(lane) => *lane += value,
+            None => lanes.push(0.0 + value),
+        }
+    }
+    Value::F32(tree(&lanes))
+}
+
+fn tree(lanes: &[f32]) -> f32 {
+    match lanes {
+        [one] => *one,
+        _ => {
+            let (left, right) = lanes.split_at(lanes.len().next_power_of_two() / 2);
+            tree(left) + tree(right)
+        }
+    }
+}
