@@ -38,7 +38,8 @@ mod parse;
 ///
 /// In the body, `#[eager]` marks an expression that runs on every call, between graphs, and `#[piecewise]`
 /// marks a call of another function with such boundaries. `#[eager(cx)]` binds a capability to read device
-/// data, and `#[eager(support = Always)]` lets full mode capture the expression. `#[eager(early)]` declares
+/// data, and `#[eager(support = Always)]` lets full mode capture the expression; `#[eager(cx, support = Always)]`
+/// binds a capability that launches work of your own and reads nothing. `#[eager(early)]` declares
 /// that the expression is independent of the device work directly above it, and runs it before that work;
 /// `#[eager(late)]` does the same for the work directly below, and runs the expression after it. The
 /// surrounding work then becomes one graph. Errors are also reported in the new order, and a value that is

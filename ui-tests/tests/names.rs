@@ -368,7 +368,7 @@ fn what_is_not_there_is_found() {
     for text in [
         "`Error::Dims`",
         "launch on `cx.stream()` in a region",
-        "`ops::scatter`",
+        "`ops::scattered`",
         "`graphable::Tensors`",
         "`rt.trees()`, then",
         "`Schedule::upto(3)`",

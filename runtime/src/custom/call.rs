@@ -37,18 +37,27 @@ use crate::{
 pub struct Call<'c, 's, O = ()> {
     op: CustomOp,
     scope: Scope<'s>,
-    arguments: SmallVec<[Argument; 8]>,
-    inputs: SmallVec<[Operand; 4]>,
-    real_sizes: SmallVec<[View; 2]>,
-    /// The symbols whose real size is passed.
-    counted: SmallVec<[u8; 2]>,
-    outputs: SmallVec<[Operand; 2]>,
-    states: SmallVec<[View; 1]>,
+    /// Behind a pointer, because each method passes the launch on.
+    parts: Box<Parts>,
     /// The outputs; `Err` is the first mistake.
     made: Result<O>,
     /// The operands, which are borrowed until it is run.
     operands: PhantomData<&'c ()>,
 }
+
+/// What was named so far. Few allocators have a fast path for more than a kilobyte.
+#[derive(Default)]
+struct Parts {
+    arguments: SmallVec<[Argument; 8]>,
+    inputs: SmallVec<[Operand; 4]>,
+    outputs: SmallVec<[Operand; 1]>,
+    states: Vec<View>,
+    real_sizes: Vec<View>,
+    /// The symbols whose real size is passed.
+    counted: Vec<u8>,
+}
+
+const _: () = assert!(size_of::<Parts>() <= 1024);
 
 /// Outputs of a launch, and one more.
 pub trait AndOutput<T> {
@@ -88,18 +97,7 @@ impl<A, B, C, T> AndOutput<T> for (A, B, C) {
 
 impl<'c, 's> Call<'c, 's> {
     pub(crate) fn new(op: CustomOp, scope: Scope<'s>) -> Self {
-        Self {
-            op,
-            scope,
-            arguments: SmallVec::new(),
-            inputs: SmallVec::new(),
-            real_sizes: SmallVec::new(),
-            counted: SmallVec::new(),
-            outputs: SmallVec::new(),
-            states: SmallVec::new(),
-            made: Ok(()),
-            operands: PhantomData,
-        }
+        Self { op, scope, parts: Box::default(), made: Ok(()), operands: PhantomData }
     }
 }
 
@@ -116,7 +114,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
                 return Err(call.scope.shape_error(call.op.name(), &[(&operand).into()], why));
             }
             let index = call.add_input(operand)?;
-            call.arguments.push(Argument::Input(index));
+            call.parts.arguments.push(Argument::Input(index));
             Ok(())
         })
     }
@@ -126,7 +124,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
         self.checked(|call| {
             let operand = x.operand(call.op.name(), call.scope)?;
             let index = call.add_input(operand)?;
-            call.arguments.push(Argument::View(index));
+            call.parts.arguments.push(Argument::View(index));
             Ok(())
         })
     }
@@ -137,8 +135,8 @@ impl<'c, 's, O> Call<'c, 's, O> {
     pub fn state<T: Element>(self, state: &'c State<T>) -> Self {
         self.checked(|call| {
             let view = state.operand(call.op.name(), call.scope)?.view;
-            call.arguments.push(Argument::State(place(&call.op, call.states.len())?));
-            call.states.push(view);
+            call.parts.arguments.push(Argument::State(place(&call.op, call.parts.states.len())?));
+            call.parts.states.push(view);
             Ok(())
         })
     }
@@ -147,7 +145,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     /// passed as an [`input`](Self::input).
     pub fn scalar(self, value: impl ScalarArgument) -> Self {
         self.checked(|call| {
-            call.arguments.push(Argument::value(value));
+            call.parts.arguments.push(Argument::value(value));
             Ok(())
         })
     }
@@ -158,7 +156,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
         let dim = dim.into_dim();
         self.checked(|call| {
             let (size, _) = call.scope.resolve_dim(call.op.name(), dim)?;
-            call.arguments.push(Argument::value(size as u64));
+            call.parts.arguments.push(Argument::value(size as u64));
             Ok(())
         })
     }
@@ -167,7 +165,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     pub fn count<T: Element>(self, x: &(impl AsOperand<'s, T> + ?Sized)) -> Self {
         self.checked(|call| {
             let count = x.operand(call.op.name(), call.scope)?.view.layout.count();
-            call.arguments.push(Argument::value(count as u64));
+            call.parts.arguments.push(Argument::value(count as u64));
             Ok(())
         })
     }
@@ -181,11 +179,11 @@ impl<'c, 's, O> Call<'c, 's, O> {
             let count = symbol.and_then(|symbol| call.scope.real_count(symbol));
             let index = match count {
                 None => None,
-                Some(_) => Some(place(&call.op, call.real_sizes.len())?),
+                Some(_) => Some(place(&call.op, call.parts.real_sizes.len())?),
             };
-            call.arguments.push(Argument::RealSize(index));
-            call.real_sizes.extend(count);
-            call.counted.extend(symbol);
+            call.parts.arguments.push(Argument::RealSize(index));
+            call.parts.real_sizes.extend(count);
+            call.parts.counted.extend(symbol);
             Ok(())
         })
     }
@@ -193,7 +191,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     /// Passes the address of the workspace of a kernel.
     pub fn workspace(self) -> Self {
         self.checked(|call| {
-            call.arguments.push(Argument::Workspace);
+            call.parts.arguments.push(Argument::Workspace);
             Ok(())
         })
     }
@@ -209,25 +207,14 @@ impl<'c, 's, O> Call<'c, 's, O> {
         let made = made.and_then(|made| {
             let name = self.op.name();
             let given = self.scope.resolve(name, sizes)?;
-            let index = place(&self.op, self.outputs.len())?;
+            let index = place(&self.op, self.parts.outputs.len())?;
             let out = self.scope.output::<T>(name, &given.sizes, given.marks)?;
-            self.outputs.push(Operand { view: out.raw.view(), marks: given.marks });
-            self.arguments.push(Argument::Output(index));
+            self.parts.outputs.push(Operand { view: out.raw.view(), marks: given.marks });
+            self.parts.arguments.push(Argument::Output(index));
             Ok(made.and(out))
         });
-        let Self { op, scope, arguments, inputs, real_sizes, counted, outputs, states, .. } = self;
-        Call {
-            op,
-            scope,
-            arguments,
-            inputs,
-            real_sizes,
-            counted,
-            outputs,
-            states,
-            made,
-            operands: PhantomData,
-        }
+        let Self { op, scope, parts, .. } = self;
+        Call { op, scope, parts, made, operands: PhantomData }
     }
 
     /// Refuses the launch with [`Error::Shape`] unless the operands fit together, which the caller has found out. The message
@@ -249,7 +236,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
             if fits {
                 return Ok(());
             }
-            let shown: SmallVec<[Shown<'_>; 4]> = call.inputs.iter().map(Into::into).collect();
+            let shown: SmallVec<[Shown<'_>; 4]> = call.parts.inputs.iter().map(Into::into).collect();
             Err(call.scope.shape_error(call.op.name(), &shown, why))
         })
     }
@@ -265,20 +252,16 @@ impl<'c, 's, O> Call<'c, 's, O> {
             self.check_padding()?;
         }
         let made = self.made?;
-        let outputs: SmallVec<[View; 2]> =
-            self.outputs.iter().map(|output| output.view).chain(self.states.iter().copied()).collect();
+        let Parts { arguments, inputs, outputs, states, real_sizes, .. } = *self.parts;
+        let (operands, count) = (inputs.len(), outputs.len());
+        let outputs: SmallVec<[View; 2]> = outputs.iter().map(|output| output.view).chain(states).collect();
         if outputs.iter().all(|view| view.layout.count() == 0) {
             // Nothing is written; devices refuse empty grids.
             return Ok(made);
         }
-        let inputs: SmallVec<[View; 6]> =
-            self.inputs.iter().map(|input| input.view).chain(self.real_sizes.iter().copied()).collect();
-        let op = Op::from(CustomOperation {
-            definition: self.op.definition,
-            arguments: self.arguments,
-            operands: self.inputs.len(),
-            made: self.outputs.len(),
-        });
+        let inputs: SmallVec<[View; 6]> = inputs.iter().map(|input| input.view).chain(real_sizes).collect();
+        let definition = self.op.definition;
+        let op = Op::from(CustomOperation { definition, arguments, operands, made: count });
         self.scope.launch(op, &inputs, &outputs)?;
         Ok(made)
     }
@@ -294,22 +277,23 @@ impl<'c, 's, O> Call<'c, 's, O> {
     }
 
     fn add_input(&mut self, operand: Operand) -> Result<u8> {
-        let index = place(&self.op, self.inputs.len())?;
-        self.inputs.push(operand);
+        let index = place(&self.op, self.parts.inputs.len())?;
+        self.parts.inputs.push(operand);
         Ok(index)
     }
 
     /// Refuses padded inputs where their padding could become part of real values.
     fn check_padding(&self) -> Result<()> {
         let name = self.op.name();
-        let keeps = self.op.keeps_padding && self.states.is_empty();
-        for input in &self.inputs {
+        let keeps = self.op.keeps_padding && self.parts.states.is_empty();
+        for input in self.parts.inputs.iter().filter(|input| input.marks.any()) {
             for axis in 0..MAX_RANK {
-                let Some(symbol) = input.marks.get(axis).filter(|symbol| !self.counted.contains(symbol))
+                let Some(symbol) =
+                    input.marks.get(axis).filter(|symbol| !self.parts.counted.contains(symbol))
                 else {
                     continue;
                 };
-                let kept = keeps && self.outputs.iter().all(|output| has(output.marks, symbol));
+                let kept = keeps && self.parts.outputs.iter().all(|output| has(output.marks, symbol));
                 if !kept {
                     self.scope.refuse_padded(name, input.marks, axis)?;
                 }
@@ -335,7 +319,7 @@ impl<O> fmt::Debug for Call<'_, '_, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
             .field("op", &self.op.name())
-            .field("arguments", &self.arguments)
+            .field("arguments", &self.parts.arguments)
             .finish_non_exhaustive()
     }
 }
