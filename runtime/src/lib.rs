@@ -115,7 +115,7 @@ pub use base::recording_id::RecordingId;
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use cudarc;
-pub use dispatch::bucket::{Packed, Schedule};
+pub use dispatch::schedule::{Packed, Schedule};
 pub use dispatch::{
     BatchKey, BatchScope, BatchSizes, Batching, Capability, Capture, Dispatch, Dispatcher, Resolution,
 };

@@ -1,4 +1,5 @@
-//! Boundaries, and other expressions that host code evaluates.
+//! Boundaries, and other expressions that host code evaluates. Which statements have a boundary is decided in
+//! `classify.rs`.
 
 use std::collections::HashSet;
 

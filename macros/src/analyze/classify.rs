@@ -1,4 +1,5 @@
-//! The role of a statement in the partition.
+//! The role of a statement in the partition: whether it has a boundary, calls something, or can leave its
+//! block.
 
 use syn::{
     Expr, ExprCall, Ident, Local, Stmt,

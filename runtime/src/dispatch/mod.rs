@@ -5,19 +5,19 @@ use std::{borrow::Cow, mem::discriminant};
 use crate::{BatchDescriptor, Error, Mode, ModeSet, Result, Schedule, base::reason::FallbackReason};
 
 mod batch;
+mod batch_sizes;
 mod batching;
-pub(crate) mod bucket;
 mod mode_name;
 pub(crate) mod plan_report;
 mod resolve;
-mod sizes;
+pub(crate) mod schedule;
 #[cfg(test)]
 mod tests;
 
 pub use batch::{BatchKey, BatchScope};
+pub use batch_sizes::BatchSizes;
 pub use batching::Batching;
 pub use resolve::{Capability, Resolution};
-pub use sizes::BatchSizes;
 
 /// The graph chosen for a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,9 +101,11 @@ impl Dispatcher {
         batching.check(function, &symbols)?;
         let resolution = capability.resolve(mode, query_len)?;
         let decode_sizes = match &sizes {
-            Some(all) if resolution.mode.is_dual() => Some(sizes::for_decodes(all, query_len, max_requests)?),
+            Some(all) if resolution.mode.is_dual() => {
+                Some(batch_sizes::for_decodes(all, query_len, max_requests)?)
+            }
             // A policy may choose a pair of modes for one call; that there are no sizes is an error then.
-            Some(all) => sizes::for_decodes(all, query_len, max_requests).ok(),
+            Some(all) => batch_sizes::for_decodes(all, query_len, max_requests).ok(),
             None => None,
         };
         Ok(Self {
@@ -167,7 +169,7 @@ impl Dispatcher {
     ) -> Result<Dispatch> {
         self.check(batch)?;
         if let (true, Some(all), None) = (r.mode.is_dual(), &self.sizes, &self.decode_sizes) {
-            sizes::for_decodes(all, self.query_len, self.max_requests)?;
+            batch_sizes::for_decodes(all, self.query_len, self.max_requests)?;
         }
         let (wanted, got) = (r.asked.part(batch.uniform_decode), r.mode.part(batch.uniform_decode));
         let mut why = Vec::new();

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     Dispatcher, Error, Result, Runtime,
     base::plan::Plan,
-    dispatch::bucket::Schedule,
+    dispatch::schedule::Schedule,
     graph::inputs::{InputKind, InputSpec},
     host::piecewise::BodyId,
     observe::hooks::GraphId,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::listed::Listed;
-use crate::{Batching, Limits, Policy, base::mode::Mode, dispatch::bucket::Schedule};
+use crate::{Batching, Limits, Policy, base::mode::Mode, dispatch::schedule::Schedule};
 
 /// The options of a builder.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ mod owned;
 mod persistent;
 mod placement;
 pub(crate) mod pool;
-mod relocation;
+mod results_arena;
 mod slots;
 
 use arena::ArenaAllocator;

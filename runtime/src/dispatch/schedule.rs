@@ -1,4 +1,4 @@
-//! Bucket schedules: the sizes that a `#[dims]` symbol is rounded up to.
+//! Schedules: the sizes (buckets) that a `#[dims]` symbol is rounded up to.
 
 use crate::{Error, Result};
 

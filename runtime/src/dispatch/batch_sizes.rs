@@ -1,4 +1,4 @@
-//! The sizes for which batches are captured.
+//! The sizes for which batches are captured, by default and within a budget, as a [`Schedule`].
 
 use crate::{Error, Mode, Result, Schedule};
 
