@@ -132,7 +132,7 @@ catalogue! {
     G068 PiecewisePlain Type "`#[piecewise]` on a call of a plain function" "";
     G069 MoveBlocked Lint "A region that cannot be moved because of its dependences" "rustc rejects a variable that was missed (E0425, E0382, E0502 and the like); for memory that is reached under two names, the declaration `early` or `late` is trusted";
 
-    G070 Prints Lint "Printing and logging in a segment" "nothing detects it; the results are correct, but the line appears only once";
+    G070 Prints Lint "Printing in a segment" "nothing detects it; the results are correct, but the line appears only once";
     G071 UnknownMacro Lint "A macro that may bind a name used after its segment" "rustc does not find the name (E0425); if the name already exists, there is an error when the segment is first run";
     G072 InputOutput Lint "Files, network and processes in a segment" TRACE;
     G073 Clock Lint "Clocks in a segment" TRACE;
