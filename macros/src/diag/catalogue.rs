@@ -84,6 +84,7 @@ catalogue! {
     G016 Pattern Rule "A parameter that is a pattern" "";
     G017 ConditionalParameter Rule "`#[cfg]` on a parameter" "";
     G018 TooManyParameters Rule "More parameters than a key can hold" "";
+    G019 LoneMethod Lint "A method as a graph, in an `impl` without the attribute" "for a function of the `impl` without a receiver, rustc rejects the items of its graph there";
 
     G020 BareScalar Rule "A host value that a recording would freeze" "";
     G021 ByValue Rule "A tensor or a struct passed by value" "";

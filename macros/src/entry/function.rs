@@ -119,7 +119,12 @@ impl<'a> Item<'a> {
             check_helper(helper, self.boundaries, self.mark(), errors);
         }
         let declared = self.is_declared();
-        if self.helper.is_some() || !declared && self.owner.is_some() {
+        // A graph cannot be an item of an `impl`; with an attribute of its own, the `impl` is the owner.
+        let lone = self.owner.is_none() && self.sig.receiver().is_some();
+        if lone && declared && self.helper.is_none() {
+            refuse_lone(&self.sig.ident, errors);
+        }
+        if self.helper.is_some() || lone || !declared && self.owner.is_some() {
             if !self.unparsed {
                 lints::check(&self.block, &lint_context(&self.sig, None), errors);
             }
@@ -238,6 +243,18 @@ fn header<'a>(sig: &'a syn::Signature, signature: &'a Signature, this: &'a Ident
         mutable: mutable.collect(),
         params,
     }
+}
+
+/// Rejects a method as a graph, if its `impl` has no attribute.
+fn refuse_lone(name: &Ident, errors: &mut Errors) {
+    errors.push(
+        Code::LoneMethod,
+        name,
+        format!(
+            "`{name}` is a method, and its graph, a type of its own, cannot be defined inside the `impl`"
+        ),
+        "write `#[graphable] impl …` instead: the attribute then applies to every method",
+    );
 }
 
 fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, errors: &mut Errors) {

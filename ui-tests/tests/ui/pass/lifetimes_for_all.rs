@@ -7,6 +7,16 @@ fn helper(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     ops::relu(x)
 }
 
+/// A method by itself, which is no graph.
+struct Factor(f32);
+
+impl Factor {
+    #[graphable]
+    fn apply(&self, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        ops::scale(x, self.0)
+    }
+}
+
 #[graphable]
 struct Last {
     last: Tensor<f32>,
@@ -149,6 +159,7 @@ fn main() -> Result<()> {
         assert_eq!(step.read(&step_graph.call(&step, &x, &weights)?)?, [-4.0, 6.0]);
         assert_eq!(step.read(&decode.call(&step, &[1.0, 1.0], &weights)?)?, [2.0, 3.0]);
         assert_eq!(step.read(&helper(&x)?)?, [0.0, 1.0]);
+        assert_eq!(step.read(&Factor(2.0).apply(&x)?)?, [-2.0, 2.0]);
         let Halves { left, right } = halves(&x, &x)?;
         assert_eq!(step.read(&left)?, [-2.0, 2.0]);
         assert!(right.is_none());

@@ -120,4 +120,24 @@ mod g018 {
     }
 }
 
+mod g019 {
+    use graphable::prelude::*;
+
+    #[derive(Params)]
+    struct Layer {
+        w: Param<f32>,
+    }
+
+    #[graphable]
+    impl Layer {
+        fn decode(&self, #[host] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            ops::mul(&self.scaled(x)?, &self.w)
+        }
+
+        fn scaled(&self, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            ops::scale(x, 2.0)
+        }
+    }
+}
+
 fn main() {}
