@@ -234,9 +234,11 @@ impl Analysis<'_, '_> {
             // A name may stand for a reference. A name without a known binding is from a macro.
             let before = before();
             let known = |n: &str| self.scope.lookup(n).is_some() || before.iter().any(|(b, _)| b == n);
+            let own = |n: &str| before.iter().any(|(b, _)| b == n);
+            let reference = |n: &str| !own(n) && self.scope.lookup(n).is_some_and(|b| b.reference);
             return gives_place(&init.expr)
                 && statement.value.names().all(known)
-                && self.repeatable(&init.expr, before);
+                && (statement.value.names().all(reference) || self.repeatable(&init.expr, before));
         }
         (by_ref || init.diverge.is_some() || lends(&init.expr)) && self.repeatable(&init.expr, before())
     }

@@ -26,6 +26,8 @@ pub(super) struct Binding {
     pub(super) made: Option<Rc<Made>>,
     /// `let x;` that nothing has assigned yet.
     pub(super) uninit: bool,
+    /// Set if it is a parameter that is a reference, and is never assigned.
+    pub(super) reference: bool,
     /// Set if its `let` shows that it is a vector or an array.
     pub(super) list: bool,
     /// Set if it is an iterator that host code advances.
@@ -66,6 +68,7 @@ impl Scope {
             mutable: header.mutable.contains(param),
             host: header.host.contains(param),
             device: !header.host.contains(param),
+            reference: header.references.contains(param) && !header.mutable.contains(param),
             ..Binding::default()
         };
         let names = header.params.iter().enumerate().map(binding).collect();

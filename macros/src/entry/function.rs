@@ -239,6 +239,7 @@ fn header<'a>(sig: &'a syn::Signature, signature: &'a Signature, this: &'a Ident
         // A struct of tensors may refer to state as well.
         holding: named(&|p| matches!(p.kind, Kind::Params | Kind::Output)),
         owned: named(&|p| matches!(p.kind, Kind::Key) && types::scalar(&p.ty).is_none()),
+        references: named(&|p| !matches!(p.kind, Kind::Key)),
         host: named(&|p| matches!(p.kind, Kind::Params | Kind::Key)),
         mutable: mutable.collect(),
         params,

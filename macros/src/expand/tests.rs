@@ -44,6 +44,7 @@ pub(crate) fn host_code_of(item: &str) -> (String, usize, String) {
         mutable: Vec::new(),
         holding: holding.collect(),
         owned: Vec::new(),
+        references: Vec::new(),
         host: Vec::new(),
     };
     let mut errors = Errors::default();

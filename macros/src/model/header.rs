@@ -18,6 +18,8 @@ pub(crate) struct Header<'a> {
     pub(crate) holding: Vec<&'a Ident>,
     /// Parameters that are neither references nor numbers.
     pub(crate) owned: Vec<&'a Ident>,
+    /// Parameters that are references.
+    pub(crate) references: Vec<&'a Ident>,
     /// Parameters that hold no tensor: weights, state and host values.
     pub(crate) host: Vec<&'a Ident>,
 }

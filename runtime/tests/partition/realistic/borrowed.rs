@@ -141,10 +141,14 @@ fn renamed(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     let h = &h;
     let g = ops::add(h, x)?;
     let g = &g;
+    let t = ops::neg(x)?;
+    let h = ops::sub(&ops::add(h, &t)?, &t)?;
+    let h = &h;
+    let t = x;
     let e = #[eager]
     same(h)?;
     let h = ops::add(&e, h)?;
-    ops::add(&h, g)
+    ops::sub(&ops::add(&h, g)?, &ops::sub(t, x)?)
 }
 
 /// A move of what a reference in the segment above refers to.
