@@ -82,7 +82,7 @@ impl Analysis<'_, '_> {
             if found.iter().any(|(n, _)| *n == name) {
                 continue;
             }
-            if let Some((id, made)) = self.scope.lookup(&name).and_then(|b| Some((b.id, b.made.clone()?))) {
+            if let Some((id, made)) = self.outside(&name).and_then(|b| Some((b.id, b.made.clone()?))) {
                 let used = uses.0[at - 1].1.ident.clone();
                 self.check_captures(&used);
                 let mut captured = made.uses.clone();
@@ -96,6 +96,12 @@ impl Analysis<'_, '_> {
         // Those found later were captured by those found earlier.
         found.reverse();
         found.into_iter().map(|(_, l)| l).collect()
+    }
+
+    /// Returns the meaning that a name has before the pending run, whose closures are bound already.
+    pub(super) fn outside(&self, name: &str) -> Option<&Binding> {
+        let pending = |b: &Binding| b.made.is_some() && !self.captured.contains_key(&b.id);
+        self.scope.names.iter().rev().find(|b| b.name == name && !pending(b))
     }
 
     /// A closure of host code borrows the variables that it changes, so a segment in between could not read
@@ -140,9 +146,9 @@ impl Analysis<'_, '_> {
 
     /// A closure that is recreated in a segment must find the variables that it captured.
     fn check_captures(&mut self, used: &Ident) {
-        let Some(id) = self.scope.lookup(&used.to_string()).map(|b| b.id) else { return };
+        let Some(id) = self.outside(&used.to_string()).map(|b| b.id) else { return };
         let Some(captured) = self.captured.get(&id) else { return };
-        let shadowed = captured.iter().find(|(n, id)| self.scope.lookup(n).is_none_or(|b| b.id != *id));
+        let shadowed = captured.iter().find(|(n, id)| self.outside(n).is_none_or(|b| b.id != *id));
         if let Some((name, _)) = shadowed {
             self.errors.push(
                 Code::ShadowedCapture, used,

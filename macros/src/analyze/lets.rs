@@ -146,12 +146,12 @@ impl Analysis<'_, '_> {
         if matches!(&*init.expr, Expr::Closure(_)) && !found.host && !statement.has_boundary {
             self.check_move_closure(&init.expr, &statement.value, &walk.run);
             // In its place in the run, and again in each later segment that uses it.
-            return self.made_in_each_segment(statement, found.plain, walk);
+            return self.made_in_each_segment(from, found.plain, walk);
         }
         if constant {
             // As a closure: made where it is used, so that it need not be part of a key.
             let first = self.scope.next_id;
-            self.made_in_each_segment(statement, found.plain, walk);
+            self.made_in_each_segment(from, found.plain, walk);
             (first..self.scope.next_id).for_each(|id| self.scope.describe(id, true, false));
             return;
         }
@@ -180,8 +180,13 @@ impl Analysis<'_, '_> {
         walk.drafts.push(Draft::Declared(without_ours(local), (first..self.scope.next_id).collect()));
     }
 
-    /// A closure, or another value that each segment makes for itself.
-    fn made_in_each_segment(&mut self, statement: &Statement, plain: Local, walk: &mut Walk<'_>) {
+    /// A closure, or another value that each segment makes for itself; `from` begins with its `let`.
+    fn made_in_each_segment(&mut self, from: &[Statement], plain: Local, walk: &mut Walk<'_>) {
+        let statement = &from[0];
+        // The name is bound at once, so a run that uses its earlier meaning ends here.
+        if statement.binds.iter().any(|b| self.run.uses().has(&b.ident.to_string())) {
+            self.flush(from, walk);
+        }
         let name = statement.binds.first().map(|b| b.ident.to_string());
         let is_closure = statement.made.is_some();
         let made = Rc::new(Made { local: plain.clone(), uses: statement.value.clone() });

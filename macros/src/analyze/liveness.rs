@@ -234,7 +234,7 @@ impl Analysis<'_, '_> {
     ) -> Vec<Changed> {
         let mut changed = Vec::new();
         for (name, u) in &uses.0 {
-            let Some(b) = self.scope.lookup(name).filter(|b| b.made.is_none()) else { continue };
+            let Some(b) = self.outside(name).filter(|b| b.made.is_none()) else { continue };
             if !u.changes(b.mutable || b.exclusive) {
                 continue;
             }

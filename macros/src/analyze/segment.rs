@@ -114,7 +114,7 @@ impl Analysis<'_, '_> {
         bound_inside: &HashSet<String>,
         all: &mut Vec<LiveIn>,
     ) {
-        let Some(b) = self.scope.lookup(name).filter(|b| b.made.is_none()) else { return };
+        let Some(b) = self.outside(name).filter(|b| b.made.is_none()) else { return };
         let (id, mutable, uninit, exclusive) = (b.id, b.mutable, b.uninit, b.exclusive);
         let (ident, eager) = (u.ident.clone(), self.scope.eager_derived.contains(&id));
         self.check_through(u, mutable || exclusive);

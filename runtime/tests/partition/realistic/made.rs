@@ -115,6 +115,34 @@ fn logged_below(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     ops::add(&h, x)
 }
 
+/// Closures and constants that take the names of others, which the code above uses.
+#[graphable]
+fn renamed(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let f = |v| ops::scale(v, 3.0);
+    let by = Scale::Twice;
+    let h = #[eager]
+    same(x)?;
+    let a = f(&h)?;
+    let f = |v| ops::scale(v, 0.5);
+    let b = scaled(&f(&a)?, by)?;
+    let by = Scale::Thrice;
+    let a = #[eager]
+    same(&a)?;
+    let h = ops::add(&f(&a)?, &b)?;
+    let x = |v| ops::add(v, x);
+    scaled(&x(&h)?, by)
+}
+
+#[derive(Clone, Copy)]
+enum Scale {
+    Twice,
+    Thrice,
+}
+
+fn scaled<'s>(x: &Tensor<'s, f32>, by: Scale) -> Result<Tensor<'s, f32>> {
+    ops::scale(x, if matches!(by, Scale::Twice) { 2.0 } else { 3.0 })
+}
+
 #[test]
 fn values_that_segments_make() {
     gives!(MadeGraph, 96.0, |g, step, x, m| g.call(&step, &x, &m));
@@ -364,4 +392,10 @@ fn elided(x: &Tensor<f32>) -> Result<Hidden> {
 #[test]
 fn results_without_the_lifetime_that_they_mean() {
     gives!(ElidedGraph, -6.0, |g, step, x, m| g.call(&step, &x));
+}
+
+#[test]
+fn closures_with_the_names_of_others() {
+    // (1.5 + 3 + 1) · 3
+    gives!(RenamedGraph, 16.5, |g, step, x, m| g.call(&step, &x));
 }
