@@ -16,10 +16,14 @@ use crate::{
     DType,
     backend::{
         Launch, View,
-        cpu::{Access, BLOCK, PARALLEL, Scalar, TASK, Walk},
+        cpu::{Access, PARALLEL, Scalar, TASK, Walk},
     },
     bf16, f16,
 };
+
+/// Elements that are gathered and converted at once; what a kernel of three operands needs for them stays in the
+/// first-level cache.
+const BLOCK: usize = 1024;
 
 /// Runs a kernel; `constants` is empty if every parameter is a tensor.
 pub(super) fn run(definition: &Definition, constants: &Constants, access: &Access<'_>, launch: &Launch) {
@@ -33,23 +37,22 @@ pub(super) fn run(definition: &Definition, constants: &Constants, access: &Acces
         .collect();
     let Some(first) = launch.outputs.first() else { return };
     let count = first.layout.count();
-    let mut tasks: SmallVec<[Task<'_>; 1]> = SmallVec::new();
-    let length = if count < PARALLEL { count } else { TASK };
-    for start in (0..count).step_by(length.max(1)) {
-        tasks.push(Task { start, outputs: SmallVec::new() });
+    let outputs = launch
+        .outputs
+        .iter()
+        .zip(definition.outputs)
+        .map(|(view, compute)| (Kind { dtype: view.dtype, compute: *compute }, place(access, view)));
+    if count < PARALLEL {
+        return Task { start: 0, outputs: outputs.collect() }.run(definition, &sources);
     }
-    for (view, compute) in launch.outputs.iter().zip(definition.outputs) {
-        let size = view.dtype.size();
-        let kind = Kind { dtype: view.dtype, compute: *compute };
-        for (task, bytes) in tasks.iter_mut().zip(place(access, view).chunks_mut(length * size)) {
+    let starts = (0..count).step_by(TASK);
+    let mut tasks: Vec<Task<'_>> = starts.map(|start| Task { start, outputs: SmallVec::new() }).collect();
+    for (kind, bytes) in outputs {
+        for (task, bytes) in tasks.iter_mut().zip(bytes.chunks_mut(TASK * kind.dtype.size())) {
             task.outputs.push((kind, bytes));
         }
     }
-    let run = |task: Task<'_>| task.run(definition, &sources);
-    match tasks.len() {
-        0 | 1 => tasks.into_iter().for_each(run),
-        _ => tasks.into_vec().into_par_iter().for_each(run),
-    }
+    tasks.into_par_iter().for_each(|task| task.run(definition, &sources));
 }
 
 /// The bytes of an output.
@@ -126,7 +129,10 @@ fn with_buffers(count: usize, run: impl FnOnce(&mut [Buffer])) {
 impl<'a> Source<'a> {
     /// The elements of a view, or their bits if they are computed in another type of their size.
     pub(super) fn new(access: &Access<'a>, view: &View, compute: Compute) -> Self {
-        let walk = Walk::new(&view.layout);
+        let walk = match view.layout.is_contiguous() {
+            true => Walk::flat(view.layout.count()),
+            false => Walk::new(&view.layout),
+        };
         match (compute, view.dtype) {
             (Compute::F32, DType::F16) => Self::F16(walk, access.slice(view)),
             (Compute::F32, DType::Bf16) => Self::Bf16(walk, access.slice(view)),

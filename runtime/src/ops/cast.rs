@@ -38,39 +38,27 @@ casts! {
     u8_to_bool(x: u8) -> bool { x != 0 }
 }
 
-/// Kernels from integers to floats of 16 bits, whose elements are rounded twice: first to odd, which keeps what the
-/// second rounding depends on.
-mod to_half {
-    use crate::kernel;
+/// Kernels from integers to floats of 16 bits, whose elements are rounded twice: here to odd where an f32 cannot hold
+/// them, which keeps what the second rounding depends on.
+macro_rules! casts_to_half {
+    ($($module:ident($x:ident: $t:ident) if $fits:expr;)*) => {$(
+        mod $module {
+            use crate::kernel;
 
-    /// The nearest float towards zero, with its last bit set if it is not equal.
-    #[kernel]
-    fn odd(x: u32) -> f32 {
-        let lost = 8 - x.leading_zeros().min(8);
-        let last: u32 = 1 << lost;
-        let kept = x & !(last - 1);
-        (if kept == x { x } else { kept | last }) as f32
-    }
-
-    pub(super) mod of_u32 {
-        use super::odd;
-        use crate::kernel;
-
-        #[kernel]
-        pub(in super::super) fn cast(x: u32) -> f32 {
-            odd(x)
+            #[kernel]
+            pub(super) fn cast($x: $t) -> f32 {
+                // Of the two multiples of 256 around it the odd one.
+                let whole = $x & !0xff;
+                let odd = if whole == $x { $x } else { whole | 0x100 };
+                (if $fits { $x } else { odd }) as f32
+            }
         }
-    }
+    )*};
+}
 
-    pub(super) mod of_i32 {
-        use super::odd;
-        use crate::kernel;
-
-        #[kernel]
-        pub(in super::super) fn cast(x: i32) -> f32 {
-            if x < 0 { -odd(x.unsigned_abs()) } else { odd(x.unsigned_abs()) }
-        }
-    }
+casts_to_half! {
+    i32_to_half(x: i32) if x >= -0x100_0000 && x <= 0x100_0000;
+    u32_to_half(x: u32) if x <= 0x100_0000;
 }
 
 /// The kernel between two types. A `bool` is its byte, and integers of 32 bits are their bits where the sign is nothing.
@@ -84,8 +72,8 @@ fn kernel(from: DType, to: DType) -> &'static Definition {
         (F32 | F16 | Bf16, Bool) => f32_to_bool::cast::DEFINITION,
         (I32, F32) => i32_to_f32::cast::DEFINITION,
         (U32, F32) => u32_to_f32::cast::DEFINITION,
-        (I32, F16 | Bf16) => to_half::of_i32::cast::DEFINITION,
-        (U32, F16 | Bf16) => to_half::of_u32::cast::DEFINITION,
+        (I32, F16 | Bf16) => i32_to_half::cast::DEFINITION,
+        (U32, F16 | Bf16) => u32_to_half::cast::DEFINITION,
         (I32 | U32, I32 | U32) => bits_to_bits::cast::DEFINITION,
         (I32 | U32, U8) => bits_to_u8::cast::DEFINITION,
         (I32 | U32, Bool) => bits_to_bool::cast::DEFINITION,

@@ -30,7 +30,7 @@ pub(crate) use kernels::round_to_odd;
 pub(crate) use self::{
     access::Access,
     fault::Fault,
-    kernels::{BLOCK, PARALLEL, Scalar, TASK, Walk},
+    kernels::{PARALLEL, Scalar, TASK, Walk},
 };
 use self::{
     errors::{NAME, failed},

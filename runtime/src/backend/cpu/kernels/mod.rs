@@ -14,7 +14,7 @@ pub(crate) mod strided;
 
 pub(crate) use self::{
     scalar::Scalar,
-    strided::{BLOCK, PARALLEL, TASK, Walk},
+    strided::{PARALLEL, TASK, Walk},
 };
 
 #[cfg(feature = "cuda")]

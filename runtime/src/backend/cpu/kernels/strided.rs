@@ -33,6 +33,13 @@ impl Walk {
         Self::of(layout.shape().iter().copied().zip(layout.strides().iter().copied()))
     }
 
+    /// The walk over contiguous elements.
+    pub(crate) fn flat(count: usize) -> Self {
+        let mut dims = [(1, 0); MAX_RANK];
+        dims[0] = (count, 1);
+        Self { rank: 1, dims, count }
+    }
+
     /// The walk over `(size, stride)` pairs, outermost first; at most [`MAX_RANK`] of them.
     pub(crate) fn of(dims: impl IntoIterator<Item = (usize, usize)>) -> Self {
         let mut walk = Self { rank: 0, dims: [(1, 0); MAX_RANK], count: 1 };
