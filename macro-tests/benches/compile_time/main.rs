@@ -3,7 +3,8 @@
 //! `cargo bench -p macro-tests --bench compile_time --profile dev -- expansion` expands a model of 2000
 //! lines; `-- crates N` has cargo check and build a crate of N functions, with the macro and without; `-- scaling` has
 //! it check and build functions of 100 to 1600 statements, and fifty functions, each with the macro and as a plain
-//! helper. `-- scaling /path/to/another/checkout/runtime` does so with that runtime and its macros.
+//! helper. `-- kernels N` has it check and build a crate of N `#[kernel]` functions and of the same functions alone.
+//! `-- scaling /path/to/another/checkout/runtime` does so with that runtime and its macros.
 //! Figures are in docs/BENCHMARKS.md.
 
 use std::{
@@ -83,6 +84,16 @@ fn scaling(runtime: &Path) {
     measure(&crates, runtime);
 }
 
+/// Has cargo check and build crates of `functions` kernels.
+fn kernels(functions: usize) {
+    let crates = [
+        ("empty".to_owned(), texts::kernels(0, true)),
+        (format!("plain-{functions}"), texts::kernels(functions, false)),
+        (format!("kernels-{functions}"), texts::kernels(functions, true)),
+    ];
+    measure(&crates, &own_runtime());
+}
+
 fn own_runtime() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime")
 }
@@ -148,8 +159,9 @@ fn main() {
         [] | ["expansion"] => expansion(),
         ["crates"] => crates(100),
         ["crates", n] => crates(n.parse().expect("a number of functions")),
+        ["kernels", n] => kernels(n.parse().expect("a number of functions")),
         ["scaling"] => scaling(&own_runtime()),
         ["scaling", runtime] => scaling(Path::new(runtime)),
-        _ => panic!("`expansion`, `crates N`, or `scaling`"),
+        _ => panic!("`expansion`, `crates N`, `kernels N`, or `scaling`"),
     }
 }

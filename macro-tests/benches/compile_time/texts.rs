@@ -117,3 +117,18 @@ pub(crate) fn model(functions: usize, with_macro: bool) -> String {
     }
     text
 }
+
+/// So many functions of values: a branch, a loop, methods, and for every second one a call of the one before it.
+pub(crate) fn kernels(functions: usize, with_macro: bool) -> String {
+    let mut text = "#![allow(dead_code)]\nuse graphable::prelude::*;\n".to_owned();
+    for i in 0..functions {
+        let attribute = if with_macro { "#[kernel]\n" } else { "" };
+        let call = if i % 2 == 1 { format!("kernel_{}(x, y)", i - 1) } else { "x.exp()".to_owned() };
+        text.push_str(&format!(
+            "{attribute}pub fn kernel_{i}(x: f32, y: f32) -> f32 {{\n    let gate = 1.0 / (1.0 + (-x).exp());\n    \
+             let mut sum = {call};\n    for _ in 0..4 {{\n        sum = sum * gate + y;\n    }}\n    \
+             if sum < {i}.0 {{ sum }} else {{ (sum * y).tanh() }}\n}}\n\n"
+        ));
+    }
+    text
+}
