@@ -246,8 +246,46 @@ def kernels():
                 del graph, out
 
 
+def rows():
+    """Compiled norms, softmax, losses and sums; named as those of `rows.rs`."""
+    functions = {
+        "rms_norm": lambda x, w, at: F.rms_norm(x, w.shape, w, 1e-5),
+        "layer_norm": lambda x, w, at: F.layer_norm(x, w.shape, w, w, 1e-5),
+        "softmax": lambda x, w, at: F.softmax(x, 1),
+        "log_softmax": lambda x, w, at: F.log_softmax(x, 1),
+        "cross_entropy": lambda x, w, at: F.cross_entropy(x, at, reduction="none"),
+        "sum_rows": lambda x, w, at: x.sum(1),
+        "sum_columns": lambda x, w, at: x.sum(0),
+        "argmax": lambda x, w, at: x.argmax(1),
+    }
+    for dtype, short in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
+        for count, size in ((4096, 4096), (512, 32768)):
+            count = count * 4 // dtype.itemsize
+            x = torch.randn(count, size, device=DEVICE).to(dtype)
+            w, at = torch.ones(size, device=DEVICE, dtype=dtype), torch.arange(count, device=DEVICE) % size
+            for name, function in functions.items():
+                torch._dynamo.reset()
+                compiled = torch.compile(function, dynamic=False)
+                with torch.no_grad():
+                    side = torch.cuda.Stream()
+                    side.wait_stream(torch.cuda.current_stream())
+                    with torch.cuda.stream(side):
+                        for _ in range(3):
+                            compiled(x, w, at)
+                    torch.cuda.current_stream().wait_stream(side)
+                    graph = torch.cuda.CUDAGraph()
+                    with torch.cuda.graph(graph):
+                        for _ in range(20):
+                            out = compiled(x, w, at)
+                    _, total = per_call(15, 4, lambda i: graph.replay(), torch.cuda.synchronize)
+                    say(figure="rows", what="torch.compile", case=f"{name} {short} {count}x{size}",
+                        launch_us=total / 20)
+                    del graph, out
+
+
 if __name__ == "__main__":
-    known = {"calls": calls, "partition": partition, "small": small, "batches": batches, "kernels": kernels}
+    known = {"calls": calls, "partition": partition, "small": small, "batches": batches, "kernels": kernels,
+             "rows": rows}
     chosen = sys.argv[1:] or list(known)
     if not torch.cuda.is_available():
         sys.exit("skipped: PyTorch sees no GPU")

@@ -82,6 +82,8 @@ fn of<T: Float>(
     time: &dyn Fn(&Step<'_>, &dyn Fn() -> Result<()>) -> Result<f64>,
 ) -> Result<(), Error> {
     for &(rows, size) in shapes {
+        // As many bytes in every type.
+        let rows = rows * 4 / T::DTYPE.size();
         let weight = Param::new(rt, &[size], &vec![T::from_f64(1.0); size])?;
         let step = rt.step()?;
         let values: Vec<T> = (0..rows * size).map(|i| T::from_f64((i % 1013) as f64 / 500.0 - 1.0)).collect();
@@ -109,20 +111,21 @@ fn of<T: Float>(
                 Box::new(|| log_softmax(x).map(drop)),
             ),
             (
-                "cross_entropy (composed)",
+                "cross_entropy",
                 Box::new(|| composed(x, &places, size).map(drop)),
                 Box::new(|| cross_entropy(x, &labels).map(drop)),
             ),
-            ("sum of rows", Box::new(|| ops::sum(x, 1).map(drop)), Box::new(|| sum(x, 1).map(drop))),
-            ("sum of columns", Box::new(|| ops::sum(x, 0).map(drop)), Box::new(|| sum(x, 0).map(drop))),
+            ("sum_rows", Box::new(|| ops::sum(x, 1).map(drop)), Box::new(|| sum(x, 1).map(drop))),
+            ("sum_columns", Box::new(|| ops::sum(x, 0).map(drop)), Box::new(|| sum(x, 0).map(drop))),
             ("argmax", Box::new(|| ops::argmax(x, 1).map(drop)), Box::new(|| argmax(x, 1).map(drop))),
         ];
         for (name, built_in, own) in &all {
             let (before, after) = (time(&step, built_in)?, time(&step, own)?);
             let ratio = before / after;
+            let case = format!("{} {rows}x{size}", T::DTYPE);
+            println!("{{\"figure\":\"rows\",\"case\":\"{name} {case}\",\"launch_us\":{before:.2}}}");
             println!(
-                "{{\"figure\":\"rows\",\"name\":\"{name}\",\"type\":\"{}\",\"rows\":{rows},\"size\":{size},\"built_in_us\":{before:.2},\"kernel_us\":{after:.2},\"speed\":{ratio:.3}}}",
-                T::DTYPE
+                "{{\"figure\":\"rows\",\"case\":\"{name}Twin {case}\",\"launch_us\":{after:.2},\"first_over_this\":{ratio:.3}}}"
             );
         }
     }

@@ -41,7 +41,7 @@ pub(in crate::kernel) fn run(
             rest = others;
         }
     }
-    let run = |task: Task<'_>| task.run(definition, &operands, size);
+    let run = |task: Task<'_>| task.run(definition, &operands);
     let faults: Vec<Option<Beyond>> = match tasks.len() {
         0 | 1 => tasks.into_iter().map(run).collect(),
         _ => tasks.into_vec().into_par_iter().map(run).collect(),
@@ -135,7 +135,7 @@ impl Task<'_> {
     }
 
     /// Returns the first index out of range.
-    fn run(mut self, definition: &Definition, operands: &[Operand<'_>], size: usize) -> Option<Beyond> {
+    fn run(mut self, definition: &Definition, operands: &[Operand<'_>]) -> Option<Beyond> {
         let buffer = |operand: &Operand<'_>| {
             let words = vec![0; operand.size.unwrap_or(1)];
             Buffer { converted: words.clone(), raw: words }
@@ -184,7 +184,6 @@ impl Task<'_> {
                 place.kind.store(place.of(row), values);
             }
         }
-        debug_assert!(operands.iter().all(|operand| operand.size.is_none_or(|own| own == size)));
         fault
     }
 }

@@ -249,7 +249,7 @@ pub fn len<R: Row>(row: R) -> u32 {
     row.size() as u32
 }
 
-/// One value; out of range, that is noted, and the first value stands for it.
+/// One value; if the index is out of range, that is noted, and zero stands for it.
 #[must_use]
 #[inline(always)]
 pub fn at<R: Row>(context: &Context, row: R, index: impl Integer) -> R::Item
@@ -304,17 +304,35 @@ pub fn fold<R: Row, A: Copy>(
     step: impl Fn(A, R::Item) -> A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
+    // Lanes without a value are not worth their memory.
+    match row.size() {
+        0..=SHORT => fold_in::<SHORT, R, A>(row, init, step, combine),
+        _ => fold_in::<LANES, R, A>(row, init, step, combine),
+    }
+}
+
+/// Values of a row for which fewer lanes are made.
+const SHORT: usize = 128;
+
+/// The same, in `N` lanes: all of them, or as many as there are values.
+#[inline(always)]
+fn fold_in<const N: usize, R: Row, A: Copy>(
+    row: R,
+    init: A,
+    step: impl Fn(A, R::Item) -> A,
+    combine: impl Fn(A, A) -> A,
+) -> A {
     let size = row.size();
-    let mut lanes = [init; LANES];
-    for start in (0..size).step_by(LANES) {
-        let end = size.min(start + LANES);
+    let mut lanes = [init; N];
+    for start in (0..size).step_by(N) {
+        let end = size.min(start + N);
         for (lane, value) in iter::zip(&mut lanes, row.part(start..end)) {
             *lane = step(*lane, value);
         }
     }
     // Pairs of neighbours, until one is left; one without a neighbour waits.
-    let mut pairs = [init; LANES / 2];
-    let mut count = size.min(LANES);
+    let mut pairs = [init; N];
+    let mut count = size.min(N);
     while count > 1 {
         let (both, last) = lanes[..count].split_at(count & !1);
         for (pair, both) in iter::zip(&mut pairs, both.chunks_exact(2)) {
