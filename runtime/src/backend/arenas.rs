@@ -54,6 +54,10 @@ pub trait Arenas {
     /// [`Error::RefusedInCapture`](crate::Error::RefusedInCapture).
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory>;
 
-    /// Releases memory that is only cached to make later calls faster.
-    fn release(&mut self);
+    /// Waits for the work on the stream, and releases memory that is only cached to make later calls faster, and
+    /// everything whose release waited for that work.
+    ///
+    /// # Errors
+    /// Returns an error of the device; what was not released is released later.
+    fn release(&mut self) -> Result<()>;
 }

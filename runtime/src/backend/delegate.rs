@@ -82,7 +82,7 @@ macro_rules! __delegate {
         }
     };
     (@ $inner:ident release) => {
-        fn release(&mut self) {
+        fn release(&mut self) -> $crate::Result<()> {
             $crate::backend::Arenas::release(&mut *self.$inner)
         }
     };

@@ -132,7 +132,7 @@ impl Core {
         self.tree.forget_cached(|_| true);
         let needed = self.tree.extent().max(self.estimate.extent_aside());
         let backend = self.stream.backend_mut();
-        backend.release();
+        backend.release()?;
         self.memory.trim(backend, needed)
     }
 
@@ -155,11 +155,11 @@ impl Core {
         let Self { estimate, memory, tree, log, call, stream, .. } = self;
         let Some((committed, retired)) = estimate.end(memory, tree, log, call) else { return };
         // The earlier ones are restored when they are used.
-        stream.backend_mut().release();
+        let released = stream.backend_mut().release();
         let trimmed = memory.trim_to(stream.backend_mut(), committed);
         self.evict_retired(&retired);
         // No call can report it here; the next step does.
-        if let Err(error) = begun.and(trimmed) {
+        if let Err(error) = begun.and(released).and(trimmed) {
             self.stream.defer(error);
         }
     }

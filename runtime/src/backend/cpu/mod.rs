@@ -285,8 +285,10 @@ impl Arenas for CpuBackend {
         self.own(Block::new(NAME, bytes)?, bytes)
     }
 
-    /// Nothing is kept for later.
-    fn release(&mut self) {}
+    /// Nothing is cached.
+    fn release(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl Graphs for CpuBackend {

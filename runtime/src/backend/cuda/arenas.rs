@@ -80,7 +80,8 @@ impl Arenas for CudaBackend {
         Ok(owned)
     }
 
-    fn release(&mut self) {
-        self.singles.release(&self.shared);
+    fn release(&mut self) -> Result<()> {
+        let _bound = self.outside_capture("release")?;
+        self.reclaim()
     }
 }

@@ -60,7 +60,7 @@ use self::{
     retry::Retry,
     shared::Shared,
 };
-use super::{Arenas, Backend, Diagnostics, Graphs, HostBlock, SharedMemory, refused_in_capture};
+use super::{Backend, Diagnostics, Graphs, HostBlock, SharedMemory, refused_in_capture};
 use crate::{Error, Result, observe::inspect::Topology};
 
 /// Options of a GPU: `CudaOptions::default().test_mode(true)`.
@@ -214,7 +214,7 @@ impl CudaBackend {
 
     /// Waits, and releases everything unused, for another try after the device was full.
     fn reclaim(&mut self) -> Result<()> {
-        self.release();
+        self.singles.release(&self.shared);
         self.shared.reclaim()
     }
 
@@ -442,7 +442,7 @@ impl Backend for CudaBackend {
 impl Drop for CudaBackend {
     fn drop(&mut self) {
         self.abort_capture();
-        self.release();
+        self.singles.release(&self.shared);
         self.shared.close();
     }
 }
