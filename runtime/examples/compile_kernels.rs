@@ -153,13 +153,26 @@ fn cuda_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// The name and the text of the header that a file includes from its folder, if it does.
+fn own_header(path: &Path, text: &str) -> io::Result<Option<(String, String)>> {
+    let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.split('"').next());
+    let Some(name) = included.into_iter().find(|name| !["common.cuh", "graphable.cuh"].contains(name)) else {
+        return Ok(None);
+    };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    Ok(Some((name.to_owned(), fs::read_to_string(folder.join(name))?)))
+}
+
 /// Every `.cu` file of the crate, wherever its operation is.
 fn compile_files(arch: &str) -> Result<Vec<(String, String)>, Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut units = Vec::new();
     for path in cuda_files(&folder)? {
         let name = path.strip_prefix(&folder)?.display().to_string();
-        units.extend(compile_file(&name, &fs::read_to_string(&path)?, arch)?);
+        let text = fs::read_to_string(&path)?;
+        let header = own_header(&path, &text)?;
+        let header = header.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
+        units.extend(compile_file(&name, &text, header, arch)?);
     }
     if units.is_empty() {
         return Err(format!("there is no `.cu` file below {}", folder.display()).into());

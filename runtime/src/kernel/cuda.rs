@@ -71,6 +71,7 @@ fn instance(definition: &Definition, floats: Floats, fixed: u32) -> &'static Ins
             code: None,
             waits: true,
             options: OPTIONS,
+            header: None,
         };
         Box::leak(Box::new(Instance { source, entry }))
     })

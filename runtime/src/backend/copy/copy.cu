@@ -4,7 +4,7 @@
 
 // A strided view to a strided view of equal shape.
 struct CopyParams { Move move; };
-static_assert(sizeof(CopyParams) == 176, "mirrored in cuda.rs");
+static_assert(sizeof(CopyParams) == 176, "mirrored by cuda.rs");
 
 #define COPY(W)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                \
@@ -13,7 +13,7 @@ COPY(1) COPY(2) COPY(4) COPY(8) COPY(16)
 
 // Bytes that lie end to end, from and to addresses that 16 divides.
 struct FlatParams { u64 from; u64 to; u64 bytes; };
-static_assert(sizeof(FlatParams) == 24, "mirrored in cuda.rs");
+static_assert(sizeof(FlatParams) == 24, "mirrored by cuda.rs");
 
 extern "C" __global__ void __launch_bounds__(256) copy_flat(const __grid_constant__ FlatParams p) { in_order();
     u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, all = (u64)gridDim.x * blockDim.x;
@@ -31,7 +31,7 @@ struct PadParams {
     u64 limits[MAX_RANK];
     u64 strides[MAX_RANK];
 };
-static_assert(sizeof(PadParams) == 176, "mirrored in cuda.rs");
+static_assert(sizeof(PadParams) == 176, "mirrored by cuda.rs");
 
 template <int W, typename I> DEVICE void pad(const PadParams& p) {
     for (u64 n = (u64)blockIdx.x * blockDim.x + threadIdx.x; n < p.count; n += (u64)gridDim.x * blockDim.x) {

@@ -104,6 +104,7 @@ fn instance(definition: &Definition, rows: &Rows, variant: Variant) -> &'static 
             code: None,
             waits: true,
             options: OPTIONS,
+            header: None,
         };
         Box::leak(Box::new(Instance { source, entry }))
     })

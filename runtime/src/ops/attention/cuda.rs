@@ -17,10 +17,14 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
+/// What both sources include.
+const SHARED: &str = include_str!("attention.cuh");
 /// One query against a long cache, split over blocks.
-static DECODE: SourceFile = SourceFile::ours("attention/decode.cu", include_str!("decode.cu"));
+static DECODE: SourceFile =
+    SourceFile::ours("attention/decode.cu", include_str!("decode.cu")).with_header("attention.cuh", SHARED);
 /// Many queries, in tiles.
-static PREFILL: SourceFile = SourceFile::ours("attention/prefill.cu", include_str!("prefill.cu"));
+static PREFILL: SourceFile =
+    SourceFile::ours("attention/prefill.cu", include_str!("prefill.cu")).with_header("attention.cuh", SHARED);
 
 /// Threads of a block of the decode kernels.
 const THREADS: u32 = 128;
@@ -40,7 +44,7 @@ const QUERIES: usize = 64;
 /// The largest head on tensor cores.
 const TILED_SIZE: usize = 128;
 
-/// Mirrors `Params` of `decode.cu` and `prefill.cu`.
+/// Mirrors `Params` of `attention.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct Params {

@@ -3,50 +3,13 @@
 // online, so scores never leave registers. f16 and bf16; head sizes up to 128, in multiples of 16.
 // Types: floats
 #include "common.cuh"
+#include "attention.cuh"
 
 #define THREADS 128
 #define ROWS 64  // queries per block, 16 per warp
 
-struct Params {
-    u64 q, k, v, y;
-    u64 limits;
-    u64 real;  // u32*: the number of real keys, which padding follows; 0: all are real
-    u64 partials;
-    u64 q_strides[4], k_strides[4], v_strides[4];
-    u64 limit_strides[2];
-    u32 times, keys;
-    u32 key_heads, group;
-    u32 size, size_v;
-    u32 mask;  // none, causal, lengths, positions
-    u32 splits;
-    u32 chunks;  // tiles of queries
-    u32 lanes;
-    u32 vector;
-    f32 scale;
-};
-static_assert(sizeof(Params) == 216, "mirrored by attention.rs");
-
 #if !defined(T_f32)
 #define INF __int_as_float(0x7f800000)
-
-// The number of keys that query (b, t) sees, counted from the first.
-DEVICE u32 visible(const Params& p, u32 b, u32 t) {
-    u64 n = p.keys;
-    if (p.mask == 1) {
-        const u64 end = (u64)t + 1 + p.keys;
-        n = end > p.times ? end - p.times : 0;
-    } else if (p.mask == 2) {
-        n = ((const u32*)p.limits)[b * p.limit_strides[0]];
-    } else if (p.mask == 3) {
-        n = (u64)((const u32*)p.limits)[b * p.limit_strides[0] + t * p.limit_strides[1]] + 1;
-    }
-    u64 most = p.keys;
-    if (p.real) {
-        const u64 real = *(const u32*)p.real;
-        most = real < most ? real : most;
-    }
-    return (u32)(n < most ? n : most);
-}
 
 DEVICE u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
 

@@ -5,7 +5,7 @@
 // Up to eight of them, one per row of the grid.
 #define PARTS 8
 struct JoinParams { Move part[PARTS]; };
-static_assert(sizeof(JoinParams) == 1408, "mirrored in cuda.rs");
+static_assert(sizeof(JoinParams) == 1408, "mirrored by cuda.rs");
 
 #define JOIN(W)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                \

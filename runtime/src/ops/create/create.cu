@@ -4,7 +4,7 @@
 
 // `pattern` is the element, repeated to four bytes.
 struct FillParams { u64 to; u64 bytes; u32 pattern; u32 pad; };
-static_assert(sizeof(FillParams) == 24, "mirrored in cuda.rs");
+static_assert(sizeof(FillParams) == 24, "mirrored by cuda.rs");
 
 extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ FillParams p) { in_order();
     u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, all = (u64)gridDim.x * blockDim.x;
@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ F
 }
 
 struct ArangeParams { u64 to; u64 count; double start; double step; };
-static_assert(sizeof(ArangeParams) == 32, "mirrored in cuda.rs");
+static_assert(sizeof(ArangeParams) == 32, "mirrored by cuda.rs");
 
 // Two roundings, as on the host: no fused multiply and add.
 #define ARANGE(NAME, E, VALUE)                                                       \

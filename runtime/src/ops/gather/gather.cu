@@ -31,7 +31,7 @@ struct PickParams {
     u64 inner_strides[1][MAX_RANK];
     Padded padded[MAX_RANK];
 };
-static_assert(sizeof(PickParams) == 552, "mirrored in cuda.rs");
+static_assert(sizeof(PickParams) == 552, "mirrored by cuda.rs");
 
 DEVICE u32 id_at(const PickParams& p, u64 k) {
     u64 at[1];

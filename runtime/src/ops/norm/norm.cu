@@ -20,7 +20,7 @@ struct Params {
     f32 eps;
     u32 pad;
 };
-static_assert(sizeof(Params) == 192, "mirrored by norm.rs");
+static_assert(sizeof(Params) == 192, "mirrored by cuda.rs");
 
 // What is added to each row first, and where the sum goes.
 struct Added {
@@ -33,7 +33,7 @@ struct AddParams {
     Params norm;
     Added added;
 };
-static_assert(sizeof(AddParams) == 320, "mirrored by norm.rs");
+static_assert(sizeof(AddParams) == 320, "mirrored by cuda.rs");
 
 #define V ((u32)(16 / sizeof(T)))
 union Vector {

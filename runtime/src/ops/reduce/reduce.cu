@@ -29,7 +29,7 @@ struct Params {
     u32 total;  // of masked elements: their sum, not their mean
     u32 pad;
 };
-static_assert(sizeof(Params) == 328, "mirrored by reduce.rs");
+static_assert(sizeof(Params) == 328, "mirrored by cuda.rs");
 
 // What T computes in.
 #if defined(T_f32) || defined(T_f16) || defined(T_bf16)

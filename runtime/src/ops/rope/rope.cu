@@ -20,7 +20,7 @@ struct Params {
     u32 half;         // pairs that rotate
     u32 interleaved;  // how they pair
 };
-static_assert(sizeof(Params) == 120, "mirrored by rope.rs");
+static_assert(sizeof(Params) == 120, "mirrored by cuda.rs");
 
 // Writes the rotated heads of row `row` of `x` to `y`, which holds all heads of one row. The whole block
 // calls; heads are dealt out over grid.y.
@@ -73,7 +73,7 @@ struct ScatterParams {
     Params rope;  // `y` is the state
     Places to;
 };
-static_assert(sizeof(ScatterParams) == 200, "mirrored by rope.rs");
+static_assert(sizeof(ScatterParams) == 200, "mirrored by cuda.rs");
 
 extern "C" __global__ void __launch_bounds__(THREADS) rope_scatter(const __grid_constant__ ScatterParams p) { in_order();
     const u64 n = p.to.count();

@@ -12,7 +12,7 @@ struct ScatterParams {
     Dims inner;
     u64 inner_strides[2][MAX_RANK];
 };
-static_assert(sizeof(ScatterParams) == 272, "mirrored in cuda.rs");
+static_assert(sizeof(ScatterParams) == 272, "mirrored by cuda.rs");
 
 // Before a scatter of many rows: the table of its places, empty, then with the last index of each row.
 extern "C" __global__ void __launch_bounds__(256) places_clear(const __grid_constant__ Places p) {

@@ -1,4 +1,6 @@
-//! What the CPU code of operations is written with: elements, rows, strided walks, products of matrices.
+//! What the CPU code of operations is written with: loops over strided views (`strided`), elements of any type
+//! (`scalar`, with `with_scalar!` and `with_word!`), floating-point elements and rows as f32 (`real`, `float`), indices in
+//! device memory (`indices`), and products of matrices (`gemm`). Tests run operations on a device with `testing`.
 //!
 //! Inputs are strided views; outputs are contiguous, except for those of a copy. Everything runs on the
 //! stream's thread and, for large tensors, on rayon's pool; results do not depend on its size.

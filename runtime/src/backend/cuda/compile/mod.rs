@@ -11,7 +11,7 @@ use self::target::Target;
 use super::{
     DeviceProperties,
     driver::{Context, Function, Module},
-    kernels::{COMMON, FOR_USERS, Kernel, SourceFile, Types, Unit},
+    kernels::{COMMON, FOR_USERS, Header, Kernel, SourceFile, Types, Unit},
 };
 use crate::{Error, Result};
 
@@ -58,9 +58,14 @@ impl Compile for ByNvrtc<'_> {
 
     fn compile(&mut self, unit: Unit, target: &Target) -> Result<Vec<u8>> {
         tracing::debug!(file = unit.source.name, target = %target.name(), "compiling");
-        let source = Source { name: unit.source.name, text: unit.source.text, common: COMMON };
+        let source = of(unit.source);
         Ok(Nvrtc::get()?.compile(source, target, &options(unit))?.0)
     }
+}
+
+/// A source as the compiler takes it.
+fn of(source: &SourceFile) -> Source<'_> {
+    Source { name: source.name, text: source.text, common: COMMON, header: source.header }
 }
 
 /// Returns the name of a unit's code on disk: everything that it depends on, except for the compiler's
@@ -70,6 +75,7 @@ fn key(unit: Unit, arch: &str, kind: &str) -> String {
         unit.source.text.as_bytes(),
         COMMON.as_bytes(),
         FOR_USERS.as_bytes(),
+        unit.source.header.map_or("", |header| header.text).as_bytes(),
         options(unit).join("\0").as_bytes(),
         arch.as_bytes(),
         kind.as_bytes(),
@@ -170,7 +176,7 @@ fn too_new(error: Error, unit: Unit) -> Error {
 pub(crate) fn compile_source(source: &'static SourceFile, arch: &str) -> Result<String> {
     let mut options = options(Unit { source, t: None });
     options.push("--ptxas-options=-v".into());
-    let text = Source { name: source.name, text: source.text, common: COMMON };
+    let text = of(source);
     Ok(Nvrtc::get()?.compile(text, &named(arch), &options)?.1)
 }
 
@@ -184,26 +190,34 @@ fn named(arch: &str) -> Target {
 
 /// Compiles a `.cu` file of this crate for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, for every
 /// element type that its line `// Types: …` states, and returns the compiler's remarks, one entry per unit.
+/// `header` is the name and the text of a header of its own.
 ///
 /// # Errors
 /// Returns [`Error::NoDevice`] without the compiler; [`Error::Device`] if the file states no types, and with
 /// the first failure's log.
-pub fn compile_file(name: &str, text: &str, arch: &str) -> Result<Vec<(String, String)>> {
+pub fn compile_file(
+    name: &str,
+    text: &str,
+    header: Option<(&str, &str)>,
+    arch: &str,
+) -> Result<Vec<(String, String)>> {
     let nvrtc = Nvrtc::get()?;
     let target = named(arch);
     let Some(types) = Types::stated_in(text) else {
         let why = format!("{name} lacks the line `// Types: none`, `floats` or `all`");
         return Err(Error::Device { device: "NVRTC".into(), call: "compile", why });
     };
-    // Named and kept for the life of the process, as every source is: this is what CI does with a few files.
-    let source = SourceFile::interned(name.to_owned().leak(), text.into(), false);
+    // Kept for the life of the process, as every source is: this is what CI does with a few files.
+    let kept = |text: &str| -> &'static str { text.to_owned().leak() };
+    let mut source = SourceFile::ours(kept(name), kept(text));
+    source.header = header.map(|(name, text)| Header { name: kept(name), text: kept(text) });
+    let source: &'static SourceFile = Box::leak(Box::new(source));
     let mut out = Vec::new();
     for t in types.list() {
         let unit = Unit { source, t };
         let mut options = options(unit);
         options.push("--ptxas-options=-v".into());
-        let source = Source { name: source.name, text: source.text, common: COMMON };
-        let (_, log) = nvrtc.compile(source, &target, &options)?;
+        let (_, log) = nvrtc.compile(of(source), &target, &options)?;
         out.push((format!("{unit:?}"), log));
     }
     Ok(out)
@@ -216,6 +230,7 @@ mod tests {
     use super::*;
 
     static SOURCE: SourceFile = SourceFile::ours("one.cu", "// one");
+    static WITH_HEADER: SourceFile = SourceFile::ours("one.cu", "// one").with_header("one.cuh", "// its");
     static OTHER: SourceFile = SourceFile::ours("other.cu", "// other");
     const UNIT: Unit = Unit { source: &SOURCE, t: None };
 
@@ -310,6 +325,7 @@ mod tests {
             key(UNIT, "sm_80", "machine"),
             key(float, "sm_90a", "machine"),
             key(Unit { t: Some(crate::DType::F16), ..float }, "sm_90a", "machine"),
+            key(Unit { source: &WITH_HEADER, t: None }, "sm_90a", "machine"),
         ];
         assert_eq!(keys.iter().collect::<std::collections::HashSet<_>>().len(), keys.len());
     }

@@ -14,7 +14,7 @@ use crate::{
     Error, Result,
     backend::cuda::{
         driver,
-        kernels::FOR_USERS,
+        kernels::{FOR_USERS, Header},
         search::{self, Loaded, Wanted},
     },
 };
@@ -62,6 +62,8 @@ pub(crate) struct Source<'a> {
     pub(crate) text: &'a str,
     /// `common.cuh`.
     pub(crate) common: &'a str,
+    /// A header of its own.
+    pub(crate) header: Option<Header>,
 }
 
 /// The library to search for.
@@ -197,12 +199,20 @@ impl Nvrtc {
         let c = |text: &str| CString::new(text).map_err(|_| failed(format!("{}: a zero byte", source.name)));
         let (name, text, common) = (c(source.name)?, c(source.text)?, c(source.common)?);
         let users = c(FOR_USERS)?;
-        let headers = [common.as_ptr(), users.as_ptr()];
-        let includes = [c"common.cuh".as_ptr(), c"graphable.cuh".as_ptr()];
+        let own =
+            source.header.map(|own| c(own.text).and_then(|text| Ok((text, c(own.name)?)))).transpose()?;
+        // The last of each is used only if there is one.
+        let (own_text, own_name) = own
+            .as_ref()
+            .map_or((std::ptr::null(), std::ptr::null()), |(text, name)| (text.as_ptr(), name.as_ptr()));
+        let headers = [common.as_ptr(), users.as_ptr(), own_text];
+        let includes = [c"common.cuh".as_ptr(), c"graphable.cuh".as_ptr(), own_name];
+        let count = 2 + c_int::from(own.is_some());
         let mut raw = std::ptr::null_mut();
-        // SAFETY: all strings are terminated and live over the call, which copies them.
+        // SAFETY: all strings are terminated and live over the call, which copies them; the first `count` of each list
+        // are strings.
         let code = unsafe {
-            (self.create)(&mut raw, text.as_ptr(), name.as_ptr(), 2, headers.as_ptr(), includes.as_ptr())
+            (self.create)(&mut raw, text.as_ptr(), name.as_ptr(), count, headers.as_ptr(), includes.as_ptr())
         };
         if code != 0 {
             return Err(failed(format!("{}: {}", source.name, self.said(code))));

@@ -191,7 +191,7 @@ struct Places {
         return !__syncthreads_or(again);
     }
 };
-static_assert(sizeof(Places) == 80, "mirrored in places.rs");
+static_assert(sizeof(Places) == 80, "mirrored by places.rs");
 
 // ---- warps and blocks
 
@@ -377,7 +377,7 @@ struct Move {
     Dims dims;
     u64 strides[2][MAX_RANK];
 };
-static_assert(sizeof(Move) == 176, "mirrored in moves.rs");
+static_assert(sizeof(Move) == 176, "mirrored by moves.rs");
 
 template <int W> DEVICE void move_words(const Move& m) {
     for (u64 n = (u64)blockIdx.x * blockDim.x + threadIdx.x; n < m.count; n += (u64)gridDim.x * blockDim.x) {

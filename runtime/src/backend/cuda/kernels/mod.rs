@@ -1,4 +1,7 @@
-//! The operations as kernels: one file of CUDA C++ per family, next to the code that launches it.
+//! What the CUDA code of operations is written with. A source ([`SourceFile`]) is a `.cu` file next to the code that
+//! launches it, with [`submit`]. It reads views as a [`DeviceView`] (`offset_of` in `common.cuh`: any strides), or, with
+//! fewer divisions, as a [`Walk`] over several views at once (`locate`), counted in words if the elements do not matter
+//! ([`Move`], [`for_word`]). Tests record launches with `testing`.
 //!
 //! Every kernel takes one parameter, a plain struct, whose Rust counterpart is in the file that launches it.
 //! Sources need no toolkit header.
@@ -19,7 +22,7 @@ mod walk;
 pub(crate) use host_upload::UploadSizeClass;
 pub(crate) use moves::{Move, for_word, line};
 pub(super) use unit::Types;
-pub(crate) use unit::{Grid, Kernel, SourceFile, Unit};
+pub(crate) use unit::{Grid, Header, Kernel, SourceFile, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
 pub(crate) use walk::{Dim, Dims, THREADS, Walk};
 

@@ -60,12 +60,28 @@ pub(crate) struct SourceFile {
     pub(crate) waits: bool,
     /// Options of the compiler besides those of every source.
     pub(crate) options: &'static [&'static str],
+    /// A header that it shares with other sources of its folder.
+    pub(crate) header: Option<Header>,
+}
+
+/// A file that a source includes by its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Header {
+    /// What the source writes in quotes.
+    pub(crate) name: &'static str,
+    /// Its text.
+    pub(crate) text: &'static str,
 }
 
 impl SourceFile {
     /// One of our own files, whose kernels wait.
     pub(crate) const fn ours(name: &'static str, text: &'static str) -> Self {
-        Self { name, text, code: None, options: &[], waits: true }
+        Self { name, text, code: None, options: &[], header: None, waits: true }
+    }
+
+    /// The source, which includes a header of its folder.
+    pub(crate) const fn with_header(self, name: &'static str, text: &'static str) -> Self {
+        Self { header: Some(Header { name, text }), ..self }
     }
 
     /// A source of a user's: text, or code for the device. Equal ones are one, which is kept for the life of the process.
@@ -81,7 +97,7 @@ impl SourceFile {
         // Text was a string; code is not looked at as one.
         let text = if is_code { "" } else { str::from_utf8(content).unwrap_or_default() };
         let code = is_code.then_some(content);
-        let source = Self { name, text, code, options: &[], waits: false };
+        let source = Self { name, text, code, options: &[], header: None, waits: false };
         let source: &'static Self = Box::leak(Box::new(source));
         known.insert((content, is_code), source);
         source
