@@ -74,6 +74,13 @@ const NOT_YET: &[(&str, Rule, &str)] = &[
         Help,
         "rustc's own error on a name, before a type has a say",
     ),
+    (
+        "fail/kernels/calls_rows.stderr",
+        Help,
+        "rustc's own error on a name: a kernel of rows has no value for one element",
+    ),
+    ("fail/kernels/compared_tuples.stderr", Help, RUSTC),
+    ("fail/kernels/compared_tuples.stderr", OwnWords, "rustc shows the function that asks for one value"),
     ("fail/lifetimes/after_its_step.stderr", Help, BORROW),
     ("fail/lifetimes/borrowed_across_a_boundary.stderr", Help, BORROW),
     ("fail/lifetimes/kept_across_steps.stderr", Help, BORROW),
