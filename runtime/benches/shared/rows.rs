@@ -66,21 +66,16 @@ fn composed<'s, T: Float>(
 
 type Call<'a> = Box<dyn Fn() -> Result<()> + 'a>;
 
-/// Measures, for each shape, each of the two; `time` returns microseconds of a call.
-pub(crate) fn measure(
-    rt: &mut Runtime,
-    shapes: &[(usize, usize)],
-    time: &dyn Fn(&Step<'_>, &dyn Fn() -> Result<()>) -> Result<f64>,
-) -> Result<(), Error> {
+/// Returns the microseconds that a call takes.
+type Time<'t> = &'t dyn Fn(&Step<'_>, &dyn Fn() -> Result<()>) -> Result<f64>;
+
+/// Measures, for each shape, each of the two.
+pub(crate) fn measure(rt: &mut Runtime, shapes: &[(usize, usize)], time: Time<'_>) -> Result<(), Error> {
     of::<f32>(rt, shapes, time)?;
     of::<bf16>(rt, shapes, time)
 }
 
-fn of<T: Float>(
-    rt: &mut Runtime,
-    shapes: &[(usize, usize)],
-    time: &dyn Fn(&Step<'_>, &dyn Fn() -> Result<()>) -> Result<f64>,
-) -> Result<(), Error> {
+fn of<T: Float>(rt: &mut Runtime, shapes: &[(usize, usize)], time: Time<'_>) -> Result<(), Error> {
     for &(rows, size) in shapes {
         // As many bytes in every type.
         let rows = rows * 4 / T::DTYPE.size();

@@ -382,9 +382,9 @@ impl Runtime {
     #[inline]
     fn leave_segment(&self, site: &'static Site, entered: Entered) {
         let Entered { key, slice, fallbacks, fell_back } = entered;
-        if let Some(slice) = slice {
+        if let Some(mut slice) = slice {
             let invalidated = !fell_back && self.core.borrow().log.stats().fallbacks > fallbacks;
-            self.end_slice(site, slice, invalidated);
+            self.end_slice(site, &mut slice, invalidated);
         }
         self.put_writer(key);
         self.tell_hooks();
@@ -393,7 +393,7 @@ impl Runtime {
     /// Closes the slice of a segment. `invalidated` is set if it was to be recorded, but its captures were
     /// invalidated.
     #[cold]
-    fn end_slice(&self, site: &'static Site, mut slice: Box<Slice>, invalidated: bool) {
+    fn end_slice(&self, site: &'static Site, slice: &mut Slice, invalidated: bool) {
         if invalidated {
             slice.span.record("decision", "fallback");
         }

@@ -305,6 +305,9 @@ fn errors_are_typed() {
     step.check_memory().unwrap();
 }
 
+/// An input that was filled, its values, and its sizes.
+type Held<'s> = (Tensor<'s, f32>, Vec<f32>, [usize; 2]);
+
 /// Fills, calls and captures in any order: every tensor that is held keeps its values, and every call sees them.
 #[test]
 fn any_order_of_fills_and_calls() {
@@ -319,7 +322,7 @@ fn any_order_of_fills_and_calls() {
                 _ => {}
             }
             let step = rt.step().unwrap();
-            let mut held: Vec<Vec<(Tensor<'_, f32>, Vec<f32>, [usize; 2])>> = vec![Vec::new(), Vec::new()];
+            let mut held: [Vec<Held<'_>>; 2] = Default::default();
             for round in 0..12 {
                 let which = random.below(2);
                 let graph = &graphs[which];

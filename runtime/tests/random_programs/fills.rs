@@ -22,7 +22,7 @@ const FAULTS: [FaultCall; 4] = [FaultCall::Alloc, FaultCall::HostWrite, FaultCal
 
 /// Draws fills for the calls of a program, by a generator of their own: the rest is what it was without them.
 pub(crate) fn draw(steps: &mut [StepPlan], funcs: &[Func], seed: u64) {
-    if seed % 3 != 0 {
+    if !seed.is_multiple_of(3) {
         return;
     }
     let rng = &mut StdRng::seed_from_u64(seed ^ 0xf111);

@@ -72,7 +72,7 @@ impl<'s> Call<'s> {
         })?;
         // Devices refuse empty grids; an empty row has results, if they are not rows.
         let rows_only = !rows.outputs.contains(&Extent::One);
-        if !lead.contains(&0) && !(size == 0 && rows_only) {
+        if !lead.contains(&0) && (size > 0 || !rows_only) {
             self.scope.launch(op, &inputs, &results.views())?;
         }
         Ok(results)
