@@ -86,6 +86,13 @@ const NOT_YET: &[(&str, Rule, &str)] = &[
     ("fail/lifetimes/kept_across_steps.stderr", Help, BORROW),
     ("fail/lifetimes/two_steps.stderr", Help, BORROW),
     ("fail/mutation/no_state.stderr", OwnWords, "rustc shows the signature that asks for `State`"),
+    ("fail/operations/borrowed_handle.stderr", Help, BORROW),
+    (
+        "fail/operations/number_of_outputs.stderr",
+        Help,
+        "rustc's own error on a method, before a trait of ours has a say",
+    ),
+    ("fail/operations/slices.stderr", Help, BORROW),
     ("fail/signatures/half_typed.stderr", Help, "rustc's own syntax error, at the place of ours"),
 ];
 

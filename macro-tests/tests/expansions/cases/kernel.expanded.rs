@@ -42,7 +42,7 @@ const _: () = {
     type Callee1 = crate::bounds;
     const SLOPE: f32 = 0.25;
     impl swish {
-        /// One element of each result from one element of each parameter.
+        ///One element of each result from one element of each parameter.
         #[inline(always)]
         pub fn scalar(
             gate: ::core::primitive::f32,
@@ -89,6 +89,7 @@ const _: () = {
         const DEFINITION: &'static p::kernel::Definition = &p::kernel::Definition {
             id: ::core::any::TypeId::of::<swish>(),
             name: "swish",
+            kind: p::kernel::Kind::Elements,
             inputs: &[
                 ("gate", p::kernel::Compute::F32),
                 ("up", p::kernel::Compute::F32),
