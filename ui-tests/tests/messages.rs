@@ -65,6 +65,7 @@ use Rule::{Help, OwnWords, Screen};
 
 const RUSTC: &str = "rustc's own error, on a type without a trait of ours that could say more";
 const BORROW: &str = "rustc's borrow error";
+const BOUND: &str = "rustc shows the bound of the method that was called, in our sources";
 
 /// File, rule, and why it is broken.
 const NOT_YET: &[(&str, Rule, &str)] = &[
@@ -87,12 +88,19 @@ const NOT_YET: &[(&str, Rule, &str)] = &[
     ("fail/lifetimes/two_steps.stderr", Help, BORROW),
     ("fail/mutation/no_state.stderr", OwnWords, "rustc shows the signature that asks for `State`"),
     ("fail/operations/borrowed_handle.stderr", Help, BORROW),
+    ("fail/operations/capturable_regions.stderr", OwnWords, BOUND),
+    ("fail/operations/counter_in_a_closure.stderr", OwnWords, BOUND),
+    ("fail/operations/eager_op_in_a_segment.stderr", OwnWords, BOUND),
+    ("fail/operations/library_on_one_thread.stderr", OwnWords, BOUND),
     (
         "fail/operations/number_of_outputs.stderr",
         Help,
         "rustc's own error on a method, before a trait of ours has a say",
     ),
+    ("fail/operations/operands.stderr", OwnWords, BOUND),
+    ("fail/operations/scalars.stderr", OwnWords, BOUND),
     ("fail/operations/slices.stderr", Help, BORROW),
+    ("fail/operations/slices.stderr", OwnWords, "rustc lists the types that are elements, in our sources"),
     ("fail/signatures/half_typed.stderr", Help, "rustc's own syntax error, at the place of ours"),
 ];
 
@@ -101,7 +109,11 @@ fn faults(text: &str) -> Vec<(Rule, String)> {
     let mut faults = Vec::new();
     for error in errors(text) {
         let first = error.lines().next().unwrap_or_default();
-        for line in error.lines().filter(|line| INTERNAL.iter().any(|internal| line.contains(internal))) {
+        let is_internal = |line: &&str| {
+            let text = without_arrows(line);
+            INTERNAL.iter().any(|internal| text.contains(internal))
+        };
+        for line in error.lines().filter(is_internal) {
             faults.push((OwnWords, line.trim().to_owned()));
         }
         // Those of the macro have a code of ours and none of rustc's.
@@ -115,6 +127,18 @@ fn faults(text: &str) -> Vec<(Rule, String)> {
         }
     }
     faults
+}
+
+/// A line without the underscores that join the ends of a span, which are no part of a name.
+fn without_arrows(line: &str) -> String {
+    let mut text = line.to_owned();
+    while let Some(at) = text.find("|_") {
+        text.remove(at + 1);
+    }
+    while let Some(at) = text.find("_|").or_else(|| text.find("_^")) {
+        text.remove(at);
+    }
+    text
 }
 
 /// The errors and warnings of a file.
@@ -200,6 +224,7 @@ fn the_rules_see_what_they_are_for() {
     assert_eq!(rules(good), []);
     assert_eq!(rules(&format!("{good}\nerror: another\n")), [Help]);
     assert_eq!(rules(&good.replace("`n`", "`__n`")), [OwnWords]);
+    assert_eq!(rules(&format!("{good}   |  _____^\n   | |_____|\n")), []);
     assert_eq!(rules(&good.replace("tests/ui", "/work/ui-tests/tests/ui")), [OwnWords]);
     assert_eq!(rules(&format!("{good}{}", "   |\n".repeat(MOST_LINES))), [Screen]);
     assert_eq!(
