@@ -37,8 +37,9 @@ mod operation;
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Shape`] if `table` does not have two dimensions; [`Error::Rank`]. Later, at a read:
-/// [`Error::IndexOutOfRange`].
+/// Returns [`Error::Shape`](crate::Error::Shape) if `table` does not have two dimensions;
+/// [`Error::Rank`](crate::Error::Rank). Later, at a read:
+/// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange).
 pub fn embedding<'s, T: Element>(
     ids: &Tensor<'s, u32>,
     table: &(impl AsOperand<'s, T> + ?Sized),
@@ -78,8 +79,8 @@ pub fn embedding<'s, T: Element>(
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Axis`]; [`Error::Shape`] if `index` does not have one dimension. Later, at a read:
-/// [`Error::IndexOutOfRange`].
+/// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `index` does not
+/// have one dimension. Later, at a read: [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange).
 pub fn gather<'s, T: Element>(
     x: &Tensor<'s, T>,
     axis: usize,

@@ -34,8 +34,9 @@ pub(super) use cuda::places as cuda_places;
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Shape`]; [`Error::PaddedMix`] if a dimension of the row is padded, or `N` by different
-/// symbols in `index` and `src`. Later, at a read: [`Error::IndexOutOfRange`].
+/// Returns [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) if a
+/// dimension of the row is padded, or `N` by different symbols in `index` and `src`. Later, at a read:
+/// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange).
 pub fn scatter_rows<'s, T: Element>(
     state: &State<T>,
     index: &Tensor<'s, u32>,
