@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 mod arena;
 mod arenas;
+mod backoff;
 mod blas;
 mod captured_graph;
 mod compile;
@@ -31,7 +32,6 @@ pub(crate) mod kernels;
 mod mark;
 mod product;
 mod read;
-mod retry;
 mod ring;
 mod search;
 mod shared;
@@ -49,6 +49,7 @@ pub(crate) use product::{Product, ProductKernels};
 
 use self::{
     arena::ArenaMemory,
+    backoff::Backoff,
     blas::{Blas, Pin},
     captured_graph::CudaCapturedGraph,
     custom::CudaGrid,
@@ -57,7 +58,6 @@ use self::{
     fault::Faults,
     fork::Fork,
     kernels::{FaultSink, Grid, Kernel, Submit, UploadSizeClass},
-    retry::Retry,
     shared::Shared,
 };
 use super::{Backend, Diagnostics, Graphs, HostBlock, SharedMemory, refused_in_capture};
@@ -138,7 +138,7 @@ pub struct CudaBackend {
     invalidated: bool,
     /// Whether kernels may have more than 4 KB of parameters; determined when one is first needed.
     has_large_params: bool,
-    large_params_retry: Retry,
+    large_params_backoff: Backoff,
     /// Set if captures keep the driver's description of their graph.
     keeps_topology: bool,
     /// Set if the last thing on the stream was a kernel, not a graph: only next to a kernel can the next one
@@ -187,7 +187,7 @@ impl CudaBackend {
             capture: None,
             invalidated: false,
             has_large_params: false,
-            large_params_retry: Retry::default(),
+            large_params_backoff: Backoff::default(),
             keeps_topology: false,
             after_kernel: false,
             params: Vec::new(),
@@ -267,11 +267,11 @@ impl CudaBackend {
         }
         // Too large even so: nothing can be learnt.
         let Some(class) = UploadSizeClass::of(block, true) else { return false };
-        if !self.has_large_params && self.large_params_retry.is_due() {
+        if !self.has_large_params && self.large_params_backoff.is_due() {
             match self.function(class.kernel(), 0) {
                 Ok(_) => self.has_large_params = true,
                 Err(error) => {
-                    if self.large_params_retry.failed() {
+                    if self.large_params_backoff.failed() {
                         tracing::info!(%error, "host inputs above 4 KB go through pinned memory for now");
                     }
                 }
