@@ -1,16 +1,12 @@
 //! A kernel on a GPU: its text, made a kernel for the types of the tensors, and launched.
 
-use std::{
-    any::TypeId,
-    fmt::Write as _,
-    sync::{Mutex, PoisonError},
-};
+use std::{any::TypeId, fmt::Write as _};
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{
     definition::{Compute, Definition, Kind},
+    instances::{Instance, Instances},
     operation::Constants,
     rows,
     source::{Functions, result},
@@ -20,7 +16,7 @@ use crate::{
     backend::{
         Launch, View,
         cuda::compile_source,
-        cuda::kernels::{Dims, Grid, Kernel, SourceFile, Submit, THREADS, Walk},
+        cuda::kernels::{Dims, Grid, Kernel, Submit, THREADS, Walk},
     },
     base::rank::MAX_RANK,
 };
@@ -30,9 +26,6 @@ mod tests;
 
 /// What operators and methods mean there.
 pub(super) const LANGUAGE: &str = include_str!("language.cuh");
-
-/// Arithmetic as the language defines it.
-pub(super) const OPTIONS: &[&str] = &["--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
 
 /// A kernel for certain element types of floats, with numbers for some parameters.
 #[derive(PartialEq, Eq, Hash)]
@@ -49,32 +42,11 @@ const MOST_BLOCKS: u64 = i32::MAX as u64;
 
 type Floats = SmallVec<[DType; 4]>;
 
-/// Its source, which lives as long as its code does.
-struct Instance {
-    source: SourceFile,
-    entry: String,
-}
-
-static INSTANCES: Mutex<Option<FxHashMap<Variant, &'static Instance>>> = Mutex::new(None);
+static INSTANCES: Instances<Variant> = Instances::new();
 
 fn instance(definition: &Definition, floats: Floats, fixed: u32) -> &'static Instance {
-    let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
     let variant = Variant { id: definition.id, floats, fixed };
-    if let Some(instance) = instances.get_or_insert_default().get(&variant) {
-        return instance;
-    }
-    instances.get_or_insert_default().entry(variant).or_insert_with_key(|variant| {
-        let (entry, text) = text(definition, &variant.floats, fixed);
-        let source = SourceFile {
-            name: definition.name,
-            text: text.leak(),
-            code: None,
-            waits: true,
-            options: OPTIONS,
-            header: None,
-        };
-        Box::leak(Box::new(Instance { source, entry }))
-    })
+    INSTANCES.of(definition, variant, |variant| text(definition, &variant.floats, fixed))
 }
 
 /// Compiles a kernel whose floats are stored as `T` for an architecture (`sm_90a`), without a GPU, and returns the compiler's

@@ -12,6 +12,8 @@ mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod definition;
+#[cfg(feature = "cuda")]
+mod instances;
 pub mod lang;
 pub(crate) mod operation;
 pub(crate) mod rows;

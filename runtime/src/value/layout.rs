@@ -63,7 +63,7 @@ impl Layout {
         let mut layout = Self { rank, contiguous: true, shape: [1; MAX_RANK], strides: [0; MAX_RANK] };
         layout.shape[..shape.len()].copy_from_slice(shape);
         layout.strides[..shape.len()].copy_from_slice(strides);
-        Ok(layout.checked())
+        Ok(layout.with_contiguity())
     }
 
     /// Returns the number of dimensions.
@@ -105,7 +105,7 @@ impl Layout {
     }
 
     /// Returns the layout with `contiguous` as follows from its sizes and strides.
-    fn checked(mut self) -> Self {
+    fn with_contiguity(mut self) -> Self {
         let mut expected = 1usize;
         let dense = self.shape().iter().zip(self.strides()).rev().all(|(&n, &stride)| {
             let follows = n == 1 || stride == expected;
@@ -130,7 +130,7 @@ impl Layout {
             out.shape[to] = self.shape[from];
             out.strides[to] = self.strides[from];
         }
-        out.checked()
+        out.with_contiguity()
     }
 
     /// Returns the layout that views `self` as `shape`: missing outer dimensions are added, and dimensions of
@@ -161,7 +161,7 @@ impl Layout {
     pub(crate) fn with_dim(&self, axis: usize, len: usize) -> Self {
         let mut out = *self;
         out.shape[axis] = len;
-        out.checked()
+        out.with_contiguity()
     }
 }
 
@@ -230,6 +230,53 @@ mod tests {
     fn sizes_and_strides_of_two_lengths_are_an_error() {
         let error = Layout::strided(&[2, 3], &[1]).unwrap_err();
         assert!(matches!(error, Error::Argument { .. }), "{error}");
+    }
+
+    /// The sizes and strides, walked in row-major order: without gaps, each element follows the one before.
+    fn is_dense(layout: &Layout) -> bool {
+        let mut offsets = vec![0];
+        for (&n, &stride) in layout.shape().iter().zip(layout.strides()) {
+            offsets = offsets.iter().flat_map(|start| (0..n).map(move |i| start + i * stride)).collect();
+        }
+        offsets.into_iter().eq(0..layout.count())
+    }
+
+    #[test]
+    fn contiguity_is_that_of_the_sizes_and_strides() {
+        let mut state = 1u32;
+        let mut below = |n: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as usize % n as usize
+        };
+        let mut dense = 0;
+        for _ in 0..20_000 {
+            let rank = below(4) + 1;
+            let shape: Vec<usize> = (0..rank).map(|_| below(4)).collect();
+            let mut layout = Layout::contiguous(&shape).unwrap();
+            for _ in 0..below(4) {
+                let axis = below(rank as u32);
+                let axes: Vec<usize> = (0..rank).map(|i| (i + axis) % rank).collect();
+                layout = match below(4) {
+                    0 => layout.permuted(&axes),
+                    1 => layout.with_dim(axis, below(layout.shape()[axis] as u32 + 1)),
+                    2 => Layout::strided(layout.shape(), &[below(3), below(5), 1, 1][..rank]).unwrap(),
+                    _ => {
+                        let wider: Vec<usize> =
+                            layout.shape().iter().map(|&n| if n == 1 { below(3) + 1 } else { n }).collect();
+                        layout.broadcast_to(&wider).unwrap()
+                    }
+                };
+            }
+            assert_eq!(
+                layout.is_contiguous(),
+                is_dense(&layout),
+                "{:?} {:?}",
+                layout.shape(),
+                layout.strides()
+            );
+            dense += usize::from(layout.is_contiguous());
+        }
+        assert!((2000..18_000).contains(&dense), "{dense} are contiguous");
     }
 
     #[test]

@@ -6,26 +6,15 @@ use std::sync::{
 };
 
 use graphable::{
-    Event,
     custom::{CustomOp, CustomOpBuilder},
     prelude::*,
 };
 
-use crate::{custom_ops::times_by, device::gpu, harness::device};
-
-/// What happened to segments, as letters: warmed, recorded, replayed, fell back.
-fn events(rt: &Runtime) -> String {
-    rt.take_events()
-        .iter()
-        .filter_map(|event| match event {
-            Event::Warmed { .. } => Some('w'),
-            Event::Recorded { .. } => Some('r'),
-            Event::Replayed { .. } => Some('p'),
-            Event::FellBack { .. } => Some('f'),
-            _ => None,
-        })
-        .collect()
-}
+use crate::{
+    custom_ops::times_by,
+    device::gpu,
+    harness::{device, events},
+};
 
 /// What a program knows about a batch; each region makes a plan of it.
 static BATCH: AtomicU32 = AtomicU32::new(0);

@@ -6,7 +6,6 @@ use std::sync::{
 };
 
 use graphable::{
-    Event,
     cudarc::{
         self,
         driver::{CudaContext, sys},
@@ -22,23 +21,9 @@ use rand::Rng as _;
 use crate::{
     custom_ops::{accumulate, column_sums, row_max, scaled_add},
     device::gpu,
-    harness::{assert_same, cases, device, in_step, input, is_argument, is_shape, shape},
+    harness::{assert_same, cases, device, events, in_step, input, is_argument, is_shape, shape},
     reference::Array,
 };
-
-/// What happened to segments, as letters: warmed, recorded, replayed, fell back.
-fn events(rt: &Runtime) -> String {
-    rt.take_events()
-        .iter()
-        .filter_map(|event| match event {
-            Event::Warmed { .. } => Some('w'),
-            Event::Recorded { .. } => Some('r'),
-            Event::Replayed { .. } => Some('p'),
-            Event::FellBack { .. } => Some('f'),
-            _ => None,
-        })
-        .collect()
-}
 
 #[test]
 fn strided_views_and_scalars() {

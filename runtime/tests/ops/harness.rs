@@ -1,7 +1,7 @@
 //! Random tensors with their host twins, and comparison.
 
 use graphable::{
-    DType, Device, Element, Error, Param, Runtime, State, Step, Tensor, backend::cpu::CpuOptions, ops,
+    DType, Device, Element, Error, Event, Param, Runtime, State, Step, Tensor, backend::cpu::CpuOptions, ops,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
 
@@ -206,4 +206,18 @@ pub(crate) fn is_axis<T>(result: Result<T, Error>) -> bool {
 /// Whether an error has the argument class.
 pub(crate) fn is_argument<T>(result: Result<T, Error>) -> bool {
     matches!(result, Err(Error::Argument { .. }))
+}
+
+/// What happened to segments, as letters: warmed, recorded, replayed, fell back.
+pub(crate) fn events(rt: &Runtime) -> String {
+    rt.take_events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::Warmed { .. } => Some('w'),
+            Event::Recorded { .. } => Some('r'),
+            Event::Replayed { .. } => Some('p'),
+            Event::FellBack { .. } => Some('f'),
+            _ => None,
+        })
+        .collect()
 }

@@ -1,17 +1,13 @@
 //! A kernel of rows on a GPU: a warp for each short row, a block for each long one.
 
-use std::{
-    any::TypeId,
-    collections::HashMap,
-    fmt::Write as _,
-    sync::{LazyLock, Mutex, PoisonError},
-};
+use std::{any::TypeId, fmt::Write as _};
 
 use smallvec::SmallVec;
 
 use super::super::{
-    cuda::{LANGUAGE, OPTIONS, element},
+    cuda::{LANGUAGE, element},
     definition::{Definition, Extent, Rows},
+    instances::{Instance, Instances},
     operation::Constants,
     source::Functions,
 };
@@ -86,28 +82,10 @@ struct Variant {
     plan: Plan,
 }
 
-/// Its source, which lives as long as its code does.
-struct Instance {
-    source: SourceFile,
-    entry: String,
-}
-
-static INSTANCES: LazyLock<Mutex<HashMap<Variant, &'static Instance>>> = LazyLock::new(Mutex::default);
+static INSTANCES: Instances<Variant> = Instances::new();
 
 fn instance(definition: &Definition, rows: &Rows, variant: Variant) -> &'static Instance {
-    let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
-    instances.entry(variant).or_insert_with(|| {
-        let (entry, text) = text(definition, rows, variant);
-        let source = SourceFile {
-            name: definition.name,
-            text: text.leak(),
-            code: None,
-            waits: true,
-            options: OPTIONS,
-            header: None,
-        };
-        Box::leak(Box::new(Instance { source, entry }))
-    })
+    INSTANCES.of(definition, variant, |variant| text(definition, rows, *variant))
 }
 
 /// The sources of a kernel whose floats are stored as `float`, for plans of each sort.
