@@ -76,9 +76,11 @@ use crate::{
 
 /// An operation of your own. Cloning shares it.
 ///
-/// It is known by identity: one that is built again is another operation, and a recording made with the first does not fit
-/// it. So build it once, in a `static` or beside the model. It can be a `#[key]` parameter of a graph function, or a
-/// `#[config]` field of its parameters; a recording keeps what it owns until the recording is evicted.
+/// It is known by identity: one that is built again is another operation, and a recording made with the first does not
+/// fit it. So build it once, in a `static` or beside the model. One that a region that may be captured builds for a
+/// launch ([`Capturable::call`]) is known by the position of the region and its name instead. It can be a `#[key]`
+/// parameter of a graph function, or a `#[config]` field of its parameters; a recording keeps what it owns until the
+/// recording is evicted.
 #[derive(Clone)]
 pub struct CustomOp {
     definition: Arc<Definition>,

@@ -9,6 +9,9 @@ use crate::{Runtime, Scope, base::plan::Site};
 /// It launches work of your own with what the region has at hand: a plan for this batch, a handle, captures of a closure. It
 /// reads nothing: what a captured region read would be the value of the recording in every replay.
 ///
+/// An operation is known by its name and the position of the region, so the operations of one region need different names.
+/// Sources of CUDA code that are made for a launch are kept for the life of the process: pass what varies as an argument.
+///
 /// Where the call is not captured, the region and its code run on every call. Where it is, they run when it is warmed up and
 /// recorded; a replay repeats the work as it was recorded, with what the code owned then. `support` promises that this is
 /// the work that the region would do.

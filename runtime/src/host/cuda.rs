@@ -175,6 +175,9 @@ impl<'s> Eager<'s> {
     /// Returns the memory of a state for cudarc, to be written in place on the runtime's stream: a cache of a library's, for
     /// instance.
     ///
+    /// Work of the runtime waits for writes on other streams only after the view was dropped, and `capture_all` restores only
+    /// what a view made during it wrote. So drop it before the state is used again, and make one view of a state at a time.
+    ///
     /// # Errors
     /// Returns [`Error::DifferentRuntimes`], or [`Error::Config`] if the runtime does not run on a GPU.
     pub fn cuda_view_mut<'t, T: Element>(&self, state: &'t State<T>) -> Result<CudaMemory<'t, T>> {

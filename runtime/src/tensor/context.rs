@@ -19,7 +19,9 @@ use crate::{
 /// recorded with one context is warmed up and recorded again with another, even if both are equal.
 ///
 /// Dropping the context evicts the recordings that were made with it when the next step begins. They keep the value until
-/// then, and until the work on the device that may use it has ended; so its `Drop` may free what it owns.
+/// then, and until the replays that may use it have ended. Work that eager code launches with a raw handle or address from
+/// the value is not known to the runtime: give the [shared value](Self::shared) to the operation that launches it, which
+/// keeps it until the stream has passed, or synchronise the step before the context is dropped.
 ///
 /// It cannot be cloned: code that a recording holds would keep its own recordings. Such code owns the
 /// [shared value](Self::shared) instead.
@@ -62,8 +64,7 @@ pub struct HostContext<T> {
 }
 
 impl<T: Send + Sync + 'static> HostContext<T> {
-    /// Gives `value` an identity in `rt`. It is given back when neither the context nor a recording or work on the device
-    /// uses it any more.
+    /// Gives `value` an identity in `rt`. It is given back when neither the context nor a recording uses it any more.
     pub fn new(rt: &Runtime, value: T) -> Self {
         let value = Arc::new(value);
         let kept: Arc<dyn Any + Send + Sync> = Arc::<T>::clone(&value);
