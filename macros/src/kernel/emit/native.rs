@@ -7,11 +7,12 @@
 mod rows;
 
 use proc_macro2::{Literal, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{Ident, Lifetime};
 
 use crate::{
     kernel::{
+        methods::Method,
         model::{
             Arm, ArmPattern, Binary, Binding, Block, Body, Expr, For, Header, Kind, LocalId, Pattern, Scalar,
             Statement,
@@ -137,7 +138,7 @@ impl Native<'_> {
     }
 
     fn expr(&self, expr: &Expr) -> TokenStream {
-        let (at, lang) = (expr.span, &self.lang);
+        let at = expr.span;
         match &expr.kind {
             Kind::Bool(value) => quote_spanned!(at=> #value),
             Kind::Integer(value, suffix) => {
@@ -145,35 +146,14 @@ impl Native<'_> {
                 number(*value < 0, format!("{}{suffix}", value.unsigned_abs()), at)
             }
             Kind::Float(value, _) => number(value.is_sign_negative(), format!("{:?}f32", value.abs()), at),
-            Kind::Local(local) => {
-                let mut name = self.body.locals[*local].name.clone();
-                name.set_span(name.span().located_at(at));
-                quote!(#name)
-            }
-            Kind::Constant(index) => {
-                let path = &self.body.constants[*index].path;
-                quote!(#path)
-            }
-            Kind::Neg(value) if self.is_float(expr) => {
-                let value = self.expr(value);
-                quote_spanned!(at=> (-(#value)))
-            }
-            Kind::Neg(value) => {
-                let value = self.expr(value);
-                quote_spanned!(at=> #lang::neg(#value))
-            }
+            Kind::Local(local) => self.local(*local, at),
+            Kind::Constant(index) => self.body.constants[*index].path.to_token_stream(),
+            Kind::Neg(value) => self.negated(value, at),
             Kind::Not(value) => {
                 let value = self.expr(value);
                 quote_spanned!(at=> (!(#value)))
             }
-            Kind::Binary(op, left, right) => {
-                let [mut left_tokens, right] = [left, right].map(|side| self.expr(side));
-                // Of such a type only rustc knows whether it is a tuple, which it would compare.
-                if op.is_comparison() && matches!(self.types.get(left.ty), Inferred::Open(_)) {
-                    left_tokens = quote_spanned!(left.span=> #lang::value(#left_tokens));
-                }
-                self.applied(*op, left_tokens, right, self.is_float(left), at)
-            }
+            Kind::Binary(op, left, right) => self.binary(*op, left, right, at),
             Kind::Logic { and, left, right } => {
                 let [left, right] = [left, right].map(|side| self.expr(side));
                 let sign = if *and { quote!(&&) } else { quote!(||) };
@@ -187,16 +167,7 @@ impl Native<'_> {
                 let (value, to) = (self.expr(value), ty(*to, at));
                 quote_spanned!(at=> <#to as ::core::convert::From<_>>::from(#value))
             }
-            Kind::Method(method, _, all) => {
-                let name = Ident::new(method.name, at);
-                let all: Vec<TokenStream> = all.iter().map(|one| self.expr(one)).collect();
-                match all.split_first() {
-                    Some((receiver, rest)) if method.native => {
-                        quote_spanned!(at=> (#receiver).#name(#(#rest),*))
-                    }
-                    _ => quote_spanned!(at=> #lang::#name(#(#all),*)),
-                }
-            }
+            Kind::Method(method, _, all) => self.method(method, all, at),
             Kind::Call(callee, all) => {
                 let (alias, all) = (callee_alias(*callee, at), all.iter().map(|one| self.expr(one)));
                 quote_spanned!(at=> #alias::scalar(#(#all),*))
@@ -205,36 +176,64 @@ impl Native<'_> {
                 let all = all.iter().map(|one| self.expr(one));
                 quote_spanned!(at=> (#(#all),*))
             }
-            Kind::If { condition, then, other } => {
-                let (condition, then) = (self.expr(condition), self.block(then));
-                let other = other.as_ref().map(|other| {
-                    let other = self.expr(other);
-                    quote!(else { #other })
-                });
-                quote_spanned!(at=> (if #condition #then #other))
-            }
+            Kind::If { condition, then, other } => self.condition(condition, then, other.as_deref(), at),
             Kind::Match { value, arms } => {
-                let value = self.expr(value);
-                let arms = arms.iter().map(|arm| self.arm(arm));
+                let (value, arms) = (self.expr(value), arms.iter().map(|arm| self.arm(arm)));
                 quote_spanned!(at=> (match #value { #(#arms)* }))
             }
             Kind::Block(block) => self.block(block),
             Kind::For(counted) => self.counted(counted),
             Kind::Assign { to, op, value, operator } => self.assign(*to, *op, value, *operator),
-            Kind::Break(number) => {
-                let label = label(*number, at);
-                quote_spanned!(at=> break #label)
-            }
-            Kind::Continue(number) => {
-                let label = label(*number, at);
-                quote_spanned!(at=> continue #label)
-            }
+            Kind::Break(number) => jump(&quote_spanned!(at=> break), *number, at),
+            Kind::Continue(number) => jump(&quote_spanned!(at=> continue), *number, at),
             Kind::Return(value) => {
                 let value = self.expr(value);
                 quote_spanned!(at=> return #value)
             }
             Kind::Row(call) => self.row(call, at),
         }
+    }
+
+    fn local(&self, local: LocalId, at: Span) -> TokenStream {
+        let mut name = self.body.locals[local].name.clone();
+        name.set_span(name.span().located_at(at));
+        quote!(#name)
+    }
+
+    fn negated(&self, value: &Expr, at: Span) -> TokenStream {
+        let (tokens, lang) = (self.expr(value), &self.lang);
+        if self.is_float(value) {
+            quote_spanned!(at=> (-(#tokens)))
+        } else {
+            quote_spanned!(at=> #lang::neg(#tokens))
+        }
+    }
+
+    fn binary(&self, op: Binary, left: &Expr, right: &Expr, at: Span) -> TokenStream {
+        let ([mut left_tokens, right], lang) = ([left, right].map(|side| self.expr(side)), &self.lang);
+        // Of such a type only rustc knows whether it is a tuple, which it would compare.
+        if op.is_comparison() && matches!(self.types.get(left.ty), Inferred::Open(_)) {
+            left_tokens = quote_spanned!(left.span=> #lang::value(#left_tokens));
+        }
+        self.applied(op, left_tokens, right, self.is_float(left), at)
+    }
+
+    fn method(&self, method: &Method, all: &[Expr], at: Span) -> TokenStream {
+        let (name, lang) = (Ident::new(method.name, at), &self.lang);
+        let all: Vec<TokenStream> = all.iter().map(|one| self.expr(one)).collect();
+        match all.split_first() {
+            Some((receiver, rest)) if method.native => quote_spanned!(at=> (#receiver).#name(#(#rest),*)),
+            _ => quote_spanned!(at=> #lang::#name(#(#all),*)),
+        }
+    }
+
+    fn condition(&self, condition: &Expr, then: &Block, other: Option<&Expr>, at: Span) -> TokenStream {
+        let (condition, then) = (self.expr(condition), self.block(then));
+        let other = other.map(|other| {
+            let other = self.expr(other);
+            quote!(else { #other })
+        });
+        quote_spanned!(at=> (if #condition #then #other))
     }
 
     fn is_float(&self, expr: &Expr) -> bool {
@@ -307,6 +306,12 @@ impl Native<'_> {
 /// The label of a loop, so that `break` and `continue` mean it by number.
 fn label(number: usize, at: Span) -> Lifetime {
     Lifetime::new(&format!("'loop_{number}"), generated_at(at))
+}
+
+/// `break` or `continue` of the loop with that number.
+fn jump(word: &TokenStream, number: usize, at: Span) -> TokenStream {
+    let label = label(number, at);
+    quote_spanned!(at=> #word #label)
 }
 
 /// The type of a kernel that is called.

@@ -35,72 +35,94 @@ pub(super) enum What {
     IsElement,
 }
 
+/// Why a type does not answer a question as it must.
+struct Refusal {
+    code: Code,
+    message: String,
+    help: String,
+}
+
+impl Refusal {
+    fn new(code: Code, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { code, message: message.into(), help: help.into() }
+    }
+}
+
 pub(super) fn check(types: &Types, checks: &[Check], errors: &mut Errors) {
     for Check { ty, what, span } in checks {
-        let ty = types.get(*ty);
-        let mut refuse = |code, message: String, help: &str| errors.push_span(code, *span, message, help);
-        match (what, ty) {
-            (What::Holds(value), Inferred::Scalar(scalar)) if !holds(*scalar, *value) => {
-                let message = format!("`{value}` is out of range for `{}`", scalar.name());
-                refuse(Code::KernelLiteral, message, "write a number that the type has, or another type");
-            }
-            (
-                What::IsDetermined
-                | What::IsOf(..)
-                | What::Has(..)
-                | What::BecomesBy(_)
-                | What::IsElement
-                | What::CanBeCompared,
-                Inferred::Float,
-            ) => {
-                let help =
-                    "write its type, as in `0.5f32`: kernels have no `f64`, which Rust would choose here";
-                refuse(Code::KernelLiteral, "the type of this float is not known".into(), help);
-            }
-            (What::IsOf(class, name), Inferred::Scalar(scalar)) if !is_of(*scalar, *class) => {
-                let message = format!("{name} of kernels is not defined for `{}`", scalar.name());
-                refuse(Code::KernelMismatch, message, &of(*class, *scalar));
-            }
-            (What::Has(class, name), Inferred::Scalar(scalar)) if !is_of(*scalar, *class) => {
-                let message = format!("`{}` has no method `{name}`", scalar.name());
-                refuse(Code::KernelMismatch, message, &of(*class, *scalar));
-            }
-            (What::CanBeMatched, Inferred::Scalar(Scalar::F32) | Inferred::Float) => {
-                refuse(
-                    Code::KernelPattern,
-                    "a `match` on floats".into(),
-                    "write comparisons: `if x < 1.0 { … } else { … }`",
-                );
-            }
-            (What::BecomesBy(to), Inferred::Scalar(from)) if !becomes(*from, *to) => {
-                let (from, to) = (from.name(), to.name());
-                refuse(
-                    Code::KernelMismatch,
-                    format!("`as` does not convert `{from}` to `{to}`"),
-                    &bridge(from, to),
-                );
-            }
-            (
-                What::IsOf(..)
-                | What::Has(..)
-                | What::CanBeCompared
-                | What::CanBeMatched
-                | What::BecomesBy(_),
-                Inferred::Tuple(_) | Inferred::Unit | Inferred::Row(_),
-            ) => {
-                refuse(
-                    Code::KernelMismatch,
-                    "this is not one value".into(),
-                    "name the parts: `let (a, b) = …;`",
-                );
-            }
-            (What::IsElement, Inferred::Unit) => {
-                let help = "end the closure with its value, without a `;`";
-                refuse(Code::KernelMismatch, "the closure has no value".into(), help);
-            }
-            _ => {}
+        let refusal = match types.get(*ty) {
+            Inferred::Scalar(scalar) => of_scalar(what, *scalar),
+            Inferred::Float => of_float(what),
+            ty @ (Inferred::Tuple(_) | Inferred::Unit | Inferred::Row(_)) => of_several(what, ty),
+            // Nothing is known, or rustc knows it.
+            _ => None,
+        };
+        if let Some(Refusal { code, message, help }) = refusal {
+            errors.push_span(code, *span, message, &help);
         }
     }
+}
+
+fn of_scalar(what: &What, scalar: Scalar) -> Option<Refusal> {
+    let name = scalar.name();
+    Some(match what {
+        What::Holds(value) if !holds(scalar, *value) => {
+            let message = format!("`{value}` is out of range for `{name}`");
+            Refusal::new(Code::KernelLiteral, message, "write a number that the type has, or another type")
+        }
+        What::IsOf(class, of) if !is_of(scalar, *class) => {
+            let message = format!("{of} of kernels is not defined for `{name}`");
+            Refusal::new(Code::KernelMismatch, message, convert(*class, scalar))
+        }
+        What::Has(class, method) if !is_of(scalar, *class) => {
+            let message = format!("`{name}` has no method `{method}`");
+            Refusal::new(Code::KernelMismatch, message, convert(*class, scalar))
+        }
+        What::CanBeMatched if scalar == Scalar::F32 => match_on_floats(),
+        What::BecomesBy(to) if !becomes(scalar, *to) => {
+            let to = to.name();
+            let message = format!("`as` does not convert `{name}` to `{to}`");
+            Refusal::new(Code::KernelMismatch, message, bridge(name, to))
+        }
+        _ => return None,
+    })
+}
+
+/// For a float whose type is not known.
+fn of_float(what: &What) -> Option<Refusal> {
+    match what {
+        What::Holds(_) => None,
+        What::CanBeMatched => Some(match_on_floats()),
+        What::IsDetermined
+        | What::IsOf(..)
+        | What::Has(..)
+        | What::BecomesBy(_)
+        | What::IsElement
+        | What::CanBeCompared => {
+            let help = "write its type, as in `0.5f32`: kernels have no `f64`, which Rust would choose here";
+            Some(Refusal::new(Code::KernelLiteral, "the type of this float is not known", help))
+        }
+    }
+}
+
+/// For what is not one value.
+fn of_several(what: &What, ty: &Inferred) -> Option<Refusal> {
+    match what {
+        What::IsOf(..) | What::Has(..) | What::CanBeCompared | What::CanBeMatched | What::BecomesBy(_) => {
+            let help = "name the parts: `let (a, b) = …;`";
+            Some(Refusal::new(Code::KernelMismatch, "this is not one value", help))
+        }
+        What::IsElement if matches!(ty, Inferred::Unit) => {
+            let help = "end the closure with its value, without a `;`";
+            Some(Refusal::new(Code::KernelMismatch, "the closure has no value", help))
+        }
+        What::IsElement | What::Holds(_) | What::IsDetermined => None,
+    }
+}
+
+fn match_on_floats() -> Refusal {
+    let help = "write comparisons: `if x < 1.0 { … } else { … }`";
+    Refusal::new(Code::KernelPattern, "a `match` on floats", help)
 }
 
 fn holds(scalar: Scalar, value: i128) -> bool {
@@ -133,7 +155,7 @@ fn becomes(from: Scalar, to: Scalar) -> bool {
 }
 
 /// Returns the help for a type that does not belong to a class.
-fn of(class: Class, scalar: Scalar) -> String {
+fn convert(class: Class, scalar: Scalar) -> String {
     match (class, scalar) {
         (Class::Signed, Scalar::U32 | Scalar::U8) => {
             "write `0 - x`, which wraps, or convert it first: `x as i32`".to_owned()

@@ -11,8 +11,8 @@ use crate::{
     kernel::{
         methods::{Class, Method, Of},
         model::{
-            ArmPattern, Binary, Binding, Block, Body, Expr, Extent, For, Header, Kind, Pattern, Scalar,
-            Statement, TypeId,
+            Arm, ArmPattern, Binary, Binding, Block, Body, Expr, Extent, For, Header, Kind, LocalId, Pattern,
+            Scalar, Statement, TypeId,
         },
     },
 };
@@ -164,16 +164,8 @@ impl<'a> Inference<'a> {
                 let known = self.body.constants[*index].scalar;
                 self.types.set(ty, known.map_or(Inferred::Open(Open::Constant(*index)), Inferred::Scalar));
             }
-            Kind::Neg(value) => {
-                self.expr(value);
-                self.same(ty, value.ty, at);
-                self.check(ty, What::IsOf(Class::Signed, "`-`"), at);
-            }
-            Kind::Not(value) => {
-                self.expr(value);
-                self.same(ty, value.ty, at);
-                self.check(ty, What::IsOf(Class::Bits, "`!`"), at);
-            }
+            Kind::Neg(value) => self.unary(expr, value, Class::Signed, "`-`"),
+            Kind::Not(value) => self.unary(expr, value, Class::Bits, "`!`"),
             Kind::Binary(op, left, right) => self.binary(expr, *op, left, right),
             Kind::Logic { left, right, .. } => {
                 for side in [left, right] {
@@ -189,53 +181,20 @@ impl<'a> Inference<'a> {
                 self.check(value.ty, What::IsDetermined, value.span);
             }
             Kind::Method(method, named, all) => self.method(expr, method, *named, all),
-            Kind::Call(callee, all) => {
-                for (i, argument) in all.iter().enumerate() {
-                    self.expr(argument);
-                    let open = self.types.add(Inferred::Open(Open::Parameter(*callee, i)));
-                    self.same(argument.ty, open, argument.span);
-                }
-                self.types.set(ty, Inferred::Open(Open::Result(*callee, None)));
-            }
-            Kind::Tuple(parts) => {
-                parts.iter().for_each(|part| self.expr(part));
-                let tuple = match parts.is_empty() {
-                    true => Inferred::Unit,
-                    false => Inferred::Tuple(parts.iter().map(|part| part.ty).collect()),
-                };
-                self.types.set(ty, tuple);
-            }
+            Kind::Call(callee, all) => self.call(expr, *callee, all),
+            Kind::Tuple(parts) => self.tuple(expr, parts),
             Kind::Block(block) => {
                 self.block(block);
                 self.same(ty, block.ty, at);
             }
             Kind::If { condition, then, other } => self.condition(expr, condition, then, other.as_deref()),
-            Kind::Match { value, arms } => {
-                self.expr(value);
-                self.check(value.ty, What::CanBeMatched, value.span);
-                for arm in arms {
-                    arm.patterns.iter().for_each(|pattern| self.pattern(pattern, value.ty));
-                    self.expr(&arm.value);
-                    if !arm.value.diverges() {
-                        self.same(arm.value.ty, ty, arm.value.span);
-                    }
-                }
-            }
+            Kind::Match { value, arms } => self.arms(expr, value, arms),
             Kind::For(counted) => {
                 self.counted(counted);
                 self.types.set(ty, Inferred::Unit);
             }
             Kind::Assign { to, op, value, operator } => {
-                self.expr(value);
-                let target = self.body.locals[*to].ty;
-                if !op.is_some_and(Binary::is_shift) {
-                    self.same(value.ty, target, value.span);
-                } else {
-                    self.check(value.ty, What::IsOf(Class::Integer, "the number of places"), value.span);
-                }
-                if let Some(op) = op {
-                    self.operand(*op, target, *operator);
-                }
+                self.assign(*to, *op, value, *operator);
                 self.types.set(ty, Inferred::Unit);
             }
             Kind::Row(call) => self.row(expr, call),
@@ -245,6 +204,12 @@ impl<'a> Inference<'a> {
                 self.same(value.ty, self.output, value.span);
             }
         }
+    }
+
+    fn unary(&mut self, expr: &Expr, value: &Expr, class: Class, sign: &'static str) {
+        self.expr(value);
+        self.same(expr.ty, value.ty, expr.span);
+        self.check(expr.ty, What::IsOf(class, sign), expr.span);
     }
 
     fn binary(&mut self, expr: &Expr, op: Binary, left: &Expr, right: &Expr) {
@@ -317,6 +282,38 @@ impl<'a> Inference<'a> {
         self.of(expr.ty, method.result, receiver.ty, expr.span);
     }
 
+    /// Only rustc knows the types of another kernel.
+    fn call(&mut self, expr: &Expr, callee: usize, all: &[Expr]) {
+        for (i, argument) in all.iter().enumerate() {
+            self.expr(argument);
+            let open = self.types.add(Inferred::Open(Open::Parameter(callee, i)));
+            self.same(argument.ty, open, argument.span);
+        }
+        self.types.set(expr.ty, Inferred::Open(Open::Result(callee, None)));
+    }
+
+    fn tuple(&mut self, expr: &Expr, parts: &[Expr]) {
+        parts.iter().for_each(|part| self.expr(part));
+        let tuple = match parts.is_empty() {
+            true => Inferred::Unit,
+            false => Inferred::Tuple(parts.iter().map(|part| part.ty).collect()),
+        };
+        self.types.set(expr.ty, tuple);
+    }
+
+    fn assign(&mut self, to: LocalId, op: Option<Binary>, value: &Expr, operator: Span) {
+        self.expr(value);
+        let target = self.body.locals[to].ty;
+        if !op.is_some_and(Binary::is_shift) {
+            self.same(value.ty, target, value.span);
+        } else {
+            self.check(value.ty, What::IsOf(Class::Integer, "the number of places"), value.span);
+        }
+        if let Some(op) = op {
+            self.operand(op, target, operator);
+        }
+    }
+
     fn of(&mut self, ty: TypeId, of: Of, own: TypeId, at: Span) {
         match of {
             Of::Own => self.same(ty, own, at),
@@ -344,6 +341,18 @@ impl<'a> Inference<'a> {
         }
         if !other.diverges() {
             self.same(other.ty, expr.ty, other.span);
+        }
+    }
+
+    fn arms(&mut self, expr: &Expr, value: &Expr, arms: &[Arm]) {
+        self.expr(value);
+        self.check(value.ty, What::CanBeMatched, value.span);
+        for arm in arms {
+            arm.patterns.iter().for_each(|pattern| self.pattern(pattern, value.ty));
+            self.expr(&arm.value);
+            if !arm.value.diverges() {
+                self.same(arm.value.ty, expr.ty, arm.value.span);
+            }
         }
     }
 
