@@ -110,6 +110,8 @@ pub(super) struct Body {
     pub(super) items: Vec<ItemConst>,
     /// Number of types.
     pub(super) types: usize,
+    /// If it reads values of a row by index.
+    pub(super) indexes_rows: bool,
 }
 
 /// A variable. The parameters come first.

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::{
-    definition::{Constant, Definition, Number},
-    operation::operation,
+    definition::{Constant, Definition, Number, Padded},
+    operation::operation_of_padded,
 };
 use crate::{
     AsOperand, Element, Float, Operand, Result, Scope, Tensor,
@@ -125,7 +125,11 @@ impl<'s> Call<'s> {
     }
 
     pub(super) fn operation(&self) -> Op {
-        operation(self.definition, self.arguments.iter().map(Given::constant))
+        self.operation_of_padded(Padded::default())
+    }
+
+    pub(super) fn operation_of_padded(&self, padded: Padded) -> Op {
+        operation_of_padded(self.definition, self.arguments.iter().map(Given::constant), padded)
     }
 }
 

@@ -5,6 +5,7 @@ use std::any::TypeId;
 use super::block::Block;
 #[cfg(feature = "cuda")]
 use crate::DType;
+use crate::base::rank::MAX_RANK;
 
 /// A type that kernels compute in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +69,35 @@ pub struct Rows {
     pub outputs: &'static [Extent],
     /// Number of rows whose values are used more than once.
     pub held: usize,
+    /// If it reads values of a row by index.
+    pub indexed: bool,
+}
+
+/// The padded dimensions outside the rows of a launch whose kernel indexes rows: each has a further input, its real size, in
+/// their order. What a row of the padding reads beyond its end is no mistake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Padded(u8);
+
+impl Padded {
+    /// `self` and a dimension.
+    #[must_use]
+    pub(super) fn with(self, axis: usize) -> Self {
+        Self(self.0 | 1 << axis)
+    }
+
+    /// The dimensions, outermost first.
+    pub(super) fn axes(self) -> impl Iterator<Item = usize> {
+        (0..MAX_RANK).filter(move |axis| self.0 & 1 << axis != 0)
+    }
+
+    /// Number of dimensions.
+    pub(super) fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
 }
 
 /// A row, or one value for each.

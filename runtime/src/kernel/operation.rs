@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::{
     cpu,
-    definition::{Definition, Kind, Number},
+    definition::{Definition, Kind, Number, Padded},
     rows,
 };
 use crate::backend::{
@@ -27,10 +27,19 @@ pub(crate) fn operation(
     definition: &'static Definition,
     constants: impl Iterator<Item = Option<Number>> + Clone,
 ) -> Op {
-    if constants.clone().all(|constant| constant.is_none()) {
+    operation_of_padded(definition, constants, Padded::default())
+}
+
+/// Likewise, with the padded dimensions whose real sizes follow the tensors.
+pub(super) fn operation_of_padded(
+    definition: &'static Definition,
+    constants: impl Iterator<Item = Option<Number>> + Clone,
+    padded: Padded,
+) -> Op {
+    if padded.is_empty() && constants.clone().all(|constant| constant.is_none()) {
         return Op::fixed(definition);
     }
-    Fixed { definition, constants: constants.collect() }.into()
+    Fixed { definition, constants: constants.collect(), padded }.into()
 }
 
 /// With a tensor for every parameter.
@@ -44,41 +53,54 @@ impl Operation for Definition {
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-        self.run_on_cpu(&[], access, launch)
+        self.run_on_cpu(&[], Padded::default(), access, launch)
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-        self.launch_on_gpu(&[], gpu, launch)
+        self.launch_on_gpu(&[], Padded::default(), gpu, launch)
     }
 }
 
 impl Definition {
     /// Runs it; `constants` is empty if every parameter is a tensor.
-    fn run_on_cpu(&self, constants: &Constants, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+    fn run_on_cpu(
+        &self,
+        constants: &Constants,
+        padded: Padded,
+        access: &Access<'_>,
+        launch: &Launch,
+    ) -> Result<(), Fault> {
         match &self.kind {
             Kind::Elements => {
                 cpu::run(self, constants, access, launch);
                 Ok(())
             }
-            Kind::Rows(rows) => rows::cpu::run(self, rows, constants, access, launch),
+            Kind::Rows(rows) => rows::cpu::run(self, rows, constants, padded, access, launch),
         }
     }
 
     /// Likewise, on a GPU.
     #[cfg(feature = "cuda")]
-    fn launch_on_gpu(&self, constants: &Constants, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+    fn launch_on_gpu(
+        &self,
+        constants: &Constants,
+        padded: Padded,
+        gpu: &mut dyn Submit,
+        launch: &Launch,
+    ) -> Result<()> {
         match &self.kind {
             Kind::Elements => super::cuda::launch(self, constants, gpu, launch),
-            Kind::Rows(rows) => rows::cuda::launch(self, rows, constants, gpu, launch),
+            Kind::Rows(rows) => rows::cuda::launch(self, rows, constants, padded, gpu, launch),
         }
     }
 }
 
-/// With numbers for some.
+/// With numbers for some, or with padded dimensions.
 struct Fixed {
     definition: &'static Definition,
     constants: SmallVec<[Option<Number>; 4]>,
+    padded: Padded,
 }
 
 impl fmt::Debug for Fixed {
@@ -95,14 +117,15 @@ impl Operation for Fixed {
     fn parameters(&self, mut to: &mut dyn Hasher) {
         self.definition.id.hash(&mut to);
         self.constants.hash(&mut to);
+        self.padded.hash(&mut to);
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-        self.definition.run_on_cpu(&self.constants, access, launch)
+        self.definition.run_on_cpu(&self.constants, self.padded, access, launch)
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-        self.definition.launch_on_gpu(&self.constants, gpu, launch)
+        self.definition.launch_on_gpu(&self.constants, self.padded, gpu, launch)
     }
 }

@@ -1,7 +1,7 @@
 //! Masks, lengths, positions and indices that point into padding: kernels know the real sizes.
 
 use graphable::{
-    Result, Tensor, graphable,
+    Result, Tensor, graphable, kernel,
     ops::{self, AttentionMask},
 };
 
@@ -120,6 +120,47 @@ fn wild_padding(
     let table = ops::gather(x, 0, &ops::full(x.scope(), [9], 0u32)?)?;
     let same = ops::embedding(&ids, &ops::add(&table, &ops::full(x.scope(), [9, 1], 1.0f32)?)?)?;
     ops::add(&rows, &ops::sum(&same, 1)?)
+}
+
+/// Reads beyond the row in rows from the `real`th on.
+#[kernel(rows)]
+fn second(x: Row<f32>, row: u32, real: u32) -> f32 {
+    x.at(if row < real { 1 } else { 9 })
+}
+
+/// Only rows of the padding read beyond their ends.
+#[graphable]
+fn indexed_rows(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let row = ops::arange::<u32>(x.scope(), x.dim(0))?;
+    let real = ops::size(x, 0)?;
+    let y = second(x, &row, &real)?;
+    // The padding is the second of three dimensions, and the first of them.
+    let inner = second(&ops::broadcast_to(x, (3, x.dim(0), 2))?, &row, &real)?;
+    let wide = ops::broadcast_to(&ops::unsqueeze(x, 1)?, (x.dim(0), 3, 2))?;
+    let outer = second(&wide, &ops::unsqueeze(&row, 1)?, &real)?;
+    ops::add(&ops::add(&y, &ops::sum(&inner, 0)?)?, &ops::sum(&outer, 1)?)
+}
+
+/// So does the last real row.
+#[graphable]
+fn wrongly_indexed_rows(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let row = ops::arange::<u32>(x.scope(), x.dim(0))?;
+    let before = ops::sub(&ops::size(x, 0)?, &ops::full(x.scope(), (), 1u32)?)?;
+    second(x, &row, &before)
+}
+
+#[test]
+fn rows_of_the_padding_index_nothing() {
+    agrees!(IndexedRowsGraph);
+    agrees!(WronglyIndexedRowsGraph);
 }
 
 #[test]

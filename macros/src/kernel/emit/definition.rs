@@ -69,8 +69,14 @@ fn kind(header: &Header, body: Option<&Body>) -> TokenStream {
     let outputs = header.outputs.iter().map(|output| extent(output.extent));
     let held =
         body.map_or(0, |body| body.locals.iter().filter(|l| l.row.is_some_and(|uses| uses > 1)).count());
+    let indexed = body.is_some_and(|body| body.indexes_rows);
     quote! {
-        #p::kernel::Kind::Rows(#p::kernel::Rows { inputs: &[#(#inputs),*], outputs: &[#(#outputs),*], held: #held })
+        #p::kernel::Kind::Rows(#p::kernel::Rows {
+            inputs: &[#(#inputs),*],
+            outputs: &[#(#outputs),*],
+            held: #held,
+            indexed: #indexed,
+        })
     }
 }
 

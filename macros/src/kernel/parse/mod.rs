@@ -23,12 +23,14 @@ struct Parser<'e> {
     name: String,
     form: Form,
     types: usize,
+    /// If a value of a row is read by index.
+    indexes_rows: bool,
 }
 
 /// Reads the body of a function whose signature is known.
 pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body {
     let (name, form) = (header.name.to_string(), header.form);
-    let mut parser = Parser { errors, names: Names::default(), name, form, types: 0 };
+    let mut parser = Parser { errors, names: Names::default(), name, form, types: 0, indexes_rows: false };
     for input in &header.inputs {
         let ty = parser.fresh();
         let local = parser.names.bind(input.name.clone(), input.mutable, ty);
@@ -36,9 +38,9 @@ pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body 
     }
     parser.collect_items(&item.block.stmts);
     let block = parser.block(&item.block, true);
-    let Parser { names, types, .. } = parser;
+    let Parser { names, types, indexes_rows, .. } = parser;
     let Names { locals, callees, constants, items, .. } = names;
-    Body { block, locals, callees, constants, items, types }
+    Body { block, locals, callees, constants, items, types, indexes_rows }
 }
 
 impl Parser<'_> {

@@ -84,6 +84,7 @@ impl Parser<'_> {
             let help = format!("give its value a name above the closure: `let y = {};`", op.example());
             self.errors.push(Code::KernelRow, &call.method, message, help);
         }
+        self.indexes_rows |= op == RowOp::At;
         // These read no row, or one value of it.
         if let (false, Kind::Local(local)) = (op.is_collective(), &row.kind) {
             self.names.forget_use(*local);

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::super::{
     call::{Call, Results},
-    definition::{Extent, Kind, Rows},
+    definition::{Extent, Kind, Padded, Rows},
 };
 use crate::{
     Error, Operand, Result,
@@ -65,7 +65,8 @@ impl<'s> Call<'s> {
         if whole.len() > MAX_RANK && rows.outputs.contains(&Extent::Row) {
             return Err(Error::Rank { rank: whole.len() });
         }
-        let op = self.operation();
+        let padded = if rows.indexed { self.padded(marks, &mut inputs) } else { Padded::default() };
+        let op = self.operation_of_padded(padded);
         let results = R::allocate(self.scope, &op, &|i| match rows.outputs[i] {
             Extent::One => (&lead[..], marks),
             Extent::Row => (&whole[..], marks),
@@ -128,6 +129,18 @@ impl<'s> Call<'s> {
             )),
             other => other,
         }
+    }
+
+    /// The padded dimensions; their real sizes become inputs.
+    fn padded(&self, marks: Marks, inputs: &mut SmallVec<[View; 4]>) -> Padded {
+        let mut padded = Padded::default();
+        for axis in 0..MAX_RANK {
+            if let Some(count) = marks.get(axis).and_then(|symbol| self.scope.real_count(symbol)) {
+                inputs.push(count);
+                padded = padded.with(axis);
+            }
+        }
+        padded
     }
 
     fn misfit(&self, why: String) -> Error {

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::super::{
     block::{Beyond, Block, Output},
     cpu::{Kind, Source, place},
-    definition::{Compute, Definition, Extent, Rows},
+    definition::{Compute, Definition, Extent, Padded, Rows},
     operation::Constants,
 };
 use crate::backend::{
@@ -22,12 +22,15 @@ pub(in crate::kernel) fn run(
     definition: &Definition,
     rows: &Rows,
     constants: &Constants,
+    padded: Padded,
     access: &Access<'_>,
     launch: &Launch,
 ) -> Result<(), Fault> {
     let operands = operands(rows, definition.inputs, constants, access, launch);
     let size = operands.iter().find(|operand| operand.size.is_some()).and_then(|o| o.size).unwrap_or(0);
-    let Some(count) = count(rows, launch) else { return Ok(()) };
+    let Some(lead) = lead(rows, launch) else { return Ok(()) };
+    let count: usize = lead.iter().product();
+    let padding = Padding::new(padded, lead, access, launch);
     let each = if count * size.max(1) < PARALLEL { count } else { (TASK / size.max(1)).max(1) };
     let mut tasks: SmallVec<[Task<'_>; 1]> =
         (0..count).step_by(each.max(1)).map(|first| Task::new(first, each.min(count - first))).collect();
@@ -41,7 +44,7 @@ pub(in crate::kernel) fn run(
             rest = others;
         }
     }
-    let run = |task: Task<'_>| task.run(definition, &operands);
+    let run = |task: Task<'_>| task.run(definition, &operands, &padding);
     let faults: Vec<Option<Beyond>> = match tasks.len() {
         0 | 1 => tasks.into_iter().map(run).collect(),
         _ => tasks.into_vec().into_par_iter().map(run).collect(),
@@ -54,12 +57,30 @@ pub(in crate::kernel) fn run(
     }
 }
 
-/// Number of rows.
-fn count(rows: &Rows, launch: &Launch) -> Option<usize> {
+/// The dimensions outside the rows.
+fn lead<'a>(rows: &Rows, launch: &'a Launch) -> Option<&'a [usize]> {
     let (view, extent) = launch.outputs.iter().zip(rows.outputs).next()?;
     let shape = view.layout.shape();
-    let lead = if *extent == Extent::Row { &shape[..shape.len() - 1] } else { shape };
-    Some(lead.iter().product())
+    Some(if *extent == Extent::Row { &shape[..shape.len() - 1] } else { shape })
+}
+
+/// Of each padded dimension outside the rows: the rows of one of its places, its size, and its real size.
+struct Padding(SmallVec<[(usize, usize, usize); 1]>);
+
+impl Padding {
+    fn new(padded: Padded, lead: &[usize], access: &Access<'_>, launch: &Launch) -> Self {
+        let counts = &launch.inputs[launch.inputs.len() - padded.len()..];
+        let dims = padded
+            .axes()
+            .zip(counts)
+            .map(|(axis, count)| (lead[axis + 1..].iter().product(), lead[axis], access.count(count)));
+        Self(dims.collect())
+    }
+
+    /// Returns whether a row is not of the padding.
+    fn is_real(&self, row: usize) -> bool {
+        self.0.iter().all(|(rows, size, real)| row / rows % size < *real)
+    }
 }
 
 /// A parameter: where its values are, and how many there are in a row, if it has rows.
@@ -135,7 +156,7 @@ impl Task<'_> {
     }
 
     /// Returns the first index out of range.
-    fn run(mut self, definition: &Definition, operands: &[Operand<'_>]) -> Option<Beyond> {
+    fn run(mut self, definition: &Definition, operands: &[Operand<'_>], padding: &Padding) -> Option<Beyond> {
         let buffer = |operand: &Operand<'_>| {
             let words = vec![0; operand.size.unwrap_or(1)];
             Buffer { converted: words.clone(), raw: words }
@@ -177,7 +198,7 @@ impl Task<'_> {
                 }
             }
             (definition.block)(&mut block);
-            fault = fault.or(block.fault());
+            fault = fault.or_else(|| block.fault().filter(|_| padding.is_real(self.first + row)));
             drop(block);
             let converted = self.places.iter_mut().filter(|place| place.kind.is_converted());
             for (place, values) in converted.zip(&results) {

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::super::{
     cuda::{LANGUAGE, element},
-    definition::{Definition, Extent, Rows},
+    definition::{Definition, Extent, Padded, Rows},
     instances::{Instance, Instances},
     operation::Constants,
     source::Functions,
@@ -79,6 +79,8 @@ struct Variant {
     float: DType,
     /// A bit for each parameter that is a number.
     fixed: u32,
+    /// Number of padded dimensions.
+    padded: usize,
     plan: Plan,
 }
 
@@ -95,9 +97,9 @@ pub(in crate::kernel) fn samples(
     float: DType,
 ) -> impl Iterator<Item = &'static SourceFile> {
     let lanes = 16 / largest(definition, rows, float);
-    let (id, fixed) = (definition.id, 0);
+    let (id, fixed, padded) = (definition.id, 0, usize::from(rows.indexed));
     Plan::samples(lanes)
-        .map(|plan| &instance(definition, rows, Variant { id, float, fixed, plan }).source)
+        .map(|plan| &instance(definition, rows, Variant { id, float, fixed, padded, plan }).source)
         .into_iter()
 }
 
@@ -114,15 +116,16 @@ pub(in crate::kernel) fn launch(
     definition: &Definition,
     rows: &Rows,
     constants: &Constants,
+    padded: Padded,
     gpu: &mut dyn Submit,
     launch: &Launch,
 ) -> Result<()> {
-    match launch.inputs.len() {
-        0 | 1 => of::<1>(definition, rows, constants, gpu, launch),
-        2 => of::<2>(definition, rows, constants, gpu, launch),
-        3 | 4 => of::<4>(definition, rows, constants, gpu, launch),
-        5..=8 => of::<8>(definition, rows, constants, gpu, launch),
-        _ => of::<16>(definition, rows, constants, gpu, launch),
+    match launch.inputs.len() - padded.len() {
+        0 | 1 => of::<1>(definition, rows, constants, padded, gpu, launch),
+        2 => of::<2>(definition, rows, constants, padded, gpu, launch),
+        3 | 4 => of::<4>(definition, rows, constants, padded, gpu, launch),
+        5..=8 => of::<8>(definition, rows, constants, padded, gpu, launch),
+        _ => of::<16>(definition, rows, constants, padded, gpu, launch),
     }
 }
 
@@ -131,44 +134,51 @@ fn of<const N: usize>(
     definition: &Definition,
     rows: &Rows,
     constants: &Constants,
+    padded: Padded,
     gpu: &mut dyn Submit,
     launch: &Launch,
 ) -> Result<()> {
     let fixed = constants.iter().enumerate().fold(0, |bits, (i, c)| bits | u32::from(c.is_some()) << i);
     let extents =
         rows.inputs.iter().enumerate().filter(|(i, _)| fixed & 1 << i == 0).map(|(_, extent)| *extent);
-    let inputs = || launch.inputs.iter().zip(extents.clone());
+    let (tensors, counts) = launch.inputs.split_at(launch.inputs.len() - padded.len());
+    let inputs = || tensors.iter().zip(extents.clone());
     let Some((sized, _)) = inputs().find(|(_, extent)| *extent == Extent::Row) else { return Ok(()) };
     let (lead, size) = match sized.layout.shape().split_last() {
         Some((size, lead)) => (lead, *size),
         None => return Ok(()),
     };
     let none = [0; MAX_RANK];
-    let strides: [&[usize]; N] = std::array::from_fn(|i| match launch.inputs.get(i) {
+    let strides: [&[usize]; N] = std::array::from_fn(|i| match tensors.get(i) {
         Some(view) => &view.layout.strides()[..lead.len()],
         None => &none[..lead.len()],
     });
     let walk = Walk::new(lead, strides);
     let count = walk.count();
 
-    let views = || launch.inputs.iter().chain(&launch.outputs);
+    let views = || tensors.iter().chain(&launch.outputs);
     let float = views().map(|view| view.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::F32);
     let lanes = 16 / largest(definition, rows, float);
     let outputs = || launch.outputs.iter().zip(rows.outputs.iter().copied());
     let packed =
         inputs().chain(outputs()).all(|(view, extent)| extent == Extent::One || is_packed(view, lanes));
     let plan = Plan::new(size, if packed { lanes } else { 1 }, rows.held);
-    let instance = instance(definition, rows, Variant { id: definition.id, float, fixed, plan });
+    let variant = Variant { id: definition.id, float, fixed, padded: padded.len(), plan };
+    let instance = instance(definition, rows, variant);
 
     // Mirrors `RowParams`, all of whose fields are words.
     let mut words: SmallVec<[u64; 64]> = views().map(|view| view.addr).collect();
     let sink = gpu.faults();
     words.extend([count, size as u64, sink.fault, sink.claim, gpu.fault_op(definition.name).into()]);
     words.extend(constants.iter().flatten().map(|number| u64::from(number.bits)));
-    words.extend(launch.inputs.iter().map(|view| view.layout.strides().last().map_or(0, |s| *s as u64)));
+    for (axis, count) in padded.axes().zip(counts) {
+        let behind: usize = lead[axis + 1..].iter().product();
+        words.extend([count.addr, behind as u64, lead[axis] as u64]);
+    }
+    words.extend(tensors.iter().map(|view| view.layout.strides().last().map_or(0, |s| *s as u64)));
     let dims: [u64; 7] = bytemuck::cast::<Dims, _>(walk.dims());
     words.extend(dims);
-    words.extend(walk.strides().into_iter().take(launch.inputs.len()).flatten());
+    words.extend(walk.strides().into_iter().take(tensors.len()).flatten());
     let grid =
         Grid::line(gpu.props().blocks_for(count * u64::from(plan.threads), plan.block()), plan.block());
     gpu.submit_bytes(Kernel::plain(&instance.source, &instance.entry), grid, bytemuck::cast_slice(&words))
@@ -187,22 +197,23 @@ fn is_packed(view: &View, lanes: u32) -> bool {
 
 /// The source of a variant, and the name of its entry.
 fn text(definition: &Definition, rows: &Rows, variant: Variant) -> (String, String) {
-    let Variant { float, fixed, plan: Plan { threads, packs, lanes }, .. } = variant;
+    let Variant { float, fixed, padded, plan: Plan { threads, packs, lanes }, .. } = variant;
     let mut functions = Functions::default();
     let name = functions.add(definition);
     let entry = format!("{name}_rows");
     let mut text = format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{ROWS}\n{}\n", functions.text);
     let tensors = definition.inputs.len() - fixed.count_ones() as usize;
-    params(&mut text, tensors, definition.outputs.len(), fixed.count_ones());
+    params(&mut text, tensors, definition.outputs.len(), fixed.count_ones(), padded);
     let _ = write!(
         text,
         "extern \"C\" __global__ void __launch_bounds__({block}) {entry}(const __grid_constant__ RowParams p) {{ in_order();\n    \
          rows::Cx<{threads}, {packs}, {lanes}> cx((u32)p.size, p.sink, (u32)p.op);\n    \
          const u64 first = (u64)blockIdx.x * {groups} + threadIdx.x / {threads}, step = (u64)gridDim.x * {groups};\n    \
          for (u64 row = first; row < p.rows; row += step) {{\n        \
-         u64 at[{tensors}];\n        locate<{tensors}>(p.dims, p.strides, row, at);\n        {name}(cx",
+         u64 at[{tensors}];\n        locate<{tensors}>(p.dims, p.strides, row, at);\n{is_real}        {name}(cx",
         block = variant.plan.block(),
         groups = variant.plan.block() / threads,
+        is_real = if padded > 0 { "        cx.is_real = rows::is_real(p.padded, row);\n" } else { "" },
     );
     let (mut tensor, mut constant) = (0, 0);
     for (i, ((_, compute), extent)) in definition.inputs.iter().zip(rows.inputs).enumerate() {
@@ -233,12 +244,13 @@ fn text(definition: &Definition, rows: &Rows, variant: Variant) -> (String, Stri
 }
 
 /// The parameters of the entry.
-fn params(text: &mut String, tensors: usize, outputs: usize, constants: u32) {
+fn params(text: &mut String, tensors: usize, outputs: usize, constants: u32, padded: usize) {
     let constants = if constants > 0 { format!("    u64 constants[{constants}];\n") } else { String::new() };
+    let padded = if padded > 0 { format!("    rows::Padded padded[{padded}];\n") } else { String::new() };
     let _ = write!(
         text,
         "struct RowParams {{\n    u64 x[{tensors}];\n    u64 y[{outputs}];\n    u64 rows;\n    u64 size;\n    \
-         FaultSink sink;\n    u64 op;\n{constants}    u64 last[{tensors}];\n    Dims dims;\n    \
+         FaultSink sink;\n    u64 op;\n{constants}{padded}    u64 last[{tensors}];\n    Dims dims;\n    \
          u64 strides[{tensors}][MAX_RANK];\n}};\n\n"
     );
 }

@@ -19,9 +19,25 @@ template <int T_, int P_, int V_> struct Cx {
     u32 op;
     // Which of two buffers the next reduction exchanges its lanes in.
     mutable u32 turn;
+    // Whether the row is none of the padding.
+    bool is_real;
     DEVICE Cx(u32 size, const FaultSink& sink, u32 op)
-        : size(size), thread(threadIdx.x % T_), sink(sink), op(op), turn(0) {}
+        : size(size), thread(threadIdx.x % T_), sink(sink), op(op), turn(0), is_real(true) {}
 };
+
+// A padded dimension outside the rows.
+struct Padded {
+    u64 real;    // u32*: how many of its places are real
+    u64 behind;  // rows of one place
+    u64 size;
+};
+
+template <int N> DEVICE bool is_real(const Padded (&dims)[N], u64 row) {
+    for (int i = 0; i < N; ++i) {
+        if (row / dims[i].behind % dims[i].size >= *(const u32*)dims[i].real) return false;
+    }
+    return true;
+}
 
 // ---- rows: `pack` loads what a thread computes next, `at` one value
 
@@ -195,7 +211,7 @@ template <typename A, typename B, typename D, typename E> struct Nothing<Tuple4<
 
 template <class C, class R> DEVICE auto at(const C& cx, const R& row, u32 i) {
     if (i < cx.size) return row.at(i);
-    report(cx.sink, cx.op, i, cx.size);
+    if (cx.is_real) report(cx.sink, cx.op, i, cx.size);
     return Nothing<decltype(row.at(0u))>::of();
 }
 
