@@ -1,18 +1,18 @@
 //! A launch of a custom operation: its arguments, checks, and outputs.
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, ops::Deref};
 
 use smallvec::SmallVec;
 
-use super::CustomOp;
+use super::{
+    CustomOp,
+    parts::{Lists, Parts},
+};
 use crate::{
     AsOperand, Element, Error, IntoDim, IntoShape, Result, Scope, State, Tensor,
-    backend::{
-        Op, View,
-        custom::{Argument, CustomOperation, ScalarArgument},
-    },
+    backend::custom::{Argument, ScalarArgument},
     base::rank::MAX_RANK,
-    tensor::{Operand, Shown},
+    tensor::{Operand, Shown, shape::Sizes},
     value::layout::Marks,
 };
 
@@ -35,29 +35,33 @@ use crate::{
 /// or a tuple of tensors.
 #[must_use = "`run` launches the operation"]
 pub struct Call<'c, 's, O = ()> {
-    op: CustomOp,
+    op: Held<'c>,
     scope: Scope<'s>,
-    /// Behind a pointer, because each method passes the launch on.
-    parts: Box<Parts>,
-    /// The outputs; `Err` is the first mistake.
-    made: Result<O>,
+    parts: Parts,
+    /// The outputs; none after a mistake.
+    made: Option<O>,
     /// The operands, which are borrowed until it is run.
     operands: PhantomData<&'c ()>,
 }
 
-/// What was named so far. Few allocators have a fast path for more than a kilobyte.
-#[derive(Default)]
-struct Parts {
-    arguments: SmallVec<[Argument; 8]>,
-    inputs: SmallVec<[Operand; 4]>,
-    outputs: SmallVec<[Operand; 1]>,
-    states: Vec<View>,
-    real_sizes: Vec<View>,
-    /// The symbols whose real size is passed.
-    counted: Vec<u8>,
+/// The operation of a launch.
+pub(super) enum Held<'c> {
+    Borrowed(&'c CustomOp),
+    /// One that was made for the launch.
+    Owned(CustomOp),
 }
 
-const _: () = assert!(size_of::<Parts>() <= 1024);
+impl Deref for Held<'_> {
+    type Target = CustomOp;
+
+    #[inline]
+    fn deref(&self) -> &CustomOp {
+        match self {
+            Self::Borrowed(op) => op,
+            Self::Owned(op) => op,
+        }
+    }
+}
 
 /// Outputs of a launch, and one more.
 pub trait AndOutput<T> {
@@ -96,8 +100,9 @@ impl<A, B, C, T> AndOutput<T> for (A, B, C) {
 }
 
 impl<'c, 's> Call<'c, 's> {
-    pub(crate) fn new(op: CustomOp, scope: Scope<'s>) -> Self {
-        Self { op, scope, parts: Box::default(), made: Ok(()), operands: PhantomData }
+    #[inline]
+    pub(super) fn new(op: Held<'c>, scope: Scope<'s>) -> Self {
+        Self { op, scope, parts: Parts::new(), made: Some(()), operands: PhantomData }
     }
 }
 
@@ -113,8 +118,8 @@ impl<'c, 's, O> Call<'c, 's, O> {
                 let why = "an input is strided, and the kernel reads rows end to end; pass `ops::contiguous(&x)?`, or a view";
                 return Err(call.scope.shape_error(call.op.name(), &[(&operand).into()], why));
             }
-            let index = call.add_input(operand)?;
-            call.parts.arguments.push(Argument::Input(index));
+            let index = call.add_input(&operand)?;
+            call.parts.lists().arguments.push(Argument::Input(index));
             Ok(())
         })
     }
@@ -123,8 +128,8 @@ impl<'c, 's, O> Call<'c, 's, O> {
     pub fn view<T: Element>(self, x: &'c (impl AsOperand<'s, T> + ?Sized)) -> Self {
         self.checked(|call| {
             let operand = x.operand(call.op.name(), call.scope)?;
-            let index = call.add_input(operand)?;
-            call.parts.arguments.push(Argument::View(index));
+            let index = call.add_input(&operand)?;
+            call.parts.lists().arguments.push(Argument::View(index));
             Ok(())
         })
     }
@@ -135,8 +140,9 @@ impl<'c, 's, O> Call<'c, 's, O> {
     pub fn state<T: Element>(self, state: &'c State<T>) -> Self {
         self.checked(|call| {
             let view = state.operand(call.op.name(), call.scope)?.view;
-            call.parts.arguments.push(Argument::State(place(&call.op, call.parts.states.len())?));
-            call.parts.states.push(view);
+            let lists = call.parts.lists();
+            lists.arguments.push(Argument::State(place(&call.op, lists.states.len())?));
+            lists.states.push(view);
             Ok(())
         })
     }
@@ -145,7 +151,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     /// passed as an [`input`](Self::input).
     pub fn scalar(self, value: impl ScalarArgument) -> Self {
         self.checked(|call| {
-            call.parts.arguments.push(Argument::value(value));
+            call.parts.lists().arguments.push(Argument::value(value));
             Ok(())
         })
     }
@@ -156,7 +162,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
         let dim = dim.into_dim();
         self.checked(|call| {
             let (size, _) = call.scope.resolve_dim(call.op.name(), dim)?;
-            call.parts.arguments.push(Argument::value(size as u64));
+            call.parts.lists().arguments.push(Argument::value(size as u64));
             Ok(())
         })
     }
@@ -165,7 +171,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     pub fn count<T: Element>(self, x: &(impl AsOperand<'s, T> + ?Sized)) -> Self {
         self.checked(|call| {
             let count = x.operand(call.op.name(), call.scope)?.view.layout.count();
-            call.parts.arguments.push(Argument::value(count as u64));
+            call.parts.lists().arguments.push(Argument::value(count as u64));
             Ok(())
         })
     }
@@ -177,13 +183,14 @@ impl<'c, 's, O> Call<'c, 's, O> {
         self.checked(|call| {
             let (_, symbol) = call.scope.resolve_dim(call.op.name(), dim)?;
             let count = symbol.and_then(|symbol| call.scope.real_count(symbol));
+            let lists = call.parts.lists();
             let index = match count {
                 None => None,
-                Some(_) => Some(place(&call.op, call.parts.real_sizes.len())?),
+                Some(_) => Some(place(&call.op, lists.real_sizes.len())?),
             };
-            call.parts.arguments.push(Argument::RealSize(index));
-            call.parts.real_sizes.extend(count);
-            call.parts.counted.extend(symbol);
+            lists.arguments.push(Argument::RealSize(index));
+            lists.real_sizes.extend(count);
+            lists.counted.extend(symbol);
             Ok(())
         })
     }
@@ -191,7 +198,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     /// Passes the address of the workspace of a kernel.
     pub fn workspace(self) -> Self {
         self.checked(|call| {
-            call.parts.arguments.push(Argument::Workspace);
+            call.parts.lists().arguments.push(Argument::Workspace);
             Ok(())
         })
     }
@@ -202,16 +209,12 @@ impl<'c, 's, O> Call<'c, 's, O> {
     where
         O: AndOutput<Tensor<'s, T>>,
     {
-        let sizes = shape.into_sizes();
-        let made = std::mem::replace(&mut self.made, Err(Error::NeverComputed { op: self.op.name() }));
-        let made = made.and_then(|made| {
-            let name = self.op.name();
-            let given = self.scope.resolve(name, sizes)?;
-            let index = place(&self.op, self.parts.outputs.len())?;
-            let out = self.scope.output::<T>(name, &given.sizes, given.marks)?;
-            self.parts.outputs.push(Operand { view: out.raw.view(), marks: given.marks });
-            self.parts.arguments.push(Argument::Output(index));
-            Ok(made.and(out))
+        let made = self.made.take().and_then(|made| match self.add_output(shape.into_sizes()) {
+            Ok(out) => Some(made.and(out)),
+            Err(mistake) => {
+                self.parts.lists().mistake = Some(mistake);
+                None
+            }
         });
         let Self { op, scope, parts, .. } = self;
         Call { op, scope, parts, made, operands: PhantomData }
@@ -236,7 +239,10 @@ impl<'c, 's, O> Call<'c, 's, O> {
             if fits {
                 return Ok(());
             }
-            let shown: SmallVec<[Shown<'_>; 4]> = call.parts.inputs.iter().map(Into::into).collect();
+            let lists = call.parts.lists();
+            let inputs = lists.inputs.iter().zip(&lists.input_marks);
+            let shown: SmallVec<[Shown<'_>; 4]> =
+                inputs.map(|(view, marks)| Shown(view.layout.shape(), *marks)).collect();
             Err(call.scope.shape_error(call.op.name(), &shown, why))
         })
     }
@@ -247,60 +253,76 @@ impl<'c, 's, O> Call<'c, 's, O> {
     /// The first mistake in the arguments; [`Error::Argument`] for [state](Self::state) that is another operand, too;
     /// [`Error::PaddedMix`]; [`Error::NotCapturable`]; [`Error::NoCode`]; [`Error::Compile`]; the errors of every operation
     /// (see [`ops`](crate::ops)).
-    pub fn run(self) -> Result<O> {
-        if self.made.is_ok() {
-            self.check_padding()?;
+    pub fn run(mut self) -> Result<O> {
+        let Some(made) = self.made.take() else {
+            let name = self.op.name();
+            return Err(self.parts.lists().mistake.take().unwrap_or(Error::NeverComputed { op: name }));
+        };
+        let lists = self.parts.lists();
+        if lists.is_padded {
+            check_padding(self.scope, &self.op, lists)?;
         }
-        let made = self.made?;
-        let Parts { arguments, inputs, outputs, states, real_sizes, .. } = *self.parts;
-        let (operands, count) = (inputs.len(), outputs.len());
-        let outputs: SmallVec<[View; 2]> = outputs.iter().map(|output| output.view).chain(states).collect();
+        let Lists { arguments, inputs, outputs, states, real_sizes, .. } = lists;
+        outputs.append(states);
         if outputs.iter().all(|view| view.layout.count() == 0) {
             // Nothing is written; devices refuse empty grids.
             return Ok(made);
         }
-        let inputs: SmallVec<[View; 6]> = inputs.iter().map(|input| input.view).chain(real_sizes).collect();
-        let definition = self.op.definition;
-        let op = Op::from(CustomOperation { definition, arguments, operands, made: count });
-        self.scope.launch(op, &inputs, &outputs)?;
+        inputs.append(real_sizes);
+        self.scope.launch(self.op.0.launch(arguments), inputs, outputs)?;
         Ok(made)
     }
 
     /// Adds an argument, unless there was a mistake before.
+    #[inline]
     fn checked(mut self, add: impl FnOnce(&mut Self) -> Result<()>) -> Self {
-        if self.made.is_ok()
+        if self.made.is_some()
             && let Err(mistake) = add(&mut self)
         {
-            self.made = Err(mistake);
+            self.parts.lists().mistake = Some(mistake);
+            self.made = None;
         }
         self
     }
 
-    fn add_input(&mut self, operand: Operand) -> Result<u8> {
-        let index = place(&self.op, self.parts.inputs.len())?;
-        self.parts.inputs.push(operand);
+    #[inline]
+    fn add_input(&mut self, operand: &Operand) -> Result<u8> {
+        let lists = self.parts.lists();
+        let index = place(&self.op, lists.inputs.len())?;
+        lists.inputs.push(operand.view);
+        lists.input_marks.push(operand.marks);
+        lists.is_padded |= operand.marks.any();
         Ok(index)
     }
 
-    /// Refuses padded inputs where their padding could become part of real values.
-    fn check_padding(&self) -> Result<()> {
+    fn add_output<T: Element>(&mut self, sizes: Sizes<'s>) -> Result<Tensor<'s, T>> {
         let name = self.op.name();
-        let keeps = self.op.keeps_padding && self.parts.states.is_empty();
-        for input in self.parts.inputs.iter().filter(|input| input.marks.any()) {
-            for axis in 0..MAX_RANK {
-                let Some(symbol) =
-                    input.marks.get(axis).filter(|symbol| !self.parts.counted.contains(symbol))
-                else {
-                    continue;
-                };
-                let kept = keeps && self.parts.outputs.iter().all(|output| has(output.marks, symbol));
-                if !kept {
-                    self.scope.refuse_padded(name, input.marks, axis)?;
-                }
+        let given = self.scope.resolve(name, sizes)?;
+        let lists = self.parts.lists();
+        let index = place(&self.op, lists.outputs.len())?;
+        let out = self.scope.output::<T>(name, &given.sizes, given.marks)?;
+        lists.outputs.push(out.raw.view());
+        lists.output_marks.push(given.marks);
+        lists.arguments.push(Argument::Output(index));
+        Ok(out)
+    }
+}
+
+/// Refuses padded inputs where their padding could become part of real values.
+fn check_padding(scope: Scope<'_>, op: &CustomOp, lists: &Lists) -> Result<()> {
+    let keeps = op.0.keeps_padding && lists.states.is_empty();
+    for marks in lists.input_marks.iter().filter(|marks| marks.any()) {
+        for axis in 0..MAX_RANK {
+            let Some(symbol) = marks.get(axis).filter(|symbol| !lists.counted.contains(symbol)) else {
+                continue;
+            };
+            let kept = keeps && lists.output_marks.iter().all(|output| has(*output, symbol));
+            if !kept {
+                scope.refuse_padded(op.name(), *marks, axis)?;
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn has(marks: Marks, symbol: u8) -> bool {
@@ -319,7 +341,7 @@ impl<O> fmt::Debug for Call<'_, '_, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
             .field("op", &self.op.name())
-            .field("arguments", &self.parts.arguments)
+            .field("arguments", &self.parts.arguments())
             .finish_non_exhaustive()
     }
 }

@@ -149,7 +149,7 @@ impl CustomOp {
         gradients: &[AnyTensor<'s>],
     ) -> Result<Vec<Option<AnyTensor<'s>>>> {
         let op = self.name();
-        let Some(rule) = &self.gradient else {
+        let Some(rule) = &self.0.gradient else {
             let why = "it has no rule for gradients; `CustomOpBuilder::gradient` sets one".into();
             return Err(Error::Argument { op, why });
         };

@@ -52,9 +52,14 @@
 
 mod call;
 mod gradient;
+mod parts;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
+use call::Held;
 use gradient::Rule;
 
 pub use call::{AndOutput, Call};
@@ -69,7 +74,10 @@ pub use crate::backend::cuda::custom::{
 pub use crate::backend::custom::{CpuCall, CpuFailure, ScalarArgument, Shapes};
 use crate::{
     Capturable, ConfigValue, Eager, Key, LiveIn, Scope, Step,
-    backend::custom::{Definition, Identity},
+    backend::{
+        Op,
+        custom::{Argument, CustomOperation, Definition, Identity},
+    },
     base::plan::Site,
     value::key::KeyWriter,
 };
@@ -78,14 +86,29 @@ use crate::{
 ///
 /// It is known by identity: one that is built again is another operation, and a recording made with the first does not
 /// fit it. So build it once, in a `static` or beside the model. One that a region that may be captured builds for a
-/// launch ([`Capturable::call`]) is known by the position of the region and its name instead. It can be a `#[key]`
+/// launch ([`Capturable::call`]) is known by its place in the region and its name instead. It can be a `#[key]`
 /// parameter of a graph function, or a `#[config]` field of its parameters; a recording keeps what it owns until the
 /// recording is evicted.
 #[derive(Clone)]
-pub struct CustomOp {
+pub struct CustomOp(Arc<Shared>);
+
+/// What clones of an operation share.
+struct Shared {
     definition: Arc<Definition>,
     keeps_padding: bool,
-    gradient: Option<Arc<Rule>>,
+    gradient: Option<Box<Rule>>,
+    /// The launch with the arguments of the first one: for most operations, the arguments of all.
+    first: OnceLock<Arc<CustomOperation>>,
+}
+
+impl Shared {
+    /// Returns what a launch with these arguments is.
+    fn launch(&self, arguments: &[Argument]) -> Op {
+        let new = || Arc::new(CustomOperation::new(&self.definition, arguments));
+        let first = self.first.get_or_init(new);
+        let launch = if first.arguments() == arguments { Arc::clone(first) } else { new() };
+        Op::shared(launch)
+    }
 }
 
 impl CustomOp {
@@ -96,25 +119,25 @@ impl CustomOp {
 
     /// Returns the name.
     pub fn name(&self) -> &'static str {
-        self.definition.name
+        self.0.definition.name
     }
 
     /// Starts a launch.
     pub fn call<'s>(&self, scope: Scope<'s>) -> Call<'_, 's> {
-        Call::new(self.clone(), scope)
+        Call::new(Held::Borrowed(self), scope)
     }
 }
 
 impl fmt::Debug for CustomOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.definition.fmt(f)
+        self.0.definition.fmt(f)
     }
 }
 
 impl PartialEq for CustomOp {
     /// Returns whether both are one operation, by identity.
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.definition, &other.definition)
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -122,7 +145,7 @@ impl Eq for CustomOp {}
 
 impl LiveIn for CustomOp {
     fn write_key(&self, k: &mut KeyWriter) {
-        self.definition.identity().into_iter().for_each(|word| k.word(word));
+        self.0.definition.identity().into_iter().for_each(|word| k.word(word));
     }
 }
 
@@ -203,14 +226,14 @@ impl<'s> Capturable<'s> {
     /// Starts a launch of `op`, whose code may own whatever the region has at hand. On a GPU, its code gets the stream, and
     /// the addresses of its operands; on the CPU, their memory as slices.
     pub fn call<'c>(&self, op: CustomOpBuilder) -> Call<'c, 's> {
-        Call::new(op.build_at(self.site()), self.scope())
+        Call::new(Held::Owned(op.build_at(self.site(), self.next_operation())), self.scope())
     }
 }
 
 impl<'s> Eager<'s> {
     /// Starts a launch of an operation that is made for it, as [`Capturable::call`] does.
     pub fn call<'c>(&self, op: CustomOpBuilder) -> Call<'c, 's> {
-        Call::new(op.build(), self.scope())
+        Call::new(Held::Owned(op.build()), self.scope())
     }
 }
 
@@ -219,7 +242,7 @@ impl<'s> Eager<'s> {
 pub struct CustomOpBuilder {
     definition: Definition,
     keeps_padding: bool,
-    gradient: Option<Arc<Rule>>,
+    gradient: Option<Box<Rule>>,
 }
 
 impl CustomOpBuilder {
@@ -287,19 +310,20 @@ impl CustomOpBuilder {
         mut self,
         rule: impl for<'s> Fn(&mut Backward<'_, 's>) -> crate::Result<()> + Send + Sync + 'static,
     ) -> Self {
-        self.gradient = Some(Arc::new(rule));
+        self.gradient = Some(Box::new(rule));
         self
     }
 
     /// Makes the operation.
     pub fn build(self) -> CustomOp {
         let Self { definition, keeps_padding, gradient } = self;
-        CustomOp { definition: Arc::new(definition), keeps_padding, gradient }
+        let definition = Arc::new(definition);
+        CustomOp(Arc::new(Shared { definition, keeps_padding, gradient, first: OnceLock::new() }))
     }
 
     /// Makes the operation of a region, which is the same one each time that the region runs.
-    pub(crate) fn build_at(mut self, site: &'static Site) -> CustomOp {
-        self.definition.identity = Identity::Region(site);
+    pub(crate) fn build_at(mut self, site: &'static Site, number: u32) -> CustomOp {
+        self.definition.identity = Identity::Region(site, number);
         self.build()
     }
 

@@ -1,6 +1,6 @@
 //! The capability of regions that may be captured.
 
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use crate::{Runtime, Scope, base::plan::Site};
 
@@ -9,7 +9,7 @@ use crate::{Runtime, Scope, base::plan::Site};
 /// It launches work of your own with what the region has at hand: a plan for this batch, a handle, captures of a closure. It
 /// reads nothing: what a captured region read would be the value of the recording in every replay.
 ///
-/// An operation is known by its name and the position of the region, so the operations of one region need different names.
+/// An operation is known by its name, the position of the region, and its number among the operations that the region makes.
 /// Sources of CUDA code that are made for a launch are kept for the life of the process: pass what varies as an argument.
 ///
 /// Where the call is not captured, the region and its code run on every call. Where it is, they run when it is warmed up and
@@ -50,11 +50,13 @@ use crate::{Runtime, Scope, base::plan::Site};
 pub struct Capturable<'s> {
     rt: &'s Runtime,
     site: &'static Site,
+    /// Operations that were made.
+    made: Cell<u32>,
 }
 
 impl<'s> Capturable<'s> {
     pub(crate) fn new(rt: &'s Runtime, site: &'static Site) -> Self {
-        Self { rt, site }
+        Self { rt, site, made: Cell::new(0) }
     }
 
     /// Returns the scope from which constructors get their runtime.
@@ -65,6 +67,13 @@ impl<'s> Capturable<'s> {
     /// Returns the position of the region.
     pub(crate) fn site(&self) -> &'static Site {
         self.site
+    }
+
+    /// Returns the number of the next operation that the region makes.
+    pub(crate) fn next_operation(&self) -> u32 {
+        let number = self.made.get();
+        self.made.set(number.wrapping_add(1));
+        number
     }
 }
 

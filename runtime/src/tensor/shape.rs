@@ -246,17 +246,33 @@ shapes! {
         [D: IntoDim<'s> + Copy] &[D];
         [D: IntoDim<'s> + Copy] &Vec<D>;
         [D: IntoDim<'s>] Vec<D>;
-        [] Shape<'s>;
-        [] &Shape<'s>;
     }
     IntoDataShape::into_data_sizes {
         [D: IntoDim<'s>, const N: usize] [D; N];
         [const N: usize] &[usize; N];
         [] &[usize];
         [] &Vec<usize>;
-        [] Shape<'s>;
-        [] &Shape<'s>;
     }
+}
+
+macro_rules! of_tensors {
+    ($($trait:ident::$name:ident)*) => {$(
+        impl<'s> $trait<'s> for Shape<'s> {
+            fn $name(self) -> Sizes<'s> {
+                Sizes::from_slice(&self)
+            }
+        }
+        impl<'s> $trait<'s> for &Shape<'s> {
+            fn $name(self) -> Sizes<'s> {
+                Sizes::from_slice(self)
+            }
+        }
+    )*};
+}
+
+of_tensors! {
+    IntoShape::into_sizes
+    IntoDataShape::into_data_sizes
 }
 
 impl<'s, D: IntoDim<'s> + Copy> IntoShape<'s> for &&[D] {
@@ -332,8 +348,12 @@ impl<'s> Scope<'s> {
             return Err(Error::Rank { rank: sizes.len() });
         }
         let mut given = Given { sizes: SmallVec::new(), marks: Marks::NONE };
-        for (axis, dim) in sizes.into_iter().enumerate() {
-            let (size, symbol) = self.resolve_dim(op, dim)?;
+        for (axis, dim) in sizes.iter().enumerate() {
+            if dim.raw.kind == DimKind::Number {
+                given.sizes.push(dim.raw.size);
+                continue;
+            }
+            let (size, symbol) = self.resolve_dim(op, *dim)?;
             given.sizes.push(size);
             given.marks = given.marks.with(axis, symbol);
         }

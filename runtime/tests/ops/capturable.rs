@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
 };
 
 use graphable::{
@@ -125,6 +125,45 @@ fn what_the_code_of_a_region_owns_lives_as_long_as_its_recording() {
         assert_eq!(ALIVE.load(Ordering::SeqCst), kept, "{mode}");
         drop((graph, rt));
         assert_eq!(ALIVE.load(Ordering::SeqCst), 0, "{mode}");
+    }
+}
+
+#[test]
+fn operations_of_one_name_in_a_region_are_told_apart() {
+    static FLIPPED: AtomicBool = AtomicBool::new(false);
+    #[graphable]
+    fn through(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let x = ops::neg(x)?;
+        let y = #[eager(cx, support = Always)]
+        {
+            let double = cx.call(times_by("times", 2.0)).input(&x).count(&x);
+            let triple = cx.call(times_by("times", 3.0)).input(&x).count(&x);
+            if FLIPPED.load(Ordering::Relaxed) {
+                triple.output::<f32>(x.shape()).run()?;
+                double.output::<f32>(x.shape()).run()?
+            } else {
+                double.output::<f32>(x.shape()).run()?;
+                triple.output::<f32>(x.shape()).run()?
+            }
+        };
+        ops::neg(&y)
+    }
+    for flipped in [false, true] {
+        let mut rt = Runtime::new(device()).unwrap();
+        let graph = ThroughGraph::builder().mode(Mode::Full).build(&mut rt).unwrap();
+        for recorded in [false, true] {
+            // Another order than that of the warm-up.
+            FLIPPED.store(flipped && recorded, Ordering::Relaxed);
+            let step = rt.step().unwrap();
+            let result = graph.call(&step, &step.tensor(&[1], &[1.0]).unwrap());
+            match result {
+                Err(Error::TraceMismatch { index: 1, .. }) => assert!(flipped && recorded),
+                other => {
+                    assert_eq!(step.read(&other.unwrap()).unwrap(), [3.0]);
+                    assert!(!(flipped && recorded));
+                }
+            }
+        }
     }
 }
 

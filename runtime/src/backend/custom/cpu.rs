@@ -91,7 +91,7 @@ impl<'a> CpuCall<'a> {
     /// # Errors
     /// Returns an error if there is no such scalar, or if it has another type.
     pub fn scalar<T: ScalarArgument>(&self, index: usize) -> Result<T, CpuFailure> {
-        let mut values = self.op.arguments.iter().filter_map(|argument| match argument {
+        let mut values = self.op.arguments().iter().filter_map(|argument| match argument {
             Argument::Value { bytes, of } => Some((*bytes, *of)),
             _ => None,
         });
@@ -109,7 +109,7 @@ impl<'a> CpuCall<'a> {
     /// # Errors
     /// Returns an error if the call named fewer.
     pub fn real_size(&self, index: usize) -> Result<Option<usize>, CpuFailure> {
-        let mut named = self.op.arguments.iter().filter_map(|argument| match argument {
+        let mut named = self.op.arguments().iter().filter_map(|argument| match argument {
             Argument::RealSize(count) => Some(*count),
             _ => None,
         });

@@ -11,6 +11,7 @@ use std::{
     sync::Arc,
 };
 
+use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 pub use cpu::{CpuCall, CpuFailure};
@@ -33,8 +34,9 @@ pub(crate) type CpuCode = dyn Fn(&CpuCall<'_>) -> Result<(), CpuFailure> + Send 
 pub(crate) enum Identity {
     /// A number that no other operation of the process ever has.
     Own(u64),
-    /// The region that makes it anew each time, and promises that it does the same work.
-    Region(&'static Site),
+    /// The region that makes it anew each time, and promises that it does the same work; and its number among those that the
+    /// region makes.
+    Region(&'static Site, u32),
 }
 
 /// An operation of a user: a name, and code for each device. Known by identity.
@@ -69,7 +71,7 @@ impl Definition {
     pub(crate) fn identity(&self) -> [u64; 2] {
         match self.identity {
             Identity::Own(id) => [0, id],
-            Identity::Region(site) => [1, std::ptr::from_ref(site).addr() as u64],
+            Identity::Region(site, number) => [1 + u64::from(number), std::ptr::from_ref(site).addr() as u64],
         }
     }
 }
@@ -205,20 +207,57 @@ impl<'a> Shapes<'a> {
     }
 }
 
-/// A launch of a definition with its arguments.
+/// A launch of a definition with its arguments. It is made once for launches that pass the same ones.
 #[derive(Debug)]
 pub(crate) struct CustomOperation {
     /// The operation to launch.
-    pub(crate) definition: Arc<Definition>,
+    definition: Arc<Definition>,
     /// The parameters of its kernel.
-    pub(crate) arguments: SmallVec<[Argument; 8]>,
+    arguments: SmallVec<[Argument; 4]>,
     /// The number of inputs that are operands; the others are real sizes.
-    pub(crate) operands: usize,
+    operands: usize,
     /// The number of outputs that are new; the others are states.
-    pub(crate) made: usize,
+    made: usize,
+    /// If a state is among the outputs.
+    writes_in_place: bool,
+    /// Of all that distinguishes it from other launches: a trace asks for it at each launch.
+    fingerprint: u64,
 }
 
 impl CustomOperation {
+    /// A launch of `definition` with these arguments.
+    pub(crate) fn new(definition: &Arc<Definition>, arguments: &[Argument]) -> Self {
+        let count = |which: fn(&Argument) -> bool| arguments.iter().filter(|a| which(a)).count();
+        let mut fingerprint = FxHasher::default();
+        (definition.name, definition.identity(), arguments).hash(&mut fingerprint);
+        Self {
+            definition: Arc::clone(definition),
+            arguments: SmallVec::from_slice(arguments),
+            operands: count(|a| matches!(a, Argument::Input(_) | Argument::View(_))),
+            made: count(|a| matches!(a, Argument::Output(_))),
+            writes_in_place: count(|a| matches!(a, Argument::State(_))) > 0,
+            fingerprint: fingerprint.finish(),
+        }
+    }
+
+    /// The parameters of its kernel.
+    #[inline]
+    pub(crate) fn arguments(&self) -> &[Argument] {
+        &self.arguments
+    }
+
+    /// The number of inputs that are operands; the others are real sizes.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn operands(&self) -> usize {
+        self.operands
+    }
+
+    /// The number of outputs that are new; the others are states.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn made(&self) -> usize {
+        self.made
+    }
+
     /// The sizes of its operands.
     pub(crate) fn shapes<'a>(&self, inputs: &'a [View], outputs: &'a [View]) -> Shapes<'a> {
         let (outputs, states) = outputs.split_at(self.made);
@@ -278,14 +317,12 @@ impl Operation for CustomOperation {
         self.definition.name
     }
 
-    fn parameters(&self, mut to: &mut dyn Hasher) {
-        self.definition.name.hash(&mut to);
-        self.definition.identity().hash(&mut to);
-        self.arguments.hash(&mut to);
+    fn parameters(&self, to: &mut dyn Hasher) {
+        to.write_u64(self.fingerprint);
     }
 
     fn writes_in_place(&self) -> bool {
-        self.arguments.iter().any(|argument| matches!(argument, Argument::State(_)))
+        self.writes_in_place
     }
 
     fn may_be_captured(&self) -> bool {

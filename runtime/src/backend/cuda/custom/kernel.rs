@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::{
     Error, Result,
     backend::{
-        Launch, View,
+        Launch, Operation as _, View,
         cuda::kernels::{Kernel, SourceFile, Submit},
         custom::{Argument, CustomOperation, Shapes},
     },
@@ -161,15 +161,15 @@ impl CudaKernel {
     }
 
     pub(crate) fn launch(&self, gpu: &mut dyn Submit, op: &CustomOperation, launch: &Launch) -> Result<()> {
-        let name = op.definition.name;
+        let name = op.name();
         let grid = op.guarded(|| (self.grid)(&op.shapes(&launch.inputs, &launch.outputs)))?;
         grid.check(name)?;
-        let packed: SmallVec<[Packed; 8]> = op.arguments.iter().map(|a| pack(a, op, launch)).collect();
+        let packed: SmallVec<[Packed; 8]> = op.arguments().iter().map(|a| pack(a, op, launch)).collect();
         let list: SmallVec<[&[u8]; 8]> = packed.iter().map(Packed::bytes).collect();
         let kernel = Kernel::plain(self.source, self.entry);
         let sizes = gpu.parameter_sizes(kernel, grid).map_err(|error| self.refused(name, grid, error))?;
         if let Some(sizes) = sizes {
-            self.check_parameters(name, sizes, &op.arguments, &list)?;
+            self.check_parameters(name, sizes, op.arguments(), &list)?;
         }
         let submitted = gpu.submit_list(kernel, grid, &list);
         submitted.map_err(|error| self.refused(name, grid, error))
@@ -270,10 +270,10 @@ fn pack(argument: &Argument, op: &CustomOperation, launch: &Launch) -> Packed {
             Packed::View(launch.inputs.get(usize::from(i)).map_or_else(bytemuck::Zeroable::zeroed, plain))
         }
         Argument::Output(i) => of(launch.outputs.get(usize::from(i))),
-        Argument::State(i) => of(launch.outputs.get(op.made + usize::from(i))),
+        Argument::State(i) => of(launch.outputs.get(op.made() + usize::from(i))),
         Argument::Value { bytes, of } => Packed::Word(bytes, of.bytes()),
         Argument::RealSize(None) => address(0),
-        Argument::RealSize(Some(i)) => of(launch.inputs.get(op.operands + usize::from(i))),
+        Argument::RealSize(Some(i)) => of(launch.inputs.get(op.operands() + usize::from(i))),
         Argument::Workspace => address(launch.workspace),
     }
 }

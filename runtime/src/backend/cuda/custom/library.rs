@@ -7,7 +7,7 @@ use cudarc::driver::{CudaContext, CudaStream};
 use crate::{
     Result,
     backend::{
-        Launch, View,
+        Launch, Operation as _, View,
         cuda::kernels::Submit,
         custom::{CustomOperation, Shapes},
     },
@@ -131,22 +131,22 @@ impl<'a> CudaCall<'a> {
 
     /// Returns the address of an input's first element; 0 if there is no such input.
     pub fn input(&self, index: usize) -> u64 {
-        address(&self.launch.inputs[..self.op.operands], index)
+        address(&self.launch.inputs[..self.op.operands()], index)
     }
 
     /// Returns the strides of an input, in elements: row-major unless the call passed a view.
     pub fn strides(&self, index: usize) -> &'a [usize] {
-        self.launch.inputs[..self.op.operands].get(index).map_or(&[], |view| view.layout.strides())
+        self.launch.inputs[..self.op.operands()].get(index).map_or(&[], |view| view.layout.strides())
     }
 
     /// Returns the address of an output; 0 if there is no such output.
     pub fn output(&self, index: usize) -> u64 {
-        address(&self.launch.outputs[..self.op.made], index)
+        address(&self.launch.outputs[..self.op.made()], index)
     }
 
     /// Returns the address of a state; 0 if there is no such state.
     pub fn state(&self, index: usize) -> u64 {
-        address(&self.launch.outputs[self.op.made..], index)
+        address(&self.launch.outputs[self.op.made()..], index)
     }
 
     /// Returns the address of the workspace; 0 if none was asked for.
@@ -157,7 +157,7 @@ impl<'a> CudaCall<'a> {
 
 impl fmt::Debug for CudaCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CudaCall").field("op", &self.op.definition.name).finish_non_exhaustive()
+        f.debug_struct("CudaCall").field("op", &self.op.name()).finish_non_exhaustive()
     }
 }
 

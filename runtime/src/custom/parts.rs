@@ -1,0 +1,91 @@
+//! The lists in which a launch collects its arguments. A thread uses them again, so that a launch allocates none.
+
+use std::cell::Cell;
+
+use crate::{
+    Error,
+    backend::{View, custom::Argument},
+    value::layout::Marks,
+};
+
+/// What was named so far.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    pub(super) arguments: Vec<Argument>,
+    pub(super) inputs: Vec<View>,
+    pub(super) input_marks: Vec<Marks>,
+    /// If an input is padded.
+    pub(super) is_padded: bool,
+    pub(super) outputs: Vec<View>,
+    pub(super) output_marks: Vec<Marks>,
+    pub(super) states: Vec<View>,
+    pub(super) real_sizes: Vec<View>,
+    /// The symbols whose real size is passed.
+    pub(super) counted: Vec<u8>,
+    /// The first mistake.
+    pub(super) mistake: Option<Error>,
+}
+
+impl Lists {
+    fn clear(&mut self) {
+        let Self {
+            arguments,
+            inputs,
+            input_marks,
+            is_padded,
+            outputs,
+            output_marks,
+            states,
+            real_sizes,
+            counted,
+            mistake,
+        } = self;
+        arguments.clear();
+        inputs.clear();
+        input_marks.clear();
+        *is_padded = false;
+        outputs.clear();
+        output_marks.clear();
+        states.clear();
+        real_sizes.clear();
+        counted.clear();
+        *mistake = None;
+    }
+}
+
+thread_local! {
+    /// Empty lists that no launch of the thread uses.
+    static SPARE: Cell<Option<Box<Lists>>> = const { Cell::new(None) };
+}
+
+/// The lists of one launch, which go back to the thread with it.
+#[derive(Debug)]
+pub(super) struct Parts(Option<Box<Lists>>);
+
+impl Parts {
+    #[inline]
+    pub(super) fn new() -> Self {
+        // A thread that ends has none.
+        let spare = SPARE.try_with(Cell::take).ok().flatten();
+        Self(Some(spare.unwrap_or_default()))
+    }
+
+    #[inline]
+    pub(super) fn lists(&mut self) -> &mut Lists {
+        self.0.get_or_insert_default()
+    }
+
+    /// Returns the arguments so far.
+    pub(super) fn arguments(&self) -> &[Argument] {
+        self.0.as_ref().map_or(&[], |lists| &lists.arguments)
+    }
+}
+
+impl Drop for Parts {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(mut lists) = self.0.take() else { return };
+        lists.clear();
+        let _ = SPARE.try_with(|spare| spare.set(Some(lists)));
+    }
+}
