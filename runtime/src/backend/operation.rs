@@ -158,10 +158,3 @@ pub struct Launch {
     /// aligned to 256 bytes, contents unknown, free again when the operation is done.
     pub workspace: u64,
 }
-
-impl Launch {
-    /// Of nothing.
-    pub(crate) fn empty() -> Self {
-        Self { op: super::COPY, inputs: SmallVec::new(), outputs: SmallVec::new(), workspace: 0 }
-    }
-}

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::{
     Error, Result,
     backend::{
@@ -26,11 +28,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
+        let nothing = Launch { op: COPY, inputs: SmallVec::new(), outputs: SmallVec::new(), workspace: 0 };
         Self {
             backend,
             pending_upload: None,
             lost_upload: None,
-            description: Box::new(Launch::empty()),
+            description: Box::new(nothing),
             deferred: None,
         }
     }

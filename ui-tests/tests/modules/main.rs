@@ -45,7 +45,12 @@ fn report(name: &str, roots: &Arcs, files: &Arcs) {
     for modules in cycles {
         println!("  cycle at the root: {}", modules.into_iter().collect::<Vec<_>>().join(", "));
     }
-    println!("  largest set of files: {}", largest.into_iter().collect::<Vec<_>>().join(", "));
+    println!("  its files, and where each names another of them:");
+    for (file, needed) in files.iter().filter(|(file, _)| largest.contains(*file)) {
+        for (other, place) in needed.iter().filter(|(other, _)| largest.contains(*other)) {
+            println!("    {file} -> {other}: {place}");
+        }
+    }
 }
 
 fn top() -> PathBuf {

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Item, UseTree};
 
@@ -123,9 +123,12 @@ impl Crate {
                     path.push(name.to_string());
                 }
                 TokenTree::Group(group) => {
+                    let restricts = path.last().is_some_and(|name| name == "pub") && is_restriction(&group);
                     self.written(&mut path, module);
                     colons = 0;
-                    self.tokens(group.stream(), module);
+                    if !restricts {
+                        self.tokens(group.stream(), module);
+                    }
                 }
                 TokenTree::Punct(_) | TokenTree::Literal(_) => {
                     self.written(&mut path, module);
@@ -271,6 +274,11 @@ fn attributes(item: &Item) -> &[syn::Attribute] {
         Item::Use(item) => &item.attrs,
         _ => &[],
     }
+}
+
+/// If this is the `(in path)` of a visibility. It says who may use the item, and uses nothing itself.
+fn is_restriction(group: &Group) -> bool {
+    matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(name)) if name == "in")
 }
 
 /// Tests may name everything.

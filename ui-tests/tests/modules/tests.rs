@@ -38,6 +38,23 @@ fn arcs_are_seen_through_re_exports_macros_and_inline_modules() {
 }
 
 #[test]
+fn a_visibility_uses_nothing() {
+    let files = scanned(
+        "modules-visibility",
+        &[
+            ("lib.rs", "mod a;"),
+            ("a/mod.rs", "mod b; use b::B;"),
+            ("a/b.rs", "mod c; pub(in crate::a) struct B(pub(in crate::a) u8, pub (c::C, u8));"),
+            ("a/b/c.rs", "pub(super) struct C;"),
+        ],
+    )
+    .files();
+    assert_eq!(files["a"].keys().collect::<Vec<_>>(), ["a::b"]);
+    assert_eq!(files["a::b"].keys().collect::<Vec<_>>(), ["a::b::c"]);
+    assert!(files["a::b::c"].is_empty());
+}
+
+#[test]
 fn the_shortest_cycle_is_shown() {
     let roots = scanned(
         "modules-cycle",

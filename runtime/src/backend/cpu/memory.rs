@@ -1,15 +1,11 @@
-//! The memory of a stream: the owner of the bytes, and when they are freed.
+//! The memory of a stream: the owner of the bytes.
 //!
-//! The worker of a stream owns every [`Block`]; users hold a [`Handle`], which is an address and a
-//! length. So only the worker can touch the bytes, and it frees a block when it has passed the last
-//! command that was queued before the handle was dropped, whichever thread dropped it.
-
-use std::{fmt, sync::Arc};
+//! The worker of a stream owns every [`Block`], so only the worker can touch the bytes. Users hold a
+//! [`Handle`](super::handle::Handle).
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::stream::Shared;
-use crate::{Error, Result, backend::Memory};
+use crate::{Error, Result};
 
 /// Addresses that an arena asks for, unless the machine refuses.
 const ARENA_BYTES: u64 = 64 << 30;
@@ -129,41 +125,5 @@ impl Blocks {
     pub(super) fn pointer(&self, addr: u64, len: u64) -> Option<*mut u8> {
         let after = self.0.partition_point(|b| b.addr() <= addr);
         self.0[after.checked_sub(1)?].pointer(addr, len)
-    }
-}
-
-/// A user's handle of a [`Block`].
-pub(super) struct Handle {
-    addr: u64,
-    len: u64,
-    stream: Arc<Shared>,
-}
-
-impl Handle {
-    /// A handle of `len` bytes at `addr`; the block there goes when the handle goes.
-    pub(super) fn new(addr: u64, len: u64, stream: Arc<Shared>) -> Self {
-        Self { addr, len, stream }
-    }
-}
-
-impl Memory for Handle {
-    fn addr(&self) -> u64 {
-        self.addr
-    }
-
-    fn len(&self) -> u64 {
-        self.len
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.stream.retire(self.addr);
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes at {:#x}", self.len, self.addr)
     }
 }

@@ -13,6 +13,7 @@ mod deferred_free;
 mod errors;
 mod fault;
 mod graph;
+mod handle;
 pub(crate) mod kernels;
 mod mark;
 mod memory;
@@ -35,7 +36,8 @@ pub(crate) use self::{
 use self::{
     errors::{NAME, failed},
     graph::{CpuCapturedGraph, CpuGraphExec, Graph, Node},
-    memory::{Block, Handle},
+    handle::Handle,
+    memory::Block,
     order::Path,
     stream::{Command, CpuStream},
 };

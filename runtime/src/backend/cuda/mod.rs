@@ -45,7 +45,6 @@ pub use compile::compile_file;
 pub(crate) use compile::compile_source;
 pub(crate) use device_properties::DeviceProperties;
 pub use interop::CudaRef;
-pub(crate) use product::{Product, ProductKernels};
 
 use self::{
     arena::ArenaMemory,
@@ -57,7 +56,7 @@ use self::{
     eager::SingleKernelGraphs,
     fault::Faults,
     fork::Fork,
-    kernels::{FaultSink, Grid, Kernel, Submit, UploadSizeClass},
+    kernels::{FaultSink, Grid, Kernel, Product, Submit, UploadSizeClass},
     shared::Shared,
 };
 use super::{Backend, Diagnostics, Graphs, HostBlock, SharedMemory, refused_in_capture};

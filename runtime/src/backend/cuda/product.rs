@@ -6,48 +6,10 @@ use super::{
     CudaBackend,
     blas::{Addresses, Blas, Plan},
     compile::Cache,
-    device_properties::DeviceProperties,
     driver::Event,
-    kernels::Submit,
+    kernels::Product,
 };
-use crate::{Error, Result, backend::View};
-
-/// A product of matrices: `[a: .., M, K; b: .., K, N] -> [y: .., M, N]`, all of one rank, the batch already
-/// broadcast (stride 0). An optional third input of the output's shape, in any strides, is added.
-#[derive(Clone, Copy)]
-pub(crate) struct Product<'a> {
-    /// The operands.
-    pub(crate) inputs: &'a [View],
-    /// The result.
-    pub(crate) output: &'a View,
-    /// Compute it where the library does not.
-    pub(crate) kernels: &'a dyn ProductKernels,
-}
-
-/// Kernels for the products that the library cannot compute, or computes more slowly.
-pub(crate) trait ProductKernels {
-    /// Returns the workspace of [`launch`](Self::launch), in bytes.
-    fn workspace_bytes(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> u64;
-    /// Returns true if they are worth measuring against the library.
-    fn may_be_faster(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> bool;
-    /// Computes any product.
-    ///
-    /// # Errors
-    /// Returns errors of the device.
-    fn launch(&self, gpu: &mut dyn Submit, inputs: &[View], output: &View, workspace: u64) -> Result<()>;
-}
-
-impl Product<'_> {
-    /// Returns the workspace of its kernels, in bytes.
-    pub(super) fn workspace_bytes(self, props: &DeviceProperties) -> u64 {
-        self.kernels.workspace_bytes(props, self.inputs, self.output)
-    }
-
-    /// Runs its kernels.
-    fn launch_kernels(self, gpu: &mut dyn Submit, workspace: u64) -> Result<()> {
-        self.kernels.launch(gpu, self.inputs, self.output, workspace)
-    }
-}
+use crate::{Error, Result};
 
 /// Runs of a candidate that are timed, after one that is not.
 const RUNS: u32 = 5;

@@ -8,8 +8,8 @@ use crate::{
     backend::{
         View,
         cuda::{
-            DeviceProperties, ProductKernels,
-            kernels::{Grid, Kernel, SourceFile, Submit, submit},
+            DeviceProperties,
+            kernels::{Grid, Kernel, ProductKernels, SourceFile, Submit, submit},
             problem::{A, B, BIAS, Problem, Y},
         },
     },

@@ -5,7 +5,7 @@ use super::cuda::MatMulKernels;
 use super::{super::prelude::*, cpu};
 use crate::backend::Op;
 #[cfg(feature = "cuda")]
-use crate::backend::cuda::Product;
+use crate::backend::cuda::kernels::Product;
 
 /// `[a: .., M, K; b: .., K, N] -> [y: .., M, N]`, accumulated in f32 (integers: wrapping).
 /// Batch dimensions are already broadcast (stride 0). An optional third input `[N]`, broadcast to

@@ -24,7 +24,7 @@
 
 use std::{path::PathBuf, sync::Once};
 
-use super::{DeviceProperties, Product};
+use super::{DeviceProperties, kernels::Product};
 use crate::{Error, Result};
 
 #[cfg(test)]

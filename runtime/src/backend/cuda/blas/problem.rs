@@ -54,7 +54,7 @@ pub(crate) const BIAS: usize = 2;
 pub(crate) const Y: usize = 3;
 
 impl Problem {
-    /// Returns the product of the views of a [`Product`](crate::backend::cuda::Product). `None`
+    /// Returns the product of the views of a [`Product`](crate::backend::cuda::kernels::Product). `None`
     /// if the views are not those of a product; the core above does not launch such views.
     pub(crate) fn new(inputs: &[View], output: &View) -> Option<Self> {
         let (a, b) = (inputs.first()?, inputs.get(1)?);

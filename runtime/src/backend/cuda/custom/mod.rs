@@ -1,9 +1,11 @@
 //! CUDA code of users: kernels from sources, and libraries.
 
+mod grid;
 mod kernel;
 mod library;
 
-pub use kernel::{CudaGrid, CudaKernel, CudaSource};
+pub use grid::CudaGrid;
+pub use kernel::{CudaKernel, CudaSource};
 pub use library::{CudaCall, CudaLaunch, CudaLibrary, LibraryError};
 pub(crate) use library::{launch as launch_library, prepare as prepare_library};
 

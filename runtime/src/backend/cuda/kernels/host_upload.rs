@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{DeviceProperties, Grid, Kernel, SourceFile};
-use crate::backend::HostBlock;
+use super::{Grid, Kernel, SourceFile};
+use crate::backend::{HostBlock, cuda::DeviceProperties};
 
 /// Host values and device inputs, scattered to static buffers.
 static PUT: SourceFile = SourceFile::ours("put.cu", include_str!("put.cu"));

@@ -6,13 +6,10 @@
 //! Every kernel takes one parameter, a plain struct, whose Rust counterpart is in the file that launches it.
 //! Sources need no toolkit header.
 
-use std::{any::Any, sync::Arc};
-
-use bytemuck::Pod;
-use cudarc::driver::{CudaContext, CudaStream};
-
 mod host_upload;
 mod moves;
+mod product;
+mod submit;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
@@ -21,75 +18,15 @@ mod walk;
 
 pub(crate) use host_upload::UploadSizeClass;
 pub(crate) use moves::{Move, for_word, line};
+pub(crate) use product::{Product, ProductKernels};
+pub(crate) use submit::{Submit, submit};
 pub(super) use unit::Types;
 pub(crate) use unit::{Grid, Header, Kernel, SourceFile, Unit};
 pub(crate) use view::{DeviceView, FaultSink};
 pub(crate) use walk::{Dim, Dims, THREADS, Walk};
-
-use super::{DeviceProperties, Product, custom::CudaGrid};
-use crate::Result;
 
 /// Shared by every source.
 pub(crate) const COMMON: &str = include_str!("common.cuh");
 
 /// What sources of users may include.
 pub(crate) const FOR_USERS: &str = include_str!("graphable.cuh");
-
-/// The services that the CUDA code of an operation needs, implemented by the backend's stream.
-pub(crate) trait Submit {
-    /// Returns the properties of the device.
-    fn props(&self) -> &DeviceProperties;
-    /// Adds one kernel to the stream, or to the current capture.
-    ///
-    /// # Errors
-    /// Returns errors of compiling, loading or the driver.
-    fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()>;
-    /// Returns the size of each parameter of a kernel, in bytes; `None` if the driver cannot say. Asking loads the
-    /// kernel, with room for the shared memory of `grid`.
-    ///
-    /// # Errors
-    /// Returns errors of compiling, loading or the driver.
-    fn parameter_sizes(&mut self, kernel: Kernel, grid: CudaGrid) -> Result<Option<&[usize]>>;
-    /// Puts one kernel of a user's on the stream, or into the capture under way: the bytes of each of its parameters.
-    ///
-    /// # Errors
-    /// As [`submit_bytes`](Self::submit_bytes).
-    fn submit_list(&mut self, kernel: Kernel, grid: CudaGrid, parameters: &[&[u8]]) -> Result<()>;
-    /// Lets code of a user's allocate and load in the device's context, outside of captures.
-    ///
-    /// # Errors
-    /// What the code or the driver says.
-    fn work_in_context(&mut self, work: &mut dyn FnMut(&Arc<CudaContext>) -> Result<()>) -> Result<()>;
-    /// Lets code of a user's work on the stream, or in the capture under way, which it is told. `keep` is kept until that
-    /// work has ended; in a capture as long as the recording.
-    ///
-    /// # Errors
-    /// What the code or the driver says.
-    fn work_on_stream(
-        &mut self,
-        keep: Box<dyn Any + Send + Sync>,
-        work: &mut dyn FnMut(&Arc<CudaStream>, bool) -> Result<()>,
-    ) -> Result<()>;
-    /// Returns the location where kernels report faults; `op` of a report is [`Submit::fault_op`] of the
-    /// operation's name.
-    fn faults(&self) -> FaultSink;
-    /// The number under which an operation reports.
-    fn fault_op(&mut self, name: &'static str) -> u32;
-    /// Returns the workspace of a matrix product, in bytes. With `measure`, outside a capture, a new product
-    /// is measured on its own operands: the output is overwritten.
-    ///
-    /// # Errors
-    /// Returns errors of the library or the driver.
-    fn product_workspace(&mut self, product: Product<'_>, measure: bool) -> Result<u64>;
-    /// Computes a matrix product, with the library or the given kernels, using the workspace that
-    /// [`product_workspace`](Self::product_workspace) requested.
-    ///
-    /// # Errors
-    /// Returns the errors of [`submit_bytes`](Self::submit_bytes), and of the library.
-    fn product(&mut self, product: Product<'_>, workspace: u64) -> Result<()>;
-}
-
-/// Submits a kernel with its parameters.
-pub(crate) fn submit<P: Pod>(gpu: &mut dyn Submit, kernel: Kernel, grid: Grid, params: &P) -> Result<()> {
-    gpu.submit_bytes(kernel, grid, bytemuck::bytes_of(params))
-}

@@ -3,10 +3,13 @@
 use bytemuck::Pod;
 use proptest::prelude::*;
 
-use super::{CudaGrid, DeviceProperties, FaultSink, Grid, Kernel, Move, Product, Submit};
+use super::{FaultSink, Grid, Kernel, Move, Product, Submit};
 use crate::{
     DType, Result,
-    backend::{Launch, Op, View},
+    backend::{
+        Launch, Op, View,
+        cuda::{DeviceProperties, custom::CudaGrid},
+    },
     base::rank::MAX_RANK,
     value::layout::Layout,
 };

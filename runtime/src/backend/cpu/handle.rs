@@ -1,0 +1,43 @@
+//! What users hold of a stream's memory, and when that memory is freed.
+
+use std::{fmt, sync::Arc};
+
+use super::stream::Shared;
+use crate::backend::Memory;
+
+/// An address and a length in a [`Block`](super::memory::Block). The worker frees the block when it has passed the
+/// last command that was queued before the handle was dropped, whichever thread dropped it.
+pub(super) struct Handle {
+    addr: u64,
+    len: u64,
+    stream: Arc<Shared>,
+}
+
+impl Handle {
+    /// A handle of `len` bytes at `addr`; the block there goes when the handle goes.
+    pub(super) fn new(addr: u64, len: u64, stream: Arc<Shared>) -> Self {
+        Self { addr, len, stream }
+    }
+}
+
+impl Memory for Handle {
+    fn addr(&self) -> u64 {
+        self.addr
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.stream.retire(self.addr);
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {:#x}", self.len, self.addr)
+    }
+}
