@@ -84,6 +84,10 @@ pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
 /// `max`, `argmax`, `fold` and others, and results are rows or single values. `#[kernel(reduce)]` reduces rows along any
 /// dimension, the operation's last argument, to single values.
 ///
+/// `#[kernel(index)]` computes each element of the results from its index, the last parameter `[i, j]: [i32; 2]`: a parameter
+/// `x: View<f32, 2>` is a tensor of two dimensions, read by `x.at([i, j])`, which reports an index out of range, or
+/// `x.at_or([i, j], 0.0)`. The operation's last argument is the shape of the results.
+///
 /// `silu_mul::scalar(1.0, 2.0)` computes one element, and `silu_mul::cuda_source()` returns the text for
 /// GPUs.
 #[cfg_attr(not(graphable_library), proc_macro_attribute)]

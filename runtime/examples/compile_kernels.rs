@@ -111,6 +111,31 @@ fn most(x: Row<u8>) -> u8 {
     x.max()
 }
 
+/// Each method of views, in a loop and without one.
+#[kernel(index)]
+fn windows(x: View<f32, 3>, n: View<u8, 1>, first: i32, [i, mut j]: [i32; 2]) -> (f32, bool, i32, u8) {
+    let size = x.dim(2);
+    let mut sum = x.at_or([0, i - first, j], -1.0);
+    for k in first..size {
+        j += 1;
+        if n.at([k]) == 255 {
+            return (sum, true, k, 0);
+        }
+        sum += half(x.at([k as u32 as i32, n.at([i]) as i32, j]));
+    }
+    (sum, n.at_or([j], 7) > 1, x.dim(0) * n.dim(0), n.at([i as u8]))
+}
+
+#[kernel(index)]
+fn embedded(ids: View<u32, 1>, table: View<f32, 2>, [i, j]: [i32; 2]) -> f32 {
+    table.at([ids.at([i]), j])
+}
+
+#[kernel(index)]
+fn causal([i, j]: [i32; 2]) -> bool {
+    j <= i
+}
+
 /// Kernels in Rust, as a user has them and as the operations have them, with every type of floats.
 fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
     let ours = [
@@ -123,6 +148,9 @@ fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
         rows::DEFINITION,
         rms_norm::DEFINITION,
         most::DEFINITION,
+        windows::DEFINITION,
+        embedded::DEFINITION,
+        causal::DEFINITION,
     ];
     let mut units = Vec::new();
     for definition in ours.into_iter().chain(built_in()) {

@@ -52,7 +52,7 @@ pub mod kernel {
     pub use crate::kernel::{
         block::Block,
         call::{Argument, Call, Results},
-        definition::{Compute, Constant, Definition, Extent, Kernel, Kind, Rows, Uses, above},
+        definition::{Compute, Constant, Definition, Extent, Index, Kernel, Kind, Rows, Uses, above},
         lang,
         source::cuda_source,
     };

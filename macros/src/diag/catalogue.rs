@@ -169,5 +169,5 @@ catalogue! {
     G116 KernelMismatch Rule "Types that do not agree in a kernel" "";
     G117 KernelLiteral Rule "A number in a kernel that its type does not hold, or without a type" "";
     G118 KernelRecursion Rule "A kernel that calls itself" "";
-    G119 KernelRow Rule "A row of a kernel where it cannot be" "";
+    G119 KernelRow Rule "A row or a view of a kernel where it cannot be" "";
 }

@@ -11,6 +11,7 @@ mod model;
 mod parse;
 mod rows;
 mod types;
+mod views;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -55,16 +56,23 @@ fn apart(mut item: ItemFn) -> ItemFn {
         .sig
         .inputs
         .iter()
-        .filter_map(|argument| match argument {
+        .flat_map(|argument| match argument {
             syn::FnArg::Typed(typed) => match &*typed.pat {
-                syn::Pat::Ident(pat) => Some(pat.ident.clone()),
-                _ => None,
+                syn::Pat::Slice(slice) => slice.elems.iter().filter_map(named).collect(),
+                pat => named(pat).into_iter().collect(),
             },
-            syn::FnArg::Receiver(_) => None,
+            syn::FnArg::Receiver(_) => Vec::new(),
         })
         .collect();
     if let Some(block) = hygiene::apart(&item.block, &names.iter().collect::<Vec<_>>()) {
         *item.block = block;
     }
     item
+}
+
+fn named(pat: &syn::Pat) -> Option<Ident> {
+    match pat {
+        syn::Pat::Ident(pat) => Some(pat.ident.clone()),
+        _ => None,
+    }
 }

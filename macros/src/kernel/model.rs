@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::{Attribute, Ident, ItemConst, Path, Visibility};
 
-use super::{methods::Method, rows::RowOp};
+use super::{methods::Method, rows::RowOp, views::ViewOp};
 
 /// A type that kernels compute in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub(super) enum Form {
     Rows,
     /// A row of each, along any dimension, of which single values remain: `#[kernel(reduce)]`.
     Reduce,
+    /// All of each, for one element of the results: `#[kernel(index)]`.
+    Index,
 }
 
 impl Form {
@@ -78,6 +80,8 @@ pub(super) struct Header {
     pub(super) form: Form,
     pub(super) name: Ident,
     pub(super) inputs: Vec<Input>,
+    /// The names of the index, if there is one.
+    pub(super) index: Vec<Place>,
     pub(super) outputs: Vec<Output>,
     /// The position of the result type.
     pub(super) output_span: Span,
@@ -89,6 +93,14 @@ pub(super) struct Input {
     pub(super) mutable: bool,
     pub(super) scalar: Scalar,
     pub(super) extent: Extent,
+    /// Of a view: its dimensions.
+    pub(super) view: Option<usize>,
+}
+
+/// The name of one part of the index.
+pub(super) struct Place {
+    pub(super) name: Ident,
+    pub(super) mutable: bool,
 }
 
 /// A result.
@@ -112,15 +124,27 @@ pub(super) struct Body {
     pub(super) types: usize,
     /// If it reads values of a row by index.
     pub(super) indexes_rows: bool,
+    /// If it has a loop.
+    pub(super) has_loops: bool,
 }
 
-/// A variable. The parameters come first.
+/// A variable. The parameters come first, and the parts of the index.
 pub(super) struct Local {
     pub(super) name: Ident,
     pub(super) mutable: bool,
     pub(super) ty: TypeId,
     /// Of a variable that stands for a row: how often its values are used.
     pub(super) row: Option<usize>,
+    /// Of a parameter that is a view.
+    pub(super) view: Option<ViewType>,
+}
+
+/// What a view has.
+#[derive(Clone, Copy)]
+pub(super) struct ViewType {
+    pub(super) scalar: Scalar,
+    /// Number of dimensions.
+    pub(super) rank: usize,
 }
 
 impl Body {
@@ -214,6 +238,8 @@ pub(super) enum Kind {
     Return(Box<Expr>),
     /// A method of a row.
     Row(RowCall),
+    /// A method of a view.
+    View(ViewCall),
 }
 
 pub(super) struct RowCall {
@@ -222,6 +248,17 @@ pub(super) struct RowCall {
     /// Arguments that are values; of `zip`, the other row.
     pub(super) values: Vec<Expr>,
     pub(super) closures: Vec<Closure>,
+}
+
+pub(super) struct ViewCall {
+    pub(super) op: ViewOp,
+    pub(super) view: LocalId,
+    /// Of `at` and `at_or`.
+    pub(super) index: Vec<Expr>,
+    /// Of `at_or`: the value out of range.
+    pub(super) other: Option<Box<Expr>>,
+    /// Of `dim`: which one.
+    pub(super) axis: usize,
 }
 
 pub(super) struct Closure {

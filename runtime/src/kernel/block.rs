@@ -1,13 +1,18 @@
-//! Some hundred elements of every operand, or one row, as a kernel's function sees them.
+//! Some hundred elements of every operand, one row, or some elements of the results and all inputs, as a kernel's function sees them.
 
 use smallvec::SmallVec;
 
-/// Elements of a block; slices of all operands are equally long. Or a row, and the single values that belong to it.
+use super::index::lang::{Data, Part};
+
+/// Elements of a block; slices of all operands are equally long. Or a row, and the single values that belong to it; or views,
+/// and the part of the results to be computed.
 #[derive(Debug)]
 pub struct Block<'a> {
     inputs: SmallVec<[Input<'a>; 4]>,
     outputs: SmallVec<[Output<'a>; 2]>,
     fault: Option<Beyond>,
+    /// Of a kernel of indices.
+    part: Option<Part>,
 }
 
 /// An index out of range.
@@ -25,6 +30,8 @@ pub(super) enum Input<'a> {
     U32(&'a [u32]),
     U16(&'a [u16]),
     U8(&'a [u8]),
+    /// All of a tensor.
+    View(&'a Data<'a>),
 }
 
 /// Elements of one output, likewise.
@@ -62,7 +69,7 @@ macro_rules! slices {
 
 impl<'a> Block<'a> {
     pub(super) fn new() -> Self {
-        Self { inputs: SmallVec::new(), outputs: SmallVec::new(), fault: None }
+        Self { inputs: SmallVec::new(), outputs: SmallVec::new(), fault: None, part: None }
     }
 
     pub(super) fn read(&mut self, input: Input<'a>) {
@@ -73,7 +80,28 @@ impl<'a> Block<'a> {
         self.outputs.push(output);
     }
 
-    /// Notes the index out of range that a row was asked for.
+    pub(super) fn view(&mut self, data: &'a Data<'a>) {
+        self.inputs.push(Input::View(data));
+    }
+
+    pub(super) fn compute(&mut self, part: Part) {
+        self.part = Some(part);
+    }
+
+    /// An input that is a view.
+    pub fn input_view(&self, at: usize) -> Option<Data<'a>> {
+        match self.inputs.get(at) {
+            Some(Input::View(data)) => Some(**data),
+            _ => None,
+        }
+    }
+
+    /// The elements of the results that a kernel of indices computes.
+    pub fn part(&self) -> Option<Part> {
+        self.part
+    }
+
+    /// Notes the index out of range that a row or a view was asked for.
     pub fn report(&mut self, fault: Option<Beyond>) {
         self.fault = fault;
     }

@@ -81,6 +81,12 @@ impl<'s> Call<'s> {
         Ok(call)
     }
 
+    /// Creates a call without an argument so far.
+    #[must_use]
+    pub fn within(definition: &'static Definition, scope: Scope<'s>) -> Self {
+        Self { definition, scope, arguments: SmallVec::new() }
+    }
+
     /// The next argument.
     ///
     /// # Errors
@@ -122,6 +128,11 @@ impl<'s> Call<'s> {
             Given::Tensor(operand) => Some((i, *operand)),
             Given::Constant(_) => None,
         })
+    }
+
+    /// For each argument, the number that it is.
+    pub(super) fn constants(&self) -> SmallVec<[Option<Number>; 4]> {
+        self.arguments.iter().map(Given::constant).collect()
     }
 
     pub(super) fn operation(&self) -> Op {

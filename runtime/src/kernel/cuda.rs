@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::{
     definition::{Compute, Definition, Kind},
+    index,
     instances::{Instance, Instances},
     operation::Constants,
     rows,
@@ -62,6 +63,9 @@ pub fn compile<T: Float>(definition: &Definition, arch: &str) -> Result<String> 
             compile_source(&instance(definition, floats, 0).source, arch)
         }
         Kind::Rows(rows) => rows::cuda::samples(definition, rows, T::DTYPE)
+            .map(|source| compile_source(source, arch))
+            .collect(),
+        Kind::Index(index) => index::cuda::samples(definition, index, T::DTYPE)
             .map(|source| compile_source(source, arch))
             .collect(),
     }

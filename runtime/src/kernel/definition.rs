@@ -58,6 +58,8 @@ pub enum Kind {
     Elements,
     /// A row of each, or the value that belongs to it.
     Rows(Rows),
+    /// All of each, at computed indices.
+    Index(Index),
 }
 
 /// What the parameters and results of a kernel of rows are.
@@ -100,6 +102,17 @@ impl Padded {
     }
 }
 
+/// What the parameters and results of a kernel of indices are.
+#[derive(Clone, Copy, Debug)]
+pub struct Index {
+    /// Dimensions of each parameter that is a view; the others are single values.
+    pub views: &'static [Option<usize>],
+    /// Dimensions of the results.
+    pub rank: usize,
+    /// Set if it has no loop, so that a thread of a GPU can compute several elements at once.
+    pub straight: bool,
+}
+
 /// A row, or one value for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
@@ -126,7 +139,7 @@ pub struct Definition {
     pub text: &'static str,
     /// Lists the items to which the text refers by number.
     pub uses: fn(&mut Uses),
-    /// Computes a block of elements, or one row.
+    /// Computes a block of elements, one row, or a part of the results.
     pub block: fn(&mut Block<'_>),
 }
 

@@ -4,7 +4,8 @@
 //! compiled by rustc, and a text for GPUs. This module turns them into operations: [`call`] checks operands
 //! and launches, [`cpu`] runs the loop over blocks of strided views, [`source`] and [`cuda`] turn the text
 //! into a kernel for the types of the tensors. [`lang`] defines operators and methods of kernels where Rust's
-//! definition differs or is incomplete. Kernels of rows have all of this in [`rows`].
+//! definition differs or is incomplete. Kernels of rows have all of this in [`rows`], and
+//! those of indices in [`index`].
 
 pub(crate) mod block;
 pub(crate) mod call;
@@ -12,6 +13,7 @@ mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod definition;
+pub(crate) mod index;
 #[cfg(feature = "cuda")]
 mod instances;
 pub mod lang;

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::{
     cpu,
     definition::{Definition, Kind, Number, Padded},
+    index::operation::Kernel,
     rows,
 };
 use crate::backend::{
@@ -77,6 +78,7 @@ impl Definition {
                 Ok(())
             }
             Kind::Rows(rows) => rows::cpu::run(self, rows, constants, padded, access, launch),
+            Kind::Index(index) => Kernel::plain(self, index).run_on_cpu(access, launch),
         }
     }
 
@@ -92,6 +94,7 @@ impl Definition {
         match &self.kind {
             Kind::Elements => super::cuda::launch(self, constants, gpu, launch),
             Kind::Rows(rows) => rows::cuda::launch(self, rows, constants, padded, gpu, launch),
+            Kind::Index(index) => Kernel::plain(self, index).launch_on_gpu(gpu, launch),
         }
     }
 }

@@ -18,6 +18,7 @@ mod fused;
 mod gradient;
 mod harness;
 mod index;
+mod indexed;
 mod kernels;
 mod matmul;
 mod norm;

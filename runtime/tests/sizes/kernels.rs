@@ -5,7 +5,7 @@ use graphable::{
     ops::{self, AttentionMask},
 };
 
-use crate::{Outcome, agrees, each};
+use crate::{Outcome, agrees, each, refuses};
 
 #[graphable]
 fn all_true(
@@ -155,6 +155,110 @@ fn wrongly_indexed_rows(
     let row = ops::arange::<u32>(x.scope(), x.dim(0))?;
     let before = ops::sub(&ops::size(x, 0)?, &ops::full(x.scope(), (), 1u32)?)?;
     second(x, &row, &before)
+}
+
+/// The value so far from the end, by the size that the kernel sees.
+#[kernel(index)]
+fn reversed(x: View<f32, 2>, back: i32, [i, j]: [i32; 2]) -> f32 {
+    x.at([x.dim(0) - back - i, j])
+}
+
+/// The mean of a row and of those around it, of which there may be fewer at the ends.
+#[kernel(index)]
+fn smoothed(x: View<f32, 2>, [i, j]: [i32; 2]) -> f32 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for k in -1..=1 {
+        sum += x.at_or([i + k, j], 0.0);
+        count += f32::from(x.at_or([i + k, j], f32::NAN).is_finite());
+    }
+    sum / count.max(1.0)
+}
+
+/// The sum of all rows, for each row of another dimension.
+#[kernel(index)]
+fn totals(x: View<f32, 2>, [_, j]: [i32; 2]) -> f32 {
+    let rows = x.dim(0);
+    let mut sum = 0.0;
+    for i in 0..rows {
+        sum += x.at([i, j]);
+    }
+    sum
+}
+
+/// The size as every element of the result, whose padding computes nothing.
+#[kernel(index)]
+fn sizes(x: View<f32, 2>, [i]: [i32; 1]) -> f32 {
+    x.dim(0) as f32 + x.at([i, 1])
+}
+
+#[graphable]
+fn reversed_rows(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let y = reversed(x, 1, x.shape())?;
+    let sums = ops::add(&totals(&y, (3, 2))?, &totals(x, [3, 2])?)?;
+    let y = ops::add(&y, &ops::unsqueeze(&sizes(x, [x.dim(0)])?, 1)?)?;
+    ops::add(&smoothed(&y, y.shape())?, &ops::gather(&sums, 0, &ops::full(x.scope(), [1], 0u32)?)?)
+}
+
+/// Reads the first value of the padding.
+#[graphable]
+fn wrongly_reversed_rows(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    reversed(x, 0, x.shape())
+}
+
+/// More rows than there are real ones, none of them padded; and a size that is computed from a padded one.
+#[graphable]
+fn nine_rows(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    smoothed(x, (9, 2))
+}
+
+#[graphable]
+fn half_of_the_rows(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    smoothed(x, (x.dim(0) / 2, 2))
+}
+
+#[kernel(index)]
+fn shifted(x: View<f32, 2>, by: f32, [i, j]: [i32; 2]) -> f32 {
+    x.at([i, j]) + by
+}
+
+/// A padded tensor as a value.
+#[graphable]
+fn padded_number(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let one = ops::narrow(x, 1, 0, 1)?;
+    shifted(x, &one, x.shape())
+}
+
+#[test]
+fn indices_know_the_real_sizes() {
+    agrees!(ReversedRowsGraph);
+    agrees!(NineRowsGraph);
+    agrees!(WronglyReversedRowsGraph);
+    // That they met what they are about.
+    each!(WronglyReversedRowsGraph, |plain, n, mode, got| {
+        assert_eq!(got, Outcome::OutOfRange { index: n as u64, bound: n as u64 }, "{mode}: {plain:?}");
+    });
+    refuses!(HalfOfTheRowsGraph, Padded);
+    each!(PaddedNumberGraph, |_plain, n, mode, got| assert_eq!(got, Outcome::Mix, "{mode}, {n} rows"));
 }
 
 #[test]

@@ -5,14 +5,15 @@
 //! type. The meaning of operators and methods is in the namespace `lang`, in `language.cuh` of the runtime,
 //! except where IEEE arithmetic of `f32` is the same in both languages.
 
+mod index;
 mod rows;
 
 use std::fmt::Write as _;
 
 use crate::kernel::{
     model::{
-        Arm, ArmPattern, Binary, Block, Body, Expr, For, Header, Kind, LocalId, Pattern, Scalar, Statement,
-        TypeId,
+        Arm, ArmPattern, Binary, Block, Body, Expr, For, Form, Header, Kind, LocalId, Pattern, Scalar,
+        Statement, TypeId,
     },
     types::{Inferred, Open, Types},
 };
@@ -22,11 +23,11 @@ pub(super) fn text(header: &Header, body: &Body, types: &Types) -> String {
     if header.form.has_rows() {
         return rows::text(header, body, types);
     }
+    if header.form == Form::Index {
+        return index::text(header, body, types);
+    }
     let mut cuda = Cuda::new(body, types);
-    let output = match header.outputs[..] {
-        [one] => one.scalar.name().to_owned(),
-        ref all => tuple(all.iter().map(|output| output.scalar.name().to_owned())),
-    };
+    let output = output(header);
     let parameters: Vec<String> = header
         .inputs
         .iter()
@@ -35,6 +36,14 @@ pub(super) fn text(header: &Header, body: &Body, types: &Types) -> String {
         .collect();
     cuda.statements(&body.block, &To::Return);
     format!("DEVICE {output} ${{f}}({}) {{\n{}}}\n", parameters.join(", "), cuda.out)
+}
+
+/// The type of a function's result.
+fn output(header: &Header) -> String {
+    match header.outputs[..] {
+        [one] => one.scalar.name().to_owned(),
+        ref all => tuple(all.iter().map(|output| output.scalar.name().to_owned())),
+    }
 }
 
 fn tuple(parts: impl ExactSizeIterator<Item = String>) -> String {
@@ -363,6 +372,7 @@ impl Cuda<'_> {
                 format!("{}()", self.ty(expr.ty))
             }
             Kind::Row(call) => self.row(call),
+            Kind::View(call) => self.view(call),
             Kind::If { .. } | Kind::Match { .. } | Kind::Block(_) => {
                 let (name, ty) = (self.temporary(), self.ty(expr.ty));
                 self.line(&format!("{ty} {name};"));
@@ -437,6 +447,7 @@ fn is_inline(expr: &Expr) -> bool {
         Kind::Block(block) => is_value(block),
         // What its closures do stays in them.
         Kind::Row(call) => is_inline(&call.row) && call.values.iter().all(is_inline),
+        Kind::View(call) => call.index.iter().chain(call.other.as_deref()).all(is_inline),
         _ => false,
     }
 }

@@ -4,7 +4,7 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{native::callee_alias, row};
+use super::{index, native::callee_alias, row};
 use crate::{
     kernel::model::{Body, Extent, Form, Header, Scalar},
     krate::private,
@@ -30,7 +30,11 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> To
         .map(|i| callee_alias(i, header.name.span()))
         .collect();
     let constants = body.iter().flat_map(|body| &body.constants).map(|constant| &constant.path);
-    let block = if header.form.has_rows() { row::block(header) } else { block(header) };
+    let block = match header.form {
+        Form::Elements => block(header),
+        Form::Rows | Form::Reduce => row::block(header),
+        Form::Index => index::block(header),
+    };
     let kind = kind(header, body);
     quote! {
         impl #p::kernel::Kernel for #kernel {
@@ -61,6 +65,9 @@ fn kind(header: &Header, body: Option<&Body>) -> TokenStream {
     if header.form == Form::Elements {
         return quote!(#p::kernel::Kind::Elements);
     }
+    if header.form == Form::Index {
+        return indexed(header, body);
+    }
     let extent = |extent: Extent| match extent {
         Extent::One => quote!(#p::kernel::Extent::One),
         Extent::Row => quote!(#p::kernel::Extent::Row),
@@ -77,6 +84,19 @@ fn kind(header: &Header, body: Option<&Body>) -> TokenStream {
             held: #held,
             indexed: #indexed,
         })
+    }
+}
+
+/// The kind of a kernel of indices.
+fn indexed(header: &Header, body: Option<&Body>) -> TokenStream {
+    let p = private();
+    let views = header.inputs.iter().map(|input| match input.view {
+        None => quote!(::core::option::Option::None),
+        Some(rank) => quote!(::core::option::Option::Some(#rank)),
+    });
+    let (rank, straight) = (header.index.len(), body.is_none_or(|body| !body.has_loops));
+    quote! {
+        #p::kernel::Kind::Index(#p::kernel::Index { views: &[#(#views),*], rank: #rank, straight: #straight })
     }
 }
 

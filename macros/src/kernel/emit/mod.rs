@@ -2,6 +2,7 @@
 
 mod cuda;
 mod definition;
+mod index;
 mod native;
 mod operation;
 mod row;

@@ -4,6 +4,7 @@
 //! Numbers and variables carry the inferred types, so that rustc rejects a function for which it infers
 //! different ones.
 
+mod index;
 mod rows;
 
 use proc_macro2::{Literal, Span, TokenStream};
@@ -14,8 +15,8 @@ use crate::{
     kernel::{
         methods::Method,
         model::{
-            Arm, ArmPattern, Binary, Binding, Block, Body, Expr, For, Header, Kind, LocalId, Pattern, Scalar,
-            Statement,
+            Arm, ArmPattern, Binary, Binding, Block, Body, Expr, For, Form, Header, Kind, LocalId, Pattern,
+            Scalar, Statement,
         },
         types::{Inferred, Types},
     },
@@ -27,6 +28,9 @@ pub(super) fn function(header: &Header, body: &Body, types: &Types) -> TokenStre
     let native = Native { body, types, lang: lang() };
     if header.form.has_rows() {
         return rows::function(header, &native);
+    }
+    if header.form == Form::Index {
+        return index::function(header, &native);
     }
     let block = native.statements(&body.block);
     let signature = signature(header);
@@ -41,7 +45,11 @@ fn lang() -> TokenStream {
 
 /// The function without its body.
 pub(super) fn unwritten(header: &Header) -> TokenStream {
-    let signature = if header.form.has_rows() { rows::signature(header) } else { signature(header) };
+    let signature = match header.form {
+        Form::Elements => signature(header),
+        Form::Rows | Form::Reduce => rows::signature(header),
+        Form::Index => index::signature(header),
+    };
     quote!(#[allow(unused)] #signature { ::core::unreachable!() })
 }
 
@@ -55,7 +63,7 @@ fn signature(header: &Header) -> TokenStream {
     quote!(pub fn scalar(#(#parameters),*) -> #output)
 }
 
-fn outputs(header: &Header) -> TokenStream {
+pub(super) fn outputs(header: &Header) -> TokenStream {
     let at = header.output_span;
     let all: Vec<TokenStream> = header.outputs.iter().map(|output| ty(output.scalar, at)).collect();
     if let [one] = &all[..] { one.clone() } else { quote_spanned!(at=> (#(#all),*)) }
@@ -191,6 +199,7 @@ impl Native<'_> {
                 quote_spanned!(at=> return #value)
             }
             Kind::Row(call) => self.row(call, at),
+            Kind::View(call) => self.view(call, at),
         }
     }
 

@@ -1,10 +1,10 @@
 //! The items that a kernel becomes: the operation, and a type of the same name with everything else.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::Ident;
 
-use super::{cuda, definition::definition, native, row};
+use super::{cuda, definition::definition, index, native, row};
 use crate::{
     kernel::{
         model::{Body, Extent, Form, Header, Scalar},
@@ -40,7 +40,11 @@ fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str)
     let constants = body.iter().flat_map(|body| &body.items);
     let extent = if header.form.has_rows() { "one row" } else { "one element" };
     let about = format!("The kernel of the operation [`{name}()`], for {extent} and as text.");
-    let tried = header.form.has_rows().then(|| row::tried(header));
+    let tried = match header.form {
+        Form::Elements => None,
+        Form::Rows | Form::Reduce => Some(row::tried(header)),
+        Form::Index => Some(index::tried(header)),
+    };
     let what = format!("{extent} of each result from {extent} of each parameter.").replacen('o', "O", 1);
     quote! {
         #operation
@@ -70,9 +74,18 @@ fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str)
     }
 }
 
+/// The parts of the function on tensors that depend on what a kernel sees of them.
+pub(super) struct Steps {
+    pub(super) parameters: Vec<TokenStream>,
+    /// Makes a call with its arguments.
+    pub(super) make: TokenStream,
+    /// Launches it.
+    pub(super) launch: TokenStream,
+}
+
 /// The function on tensors.
 fn operation(header: &Header) -> TokenStream {
-    let (crate_path, p) = (krate(), private());
+    let crate_path = krate();
     let Header { attrs, conditions, vis, name, inputs, outputs, .. } = header;
     let at = generated_at(name.span());
     let element = Ident::new("__Element", at);
@@ -83,6 +96,40 @@ fn operation(header: &Header) -> TokenStream {
     let floats =
         inputs.iter().map(|i| i.scalar).chain(outputs.iter().map(|o| o.scalar)).any(|s| s == Scalar::F32);
     let generics = if floats { quote!(<'s, #element: #crate_path::Float>) } else { quote!(<'s>) };
+    let tensors: Vec<TokenStream> = outputs
+        .iter()
+        .map(|output| {
+            let ty = element_of(output.scalar);
+            quote!(#crate_path::Tensor<'s, #ty>)
+        })
+        .collect();
+    let result = if let [one] = &tensors[..] { one.clone() } else { quote!((#(#tensors),*)) };
+    let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
+    let about = (!documented).then(|| {
+        let about = format!("The operation of the kernel [`{name}`](enum@{name}).");
+        quote!(#[doc = #about])
+    });
+    let Steps { parameters, make, launch } = match header.form {
+        Form::Index => index::steps(header, &element_of),
+        _ => steps(header, &element_of),
+    };
+    quote_spanned! {name.span()=>
+        #(#conditions)*
+        #(#attrs)*
+        #about
+        #[allow(dead_code, clippy::too_many_arguments)]
+        #vis fn #name #generics (#(#parameters),*) -> #crate_path::Result<#result> {
+            #make
+            #launch
+        }
+    }
+}
+
+/// Of elements or rows: the first parameter is a tensor.
+fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream) -> Steps {
+    let (crate_path, p) = (krate(), private());
+    let Header { name, inputs, .. } = header;
+    let at = generated_at(name.span());
     let parameters = inputs.iter().enumerate().map(|(i, input)| {
         let (name, ty) = (&input.name, element_of(input.scalar));
         match (i, input.extent) {
@@ -93,38 +140,22 @@ fn operation(header: &Header) -> TokenStream {
             (_, Extent::One) => quote!(#name: impl #p::kernel::Argument<'s, #ty>),
         }
     });
-    let tensors: Vec<TokenStream> = outputs
-        .iter()
-        .map(|output| {
-            let ty = element_of(output.scalar);
-            quote!(#crate_path::Tensor<'s, #ty>)
-        })
-        .collect();
-    let result = if let [one] = &tensors[..] { one.clone() } else { quote!((#(#tensors),*)) };
+    let mut parameters: Vec<TokenStream> = parameters.collect();
     let (first, rest) =
         inputs.split_first().map_or((None, &[][..]), |(first, rest)| (Some(&first.name), rest));
     let rest = rest.iter().map(|input| &input.name);
-    let call = format_ident!("__call", span = at);
-    let axis = Ident::new("axis", at);
-    let (axis_parameter, launch) = match header.form {
-        Form::Elements => (None, quote!(launch())),
-        Form::Rows => (None, quote!(launch_rows())),
-        Form::Reduce => (Some(quote!(#axis: ::core::primitive::usize)), quote!(launch_along(#axis))),
-    };
-    let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
-    let about = (!documented).then(|| {
-        let about = format!("The operation of the kernel [`{name}`](enum@{name}).");
-        quote!(#[doc = #about])
-    });
-    quote_spanned! {name.span()=>
-        #(#conditions)*
-        #(#attrs)*
-        #about
-        #[allow(dead_code, clippy::too_many_arguments)]
-        #vis fn #name #generics (#(#parameters,)* #axis_parameter) -> #crate_path::Result<#result> {
-            let mut #call = #p::kernel::Call::new(<#name as #p::kernel::Kernel>::DEFINITION, #first)?;
-            #(#call.argument(#rest)?;)*
-            #call.#launch
+    let (call, axis) = (Ident::new("__call", at), Ident::new("axis", at));
+    let launch = match header.form {
+        Form::Reduce => {
+            parameters.push(quote!(#axis: ::core::primitive::usize));
+            quote!(#call.launch_along(#axis))
         }
-    }
+        Form::Rows => quote!(#call.launch_rows()),
+        Form::Elements | Form::Index => quote!(#call.launch()),
+    };
+    let make = quote_spanned! {name.span()=>
+        let mut #call = #p::kernel::Call::new(<#name as #p::kernel::Kernel>::DEFINITION, #first)?;
+        #(#call.argument(#rest)?;)*
+    };
+    Steps { parameters, make, launch }
 }

@@ -6,7 +6,10 @@ use syn::{Expr as SynExpr, ExprForLoop, ExprIf, ExprMatch, Pat, RangeLimits, spa
 use super::Parser;
 use crate::{
     diag::Code,
-    kernel::model::{Arm, ArmPattern, Expr, For, Kind},
+    kernel::{
+        model::{Arm, ArmPattern, Expr, For, Form, Kind},
+        views::ViewOp,
+    },
 };
 
 /// The parts of `0..8`, perhaps within `(0..8).rev()`.
@@ -95,7 +98,7 @@ impl Parser<'_> {
                 let help = "remove `mut`, and bind a variable of its own: `let mut j = i;`";
                 self.errors.push(Code::KernelLoop, &expr.pat, "a counter that changes", help);
             }
-            self.names.note_counter(local);
+            self.names.note_bound(local);
         }
         let body = self.block(&expr.body, false);
         self.names.leave_loop();
@@ -117,16 +120,24 @@ impl Parser<'_> {
     fn bound(&mut self, expr: &SynExpr) -> Expr {
         let bound = self.expr(expr);
         if !self.is_constant(&bound) {
-            let help = "write a constant such as `8`, or the counter of an enclosing loop, and leave early with `if … { break; }`";
+            let help = match self.form {
+                Form::Index => {
+                    "write a constant, a size such as `x.dim(0)`, a parameter, or the counter of an enclosing loop, and leave early with `if … { break; }`"
+                }
+                _ => {
+                    "write a constant such as `8`, or the counter of an enclosing loop, and leave early with `if … { break; }`"
+                }
+            };
             self.errors.push(Code::KernelLoop, expr, "the bound of a kernel's loop is not a constant", help);
         }
         bound
     }
 
-    fn is_constant(&self, expr: &Expr) -> bool {
+    pub(super) fn is_constant(&self, expr: &Expr) -> bool {
         match &expr.kind {
             Kind::Bool(_) | Kind::Integer(..) | Kind::Float(..) | Kind::Constant(_) => true,
-            Kind::Local(local) => self.names.is_counter(*local),
+            Kind::Local(local) => self.names.is_bound(*local),
+            Kind::View(call) => call.op == ViewOp::Dim,
             Kind::Neg(inner) | Kind::Not(inner) | Kind::Cast(inner, _) | Kind::From(_, inner) => {
                 self.is_constant(inner)
             }

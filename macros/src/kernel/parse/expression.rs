@@ -40,6 +40,10 @@ impl Parser<'_> {
             SynExpr::Group(inner) => return self.value_or_row(&inner.expr),
             SynExpr::Lit(lit) => self.literal(lit, false),
             SynExpr::Path(path) if path.qself.is_none() => match self.variable(&path.path) {
+                Some(local) if self.names.locals[local].view.is_some() => {
+                    self.refuse_view(local, expr);
+                    self.nothing(span).kind
+                }
                 Some(local) => Kind::Local(local),
                 None => Kind::Constant(self.names.constant(&path.path)),
             },
@@ -220,6 +224,10 @@ impl Parser<'_> {
             _ => None,
         };
         match to {
+            Some(view) if self.names.locals[view].view.is_some() => {
+                self.refuse_view(view, left);
+                value.kind
+            }
             Some(to) => Kind::Assign { to, op, value, operator },
             None => {
                 self.refuse(left, "this on the left of an assignment", "assign to a variable: `x = …;`");
@@ -231,6 +239,9 @@ impl Parser<'_> {
     fn method(&mut self, call: &ExprMethodCall) -> Kind {
         if let Some(generics) = &call.turbofish {
             self.refuse(generics, "generic arguments", "leave them out");
+        }
+        if let Some(view) = self.view(&call.receiver) {
+            return self.view_method(view, call);
         }
         let receiver = self.value_or_row(&call.receiver);
         if self.is_row(&receiver) {
@@ -318,6 +329,11 @@ impl Parser<'_> {
             }
             SynExpr::Reference(expr) => {
                 self.refuse(expr.and_token, "references", "remove the `&`: values of kernels are copied");
+            }
+            SynExpr::Index(index) if self.view(&index.expr).is_some() => {
+                if let Some(view) = self.view(&index.expr) {
+                    self.refuse_view_index(view, expr);
+                }
             }
             SynExpr::Index(_) | SynExpr::Array(_) | SynExpr::Repeat(_) => {
                 let help = "a kernel sees one element of each input; write a `match` on the index for a table of constants";

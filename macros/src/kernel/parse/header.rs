@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Attribute, FnArg, Ident, ItemFn, Meta, Pat, ReturnType, Type, spanned::Spanned};
 
+use super::index;
 use crate::{
     diag::{Code, Errors},
     kernel::model::{Extent, Form, Header, Input, Output, Scalar},
@@ -23,6 +24,7 @@ pub(in crate::kernel) fn header(args: &TokenStream, item: &ItemFn, errors: &mut 
         return None;
     }
     let inputs = inputs(item, form, errors);
+    let index = if form == Form::Index { index::index(item, errors) } else { Vec::new() };
     let outputs = outputs(item, form, errors);
     if errors.count() > before {
         return None;
@@ -36,6 +38,7 @@ pub(in crate::kernel) fn header(args: &TokenStream, item: &ItemFn, errors: &mut 
         form,
         name: item.sig.ident.clone(),
         inputs,
+        index,
         outputs,
         output_span: item.sig.output.span(),
     })
@@ -47,8 +50,9 @@ fn form(args: &TokenStream, errors: &mut Errors) -> Form {
         "" => Form::Elements,
         "rows" => Form::Rows,
         "reduce" => Form::Reduce,
+        "index" => Form::Index,
         _ => {
-            let help = "write `#[kernel]` for one element of each tensor at a time, `#[kernel(rows)]` for a row of each, or `#[kernel(reduce)]` for single values of rows along any dimension";
+            let help = "write `#[kernel]` for one element of each tensor at a time, `#[kernel(rows)]` for a row of each, `#[kernel(reduce)]` for single values of rows along any dimension, or `#[kernel(index)]` for values at computed indices";
             errors.push(Code::KernelItem, args, "`#[kernel]` has no such argument", help);
             Form::Elements
         }
@@ -96,7 +100,7 @@ fn qualifiers(item: &ItemFn, errors: &mut Errors) {
 
 fn inputs(item: &ItemFn, form: Form, errors: &mut Errors) -> Vec<Input> {
     let list = &item.sig.inputs;
-    if list.is_empty() {
+    if list.is_empty() && form != Form::Index {
         let help = "give it a parameter, such as `x: f32`; a tensor of one value is `ops::full`";
         errors.push(Code::KernelItem, &item.sig.ident, "a kernel without parameters has no shape", help);
     }
@@ -105,7 +109,8 @@ fn inputs(item: &ItemFn, form: Form, errors: &mut Errors) -> Vec<Input> {
         errors.push(Code::KernelItem, extra, message, "compute part of it in a kernel of its own");
     }
     let mut inputs: Vec<Input> = Vec::new();
-    for argument in list {
+    // The index is not an input.
+    for argument in list.iter().filter(|argument| form != Form::Index || !index::is_index(argument)) {
         let Some(input) = input(argument, form, errors) else { continue };
         // rustc would report it for a function that no longer exists.
         if inputs.iter().any(|other| other.name == input.name) {
@@ -134,18 +139,25 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
     }
     // In the order of the tokens, as rustc lists errors.
     let name = name(&typed.pat, errors);
-    let ty = extent(&typed.ty, form, errors);
+    let ty = match form {
+        Form::Index => index::parameter(&typed.ty, errors).map(|(scalar, view)| (scalar, Extent::One, view)),
+        _ => extent(&typed.ty, form, errors).map(|(scalar, extent)| (scalar, extent, None)),
+    };
     let (name, mutable) = name?;
-    let (scalar, extent) = ty?;
+    let (scalar, extent, view) = ty?;
+    if mutable && view.is_some() {
+        let help = "remove `mut`: views are read, and the result is the value of the function";
+        errors.push(Code::KernelRow, &typed.pat, "a view cannot be changed", help);
+    }
     if mutable && extent == Extent::Row {
         let help = "remove `mut`: rows are read, and `map` makes a new one";
         errors.push(Code::KernelRow, &typed.pat, "a row cannot be changed", help);
     }
-    Some(Input { name, mutable, scalar, extent })
+    Some(Input { name, mutable, scalar, extent, view })
 }
 
 /// Returns the name of a parameter, and if it may change.
-fn name(pat: &Pat, errors: &mut Errors) -> Option<(Ident, bool)> {
+pub(super) fn name(pat: &Pat, errors: &mut Errors) -> Option<(Ident, bool)> {
     match pat {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
             Some((pat.ident.clone(), pat.mutability.is_some()))
@@ -203,7 +215,7 @@ fn extent(ty: &Type, form: Form, errors: &mut Errors) -> Option<(Scalar, Extent)
 }
 
 /// `T` of `Row<T>`.
-fn row(ty: &Type) -> Option<&Type> {
+pub(super) fn row(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = peeled(ty) else { return None };
     let segment = path.path.segments.last().filter(|segment| segment.ident == "Row")?;
     match &segment.arguments {
@@ -217,7 +229,7 @@ fn row(ty: &Type) -> Option<&Type> {
     }
 }
 
-fn peeled(ty: &Type) -> &Type {
+pub(super) fn peeled(ty: &Type) -> &Type {
     match ty {
         Type::Paren(inner) => peeled(&inner.elem),
         Type::Group(inner) => peeled(&inner.elem),
@@ -252,6 +264,9 @@ fn instead(ty: &Type, name: Option<&str>) -> &'static str {
         (_, Some("usize" | "u64" | "u16" | "u128")) => "write `u32`",
         (_, Some("isize" | "i64" | "i16" | "i8" | "i128")) => "write `i32`",
         (_, Some("char")) => "write `u32`",
+        _ if index::view(ty).is_some() => {
+            "write `#[kernel(index)]`, whose parameters can be views, or the type of one element, such as `f32`"
+        }
         (Type::Reference(_), _) => {
             "write the value's type, such as `f32`: a kernel sees one element at a time"
         }

@@ -3,16 +3,18 @@
 mod control;
 mod expression;
 mod header;
+mod index;
 mod names;
 mod rows;
 mod statement;
+mod views;
 
 pub(super) use header::header;
 
 use syn::{ItemFn, Stmt};
 
 use self::names::Names;
-use super::model::{Body, Extent, Form, Header, TypeId};
+use super::model::{Body, Extent, Form, Header, TypeId, ViewType};
 use crate::diag::{Code, Errors};
 
 /// The state for reading a body.
@@ -35,12 +37,24 @@ pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body 
         let ty = parser.fresh();
         let local = parser.names.bind(input.name.clone(), input.mutable, ty);
         parser.names.locals[local].row = (input.extent == Extent::Row).then_some(0);
+        parser.names.locals[local].view = input.view.map(|rank| ViewType { scalar: input.scalar, rank });
+        if form == Form::Index && !input.mutable {
+            parser.names.note_bound(local);
+        }
+    }
+    for place in &header.index {
+        let ty = parser.fresh();
+        let local = parser.names.bind(place.name.clone(), place.mutable, ty);
+        if !place.mutable {
+            parser.names.note_bound(local);
+        }
     }
     parser.collect_items(&item.block.stmts);
     let block = parser.block(&item.block, true);
     let Parser { names, types, indexes_rows, .. } = parser;
+    let has_loops = names.has_loops();
     let Names { locals, callees, constants, items, .. } = names;
-    Body { block, locals, callees, constants, items, types, indexes_rows }
+    Body { block, locals, callees, constants, items, types, indexes_rows, has_loops }
 }
 
 impl Parser<'_> {

@@ -21,8 +21,8 @@ pub(super) struct Names {
     /// The loops around, the innermost last.
     loops: Vec<(usize, Option<Lifetime>)>,
     counted: usize,
-    /// Counters of loops.
-    counters: Vec<LocalId>,
+    /// Counters of loops, and other variables that can be the bound of one.
+    bounds: Vec<LocalId>,
     /// The first variable of the closure around.
     closure: Option<LocalId>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Outside {
 
 impl Names {
     pub(super) fn bind(&mut self, name: Ident, mutable: bool, ty: TypeId) -> LocalId {
-        self.locals.push(Local { name, mutable, ty, row: None });
+        self.locals.push(Local { name, mutable, ty, row: None, view: None });
         self.scope.push(self.locals.len() - 1);
         self.locals.len() - 1
     }
@@ -75,12 +75,16 @@ impl Names {
         found.map(|(number, _)| *number)
     }
 
-    pub(super) fn note_counter(&mut self, local: LocalId) {
-        self.counters.push(local);
+    pub(super) fn note_bound(&mut self, local: LocalId) {
+        self.bounds.push(local);
     }
 
-    pub(super) fn is_counter(&self, local: LocalId) -> bool {
-        self.counters.contains(&local)
+    pub(super) fn is_bound(&self, local: LocalId) -> bool {
+        self.bounds.contains(&local)
+    }
+
+    pub(super) fn has_loops(&self) -> bool {
+        self.counted > 0
     }
 
     pub(super) fn in_closure(&self) -> bool {

@@ -62,6 +62,9 @@ impl Parser<'_> {
         if let Some(value) = value.as_ref().filter(|value| self.is_row(value)) {
             self.names_row(&pattern, value, &local.pat);
         }
+        if let (Pattern::One(Some(local)), Some(value)) = (&pattern, &value) {
+            self.names_bound(*local, value);
+        }
         Some(Statement::Let { pattern, annotated, value })
     }
 

@@ -39,6 +39,9 @@ impl<'a> Inference<'a> {
             let ty = of(&mut types, input.scalar, input.extent);
             types.set(local.ty, ty);
         }
+        for local in body.locals.iter().skip(header.inputs.len()).take(header.index.len()) {
+            types.set(local.ty, Inferred::Scalar(Scalar::I32));
+        }
         let mut parts: Vec<TypeId> = Vec::new();
         for output in &header.outputs {
             let ty = of(&mut types, output.scalar, output.extent);
@@ -46,6 +49,11 @@ impl<'a> Inference<'a> {
         }
         let output = if let [one] = parts[..] { one } else { types.add(Inferred::Tuple(parts)) };
         Self { types, checks: Vec::new(), header, body, errors, output }
+    }
+
+    /// The type of a view's values.
+    pub(super) fn element_of(&self, view: LocalId) -> Scalar {
+        self.header.inputs[view].scalar
     }
 
     pub(super) fn run(&mut self) {
@@ -198,6 +206,7 @@ impl<'a> Inference<'a> {
                 self.types.set(ty, Inferred::Unit);
             }
             Kind::Row(call) => self.row(expr, call),
+            Kind::View(call) => self.view(expr, call),
             Kind::Break(_) | Kind::Continue(_) => {}
             Kind::Return(value) => {
                 self.expr(value);

@@ -7,6 +7,7 @@ mod check;
 mod infer;
 mod rows;
 mod table;
+mod views;
 
 pub(super) use table::{Inferred, Open, Types};
 

@@ -94,6 +94,14 @@ impl Context {
     pub fn fault(&self) -> Option<Beyond> {
         self.0.get()
     }
+
+    /// Notes an index out of range, if it is the first.
+    #[inline]
+    pub(in crate::kernel) fn note(&self, beyond: Beyond) {
+        if self.0.get().is_none() {
+            self.0.set(Some(beyond));
+        }
+    }
 }
 
 /// A row: values that can be computed at any place.
@@ -260,9 +268,7 @@ where
     if (index as usize) < bound {
         return row.value(index as usize);
     }
-    if context.0.get().is_none() {
-        context.0.set(Some(Beyond { index, bound }));
-    }
+    context.note(Beyond { index, bound });
     R::Item::NOTHING
 }
 

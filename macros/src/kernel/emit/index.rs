@@ -1,0 +1,121 @@
+//! What calls the function of an index: the runtime, with memory of tensors, and people, with slices; and its operation.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::{format_ident, quote};
+use syn::Ident;
+
+use super::{definition::slice, native, operation::Steps};
+use crate::{
+    kernel::model::{Header, Scalar},
+    krate::{generated_at, krate, private},
+};
+
+/// The function on tensors: views and values, and then the shape of the results.
+pub(super) fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream) -> Steps {
+    let (crate_path, p, at) = (krate(), private(), generated_at(header.name.span()));
+    let kernel = &header.name;
+    let first = header.inputs.iter().position(|input| input.view.is_some());
+    let [scope, shape, call] = ["scope", "shape", "__call"].map(|name| Ident::new(name, at));
+    let mut parameters: Vec<TokenStream> = Vec::new();
+    if first.is_none() {
+        parameters.push(quote!(#scope: #crate_path::Scope<'s>));
+    }
+    for (i, input) in header.inputs.iter().enumerate() {
+        let (name, ty) = (&input.name, element_of(input.scalar));
+        parameters.push(match input.view {
+            _ if first == Some(i) => quote!(#name: &#crate_path::Tensor<'s, #ty>),
+            Some(_) => quote!(#name: &(impl #crate_path::AsOperand<'s, #ty> + ?::core::marker::Sized)),
+            None => quote!(#name: impl #p::kernel::Argument<'s, #ty>),
+        });
+    }
+    parameters.push(quote!(#shape: impl #crate_path::IntoShape<'s>));
+    let scope = match first.map(|first| &header.inputs[first].name) {
+        Some(first) => quote!(#crate_path::Tensor::scope(#first)),
+        None => quote!(#scope),
+    };
+    let arguments = header.inputs.iter().map(|input| {
+        let (name, ty) = (&input.name, element_of(input.scalar));
+        quote!(#call.argument::<#ty>(#name)?;)
+    });
+    let mutable = (!header.inputs.is_empty()).then(|| quote!(mut));
+    let make = quote! {
+        let #mutable #call = #p::kernel::Call::within(<#kernel as #p::kernel::Kernel>::DEFINITION, #scope);
+        #(#arguments)*
+    };
+    Steps { parameters, make, launch: quote!(#call.launch_indexed(#shape)) }
+}
+
+/// Elements of the results: a block has all inputs.
+pub(super) fn block(header: &Header) -> TokenStream {
+    let (p, kernel) = (private(), &header.name);
+    let lang = quote!(#p::kernel::lang);
+    let at = generated_at(kernel.span());
+    let inputs: Vec<Ident> = (0..header.inputs.len()).map(|i| format_ident!("x{i}")).collect();
+    let outputs: Vec<Ident> = (0..header.outputs.len()).map(|i| format_ident!("y{i}")).collect();
+    let results: Vec<Ident> = (0..header.outputs.len()).map(|i| format_ident!("r{i}")).collect();
+    let reads = header.inputs.iter().zip(&inputs).enumerate().map(|(i, (input, x))| {
+        let (read, element) = (format_ident!("input_{}", slice(input.scalar)), native::ty(input.scalar, at));
+        match input.view.map(Literal::usize_unsuffixed) {
+            None => quote!(let #x = #lang::rows::one::<#element>(block.#read(#i));),
+            Some(rank) => quote! {
+                let ::core::option::Option::Some(#x) = block.input_view(#i) else { return };
+                let #x = #lang::views::View::<#element, #rank>::new(#x);
+            },
+        }
+    });
+    let places = header.outputs.iter().zip(&outputs).enumerate().map(|(i, (output, y))| {
+        let write = format_ident!("output_{}", slice(output.scalar));
+        quote!(let #y = block.#write(#i);)
+    });
+    let stores = outputs.iter().zip(&results).map(|(y, r)| {
+        quote! {
+            if let ::core::option::Option::Some(to) = #y.get_mut(number) {
+                #lang::rows::set(to, #r);
+            }
+        }
+    });
+    let result = if let [one] = &results[..] { quote!(#one) } else { quote!((#(#results),*)) };
+    let rank = Literal::usize_unsuffixed(header.index.len());
+    quote! {
+        let ::core::option::Option::Some(part) = block.part() else { return };
+        let context = #lang::rows::Context::default();
+        #(#reads)*
+        #(#places)*
+        #lang::views::each::<#rank>(part, |number, index| {
+            let #result = #kernel::run(&context, #(#inputs,)* index);
+            #(#stores)*
+        });
+        block.report(context.fault());
+    }
+}
+
+/// `fn element(…)`: the function of slices with their sizes.
+pub(super) fn tried(header: &Header) -> TokenStream {
+    let p = private();
+    let lang = quote!(#p::kernel::lang);
+    let at = generated_at(header.name.span());
+    let parameters = header.inputs.iter().map(|input| {
+        let (name, element) = (&input.name, native::ty(input.scalar, at));
+        match input.view.map(Literal::usize_unsuffixed) {
+            None => quote!(#name: #element),
+            Some(rank) => quote!(#name: (&[#element], [::core::primitive::usize; #rank])),
+        }
+    });
+    let arguments = header.inputs.iter().map(|input| {
+        let name = &input.name;
+        match input.view {
+            None => quote!(#name),
+            Some(_) => quote!(#lang::views::View::of(&#lang::rows::stored(#name.0, #name.0.len()), #name.1)),
+        }
+    });
+    let (index, rank) = (Ident::new("__index", at), Literal::usize_unsuffixed(header.index.len()));
+    let (place, output) = (native::ty(Scalar::I32, at), native::outputs(header));
+    quote! {
+        /// The function itself, for one element: of each view its values, row-major, and its sizes. An index out of range reads
+        /// zero.
+        #[allow(clippy::too_many_arguments)]
+        pub fn element(#(#parameters,)* #index: [#place; #rank]) -> #output {
+            Self::run(&#lang::rows::Context::default(), #(#arguments,)* #index)
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A kernel of indices on a GPU: each thread computes one element, or several that are a block apart.
+
+use std::{any::TypeId, fmt::Write as _};
+
+use smallvec::SmallVec;
+
+use super::{
+    super::{
+        cuda::{LANGUAGE, element},
+        definition::{Definition, Index},
+        instances::{Instance, Instances},
+        source::{Functions, result},
+    },
+    operation::{Kernel, Owner, PaddedDim},
+};
+use crate::{
+    DType, Result,
+    backend::{
+        Launch, View,
+        cuda::kernels::{Grid, Kernel as Entry, SourceFile, Submit, THREADS},
+    },
+};
+
+#[cfg(test)]
+mod tests;
+
+/// What views are there.
+const VIEWS: &str = include_str!("index.cuh");
+
+/// Elements of a thread, whose reads overlap; one if it has loops.
+const SEVERAL: u32 = 4;
+
+/// The driver's limit.
+const MOST_BLOCKS: u64 = i32::MAX as u64;
+
+/// Numbers of elements and offsets that a 32-bit word is used for.
+const NARROW: usize = 1 << 31;
+
+/// A kernel for one element type of floats, with numbers for some parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Variant {
+    id: TypeId,
+    float: DType,
+    /// A bit for each parameter that is a number.
+    fixed: u32,
+    /// Set if a number or an offset may not fit in 31 bits.
+    wide: bool,
+    /// Set if a dimension is padded.
+    padded: bool,
+}
+
+static INSTANCES: Instances<Variant> = Instances::new();
+
+fn instance(definition: &Definition, index: &Index, variant: Variant) -> &'static Instance {
+    INSTANCES.of(definition, variant, |variant| text(definition, index, *variant))
+}
+
+/// The sources of a kernel whose floats are stored as `float`, one of each sort.
+pub(in crate::kernel) fn samples(
+    definition: &Definition,
+    index: &Index,
+    float: DType,
+) -> impl Iterator<Item = &'static SourceFile> {
+    [false, true]
+        .map(|both| Variant { id: definition.id, float, fixed: 0, wide: both, padded: both })
+        .map(|variant| &instance(definition, index, variant).source)
+        .into_iter()
+}
+
+/// Elements that a thread computes at once.
+fn per_thread(index: &Index) -> u32 {
+    if index.straight { SEVERAL } else { 1 }
+}
+
+/// Launches a kernel.
+pub(super) fn launch(kernel: &Kernel<'_>, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+    let Kernel { definition, index, constants, padded } = *kernel;
+    let Some(first) = launch.outputs.first() else { return Ok(()) };
+    let count = first.layout.count();
+    if count == 0 {
+        return Ok(());
+    }
+    let (tensors, counts) = launch.inputs.split_at(kernel.tensors().min(launch.inputs.len()));
+    let fixed = constants.iter().enumerate().fold(0, |bits, (i, c)| bits | u32::from(c.is_some()) << i);
+    let views = || tensors.iter().chain(&launch.outputs);
+    let float = views().map(|view| view.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::F32);
+    let wide = views().any(|view| view.layout.span() >= NARROW);
+    let variant = Variant { id: definition.id, float, fixed, wide, padded: !padded.is_empty() };
+    let instance = instance(definition, index, variant);
+
+    // Mirrors `IndexParams`, all of whose fields are words.
+    let real = |of, axis| real(padded, counts, of, axis);
+    let mut words: SmallVec<[u64; 64]> = views().map(|view| view.addr).collect();
+    let sink = gpu.faults();
+    words.extend([count as u64, sink.fault, sink.claim, gpu.fault_op(definition.name).into()]);
+    words.extend(constants.iter().flatten().map(|number| u64::from(number.bits)));
+    let shape = first.layout.shape();
+    let divisors: SmallVec<[Divisor; 6]> = shape.iter().map(|size| Divisor::new(*size)).collect();
+    words.extend(shape.iter().map(|size| *size as u64));
+    words.extend(divisors.iter().map(|divisor| u64::from(divisor.multiplier)));
+    words.extend(divisors.iter().map(|divisor| u64::from(divisor.shift)));
+    words.extend((0..shape.len()).map(|axis| real(Owner::Results, axis)));
+    let ranks = index.views.iter().enumerate().filter(|(i, _)| fixed & 1 << i == 0).map(|(_, rank)| rank);
+    for (i, (view, _)) in tensors.iter().zip(ranks).enumerate().filter(|(_, (_, rank))| rank.is_some()) {
+        words.extend(view.layout.shape().iter().map(|size| *size as u64));
+        words.extend(view.layout.strides().iter().map(|stride| *stride as u64));
+        words.extend((0..view.layout.rank()).map(|axis| real(Owner::Input(i as u8), axis)));
+    }
+    let each = u64::from(THREADS * per_thread(index));
+    let blocks = (count as u64).div_ceil(each).clamp(1, MOST_BLOCKS) as u32;
+    let entry = Entry::plain(&instance.source, &instance.entry);
+    gpu.submit_bytes(entry, Grid::line(blocks, THREADS), bytemuck::cast_slice(&words))
+}
+
+/// The address of a dimension's real size; 0 if it is not padded.
+fn real(padded: &[PaddedDim], counts: &[View], of: Owner, axis: usize) -> u64 {
+    let found = padded.iter().find(|padded| padded.of == of && usize::from(padded.axis) == axis);
+    found.and_then(|padded| counts.get(usize::from(padded.count))).map_or(0, |view| view.addr)
+}
+
+/// What a number below 2³¹ is multiplied with, and by how much the upper half of the product is shifted, to divide it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Divisor {
+    /// 0 for 1, by which nothing need be divided.
+    multiplier: u32,
+    shift: u32,
+}
+
+impl Divisor {
+    /// By a size below 2³¹.
+    fn new(size: usize) -> Self {
+        if size <= 1 {
+            return Self { multiplier: 0, shift: 0 };
+        }
+        let size = size as u64;
+        // 2^(31 + bits) / size, rounded up: it is larger than the quotient by less than 1 / size for every such number.
+        let bits = (size - 1).ilog2() + 1;
+        let multiplier = (1u64 << (31 + bits)).div_ceil(size);
+        Self { multiplier: multiplier as u32, shift: bits - 1 }
+    }
+}
+
+/// The source of a variant, and the name of its entry.
+fn text(definition: &Definition, index: &Index, variant: Variant) -> (String, String) {
+    let Variant { fixed, wide, padded, .. } = variant;
+    let mut functions = Functions::default();
+    let name = functions.add(definition);
+    let entry = format!("{name}_index");
+    let mut text = format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{VIEWS}\n{}\n", functions.text);
+    params(&mut text, definition, index, fixed);
+    let (rank, each) = (index.rank, per_thread(index));
+    let word = if wide { "u64" } else { "u32" };
+    let _ = write!(
+        text,
+        "extern \"C\" __global__ void __launch_bounds__({THREADS}) {entry}(const __grid_constant__ IndexParams p) {{ in_order();\n    \
+         const {word} count = ({word})p.count, step = ({word})gridDim.x * {all};\n    views::Cx cx;\n",
+        all = THREADS * each,
+    );
+    let arguments = arguments(&mut text, definition, index, variant);
+    let result = result(definition.outputs, "");
+    let _ = write!(
+        text,
+        "    for ({word} first = ({word})blockIdx.x * {all} + threadIdx.x; first < count; first += step) {{\n        \
+         {result} r[{each}];\n#pragma unroll\n        \
+         for (u32 v = 0; v < {each}; ++v) {{\n            const {word} own = first + v * {THREADS}, n = own < count ? own : first;\n            \
+         u32 at[{rank}];\n            views::split(p.out, n, at);\n            \
+         r[v] = {result}();\n            \
+         if (views::is_real<{padded}>(p.out, at)) r[v] = {name}({arguments});\n        }}\n#pragma unroll\n        \
+         for (u32 v = 0; v < {each}; ++v) {{\n            const {word} n = first + v * {THREADS};\n",
+        all = THREADS * each,
+    );
+    let several = definition.outputs.len() > 1;
+    for (k, compute) in definition.outputs.iter().enumerate() {
+        let (stored, part) =
+            (element(compute.stored(variant.float)), if several { format!(".v{k}") } else { String::new() });
+        let _ = writeln!(
+            text,
+            "            if (n < count) (({stored}*)p.y[{k}])[n] = lang::Write<{stored}>::of(r[v]{part});"
+        );
+    }
+    text.push_str("        }\n    }\n    if (cx.failed) report(p.sink, (u32)p.op, cx.index, cx.bound);\n}\n");
+    (entry, text)
+}
+
+/// Declares the views and values, and returns the arguments of the function.
+fn arguments(text: &mut String, definition: &Definition, index: &Index, variant: Variant) -> String {
+    let Variant { float, fixed, wide, padded, .. } = variant;
+    let word = if wide { "u64" } else { "u32" };
+    let mut arguments = String::from("cx");
+    let (mut tensor, mut constant) = (0, 0);
+    for (i, ((_, compute), rank)) in definition.inputs.iter().zip(index.views).enumerate() {
+        let (ty, stored) = (compute.name(), element(compute.stored(float)));
+        let _ = match (fixed & 1 << i != 0, rank) {
+            (true, _) => {
+                write!(text, "    const {ty} x{i} = lang::Bits<{ty}>::of((u32)p.constants[{constant}]);\n")
+            }
+            (false, None) => {
+                write!(text, "    const {ty} x{i} = lang::read(*(const {stored}*)p.x[{tensor}]);\n")
+            }
+            (false, Some(_)) => write!(
+                text,
+                "    const auto x{i} = views::view<{stored}, {word}, {padded}>(p.x[{tensor}], p.x{i});\n"
+            ),
+        };
+        let _ = write!(arguments, ", x{i}");
+        match fixed & 1 << i {
+            0 => tensor += 1,
+            _ => constant += 1,
+        }
+    }
+    for axis in 0..index.rank {
+        let _ = write!(arguments, ", (i32)at[{axis}]");
+    }
+    arguments
+}
+
+/// The parameters of the entry.
+fn params(text: &mut String, definition: &Definition, index: &Index, fixed: u32) {
+    let constants = fixed.count_ones() as usize;
+    let tensors = definition.inputs.len() - constants;
+    text.push_str("struct IndexParams {\n");
+    let array = |name: &str, count: usize| match count {
+        0 => String::new(),
+        _ => format!("    u64 {name}[{count}];\n"),
+    };
+    text.push_str(&array("x", tensors));
+    text.push_str(&array("y", definition.outputs.len()));
+    text.push_str("    u64 count;\n    FaultSink sink;\n    u64 op;\n");
+    text.push_str(&array("constants", constants));
+    let _ = writeln!(text, "    views::Out<{}> out;", index.rank);
+    for (i, rank) in index.views.iter().enumerate().filter(|(i, _)| fixed & 1 << i == 0) {
+        if let Some(rank) = rank {
+            let _ = writeln!(text, "    views::Shape<{rank}> x{i};");
+        }
+    }
+    text.push_str("};\n\n");
+}
