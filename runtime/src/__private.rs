@@ -10,7 +10,8 @@ pub use crate::{
     graph::{
         FunctionSpec, GraphCall, GraphObject, Options, StaticInput, Synthetic, SyntheticSlice, call,
         capture_all,
-        inputs::{Dim, DimsSpec, InputKind, InputSpec, Inputs},
+        inputs::Inputs,
+        spec::{Dim, DimsSpec, InputKind, InputSpec},
     },
     host::{
         boundary::{

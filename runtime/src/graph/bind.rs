@@ -7,7 +7,10 @@ use crate::{
     Result, Runtime,
     backend::{HostBlock, PAD, View},
     base::dtype::HostSlot,
-    graph::inputs::{Dim, DimsSpec, Given, InputSpec},
+    graph::{
+        inputs::Given,
+        spec::{Dim, DimsSpec, InputSpec},
+    },
     host::padding::pad_rows,
     observe::{event::CopySlot, occurrence::Occurrence},
     record::Symbol,

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use super::{FunctionSpec, GraphObject, Options, inputs::InputSpec};
+use super::{FunctionSpec, GraphObject, Options, spec::InputSpec};
 use crate::{Batching, Limits, Mode, Plan, Policy, Result, Runtime, Schedule, host::piecewise::BodyId};
 
 /// The options of a graph; returned by the `builder` function of the graph type that `#[graphable]`

@@ -5,7 +5,8 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use super::{
     GraphObject,
     bind::Binding,
-    inputs::{Dim, DimsSpec, Inputs},
+    inputs::Inputs,
+    spec::{Dim, DimsSpec},
     static_inputs::Fill,
 };
 use crate::{

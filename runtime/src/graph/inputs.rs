@@ -3,9 +3,12 @@
 use std::{fmt, mem};
 
 use crate::{
-    DType, Element, Error, Result, Step, Tensor,
+    Element, Error, Result, Step, Tensor,
     base::dtype::{HostSlot, to_bytes},
-    graph::{GraphCall, GraphObject},
+    graph::{
+        GraphCall, GraphObject,
+        spec::{Dim, DimsSpec, InputSpec},
+    },
     value::{layout::Layout, live_in::LiveIn, raw::RawTensor},
 };
 
@@ -74,71 +77,6 @@ impl<'a, T> From<&'a Tensor<'_, T>> for HostSlice<'a, T> {
     /// What the parameter's memory was filled with; any other tensor is [`Error::Input`].
     fn from(tensor: &'a Tensor<'_, T>) -> Self {
         Self(HostData::Filled { runtime: tensor.rt.id(), raw: tensor.raw })
-    }
-}
-
-/// One entry of `#[dims(...)]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dim {
-    /// A fixed size.
-    Const(usize),
-    /// The index of a symbol of the function.
-    Symbol(usize),
-}
-
-/// The `#[dims]` of an input.
-#[derive(Clone, Copy, Debug)]
-pub enum DimsSpec {
-    /// No dimensions are specified: any shape; a host slice is one-dimensional.
-    Unspecified,
-    /// One entry per dimension.
-    Some(&'static [Dim]),
-}
-
-/// The kind of an input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputKind {
-    /// `#[host] &Tensor<T>`
-    HostTensor,
-    /// `#[host] &Scalar<T>`
-    HostScalar,
-    /// `&Tensor<T>`
-    DeviceTensor,
-}
-
-/// One tensor or scalar parameter.
-#[derive(Clone, Copy, Debug)]
-pub struct InputSpec {
-    /// Its name.
-    pub name: &'static str,
-    /// Its kind.
-    pub kind: InputKind,
-    /// Its element type.
-    pub dtype: DType,
-    /// Its dimensions.
-    pub dims: DimsSpec,
-}
-
-impl InputSpec {
-    /// `#[host] &Tensor<T>`
-    pub const fn host<T: Element>(name: &'static str) -> Self {
-        Self { name, kind: InputKind::HostTensor, dtype: T::DTYPE, dims: DimsSpec::Unspecified }
-    }
-
-    /// `#[host] &Scalar<T>`
-    pub const fn scalar<T: Element>(name: &'static str) -> Self {
-        Self { name, kind: InputKind::HostScalar, dtype: T::DTYPE, dims: DimsSpec::Unspecified }
-    }
-
-    /// `&Tensor<T>`
-    pub const fn device<T: Element>(name: &'static str) -> Self {
-        Self { name, kind: InputKind::DeviceTensor, dtype: T::DTYPE, dims: DimsSpec::Unspecified }
-    }
-
-    /// With these dimensions.
-    #[must_use]
-    pub const fn dims(self, dims: &'static [Dim]) -> Self {
-        Self { dims: DimsSpec::Some(dims), ..self }
     }
 }
 

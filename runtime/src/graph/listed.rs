@@ -1,7 +1,6 @@
-//! The decision whether calls become graphs: switches, the policy, and listed sizes.
+//! Sizes of which graphs are made, as the builder lists them.
 
-use super::{GraphObject, inputs::Size};
-use crate::{CallInfo, Error, Mode, Result, Runtime, base::reason::FallbackReason, record::Symbol};
+use crate::{Error, Result, base::reason::FallbackReason, record::Symbol};
 
 /// Sizes of some symbols, as listed by the builder.
 #[derive(Clone, Debug)]
@@ -69,36 +68,5 @@ impl Listed {
         sizes.sort_unstable();
         sizes.dedup();
         Some(sizes)
-    }
-}
-
-impl GraphObject {
-    /// Returns whether the builder specifies sizes of that symbol.
-    pub(super) fn asks_for(&self, symbol: usize) -> bool {
-        self.schedules[symbol].is_some() || self.listed.iter().any(|l| l.names(self.spec.symbols[symbol]))
-    }
-
-    /// Returns the mode of a call with these sizes, and the reason if the builder excludes them.
-    pub(super) fn mode_of_call(&self, rt: &Runtime, sizes: &[Size]) -> (Mode, Option<FallbackReason>) {
-        let chosen = self.options.mode;
-        if chosen == Mode::None {
-            return (chosen, None);
-        }
-        if !self.enabled.get() || !rt.switches.borrow().on() {
-            return (Mode::None, Some(FallbackReason::SwitchedOff));
-        }
-        let free = |i: &usize| !self.asks_for(*i);
-        if self.options.limits.static_only
-            && let Some(i) = (0..sizes.len()).find(free)
-        {
-            return (Mode::None, Some(FallbackReason::DynamicSize { symbol: self.spec.symbols[i] }));
-        }
-        let Some(policy) = &self.options.policy else { return (chosen, None) };
-        let sizes: Vec<(&'static str, usize)> =
-            self.spec.symbols.iter().zip(sizes).map(|(s, (n, _))| (*s, *n)).collect();
-        match policy.call(&CallInfo { function: self.spec.name, mode: chosen, sizes: &sizes }) {
-            Mode::None => (Mode::None, Some(FallbackReason::Policy { why: "no graph for this call" })),
-            mode => (mode, None),
-        }
     }
 }

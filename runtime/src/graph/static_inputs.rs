@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::GraphObject;
 use crate::{
     Result, Runtime,
-    graph::inputs::{Dim, DimsSpec},
+    graph::spec::{Dim, DimsSpec},
     value::{
         layout::Layout,
         owned::{Caller, Owned},

@@ -3,7 +3,7 @@
 use super::GraphObject;
 use crate::{
     Element, Error, Result, Step, Tensor,
-    graph::inputs::{Dim, DimsSpec},
+    graph::spec::{Dim, DimsSpec},
     value::layout::Layout,
 };
 

@@ -34,6 +34,30 @@ impl Graph {
         self.0.keys().filter_map(|node| self.path(node, node)).min_by_key(Vec::len)
     }
 
+    /// These nodes, and the arcs among them.
+    fn within(&self, nodes: &BTreeSet<String>) -> Self {
+        let kept = self.0.iter().filter(|(node, _)| nodes.contains(*node));
+        Self(kept.map(|(node, to)| (node.clone(), to & nodes)).collect())
+    }
+
+    /// If more than `bound` nodes each reach every other: the size of the largest such set, and of its arcs that one
+    /// without which the largest set is smallest. Of several, the one that is part of the shortest cycle.
+    pub(crate) fn worst_arc(&self, bound: usize) -> Option<WorstArc> {
+        let set = self.components().into_iter().next().filter(|set| set.len() > bound)?;
+        let mut graph = self.within(&set);
+        let arcs: Vec<(String, String)> =
+            graph.0.iter().flat_map(|(from, to)| to.iter().map(|to| (from.clone(), to.clone()))).collect();
+        let without = arcs.into_iter().map(|(from, to)| {
+            graph.0.entry(from.clone()).or_default().remove(&to);
+            let left = graph.components().first().map_or(1, BTreeSet::len);
+            let way_back = graph.path(&to, &from);
+            graph.0.entry(from.clone()).or_default().insert(to);
+            let cycle = [from].into_iter().chain(way_back.unwrap_or_default()).collect();
+            WorstArc { size: set.len(), left, cycle }
+        });
+        without.min_by_key(|arc| (arc.left, arc.cycle.len()))
+    }
+
     fn reached(&self, from: &str) -> BTreeSet<&str> {
         let mut reached = BTreeSet::new();
         let mut open = vec![from];
@@ -65,4 +89,14 @@ impl Graph {
         found.sort_by_key(|with| std::cmp::Reverse(with.len()));
         found
     }
+}
+
+/// The arc of a set of nodes that does most to make it large.
+pub(crate) struct WorstArc {
+    /// The size of the set.
+    pub(crate) size: usize,
+    /// The size of the largest set without the arc.
+    pub(crate) left: usize,
+    /// The arc, and the shortest way back to its beginning.
+    pub(crate) cycle: Vec<String>,
 }

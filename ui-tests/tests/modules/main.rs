@@ -1,4 +1,4 @@
-//! No two modules at the root of a crate need each other, directly or through others.
+//! No two modules at the root of a crate need each other, directly or through others, and only few files do.
 
 mod graph;
 mod scan;
@@ -18,14 +18,34 @@ fn graph(arcs: &Arcs) -> Graph {
     Graph(arcs.iter().map(|(from, to)| (from.clone(), to.keys().cloned().collect())).collect())
 }
 
-/// The shortest cycle among the modules at the root of a crate, with a place that makes each of its arcs.
+/// The arcs of a way, with a place that makes each of them.
+fn shown(way: &[String], arcs: &Arcs) -> String {
+    let mut shown = String::new();
+    for pair in way.windows(2) {
+        let _ = writeln!(shown, "  `{}` needs `{}`: {}", pair[0], pair[1], arcs[&pair[0]][&pair[1]]);
+    }
+    shown
+}
+
+/// The shortest cycle among the modules at the root of a crate.
 fn check(name: &str, arcs: &Arcs) -> String {
     let Some(cycle) = graph(arcs).shortest_cycle() else { return String::new() };
-    let mut wrong = format!("{name}: modules at the root need each other:\n");
-    for pair in cycle.windows(2) {
-        let _ = writeln!(wrong, "  `{}` needs `{}`: {}", pair[0], pair[1], arcs[&pair[0]][&pair[1]]);
-    }
-    wrong
+    format!("{name}: modules at the root need each other:\n{}", shown(&cycle, arcs))
+}
+
+/// The most files that may all need each other, directly or through others. Below the root, a few files that work
+/// closely together may: a type and the parts of its implementation.
+const MOST_FILES: usize = 12;
+
+/// If more than `bound` files all need each other: the shortest cycle with the arc that does most to make them so many.
+fn check_files(name: &str, arcs: &Arcs, bound: usize) -> String {
+    let Some(worst) = graph(arcs).worst_arc(bound) else { return String::new() };
+    format!(
+        "{name}: {} files need each other, and at most {bound} may; there would be {} without the first of:\n{}",
+        worst.size,
+        worst.left,
+        shown(&worst.cycle, arcs)
+    )
 }
 
 /// Counts of a crate's structure: `cargo test -p ui-tests --test modules -- --nocapture` shows them.
@@ -57,15 +77,26 @@ fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// Both crates by name, and what they name of each other.
+fn crates() -> [(&'static str, Crate); 2] {
+    ["runtime", "macros"].map(|name| (name, Crate::read(&top().join(name).join("src"))))
+}
+
 #[test]
 fn no_cycle_at_the_root_of_a_crate() {
     let mut wrong = String::new();
-    for name in ["runtime", "macros"] {
-        let read = Crate::read(&top().join(name).join("src"));
+    for (name, read) in crates() {
         let roots = read.roots();
         report(name, &roots, &read.files());
         wrong += &check(name, &roots);
     }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn few_files_need_each_other() {
+    let wrong: String =
+        crates().iter().map(|(name, read)| check_files(name, &read.files(), MOST_FILES)).collect();
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 

@@ -201,7 +201,7 @@ impl Crate {
         Some(at.clone())
     }
 
-    /// Files by their module paths, and for each the files that define what it names, with a path that does. The root
+    /// Files by their module paths, and for each the files that define what it names, with a place where it does. The root
     /// is not among them: it only declares and re-exports.
     pub(crate) fn files(&self) -> Arcs {
         let mut arcs = Arcs::new();
@@ -210,10 +210,10 @@ impl Crate {
         }
         for (from, path) in &self.paths {
             let Some(to) = self.resolve(from, path, 0) else { continue };
-            let (from, to) = (&self.modules[from], &self.modules[&to]);
-            if from != to && !from.is_empty() && !to.is_empty() {
-                let by = arcs.entry(from.join("::")).or_default();
-                by.entry(to.join("::")).or_insert_with(|| path.join("::"));
+            let (file, to) = (&self.modules[from], &self.modules[&to]);
+            if file != to && !file.is_empty() && !to.is_empty() {
+                let by = arcs.entry(file.join("::")).or_default();
+                by.entry(to.join("::")).or_insert_with(|| place(path, from));
             }
         }
         arcs
@@ -232,13 +232,17 @@ impl Crate {
             for to in [defined, written].iter().flatten().filter_map(|module| module.first()) {
                 if to != at && arcs.contains_key(to) {
                     let by = arcs.entry(at.clone()).or_default();
-                    let place = || format!("`{}` in `{}`", path.join("::"), from.join("::"));
-                    by.entry(to.clone()).or_insert_with(place);
+                    by.entry(to.clone()).or_insert_with(|| place(path, from));
                 }
             }
         }
         arcs
     }
+}
+
+/// Where a path is written.
+fn place(path: &[String], module: &Module) -> String {
+    format!("`{}` in `{}`", path.join("::"), module.join("::"))
 }
 
 /// A path from the root of the crate, if it is written with `crate`, `self` or `super`.

@@ -75,6 +75,40 @@ fn the_shortest_cycle_is_shown() {
 }
 
 #[test]
+fn the_arc_that_joins_sets_of_files_is_shown() {
+    // Two sets of three, of which the second needs the first; the arc back joins them.
+    let files = |joined: &str| {
+        scanned(
+            "modules-files",
+            &[
+                ("lib.rs", "mod a; mod b; mod c; mod d; mod e; mod f;"),
+                ("a.rs", &format!("use crate::{{b::B, c::C}}; {joined} pub struct A;")),
+                ("b.rs", "use crate::{a::A, c::C}; pub struct B;"),
+                ("c.rs", "use crate::{a::A, b::B}; pub struct C;"),
+                ("d.rs", "use crate::{b::B, e::E, f::F}; pub struct D;"),
+                ("e.rs", "use crate::{d::D, f::F}; pub struct E;"),
+                ("f.rs", "use crate::{d::D, e::E}; pub struct F;"),
+            ],
+        )
+        .files()
+    };
+    assert_eq!(check_files("ours", &files(""), 3), "");
+    assert_eq!(
+        check_files("ours", &files(""), 2),
+        "ours: 3 files need each other, and at most 2 may; there would be 3 without the first of:\n  `a` needs `b`: \
+         `crate::b::B` in `a`\n  `b` needs `a`: `crate::a::A` in `b`\n"
+    );
+    let joined = files("use crate::e::E;");
+    assert_eq!(check_files("ours", &joined, 6), "");
+    assert_eq!(
+        check_files("ours", &joined, 5),
+        "ours: 6 files need each other, and at most 5 may; there would be 3 without the first of:\n  `a` needs `e`: \
+         `crate::e::E` in `a`\n  `e` needs `d`: `crate::d::D` in `e`\n  `d` needs `b`: `crate::b::B` in `d`\n  `b` \
+         needs `a`: `crate::a::A` in `b`\n"
+    );
+}
+
+#[test]
 fn a_module_that_re_exports_is_named_too() {
     let roots = scanned(
         "modules-re-export",
