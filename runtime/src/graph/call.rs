@@ -92,6 +92,7 @@ impl<'s> GraphCall<'s> {
     pub(super) fn enter(inputs: Inputs<'s, '_>, sizes: &[Size], key: &dyn LiveIn) -> Result<Self> {
         let Inputs { step: rt, function, given, .. } = inputs;
         let name = function.spec.name;
+        rt.views.check_call(name)?;
         let mut chosen = function.choose(rt, sizes)?;
         let symbols = function.symbols(rt, sizes, &mut chosen)?;
         chosen.check(function)?;

@@ -1,13 +1,16 @@
 //! Interoperation with cudarc: its memory as tensors, tensors as its memory, and its launches in order with
 //! the runtime's.
 
-use std::{marker::PhantomData, ops::Deref, sync::Arc};
+use std::{fmt, marker::PhantomData, ops::Deref, sync::Arc};
 
 use cudarc::driver::{CudaSlice, CudaStream, CudaViewMut};
 
 use crate::{
-    AsOperand, Eager, Element, Error, IntoDataShape, IntoShape, Result, State, Tensor,
-    backend::cuda::{CudaBackend, CudaRef},
+    AsOperand, Eager, Element, Error, IntoDataShape, IntoShape, Result, Runtime, State, Tensor,
+    backend::{
+        View,
+        cuda::{CudaBackend, CudaRef},
+    },
     core::Core,
     memory::OwnedView,
     value::layout::Layout,
@@ -20,11 +23,37 @@ fn backend<'a>(core: &'a Core, call: &'static str) -> Result<&'a CudaBackend> {
     })
 }
 
-/// The memory of a tensor, a parameter or a state for cudarc, valid as long as that lives.
+/// The memory of a tensor, a parameter or a state for cudarc, valid as long as that lives and in its region or step.
 #[derive(Debug)]
 pub struct CudaTensor<'t, T> {
     slice: CudaRef<T>,
+    /// Of state. Closed after the slice was dropped.
+    _open: Option<OpenView<'t>>,
     _tensor: PhantomData<&'t ()>,
+}
+
+/// A view of state that is open.
+struct OpenView<'t> {
+    rt: &'t Runtime,
+    id: u64,
+}
+
+impl<'t> OpenView<'t> {
+    fn new(rt: &'t Runtime, op: &'static str, view: View, writes: bool) -> Result<Self> {
+        Ok(Self { rt, id: rt.views.open(op, view, writes)? })
+    }
+}
+
+impl Drop for OpenView<'_> {
+    fn drop(&mut self) {
+        self.rt.views.close(self.id);
+    }
+}
+
+impl fmt::Debug for OpenView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenView").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl<T> Deref for CudaTensor<'_, T> {
@@ -37,10 +66,12 @@ impl<T> Deref for CudaTensor<'_, T> {
     }
 }
 
-/// Memory for cudarc that work on the runtime's stream may write.
+/// Memory for cudarc that work on the runtime's stream may write, valid in its region or step.
 #[derive(Debug)]
 pub struct CudaMemory<'t, T> {
     slice: CudaRef<T>,
+    /// Of state. Closed after the slice was dropped.
+    _open: Option<OpenView<'t>>,
     _memory: PhantomData<&'t ()>,
 }
 
@@ -59,14 +90,14 @@ impl<T> CudaMemory<'_, T> {
     }
 }
 
-/// A tensor that is being written through cudarc.
+/// A tensor that is being written through cudarc, in the region or step that made it.
 #[derive(Debug)]
-pub struct CudaOutput<'s, T> {
-    memory: CudaMemory<'s, T>,
+pub struct CudaOutput<'t, 's, T> {
+    memory: CudaMemory<'t, T>,
     tensor: Tensor<'s, T>,
 }
 
-impl<'s, T> CudaOutput<'s, T> {
+impl<'s, T> CudaOutput<'_, 's, T> {
     /// Returns the memory to write, as [`CudaMemory::view_mut`] does.
     pub fn view_mut(&mut self) -> CudaViewMut<'_, T> {
         self.memory.view_mut()
@@ -149,15 +180,20 @@ impl<'s> Eager<'s> {
     /// Returns the memory of a tensor, a parameter or a state for cudarc, without a copy: on the runtime's stream, it
     /// contains the values that a read would return. Padding of the first dimension is cut off.
     ///
+    /// Until the view of a state is dropped, operations that write the state return [`Error::Argument`], and so do calls of
+    /// graphs.
+    ///
     /// # Errors
-    /// Returns [`Error::Argument`] if the elements are not contiguous (copy them with `ops::contiguous`),
+    /// Returns [`Error::Argument`] if the elements are not contiguous (copy them with `ops::contiguous`), or if the state has
+    /// an open view that writes it;
     /// [`Error::DifferentRuntimes`], or [`Error::Config`] if the runtime does not run on a GPU.
     pub fn cuda_view<'t, T: Element>(
-        &self,
+        &'t self,
         operand: &'t (impl AsOperand<'s, T> + ?Sized),
     ) -> Result<CudaTensor<'t, T>> {
         const CALL: &str = "cuda_view";
         self.check("a view for CUDA")?;
+        let is_state = operand.is_state();
         let operand = operand.operand(CALL, self.scope())?;
         let mut core = self.rt.core.borrow_mut();
         core.launcher().flush()?;
@@ -168,28 +204,48 @@ impl<'s> Eager<'s> {
                 why: "the elements are not contiguous; copy the tensor with `ops::contiguous` first".into(),
             });
         }
-        let slice = backend(&core, "a view for CUDA")?.show(operand.view.addr, real.count())?;
-        Ok(CudaTensor { slice, _tensor: PhantomData })
+        let backend = backend(&core, "a view for CUDA")?;
+        let open = if is_state { Some(OpenView::new(self.rt, CALL, operand.view, false)?) } else { None };
+        let slice = backend.show(operand.view.addr, real.count())?;
+        Ok(CudaTensor { slice, _open: open, _tensor: PhantomData })
     }
 
     /// Returns the memory of a state for cudarc, to be written in place on the runtime's stream: a cache of a library's, for
     /// instance.
     ///
-    /// Work of the runtime waits for writes on other streams only after the view was dropped, and `capture_all` restores only
-    /// what a view made during it wrote. So drop it before the state is used again, and make one view of a state at a time.
+    /// The work of the runtime waits for writes on other streams when the view is dropped, at the latest with its region.
+    /// Until then, operations on the state return [`Error::Argument`], and so do calls of graphs. `capture_all` restores what
+    /// a view made during it wrote.
+    ///
+    /// ```compile_fail,E0597
+    /// # use graphable::prelude::*;
+    /// fn written(cache: &State<f32>, rt: &mut Runtime) -> Result<()> {
+    ///     let kept;
+    ///     {
+    ///         let step = rt.step()?;
+    ///         kept = step.cuda_view_mut(cache)?; // outlives the step
+    ///     }
+    ///     drop(kept);
+    ///     Ok(())
+    /// }
+    /// ```
     ///
     /// # Errors
-    /// Returns [`Error::DifferentRuntimes`], or [`Error::Config`] if the runtime does not run on a GPU.
-    pub fn cuda_view_mut<'t, T: Element>(&self, state: &'t State<T>) -> Result<CudaMemory<'t, T>> {
+    /// Returns [`Error::Argument`] if the state has another open view; [`Error::DifferentRuntimes`], or [`Error::Config`] if
+    /// the runtime does not run on a GPU.
+    pub fn cuda_view_mut<'t, T: Element>(&'t self, state: &'t State<T>) -> Result<CudaMemory<'t, T>> {
+        const CALL: &str = "cuda_view_mut";
         self.check("a view for CUDA")?;
-        let view = state.operand("cuda_view_mut", self.scope())?.view;
+        let view = state.operand(CALL, self.scope())?.view;
         let mut core = self.rt.core.borrow_mut();
         let mut launcher = core.launcher();
         launcher.flush()?;
         // `capture_all` puts the state back as it was.
         launcher.save_before_write(&[view])?;
-        let slice = backend(&core, "a view for CUDA")?.show(view.addr, view.layout.count())?;
-        Ok(CudaMemory { slice, _memory: PhantomData })
+        let backend = backend(&core, "a view for CUDA")?;
+        let open = Some(OpenView::new(self.rt, CALL, view, true)?);
+        let slice = backend.show(view.addr, view.layout.count())?;
+        Ok(CudaMemory { slice, _open: open, _memory: PhantomData })
     }
 
     /// Makes a tensor whose memory is written through cudarc, on the runtime's stream. It holds anything until then. As the
@@ -199,7 +255,7 @@ impl<'s> Eager<'s> {
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`], or [`Error::Config`] if the runtime does not run on a GPU.
-    pub fn cuda_output<T: Element>(&self, shape: impl IntoShape<'s>) -> Result<CudaOutput<'s, T>> {
+    pub fn cuda_output<T: Element>(&self, shape: impl IntoShape<'s>) -> Result<CudaOutput<'_, 's, T>> {
         const CALL: &str = "cuda_output";
         self.check("a view for CUDA")?;
         let given = self.scope().resolve(CALL, shape.into_sizes())?;
@@ -209,6 +265,6 @@ impl<'s> Eager<'s> {
         let raw = tensor.raw;
         let slice = backend(&core, "a view for CUDA")?.show(raw.addr, raw.layout.count())?;
         drop(core);
-        Ok(CudaOutput { memory: CudaMemory { slice, _memory: PhantomData }, tensor })
+        Ok(CudaOutput { memory: CudaMemory { slice, _open: None, _memory: PhantomData }, tensor })
     }
 }

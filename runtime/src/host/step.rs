@@ -70,6 +70,7 @@ impl Runtime {
         self.graphs.set(false);
         self.switches.get_mut().end_step();
         self.batches.get_mut().end_step();
+        self.views.end_step();
         self.tell_slices();
         let begun = self.core.get_mut().begin_step(&retired);
         let mut unreported = Unreported { rt: self, error: begun.err() };

@@ -8,6 +8,7 @@ mod leaks;
 mod memory;
 pub(crate) mod refused_sizes;
 pub(crate) mod scopes;
+mod views;
 
 use std::{
     cell::{Cell, RefCell},
@@ -40,6 +41,7 @@ use crate::{
 use device_timeline::DeviceTimeline;
 use refused_sizes::RefusedSizes;
 use scopes::{Batches, Switches};
+use views::OpenViews;
 
 /// Owns a device's stream, the memory pool and the graph tree.
 ///
@@ -63,6 +65,8 @@ pub struct Runtime {
     pub(crate) device_timeline: DeviceTimeline,
     /// Comparisons of padded sizes, to be reported by the segment or call that they end.
     pub(crate) refused_sizes: RefusedSizes,
+    /// The views of state that eager code holds.
+    pub(crate) views: OpenViews,
 }
 
 impl Runtime {
@@ -96,6 +100,7 @@ impl Runtime {
             hooks: Hooks::default(),
             device_timeline: DeviceTimeline::default(),
             refused_sizes: RefusedSizes::default(),
+            views: OpenViews::default(),
         })
     }
 
@@ -284,6 +289,7 @@ impl Runtime {
             // After a comparison without an answer the body continues, and its writes would persist.
             self.refused_sizes.check()?;
         }
+        self.views.check_launch(op.name(), inputs, outputs)?;
         self.core.borrow_mut().launch(op, inputs, outputs)
     }
 

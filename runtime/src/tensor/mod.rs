@@ -346,6 +346,12 @@ pub trait AsOperand<'s, T>: sealed::Sealed {
     /// Used by the operations.
     #[doc(hidden)]
     fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand>;
+
+    /// Returns whether operations may write it.
+    #[doc(hidden)]
+    fn is_state(&self) -> bool {
+        false
+    }
 }
 
 impl<T> sealed::Sealed for Tensor<'_, T> {}
@@ -379,11 +385,19 @@ impl<'s, T: Element> AsOperand<'s, T> for State<T> {
         scope.check(op, self.owned.runtime)?;
         Ok(Operand { view: self.view(), marks: Marks::NONE })
     }
+
+    fn is_state(&self) -> bool {
+        true
+    }
 }
 
 impl<T: sealed::Sealed + ?Sized> sealed::Sealed for &T {}
 impl<'s, T, O: AsOperand<'s, T> + ?Sized> AsOperand<'s, T> for &O {
     fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
         (**self).operand(op, scope)
+    }
+
+    fn is_state(&self) -> bool {
+        (**self).is_state()
     }
 }

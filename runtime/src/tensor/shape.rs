@@ -30,11 +30,9 @@ pub struct Shape<'s> {
 impl<'s> Shape<'s> {
     pub(crate) fn new(rt: &'s Runtime, layout: &Layout, marks: Marks) -> Self {
         let call = if marks.any() { rt.core.borrow().memory.call_number() } else { 0 };
+        let sizes = layout.sizes();
         let dims = std::array::from_fn(|axis| Dim {
-            raw: RawDim {
-                size: layout.shape().get(axis).copied().unwrap_or(1),
-                kind: marks.get(axis).map_or(DimKind::Number, DimKind::Padded),
-            },
+            raw: RawDim { size: sizes[axis], kind: marks.get(axis).map_or(DimKind::Number, DimKind::Padded) },
             rt: Some(rt),
             call,
         });

@@ -78,6 +78,12 @@ impl Layout {
         &self.shape[..self.rank()]
     }
 
+    /// Returns the sizes of as many dimensions as there can be, 1 beyond the rank.
+    #[inline]
+    pub(crate) fn sizes(&self) -> [usize; MAX_RANK] {
+        self.shape
+    }
+
     /// Returns the strides in elements, outermost first.
     #[inline]
     pub fn strides(&self) -> &[usize] {

@@ -173,7 +173,13 @@ fn cached(x: &Tensor<f32>, weights: &Param<f32>, cache: &State<f32>) -> Result<T
             unsafe { stream.launch_builder(kernel).arg(&*from).arg(&mut to.view_mut()).launch(shape()) }
                 .unwrap();
         });
-        assert_eq!(stream.clone_dtoh(&*cx.cuda_view(cache)?).unwrap(), [8.0; N]);
+        // One writer at a time, and no reader beside it.
+        assert!(matches!(cx.cuda_view(cache), Err(Error::Argument { op: "cuda_view", .. })));
+        assert!(matches!(cx.cuda_view_mut(cache), Err(Error::Argument { op: "cuda_view_mut", .. })));
+        drop(to);
+        let seen = cx.cuda_view(cache)?;
+        assert!(matches!(cx.cuda_view_mut(cache), Err(Error::Argument { op: "cuda_view_mut", .. })));
+        assert_eq!(stream.clone_dtoh(&*seen).unwrap(), [8.0; N]);
     };
     ops::add(&x, &ops::load(x.scope(), cache)?)
 }
@@ -194,6 +200,14 @@ fn parameters_are_read_and_state_is_written_in_place() {
         assert_eq!(step.read(&y).unwrap(), [8.0 - i as f32; N]);
     }
     assert_eq!(rt.stats().recordings, 2);
+    let step = rt.step().unwrap();
+    let x = step.tensor(&[N], &[0.0; N]).unwrap();
+    let open = step.cuda_view_mut(&cache).unwrap();
+    let refused = graph.call(&step, &x, &weights, &cache).unwrap_err();
+    assert!(matches!(refused, Error::Argument { op: "cached", .. }), "{refused}");
+    assert!(matches!(ops::load(step.scope(), &cache), Err(Error::Argument { .. })));
+    drop(open);
+    graph.call(&step, &x, &weights, &cache).unwrap();
 }
 
 #[test]
