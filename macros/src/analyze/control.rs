@@ -210,14 +210,6 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Returns the bindings that are live throughout a loop's body: those used by later code, and those used
-    /// by its next iteration.
-    pub(super) fn around_loop(&self, expr: &Expr, after: &HashSet<usize>) -> HashSet<usize> {
-        let mut live = self.scope.ids(&uses::of_expr(expr));
-        live.extend(after);
-        live
-    }
-
     /// Binds the patterns of `let` conditions.
     fn bind_conditions(&mut self, cond: &Expr) {
         match cond {

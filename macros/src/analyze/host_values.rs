@@ -204,12 +204,13 @@ impl Analysis<'_, '_> {
     }
 
     /// Returns whether a `let` of a run is evaluated by host code where its names are needed: they may
-    /// borrow, and a replay could not return them. `is_list` tells which names stand for lists.
+    /// borrow, and a replay could not return them. `above` are the statements of the run above it, `before`
+    /// the names that these bind.
     pub(super) fn evaluated_again<'p>(
         &self,
         statement: &Statement,
+        above: &[Statement],
         before: impl Fn() -> &'p [(String, bool)],
-        is_list: impl FnOnce(&str) -> bool,
     ) -> bool {
         let init = statement.local().and_then(|l| l.init.as_ref()).filter(|_| statement.made.is_none());
         let Some(init) = init else { return false };
@@ -222,7 +223,7 @@ impl Analysis<'_, '_> {
             return false;
         }
         if let Some((list, at)) = picked_from(&init.expr)
-            && is_list(&list.to_string())
+            && self.is_list(above, &list.to_string())
             && at.is_none_or(|at| self.repeatable(at, before()))
         {
             return true;
@@ -234,13 +235,46 @@ impl Analysis<'_, '_> {
             // A name may stand for a reference. A name without a known binding is from a macro.
             let before = before();
             let known = |n: &str| self.scope.lookup(n).is_some() || before.iter().any(|(b, _)| b == n);
-            let own = |n: &str| before.iter().any(|(b, _)| b == n);
-            let reference = |n: &str| !own(n) && self.scope.lookup(n).is_some_and(|b| b.reference);
+            let reference = |n: &str| self.is_reference(above, n);
             return gives_place(&init.expr)
                 && statement.value.names().all(known)
                 && (statement.value.names().all(reference) || self.repeatable(&init.expr, before));
         }
         (by_ref || init.diverge.is_some() || lends(&init.expr)) && self.repeatable(&init.expr, before())
+    }
+}
+
+impl Analysis<'_, '_> {
+    /// Returns whether a name stands for a shared reference after the statements `above` of a run.
+    fn is_reference(&self, above: &[Statement], name: &str) -> bool {
+        match above.iter().rposition(|s| s.binds(name)) {
+            None => self.scope.is_reference(name),
+            Some(at) => above[at].local().is_some_and(|local| {
+                self.binds_references(local, |other| self.is_reference(&above[..at], other))
+            }),
+        }
+    }
+
+    /// Returns whether all names that a `let` binds are shared references, given which names are.
+    pub(super) fn binds_references(&self, local: &Local, is_reference: impl Fn(&str) -> bool) -> bool {
+        fn plain(pat: &Pat) -> bool {
+            match pat {
+                Pat::Ident(p) => p.by_ref.is_none() && p.subpat.is_none(),
+                Pat::Tuple(t) => t.elems.iter().all(plain),
+                _ => false,
+            }
+        }
+        fn refers(expr: &Expr, is_reference: &impl Fn(&str) -> bool) -> bool {
+            match expr {
+                Expr::Reference(r) => r.mutability.is_none(),
+                Expr::Tuple(t) => t.elems.iter().all(|e| refers(e, is_reference)),
+                other => syntax::plain_name(other).is_some_and(|n| is_reference(&n.to_string())),
+            }
+        }
+        let Some(init) = local.init.as_ref().filter(|i| i.diverge.is_none()) else { return false };
+        // A name that stands for a whole tuple is no reference.
+        let whole = matches!((&local.pat, &*init.expr), (Pat::Ident(_), Expr::Tuple(_)));
+        plain(&local.pat) && !whole && classify::call_free(&init.expr) && refers(&init.expr, &is_reference)
     }
 }
 
@@ -315,6 +349,41 @@ pub(super) fn binds_list(local: &Local) -> bool {
         }
         _ => false,
     })
+}
+
+/// Returns whether a pattern binds only shared references: to parts of what `expr` refers to, or to elements
+/// of it.
+pub(super) fn matches_references(pat: &Pat, expr: &Expr) -> bool {
+    struct Takes(bool);
+    impl<'x> Visit<'x> for Takes {
+        fn visit_pat_reference(&mut self, _: &'x syn::PatReference) {
+            self.0 = true;
+        }
+        fn visit_pat_ident(&mut self, p: &'x syn::PatIdent) {
+            self.0 |= p.mutability.is_some();
+            visit::visit_pat_ident(self, p);
+        }
+    }
+    let mut takes = Takes(false);
+    takes.visit_pat(pat);
+    !takes.0
+        && matches!(expr, Expr::Reference(r) if r.mutability.is_none() && syntax::place_base(&r.expr).is_some())
+}
+
+/// Returns whether the value, or parts of it, may be the caller's own: it comes from a call, and not from a
+/// method that shows elements of a list.
+pub(super) fn gives_owned(expr: &Expr) -> bool {
+    const SHOW: [&str; 10] =
+        ["iter", "iter_mut", "first", "last", "get", "as_ref", "as_slice", "chunks", "windows", "split_at"];
+    fn shows(expr: &Expr) -> bool {
+        match expr {
+            Expr::MethodCall(m) => SHOW.iter().any(|name| m.method == name) || shows(&m.receiver),
+            Expr::Try(e) => shows(&e.expr),
+            Expr::Paren(e) => shows(&e.expr),
+            _ => false,
+        }
+    }
+    !classify::call_free(expr) && !shows(expr)
 }
 
 /// Returns whether the value is a variable, or one of several variables.

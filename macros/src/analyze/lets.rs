@@ -63,6 +63,8 @@ struct Described {
     list: bool,
     /// Set if it is an iterator that host code advances.
     iterator: bool,
+    /// Set if it is a shared reference.
+    reference: bool,
     /// The bindings that it may refer to.
     lenders: HashSet<usize>,
 }
@@ -229,7 +231,7 @@ impl Analysis<'_, '_> {
         let Let { statement, init, plain, .. } = found;
         let binds = &statement.binds;
         let described = self.described(found, rest);
-        let live = self.live_after(rest, walk.after);
+        let live = self.live_after(Some(statement), rest, walk.after);
         let mut value = self.host_value(&init.expr, Tail::Value, &live);
         if let Value::Region(region) = &mut value {
             region.ty = written_type(plain);
@@ -244,7 +246,8 @@ impl Analysis<'_, '_> {
         let (attrs, pat) = (plain.attrs.clone(), plain.pat.clone());
         walk.part(Part::Let(Box::new(HostLet { span, attrs, pat, value, otherwise, changes_later })));
         self.note_assigned(&statement.value);
-        let owned = statement.has_boundary && !found.says_host() || self.scope.hands_over(&statement.uses);
+        let calls = statement.has_boundary || !described.host && host_values::gives_owned(&init.expr);
+        let owned = calls && !found.says_host() || self.scope.hands_over(&statement.uses);
         self.bind_described(binds, described, owned);
         if !statement.has_boundary {
             self.scope.mark_exclusive(&eager_values::exclusive(&plain.pat, &init.expr));
@@ -270,13 +273,14 @@ impl Analysis<'_, '_> {
             device: !host && self.makes_device(&init.expr),
             list: host_values::binds_list(plain),
             iterator: self.binds_host_iterator(plain, rest),
+            reference: self.binds_references(plain, |n| self.scope.is_reference(n)),
             lenders: if boundary { HashSet::new() } else { self.scope.roots(&statement.value) },
         }
     }
 
     /// Binds the names of a `let` that host code evaluated.
     fn bind_described(&mut self, binds: &[syntax::Bound], described: Described, owned: bool) {
-        let Described { eager_derived, clean, host, device, list, iterator, lenders } = described;
+        let Described { eager_derived, clean, host, device, list, iterator, reference, lenders } = described;
         let first = self.scope.next_id;
         for b in binds {
             let name = b.ident.to_string();
@@ -291,6 +295,7 @@ impl Analysis<'_, '_> {
             self.scope.lenders.insert(id, lenders.clone());
             self.scope.describe(id, host, device);
             self.scope.note_list(id, list);
+            self.scope.note_reference(id, reference);
             if iterator {
                 self.scope.note_iterator(id);
             }

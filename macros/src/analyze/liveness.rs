@@ -8,7 +8,7 @@ use std::{
 
 use proc_macro2::Ident;
 use syn::{
-    Expr, Local, Stmt,
+    Expr, Local, Pat, Stmt,
     visit_mut::{self, VisitMut},
 };
 
@@ -17,7 +17,7 @@ use super::{
     host_values::BoundInRun,
     operations,
     statement::Statement,
-    uses::{self, Sequence, Use, Uses},
+    uses::{Sequence, Use, Uses},
 };
 use crate::{
     diag::{Code, shortened},
@@ -43,6 +43,8 @@ pub(super) struct Outs {
     /// Bindings that are shadowed later in the run, but borrowed by one of `again`: the name, its name in
     /// host code, and the statement that shadows it.
     pub(super) shadowed: Vec<(Ident, Ident, usize)>,
+    /// Copies of outer references that the run shadows, for `again`: host code makes them before the segment.
+    pub(super) copies: Vec<Stmt>,
 }
 
 impl Outs {
@@ -85,7 +87,7 @@ impl Analysis<'_, '_> {
         for bound in &outs.carried {
             let name = &bound.ident;
             let last = run.iter().rev().find(|s| s.binds.iter().any(|b| b.ident == *name));
-            if let Some(Stmt::Local(Local { pat: syn::Pat::Ident(_), init: Some(init), .. })) =
+            if let Some(Stmt::Local(Local { pat: Pat::Ident(_), init: Some(init), .. })) =
                 last.map(|s| &s.stmt)
                 && operations::is_operation(&init.expr)
             {
@@ -121,6 +123,7 @@ impl Analysis<'_, '_> {
             live.seen.extend(statement.binds.iter().map(|b| b.ident.to_string()));
         }
         live.outs.carried.reverse();
+        live.outs.again.sort_by_key(|(at, _)| *at);
         live.outs
     }
 
@@ -154,15 +157,14 @@ impl Analysis<'_, '_> {
             .all(|b| !b.mutable || live.behind.get(&b.ident.to_string()).is_none_or(|u| !u.changes(true)));
         let before = &live.run[..at];
         let again = fixed
-            && self.evaluated_again(
-                statement,
-                || live.bound.get_or_init(|| self.bound_in_run(live.run)).before(at),
-                |name| self.is_list(before, name),
-            );
+            && self.evaluated_again(statement, before, || {
+                live.bound.get_or_init(|| self.bound_in_run(live.run)).before(at)
+            });
         if (again || statement.made.is_some()) && local.init.is_some() {
             let local = self.with_meanings(at, local.clone(), &statement.value, again, live);
             if again {
-                live.outs.again.insert(0, (at, local));
+                self.host_uses.extend(statement.value.names().map(str::to_owned));
+                live.outs.again.push((at, local));
             }
             return;
         }
@@ -191,23 +193,66 @@ impl Analysis<'_, '_> {
         for (name, u) in &uses.0 {
             // `let h = &h;`
             let shadows = again && run[at].binds(name);
-            let changes =
-                shadows || again && live.behind.get(name).is_some_and(|b| self.changes(&run[..at], b));
-            if !live.seen.contains(name) && !changes {
+            let changes = again && live.behind.get(name).is_some_and(|b| self.changes(&run[..at], b));
+            if !live.seen.contains(name) && !changes && (!shadows || self.is_untouched(&run[..at], name)) {
                 live.needed.insert(name.clone());
                 continue;
             }
-            // Changed or shadowed further down.
-            let shadow = if changes { Some(at) } else { (at + 1..run.len()).find(|&i| run[i].binds(name)) };
-            let alias = self.fresh("o");
+            let alias = if again { self.aliased(at, name, live) } else { None };
+            let alias = match alias {
+                Some(alias) => alias,
+                None => {
+                    // Changed or shadowed further down.
+                    let shadow = (at + 1..run.len()).find(|&i| run[i].binds(name));
+                    let shadow = if changes || shadows { Some(at) } else { shadow };
+                    let alias = self.fresh("o");
+                    live.outs.shadowed.push((u.ident.clone(), alias.clone(), shadow.unwrap_or(run.len())));
+                    alias
+                }
+            };
             Rename { from: name, to: &syn::parse_quote!(#alias) }.visit_local_mut(&mut local);
-            live.outs.shadowed.push((u.ident.clone(), alias, shadow.unwrap_or(run.len())));
         }
         local
     }
 
+    /// Returns whether the statements `before` leave the meaning and the value of an outer name as they are.
+    fn is_untouched(&self, before: &[Statement], name: &str) -> bool {
+        let changes = |s: &Statement| s.uses.get(name).is_some_and(|u| self.changes(&[], u));
+        !before.iter().any(|s| s.binds(name) || changes(s))
+    }
+
+    /// Gives a reference another name, which host code binds to it; `None` if the name at `at` stands for
+    /// something else.
+    fn aliased(&mut self, at: usize, name: &str, live: &mut Live<'_>) -> Option<Ident> {
+        let run = live.run;
+        let Some(source) = run[..at].iter().rposition(|s| s.binds(name)) else {
+            let ident = run[at].value.get(name).filter(|_| self.scope.is_reference(name))?.ident.clone();
+            let alias = self.fresh("o");
+            live.outs.copies.push(syn::parse_quote!(let #alias = #ident;));
+            return Some(alias);
+        };
+        let statement = &run[source];
+        let bound = self.bound_in_run(&run[..source]);
+        if !self.evaluated_again(statement, &run[..source], || bound.before(source)) {
+            return None;
+        }
+        let (alias, mut local) = (self.fresh("o"), statement.local()?.clone());
+        if !(Only { name, alias: &alias }).of(&mut local.pat) {
+            return None;
+        }
+        // As it is where the reference is made.
+        let later = &run[source + 1..];
+        let seen = later.iter().flat_map(|s| &s.binds).map(|b| b.ident.to_string()).collect();
+        let seen = std::mem::replace(&mut live.seen, seen);
+        let behind = std::mem::replace(&mut live.behind, Sequence::of(later));
+        let local = self.with_meanings(source, local, &statement.value, true, live);
+        (live.seen, live.behind) = (seen, behind);
+        live.outs.again.push((source, local));
+        Some(alias)
+    }
+
     /// Returns whether a name stands for a list after the statements `before`.
-    fn is_list(&self, before: &[Statement], name: &str) -> bool {
+    pub(super) fn is_list(&self, before: &[Statement], name: &str) -> bool {
         let own = before.iter().rev().find(|s| s.binds(name)).and_then(Statement::local);
         own.map(host_values::binds_list).unwrap_or_else(|| self.scope.lookup(name).is_some_and(|b| b.list))
     }
@@ -266,20 +311,44 @@ struct Live<'s> {
 
 /// Returns whether the statements assign a new value to the variable before anything reads it.
 fn assigned_anew(rest: &[Statement], name: &str) -> bool {
-    for statement in rest {
-        if statement.leaves {
-            return false;
-        }
-        if let Stmt::Expr(Expr::Assign(a), _) = &statement.stmt
-            && syntax::plain_name(&a.left).is_some_and(|n| n == name)
-        {
-            return !uses::of_expr(&a.right).has(name);
-        }
-        if statement.uses.has(name) {
-            return false;
+    let first = rest.iter().find(|s| s.leaves || s.uses.has(name) || s.binds(name));
+    first.is_some_and(|s| s.assigned.contains(name) && !s.leaves)
+}
+
+/// Reduces a pattern to one of its names.
+struct Only<'a> {
+    name: &'a str,
+    /// Its new name.
+    alias: &'a Ident,
+}
+
+impl Only<'_> {
+    /// Returns whether that is possible.
+    fn of(&mut self, pat: &mut Pat) -> bool {
+        let bound = syntax::bound(pat);
+        let plain = bound.iter().filter(|b| b.ident == self.name).all(|b| !b.mutable && !b.by_ref);
+        self.visit_pat_mut(pat);
+        plain && bound.iter().any(|b| b.ident == self.name) && syntax::bound(pat).len() == 1
+    }
+}
+
+impl VisitMut for Only<'_> {
+    fn visit_pat_mut(&mut self, pat: &mut Pat) {
+        match pat {
+            Pat::Ident(p) if p.ident == self.name => p.ident = self.alias.clone(),
+            // A name in capitals may be a constant's.
+            Pat::Ident(p) if p.subpat.is_none() && p.ident.to_string().starts_with(char::is_lowercase) => {
+                *pat = syn::parse_quote!(_);
+            }
+            other => visit_mut::visit_pat_mut(self, other),
         }
     }
-    false
+
+    fn visit_field_pat_mut(&mut self, field: &mut syn::FieldPat) {
+        // `S { h }` becomes `S { h: renamed }`.
+        field.colon_token.get_or_insert_default();
+        visit_mut::visit_field_pat_mut(self, field);
+    }
 }
 
 /// Renames one variable of a call-free expression, where no inner binding takes its name.
@@ -290,7 +359,7 @@ pub(super) struct Rename<'a> {
 }
 
 impl Rename<'_> {
-    fn bound_by(&self, pat: &syn::Pat) -> bool {
+    fn bound_by(&self, pat: &Pat) -> bool {
         syntax::bound(pat).iter().any(|b| b.ident == self.from)
     }
 

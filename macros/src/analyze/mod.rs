@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod alias;
+mod assigned;
 mod boundary;
 mod classify;
 mod closures;
@@ -154,6 +155,8 @@ impl Analysis<'_, '_> {
         let host = !region && self.repeatable(expr, &[]);
         let lenders = self.scope.roots(&uses::of_expr(expr));
         let exclusive = eager_values::exclusive(pat, expr);
+        let references = host_values::matches_references(pat, expr);
+        let owned = !host && host_values::gives_owned(expr) || self.scope.hands_over(&uses::of_expr(expr));
         for b in bound {
             let name = b.ident.to_string();
             let eager_derived = region || derived.contains(&name);
@@ -163,6 +166,10 @@ impl Analysis<'_, '_> {
             }
             self.scope.lenders.insert(id, lenders.clone());
             self.scope.describe(id, host, false);
+            self.scope.note_reference(id, references);
+            if owned {
+                self.scope.owned.insert(id);
+            }
             self.scope.mark_exclusive(&exclusive);
         }
     }

@@ -9,7 +9,7 @@ use super::{
     Analysis, Tail, classify, ends, is_unit_like, macros,
     pending_run::PendingRun,
     statement::Statement,
-    uses::{self, Sequence, Uses},
+    uses::{self, Uses},
 };
 use crate::{
     model::{Block, Closure, Part},
@@ -153,13 +153,6 @@ impl Analysis<'_, '_> {
         Some(Draft::Closure { name, id, local: Box::new(local.clone()), variables })
     }
 
-    /// Returns the bindings that code after this point uses.
-    pub(super) fn live_after(&self, rest: &[Statement], after: &HashSet<usize>) -> HashSet<usize> {
-        let mut live = self.scope.ids(&Sequence::of(rest));
-        live.extend(after);
-        live
-    }
-
     fn statement(&mut self, expr: &Expr, from: &[Statement], walk: &mut Walk<'_>) {
         let statement = &from[0];
         let uses = &statement.value;
@@ -204,7 +197,7 @@ impl Analysis<'_, '_> {
     fn host_statement(&mut self, expr: &Expr, from: &[Statement], walk: &mut Walk<'_>) {
         let uses = &from[0].value;
         self.flush(from, walk);
-        let live = self.live_after(&from[1..], walk.after);
+        let live = self.live_after(Some(&from[0]), &from[1..], walk.after);
         if let Expr::Assign(a) = expr
             && attributes::boundary(expr).is_none()
         {

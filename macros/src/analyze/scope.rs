@@ -26,7 +26,7 @@ pub(super) struct Binding {
     pub(super) made: Option<Rc<Made>>,
     /// `let x;` that nothing has assigned yet.
     pub(super) uninit: bool,
-    /// Set if it is a parameter that is a reference, and is never assigned.
+    /// Set if it is a shared reference, and is never assigned.
     pub(super) reference: bool,
     /// Set if its `let` shows that it is a vector or an array.
     pub(super) list: bool,
@@ -108,6 +108,18 @@ impl Scope {
         }
     }
 
+    /// Sets whether a binding is a shared reference.
+    pub(super) fn note_reference(&mut self, id: usize, reference: bool) {
+        if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
+            b.reference = reference && !b.mutable;
+        }
+    }
+
+    /// Returns whether a name stands for a shared reference.
+    pub(super) fn is_reference(&self, name: &str) -> bool {
+        self.lookup(name).is_some_and(|b| b.reference)
+    }
+
     /// Sets that a binding is an iterator that host code advances.
     pub(super) fn note_iterator(&mut self, id: usize) {
         if let Some(b) = self.names.iter_mut().rev().find(|b| b.id == id) {
@@ -130,6 +142,13 @@ impl Scope {
         for name in uses.names() {
             self.add_id(name, &mut ids);
         }
+        ids
+    }
+
+    /// As [`Self::ids`], of one name.
+    pub(super) fn ids_of(&self, name: &str) -> HashSet<usize> {
+        let mut ids = HashSet::new();
+        self.add_id(name, &mut ids);
         ids
     }
 

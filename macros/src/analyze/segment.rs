@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
-use syn::{Expr, Stmt};
+use syn::{Local, Stmt};
 
 use super::{
     Analysis, Tail, classify, host_values,
@@ -12,7 +12,7 @@ use super::{
     macro_bindings::Probed,
     motion, partition,
     statement::Statement,
-    uses::{self, Sequence, Use, Uses},
+    uses::{Sequence, Use, Uses},
 };
 use crate::{
     diag::Code,
@@ -57,14 +57,17 @@ impl Analysis<'_, '_> {
         let host =
             |at: usize| outs.again.iter().any(|(i, _)| *i == at) && !borrows.iter().any(|(i, _)| *i == at);
         let unused = unused(run, value, host);
+        let again = |local: Local| Part::Closure(Closure { local, copied: Vec::new() });
+        let mut parts: Vec<Part> = outs.copies.iter().cloned().map(Part::Written).collect();
         let nothing_leaves = tail.is_none() && outs.carried.is_empty() && outs.shadowed.is_empty();
         if nothing_leaves && unused.len() == run.len() {
             self.bind_run(run, &Uses::default(), &outs.emptied);
-            let again = outs.again.into_iter().map(|(_, local)| local);
-            return again.map(|local| Part::Closure(Closure { local, copied: Vec::new() })).collect();
+            parts.extend(outs.again.into_iter().map(|(_, local)| again(local)));
+            return parts;
         }
         let device = Device { run, tail, rest, outs, unused, borrows };
-        vec![Part::Segment(Box::new(self.device(device, after)))]
+        parts.push(Part::Segment(Box::new(self.device(device, after))));
+        parts
     }
 
     /// A run that becomes a segment.
@@ -72,8 +75,11 @@ impl Analysis<'_, '_> {
         let (run, value) = (device.run, device.tail.map(|(value, _)| value));
         let used = run.iter().enumerate().filter(|(at, _)| !device.unused.contains(at)).map(|(_, s)| s);
         let mut uses = Sequence::of(used.chain(value));
+        uses.merge(&kept_under_other_names(run, &device.outs));
         let closures = self.outer_closures(&mut uses);
-        let live = self.live_after(device.rest, after);
+        let mut live = self.live_after(None, device.rest, after);
+        // Host code evaluates these again after the segment.
+        live.extend(device.outs.again.iter().flat_map(|(at, _)| self.scope.ids(&run[*at].value)));
         let mut probes = self.probes(run, device.rest, &live);
         let changed = self.changed(run, device.rest, &uses, &live);
 
@@ -238,18 +244,10 @@ impl Analysis<'_, '_> {
         self.plan.push(PlanItem::Segment { location, live_ins, live_outs: leaving });
     }
 
-    /// Returns whether the run's first mention of `name` is a plain assignment at its top level.
+    /// Returns whether the run assigns a variable before it reads it.
     fn assigned_first(&self, run: &[Statement], name: &str) -> bool {
-        for statement in run {
-            let uses = self.scope.with_captures(statement.uses.clone());
-            if !uses.has(name) {
-                continue;
-            }
-            let Stmt::Expr(Expr::Assign(a), _) = &statement.stmt else { return false };
-            let right = self.scope.with_captures(uses::of_expr(&a.right));
-            return syntax::plain_name(&a.left).is_some_and(|n| n == name) && !right.has(name);
-        }
-        false
+        let mentions = |s: &&Statement| self.scope.with_captures(s.uses.clone()).has(name);
+        run.iter().find(mentions).is_some_and(|s| self.assigns_first(s, name))
     }
 
     fn check_through(&mut self, u: &Use, mutable: bool) {
@@ -282,12 +280,14 @@ impl Analysis<'_, '_> {
             let value = local.init.as_ref().map(|i| &*i.expr);
             let host = value.is_some_and(|e| self.repeatable(e, &[]));
             let device = !host && value.is_some_and(|e| self.makes_device(e));
+            let reference = self.binds_references(local, |n| self.scope.is_reference(n));
             let lends = value.is_some_and(host_values::lends) || statement.binds.iter().any(|b| b.by_ref);
             let lenders = if lends { self.scope.roots(given) } else { HashSet::new() };
             for b in statement.binds.clone() {
                 let id = self.scope.bind(b.ident.to_string(), b.mutable);
                 self.scope.describe(id, host, device);
                 self.scope.note_list(id, host_values::binds_list(local));
+                self.scope.note_reference(id, reference);
                 self.scope.lenders.insert(id, lenders.clone());
                 if owned {
                     self.scope.owned.insert(id);
@@ -313,6 +313,18 @@ fn kept(changed: &[Changed], live_outs: &[LiveOut], outs: &Outs) -> Vec<(usize, 
     let shadowed = outs.shadowed.iter().cloned();
     let shadowed = shadowed.map(|(ident, output, at)| (at, Step::Keep { output, ident, exclusive: false }));
     changed.chain(shadowed).collect()
+}
+
+/// The outer variables that [`kept`] takes before the run shadows them.
+fn kept_under_other_names(run: &[Statement], outs: &Outs) -> Uses {
+    let mut uses = Uses::default();
+    for (ident, _, shadowed_at) in &outs.shadowed {
+        let name = ident.to_string();
+        if !run[..*shadowed_at].iter().any(|s| s.binds(&name)) {
+            uses.entry(ident).whole = true;
+        }
+    }
+    uses
 }
 
 /// Returns closures of the run, and bindings that host code evaluates, that no later code in the run uses.

@@ -1,9 +1,11 @@
 //! Facts about a single statement, determined once.
 
+use std::collections::HashSet;
+
 use syn::{Expr, Local, Stmt};
 
 use super::{
-    classify,
+    assigned, classify,
     uses::{self, Uses},
 };
 use crate::parse::syntax::{self, Bound};
@@ -17,6 +19,8 @@ pub(super) struct Statement {
     /// The uses of its value if it is only read: the value of a `let`, or the expression.
     pub(super) value: Uses,
     pub(super) binds: Vec<Bound>,
+    /// The outer variables that it assigns before it reads them; closures that it calls may read them.
+    pub(super) assigned: HashSet<String>,
     pub(super) has_boundary: bool,
     /// Set if it can leave its block other than by an error.
     pub(super) leaves: bool,
@@ -39,6 +43,7 @@ impl Statement {
             uses: uses::of_stmt(&stmt),
             value,
             binds: syntax::bound_by(&stmt),
+            assigned: assigned::by_stmt(&stmt),
             has_boundary: classify::has_boundary(&stmt),
             leaves: classify::leaves(&stmt),
             made,

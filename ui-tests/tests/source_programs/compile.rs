@@ -16,8 +16,8 @@ use crate::{
 
 const TEMPLATE: &str = include_str!("template.rs");
 
-/// Programs that run for longer do not end: a batch takes less than a second.
-const ENDLESS: Duration = Duration::from_secs(100);
+/// When programs count as endless. A batch computes for a second or two; next to other work, that can take minutes.
+const LIMITS: Limits = Limits { computing: Duration::from_secs(60), waiting: Duration::from_secs(100) };
 
 /// What a batch came to.
 #[derive(Default)]
@@ -146,7 +146,7 @@ fn execute(binary: &Path, mut outcome: Outcome) -> Outcome {
     let printed = binary.with_extension("out");
     let file = fs::File::create(&printed).expect("a file for what the programs print");
     let child = Command::new(binary).stdout(file).spawn().expect("the programs run");
-    let status = ended(child);
+    let status = ended(child, &LIMITS);
     for line in fs::read_to_string(&printed).unwrap_or_default().lines() {
         let mut words = line.splitn(3, ' ');
         match (words.next(), words.next().and_then(|w| w.parse::<u64>().ok()), words.next()) {
@@ -168,18 +168,59 @@ fn execute(binary: &Path, mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// Waits for the programs. A smaller one may have lost the end of a loop.
-fn ended(mut child: Child) -> Result<(), String> {
-    let began = Instant::now();
+/// How long programs may take.
+struct Limits {
+    /// Time of a processor: a smaller program may have lost the end of a loop.
+    computing: Duration,
+    /// Time in which they compute nothing: they wait for each other.
+    waiting: Duration,
+}
+
+/// Waits for the programs.
+fn ended(mut child: Child, limits: &Limits) -> Result<(), String> {
+    let (mut computed, mut progress) = (Duration::ZERO, Instant::now());
     loop {
-        match child.try_wait().expect("the programs are ours") {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(format!("ended with {status}")),
-            None if began.elapsed() > ENDLESS => {
-                child.kill().and_then(|()| child.wait()).expect("the programs are ours");
-                return Err("did not end".to_owned());
-            }
-            None => thread::sleep(Duration::from_millis(5)),
+        if let Some(status) = child.try_wait().expect("the programs are ours") {
+            return if status.success() { Ok(()) } else { Err(format!("ended with {status}")) };
         }
+        let now = computing_time(&child);
+        if now > computed {
+            (computed, progress) = (now, Instant::now());
+        }
+        if computed > limits.computing || progress.elapsed() > limits.waiting {
+            child.kill().and_then(|()| child.wait()).expect("the programs are ours");
+            let waited = progress.elapsed();
+            return Err(format!("did not end: they computed for {computed:?}, then waited for {waited:?}"));
+        }
+        thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Returns how long a process has computed, in all of its threads; nothing where the system does not tell.
+fn computing_time(child: &Child) -> Duration {
+    /// Of a second, on every Linux of today.
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+    // The fields 14 and 15, of which the second is the name, in parentheses.
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u32>().ok());
+    TICK * ticks.sum()
+}
+
+/// A loop is stopped after what it computed, programs that wait for ever after what they waited.
+#[cfg(target_os = "linux")]
+#[test]
+fn programs_that_do_not_end_are_stopped() {
+    let (short, never) = (Duration::from_millis(50), Duration::from_secs(3600));
+    let run = |script: &str, limits: Limits| {
+        let child = Command::new("sh").args(["-c", script]).spawn().expect("there is a shell");
+        ended(child, &limits)
+    };
+    let looped = run("while :; do :; done", Limits { computing: short, waiting: never });
+    assert!(looped.is_err_and(|how| how.starts_with("did not end")));
+    let waited = run("exec sleep 3600", Limits { computing: never, waiting: short });
+    assert!(waited.is_err_and(|how| how.starts_with("did not end")));
+    let failed = run("exit 3", Limits { computing: never, waiting: never });
+    assert!(failed.is_err_and(|how| how.contains('3')));
+    assert_eq!(run("exit 0", Limits { computing: never, waiting: never }), Ok(()));
 }

@@ -8,8 +8,8 @@
 //!   `GRAPHABLE_SOURCE_SECONDS=500` stops after the batch in which so much time has passed. So thousands are tried by
 //!   the same command, several times.
 //!
-//! A function that differs is cut down, and printed with its seed. Functions that the macro refuses are counted: they
-//! are refused by a rule, with one of the codes in [`RULES`].
+//! A function that differs, or is refused, is cut down and printed with its seed. Functions that a rule of the macro
+//! refuses, with one of the codes in [`RULES`], are only counted.
 
 #[path = "../common/rustc.rs"]
 mod rustc;
@@ -68,15 +68,18 @@ fn boundaries_change_nothing() {
         let outcome = compile::run(&programs.iter().collect::<Vec<_>>(), &folder("batch"));
         for (seed, what) in &outcome.differs {
             let program = programs.iter().find(|p| p.seed == *seed).expect("one of these");
-            let _ =
-                writeln!(failures, "seed {seed}: {what}\n{}", shrunk(program.clone()).render(Form::Marked));
+            let smaller = shrunk(program.clone(), |outcome| outcome.differs.contains_key(seed));
+            let _ = writeln!(failures, "seed {seed}: {what}\n{}", smaller.render(Form::Marked));
         }
         for (seed, errors) in &outcome.refused {
             let odd = errors.iter().find(|e| !RULES.iter().any(|rule| e.contains(rule)));
             if let Some(error) = odd {
                 let program = programs.iter().find(|p| p.seed == *seed).expect("one of these");
+                let smaller = shrunk(program.clone(), |outcome| {
+                    outcome.refused.get(seed).is_some_and(|errors| errors.contains(error))
+                });
                 let _ =
-                    writeln!(failures, "seed {seed} is refused: {error}\n{}", program.render(Form::Marked));
+                    writeln!(failures, "seed {seed} is refused: {error}\n{}", smaller.render(Form::Marked));
             }
         }
         if let Some(broken) = &outcome.broken {
@@ -109,13 +112,10 @@ fn boundaries_change_nothing() {
     }
 }
 
-/// Smaller programs that differ as well, until there is none.
-fn shrunk(mut program: Program) -> Program {
-    let differs = |p: &Program| {
-        let outcome = compile::run(&[p], &folder("shrink"));
-        outcome.differs.contains_key(&p.seed)
-    };
-    while let Some(smaller) = program.smaller().into_iter().find(differs) {
+/// Smaller programs that fail as well, until there is none.
+fn shrunk(mut program: Program, fails: impl Fn(&Outcome) -> bool) -> Program {
+    let fails = |p: &Program| fails(&compile::run(&[p], &folder("shrink")));
+    while let Some(smaller) = program.smaller().into_iter().find(fails) {
         program = smaller;
     }
     program

@@ -77,7 +77,7 @@ impl Uses {
         self.0.iter().map(|(n, _)| n.as_str())
     }
 
-    pub(super) fn entry(&mut self, ident: &Ident) -> &mut Use {
+    pub(in crate::analyze) fn entry(&mut self, ident: &Ident) -> &mut Use {
         let name = ident.to_string();
         let at = self.place(&name).unwrap_or_else(|| {
             let fresh = Use {

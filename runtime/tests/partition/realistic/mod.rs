@@ -3,6 +3,7 @@
 
 use graphable::prelude::*;
 
+mod assigned;
 mod borrowed;
 mod changed;
 mod chosen;

@@ -1,0 +1,146 @@
+//! Variables that code assigns before it reads them: their earlier values are needed no more.
+
+use std::collections::HashSet;
+
+use syn::{Arm, Expr, Local, Stmt};
+
+use super::{Analysis, classify, statement::Statement, uses, uses::Uses};
+use crate::parse::syntax;
+
+/// Returns the outer variables that the statement assigns as a whole, on every path through it, before it
+/// reads them. Closures that it calls may read them as well.
+pub(super) fn by_stmt(stmt: &Stmt) -> HashSet<String> {
+    match stmt {
+        Stmt::Local(Local { init: Some(init), .. }) if init.diverge.is_none() => by_expr(&init.expr),
+        Stmt::Expr(expr, _) => by_expr(expr),
+        _ => HashSet::new(),
+    }
+}
+
+/// As [`by_stmt`], of the statements of a block.
+pub(super) fn by_block(stmts: &[Stmt]) -> HashSet<String> {
+    let (mut assigned, mut taken) = (HashSet::new(), HashSet::<String>::new());
+    for stmt in stmts {
+        assigned.extend(by_stmt(stmt).into_iter().filter(|name| !taken.contains(name)));
+        if classify::leaves(stmt) {
+            break;
+        }
+        taken.extend(uses::of_stmt(stmt).names().map(str::to_owned));
+        taken.extend(syntax::bound_by(stmt).iter().map(|b| b.ident.to_string()));
+    }
+    assigned
+}
+
+fn by_expr(expr: &Expr) -> HashSet<String> {
+    match expr {
+        Expr::Assign(e) => match syntax::plain_name(&e.left).map(ToString::to_string) {
+            Some(name) if !classify::expr_leaves(&e.right) && !uses::of_expr(&e.right).has(&name) => {
+                HashSet::from([name])
+            }
+            _ => HashSet::new(),
+        },
+        Expr::Paren(e) => by_expr(&e.expr),
+        Expr::Block(e) if e.label.is_none() => by_block(&e.block.stmts),
+        Expr::If(e) if !classify::expr_leaves(&e.cond) => {
+            let Some((_, otherwise)) = &e.else_branch else { return HashSet::new() };
+            let then = by_block(&e.then_branch.stmts);
+            if then.is_empty() {
+                return then;
+            }
+            let (other, read) = (by_expr(otherwise), uses::of_expr(&e.cond));
+            // A name that the condition binds is another variable in the first branch.
+            let bound = syntax::bound_anywhere([&Stmt::Expr((*e.cond).clone(), None)]);
+            let both = |name: &String| other.contains(name) && !read.has(name) && !bound.contains(name);
+            then.into_iter().filter(both).collect()
+        }
+        Expr::Match(e) if !classify::expr_leaves(&e.expr) => {
+            let mut arms = e.arms.iter().map(by_arm);
+            let first = arms.next().unwrap_or_default();
+            let read = uses::of_expr(&e.expr);
+            arms.fold(first, |all, arm| all.intersection(&arm).cloned().collect())
+                .into_iter()
+                .filter(|name| !read.has(name))
+                .collect()
+        }
+        _ => HashSet::new(),
+    }
+}
+
+fn by_arm(arm: &Arm) -> HashSet<String> {
+    let mut assigned = by_expr(&arm.body);
+    if let Some((_, guard)) = &arm.guard {
+        let read = uses::of_expr(guard);
+        assigned.retain(|name| !read.has(name));
+    }
+    syntax::bound(&arm.pat).iter().for_each(|b| _ = assigned.remove(&b.ident.to_string()));
+    assigned
+}
+
+impl Analysis<'_, '_> {
+    /// Returns whether the statement assigns a variable before it, or a closure that it names, reads it.
+    pub(super) fn assigns_first(&self, statement: &Statement, name: &str) -> bool {
+        if !statement.assigned.contains(name) {
+            return false;
+        }
+        let mut captured = Uses::default();
+        for named in statement.uses.names() {
+            if let Some(made) = self.scope.lookup(named).and_then(|b| b.made.as_ref()) {
+                captured.merge(&made.uses);
+            }
+        }
+        !self.scope.with_captures(captured).has(name)
+    }
+
+    /// Returns the bindings whose values are needed after this point: those that later code reads before it
+    /// assigns them. `around` is the statement that this point is part of, followed by `rest`; `after` are
+    /// the bindings that are needed after the block.
+    pub(super) fn live_after(
+        &self,
+        around: Option<&Statement>,
+        rest: &[Statement],
+        after: &HashSet<usize>,
+    ) -> HashSet<usize> {
+        let (mut live, mut dead) = (HashSet::new(), HashSet::new());
+        let (mut bound, mut known) = (HashSet::new(), HashSet::new());
+        // A jump out of a statement passes over assignments below it.
+        let mut jumps = around.is_some_and(|s| s.leaves);
+        for statement in rest {
+            for name in statement.assigned.iter().filter(|n| !jumps && !bound.contains(*n)) {
+                let id = self.scope.lookup(name).map(|b| b.id);
+                dead.extend(id.filter(|id| !live.contains(id) && self.assigns_first(statement, name)));
+            }
+            jumps |= statement.leaves;
+            for name in statement.uses.names() {
+                if !bound.contains(name) && known.insert(name) {
+                    live.extend(self.scope.ids_of(name).difference(&dead));
+                }
+            }
+            bound.extend(statement.binds.iter().map(|b| b.ident.to_string()));
+        }
+        live.extend(after.difference(&dead));
+        live
+    }
+
+    /// Returns the bindings whose values are needed throughout a loop's body: those needed after it, and
+    /// those that its next iteration reads before it assigns them.
+    pub(super) fn around_loop(&self, expr: &Expr, after: &HashSet<usize>) -> HashSet<usize> {
+        let mut live = self.scope.ids(&uses::of_expr(expr));
+        let (head, body) = match expr {
+            Expr::ForLoop(e) => (Some(&*e.expr), &e.body),
+            Expr::While(e) => (Some(&*e.cond), &e.body),
+            Expr::Loop(e) => (None, &e.body),
+            _ => return live,
+        };
+        let body = Statement::of_value(&syn::parse_quote!(#body));
+        let read = head.map(uses::of_expr).unwrap_or_default();
+        for name in body.assigned.iter().filter(|name| !read.has(name)) {
+            if let Some(b) = self.scope.lookup(name)
+                && self.assigns_first(&body, name)
+            {
+                live.remove(&b.id);
+            }
+        }
+        live.extend(after);
+        live
+    }
+}
