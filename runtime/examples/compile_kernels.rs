@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p graphable --example compile_kernels -- compute_80 sm_90a`; `compute_80` stops at PTX, `sm_90a` makes
 //! machine code. `GRAPHABLE_NVRTC` may name the compiler's library or its folder. `--verbose` prints registers of each
-//! kernel, and `--rust` compiles only kernels that are written in Rust.
+//! kernel. `--rust` compiles only kernels that are written in Rust, and `--cuda` only `.cu` files.
 
 use std::{
     error::Error,
@@ -212,15 +212,20 @@ fn main() -> ExitCode {
     let (flags, archs): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|a| a.starts_with('-'));
     let verbose = flags.iter().any(|f| f == "--verbose");
-    let only_rust = flags.iter().any(|f| f == "--rust");
-    if archs.is_empty() || flags.iter().any(|f| f != "--verbose" && f != "--rust") {
-        eprintln!("usage: compile_kernels [--verbose] [--rust] sm_80 sm_90a …");
+    let only = |which: &str| flags.iter().any(|f| f == which);
+    let known = flags.iter().all(|f| ["--verbose", "--rust", "--cuda"].contains(&f.as_str()));
+    if archs.is_empty() || !known || only("--rust") && only("--cuda") {
+        eprintln!("usage: compile_kernels [--verbose] [--rust | --cuda] sm_80 sm_90a …");
         return ExitCode::from(2);
     }
     let mut spilled = false;
     for arch in &archs {
-        let ours = if only_rust { Ok(Vec::new()) } else { compile_files(arch) };
-        let units = match ours.and_then(|ours| Ok([ours, compile_rust(arch)?].concat())) {
+        let files = if only("--rust") { Ok(Vec::new()) } else { compile_files(arch) };
+        let units = files.and_then(|files| match only("--cuda") {
+            true => Ok(files),
+            false => Ok([files, compile_rust(arch)?].concat()),
+        });
+        let units = match units {
             Ok(units) => units,
             Err(error) => {
                 eprintln!("{error}");
