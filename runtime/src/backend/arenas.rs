@@ -1,5 +1,7 @@
 //! The memory of a device.
 
+use std::any::Any;
+
 use super::SharedMemory;
 use crate::Result;
 
@@ -53,6 +55,10 @@ pub trait Arenas {
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) or
     /// [`Error::RefusedInCapture`](crate::Error::RefusedInCapture).
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory>;
+
+    /// Returns memory without any bytes, at an address that no other has. `owner` is dropped when the last clone of it is, and
+    /// all work that was on the stream by then has ended.
+    fn keep(&mut self, owner: Box<dyn Any + Send + Sync>) -> SharedMemory;
 
     /// Waits for the work on the stream, and releases memory that is only cached to make later calls faster, and
     /// everything whose release waited for that work.

@@ -81,6 +81,14 @@ macro_rules! __delegate {
             $crate::backend::Arenas::alloc(&mut *self.$inner, bytes)
         }
     };
+    (@ $inner:ident keep) => {
+        fn keep(
+            &mut self,
+            owner: ::std::boxed::Box<dyn ::std::any::Any + ::std::marker::Send + ::std::marker::Sync>,
+        ) -> $crate::backend::SharedMemory {
+            $crate::backend::Arenas::keep(&mut *self.$inner, owner)
+        }
+    };
     (@ $inner:ident release) => {
         fn release(&mut self) -> $crate::Result<()> {
             $crate::backend::Arenas::release(&mut *self.$inner)

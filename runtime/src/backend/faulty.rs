@@ -310,7 +310,7 @@ impl Stream for FaultyBackend {
 }
 
 impl Arenas for FaultyBackend {
-    delegate!(inner: guard_page, release);
+    delegate!(inner: guard_page, keep, release);
 
     fn reserve(&mut self, at_least: u64) -> Result<Arena> {
         self.plan.pass(FaultCall::Reserve)?;

@@ -11,6 +11,7 @@ pub(crate) mod scopes;
 mod views;
 
 use std::{
+    any::Any,
     cell::{Cell, RefCell},
     fmt,
     sync::Arc,
@@ -30,7 +31,6 @@ use crate::{
         entry::Entry,
         key::KeyWriter,
         layout::{Layout, Marks},
-        memory::SharedMemory,
         owned::{Caller, Owned, OwnerId, next_id},
         persistent::{DroppedMemory, Piece},
         raw::{RawTensor, SlotId},
@@ -323,8 +323,9 @@ impl Runtime {
         self.allocate(bytes, None, Some(graph))
     }
 
-    /// Gives an identity to what recordings are to keep, and to be evicted with.
-    pub(crate) fn identify(&self, memory: SharedMemory) -> Arc<Owned> {
+    /// Gives an identity to a value that recordings are to keep, and to be evicted with.
+    pub(crate) fn identify(&self, value: Box<dyn Any + Send + Sync>) -> Arc<Owned> {
+        let memory = self.core.borrow_mut().stream.backend_mut().keep(value);
         Owned::new(self.id, memory, None, Arc::clone(&self.retire))
     }
 

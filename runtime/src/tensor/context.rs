@@ -1,14 +1,11 @@
 //! Host values that a graph function takes by identity.
 
-use std::{any::Any, fmt, ops::Deref, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use crate::{
     LiveIn, Runtime,
-    value::{
-        key::KeyWriter,
-        memory::{Memory, SharedMemory},
-        owned::Owned,
-    },
+    base::contained::Contained,
+    value::{key::KeyWriter, owned::Owned},
 };
 
 /// A host value that a graph function takes by identity: a plan, a handle, a pool, an
@@ -19,9 +16,9 @@ use crate::{
 /// recorded with one context is warmed up and recorded again with another, even if both are equal.
 ///
 /// Dropping the context evicts the recordings that were made with it when the next step begins. They keep the value until
-/// then, and until the replays that may use it have ended. Work that eager code launches with a raw handle or address from
-/// the value is not known to the runtime: give the [shared value](Self::shared) to the operation that launches it, which
-/// keeps it until the stream has passed, or synchronise the step before the context is dropped.
+/// then. It is dropped when all work has ended that is on the runtime's stream when the context and the last recording are
+/// gone: replays, and also work that eager code launched there with a raw handle or address from the value. Work on other
+/// streams must have ended before. The value's destructor may run on another thread, and if it panics, that ends there.
 ///
 /// It cannot be cloned: code that a recording holds would keep its own recordings. Such code owns the
 /// [shared value](Self::shared) instead.
@@ -67,9 +64,8 @@ impl<T: Send + Sync + 'static> HostContext<T> {
     /// Gives `value` an identity in `rt`. It is given back when neither the context nor a recording uses it any more.
     pub fn new(rt: &Runtime, value: T) -> Self {
         let value = Arc::new(value);
-        let kept: Arc<dyn Any + Send + Sync> = Arc::<T>::clone(&value);
-        let memory: SharedMemory = Arc::new(NoMemory { place: Box::new(0), _kept: kept });
-        Self { value, owned: rt.identify(memory) }
+        let owned = rt.identify(Box::new(Contained::new(Arc::clone(&value))));
+        Self { value, owned }
     }
 }
 
@@ -98,28 +94,5 @@ impl<T> LiveIn for HostContext<T> {
     #[inline]
     fn write_key(&self, k: &mut KeyWriter) {
         k.identity(&self.owned);
-    }
-}
-
-/// A value in the place of memory: recordings keep it as they keep memory.
-struct NoMemory {
-    /// Its address is nobody else's.
-    place: Box<u64>,
-    _kept: Arc<dyn Any + Send + Sync>,
-}
-
-impl Memory for NoMemory {
-    fn addr(&self) -> u64 {
-        std::ptr::from_ref(&*self.place).addr() as u64
-    }
-
-    fn len(&self) -> u64 {
-        0
-    }
-}
-
-impl fmt::Debug for NoMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NoMemory")
     }
 }

@@ -64,7 +64,7 @@ impl Stream for Listening {
 }
 
 impl Arenas for Listening {
-    delegate!(inner: reserve, commit, guard_page, commit_block, uncommit, alloc, release);
+    delegate!(inner: reserve, commit, guard_page, commit_block, uncommit, alloc, keep, release);
 }
 
 impl Graphs for Listening {

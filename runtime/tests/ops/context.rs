@@ -1,8 +1,9 @@
 //! Host context as a parameter: by identity, and dropped when nothing uses it any more.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
+    mpsc,
 };
 
 use graphable::{
@@ -159,6 +160,76 @@ fn what_the_code_of_a_region_shares_lives_as_long_as_it_is_used() {
             rt.step().unwrap().synchronize().unwrap();
             assert_eq!(alive.load(Ordering::SeqCst), 0, "{mode}");
         }
+    }
+}
+
+#[test]
+fn work_that_the_runtime_does_not_know_ends_before_a_context_is_dropped() {
+    if gpu().is_some() {
+        return;
+    }
+    let alive = Arc::<AtomicUsize>::default();
+    let mut rt = Runtime::new(device()).unwrap();
+    let plan = HostContext::new(&rt, Plan::new(2.0, &alive));
+    let (open, gate) = mpsc::channel();
+    let (gate, seen) = (Mutex::new(gate), Arc::new(AtomicUsize::new(99)));
+    // As work with a raw handle: it owns nothing of the plan.
+    let raw = CustomOp::builder("raw").cpu({
+        let (alive, seen) = (Arc::clone(&alive), Arc::clone(&seen));
+        move |call| {
+            gate.lock().unwrap().recv()?;
+            seen.store(alive.load(Ordering::SeqCst), Ordering::SeqCst);
+            call.output::<f32>(0)?.fill(0.0);
+            Ok(())
+        }
+    });
+    let step = rt.step().unwrap();
+    step.call(raw).output::<f32>(&[1]).run().unwrap();
+    drop((plan, step));
+    let step = rt.step().unwrap();
+    open.send(()).unwrap();
+    step.synchronize().unwrap();
+    assert_eq!(seen.load(Ordering::SeqCst), 1, "it was dropped before");
+    step.synchronize().unwrap();
+    assert_eq!(alive.load(Ordering::SeqCst), 0, "it was not dropped");
+}
+
+#[test]
+fn a_destructor_that_panics_harms_nothing() {
+    struct Panics(Arc<AtomicUsize>);
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            panic!("a destructor panics, as it should");
+        }
+    }
+    if gpu().is_some() {
+        return;
+    }
+    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+        let (alive, dropped) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let mut rt = Runtime::new(device()).unwrap();
+        let graph = PlannedGraph::builder().mode(mode).deny_fallback(true).build(&mut rt).unwrap();
+        let bias = Param::new(&rt, &[2], &[1.0; 2]).unwrap();
+        let mut model = Model { bias, op: HostContext::new(&rt, Plan::new(0.0, &alive).operation()) };
+        for factor in 1..4 {
+            let panics = Panics(Arc::clone(&dropped));
+            let op = CustomOp::builder("planned").cpu(move |call| {
+                let (_used, x) = (&panics, call.input::<f32>(0)?);
+                call.output::<f32>(0)?.iter_mut().zip(x).for_each(|(y, x)| *y = x * factor as f32);
+                Ok(())
+            });
+            // The plan before goes when the step begins, or on the thread of the stream.
+            model.op = HostContext::new(&rt, op.build());
+            for _ in 0..3 {
+                call(&mut rt, &graph, &model, factor as f32).unwrap();
+            }
+        }
+        rt.trim().unwrap();
+        rt.synchronize().unwrap();
+        assert_eq!(dropped.load(Ordering::SeqCst), 2, "{mode}");
+        drop((model, graph, rt));
+        assert_eq!(dropped.load(Ordering::SeqCst), 3, "{mode}");
     }
 }
 

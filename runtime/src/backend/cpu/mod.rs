@@ -287,6 +287,11 @@ impl Arenas for CpuBackend {
         self.own(Block::new(NAME, bytes)?, bytes)
     }
 
+    fn keep(&mut self, owner: Box<dyn Any + Send + Sync>) -> SharedMemory {
+        let addr = self.stream.shared().keep(owner);
+        Arc::new(Handle::new(addr, 0, self.stream.shared().clone()))
+    }
+
     /// Nothing is cached.
     fn release(&mut self) -> Result<()> {
         Ok(())

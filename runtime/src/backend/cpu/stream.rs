@@ -1,15 +1,18 @@
 //! A stream: a queue of commands, and the thread that carries them out in order.
 
 use std::{
+    any::Any,
     collections::VecDeque,
     hint, mem,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
     },
     thread::{self, JoinHandle},
 };
+
+use rustc_hash::FxHashMap;
 
 use super::{
     access::{self, Access},
@@ -68,6 +71,14 @@ pub(super) struct Shared {
     deferred_frees: DeferredFrees,
     /// The reason why the stream is lost.
     lost: OnceLock<String>,
+    /// What the worker drops when their addresses are retired and due.
+    kept: Mutex<FxHashMap<u64, Kept>>,
+}
+
+/// A value of the host's, at an address that nothing else has.
+struct Kept {
+    _place: Box<u64>,
+    _owner: Box<dyn Any + Send + Sync>,
 }
 
 impl Shared {
@@ -78,6 +89,23 @@ impl Shared {
             // A full queue has commands to look after, and an ended worker has freed everything.
             let _ = self.queue.try_send(Command::Wake);
         }
+    }
+
+    /// Keeps a value until the address that is returned is retired, and everything sent by then is done.
+    pub(super) fn keep(&self, owner: Box<dyn Any + Send + Sync>) -> u64 {
+        let place = Box::new(0u64);
+        let addr = std::ptr::from_ref(&*place).addr() as u64;
+        self.all_kept().insert(addr, Kept { _place: place, _owner: owner });
+        addr
+    }
+
+    fn all_kept(&self) -> MutexGuard<'_, FxHashMap<u64, Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what is kept at an address, to be dropped without the lock.
+    fn take_kept(&self, addr: u64) -> Option<Kept> {
+        self.all_kept().remove(&addr)
     }
 
     fn lost(&self) -> Option<Error> {
@@ -98,8 +126,12 @@ impl CpuStream {
     pub(super) fn new(threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
         let failed = |why: String| Error::NoDevice { device: super::errors::NAME.into(), why };
         let (queue, commands) = sync_channel(QUEUE);
-        let shared =
-            Arc::new(Shared { queue, deferred_frees: DeferredFrees::default(), lost: OnceLock::new() });
+        let shared = Arc::new(Shared {
+            queue,
+            deferred_frees: DeferredFrees::default(),
+            lost: OnceLock::new(),
+            kept: Mutex::default(),
+        });
         let worker = Worker {
             shared: shared.clone(),
             commands,
@@ -207,6 +239,9 @@ impl Worker {
             }
             self.free_due();
         }
+        // Nothing is retired from here on. Whoever uses one of them still has a share of its own.
+        let kept = mem::take(&mut *self.shared.all_kept());
+        drop(kept);
     }
 
     fn next(&self) -> Option<Command> {
@@ -318,6 +353,7 @@ impl Worker {
         self.shared.deferred_frees.collect(&mut self.retired);
         while let Some(addr) = due(&mut self.retired, self.done) {
             self.blocks.remove(addr);
+            drop(self.shared.take_kept(addr));
         }
     }
 }

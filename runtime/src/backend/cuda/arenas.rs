@@ -1,8 +1,12 @@
 //! The memory of a GPU.
 
-use std::sync::Arc;
+use std::{any::Any, sync::Arc};
 
-use super::{CudaBackend, POISON, arena::ArenaMemory, shared::Owned};
+use super::{
+    CudaBackend, POISON,
+    arena::ArenaMemory,
+    shared::{Foreign, Owned},
+};
 use crate::{
     Error, Result,
     backend::{Arena, Arenas, SharedMemory},
@@ -78,6 +82,14 @@ impl Arenas for CudaBackend {
         let owned = Arc::new(Owned { addr, bytes, shared: Arc::clone(&self.shared) });
         self.shared.stream.fill(addr, 0, bytes.max(1))?;
         Ok(owned)
+    }
+
+    fn keep(&mut self, owner: Box<dyn Any + Send + Sync>) -> SharedMemory {
+        // Its address is nobody else's.
+        let place = Box::new(0u64);
+        let addr = std::ptr::from_ref(&*place).addr() as u64;
+        let owner: Box<dyn Any + Send + Sync> = Box::new((owner, place));
+        Arc::new(Foreign { addr, bytes: 0, owner: Some(owner), shared: Arc::clone(&self.shared) })
     }
 
     fn release(&mut self) -> Result<()> {

@@ -111,7 +111,9 @@ impl Shared {
     /// # Errors
     /// See [`Context::check`].
     pub(super) fn reclaim(&self) -> Result<()> {
-        loop {
+        // What is released in the last round, by destructors of users that release more each time, is freed later.
+        const ROUNDS: u32 = 64;
+        for _ in 0..ROUNDS {
             self.stream.synchronize()?;
             self.drain()?;
             let empty = self.awaiting_launches.lock().unwrap_or_else(PoisonError::into_inner).is_empty();

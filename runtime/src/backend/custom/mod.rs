@@ -24,7 +24,11 @@ use super::{
 };
 #[cfg(feature = "cuda")]
 use crate::Error;
-use crate::{Result, base::plan::Site, value::owned::next_id};
+use crate::{
+    Result,
+    base::{contained::Contained, plan::Site},
+    value::owned::next_id,
+};
 
 /// Code of an operation for the CPU.
 pub(crate) type CpuCode = dyn Fn(&CpuCall<'_>) -> Result<(), CpuFailure> + Send + Sync;
@@ -73,6 +77,14 @@ impl Definition {
             Identity::Own(id) => [0, id],
             Identity::Region(site, number) => [1 + u64::from(number), std::ptr::from_ref(site).addr() as u64],
         }
+    }
+}
+
+impl Drop for Definition {
+    fn drop(&mut self) {
+        drop(Contained::new(self.cpu.take()));
+        #[cfg(feature = "cuda")]
+        drop(Contained::new(self.cuda.take()));
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
         cuda::kernels::Submit,
         custom::{CustomOperation, Shapes},
     },
+    base::contained::Contained,
 };
 
 /// A library with an operation: cuFFT with a plan, cuDNN with a handle, a package with a C interface.
@@ -191,7 +192,7 @@ pub(crate) fn launch(
     op: &CustomOperation,
     launch: &Launch,
 ) -> Result<()> {
-    let keep: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(library));
+    let keep: Box<dyn Any + Send + Sync> = Box::new(Contained::new(Arc::clone(library)));
     gpu.work_on_stream(keep, &mut |stream, is_captured| {
         let call = CudaCall { stream, launch, op, is_captured };
         // The error is the library's, too: its message and its drop may panic, and the caller restores the thread's state.
