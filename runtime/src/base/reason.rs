@@ -210,32 +210,27 @@ impl FallbackReason {
     }
 }
 
+/// Writes what the boundary at a place does, or cannot.
+fn at(f: &mut fmt::Formatter<'_>, boundary: &str, does: impl fmt::Display) -> fmt::Result {
+    write!(f, "the boundary at {boundary} {does}")
+}
+
 impl fmt::Display for FallbackReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OverLargestBucket { symbol, size, largest } => {
                 write!(f, "{symbol} = {size} is above its largest bucket, {largest}")
             }
-            Self::FullNotSupported { boundary } => {
-                write!(f, "the boundary at {boundary} cannot be captured in full mode")
-            }
+            Self::FullNotSupported { boundary } => at(f, boundary, "cannot be captured in full mode"),
             Self::HostValue { boundary } => {
-                write!(
-                    f,
-                    "the boundary at {boundary} passes a value to host code, which a graph of the whole call would freeze"
-                )
+                at(f, boundary, "passes a value to host code, which a graph of the whole call would freeze")
             }
             Self::BatchNotUniform { boundary, support } => {
-                write!(
-                    f,
-                    "the boundary at {boundary} supports {support}, and the batch is not a uniform decode"
-                )
+                at(f, boundary, format_args!("supports {support}, and the batch is not a uniform decode"))
             }
             Self::QueryTooLong { boundary, query_len } => {
-                write!(
-                    f,
-                    "the boundary at {boundary} supports decodes of one token per sequence, and here a sequence has {query_len}"
-                )
+                let does = "supports decodes of one token per sequence";
+                at(f, boundary, format_args!("{does}, and here a sequence has {query_len}"))
             }
             Self::NoPieces => f.write_str("the function has no segment besides its boundaries"),
             Self::UnknownBatch => f.write_str("it is not known whether the batch is a uniform decode"),

@@ -139,7 +139,9 @@ fn text(definition: &Definition, floats: &[DType], fixed: u32) -> (String, Strin
     let name = functions.add(definition);
     let entry = format!("{name}_map");
     let mut text = format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{}\n", functions.text);
-    map(&mut text, definition, &name, floats, fixed);
+    let map = Map::new(definition, floats, fixed);
+    map.parameter(&mut text);
+    map.body(&mut text, &name);
     let _ = writeln!(
         text,
         "extern \"C\" __global__ void __launch_bounds__(256) {entry}(const __grid_constant__ MapParams p) {{ in_order();\n    \
@@ -148,72 +150,98 @@ fn text(definition: &Definition, floats: &[DType], fixed: u32) -> (String, Strin
     (entry, text)
 }
 
-/// The loop over packs of elements.
-fn map(text: &mut String, definition: &Definition, name: &str, floats: &[DType], fixed: u32) {
-    let is_fixed = |i: usize| fixed & 1 << i != 0;
-    let tensors: Vec<usize> = (0..definition.inputs.len()).filter(|&i| !is_fixed(i)).collect();
-    let mut floats = floats.iter();
-    let mut stored = |compute: Compute| in_memory(compute, &mut floats);
-    let stored_in: Vec<Stored> = tensors.iter().map(|&i| stored(definition.inputs[i].1)).collect();
-    let stored_out: Vec<Stored> = definition.outputs.iter().map(|&compute| stored(compute)).collect();
-    let (n, m) = (tensors.len(), stored_out.len());
-    let largest = stored_in.iter().chain(&stored_out).map(|stored| stored.size).max().unwrap_or(1);
-    let constants = fixed.count_ones();
-    let mut put = |line: &str| {
-        text.push_str(line);
-        text.push('\n');
-    };
-    put(&format!("#define LANES {}", 16 / largest));
-    put(&format!(
-        "struct MapParams {{\n    u64 x[{n}];\n    u64 y[{m}];\n    u64 count;\n    u64 packs;\n    u64 packed;"
-    ));
-    if constants > 0 {
-        put(&format!("    u64 constants[{constants}];"));
+/// The text of a loop over packs of elements.
+struct Map<'a> {
+    definition: &'a Definition,
+    /// A bit for each parameter that is a number.
+    fixed: u32,
+    /// The tensors among the parameters.
+    inputs: Vec<Stored>,
+    outputs: Vec<Stored>,
+}
+
+impl<'a> Map<'a> {
+    fn new(definition: &'a Definition, floats: &[DType], fixed: u32) -> Self {
+        let mut floats = floats.iter();
+        let mut stored = |compute: Compute| in_memory(compute, &mut floats);
+        let tensors = definition.inputs.iter().enumerate().filter(|(i, _)| fixed & 1 << i == 0);
+        let inputs = tensors.map(|(_, (_, compute))| stored(*compute)).collect();
+        let outputs = definition.outputs.iter().map(|&compute| stored(compute)).collect();
+        Self { definition, fixed, inputs, outputs }
     }
-    put(&format!("    Dims dims;\n    u64 strides[{n}][MAX_RANK];\n}};\n"));
-    put("template <int V> DEVICE void map(const MapParams& p) {");
-    let mut arguments = Vec::new();
-    let (mut constant, mut tensor) = (0, 0);
-    for (i, (_, compute)) in definition.inputs.iter().enumerate() {
-        if is_fixed(i) {
+
+    /// The kernel's parameter.
+    fn parameter(&self, text: &mut String) {
+        let (n, m, constants) = (self.inputs.len(), self.outputs.len(), self.fixed.count_ones());
+        let largest = self.inputs.iter().chain(&self.outputs).map(|stored| stored.size).max().unwrap_or(1);
+        let _ = write!(
+            text,
+            "#define LANES {}\nstruct MapParams {{\n    u64 x[{n}];\n    u64 y[{m}];\n    u64 count;\n    u64 packs;\n    \
+             u64 packed;\n",
+            16 / largest
+        );
+        if constants > 0 {
+            let _ = writeln!(text, "    u64 constants[{constants}];");
+        }
+        let _ = writeln!(text, "    Dims dims;\n    u64 strides[{n}][MAX_RANK];\n}};\n");
+    }
+
+    /// The loop, a function of the parameter, in which each element is the function `name` of the inputs' elements.
+    fn body(&self, text: &mut String, name: &str) {
+        text.push_str("template <int V> DEVICE void map(const MapParams& p) {\n");
+        let arguments = self.arguments(text);
+        let n = self.inputs.len();
+        let _ = write!(
+            text,
+            "    for (u64 n = (u64)blockIdx.x * blockDim.x + threadIdx.x; n < p.packs; n += (u64)gridDim.x * blockDim.x) {{\n        \
+             u64 at[{n}];\n        locate<{n}>(p.dims, p.strides, n, at);\n        const u64 left = p.count - n * V;\n"
+        );
+        for (k, Stored { name, .. }) in self.inputs.iter().enumerate() {
+            let _ = write!(
+                text,
+                "        Pack<{name}, V> x{k};\n        \
+                 load_pack<{name}, V>(x{k}, p.x[{k}], at[{k}], V > 1 && p.strides[{k}][0] == 0, left);\n"
+            );
+        }
+        for (k, Stored { name, .. }) in self.outputs.iter().enumerate() {
+            let _ = writeln!(text, "        Pack<{name}, V> y{k};");
+        }
+        let result = result(self.definition.outputs, "");
+        let _ = write!(
+            text,
+            "#pragma unroll\n        for (int i = 0; i < V; ++i) {{\n            const {result} r = {name}({arguments});\n"
+        );
+        for (k, Stored { name, .. }) in self.outputs.iter().enumerate() {
+            let part = if self.outputs.len() > 1 { format!(".v{k}") } else { String::new() };
+            let _ = writeln!(text, "            y{k}.v[i] = lang::Write<{name}>::of(r{part});");
+        }
+        text.push_str("        }\n");
+        for (k, Stored { name, .. }) in self.outputs.iter().enumerate() {
+            let _ = writeln!(text, "        store_pack<{name}, V>(y{k}, p.y[{k}], n * V, left);");
+        }
+        text.push_str("    }\n}\n\n");
+    }
+
+    /// Declares the numbers among the parameters, and returns the arguments of the function for one element.
+    fn arguments(&self, text: &mut String) -> String {
+        let mut arguments = Vec::new();
+        let (mut constant, mut tensor) = (0, 0);
+        for (i, (_, compute)) in self.definition.inputs.iter().enumerate() {
+            if self.fixed & 1 << i == 0 {
+                arguments.push(format!("lang::read(x{tensor}.v[i])"));
+                tensor += 1;
+                continue;
+            }
             let ty = compute.name();
-            put(&format!("    const {ty} c{constant} = lang::Bits<{ty}>::of((u32)p.constants[{constant}]);"));
+            let _ = writeln!(
+                text,
+                "    const {ty} c{constant} = lang::Bits<{ty}>::of((u32)p.constants[{constant}]);"
+            );
             arguments.push(format!("c{constant}"));
             constant += 1;
-        } else {
-            arguments.push(format!("lang::read(x{tensor}.v[i])"));
-            tensor += 1;
         }
-    }
-    put(
-        "    for (u64 n = (u64)blockIdx.x * blockDim.x + threadIdx.x; n < p.packs; n += (u64)gridDim.x * blockDim.x) {",
-    );
-    put(&format!("        u64 at[{n}];\n        locate<{n}>(p.dims, p.strides, n, at);"));
-    put("        const u64 left = p.count - n * V;");
-    for (k, dtype) in stored_in.iter().map(|stored| stored.name).enumerate() {
-        put(&format!("        Pack<{dtype}, V> x{k};"));
-        put(&format!(
-            "        load_pack<{dtype}, V>(x{k}, p.x[{k}], at[{k}], V > 1 && p.strides[{k}][0] == 0, left);"
-        ));
-    }
-    for (k, dtype) in stored_out.iter().map(|stored| stored.name).enumerate() {
-        put(&format!("        Pack<{dtype}, V> y{k};"));
-    }
-    put("#pragma unroll\n        for (int i = 0; i < V; ++i) {");
-    put(&format!(
-        "            const {} r = {name}({});",
-        result(definition.outputs, ""),
         arguments.join(", ")
-    ));
-    for (k, dtype) in stored_out.iter().map(|stored| stored.name).enumerate() {
-        let part = if m > 1 { format!(".v{k}") } else { String::new() };
-        put(&format!("            y{k}.v[i] = lang::Write<{dtype}>::of(r{part});"));
     }
-    put("        }");
-    for (k, dtype) in stored_out.iter().map(|stored| stored.name).enumerate() {
-        put(&format!("        store_pack<{dtype}, V>(y{k}, p.y[{k}], n * V, left);"));
-    }
-    put("    }\n}\n");
 }
 
 /// As `common.cuh` spells it.

@@ -39,14 +39,7 @@ impl Parser<'_> {
             SynExpr::Paren(inner) => return self.value_or_row(&inner.expr),
             SynExpr::Group(inner) => return self.value_or_row(&inner.expr),
             SynExpr::Lit(lit) => self.literal(lit, false),
-            SynExpr::Path(path) if path.qself.is_none() => match self.variable(&path.path) {
-                Some(local) if self.names.locals[local].view.is_some() => {
-                    self.refuse_view(local, expr);
-                    self.nothing(span).kind
-                }
-                Some(local) => Kind::Local(local),
-                None => Kind::Constant(self.names.constant(&path.path)),
-            },
+            SynExpr::Path(path) if path.qself.is_none() => self.named(&path.path, expr),
             SynExpr::Unary(unary) => self.unary(unary),
             SynExpr::Binary(binary) => self.binary(binary),
             SynExpr::Assign(assign) => self.assign(assign),
@@ -92,6 +85,18 @@ impl Parser<'_> {
             other => return self.other(other),
         };
         self.made(kind, span)
+    }
+
+    /// A variable, or a constant.
+    fn named(&mut self, path: &syn::Path, expr: &SynExpr) -> Kind {
+        match self.variable(path) {
+            Some(local) if self.names.locals[local].view.is_some() => {
+                self.refuse_view(local, expr);
+                self.nothing(expr.span()).kind
+            }
+            Some(local) => Kind::Local(local),
+            None => Kind::Constant(self.names.constant(path)),
+        }
     }
 
     fn jump(&mut self, label: Option<&syn::Lifetime>, span: Span, to: fn(usize) -> Kind) -> Kind {

@@ -221,17 +221,12 @@ fn run_task<T: Real>(
         return partial;
     }
 
-    let mut queries = vec![0.0; rows * d];
-    for r in 0..if d > 0 { rows } else { 0 } {
-        let index = [task.b, task.first + r / group, task.head * group + r % group];
-        gather(q.data, q.layout.offset_of(&index), q.layout.strides()[3], &mut queries[r * d..(r + 1) * d]);
-    }
+    let queries = queries(&q, &task, group);
     let queries = Mat { data: &queries, rs: d, cs: 1 };
 
     let mut scores = vec![0.0; rows * TILE];
-    let (mut key_scratch, mut value_scratch) = (Vec::new(), Vec::new());
+    let (mut key_scratch, mut value_scratch, mut seen) = (Vec::new(), Vec::new(), Vec::new());
     let product = Mode { add: false, scale, threads: false };
-    let mixing = Mode { add: true, scale: 1.0, threads: false };
     for from in (task.keys.0..end).step_by(TILE) {
         let n = TILE.min(end - from);
         let keys = tile(&k, (task.b, task.head), (from, from + n), &mut key_scratch);
@@ -242,30 +237,49 @@ fn run_task<T: Real>(
             multiply((rows, d, width), &mut scores[first..], TILE, queries, some, product);
         }
 
+        seen.clear();
+        seen.extend(visible.iter().map(|end| end.saturating_sub(from).min(n)));
         for (r, scores) in scores.chunks_exact_mut(TILE).enumerate() {
-            let seen = visible[r / group].saturating_sub(from).min(n);
-            update(&mut partial, r, &mut scores[..seen]);
+            update(&mut partial, r, &mut scores[..seen[r / group]]);
         }
-
-        // Values that all rows attend to, for all rows together; the others row by row, since weight 0 does
-        // not erase a NaN.
         let values = tile(&v, (task.b, task.head), (from, from + n), &mut value_scratch);
-        let seen = |t: usize| visible[t].saturating_sub(from).min(n);
-        let common = (0..task.queries).map(seen).min().unwrap_or(0);
-        let weights = |r: usize, j: usize| Mat { data: &scores[r * TILE + j..], rs: TILE, cs: 1 };
-        if common > 0 {
-            multiply((rows, common, dv), &mut partial.values, dv, weights(0, 0), values, mixing);
-        }
-        for t in 0..task.queries {
-            let rest = seen(t) - common;
-            if rest > 0 {
-                let to = &mut partial.values[t * group * dv..(t + 1) * group * dv];
-                let values = Mat { data: &values.data[common * values.rs..], ..values };
-                multiply((group, rest, dv), to, dv, weights(t * group, common), values, mixing);
-            }
-        }
+        mix(&mut partial.values, dv, &scores, values, &seen, group);
     }
     partial
+}
+
+/// The queries of a task as rows of one matrix: `group` heads for each.
+fn queries<T: Real>(q: &Strided<'_, T>, task: &Task, group: usize) -> Vec<f32> {
+    let d = q.layout.shape()[3];
+    let rows = task.queries * group;
+    let mut queries = vec![0.0; rows * d];
+    for r in 0..if d > 0 { rows } else { 0 } {
+        let index = [task.b, task.first + r / group, task.head * group + r % group];
+        gather(q.data, q.layout.offset_of(&index), q.layout.strides()[3], &mut queries[r * d..(r + 1) * d]);
+    }
+    queries
+}
+
+/// Adds the values of a tile, `dv` each, to the rows of `out`, weighted by the scores of the row. Of the tile, each query
+/// sees so many values.
+///
+/// Values that all rows attend to are added for all rows together; the others row by row, since weight 0 does not erase a
+/// NaN.
+fn mix(out: &mut [f32], dv: usize, scores: &[f32], values: Mat<'_>, seen: &[usize], group: usize) {
+    let mode = Mode { add: true, scale: 1.0, threads: false };
+    let common = seen.iter().copied().min().unwrap_or(0);
+    let weights = |r: usize, j: usize| Mat { data: &scores[r * TILE + j..], rs: TILE, cs: 1 };
+    if common > 0 {
+        multiply((seen.len() * group, common, dv), out, dv, weights(0, 0), values, mode);
+    }
+    for (t, &seen) in seen.iter().enumerate() {
+        let rest = seen - common;
+        if rest > 0 {
+            let to = &mut out[t * group * dv..(t + 1) * group * dv];
+            let values = Mat { data: &values.data[common * values.rs..], ..values };
+            multiply((group, rest, dv), to, dv, weights(t * group, common), values, mode);
+        }
+    }
 }
 
 /// Takes the scores of a tile into the softmax of a row and makes them weights.

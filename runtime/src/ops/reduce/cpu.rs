@@ -201,52 +201,92 @@ fn masked_of<T: Scalar, M: Scalar<Acc = M>>(
     }
     let (src, mask, out) = (access.slice::<T>(x), access.slice::<M>(mask), access.slice_mut::<T>(y));
     // A weight of 0 drops the element whatever it holds: padding may be NaN.
-    let step = |(sum, weights): (f32, f32), (x, m): (T::Acc, M)| {
+    let step = |(sum, weights): WeightedSum, x: T::Acc, m: M| {
         let m = weight(m);
         (sum + if m == 0.0 { 0.0 } else { x.to_f32() * m }, weights + m)
     };
-    let merge = |a: (f32, f32), b: (f32, f32)| (a.0 + b.0, a.1 + b.1);
-    let finish = |(sum, weights): (f32, f32)| T::of_f32(finish(sum, weights));
-    let init = (0.0, 0.0);
-    if slices.one_by_one() {
+    let finish = |(sum, weights): WeightedSum| T::of_f32(finish(sum, weights));
+    let operands = Masked { slices, src, masks, mask };
+    if operands.slices.one_by_one() {
+        operands.one_by_one(out, step, finish);
+    } else {
+        operands.together(out, step, finish);
+    }
+}
+
+/// A sum of weighted elements, and the sum of the weights.
+type WeightedSum = (f32, f32);
+
+const NO_SUM: WeightedSum = (0.0, 0.0);
+
+fn merged(a: WeightedSum, b: WeightedSum) -> WeightedSum {
+    (a.0 + b.0, a.1 + b.1)
+}
+
+/// The slices of a view with the weights of their elements.
+struct Masked<'a, T, M> {
+    slices: Slices,
+    src: &'a [T],
+    masks: Slices,
+    mask: &'a [M],
+}
+
+impl<T: Scalar, M: Scalar<Acc = M>> Masked<'_, T, M> {
+    /// Sums slice by slice, each in several accumulators.
+    fn one_by_one(
+        &self,
+        out: &mut [T],
+        step: impl Fn(WeightedSum, T::Acc, M) -> WeightedSum + Sync,
+        finish: impl Fn(WeightedSum) -> T + Sync,
+    ) {
+        let Self { slices, src, masks, mask } = self;
         slices.each(
             out,
-            || (Workspace::new(), Workspace::new(), [init; LANES]),
+            || (Workspace::new(), Workspace::new(), [NO_SUM; LANES]),
             |(scratch_x, scratch_m, lanes), i| {
                 let (first_x, first_m) = match slices.len {
                     0 => (0, 0),
                     _ => (slices.starts.offset(i), masks.starts.offset(i)),
                 };
-                let mut total = init;
+                let mut total = NO_SUM;
                 for start in (0..slices.len).step_by(BLOCK) {
                     let len = BLOCK.min(slices.len - start);
                     let x = slices.axis.read(&src[first_x..], start, len, scratch_x);
                     let m = masks.axis.read(&mask[first_m..], start, len, scratch_m);
-                    lanes.fill(init);
+                    lanes.fill(NO_SUM);
                     for (x, m) in x.chunks(LANES).zip(m.chunks(LANES)) {
                         for ((lane, x), m) in lanes.iter_mut().zip(x).zip(m) {
-                            *lane = step(*lane, (*x, *m));
+                            *lane = step(*lane, *x, *m);
                         }
                     }
-                    total = lanes.iter().copied().fold(total, merge);
+                    total = lanes.iter().copied().fold(total, merged);
                 }
                 finish(total)
             },
         );
-    } else {
+    }
+
+    /// Sums all slices of a block at the same time.
+    fn together(
+        &self,
+        out: &mut [T],
+        step: impl Fn(WeightedSum, T::Acc, M) -> WeightedSum + Sync,
+        finish: impl Fn(WeightedSum) -> T + Sync,
+    ) {
+        let Self { slices, src, masks, mask } = self;
         chunks(out, BLOCK, BLOCK.saturating_mul(slices.len), |i, out| {
             let (mut scratch_x, mut scratch_m) = (Workspace::new(), Workspace::new());
-            let (mut total, mut part) = ([init; BLOCK], [init; BLOCK]);
+            let (mut total, mut part) = ([NO_SUM; BLOCK], [NO_SUM; BLOCK]);
             let (first, len) = (i * BLOCK, out.len());
             for k in 0..slices.len {
                 let x = slices.starts.read(&src[k * slices.stride..], first, len, &mut scratch_x);
                 let m = masks.starts.read(&mask[k * masks.stride..], first, len, &mut scratch_m);
                 for ((part, x), m) in part.iter_mut().zip(x).zip(m) {
-                    *part = step(*part, (*x, *m));
+                    *part = step(*part, *x, *m);
                 }
                 if k % ROWS == ROWS - 1 || k + 1 == slices.len {
                     for (total, part) in total.iter_mut().zip(&mut part) {
-                        *total = merge(*total, std::mem::replace(part, init));
+                        *total = merged(*total, std::mem::replace(part, NO_SUM));
                     }
                 }
             }

@@ -49,14 +49,10 @@ pub(crate) fn multiply(
     // Strides of dimensions of size 1 mean nothing, but they choose the path inside of `gemm`.
     let unit = |n: usize, stride: usize, neutral: usize| if n == 1 { neutral } else { stride };
     let rs = unit(m, rs, n);
-    let (a_rs, a_cs) = (unit(m, a.rs, k.max(1)), unit(k, a.cs, 1));
-    let (b_rs, b_cs) = (unit(k, b.rs, 1), unit(n, b.cs, k.max(1)));
     assert!(rs >= n && span(m, rs, n, 1) <= dst.len(), "destination of a product");
-    assert!(k == 0 || span(m, a_rs, k, a_cs) <= a.data.len(), "left side of a product");
-    assert!(k == 0 || span(k, b_rs, n, b_cs) <= b.data.len(), "right side of a product");
+    let a = Operand::checked("left", a.data, (m, unit(m, a.rs, k.max(1))), (k, unit(k, a.cs, 1)));
+    let b = Operand::checked("right", b.data, (k, unit(k, b.rs, 1)), (n, unit(n, b.cs, k.max(1))));
     let parallelism = if mode.threads { Parallelism::Rayon(0) } else { Parallelism::None };
-    let a = Operand { data: a.data.as_ptr(), rs: a_rs as isize, cs: a_cs as isize };
-    let b = Operand { data: b.data.as_ptr(), rs: b_rs as isize, cs: b_cs as isize };
     // Its kernels need the columns of the destination to be contiguous: if the rows are, this computes the
     // product of the transposed matrices.
     let (m, n, (dst_cs, dst_rs), left, right) = match rs > 1 {
@@ -64,10 +60,10 @@ pub(crate) fn multiply(
         false => (m, n, (1, rs as isize), a, b),
     };
     let multiply = gemm_f32::gemm::f32::get_gemm_fn();
-    // SAFETY: it reads `a.data[i * a_rs + l * a_cs]` and `b.data[l * b_rs + j * b_cs]` and
+    // SAFETY: it reads `a.data[i * a.rs + l * a.cs]` and `b.data[l * b.rs + j * b.cs]` and
     // reads and writes `dst[i * rs + j]`, for i < m, j < n, l < k. The largest of these indices is
-    // one less than the span, and the asserts above hold the spans within the slices (with
-    // `k == 0` neither `a` nor `b` is read). A slice has at most `isize::MAX` bytes, so the strides
+    // one less than the span; the assert above holds the span of `dst` within its slice, and
+    // `Operand::checked` those of `a` and `b` (with `k == 0` neither is read). A slice has at most `isize::MAX` bytes, so the strides
     // that are used fit in `isize`; the others were replaced by n or k, which are no larger than a
     // span. `dst` is borrowed mutably, so nothing else overlaps it; rows of `dst` do not overlap
     // each other, as `rs >= n`. Transposing both sides and the product swaps names only. No stride is
@@ -97,7 +93,7 @@ pub(crate) fn multiply(
     }
 }
 
-/// A side of a product, checked.
+/// A side of a product: its elements lie within the slice that it was made of.
 #[cfg(feature = "cpu-gemm")]
 struct Operand {
     data: *const f32,
@@ -107,6 +103,16 @@ struct Operand {
 
 #[cfg(feature = "cpu-gemm")]
 impl Operand {
+    /// A matrix of so many rows and columns, with their strides.
+    ///
+    /// # Panics
+    /// Panics if the slice is smaller.
+    fn checked(side: &str, data: &[f32], (rows, rs): (usize, usize), (cols, cs): (usize, usize)) -> Self {
+        let is_within = rows == 0 || cols == 0 || span(rows, rs, cols, cs) <= data.len();
+        assert!(is_within, "{side} side of a product");
+        Self { data: data.as_ptr(), rs: rs as isize, cs: cs as isize }
+    }
+
     fn transposed(self) -> Self {
         Self { rs: self.cs, cs: self.rs, ..self }
     }
