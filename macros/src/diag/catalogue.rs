@@ -77,14 +77,14 @@ catalogue! {
 
     G010 ReturnType Rule "A return type that is not written `Result<…>`" "";
     G011 ReturnedReference Rule "A result that borrows" "";
-    G012 Qualifier Rule "`async`, `const`, `unsafe`, `extern` and variadic functions" "";
+    G012 Qualifier Rule "`async`, `const`, `unsafe`, `extern`, variadic and `#[target_feature]` functions" "";
     G013 Receiver Rule "A receiver other than `&self`" "";
     G014 TraitMethod Rule "A trait method as a graph" "";
     G015 ImplTrait Rule "`impl Trait` in the signature" "";
     G016 Pattern Rule "A parameter that is a pattern" "";
     G017 ConditionalParameter Rule "`#[cfg]` on a parameter" "";
     G018 TooManyParameters Rule "More parameters than a key can hold" "";
-    G019 LoneMethod Lint "A method as a graph, in an `impl` without the attribute" "for a function of the `impl` without a receiver, rustc rejects the items of its graph there";
+    G019 LoneMethod Lint "A method as a graph, in an `impl` without the attribute" "for a function that names neither `self` nor `Self`, rustc rejects the items of its graph there";
 
     G020 BareScalar Rule "A host value that a recording would freeze" "";
     G021 ByValue Rule "A tensor or a struct passed by value" "";

@@ -20,7 +20,7 @@ use crate::{
     },
     model::{Header, HostCode, PlanItem},
     parse::{
-        attributes, hygiene, instrument, lifetimes,
+        attributes, hygiene, instrument, item_attributes, lifetimes,
         parameter_kind::Kind,
         parameters::{self, Marks},
         signature::{Owner, Param, Signature},
@@ -66,7 +66,7 @@ pub(crate) fn expand(unit: Unit<'_>) -> Expanded {
 
 /// A function, and what is known of it without its signature's types.
 struct Item<'a> {
-    attrs: &'a [Attribute],
+    attrs: Vec<Attribute>,
     vis: &'a Visibility,
     sig: syn::Signature,
     block: Block,
@@ -92,6 +92,10 @@ impl<'a> Item<'a> {
         let Unit { attrs, vis, mut sig, mut block, owner, helper, broken } = unit;
         let unparsed = broken.is_some();
         errors.append(broken.unwrap_or_default());
+        let mut attrs = attrs.to_vec();
+        item_attributes::once(&mut attrs, errors);
+        item_attributes::misplaced(&mut attrs, &sig.ident, errors);
+        sig.inputs.iter().for_each(|argument| parameters::refuse_static(argument, errors));
         let marks = sig.inputs.iter_mut().map(|argument| parameters::take(argument, errors)).collect();
         lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
         let boundaries = analyze::has_boundaries(&block);
@@ -120,9 +124,9 @@ impl<'a> Item<'a> {
         }
         let declared = self.is_declared();
         // A graph cannot be an item of an `impl`; with an attribute of its own, the `impl` is the owner.
-        let lone = self.owner.is_none() && self.sig.receiver().is_some();
+        let lone = self.owner.is_none() && item_attributes::is_associated(&self.sig, &self.block);
         if lone && declared && self.helper.is_none() {
-            refuse_lone(&self.sig.ident, errors);
+            refuse_lone(&self.sig, errors);
         }
         if self.helper.is_some() || lone || !declared && self.owner.is_some() {
             if !self.unparsed {
@@ -135,7 +139,8 @@ impl<'a> Item<'a> {
         }
         let mut problems = Errors::default();
         let signature =
-            Signature::read(&self.sig, &self.marks, self.vis, self.attrs, self.owner, &mut problems);
+            Signature::read(&self.sig, &self.marks, self.vis, &self.attrs, self.owner, &mut problems);
+        item_attributes::target_feature(&self.attrs, &mut problems);
         if !declared && (!problems.is_empty() || !signature.is_graph()) {
             return None;
         }
@@ -145,7 +150,8 @@ impl<'a> Item<'a> {
 
     /// An ordinary function.
     fn ordinary(&self, errors: Errors) -> Expanded {
-        let function = function::ordinary(self.attrs, self.vis, &self.sig, &self.block, errors.is_breaking());
+        let function =
+            function::ordinary(&self.attrs, self.vis, &self.sig, &self.block, errors.is_breaking());
         Expanded { function, siblings: errors.finish() }
     }
 
@@ -247,13 +253,13 @@ fn header<'a>(sig: &'a syn::Signature, signature: &'a Signature, this: &'a Ident
 }
 
 /// Rejects a method as a graph, if its `impl` has no attribute.
-fn refuse_lone(name: &Ident, errors: &mut Errors) {
+fn refuse_lone(sig: &syn::Signature, errors: &mut Errors) {
+    let name = &sig.ident;
+    let kind = if sig.receiver().is_some() { "a method" } else { "a function of an `impl`" };
     errors.push(
         Code::LoneMethod,
         name,
-        format!(
-            "`{name}` is a method, and its graph, a type of its own, cannot be defined inside the `impl`"
-        ),
+        format!("`{name}` is {kind}, and its graph, a type of its own, cannot be defined inside the `impl`"),
         "write `#[graphable] impl …` instead: the attribute then applies to every method",
     );
 }

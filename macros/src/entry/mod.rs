@@ -6,7 +6,7 @@ use syn::{Ident, Item, Token, parse::Parser, punctuated::Punctuated};
 
 use crate::{
     diag::{Code, Errors, nearest},
-    parse::cfg,
+    parse::{cfg, item_attributes},
 };
 
 mod function;
@@ -76,11 +76,13 @@ fn expand_parsed(args: TokenStream, tokens: TokenStream, parsed: syn::Result<Ite
             });
             quote!(#function #siblings)
         }
-        Ok(Item::Impl(item)) => {
+        Ok(Item::Impl(mut item)) => {
+            item_attributes::once(&mut item.attrs, &mut errors);
             refuse_helper(only_lifetimes, "an `impl`", &mut errors);
             impl_item::expand(item)
         }
-        Ok(Item::Trait(item)) => {
+        Ok(Item::Trait(mut item)) => {
+            item_attributes::once(&mut item.attrs, &mut errors);
             refuse_helper(only_lifetimes, "a `trait`", &mut errors);
             trait_item::expand_trait(item)
         }

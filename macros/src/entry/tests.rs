@@ -233,3 +233,78 @@ fn state_behind_a_borrowing_parameter_keeps_regions_in_place() {
         "remove `early`",
     );
 }
+
+/// What a help says, followed to the letter.
+#[track_caller]
+fn accepted(item: &str) {
+    assert_eq!(errors("", item), Vec::<String>::new());
+}
+
+#[test]
+fn attributes_beside_the_own_one() {
+    let body = "{ ops::scale(x, n as f32) }";
+    for (attribute, message, help) in [
+        ("#[graphable]", "`#[graphable]` is given twice", "remove one"),
+        ("#[graphable::graphable]", "`#[graphable]` is given twice", "remove one"),
+        ("#[eager]", "`#[eager]` marks an expression", "`#[eager] f(x)?`"),
+        ("#[piecewise]", "`#[piecewise]` marks a call", "`#[piecewise] f(…)`"),
+        ("#[host]", "`#[host]` marks a parameter or a `let`", "`#[host] x: &Tensor<f32>`"),
+        ("#[key]", "`#[key]` marks a parameter or a `let`", "`#[key] n: usize`"),
+        ("#[dims(n, 4)]", "`#[dims]` marks a parameter", "`#[dims(n, 4)] x: &Tensor<f32>`"),
+        (
+            "#[target_feature(enable = \"avx2\")]",
+            "cannot have `#[target_feature]`",
+            "remove `#[target_feature]`",
+        ),
+    ] {
+        let function =
+            format!("{attribute} fn f(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {body}");
+        refused(&function, message, help);
+    }
+    // A graph only if it is called as one: the processor's extensions do not matter to a helper.
+    accepted(
+        "#[target_feature(enable = \"avx2\")] fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> { ops::neg(x) }",
+    );
+    accepted("#[inline] fn f(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> { ops::neg(x) }");
+    refused(
+        "#[graphable] impl M { fn f(&self, x: &Tensor<f32>) -> Result<Tensor<f32>> { g(x) } }",
+        "twice",
+        "one",
+    );
+    let method = "fn f(&self, #[host] x: &Tensor<f32>) -> Result<Tensor<f32>> { g(x) }";
+    refused(&format!("impl M {{ #[graphable] {method} }}"), "`#[graphable]` is given twice", "remove one");
+    accepted(&format!("impl M {{ {method} }}"));
+}
+
+#[test]
+fn parameters_without_a_name() {
+    refused(
+        "fn f(x: &Tensor<f32>, #[key] _: usize) -> Result<Tensor<f32>> { ops::neg(x) }",
+        "parameters are plain names",
+        "give it a name, such as `_unused`",
+    );
+    accepted("fn f(x: &Tensor<f32>, #[key] _unused: usize) -> Result<Tensor<f32>> { ops::neg(x) }");
+}
+
+#[test]
+fn tensors_for_ever() {
+    for (ty, help) in [
+        ("&Tensor<'static, f32>", "write `x: &Tensor<f32>`"),
+        ("&[Tensor<'static, f32>]", "write `x: &[Tensor<f32>]`"),
+    ] {
+        let function =
+            |ty: &str| format!("fn f(x: {ty}, y: &Tensor<f32>) -> Result<Tensor<f32>> {{ g(x, y) }}");
+        refused(&function(ty), "`x` is said to live for `'static`", help);
+        accepted(&function(&ty.replace("'static, ", "")));
+    }
+}
+
+#[test]
+fn functions_of_an_impl() {
+    let (message, help) = ("`f` is a function of an `impl`", "write `#[graphable] impl …` instead");
+    refused("fn f(x: &Self, #[key] n: usize) -> Result<Tensor<f32>> { g(x) }", message, help);
+    refused("fn f(#[host] x: &Tensor<f32>) -> Result<Tensor<f32>> { g(x, Self::K) }", message, help);
+    // Nothing says that it is a graph.
+    accepted("fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> { ops::scale(x, Self::K) }");
+    accepted("fn f(#[host] x: &Tensor<f32>) -> Result<Tensor<f32>> { impl I for S { type T = Self; } g(x) }");
+}

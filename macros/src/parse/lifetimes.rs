@@ -39,6 +39,11 @@ const WITHOUT_LIFETIME: [&str; 20] = [
     "i128", "isize", "f32", "f64", "f16", "bf16",
 ];
 
+/// Returns whether a type with this name has the step's lifetime as its first argument.
+pub(crate) fn is_of_step(name: &Ident) -> bool {
+    WITH_ELEMENT.iter().chain(&WITHOUT_ELEMENT).any(|t| name == t)
+}
+
 /// The lifetime that tensors of this signature have: one that its generics or `outer` ones declare as
 /// `'s`, or that its tensors are written with; else a new `'s`.
 pub(crate) fn step(sig: &Signature, outer: Option<&Generics>) -> Lifetime {

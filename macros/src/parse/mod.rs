@@ -5,6 +5,7 @@ pub(crate) mod cfg;
 pub(crate) mod format_strings;
 pub(crate) mod hygiene;
 pub(crate) mod instrument;
+pub(crate) mod item_attributes;
 pub(crate) mod lifetimes;
 pub(crate) mod parameter_kind;
 pub(crate) mod parameters;

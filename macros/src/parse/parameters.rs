@@ -1,8 +1,13 @@
 //! Our attributes on parameters: `#[host]`, `#[key]` and `#[dims(…)]`.
 
 use quote::ToTokens;
-use syn::{Attribute, Expr, FnArg, Generics, Lit, Meta, Stmt, Token, punctuated::Punctuated};
+use syn::{
+    Attribute, Expr, FnArg, GenericArgument, Generics, Lifetime, Lit, Meta, PathArguments, Stmt, Token,
+    punctuated::Punctuated,
+    visit::{self, Visit},
+};
 
+use super::{lifetimes, types};
 use crate::diag::{Code, Errors, nearest};
 
 const OURS: [&str; 3] = ["host", "key", "dims"];
@@ -53,6 +58,37 @@ pub(crate) fn is_marked(argument: &FnArg) -> bool {
         FnArg::Typed(typed) => &typed.attrs,
     };
     attrs.iter().any(|attr| OURS.iter().any(|ours| attr.path().is_ident(ours)))
+}
+
+/// Rejects tensors that are said to outlive every step.
+pub(crate) fn refuse_static(argument: &FnArg, errors: &mut Errors) {
+    struct Find<'a>(Option<&'a Lifetime>);
+    impl<'a> Visit<'a> for Find<'a> {
+        fn visit_path_segment(&mut self, segment: &'a syn::PathSegment) {
+            if lifetimes::is_of_step(&segment.ident)
+                && let PathArguments::AngleBracketed(arguments) = &segment.arguments
+                && let Some(GenericArgument::Lifetime(first)) = arguments.args.first()
+                && first.ident == "static"
+            {
+                self.0 = Some(first);
+            }
+            visit::visit_path_segment(self, segment);
+        }
+    }
+    let FnArg::Typed(typed) = argument else { return };
+    let mut find = Find(None);
+    find.visit_type(&typed.ty);
+    if let Some(found) = find.0 {
+        let (name, ty) = (typed.pat.to_token_stream(), types::written(&typed.ty));
+        errors.push(
+            Code::GraphInput,
+            found,
+            format!(
+                "`{name}` is said to live for `'static`, and everything on the device ends with its step"
+            ),
+            format!("write `{name}: {ty}`"),
+        );
+    }
 }
 
 /// Takes our attributes off a parameter.

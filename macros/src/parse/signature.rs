@@ -431,7 +431,10 @@ fn param(
                 Code::Pattern,
                 other,
                 "a graph function's parameters are plain names",
-                "take it apart in the body",
+                match other {
+                    Pat::Wild(_) => "give it a name, such as `_unused`",
+                    _ => "take it apart in the body",
+                },
             );
             format_ident!("__p{index}", span = Span::mixed_site())
         }
