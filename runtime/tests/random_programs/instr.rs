@@ -234,9 +234,13 @@ impl<'a> Locals<'a> {
         self.emit(op, vec![Arg::Local(a), b], Vec::new(), ty).map(drop)
     }
 
-    /// Every other sum is an operation of the tests' own.
+    /// Every other sum is an operation of the tests' own, and every fourth one a kernel of indices.
     fn add(&self) -> Code {
-        if self.types.len().is_multiple_of(2) { Code::ScaledAdd } else { Code::Add }
+        match self.types.len() % 4 {
+            0 | 2 => Code::ScaledAdd,
+            1 => Code::IndexedAdd,
+            _ => Code::Add,
+        }
     }
 
     /// Whether the argument is a local of exactly this type.

@@ -61,7 +61,7 @@ codes! {
     Transpose, Merge, Split, Narrow, Contiguous, Unsqueeze, Squeeze, Broadcast,
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
     Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
-    ScaledAdd, Accumulate, SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
+    ScaledAdd, IndexedAdd, Accumulate, SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
 }
 
 /// One operation: `dst = op(args; nums)`.

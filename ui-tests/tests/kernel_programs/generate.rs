@@ -1,5 +1,6 @@
 //! Random kernels, and random tensors for them.
 
+mod index;
 mod rows;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
@@ -8,7 +9,10 @@ use crate::program::{Argument, Expr, Function, Loop, Program, Statement, Ty, Val
 
 /// The program of a seed; an `exact` one calls no function that devices compute differently.
 pub(crate) fn program(seed: u64, exact: bool) -> Program {
-    // Every third one is a kernel of rows.
+    // Every fifth one is a kernel of indices, every third one of the others of rows.
+    if seed % 5 == 4 {
+        return index::program(seed, exact);
+    }
     if seed % 3 == 2 {
         return rows::program(seed, exact);
     }
@@ -80,6 +84,8 @@ struct Writer<'a> {
     rows: Vec<usize>,
     in_closure: bool,
     fixed: Vec<usize>,
+    /// Parameters that are views, with their dimensions.
+    views: Vec<(usize, usize)>,
 }
 
 const NAMES: [&str; 6] = ["a", "b", "x", "int", "auto", "t1"];
@@ -105,14 +111,15 @@ impl Writer<'_> {
             rows: Vec::new(),
             in_closure: false,
             fixed: Vec::new(),
+            views: Vec::new(),
         };
         let mut body = Vec::new();
         let count = writer.rng.random_range(0..=5);
         writer.statements(count, 2, &mut body);
         let results = outputs.iter().map(|ty| writer.expr(*ty, 4)).collect();
         let Writer { variables, names, .. } = writer;
-        let (name, fixed, row) = (format!("k{number}"), Vec::new(), None);
-        Function { name, variables, names, inputs, outputs, body, results, fixed, row }
+        let (name, fixed) = (format!("k{number}"), Vec::new());
+        Function { name, variables, names, inputs, outputs, body, results, fixed, row: None, index: None }
     }
 
     fn bind(&mut self, ty: Ty, mutable: bool) -> usize {
@@ -212,6 +219,9 @@ impl Writer<'_> {
     }
 
     fn counted(&mut self, depth: usize) -> Statement {
+        if !self.views.is_empty() && self.rng.random_bool(0.5) {
+            return self.over_view(depth);
+        }
         let ty = self.integer();
         let (scope, mutable) = (self.scope.clone(), self.mutable.clone());
         let low = if ty == Ty::I32 { self.rng.random_range(-3..3) } else { self.rng.random_range(0..4) };
@@ -226,7 +236,7 @@ impl Writer<'_> {
         self.loops -= 1;
         (self.scope, self.mutable) = (scope, mutable);
         let (inclusive, reversed) = (self.rng.random_bool(0.5), self.rng.random_bool(0.3));
-        Statement::For(Loop { counter, from, to, inclusive, reversed, body })
+        Statement::For(Loop { counter, from, to, inclusive, reversed, size: None, body })
     }
 
     fn integer(&mut self) -> Ty {
@@ -283,6 +293,9 @@ impl Writer<'_> {
     fn expr(&mut self, ty: Ty, depth: usize) -> Expr {
         if depth == 0 {
             return self.leaf(ty);
+        }
+        if !self.views.is_empty() && self.rng.random_bool(0.25) {
+            return self.of_view(ty, depth - 1);
         }
         match self.rng.random_range(0..12) {
             0 | 1 if !self.rows.is_empty() => self.of_row(ty, depth - 1),

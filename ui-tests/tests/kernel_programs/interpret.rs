@@ -1,5 +1,6 @@
 //! What a program means, said once more: over the generator's own tree, in plain Rust, with every number's type at run time.
 
+mod index;
 mod rows;
 
 pub(crate) use rows::row_results;
@@ -69,7 +70,8 @@ impl Run<'_> {
                 return self.statements(taken);
             }
             Statement::For(counted) => {
-                let to = counted.to + i64::from(counted.inclusive);
+                let end = counted.size.map_or(counted.to, |(view, axis)| self.size(view, axis));
+                let to = end + i64::from(counted.inclusive);
                 let mut counts: Vec<i64> = (counted.from..to).collect();
                 if counted.reversed {
                     counts.reverse();
@@ -130,6 +132,7 @@ impl Run<'_> {
             }
             Expr::Call(..) => self.all(expr)[0],
             Expr::Row(reduction) => self.reduced(reduction),
+            Expr::View(view, read) => self.read(*view, read),
             Expr::If(condition, then, other) => {
                 if truth(self.one(condition)) {
                     self.one(then)

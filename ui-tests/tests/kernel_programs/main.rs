@@ -1,5 +1,5 @@
 //! Random kernels as Rust text, many in one crate, against an interpreter of the generator's own tree: types, branches, loops,
-//! calls, several results; rows and their reductions; broadcasts, strides, numbers as arguments; floats stored as `f32`, `f16` and `bf16`. Every bit is
+//! calls, several results; rows and their reductions; views at computed indices; broadcasts, strides, numbers as arguments; floats stored as `f32`, `f16` and `bf16`. Every bit is
 //! equal, NaN being one value.
 //!
 //! - `GRAPHABLE_KERNEL_PROGRAMS=10000` tries more of them than the default; `GRAPHABLE_KERNEL_FROM=7` begins with seed 7.
@@ -29,7 +29,7 @@ use std::{
 
 use graphable::{bf16, f16};
 
-use program::{Argument, Program, RowParts, Ty, Value};
+use program::{Argument, IndexParts, Program, RowParts, Ty, Value};
 
 /// Programs of every run, and in one crate.
 const SHORT: u64 = 50;
@@ -70,13 +70,32 @@ fn expected(program: &Program) -> Vec<Vec<u32>> {
             }
             continue;
         }
-        let inputs: Vec<Value> = (0..last.inputs).map(|i| input(program, i, &place)).collect();
+        let inputs: Vec<Value> = match &last.index {
+            Some(index) => index_inputs(program, index, &place),
+            None => (0..last.inputs).map(|i| input(program, i, &place)).collect(),
+        };
         let values = interpret::results(program, program.functions.len() - 1, &inputs);
         for (to, value) in results.iter_mut().zip(values) {
             to.push(stored(program, value).bits());
         }
     }
     results
+}
+
+/// What the parameters of a kernel of indices are that are values, and the index; views are read by their places.
+fn index_inputs(program: &Program, index: &IndexParts, place: &[usize]) -> Vec<Value> {
+    let values = (0..program.last().inputs).map(|i| match index.views.contains(&i) {
+        true => Value::Bool(false),
+        false => match &program.arguments[i] {
+            Argument::Number(_) => input(program, i, place),
+            Argument::Tensor(view) => {
+                let ty = program.last().variables[i];
+                let bits = values::bits(program.seed, i, view.element(&vec![0; view.axes.len()]), ty.name());
+                stored(program, Value::of(ty, bits))
+            }
+        },
+    });
+    values.chain(place.iter().map(|at| Value::I32(*at as i32))).collect()
 }
 
 /// What a parameter of a kernel of rows is for one row: its values, or one.
@@ -257,6 +276,10 @@ fn the_generator_uses_the_whole_language() {
         ".count(",
         ".at(",
         ".len()",
+        "#[kernel(index)]",
+        ".at_or([",
+        ".dim(",
+        "step.scope()",
     ] {
         assert!(texts.contains(part), "no `{part}`");
     }

@@ -72,6 +72,8 @@ pub(crate) enum Expr {
     If(Box<Expr>, Box<Expr>, Box<Expr>),
     /// A single value of a row, or of all of it.
     Row(Box<Reduction>),
+    /// A value of a view, or a size of it.
+    View(usize, Read),
     /// Ranges of the arms, both ends included, and what stands for the rest.
     Match(Box<Expr>, Vec<(Vec<(Value, Value)>, Expr)>, Box<Expr>),
     Block(Vec<Statement>, Box<Expr>),
@@ -102,7 +104,18 @@ pub(crate) struct Loop {
     pub(crate) to: i64,
     pub(crate) inclusive: bool,
     pub(crate) reversed: bool,
+    /// A view and its dimension, whose size is `to`.
+    pub(crate) size: Option<(usize, usize)>,
     pub(crate) body: Vec<Statement>,
+}
+
+/// What is read of a view.
+#[derive(Clone, Debug)]
+pub(crate) enum Read {
+    /// At an index, of which each part is taken modulo the size.
+    At(Vec<(Ty, Expr)>),
+    AtOr(Vec<Expr>, Box<Expr>),
+    Size(usize),
 }
 
 /// Rows that are paired, numbered and changed value by value.
@@ -158,6 +171,15 @@ pub(crate) struct RowParts {
     pub(crate) back: Option<usize>,
 }
 
+/// What a kernel of indices has besides.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexParts {
+    /// Parameters that are views.
+    pub(crate) views: Vec<usize>,
+    /// Number of variables after the parameters that are the index.
+    pub(crate) rank: usize,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub(crate) name: String,
@@ -172,6 +194,7 @@ pub(crate) struct Function {
     /// Variables that do not change, which closures can use.
     pub(crate) fixed: Vec<usize>,
     pub(crate) row: Option<RowParts>,
+    pub(crate) index: Option<IndexParts>,
 }
 
 /// How a parameter of the last function is filled.
@@ -220,7 +243,7 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<Argument>,
     /// The element type of floats: `f32`, `f16` or `bf16`.
     pub(crate) float: &'static str,
-    /// Of all operands together; for kernels of rows, without the rows.
+    /// Of all operands together; for kernels of rows, without the rows; for kernels of indices, of the results.
     pub(crate) shape: Vec<usize>,
     /// Values of a row.
     pub(crate) size: usize,

@@ -1,5 +1,6 @@
 //! Programs as Rust text.
 
+mod index;
 mod rows;
 
 use std::fmt::Write as _;
@@ -19,6 +20,9 @@ pub(crate) fn module(program: &Program) -> String {
 fn kernel(program: &Program, function: &Function) -> String {
     if let Some(row) = &function.row {
         return rows::kernel(program, function, row);
+    }
+    if let Some(index) = &function.index {
+        return index::kernel(program, function, index);
     }
     let parameters: Vec<String> =
         (0..function.inputs).map(|i| format!("p{i}: {}", function.variables[i].name())).collect();
@@ -68,6 +72,12 @@ fn run(program: &Program) -> String {
     }
     if let Some(back) = last.row.as_ref().and_then(|row| row.back) {
         arguments.push((program.shape.len() + 1 - back).to_string());
+    }
+    if let Some(index) = &last.index {
+        if index.views.is_empty() {
+            arguments.insert(0, "step.scope()".to_owned());
+        }
+        arguments.push(format!("{:?}", program.shape));
     }
     let results: Vec<String> = (0..last.outputs.len()).map(|i| format!("y{i}")).collect();
     let types: Vec<String> =
@@ -150,7 +160,11 @@ impl Writer<'_> {
             Statement::For(counted) => {
                 let ty = self.function.variables[counted.counter].name();
                 let dots = if counted.inclusive { "..=" } else { ".." };
-                let range = format!("{}{ty}{dots}{}", counted.from, counted.to);
+                let to = match counted.size {
+                    Some((view, axis)) => format!("{}.dim({axis})", self.name(view)),
+                    None => counted.to.to_string(),
+                };
+                let range = format!("{}{ty}{dots}{to}", counted.from);
                 let range = if counted.reversed { format!("({range}).rev()") } else { range };
                 let label = loops.len();
                 loops.push(label);
@@ -211,6 +225,7 @@ impl Writer<'_> {
                 )
             }
             Expr::Row(reduction) => self.reduction(reduction),
+            Expr::View(view, read) => self.read(*view, read),
             Expr::Match(value, arms, rest) => {
                 let mut text = format!("(match {} {{\n", self.value(value));
                 for (ranges, arm) in arms {

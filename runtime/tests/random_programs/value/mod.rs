@@ -26,6 +26,7 @@ macro_rules! each {
     };
 }
 
+mod indexed;
 mod sizes;
 
 /// A tensor of any of the element types.
@@ -444,6 +445,7 @@ impl<'s> Env<'_, 's, '_> {
         let value = match i.op {
             Code::Add => ops::add(f(0)?, o(1)?)?,
             Code::ScaledAdd => custom_ops::scaled_add(f(0)?, f(1)?, 1.0)?,
+            Code::IndexedAdd => indexed::sum(f(0)?, f(1)?)?,
             Code::Sub => ops::sub(f(0)?, o(1)?)?,
             Code::Mul => ops::mul(f(0)?, o(1)?)?,
             Code::Div => ops::div(f(0)?, o(1)?)?,

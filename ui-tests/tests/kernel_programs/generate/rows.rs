@@ -99,6 +99,7 @@ impl Writer<'_> {
             in_closure: false,
             fixed: (0..inputs).filter(|i| !rows.contains(i)).collect(),
             rows: rows.clone(),
+            views: Vec::new(),
             variables,
         };
         let mut body = Vec::new();
@@ -125,6 +126,7 @@ impl Writer<'_> {
             results: Vec::new(),
             fixed,
             row,
+            index: None,
         }
     }
 

@@ -1,0 +1,44 @@
+//! What views mean.
+
+use super::{Run, number};
+use crate::program::{Argument, Read, Value, View};
+
+impl Run<'_> {
+    fn view(&self, view: usize) -> &View {
+        match &self.program.arguments[view] {
+            Argument::Tensor(view) => view,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn size(&self, view: usize, axis: usize) -> i64 {
+        self.view(view).shown()[axis] as i64
+    }
+
+    pub(super) fn read(&mut self, view: usize, read: &Read) -> Value {
+        match read {
+            Read::Size(axis) => Value::I32(self.size(view, *axis) as i32),
+            Read::At(index) => {
+                let index: Vec<i64> = index.iter().map(|(_, part)| number(self.one(part))).collect();
+                let wrapped = index.iter().enumerate().map(|(axis, at)| at.rem_euclid(self.size(view, axis)));
+                let place: Vec<usize> = wrapped.map(|at| at as usize).collect();
+                self.element(view, &place)
+            }
+            Read::AtOr(index, other) => {
+                let index: Vec<i64> = index.iter().map(|part| number(self.one(part))).collect();
+                let other = self.one(other);
+                let within =
+                    index.iter().enumerate().all(|(axis, at)| (0..self.size(view, axis)).contains(at));
+                let place: Vec<usize> = index.iter().map(|at| *at as usize).collect();
+                if within { self.element(view, &place) } else { other }
+            }
+        }
+    }
+
+    fn element(&self, view: usize, place: &[usize]) -> Value {
+        let ty = self.function.variables[view];
+        let element = self.view(view).element(place);
+        let bits = crate::values::bits(self.program.seed, view, element, ty.name());
+        crate::stored(self.program, Value::of(ty, bits))
+    }
+}

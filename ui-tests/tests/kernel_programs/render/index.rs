@@ -1,0 +1,52 @@
+//! Kernels of indices as text.
+
+use super::{Writer, tuple};
+use crate::program::{Argument, Function, IndexParts, Program, Read, Ty};
+
+/// A function of an index.
+pub(super) fn kernel(program: &Program, function: &Function, index: &IndexParts) -> String {
+    let mut parameters: Vec<String> = (0..function.inputs)
+        .map(|i| {
+            let ty = function.variables[i].name();
+            match &program.arguments[i] {
+                Argument::Tensor(view) if index.views.contains(&i) => {
+                    format!("p{i}: View<{ty}, {}>", view.axes.len())
+                }
+                _ => format!("p{i}: {ty}"),
+            }
+        })
+        .collect();
+    let names = &function.names[function.inputs..function.inputs + index.rank];
+    parameters.push(format!("[{}]: [i32; {}]", names.join(", "), index.rank));
+    let outputs = tuple(function.outputs.iter().map(|ty| ty.name().to_owned()).collect());
+    let mut text =
+        format!("#[kernel(index)]\npub fn {}({}) -> {outputs} {{\n", function.name, parameters.join(", "));
+    text += "const SLOPE: f32 = 0.1;\n";
+    let writer = Writer { program, function };
+    writer.statements(&function.body, &mut Vec::new(), &mut text);
+    let results = function.results.iter().map(|result| writer.value(result)).collect();
+    text + &tuple(results) + "\n}\n"
+}
+
+impl Writer<'_> {
+    pub(super) fn read(&self, view: usize, read: &Read) -> String {
+        let name = self.name(view);
+        match read {
+            Read::Size(axis) => format!("{name}.dim({axis})"),
+            Read::At(index) => {
+                let parts = index.iter().enumerate().map(|(axis, (ty, part))| {
+                    let size = format!("{name}.dim({axis})");
+                    match ty {
+                        Ty::I32 => format!("({}).rem_euclid({size})", self.value(part)),
+                        ty => format!("({}) % ({size} as {})", self.value(part), ty.name()),
+                    }
+                });
+                format!("{name}.at([{}])", parts.collect::<Vec<_>>().join(", "))
+            }
+            Read::AtOr(index, other) => {
+                let parts: Vec<String> = index.iter().map(|part| self.value(part)).collect();
+                format!("{name}.at_or([{}], {})", parts.join(", "), self.value(other))
+            }
+        }
+    }
+}
