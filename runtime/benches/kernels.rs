@@ -2,7 +2,7 @@
 //! operation, eagerly, to its result.
 //!
 //! `cargo bench -p graphable --bench kernels`; with `-- elements`, element-wise operations beside `#[kernel]` functions, with
-//! `-- rows`, norms, softmax and sums beside those of rows.
+//! `-- rows`, norms, softmax and sums beside those of rows, with `-- indexed`, gathers beside those of indices.
 
 use std::time::Instant;
 
@@ -11,6 +11,8 @@ use graphable::{
     ops::{self, AttentionMask},
 };
 
+#[path = "shared/indexed.rs"]
+mod indexed;
 #[path = "shared/rows.rs"]
 mod rows;
 #[path = "shared/twins.rs"]
@@ -122,6 +124,11 @@ fn main() -> Result<()> {
             &[(4096, 64), (1024, 576), (256, 4096), (16, 49_152)],
             &|step, call| shortest(step, 40, call).map(|seconds| seconds * 1e6),
         );
+    }
+    if std::env::args().any(|a| a == "indexed") {
+        return indexed::measure(&mut rt, &[(4096, 64), (256, 4096)], &|step, call| {
+            shortest(step, 40, call).map(|seconds| seconds * 1e6)
+        });
     }
     for n in [576, 1536, 49152] {
         for m in [1, 4, 16, 64] {

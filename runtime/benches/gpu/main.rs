@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows] [indexed]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -10,11 +10,14 @@ use graphable::{Error, Result};
 mod batches;
 mod calls;
 mod copies;
+mod indexed;
 mod kernels;
 mod partition;
 #[path = "../shared/partitioned.rs"]
 mod partitioned;
 mod rows;
+#[path = "../shared/indexed.rs"]
+mod shared_indexed;
 #[path = "../shared/rows.rs"]
 mod shared_rows;
 mod small;
@@ -24,7 +27,7 @@ mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 8] = [
+const ALL: [(&str, Bench); 9] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
@@ -33,6 +36,7 @@ const ALL: [(&str, Bench); 8] = [
     ("current", copies::current),
     ("kernels", kernels::run),
     ("rows", rows::run),
+    ("indexed", indexed::run),
 ];
 /// What `batches` starts.
 const PARTS: [(&str, Bench); 3] = [
@@ -57,7 +61,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!(
-            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels, rows"
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels, rows, indexed"
         );
         return ExitCode::from(2);
     }

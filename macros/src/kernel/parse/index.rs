@@ -96,8 +96,11 @@ fn place(i: usize, pat: &Pat, errors: &mut Errors) -> Option<Place> {
     Some(Place { name, mutable })
 }
 
-fn number(expr: &Expr) -> Option<usize> {
+/// A number, perhaps from a macro.
+pub(super) fn number(expr: &Expr) -> Option<usize> {
     match expr {
+        Expr::Group(inner) => number(&inner.expr),
+        Expr::Paren(inner) => number(&inner.expr),
         Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) => int.base10_parse().ok(),
         _ => None,
     }

@@ -1,8 +1,8 @@
 //! Views: where they can be, and their methods.
 
-use syn::{Expr as SynExpr, ExprMethodCall, Lit};
+use syn::{Expr as SynExpr, ExprMethodCall};
 
-use super::Parser;
+use super::{Parser, index};
 use crate::{
     diag::{Code, nearest},
     kernel::{
@@ -116,14 +116,7 @@ impl Parser<'_> {
     fn axis(&mut self, view: LocalId, axis: &SynExpr) -> usize {
         let shown = self.shown(view);
         let rank = shown.rank;
-        let number = match axis {
-            SynExpr::Lit(lit) => match &lit.lit {
-                Lit::Int(int) => int.base10_parse::<usize>().ok(),
-                _ => None,
-            },
-            _ => None,
-        };
-        let message = match number {
+        let message = match index::number(axis) {
             Some(number) if number < rank => return number,
             Some(number) => format!("there is no dimension {number} of {rank}, which are counted from 0"),
             None => "which dimension is a number".to_owned(),

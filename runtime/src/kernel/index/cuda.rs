@@ -1,4 +1,4 @@
-//! A kernel of indices on a GPU: each thread computes one element, or several that are a block apart.
+//! A kernel of indices on a GPU: each thread computes one element, or several that are next to each other or a block apart.
 
 use std::{any::TypeId, fmt::Write as _};
 
@@ -27,7 +27,7 @@ mod tests;
 /// What views are there.
 const VIEWS: &str = include_str!("index.cuh");
 
-/// Elements of a thread, whose reads overlap; one if it has loops.
+/// Elements of a thread, whose reads overlap; one if it has loops. 16 bytes hold so many of every type.
 const SEVERAL: u32 = 4;
 
 /// The driver's limit.
@@ -47,6 +47,8 @@ struct Variant {
     wide: bool,
     /// Set if a dimension is padded.
     padded: bool,
+    /// Set if the elements of a thread are next to each other.
+    whole: bool,
 }
 
 static INSTANCES: Instances<Variant> = Instances::new();
@@ -61,8 +63,8 @@ pub(in crate::kernel) fn samples(
     index: &Index,
     float: DType,
 ) -> impl Iterator<Item = &'static SourceFile> {
-    [false, true]
-        .map(|both| Variant { id: definition.id, float, fixed: 0, wide: both, padded: both })
+    [(false, false, true), (false, true, true), (true, true, false)]
+        .map(|(wide, padded, whole)| Variant { id: definition.id, float, fixed: 0, wide, padded, whole })
         .map(|variant| &instance(definition, index, variant).source)
         .into_iter()
 }
@@ -85,7 +87,8 @@ pub(super) fn launch(kernel: &Kernel<'_>, gpu: &mut dyn Submit, launch: &Launch)
     let views = || tensors.iter().chain(&launch.outputs);
     let float = views().map(|view| view.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::F32);
     let wide = views().any(|view| view.layout.span() >= NARROW);
-    let variant = Variant { id: definition.id, float, fixed, wide, padded: !padded.is_empty() };
+    let whole = are_whole(index, &launch.outputs);
+    let variant = Variant { id: definition.id, float, fixed, wide, padded: !padded.is_empty(), whole };
     let instance = instance(definition, index, variant);
 
     // Mirrors `IndexParams`, all of whose fields are words.
@@ -110,6 +113,16 @@ pub(super) fn launch(kernel: &Kernel<'_>, gpu: &mut dyn Submit, launch: &Launch)
     let blocks = (count as u64).div_ceil(each).clamp(1, MOST_BLOCKS) as u32;
     let entry = Entry::plain(&instance.source, &instance.entry);
     gpu.submit_bytes(entry, Grid::line(blocks, THREADS), bytemuck::cast_slice(&words))
+}
+
+/// Returns whether what a thread computes never spans two rows of the last dimension, and can be stored at once.
+fn are_whole(index: &Index, outputs: &[View]) -> bool {
+    let each = per_thread(index) as usize;
+    let is_whole = |view: &View| {
+        let last = view.layout.shape().last().copied().unwrap_or(1);
+        last.is_multiple_of(each) && view.addr.is_multiple_of((each * view.dtype.size()) as u64)
+    };
+    each > 1 && outputs.iter().all(is_whole)
 }
 
 /// The address of a dimension's real size; 0 if it is not padded.
@@ -142,22 +155,64 @@ impl Divisor {
 
 /// The source of a variant, and the name of its entry.
 fn text(definition: &Definition, index: &Index, variant: Variant) -> (String, String) {
-    let Variant { fixed, wide, padded, .. } = variant;
+    let Variant { fixed, wide, .. } = variant;
     let mut functions = Functions::default();
     let name = functions.add(definition);
     let entry = format!("{name}_index");
     let mut text = format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{VIEWS}\n{}\n", functions.text);
     params(&mut text, definition, index, fixed);
-    let (rank, each) = (index.rank, per_thread(index));
     let word = if wide { "u64" } else { "u32" };
+    let all = THREADS * per_thread(index);
     let _ = write!(
         text,
         "extern \"C\" __global__ void __launch_bounds__({THREADS}) {entry}(const __grid_constant__ IndexParams p) {{ in_order();\n    \
          const {word} count = ({word})p.count, step = ({word})gridDim.x * {all};\n    views::Cx cx;\n",
-        all = THREADS * each,
     );
     let arguments = arguments(&mut text, definition, index, variant);
-    let result = result(definition.outputs, "");
+    let call = format!("{name}({arguments})");
+    match variant.whole {
+        true => neighbours(&mut text, definition, index, variant, &call),
+        false => apart(&mut text, definition, index, variant, &call),
+    }
+    text.push_str("    if (cx.failed) report(p.sink, (u32)p.op, cx.index, cx.bound);\n}\n");
+    (entry, text)
+}
+
+/// The loop whose threads compute elements that are next to each other, in one row of the last dimension: what depends on the
+/// other dimensions is computed once.
+fn neighbours(text: &mut String, definition: &Definition, index: &Index, variant: Variant, call: &str) {
+    let (rank, each, word) = (index.rank, per_thread(index), if variant.wide { "u64" } else { "u32" });
+    let (padded, result) = (variant.padded, result(definition.outputs, ""));
+    let _ = write!(
+        text,
+        "    for ({word} first = (({word})blockIdx.x * {THREADS} + threadIdx.x) * {each}; first < count; first += step) {{\n        \
+         u32 at[{rank}];\n        views::split(p.out, first, at);\n"
+    );
+    for (k, (stored, _)) in stored(definition, variant).enumerate() {
+        let _ = writeln!(text, "        Pack<{stored}, {each}> y{k};");
+    }
+    let _ = write!(
+        text,
+        "#pragma unroll\n        for (u32 v = 0; v < {each}; ++v) {{\n            \
+         {result} r = {result}();\n            if (views::is_real<{padded}>(p.out, at)) r = {call};\n"
+    );
+    for (k, (stored, part)) in stored(definition, variant).enumerate() {
+        let _ = writeln!(text, "            y{k}.v[v] = lang::Write<{stored}>::of(r{part});");
+    }
+    let _ = writeln!(text, "            ++at[{}];\n        }}", rank - 1);
+    for (k, (stored, _)) in stored(definition, variant).enumerate() {
+        let _ = writeln!(
+            text,
+            "        *(Raw<sizeof({stored}) * {each}>*)(({stored}*)p.y[{k}] + first) = y{k}.raw;"
+        );
+    }
+    text.push_str("    }\n");
+}
+
+/// The loop whose threads compute elements that are a block apart, in any rows.
+fn apart(text: &mut String, definition: &Definition, index: &Index, variant: Variant, call: &str) {
+    let (rank, each, word) = (index.rank, per_thread(index), if variant.wide { "u64" } else { "u32" });
+    let (padded, result) = (variant.padded, result(definition.outputs, ""));
     let _ = write!(
         text,
         "    for ({word} first = ({word})blockIdx.x * {all} + threadIdx.x; first < count; first += step) {{\n        \
@@ -165,21 +220,26 @@ fn text(definition: &Definition, index: &Index, variant: Variant) -> (String, St
          for (u32 v = 0; v < {each}; ++v) {{\n            const {word} own = first + v * {THREADS}, n = own < count ? own : first;\n            \
          u32 at[{rank}];\n            views::split(p.out, n, at);\n            \
          r[v] = {result}();\n            \
-         if (views::is_real<{padded}>(p.out, at)) r[v] = {name}({arguments});\n        }}\n#pragma unroll\n        \
+         if (views::is_real<{padded}>(p.out, at)) r[v] = {call};\n        }}\n#pragma unroll\n        \
          for (u32 v = 0; v < {each}; ++v) {{\n            const {word} n = first + v * {THREADS};\n",
         all = THREADS * each,
     );
-    let several = definition.outputs.len() > 1;
-    for (k, compute) in definition.outputs.iter().enumerate() {
-        let (stored, part) =
-            (element(compute.stored(variant.float)), if several { format!(".v{k}") } else { String::new() });
+    for (k, (stored, part)) in stored(definition, variant).enumerate() {
         let _ = writeln!(
             text,
             "            if (n < count) (({stored}*)p.y[{k}])[n] = lang::Write<{stored}>::of(r[v]{part});"
         );
     }
-    text.push_str("        }\n    }\n    if (cx.failed) report(p.sink, (u32)p.op, cx.index, cx.bound);\n}\n");
-    (entry, text)
+    text.push_str("        }\n    }\n");
+}
+
+/// Of each output, its type in memory, and the part of the function's result that it is.
+fn stored(definition: &Definition, variant: Variant) -> impl Iterator<Item = (&'static str, String)> {
+    let several = definition.outputs.len() > 1;
+    definition.outputs.iter().enumerate().map(move |(k, compute)| {
+        let part = if several { format!(".v{k}") } else { String::new() };
+        (element(compute.stored(variant.float)), part)
+    })
 }
 
 /// Declares the views and values, and returns the arguments of the function.

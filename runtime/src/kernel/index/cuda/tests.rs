@@ -78,6 +78,17 @@ fn a_launch_describes_its_views() {
 }
 
 #[test]
+fn neighbours_are_stored_at_once_where_rows_allow_it() {
+    let text = |addr, shape: &[usize]| {
+        let run = Recorder::of(Op::fixed(causal::DEFINITION), &[], &[whole(addr, DType::Bool, shape)]);
+        run.calls[0].0.unit.source.text
+    };
+    assert!(text(0x2000, &[3, 8]).contains("Pack<boolean, 4> y0;"));
+    assert!(!text(0x2000, &[8, 3]).contains("Pack<boolean, 4> y0;"));
+    assert!(!text(0x2002, &[3, 8]).contains("Pack<boolean, 4> y0;"));
+}
+
+#[test]
 fn large_results_are_counted_in_64_bits() {
     let n = 1 << 20;
     let run = Recorder::of(Op::fixed(causal::DEFINITION), &[], &[whole(0x2000, DType::Bool, &[n, n])]);
