@@ -76,7 +76,8 @@ impl Overlaps<'_> {
     /// Returns how those live-ins overlap that are not determined by the addresses of their key.
     pub(crate) fn of(&self, key: &KeyWriter) -> Aliases {
         let (mut aliases, mut padded) = (Aliases::new(), false);
-        let mut seen: SmallVec<[Seen; 8]> = SmallVec::new();
+        let seen: SmallVec<[Seen; 8]> = key.tensors.iter().filter_map(|t| self.seen(t, key)).collect();
+        let mut shown = seen.iter().zip(first_overlapping(&seen)).peekable();
         for tensor in &key.tensors {
             // The key does not determine to which owned memory a padded input refers, and any view of that
             // memory may be compared with it, including one that the body makes.
@@ -87,14 +88,13 @@ impl Overlaps<'_> {
                 aliases.push(Alias::Owned { operand: tensor.operand, addr });
                 padded = true;
             }
-            let Some(shown) = self.seen(tensor, key) else { continue };
-            let overlap = |s: &&Seen| shown.addr == s.addr || shown.start.max(s.start) < shown.end.min(s.end);
-            if let Some(other) = seen.iter().find(overlap) {
-                let distance = shown.addr.wrapping_sub(other.addr);
-                aliases.push(Alias::Shared { operand: shown.operand, with: other.operand, distance });
+            let Some((this, first)) = shown.next_if(|(s, _)| s.operand == tensor.operand) else { continue };
+            let with = &seen[first];
+            if with.operand != this.operand {
+                let distance = this.addr.wrapping_sub(with.addr);
+                aliases.push(Alias::Shared { operand: this.operand, with: with.operand, distance });
                 padded |= key.has_padding();
             }
-            seen.push(shown);
         }
         if let (true, Some(call)) = (padded, self.call.active()) {
             // Whether two layouts are equal then depends on the number of real rows.
@@ -154,5 +154,80 @@ impl Overlaps<'_> {
         let warmed = tree.group_of(group).aliases.as_ref()?;
         let aliases = self.of(key);
         (**warmed != *aliases).then_some(aliases)
+    }
+}
+
+/// Returns, for each live-in, the index of the first one that refers to the same address or to overlapping
+/// memory; its own where there is no earlier one. Storages are equal or do not overlap: of others, the first
+/// one of a chain stands for all of it.
+fn first_overlapping(seen: &[Seen]) -> SmallVec<[usize; 8]> {
+    let mut first: SmallVec<[usize; 8]> = (0..seen.len()).collect();
+    let mut order: SmallVec<[usize; 8]> = (0..seen.len()).filter(|&i| seen[i].start < seen[i].end).collect();
+    order.sort_unstable_by_key(|&i| (seen[i].start, i));
+    earliest(&order, &mut first, |end, i| match end {
+        Some(end) if seen[i].start < end => (true, end.max(seen[i].end)),
+        _ => (false, seen[i].end),
+    });
+    order.clear();
+    order.extend(0..seen.len());
+    order.sort_unstable_by_key(|&i| (seen[i].addr, i));
+    earliest(&order, &mut first, |addr, i| (addr == Some(seen[i].addr), seen[i].addr));
+    first
+}
+
+/// Lowers `first` of each run of indices in `order` to the lowest of them. `joins` states whether an index
+/// continues the run that has a state, and returns the new state.
+fn earliest(order: &[usize], first: &mut [usize], joins: impl Fn(Option<u64>, usize) -> (bool, u64)) {
+    let (mut state, mut begin) = (None, 0);
+    let mut lower = |run: &[usize]| {
+        let lowest = run.iter().copied().min().unwrap_or_default();
+        run.iter().for_each(|&i| first[i] = first[i].min(lowest));
+    };
+    for (at, &i) in order.iter().enumerate() {
+        let (joined, next) = joins(state, i);
+        if !joined {
+            lower(&order[begin..at]);
+            begin = at;
+        }
+        state = Some(next);
+    }
+    lower(&order[begin..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+
+    use super::*;
+
+    /// As the comment of [`first_overlapping`] says, pair by pair.
+    fn pair_by_pair(seen: &[Seen]) -> Vec<usize> {
+        let overlap = |a: &Seen, b: &Seen| a.addr == b.addr || a.start.max(b.start) < a.end.min(b.end);
+        seen.iter()
+            .enumerate()
+            .map(|(at, this)| seen[..at].iter().position(|other| overlap(this, other)).unwrap_or(at))
+            .collect()
+    }
+
+    #[test]
+    fn the_first_overlap_is_found() {
+        let mut rng = StdRng::seed_from_u64(7);
+        let mut shared = 0;
+        for round in 0..2000 {
+            let count = rng.random_range(0..24);
+            let seen: Vec<Seen> = (0..count)
+                .map(|operand| {
+                    // A block of ten units, which may be empty, and an address in it.
+                    let start = rng.random_range(0..12) * 10;
+                    let size = if start % 30 == 0 { 0 } else { 10 };
+                    let addr = if size == 0 { start } else { start + rng.random_range(0..size) };
+                    Seen { operand, addr, start, end: start + size }
+                })
+                .collect();
+            let expected = pair_by_pair(&seen);
+            shared += expected.iter().enumerate().filter(|(at, first)| at != *first).count();
+            assert_eq!(first_overlapping(&seen).to_vec(), expected, "round {round}: {seen:?}");
+        }
+        assert!(shared > 1000);
     }
 }

@@ -3,7 +3,8 @@
 //! A script is a list of actions on the values of a call: segments of several kinds, eager regions,
 //! looks, drops, copies. Some scripts fork on a bit of the call, so that paths part and meet again with
 //! equal or other live sets. Calls of a step hold results, in some episodes many of them, and pass them on; inputs
-//! move; parameters, state and graph objects are dropped and made again; a region has a result whose size changes.
+//! move; parameters, state and graph objects are dropped and made again; a region has a result whose size changes;
+//! inputs are filled in place.
 //! Some steps run with capture closed, where nothing is recorded, and some in the plan of an estimate, after which
 //! counters and memory are as before. The reference is host arithmetic on values that are never freed. Every value that is looked
 //! at, returned or held must equal it bit by bit, every segment call must be counted exactly once, and counters must be
@@ -21,10 +22,15 @@ use std::{
     time::Duration,
 };
 
-use graphable::{__private::Live, Error, Event, Param, Result, Runtime, State, Stats, Step, ops};
+use graphable::{__private::Live, Error, Event, HostSlice, Param, Result, Runtime, State, Stats, Step, ops};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{folded::Folded, support::*};
+
+mod fills;
+mod unrecorded;
+
+use fills::Fills;
 
 /// Actions by default.
 const STEPS: u64 = 100_000;
@@ -267,6 +273,7 @@ struct World {
     w: Param<f32>,
     /// What the state and the parameter hold.
     means: (Value, Value),
+    fills: Fills,
     /// Every value that ever was: nothing of the reference is freed or used again.
     kept: Vec<Value>,
     segments: u64,
@@ -295,6 +302,7 @@ fn world(rt: &mut Runtime, rng: &mut StdRng, audited: bool) -> World {
         state: State::new(rt, &[N], &state).unwrap(),
         w: Param::new(rt, &[N], &w).unwrap(),
         means: (state, w),
+        fills: Fills::default(),
         kept: Vec::new(),
         segments: 0,
         steps: 0,
@@ -310,14 +318,14 @@ impl World {
         step: &Step<'s>,
         at: usize,
         bit: bool,
-        x: &Value,
+        x: (HostSlice<'_, f32>, &Value),
         d: (&T<'s>, &Value),
     ) -> Result<Vec<(T<'s>, Value)>> {
         let Self { graphs, scripts, state, w, means, kept, segments, steps, .. } = self;
         let graph = &graphs[at % GRAPHS];
         let Script { actions, outputs } = &scripts[at];
-        let mut means_of: Vec<Value> = vec![x.clone(), d.1.clone()];
-        let values = graph.call(step, &[In::Host((&x[..]).into()), In::Device(d.0)], (), |cx, a| {
+        let mut means_of: Vec<Value> = vec![x.1.clone(), d.1.clone()];
+        let values = graph.call(step, &[In::Host(x.0), In::Device(d.0)], (), |cx, a| {
             let mut values: Vec<Option<T<'s>>> = vec![Some(a.t[0].clone()), Some(a.t[1].clone())];
             let taken = |values: &[Option<T<'s>>], ins: &[usize]| -> Vec<T<'s>> {
                 ins.iter().map(|&v| values[v].clone().expect("scripts use what lives")).collect()
@@ -393,48 +401,13 @@ impl World {
             5..7 => {
                 let at = rng.random_range(0..GRAPHS);
                 self.graphs[at] = graph(rt, self.audited);
+                self.fills.forget(at);
             }
             7..11 => self.estimate(rt, rng)?,
             11..40 => return self.closed_step(rt, rng),
             _ => {}
         }
         self.plain_step(rt, rng)
-    }
-
-    /// A step with capture closed: what was not recorded is refused, and nothing is recorded.
-    fn closed_step(&mut self, rt: &mut Runtime, rng: &mut StdRng) -> Result<()> {
-        rt.close_capture();
-        let before = rt.stats();
-        let outcome = self.plain_step(rt, rng);
-        rt.open_capture();
-        let after = rt.stats();
-        assert_eq!((after.recordings, after.warmups), (before.recordings, before.warmups));
-        match outcome {
-            Err(Error::CaptureClosed { .. }) => Ok(()),
-            outcome => {
-                self.closed += 1;
-                outcome
-            }
-        }
-    }
-
-    /// A step in the plan of an estimate, which changes state as any does, and nothing of the runtime.
-    fn estimate(&mut self, rt: &mut Runtime, rng: &mut StdRng) -> Result<()> {
-        // What was dropped goes first.
-        rt.step()?;
-        let (segments, before) = (self.segments, (rt.stats(), bytes(rt)));
-        rt.estimate_memory(|rt| {
-            for _ in 0..rng.random_range(1..8) {
-                self.plain_step(rt, rng)?;
-            }
-            assert!(matches!(rt.trim(), Err(Error::InsideEstimate { .. })));
-            assert!(matches!(rt.estimate_memory(|_| Ok(())), Err(Error::InsideEstimate { .. })));
-            Ok(())
-        })?;
-        assert_eq!((rt.stats(), bytes(rt)), before, "an estimate");
-        self.segments = segments;
-        self.estimates += 1;
-        Ok(())
     }
 
     /// A step of a few calls, which hold some results and pass them on.
@@ -445,11 +418,8 @@ impl World {
         for _ in 0..rng.random_range(1..calls) {
             let (at, bit, x) = (rng.random_range(0..SCRIPTS), rng.random(), random_value(rng));
             let whole: Vec<usize> = (0..held.len()).filter(|&h| held[h].1.len() == N).collect();
-            let out = match whole.choose(rng) {
-                Some(&h) => {
-                    let (d, mean) = held[h].clone();
-                    self.call(&step, at, bit, &x, (&d, &mean))?
-                }
+            let (d, mean) = match whole.choose(rng) {
+                Some(&h) => held[h].clone(),
                 None => {
                     let mean = random_value(rng);
                     // Behind blocks that make it move.
@@ -458,9 +428,15 @@ impl World {
                         (0..behind).map(|_| step.tensor(&[1], &[0.0f32])).collect::<Result<Vec<_>>>()?;
                     let d = step.tensor(&[N], &mean)?;
                     drop(below);
-                    self.call(&step, at, bit, &x, (&d, &mean))?
+                    (d, mean)
                 }
             };
+            let graph = at % GRAPHS;
+            let filled = self.filled(&step, rng, (graph, 0), &x, &mut held)?;
+            let d = self.filled(&step, rng, (graph, 1), &mean, &mut held)?.unwrap_or(d);
+            let host = filled.as_ref().map_or_else(|| (&x[..]).into(), HostSlice::from);
+            let out = self.call(&step, at, bit, (host, &x), (&d, &mean))?;
+            drop((filled, d));
             for (value, mean) in out {
                 if rng.random() {
                     assert_eq!(step.read(&value)?, *mean, "an output of script {at}");
@@ -476,21 +452,15 @@ impl World {
         for (value, mean) in &held {
             assert_eq!(step.read(value)?, **mean, "a value that was held");
         }
+        if rng.random_range(0..8) == 0 {
+            self.check_fills(&step)?;
+        }
         if rng.random_range(0..4) == 0 {
             let state = ops::load(step.scope(), &self.state)?;
             assert_eq!(step.read(&state)?, *self.means.0, "the state");
         }
         Ok(())
     }
-}
-
-/// What an estimate must leave as it was, of all bytes that a runtime has.
-fn bytes(rt: &Runtime) -> [u64; 7] {
-    let memory = rt.memory();
-    let arenas = [memory.pool, memory.results, memory.eager].map(|arena| arena.peak_bytes);
-    let [pool, results, eager] = arenas;
-    let (kept, cached) = (memory.kept_bytes, memory.cached_bytes);
-    [pool, results, eager, kept, cached, memory.executable_bytes, memory.shared_bytes]
 }
 
 /// The sums can differ: without any one of the events that can be left out they do.
@@ -520,7 +490,7 @@ fn a_lost_event_is_noticed() {
 }
 
 /// What an episode came to.
-fn counts(stats: &Stats, world: &World) -> [(&'static str, u64); 13] {
+fn counts(stats: &Stats, world: &World) -> [(&'static str, u64); 15] {
     [
         ("steps", world.steps),
         ("segment calls", world.segments),
@@ -535,11 +505,13 @@ fn counts(stats: &Stats, world: &World) -> [(&'static str, u64); 13] {
         ("updates", stats.updates),
         ("closed steps", world.closed),
         ("estimates, times three", 3 * world.estimates),
+        ("fills", world.fills.made),
+        ("fills found again", world.fills.found),
     ]
 }
 
 /// A walk of `steps` through a runtime of its own.
-fn episode(seed: u64, steps: u64) -> [(&'static str, u64); 13] {
+fn episode(seed: u64, steps: u64) -> [(&'static str, u64); 15] {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut rt = runtime();
     rt.share_executables((seed % 5 > 2).then_some(Duration::MAX));
