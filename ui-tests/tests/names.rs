@@ -445,17 +445,51 @@ fn operations_that_write_are_listed() {
     assert_eq!(spans(list), writes, "runtime/src/ops/mod.rs");
 }
 
+/// The names in a constant of a file.
+fn list(file: &str, constant: &str) -> BTreeSet<String> {
+    let file = parse(&root().join(file));
+    let list = file.items.iter().find_map(|item| match item {
+        Item::Const(c) if c.ident == constant => Some(c.expr.to_token_stream()),
+        _ => None,
+    });
+    let mut names = Vec::new();
+    strings(list.expect("the list"), &mut names);
+    names.into_iter().collect()
+}
+
+/// The macro's list of methods that return a size or a type has all of those of our tensors, and no other.
+#[test]
+fn methods_of_sizes_are_known_to_the_macro() {
+    let mut methods = BTreeSet::new();
+    for file in ["tensor/mod.rs", "tensor/persistent.rs", "host/ragged.rs"] {
+        for item in parse(&root().join("runtime/src").join(file)).items {
+            let Item::Impl(item) = item else { continue };
+            for item in item.items {
+                let syn::ImplItem::Fn(method) = item else { continue };
+                let syn::ReturnType::Type(_, ty) = &method.sig.output else { continue };
+                let ty = ty.to_token_stream().to_string().replace(' ', "");
+                let is_number =
+                    ["Shape<'s>", "Dim<'s>", "&[usize]", "usize", "DType", "bool"].contains(&&*ty);
+                if is_number
+                    && method.sig.receiver().is_some()
+                    && matches!(method.vis, syn::Visibility::Public(_))
+                {
+                    methods.insert(method.sig.ident.to_string());
+                }
+            }
+        }
+    }
+    // These are about memory, of which a recording depends on the answer.
+    for of_memory in ["same_memory", "storages"] {
+        assert!(methods.remove(of_memory), "{of_memory}");
+    }
+    assert_eq!(list("macros/src/analyze/sizes.rs", "SIZES"), methods);
+}
+
 /// The macro's list of operations that do not return a tensor is complete.
 #[test]
 fn operations_without_a_tensor_are_known_to_the_macro() {
-    let lints = parse(&root().join("macros/src/analyze/operations.rs"));
-    let list = lints.items.iter().find_map(|item| match item {
-        Item::Const(c) if c.ident == "NO_TENSOR" => Some(c.expr.to_token_stream()),
-        _ => None,
-    });
-    let mut known = Vec::new();
-    strings(list.expect("the list"), &mut known);
-    let known: BTreeSet<String> = known.into_iter().collect();
+    let known = list("macros/src/analyze/operations.rs", "NO_TENSOR");
     let other = |ty: &str| !ty.starts_with("Result<Tensor<") && !ty.starts_with("Result<Scalar<");
     let expected: BTreeSet<String> =
         operations().into_iter().filter(|(_, ty)| other(ty)).map(|(name, _)| name).collect();

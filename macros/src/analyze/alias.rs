@@ -10,7 +10,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{classify, operations, uses, uses::Uses};
+use super::{classify, operations, sizes, uses, uses::Uses};
 use crate::{
     model::Header,
     parse::{attributes, syntax},
@@ -143,7 +143,7 @@ impl Names {
             },
             Expr::Call(_) if operations::gives_tensor(expr) => BTreeSet::new(),
             Expr::Call(c) => self.all(&c.args),
-            Expr::MethodCall(m) if is_number(&m.method) => BTreeSet::new(),
+            Expr::MethodCall(m) if sizes::is_number(&m.method) => BTreeSet::new(),
             Expr::MethodCall(m) => self.all(std::iter::once(&*m.receiver).chain(&m.args)),
             Expr::Tuple(e) => self.all(&e.elems),
             Expr::Array(e) => self.all(&e.elems),
@@ -176,7 +176,7 @@ impl Names {
             // Nothing can be moved out of a borrowed value.
             Expr::Field(e) => self.moves(&e.base),
             Expr::Index(e) => self.moves(&e.expr),
-            Expr::MethodCall(m) => !is_number(&m.method),
+            Expr::MethodCall(m) => !sizes::is_number(&m.method),
             _ => true,
         }
     }
@@ -206,13 +206,6 @@ fn lends_to_change(expr: &Expr) -> bool {
     let mut lends = Lends(false);
     lends.visit_expr(expr);
     lends.0
-}
-
-/// Returns whether a method returns a size or another number.
-fn is_number(method: &syn::Ident) -> bool {
-    const NUMBERS: [&str; 10] =
-        ["rank", "shape", "dims", "dim", "len", "numel", "dtype", "is_empty", "is_some", "is_none"];
-    NUMBERS.iter().any(|n| method == n)
 }
 
 /// Returns whether a method returns a part of its receiver, or another view of it.

@@ -6,7 +6,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{macros, operations};
+use super::{macros, operations, sizes};
 use crate::parse::{attributes, syntax};
 
 /// Finds boundaries and `#[host] let`s, outside closures and items.
@@ -298,8 +298,7 @@ pub(super) fn is_value(expr: &Expr) -> bool {
         Expr::Paren(e) => is_value(&e.expr),
         Expr::Reference(e) => is_value(&e.expr),
         Expr::MethodCall(m) => {
-            let plain = ["rank", "shape", "dims", "len", "numel", "dtype", "clone"];
-            plain.iter().any(|n| m.method == n) && m.args.iter().all(call_free)
+            (sizes::is_number(&m.method) || m.method == "clone") && m.args.iter().all(call_free)
         }
         Expr::Index(i) => is_value(&i.expr),
         other => matches!(other, Expr::Call(_)) && operations::is_operation(other),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use syn::{Expr, Pat};
 
-use super::{Analysis, uses};
+use super::{Analysis, sizes, uses};
 use crate::parse::syntax;
 
 /// Methods that return elements or a view of their receiver.
@@ -35,9 +35,6 @@ const PASS_ON: [&str; 24] = [
     "by_ref",
     "fuse",
 ];
-
-/// Methods that ask for a size.
-const SIZES: [&str; 7] = ["dim", "rank", "count", "len", "dtype", "shape", "is_empty"];
 
 /// The origin of an expression's value.
 pub(super) enum Derivation {
@@ -104,7 +101,7 @@ impl Analysis<'_, '_> {
                     "enumerate" => {
                         Derivation::Parts(vec![Derivation::Clean, self.derivation_of(&m.receiver)])
                     }
-                    name if SIZES.contains(&name) => Derivation::Clean,
+                    _ if sizes::is_size(&m.method) => Derivation::Clean,
                     name if PASS_ON.contains(&name) => self.derivation_of(&m.receiver),
                     _ => Derivation::of(self.is_eager_derived(&uses::of_expr(expr))),
                 }

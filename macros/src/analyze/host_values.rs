@@ -13,22 +13,11 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use super::{Analysis, classify, effects, operations, statement, statement::Statement, uses};
+use super::{Analysis, classify, effects, operations, sizes, statement, statement::Statement, uses};
 use crate::parse::{attributes, syntax};
 
-/// Methods that ask a tensor, or a container of them, for a size.
-const SIZES: [&str; 8] = ["shape", "dim", "rank", "count", "dtype", "len", "is_empty", "is_some"];
-
-/// Methods whose result borrows nothing.
-const VALUES: [&str; 25] = [
-    "dim",
-    "rank",
-    "count",
-    "dtype",
-    "len",
-    "is_empty",
-    "is_some",
-    "is_none",
+/// Methods whose result borrows nothing, besides numbers ([`sizes`]).
+const VALUES: [&str; 16] = [
     "clone",
     "to_vec",
     "to_owned",
@@ -45,14 +34,11 @@ const VALUES: [&str; 25] = [
     "max",
     "div_ceil",
     "next_multiple_of",
-    "get_or_default",
 ];
 
-/// Methods that only read their receiver, even if it is `mut`.
-const READS: [&str; 16] = [
-    "len", "is_empty", "iter", "first", "last", "get", "shape", "dim", "rank", "count", "dtype", "clone",
-    "contains", "as_slice", "as_ref", "chunks",
-];
+/// Methods that only read their receiver, even if it is `mut`, besides those that return a number.
+const READS: [&str; 9] =
+    ["iter", "first", "last", "get", "clone", "contains", "as_slice", "as_ref", "chunks"];
 
 /// Macros that evaluate only their expressions.
 const MACROS: [&str; 3] = ["vec", "matches", "format"];
@@ -419,7 +405,7 @@ pub(super) fn lends(expr: &Expr) -> bool {
         Expr::Block(b) => tail(&b.block),
         Expr::If(i) => tail(&i.then_branch) || i.else_branch.as_ref().is_some_and(|(_, e)| lends(e)),
         Expr::Match(m) => m.arms.iter().any(|a| lends(&a.body)),
-        Expr::MethodCall(m) => !VALUES.iter().any(|v| m.method == v),
+        Expr::MethodCall(m) => !sizes::is_owned_number(&m.method) && !VALUES.iter().any(|v| m.method == v),
         Expr::Macro(m) => m.mac.path.is_ident("vec"),
         _ => false,
     }
@@ -472,14 +458,14 @@ impl Repeatable<'_, '_, '_> {
     }
 
     fn receiver(&mut self, m: &syn::ExprMethodCall) {
-        let method = m.method.to_string();
         if let Some(base) = syntax::place_base(&m.receiver) {
             let name = self.name(&base.to_string());
-            if name == Name::Other && SIZES.contains(&method.as_str()) {
+            if name == Name::Other && sizes::is_number(&m.method) {
                 self.roots += 1;
                 return;
             }
-            self.fails |= name == Name::Changing && !READS.contains(&method.as_str());
+            let reads = sizes::is_number(&m.method) || READS.iter().any(|read| m.method == read);
+            self.fails |= name == Name::Changing && !reads;
         }
         self.visit_expr(&m.receiver);
     }

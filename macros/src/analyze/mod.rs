@@ -35,6 +35,7 @@ mod partition;
 mod pending_run;
 mod scope;
 mod segment;
+mod sizes;
 mod statement;
 pub(crate) mod uses;
 
