@@ -53,7 +53,9 @@ pub mod kernel {
     pub use crate::kernel::{
         block::Block,
         call::{Argument, Call, Results},
-        definition::{Compute, Constant, Definition, Extent, Index, Kernel, Kind, Rows, Uses, above},
+        definition::{
+            CalledByKernels, Compute, Constant, Definition, Extent, Index, Kernel, Kind, Rows, Uses, above,
+        },
         lang,
         source::cuda_source,
     };

@@ -26,11 +26,11 @@ pub fn distance(got: &[f32], expected: &[f64]) -> f64 {
 }
 
 /// What the model returns for a signal.
-pub fn analyze(signal: &[f32], gain: &[f32]) -> Vec<f64> {
+pub fn analyze(signal: &[f32], floor: f32, gain: &[f32]) -> Vec<f64> {
     let mut out = Vec::new();
     for row in signal.chunks(SAMPLES) {
         for window in 0..WINDOWS {
-            let levels = levels(&row[window * HOP..][..LENGTH]);
+            let levels = levels(&row[window * HOP..][..LENGTH], floor / 2.0);
             let largest = levels.iter().fold(f64::MIN, |a, &b| a.max(b));
             let sum: f64 = levels.iter().map(|level| (level - largest).exp()).sum();
             let weights = gain.iter().map(|&g| f64::from(g) / (1.0 + f64::from(g).abs()));
@@ -40,7 +40,7 @@ pub fn analyze(signal: &[f32], gain: &[f32]) -> Vec<f64> {
     out
 }
 
-fn levels(samples: &[f32]) -> Vec<f64> {
+fn levels(samples: &[f32], least: f32) -> Vec<f64> {
     let turn = |i: usize| TAU * i as f64 / LENGTH as f64;
     let faded: Vec<f64> =
         samples.iter().enumerate().map(|(i, &x)| (0.5 - 0.5 * turn(i).cos()) * f64::from(x)).collect();
@@ -52,5 +52,5 @@ fn levels(samples: &[f32]) -> Vec<f64> {
         }
         re * re + im * im
     };
-    (0..BINS).map(|bin| 0.5 * power(bin).max(1e-6).ln()).collect()
+    (0..BINS).map(|bin| 0.5 * power(bin).max(f64::from(least)).ln()).collect()
 }

@@ -95,6 +95,8 @@ pub(super) struct Input {
     pub(super) extent: Extent,
     /// Of a view: its dimensions.
     pub(super) view: Option<usize>,
+    /// If every call passes it as a number.
+    pub(super) is_key: bool,
 }
 
 /// The name of one part of the index.

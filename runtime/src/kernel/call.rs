@@ -95,8 +95,13 @@ impl<'s> Call<'s> {
         argument.give(self)
     }
 
-    fn constant(&mut self, value: impl Constant) -> Result<()> {
+    /// The next argument, which is a number.
+    pub fn key(&mut self, value: impl Constant) {
         self.arguments.push(Given::Constant(value.number()));
+    }
+
+    fn constant(&mut self, value: impl Constant) -> Result<()> {
+        self.key(value);
         Ok(())
     }
 

@@ -155,6 +155,14 @@ pub trait Kernel: 'static {
     const DEPTH: usize;
 }
 
+/// An argument with which a kernel calls the kernel `K`, which is not one of single values: there is none.
+#[diagnostic::on_unimplemented(
+    message = "`{K}` is not a kernel of single values, and kernels call only those",
+    label = "this kernel has one value here, and `{K}` works on tensors",
+    note = "call the operation on tensors, and pass its result to the operation of this kernel"
+)]
+pub trait CalledByKernels<K> {}
+
 /// One more than the deepest.
 #[must_use]
 pub const fn above(depths: &[usize]) -> usize {

@@ -27,4 +27,5 @@ mod reduce;
 mod reference;
 mod rope;
 mod rows;
+mod scalars;
 mod shape;

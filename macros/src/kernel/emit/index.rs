@@ -4,7 +4,11 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 use syn::Ident;
 
-use super::{definition::slice, native, operation::Steps};
+use super::{
+    definition::slice,
+    native,
+    operation::{Steps, key},
+};
 use crate::{
     kernel::model::{Header, Scalar},
     krate::{generated_at, krate, private},
@@ -25,6 +29,7 @@ pub(super) fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream)
         parameters.push(match input.view {
             _ if first == Some(i) => quote!(#name: &#crate_path::Tensor<'s, #ty>),
             Some(_) => quote!(#name: &(impl #crate_path::AsOperand<'s, #ty> + ?::core::marker::Sized)),
+            None if input.is_key => key(input),
             None => quote!(#name: impl #p::kernel::Argument<'s, #ty>),
         });
     }
@@ -35,7 +40,10 @@ pub(super) fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream)
     };
     let arguments = header.inputs.iter().map(|input| {
         let (name, ty) = (&input.name, element_of(input.scalar));
-        quote!(#call.argument::<#ty>(#name)?;)
+        match input.is_key {
+            true => quote!(#call.key(#name);),
+            false => quote!(#call.argument::<#ty>(#name)?;),
+        }
     });
     let mutable = (!header.inputs.is_empty()).then(|| quote!(mut));
     let make = quote! {

@@ -1,13 +1,13 @@
 //! The items that a kernel becomes: the operation, and a type of the same name with everything else.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::Ident;
 
 use super::{cuda, definition::definition, index, native, row};
 use crate::{
     kernel::{
-        model::{Body, Extent, Form, Header, Scalar},
+        model::{Body, Extent, Form, Header, Input, Scalar},
         types::Types,
     },
     krate::{generated_at, krate, private},
@@ -45,6 +45,7 @@ fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str)
         Form::Rows | Form::Reduce => Some(row::tried(header)),
         Form::Index => Some(index::tried(header)),
     };
+    let uncallable = (header.form != Form::Elements).then(|| uncallable(header));
     let what = format!("{extent} of each result from {extent} of each parameter.").replacen('o', "O", 1);
     quote! {
         #operation
@@ -63,6 +64,7 @@ fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str)
                 #[inline(always)]
                 #scalar
                 #tried
+                #uncallable
 
                 /// The source for NVIDIA GPUs: what a kernel becomes before it is compiled for the types of tensors.
                 pub fn cuda_source() -> ::std::string::String {
@@ -71,6 +73,25 @@ fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str)
             }
             #definition
         };
+    }
+}
+
+/// What kernels call of a kernel of single values: of this one, they cannot.
+fn uncallable(header: &Header) -> TokenStream {
+    let (p, kernel) = (private(), &header.name);
+    let at = generated_at(kernel.span());
+    // The first argument shows the error; the others may be anything.
+    let others: Vec<Ident> =
+        (1..header.inputs.len() + header.index.len()).map(|i| format_ident!("A{i}")).collect();
+    let results: Vec<TokenStream> =
+        header.outputs.iter().map(|output| native::ty(output.scalar, at)).collect();
+    let result = if let [one] = &results[..] { one.clone() } else { quote!((#(#results),*)) };
+    quote! {
+        #[doc(hidden)]
+        pub fn scalar<A0: #p::kernel::CalledByKernels<#kernel>, #(#others),*>(_: A0, #(_: #others),*) -> #result {
+            // No type is one that kernels call it with.
+            loop {}
+        }
     }
 }
 
@@ -93,8 +114,12 @@ fn operation(header: &Header) -> TokenStream {
         Scalar::F32 => quote!(#element),
         other => native::ty(other, at),
     };
-    let floats =
-        inputs.iter().map(|i| i.scalar).chain(outputs.iter().map(|o| o.scalar)).any(|s| s == Scalar::F32);
+    let floats = inputs
+        .iter()
+        .filter(|i| !i.is_key)
+        .map(|i| i.scalar)
+        .chain(outputs.iter().map(|o| o.scalar))
+        .any(|s| s == Scalar::F32);
     let generics = if floats { quote!(<'s, #element: #crate_path::Float>) } else { quote!(<'s>) };
     let tensors: Vec<TokenStream> = outputs
         .iter()
@@ -125,6 +150,12 @@ fn operation(header: &Header) -> TokenStream {
     }
 }
 
+/// A parameter that is a number.
+pub(super) fn key(input: &Input) -> TokenStream {
+    let (name, ty) = (&input.name, native::ty(input.scalar, generated_at(input.name.span())));
+    quote!(#name: #ty)
+}
+
 /// Of elements or rows: the first parameter is a tensor.
 fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream) -> Steps {
     let (crate_path, p) = (krate(), private());
@@ -134,6 +165,7 @@ fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream) -> Steps {
         let (name, ty) = (&input.name, element_of(input.scalar));
         match (i, input.extent) {
             (0, _) => quote!(#name: &#crate_path::Tensor<'s, #ty>),
+            _ if input.is_key => key(input),
             (_, Extent::Row) => {
                 quote!(#name: &(impl #crate_path::AsOperand<'s, #ty> + ?::core::marker::Sized))
             }
@@ -143,7 +175,13 @@ fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream) -> Steps {
     let mut parameters: Vec<TokenStream> = parameters.collect();
     let (first, rest) =
         inputs.split_first().map_or((None, &[][..]), |(first, rest)| (Some(&first.name), rest));
-    let rest = rest.iter().map(|input| &input.name);
+    let rest = rest.iter().map(|input| {
+        let name = &input.name;
+        match input.is_key {
+            true => quote!(key(#name)),
+            false => quote!(argument(#name)?),
+        }
+    });
     let (call, axis) = (Ident::new("__call", at), Ident::new("axis", at));
     let launch = match header.form {
         Form::Reduce => {
@@ -155,7 +193,7 @@ fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream) -> Steps {
     };
     let make = quote_spanned! {name.span()=>
         let mut #call = #p::kernel::Call::new(<#name as #p::kernel::Kernel>::DEFINITION, #first)?;
-        #(#call.argument(#rest)?;)*
+        #(#call.#rest;)*
     };
     Steps { parameters, make, launch }
 }

@@ -125,7 +125,7 @@ impl Parser<'_> {
                     "write a constant, a size such as `x.dim(0)`, a parameter, or the counter of an enclosing loop, and leave early with `if … { break; }`"
                 }
                 _ => {
-                    "write a constant such as `8`, or the counter of an enclosing loop, and leave early with `if … { break; }`"
+                    "write a constant such as `8`, a `#[key]` parameter, or the counter of an enclosing loop, and leave early with `if … { break; }`"
                 }
             };
             self.errors.push(Code::KernelLoop, expr, "the bound of a kernel's loop is not a constant", help);

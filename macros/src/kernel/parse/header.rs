@@ -119,6 +119,12 @@ fn inputs(item: &ItemFn, form: Form, errors: &mut Errors) -> Vec<Input> {
         }
         inputs.push(input);
     }
+    if let (Some(FnArg::Typed(first)), true) = (list.first(), form != Form::Index)
+        && inputs.first().is_some_and(|input| input.is_key && input.extent == Extent::One)
+    {
+        let help = "move it behind a parameter that is a tensor, which determines the step and the shape";
+        errors.push(Code::KernelItem, &first.pat, "the first parameter of a kernel is a tensor", help);
+    }
     let rows = inputs.iter().any(|input| input.extent == Extent::Row);
     if form.has_rows() && !rows && inputs.len() == list.len() && !list.is_empty() {
         let help = "give it a parameter such as `x: Row<f32>`; without one, it is a `#[kernel]`";
@@ -133,10 +139,7 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
         errors.push(Code::KernelItem, argument, "a kernel cannot be a method", help);
         return None;
     };
-    if let Some(attr) = typed.attrs.first() {
-        let help = "remove it: the caller of the operation decides what is a tensor (`&x`) and what is a number (`0.1`)";
-        errors.push(Code::KernelItem, attr, "an attribute on a parameter of a kernel", help);
-    }
+    let is_key = is_key(&typed.attrs, errors);
     // In the order of the tokens, as rustc lists errors.
     let name = name(&typed.pat, errors);
     let ty = match form {
@@ -153,7 +156,22 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
         let help = "remove `mut`: rows are read, and `map` makes a new one";
         errors.push(Code::KernelRow, &typed.pat, "a row cannot be changed", help);
     }
-    Some(Input { name, mutable, scalar, extent, view })
+    if let (Some(key), true) = (is_key, view.is_some() || extent == Extent::Row) {
+        let help = "remove `#[key]`: only a number is part of a recording's key, such as `n: u32`";
+        errors.push(Code::KernelItem, key, "a `#[key]` parameter of a kernel is a number", help);
+    }
+    Some(Input { name, mutable, scalar, extent, view, is_key: is_key.is_some() })
+}
+
+/// The `#[key]` of a parameter. Any other attribute is refused.
+fn is_key<'a>(attrs: &'a [Attribute], errors: &mut Errors) -> Option<&'a Attribute> {
+    let (keys, others): (Vec<_>, Vec<_>) =
+        attrs.iter().partition(|attr| matches!(&attr.meta, Meta::Path(path) if path.is_ident("key")));
+    if let Some(attr) = others.first().or_else(|| keys.get(1)) {
+        let help = "remove it: the caller of the operation decides what is a tensor (`&x`) and what is a number (`0.1`); a number that every call passes as such takes `#[key]`";
+        errors.push(Code::KernelItem, attr, "an attribute on a parameter of a kernel", help);
+    }
+    keys.first().copied()
 }
 
 /// Returns the name of a parameter, and if it may change.

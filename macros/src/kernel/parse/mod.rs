@@ -38,7 +38,7 @@ pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body 
         let local = parser.names.bind(input.name.clone(), input.mutable, ty);
         parser.names.locals[local].row = (input.extent == Extent::Row).then_some(0);
         parser.names.locals[local].view = input.view.map(|rank| ViewType { scalar: input.scalar, rank });
-        if form == Form::Index && !input.mutable {
+        if (form == Form::Index || input.is_key) && !input.mutable {
             parser.names.note_bound(local);
         }
     }

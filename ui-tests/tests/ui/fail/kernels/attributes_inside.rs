@@ -3,7 +3,7 @@
 use graphable::prelude::*;
 
 #[kernel]
-fn tuned(#[key] x: f32) -> f32 {
+fn tuned(#[host] x: f32) -> f32 {
     x
 }
 
