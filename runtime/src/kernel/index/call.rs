@@ -20,8 +20,9 @@ impl<'s> Call<'s> {
     /// Allocates results of this shape and launches.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`](crate::Error::Shape) if an operand, or the shape, does not have the dimensions that the kernel expects or is too
-    /// large, and [`Error::PaddedMix`](crate::Error::PaddedMix) if a value is padded; errors of the shape, as [`ops::full`](crate::ops::full).
+    /// Returns [`Error::Shape`](crate::Error::Shape) if an operand, or the shape, does not have the dimensions that the kernel
+    /// expects or is too large, and [`Error::PaddedMix`](crate::Error::PaddedMix) if a value is padded; errors of the shape, as
+    /// [`ops::full`](crate::ops::full).
     pub fn launch_indexed<R: Results<'s>>(&self, shape: impl IntoShape<'s>) -> Result<R> {
         let Kind::Index(index) = &self.definition.kind else { return self.launch() };
         let given = self.scope.resolve(self.definition.name, shape.into_sizes())?;

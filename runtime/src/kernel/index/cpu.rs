@@ -142,7 +142,7 @@ impl Task<'_> {
         let converted = |kind: &Kind| if kind.is_converted() { self.part.count } else { 0 };
         let mut results: SmallVec<[Vec<f32>; 2]> =
             self.places.iter().map(|(kind, _)| vec![0.0; converted(kind)]).collect();
-        let mut words = [(0, 0); MOST];
+        let mut words: SmallVec<[(u32, u32); 4]> = SmallVec::from_elem((0, 0), operands.len());
         let mut block = Block::new();
         block.compute(self.part);
         for (operand, (raw, value)) in operands.iter().zip(&mut words) {
@@ -171,6 +171,3 @@ impl Task<'_> {
         fault
     }
 }
-
-/// Parameters of a kernel.
-const MOST: usize = 16;
