@@ -75,11 +75,6 @@ const NOT_YET: &[(&str, Rule, &str)] = &[
         Help,
         "rustc's own error on a name, before a type has a say",
     ),
-    (
-        "fail/kernels/calls_rows.stderr",
-        Help,
-        "rustc's own error on a name: a kernel of rows has no value for one element",
-    ),
     ("fail/kernels/compared_tuples.stderr", Help, RUSTC),
     ("fail/kernels/compared_tuples.stderr", OwnWords, "rustc shows the function that asks for one value"),
     ("fail/lifetimes/after_its_step.stderr", Help, BORROW),

@@ -37,6 +37,7 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
         "HostTensor",
         "whoever implements `TensorSource` writes it; bytes, shape and type are all that a tensor is",
     ),
+    ("Index", GENERATED),
     ("InputKind", GENERATED),
     ("InputSpec", GENERATED),
     ("Kind", GENERATED),

@@ -21,6 +21,7 @@ pub struct Data<'a> {
 
 /// The elements of a tensor, as they are stored; a `bool` is a byte.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Values<'a> {
     /// Of a type that is computed in `f32`.
     Floats(Floats<'a>),
@@ -34,6 +35,7 @@ pub enum Values<'a> {
 
 /// Floats, which are converted where they are read.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Floats<'a> {
     /// Of `f32`.
     F32(&'a [f32]),
