@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use syn::{Arm, Expr, Local, Stmt};
 
-use super::{Analysis, classify, statement::Statement, uses, uses::Uses};
+use super::{classify, uses};
 use crate::parse::syntax;
 
 /// Returns the outer variables that the statement assigns as a whole, on every path through it, before it
@@ -74,73 +74,4 @@ fn by_arm(arm: &Arm) -> HashSet<String> {
     }
     syntax::bound(&arm.pat).iter().for_each(|b| _ = assigned.remove(&b.ident.to_string()));
     assigned
-}
-
-impl Analysis<'_, '_> {
-    /// Returns whether the statement assigns a variable before it, or a closure that it names, reads it.
-    pub(super) fn assigns_first(&self, statement: &Statement, name: &str) -> bool {
-        if !statement.assigned.contains(name) {
-            return false;
-        }
-        let mut captured = Uses::default();
-        for named in statement.uses.names() {
-            if let Some(made) = self.scope.lookup(named).and_then(|b| b.made.as_ref()) {
-                captured.merge(&made.uses);
-            }
-        }
-        !self.scope.with_captures(captured).has(name)
-    }
-
-    /// Returns the bindings whose values are needed after this point: those that later code reads before it
-    /// assigns them. `around` is the statement that this point is part of, followed by `rest`; `after` are
-    /// the bindings that are needed after the block.
-    pub(super) fn live_after(
-        &self,
-        around: Option<&Statement>,
-        rest: &[Statement],
-        after: &HashSet<usize>,
-    ) -> HashSet<usize> {
-        let (mut live, mut dead) = (HashSet::new(), HashSet::new());
-        let (mut bound, mut known) = (HashSet::new(), HashSet::new());
-        // A jump out of a statement passes over assignments below it.
-        let mut jumps = around.is_some_and(|s| s.leaves);
-        for statement in rest {
-            for name in statement.assigned.iter().filter(|n| !jumps && !bound.contains(*n)) {
-                let id = self.scope.lookup(name).map(|b| b.id);
-                dead.extend(id.filter(|id| !live.contains(id) && self.assigns_first(statement, name)));
-            }
-            jumps |= statement.leaves;
-            for name in statement.uses.names() {
-                if !bound.contains(name) && known.insert(name) {
-                    live.extend(self.scope.ids_of(name).difference(&dead));
-                }
-            }
-            bound.extend(statement.binds.iter().map(|b| b.ident.to_string()));
-        }
-        live.extend(after.difference(&dead));
-        live
-    }
-
-    /// Returns the bindings whose values are needed throughout a loop's body: those needed after it, and
-    /// those that its next iteration reads before it assigns them.
-    pub(super) fn around_loop(&self, expr: &Expr, after: &HashSet<usize>) -> HashSet<usize> {
-        let mut live = self.scope.ids(&uses::of_expr(expr));
-        let (head, body) = match expr {
-            Expr::ForLoop(e) => (Some(&*e.expr), &e.body),
-            Expr::While(e) => (Some(&*e.cond), &e.body),
-            Expr::Loop(e) => (None, &e.body),
-            _ => return live,
-        };
-        let body = Statement::of_value(&syn::parse_quote!(#body));
-        let read = head.map(uses::of_expr).unwrap_or_default();
-        for name in body.assigned.iter().filter(|name| !read.has(name)) {
-            if let Some(b) = self.scope.lookup(name)
-                && self.assigns_first(&body, name)
-            {
-                live.remove(&b.id);
-            }
-        }
-        live.extend(after);
-        live
-    }
 }

@@ -26,6 +26,7 @@ mod guards;
 mod host_values;
 mod iterators;
 mod lets;
+mod live_bindings;
 mod liveness;
 mod macro_bindings;
 pub(crate) mod macros;
