@@ -127,11 +127,11 @@ impl Estimate {
     /// # Errors
     /// Returns [`Error::InsideEstimate`].
     pub(crate) fn refuse(&self, call: &'static str) -> Result<()> {
-        if self.is_dry() { Err(Error::InsideEstimate { call }) } else { Ok(()) }
+        if self.is_dry_run() { Err(Error::InsideEstimate { call }) } else { Ok(()) }
     }
 
     /// Returns whether captures are discarded.
-    pub(crate) fn is_dry(&self) -> bool {
+    pub(crate) fn is_dry_run(&self) -> bool {
         self.dry.is_some()
     }
 

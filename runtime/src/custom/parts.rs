@@ -55,7 +55,7 @@ impl Lists {
 
 thread_local! {
     /// Empty lists that no launch of the thread uses.
-    static SPARE: Cell<Option<Box<Lists>>> = const { Cell::new(None) };
+    static CACHED: Cell<Option<Box<Lists>>> = const { Cell::new(None) };
 }
 
 /// The lists of one launch, which go back to the thread with it.
@@ -66,8 +66,8 @@ impl Parts {
     #[inline]
     pub(super) fn new() -> Self {
         // A thread that ends has none.
-        let spare = SPARE.try_with(Cell::take).ok().flatten();
-        Self(Some(spare.unwrap_or_default()))
+        let cached = CACHED.try_with(Cell::take).ok().flatten();
+        Self(Some(cached.unwrap_or_default()))
     }
 
     #[inline]
@@ -86,6 +86,6 @@ impl Drop for Parts {
     fn drop(&mut self) {
         let Some(mut lists) = self.0.take() else { return };
         lists.clear();
-        let _ = SPARE.try_with(|spare| spare.set(Some(lists)));
+        let _ = CACHED.try_with(|cached| cached.set(Some(lists)));
     }
 }

@@ -86,7 +86,7 @@ pub fn capture_all(
         let function = graph.spec.name;
         rt.core.get_mut().log.emit(Occurrence::ManyCaptures { function, captures: total });
     }
-    if rt.core.get_mut().estimate.is_dry() {
+    if rt.core.get_mut().estimate.is_dry_run() {
         return jobs.chunk_by(|a, b| a.mode == b.mode).try_for_each(|kind| graph.sample(rt, kind, call));
     }
     let saving = Saving::begin(rt);

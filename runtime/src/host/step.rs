@@ -60,7 +60,7 @@ impl Runtime {
     /// captures.
     pub(crate) fn start_step(&mut self, counts: bool) -> Result<Step<'_>> {
         let core = self.core.get_mut();
-        let kept_counts = counts && !core.estimate.is_dry();
+        let kept_counts = counts && !core.estimate.is_dry_run();
         // This comes first: what is freed here has recordings to evict.
         core.memory.persistent_mut().begin_step(self.dropped.take(), kept_counts);
         if counts {
