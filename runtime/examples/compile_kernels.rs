@@ -78,6 +78,25 @@ fn hidden(x: f32) -> f32 {
     root
 }
 
+/// Parameters that are always numbers, as bounds and as values.
+#[kernel]
+fn powered(x: f32, by: f32, #[key] times: u32, #[key] inverse: bool) -> f32 {
+    let mut y = x;
+    for k in (1..=times).rev() {
+        y = if inverse { y / by } else { y * by + k as f32 };
+    }
+    y
+}
+
+#[kernel(rows)]
+fn smoothed(x: Row<f32>, #[key] times: i32, #[key] by: f32) -> f32 {
+    let mut sum = x.sum();
+    for k in 0..times {
+        sum += x.map(|v| v * by + k as f32).max();
+    }
+    sum
+}
+
 /// Each method of rows.
 #[kernel(rows)]
 fn rows(x: Row<f32>, n: Row<i32>, flag: Row<bool>, scale: f32, i: u8) -> (Row<f32>, Row<bool>, f32, u32) {
@@ -144,6 +163,8 @@ fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
         unsigned::DEFINITION,
         bytes::DEFINITION,
         signs::DEFINITION,
+        powered::DEFINITION,
+        smoothed::DEFINITION,
         hidden::DEFINITION,
         rows::DEFINITION,
         rms_norm::DEFINITION,
