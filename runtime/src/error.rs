@@ -542,7 +542,7 @@ fn listed(problems: &[String]) -> String {
     text
 }
 
-/// How a custom operation gets code for a device.
+/// Returns how a custom operation gets code for a device.
 fn remedy_for(device: &str) -> &'static str {
     match device {
         "the CPU" => "give it some with `CustomOpBuilder::cpu`, or run it on a GPU",

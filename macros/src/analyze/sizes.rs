@@ -6,14 +6,14 @@
 
 use syn::Ident;
 
-/// What a tensor, or a container of tensors, answers about its size and type; nothing is read from the device. These are
-/// the methods of our types, which `ui-tests/tests/names.rs` compares with this list.
+/// Methods that return the size or the type of a tensor, or the size of a container of tensors; they read nothing from the
+/// device. These are the methods of our types, which `ui-tests/tests/names.rs` compares with this list.
 const SIZES: [&str; 7] = ["shape", "dim", "rank", "count", "dtype", "len", "is_empty"];
 
 /// Of these, those that return a reference.
 const SLICES: [&str; 1] = ["shape"];
 
-/// What an `Option` answers about its presence. Of a value of eager code, this is a value of eager code as well.
+/// Methods of an `Option`. If it is a value of eager code, so is their result.
 const PRESENCE: [&str; 2] = ["is_some", "is_none"];
 
 fn is_among(method: &Ident, names: &[&str]) -> bool {

@@ -34,7 +34,7 @@ fn element(k: &Ident, at: usize) -> TokenStream {
     quote!(#k.#row.#column)
 }
 
-/// How a segment uses a live-in.
+/// The use of a live-in by a segment.
 #[derive(Clone, Copy)]
 enum Form {
     Whole,

@@ -92,7 +92,7 @@ use crate::{
 #[derive(Clone)]
 pub struct CustomOp(Arc<Shared>);
 
-/// What clones of an operation share.
+/// The part of an operation that its clones share.
 struct Shared {
     definition: Arc<Definition>,
     keeps_padding: bool,

@@ -121,7 +121,7 @@ enum WhereItIs {
 struct RegionResult {
     /// Among the results of the region.
     index: usize,
-    /// Which allocation of the region it is.
+    /// The index of the allocation in the region.
     ordinal: Ordinal,
     len: u64,
     where_it_is: WhereItIs,
@@ -170,7 +170,7 @@ pub(crate) struct Misplaced {
     pub(crate) block: Option<Block>,
 }
 
-/// What to do with a result.
+/// The treatment of a result.
 enum Judgement {
     Stay,
     /// Move it to the block that is reserved for it.

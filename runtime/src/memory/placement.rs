@@ -36,7 +36,7 @@ impl GroupId {
     }
 }
 
-/// Which allocation of a body or of an eager region, from 0.
+/// The index of an allocation of a body or of an eager region, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ordinal(u32);
 

@@ -70,7 +70,7 @@ impl ActiveCall {
     }
 }
 
-/// What host code may currently do.
+/// The actions that host code may currently take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Between calls: everything.

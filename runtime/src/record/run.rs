@@ -82,7 +82,7 @@ pub(crate) struct Auditing {
 #[derive(Debug)]
 pub(crate) struct Run<S = RunState> {
     pub(super) state: S,
-    /// What every run has; it is reached through the run.
+    /// The part that every run has; it is reached through the run.
     common: Common,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Common {
     /// The run's own blocks that are alive: start, end.
     own: BTreeMap<u64, u64>,
     slots: Vec<SlotId>,
-    /// Which operations use which allocations.
+    /// The uses of allocations by operations.
     pub(super) uses: Uses,
     /// The body asked whether tensors show the same memory.
     pub(super) asked: Cell<bool>,

@@ -13,5 +13,5 @@ pub(crate) enum Alias {
     RealSize(usize),
 }
 
-/// How the live-ins of a call overlap.
+/// The overlaps of the live-ins of a call.
 pub(crate) type Aliases = SmallVec<[Alias; 2]>;

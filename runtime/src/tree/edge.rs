@@ -30,7 +30,7 @@ struct Edge {
     owned: Box<[OwnerId]>,
 }
 
-/// Where an edge is in the tree. Used again once it is gone.
+/// The place of an edge in the tree, which is used again once the edge is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EdgeIndex(u32);
 
@@ -76,7 +76,7 @@ struct Moves {
 pub(crate) struct MovedOperand {
     /// Its position in the key.
     pub(crate) position: u32,
-    /// How often it has moved.
+    /// The number of times that it has moved.
     pub(crate) moves: u32,
 }
 

@@ -54,9 +54,9 @@ struct Users {
     /// By their ids.
     recordings: BTreeMap<RecordingId, RecordingIndex>,
     bytes: u64,
-    /// Which of them ran last.
+    /// The one that ran last.
     last: Option<LastRun>,
-    /// Which other one ran last before that.
+    /// The other one that ran last before that.
     before: Option<LastRun>,
 }
 

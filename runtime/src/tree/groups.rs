@@ -51,7 +51,7 @@ struct CompletedWarmUps {
     calls: u32,
 }
 
-/// What a group is found by.
+/// The key by which a group is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GroupKey<'k> {
     pub(crate) identity: Identity,

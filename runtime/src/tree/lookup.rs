@@ -10,7 +10,7 @@ use crate::{
     value::key::{KeyOperand, KeyWriter, RecordedOperand, same_operands},
 };
 
-/// What a recording is looked up by.
+/// The key by which a recording is looked up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LookupKey<'k> {
     pub(crate) identity: Identity,

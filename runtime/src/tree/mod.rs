@@ -211,7 +211,7 @@ pub(crate) struct Tree {
     shares: Shares,
 }
 
-/// Where the running call is.
+/// The position of the running call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Cursor {
     /// At its start.

@@ -4,7 +4,7 @@ use slab::Slab;
 
 use super::Recording;
 
-/// Where a recording is in the tree. Indices are used again: whatever refers to one is tied to its recording, and goes when
+/// The place of a recording in the tree. Indices are used again: whatever refers to one is tied to its recording, and goes when
 /// that goes. Users know a recording by its [`RecordingId`](crate::RecordingId).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RecordingIndex(u32);

@@ -35,7 +35,7 @@ pub(super) enum What {
     IsElement,
 }
 
-/// Why a type does not answer a question as it must.
+/// The error for a type that does not meet a check.
 struct Refusal {
     code: Code,
     message: String,

@@ -1,4 +1,4 @@
-//! What users hold of a stream's memory, and when that memory is freed.
+//! Handles of a stream's memory, which decide when that memory is freed.
 
 use std::{fmt, sync::Arc};
 

@@ -37,7 +37,7 @@ pub(super) struct CudaCapturedGraph {
     /// As the driver had it, if that was asked for.
     topology: Option<Topology>,
     retain: Vec<SharedMemory>,
-    /// What libraries of users own that its work uses.
+    /// Objects of users' libraries that its work uses.
     kept: Vec<Box<dyn Any + Send + Sync>>,
     /// The plans of its products: its body must not be planned again while it can be compared with it.
     _pins: Vec<Pin>,

@@ -119,7 +119,7 @@ struct Capture {
     forks: Vec<Option<Fork>>,
     /// The plans of its products, which the recording keeps.
     pins: Vec<Pin>,
-    /// What libraries of users own, which the recording keeps.
+    /// Objects of users' libraries, which the recording keeps.
     kept: Vec<Box<dyn Any + Send + Sync>>,
 }
 
@@ -135,7 +135,7 @@ pub struct CudaBackend {
     capture: Option<Capture>,
     /// The last capture was invalidated by another thread.
     invalidated: bool,
-    /// Whether kernels may have more than 4 KB of parameters; determined when one is first needed.
+    /// Set if kernels may have more than 4 KB of parameters; determined when one is first needed.
     has_large_params: bool,
     large_params_backoff: Backoff,
     /// Set if captures keep the driver's description of their graph.

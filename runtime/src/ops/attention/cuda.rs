@@ -17,7 +17,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// What both sources include.
+/// The header that both sources include.
 const SHARED: &str = include_str!("attention.cuh");
 /// One query against a long cache, split over blocks.
 static DECODE: SourceFile =

@@ -1,4 +1,4 @@
-//! What a launch of [`attention`](super::attention) is.
+//! The operation that [`attention`](super::attention) launches.
 
 #[cfg(feature = "cuda")]
 use super::cuda;

@@ -1,4 +1,4 @@
-//! What a launch of [`concat`](super::concat) is.
+//! The operation that [`concat`](super::concat) launches.
 
 #[cfg(feature = "cuda")]
 use super::cuda;

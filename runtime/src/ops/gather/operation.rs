@@ -1,4 +1,4 @@
-//! What launches of [`embedding`](super::embedding) and [`gather`](super::gather) are.
+//! The operations that [`embedding`](super::embedding) and [`gather`](super::gather) launch.
 
 #[cfg(feature = "cuda")]
 use super::cuda;

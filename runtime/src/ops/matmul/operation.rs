@@ -1,4 +1,4 @@
-//! What a launch of any function of this folder is.
+//! The operation that every function of this folder launches.
 
 #[cfg(feature = "cuda")]
 use super::cuda::MatMulKernels;

@@ -1,4 +1,4 @@
-//! What launches of the functions of this folder are.
+//! The operations that the functions of this folder launch.
 
 #[cfg(feature = "cuda")]
 use super::cuda::{self, Along};

@@ -1,4 +1,4 @@
-//! What launches of [`rope`](super::rope) and [`rope_scatter`](super::rope_scatter) are.
+//! The operations that [`rope`](super::rope) and [`rope_scatter`](super::rope_scatter) launch.
 
 use super::{super::prelude::*, cpu};
 #[cfg(feature = "cuda")]

@@ -1,4 +1,4 @@
-//! What a launch of [`scatter_rows`](super::scatter_rows) is.
+//! The operation that [`scatter_rows`](super::scatter_rows) launches.
 
 #[cfg(feature = "cuda")]
 use super::cuda;

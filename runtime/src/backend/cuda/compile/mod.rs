@@ -187,7 +187,7 @@ pub(crate) fn compile_source(source: &'static SourceFile, arch: &str) -> Result<
     Ok(nvrtc.compile(of(source), &target, &options)?.1)
 }
 
-/// What to compile for, by its name.
+/// The target of a compilation, by its name.
 fn named(arch: &str) -> Target {
     match arch.starts_with("compute_") {
         true => Target::Virtual(arch.to_owned()),

@@ -1,4 +1,4 @@
-//! How many threads a kernel of a user's runs with.
+//! The launch geometry of users' kernels.
 
 use crate::{Error, Result};
 

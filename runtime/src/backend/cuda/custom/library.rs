@@ -71,7 +71,7 @@ pub unsafe trait CudaLibrary: Send + Sync + 'static {
     fn launch(&self, call: &CudaCall<'_>) -> Result<(), LibraryError>;
 }
 
-/// What a library reports: any error, or text.
+/// An error of a library: any error, or text.
 pub type LibraryError = Box<dyn StdError + Send + Sync>;
 
 /// A closure as a library: it launches, and may be captured.

@@ -28,5 +28,5 @@ pub(crate) use walk::{Dim, Dims, THREADS, Walk};
 /// Shared by every source.
 pub(crate) const COMMON: &str = include_str!("common.cuh");
 
-/// What sources of users may include.
+/// The header that sources of users may include.
 pub(crate) const FOR_USERS: &str = include_str!("graphable.cuh");

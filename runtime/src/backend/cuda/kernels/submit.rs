@@ -38,13 +38,13 @@ pub(crate) trait Submit {
     /// Lets code of a user's allocate and load in the device's context, outside of captures.
     ///
     /// # Errors
-    /// What the code or the driver says.
+    /// Returns the error of the code, or of the driver.
     fn work_in_context(&mut self, work: &mut dyn FnMut(&Arc<CudaContext>) -> Result<()>) -> Result<()>;
     /// Lets code of a user's work on the stream, or in the capture under way, which it is told. `keep` is kept until that
     /// work has ended; in a capture as long as the recording.
     ///
     /// # Errors
-    /// What the code or the driver says.
+    /// Returns the error of the code, or of the driver.
     fn work_on_stream(
         &mut self,
         keep: Box<dyn Any + Send + Sync>,

@@ -67,7 +67,7 @@ pub(crate) struct SourceFile {
 /// A file that a source includes by its name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
-    /// What the source writes in quotes.
+    /// The name that the source writes in quotes.
     pub(crate) name: &'static str,
     /// Its text.
     pub(crate) text: &'static str,
@@ -156,7 +156,7 @@ impl fmt::Debug for Unit {
 /// One function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Kernel {
-    /// Where it is.
+    /// The source that contains it, with its type.
     pub(crate) unit: Unit,
     /// Its `extern "C"` name.
     pub(crate) name: &'static str,
