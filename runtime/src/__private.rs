@@ -11,6 +11,7 @@ pub use crate::{
         FunctionSpec, GraphCall, GraphObject, Options, StaticInput, Synthetic, SyntheticSlice, call,
         capture_all,
         inputs::Inputs,
+        silent,
         spec::{Dim, DimsSpec, InputKind, InputSpec},
     },
     host::{

@@ -231,7 +231,7 @@ impl Analysis<'_, '_> {
         let Let { statement, init, plain, .. } = found;
         let binds = &statement.binds;
         let described = self.described(found, rest);
-        let live = self.live_after(Some(statement), rest, walk.after);
+        let live = self.live_after(statement, rest, walk.after);
         let mut value = self.host_value(&init.expr, Tail::Value, &live);
         if let Value::Region(region) = &mut value {
             region.ty = written_type(plain);

@@ -26,14 +26,36 @@ impl Analysis<'_, '_> {
     /// the bindings that are needed after the block.
     pub(super) fn live_after(
         &self,
-        around: Option<&Statement>,
+        around: &Statement,
+        rest: &[Statement],
+        after: &HashSet<usize>,
+    ) -> HashSet<usize> {
+        // A jump out of a statement passes over assignments below it.
+        self.live(HashSet::new(), around.leaves, rest, after)
+    }
+
+    /// As [`Self::live_after`], of the bindings outside a run.
+    pub(super) fn live_after_run(
+        &self,
+        run: &[Statement],
+        rest: &[Statement],
+        after: &HashSet<usize>,
+    ) -> HashSet<usize> {
+        // Closures are in scope already.
+        let own = run.iter().filter(|s| s.made.is_none()).flat_map(|s| &s.binds);
+        self.live(own.map(|b| b.ident.to_string()).collect(), false, rest, after)
+    }
+
+    /// `bound` are names with another meaning in `rest`; if `jumps`, it may be passed over.
+    fn live(
+        &self,
+        mut bound: HashSet<String>,
+        mut jumps: bool,
         rest: &[Statement],
         after: &HashSet<usize>,
     ) -> HashSet<usize> {
         let (mut live, mut dead) = (HashSet::new(), HashSet::new());
-        let (mut bound, mut known) = (HashSet::new(), HashSet::new());
-        // A jump out of a statement passes over assignments below it.
-        let mut jumps = around.is_some_and(|s| s.leaves);
+        let mut known = HashSet::new();
         for statement in rest {
             for name in statement.assigned.iter().filter(|n| !jumps && !bound.contains(*n)) {
                 let id = self.scope.lookup(name).map(|b| b.id);

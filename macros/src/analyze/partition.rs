@@ -197,7 +197,7 @@ impl Analysis<'_, '_> {
     fn host_statement(&mut self, expr: &Expr, from: &[Statement], walk: &mut Walk<'_>) {
         let uses = &from[0].value;
         self.flush(from, walk);
-        let live = self.live_after(Some(&from[0]), &from[1..], walk.after);
+        let live = self.live_after(&from[0], &from[1..], walk.after);
         if let Expr::Assign(a) = expr
             && attributes::boundary(expr).is_none()
         {

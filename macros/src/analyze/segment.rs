@@ -77,7 +77,7 @@ impl Analysis<'_, '_> {
         let mut uses = Sequence::of(used.chain(value));
         uses.merge(&kept_under_other_names(run, &device.outs));
         let closures = self.outer_closures(&mut uses);
-        let mut live = self.live_after(None, device.rest, after);
+        let mut live = self.live_after_run(run, device.rest, after);
         // Host code evaluates these again after the segment.
         live.extend(device.outs.again.iter().flat_map(|(at, _)| self.scope.ids(&run[*at].value)));
         let mut probes = self.probes(run, device.rest, &live);

@@ -151,6 +151,9 @@ impl GraphObject {
     }
 }
 
+/// Ignores the progress of `capture_all`.
+pub fn silent(_: CaptureProgress<'_>) {}
+
 /// The progress of `capture_all`.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

@@ -19,7 +19,7 @@ mod synthetic;
 
 pub use builder::GraphBuilder;
 pub use call::{GraphCall, call};
-pub use capture_all::{CaptureProgress, capture_all};
+pub use capture_all::{CaptureProgress, capture_all, silent};
 pub use fill::StaticInput;
 pub use object::GraphObject;
 pub use options::Options;

@@ -40,10 +40,10 @@ impl SiluGraph {
     pub fn builder() -> ::graphable::GraphBuilder<Self> {
         ::graphable::GraphBuilder::new(
             "silu",
-            const { &Self::PLAN },
+            &Self::PLAN,
             &[],
             const { &[p::InputSpec::device::<f32>("x")] },
-            |object| Self(object),
+            Self,
         )
     }
     /// Returns the memory of the tensor inputs, to fill it in place.

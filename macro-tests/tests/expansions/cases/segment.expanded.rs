@@ -45,7 +45,7 @@ impl ProjectGraph {
     pub fn builder() -> ::graphable::GraphBuilder<Self> {
         ::graphable::GraphBuilder::new(
             "project",
-            const { &Self::PLAN },
+            &Self::PLAN,
             &["B"],
             const {
                 &[
@@ -53,7 +53,7 @@ impl ProjectGraph {
                         .dims(&[p::Dim::Symbol(0usize), p::Dim::Const(4)]),
                 ]
             },
-            |object| Self(object),
+            Self,
         )
     }
     /// Returns the memory of the tensor inputs, to fill it in place.
@@ -119,7 +119,7 @@ impl ProjectGraph {
         limit: usize,
         model: &Model,
     ) -> ::graphable::Result<()> {
-        self.capture_all_with(rt, limit, model, |_| {})
+        self.capture_all_with(rt, limit, model, p::silent)
     }
     /// As `capture_all`, and reports its progress.
     ///

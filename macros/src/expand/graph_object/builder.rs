@@ -54,12 +54,12 @@ impl Graph<'_> {
         });
         let new = match self.phantom() {
             Some(_) => quote!(|object| Self(object, ::core::marker::PhantomData)),
-            None => quote!(|object| Self(object)),
+            None => quote!(Self),
         };
         quote! {
             #k::GraphBuilder::new(
                 #name,
-                const { &Self::PLAN },
+                &Self::PLAN,
                 &[#(#symbols),*],
                 const { &[#(#inputs),*] },
                 #new,

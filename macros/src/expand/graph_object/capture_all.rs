@@ -21,7 +21,7 @@ impl Graph<'_> {
         if !sig.params.iter().all(made_up) || !sig.bounds.is_empty() {
             return TokenStream::new();
         }
-        let k = krate();
+        let (k, p) = (krate(), private());
         let lifetimes = &sig.lifetimes;
         let [rt, progress] = ["rt", "progress"].map(|name| self.own(name));
         let keys: Vec<_> = sig.params.iter().filter(|p| !p.kind.is_input()).collect();
@@ -50,7 +50,7 @@ impl Graph<'_> {
             pub fn capture_all<#(#lifetimes),*>(&self, #rt: &mut #k::Runtime, #(#params),*) -> #k::Result<()>
             #where_clause
             {
-                self.capture_all_with(#rt, #(#idents,)* |_| {})
+                self.capture_all_with(#rt, #(#idents,)* #p::silent)
             }
 
             /// As `capture_all`, and reports its progress.

@@ -126,6 +126,23 @@ fn renamed(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     ops::add(&s, &ops::add(pair.1, &t)?)
 }
 
+/// A name that a run assigns, moves and gives to a reference.
+#[graphable]
+fn given_again(x: &Tensor<f32>, m: &Model) -> Result<Tensor<f32>> {
+    let a: Tensor<'_, f32>;
+    if m.deep {
+        a = ops::neg(x)?;
+    } else {
+        a = ops::scale(x, 5.0)?;
+    }
+    let b = a;
+    let h = b;
+    let a = &h;
+    let last = #[eager]
+    mix(a)?;
+    ops::add(&last, a)
+}
+
 /// A number that host code computes from one of the same name, which no segment uses.
 #[graphable]
 fn counted(x: &Tensor<f32>, m: &Model) -> Result<Tensor<f32>> {
@@ -149,5 +166,6 @@ fn moved_and_assigned() {
 #[test]
 fn references_under_other_names() {
     gives!(RenamedGraph, 13.0, |g, step, x, m| g.call(&step, &x));
+    gives!(GivenAgainGraph, 15.0, |g, step, x, m| g.call(&step, &x, &m));
     gives!(CountedGraph, 64.0, |g, step, x, m| g.call(&step, &x, &m));
 }
