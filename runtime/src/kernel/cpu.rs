@@ -145,7 +145,7 @@ impl<'a> Source<'a> {
     }
 
     /// Returns whether all elements can be borrowed at once.
-    fn is_borrowed(&self) -> bool {
+    pub(super) fn is_borrowed(&self) -> bool {
         match self {
             Self::Constant(_) | Self::F16(..) | Self::Bf16(..) => false,
             Self::F32(walk, _) | Self::I32(walk, _) | Self::U32(walk, _) => walk.is_flat(),
@@ -154,7 +154,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The elements `start .. start + len`, of which both buffers have a word each.
+    /// The elements `start .. start + len`, of which both buffers have a word each, unless they are borrowed.
     pub(super) fn read<'b>(
         &'b self,
         start: usize,
@@ -162,7 +162,8 @@ impl<'a> Source<'a> {
         raw: &'b mut [u32],
         converted: &'b mut [u32],
     ) -> Input<'b> {
-        self.read_with(start, len, Some(Words { raw, converted, repeated: None }))
+        let buffer = (!self.is_borrowed()).then_some(Words { raw, converted, repeated: None });
+        self.read_with(start, len, buffer)
     }
 
     /// The elements `start .. start + len`.

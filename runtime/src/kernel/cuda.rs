@@ -62,7 +62,7 @@ pub fn compile<T: Float>(definition: &Definition, arch: &str) -> Result<String> 
             let floats = all.filter(|compute| **compute == Compute::F32).map(|_| T::DTYPE).collect();
             compile_source(&instance(definition, floats, 0).source, arch)
         }
-        Kind::Rows(rows) => rows::cuda::samples(definition, rows, T::DTYPE)
+        Kind::Rows(rows) => rows::cuda::samples(definition, rows, T::DTYPE, arch)
             .map(|source| compile_source(source, arch))
             .collect(),
         Kind::Index(index) => index::cuda::samples(definition, index, T::DTYPE)

@@ -73,6 +73,8 @@ pub struct Rows {
     pub held: usize,
     /// If it reads values of a row by index.
     pub indexed: bool,
+    /// Whether all rows go the same way through the function.
+    pub straight: bool,
 }
 
 /// The padded dimensions outside the rows of a launch whose kernel indexes rows: each has a further input, its real size, in

@@ -10,8 +10,14 @@ use rustc_hash::FxHashMap;
 use super::definition::Definition;
 use crate::backend::cuda::kernels::SourceFile;
 
-/// Arithmetic as the language defines it.
-const OPTIONS: &[&str] = &["--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
+/// Arithmetic as the language defines it. Generic lambdas run on the device, too.
+const OPTIONS: &[&str] = &[
+    "--fmad=false",
+    "--ftz=false",
+    "--prec-div=true",
+    "--prec-sqrt=true",
+    "--device-as-default-execution-space",
+];
 
 /// The source of a variant, and the name of its entry.
 pub(super) struct Instance {

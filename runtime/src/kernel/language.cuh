@@ -42,8 +42,9 @@ DEVICE f32 mul(f32 a, f32 b) { return a * b; }
 DEVICE f32 div(f32 a, f32 b) { return a / b; }
 DEVICE f32 rem(f32 a, f32 b) { return fmodf(a, b); }
 DEVICE f32 neg(f32 a) { return -a; }
-DEVICE f32 min(f32 a, f32 b) { return a < b || (a == b && is_sign_negative(a)) || is_nan(b) ? a : b; }
-DEVICE f32 max(f32 a, f32 b) { return a > b || (a == b && is_sign_positive(a)) || is_nan(b) ? a : b; }
+// NaN counts as missing, and `-0.0` is less than `0.0`.
+DEVICE f32 min(f32 a, f32 b) { f32 r; asm("min.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+DEVICE f32 max(f32 a, f32 b) { f32 r; asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
 DEVICE f32 abs(f32 x) { return fabsf(x); }
 DEVICE f32 copysign(f32 x, f32 sign) { return is_sign_negative(sign) ? -fabsf(x) : fabsf(x); }
 DEVICE f32 signum(f32 x) { return is_nan(x) ? x : is_sign_negative(x) ? -1.0f : 1.0f; }

@@ -35,7 +35,7 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> To
         Form::Rows | Form::Reduce => row::block(header),
         Form::Index => index::block(header),
     };
-    let kind = kind(header, body);
+    let kind = kind(header, body, text);
     quote! {
         impl #p::kernel::Kernel for #kernel {
             const DEFINITION: &'static #p::kernel::Definition = &#p::kernel::Definition {
@@ -60,7 +60,7 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> To
 }
 
 /// What it sees of its tensors.
-fn kind(header: &Header, body: Option<&Body>) -> TokenStream {
+fn kind(header: &Header, body: Option<&Body>, text: &str) -> TokenStream {
     let p = private();
     if header.form == Form::Elements {
         return quote!(#p::kernel::Kind::Elements);
@@ -76,6 +76,7 @@ fn kind(header: &Header, body: Option<&Body>) -> TokenStream {
     let outputs = header.outputs.iter().map(|output| extent(output.extent));
     let held =
         body.map_or(0, |body| body.locals.iter().filter(|l| l.row.is_some_and(|uses| uses > 1)).count());
+    let straight = is_straight(text);
     let indexed = body.is_some_and(|body| body.indexes_rows);
     quote! {
         #p::kernel::Kind::Rows(#p::kernel::Rows {
@@ -83,6 +84,7 @@ fn kind(header: &Header, body: Option<&Body>) -> TokenStream {
             outputs: &[#(#outputs),*],
             held: #held,
             indexed: #indexed,
+            straight: #straight,
         })
     }
 }
@@ -98,6 +100,14 @@ fn indexed(header: &Header, body: Option<&Body>) -> TokenStream {
     quote! {
         #p::kernel::Kind::Index(#p::kernel::Index { views: &[#(#views),*], rank: #rank, straight: #straight })
     }
+}
+
+/// Returns whether a function does the same for each row, so that GPU threads of several rows can meet in its reductions: its
+/// text has nothing that decides or repeats, not even in closures.
+fn is_straight(text: &str) -> bool {
+    let words = ["if", "else", "for", "while", "do", "switch", "goto", "break", "continue"];
+    let mut tokens = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    !tokens.any(|token| words.contains(&token)) && !["?", "&&", "||"].iter().any(|sign| text.contains(sign))
 }
 
 /// As the runtime calls it.

@@ -158,7 +158,7 @@ impl Task<'_> {
     /// Returns the first index out of range.
     fn run(mut self, definition: &Definition, operands: &[Operand<'_>], padding: &Padding) -> Option<Beyond> {
         let buffer = |operand: &Operand<'_>| {
-            let words = vec![0; operand.size.unwrap_or(1)];
+            let words = vec![0; if operand.source.is_borrowed() { 0 } else { operand.size.unwrap_or(1) }];
             Buffer { converted: words.clone(), raw: words }
         };
         let mut buffers: SmallVec<[Buffer; 4]> = operands.iter().map(buffer).collect();

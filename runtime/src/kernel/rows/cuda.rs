@@ -1,4 +1,4 @@
-//! A kernel of rows on a GPU: a warp for each short row, a block for each long one.
+//! A kernel of rows on a GPU: some threads of a warp for each short row, a block or a cluster of them for each long one.
 
 use std::{any::TypeId, fmt::Write as _};
 
@@ -11,6 +11,7 @@ use super::super::{
     operation::Constants,
     source::Functions,
 };
+use super::plan::{Packs, Plan};
 use crate::{
     DType, Result,
     backend::{
@@ -21,56 +22,10 @@ use crate::{
 };
 
 /// What rows are there.
-const ROWS: &str = include_str!("rows.cuh");
+const ROWS: &str = concat!(include_str!("rows.cuh"), include_str!("reductions.cuh"));
 
-/// Threads that a block has if each of its warps has a row of its own.
-const THREADS: u32 = 256;
-
-/// Lanes of a reduction.
-const LANES: u32 = super::lang::LANES as u32;
-
-/// Values that a thread keeps in registers.
-const KEPT: usize = 96;
-
-/// How rows are divided among threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Plan {
-    /// Threads of a row.
-    threads: u32,
-    /// Packs of a thread, all in registers; 0 if there are too many, so that each use reads them again.
-    packs: u32,
-    /// Elements of a pack.
-    lanes: u32,
-}
-
-impl Plan {
-    /// Plans that a kernel may be compiled for, one of each sort, for packs of `lanes`.
-    fn samples(lanes: u32) -> [Self; 4] {
-        [
-            Self { threads: 32, packs: 2, lanes },
-            Self { threads: LANES / lanes, packs: 2, lanes },
-            Self { threads: LANES / lanes, packs: 0, lanes },
-            Self { threads: THREADS, packs: 1, lanes: 1 },
-        ]
-    }
-
-    /// The plan for rows of `size` elements, of which `held` rows are used more than once.
-    fn new(size: usize, lanes: u32, held: usize) -> Self {
-        let passes = |threads: u32| size.div_ceil((threads * lanes) as usize).max(1);
-        let threads = if passes(32) <= 4 { 32 } else { (LANES / lanes).min(THREADS) };
-        let packs = passes(threads).next_power_of_two();
-        let kept = packs * lanes as usize * held;
-        // Nothing is gained by keeping a long row that is not used again; of a short one, lanes without values are left out.
-        let again = held > 0 || threads == 32;
-        let packs = if again && kept <= KEPT { packs as u32 } else { 0 };
-        Self { threads, packs, lanes }
-    }
-
-    /// Threads of a block.
-    fn block(self) -> u32 {
-        if self.threads == 32 { THREADS } else { self.threads }
-    }
-}
+/// The driver's limit is 2^31 - 1, of which clusters take up to eight each.
+const MOST_BLOCKS: u64 = 1 << 27;
 
 /// A kernel for one element type of floats, with numbers for some parameters, and one plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,20 +50,26 @@ pub(in crate::kernel) fn samples(
     definition: &Definition,
     rows: &Rows,
     float: DType,
+    arch: &str,
 ) -> impl Iterator<Item = &'static SourceFile> {
     let lanes = 16 / largest(definition, rows, float);
     let (id, fixed, padded) = (definition.id, 0, usize::from(rows.indexed));
-    Plan::samples(lanes)
-        .map(|plan| &instance(definition, rows, Variant { id, float, fixed, padded, plan }).source)
+    let is_number = |c: &char| c.is_ascii_digit();
+    let arch: String = arch.chars().skip_while(|c| !is_number(c)).take_while(is_number).collect();
+    let clusters = arch.parse::<u32>().is_ok_and(|arch| arch >= 90);
+    let across = rows.outputs.iter().all(|extent| *extent == Extent::One);
+    Plan::samples(lanes, rows.held, clusters)
         .into_iter()
+        .filter(move |plan| across || matches!(plan, Plan::Along { .. }))
+        .map(move |plan| &instance(definition, rows, Variant { id, float, fixed, padded, plan }).source)
 }
 
 /// Bytes of the largest element of a row.
-fn largest(definition: &Definition, rows: &Rows, float: DType) -> u32 {
+fn largest(definition: &Definition, rows: &Rows, float: DType) -> usize {
     let inputs = definition.inputs.iter().map(|(_, compute)| compute).zip(rows.inputs);
     let all = inputs.chain(definition.outputs.iter().zip(rows.outputs));
     let sizes = all.filter(|(_, extent)| **extent == Extent::Row).map(|(c, _)| c.stored(float).size());
-    sizes.max().unwrap_or(1) as u32
+    sizes.max().unwrap_or(1)
 }
 
 /// Launches a kernel; `constants` is empty if every parameter is a tensor.
@@ -162,14 +123,32 @@ fn of<const N: usize>(
     let outputs = || launch.outputs.iter().zip(rows.outputs.iter().copied());
     let packed =
         inputs().chain(outputs()).all(|(view, extent)| extent == Extent::One || is_packed(view, lanes));
-    let plan = Plan::new(size, if packed { lanes } else { 1 }, rows.held);
+    let clusters = gpu.props().capability >= (9, 0);
+    // Rows that lie side by side are read together, if there are many and what they become is not a row.
+    let beside = |(view, extent): (&View, Extent)| {
+        let strides = view.layout.strides();
+        let last = lead.iter().zip(strides).rev().find(|(size, _)| **size > 1).map(|(_, stride)| *stride);
+        extent == Extent::One || last == Some(0) || last == Some(1) && strides.last() != Some(&1)
+    };
+    let across =
+        rows.straight && count >= 16 && rows.outputs.iter().all(|extent| *extent == Extent::One) && size > 1;
+    let plan = match across && inputs().all(beside) {
+        true => Plan::across(count as usize, size, clusters),
+        false => Plan::along(size, lanes, rows.held, rows.straight, clusters),
+    };
     let variant = Variant { id: definition.id, float, fixed, padded: padded.len(), plan };
     let instance = instance(definition, rows, variant);
 
     // Mirrors `RowParams`, all of whose fields are words.
     let mut words: SmallVec<[u64; 64]> = views().map(|view| view.addr).collect();
     let sink = gpu.faults();
-    words.extend([count, size as u64, sink.fault, sink.claim, gpu.fault_op(definition.name).into()]);
+    let way = match plan {
+        Plan::Along { .. } => u64::from(packed && size > 0),
+        Plan::Across { threads, blocks, at_once, .. } => {
+            (Plan::lanes(size) / (threads * blocks)).max(at_once) as u64
+        }
+    };
+    words.extend([count, size as u64, way, sink.fault, sink.claim, gpu.fault_op(definition.name).into()]);
     words.extend(constants.iter().flatten().map(|number| u64::from(number.bits)));
     for (axis, count) in padded.axes().zip(counts) {
         let behind: usize = lead[axis + 1..].iter().product();
@@ -179,42 +158,96 @@ fn of<const N: usize>(
     let dims: [u64; 7] = bytemuck::cast::<Dims, _>(walk.dims());
     words.extend(dims);
     words.extend(walk.strides().into_iter().take(tensors.len()).flatten());
-    let grid =
-        Grid::line(gpu.props().blocks_for(count * u64::from(plan.threads), plan.block()), plan.block());
+    let (of_block, blocks) = plan.of_block();
+    let blocks = count.div_ceil(of_block as u64).clamp(1, MOST_BLOCKS) * blocks as u64;
+    let grid = Grid::line(blocks as u32, plan.block() as u32);
     gpu.submit_bytes(Kernel::plain(&instance.source, &instance.entry), grid, bytemuck::cast_slice(&words))
 }
 
-/// Returns whether each row of a view begins where a pack can.
-fn is_packed(view: &View, lanes: u32) -> bool {
-    let lanes = lanes as usize;
+/// Returns whether each row of a view consists of packs that can be loaded at once.
+fn is_packed(view: &View, lanes: usize) -> bool {
     let layout = &view.layout;
     let mut dims = layout.shape().iter().zip(layout.strides()).rev();
     let Some((size, stride)) = dims.next() else { return false };
     let bytes = (lanes * view.dtype.size()) as u64;
-    let whole = view.addr.is_multiple_of(bytes) && (*stride == 1 || *size == 1);
+    let whole = size.is_multiple_of(lanes) && *stride == 1 && view.addr.is_multiple_of(bytes);
     whole && dims.all(|(size, stride)| *size == 1 || stride.is_multiple_of(lanes))
 }
 
 /// The source of a variant, and the name of its entry.
 fn text(definition: &Definition, rows: &Rows, variant: Variant) -> (String, String) {
-    let Variant { float, fixed, padded, plan: Plan { threads, packs, lanes }, .. } = variant;
+    let Variant { fixed, padded, plan, .. } = variant;
     let mut functions = Functions::default();
     let name = functions.add(definition);
     let entry = format!("{name}_rows");
     let mut text = format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{ROWS}\n{}\n", functions.text);
     let tensors = definition.inputs.len() - fixed.count_ones() as usize;
     params(&mut text, tensors, definition.outputs.len(), fixed.count_ones(), padded);
+    let (of_block, blocks) = plan.of_block();
+    let (row, arguments) = match plan {
+        Plan::Along { threads, .. } => (format!("threadIdx.x / {threads}"), "(u32)p.size"),
+        Plan::Across { rows, .. } => (format!("threadIdx.x % {rows}"), "(u32)p.size, (u32)p.way"),
+    };
+    let is_real = if padded > 0 { " && rows::is_real(p.padded, row)" } else { "" };
     let _ = write!(
         text,
-        "extern \"C\" __global__ void __launch_bounds__({block}) {entry}(const __grid_constant__ RowParams p) {{ in_order();\n    \
-         rows::Cx<{threads}, {packs}, {lanes}> cx((u32)p.size, p.sink, (u32)p.op);\n    \
-         const u64 first = (u64)blockIdx.x * {groups} + threadIdx.x / {threads}, step = (u64)gridDim.x * {groups};\n    \
-         for (u64 row = first; row < p.rows; row += step) {{\n        \
-         u64 at[{tensors}];\n        locate<{tensors}>(p.dims, p.strides, row, at);\n{is_real}        {name}(cx",
-        block = variant.plan.block(),
-        groups = variant.plan.block() / threads,
-        is_real = if padded > 0 { "        cx.is_real = rows::is_real(p.padded, row);\n" } else { "" },
+        "template <class C> DEVICE void all_rows(const RowParams& p) {{\n    \
+         C cx({arguments}, p.sink, (u32)p.op);\n    \
+         const u64 step = (u64)(gridDim.x / {blocks}) * {of_block};\n    \
+         for (u64 first = (u64)(blockIdx.x / {blocks}) * {of_block}; first < p.rows; first += step) {{\n        \
+         u64 row = first;\n"
     );
+    if of_block > 1 {
+        // Threads without a row do what others do: they exchange values with them.
+        let _ = write!(
+            text,
+            "        row += {row};\n        cx.is_there = row < p.rows;\n        \
+             if (!cx.is_there) row = p.rows - 1;\n"
+        );
+    }
+    let _ = write!(
+        text,
+        "        cx.is_real = cx.is_there{is_real};\n        \
+         u64 at[{tensors}];\n        locate<{tensors}>(p.dims, p.strides, row, at);\n        {name}(cx"
+    );
+    call(&mut text, definition, rows, variant);
+    text.push_str(");\n    }\n    cx.end();\n}\n");
+    launched(&mut text, plan, &entry);
+    (entry, text)
+}
+
+/// The entry.
+fn launched(text: &mut String, plan: Plan, entry: &str) {
+    let (_, blocks) = plan.of_block();
+    let cluster = if blocks > 1 { format!(" __cluster_dims__({blocks}, 1, 1)") } else { String::new() };
+    let _ = write!(
+        text,
+        "extern \"C\" __global__ void __launch_bounds__({}, {}){cluster} {entry}(const __grid_constant__ RowParams p) {{ \
+         in_order();\n    ",
+        plan.block(),
+        plan.resident(),
+    );
+    let _ = match plan {
+        Plan::Along { threads, blocks, packed, single } => {
+            let of = |packs: Packs, is_packed: bool| {
+                let Packs { count, lanes, held, whole } = packs;
+                format!(
+                    "all_rows<rows::Cx<{threads}, {count}, {lanes}, {blocks}, {held}, {whole}, {is_packed}>>(p);"
+                )
+            };
+            write!(text, "if (p.way) {}\n    else {}\n}}\n", of(packed, true), of(single, false))
+        }
+        Plan::Across { rows, threads, blocks, at_once, values } => {
+            write!(
+                text,
+                "all_rows<rows::Columns<{rows}, {threads}, {blocks}, {at_once}, {values}>>(p);\n}}\n"
+            )
+        }
+    };
+}
+
+/// The arguments of the kernel's function, for one row.
+fn call(text: &mut String, definition: &Definition, rows: &Rows, Variant { float, fixed, .. }: Variant) {
     let (mut tensor, mut constant) = (0, 0);
     for (i, ((_, compute), extent)) in definition.inputs.iter().zip(rows.inputs).enumerate() {
         let (ty, stored) = (compute.name(), element(compute.stored(float)));
@@ -239,8 +272,6 @@ fn text(definition: &Definition, rows: &Rows, variant: Variant) -> (String, Stri
             Extent::Row => write!(text, ", rows::Output<{stored}>{{({stored}*)p.y[{i}] + row * p.size}}"),
         };
     }
-    text.push_str(");\n    }\n}\n");
-    (entry, text)
 }
 
 /// The parameters of the entry.
@@ -249,8 +280,51 @@ fn params(text: &mut String, tensors: usize, outputs: usize, constants: u32, pad
     let padded = if padded > 0 { format!("    rows::Padded padded[{padded}];\n") } else { String::new() };
     let _ = write!(
         text,
-        "struct RowParams {{\n    u64 x[{tensors}];\n    u64 y[{outputs}];\n    u64 rows;\n    u64 size;\n    \
+        "struct RowParams {{\n    u64 x[{tensors}];\n    u64 y[{outputs}];\n    u64 rows;\n    u64 size;\n    u64 way;\n    \
          FaultSink sink;\n    u64 op;\n{constants}{padded}    u64 last[{tensors}];\n    Dims dims;\n    \
          u64 strides[{tensors}][MAX_RANK];\n}};\n\n"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        kernel,
+        kernel::definition::{Definition, Kernel as _, Kind},
+    };
+
+    #[kernel(rows)]
+    fn sum(x: Row<f32>) -> f32 {
+        x.sum()
+    }
+
+    #[kernel(rows)]
+    fn one_way_or_the_other(x: Row<f32>) -> f32 {
+        if x.at(0) > 0.0 { x.sum() } else { x.max() }
+    }
+
+    #[kernel(rows)]
+    fn only_then(x: Row<f32>, flag: bool) -> bool {
+        flag && x.sum() > 0.0
+    }
+
+    #[kernel(rows)]
+    fn by_number(x: Row<f32>, n: i32) -> f32 {
+        match n {
+            0 => x.sum(),
+            _ => 1.0,
+        }
+    }
+
+    fn is_straight(definition: &Definition) -> bool {
+        matches!(definition.kind, Kind::Rows(rows) if rows.straight)
+    }
+
+    #[test]
+    fn rows_that_go_different_ways_share_no_warp() {
+        assert!(is_straight(sum::DEFINITION));
+        for definition in [one_way_or_the_other::DEFINITION, only_then::DEFINITION, by_number::DEFINITION] {
+            assert!(!is_straight(definition), "{}", definition.text);
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Rows on the CPU. What they are made of is computed where it is used, as by iterators; `keep` computes it once.
 //!
-//! A reduction has one order on all devices: value `i` of a row goes to lane `i % LANES`, each lane takes its values one after
-//! the other, and the lanes are combined pairwise, neighbours first. `rows.cuh` does the same.
+//! A reduction has one order on all devices: a row is divided into pieces of `PIECE` values, value `i` of a piece goes to lane
+//! `i % LANES`, each lane takes its values one after the other, and the lanes of a piece, and then the pieces, are combined
+//! pairwise, neighbours first. `rows.cuh` does the same.
 
 use std::{cell::Cell, iter, ops::Range};
 
@@ -10,8 +11,18 @@ use super::super::{
     lang::{self, Integer, Number},
 };
 
-/// Partial results of a reduction.
+/// Partial results of a piece.
 pub const LANES: usize = 1024;
+
+/// Values of a row that are reduced by themselves.
+pub const PIECE: usize = 8192;
+
+/// Lanes that are computed together, in a core's nearest memory; fewer of them in a short row.
+const BLOCK: usize = 256;
+const SHORT: usize = 128;
+
+/// More than the binary digits of the number of blocks in the longest row.
+const LEVELS: usize = 26;
 
 /// A value as memory has it.
 pub trait Stored: Copy + 'static {
@@ -310,17 +321,13 @@ pub fn fold<R: Row, A: Copy>(
     step: impl Fn(A, R::Item) -> A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
-    // Lanes without a value are not worth their memory.
     match row.size() {
         0..=SHORT => fold_in::<SHORT, R, A>(row, init, step, combine),
-        _ => fold_in::<LANES, R, A>(row, init, step, combine),
+        _ => fold_in::<BLOCK, R, A>(row, init, step, combine),
     }
 }
 
-/// Values of a row for which fewer lanes are made.
-const SHORT: usize = 128;
-
-/// The same, in `N` lanes: all of them, or as many as there are values.
+/// Likewise, with blocks of `N` lanes.
 #[inline(always)]
 fn fold_in<const N: usize, R: Row, A: Copy>(
     row: R,
@@ -329,30 +336,89 @@ fn fold_in<const N: usize, R: Row, A: Copy>(
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let size = row.size();
-    let mut lanes = [init; N];
-    for start in (0..size).step_by(N) {
-        let end = size.min(start + N);
-        for (lane, value) in iter::zip(&mut lanes, row.part(start..end)) {
-            *lane = step(*lane, value);
+    let mut pairs = Pairs { results: [init; LEVELS], count: 0 };
+    for piece in (0..size).step_by(PIECE) {
+        let end = size.min(piece + PIECE);
+        for first in (piece..end.min(piece + LANES)).step_by(N) {
+            let mut lanes = [init; N];
+            for start in (first..end).step_by(LANES) {
+                let values = row.part(start..end.min(start + N));
+                for (lane, value) in iter::zip(&mut lanes, values) {
+                    *lane = step(*lane, value);
+                }
+            }
+            pairs.push(combined(lanes, N.min(end - first), &combine), &combine);
         }
     }
-    // Pairs of neighbours, until one is left; one without a neighbour waits.
-    let mut pairs = [init; N];
-    let mut count = size.min(N);
+    pairs.last(init, &combine)
+}
+
+/// Combines the first `count` lanes: pairs of neighbours, until one is left; one without a neighbour waits.
+#[inline(always)]
+fn combined<const N: usize, A: Copy>(mut lanes: [A; N], mut count: usize, combine: impl Fn(A, A) -> A) -> A {
+    // Of a known number, vectors are used.
+    if count == 256 {
+        halved::<128, A>(&mut lanes, &combine);
+        count = 128;
+    }
+    if count == 128 {
+        halved::<64, A>(&mut lanes, &combine);
+        halved::<32, A>(&mut lanes, &combine);
+        halved::<16, A>(&mut lanes, &combine);
+        halved::<8, A>(&mut lanes, &combine);
+        halved::<4, A>(&mut lanes, &combine);
+        count = 4;
+    }
     while count > 1 {
-        let (both, last) = lanes[..count].split_at(count & !1);
-        for (pair, both) in iter::zip(&mut pairs, both.chunks_exact(2)) {
-            *pair = combine(both[0], both[1]);
+        for i in 0..count / 2 {
+            lanes[i] = combine(lanes[2 * i], lanes[2 * i + 1]);
         }
-        let last = last.first().copied();
-        count /= 2;
-        lanes[..count].copy_from_slice(&pairs[..count]);
-        if let Some(last) = last {
-            lanes[count] = last;
-            count += 1;
+        if count % 2 == 1 {
+            lanes[count / 2] = lanes[count - 1];
         }
+        count = count.div_ceil(2);
     }
     lanes[0]
+}
+
+/// Combines the pairs of the first `2 * N` lanes.
+#[inline(always)]
+fn halved<const N: usize, A: Copy>(lanes: &mut [A], combine: impl Fn(A, A) -> A) {
+    let mut results = [lanes[0]; N];
+    for (result, pair) in iter::zip(&mut results, lanes[..2 * N].chunks_exact(2)) {
+        *result = combine(pair[0], pair[1]);
+    }
+    lanes[..N].copy_from_slice(&results);
+}
+
+/// The results of blocks of lanes, of which neighbours are combined as soon as both are there: `results[k]` is that of
+/// `1 << k` blocks, if the number of blocks has that digit. All pieces but the last have as many blocks, a power of two.
+struct Pairs<A> {
+    results: [A; LEVELS],
+    count: usize,
+}
+
+impl<A: Copy> Pairs<A> {
+    #[inline(always)]
+    fn push(&mut self, mut result: A, combine: impl Fn(A, A) -> A) {
+        let level = self.count.trailing_ones() as usize;
+        for left in &self.results[..level] {
+            result = combine(*left, result);
+        }
+        self.results[level] = result;
+        self.count += 1;
+    }
+
+    /// Combines what waits; `init` without a block.
+    #[inline(always)]
+    fn last(&self, init: A, combine: impl Fn(A, A) -> A) -> A {
+        let mut waiting =
+            (0..LEVELS).filter(|level| self.count >> level & 1 == 1).map(|level| self.results[level]);
+        match waiting.next() {
+            Some(first) => waiting.fold(first, |right, left| combine(left, right)),
+            None => init,
+        }
+    }
 }
 
 /// The sum of all values; 0 without one.

@@ -7,3 +7,5 @@ pub(super) mod cpu;
 #[cfg(feature = "cuda")]
 pub(super) mod cuda;
 pub mod lang;
+#[cfg(feature = "cuda")]
+mod plan;

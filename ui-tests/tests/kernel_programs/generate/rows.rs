@@ -20,12 +20,17 @@ pub(super) fn program(seed: u64, exact: bool) -> Program {
     let rank = rng.random_range(0..=2);
     let mut shape: Vec<usize> = (0..rank).map(|_| rng.random_range(1..=4)).collect();
     // Several values in a lane, now and then; short rows, too.
-    let size = match rng.random_range(0..10) {
+    let size = match rng.random_range(0..40) {
+        // Several pieces.
         0 => {
+            shape.clear();
+            rng.random_range(8192..20_000)
+        }
+        1..4 => {
             shape.truncate(1);
             rng.random_range(1024..2100)
         }
-        1..4 => rng.random_range(1..=3),
+        4..16 => rng.random_range(1..=3),
         _ => rng.random_range(4..=140),
     };
     let back = last.row.as_ref().and_then(|row| row.back).map(|_| rng.random_range(1..=shape.len() + 1));

@@ -3,7 +3,8 @@
 use super::{Run, binary, method, truth};
 use crate::program::{Closure, Fold, Outcome, Pipe, Program, Reduction, Ty, Value};
 
-/// Lanes of a reduction.
+/// Values of a piece, and lanes of its reduction.
+const PIECE: usize = 8192;
 const LANES: usize = 1024;
 
 /// The results of the last function for one row: of each parameter the values of its row, or one value.
@@ -56,15 +57,19 @@ impl Run<'_> {
     pub(super) fn folded(&mut self, fold: &Fold) -> Vec<Value> {
         let init: Vec<Value> = fold.init.iter().map(|value| self.one(value)).collect();
         let values = self.parts(&fold.pipe);
-        let mut lanes: Vec<Vec<Value>> = Vec::new();
-        for lane in 0..values.len().min(LANES) {
-            let mut result = init.clone();
-            for value in values.iter().skip(lane).step_by(LANES) {
-                result = self.closure(&fold.step, &[&result[..], value].concat());
+        let mut pieces = Vec::new();
+        for piece in values.chunks(PIECE) {
+            let mut lanes: Vec<Vec<Value>> = Vec::new();
+            for lane in 0..piece.len().min(LANES) {
+                let mut result = init.clone();
+                for value in piece.iter().skip(lane).step_by(LANES) {
+                    result = self.closure(&fold.step, &[&result[..], value].concat());
+                }
+                lanes.push(result);
             }
-            lanes.push(result);
+            pieces.push(self.combined(&fold.combine, &lanes));
         }
-        if lanes.is_empty() { init } else { self.combined(&fold.combine, &lanes) }
+        if pieces.is_empty() { init } else { self.combined(&fold.combine, &pieces) }
     }
 
     /// Neighbours first: the largest power of two of the lanes, then the others.
@@ -129,15 +134,19 @@ fn plain(name: &str, values: &[Value]) -> Value {
             _ => method(name, &[best, value]),
         });
     }
-    let mut lanes: Vec<f32> = Vec::new();
-    for (i, value) in values.iter().enumerate() {
-        let Value::F32(value) = value else { continue };
-        match lanes.get_mut(i % LANES) {
-            Some(lane) => *lane += value,
-            None => lanes.push(0.0 + value),
+    let pieces = values.chunks(PIECE).map(|piece| {
+        let mut lanes: Vec<f32> = Vec::new();
+        for (i, value) in piece.iter().enumerate() {
+            let Value::F32(value) = value else { continue };
+            match lanes.get_mut(i % LANES) {
+                Some(lane) => *lane += value,
+                None => lanes.push(0.0 + value),
+            }
         }
-    }
-    Value::F32(tree(&lanes))
+        tree(&lanes)
+    });
+    let pieces: Vec<f32> = pieces.collect();
+    Value::F32(tree(&pieces))
 }
 
 fn tree(lanes: &[f32]) -> f32 {

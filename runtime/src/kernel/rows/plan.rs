@@ -1,0 +1,214 @@
+//! How rows are divided among the threads of a GPU.
+
+use super::lang::{LANES, PIECE};
+
+/// Threads of a block that has several rows.
+const THREADS: usize = 256;
+/// Threads of a block that has a part of one row, and the most that it can have.
+const OF_ROW: usize = 512;
+const MOST: usize = 1024;
+/// The most blocks of a cluster, on every device that has clusters.
+const CLUSTER: usize = 8;
+/// Elements that a thread loads one by one, all of which it keeps.
+const SINGLE: usize = 16;
+/// Values that a thread keeps.
+const KEPT: usize = 128;
+
+/// A division.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Plan {
+    /// Neighbouring threads have neighbouring values of a row.
+    Along {
+        /// Threads of a block that belong to a row.
+        threads: usize,
+        /// Blocks of a row, which are a cluster.
+        blocks: usize,
+        /// For rows of whole packs that can be loaded at once.
+        packed: Packs,
+        /// For all others.
+        single: Packs,
+    },
+    /// Neighbouring threads have neighbouring rows.
+    Across {
+        /// Rows of a block.
+        rows: usize,
+        /// Threads of a block that belong to a row.
+        threads: usize,
+        /// Blocks of a cluster, which have the same rows.
+        blocks: usize,
+        /// Lanes that a thread computes at once.
+        at_once: usize,
+        /// The most values of a lane.
+        values: usize,
+    },
+}
+
+/// What a thread has of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Packs {
+    /// Number of packs: all of them if the row is held, otherwise those of a piece.
+    pub(super) count: usize,
+    /// Elements of a pack.
+    pub(super) lanes: usize,
+    /// Whether the row can be in registers.
+    pub(super) held: bool,
+    /// Whether each thread has as many values.
+    pub(super) whole: bool,
+}
+
+impl Plan {
+    /// Plans that a kernel may be compiled for, one of each sort, for packs of `lanes`.
+    pub(super) fn samples(lanes: usize, held: usize, clusters: bool) -> [Self; 3] {
+        [
+            Self::along(32 * lanes, lanes, held, true, clusters),
+            Self::along(4 * PIECE, lanes, held, true, clusters),
+            Self::across(5000, 4096, clusters),
+        ]
+    }
+
+    /// For rows of `size` elements, loaded in packs of `lanes`, of which `held` are used more than once; devices without `clusters`
+    /// have a block for each row.
+    ///
+    /// Threads of a warp have different rows only if those go the same way, `straight` on: they exchange values.
+    pub(super) fn along(size: usize, lanes: usize, held: usize, straight: bool, clusters: bool) -> Self {
+        let (packs, pieces) = (size.div_ceil(lanes), size.div_ceil(PIECE));
+        let team = LANES / lanes;
+        let (mut threads, mut blocks) = (THREADS, 1);
+        if pieces == 1 {
+            let each = if packs > 64 { 4 } else { 2 };
+            threads = packs.div_ceil(each).max(size.div_ceil(SINGLE)).next_power_of_two().min(team);
+            threads = if straight { threads } else { threads.max(32) };
+        } else if pieces > 1 {
+            let cluster = if clusters { CLUSTER } else { 1 };
+            let most = if pieces <= cluster * (OF_ROW / team) { OF_ROW } else { MOST };
+            threads = pieces.next_power_of_two().min(most / team) * team;
+            blocks = pieces.div_ceil(threads / team).next_power_of_two().min(cluster);
+        }
+        Self::Along {
+            threads,
+            blocks,
+            packed: Packs::new(size, lanes, held, threads, blocks),
+            single: Packs::new(size, 1, held, threads, blocks),
+        }
+    }
+
+    /// For `count` rows of `size` elements that are neighbours in memory.
+    pub(super) fn across(count: usize, size: usize, clusters: bool) -> Self {
+        // A cache line of f32; half of it if there would be too few blocks.
+        let rows = if count.div_ceil(32) >= THREADS / CLUSTER { 32 } else { 16 };
+        let threads = OF_ROW / rows;
+        let values = size.div_ceil(LANES).clamp(1, PIECE / LANES);
+        let at_once = (32 / values).next_power_of_two().min(16);
+        let enough = THREADS.div_ceil(count.div_ceil(rows).max(1)).next_power_of_two();
+        let most = (Self::lanes(size) / (threads * at_once)).max(1);
+        let blocks = if clusters { enough.min(most).min(CLUSTER) } else { 1 };
+        Self::Across { rows, threads, blocks, at_once, values }
+    }
+
+    /// Lanes of all pieces, of which every thread has equally many.
+    pub(super) fn lanes(size: usize) -> usize {
+        let pieces = size.div_ceil(PIECE).next_power_of_two();
+        pieces * if size < LANES { size.next_power_of_two() } else { LANES }
+    }
+
+    /// Threads of a block.
+    pub(super) fn block(self) -> usize {
+        match self {
+            Self::Along { threads, .. } if threads <= 32 => THREADS,
+            Self::Along { threads, .. } => threads,
+            Self::Across { rows, threads, .. } => rows * threads,
+        }
+    }
+
+    /// Rows of a block, and the blocks of each.
+    pub(super) fn of_block(self) -> (usize, usize) {
+        match self {
+            Self::Along { threads, blocks, .. } => (self.block() / threads, blocks),
+            Self::Across { rows, blocks, .. } => (rows, blocks),
+        }
+    }
+
+    /// Blocks that a multiprocessor should have room for: otherwise the compiler takes registers from few values that would
+    /// hide the time of more loads.
+    pub(super) fn resident(self) -> usize {
+        match self {
+            Self::Along { packed, .. } if packed.held && packed.count <= 4 => MOST / self.block(),
+            _ => 1,
+        }
+    }
+}
+
+impl Packs {
+    /// For rows of `size` elements, `rows` of which are used more than once, that belong to `threads` of each of `blocks`.
+    fn new(size: usize, lanes: usize, rows: usize, threads: usize, blocks: usize) -> Self {
+        let team = threads.min(LANES / lanes);
+        let (pieces, teams) = (size.div_ceil(PIECE), threads / team * blocks);
+        let exact = if pieces > 1 { PIECE } else { size }.div_ceil(team * lanes);
+        let fills = lanes > 1 && size == threads * blocks * exact * lanes;
+        // Of rows that leave threads without a value, kernels for a few numbers of packs will do.
+        let count = if fills { exact } else { exact.next_power_of_two() };
+        let held =
+            (1..=teams).contains(&pieces) && (lanes > 1 || count <= SINGLE) && count * lanes * rows <= KEPT;
+        let count = if held { count } else { PIECE / (team * lanes) };
+        Self { count, lanes, held, whole: held && fills }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_belongs_to_a_thread() {
+        for size in
+            (0..300).chain([1000, 1024, 4095, 8191, 8192, 8193, 32_768, 128_256, 262_144, 262_145, 5_000_000])
+        {
+            for lanes in [1, 4, 8, 16] {
+                for (clusters, straight) in [(false, true), (true, true), (true, false)] {
+                    let plan = Plan::along(size, lanes, 2, straight, clusters);
+                    let Plan::Along { threads, blocks, packed, single } = plan else { unreachable!() };
+                    assert!(threads.is_power_of_two() && blocks.is_power_of_two() && plan.block() <= MOST);
+                    assert!(blocks <= if clusters { CLUSTER } else { 1 });
+                    for packs in [packed, single] {
+                        let team = threads.min(LANES / packs.lanes);
+                        let pieces = size.div_ceil(PIECE);
+                        if packs.held {
+                            assert!(pieces <= threads / team * blocks, "{size} {plan:?}");
+                            assert!(packs.count * packs.lanes * team >= size.min(PIECE), "{size} {plan:?}");
+                        } else {
+                            assert_eq!(packs.count * packs.lanes * team, PIECE, "{size} {plan:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_all_lengths_share_few_plans() {
+        let plans = |sizes: std::ops::RangeInclusive<usize>| {
+            let all: std::collections::HashSet<Plan> =
+                sizes.map(|size| Plan::along(size, 4, 2, true, true)).collect();
+            all.len()
+        };
+        assert!(plans(1..=8192) <= 48, "{}", plans(1..=8192));
+        assert!(plans(8193..=1_000_000) <= 24, "{}", plans(8193..=1_000_000));
+    }
+
+    #[test]
+    fn every_lane_belongs_to_a_thread() {
+        for size in (1..300).chain([1023, 1024, 1025, 8192, 8193, 131_072, 1_000_000]) {
+            for count in [1, 100, 4096, 100_000] {
+                let Plan::Across { rows, threads, blocks, at_once, values } = Plan::across(count, size, true)
+                else {
+                    unreachable!()
+                };
+                assert!(rows * threads <= MOST && blocks <= CLUSTER);
+                assert!(size.min(PIECE) <= values * LANES && at_once * values <= 64);
+                let run = Plan::lanes(size).div_ceil(threads * blocks).next_multiple_of(at_once);
+                assert!(run * threads * blocks >= Plan::lanes(size));
+                assert!(run.is_power_of_two());
+            }
+        }
+    }
+}
