@@ -13,6 +13,7 @@ use super::{
     memory::SharedMemory,
     owned::{Owned, OwnerId},
     raw::{RawTensor, SlotId},
+    recorded_addr::RecordedAddr,
 };
 use crate::DType;
 
@@ -45,35 +46,28 @@ impl KeyOperand {
 
 /// A device operand of a recording. Its address is fixed, unless the recording copies the live-in from its current
 /// address.
-///
-/// One word holds the address, or that there is none, so comparing a key with that of a recording needs no
-/// branch for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedOperand {
     owner: Option<OwnerId>,
-    /// The address, or [`Self::COPIED`].
-    word: u64,
+    addr: RecordedAddr,
 }
 
 impl RecordedOperand {
-    /// An address at which there is no memory.
-    const COPIED: u64 = u64::MAX;
-
     /// Creates an operand that must be at its current address.
     #[inline]
     pub(crate) fn fixed(operand: KeyOperand) -> Self {
-        Self { owner: operand.owner, word: operand.addr }
+        Self { owner: operand.owner, addr: RecordedAddr::fixed(operand.addr) }
     }
 
     /// Creates an operand that is copied, so it can be at any address.
     #[inline]
     pub(crate) fn copied(operand: KeyOperand) -> Self {
-        Self { owner: operand.owner, word: Self::COPIED }
+        Self { owner: operand.owner, addr: RecordedAddr::copied() }
     }
 
     /// Returns the address; `None` if it is copied.
     pub(crate) fn addr(self) -> Option<u64> {
-        (self.word != Self::COPIED).then_some(self.word)
+        self.addr.get()
     }
 
     pub(crate) fn owner(self) -> Option<OwnerId> {
@@ -88,7 +82,7 @@ impl RecordedOperand {
     /// Returns the words that are hashed: those of the operand itself, unless it is copied.
     #[inline]
     pub(crate) fn words(self) -> [u64; 2] {
-        [word(self.owner), self.word]
+        [word(self.owner), self.addr.word()]
     }
 }
 
@@ -97,7 +91,7 @@ impl RecordedOperand {
 #[inline]
 pub(crate) fn same_operands(recorded: &[RecordedOperand], operands: &[KeyOperand]) -> bool {
     let difference =
-        |(a, b): (&RecordedOperand, &KeyOperand)| (word(a.owner) ^ word(b.owner)) | (a.word ^ b.addr);
+        |(a, b): (&RecordedOperand, &KeyOperand)| (word(a.owner) ^ word(b.owner)) | a.addr.difference(b.addr);
     recorded.len() == operands.len()
         && recorded.iter().zip(operands).map(difference).fold(0, |all, d| all | d) == 0
 }
@@ -105,7 +99,7 @@ pub(crate) fn same_operands(recorded: &[RecordedOperand], operands: &[KeyOperand
 impl PartialEq<KeyOperand> for RecordedOperand {
     #[inline]
     fn eq(&self, operand: &KeyOperand) -> bool {
-        self.owner == operand.owner && self.word == operand.addr
+        self.owner == operand.owner && self.addr.difference(operand.addr) == 0
     }
 }
 

@@ -9,5 +9,6 @@ pub(crate) mod memory;
 pub(crate) mod owned;
 pub(crate) mod persistent;
 pub(crate) mod raw;
+mod recorded_addr;
 pub(crate) mod retire;
 pub(crate) mod view;

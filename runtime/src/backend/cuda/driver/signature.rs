@@ -14,9 +14,6 @@ use crate::{Error, Result, backend::Signature};
 /// size of clusters, their scheduling, and the priority.
 const ATTRIBUTES: [i32; 4] = [2, 4, 5, 8];
 
-/// Represents an attribute that the device does not have.
-const NO_ATTRIBUTE: u64 = u64::MAX;
-
 impl Graph {
     /// Returns the signature, or the reason why there is none. The driver has the final say when it updates:
     /// the signature separates graphs that it would reject, and kernels that are not the same.
@@ -62,16 +59,18 @@ impl Graph {
         }
         let place: FxHashMap<Handle, u64> = nodes.iter().zip(0..).map(|(&node, at)| (node, at)).collect();
         let Edges { from, to, data } = self.edges(edges)?;
-        let at = |node: &Handle| place.get(node).copied().unwrap_or(u64::MAX);
-        let mut edges: Vec<[u64; 3]> = from
+        let edges: Option<Vec<[u64; 3]>> = from
             .iter()
             .zip(&to)
             .zip(&data)
             .map(|((from, to), data)| {
                 let kind = [data.from_port, data.to_port, data.kind].map(u64::from);
-                [at(from), at(to), kind[0] << 16 | kind[1] << 8 | kind[2]]
+                Some([*place.get(from)?, *place.get(to)?, kind[0] << 16 | kind[1] << 8 | kind[2]])
             })
             .collect();
+        let Some(mut edges) = edges else {
+            return Ok(Err("it has an edge to a node that the driver does not list"));
+        };
         edges.sort_unstable();
         words.extend(edges.into_iter().flatten());
         Ok(Ok(Signature::new(words)))
@@ -87,14 +86,18 @@ impl Graph {
         words.extend([params.function.addr() as u64, params.kernel.addr() as u64]);
         words.extend(params.block.map(u64::from));
         words.push(u64::from(params.shared));
+        // An attribute that the device does not have is announced as absent, and has no value.
         for attribute in ATTRIBUTES {
             let mut value = CUattributeValue::default();
             // SAFETY: a kernel node of this graph; one value is written.
             let code = unsafe { (api.attribute)(node, attribute, &mut value) };
             match self.context().check("cuGraphKernelNodeGetAttribute", code) {
-                Ok(()) => words.extend(value.0),
+                Ok(()) => {
+                    words.push(u64::from(true));
+                    words.extend(value.0);
+                }
                 Err(lost @ Error::ContextLost { .. }) => return Err(lost),
-                Err(_) => words.push(NO_ATTRIBUTE),
+                Err(_) => words.push(u64::from(false)),
             }
         }
         Ok(())
