@@ -38,7 +38,7 @@ impl Scalar {
     }
 }
 
-/// What a kernel function sees of its tensors.
+/// The part of its tensors that a kernel function sees at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// One element of each: `#[kernel]`.
@@ -57,7 +57,7 @@ impl Form {
     }
 }
 
-/// What a parameter or a result stands for.
+/// The values that a parameter or a result stands for: one, or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     One,
@@ -141,7 +141,7 @@ pub(super) struct Local {
     pub(super) view: Option<ViewType>,
 }
 
-/// What a view has.
+/// The type of a view.
 #[derive(Clone, Copy)]
 pub(super) struct ViewType {
     pub(super) scalar: Scalar,

@@ -25,7 +25,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// What operators and methods mean there.
+/// The source of operators and methods in CUDA C++.
 pub(super) const LANGUAGE: &str = include_str!("language.cuh");
 
 /// A kernel for certain element types of floats, with numbers for some parameters.

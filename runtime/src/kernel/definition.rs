@@ -51,7 +51,7 @@ impl Compute {
     }
 }
 
-/// What a kernel sees of its tensors.
+/// The part of its tensors that a kernel sees at a time.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// One element of each.
@@ -62,7 +62,7 @@ pub enum Kind {
     Index(Index),
 }
 
-/// What the parameters and results of a kernel of rows are.
+/// The parameters and results of a kernel of rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
     /// The parameters.
@@ -78,7 +78,7 @@ pub struct Rows {
 }
 
 /// The padded dimensions outside the rows of a launch whose kernel indexes rows: each has a further input, its real size, in
-/// their order. What a row of the padding reads beyond its end is no mistake.
+/// their order. A row of the padding may read beyond its end; that is not reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Padded(u8);
 
@@ -104,7 +104,7 @@ impl Padded {
     }
 }
 
-/// What the parameters and results of a kernel of indices are.
+/// The parameters and results of a kernel of indices.
 #[derive(Clone, Copy, Debug)]
 pub struct Index {
     /// Dimensions of each parameter that is a view; the others are single values.
@@ -131,7 +131,7 @@ pub struct Definition {
     pub id: TypeId,
     /// The function's name.
     pub name: &'static str,
-    /// What it sees of its tensors.
+    /// The part of its tensors that it sees at a time.
     pub kind: Kind,
     /// The parameters.
     pub inputs: &'static [(&'static str, Compute)],

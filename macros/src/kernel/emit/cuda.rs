@@ -445,7 +445,7 @@ fn is_inline(expr: &Expr) -> bool {
             is_inline(condition) && is_value(then) && is_inline(other)
         }
         Kind::Block(block) => is_value(block),
-        // What its closures do stays in them.
+        // The effects of its closures stay in them.
         Kind::Row(call) => is_inline(&call.row) && call.values.iter().all(is_inline),
         Kind::View(call) => call.index.iter().chain(call.other.as_deref()).all(is_inline),
         _ => false,

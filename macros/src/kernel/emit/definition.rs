@@ -59,7 +59,7 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> To
     }
 }
 
-/// What it sees of its tensors.
+/// The part of its tensors that the kernel sees at a time.
 fn kind(header: &Header, body: Option<&Body>, text: &str) -> TokenStream {
     let p = private();
     if header.form == Form::Elements {

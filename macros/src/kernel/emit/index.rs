@@ -1,4 +1,5 @@
-//! What calls the function of an index: the runtime, with memory of tensors, and people, with slices; and its operation.
+//! The callers of the function of an index: the runtime, which passes memory of tensors, and a function for users, which
+//! takes slices. Also its operation.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};

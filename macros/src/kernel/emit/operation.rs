@@ -76,7 +76,7 @@ fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str)
     }
 }
 
-/// What kernels call of a kernel of single values: of this one, they cannot.
+/// The function by which kernels call a kernel of single values; a call of this kernel is a type error.
 fn uncallable(header: &Header) -> TokenStream {
     let (p, kernel) = (private(), &header.name);
     let at = generated_at(kernel.span());

@@ -1,4 +1,5 @@
-//! What calls the function of a row: the runtime, with memory of tensors, and people, with slices.
+//! The callers of the function of a row: the runtime, which passes memory of tensors, and a function for users, which
+//! takes slices.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

@@ -318,7 +318,7 @@ impl Parser<'_> {
         Kind::Call(self.names.callee(path), all)
     }
 
-    /// What the language does not have.
+    /// Refuses an expression that the language does not have.
     fn other(&mut self, expr: &SynExpr) -> Expr {
         match expr {
             SynExpr::While(expr) => self.endless(expr.while_token, "while"),

@@ -44,7 +44,7 @@ pub(in crate::kernel) fn header(args: &TokenStream, item: &ItemFn, errors: &mut 
     })
 }
 
-/// What the attribute's arguments ask for.
+/// Returns the form that the attribute's arguments request.
 fn form(args: &TokenStream, errors: &mut Errors) -> Form {
     match &*args.to_string() {
         "" => Form::Elements,

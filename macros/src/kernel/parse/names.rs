@@ -27,7 +27,7 @@ pub(super) struct Names {
     closure: Option<LocalId>,
 }
 
-/// What is in force around a closure.
+/// The loops and the closure around a closure, which are restored at its end.
 pub(super) struct Outside {
     loops: Vec<(usize, Option<Lifetime>)>,
     closure: Option<LocalId>,

@@ -24,7 +24,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// What views are there.
+/// The source of views in CUDA C++.
 const VIEWS: &str = include_str!("index.cuh");
 
 /// Elements of a thread, whose reads overlap; one if it has loops. 16 bytes hold so many of every type.
@@ -131,7 +131,7 @@ fn real(padded: &[PaddedDim], counts: &[View], of: Owner, axis: usize) -> u64 {
     found.and_then(|padded| counts.get(usize::from(padded.count))).map_or(0, |view| view.addr)
 }
 
-/// What a number below 2³¹ is multiplied with, and by how much the upper half of the product is shifted, to divide it.
+/// Division of a number below 2³¹: the factor, and the shift of the upper half of the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Divisor {
     /// 0 for 1, by which nothing need be divided.

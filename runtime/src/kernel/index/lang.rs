@@ -152,7 +152,7 @@ impl<'a, T: Readable, const N: usize> View<'a, T, N> {
         Self { elements: T::elements(T::values(values)), sizes, strides }
     }
 
-    /// Where an element is.
+    /// Returns the position of an element.
     #[inline(always)]
     fn place(&self, index: [u32; N]) -> Result<usize, Beyond> {
         let mut place = 0;

@@ -26,20 +26,20 @@ use crate::{Result, backend::cuda::kernels::Submit};
 /// A padded dimension. Its real size is a u32 scalar on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PaddedDim {
-    /// Of which tensor.
+    /// The tensor.
     pub(super) of: Owner,
-    /// Which dimension.
+    /// The number of the dimension.
     pub(super) axis: u8,
     /// The number of the scalar, among the inputs after the tensors.
     pub(super) count: u8,
 }
 
-/// Whose dimension is padded.
+/// The tensor that a padded dimension belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
-    /// That of the input with this number among the tensors.
+    /// The input with this number among the tensors.
     Input(u8),
-    /// That of all results.
+    /// All results.
     Results,
 }
 

@@ -13,7 +13,7 @@ use crate::{
     krate::generated_at,
 };
 
-/// What a function of an index has besides its parameters.
+/// Returns the name of the argument that a function of an index takes besides its parameters.
 fn context(at: Span) -> Ident {
     Ident::new("__views", generated_at(at))
 }
