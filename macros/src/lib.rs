@@ -132,7 +132,7 @@ pub fn derive_config_value(input: TokenStream) -> TokenStream {
 #[doc(hidden)]
 #[cfg_attr(not(graphable_library), proc_macro_derive(Configured))]
 pub fn derive_configured(input: TokenStream) -> TokenStream {
-    entry::expand_settled(input.into()).into()
+    entry::expand_configured(input.into()).into()
 }
 
 /// For generated code: removes the remains of an item that was expanded elsewhere.

@@ -110,7 +110,7 @@ impl CaptureFailed {
     ///
     /// # Errors
     /// Returns our error as it is; for any other error, its message.
-    pub fn told<T, E: std::fmt::Debug + 'static>(result: Result<T, E>) -> crate::Result<()> {
+    pub fn check<T, E: std::fmt::Debug + 'static>(result: Result<T, E>) -> crate::Result<()> {
         match result {
             Ok(_) => Ok(()),
             Err(error) => Err(Self::from_user(error)),

@@ -55,9 +55,9 @@ impl Names {
 
     /// Adds what `value` implies about the names that are bound to it; returns whether that is new.
     fn grow(&mut self, names: &[String], value: &Expr) -> bool {
-        let (roots, owned) = (self.leads_to(value), self.moves(value));
+        let (roots, owned) = (self.points_to(value), self.moves(value));
         let exclusive =
-            lends_to_change(value) || uses::of_expr(value).names().any(|name| self.exclusive.contains(name));
+            borrows_mutably(value) || uses::of_expr(value).names().any(|name| self.exclusive.contains(name));
         let mut grown = false;
         for name in names {
             grown |= exclusive && self.exclusive.insert(name.clone());
@@ -123,23 +123,23 @@ impl Names {
     ///
     /// The operand of `?` is assumed to be a new value, like the results of device code, unless it only
     /// passes on its receiver.
-    fn leads_to(&self, expr: &Expr) -> BTreeSet<String> {
+    fn points_to(&self, expr: &Expr) -> BTreeSet<String> {
         if let Some(name) = syntax::plain_name(expr) {
             return self.roots(&name.to_string());
         }
         match expr {
             Expr::Lit(_) | Expr::Binary(_) | Expr::Range(_) => BTreeSet::new(),
-            Expr::Field(e) => self.leads_to(&e.base),
-            Expr::Index(e) => self.leads_to(&e.expr),
-            Expr::Paren(e) => self.leads_to(&e.expr),
-            Expr::Group(e) => self.leads_to(&e.expr),
-            Expr::Reference(e) => self.leads_to(&e.expr),
-            Expr::Unary(e) => self.leads_to(&e.expr),
-            Expr::Cast(e) => self.leads_to(&e.expr),
+            Expr::Field(e) => self.points_to(&e.base),
+            Expr::Index(e) => self.points_to(&e.expr),
+            Expr::Paren(e) => self.points_to(&e.expr),
+            Expr::Group(e) => self.points_to(&e.expr),
+            Expr::Reference(e) => self.points_to(&e.expr),
+            Expr::Unary(e) => self.points_to(&e.expr),
+            Expr::Cast(e) => self.points_to(&e.expr),
             Expr::Try(e) => match &*e.expr {
                 Expr::Call(_) if !operations::is_operation(&e.expr) => BTreeSet::new(),
                 Expr::MethodCall(m) if !hands_on(&m.method) => BTreeSet::new(),
-                inner => self.leads_to(inner),
+                inner => self.points_to(inner),
             },
             Expr::Call(_) if operations::gives_tensor(expr) => BTreeSet::new(),
             Expr::Call(c) => self.all(&c.args),
@@ -160,7 +160,7 @@ impl Names {
     }
 
     fn all<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> BTreeSet<String> {
-        exprs.into_iter().flat_map(|e| self.leads_to(e)).collect()
+        exprs.into_iter().flat_map(|e| self.points_to(e)).collect()
     }
 
     /// Returns whether the value of an expression may be something other than a number or a reference.
@@ -191,9 +191,9 @@ fn last(block: &Block) -> Option<&Expr> {
 }
 
 /// Returns whether an expression borrows something mutably.
-fn lends_to_change(expr: &Expr) -> bool {
-    struct Lends(bool);
-    impl<'a> Visit<'a> for Lends {
+fn borrows_mutably(expr: &Expr) -> bool {
+    struct MutableBorrow(bool);
+    impl<'a> Visit<'a> for MutableBorrow {
         fn visit_expr_reference(&mut self, e: &'a syn::ExprReference) {
             self.0 |= e.mutability.is_some();
             visit::visit_expr_reference(self, e);
@@ -203,9 +203,9 @@ fn lends_to_change(expr: &Expr) -> bool {
             visit::visit_expr_method_call(self, e);
         }
     }
-    let mut lends = Lends(false);
-    lends.visit_expr(expr);
-    lends.0
+    let mut found = MutableBorrow(false);
+    found.visit_expr(expr);
+    found.0
 }
 
 /// Returns whether a method returns a part of its receiver, or another view of it.

@@ -205,12 +205,12 @@ impl Analysis<'_, '_> {
         let Statement { value, binds, has_boundary, .. } = statement;
         let leaves = statement.leaves || self.steered(&init.expr);
         // Writes of a segment through a reference go to a variable of its own.
-        let lent = (lends_to_change(&init.expr) || syntax::binds_to_change(&found.plain.pat)) && {
+        let borrowed = (borrows_mutably(&init.expr) || syntax::binds_mutably(&found.plain.pat)) && {
             let later = Sequence::of(&from[1..]);
             binds.iter().any(|b| later.get(&b.ident.to_string()).is_some_and(|u| u.through))
         };
         let on_device = self.device_arithmetic(&init.expr);
-        let evaluated = classify::call_free(&init.expr) && init.diverge.is_none() && !lent && !on_device;
+        let evaluated = classify::call_free(&init.expr) && init.diverge.is_none() && !borrowed && !on_device;
         let iterator = self.takes_from_host_iterator(&init.expr)
             || self.binds_host_iterator(&found.plain, &from[1..]) && self.is_iterator_of_host(&init.expr);
         let must = found.says_host() || *has_boundary || leaves || iterator;
@@ -340,12 +340,12 @@ fn written_type(local: &Local) -> Option<syn::Type> {
 }
 
 /// Returns whether an expression is `&mut …`, or contains one.
-fn lends_to_change(expr: &Expr) -> bool {
+fn borrows_mutably(expr: &Expr) -> bool {
     match expr {
         Expr::Reference(r) => r.mutability.is_some(),
-        Expr::Paren(p) => lends_to_change(&p.expr),
-        Expr::Tuple(t) => t.elems.iter().any(lends_to_change),
-        Expr::Call(c) => c.args.iter().any(lends_to_change),
+        Expr::Paren(p) => borrows_mutably(&p.expr),
+        Expr::Tuple(t) => t.elems.iter().any(borrows_mutably),
+        Expr::Call(c) => c.args.iter().any(borrows_mutably),
         _ => false,
     }
 }

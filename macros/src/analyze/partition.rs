@@ -57,11 +57,11 @@ impl Analysis<'_, '_> {
         let (stmts, edges) = self.reordered(&stmts, tail);
         let statements: Vec<Statement> = stmts.iter().cloned().map(Statement::of).collect();
         let drafts = self.scoped(|a| a.statements(&statements, &edges, tail, after));
-        Block { parts: drafts.into_iter().filter_map(|draft| self.settled(draft)).collect() }
+        Block { parts: drafts.into_iter().filter_map(|draft| self.completed(draft)).collect() }
     }
 
     /// Completes a draft when all of its block is known; `None` if nothing needs it.
-    fn settled(&self, draft: Draft) -> Option<Part> {
+    fn completed(&self, draft: Draft) -> Option<Part> {
         match draft {
             Draft::Part(part) => Some(part),
             Draft::Closure { name, id, local, variables } if self.host_uses.contains(&name) => {

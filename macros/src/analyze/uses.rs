@@ -14,8 +14,8 @@ use super::{classify, macros};
 use crate::parse::{
     attributes, format_strings,
     syntax::{
-        Bound, binds_to_change, bound, bound_always, bound_by_let, compares, field_path, is_assign,
-        place_base, plain_name,
+        Bound, binds_mutably, bound, bound_always, bound_by_let, compares, field_path, is_assign, place_base,
+        plain_name,
     },
 };
 
@@ -123,7 +123,7 @@ impl Free {
 
     /// The variable that `ref mut` in `pat` changes by, when `value` is matched with it.
     fn lent(&mut self, pat: &Pat, value: &Expr) {
-        if binds_to_change(pat)
+        if binds_mutably(pat)
             && let Some(base) = place_base(value)
         {
             self.note(base, |u| {

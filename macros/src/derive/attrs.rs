@@ -50,7 +50,7 @@ pub(super) fn item(input: &DeriveInput, errors: &mut Errors) -> Option<ParamsAtt
                 continue;
             }
             let parsed = attr.parse_args_with(|input: ParseStream<'_>| params_args(input, errors));
-            if let Some(config) = told(parsed, "write `#[params(config = YourConfig)]`", errors) {
+            if let Some(config) = parsed_or_report(parsed, "write `#[params(config = YourConfig)]`", errors) {
                 found = Some(ParamsAttr { attr: attr.clone(), config });
             }
         } else if ["param", "state", "config"].iter().any(|name| attr.path().is_ident(name)) {
@@ -67,7 +67,7 @@ pub(super) fn item(input: &DeriveInput, errors: &mut Errors) -> Option<ParamsAtt
 }
 
 /// Returns the result of a parser, and reports a syntax error. `None` was already reported.
-fn told<T>(parsed: syn::Result<Option<T>>, help: &str, errors: &mut Errors) -> Option<T> {
+fn parsed_or_report<T>(parsed: syn::Result<Option<T>>, help: &str, errors: &mut Errors) -> Option<T> {
     parsed.unwrap_or_else(|error| {
         errors.push_syntax(Code::AttributeArguments, error, help);
         None
@@ -130,7 +130,9 @@ pub(super) fn field(field: &syn::Field, errors: &mut Errors) -> Role {
 fn config(attr: &Attribute, errors: &mut Errors) -> Option<Role> {
     let value = match &attr.meta {
         Meta::Path(_) => None,
-        Meta::List(list) => Some(told(list.parse_args().map(Some), "write `#[config(expression)]`", errors)?),
+        Meta::List(list) => {
+            Some(parsed_or_report(list.parse_args().map(Some), "write `#[config(expression)]`", errors)?)
+        }
         Meta::NameValue(_) => {
             errors.push(
                 Code::AttributeArguments,
@@ -151,7 +153,7 @@ fn args(attr: &Attribute, name: &str, allowed: &[&str], errors: &mut Errors) -> 
             let parser = |input: ParseStream<'_>| parse_args(input, name, allowed, errors);
             let parsed = parser.parse2(list.tokens.clone());
             let forms: Vec<String> = allowed.iter().map(|a| format!("`{a}`")).collect();
-            told(parsed, &format!("`#[{name}(…)]` takes {}", forms.join(", ")), errors)
+            parsed_or_report(parsed, &format!("`#[{name}(…)]` takes {}", forms.join(", ")), errors)
         }
         Meta::NameValue(_) => {
             errors.push(

@@ -23,7 +23,7 @@ pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
         if found { syn::parse2(plain) } else { Err(error) }
     });
     match parsed {
-        Ok(item) if cfg::has_conditions(&item) => cfg::settle(&args, item),
+        Ok(item) if cfg::has_conditions(&item) => cfg::defer(&args, item),
         parsed => expand_parsed(args, tokens, parsed),
     }
 }
@@ -52,8 +52,8 @@ fn ungrouped_lifetimes(tokens: TokenStream, found: &mut bool) -> TokenStream {
 }
 
 /// Expands an item whose conditions were evaluated.
-pub(crate) fn expand_settled(tokens: TokenStream) -> TokenStream {
-    match cfg::settled(tokens) {
+pub(crate) fn expand_configured(tokens: TokenStream) -> TokenStream {
+    match cfg::configured(tokens) {
         Ok(Some((args, item))) => expand_parsed(args, TokenStream::new(), Ok(item)),
         Ok(None) => TokenStream::new(),
         Err(error) => expand_parsed(TokenStream::new(), TokenStream::new(), Err(error)),

@@ -67,7 +67,7 @@ fn is_condition(a: &Attribute) -> bool {
 }
 
 /// Puts the item into one whose derive expands it when its conditions are evaluated.
-pub(crate) fn settle(arguments: &TokenStream, mut item: Item) -> TokenStream {
+pub(crate) fn defer(arguments: &TokenStream, mut item: Item) -> TokenStream {
     let name = Ident::new(&format!("__GraphableConfigured{:016x}", hash(&item)), Span::call_site());
     Put.visit_item_mut(&mut item);
     let p = krate::private();
@@ -92,9 +92,9 @@ fn hash(item: &Item) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Returns the arguments and the item of [`settle`], without its conditions. Returns `None` if the item's own
+/// Returns the arguments and the item of [`defer`], without its conditions. Returns `None` if the item's own
 /// condition does not hold.
-pub(crate) fn settled(tokens: TokenStream) -> syn::Result<Option<(TokenStream, Item)>> {
+pub(crate) fn configured(tokens: TokenStream) -> syn::Result<Option<(TokenStream, Item)>> {
     let input: syn::ItemEnum = match syn::parse2(tokens.clone()) {
         Ok(input) => input,
         Err(_) => syn::parse2(without_empty(tokens, false))?,

@@ -161,7 +161,7 @@ pub(crate) fn innermost_call(expr: &mut Expr) -> Option<&mut Expr> {
 }
 
 /// Returns whether a pattern binds parts of its value with `ref mut`.
-pub(crate) fn binds_to_change(pat: &Pat) -> bool {
+pub(crate) fn binds_mutably(pat: &Pat) -> bool {
     struct Search(bool);
     impl<'a> Visit<'a> for Search {
         fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {

@@ -41,7 +41,7 @@ impl Core {
         if self.settings.reuse_budget().is_some() {
             self.call.ordinals_mut().count(identity);
         }
-        let entry = self.memory.settle();
+        let entry = self.memory.commit_frees();
         let overlaps = self.overlaps();
         let can_run = |recording: &Recording| overlaps.allow(recording, key);
         match self.tree.find(LookupKey::new(identity, entry, key), can_run) {

@@ -92,7 +92,7 @@ pub fn capture_all(
     let saving = Saving::begin(rt);
     for (done, job) in jobs.iter().enumerate() {
         progress(CaptureProgress { done, total, sizes: &job.sizes, symbols, mode: job.mode });
-        graph.settle(saving.0, job, call)?;
+        graph.converge(saving.0, job, call)?;
     }
     saving.end()?;
     progress(CaptureProgress { done: total, total, sizes: &[], symbols, mode: graph.dispatcher.mode() });
@@ -107,7 +107,7 @@ impl GraphObject {
         let mut counts = vec![rt.core.get_mut().tree.recorded()];
         let saving = Saving::begin(rt);
         let sampled = jobs.iter().take(2).try_for_each(|job| {
-            self.settle(saving.0, job, call)?;
+            self.converge(saving.0, job, call)?;
             counts.push(saving.0.core.get_mut().tree.recorded());
             Ok(())
         });
@@ -128,7 +128,7 @@ impl GraphObject {
     }
 
     /// Repeats a call until a pass records nothing new.
-    fn settle(&self, rt: &mut Runtime, job: &Job, call: Call<'_>) -> Result<()> {
+    fn converge(&self, rt: &mut Runtime, job: &Job, call: Call<'_>) -> Result<()> {
         let synthetic = Synthetic { function: self, sizes: &job.sizes };
         rt.batches.get_mut().capture(job.said);
         let mut fresh = Vec::new();

@@ -17,7 +17,7 @@ pub(super) struct Chosen {
     /// The caller's declaration, if any.
     said: Option<Said>,
     /// The last reason against a higher mode.
-    why: Option<FallbackReason>,
+    reason: Option<FallbackReason>,
 }
 
 impl Chosen {
@@ -26,11 +26,11 @@ impl Chosen {
         &mut self,
         function: &GraphObject,
         rt: &Runtime,
-        why: FallbackReason,
+        reason: FallbackReason,
     ) -> Result<()> {
-        self.why = Some(why.clone());
+        self.reason = Some(reason.clone());
         self.mode = Mode::None;
-        function.fell_back(rt, why)
+        function.fell_back(rt, reason)
     }
 
     /// Rejects a call that would run without a graph, if the caller does not allow it.
@@ -41,7 +41,7 @@ impl Chosen {
                     function: function.spec.name,
                     batch: said.batch,
                     allowed: said.allowed,
-                    why: self.why.clone(),
+                    why: self.reason.clone(),
                 })
             }
             _ => Ok(()),
@@ -96,7 +96,7 @@ impl GraphObject {
         if let Some(reason) = &reason {
             self.fell_back(rt, reason.clone())?;
         }
-        let mut chosen = Chosen { mode: asked, key: None, said, why: reason };
+        let mut chosen = Chosen { mode: asked, key: None, said, reason };
         if asked == Mode::None {
             return Ok(chosen);
         }
@@ -107,9 +107,9 @@ impl GraphObject {
             return Ok(chosen);
         }
         chosen.mode = r.mode;
-        if let Some(why) = &r.why {
-            self.fell_back(rt, why.clone())?;
-            chosen.why = Some(why.clone());
+        if let Some(reason) = &r.why {
+            self.fell_back(rt, reason.clone())?;
+            chosen.reason = Some(reason.clone());
         }
         if said.is_some_and(|said| !said.allowed.contains(r.mode)) {
             chosen.fall_back(self, rt, FallbackReason::NotAllowed { mode: r.mode })?;
@@ -163,10 +163,10 @@ impl GraphObject {
         }
         let site = rt.core.borrow().call.host_value(self.id);
         let Some(site) = site else { return Ok(()) };
-        let why = FallbackReason::HostValue { boundary: place(site) };
+        let reason = FallbackReason::HostValue { boundary: place(site) };
         chosen.mode = Mode::Piecewise;
-        chosen.why = Some(why.clone());
-        self.fell_back(rt, why)?;
+        chosen.reason = Some(reason.clone());
+        self.fell_back(rt, reason)?;
         match &chosen.said {
             Some(said) if !said.allowed.contains(Mode::Piecewise) => {
                 chosen.fall_back(self, rt, FallbackReason::NotAllowed { mode: Mode::Piecewise })
@@ -193,17 +193,19 @@ impl GraphObject {
         let dispatched =
             self.dispatcher.dispatch_in(r, &known, chosen.said.map_or(ModeSet::ALL, |said| said.allowed))?;
         (chosen.mode, chosen.key) = (dispatched.mode, dispatched.key);
-        let mut why = dispatched.why;
+        let mut reasons = dispatched.why;
         let unknown = batch.is_none() && (r.asked.is_dual() || r.mode.is_dual());
         if unknown {
             // It follows that the batch counts as mixed.
-            why.retain(|w| !matches!(w, FallbackReason::MixedBatch | FallbackReason::BatchNotUniform { .. }));
-            why.insert(0, FallbackReason::UnknownBatch);
+            reasons.retain(|w| {
+                !matches!(w, FallbackReason::MixedBatch | FallbackReason::BatchNotUniform { .. })
+            });
+            reasons.insert(0, FallbackReason::UnknownBatch);
         }
-        chosen.why = why.last().cloned();
+        chosen.reason = reasons.last().cloned();
         // An ahead-of-time capture makes what calls will need, so nothing was requested that it does not get.
         if !chosen.said.is_some_and(|said| said.ahead) {
-            why.into_iter().try_for_each(|reason| self.fell_back(rt, reason))?;
+            reasons.into_iter().try_for_each(|reason| self.fell_back(rt, reason))?;
         }
         Ok(())
     }

@@ -263,7 +263,7 @@ impl<'s> Region<'s> {
     }
 
     /// Moves the tensors of the region's result to their recorded slots.
-    fn settle<O: LiveOut<'s>>(&self, value: O) -> Result<O> {
+    fn relocate<O: LiveOut<'s>>(&self, value: O) -> Result<O> {
         self.eager.rt.refused_sizes.take()?;
         let mut encoder = Encoder::of(self.eager.rt);
         value.encode(&mut encoder);
@@ -271,8 +271,8 @@ impl<'s> Region<'s> {
         if encoder.entries.iter().any(|entry| !matches!(entry, Entry::Tensor(_))) {
             self.gives_host_value();
         }
-        let settled = self.eager.rt.core.borrow_mut().launcher().settle_region(&encoder.entries)?;
-        Ok(match settled {
+        let relocated = self.eager.rt.core.borrow_mut().launcher().relocate_results(&encoder.entries)?;
+        Ok(match relocated {
             Some(entries) => O::decode(&mut Decoder::new(self.eager.rt, entries)),
             None => value,
         })
@@ -348,7 +348,7 @@ impl<'s, T: LiveOut<'s>, E> EagerResult<'s> for &&Finish<Result<T, E>> {
     type Value = Result<T, E>;
     fn finish(&self, region: Region<'s>) -> Result<Result<T, E>> {
         Ok(match self.take() {
-            Ok(value) => Ok(region.settle(value)?),
+            Ok(value) => Ok(region.relocate(value)?),
             Err(error) => {
                 region.eager.rt.refused_sizes.take()?;
                 Err(error)
@@ -371,7 +371,7 @@ pub trait EagerTensors<'s> {
 impl<'s, T: LiveOut<'s>> EagerTensors<'s> for &Finish<T> {
     type Value = T;
     fn finish(&self, region: Region<'s>) -> Result<T> {
-        region.settle(self.take())
+        region.relocate(self.take())
     }
 }
 

@@ -401,7 +401,7 @@ impl Memory {
 
     /// Learns from the tensors that leave the running region. Returns those that must be moved; the caller
     /// owns the blocks in the list.
-    pub(crate) fn settle_results(
+    pub(crate) fn learn_results(
         &mut self,
         leaving: impl Iterator<Item = SlotId>,
     ) -> SmallVec<[Misplaced; 2]> {

@@ -375,8 +375,8 @@ impl Memory {
 
     /// Returns the pool's state between two segments.
     #[inline]
-    pub(crate) fn settle(&mut self) -> StateId {
-        self.pool.settle()
+    pub(crate) fn commit_frees(&mut self) -> StateId {
+        self.pool.commit_frees()
     }
 
     /// Moves the pool to a known state: the one after a replay.

@@ -93,7 +93,7 @@ impl BodyRunner<'_> {
         }
         let Reach { mut known, owned } = self.reach(kind, identity, key);
         let memory = &mut *self.replayer.launcher.memory;
-        let entry = if kind == RunKind::Audit { StateId::EMPTY } else { memory.settle() };
+        let entry = if kind == RunKind::Audit { StateId::EMPTY } else { memory.commit_frees() };
         let state = state(self, &mut known)?;
         if kind != RunKind::Audit {
             self.replayer.launcher.memory.begin_body();

@@ -227,7 +227,7 @@ impl Launcher<'_> {
     ///
     /// # Errors
     /// Returns [`Error::NeverComputed`](crate::Error::NeverComputed), and errors of copies.
-    pub(crate) fn settle_region(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
+    pub(crate) fn relocate_results(&mut self, outputs: &[Entry]) -> Result<Option<Entries>> {
         if self.recorder.is_running() {
             // In a captured whole call, it is a variable like any other: an unused one may have been freed.
             return Ok(None);
@@ -237,7 +237,7 @@ impl Launcher<'_> {
             Entry::Tensor(raw) => Some(raw.slot),
             _ => None,
         });
-        let misplaced = self.memory.settle_results(tensors);
+        let misplaced = self.memory.learn_results(tensors);
         if misplaced.is_empty() {
             return Ok(None);
         }

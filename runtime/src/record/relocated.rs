@@ -230,7 +230,7 @@ impl Replayer<'_> {
         let blocks = result_blocks(recording);
         let since = self.held_since(recording, &blocks);
         let mut saved = Saved::new();
-        let entry = self.launcher.memory.settle();
+        let entry = self.launcher.memory.commit_frees();
         let ran =
             self.run_between_copies(at, &moves, if since.is_some() { &blocks } else { &[] }, &mut saved);
         let restored = self.put_back(&saved);

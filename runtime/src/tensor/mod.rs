@@ -281,12 +281,12 @@ impl<'s> Scope<'s> {
     pub(crate) fn shape_error(self, op: &'static str, shapes: &[Shown<'_>], why: impl Into<String>) -> Error {
         let mut why = why.into();
         let core = self.rt.core.borrow();
-        let mut told: SmallVec<[u8; 4]> = SmallVec::new();
+        let mut reported: SmallVec<[u8; 4]> = SmallVec::new();
         for symbol in shapes.iter().flat_map(|Shown(_, marks)| (0..MAX_RANK).filter_map(|a| marks.get(a))) {
-            if told.contains(&symbol) {
+            if reported.contains(&symbol) {
                 continue;
             }
-            told.push(symbol);
+            reported.push(symbol);
             if let Some((name, real, padded)) =
                 core.call.padding_of(symbol).filter(|(_, real, padded)| real != padded)
             {

@@ -145,7 +145,7 @@ impl ProjectGraph {
                         <usize as p::GraphKey>::enter(&limit).copy(),
                         model,
                     );
-                p::CaptureFailed::told(__result)
+                p::CaptureFailed::check(__result)
             },
             &mut progress,
         )

@@ -28,7 +28,7 @@ pub(super) fn check(block: &Block, context: &Context<'_>, errors: &mut Errors) {
         let index = context.tensors.iter().position(|t| t.name == name);
         scopes.bind(name, index.map_or(Known::Other, |i| Known::Tensor(Some(i))));
     }
-    let mut device = Device { context, scopes, errors, told: Vec::new() };
+    let mut device = Device { context, scopes, errors, reported: Vec::new() };
     device.visit_block(block);
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Device<'c, 'e> {
     scopes: Scopes,
     pub(super) errors: &'e mut Errors,
     /// Symbols of `#[dims]` that were reported.
-    told: Vec<String>,
+    reported: Vec<String>,
 }
 
 impl Device<'_, '_> {
@@ -52,11 +52,11 @@ impl Device<'_, '_> {
             context: self.context,
             scopes: std::mem::take(&mut self.scopes),
             errors: &mut *self.errors,
-            told: std::mem::take(&mut self.told),
+            reported: std::mem::take(&mut self.reported),
         };
         inner.visit_expr(expr);
-        let Device { scopes, told, .. } = inner;
-        (self.scopes, self.told) = (scopes, told);
+        let Device { scopes, reported, .. } = inner;
+        (self.scopes, self.reported) = (scopes, reported);
     }
 
     fn scoped(&mut self, f: impl FnOnce(&mut Self)) {
@@ -235,8 +235,8 @@ impl Device<'_, '_> {
     fn symbol(&mut self, ident: &Ident) {
         let name = ident.to_string();
         let free = self.scopes.lookup(&name).is_none();
-        if free && self.context.symbols.contains(&name) && !self.told.contains(&name) {
-            self.told.push(name.clone());
+        if free && self.context.symbols.contains(&name) && !self.reported.contains(&name) {
+            self.reported.push(name.clone());
             self.errors.push(
                 Code::DimsSymbol,
                 ident,

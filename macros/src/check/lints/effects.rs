@@ -19,7 +19,7 @@ pub(crate) fn check<'a>(stmts: impl IntoIterator<Item = &'a Stmt>, params: &[&Id
 fn refuse(effect: Effect<'_>, errors: &mut Errors) {
     match effect {
         Effect::Calls(of, path) => {
-            let (code, what, help) = told(of);
+            let (code, what, help) = diagnosis(of);
             let text = path_text(path);
             errors.push(
                 code,
@@ -58,7 +58,7 @@ fn refuse(effect: Effect<'_>, errors: &mut Errors) {
 }
 
 /// Returns the code, the effect of such a function (after "in a segment"), and the remedy.
-fn told(of: Outside) -> (Code, &'static str, &'static str) {
+fn diagnosis(of: Outside) -> (Code, &'static str, &'static str) {
     match of {
         Outside::Clock => (
             Code::Clock,

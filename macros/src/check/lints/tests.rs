@@ -22,31 +22,31 @@ fn silent(text: &str) {
 }
 
 #[track_caller]
-fn told(text: &str, code: &str) {
+fn reports(text: &str, code: &str) {
     assert_eq!(body(text), [code], "{text}");
 }
 
 #[test]
 fn device_data_on_the_host() {
-    told("let v = x.to_vec(); g(v)", "G040");
-    told("g(by.item())", "G040");
-    told("let y = ops::neg(x)?; g(y.clone().iter())", "G040");
-    told("g(format!(\"{x}\"))", "G041");
-    told("g(format!(\"{:>3} {0:?} {}\", n, x))", "G041");
-    told("g(x.to_string())", "G041");
-    told("g(*by as f32)", "G042");
-    told("let v: Vec<f32> = x.try_into()?; g(v)", "G042");
-    told("g(x + x)", "G043");
-    told("g(2.0 * x)", "G043");
-    told("let y = &x[0..n]; g(y)", "G044");
-    told("g(&x[mask])", "G044");
-    told("if by > 1.0 { g(x) } else { h(x) }", "G045");
-    told("while ops::gt(x, by)? {} g(x)", "G045");
-    told("match by { 0.0 => g(x), _ => h(x) }", "G045");
-    told("for v in x { g(v); } h(x)", "G045");
-    told("g(x.nonzero())", "G046");
-    told("g(ops::unique(x)?)", "G046");
-    told("x.add_(by); g(x)", "G047");
+    reports("let v = x.to_vec(); g(v)", "G040");
+    reports("g(by.item())", "G040");
+    reports("let y = ops::neg(x)?; g(y.clone().iter())", "G040");
+    reports("g(format!(\"{x}\"))", "G041");
+    reports("g(format!(\"{:>3} {0:?} {}\", n, x))", "G041");
+    reports("g(x.to_string())", "G041");
+    reports("g(*by as f32)", "G042");
+    reports("let v: Vec<f32> = x.try_into()?; g(v)", "G042");
+    reports("g(x + x)", "G043");
+    reports("g(2.0 * x)", "G043");
+    reports("let y = &x[0..n]; g(y)", "G044");
+    reports("g(&x[mask])", "G044");
+    reports("if by > 1.0 { g(x) } else { h(x) }", "G045");
+    reports("while ops::gt(x, by)? {} g(x)", "G045");
+    reports("match by { 0.0 => g(x), _ => h(x) }", "G045");
+    reports("for v in x { g(v); } h(x)", "G045");
+    reports("g(x.nonzero())", "G046");
+    reports("g(ops::unique(x)?)", "G046");
+    reports("x.add_(by); g(x)", "G047");
 }
 
 #[test]
@@ -66,18 +66,18 @@ fn what_only_looks_like_it() {
 
 #[test]
 fn effects() {
-    told("let t = Instant::now(); g(x)", "G073");
-    told("let t = std::time::SystemTime::now(); g(x)", "G073");
-    told("g(rand::random())", "G074");
-    told("std::thread::sleep(d); g(x)", "G075");
-    told("g(std::env::var(\"A\"))", "G076");
-    told("g(fs::read_to_string(\"a\")?)", "G072");
-    told("CALLS.fetch_add(1, o); g(x)", "G077");
-    told("TOTAL += 1; g(x)", "G077");
-    told("model.cache.borrow_mut().push(n); g(x)", "G077");
-    told("model.calls = n; g(x)", "G078");
-    told("gpu().synchronize(); g(x)", "G048");
-    told("g(h().await)", "G079");
+    reports("let t = Instant::now(); g(x)", "G073");
+    reports("let t = std::time::SystemTime::now(); g(x)", "G073");
+    reports("g(rand::random())", "G074");
+    reports("std::thread::sleep(d); g(x)", "G075");
+    reports("g(std::env::var(\"A\"))", "G076");
+    reports("g(fs::read_to_string(\"a\")?)", "G072");
+    reports("CALLS.fetch_add(1, o); g(x)", "G077");
+    reports("TOTAL += 1; g(x)", "G077");
+    reports("model.cache.borrow_mut().push(n); g(x)", "G077");
+    reports("model.calls = n; g(x)", "G078");
+    reports("gpu().synchronize(); g(x)", "G048");
+    reports("g(h().await)", "G079");
     silent("let mut c = h(n); c.borrow_mut().push(1); c.lock(); g(c)");
     silent("#[eager] { println!(\"{n}\"); CALLS.fetch_add(1, o); } g(x)");
     silent("#[host] let t = Instant::now().elapsed().as_secs(); g(x, t)");
@@ -85,9 +85,9 @@ fn effects() {
 
 #[test]
 fn sizes() {
-    told("g(ops::sum(x, 2)?)", "G032");
-    told("g(ops::narrow(x, 1, 6, 3)?)", "G032");
-    told("g(B * 2)", "G033");
+    reports("g(ops::sum(x, 2)?)", "G032");
+    reports("g(ops::narrow(x, 1, 6, 3)?)", "G032");
+    reports("g(B * 2)", "G033");
     silent("g(ops::sum(x, 1)?, ops::narrow(x, 0, 6, 3)?, ops::narrow(x, 1, 6, 2)?)");
     silent("let x = ops::unsqueeze(x, 2)?; g(ops::sum(&x, 2)?)");
     silent("let B = n; g(B)");

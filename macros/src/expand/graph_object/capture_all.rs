@@ -110,7 +110,7 @@ impl Graph<'_> {
                 &mut |#step, #synthetic| {
                     #(#made)*
                     let #result = self.call(#step, #(#arguments),*);
-                    #p::CaptureFailed::told(#result)
+                    #p::CaptureFailed::check(#result)
                 },
                 &mut #progress,
             )

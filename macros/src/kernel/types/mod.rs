@@ -19,7 +19,7 @@ pub(super) fn types(header: &Header, body: &Body, errors: &mut Errors) -> Types 
     let mut inference = infer::Inference::new(header, body, errors);
     inference.run();
     let infer::Inference { mut types, checks, .. } = inference;
-    types.settle();
+    types.default_integers();
     check::check(&types, &checks, errors);
     types
 }

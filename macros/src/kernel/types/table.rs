@@ -75,8 +75,8 @@ impl Types {
         }
     }
 
-    /// Integers that nothing else is known of are `i32`, as rustc has it.
-    pub(super) fn settle(&mut self) {
+    /// Makes integers of which nothing else is known `i32`, as rustc does.
+    pub(super) fn default_integers(&mut self) {
         for entry in &mut self.0 {
             if matches!(entry, Entry::Root(Inferred::Integer)) {
                 *entry = Entry::Root(Inferred::Scalar(Scalar::I32));

@@ -5,7 +5,7 @@ use super::*;
 fn there(text: &str) -> TokenStream {
     let item: Item = syn::parse_str(text).unwrap();
     assert!(has_conditions(&item), "{text}");
-    settle(&TokenStream::new(), item)
+    defer(&TokenStream::new(), item)
 }
 
 #[test]
@@ -16,7 +16,7 @@ fn what_is_carried_comes_back() {
         "impl A { #[cfg(a)] fn f(&self) { let Some(y) = #[eager] g() else { return #[eager] h() }; #[allow(unused)] #[eager] k(y); } }",
         "fn f() { #[cfg(a)] m! { #[eager] x, , y } #[eager] m!(); #[eagr] f(); { plain } }",
     ] {
-        let (_, item) = settled(there(text)).unwrap().unwrap();
+        let (_, item) = configured(there(text)).unwrap().unwrap();
         let given: Item = syn::parse_str(&text.replace("#[cfg(a)] ", "").replace("#[cfg(b)] ", "")).unwrap();
         assert_eq!(item.to_token_stream().to_string(), given.to_token_stream().to_string());
     }
@@ -28,7 +28,7 @@ fn a_condition_can_say_that_something_is_a_region() {
     assert!(text.contains("# [cfg (a)] __graphable_mark ! { # [eager] }"), "{text}");
     // As if the condition did not hold.
     let text = text.replace("# [cfg (a)] __graphable_mark ! { # [eager] }", "");
-    let (_, item) = settled(text.parse().unwrap()).unwrap().unwrap();
+    let (_, item) = configured(text.parse().unwrap()).unwrap().unwrap();
     assert_eq!(item.to_token_stream().to_string(), "fn f () { let x = g () ; }");
 }
 
@@ -46,15 +46,15 @@ fn items_without_conditions_inside_stay() {
 
 #[test]
 fn nothing_comes_of_an_item_that_is_not_there() {
-    assert!(settled("enum E { Item = { 0 } }".parse().unwrap()).unwrap().is_none());
-    assert!(settled("struct S;".parse().unwrap()).is_err());
+    assert!(configured("enum E { Item = { 0 } }".parse().unwrap()).unwrap().is_none());
+    assert!(configured("struct S;".parse().unwrap()).is_err());
 }
 
 #[test]
 fn semicolons_of_what_is_not_there_go() {
     let text = there("fn f() { #[cfg(a)] (g())?; h(); }").to_string();
     let text = text.replace("# [cfg (a)] (g ()) ?", "");
-    let (_, item) = settled(text.parse().unwrap()).unwrap().unwrap();
+    let (_, item) = configured(text.parse().unwrap()).unwrap().unwrap();
     assert_eq!(item.to_token_stream().to_string(), "fn f () { h () ; }");
 }
 
@@ -62,6 +62,6 @@ fn semicolons_of_what_is_not_there_go() {
 fn commas_of_what_is_not_there_go() {
     let text = there("fn f(y: u8) { g([#[cfg(a)] 1, #[cfg(a)] 2, 3]); m!(a, , b) }").to_string();
     let text = text.replace("# [cfg (a)] 1 ", "").replace("# [cfg (a)] 2 ", "");
-    let (_, item) = settled(text.parse().unwrap()).unwrap().unwrap();
+    let (_, item) = configured(text.parse().unwrap()).unwrap().unwrap();
     assert_eq!(item.to_token_stream().to_string(), "fn f (y : u8) { g ([3]) ; m ! (a , , b) }");
 }

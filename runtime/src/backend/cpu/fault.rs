@@ -19,7 +19,7 @@ pub(crate) enum Fault {
         /// The operation.
         op: &'static str,
         /// The cause.
-        why: String,
+        reason: String,
     },
 }
 
@@ -27,7 +27,7 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Index { op, index, bound } => Self::IndexOutOfRange { op, index, bound },
-            Fault::Failed { op, why } => Self::OperationFailed { op, why },
+            Fault::Failed { op, reason } => Self::OperationFailed { op, why: reason },
         }
     }
 }

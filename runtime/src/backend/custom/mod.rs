@@ -347,16 +347,16 @@ impl Operation for CustomOperation {
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
         let Some(code) = &self.definition.cpu else {
-            return Err(Fault::Failed { op: self.name(), why: "it has no code for the CPU".into() });
+            return Err(Fault::Failed { op: self.name(), reason: "it has no code for the CPU".into() });
         };
-        let why = match catch_unwind(AssertUnwindSafe(|| code(&CpuCall::new(access, launch, self)))) {
+        let reason = match catch_unwind(AssertUnwindSafe(|| code(&CpuCall::new(access, launch, self)))) {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(failure)) => failure.0,
             // Missing memory is not a mistake of the user's code: it ends the stream.
             Err(panic) if Access::is_invalid_access(&*panic) => std::panic::resume_unwind(panic),
             Err(panic) => what_panicked(panic),
         };
-        Err(Fault::Failed { op: self.name(), why })
+        Err(Fault::Failed { op: self.name(), reason })
     }
 
     #[cfg(feature = "cuda")]

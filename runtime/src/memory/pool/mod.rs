@@ -152,22 +152,22 @@ impl Pool {
 
     /// Returns the state at a segment boundary, including all frees before it.
     #[inline]
-    pub(crate) fn settle(&mut self) -> StateId {
+    pub(crate) fn commit_frees(&mut self) -> StateId {
         debug_assert!(self.working.is_none(), "a body is running");
         if !self.freed.is_empty() {
-            self.settle_frees();
+            self.apply_frees();
         }
         self.current
     }
 
-    /// Returns the state at a segment boundary, after [`settle`](Self::settle).
+    /// Returns the state at a segment boundary, after [`commit_frees`](Self::commit_frees).
     pub(crate) fn state(&self) -> StateId {
         debug_assert!(self.working.is_none(), "a body is running");
         debug_assert!(self.freed.is_empty(), "something was freed since the state was asked for");
         self.current
     }
 
-    fn settle_frees(&mut self) {
+    fn apply_frees(&mut self) {
         let state = &self.states[self.current.index()];
         let Some((&first, rest)) = self.freed.sorted().split_first() else { return };
         // Most lists are empty. Comparing those takes a call, in which a profile of replays showed much of
@@ -230,7 +230,7 @@ impl Pool {
     /// Starts to change the state freely, without interning.
     pub(crate) fn begin_body(&mut self) {
         debug_assert!(self.working.is_none(), "bodies do not nest");
-        self.settle();
+        self.commit_frees();
         let live = self.live();
         self.body_high = live.end().unwrap_or(self.base);
         self.working = Some(live);
@@ -254,7 +254,7 @@ impl Pool {
             self.body_high = self.body_high.max(block.end());
             return block;
         }
-        let at = self.settle().index();
+        let at = self.commit_frees().index();
         // With guards, the address depends on more than the rounded length.
         let asked = if self.page > 0 { guarded(bytes) } else { len };
         if let Some(&(_, addr, next)) = self.states[at].places.iter().find(|(l, ..)| *l == asked) {
@@ -331,7 +331,7 @@ mod tests {
     fn restoring_gives_the_same_addresses() {
         let mut pool = Pool::new(1 << 20, 0);
         let a = pool.place(1000);
-        let saved = pool.settle();
+        let saved = pool.commit_frees();
         let b = pool.place(64);
         let c = pool.place(5000);
         pool.restore(saved);
@@ -345,9 +345,9 @@ mod tests {
         let mut pool = Pool::new(0, 0);
         let (a, b) = (pool.place(10), pool.place(10));
         assert!(pool.free(a.addr));
-        let one = pool.settle();
+        let one = pool.commit_frees();
         assert!(pool.free(b.addr));
-        assert_eq!(pool.settle(), StateId::EMPTY);
+        assert_eq!(pool.commit_frees(), StateId::EMPTY);
         pool.begin_body();
         let a = pool.place(1);
         pool.place(1);
@@ -361,11 +361,11 @@ mod tests {
         for n in [1, 16, 17, 40] {
             let mut pool = Pool::new(0, 0);
             let blocks: Vec<u64> = (0..n).map(|_| pool.place(4).addr).collect();
-            let full = pool.settle();
+            let full = pool.commit_frees();
             for round in 0..2 {
                 assert!(blocks.iter().all(|&addr| pool.free(addr)), "{n} blocks, round {round}");
                 assert!(blocks.iter().all(|&addr| !pool.free(addr)), "{n} blocks, round {round}");
-                assert_eq!((pool.live_blocks(), pool.settle()), (0, StateId::EMPTY));
+                assert_eq!((pool.live_blocks(), pool.commit_frees()), (0, StateId::EMPTY));
                 pool.restore(full);
             }
         }
@@ -388,10 +388,10 @@ mod tests {
             }
             pool.restore(full);
             assert!(blocks[..N / 2].iter().all(|&addr| pool.free(addr)));
-            let half = pool.settle();
+            let half = pool.commit_frees();
             assert_eq!(pool.states(), before + round + 1, "another half of them");
             assert!(blocks[N / 2..].iter().rev().all(|&addr| pool.free(addr)));
-            assert_eq!(pool.settle(), StateId::EMPTY);
+            assert_eq!(pool.commit_frees(), StateId::EMPTY);
             assert_ne!(half, StateId::EMPTY);
         }
         assert!(blocks.iter().all(|&addr| !pool.free(addr)));
@@ -408,7 +408,7 @@ mod tests {
         let mut all = vec![full];
         for addr in &blocks {
             pool.free(*addr);
-            all.push(pool.settle());
+            all.push(pool.commit_frees());
         }
         assert_eq!(pool.states(), 5001);
         assert!(pool.has_too_many_states());
@@ -423,7 +423,7 @@ mod tests {
         for addr in &blocks[..17] {
             pool.free(*addr);
         }
-        assert_eq!(pool.settle(), all[17]);
+        assert_eq!(pool.commit_frees(), all[17]);
     }
 
     /// Interned steps and body steps agree, over random sequences with restores.
@@ -436,7 +436,7 @@ mod tests {
             if rng.random_range(0..50) == 0 {
                 pool.restore(states[rng.random_range(0..states.len())]);
             }
-            let before = pool.settle();
+            let before = pool.commit_frees();
             let live: Vec<Block> = pool.live().iter().collect();
             let free_one = !live.is_empty() && (live.len() > 12 || rng.random());
             let bytes = [10, 300, 1024, 4000][rng.random_range(0..4)];
@@ -449,7 +449,7 @@ mod tests {
                 }
             };
             let first = act(&mut pool);
-            let after = pool.settle();
+            let after = pool.commit_frees();
             pool.restore(before);
             pool.begin_body();
             assert_eq!(act(&mut pool), first);

@@ -193,7 +193,7 @@ impl Walk {
     }
 
     fn checkpoint(&mut self) {
-        let (state, model) = (self.pool.settle(), self.model.clone());
+        let (state, model) = (self.pool.commit_frees(), self.model.clone());
         self.checkpoints.push(Checkpoint { state, model, then: Vec::new() });
         self.on_path = true;
         if self.checkpoints.len() > 12 {
@@ -227,7 +227,7 @@ impl Walk {
 
     /// Forgets the states that no checkpoint needs.
     fn sweep(&mut self) {
-        let current = self.pool.settle();
+        let current = self.pool.commit_frees();
         let used: Vec<StateId> = self.checkpoints.iter().map(|c| c.state).collect();
         self.pool.forget_states_but(used.iter().copied(), used.len());
         let kept = |id: &StateId| used.contains(id) || [current, StateId::EMPTY].contains(id);
@@ -257,7 +257,7 @@ impl Walk {
             }
             4..=7 if self.in_body => {
                 let state = self.pool.end_body();
-                assert_eq!(state, self.pool.settle());
+                assert_eq!(state, self.pool.commit_frees());
                 self.in_body = false;
             }
             10 if !self.in_body => {
@@ -267,7 +267,7 @@ impl Walk {
             8 => self.free_nothing(),
             9 if self.rng.random_range(0..100) == 0 => {
                 self.pool.reset();
-                assert_eq!(self.pool.settle(), StateId::EMPTY);
+                assert_eq!(self.pool.commit_frees(), StateId::EMPTY);
                 (self.model, self.in_body) = (Model::default(), false);
                 self.checkpoints.clear();
                 counts.resets += 1;
@@ -291,7 +291,7 @@ impl Walk {
         assert_eq!(self.pool.high_water(), self.high - BASE);
         // Frees that have not been queried yet are part of the walk as well.
         if !self.in_body && self.rng.random() {
-            let id = self.pool.settle();
+            let id = self.pool.commit_frees();
             assert_eq!(*self.ids.entry(blocks.clone()).or_insert(id), id, "one set, two states");
             assert_eq!(*self.sets.entry(id).or_insert(blocks), self.model.blocks(), "one state, two sets");
         }

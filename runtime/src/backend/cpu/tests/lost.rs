@@ -63,19 +63,19 @@ fn a_panic_during_a_capture_ends_it() {
 }
 
 #[test]
-fn stray_launches_lose_the_stream_instead_of_touching_memory() {
-    let stray = |launch: &dyn Fn(u64, u64) -> Launch, why| {
+fn invalid_launches_lose_the_stream_instead_of_touching_memory() {
+    let assert_lost_by = |launch: &dyn Fn(u64, u64) -> Launch, why| {
         let mut b = backend();
         let (x, y) = (b.alloc(64).unwrap(), b.alloc(128).unwrap());
         b.launch(&launch(x.addr(), y.addr())).unwrap();
         assert_lost(b.synchronize(), why);
     };
-    stray(&|_, y| copy(4096, y, 64), "not (or no longer) memory");
-    stray(&|x, _| copy(x, 4096, 64), "not (or no longer) memory");
-    stray(&|x, y| copy(x, y, 65), "not (or no longer) memory");
-    stray(&|x, y| copy(y, x, 65), "not (or no longer) memory");
+    assert_lost_by(&|_, y| copy(4096, y, 64), "not (or no longer) memory");
+    assert_lost_by(&|x, _| copy(x, 4096, 64), "not (or no longer) memory");
+    assert_lost_by(&|x, y| copy(x, y, 65), "not (or no longer) memory");
+    assert_lost_by(&|x, y| copy(y, x, 65), "not (or no longer) memory");
     let f32s = |addr| View { addr, dtype: DType::F32, layout: Layout::contiguous(&[4]).unwrap() };
-    stray(
+    assert_lost_by(
         &|x, y| Launch {
             op: COPY,
             inputs: smallvec![f32s(x + 2)],
@@ -98,7 +98,7 @@ fn freed_memory_is_gone() {
 }
 
 #[test]
-fn reads_that_went_astray_answer() {
+fn reads_of_invalid_addresses_answer() {
     let mut b = backend();
     assert_lost(b.read(4096, 16).unwrap().wait(), "not (or no longer) memory");
     assert_lost(b.synchronize(), "not (or no longer) memory");

@@ -42,7 +42,7 @@ fn what_is_given_back_is_gone_and_can_come_again() {
     assert!(matches!(b.uncommit(&arena, 0), Err(Error::RefusedInCapture { .. })));
     b.abort_capture();
     assert_eq!(b.uncommit(&arena, 0).unwrap(), 0);
-    // Memory that is not there is not read: the stream is lost, as with a stray pointer on a GPU.
+    // Memory that is not there is not read: the stream is lost, as with an invalid pointer on a GPU.
     assert!(b.read(addr, 4).and_then(|r| r.wait()).is_err());
 }
 

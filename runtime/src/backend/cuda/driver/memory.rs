@@ -146,7 +146,7 @@ impl VirtualRange {
         // SAFETY: the range was just mapped; the description is only read.
         let code = unsafe { (table.set_access)(at, add as usize, &access, 1) };
         if let Err(error) = released.and(self.context.check("cuMemSetAccess", code)) {
-            // SAFETY: mapped just above, and nobody has been told of it.
+            // SAFETY: mapped just above, and its address has not been passed on.
             unsafe { (table.unmap)(at, add as usize) };
             return Err(error);
         }

@@ -40,8 +40,8 @@ pub(crate) trait Submit {
     /// # Errors
     /// Returns the error of the code, or of the driver.
     fn work_in_context(&mut self, work: &mut dyn FnMut(&Arc<CudaContext>) -> Result<()>) -> Result<()>;
-    /// Lets code of a user's work on the stream, or in the capture under way, which it is told. `keep` is kept until that
-    /// work has ended; in a capture as long as the recording.
+    /// Lets a user's code work on the stream, or in the capture in progress, which is passed to it. `keep` is kept until
+    /// that work has ended; in a capture, as long as the recording.
     ///
     /// # Errors
     /// Returns the error of the code, or of the driver.
